@@ -1,0 +1,117 @@
+/**
+ * Progress by the event loop: fast when busy, silent when idle.
+ *
+ * A channel is *hot* while it moves: it is polled from `setImmediate`, so that timers and other I/O have their turns,
+ * with a bounded number of messages each time. When nothing has come for its spin time its doorbell is armed; then,
+ * if nothing slipped in meanwhile, it is *cold* and costs nothing until the peer rings. The spin time is learned: a
+ * doorbell that rings soon after arming says that spinning on would have caught it, one that does not ring says that
+ * the spinning was wasted.
+ */
+import type { Channel } from './channel.ts'
+
+/** Messages handled per channel and turn. */
+const TURN_MESSAGES_MAX = 256
+/** Longest time to spin after the last activity; a wake-up through the kernel costs about as much. */
+export const SPIN_MS_MAX = 0.05
+/** How fast the spin time is learned. */
+const SPIN_STEPS = 8
+const SPIN_MS_STEP = SPIN_MS_MAX / SPIN_STEPS
+
+export interface PollerStats {
+  turns: number
+  messages: number
+  /** Turns in which nothing was found. */
+  emptyTurns: number
+  sleeps: number
+  doorbells: number
+}
+
+export class Poller {
+  readonly stats: PollerStats = { turns: 0, messages: 0, emptyTurns: 0, sleeps: 0, doorbells: 0 }
+  readonly #hot: Channel[] = []
+  #isScheduled = false
+
+  add(channel: Channel): void {
+    channel.spinMs = SPIN_MS_MAX
+    channel.setWake(this.#heat)
+    channel.end.setDoorbell(() => this.#answerDoorbell(channel))
+    this.#heat(channel)
+  }
+
+  remove(channel: Channel): void {
+    channel.isHot = false
+    const at = this.#hot.indexOf(channel)
+    if (at >= 0) this.#hot.splice(at, 1)
+  }
+
+  readonly #heat = (channel: Channel): void => {
+    if (channel.isHot) return
+    channel.isHot = true
+    channel.isTouched = true
+    channel.end.disarm()
+    this.#hot.push(channel)
+    this.#schedule()
+  }
+
+  #answerDoorbell(channel: Channel): void {
+    if (channel.state !== 'open') return
+    this.stats.doorbells++
+    if (performance.now() - channel.lastActiveMs < SPIN_MS_MAX + channel.spinMs) lengthenSpin(channel)
+    this.#heat(channel)
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(this.#turn)
+  }
+
+  readonly #turn = (): void => {
+    this.#isScheduled = false
+    this.stats.turns++
+    const nowMs = performance.now()
+    // Handlers may heat and remove channels: what is pushed meanwhile has its turn next time.
+    let at = 0
+    let left = this.#hot.length
+    try {
+      while (left > 0 && at < this.#hot.length) {
+        left--
+        const channel = this.#hot[at] as Channel
+        const isAsleep = this.#advance(channel, nowMs)
+        if (isAsleep) this.remove(channel)
+        else if (this.#hot[at] === channel) at++
+      }
+    } finally {
+      if (this.#hot.length > 0) this.#schedule()
+    }
+  }
+
+  /** One turn of one channel; true if it has gone to sleep. */
+  #advance(channel: Channel, nowMs: number): boolean {
+    const wasTouched = channel.isTouched
+    const count = channel.progress(TURN_MESSAGES_MAX)
+    if (channel.state !== 'open') return true
+    if (count > 0 || wasTouched || channel.isTouched) {
+      if (count > 0) {
+        this.stats.messages += count
+        lengthenSpin(channel)
+      }
+      channel.lastActiveMs = nowMs
+      return false
+    }
+    this.stats.emptyTurns++
+    if (nowMs - channel.lastActiveMs < channel.spinMs) return false
+    if (!channel.arm()) return false
+    shortenSpin(channel)
+    this.stats.sleeps++
+    return true
+  }
+}
+
+function lengthenSpin(channel: Channel): void {
+  channel.spinMs = Math.min(SPIN_MS_MAX, channel.spinMs + SPIN_MS_STEP)
+}
+
+function shortenSpin(channel: Channel): void {
+  channel.spinMs = Math.max(SPIN_MS_STEP, channel.spinMs - SPIN_MS_STEP)
+}

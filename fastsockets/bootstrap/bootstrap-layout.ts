@@ -1,0 +1,127 @@
+/**
+ * What passes over the TCP connection to a hashed port. Little-endian. The server speaks first, so that a stranger who
+ * happens to own the port never receives a byte from us.
+ *
+ *   GREETING  server -> client, and HELLO  client -> server, 64 bytes each
+ *   +0   magic, 8 bytes: 'FASTSOCK' or 'FSHELLO\0'
+ *   +8   version (u16)             these first 12 bytes are the same in every version
+ *   +10  zero (u16)
+ *   +12  port (u16): the listener's own port, which this hashed port stands for
+ *   +14  zero (u16)
+ *   +16  endpoint id, 16 random bytes of the speaker's thread
+ *   +32  host identity, 16 bytes (host-identity.ts)
+ *   +48  user id (u32)
+ *   +52  process id (u32), for people
+ *   +56  zero, 8 bytes
+ *
+ *   ANSWER    server -> client, 16 bytes and `length` more
+ *   +0   magic 'FSANSWER'
+ *   +8   result (u16): 0 an offer follows, else a REFUSAL
+ *   +10  length (u16) of what follows, at most ANSWER_BODY_MAX
+ *   +12  zero (u32)
+ *   +16  driver name length (u8), driver name, the driver's address blob
+ *
+ * After an ANSWER with an offer the connection stays open and silent for as long as the channel lives: its end is how
+ * each side learns at once that the other process is gone.
+ */
+import { HOST_IDENTITY_SIZE } from './host-identity.ts'
+
+export const VERSION = 1
+export const GREETING_MAGIC = Buffer.from('FASTSOCK', 'latin1')
+export const HELLO_MAGIC = Buffer.from('FSHELLO\0', 'latin1')
+export const ANSWER_MAGIC = Buffer.from('FSANSWER', 'latin1')
+
+export const INTRODUCTION_SIZE = 64
+export const ENDPOINT_ID_SIZE = 16
+export const ANSWER_HEADER_SIZE = 16
+export const ANSWER_BODY_MAX = 512
+
+const AT_VERSION = 8
+const AT_PORT = 12
+const AT_ENDPOINT_ID = 16
+const AT_HOST_IDENTITY = 32
+const AT_UID = 48
+const AT_PID = 52
+const AT_RESULT = 8
+const AT_LENGTH = 10
+
+/** Why a server refuses to go on after a HELLO. Numbers are the wire's. */
+export const REFUSAL = { OTHER_USER: 1, OTHER_HOST: 2, VERSION: 3, NOT_LISTENING: 4, LIMIT: 5, DRIVER: 6 } as const
+
+export interface Introduction {
+  readonly version: number
+  readonly port: number
+  readonly endpointId: Buffer
+  readonly hostIdentity: Buffer
+  readonly uid: number
+  readonly pid: number
+}
+
+export interface Answer {
+  readonly result: number
+  readonly driver: string
+  readonly blob: Buffer
+}
+
+export function encodeIntroduction(magic: Buffer, introduction: Introduction): Buffer {
+  const bytes = Buffer.alloc(INTRODUCTION_SIZE)
+  magic.copy(bytes)
+  bytes.writeUInt16LE(introduction.version, AT_VERSION)
+  bytes.writeUInt16LE(introduction.port, AT_PORT)
+  introduction.endpointId.copy(bytes, AT_ENDPOINT_ID)
+  introduction.hostIdentity.copy(bytes, AT_HOST_IDENTITY)
+  bytes.writeUInt32LE(introduction.uid, AT_UID)
+  bytes.writeUInt32LE(introduction.pid, AT_PID)
+  return bytes
+}
+
+/** Whether `bytes` can still become an introduction with this magic: strangers show themselves by the first byte. */
+export function mayBe(magic: Buffer, bytes: Buffer): boolean {
+  const length = Math.min(magic.length, bytes.length)
+  return bytes.subarray(0, length).equals(magic.subarray(0, length))
+}
+
+/** Undefined if these are not the 64 bytes of an introduction; the version is for the caller to judge. */
+export function decodeIntroduction(magic: Buffer, bytes: Buffer): Introduction | undefined {
+  if (bytes.length !== INTRODUCTION_SIZE || !mayBe(magic, bytes)) return undefined
+  return {
+    version: bytes.readUInt16LE(AT_VERSION),
+    port: bytes.readUInt16LE(AT_PORT),
+    endpointId: Buffer.from(bytes.subarray(AT_ENDPOINT_ID, AT_ENDPOINT_ID + ENDPOINT_ID_SIZE)),
+    hostIdentity: Buffer.from(bytes.subarray(AT_HOST_IDENTITY, AT_HOST_IDENTITY + HOST_IDENTITY_SIZE)),
+    uid: bytes.readUInt32LE(AT_UID),
+    pid: bytes.readUInt32LE(AT_PID),
+  }
+}
+
+export function encodeAnswer(answer: Answer): Buffer {
+  const driver = Buffer.from(answer.driver, 'latin1')
+  const length = 1 + driver.length + answer.blob.length
+  const bytes = Buffer.alloc(ANSWER_HEADER_SIZE + length)
+  ANSWER_MAGIC.copy(bytes)
+  bytes.writeUInt16LE(answer.result, AT_RESULT)
+  bytes.writeUInt16LE(length, AT_LENGTH)
+  bytes.writeUInt8(driver.length, ANSWER_HEADER_SIZE)
+  driver.copy(bytes, ANSWER_HEADER_SIZE + 1)
+  answer.blob.copy(bytes, ANSWER_HEADER_SIZE + 1 + driver.length)
+  return bytes
+}
+
+/** Bytes of the whole answer that begins with `bytes`, or undefined if it is none. */
+export function answerLength(bytes: Buffer): number | undefined {
+  if (!mayBe(ANSWER_MAGIC, bytes)) return undefined
+  if (bytes.length < ANSWER_HEADER_SIZE) return ANSWER_HEADER_SIZE
+  const length = bytes.readUInt16LE(AT_LENGTH)
+  return length > ANSWER_BODY_MAX ? undefined : ANSWER_HEADER_SIZE + length
+}
+
+export function decodeAnswer(bytes: Buffer): Answer | undefined {
+  if (answerLength(bytes) !== bytes.length || bytes.length <= ANSWER_HEADER_SIZE) return undefined
+  const blobAt = ANSWER_HEADER_SIZE + 1 + bytes.readUInt8(ANSWER_HEADER_SIZE)
+  if (blobAt > bytes.length) return undefined
+  return {
+    result: bytes.readUInt16LE(AT_RESULT),
+    driver: bytes.toString('latin1', ANSWER_HEADER_SIZE + 1, blobAt),
+    blob: Buffer.from(bytes.subarray(blobAt)),
+  }
+}

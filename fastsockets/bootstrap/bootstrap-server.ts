@@ -1,0 +1,121 @@
+/**
+ * The listener on a hashed port: greets, hears who calls, and answers with an offer or a refusal
+ * (bootstrap-layout.ts). One for each fast TCP listener of the program, bound to the same address.
+ */
+import net from 'node:net'
+import debug from 'debug'
+import { createServerHandle } from '../node-internals.ts'
+import {
+  decodeIntroduction,
+  encodeAnswer,
+  encodeIntroduction,
+  GREETING_MAGIC,
+  HELLO_MAGIC,
+  INTRODUCTION_SIZE,
+  type Introduction,
+  mayBe,
+} from './bootstrap-layout.ts'
+import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
+
+const log = debug('fastsockets:bootstrap')
+
+/** Callers who have not finished the handshake yet; more are hung up on. */
+const CALLERS_MAX = 256
+const HELLO_TIMEOUT_MS = 2000
+
+/** The bootstrap connection of a finished handshake: it stays open as long as the channel lives. */
+export type Finish = (connection: net.Socket) => void
+
+export type Reply =
+  | { readonly refusal: number }
+  | { readonly driver: string; readonly blob: Uint8Array; readonly finish: Finish }
+
+export interface BootstrapHost {
+  introduce(port: number): Introduction
+  answer(hello: Introduction): Reply
+}
+
+/** Our own servers and sockets, which install.ts must leave alone. */
+export const ownSockets = new WeakSet<object>()
+
+export class BootstrapServer {
+  readonly port: number
+  readonly #server: net.Server
+  readonly #callers = new Set<net.Socket>()
+
+  /** Undefined if every candidate port is taken. */
+  static open(
+    listenerPort: number,
+    address: string,
+    family: 4 | 6,
+    ipv6Only: boolean,
+    host: BootstrapHost,
+    avoid: ReadonlySet<number>,
+  ): BootstrapServer | undefined {
+    for (let candidate = 0; candidate < CANDIDATE_COUNT; candidate++) {
+      const port = hashedPort(listenerPort, candidate)
+      if (port === listenerPort || avoid.has(port)) continue
+      const handle = createServerHandle(address, port, family, ipv6Only)
+      if (typeof handle === 'number') continue
+      const server = new net.Server()
+      ownSockets.add(server)
+      // Listening happens at once; only a failure of listen(2) is reported, later, as an event.
+      let isTaken = false
+      server.on('error', () => {
+        isTaken = true
+      })
+      server.listen(handle)
+      server.unref()
+      if (server.listening && !isTaken) return new BootstrapServer(server, port, listenerPort, host)
+    }
+    log('no hashed port is free for %s port %d', address, listenerPort)
+    return undefined
+  }
+
+  private constructor(server: net.Server, port: number, listenerPort: number, host: BootstrapHost) {
+    this.port = port
+    this.#server = server
+    server.on('connection', caller => this.#greet(caller, listenerPort, host))
+    log('port %d is hashed to %d', listenerPort, port)
+  }
+
+  close(): void {
+    this.#server.close()
+    for (const caller of this.#callers) caller.destroy()
+  }
+
+  #greet(caller: net.Socket, listenerPort: number, host: BootstrapHost): void {
+    caller.on('error', error => log('caller: %s', error.message))
+    caller.unref()
+    if (this.#callers.size >= CALLERS_MAX) {
+      caller.destroy()
+      return
+    }
+    this.#callers.add(caller)
+    caller.setTimeout(HELLO_TIMEOUT_MS, () => caller.destroy())
+    caller.once('close', () => this.#callers.delete(caller))
+    caller.write(encodeIntroduction(GREETING_MAGIC, host.introduce(listenerPort)))
+    let heard = Buffer.alloc(0)
+    const hear = (bytes: Buffer): void => {
+      heard = Buffer.concat([heard, bytes])
+      if (heard.length > INTRODUCTION_SIZE || !mayBe(HELLO_MAGIC, heard)) return void caller.destroy()
+      if (heard.length < INTRODUCTION_SIZE) return
+      caller.off('data', hear)
+      this.#reply(caller, decodeIntroduction(HELLO_MAGIC, heard) as Introduction, host)
+    }
+    caller.on('data', hear)
+  }
+
+  #reply(caller: net.Socket, hello: Introduction, host: BootstrapHost): void {
+    const reply = host.answer(hello)
+    if ('refusal' in reply) {
+      log('refused pid %d: %d', hello.pid, reply.refusal)
+      caller.end(encodeAnswer({ result: reply.refusal, driver: '', blob: Buffer.alloc(0) }))
+      return
+    }
+    this.#callers.delete(caller)
+    caller.setTimeout(0)
+    caller.write(encodeAnswer({ result: 0, driver: reply.driver, blob: Buffer.from(reply.blob) }))
+    reply.finish(caller)
+  }
+}

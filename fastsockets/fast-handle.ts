@@ -1,0 +1,471 @@
+/**
+ * The handle under a fast `net.Socket`: a native stream (JSStream) whose bytes travel over a `Stream`.
+ *
+ * There are two ways for data, because the native one costs microseconds:
+ * - while JavaScript owns the socket, writes come in through `_writeGeneric` (install.ts) and data goes out through
+ *   `socket.push`, and no native code is involved;
+ * - as soon as native code may have attached itself to the handle (tls, http2, the HTTP parser: they all read
+ *   `isStreamBase`, call the native `readStart`, or use `useUserBuffer`), data is given to the native stream. If
+ *   Node's own JavaScript reader then turns out to be the listener, the fast way is taken again.
+ *
+ * See docs/decisions/0002-handle-not-subclass.md.
+ */
+import { AsyncResource } from 'node:async_hooks'
+import type net from 'node:net'
+import {
+  type ConnectRequest,
+  nodeInternals,
+  type ReadListener,
+  type SocketInternals,
+  type SocketName,
+  type TcpHandle,
+} from './node-internals.ts'
+import { systemError, UV_EBADF, UV_ECANCELED } from './socket-errors.ts'
+import type { Stream, StreamErrorCode, StreamSink } from './stream.ts'
+
+export type FastSocket = net.Socket & SocketInternals
+
+type WriteCallback = (error?: Error | null) => void
+
+/** How a handle that cannot be fast goes on: as a TCP handle of the same socket. */
+export interface Dialer {
+  /** Starts connecting; returns 0, or a negative errno. Later `handle.finishConnect`, or demotion. */
+  dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: 4 | 6): number
+  /** The server, reached over a channel, does not want this connection; undefined if it died instead. */
+  handleRefused(handle: FastHandle, refusal: number | undefined): void
+  /** Replaces the handle by a TCP handle before connecting, because the program binds the local side. */
+  demoteToBind(handle: FastHandle): TcpHandle
+}
+
+/** Everything that this class overrides, so that the native class can be looked up first. */
+export interface FastHandle extends StreamSink {
+  readonly isFastHandle: true
+  socket: FastSocket | undefined
+  stream: Stream | undefined
+  /** The TCP handle that took this one's place; whoever still holds this one closes that, too. */
+  successor: TcpHandle | undefined
+  readonly isClosed: boolean
+  readonly isUnreferenced: boolean
+  readonly bytesRead: number
+  readonly bytesWritten: number
+  /** Makes this handle the stream's sink. */
+  adopt(stream: Stream): void
+  /** The stream came to nothing; another one, or TCP, may follow. */
+  dropStream(): void
+  /** Runs in the asynchronous context in which the socket was made. */
+  run(action: () => void): void
+  finishConnect(status: number): void
+  /** TCP goes on with this handle's connect: nothing more is said about it here. */
+  abandonConnect(): void
+  writeFromSocket(socket: FastSocket, writev: boolean, data: unknown, encoding: string, callback: WriteCallback): void
+  reset(callback: () => void): number
+  close(callback?: () => void): void
+}
+
+export type FastHandleClass = new (dialer: Dialer | undefined) => FastHandle
+
+let handleClass: FastHandleClass | undefined
+
+/** The class, made on first use; undefined if this Node has no native stream class where we look for it. */
+export function fastHandleClass(): FastHandleClass | undefined {
+  handleClass ??= defineFastHandle()
+  return handleClass
+}
+
+export function isFastHandle(handle: unknown): handle is FastHandle {
+  return handleClass !== undefined && handle instanceof handleClass
+}
+
+interface WrittenChunk {
+  readonly chunk: Uint8Array | string
+  readonly encoding: BufferEncoding
+}
+
+function defineFastHandle(): FastHandleClass | undefined {
+  const internals = nodeInternals()
+  if (internals === undefined) return undefined
+  const { JsStream } = internals
+  let ownerSymbol: symbol | undefined
+
+  /** What the native stream calls when JavaScript, and nobody native, listens to it. */
+  const handleNativeRead = function (this: SocketHandle, arrayBuffer: ArrayBuffer | undefined): unknown {
+    this.sawScript()
+    return this.onread?.call(this, arrayBuffer)
+  }
+
+  class SocketHandle extends JsStream {
+    readonly isFastHandle = true
+    socket: FastSocket | undefined
+    stream: Stream | undefined
+    successor: TcpHandle | undefined
+    isClosed = false
+    isUnreferenced = false
+    /** net.js writes and reads this one. */
+    reading = false
+    /** Keeps http.Server from handing the stream to its native parser. */
+    _consumed = true
+
+    readonly #dialer: Dialer | undefined
+    readonly #scope = new AsyncResource('FASTSOCKET')
+    #onread: ReadListener | undefined
+    #request: ConnectRequest | undefined
+    #isReading = false
+    #mayBeNative = false
+    #scriptReads = false
+    #userBuffer = false
+    #countsAsAlive = false
+    #bytesRead = 0
+    #bytesWritten = 0
+    #writeCallback: WriteCallback | undefined
+    #writeRequest: object | undefined
+    #shutdownRequest: { oncomplete?: (status: number) => void } | undefined
+    #nativeShutdown = false
+
+    constructor(dialer: Dialer | undefined) {
+      super()
+      this.#dialer = dialer
+      super.onread = handleNativeRead
+    }
+
+    // What net.js, tls and http2 see.
+
+    override get onread(): ReadListener | undefined {
+      return this.#onread
+    }
+
+    /** Set by net.js right after it has made a socket the handle's owner. */
+    override set onread(listener: ReadListener | undefined) {
+      const isFirst = this.#onread === undefined
+      this.#onread = listener
+      ownerSymbol ??= Object.getOwnPropertySymbols(this).find(symbol => symbol.description === 'owner_symbol')
+      if (ownerSymbol !== undefined) this.socket ??= (this as never)[ownerSymbol]
+      // Anything but the stock reader, such as the agent's guard for idle sockets, must be asked for every byte.
+      if (!isFirst) this.#mayBeNative = true
+    }
+
+    /** Read by whoever is about to attach native code. */
+    override get isStreamBase(): boolean {
+      this.#mayBeNative = true
+      return true
+    }
+
+    override get bytesRead(): number {
+      return this.#bytesRead
+    }
+
+    override get bytesWritten(): number {
+      return this.#bytesWritten
+    }
+
+    get writeQueueSize(): number {
+      return this.stream?.pendingLength ?? 0
+    }
+
+    isClosing(): boolean {
+      return this.isClosed
+    }
+
+    connect(request: ConnectRequest, address: string, port: number): number {
+      return this.#connect(request, address, port, 4)
+    }
+
+    connect6(request: ConnectRequest, address: string, port: number): number {
+      return this.#connect(request, address, port, 6)
+    }
+
+    bind(address: string, port: number): number {
+      return (this.#dialer as Dialer).demoteToBind(this as unknown as FastHandle).bind(address, port)
+    }
+
+    bind6(address: string, port: number, flags?: number): number {
+      return (this.#dialer as Dialer).demoteToBind(this as unknown as FastHandle).bind6(address, port, flags)
+    }
+
+    override readStart(): number {
+      this.#isReading = true
+      this.#updateLife()
+      this.stream?.startReading()
+      return 0
+    }
+
+    override readStop(): number {
+      this.#isReading = false
+      this.#updateLife()
+      return 0
+    }
+
+    /** The native `readStart` and `readStop`: only native code calls those. */
+    onreadstart(): number {
+      this.#mayBeNative = true
+      return this.readStart()
+    }
+
+    onreadstop(): number {
+      return this.readStop()
+    }
+
+    override useUserBuffer(bytes: Uint8Array): void {
+      this.#userBuffer = true
+      this.#mayBeNative = true
+      super.useUserBuffer(bytes)
+    }
+
+    override shutdown(request: { oncomplete?: (status: number) => void }): number {
+      if (this.stream === undefined || this.stream.shutdown()) return 1
+      this.#shutdownRequest = request
+      this.#updateLife()
+      return 0
+    }
+
+    onshutdown(request: object): number {
+      this.#nativeShutdown = true
+      this.#shutdownRequest = request
+      if (this.stream === undefined || this.stream.shutdown()) queueMicrotask(() => this.handleShutdown())
+      return 0
+    }
+
+    onwrite(request: object, buffers: Buffer[]): number {
+      const { stream } = this
+      if (stream === undefined || stream.isBroken || this.isClosed) {
+        queueMicrotask(() => super.finishWrite(request, -32))
+        return 0
+      }
+      for (const buffer of buffers) this.#bytesWritten += buffer.length
+      if (stream.write(buffers)) {
+        // The native side takes no completion while it is still within its call.
+        queueMicrotask(() => super.finishWrite(request, 0))
+      } else {
+        this.#writeRequest = request
+        this.#updateLife()
+      }
+      return 0
+    }
+
+    getsockname(out: SocketName): number {
+      return this.#name(out, false)
+    }
+
+    getpeername(out: SocketName): number {
+      return this.#name(out, true)
+    }
+
+    setNoDelay(): number {
+      return 0
+    }
+
+    setKeepAlive(): number {
+      return 0
+    }
+
+    ref(): void {
+      this.isUnreferenced = false
+      this.#updateLife()
+    }
+
+    unref(): void {
+      this.isUnreferenced = true
+      this.#updateLife()
+    }
+
+    hasRef(): boolean {
+      return !this.isUnreferenced
+    }
+
+    reset(callback: () => void): number {
+      this.stream?.close(true)
+      this.close(callback)
+      return 0
+    }
+
+    close(callback?: () => void): void {
+      if (this.isClosed) {
+        // Closed already, when TCP took over; whoever timed out this attempt means the TCP handle.
+        this.successor?.close(callback)
+        return
+      }
+      this.isClosed = true
+      this.#isReading = false
+      const request = this.#request
+      this.#request = undefined
+      this.#updateLife()
+      this.stream?.close(false)
+      setImmediate(() => {
+        this.run(() => {
+          request?.oncomplete?.(UV_ECANCELED, this, request, false, false)
+          this.#abandonWrites()
+          callback?.call(this)
+        })
+      })
+    }
+
+    // What the dialer and the acceptor use.
+
+    adopt(stream: Stream): void {
+      this.stream = stream
+      stream.sink = this as unknown as StreamSink
+      this.#updateLife()
+    }
+
+    dropStream(): void {
+      if (this.#countsAsAlive) this.stream?.channel.letGo()
+      this.#countsAsAlive = false
+      this.stream = undefined
+    }
+
+    run(action: () => void): void {
+      this.#scope.runInAsyncScope(action)
+    }
+
+    finishConnect(status: number): void {
+      const request = this.#request
+      if (request === undefined) return
+      this.#request = undefined
+      this.#updateLife()
+      const isUp = status === 0
+      this.run(() => request.oncomplete?.(status, this, request, isUp, isUp))
+    }
+
+    abandonConnect(): void {
+      this.#request = undefined
+      this.#updateLife()
+    }
+
+    /** `_writeGeneric` of a connected socket: all of it is out, or `callback` is kept until it is. */
+    writeFromSocket(socket: FastSocket, writev: boolean, data: unknown, encoding: string, callback: WriteCallback): void {
+      socket._unrefTimer()
+      const stream = this.stream as Stream
+      if (stream.isBroken) return callback(systemError('EPIPE', 'write'))
+      const chunks = writev ? toChunks(data as WrittenChunk[]) : [toBytes(data as never, encoding as BufferEncoding)]
+      for (const chunk of chunks) this.#bytesWritten += chunk.length
+      if (stream.write(chunks)) return callback()
+      this.#writeCallback = callback
+      this.#updateLife()
+    }
+
+    // What the stream tells its sink.
+
+    get isReading(): boolean {
+      return this.#isReading && !this.isClosed
+    }
+
+    handleData(bytes: Buffer): void {
+      this.#bytesRead += bytes.length
+      if (!this.#mayBeNative) {
+        this.#scope.runInAsyncScope(this.#push, this, bytes)
+        return
+      }
+      this.#scriptReads = false
+      super.readBuffer(bytes)
+      if (this.#scriptReads && !this.#userBuffer) this.#mayBeNative = false
+    }
+
+    handleEnd(): void {
+      super.emitEOF()
+    }
+
+    handleWritten(): void {
+      const callback = this.#writeCallback
+      const request = this.#writeRequest
+      this.#writeCallback = undefined
+      this.#writeRequest = undefined
+      this.#updateLife()
+      this.socket?._unrefTimer()
+      if (callback !== undefined) this.#scope.runInAsyncScope(callback)
+      if (request !== undefined) super.finishWrite(request, 0)
+    }
+
+    handleShutdown(): void {
+      const request = this.#shutdownRequest
+      this.#shutdownRequest = undefined
+      this.#updateLife()
+      if (request === undefined) return
+      if (this.#nativeShutdown) super.finishShutdown(request, 0)
+      else this.run(() => request.oncomplete?.(0))
+    }
+
+    handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
+      this.run(() => this.socket?.destroy(systemError(code, syscall, cause)))
+    }
+
+    handleConnected(): void {
+      this.finishConnect(0)
+    }
+
+    handleRefused(refusal: number | undefined): void {
+      this.#dialer?.handleRefused(this as unknown as FastHandle, refusal)
+    }
+
+    sawScript(): void {
+      this.#scriptReads = true
+    }
+
+    #connect(request: ConnectRequest, address: string, port: number, family: 4 | 6): number {
+      this.#request = request
+      this.#updateLife()
+      return (this.#dialer as Dialer).dial(this as unknown as FastHandle, request, address, port, family)
+    }
+
+    /** What net.js's own reader does with a buffer. */
+    #push(bytes: Buffer): void {
+      const socket = this.socket as FastSocket
+      socket._unrefTimer()
+      if (socket.destroyed || socket.push(bytes)) return
+      this.reading = false
+      if (!socket.destroyed) this.readStop()
+    }
+
+    #name(out: SocketName, isPeer: boolean): number {
+      const { stream } = this
+      if (stream?.addresses === undefined || stream.peerId === -1) return UV_EBADF
+      const { address, source, family, serverPort, clientPort } = stream.addresses
+      const isServerSide = this.#dialer === undefined
+      const isServerName = isServerSide !== isPeer
+      out.address = isServerName ? address : source
+      out.family = family
+      out.port = isServerName ? serverPort : clientPort
+      return 0
+    }
+
+    /** As with libuv: a handle counts while it reads, writes, connects or shuts down. */
+    #updateLife(): void {
+      const counts =
+        !this.isClosed &&
+        !this.isUnreferenced &&
+        this.stream !== undefined &&
+        (this.#isReading ||
+          this.#request !== undefined ||
+          this.#writeCallback !== undefined ||
+          this.#writeRequest !== undefined ||
+          this.#shutdownRequest !== undefined)
+      if (counts === this.#countsAsAlive) return
+      this.#countsAsAlive = counts
+      if (counts) this.stream?.channel.keepAlive()
+      else this.stream?.channel.letGo()
+    }
+
+    #abandonWrites(): void {
+      const callback = this.#writeCallback
+      const request = this.#writeRequest
+      this.#writeCallback = undefined
+      this.#writeRequest = undefined
+      callback?.(null)
+      if (request !== undefined) super.finishWrite(request, UV_ECANCELED)
+      if (this.#nativeShutdown && this.#shutdownRequest !== undefined) {
+        super.finishShutdown(this.#shutdownRequest, UV_ECANCELED)
+      }
+      this.#shutdownRequest = undefined
+    }
+
+  }
+
+  return SocketHandle as unknown as FastHandleClass
+}
+
+function toBytes(data: Uint8Array | string, encoding: BufferEncoding): Uint8Array {
+  return typeof data === 'string' ? Buffer.from(data, encoding) : data
+}
+
+/** What Writable passes to `_writev`: `allBuffers` is set on the array if all chunks are buffers. */
+function toChunks(data: readonly WrittenChunk[]): Uint8Array[] {
+  return data.map(({ chunk, encoding }) => toBytes(chunk, encoding))
+}

@@ -1,0 +1,20 @@
+/**
+ * `import net from 'fastsockets'`: everything that `node:net` exports, relinked, and `transportOf`.
+ */
+import net from 'node:net'
+import { install } from './install.ts'
+import { transportOf } from './transport.ts'
+
+install()
+
+export * from 'node:net'
+export { FALLBACK_REASONS, type FallbackCode, type FallbackReason } from './reasons.ts'
+export { type Transport, transportOf } from './transport.ts'
+
+/** `node:net` itself, with `transportOf`. */
+const fastsockets: typeof net & { transportOf: typeof transportOf } = Object.assign(
+  Object.create(Object.getPrototypeOf(net), Object.getOwnPropertyDescriptors(net)) as typeof net,
+  { transportOf },
+)
+
+export default fastsockets

@@ -1,0 +1,190 @@
+/**
+ * The peers of this thread: who they are, the channel to each, and both ends of the handshake that makes one
+ * (bootstrap-layout.ts). On one host a channel's descriptors pass over the driver's own road; the bootstrap connection
+ * carries only the driver's address blob, and stays as the lifeline.
+ */
+import { randomBytes } from 'node:crypto'
+import type net from 'node:net'
+import debug from 'debug'
+import { drivers, openLoopbackPair, type VirtualInterface } from '../nic/index.ts'
+import { type Answer, ENDPOINT_ID_SIZE, type Introduction, REFUSAL, VERSION } from './bootstrap/bootstrap-layout.ts'
+import { callHashedPort, shakeHands } from './bootstrap/bootstrap-client.ts'
+import type { BootstrapHost, Reply } from './bootstrap/bootstrap-server.ts'
+import { hostIdentity } from './bootstrap/host-identity.ts'
+import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
+import { type Acceptor, SocketChannel } from './socket-channel.ts'
+
+const log = debug('fastsockets:peers')
+
+/** The driver for processes of one host. */
+const DRIVER = 'shm'
+/** Channels of this thread; each costs two rings of shared memory and four descriptors. */
+const CHANNELS_MAX = 1024
+
+type ConnectFunction = (this: net.Socket, options: net.TcpNetConnectOpts) => net.Socket
+export type ChannelOrReason = SocketChannel | FallbackReason
+
+const REASON_OF_REFUSAL: Readonly<Record<number, FallbackCode>> = {
+  [REFUSAL.OTHER_USER]: 'OTHER_USER',
+  [REFUSAL.OTHER_HOST]: 'OTHER_HOST',
+  [REFUSAL.VERSION]: 'VERSION',
+  [REFUSAL.NOT_LISTENING]: 'NOT_LISTENING',
+  [REFUSAL.LIMIT]: 'LIMIT',
+  [REFUSAL.DRIVER]: 'DRIVER',
+}
+
+export function reasonOfRefusal(refusal: number | undefined): FallbackCode {
+  return (refusal === undefined ? undefined : REASON_OF_REFUSAL[refusal]) ?? 'HANDSHAKE'
+}
+
+export class Peers implements BootstrapHost {
+  readonly #accept: Acceptor
+  readonly #connect: ConnectFunction
+  readonly #endpointId = randomBytes(ENDPOINT_ID_SIZE)
+  readonly #channels = new Map<string, SocketChannel>()
+  /** Handshakes under way, by address and port: connections that begin meanwhile wait for the same one. */
+  readonly #calls = new Map<string, Promise<ChannelOrReason>>()
+  #ownChannel: SocketChannel | undefined
+  #offerCount = 0
+
+  constructor(accept: Acceptor, connect: ConnectFunction) {
+    this.#accept = accept
+    this.#connect = connect
+  }
+
+  get channels(): Iterable<SocketChannel> {
+    return this.#channels.values()
+  }
+
+  /** The channel of this thread to itself. */
+  ownChannel(): SocketChannel {
+    if (this.#ownChannel?.isOpen) return this.#ownChannel
+    const [near, far] = openLoopbackPair()
+    const id = this.#endpointId.toString('hex')
+    new SocketChannel(far, id, this.#accept, () => {})
+    this.#ownChannel = new SocketChannel(near, id, this.#accept, () => {})
+    return this.#ownChannel
+  }
+
+  /** The channel to whoever listens on `port` at `address`, an address of this host; or why there is none. */
+  reach(address: string, port: number, family: 4 | 6): Promise<ChannelOrReason> {
+    const key = `${address} ${port}`
+    const underWay = this.#calls.get(key)
+    if (underWay !== undefined) return underWay
+    const call = this.#call(address, port, family)
+      .catch(error => fallbackReason('HANDSHAKE', (error as Error).message))
+      .finally(() => this.#calls.delete(key))
+    this.#calls.set(key, call)
+    return call
+  }
+
+  introduce(port: number): Introduction {
+    return {
+      version: VERSION,
+      port,
+      endpointId: this.#endpointId,
+      hostIdentity: hostIdentity(),
+      uid: process.getuid?.() ?? 0,
+      pid: process.pid,
+    }
+  }
+
+  /** A client has said HELLO. What it says of itself only serves to refuse early: the driver asks the kernel. */
+  answer(hello: Introduction): Reply {
+    if (hello.version !== VERSION) return { refusal: REFUSAL.VERSION }
+    if (!hello.hostIdentity.equals(hostIdentity())) return { refusal: REFUSAL.OTHER_HOST }
+    if (hello.uid !== process.getuid?.()) return { refusal: REFUSAL.OTHER_USER }
+    if (this.#channels.size + this.#offerCount >= CHANNELS_MAX) return { refusal: REFUSAL.LIMIT }
+    const driver = drivers.get(DRIVER)
+    if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
+    const offer = driver.offer()
+    this.#offerCount++
+    const finish = (connection: net.Socket): void => {
+      const cancel = (): void => offer.cancel()
+      connection.once('close', cancel)
+      offer.accepted
+        .then(end => {
+          connection.off('close', cancel)
+          this.#open(end, hello.endpointId.toString('hex'), connection)
+        })
+        .catch(error => {
+          log('offer to pid %d: %s', hello.pid, (error as Error).message)
+          connection.destroy()
+        })
+        .finally(() => {
+          this.#offerCount--
+        })
+    }
+    return { driver: DRIVER, blob: offer.blob, finish }
+  }
+
+  async #call(address: string, port: number, family: 4 | 6): Promise<ChannelOrReason> {
+    const outcome = await callHashedPort(address, port, family, this.#connect)
+    if ('code' in outcome) return fallbackReason(outcome.code, outcome.detail)
+    const { connection, greeting } = outcome
+    const refusal = this.#judge(greeting)
+    if (refusal !== undefined) {
+      connection.destroy()
+      return fallbackReason(refusal)
+    }
+    const peerId = greeting.endpointId.toString('hex')
+    const known = this.#channels.get(peerId)
+    if (known?.isOpen) {
+      connection.destroy()
+      return known
+    }
+    const answer = await shakeHands(connection, this.introduce(port))
+    if (answer === undefined) return fallbackReason('HANDSHAKE')
+    try {
+      return await this.#take(answer, peerId, connection)
+    } catch (error) {
+      connection.destroy()
+      const { code, message } = error as Error & { code?: string }
+      return fallbackReason(code === 'ERR_NIC_PEER_REFUSED' ? 'OTHER_USER' : 'HANDSHAKE', message)
+    }
+  }
+
+  #judge(greeting: Introduction): FallbackCode | undefined {
+    if (!greeting.hostIdentity.equals(hostIdentity())) return 'OTHER_HOST'
+    return greeting.uid === process.getuid?.() ? undefined : 'OTHER_USER'
+  }
+
+  async #take(answer: Answer, peerId: string, connection: net.Socket): Promise<ChannelOrReason> {
+    if (answer.result !== 0) {
+      connection.destroy()
+      return fallbackReason(reasonOfRefusal(answer.result))
+    }
+    const driver = answer.driver === DRIVER ? drivers.get(answer.driver) : undefined
+    if (driver === undefined) {
+      connection.destroy()
+      return fallbackReason('DRIVER', `the server offers ${JSON.stringify(answer.driver)}`)
+    }
+    return this.#open(await driver.connect(answer.blob), peerId, connection)
+  }
+
+  #open(end: VirtualInterface, peerId: string, connection: net.Socket): SocketChannel {
+    const channel = new SocketChannel(end, peerId, this.#accept, gone => {
+      if (this.#channels.get(peerId) === gone) this.#channels.delete(peerId)
+    })
+    this.#channels.set(peerId, channel)
+    channel.lifeline = { end: () => connection.destroy() }
+    watchLifeline(connection, channel)
+    return channel
+  }
+}
+
+/** The peer says nothing more on this connection; its end, however it comes, is the peer's end. */
+function watchLifeline(connection: net.Socket, channel: SocketChannel): void {
+  const handleEnd = (): void => {
+    log('peer %s is gone', channel.peerId)
+    connection.destroy()
+    channel.handlePeerGone()
+  }
+  connection.on('data', handleEnd)
+  connection.on('end', handleEnd)
+  connection.on('close', handleEnd)
+  connection.on('error', handleEnd)
+  connection.unref()
+  connection.resume()
+  if (connection.destroyed || connection.readableEnded) handleEnd()
+}

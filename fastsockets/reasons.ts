@@ -1,0 +1,42 @@
+/**
+ * Why a connection is on TCP. Every connection that is not fast has exactly one of these on record; `transportOf`
+ * shows it. Codes are stable; texts are for people.
+ */
+export const FALLBACK_REASONS = {
+  DISABLED: 'FASTSOCKETS_DISABLE is set',
+  PLATFORM: 'the fast way needs Linux',
+  KOFFI: 'the koffi package cannot be loaded',
+  NODE_INTERNALS: 'this Node has no native stream class in the place where we look for it',
+  DRIVER: 'shared memory cannot be used on this machine',
+  NOT_RELINKED: 'nobody speaks Fast Sockets on the hashed port: the server is not relinked',
+  STRANGER: 'the hashed port belongs to a program that does not speak Fast Sockets',
+  SILENT: 'the hashed port is open, but no greeting came in time',
+  VERSION: 'the server speaks another version of the protocol',
+  REMOTE_HOST: 'the address is not one of this host, and no driver leaves the host',
+  OTHER_HOST: 'the server runs on another host or in another network namespace',
+  OTHER_USER: 'the server runs as another user',
+  NOT_LISTENING: 'the server no longer listens on this port by the fast way',
+  HANDSHAKE: 'the handshake with the server was not completed',
+  LOCAL_ADDRESS: 'the program chose the local address or port itself',
+  ADDRESS: 'this form of address is left to TCP',
+  PIPE: 'a unix path or pipe is left to the kernel',
+  OWN_HANDLE: 'the socket came with a handle or descriptor of its own (TLS makes one, too)',
+  CLUSTER: 'the listener belongs to a cluster primary',
+  PORTS_TAKEN: 'all candidates for the hashed port were taken when the server began to listen',
+  LIMIT: 'a limit of the server is reached',
+  ACCEPTED: 'the client came over TCP; it knows why',
+  NOT_INSTALLED: 'the connection is older than fastsockets/register',
+} as const
+
+export type FallbackCode = keyof typeof FALLBACK_REASONS
+
+export interface FallbackReason {
+  readonly code: FallbackCode
+  readonly text: string
+}
+
+/** The reason for `code`, with what else is known about this case. */
+export function fallbackReason(code: FallbackCode, detail?: string): FallbackReason {
+  const text = FALLBACK_REASONS[code]
+  return { code, text: detail === undefined ? text : `${text} (${detail})` }
+}

@@ -1,0 +1,375 @@
+/**
+ * All sockets between this thread and one peer: one active-message channel, a table of streams, and the bootstrap
+ * connection whose end says that the peer is gone. Many sockets share the channel; a slow reader stops only its own
+ * sender, because every frame is taken out of the ring as soon as it is seen.
+ */
+import { type AmError, type Channel, type ChannelOwner, Endpoint, type Message } from '../am/index.ts'
+import { copyBytes, type VirtualInterface } from '../nic/index.ts'
+import { drainTicks } from './node-internals.ts'
+import { Stream, type StreamSink } from './stream.ts'
+import {
+  ACCEPT,
+  CHANNEL_CREDITS,
+  CLOSE,
+  CLOSE_WORDS,
+  CONNECT,
+  CONSUMED,
+  CONSUMED_WORDS,
+  DATA,
+  DATA_WORDS,
+  FLAG_FIN,
+  REFUSE,
+  SEGMENT_MAX,
+  STREAMS_MAX,
+  WINDOW,
+  WINDOW_MAX,
+} from './stream-layout.ts'
+
+/** Posted bytes are gathered here, so that small messages in one turn become one 'data'. */
+const SLAB_SIZE = 64 * 1024
+/** A message of at least this size gets memory of its own. */
+const SLAB_MESSAGE_MAX = 8 * 1024
+const ADDRESS_MAX = 64
+/** How often a dead peer's ring is polled until nothing more comes out of it: more than fits into a ring. */
+const DRAIN_TURNS_MAX = 4096
+const DRAIN_MESSAGES = 64
+
+const EMPTY = Buffer.alloc(0)
+
+/** Who decides about a peer's CONNECT; returns the new stream's acceptance, or a refusal's number. */
+export type Acceptor = (
+  stream: Stream,
+  port: number,
+  address: string,
+  family: 4 | 6,
+) => number | { readonly clientPort: number; readonly begin: () => void }
+
+/** The bootstrap connection, as far as a channel needs it. */
+export interface Lifeline {
+  end(): void
+}
+
+export class SocketChannel implements ChannelOwner {
+  readonly channel: Channel
+  readonly peerId: string
+  lifeline: Lifeline | undefined
+  readonly #accept: Acceptor
+  readonly #onGone: (channel: SocketChannel) => void
+  readonly #streams = new Map<number, Stream>()
+  #nextId = 1
+  #isOpen = true
+  readonly #toSend = new Set<Stream>()
+  readonly #toDeliver = new Set<Stream>()
+  #slab = EMPTY
+  /** What was posted last and not yet handed over: bytes `#postedFrom … #postedTo` of the slab, for this stream. */
+  #posted: Stream | undefined
+  #postedFrom = 0
+  #postedTo = 0
+  #keepAliveCount = 0
+
+  constructor(end: VirtualInterface, peerId: string, accept: Acceptor, onGone: (channel: SocketChannel) => void) {
+    this.peerId = peerId
+    this.#accept = accept
+    this.#onGone = onGone
+    this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
+  }
+
+  get transport(): string {
+    return this.channel.end.driver
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  get streams(): Iterable<Stream> {
+    return this.#streams.values()
+  }
+
+  /** Asks the peer for a connection to its listener; undefined if there is no room for another socket. */
+  connect(sink: StreamSink, port: number, address: string, family: 4 | 6): Stream | undefined {
+    if (!this.#isOpen || this.#streams.size >= STREAMS_MAX) return undefined
+    const stream = new Stream(this, this.#newId())
+    const status = this.channel.requestMedium(CONNECT, Buffer.from(address, 'latin1'), [
+      stream.id,
+      port,
+      WINDOW,
+      family,
+    ])
+    if (status !== 0) return undefined
+    stream.sink = sink
+    this.#streams.set(stream.id, stream)
+    return stream
+  }
+
+  /** The peer's process is gone. What it wrote before is in the ring and is delivered first. */
+  handlePeerGone(): void {
+    if (!this.#isOpen) return
+    try {
+      for (let turn = 0; turn < DRAIN_TURNS_MAX && this.channel.progress(DRAIN_MESSAGES) > 0; turn++);
+    } finally {
+      this.#end(undefined)
+    }
+  }
+
+  close(): void {
+    this.#end(undefined)
+  }
+
+  // What streams ask for.
+
+  sendData(
+    stream: Stream,
+    sequence: number,
+    consumed: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    flags: number,
+  ): boolean {
+    const { channel } = this
+    const at = channel.reserveRequest(DATA, DATA_WORDS, length)
+    if (at < 0) return false
+    channel.putWord(0, stream.peerId)
+    channel.putWord(1, sequence)
+    channel.putWord(2, consumed)
+    channel.putWord(3, flags)
+    copyBytes(bytes, offset, channel.sendBytes, at, length)
+    channel.commit(length)
+    return true
+  }
+
+  sendFin(stream: Stream, sequence: number, consumed: number): boolean {
+    return this.sendData(stream, sequence, consumed, EMPTY, 0, 0, FLAG_FIN)
+  }
+
+  sendConsumed(stream: Stream, consumed: number): boolean {
+    const at = this.channel.reserveRequest(CONSUMED, CONSUMED_WORDS, 0)
+    if (at < 0) return false
+    this.channel.putWord(0, stream.peerId)
+    this.channel.putWord(1, consumed)
+    this.channel.commit(0)
+    return true
+  }
+
+  sendClose(stream: Stream, how: number): boolean {
+    if (!this.#isOpen) return true
+    const at = this.channel.reserveRequest(CLOSE, CLOSE_WORDS, 0)
+    if (at < 0) return false
+    this.channel.putWord(0, stream.peerId)
+    this.channel.putWord(1, how)
+    this.channel.commit(0)
+    return true
+  }
+
+  scheduleSend(stream: Stream): void {
+    this.#toSend.add(stream)
+    this.channel.touch()
+  }
+
+  scheduleDelivery(stream: Stream): void {
+    this.#toDeliver.add(stream)
+    if (this.#isOpen) this.channel.touch()
+    else if (this.#toDeliver.size === 1) setImmediate(() => this.#deliver())
+  }
+
+  /** Hands over what was posted for this stream, before anything else happens to it. */
+  flushPosted(stream: Stream): void {
+    if (this.#posted === stream) this.#flushPosted()
+  }
+
+  /** Bytes for a stream that reads: gathered with their neighbours, handed over at the end of the turn at the latest. */
+  post(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
+    if (length >= SLAB_MESSAGE_MAX) {
+      this.#flushPosted()
+      const own = Buffer.allocUnsafeSlow(length)
+      own.set(bytes.subarray(offset, offset + length))
+      stream.deliverPosted(own)
+      drainTicks()
+      return
+    }
+    if (this.#posted !== stream || this.#postedTo + length > this.#slab.length) {
+      this.#flushPosted()
+      if (this.#postedTo + length > this.#slab.length) {
+        this.#slab = Buffer.allocUnsafeSlow(SLAB_SIZE)
+        this.#postedTo = 0
+      }
+      this.#posted = stream
+      this.#postedFrom = this.#postedTo
+    }
+    copyBytes(bytes, offset, this.#slab, this.#postedTo, length)
+    this.#postedTo += length
+  }
+
+  forget(stream: Stream): void {
+    this.#streams.delete(stream.id)
+    this.#toSend.delete(stream)
+    this.#toDeliver.delete(stream)
+  }
+
+  /** While any socket counts, the doorbell keeps the event loop alive. */
+  keepAlive(): void {
+    if (this.#keepAliveCount++ === 0) this.channel.end.ref()
+  }
+
+  letGo(): void {
+    if (--this.#keepAliveCount === 0) this.channel.end.unref()
+  }
+
+  // What the channel tells its owner.
+
+  handleProgress(): void {
+    this.#flushPosted()
+    if (this.#toDeliver.size > 0) this.#deliver()
+    // Those who are there now: whoever writes more meanwhile has the next turn.
+    let left = this.#toSend.size
+    for (const stream of this.#toSend) {
+      if (left-- === 0) return
+      this.#toSend.delete(stream)
+      if (stream.resume()) continue
+      this.#toSend.add(stream)
+      return
+    }
+  }
+
+  roomWanted(): number {
+    return this.#toSend.size > 0 ? SEGMENT_MAX : 0
+  }
+
+  handleBroken(error: AmError): void {
+    this.#end(error)
+  }
+
+  // What the peer says.
+
+  handleConnect(message: Message): void {
+    const from = message.word(0)
+    const port = message.word(1)
+    const window = message.word(2)
+    const family = message.word(3) === 6 ? 6 : 4
+    if (message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX) return this.#refuse('a CONNECT out of bounds')
+    const address = message.copy().toString('latin1')
+    const stream = new Stream(this, this.#newId())
+    const accepted = this.#streams.size >= STREAMS_MAX ? REFUSED_LIMIT : this.#accept(stream, port, address, family)
+    if (typeof accepted === 'number') {
+      message.reply(REFUSE, from, accepted)
+      return
+    }
+    this.#streams.set(stream.id, stream)
+    stream.handleAccepted(from, window)
+    message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort)
+    accepted.begin()
+    drainTicks()
+  }
+
+  handleAccept(message: Message): void {
+    const stream = this.#streams.get(message.word(0))
+    const window = message.word(2)
+    const clientPort = message.word(3)
+    if (stream === undefined || stream.peerId !== -1 || window <= 0 || window > WINDOW_MAX) {
+      return this.#refuse('an ACCEPT that nobody asked for')
+    }
+    if (clientPort <= 0 || clientPort > 0xffff) return this.#refuse(`client port ${clientPort}`)
+    if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
+    stream.handleAccepted(message.word(1), window)
+    drainTicks()
+  }
+
+  handleRefuse(message: Message): void {
+    const stream = this.#streams.get(message.word(0))
+    if (stream === undefined || stream.peerId !== -1) return this.#refuse('a REFUSE that nobody asked for')
+    stream.handleRefused(message.word(1))
+    drainTicks()
+  }
+
+  handleData(message: Message): void {
+    const stream = this.#streams.get(message.word(0))
+    if (stream === undefined || stream.peerId === -1) return this.#refuse(`data for socket ${message.word(0)}`)
+    const fin = (message.word(3) & FLAG_FIN) !== 0
+    const { bytes, offset, length } = message
+    const fault =
+      stream.handleConsumed(message.word(2)) ?? stream.handleData(message.word(1), bytes, offset, length, fin)
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleConsumed(message: Message): void {
+    // The socket may be closed already while this was under way.
+    const fault = this.#streams.get(message.word(0))?.handleConsumed(message.word(1))
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleClose(message: Message): void {
+    const stream = this.#streams.get(message.word(0))
+    if (stream === undefined) return
+    this.flushPosted(stream)
+    stream.handleClosed(message.word(1))
+  }
+
+  #deliver(): void {
+    let left = this.#toDeliver.size
+    try {
+      for (const stream of this.#toDeliver) {
+        if (left-- === 0) return
+        this.#toDeliver.delete(stream)
+        this.flushPosted(stream)
+        stream.deliver()
+        drainTicks()
+      }
+    } finally {
+      // A listener threw, or more came: no later turn of the channel will see to the rest once it is closed.
+      if (!this.#isOpen && this.#toDeliver.size > 0) setImmediate(() => this.#deliver())
+    }
+  }
+
+  #flushPosted(): void {
+    const stream = this.#posted
+    if (stream === undefined) return
+    this.#posted = undefined
+    stream.deliverPosted(this.#slab.subarray(this.#postedFrom, this.#postedTo))
+    drainTicks()
+  }
+
+  #newId(): number {
+    let id = this.#nextId
+    while (this.#streams.has(id)) id = id === 0x7fffffff ? 1 : id + 1
+    this.#nextId = id === 0x7fffffff ? 1 : id + 1
+    return id
+  }
+
+  /** The peer broke the rules of this layer: as bad as breaking those of the ring. */
+  #refuse(what: string): void {
+    this.#end(new Error(`the peer broke the socket protocol: ${what}`))
+  }
+
+  #end(cause: Error | undefined): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#onGone(this)
+    socketEndpoint().detach(this.channel)
+    this.lifeline?.end()
+    this.#toSend.clear()
+    this.#flushPosted()
+    for (const stream of [...this.#streams.values()]) stream.handleChannelGone(cause)
+  }
+}
+
+const REFUSED_LIMIT = 5
+
+let endpoint: Endpoint | undefined
+
+/** The endpoint that all sockets of this thread share, with the handlers of stream-layout.ts. */
+function socketEndpoint(): Endpoint {
+  if (endpoint !== undefined) return endpoint
+  endpoint = new Endpoint()
+  endpoint.setHandler(CONNECT, message => ownerOf(message).handleConnect(message))
+  endpoint.setHandler(ACCEPT, message => ownerOf(message).handleAccept(message))
+  endpoint.setHandler(REFUSE, message => ownerOf(message).handleRefuse(message))
+  endpoint.setHandler(DATA, message => ownerOf(message).handleData(message))
+  endpoint.setHandler(CONSUMED, message => ownerOf(message).handleConsumed(message))
+  endpoint.setHandler(CLOSE, message => ownerOf(message).handleClose(message))
+  return endpoint
+}
+
+function ownerOf(message: Message): SocketChannel {
+  return message.channel.owner as SocketChannel
+}

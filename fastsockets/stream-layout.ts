@@ -1,0 +1,46 @@
+/**
+ * The active messages that sockets consist of. Words are int32; sequence numbers count bytes, start at 0 and wrap at
+ * 2^32. A socket number is the receiver's own: `to` always names a socket of the process that gets the message.
+ *
+ *   index     kind      words                                     payload
+ *   CONNECT   request   0 from   1 port   2 window   3 family     the address that was dialled, ASCII
+ *   ACCEPT    reply     0 to     1 from   2 window   3 client port
+ *   REFUSE    reply     0 to     1 refusal (bootstrap-layout.ts)
+ *   DATA      request   0 to     1 sequence   2 consumed   3 flags   bytes of the stream
+ *   CONSUMED  request   0 to     1 consumed
+ *   CLOSE     request   0 to     1 how: CLOSE_DONE or CLOSE_RESET
+ *
+ * `window` is the size of the sender's receive buffer for this socket: the peer may have that many bytes under way that
+ * are not yet reported as consumed. `consumed` counts the bytes that the program has taken; it rides on every DATA and
+ * goes alone once half a window is owed (EMP 2002, delayed and piggybacked acknowledgements).
+ *
+ * FIN ends a direction after its last byte; CLOSE_DONE says that the program has closed the socket and reads nothing
+ * more; CLOSE_RESET that it closed it with bytes unread or on purpose. A socket number is free again when both sides
+ * have said CLOSE.
+ */
+export const CONNECT = 1
+export const ACCEPT = 2
+export const REFUSE = 3
+export const DATA = 4
+export const CONSUMED = 5
+export const CLOSE = 6
+
+export const DATA_WORDS = 4
+export const CONSUMED_WORDS = 2
+export const CLOSE_WORDS = 2
+
+/** DATA flags. */
+export const FLAG_FIN = 1
+
+export const CLOSE_DONE = 0
+export const CLOSE_RESET = 1
+
+/** Requests in flight per channel: enough for 64-byte messages to fill half a ring. */
+export const CHANNEL_CREDITS = 4096
+/** Payload of one DATA message. */
+export const SEGMENT_MAX = 64 * 1024
+/** Receive buffer of one socket; allocated only when a reader does not keep up. */
+export const WINDOW = 512 * 1024
+export const WINDOW_MAX = 1 << 30
+/** Sockets on one channel, each way together. */
+export const STREAMS_MAX = 1 << 16

@@ -1,0 +1,349 @@
+/**
+ * One byte stream each way between two sockets: sequence numbers, byte credits, half-close, reset. It knows nothing of
+ * `net.Socket`; a `StreamSink` does, and a `SocketChannel` carries the messages (stream-layout.ts).
+ *
+ * Sending has no buffer: a write goes out at once, and what finds no credit or room stays where the caller has it.
+ * Receiving has one, used only when the sink does not read: otherwise data goes straight on (receive posting).
+ */
+import type { SocketChannel } from './socket-channel.ts'
+import { ReceiveBuffer } from './receive-buffer.ts'
+import { CLOSE_DONE, CLOSE_RESET, SEGMENT_MAX, WINDOW } from './stream-layout.ts'
+
+export type StreamErrorCode = 'ECONNRESET' | 'EPIPE'
+
+/** Whoever owns a stream. Every method may run user code. */
+export interface StreamSink {
+  /** A receive is posted: data may be handed over. */
+  readonly isReading: boolean
+  /** The bytes are the sink's to keep. */
+  handleData(bytes: Buffer): void
+  handleEnd(): void
+  /** The last write is out; only after a write that was not out at once. */
+  handleWritten(): void
+  /** FIN is out; only after a shutdown that was not out at once. */
+  handleShutdown(): void
+  handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void
+  handleConnected(): void
+  /** A refusal's wire number; undefined if the peer died meanwhile. */
+  handleRefused(refusal: number | undefined): void
+}
+
+export interface StreamAddresses {
+  readonly address: string
+  readonly family: 'IPv4' | 'IPv6'
+  /** The address from which the client comes. */
+  readonly source: string
+  readonly serverPort: number
+  clientPort: number
+}
+
+type State = 'connecting' | 'open' | 'closing' | 'closed'
+type SendState = 'open' | 'finWanted' | 'finSent'
+type ReceiveState = 'open' | 'finReceived' | 'ended'
+
+const NOTHING: readonly Uint8Array[] = []
+
+export class Stream {
+  readonly channel: SocketChannel
+  readonly id: number
+  peerId = -1
+  sink: StreamSink | undefined
+  addresses: StreamAddresses | undefined
+  /** Called once, when both sides have closed or the channel is gone. */
+  onClosed: (() => void) | undefined
+  bytesIn = 0
+  bytesOut = 0
+  /** Bytes that went straight to the reader, without the receive buffer. */
+  bytesPosted = 0
+  state: State = 'connecting'
+
+  #sendState: SendState = 'open'
+  /** Sequence of the next byte to send, and the first that may not be sent yet. */
+  #sendSequence = 0
+  #sendLimit = 0
+  #peerConsumed = 0
+  #pending: readonly Uint8Array[] = NOTHING
+  #pendingIndex = 0
+  #pendingOffset = 0
+
+  #receiveState: ReceiveState = 'open'
+  #receiveSequence = 0
+  #consumed = 0
+  #consumedSent = 0
+  readonly #buffer = new ReceiveBuffer(WINDOW)
+  /** What ends the stream once everything received has been delivered. */
+  #failure: { code: StreamErrorCode; syscall: 'read' | 'write'; cause: Error | undefined } | undefined
+  #peerClosed = false
+  #closeHow = CLOSE_DONE
+  #closeOwed = false
+
+  constructor(channel: SocketChannel, id: number) {
+    this.channel = channel
+    this.id = id
+  }
+
+  get isPeerClosed(): boolean {
+    return this.#peerClosed
+  }
+
+  get bufferedLength(): number {
+    return this.#buffer.length
+  }
+
+  /** Bytes of the write that is not out yet. */
+  get pendingLength(): number {
+    let length = -this.#pendingOffset
+    for (let i = this.#pendingIndex; i < this.#pending.length; i++) length += (this.#pending[i] as Uint8Array).length
+    return Math.max(0, length)
+  }
+
+  // Commands from the sink.
+
+  /** True if all of it is out; otherwise the chunks must stay as they are until `handleWritten`. */
+  write(chunks: readonly Uint8Array[]): boolean {
+    this.#pending = chunks
+    this.#pendingIndex = 0
+    this.#pendingOffset = 0
+    return this.sendPending()
+  }
+
+  /** Whether a write can only fail. */
+  get isBroken(): boolean {
+    return this.#peerClosed || this.state === 'closed' || !this.channel.isOpen
+  }
+
+  /** True if FIN is out already. */
+  shutdown(): boolean {
+    if (this.#sendState !== 'open') return true
+    if (this.isBroken) return true
+    this.#sendState = 'finWanted'
+    return this.#sendFin()
+  }
+
+  /** Deliver what waits; later, not within the caller's own stack. */
+  startReading(): void {
+    if (this.#buffer.length > 0 || this.#receiveState === 'finReceived' || this.#failure !== undefined) {
+      this.channel.scheduleDelivery(this)
+    }
+  }
+
+  /** Like close(2): no more calls to the sink. Unread bytes make it a reset, as in TCP. */
+  close(reset: boolean): void {
+    if (this.state === 'closing' || this.state === 'closed') return
+    const wasConnecting = this.state === 'connecting'
+    if (reset || this.#buffer.length > 0) this.#closeHow = CLOSE_RESET
+    this.sink = undefined
+    this.#pending = NOTHING
+    this.#buffer.clear()
+    this.state = 'closing'
+    if (!this.channel.isOpen) return this.#finish()
+    // A connecting stream has no peer to close yet: the answer to CONNECT will find it closing.
+    if (wasConnecting) return
+    this.#sendClose()
+    if (this.#peerClosed && !this.#closeOwed) this.#finish()
+  }
+
+  // What the channel has received.
+
+  handleAccepted(peerId: number, window: number): void {
+    this.peerId = peerId
+    this.#sendLimit = window
+    if (this.state === 'closing') {
+      this.#sendClose()
+      return
+    }
+    this.state = 'open'
+    this.sink?.handleConnected()
+  }
+
+  handleRefused(refusal: number | undefined): void {
+    const { sink } = this
+    this.#finish()
+    sink?.handleRefused(refusal)
+  }
+
+  /** Data for this stream; returns what is wrong with it, if anything. */
+  handleData(sequence: number, bytes: Uint8Array, offset: number, length: number, fin: boolean): string | undefined {
+    if (sequence !== this.#receiveSequence) return `sequence ${sequence >>> 0} where ${this.#receiveSequence >>> 0} was due`
+    if (((sequence + length - this.#consumed) | 0) > WINDOW) return `${length} bytes beyond the window`
+    if (this.#receiveState !== 'open') return 'data after the end'
+    this.#receiveSequence = (sequence + length) | 0
+    if (this.state === 'closing') {
+      // As TCP does: data for somebody who has closed is answered by a reset.
+      this.#closeHow = CLOSE_RESET
+      this.#sendClose()
+      return undefined
+    }
+    this.bytesIn += length
+    if (length > 0) {
+      if (this.#isPosted()) {
+        this.channel.post(this, bytes, offset, length)
+      } else {
+        this.channel.flushPosted(this)
+        this.#buffer.append(bytes, offset, length)
+      }
+    }
+    if (fin) {
+      this.#receiveState = 'finReceived'
+      this.channel.scheduleDelivery(this)
+    }
+    return undefined
+  }
+
+  /** The peer's program has taken bytes; returns what is wrong with the claim, if anything. */
+  handleConsumed(consumed: number): string | undefined {
+    const progress = (consumed - this.#peerConsumed) | 0
+    if (progress === 0) return undefined
+    if (progress < 0 || progress > ((this.#sendSequence - this.#peerConsumed) | 0)) {
+      return `${consumed >>> 0} bytes consumed of ${this.#sendSequence >>> 0} sent`
+    }
+    this.#peerConsumed = consumed
+    this.#sendLimit = (this.#sendLimit + progress) | 0
+    if (this.#pending !== NOTHING) this.channel.scheduleSend(this)
+    return undefined
+  }
+
+  handleClosed(how: number): void {
+    this.#peerClosed = true
+    if (this.state === 'closing' && !this.#closeOwed) return this.#finish()
+    if (this.state !== 'open') return
+    if (how === CLOSE_RESET) this.#fail('ECONNRESET', 'read', undefined)
+    else if (this.#pending !== NOTHING) this.#fail(this.#receiveState === 'open' ? 'ECONNRESET' : 'EPIPE', 'write', undefined)
+    else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
+    this.channel.scheduleDelivery(this)
+  }
+
+  /** The channel is no more: the peer died, or broke the protocol (`cause`). */
+  handleChannelGone(cause: Error | undefined): void {
+    this.#peerClosed = true
+    if (this.state === 'connecting') return this.handleRefused(undefined)
+    if (this.state === 'closing') return this.#finish()
+    if (cause !== undefined) this.#fail('ECONNRESET', 'read', cause)
+    else if (this.#pending !== NOTHING) this.#fail('ECONNRESET', 'write', undefined)
+    else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
+    this.channel.scheduleDelivery(this)
+  }
+
+  // Called by the channel when there may be room or credit again.
+
+  /** Sends what is pending as far as it goes; true if nothing is left. */
+  sendPending(): boolean {
+    while (this.#pendingIndex < this.#pending.length) {
+      const chunk = this.#pending[this.#pendingIndex] as Uint8Array
+      while (this.#pendingOffset < chunk.length) {
+        const credit = (this.#sendLimit - this.#sendSequence) | 0
+        const length = Math.min(chunk.length - this.#pendingOffset, SEGMENT_MAX, credit)
+        if (length <= 0) return false
+        if (!this.channel.sendData(this, this.#sendSequence, this.#consumed, chunk, this.#pendingOffset, length, 0)) {
+          this.channel.scheduleSend(this)
+          return false
+        }
+        this.#consumedSent = this.#consumed
+        this.#sendSequence = (this.#sendSequence + length) | 0
+        this.#pendingOffset += length
+        this.bytesOut += length
+      }
+      this.#pendingIndex++
+      this.#pendingOffset = 0
+    }
+    this.#pending = NOTHING
+    return true
+  }
+
+  /** Everything that was refused before, in order; false if it is refused again. */
+  resume(): boolean {
+    if (this.#pending !== NOTHING) {
+      if (!this.sendPending()) return this.#windowIsShut()
+      this.sink?.handleWritten()
+    }
+    if (this.#sendState === 'finWanted' && this.#pending === NOTHING) {
+      if (!this.#sendFin()) return false
+      this.sink?.handleShutdown()
+    }
+    if (this.#consumedIsDue() && !this.#sendConsumed()) return false
+    if (this.#closeOwed) {
+      this.#sendClose()
+      if (this.#closeOwed) return false
+      if (this.#peerClosed) this.#finish()
+    }
+    return true
+  }
+
+  /** Hands over what waits while the sink reads. */
+  deliver(): void {
+    while (this.#buffer.length > 0 && this.sink?.isReading) this.#handOver(this.#buffer.take())
+    if (this.#buffer.length > 0 || this.sink === undefined) return
+    if (this.#failure !== undefined) {
+      const { code, syscall, cause } = this.#failure
+      this.#failure = undefined
+      this.#receiveState = 'ended'
+      this.sink.handleError(code, syscall, cause)
+    } else if (this.#receiveState === 'finReceived' && this.sink.isReading) {
+      this.#receiveState = 'ended'
+      this.sink.handleEnd()
+    }
+  }
+
+  /** Bytes that were posted, now in memory of their own. */
+  deliverPosted(bytes: Buffer): void {
+    if (!this.#isPosted()) {
+      if (this.state === 'open') this.#buffer.append(bytes, 0, bytes.length)
+      return
+    }
+    this.bytesPosted += bytes.length
+    this.#handOver(bytes)
+  }
+
+  #handOver(bytes: Buffer): void {
+    this.#consumed = (this.#consumed + bytes.length) | 0
+    if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
+    this.sink?.handleData(bytes)
+  }
+
+  #isPosted(): boolean {
+    return this.#buffer.length === 0 && this.sink !== undefined && this.sink.isReading
+  }
+
+  #consumedIsDue(): boolean {
+    return this.state === 'open' && !this.#peerClosed && ((this.#consumed - this.#consumedSent) | 0) >= WINDOW / 2
+  }
+
+  #sendConsumed(): boolean {
+    if (!this.channel.sendConsumed(this, this.#consumed)) return false
+    this.#consumedSent = this.#consumed
+    return true
+  }
+
+  #windowIsShut(): boolean {
+    return ((this.#sendLimit - this.#sendSequence) | 0) <= 0
+  }
+
+  #sendFin(): boolean {
+    if (this.#pending !== NOTHING) return false
+    if (!this.channel.sendFin(this, this.#sendSequence, this.#consumed)) {
+      this.channel.scheduleSend(this)
+      return false
+    }
+    this.#consumedSent = this.#consumed
+    this.#sendState = 'finSent'
+    return true
+  }
+
+  #sendClose(): void {
+    this.#closeOwed = !this.channel.sendClose(this, this.#closeHow)
+    if (this.#closeOwed) this.channel.scheduleSend(this)
+  }
+
+  #fail(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
+    this.#failure ??= { code, syscall, cause }
+  }
+
+  #finish(): void {
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    this.onClosed?.()
+    this.sink = undefined
+    this.#pending = NOTHING
+    this.channel.forget(this)
+  }
+}

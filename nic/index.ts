@@ -1,0 +1,16 @@
+/** User-level NIC access: one contract, one folder a driver. See nic/README.md. */
+import { loopbackDriver } from './loopback/loopback-driver.ts'
+import type { Driver } from './nic.ts'
+import { shmDriver } from './shm/shm-driver.ts'
+
+export { copyBytes } from './copy.ts'
+export { NicError, type NicErrorCode } from './errors.ts'
+export { openLoopbackPair } from './loopback/loopback-driver.ts'
+export type * from './nic.ts'
+export * from './status.ts'
+
+/** Every driver of this package, by name. Ask `availability()` before use. */
+export const drivers: ReadonlyMap<string, Driver> = new Map([
+  [loopbackDriver.name, loopbackDriver],
+  [shmDriver.name, shmDriver],
+])

@@ -1,0 +1,192 @@
+/**
+ * Both ends in one thread: the smallest complete driver, and the template for a new one. The rings lie in ordinary
+ * memory, the doorbell is a callback, and one-sided access is a copy.
+ */
+import { randomUUID } from 'node:crypto'
+import { copyBytes } from '../copy.ts'
+import { NicError } from '../errors.ts'
+import type {
+  Access,
+  Capabilities,
+  Driver,
+  Offer,
+  OfferOptions,
+  Registration,
+  RemoteMemory,
+  VirtualInterface,
+} from '../nic.ts'
+import { RingConsumer } from '../ring/ring-consumer.ts'
+import { RingInterface } from '../ring/ring-interface.ts'
+import { frameMaxOf, isRingSize, RING_SIZE_DEFAULT, ringBytes } from '../ring/ring-layout.ts'
+import { RingProducer } from '../ring/ring-producer.ts'
+import { OK, type Status } from '../status.ts'
+
+const TIMEOUT_MS_DEFAULT = 5000
+const NEVER_MS = 2 ** 31 - 1
+
+interface PendingOffer {
+  readonly ringSize: number
+  readonly resolve: (end: VirtualInterface) => void
+  readonly forget: () => void
+}
+
+const offers = new Map<string, PendingOffer>()
+const registrations = new Map<string, Registration>()
+
+export const loopbackDriver: Driver = {
+  name: 'loopback',
+  availability: () => ({ usable: true }),
+  offer,
+  connect,
+}
+
+function offer(options: OfferOptions = {}): Offer {
+  const ringSize = options.queueSize ?? RING_SIZE_DEFAULT
+  if (!isRingSize(ringSize)) {
+    throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 1 GiB')
+  }
+  const id = randomUUID()
+  let cancel = (): void => {}
+  const accepted = new Promise<VirtualInterface>((resolve, reject) => {
+    const forget = (): void => {
+      clearTimeout(timer)
+      offers.delete(id)
+    }
+    const fail = (message: string): void => {
+      forget()
+      reject(new NicError('ERR_NIC_CONNECT_FAILED', message))
+    }
+    const timer = setTimeout(
+      () => fail('nobody took up the offer in time'),
+      options.timeoutMs ?? TIMEOUT_MS_DEFAULT,
+    )
+    timer.unref()
+    cancel = () => fail('the offer was cancelled')
+    offers.set(id, { ringSize, resolve, forget })
+  })
+  accepted.catch(() => {})
+  return { blob: Buffer.from(id), accepted, cancel }
+}
+
+async function connect(blob: Uint8Array): Promise<VirtualInterface> {
+  const pending = offers.get(Buffer.from(blob).toString())
+  if (pending === undefined) throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of a loopback offer')
+  pending.forget()
+  const [offering, connecting] = openLoopbackPair(pending.ringSize)
+  pending.resolve(offering)
+  return connecting
+}
+
+/** Two connected interfaces at once, for whoever holds both ends anyway. */
+export function openLoopbackPair(ringSize = RING_SIZE_DEFAULT): [VirtualInterface, VirtualInterface] {
+  const memory = new ArrayBuffer(2 * ringBytes(ringSize))
+  const first = new LoopbackInterface(memory, ringSize, true)
+  const second = new LoopbackInterface(memory, ringSize, false)
+  first.peer = second
+  second.peer = first
+  return [first, second]
+}
+
+class LoopbackInterface extends RingInterface {
+  readonly driver = 'loopback'
+  peer: LoopbackInterface | undefined
+  #listener: (() => void) | undefined
+  /** There is no descriptor to keep the event loop alive; a timer that never fires does the same. */
+  #keepAlive: NodeJS.Timeout | undefined
+
+  constructor(memory: ArrayBuffer, ringSize: number, offering: boolean) {
+    const second = ringBytes(ringSize)
+    super(
+      new RingProducer(memory, offering ? 0 : second, ringSize),
+      new RingConsumer(memory, offering ? second : 0, ringSize),
+      capabilitiesOf(ringSize),
+    )
+  }
+
+  setDoorbell(listener: () => void): void {
+    this.#listener = listener
+  }
+
+  ref(): void {
+    if (this.state !== 'open') return
+    this.#keepAlive ??= setInterval(() => {}, NEVER_MS)
+    this.#keepAlive.ref()
+  }
+
+  unref(): void {
+    this.#keepAlive?.unref()
+  }
+
+  register(bytes: Uint8Array, access: Access): Registration {
+    const id = randomUUID()
+    const registration = { bytes, access, key: Buffer.from(id), deregister: () => void registrations.delete(id) }
+    registrations.set(id, registration)
+    return registration
+  }
+
+  importKey(key: Uint8Array): RemoteMemory {
+    const registration = registrations.get(Buffer.from(key).toString())
+    if (registration === undefined) throw new NicError('ERR_NIC_ARGUMENT', 'this is not a key of loopback memory')
+    return new LoopbackMemory(registration)
+  }
+
+  protected wakePeer(): void {
+    this.peer?.answerDoorbell()
+  }
+
+  answerDoorbell(): void {
+    this.#listener?.()
+  }
+
+  protected release(): void {
+    clearInterval(this.#keepAlive)
+    this.peer = undefined
+  }
+
+  protected readRemote(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+  ): Status {
+    copyBytes((remote as LoopbackMemory).bytes, remoteOffset, local.bytes, localOffset, length)
+    return OK
+  }
+
+  protected writeRemote(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+  ): Status {
+    copyBytes(local.bytes, localOffset, (remote as LoopbackMemory).bytes, remoteOffset, length)
+    return OK
+  }
+}
+
+class LoopbackMemory implements RemoteMemory {
+  readonly length: number
+  readonly access: Access
+  readonly bytes: Uint8Array
+
+  constructor(registration: Registration) {
+    this.length = registration.bytes.length
+    this.access = registration.access
+    this.bytes = registration.bytes
+  }
+}
+
+function capabilitiesOf(ringSize: number): Capabilities {
+  return {
+    ordered: true,
+    reliable: true,
+    frameMax: frameMaxOf(ringSize),
+    inlineMax: frameMaxOf(ringSize),
+    rdmaRead: true,
+    rdmaWrite: true,
+    rdmaReason: undefined,
+    wakeFd: false,
+  }
+}

@@ -1,0 +1,169 @@
+/**
+ * The driver contract: what every user-level NIC looks like to the layers above.
+ *
+ * A driver gives *virtual interfaces* (VIA's word; verbs calls them queue pairs): a send queue and a receive queue,
+ * connected to exactly one peer. Frames are built in place and delivered in place; nothing is allocated per frame.
+ * The layers above see this file and the capabilities, never a driver.
+ *
+ * Sources: Virtual Interface Architecture (sockets and RPC over VI, 1999, sections 2 and 3); Active Messages 2 for the
+ * negotiated frame; `design.md` section 3.
+ */
+import type { NicError } from './errors.ts'
+import type { Status } from './status.ts'
+
+/** What a virtual interface can do. Data, not behaviour: the conformance suite tests each claim. */
+export interface Capabilities {
+  /** Frames arrive in the order in which they were committed. */
+  readonly ordered: boolean
+  /** Every committed frame arrives exactly once while the peer lives. */
+  readonly reliable: boolean
+  /** Largest frame in bytes. */
+  readonly frameMax: number
+  /** Frames up to this many bytes need no memory but the queue itself. */
+  readonly inlineMax: number
+  /** One-sided access to memory that the peer has registered. */
+  readonly rdmaRead: boolean
+  readonly rdmaWrite: boolean
+  /** Why one-sided access is missing, when it is. */
+  readonly rdmaReason: string | undefined
+  /** An armed interface wakes its owner through a file descriptor that the event loop watches. */
+  readonly wakeFd: boolean
+}
+
+/** Receives the frames of one `poll`. An object and not a closure, so that the call site stays monomorphic. */
+export interface FrameSink {
+  /**
+   * One frame, which lies in `bytes[offset … offset + length)`. `offset` is a multiple of 8. The memory is the queue's
+   * own and valid only during the call; the peer may still write to it, so copy what you decide on before you decide.
+   */
+  handleFrame(bytes: Uint8Array, offset: number, length: number): void
+}
+
+/** Receives the completions of one `pollCompletions`. */
+export interface CompletionSink {
+  handleCompletion(workId: number, status: Status): void
+}
+
+export interface Access {
+  readonly remoteRead: boolean
+  readonly remoteWrite: boolean
+}
+
+/** Local memory that the NIC knows. The memory stays registered, and referenced, until `deregister`. */
+export interface Registration {
+  readonly bytes: Uint8Array
+  readonly access: Access
+  /** Opaque; give it to the peer, which turns it into a `RemoteMemory` with `importKey`. */
+  readonly key: Uint8Array
+  deregister(): void
+}
+
+/** The peer's registered memory, as this side may name it. */
+export interface RemoteMemory {
+  readonly length: number
+  readonly access: Access
+}
+
+export type InterfaceState = 'open' | 'closed' | 'broken'
+
+export interface VirtualInterface {
+  readonly driver: string
+  readonly capabilities: Capabilities
+  readonly state: InterfaceState
+  /** What the peer did wrong, once `state` is `broken`. */
+  readonly failure: NicError | undefined
+
+  /** The send queue's memory, in which `reserve` gives places, as bytes and as 32-bit words. */
+  readonly sendBytes: Uint8Array
+  readonly sendWords: Int32Array
+  /** The receive queue's memory as words, for the offsets that `handleFrame` is given. */
+  readonly receiveWords: Int32Array
+
+  /**
+   * Reserves room for one frame of up to `length` bytes and returns its offset in `sendBytes`, a multiple of 8; or a
+   * negative `Status`. Exactly one `commit` or `cancel` must follow before the next `reserve`. Allocates nothing.
+   */
+  reserve(length: number): number
+  /** Sends the first `length` bytes of the reserved frame, and wakes the peer if it sleeps. */
+  commit(length: number): void
+  /** Gives the reserved room back without sending. */
+  cancel(): void
+  /** Whether a frame of `length` bytes could be reserved now. */
+  hasRoom(length: number): boolean
+
+  /**
+   * Hands up to `limit` frames to `sink` and returns how many, or `BROKEN`. Never waits. What `sink` throws passes
+   * through, after the frame is accounted for. Must not be called from within a sink.
+   */
+  poll(sink: FrameSink, limit: number): number
+
+  /**
+   * Asks to be woken by the next frame (and, with `forRoom`, when `forRoom` bytes of room have come back). Returns
+   * false, and arms nothing, if that has already happened: then poll again instead of sleeping.
+   */
+  arm(forRoom: number): boolean
+  disarm(): void
+  /** Called from the event loop after an armed interface was woken. One listener; it may poll. */
+  setDoorbell(listener: () => void): void
+  /** Whether the doorbell keeps the event loop alive. It does not at first. */
+  ref(): void
+  unref(): void
+
+  register(bytes: Uint8Array, access: Access): Registration
+  /** Understands a key that the peer's `register` made; throws `ERR_NIC_ARGUMENT` on anything else. */
+  importKey(key: Uint8Array): RemoteMemory
+  /** One-sided: moves bytes without the peer's program. The completion carries `workId`. Both memories must stay. */
+  rdmaRead(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+    workId: number,
+  ): Status
+  rdmaWrite(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+    workId: number,
+  ): Status
+  pollCompletions(sink: CompletionSink, limit: number): number
+
+  /** Releases everything. The peer is not told: whoever connected the interfaces has a channel for that. */
+  close(): void
+}
+
+export type Availability =
+  | { readonly usable: true }
+  | { readonly usable: false; readonly code: string; readonly reason: string }
+
+/** A place where one peer may connect; its `blob` goes to that peer by any road. */
+export interface Offer {
+  readonly blob: Uint8Array
+  /** Resolves with this side's interface; rejects when the offer is cancelled or expires. */
+  readonly accepted: Promise<VirtualInterface>
+  cancel(): void
+}
+
+export interface OfferOptions {
+  /** Bytes of queue each way; a power of two. */
+  readonly queueSize?: number
+  /** Which user may take the offer; by default only the user of this process. */
+  readonly allowUid?: (uid: number) => boolean
+  /** How long the offer stands. */
+  readonly timeoutMs?: number
+}
+
+export interface ConnectOptions {
+  readonly allowUid?: (uid: number) => boolean
+  readonly timeoutMs?: number
+}
+
+export interface Driver {
+  readonly name: string
+  availability(): Availability
+  offer(options?: OfferOptions): Offer
+  connect(blob: Uint8Array, options?: ConnectOptions): Promise<VirtualInterface>
+}

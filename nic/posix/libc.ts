@@ -1,0 +1,142 @@
+/**
+ * The C library, through koffi: the only file that loads it. Everything else asks `loadLibc()` and lives with a
+ * reason when there is none (another platform, or the koffi package missing), so that importing us never throws.
+ */
+import { createRequire } from 'node:module'
+import { NicError } from '../errors.ts'
+
+type Koffi = typeof import('koffi')
+
+export interface PollHandle {
+  close(): void
+  ref(): void
+  unref(): void
+}
+
+export interface Libc {
+  mmap(address: bigint | null, length: number, prot: number, flags: number, fd: number, offset: number): bigint
+  memfd_create(name: string, flags: number): number
+  ftruncate(fd: number, length: number): number
+  fcntl(fd: number, command: number, argument: number): number
+  eventfd(initial: number, flags: number): number
+  read(fd: number, into: Uint8Array, length: number): number
+  write(fd: number, from: Uint8Array, length: number): number
+  close(fd: number): number
+  socket(domain: number, type: number, protocol: number): number
+  bind(fd: number, address: Uint8Array, length: number): number
+  listen(fd: number, backlog: number): number
+  accept4(fd: number, address: null, length: null, flags: number): number
+  connect(fd: number, address: Uint8Array, length: number): number
+  sendmsg(fd: number, message: Uint8Array, flags: number): number
+  recvmsg(fd: number, message: Uint8Array, flags: number): number
+  getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint8Array): number
+  process_vm_readv(
+    pid: number,
+    local: Uint8Array,
+    localCount: number,
+    remote: Uint8Array,
+    remoteCount: number,
+    flags: number,
+  ): number
+  process_vm_writev(
+    pid: number,
+    local: Uint8Array,
+    localCount: number,
+    remote: Uint8Array,
+    remoteCount: number,
+    flags: number,
+  ): number
+  errno(): number
+  /** Name of an errno value, such as `EMFILE`. */
+  errnoName(errno: number): string
+  /** Address of the memory behind a buffer; the caller keeps the buffer alive. */
+  address(buffer: Uint8Array): bigint
+  /** An ArrayBuffer over foreign memory, which it does not own. */
+  view(address: bigint, length: number): ArrayBuffer
+  /** Calls `listener` from the event loop whenever `fd` is readable. Keep what it returns. */
+  watch(fd: number, listener: () => void): PollHandle
+}
+
+export type LibcResult =
+  | { readonly libc: Libc; readonly code?: undefined; readonly reason?: undefined }
+  | { readonly libc?: undefined; readonly code: 'PLATFORM' | 'KOFFI'; readonly reason: string }
+
+const PROTOTYPES = {
+  mmap: 'void *mmap(void *addr, size_t len, int prot, int flags, int fd, int64_t off)',
+  memfd_create: 'int memfd_create(const char *name, unsigned int flags)',
+  ftruncate: 'int ftruncate(int fd, int64_t len)',
+  fcntl: 'int fcntl(int fd, int cmd, int arg)',
+  eventfd: 'int eventfd(unsigned int v, int flags)',
+  read: 'int64_t read(int fd, void *buf, size_t n)',
+  write: 'int64_t write(int fd, const void *buf, size_t n)',
+  close: 'int close(int fd)',
+  socket: 'int socket(int domain, int type, int protocol)',
+  bind: 'int bind(int fd, const void *addr, unsigned int len)',
+  listen: 'int listen(int fd, int backlog)',
+  accept4: 'int accept4(int fd, void *addr, void *len, int flags)',
+  connect: 'int connect(int fd, const void *addr, unsigned int len)',
+  sendmsg: 'int64_t sendmsg(int fd, const void *msg, int flags)',
+  recvmsg: 'int64_t recvmsg(int fd, void *msg, int flags)',
+  getsockopt: 'int getsockopt(int fd, int level, int name, void *value, void *len)',
+  process_vm_readv:
+    'int64_t process_vm_readv(int pid, const void *l, unsigned long lc, const void *r, unsigned long rc, unsigned long fl)',
+  process_vm_writev:
+    'int64_t process_vm_writev(int pid, const void *l, unsigned long lc, const void *r, unsigned long rc, unsigned long fl)',
+} as const
+
+let result: LibcResult | undefined
+
+export function loadLibc(): LibcResult {
+  result ??= load()
+  return result
+}
+
+/** The C library, or the reason why there is none as an error. */
+export function requireLibc(): Libc {
+  const { libc, reason } = loadLibc()
+  if (libc === undefined) throw new NicError('ERR_NIC_UNAVAILABLE', reason)
+  return libc
+}
+
+export function systemError(libc: Libc, syscall: string): NicError {
+  const errno = libc.errno()
+  return new NicError('ERR_NIC_SYSTEM', `${syscall} ${libc.errnoName(errno)}`, { syscall, errno })
+}
+
+function load(): LibcResult {
+  if (process.platform !== 'linux') {
+    return { code: 'PLATFORM', reason: `the fast way needs Linux; this is ${process.platform}` }
+  }
+  try {
+    const koffi = createRequire(import.meta.url)('koffi') as Koffi
+    return { libc: bindLibc(koffi) }
+  } catch (error) {
+    return { code: 'KOFFI', reason: `koffi cannot be used: ${(error as Error).message.split('\n')[0]}` }
+  }
+}
+
+function bindLibc(koffi: Koffi): Libc {
+  const library = koffi.load(null)
+  const functions = Object.fromEntries(
+    Object.entries(PROTOTYPES).map(([name, prototype]) => [name, library.func(prototype)]),
+  )
+  const names = new Map(Object.entries(koffi.os.errno).map(([name, value]) => [value as number, name]))
+  return {
+    ...(functions as unknown as Omit<Libc, 'errno' | 'errnoName' | 'address' | 'view' | 'watch'>),
+    errno: () => koffi.errno() as number,
+    errnoName: errno => names.get(errno) ?? `errno ${errno}`,
+    address: buffer => BigInt(koffi.address(buffer) as unknown as bigint),
+    view: (address, length) => koffi.view(address as never, length) as ArrayBuffer,
+    watch: (fd, listener) => watchDescriptor(koffi, fd, listener),
+  }
+}
+
+interface KoffiPoll {
+  poll(fd: number, events: { readable: boolean }, listener: (status: number) => void): PollHandle
+}
+
+function watchDescriptor(koffi: Koffi, fd: number, listener: () => void): PollHandle {
+  const { poll } = (koffi as unknown as { node: KoffiPoll }).node
+  // The callback's first argument is a status, whatever the typings say; an error means "look at the descriptor".
+  return poll(fd, { readable: true }, () => listener())
+}

@@ -1,0 +1,161 @@
+/** Abstract unix sockets that pass descriptors (unix(7), cmsg(3)), without blocking and without Node's help. */
+import { NicError } from '../errors.ts'
+import {
+  AF_UNIX,
+  EAGAIN,
+  EINTR,
+  MSG_CMSG_CLOEXEC,
+  MSG_CTRUNC,
+  MSG_NOSIGNAL,
+  SCM_RIGHTS,
+  SO_PEERCRED,
+  SOCK_CLOEXEC,
+  SOCK_NONBLOCK,
+  SOCK_STREAM,
+  SOL_SOCKET,
+} from './constants.ts'
+import { type Libc, systemError } from './libc.ts'
+
+const SOCKET_TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
+const BACKLOG = 128
+
+// struct msghdr, 64-bit: name 0, namelen 8, iov 16, iovlen 24, control 32, controllen 40, flags 48; 56 bytes.
+const MSGHDR_SIZE = 56
+const MSGHDR_IOV = 16
+const MSGHDR_IOV_COUNT = 24
+const MSGHDR_CONTROL = 32
+const MSGHDR_CONTROL_LENGTH = 40
+const MSGHDR_FLAGS = 48
+// struct cmsghdr: len 0, level 8, type 12, then the descriptors.
+const CMSG_HEADER_SIZE = 16
+
+export interface Credentials {
+  /** 0 when the peer lives in a pid namespace that we cannot see into. */
+  readonly pid: number
+  readonly uid: number
+}
+
+export interface ReceivedMessage {
+  readonly bytes: Buffer
+  readonly descriptors: number[]
+}
+
+export function listenAbstract(libc: Libc, name: string): number {
+  const fd = libc.socket(AF_UNIX, SOCKET_TYPE, 0)
+  if (fd < 0) throw systemError(libc, 'socket')
+  const address = abstractAddress(name)
+  if (libc.bind(fd, address, address.length) < 0 || libc.listen(fd, BACKLOG) < 0) {
+    const error = systemError(libc, 'bind')
+    libc.close(fd)
+    throw error
+  }
+  return fd
+}
+
+/** Connects at once or not at all: a unix socket never leaves a connect under way. */
+export function connectAbstract(libc: Libc, name: string): number {
+  const fd = libc.socket(AF_UNIX, SOCKET_TYPE, 0)
+  if (fd < 0) throw systemError(libc, 'socket')
+  const address = abstractAddress(name)
+  if (libc.connect(fd, address, address.length) < 0) {
+    const error = systemError(libc, 'connect')
+    libc.close(fd)
+    throw error
+  }
+  return fd
+}
+
+/** The next connection's descriptor, or -1 when there is none. */
+export function acceptConnection(libc: Libc, fd: number): number {
+  return libc.accept4(fd, null, null, SOCK_NONBLOCK | SOCK_CLOEXEC)
+}
+
+export function peerCredentials(libc: Libc, fd: number): Credentials {
+  const value = Buffer.alloc(12)
+  const length = Buffer.alloc(4)
+  length.writeInt32LE(value.length)
+  if (libc.getsockopt(fd, SOL_SOCKET, SO_PEERCRED, value, length) < 0) throw systemError(libc, 'getsockopt')
+  return { pid: value.readInt32LE(0), uid: value.readUInt32LE(4) }
+}
+
+export function sendMessage(libc: Libc, fd: number, bytes: Uint8Array, descriptors: readonly number[]): void {
+  const control = Buffer.alloc(descriptors.length === 0 ? 0 : controlSize(descriptors.length))
+  if (descriptors.length > 0) {
+    control.writeBigUInt64LE(BigInt(CMSG_HEADER_SIZE + 4 * descriptors.length), 0)
+    control.writeInt32LE(SOL_SOCKET, 8)
+    control.writeInt32LE(SCM_RIGHTS, 12)
+    descriptors.forEach((descriptor, i) => {
+      control.writeInt32LE(descriptor, CMSG_HEADER_SIZE + 4 * i)
+    })
+  }
+  const sent = libc.sendmsg(fd, messageHeader(libc, bytes, control), MSG_NOSIGNAL)
+  inFlight.referenced = []
+  if (sent < 0) throw systemError(libc, 'sendmsg')
+  if (sent !== bytes.length) throw new NicError('ERR_NIC_CONNECT_FAILED', 'sendmsg sent a part')
+}
+
+/** The next message, at most `length` bytes and `descriptorMax` descriptors; undefined if none is there yet. */
+export function receiveMessage(
+  libc: Libc,
+  fd: number,
+  length: number,
+  descriptorMax: number,
+): ReceivedMessage | undefined {
+  const bytes = Buffer.alloc(length)
+  const control = Buffer.alloc(controlSize(descriptorMax))
+  const header = messageHeader(libc, bytes, control)
+  const received = libc.recvmsg(fd, header, MSG_CMSG_CLOEXEC)
+  inFlight.referenced = []
+  if (received < 0) {
+    const errno = libc.errno()
+    if (errno === EAGAIN || errno === EINTR) return undefined
+    throw systemError(libc, 'recvmsg')
+  }
+  const descriptors = readDescriptors(control, Number(header.readBigUInt64LE(MSGHDR_CONTROL_LENGTH)))
+  if ((header.readInt32LE(MSGHDR_FLAGS) & MSG_CTRUNC) !== 0) {
+    for (const descriptor of descriptors) libc.close(descriptor)
+    throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'the peer sent more descriptors than were asked for')
+  }
+  return { bytes: bytes.subarray(0, received), descriptors }
+}
+
+function readDescriptors(control: Buffer, controlLength: number): number[] {
+  const descriptors: number[] = []
+  if (controlLength < CMSG_HEADER_SIZE) return descriptors
+  const length = Number(control.readBigUInt64LE(0))
+  if (control.readInt32LE(8) !== SOL_SOCKET || control.readInt32LE(12) !== SCM_RIGHTS) return descriptors
+  for (let at = CMSG_HEADER_SIZE; at + 4 <= length && at + 4 <= control.length; at += 4) {
+    descriptors.push(control.readInt32LE(at))
+  }
+  return descriptors
+}
+
+/** What the header in use points at: it holds addresses only, which the garbage collector does not see. */
+const inFlight: { referenced: readonly Uint8Array[] } = { referenced: [] }
+
+function messageHeader(libc: Libc, bytes: Uint8Array, control: Uint8Array): Buffer {
+  const vector = Buffer.alloc(16)
+  vector.writeBigUInt64LE(libc.address(bytes), 0)
+  vector.writeBigUInt64LE(BigInt(bytes.length), 8)
+  const header = Buffer.alloc(MSGHDR_SIZE)
+  header.writeBigUInt64LE(libc.address(vector), MSGHDR_IOV)
+  header.writeBigUInt64LE(1n, MSGHDR_IOV_COUNT)
+  if (control.length > 0) {
+    header.writeBigUInt64LE(libc.address(control), MSGHDR_CONTROL)
+    header.writeBigUInt64LE(BigInt(control.length), MSGHDR_CONTROL_LENGTH)
+  }
+  inFlight.referenced = [vector, bytes, control]
+  return header
+}
+
+function controlSize(descriptorCount: number): number {
+  return CMSG_HEADER_SIZE + 8 * Math.ceil(descriptorCount / 2)
+}
+
+/** struct sockaddr_un with an abstract name: family, a zero byte, the name. */
+function abstractAddress(name: string): Buffer {
+  const address = Buffer.alloc(2 + 1 + Buffer.byteLength(name))
+  address.writeUInt16LE(AF_UNIX, 0)
+  address.write(name, 3)
+  return address
+}

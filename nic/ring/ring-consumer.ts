@@ -1,0 +1,134 @@
+import type { FrameSink } from '../nic.ts'
+import { BROKEN, CLOSED } from '../status.ts'
+import {
+  ARMED_WORD,
+  align8,
+  CONTROL_SIZE,
+  FRAME_HEADER_SIZE,
+  frameMaxOf,
+  HEAD_WORD,
+  ROOM_WANTED_WORD,
+  SKIP,
+  TAIL_WORD,
+} from './ring-layout.ts'
+
+const NO_WORDS = new Int32Array(0)
+const NO_BYTES = new Uint8Array(0)
+
+/** The receiving half of a ring (ring-layout.ts). Everything in it is a stranger's input: copied, checked, then used. */
+export class RingConsumer {
+  bytes: Uint8Array
+  words: Int32Array
+  /** What the producer did wrong, if anything. */
+  violation: string | undefined
+  /** The producer waits for room and must be woken: set by `poll`, cleared by its caller. */
+  producerWaits = false
+  #control: Int32Array
+  readonly #size: number
+  readonly #frameMax: number
+  /** Released once this much has been consumed, so that a busy producer is not held up to the end of a batch. */
+  readonly #releaseAfter: number
+  #head = 0
+  #released = 0
+  #open = true
+  #polling = false
+
+  constructor(memory: ArrayBuffer, offset: number, size: number) {
+    this.#control = new Int32Array(memory, offset, CONTROL_SIZE / 4)
+    this.bytes = new Uint8Array(memory, offset + CONTROL_SIZE, size)
+    this.words = new Int32Array(memory, offset + CONTROL_SIZE, size / 4)
+    this.#size = size
+    this.#frameMax = frameMaxOf(size)
+    this.#releaseAfter = size / 16
+  }
+
+  /** Whether the producer has published something that was not polled yet. */
+  get isEmpty(): boolean {
+    return !this.#open || Atomics.load(this.#control, TAIL_WORD) === this.#head
+  }
+
+  /** Up to `limit` frames to `sink`; returns how many, or `BROKEN` or `CLOSED`. */
+  poll(sink: FrameSink, limit: number): number {
+    if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
+    const tail = Atomics.load(this.#control, TAIL_WORD)
+    if (tail === this.#head) return 0
+    if (this.#polling) throw new Error('poll was called from within a frame handler')
+    const available = (tail - this.#head) | 0
+    if (available < 0 || available > this.#size || (available & 7) !== 0) {
+      return this.#refuse(`tail ${tail >>> 0} is impossible with the head at ${this.#head >>> 0}`)
+    }
+    this.#polling = true
+    try {
+      return this.#consume(sink, limit, tail)
+    } finally {
+      this.#polling = false
+      this.#release()
+    }
+  }
+
+  #consume(sink: FrameSink, limit: number, tail: number): number {
+    let count = 0
+    while (this.#open && this.#head !== tail && count < limit) {
+      const position = this.#head & (this.#size - 1)
+      const length = this.words[position >> 2] as number
+      const stamp = this.words[(position >> 2) + 1] as number
+      const available = (tail - this.#head) | 0
+      const contiguous = this.#size - position
+      if (stamp !== this.#head) return this.#refuse(`frame at ${this.#head >>> 0} is stamped ${stamp >>> 0}`)
+      if (length === SKIP) {
+        if (contiguous > available) return this.#refuse(`skip at ${this.#head >>> 0} passes the tail`)
+        this.#head = (this.#head + contiguous) | 0
+        continue
+      }
+      const need = FRAME_HEADER_SIZE + align8(length)
+      if (length < 0 || length > this.#frameMax || need > available || need > contiguous) {
+        return this.#refuse(`frame at ${this.#head >>> 0} claims ${length} bytes`)
+      }
+      // Accounted for before the handler runs: if it throws, the frame is gone all the same.
+      this.#head = (this.#head + need) | 0
+      count++
+      sink.handleFrame(this.bytes, position + FRAME_HEADER_SIZE, length)
+      if (((this.#head - this.#released) | 0) >= this.#releaseAfter) this.#release()
+    }
+    return count
+  }
+
+  /** Asks the producer to wake us; false if something has arrived already. */
+  arm(): boolean {
+    if (!this.#open) return false
+    Atomics.store(this.#control, ARMED_WORD, 1)
+    if (Atomics.load(this.#control, TAIL_WORD) === this.#head) return true
+    Atomics.store(this.#control, ARMED_WORD, 0)
+    return false
+  }
+
+  disarm(): void {
+    if (this.#open) Atomics.store(this.#control, ARMED_WORD, 0)
+  }
+
+  close(): void {
+    this.#open = false
+    this.#control = NO_WORDS
+    this.words = NO_WORDS
+    this.bytes = NO_BYTES
+  }
+
+  #release(): void {
+    if (!this.#open || this.#released === this.#head) return
+    this.#released = this.#head
+    // The producer may overwrite everything before this from now on.
+    Atomics.store(this.#control, HEAD_WORD, this.#head)
+    if (
+      Atomics.load(this.#control, ROOM_WANTED_WORD) !== 0 &&
+      Atomics.compareExchange(this.#control, ROOM_WANTED_WORD, 1, 0) === 1
+    ) {
+      this.producerWaits = true
+    }
+  }
+
+  #refuse(violation: string): typeof BROKEN {
+    this.violation = violation
+    this.#open = false
+    return BROKEN
+  }
+}

@@ -1,0 +1,178 @@
+/** What every virtual interface over a pair of rings has in common: shm and loopback differ in memory and doorbell. */
+import { CompletionQueue } from '../completions.ts'
+import { NicError } from '../errors.ts'
+import type {
+  Access,
+  Capabilities,
+  CompletionSink,
+  FrameSink,
+  InterfaceState,
+  Registration,
+  RemoteMemory,
+  VirtualInterface,
+} from '../nic.ts'
+import { BROKEN, CLOSED, NO_RESOURCE, OK, OUT_OF_BOUNDS, type Status, UNSUPPORTED } from '../status.ts'
+import type { RingConsumer } from './ring-consumer.ts'
+import type { RingProducer } from './ring-producer.ts'
+
+/** One-sided operations whose completion was not polled yet. */
+const COMPLETIONS_MAX = 256
+
+export abstract class RingInterface implements VirtualInterface {
+  abstract readonly driver: string
+  readonly capabilities: Capabilities
+  state: InterfaceState = 'open'
+  failure: NicError | undefined
+  protected readonly producer: RingProducer
+  protected readonly consumer: RingConsumer
+  readonly #completions = new CompletionQueue(COMPLETIONS_MAX)
+
+  constructor(producer: RingProducer, consumer: RingConsumer, capabilities: Capabilities) {
+    this.producer = producer
+    this.consumer = consumer
+    this.capabilities = capabilities
+  }
+
+  get sendBytes(): Uint8Array {
+    return this.producer.bytes
+  }
+
+  get sendWords(): Int32Array {
+    return this.producer.words
+  }
+
+  get receiveWords(): Int32Array {
+    return this.consumer.words
+  }
+
+  reserve(length: number): number {
+    const offset = this.producer.reserve(length)
+    return offset === BROKEN ? this.#break(this.producer.violation) : offset
+  }
+
+  commit(length: number): void {
+    if (this.producer.commit(length)) this.wakePeer()
+  }
+
+  /** Nothing was published, so there is nothing to take back. */
+  cancel(): void {}
+
+  hasRoom(length: number): boolean {
+    return this.producer.hasRoom(length)
+  }
+
+  poll(sink: FrameSink, limit: number): number {
+    try {
+      const count = this.consumer.poll(sink, limit)
+      return count === BROKEN ? this.#break(this.consumer.violation) : count
+    } finally {
+      if (this.consumer.producerWaits) {
+        this.consumer.producerWaits = false
+        if (this.state === 'open') this.wakePeer()
+      }
+    }
+  }
+
+  arm(forRoom: number): boolean {
+    if (this.state !== 'open' || !this.consumer.arm()) return false
+    if (forRoom === 0 || this.producer.armForRoom(forRoom)) return true
+    this.consumer.disarm()
+    return false
+  }
+
+  disarm(): void {
+    this.consumer.disarm()
+    this.producer.disarm()
+  }
+
+  rdmaRead(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+    workId: number,
+  ): Status {
+    if (!this.capabilities.rdmaRead) return UNSUPPORTED
+    if (!remote.access.remoteRead) return OUT_OF_BOUNDS
+    const refusal = this.#checkTransfer(local, localOffset, remote, remoteOffset, length)
+    if (refusal !== OK) return refusal
+    this.#completions.push(workId, this.readRemote(local, localOffset, remote, remoteOffset, length))
+    return OK
+  }
+
+  rdmaWrite(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+    workId: number,
+  ): Status {
+    if (!this.capabilities.rdmaWrite) return UNSUPPORTED
+    if (!remote.access.remoteWrite) return OUT_OF_BOUNDS
+    const refusal = this.#checkTransfer(local, localOffset, remote, remoteOffset, length)
+    if (refusal !== OK) return refusal
+    this.#completions.push(workId, this.writeRemote(local, localOffset, remote, remoteOffset, length))
+    return OK
+  }
+
+  pollCompletions(sink: CompletionSink, limit: number): number {
+    return this.#completions.poll(sink, limit)
+  }
+
+  close(): void {
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    this.producer.close()
+    this.consumer.close()
+    this.release()
+  }
+
+  abstract setDoorbell(listener: () => void): void
+  abstract ref(): void
+  abstract unref(): void
+  abstract register(bytes: Uint8Array, access: Access): Registration
+  abstract importKey(key: Uint8Array): RemoteMemory
+  protected abstract wakePeer(): void
+  protected abstract release(): void
+  protected abstract readRemote(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+  ): Status
+  protected abstract writeRemote(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+  ): Status
+
+  #checkTransfer(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+  ): Status {
+    if (this.state !== 'open') return CLOSED
+    if (!isWithin(localOffset, length, local.bytes.length)) return OUT_OF_BOUNDS
+    if (!isWithin(remoteOffset, length, remote.length)) return OUT_OF_BOUNDS
+    return this.#completions.isFull ? NO_RESOURCE : OK
+  }
+
+  #break(violation: string | undefined): typeof BROKEN {
+    if (this.state === 'open') {
+      this.state = 'broken'
+      this.failure = new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring: ${violation ?? 'unusable'}`)
+    }
+    return BROKEN
+  }
+}
+
+function isWithin(offset: number, length: number, size: number): boolean {
+  return Number.isInteger(offset) && Number.isInteger(length) && offset >= 0 && length >= 0 && offset + length <= size
+}

@@ -1,0 +1,239 @@
+/**
+ * Shared memory between two processes of one host (and one network namespace, in which abstract sockets live).
+ *
+ * The offering side listens on an abstract unix socket with a random name. The connecting side learns the name and a
+ * nonce from the offer's blob, connects, and shows the nonce; each side asks the kernel who the other is (SO_PEERCRED)
+ * and accepts, by default, only its own user. The offering side then makes the segment and passes it, and an eventfd
+ * for each direction, with SCM_RIGHTS. After that the socket is closed: rings and doorbells are all that is left.
+ */
+import { randomBytes } from 'node:crypto'
+import { NicError } from '../errors.ts'
+import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
+import { Doorbell } from '../posix/doorbell.ts'
+import { type Libc, loadLibc, requireLibc } from '../posix/libc.ts'
+import { unmapShared } from '../posix/mapping.ts'
+import {
+  connectAbstract,
+  type Credentials,
+  peerCredentials,
+  type ReceivedMessage,
+  receiveMessage,
+  sendMessage,
+} from '../posix/unix-socket.ts'
+import { isRingSize, RING_SIZE_DEFAULT } from '../ring/ring-layout.ts'
+import {
+  ANSWER_DESCRIPTORS,
+  ANSWER_MAGIC,
+  ANSWER_PROBE,
+  ANSWER_RING_SIZE,
+  ANSWER_SIZE,
+  BLOB_MAGIC,
+  BLOB_NAME,
+  BLOB_NONCE,
+  BLOB_SIZE,
+  HANDOFF_VERSION,
+  MAGIC,
+  NONCE_SIZE,
+  REQUEST_MAGIC,
+  REQUEST_NONCE,
+  REQUEST_PROBE,
+  REQUEST_SIZE,
+  socketName,
+  VERSION,
+} from './handoff-layout.ts'
+import { HandoffListener } from './handoff-listener.ts'
+import { PROBE_VALUE, probeProcess } from './process-memory.ts'
+import { createSegment, mapSegment } from './segment.ts'
+import { ShmInterface } from './shm-interface.ts'
+
+const TIMEOUT_MS_DEFAULT = 5000
+
+/** The word that peers read to see whether they may read us at all. Never written, never collected. */
+const probe = Buffer.alloc(8)
+probe.writeUInt32LE(PROBE_VALUE)
+
+let listener: HandoffListener | undefined
+
+export const shmDriver: Driver = {
+  name: 'shm',
+  availability,
+  offer,
+  connect,
+}
+
+function availability(): Availability {
+  const { libc, code, reason } = loadLibc()
+  if (libc === undefined) return { usable: false, code, reason }
+  try {
+    libc.close(createSegment(libc, RING_SIZE_DEFAULT))
+    return { usable: true }
+  } catch (error) {
+    return { usable: false, code: 'MEMFD', reason: (error as Error).message }
+  }
+}
+
+function offer(options: OfferOptions = {}): Offer {
+  const libc = requireLibc()
+  const ringSize = options.queueSize ?? RING_SIZE_DEFAULT
+  if (!isRingSize(ringSize)) {
+    throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 1 GiB')
+  }
+  const allowUid = options.allowUid ?? isOwnUid
+  listener ??= new HandoffListener(libc)
+  const nonce = randomBytes(NONCE_SIZE)
+  const { accepted, cancel } = listener.expect(
+    nonce,
+    options.timeoutMs ?? TIMEOUT_MS_DEFAULT,
+    (fd, credentials, request) => {
+      assertUid(credentials, allowUid)
+      return answerRequest(libc, fd, credentials, request, ringSize)
+    },
+  )
+  const blob = Buffer.alloc(BLOB_SIZE)
+  blob.writeUInt32LE(BLOB_MAGIC, MAGIC)
+  blob.writeUInt32LE(HANDOFF_VERSION, VERSION)
+  listener.name.copy(blob, BLOB_NAME)
+  nonce.copy(blob, BLOB_NONCE)
+  return { blob, accepted, cancel }
+}
+
+/** The offering side's part: makes the segment, passes it, keeps its own end. */
+function answerRequest(
+  libc: Libc,
+  fd: number,
+  credentials: Credentials,
+  request: Buffer,
+  ringSize: number,
+): VirtualInterface {
+  const opened: number[] = []
+  const keep = (descriptor: number): number => {
+    opened.push(descriptor)
+    return descriptor
+  }
+  try {
+    const segment = keep(createSegment(libc, ringSize))
+    const ownBell = keep(Doorbell.open(libc))
+    const peerBell = keep(Doorbell.open(libc))
+    const mapping = mapSegment(libc, segment, ringSize)
+    const answer = Buffer.alloc(ANSWER_SIZE)
+    answer.writeUInt32LE(ANSWER_MAGIC, MAGIC)
+    answer.writeUInt32LE(HANDOFF_VERSION, VERSION)
+    answer.writeUInt32LE(ringSize, ANSWER_RING_SIZE)
+    answer.writeBigUInt64LE(libc.address(probe), ANSWER_PROBE)
+    try {
+      sendMessage(libc, fd, answer, [segment, peerBell, ownBell])
+    } catch (error) {
+      unmapShared(libc, mapping)
+      throw error
+    }
+    libc.close(segment)
+    const rdmaReason = probeProcess(libc, credentials.pid, request.readBigUInt64LE(REQUEST_PROBE))
+    opened.length = 0
+    return new ShmInterface(libc, {
+      mapping,
+      ringSize,
+      offering: true,
+      ownBell,
+      peerBell,
+      peerPid: credentials.pid,
+      rdmaReason,
+    })
+  } catch (error) {
+    for (const descriptor of opened) libc.close(descriptor)
+    throw error
+  }
+}
+
+async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<VirtualInterface> {
+  const libc = requireLibc()
+  const address = Buffer.from(blob)
+  if (
+    address.length !== BLOB_SIZE ||
+    address.readUInt32LE(MAGIC) !== BLOB_MAGIC ||
+    address.readUInt32LE(VERSION) !== HANDOFF_VERSION
+  ) {
+    throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of a shm offer')
+  }
+  const fd = connectAbstract(libc, socketName(address.subarray(BLOB_NAME, BLOB_NONCE)))
+  try {
+    const credentials = peerCredentials(libc, fd)
+    assertUid(credentials, options.allowUid ?? isOwnUid)
+    const request = Buffer.alloc(REQUEST_SIZE)
+    request.writeUInt32LE(REQUEST_MAGIC, MAGIC)
+    request.writeUInt32LE(HANDOFF_VERSION, VERSION)
+    address.copy(request, REQUEST_NONCE, BLOB_NONCE, BLOB_NONCE + NONCE_SIZE)
+    request.writeBigUInt64LE(libc.address(probe), REQUEST_PROBE)
+    sendMessage(libc, fd, request, [])
+    const answer = await nextMessage(libc, fd, options.timeoutMs ?? TIMEOUT_MS_DEFAULT)
+    return takeAnswer(libc, answer, credentials)
+  } finally {
+    libc.close(fd)
+  }
+}
+
+/** The connecting side's part: checks everything that came, maps the segment, keeps its own end. */
+function takeAnswer(libc: Libc, answer: ReceivedMessage, credentials: Credentials): VirtualInterface {
+  const { bytes, descriptors } = answer
+  const [segment, ownBell, peerBell] = descriptors
+  try {
+    if (
+      bytes.length !== ANSWER_SIZE ||
+      bytes.readUInt32LE(MAGIC) !== ANSWER_MAGIC ||
+      bytes.readUInt32LE(VERSION) !== HANDOFF_VERSION ||
+      segment === undefined ||
+      ownBell === undefined ||
+      peerBell === undefined
+    ) {
+      throw new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side refused, or answered something else')
+    }
+    const ringSize = bytes.readUInt32LE(ANSWER_RING_SIZE)
+    if (!isRingSize(ringSize)) throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring size ${ringSize}`)
+    const mapping = mapSegment(libc, segment, ringSize)
+    libc.close(segment)
+    const rdmaReason = probeProcess(libc, credentials.pid, bytes.readBigUInt64LE(ANSWER_PROBE))
+    descriptors.length = 0
+    return new ShmInterface(libc, {
+      mapping,
+      ringSize,
+      offering: false,
+      ownBell,
+      peerBell,
+      peerPid: credentials.pid,
+      rdmaReason,
+    })
+  } catch (error) {
+    for (const descriptor of descriptors) libc.close(descriptor)
+    throw error
+  }
+}
+
+function nextMessage(libc: Libc, fd: number, timeoutMs: number): Promise<ReceivedMessage> {
+  return new Promise((resolve, reject) => {
+    const settle = (action: () => void): void => {
+      clearTimeout(timer)
+      watch.close()
+      action()
+    }
+    const timer = setTimeout(() => {
+      settle(() => reject(new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side did not answer in time')))
+    }, timeoutMs)
+    const watch = libc.watch(fd, () => {
+      try {
+        const message = receiveMessage(libc, fd, ANSWER_SIZE, ANSWER_DESCRIPTORS)
+        if (message !== undefined) settle(() => resolve(message))
+      } catch (error) {
+        settle(() => reject(error))
+      }
+    })
+  })
+}
+
+function assertUid(credentials: Credentials, allowUid: (uid: number) => boolean): void {
+  if (!allowUid(credentials.uid)) {
+    throw new NicError('ERR_NIC_PEER_REFUSED', `user ${credentials.uid} is not accepted`)
+  }
+}
+
+function isOwnUid(uid: number): boolean {
+  return uid === process.getuid?.()
+}

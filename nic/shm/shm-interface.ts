@@ -1,0 +1,121 @@
+import type { Access, Capabilities, Registration, RemoteMemory } from '../nic.ts'
+import { Doorbell, ringDoorbell } from '../posix/doorbell.ts'
+import type { Libc } from '../posix/libc.ts'
+import { type Mapping, unmapShared } from '../posix/mapping.ts'
+import { RingConsumer } from '../ring/ring-consumer.ts'
+import { RingInterface } from '../ring/ring-interface.ts'
+import { frameMaxOf, ringBytes } from '../ring/ring-layout.ts'
+import { RingProducer } from '../ring/ring-producer.ts'
+import { BROKEN, OK, type Status } from '../status.ts'
+import {
+  importProcessKey,
+  type ProcessMemory,
+  type ProcessRegistration,
+  readProcess,
+  registerMemory,
+  writeProcess,
+} from './process-memory.ts'
+
+export interface ShmParts {
+  readonly mapping: Mapping
+  readonly ringSize: number
+  /** Whether this side offered: it sends in the first ring. */
+  readonly offering: boolean
+  /** eventfds: ours wakes this side, the peer's wakes the peer. Both belong to the interface from now on. */
+  readonly ownBell: number
+  readonly peerBell: number
+  readonly peerPid: number
+  /** Why the peer's memory cannot be reached, or undefined if it can. */
+  readonly rdmaReason: string | undefined
+}
+
+export class ShmInterface extends RingInterface {
+  readonly driver = 'shm'
+  readonly #libc: Libc
+  readonly #mapping: Mapping
+  readonly #bell: Doorbell
+  readonly #peerBell: number
+  readonly #peerPid: number
+
+  constructor(libc: Libc, parts: ShmParts) {
+    const { mapping, ringSize, offering } = parts
+    const second = ringBytes(ringSize)
+    super(
+      new RingProducer(mapping.memory, offering ? 0 : second, ringSize),
+      new RingConsumer(mapping.memory, offering ? second : 0, ringSize),
+      capabilitiesOf(ringSize, parts.rdmaReason),
+    )
+    this.#libc = libc
+    this.#mapping = mapping
+    this.#peerBell = parts.peerBell
+    this.#peerPid = parts.peerPid
+    this.#bell = new Doorbell(libc, parts.ownBell)
+  }
+
+  setDoorbell(listener: () => void): void {
+    this.#bell.setListener(listener)
+  }
+
+  ref(): void {
+    this.#bell.ref()
+  }
+
+  unref(): void {
+    this.#bell.unref()
+  }
+
+  register(bytes: Uint8Array, access: Access): Registration {
+    return registerMemory(this.#libc, bytes, access)
+  }
+
+  importKey(key: Uint8Array): RemoteMemory {
+    return importProcessKey(key)
+  }
+
+  protected wakePeer(): void {
+    ringDoorbell(this.#libc, this.#peerBell)
+  }
+
+  protected release(): void {
+    unmapShared(this.#libc, this.#mapping)
+    this.#bell.close()
+    this.#libc.close(this.#peerBell)
+  }
+
+  protected readRemote(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+  ): Status {
+    const from = (remote as ProcessMemory).address + BigInt(remoteOffset)
+    const into = (local as ProcessRegistration).address + BigInt(localOffset)
+    return readProcess(this.#libc, this.#peerPid, into, from, length) === length ? OK : BROKEN
+  }
+
+  protected writeRemote(
+    local: Registration,
+    localOffset: number,
+    remote: RemoteMemory,
+    remoteOffset: number,
+    length: number,
+  ): Status {
+    const into = (remote as ProcessMemory).address + BigInt(remoteOffset)
+    const from = (local as ProcessRegistration).address + BigInt(localOffset)
+    return writeProcess(this.#libc, this.#peerPid, from, into, length) === length ? OK : BROKEN
+  }
+}
+
+function capabilitiesOf(ringSize: number, rdmaReason: string | undefined): Capabilities {
+  return {
+    ordered: true,
+    reliable: true,
+    frameMax: frameMaxOf(ringSize),
+    inlineMax: frameMaxOf(ringSize),
+    rdmaRead: rdmaReason === undefined,
+    rdmaWrite: rdmaReason === undefined,
+    rdmaReason,
+    wakeFd: true,
+  }
+}
