@@ -289,9 +289,13 @@ export class Channel implements FrameSink {
     this.#state = 'broken'
     this.end.close()
     this.owner?.handleBroken(
-      new AmError('ERR_AM_PROTOCOL_VIOLATION', `the peer broke the protocol: ${cause?.message ?? 'unknown'}`, {
-        cause,
-      }),
+      new AmError(
+        'ERR_AM_PROTOCOL_VIOLATION',
+        `the peer broke the protocol: ${cause?.message ?? 'unknown'}`,
+        {
+          cause,
+        },
+      ),
     )
   }
 }

@@ -5,14 +5,16 @@
  * with a bounded number of messages each time. When nothing has come for its spin time its doorbell is armed; then,
  * if nothing slipped in meanwhile, it is *cold* and costs nothing until the peer rings. The spin time is learned: a
  * doorbell that rings soon after arming says that spinning on would have caught it, one that does not ring says that
- * the spinning was wasted.
+ * the spinning was wasted. A turn that found nothing offers its core to others: with more runnable threads than cores
+ * (the peer may be one of them, or the garbage collector's helpers) spinning would only keep them from what we wait for.
  */
+import { yieldCore } from '../nic/index.ts'
 import type { Channel } from './channel.ts'
 
 /** Messages handled per channel and turn. */
 const TURN_MESSAGES_MAX = 256
-/** Longest time to spin after the last activity; a wake-up through the kernel costs about as much. */
-export const SPIN_MS_MAX = 0.05
+/** Longest time to spin after the last activity: about what two wake-ups through the kernel cost, one on each side. */
+export const SPIN_MS_MAX = 0.1
 /** How fast the spin time is learned. */
 const SPIN_STEPS = 8
 const SPIN_MS_STEP = SPIN_MS_MAX / SPIN_STEPS
@@ -100,7 +102,10 @@ export class Poller {
       return false
     }
     this.stats.emptyTurns++
-    if (nowMs - channel.lastActiveMs < channel.spinMs) return false
+    if (nowMs - channel.lastActiveMs < channel.spinMs) {
+      yieldCore()
+      return false
+    }
     if (!channel.arm()) return false
     shortenSpin(channel)
     this.stats.sleeps++

@@ -27,7 +27,9 @@ export function sourceAddressFor(address: string): string {
 function isOwn(address: string): boolean {
   const nowMs = performance.now()
   if (nowMs - lookedAtMs > INTERFACES_TTL_MS) {
-    ownAddresses = new Set(Object.values(networkInterfaces()).flatMap(list => (list ?? []).map(entry => entry.address)))
+    ownAddresses = new Set(
+      Object.values(networkInterfaces()).flatMap(list => (list ?? []).map(entry => entry.address)),
+    )
     lookedAtMs = nowMs
   }
   return ownAddresses.has(address)

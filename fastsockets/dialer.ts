@@ -3,7 +3,7 @@ import type net from 'node:net'
 import { reachableOwnAddress, sourceAddressFor } from './addresses.ts'
 import type { Dialer, FastHandle, FastSocket } from './fast-handle.ts'
 import { findListener } from './listeners.ts'
-import { type ConnectRequest, type NodeInternals, type TcpHandle } from './node-internals.ts'
+import type { ConnectRequest, NodeInternals, TcpHandle } from './node-internals.ts'
 import { type Peers, reasonOfRefusal } from './peers.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
 import { SocketChannel } from './socket-channel.ts'
@@ -43,7 +43,8 @@ export class RouteDialer implements Dialer {
 
   dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: 4 | 6): number {
     const target = reachableOwnAddress(address)
-    if (target === undefined) return this.#demote(handle, request, address, port, family, fallbackReason('REMOTE_HOST'))
+    if (target === undefined)
+      return this.#demote(handle, request, address, port, family, fallbackReason('REMOTE_HOST'))
     const attempt: Attempt = { request, address: target, port, family, isRetry: false }
     this.#attempts.set(handle, attempt)
     if (findListener(port, target, family) !== undefined) {
@@ -129,7 +130,9 @@ export class RouteDialer implements Dialer {
     handle.abandonConnect()
     this.demoting = socket
     try {
-      const reinitialize = (socket as unknown as Record<symbol, (handle: object) => void>)[this.#internals.reinitialize]
+      const reinitialize = (socket as unknown as Record<symbol, (handle: object) => void>)[
+        this.#internals.reinitialize
+      ]
       reinitialize?.call(socket, tcp)
     } finally {
       this.demoting = undefined
@@ -140,7 +143,12 @@ export class RouteDialer implements Dialer {
   }
 
   /** A server that is there, but not by the fast way, is not asked again for a while. */
-  #rememberOnceConnected(request: ConnectRequest, address: string, port: number, reason: FallbackReason): void {
+  #rememberOnceConnected(
+    request: ConnectRequest,
+    address: string,
+    port: number,
+    reason: FallbackReason,
+  ): void {
     const ttlMs = TTL_MS[reason.code]
     if (ttlMs === undefined || this.#routes.has(keyOf(address, port))) return
     const { oncomplete } = request

@@ -57,7 +57,13 @@ export interface FastHandle extends StreamSink {
   finishConnect(status: number): void
   /** TCP goes on with this handle's connect: nothing more is said about it here. */
   abandonConnect(): void
-  writeFromSocket(socket: FastSocket, writev: boolean, data: unknown, encoding: string, callback: WriteCallback): void
+  writeFromSocket(
+    socket: FastSocket,
+    writev: boolean,
+    data: unknown,
+    encoding: string,
+    callback: WriteCallback,
+  ): void
   reset(callback: () => void): number
   close(callback?: () => void): void
 }
@@ -331,11 +337,19 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     /** `_writeGeneric` of a connected socket: all of it is out, or `callback` is kept until it is. */
-    writeFromSocket(socket: FastSocket, writev: boolean, data: unknown, encoding: string, callback: WriteCallback): void {
+    writeFromSocket(
+      socket: FastSocket,
+      writev: boolean,
+      data: unknown,
+      encoding: string,
+      callback: WriteCallback,
+    ): void {
       socket._unrefTimer()
       const stream = this.stream as Stream
       if (stream.isBroken) return callback(systemError('EPIPE', 'write'))
-      const chunks = writev ? toChunks(data as WrittenChunk[]) : [toBytes(data as never, encoding as BufferEncoding)]
+      const chunks = writev
+        ? toChunks(data as WrittenChunk[])
+        : [toBytes(data as never, encoding as BufferEncoding)]
       for (const chunk of chunks) this.#bytesWritten += chunk.length
       if (stream.write(chunks)) return callback()
       this.#writeCallback = callback
@@ -455,7 +469,6 @@ function defineFastHandle(): FastHandleClass | undefined {
       }
       this.#shutdownRequest = undefined
     }
-
   }
 
   return SocketHandle as unknown as FastHandleClass

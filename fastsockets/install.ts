@@ -44,7 +44,8 @@ export function install(): void {
     wrapConnectForRecord(globalReason)
     return
   }
-  const connect: (this: net.Socket, options: net.TcpNetConnectOpts) => net.Socket = net.Socket.prototype.connect
+  const connect: (this: net.Socket, options: net.TcpNetConnectOpts) => net.Socket =
+    net.Socket.prototype.connect
   peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
     ownSockets.add(this)
     return connect.call(this, options)
@@ -122,7 +123,13 @@ function wrapSocket(): void {
   define(
     prototype,
     '_writeGeneric',
-    function (this: FastSocket, writev: boolean, data: unknown, encoding: string, callback: () => void): unknown {
+    function (
+      this: FastSocket,
+      writev: boolean,
+      data: unknown,
+      encoding: string,
+      callback: () => void,
+    ): unknown {
       const handle = this._handle
       if (!isFastHandle(handle) || this.connecting) {
         return _writeGeneric.call(this, writev, data, encoding, callback)
@@ -160,19 +167,27 @@ function wrapServer(peers: Peers): void {
     if (code !== undefined) log('a listener is not fast: %s', fallbackReason(code).text)
   })
 
-  define(prototype, 'close', function close_(this: FastServer, callback?: (error?: Error) => void): net.Server {
-    withdraw(this)
-    return close.call(this, callback)
-  })
+  define(
+    prototype,
+    'close',
+    function close_(this: FastServer, callback?: (error?: Error) => void): net.Server {
+      withdraw(this)
+      return close.call(this, callback)
+    },
+  )
 }
 
 /** Where nothing can be fast, sockets still say why. */
 function wrapConnectForRecord(reason: FallbackReason): void {
   const { connect } = net.Socket.prototype
-  define(net.Socket.prototype, 'connect', function connect_(this: net.Socket, ...args: unknown[]): net.Socket {
-    recordFallback(this, reason)
-    return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
-  })
+  define(
+    net.Socket.prototype,
+    'connect',
+    function connect_(this: net.Socket, ...args: unknown[]): net.Socket {
+      recordFallback(this, reason)
+      return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
+    },
+  )
 }
 
 function portOf(args: readonly unknown[]): number | undefined {

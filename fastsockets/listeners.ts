@@ -1,9 +1,9 @@
 /** The fast listeners of this thread: each an ordinary TCP listener (its shadow) with a hashed port beside it. */
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
+import { sourceAddressFor } from './addresses.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from './bootstrap/bootstrap-server.ts'
-import { sourceAddressFor } from './addresses.ts'
 import type { FastHandleClass } from './fast-handle.ts'
 import { nodeInternals, type ServerInternals, type SocketName } from './node-internals.ts'
 import type { FallbackCode } from './reasons.ts'
@@ -34,7 +34,11 @@ const hashedPorts = new Set<number>()
 /**
  * Makes a listening server reachable by the fast way. Returns why it cannot be, if it cannot; it works over TCP then.
  */
-export function publish(server: FastServer, ipv6Only: boolean, host: BootstrapHost): FallbackCode | undefined {
+export function publish(
+  server: FastServer,
+  ipv6Only: boolean,
+  host: BootstrapHost,
+): FallbackCode | undefined {
   const handle = server._handle
   if (handle === null || server._pipeName !== undefined) return 'PIPE'
   if (!nodeInternals()?.isTcp(handle)) return 'CLUSTER'
@@ -109,7 +113,13 @@ function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleC
 }
 
 /** A dual-stack listener sees IPv4 clients at mapped addresses. */
-function nameServerSide(stream: Stream, listener: Listener, address: string, family: 4 | 6, clientPort: number): void {
+function nameServerSide(
+  stream: Stream,
+  listener: Listener,
+  address: string,
+  family: 4 | 6,
+  clientPort: number,
+): void {
   const isMapped = family === 4 && listener.family === 6
   const prefix = isMapped ? '::ffff:' : ''
   stream.addresses = {
@@ -121,7 +131,11 @@ function nameServerSide(stream: Stream, listener: Listener, address: string, fam
   }
 }
 
-function openBootstrap(listener: Listener, host: BootstrapHost, avoid: ReadonlySet<number>): FallbackCode | undefined {
+function openBootstrap(
+  listener: Listener,
+  host: BootstrapHost,
+  avoid: ReadonlySet<number>,
+): FallbackCode | undefined {
   const { port, address, family, ipv6Only } = listener
   listener.bootstrap = BootstrapServer.open(port, address, family, ipv6Only, host, avoid)
   if (listener.bootstrap === undefined) return 'PORTS_TAKEN'
@@ -135,4 +149,3 @@ function closeBootstrap(listener: Listener): void {
   listener.bootstrap.close()
   listener.bootstrap = undefined
 }
-

@@ -13,7 +13,13 @@ import tls from 'node:tls'
 
 export interface ConnectRequest {
   oncomplete:
-    | ((status: number, handle: object, request: ConnectRequest, readable: boolean, writable: boolean) => void)
+    | ((
+        status: number,
+        handle: object,
+        request: ConnectRequest,
+        readable: boolean,
+        writable: boolean,
+      ) => void)
     | undefined
   readonly addressType?: number
 }
@@ -143,7 +149,9 @@ function look(): NodeInternals | undefined {
 
 function findJsStream(): JsStreamClass | undefined {
   try {
-    const lure = new tls.TLSSocket(new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() }) as never)
+    const lure = new tls.TLSSocket(
+      new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() }) as never,
+    )
     lure.on('error', () => {})
     const parent = (lure as unknown as { _handle?: { _parent?: object } })._handle?._parent
     lure.destroy()
@@ -160,5 +168,7 @@ function findTcp(): (new (type: number) => TcpHandle) | undefined {
   const handle = (_createServerHandle as CreateServerHandle)('127.0.0.1', 0, 4, undefined, 0)
   if (typeof handle === 'number') return undefined
   handle.close()
-  return handle.constructor as new (type: number) => TcpHandle
+  return handle.constructor as new (
+    type: number,
+  ) => TcpHandle
 }

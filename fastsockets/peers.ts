@@ -6,9 +6,15 @@
 import { randomBytes } from 'node:crypto'
 import type net from 'node:net'
 import debug from 'debug'
-import { drivers, openLoopbackPair, type VirtualInterface } from '../nic/index.ts'
-import { type Answer, ENDPOINT_ID_SIZE, type Introduction, REFUSAL, VERSION } from './bootstrap/bootstrap-layout.ts'
+import { drivers, keepFreedMemory, openLoopbackPair, type VirtualInterface } from '../nic/index.ts'
 import { callHashedPort, shakeHands } from './bootstrap/bootstrap-client.ts'
+import {
+  type Answer,
+  ENDPOINT_ID_SIZE,
+  type Introduction,
+  REFUSAL,
+  VERSION,
+} from './bootstrap/bootstrap-layout.ts'
 import type { BootstrapHost, Reply } from './bootstrap/bootstrap-server.ts'
 import { hostIdentity } from './bootstrap/host-identity.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
@@ -163,6 +169,7 @@ export class Peers implements BootstrapHost {
   }
 
   #open(end: VirtualInterface, peerId: string, connection: net.Socket): SocketChannel {
+    keepFreedMemory()
     const channel = new SocketChannel(end, peerId, this.#accept, gone => {
       if (this.#channels.get(peerId) === gone) this.#channels.delete(peerId)
     })

@@ -67,11 +67,21 @@ export class SocketChannel implements ChannelOwner {
   #postedTo = 0
   #keepAliveCount = 0
 
-  constructor(end: VirtualInterface, peerId: string, accept: Acceptor, onGone: (channel: SocketChannel) => void) {
+  constructor(
+    end: VirtualInterface,
+    peerId: string,
+    accept: Acceptor,
+    onGone: (channel: SocketChannel) => void,
+  ) {
     this.peerId = peerId
     this.#accept = accept
     this.#onGone = onGone
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
+  }
+
+  /** Payload of one DATA message. */
+  get segmentMax(): number {
+    return Math.min(SEGMENT_MAX, this.channel.mediumMax)
   }
 
   get transport(): string {
@@ -233,7 +243,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   roomWanted(): number {
-    return this.#toSend.size > 0 ? SEGMENT_MAX : 0
+    return this.#toSend.size > 0 ? this.segmentMax : 0
   }
 
   handleBroken(error: AmError): void {
@@ -247,10 +257,12 @@ export class SocketChannel implements ChannelOwner {
     const port = message.word(1)
     const window = message.word(2)
     const family = message.word(3) === 6 ? 6 : 4
-    if (message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX) return this.#refuse('a CONNECT out of bounds')
+    if (message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
+      return this.#refuse('a CONNECT out of bounds')
     const address = message.copy().toString('latin1')
     const stream = new Stream(this, this.#newId())
-    const accepted = this.#streams.size >= STREAMS_MAX ? REFUSED_LIMIT : this.#accept(stream, port, address, family)
+    const accepted =
+      this.#streams.size >= STREAMS_MAX ? REFUSED_LIMIT : this.#accept(stream, port, address, family)
     if (typeof accepted === 'number') {
       message.reply(REFUSE, from, accepted)
       return
@@ -284,7 +296,8 @@ export class SocketChannel implements ChannelOwner {
 
   handleData(message: Message): void {
     const stream = this.#streams.get(message.word(0))
-    if (stream === undefined || stream.peerId === -1) return this.#refuse(`data for socket ${message.word(0)}`)
+    if (stream === undefined || stream.peerId === -1)
+      return this.#refuse(`data for socket ${message.word(0)}`)
     const fin = (message.word(3) & FLAG_FIN) !== 0
     const { bytes, offset, length } = message
     const fault =

@@ -1,5 +1,5 @@
-import { getSystemErrorName } from 'node:util'
 import { constants } from 'node:os'
+import { getSystemErrorName } from 'node:util'
 
 export const UV_EBADF = -constants.errno.EBADF
 export const UV_ECANCELED = -constants.errno.ECANCELED

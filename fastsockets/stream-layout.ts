@@ -39,8 +39,11 @@ export const CLOSE_RESET = 1
 export const CHANNEL_CREDITS = 4096
 /** Payload of one DATA message. */
 export const SEGMENT_MAX = 64 * 1024
-/** Receive buffer of one socket; allocated only when a reader does not keep up. */
-export const WINDOW = 512 * 1024
+/**
+ * Receive buffer of one socket; allocated only when a reader does not keep up. Three quarters of a ring: enough bytes
+ * under way to outlast a sender's wake-up, and room left in the ring for the other sockets.
+ */
+export const WINDOW = 768 * 1024
 export const WINDOW_MAX = 1 << 30
 /** Sockets on one channel, each way together. */
 export const STREAMS_MAX = 1 << 16

@@ -5,9 +5,10 @@
  * Sending has no buffer: a write goes out at once, and what finds no credit or room stays where the caller has it.
  * Receiving has one, used only when the sink does not read: otherwise data goes straight on (receive posting).
  */
-import type { SocketChannel } from './socket-channel.ts'
+
 import { ReceiveBuffer } from './receive-buffer.ts'
-import { CLOSE_DONE, CLOSE_RESET, SEGMENT_MAX, WINDOW } from './stream-layout.ts'
+import type { SocketChannel } from './socket-channel.ts'
+import { CLOSE_DONE, CLOSE_RESET, WINDOW } from './stream-layout.ts'
 
 export type StreamErrorCode = 'ECONNRESET' | 'EPIPE'
 
@@ -40,6 +41,9 @@ export interface StreamAddresses {
 type State = 'connecting' | 'open' | 'closing' | 'closed'
 type SendState = 'open' | 'finWanted' | 'finSent'
 type ReceiveState = 'open' | 'finReceived' | 'ended'
+
+/** Half a window: rarely enough to cost nothing, early enough that the sender does not run dry. */
+const CONSUMED_DUE = WINDOW / 2
 
 const NOTHING: readonly Uint8Array[] = []
 
@@ -93,7 +97,8 @@ export class Stream {
   /** Bytes of the write that is not out yet. */
   get pendingLength(): number {
     let length = -this.#pendingOffset
-    for (let i = this.#pendingIndex; i < this.#pending.length; i++) length += (this.#pending[i] as Uint8Array).length
+    for (let i = this.#pendingIndex; i < this.#pending.length; i++)
+      length += (this.#pending[i] as Uint8Array).length
     return Math.max(0, length)
   }
 
@@ -163,8 +168,15 @@ export class Stream {
   }
 
   /** Data for this stream; returns what is wrong with it, if anything. */
-  handleData(sequence: number, bytes: Uint8Array, offset: number, length: number, fin: boolean): string | undefined {
-    if (sequence !== this.#receiveSequence) return `sequence ${sequence >>> 0} where ${this.#receiveSequence >>> 0} was due`
+  handleData(
+    sequence: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    fin: boolean,
+  ): string | undefined {
+    if (sequence !== this.#receiveSequence)
+      return `sequence ${sequence >>> 0} where ${this.#receiveSequence >>> 0} was due`
     if (((sequence + length - this.#consumed) | 0) > WINDOW) return `${length} bytes beyond the window`
     if (this.#receiveState !== 'open') return 'data after the end'
     this.#receiveSequence = (sequence + length) | 0
@@ -208,7 +220,8 @@ export class Stream {
     if (this.state === 'closing' && !this.#closeOwed) return this.#finish()
     if (this.state !== 'open') return
     if (how === CLOSE_RESET) this.#fail('ECONNRESET', 'read', undefined)
-    else if (this.#pending !== NOTHING) this.#fail(this.#receiveState === 'open' ? 'ECONNRESET' : 'EPIPE', 'write', undefined)
+    else if (this.#pending !== NOTHING)
+      this.#fail(this.#receiveState === 'open' ? 'ECONNRESET' : 'EPIPE', 'write', undefined)
     else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
     this.channel.scheduleDelivery(this)
   }
@@ -232,9 +245,19 @@ export class Stream {
       const chunk = this.#pending[this.#pendingIndex] as Uint8Array
       while (this.#pendingOffset < chunk.length) {
         const credit = (this.#sendLimit - this.#sendSequence) | 0
-        const length = Math.min(chunk.length - this.#pendingOffset, SEGMENT_MAX, credit)
+        const length = Math.min(chunk.length - this.#pendingOffset, this.channel.segmentMax, credit)
         if (length <= 0) return false
-        if (!this.channel.sendData(this, this.#sendSequence, this.#consumed, chunk, this.#pendingOffset, length, 0)) {
+        if (
+          !this.channel.sendData(
+            this,
+            this.#sendSequence,
+            this.#consumed,
+            chunk,
+            this.#pendingOffset,
+            length,
+            0,
+          )
+        ) {
           this.channel.scheduleSend(this)
           return false
         }
@@ -305,7 +328,11 @@ export class Stream {
   }
 
   #consumedIsDue(): boolean {
-    return this.state === 'open' && !this.#peerClosed && ((this.#consumed - this.#consumedSent) | 0) >= WINDOW / 2
+    return (
+      this.state === 'open' &&
+      !this.#peerClosed &&
+      ((this.#consumed - this.#consumedSent) | 0) >= CONSUMED_DUE
+    )
   }
 
   #sendConsumed(): boolean {

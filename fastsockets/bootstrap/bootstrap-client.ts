@@ -83,7 +83,8 @@ function call(
     })
     connection.on('data', bytes => {
       heard = Buffer.concat([heard, bytes])
-      if (heard.length > INTRODUCTION_SIZE || !mayBe(GREETING_MAGIC, heard)) return settle({ code: 'STRANGER' })
+      if (heard.length > INTRODUCTION_SIZE || !mayBe(GREETING_MAGIC, heard))
+        return settle({ code: 'STRANGER' })
       const greeting = decodeIntroduction(GREETING_MAGIC, heard)
       if (greeting === undefined) return
       if (greeting.version !== VERSION) {

@@ -46,7 +46,14 @@ const AT_RESULT = 8
 const AT_LENGTH = 10
 
 /** Why a server refuses to go on after a HELLO. Numbers are the wire's. */
-export const REFUSAL = { OTHER_USER: 1, OTHER_HOST: 2, VERSION: 3, NOT_LISTENING: 4, LIMIT: 5, DRIVER: 6 } as const
+export const REFUSAL = {
+  OTHER_USER: 1,
+  OTHER_HOST: 2,
+  VERSION: 3,
+  NOT_LISTENING: 4,
+  LIMIT: 5,
+  DRIVER: 6,
+} as const
 
 export interface Introduction {
   readonly version: number

@@ -14,7 +14,8 @@ const UNPRIVILEGED_MIN = 1024
 
 export function hashedPort(port: number, candidate: number): number {
   const increment = INCREMENTS[candidate]
-  if (increment === undefined) throw new RangeError(`candidate ${candidate} is not within 0..${CANDIDATE_COUNT - 1}`)
+  if (increment === undefined)
+    throw new RangeError(`candidate ${candidate} is not within 0..${CANDIDATE_COUNT - 1}`)
   let hashed = port
   do hashed = (Math.imul(hashed, MULTIPLIER) + increment) & 0xffff
   while (hashed < UNPRIVILEGED_MIN)

@@ -70,7 +70,8 @@ function offer(options: OfferOptions = {}): Offer {
 
 async function connect(blob: Uint8Array): Promise<VirtualInterface> {
   const pending = offers.get(Buffer.from(blob).toString())
-  if (pending === undefined) throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of a loopback offer')
+  if (pending === undefined)
+    throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of a loopback offer')
   pending.forget()
   const [offering, connecting] = openLoopbackPair(pending.ringSize)
   pending.resolve(offering)
@@ -119,14 +120,20 @@ class LoopbackInterface extends RingInterface {
 
   register(bytes: Uint8Array, access: Access): Registration {
     const id = randomUUID()
-    const registration = { bytes, access, key: Buffer.from(id), deregister: () => void registrations.delete(id) }
+    const registration = {
+      bytes,
+      access,
+      key: Buffer.from(id),
+      deregister: () => void registrations.delete(id),
+    }
     registrations.set(id, registration)
     return registration
   }
 
   importKey(key: Uint8Array): RemoteMemory {
     const registration = registrations.get(Buffer.from(key).toString())
-    if (registration === undefined) throw new NicError('ERR_NIC_ARGUMENT', 'this is not a key of loopback memory')
+    if (registration === undefined)
+      throw new NicError('ERR_NIC_ARGUMENT', 'this is not a key of loopback memory')
     return new LoopbackMemory(registration)
   }
 

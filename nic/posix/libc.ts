@@ -14,7 +14,14 @@ export interface PollHandle {
 }
 
 export interface Libc {
-  mmap(address: bigint | null, length: number, prot: number, flags: number, fd: number, offset: number): bigint
+  mmap(
+    address: bigint | null,
+    length: number,
+    prot: number,
+    flags: number,
+    fd: number,
+    offset: number,
+  ): bigint
   memfd_create(name: string, flags: number): number
   ftruncate(fd: number, length: number): number
   fcntl(fd: number, command: number, argument: number): number
@@ -22,6 +29,9 @@ export interface Libc {
   read(fd: number, into: Uint8Array, length: number): number
   write(fd: number, from: Uint8Array, length: number): number
   close(fd: number): number
+  sched_yield(): number
+  /** Only in glibc. */
+  mallopt: ((parameter: number, value: number) => number) | undefined
   socket(domain: number, type: number, protocol: number): number
   bind(fd: number, address: Uint8Array, length: number): number
   listen(fd: number, backlog: number): number
@@ -70,6 +80,7 @@ const PROTOTYPES = {
   read: 'int64_t read(int fd, void *buf, size_t n)',
   write: 'int64_t write(int fd, const void *buf, size_t n)',
   close: 'int close(int fd)',
+  sched_yield: 'int sched_yield()',
   socket: 'int socket(int domain, int type, int protocol)',
   bind: 'int bind(int fd, const void *addr, unsigned int len)',
   listen: 'int listen(int fd, int backlog)',
@@ -122,7 +133,8 @@ function bindLibc(koffi: Koffi): Libc {
   )
   const names = new Map(Object.entries(koffi.os.errno).map(([name, value]) => [value as number, name]))
   return {
-    ...(functions as unknown as Omit<Libc, 'errno' | 'errnoName' | 'address' | 'view' | 'watch'>),
+    ...(functions as unknown as Omit<Libc, 'mallopt' | 'errno' | 'errnoName' | 'address' | 'view' | 'watch'>),
+    mallopt: findOptional(() => library.func('int mallopt(int parameter, int value)')),
     errno: () => koffi.errno() as number,
     errnoName: errno => names.get(errno) ?? `errno ${errno}`,
     address: buffer => BigInt(koffi.address(buffer) as unknown as bigint),
@@ -131,6 +143,21 @@ function bindLibc(koffi: Koffi): Libc {
   }
 }
 
+function findOptional<T>(find: () => T): T | undefined {
+  try {
+    return find()
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Watches that are still open. At exit they must be closed: libuv runs once more while Node takes the environment
+ * down, and a descriptor that is readable then would call into a JavaScript that is no more, which aborts the process.
+ */
+const openWatches = new Set<PollHandle>()
+let closesAtExit = false
+
 interface KoffiPoll {
   poll(fd: number, events: { readable: boolean }, listener: (status: number) => void): PollHandle
 }
@@ -138,5 +165,20 @@ interface KoffiPoll {
 function watchDescriptor(koffi: Koffi, fd: number, listener: () => void): PollHandle {
   const { poll } = (koffi as unknown as { node: KoffiPoll }).node
   // The callback's first argument is a status, whatever the typings say; an error means "look at the descriptor".
-  return poll(fd, { readable: true }, () => listener())
+  const handle = poll(fd, { readable: true }, () => listener())
+  openWatches.add(handle)
+  if (!closesAtExit) {
+    closesAtExit = true
+    process.on('exit', () => {
+      for (const open of openWatches) open.close()
+      openWatches.clear()
+    })
+  }
+  return {
+    ref: () => handle.ref(),
+    unref: () => handle.unref(),
+    close: () => {
+      if (openWatches.delete(handle)) handle.close()
+    },
+  }
 }

@@ -54,7 +54,8 @@ function reserveRange(libc: Libc, length: number): Mapping {
   const address = libc.mmap(null, length, READ_WRITE, IDLE, -1, 0)
   if (isFailure(address)) throw systemError(libc, 'mmap')
   const memory = libc.view(address, length)
-  if (memory.byteLength !== length) throw new NicError('ERR_NIC_UNAVAILABLE', 'koffi.view gave another length')
+  if (memory.byteLength !== length)
+    throw new NicError('ERR_NIC_UNAVAILABLE', 'koffi.view gave another length')
   return { address, length, memory }
 }
 

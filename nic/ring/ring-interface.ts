@@ -174,5 +174,11 @@ export abstract class RingInterface implements VirtualInterface {
 }
 
 function isWithin(offset: number, length: number, size: number): boolean {
-  return Number.isInteger(offset) && Number.isInteger(length) && offset >= 0 && length >= 0 && offset + length <= size
+  return (
+    Number.isInteger(offset) &&
+    Number.isInteger(length) &&
+    offset >= 0 &&
+    length >= 0 &&
+    offset + length <= size
+  )
 }

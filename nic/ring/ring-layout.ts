@@ -50,7 +50,5 @@ export function ringBytes(ringSize: number): number {
 }
 
 export function isRingSize(size: number): boolean {
-  return (
-    Number.isInteger(size) && size >= RING_SIZE_MIN && size <= RING_SIZE_MAX && (size & (size - 1)) === 0
-  )
+  return Number.isInteger(size) && size >= RING_SIZE_MIN && size <= RING_SIZE_MAX && (size & (size - 1)) === 0
 }

@@ -40,6 +40,8 @@ export class RingProducer {
 
   /** Offset in `bytes` of the content of a new frame, or a negative status. */
   reserve(length: number): number {
+    if (length > this.frameMax)
+      throw new RangeError(`a frame of ${length} bytes; the most is ${this.frameMax}`)
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
     const position = this.#tail & (this.#size - 1)
     const contiguous = this.#size - position

@@ -50,7 +50,11 @@ export class HandoffListener {
   }
 
   /** Waits for one caller that shows `nonce`; `answer` then makes this side's interface, or throws. */
-  expect(nonce: Buffer, timeoutMs: number, answer: Answer): { accepted: Promise<VirtualInterface>; cancel: () => void } {
+  expect(
+    nonce: Buffer,
+    timeoutMs: number,
+    answer: Answer,
+  ): { accepted: Promise<VirtualInterface>; cancel: () => void } {
     const key = nonce.toString('hex')
     let cancel = (): void => {}
     const accepted = new Promise<VirtualInterface>((resolve, reject) => {

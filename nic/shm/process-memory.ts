@@ -51,7 +51,8 @@ export function importProcessKey(key: Uint8Array): ProcessMemory {
   }
   const access = view.readUInt32LE(KEY_ACCESS)
   const length = view.readBigUInt64LE(KEY_LENGTH)
-  if (length > BigInt(Number.MAX_SAFE_INTEGER)) throw new NicError('ERR_NIC_ARGUMENT', 'the key has no sane length')
+  if (length > BigInt(Number.MAX_SAFE_INTEGER))
+    throw new NicError('ERR_NIC_ARGUMENT', 'the key has no sane length')
   return {
     address: view.readBigUInt64LE(KEY_ADDRESS),
     length: Number(length),

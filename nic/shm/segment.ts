@@ -33,7 +33,10 @@ export function segmentBytes(ringSize: number): number {
 export function createSegment(libc: Libc, ringSize: number): number {
   const fd = libc.memfd_create('fastsockets', MFD_CLOEXEC | MFD_ALLOW_SEALING)
   if (fd < 0) throw systemError(libc, 'memfd_create')
-  if (libc.ftruncate(fd, segmentBytes(ringSize)) < 0 || libc.fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) < 0) {
+  if (
+    libc.ftruncate(fd, segmentBytes(ringSize)) < 0 ||
+    libc.fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) < 0
+  ) {
     const error = systemError(libc, 'memfd_create')
     libc.close(fd)
     throw error

@@ -13,8 +13,8 @@ import { Doorbell } from '../posix/doorbell.ts'
 import { type Libc, loadLibc, requireLibc } from '../posix/libc.ts'
 import { unmapShared } from '../posix/mapping.ts'
 import {
-  connectAbstract,
   type Credentials,
+  connectAbstract,
   peerCredentials,
   type ReceivedMessage,
   receiveMessage,

@@ -1,0 +1,24 @@
+/** What a busy process asks of the operating system for itself. Without a C library these do nothing. */
+import { loadLibc } from './libc.ts'
+
+// mallopt(3), glibc.
+const M_TRIM_THRESHOLD = -1
+/** Freed memory at the top of the heap that malloc keeps instead of giving it back to the kernel. */
+const KEPT_FREE_BYTES = 64 << 20
+
+let isTuned = false
+
+/** Lets another runnable thread have this core, if one waits for it (sched_yield(2)); returns at once otherwise. */
+export function yieldCore(): void {
+  loadLibc().libc?.sched_yield()
+}
+
+/**
+ * Receivers allocate a buffer for each large message, and the collector frees them in batches. With glibc's default of
+ * 128 KiB every batch goes back to the kernel and is faulted in again page by page, which costs more than the copy.
+ */
+export function keepFreedMemory(): void {
+  if (isTuned) return
+  isTuned = true
+  loadLibc().libc?.mallopt?.(M_TRIM_THRESHOLD, KEPT_FREE_BYTES)
+}
