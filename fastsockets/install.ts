@@ -63,7 +63,7 @@ export function installationReason(): FallbackReason | undefined {
 }
 
 function findGlobalReason(): FallbackReason | undefined {
-  if (process.env['FASTSOCKETS_DISABLE']) return fallbackReason('DISABLED')
+  if (process.env.FASTSOCKETS_DISABLE) return fallbackReason('DISABLED')
   const availability = drivers.get('shm')?.availability()
   if (availability?.usable) return undefined
   if (availability?.code === 'PLATFORM') return fallbackReason('PLATFORM', availability.reason)
