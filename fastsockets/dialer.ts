@@ -24,6 +24,8 @@ interface Attempt {
   readonly address: string
   readonly port: number
   readonly family: 4 | 6
+  /** The listener is in this thread. */
+  isOwn: boolean
   /** The route that was tried came from memory: it may be stale, and deserves one fresh look. */
   isRetry: boolean
 }
@@ -45,11 +47,13 @@ export class RouteDialer implements Dialer {
     const target = reachableOwnAddress(address)
     if (target === undefined)
       return this.#demote(handle, request, address, port, family, fallbackReason('REMOTE_HOST'))
-    const attempt: Attempt = { request, address: target, port, family, isRetry: false }
+    const attempt: Attempt = { request, address: target, port, family, isOwn: false, isRetry: false }
     this.#attempts.set(handle, attempt)
     if (findListener(port, target, family) !== undefined) {
+      attempt.isOwn = true
       if (this.#open(handle, this.#peers.ownChannel(), attempt)) return 0
     }
+    attempt.isOwn = false
     const route = this.#route(target, port)
     if (route?.channel !== undefined && this.#open(handle, route.channel, attempt)) return 0
     if (route?.reason !== undefined) return this.#demote(handle, request, target, port, family, route.reason)
@@ -60,6 +64,12 @@ export class RouteDialer implements Dialer {
   handleRefused(handle: FastHandle, refusal: number | undefined): void {
     const attempt = this.#attempts.get(handle)
     if (attempt === undefined || handle.isClosed) return
+    if (attempt.isOwn) {
+      // The listener was there when we called, and closed before it accepted: to TCP that is a connection that ends.
+      handle.finishConnect(0)
+      handle.handleEnd()
+      return
+    }
     handle.dropStream()
     this.#routes.delete(keyOf(attempt.address, attempt.port))
     if (attempt.isRetry) return this.#demoteLater(handle, attempt, fallbackReason(reasonOfRefusal(refusal)))

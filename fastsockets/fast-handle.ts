@@ -114,11 +114,14 @@ function defineFastHandle(): FastHandleClass | undefined {
     readonly #dialer: Dialer | undefined
     readonly #scope = new AsyncResource('FASTSOCKET')
     #onread: ReadListener | undefined
+    /** Node's own reader, which net.js sets first. */
+    #stockReader: ReadListener | undefined
     #request: ConnectRequest | undefined
     #isReading = false
     #mayBeNative = false
     #scriptReads = false
-    #userBuffer = false
+    /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
+    #userBufferSize = 0
     #countsAsAlive = false
     #bytesRead = 0
     #bytesWritten = 0
@@ -141,12 +144,12 @@ function defineFastHandle(): FastHandleClass | undefined {
 
     /** Set by net.js right after it has made a socket the handle's owner. */
     override set onread(listener: ReadListener | undefined) {
-      const isFirst = this.#onread === undefined
       this.#onread = listener
+      this.#stockReader ??= listener
       ownerSymbol ??= Object.getOwnPropertySymbols(this).find(symbol => symbol.description === 'owner_symbol')
       if (ownerSymbol !== undefined) this.socket ??= (this as never)[ownerSymbol]
       // Anything but the stock reader, such as the agent's guard for idle sockets, must be asked for every byte.
-      if (!isFirst) this.#mayBeNative = true
+      if (listener !== this.#stockReader) this.#mayBeNative = true
     }
 
     /** Read by whoever is about to attach native code. */
@@ -211,7 +214,7 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     override useUserBuffer(bytes: Uint8Array): void {
-      this.#userBuffer = true
+      this.#userBufferSize = bytes.length
       this.#mayBeNative = true
       super.useUserBuffer(bytes)
     }
@@ -346,6 +349,7 @@ function defineFastHandle(): FastHandleClass | undefined {
     ): void {
       socket._unrefTimer()
       const stream = this.stream as Stream
+      if (this.isClosed) return callback(systemError('EBADF', 'write'))
       if (stream.isBroken) return callback(systemError('EPIPE', 'write'))
       const chunks = writev
         ? toChunks(data as WrittenChunk[])
@@ -362,18 +366,24 @@ function defineFastHandle(): FastHandleClass | undefined {
       return this.#isReading && !this.isClosed
     }
 
-    handleData(bytes: Buffer): void {
-      this.#bytesRead += bytes.length
+    handleData(bytes: Buffer): number {
       if (!this.#mayBeNative) {
+        this.#bytesRead += bytes.length
         this.#scope.runInAsyncScope(this.#push, this, bytes)
-        return
+        return bytes.length
       }
+      if (this.#userBufferSize > 0) return this.#fillUserBuffer(bytes)
+      this.#bytesRead += bytes.length
       this.#scriptReads = false
       super.readBuffer(bytes)
-      if (this.#scriptReads && !this.#userBuffer) this.#mayBeNative = false
+      if (this.#scriptReads && this.onread === this.#stockReader) this.#mayBeNative = false
+      return bytes.length
     }
 
     handleEnd(): void {
+      // As libuv does: after the end there is nothing to read, and nothing to stay alive for.
+      this.#isReading = false
+      this.#updateLife()
       super.emitEOF()
     }
 
@@ -417,6 +427,18 @@ function defineFastHandle(): FastHandleClass | undefined {
       this.#request = request
       this.#updateLife()
       return (this.#dialer as Dialer).dial(this as unknown as FastHandle, request, address, port, family)
+    }
+
+    /** One buffer of the program's at a time: it may stop reading after each. */
+    #fillUserBuffer(bytes: Buffer): number {
+      let taken = 0
+      while (taken < bytes.length && this.isReading) {
+        const part = bytes.subarray(taken, taken + this.#userBufferSize)
+        taken += part.length
+        this.#bytesRead += part.length
+        super.readBuffer(part)
+      }
+      return taken
     }
 
     /** What net.js's own reader does with a buffer. */

@@ -16,8 +16,8 @@ export type StreamErrorCode = 'ECONNRESET' | 'EPIPE'
 export interface StreamSink {
   /** A receive is posted: data may be handed over. */
   readonly isReading: boolean
-  /** The bytes are the sink's to keep. */
-  handleData(bytes: Buffer): void
+  /** The bytes are the sink's to keep. Returns how many it took: fewer than all only if it stopped reading. */
+  handleData(bytes: Buffer): number
   handleEnd(): void
   /** The last write is out; only after a write that was not out at once. */
   handleWritten(): void
@@ -114,7 +114,7 @@ export class Stream {
 
   /** Whether a write can only fail. */
   get isBroken(): boolean {
-    return this.#peerClosed || this.state === 'closed' || !this.channel.isOpen
+    return this.#peerClosed || this.state !== 'open' || !this.channel.isOpen
   }
 
   /** True if FIN is out already. */
@@ -294,7 +294,10 @@ export class Stream {
 
   /** Hands over what waits while the sink reads. */
   deliver(): void {
-    while (this.#buffer.length > 0 && this.sink?.isReading) this.#handOver(this.#buffer.take())
+    while (this.#buffer.length > 0 && this.sink?.isReading) {
+      const bytes = this.#buffer.take()
+      this.#handOver(bytes)
+    }
     if (this.#buffer.length > 0 || this.sink === undefined) return
     if (this.#failure !== undefined) {
       const { code, syscall, cause } = this.#failure
@@ -318,9 +321,13 @@ export class Stream {
   }
 
   #handOver(bytes: Buffer): void {
-    this.#consumed = (this.#consumed + bytes.length) | 0
+    const { sink } = this
+    if (sink === undefined) return
+    const taken = sink.handleData(bytes)
+    // The sink may have closed meanwhile; then nobody wants the rest either.
+    if (taken < bytes.length && this.sink !== undefined) this.#buffer.append(bytes, taken, bytes.length - taken)
+    this.#consumed = (this.#consumed + taken) | 0
     if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
-    this.sink?.handleData(bytes)
   }
 
   #isPosted(): boolean {
