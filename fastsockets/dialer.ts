@@ -139,12 +139,15 @@ export class RouteDialer implements Dialer {
     recordFallback(socket, reason)
     handle.abandonConnect()
     this.demoting = socket
+    // Node would also reset the stream's state here, and forget that the program has called `end()` meanwhile.
+    Object.defineProperty(socket, '_undestroy', { value: () => {}, configurable: true })
     try {
       const reinitialize = (socket as unknown as Record<symbol, (handle: object) => void>)[
         this.#internals.reinitialize
       ]
       reinitialize?.call(socket, tcp)
     } finally {
+      Reflect.deleteProperty(socket, '_undestroy')
       this.demoting = undefined
     }
     if (handle.isUnreferenced) tcp.unref()

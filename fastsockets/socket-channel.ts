@@ -61,10 +61,15 @@ export class SocketChannel implements ChannelOwner {
   readonly #toSend = new Set<Stream>()
   readonly #toDeliver = new Set<Stream>()
   #slab = EMPTY
-  /** What was posted last and not yet handed over: bytes `#postedFrom … #postedTo` of the slab, for this stream. */
-  #posted: Stream | undefined
-  #postedFrom = 0
-  #postedTo = 0
+  /** The stream whose small messages are being gathered, in bytes `#runStart … #runEnd` of the slab. */
+  #run: Stream | undefined
+  #runStart = 0
+  #runEnd = 0
+  /** Posted bytes that are complete, and whose; handed over from `#readyIndex` on. */
+  readonly #readyStreams: Stream[] = []
+  readonly #readyBytes: Buffer[] = []
+  #readyIndex = 0
+  #restIsScheduled = false
   #keepAliveCount = 0
 
   constructor(
@@ -180,35 +185,32 @@ export class SocketChannel implements ChannelOwner {
   scheduleDelivery(stream: Stream): void {
     this.#toDeliver.add(stream)
     if (this.#isOpen) this.channel.touch()
-    else if (this.#toDeliver.size === 1) setImmediate(() => this.#deliver())
+    else this.#scheduleRest()
   }
 
-  /** Hands over what was posted for this stream, before anything else happens to it. */
-  flushPosted(stream: Stream): void {
-    if (this.#posted === stream) this.#flushPosted()
-  }
-
-  /** Bytes for a stream that reads: gathered with their neighbours, handed over at the end of the turn at the latest. */
+  /**
+   * Bytes for a stream that reads. They are copied out of the ring here, gathered with their neighbours, and handed over
+   * at the end of the turn, outside the ring: whatever a program does or throws then, no message is lost.
+   */
   post(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
     if (length >= SLAB_MESSAGE_MAX) {
-      this.#flushPosted()
+      this.#endRun()
       const own = Buffer.allocUnsafeSlow(length)
       own.set(bytes.subarray(offset, offset + length))
-      stream.deliverPosted(own)
-      drainTicks()
+      this.#makeReady(stream, own)
       return
     }
-    if (this.#posted !== stream || this.#postedTo + length > this.#slab.length) {
-      this.#flushPosted()
-      if (this.#postedTo + length > this.#slab.length) {
+    if (this.#run !== stream || this.#runEnd + length > this.#slab.length) {
+      this.#endRun()
+      if (this.#runEnd + length > this.#slab.length) {
         this.#slab = Buffer.allocUnsafeSlow(SLAB_SIZE)
-        this.#postedTo = 0
+        this.#runEnd = 0
       }
-      this.#posted = stream
-      this.#postedFrom = this.#postedTo
+      this.#run = stream
+      this.#runStart = this.#runEnd
     }
-    copyBytes(bytes, offset, this.#slab, this.#postedTo, length)
-    this.#postedTo += length
+    copyBytes(bytes, offset, this.#slab, this.#runEnd, length)
+    this.#runEnd += length
   }
 
   forget(stream: Stream): void {
@@ -229,8 +231,7 @@ export class SocketChannel implements ChannelOwner {
   // What the channel tells its owner.
 
   handleProgress(): void {
-    this.#flushPosted()
-    if (this.#toDeliver.size > 0) this.#deliver()
+    this.#deliver()
     // Those who are there now: whoever writes more meanwhile has the next turn.
     let left = this.#toSend.size
     for (const stream of this.#toSend) {
@@ -314,32 +315,60 @@ export class SocketChannel implements ChannelOwner {
   handleClose(message: Message): void {
     const stream = this.#streams.get(message.word(0))
     if (stream === undefined) return
-    this.flushPosted(stream)
     stream.handleClosed(message.word(1))
   }
 
+  /** The gathered bytes are complete: the next ones are another stream's, or there are none. */
+  #endRun(): void {
+    const stream = this.#run
+    if (stream === undefined) return
+    this.#run = undefined
+    this.#makeReady(stream, this.#slab.subarray(this.#runStart, this.#runEnd))
+  }
+
+  #makeReady(stream: Stream, bytes: Buffer): void {
+    stream.postedCount++
+    this.#readyStreams.push(stream)
+    this.#readyBytes.push(bytes)
+  }
+
+  /** Hands over everything that is ready, then what waits in receive buffers. Goes on where it was if a listener threw. */
   #deliver(): void {
+    this.#endRun()
+    while (this.#readyIndex < this.#readyStreams.length) {
+      const at = this.#readyIndex++
+      const stream = this.#readyStreams[at] as Stream
+      stream.postedCount--
+      stream.deliverPosted(this.#readyBytes[at] as Buffer)
+      drainTicks()
+    }
+    this.#readyStreams.length = 0
+    this.#readyBytes.length = 0
+    this.#readyIndex = 0
+    // Those who are there now: whoever asks again meanwhile has the next turn.
     let left = this.#toDeliver.size
-    try {
-      for (const stream of this.#toDeliver) {
-        if (left-- === 0) return
-        this.#toDeliver.delete(stream)
-        this.flushPosted(stream)
-        stream.deliver()
-        drainTicks()
-      }
-    } finally {
-      // A listener threw, or more came: no later turn of the channel will see to the rest once it is closed.
-      if (!this.#isOpen && this.#toDeliver.size > 0) setImmediate(() => this.#deliver())
+    for (const stream of this.#toDeliver) {
+      if (left-- === 0) return
+      this.#toDeliver.delete(stream)
+      stream.deliver()
+      drainTicks()
     }
   }
 
-  #flushPosted(): void {
-    const stream = this.#posted
-    if (stream === undefined) return
-    this.#posted = undefined
-    stream.deliverPosted(this.#slab.subarray(this.#postedFrom, this.#postedTo))
-    drainTicks()
+  /** A closed channel has no more turns of its own. */
+  readonly #deliverRest = (): void => {
+    this.#restIsScheduled = false
+    try {
+      this.#deliver()
+    } finally {
+      if (this.#toDeliver.size > 0 || this.#readyStreams.length > 0) this.#scheduleRest()
+    }
+  }
+
+  #scheduleRest(): void {
+    if (this.#restIsScheduled) return
+    this.#restIsScheduled = true
+    setImmediate(this.#deliverRest)
   }
 
   #newId(): number {
@@ -361,7 +390,7 @@ export class SocketChannel implements ChannelOwner {
     socketEndpoint().detach(this.channel)
     this.lifeline?.end()
     this.#toSend.clear()
-    this.#flushPosted()
+    this.#scheduleRest()
     for (const stream of [...this.#streams.values()]) stream.handleChannelGone(cause)
   }
 }

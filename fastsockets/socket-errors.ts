@@ -12,7 +12,11 @@ export interface SystemError extends Error {
 }
 
 /** The error that `node:net` gives for a failed read or write: same message, errno, code and syscall. */
-export function systemError(code: 'ECONNRESET' | 'EPIPE' | 'EBADF', syscall: string, cause?: Error): SystemError {
+export function systemError(
+  code: 'ECONNRESET' | 'EPIPE' | 'EBADF',
+  syscall: string,
+  cause?: Error,
+): SystemError {
   const errno = -constants.errno[code]
   const error = new Error(`${syscall} ${getSystemErrorName(errno)}`, cause && { cause }) as SystemError
   error.errno = errno

@@ -59,6 +59,8 @@ export class Stream {
   bytesOut = 0
   /** Bytes that went straight to the reader, without the receive buffer. */
   bytesPosted = 0
+  /** The channel's: posted pieces that were not handed over yet. */
+  postedCount = 0
   state: State = 'connecting'
 
   #sendState: SendState = 'open'
@@ -77,6 +79,8 @@ export class Stream {
   readonly #buffer = new ReceiveBuffer(WINDOW)
   /** What ends the stream once everything received has been delivered. */
   #failure: { code: StreamErrorCode; syscall: 'read' | 'write'; cause: Error | undefined } | undefined
+  /** Data was handed over, and `deliver` has not run since. */
+  #hasJustDelivered = false
   #peerClosed = false
   #closeHow = CLOSE_DONE
   #closeOwed = false
@@ -188,12 +192,9 @@ export class Stream {
     }
     this.bytesIn += length
     if (length > 0) {
-      if (this.#isPosted()) {
-        this.channel.post(this, bytes, offset, length)
-      } else {
-        this.channel.flushPosted(this)
-        this.#buffer.append(bytes, offset, length)
-      }
+      // Behind posted bytes that are still on their way, everything else must queue, too.
+      if (this.postedCount > 0 || this.#isPosted()) this.channel.post(this, bytes, offset, length)
+      else this.#buffer.append(bytes, offset, length)
     }
     if (fin) {
       this.#receiveState = 'finReceived'
@@ -219,10 +220,14 @@ export class Stream {
     this.#peerClosed = true
     if (this.state === 'closing' && !this.#closeOwed) return this.#finish()
     if (this.state !== 'open') return
-    if (how === CLOSE_RESET) this.#fail('ECONNRESET', 'read', undefined)
-    else if (this.#pending !== NOTHING)
-      this.#fail(this.#receiveState === 'open' ? 'ECONNRESET' : 'EPIPE', 'write', undefined)
-    else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
+    if (this.#receiveState === 'open') {
+      if (how === CLOSE_RESET) this.#fail('ECONNRESET', 'read', undefined)
+      else if (this.#pending !== NOTHING) this.#fail('ECONNRESET', 'write', undefined)
+      else this.#receiveState = 'finReceived'
+    } else if (this.#pending !== NOTHING) {
+      // The end had come before the reset: reading ends well all the same, as in TCP.
+      this.#fail('EPIPE', 'write', undefined)
+    }
     this.channel.scheduleDelivery(this)
   }
 
@@ -292,13 +297,22 @@ export class Stream {
     return true
   }
 
-  /** Hands over what waits while the sink reads. */
+  /**
+   * Hands over what waits while the sink reads. The end, or an error, comes a turn after the last data, as it does with
+   * TCP, where it takes another read: a program that has all it wants may close the socket first.
+   */
   deliver(): void {
     while (this.#buffer.length > 0 && this.sink?.isReading) {
       const bytes = this.#buffer.take()
       this.#handOver(bytes)
     }
     if (this.#buffer.length > 0 || this.sink === undefined) return
+    if (this.#hasJustDelivered) {
+      this.#hasJustDelivered = false
+      if (this.#failure !== undefined || this.#receiveState === 'finReceived')
+        this.channel.scheduleDelivery(this)
+      return
+    }
     if (this.#failure !== undefined) {
       const { code, syscall, cause } = this.#failure
       this.#failure = undefined
@@ -323,9 +337,11 @@ export class Stream {
   #handOver(bytes: Buffer): void {
     const { sink } = this
     if (sink === undefined) return
+    this.#hasJustDelivered = true
     const taken = sink.handleData(bytes)
     // The sink may have closed meanwhile; then nobody wants the rest either.
-    if (taken < bytes.length && this.sink !== undefined) this.#buffer.append(bytes, taken, bytes.length - taken)
+    if (taken < bytes.length && this.sink !== undefined)
+      this.#buffer.append(bytes, taken, bytes.length - taken)
     this.#consumed = (this.#consumed + taken) | 0
     if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
   }
