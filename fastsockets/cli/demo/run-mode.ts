@@ -1,0 +1,22 @@
+/** The two ways in which the demo runs the same programs. */
+import { addFlag, importFlag, plainNodeOptions, relinkedNodeOptions } from '../relink.ts'
+import { WITNESS_VARIABLE } from './witness-report.ts'
+
+export const RUN_MODES = ['plain', 'relinked'] as const
+export type RunMode = (typeof RUN_MODES)[number]
+
+/** The wire that every byte of such a run must have used. */
+export const WIRE_OF_MODE: Record<RunMode, string> = { plain: 'tcp', relinked: 'shm' }
+
+const WITNESS_FLAG = importFlag(new URL('./witness.js', import.meta.url))
+
+/** The only thing in which plain and relinked runs differ. */
+export function environmentOf(mode: RunMode, witnessFolder: string): NodeJS.ProcessEnv {
+  const existing = process.env.NODE_OPTIONS
+  const nodeOptions = mode === 'relinked' ? relinkedNodeOptions(existing) : plainNodeOptions(existing)
+  return {
+    ...process.env,
+    NODE_OPTIONS: addFlag(nodeOptions, WITNESS_FLAG),
+    [WITNESS_VARIABLE]: witnessFolder,
+  }
+}

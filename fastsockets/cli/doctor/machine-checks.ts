@@ -1,0 +1,55 @@
+/** What bears on how far and how fast it goes on this machine; none of it stands in the way. */
+import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import type { Check } from './check.ts'
+
+/** Below this, a server of many relinked clients may run out: each client process takes a few descriptors. */
+const OPEN_FILES_WANTED = 4096
+const PTRACE_SCOPES = ['any process of this user', 'only ancestors', 'only administrators', 'nobody']
+
+export function machineChecks(): Check[] {
+  return [openFiles(), cores(), oneSidedAccess()]
+}
+
+function openFiles(): Check {
+  const name = 'open files'
+  const [, soft, hard] = /^Max open files\s+(\S+)\s+(\S+)/m.exec(readProc('self/limits') ?? '') ?? []
+  if (soft === undefined || hard === undefined) return { name, state: 'note', detail: 'limit not known' }
+  const detail = `limit ${soft} (may be raised to ${hard})`
+  if (soft === 'unlimited' || Number(soft) >= OPEN_FILES_WANTED) return { name, state: 'ok', detail }
+  return {
+    name,
+    state: 'note',
+    detail,
+    hint: `servers of many clients want more: ulimit -n ${OPEN_FILES_WANTED}`,
+  }
+}
+
+function cores(): Check {
+  const name = 'cores'
+  const count = availableParallelism()
+  if (count > 1) return { name, state: 'ok', detail: String(count) }
+  const hint = 'two programs that take turns on one core gain less: round trips take as long as with TCP'
+  return { name, state: 'note', detail: '1', hint }
+}
+
+/** Large transfers can be read straight out of the other process, if the kernel lets us. */
+function oneSidedAccess(): Check {
+  const name = 'one-sided access'
+  if (process.platform !== 'linux') return { name, state: 'note', detail: 'only on Linux' }
+  const text = readProc('sys/kernel/yama/ptrace_scope')
+  if (text === undefined) return { name, state: 'ok', detail: 'not restricted (no yama/ptrace_scope)' }
+  const scope = Number(text)
+  const detail = `yama/ptrace_scope ${scope}: ${PTRACE_SCOPES[scope] ?? 'not known'}`
+  if (scope === 0) return { name, state: 'ok', detail }
+  const hint = 'sockets do not need it; for one-sided reads and writes: sysctl kernel.yama.ptrace_scope=0'
+  return { name, state: 'note', detail, hint }
+}
+
+function readProc(path: string): string | undefined {
+  try {
+    return readFileSync(`/proc/${path}`, 'utf8').trim()
+  } catch {
+    return undefined
+  }
+}

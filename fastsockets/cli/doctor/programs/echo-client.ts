@@ -1,0 +1,54 @@
+/** Sends a small message again and again, compares what comes back, and takes the time of each round trip. */
+import { randomFillSync } from 'node:crypto'
+import { once } from 'node:events'
+import net from 'node:net'
+import { createHistogram } from 'node:perf_hooks'
+import { transportOf } from '../../../transport.ts'
+
+export interface EchoReport {
+  readonly wire: string
+  /** Why the wire is not a fast one. */
+  readonly reason?: string
+  readonly roundTripUs: number
+}
+
+const MESSAGE_SIZE = 64
+const WARM_UP_COUNT = 1000
+const ROUND_TRIP_COUNT = 2000
+
+const socket = net.connect({ port: Number(process.argv[2]), host: '127.0.0.1', noDelay: true })
+await once(socket, 'connect')
+const histogram = createHistogram()
+for (let i = 0; i < WARM_UP_COUNT + ROUND_TRIP_COUNT; i++) {
+  const elapsedNs = await roundTrip()
+  if (i >= WARM_UP_COUNT) histogram.record(elapsedNs)
+}
+const { transport: wire, reason } = transportOf(socket)
+const report: EchoReport = {
+  wire,
+  ...(reason ? { reason: reason.text } : {}),
+  roundTripUs: histogram.percentile(50) / 1000,
+}
+console.log(JSON.stringify(report))
+socket.destroy()
+
+function roundTrip(): Promise<number> {
+  const sent = randomFillSync(Buffer.alloc(MESSAGE_SIZE))
+  return new Promise((resolve, reject) => {
+    const heard: Buffer[] = []
+    let heardLength = 0
+    const startedAt = process.hrtime.bigint()
+    const hear = (bytes: Buffer): void => {
+      heard.push(bytes)
+      heardLength += bytes.length
+      if (heardLength < MESSAGE_SIZE) return
+      const elapsedNs = Number(process.hrtime.bigint() - startedAt)
+      socket.off('data', hear).off('close', lose)
+      if (Buffer.concat(heard).equals(sent)) resolve(elapsedNs)
+      else reject(new Error('other bytes came back than were sent'))
+    }
+    const lose = (): void => reject(new Error('the connection was lost'))
+    socket.on('data', hear).on('close', lose)
+    socket.write(sent)
+  })
+}

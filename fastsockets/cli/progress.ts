@@ -1,0 +1,38 @@
+/** Progress of a list of tasks, on stderr: standard output is for results only. */
+import { DefaultRenderer, Listr, ListrLogger, type ListrTask, ProcessOutput } from 'listr2'
+
+/** The moving renderer, which otherwise asks whether standard output is a terminal. */
+class TerminalRenderer extends DefaultRenderer {
+  static override nonTTY = true
+}
+
+class StderrOutput extends ProcessOutput {
+  constructor() {
+    super(process.stderr, process.stderr)
+    // The terminal gets its cursor back, however we end.
+    process.once('exit', () => {
+      if (this.active) this.release()
+    })
+  }
+}
+
+/** Runs the tasks one after the other; the first that fails ends it. Lines instead of movement if stderr is no terminal. */
+export async function runTasks(tasks: ListrTask[]): Promise<void> {
+  const processOutput = new StderrOutput()
+  await new Listr(tasks, {
+    renderer: TerminalRenderer,
+    rendererOptions: {
+      logger: new ListrLogger({ processOutput, useIcons: true }),
+      collapseSubtasks: false,
+      formatOutput: 'wrap',
+    },
+    fallbackRenderer: 'verbose',
+    fallbackRendererOptions: {
+      logger: new ListrLogger({ processOutput, useIcons: false }),
+      logTitleChange: false,
+    },
+    fallbackRendererCondition: () => !process.stderr.isTTY,
+    // Interrupts are ours; see interrupts.ts.
+    registerSignalListeners: false,
+  }).run()
+}
