@@ -25,6 +25,9 @@ interface Listener {
   bootstrap: BootstrapServer | undefined
 }
 
+/** Made while this module loads, when no program has a context yet. */
+const rootScope = new AsyncResource('FASTSOCKETS')
+
 const byServer = new Map<net.Server, Listener>()
 const clientPorts = new SyntheticPorts()
 
@@ -101,9 +104,10 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
 }
 
 function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleClass): void {
+  // As with a TCP handle that libuv has accepted: 'connection' belongs to `listen`, what follows to nobody's context.
+  const handle = rootScope.runInAsyncScope(() => new Handle(undefined))
   listener.scope.runInAsyncScope(() => {
     const shadow = listener.server._handle
-    const handle = new Handle(undefined)
     handle.adopt(stream)
     if (shadow?.onconnection === undefined) return handle.close()
     // maxConnections, 'drop', blockList, noDelay, pauseOnConnect: all as for a TCP connection.

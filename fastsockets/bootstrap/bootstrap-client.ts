@@ -20,7 +20,7 @@ import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 const log = debug('fastsockets:bootstrap')
 
 /** A stranger who says nothing may cost this much, over all candidates together; then it is TCP. */
-const GREETING_TIMEOUT_MS = 60
+const GREETING_TIMEOUT_MS = 80
 /** A server that has greeted us is one of ours; it may be busy. */
 const ANSWER_TIMEOUT_MS = 1000
 

@@ -1,0 +1,25 @@
+import t, { type Test } from 'tap'
+import { Child } from '../support/child.ts'
+
+const fixture = new URL('./alloc-child.js', import.meta.url)
+
+/** Bytes per frame or message. */
+async function measure(t: Test, what: 'frames' | 'messages' | 'control'): Promise<number> {
+  const child = new Child(t, fixture, [what], { execArgv: ['--expose-gc', '--min-semi-space-size=128'] })
+  return (await child.receive<{ bytes: number }>()).bytes
+}
+
+t.test('the measurement sees an object that is allocated per round', async t => {
+  const bytes = await measure(t, 'control')
+  t.ok(bytes > 8, `${bytes} bytes a round`)
+})
+
+t.test('to reserve, commit and poll a frame allocates nothing', async t => {
+  const bytes = await measure(t, 'frames')
+  t.ok(bytes < 1, `${bytes} bytes a frame`)
+})
+
+t.test('to send and handle a short request allocates nothing', async t => {
+  const bytes = await measure(t, 'messages')
+  t.ok(bytes < 1, `${bytes} bytes a message`)
+})

@@ -1,0 +1,136 @@
+/** The house rules that no compiler checks: who may import whom, and how long a file may be. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { join, posix } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import ts from 'typescript'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+const LINES_MAX = 450
+
+/** What the files of a layer may import: whole folders, or single doors of other layers. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  nic: ['nic/'],
+  am: ['am/', 'nic/index.ts'],
+  nameservice: ['nameservice/'],
+  fastsockets: ['fastsockets/', 'am/index.ts', 'nic/index.ts', 'nameservice/index.ts'],
+  tests: ['tests/', 'nic/', 'am/', 'nameservice/', 'fastsockets/', 'bench/'],
+  bench: ['bench/', 'nic/', 'am/', 'nameservice/', 'fastsockets/'],
+}
+/** Layers that users install; what they import from npm must come along. */
+const SHIPPED = ['nic', 'am', 'nameservice', 'fastsockets']
+/** Other people's programs, as the demo runs them: it says how to install what is missing. */
+const STRANGERS = 'fastsockets/cli/demo/programs/'
+
+interface Package {
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly devDependencies: Readonly<Record<string, string>>
+}
+const { dependencies, devDependencies } = JSON.parse(
+  readFileSync(join(ROOT, 'package.json'), 'utf8'),
+) as Package
+
+/** Every source file of a layer, as a path from the root. */
+function sourcesOf(layer: string): string[] {
+  const folder = join(ROOT, layer)
+  if (!existsSync(folder)) return []
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter(name => /\.[cm]?ts$/.test(name) && !/\.d\.[cm]?ts$/.test(name))
+    .map(name => posix.join(layer, name))
+}
+
+function importsOf(source: string): string[] {
+  return ts.preProcessFile(source, true, true).importedFiles.map(file => file.fileName)
+}
+
+/** What is wrong with `file` importing `specifier`, or undefined. */
+function complaintAbout(file: string, specifier: string): string | undefined {
+  const layer = file.split('/')[0] as string
+  if (!specifier.startsWith('.')) return complaintAboutPackage(file, specifier)
+  const target = posix.join(posix.dirname(file), specifier)
+  const allowed = MAY_IMPORT[layer] ?? []
+  const isAllowed = allowed.some(door => (door.endsWith('/') ? target.startsWith(door) : target === door))
+  return isAllowed ? undefined : `${layer} may not import ${target}`
+}
+
+function complaintAboutPackage(file: string, specifier: string): string | undefined {
+  if (isBuiltin(specifier)) return specifier.startsWith('node:') ? undefined : `say node:${specifier}`
+  const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+  if (name in dependencies) return undefined
+  const isShipped = SHIPPED.some(layer => file.startsWith(`${layer}/`)) && !file.startsWith(STRANGERS)
+  if (!isShipped && name in devDependencies) return undefined
+  return `${name} is no dependency of the package`
+}
+
+t.test('every layer imports only what lies below it, and through its door', async t => {
+  const layers = Object.keys(MAY_IMPORT)
+  const wrong: string[] = []
+  for (const file of layers.flatMap(sourcesOf)) {
+    for (const specifier of importsOf(readFileSync(join(ROOT, file), 'utf8'))) {
+      const complaint = complaintAbout(file, specifier)
+      if (complaint !== undefined) wrong.push(`${file}: ${complaint}`)
+    }
+  }
+  t.strictSame(wrong, [])
+  for (const layer of SHIPPED) t.ok(sourcesOf(layer).length > 0, `${layer} was looked at`)
+})
+
+t.test('a wrong arrow is found, whatever kind of import it is', async t => {
+  const kinds = (target: string): string[] => [
+    `import { x } from '${target}'`,
+    `import type { X } from '${target}'`,
+    `import '${target}'`,
+    `export * from '${target}'`,
+    `const x = await import('${target}')`,
+    `import x = require('${target}')`,
+    `const x = require('${target}')`,
+  ]
+  const wrong: [file: string, target: string][] = [
+    ['nic/shm/shm-driver.ts', '../../am/index.ts'],
+    ['nic/index.ts', '../tests/support/until.ts'],
+    ['am/channel.ts', '../nic/nic.ts'],
+    ['am/channel.ts', '../nic/shm/shm-driver.ts'],
+    ['am/channel.ts', '../nameservice/index.ts'],
+    ['am/index.ts', '../fastsockets/index.ts'],
+    ['nameservice/index.ts', '../nic/index.ts'],
+    ['fastsockets/cli/main.ts', '../../am/channel.ts'],
+    ['fastsockets/cli/main.ts', '../../bench/main.ts'],
+    ['fastsockets/peers.ts', '../nic/loopback/loopback-driver.ts'],
+    ['bench/main.ts', '../tests/support/until.ts'],
+    ['am/channel.ts', 'typescript'],
+    ['am/channel.ts', '@biomejs/biome/x'],
+    ['nic/shm/shm-driver.ts', 'fs'],
+  ]
+  for (const [file, target] of wrong) {
+    for (const source of kinds(target)) {
+      t.strictSame(importsOf(source), [target], source)
+      t.ok(complaintAbout(file, target), `${file}: ${source}`)
+    }
+  }
+})
+
+t.test('a right arrow is left alone', async t => {
+  const right: [file: string, target: string][] = [
+    ['am/channel.ts', '../nic/index.ts'],
+    ['am/channel.ts', './message.ts'],
+    ['nic/shm/shm-driver.ts', '../posix/libc.ts'],
+    ['nic/shm/shm-driver.ts', 'node:fs'],
+    ['fastsockets/cli/main.ts', '../index.ts'],
+    ['fastsockets/peers.ts', '../nameservice/index.ts'],
+    ['fastsockets/peers.ts', 'debug'],
+    ['tests/am/channel.test.ts', '../../am/message-layout.ts'],
+    ['fastsockets/cli/demo/programs/ftp-client.ts', 'basic-ftp'],
+    ['tests/am/channel.test.ts', 'tap'],
+  ]
+  for (const [file, target] of right) t.equal(complaintAbout(file, target), undefined, `${file}: ${target}`)
+})
+
+t.test(`no source file is longer than ${LINES_MAX} lines`, async t => {
+  const long: string[] = []
+  for (const file of Object.keys(MAY_IMPORT).flatMap(sourcesOf)) {
+    const count = readFileSync(join(ROOT, file), 'utf8').trimEnd().split('\n').length
+    if (count > LINES_MAX) long.push(`${file}: ${count} lines`)
+  }
+  t.strictSame(long, [])
+})

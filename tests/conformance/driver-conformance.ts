@@ -1,0 +1,53 @@
+/**
+ * What every driver must do, whatever it is made of: the contract in nic/nic.ts as a suite. A driver's own test file
+ * says how to get a connected pair, both ends in this process, and calls this.
+ */
+import type { Test } from 'tap'
+import type { Driver, VirtualInterface } from '../../nic/index.ts'
+import { testConnection } from './connection-conformance.ts'
+import { testDoorbell } from './doorbell-conformance.ts'
+import { testFrames } from './frames-conformance.ts'
+import { testLifetime } from './lifetime-conformance.ts'
+import { testOneSided } from './one-sided-conformance.ts'
+
+/** The smallest queue, so that a test goes round it often. */
+export const QUEUE_SIZE = 64 * 1024
+
+export type Pair = readonly [near: VirtualInterface, far: VirtualInterface]
+/** Makes a connected pair that is closed when the test ends. */
+export type MakePair = (t: Test) => Promise<Pair>
+
+export async function connectPair(t: Test, driver: Driver): Promise<Pair> {
+  const offer = driver.offer({ queueSize: QUEUE_SIZE })
+  const [connecting, offering] = await Promise.all([driver.connect(offer.blob), offer.accepted])
+  t.teardown(() => {
+    connecting.close()
+    offering.close()
+  })
+  return [offering, connecting]
+}
+
+export async function testDriver(t: Test, driver: Driver): Promise<void> {
+  const availability = driver.availability()
+  if (!availability.usable) {
+    t.comment(`SKIPPED: ${driver.name} cannot be used here: ${availability.reason}`)
+    await t.test(`${driver.name} can be used`, { skip: availability.reason }, async () => {})
+    return
+  }
+  const makePair: MakePair = t => connectPair(t, driver)
+  const makeReversedPair: MakePair = async t => {
+    const [offering, connecting] = await connectPair(t, driver)
+    return [connecting, offering]
+  }
+  const ways: [string, MakePair][] = [
+    ['from the offering to the connecting side', makePair],
+    ['from the connecting to the offering side', makeReversedPair],
+  ]
+  for (const [way, make] of ways) {
+    await t.test(`frames ${way}`, t => testFrames(t, make))
+    await t.test(`doorbell ${way}`, t => testDoorbell(t, make))
+    await t.test(`one-sided access ${way}`, t => testOneSided(t, make))
+  }
+  await t.test('connection', t => testConnection(t, driver))
+  await t.test('life and end', t => testLifetime(t, driver))
+}

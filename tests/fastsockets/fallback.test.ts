@@ -1,0 +1,185 @@
+/** Whenever the fast way is not to be had, everything works over TCP as before, and the reason is on record. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer as createPlainServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { CANDIDATE_COUNT, hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
+import net, {
+  type AddressInfo,
+  type TcpNetConnectOpts,
+  type Transport,
+  transportOf,
+} from '../../fastsockets/index.ts'
+import { Child, plainEnvironment } from '../support/child.ts'
+import { program, relinked } from '../support/relinked.ts'
+
+const NOBODY = 65534
+
+async function echoOnce(port: number, options: Partial<TcpNetConnectOpts> = {}): Promise<Transport> {
+  const socket = net.connect({ port, host: '127.0.0.1', ...options })
+  socket.end('hello')
+  const [data] = await once(socket, 'data')
+  const transport = transportOf(socket)
+  socket.destroy()
+  if (String(data) !== 'hello') throw new Error(`echoed ${data}`)
+  return transport
+}
+
+/** Holds some of a port's candidates, so that a listener has to do without them. */
+async function occupy(t: Test, port: number, count: number): Promise<void> {
+  for (let candidate = 0; candidate < count; candidate++) {
+    const squatter = createPlainServer(socket => socket.destroy())
+    squatter.listen(hashedPort(port, candidate), '127.0.0.1')
+    await once(squatter, 'listening')
+    t.teardown(() => void squatter.close())
+  }
+}
+
+/** A port that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const server = createPlainServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+t.test('two relinked programs are fast', async t => {
+  const server = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  t.match(await echoOnce(port), { transport: 'shm', reason: undefined })
+  t.match(await server.receive(), { accepted: 'shm' })
+})
+
+t.test('a server that is not relinked', async t => {
+  const server = new Child(t, program('server'), ['echo'])
+  const { port } = await server.receive<{ port: number }>()
+  t.match(await echoOnce(port), { transport: 'tcp', reason: { code: 'NOT_RELINKED' } })
+  t.match(await echoOnce(port), { transport: 'tcp', reason: { code: 'NOT_RELINKED' } }, 'remembered')
+})
+
+t.test('a client that is not relinked', async t => {
+  const server = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  const client = new Child(t, program('client'), [String(port)])
+  t.match(await client.receive(), { connected: 'tcp' })
+  t.match(await server.receive(), { accepted: 'tcp' })
+})
+
+t.test('a port where nobody listens is refused as ever', async t => {
+  const port = await freePort()
+  const socket = net.connect(port, '127.0.0.1')
+  const [error] = await once(socket, 'error')
+  t.match(error, {
+    code: 'ECONNREFUSED',
+    syscall: 'connect',
+    address: '127.0.0.1',
+    port,
+    message: `connect ECONNREFUSED 127.0.0.1:${port}`,
+  })
+})
+
+t.test('the first hashed port is taken: the next candidate serves', async t => {
+  const port = await freePort()
+  await occupy(t, port, 1)
+  const server = new Child(t, program('server'), ['echo', '127.0.0.1', String(port)], relinked())
+  await server.receive()
+  t.match(await echoOnce(port), { transport: 'shm' })
+})
+
+t.test('all hashed ports are taken: TCP only, and the listener works all the same', async t => {
+  const port = await freePort()
+  await occupy(t, port, CANDIDATE_COUNT)
+  const server = new Child(t, program('server'), ['echo', '127.0.0.1', String(port)], relinked())
+  await server.receive()
+  t.match(await echoOnce(port), { transport: 'tcp', reason: { code: 'STRANGER' } })
+})
+
+t.test('a program that wants to listen on one of our hashed ports gets it', async t => {
+  const first = net.createServer(socket => socket.pipe(socket)).listen(0, '127.0.0.1')
+  await once(first, 'listening')
+  t.teardown(() => void first.close())
+  const { port } = first.address() as AddressInfo
+  const second = net.createServer(socket => socket.pipe(socket)).listen(hashedPort(port, 0), '127.0.0.1')
+  await once(second, 'listening')
+  t.teardown(() => void second.close())
+  const client = new Child(t, program('client'), [String(port)], relinked())
+  t.match(
+    await client.receive(),
+    { connected: 'shm' },
+    'and the first listener is fast by its next candidate',
+  )
+})
+
+t.test('a client that chooses its local address', async t => {
+  const server = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  t.match(await echoOnce(port, { localAddress: '127.0.0.1' }), {
+    transport: 'tcp',
+    reason: { code: 'LOCAL_ADDRESS' },
+  })
+})
+
+t.test('a server of another user', async t => {
+  if (process.getuid?.() !== 0) {
+    t.comment('SKIPPED: a server of another user (needs root to become one)')
+    return
+  }
+  const server = new Child(t, program('server'), ['echo'], relinked({ uid: NOBODY, gid: NOBODY }))
+  const { port } = await server.receive<{ port: number }>()
+  t.match(await echoOnce(port), { transport: 'tcp', reason: { code: 'OTHER_USER' } })
+})
+
+t.test('a client of another user', async t => {
+  if (process.getuid?.() !== 0) {
+    t.comment('SKIPPED: a client of another user (needs root to become one)')
+    return
+  }
+  const server = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  const client = new Child(t, program('client'), [String(port)], relinked({ uid: NOBODY, gid: NOBODY }))
+  t.match(await client.receive(), { connected: 'tcp' })
+})
+
+t.test('switched off by the environment', async t => {
+  const server = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  const env = { ...plainEnvironment(), FASTSOCKETS_DISABLE: '1' }
+  const client = new Child(t, program('reason'), [String(port)], relinked({ env }))
+  t.match(await client.receive(), { transport: 'tcp', reason: { code: 'DISABLED' } })
+})
+
+t.test('another platform than Linux: register loads, everything is over TCP', async t => {
+  const server = new Child(t, program('server'), ['echo'])
+  const { port } = await server.receive<{ port: number }>()
+  const disguise = 'data:text/javascript,Object.defineProperty(process,"platform",{value:"plan9"})'
+  const client = new Child(
+    t,
+    program('reason'),
+    [String(port)],
+    relinked({ execArgv: ['--import', disguise] }),
+  )
+  t.match(await client.receive(), { transport: 'tcp', reason: { code: 'PLATFORM' } })
+})
+
+t.test('without koffi: register loads, everything is over TCP', async t => {
+  const server = new Child(t, program('server'), ['echo'])
+  const { port } = await server.receive<{ port: number }>()
+  const root = fileURLToPath(new URL('../../../', import.meta.url))
+  const copy = mkdtempSync(join(tmpdir(), 'fastsockets-'))
+  t.teardown(() => rmSync(copy, { recursive: true, force: true }))
+  for (const part of ['dist', 'package.json', 'node_modules/debug', 'node_modules/ms']) {
+    cpSync(join(root, part), join(copy, part), { recursive: true })
+  }
+  const child = fork(join(copy, 'dist/tests/fastsockets/programs/reason.js'), [String(port)], {
+    execArgv: ['--import', join(copy, 'dist/fastsockets/register.js')],
+  })
+  const [found] = await once(child, 'message')
+  child.kill()
+  t.match(found, { transport: 'tcp', reason: { code: 'KOFFI' } })
+})

@@ -1,0 +1,69 @@
+/** A peer that writes garbage where frames should be costs itself its sockets, and nobody else anything. */
+import { once } from 'node:events'
+import t from 'tap'
+import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
+import { Child } from '../support/child.ts'
+import { program, relinked } from '../support/relinked.ts'
+import { until, withWatchdog } from '../support/until.ts'
+
+t.test('garbage in the ring: ECONNRESET with the violation as cause, and the process goes on', async t => {
+  const accepted: Socket[] = []
+  const server = net.createServer(socket => {
+    accepted.push(socket)
+    socket.on('error', () => {})
+    socket.on('data', data => socket.write(data))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    for (const socket of accepted) socket.destroy()
+  })
+  const port = String((server.address() as AddressInfo).port)
+
+  const honest = new Child(t, program('client'), [port], relinked())
+  t.match(await honest.receive(), { connected: 'shm' })
+  const hostile = new Child(t, program('client'), [port, 'scribble'], relinked())
+  t.match(await hostile.receive(), { connected: 'shm' })
+  const [first, second] = await until('two connections', () => accepted.length === 2 && accepted)
+  const failed = once(second as Socket, 'error')
+  hostile.send({})
+  const [error] = await withWatchdog('an error', failed)
+  t.match(error, { code: 'ECONNRESET', errno: Number, syscall: 'read', message: 'read ECONNRESET' })
+  t.match(error.cause, { message: /the peer broke the protocol: \S/ })
+  t.comment(error.cause.message)
+
+  // The hostile process learns of it as of any reset; the honest one learns nothing.
+  const seen: unknown[] = []
+  while (!seen.some(message => (message as { closed?: boolean }).closed)) seen.push(await hostile.receive())
+  first?.write('are you there?')
+  t.match(await honest.receive(), { data: 14 })
+  const later = new Child(t, program('client'), [port], relinked())
+  t.match(await later.receive(), { connected: 'shm' })
+  t.equal(transportOf(first as Socket).transport, 'shm')
+})
+
+t.test('a thousand random greetings and hellos are hung up on, and the listener goes on', async t => {
+  const { callHashedPort } = await import('../../fastsockets/bootstrap/bootstrap-client.ts')
+  const { hashedPort } = await import('../../fastsockets/bootstrap/hashed-port.ts')
+  const { randomBytes } = await import('node:crypto')
+  const server = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  for (let i = 0; i < 1000; i++) {
+    const stranger = net.connect({ port: hashedPort(port, 0), host: '127.0.0.1', localAddress: '127.0.0.1' })
+    stranger.on('error', () => {})
+    stranger.resume()
+    // Every other one begins as a HELLO should.
+    const noise = randomBytes(1 + (i % 100))
+    if (i % 2 === 0) Buffer.from('FSHELLO\0').copy(noise)
+    stranger.end(noise)
+    await once(stranger, 'close')
+  }
+  const greeted = await callHashedPort('127.0.0.1', port, 4, net.Socket.prototype.connect as never)
+  t.ok('connection' in greeted)
+  if ('connection' in greeted) greeted.connection.destroy()
+  const socket = net.connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  t.equal(transportOf(socket).transport, 'shm')
+  socket.destroy()
+})

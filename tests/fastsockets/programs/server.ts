@@ -1,0 +1,63 @@
+/**
+ * An ordinary TCP server, told over IPC what to do with its connections. It knows nothing of Fast Sockets but for the
+ * report of which wire each connection used.
+ *
+ *   argv: behaviour [host] [port]
+ */
+import { createHash } from 'node:crypto'
+import net from 'node:net'
+import { transportOf } from '../../../fastsockets/transport.ts'
+
+const [behaviour = 'echo', host = '127.0.0.1', port = '0'] = process.argv.slice(2)
+
+const behaviours: Record<string, (socket: net.Socket) => void> = {
+  echo: socket => socket.pipe(socket),
+  /** Never reads. */
+  hold: socket => socket.pause(),
+  /** Counts and hashes, and says so when the client has ended. */
+  sink: socket => {
+    const hash = createHash('sha256')
+    let bytes = 0
+    socket.on('data', data => {
+      bytes += data.length
+      hash.update(data)
+    })
+    socket.on('end', () => socket.end(JSON.stringify({ bytes, sha256: hash.digest('hex') })))
+  },
+  /** Writes as fast as it may, for ever; each byte is its position modulo 251. */
+  flood: socket => {
+    let position = 0
+    const write = (): void => {
+      for (;;) {
+        const chunk = Buffer.alloc(50_000)
+        for (let i = 0; i < chunk.length; i++) chunk[i] = (position + i) % 251
+        position += chunk.length
+        process.send?.({ written: position })
+        if (!socket.write(chunk)) break
+      }
+      socket.once('drain', write)
+    }
+    write()
+  },
+  /** Writes a line and leaves the process at once. */
+  'write-and-exit': socket => {
+    socket.write('last words')
+    process.exit(0)
+  },
+  hangup: socket => socket.destroy(),
+}
+
+const server = net.createServer({ allowHalfOpen: behaviour === 'sink' }, socket => {
+  socket.on('error', error => process.send?.({ error: (error as NodeJS.ErrnoException).code }))
+  socket.on('close', () => process.send?.({ closed: true }))
+  process.send?.({
+    accepted: transportOf(socket).transport,
+    remotePort: socket.remotePort,
+    localPort: socket.localPort,
+  })
+  behaviours[behaviour]?.(socket)
+})
+server.listen(Number(port), host, () => {
+  process.send?.({ port: (server.address() as net.AddressInfo).port })
+})
+process.on('disconnect', () => process.exit())

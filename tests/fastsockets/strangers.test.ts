@@ -1,0 +1,136 @@
+/** Whoever sits on a hashed port without being one of us costs a moment, gets not a byte, and leaves a reason. */
+import { once } from 'node:events'
+import http from 'node:http'
+import { createServer as createPlainServer, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { encodeIntroduction, GREETING_MAGIC, VERSION } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
+import { hostIdentity } from '../../fastsockets/bootstrap/host-identity.ts'
+import net, { transportOf } from '../../fastsockets/index.ts'
+import { Child } from '../support/child.ts'
+import { program } from '../support/relinked.ts'
+
+/** The promise: a connect that ends up on TCP has cost no more than this because of a stranger. */
+const FALLBACK_MAX_MS = 100
+const ATTEMPTS = 5
+
+interface Stranger {
+  readonly heard: () => number
+  readonly close: () => void
+}
+
+/** A server that is not relinked, with the given stranger on its first hashed port. */
+async function withStranger(
+  t: Test,
+  behave: (socket: Socket) => void,
+): Promise<{ port: number; stranger: Stranger } | undefined> {
+  const server = new Child(t, program('server'), ['echo'])
+  const { port } = await server.receive<{ port: number }>()
+  let heard = 0
+  const sockets = new Set<Socket>()
+  const stranger = createPlainServer(socket => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('data', data => {
+      heard += data.length
+    })
+    behave(socket)
+  })
+  // The port may be taken by somebody else on this machine; the caller tries another one then.
+  const listening = await new Promise(resolve => {
+    stranger.once('error', () => resolve(false))
+    stranger.listen(hashedPort(port, 0), '127.0.0.1', () => resolve(true))
+  })
+  if (!listening) return undefined
+  const close = (): void => {
+    stranger.close()
+    for (const socket of sockets) socket.destroy()
+  }
+  t.teardown(close)
+  return { port, stranger: { heard: () => heard, close } }
+}
+
+async function connectPast(
+  t: Test,
+  behave: (socket: Socket) => void,
+  codes: readonly string[],
+): Promise<void> {
+  let elapsedMs = Number.POSITIVE_INFINITY
+  // A deadline on a shared machine: the best of a few tries, each against a server of its own.
+  for (let attempt = 0; attempt < ATTEMPTS && elapsedMs > FALLBACK_MAX_MS; attempt++) {
+    const found = await withStranger(t, behave)
+    if (found === undefined) continue
+    const startMs = performance.now()
+    const socket = net.connect(found.port, '127.0.0.1')
+    await once(socket, 'connect')
+    elapsedMs = performance.now() - startMs
+    const { transport, reason } = transportOf(socket)
+    t.equal(transport, 'tcp', 'it is on TCP')
+    t.ok(reason !== undefined && codes.includes(reason.code), `with a reason on record: ${reason?.code}`)
+    socket.end('hello')
+    const [data] = await once(socket, 'data')
+    t.equal(String(data), 'hello', 'and it works')
+    t.equal(found.stranger.heard(), 0, 'the stranger has not received a byte')
+  }
+  t.ok(elapsedMs <= FALLBACK_MAX_MS, `within ${FALLBACK_MAX_MS} ms: ${elapsedMs.toFixed(1)}`)
+}
+
+// The bootstrap itself must stay on TCP in this process, as it does in every relinked one.
+t.test('a stranger who speaks first, but something else', t =>
+  connectPast(t, socket => socket.write('SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n'), ['STRANGER']),
+)
+t.test('a stranger who stays silent', t => connectPast(t, () => {}, ['SILENT']))
+t.test('a stranger who sends garbage without end', t =>
+  connectPast(t, socket => socket.write(Buffer.alloc(1 << 20, 0xff)), ['STRANGER']),
+)
+t.test('a stranger who sends the first half of a greeting and stops', t =>
+  connectPast(t, socket => socket.write(GREETING_MAGIC), ['SILENT']),
+)
+t.test('a stranger who closes at once', t =>
+  connectPast(t, socket => socket.destroy(), ['STRANGER', 'NOT_RELINKED']),
+)
+t.test('a stranger who is an HTTP server', t => {
+  const server = http.createServer((_request, response) => response.end())
+  return connectPast(t, socket => server.emit('connection', socket), ['SILENT'])
+})
+t.test('a relinked server of another version', t =>
+  connectPast(
+    t,
+    socket => socket.write(encodeIntroduction(GREETING_MAGIC, { ...introduction(), version: VERSION + 1 })),
+    ['VERSION'],
+  ),
+)
+
+t.test('a relinked server of another host', async t => {
+  let found: Awaited<ReturnType<typeof withStranger>>
+  while (found === undefined) found = await withStranger(t, () => {})
+  const { port } = found
+  found.stranger.close()
+  const impostor = createPlainServer(socket => {
+    socket.on('error', () => {})
+    socket.write(
+      encodeIntroduction(GREETING_MAGIC, {
+        ...introduction(),
+        port,
+        hostIdentity: Buffer.alloc(16, 7),
+      }),
+    )
+  }).listen(hashedPort(port, 0), '127.0.0.1')
+  await once(impostor, 'listening')
+  t.teardown(() => void impostor.close())
+  const socket = net.connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  t.match(transportOf(socket), { transport: 'tcp', reason: { code: 'OTHER_HOST' } })
+  socket.destroy()
+})
+
+function introduction() {
+  return {
+    version: VERSION,
+    port: 1,
+    endpointId: Buffer.alloc(16, 1),
+    hostIdentity: hostIdentity(),
+    uid: process.getuid?.() ?? 0,
+    pid: process.pid,
+  }
+}

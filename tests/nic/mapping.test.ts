@@ -1,0 +1,79 @@
+import t from 'tap'
+import { type Driver, drivers } from '../../nic/index.ts'
+import { loadLibc } from '../../nic/posix/libc.ts'
+import { mapShared, unmapShared } from '../../nic/posix/mapping.ts'
+import { patterned, sendFrame } from '../support/frames.ts'
+import { openMemfd } from '../support/handoff.ts'
+import { memfdMappingCount } from '../support/resources.ts'
+
+const LENGTH = 64 * 1024
+const { libc, reason } = loadLibc()
+if (libc === undefined) {
+  t.plan(0, `SKIPPED: ${reason}`)
+  process.exit()
+}
+
+t.test('two mappings of one descriptor are the same memory', async t => {
+  const fd = openMemfd(LENGTH)
+  const first = mapShared(libc, fd, LENGTH)
+  const second = mapShared(libc, fd, LENGTH)
+  libc.close(fd)
+  t.equal(first.memory.byteLength, LENGTH)
+  new Int32Array(first.memory)[100] = 42
+  t.equal(Atomics.load(new Int32Array(second.memory), 100), 42)
+  unmapShared(libc, first)
+  unmapShared(libc, second)
+  t.equal(memfdMappingCount(), 0)
+})
+
+t.test('a view that outlives its mapping reads zeros, may be written, and kills nobody', async t => {
+  const fd = openMemfd(LENGTH)
+  const mapping = mapShared(libc, fd, LENGTH)
+  const view = new Uint8Array(mapping.memory).fill(7)
+  unmapShared(libc, mapping)
+  t.equal(view[100], 0)
+  view[100] = 1
+  const again = mapShared(libc, fd, LENGTH)
+  t.equal(new Uint8Array(again.memory)[100], 7, 'what was written in between did not reach the segment')
+  unmapShared(libc, again)
+  libc.close(fd)
+})
+
+t.test('a range that was given back is used again for the next mapping of its size', async t => {
+  const fd = openMemfd(LENGTH)
+  const mapping = mapShared(libc, fd, LENGTH)
+  unmapShared(libc, mapping)
+  const addresses = new Set([mapping.address])
+  for (let i = 0; i < 100; i++) {
+    const next = mapShared(libc, fd, LENGTH)
+    addresses.add(next.address)
+    unmapShared(libc, next)
+  }
+  t.equal(addresses.size, 1)
+  libc.close(fd)
+})
+
+t.test('a descriptor that cannot be mapped is an error with its syscall, and costs no range', async t => {
+  const fd = openMemfd(LENGTH)
+  const mapping = mapShared(libc, fd, LENGTH)
+  unmapShared(libc, mapping)
+  t.throws(() => mapShared(libc, -1, LENGTH), { code: 'ERR_NIC_SYSTEM', syscall: 'mmap' })
+  const next = mapShared(libc, fd, LENGTH)
+  t.equal(next.address, mapping.address)
+  unmapShared(libc, next)
+  libc.close(fd)
+})
+
+t.test('a queue that a program keeps a view of beyond close kills nobody either', async t => {
+  const shm = drivers.get('shm') as Driver
+  const offer = shm.offer()
+  const [near, far] = await Promise.all([shm.connect(offer.blob), offer.accepted])
+  sendFrame(near, patterned(1000, 1))
+  const { sendBytes, sendWords } = near
+  near.close()
+  far.close()
+  t.equal(sendBytes[8], 0)
+  t.equal(sendWords[2], 0)
+  sendBytes.fill(1)
+  t.equal(memfdMappingCount(), 0)
+})

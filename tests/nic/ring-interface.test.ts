@@ -1,0 +1,84 @@
+import t from 'tap'
+import { BROKEN, CLOSED, openLoopbackPair } from '../../nic/index.ts'
+import { HEAD_WORD, RING_SIZE_MIN, TAIL_WORD } from '../../nic/ring/ring-layout.ts'
+import { Collector, drain, fill, patterned, sendFrame } from '../support/frames.ts'
+import { sendControlOf } from '../support/ring-memory.ts'
+
+t.test('an interface whose peer publishes nonsense is broken, and says what the peer did', async t => {
+  const [near, far] = openLoopbackPair(RING_SIZE_MIN)
+  sendControlOf(near)[TAIL_WORD] = 4
+  t.equal(far.poll(new Collector(), 1), BROKEN)
+  t.equal(far.state, 'broken')
+  t.match(far.failure, {
+    name: 'NicError',
+    code: 'ERR_NIC_PROTOCOL_VIOLATION',
+    message: /tail 4 is impossible/,
+  })
+  t.equal(far.poll(new Collector(), 1), BROKEN)
+  t.equal(far.arm(0), false)
+  t.equal(near.state, 'open')
+})
+
+t.test('an interface whose peer releases nonsense is broken, and says what the peer did', async t => {
+  const [near, far] = openLoopbackPair(RING_SIZE_MIN)
+  fill(near, 1000)
+  sendControlOf(near)[HEAD_WORD] = 4
+  t.equal(near.reserve(1000), BROKEN)
+  t.equal(near.state, 'broken')
+  t.match(near.failure, {
+    name: 'NicError',
+    code: 'ERR_NIC_PROTOCOL_VIOLATION',
+    message: /head moved from 0 to 4/,
+  })
+  t.equal(far.state, 'open')
+})
+
+t.test('whatever finds the violation, poll answers BROKEN from then on', async t => {
+  const [near, far] = openLoopbackPair(RING_SIZE_MIN)
+  fill(near, 1000)
+  sendFrame(far, patterned(8, 1))
+  sendControlOf(near)[HEAD_WORD] = 4
+  t.equal(near.reserve(1000), BROKEN)
+  const collector = new Collector()
+  t.equal(near.poll(collector, 1), BROKEN, 'its own ring is broken, whatever lies in the other one')
+})
+
+t.test('hasRoom and arm that find the violation break the interface', async t => {
+  for (const look of ['hasRoom', 'arm'] as const) {
+    const [near] = openLoopbackPair(RING_SIZE_MIN)
+    fill(near, 1000)
+    sendControlOf(near)[HEAD_WORD] = 4
+    t.equal(look === 'hasRoom' ? near.hasRoom(1000) : near.arm(1000), false, look)
+    t.equal(near.state, 'broken', look)
+    t.equal(near.failure?.code, 'ERR_NIC_PROTOCOL_VIOLATION', look)
+  }
+})
+
+t.test('a broken interface can be closed, and keeps its reason', async t => {
+  const [near, far] = openLoopbackPair(RING_SIZE_MIN)
+  sendControlOf(near)[TAIL_WORD] = 4
+  far.poll(new Collector(), 1)
+  far.close()
+  t.equal(far.state, 'closed')
+  t.match(far.failure, { code: 'ERR_NIC_PROTOCOL_VIOLATION' })
+  t.equal(far.sendBytes.length, 0)
+})
+
+t.test('one-sided access by a broken interface is BROKEN, by a closed one CLOSED', async t => {
+  const [near, far] = openLoopbackPair(RING_SIZE_MIN)
+  const memory = far.register(new Uint8Array(8), { remoteRead: true, remoteWrite: true })
+  sendControlOf(near)[TAIL_WORD] = 4
+  far.poll(new Collector(), 1)
+  t.equal(far.rdmaRead(memory, 0, far.importKey(memory.key), 0, 8, 1), BROKEN)
+  near.close()
+  t.equal(near.rdmaRead(memory, 0, near.importKey(memory.key), 0, 8, 1), CLOSED)
+})
+
+t.test('a violation in one pair leaves another pair alone', async t => {
+  const [broken, brokenFar] = openLoopbackPair(RING_SIZE_MIN)
+  const [near, far] = openLoopbackPair(RING_SIZE_MIN)
+  sendControlOf(broken)[TAIL_WORD] = 4
+  brokenFar.poll(new Collector(), 1)
+  sendFrame(near, patterned(8, 1))
+  t.strictSame(drain(far), [patterned(8, 1)])
+})

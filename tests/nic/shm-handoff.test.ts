@@ -1,0 +1,330 @@
+import { spawnSync } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { type Driver, drivers, type Offer, OK, UNSUPPORTED } from '../../nic/index.ts'
+import { EPERM, F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK } from '../../nic/posix/constants.ts'
+import { requireLibc } from '../../nic/posix/libc.ts'
+import { RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
+import { ANSWER_MAGIC, MAGIC, VERSION } from '../../nic/shm/handoff-layout.ts'
+import { createSegment, segmentBytes } from '../../nic/shm/segment.ts'
+import type { Question } from '../conformance/shm-peer-child.ts'
+import { Child } from '../support/child.ts'
+import { drain, patterned, sendFrame } from '../support/frames.ts'
+import { answerBytes, Caller, FakeOfferer, openBell, openMemfd } from '../support/handoff.ts'
+import { descriptorCount, memfdMappingCount } from '../support/resources.ts'
+
+const SIZE = RING_SIZE_MIN
+const NOBODY = 65534
+const shm = drivers.get('shm') as Driver
+const availability = shm.availability()
+if (!availability.usable) {
+  t.plan(0, `SKIPPED: shm cannot be used here: ${availability.reason}`)
+  process.exit()
+}
+const libc = requireLibc()
+const peerFixture = new URL('../conformance/shm-peer-child.js', import.meta.url)
+
+/** The connecting side must close these as well as we do, so they are counted in this process, which is both. */
+async function withoutLeak(t: Test, act: () => Promise<void>): Promise<void> {
+  const before = descriptorCount()
+  await act()
+  t.equal(descriptorCount(), before, 'no descriptor is left')
+  t.equal(memfdMappingCount(), 0, 'no mapping is left')
+}
+
+async function assertStillStands(t: Test, offer: Offer): Promise<void> {
+  const [near, far] = await Promise.all([shm.connect(offer.blob), offer.accepted])
+  sendFrame(near, patterned(30, 1))
+  t.strictSame(drain(far), [patterned(30, 1)])
+  near.close()
+  far.close()
+}
+
+t.test('the first offer opens the listener, which stays', async t => {
+  await assertStillStands(t, shm.offer({ queueSize: SIZE }))
+})
+
+t.test('the segment that is passed can neither shrink, nor grow, nor lose its seals', async t => {
+  await withoutLeak(t, async () => {
+    const offer = shm.offer({ queueSize: SIZE })
+    const caller = new Caller(offer.blob)
+    caller.say(caller.request())
+    const { descriptors } = await caller.answer()
+    t.equal(descriptors.length, 3)
+    const segment = descriptors[0] as number
+    for (const size of [0, 2 * segmentBytes(SIZE)]) {
+      // errno is read at once: what follows makes system calls of its own.
+      const outcome = [libc.ftruncate(segment, size), libc.errno()]
+      t.strictSame(outcome, [-1, EPERM])
+    }
+    t.equal(libc.fcntl(segment, F_ADD_SEALS, F_SEAL_SEAL), -1)
+    for (const descriptor of descriptors) libc.close(descriptor)
+    caller.close()
+    const end = await offer.accepted
+    end.close()
+  })
+})
+
+t.test('strangers who call', async t => {
+  const request = (caller: Caller): Buffer => caller.request()
+  const sayings: [what: string, say: (caller: Caller) => void][] = [
+    ['garbage', caller => caller.say(Buffer.from('GET / HTTP/1.1\r\n\r\n'))],
+    ['one byte', caller => caller.say(Buffer.from([1]))],
+    ['a great deal', caller => caller.say(Buffer.alloc(100_000, 0x46))],
+    ['a request cut short', caller => caller.say(request(caller).subarray(0, 31))],
+    ['a request with another magic', caller => caller.say(request(caller).fill(0, 0, 4))],
+    ['a request of another version', caller => caller.say(request(caller).fill(9, VERSION, VERSION + 4))],
+    ['a request with another nonce', caller => caller.say(request(caller).fill(9, 8, 24))],
+    ['nothing but good-bye', caller => caller.close()],
+    ['descriptors that nobody asked for', caller => caller.say(request(caller), [0, 1, 2])],
+  ]
+  for (const [what, say] of sayings) {
+    await t.test(`a stranger who says ${what} is hung up on, and the offer still stands`, async t => {
+      await withoutLeak(t, async () => {
+        const offer = shm.offer({ queueSize: SIZE })
+        const caller = new Caller(offer.blob)
+        say(caller)
+        if (what !== 'nothing but good-bye') {
+          await caller.untilHungUp()
+          caller.close()
+        }
+        await assertStillStands(t, offer)
+      })
+    })
+  }
+
+  await t.test('a stranger who says nothing is hung up on in the end, and is in nobody’s way', async t => {
+    await withoutLeak(t, async () => {
+      const offer = shm.offer({ queueSize: SIZE })
+      const caller = new Caller(offer.blob)
+      await assertStillStands(t, offer)
+      t.equal(caller.isHungUp(), false)
+      await caller.untilHungUp()
+      caller.close()
+    })
+  })
+
+  await t.test('a crowd of silent strangers is hung up on, and the offer still stands', async t => {
+    await withoutLeak(t, async () => {
+      const offer = shm.offer({ queueSize: SIZE, timeoutMs: 20_000 })
+      const callers: Caller[] = []
+      for (let crowd = 0; crowd < 5; crowd++) {
+        // The backlog takes no more at a time than this.
+        for (let i = 0; i < 64; i++) callers.push(new Caller(offer.blob))
+        await new Promise(setImmediate)
+      }
+      for (const caller of callers) {
+        await caller.untilHungUp()
+        caller.close()
+      }
+      await assertStillStands(t, offer)
+    })
+  })
+})
+
+t.test('offering sides that break the rules', async t => {
+  const file = (): number => {
+    const directory = t.testdir({ segment: Buffer.alloc(segmentBytes(SIZE)) })
+    return openSync(join(directory, 'segment'), 'r+')
+  }
+  const bells = (): number[] => [openBell(), openBell()]
+  const VIOLATION = 'ERR_NIC_PROTOCOL_VIOLATION'
+  const FAILED = 'ERR_NIC_CONNECT_FAILED'
+  const tooSmall = segmentBytes(SIZE) - 4096
+
+  type Make = () => [answer: Buffer, descriptors: number[]]
+  const answers: [what: string, code: string, make: Make][] = [
+    ['an unsealed segment', VIOLATION, () => [answerBytes(), [openMemfd(undefined, 0), ...bells()]]],
+    [
+      'one that may shrink',
+      VIOLATION,
+      () => [answerBytes(), [openMemfd(undefined, F_SEAL_GROW), ...bells()]],
+    ],
+    [
+      'one that may grow',
+      VIOLATION,
+      () => [answerBytes(), [openMemfd(undefined, F_SEAL_SHRINK), ...bells()]],
+    ],
+    ['a segment that is too small', VIOLATION, () => [answerBytes(), [openMemfd(tooSmall), ...bells()]]],
+    ['an empty segment', VIOLATION, () => [answerBytes(), [openMemfd(0), ...bells()]]],
+    ['an ordinary file as the segment', VIOLATION, () => [answerBytes(), [file(), ...bells()]]],
+    ['an eventfd as the segment', VIOLATION, () => [answerBytes(), [openBell(), ...bells()]]],
+    ['a ring of no size', VIOLATION, () => [answerBytes(0), [openMemfd(), ...bells()]]],
+    ['a ring of an odd size', VIOLATION, () => [answerBytes(SIZE + 8), [openMemfd(), ...bells()]]],
+    ['a ring of 4 GiB', VIOLATION, () => [answerBytes(0xffff_ffff), [openMemfd(), ...bells()]]],
+    ['four descriptors', VIOLATION, () => [answerBytes(), [openMemfd(), ...bells(), openBell()]]],
+    [
+      'eight descriptors',
+      VIOLATION,
+      () => [answerBytes(), [openMemfd(), ...bells(), ...bells(), ...bells(), openBell()]],
+    ],
+    ['two descriptors', FAILED, () => [answerBytes(), [openMemfd(), openBell()]]],
+    ['no descriptors', FAILED, () => [answerBytes(), []]],
+    ['an answer cut short', FAILED, () => [answerBytes().subarray(1), [openMemfd(), ...bells()]]],
+    [
+      'another magic',
+      FAILED,
+      () => [writeWord(answerBytes(), MAGIC, ANSWER_MAGIC + 1), [openMemfd(), ...bells()]],
+    ],
+    ['another version', FAILED, () => [writeWord(answerBytes(), VERSION, 2), [openMemfd(), ...bells()]]],
+  ]
+  const offerer = new FakeOfferer()
+  t.teardown(() => offerer.close())
+  for (const [what, code, make] of answers) {
+    await t.test(`an answer with ${what} is refused with ${code}, and nothing is left behind`, async t => {
+      await withoutLeak(t, async () => {
+        const connected = shm.connect(offerer.blob)
+        const refused = t.rejects(connected, { name: 'NicError', code })
+        await offerer.takeRequest()
+        offerer.answer(...make())
+        await refused
+        await connected.then(
+          end => end.close(),
+          () => {},
+        )
+        offerer.hangUp()
+      })
+    })
+  }
+
+  for (const [whose, at] of [
+    ['its own', 1],
+    ['the peer’s', 2],
+  ] as const) {
+    await t.test(
+      `an ordinary file as ${whose} doorbell is refused, and does not end the process`,
+      async t => {
+        // In a process of its own: watching such a descriptor aborts it.
+        const child = new Child(t, peerFixture)
+        const blob = offerer.blob.toString('base64')
+        const answer = child.ask<{ error?: { code: string } }>({ ask: 'connect', blob } satisfies Question)
+        await offerer.takeRequest()
+        const descriptors = [openMemfd(), ...bells()]
+        closeSync(descriptors[at] as number)
+        descriptors[at] = file()
+        offerer.answer(answerBytes(), descriptors)
+        const { error } = await answer
+        t.equal(error?.code, VIOLATION)
+        offerer.hangUp()
+      },
+    )
+  }
+
+  await t.test('an offering side that hangs up is ERR_NIC_CONNECT_FAILED', async t => {
+    await withoutLeak(t, async () => {
+      const refused = t.rejects(shm.connect(offerer.blob), { code: FAILED })
+      await offerer.takeRequest()
+      offerer.hangUp()
+      await refused
+    })
+  })
+
+  await t.test('an offering side that never answers is ERR_NIC_CONNECT_FAILED', async t => {
+    await withoutLeak(t, async () => {
+      const refused = t.rejects(shm.connect(offerer.blob, { timeoutMs: 10 }), { code: FAILED })
+      await offerer.takeRequest()
+      await refused
+      offerer.hangUp()
+    })
+  })
+
+  await t.test('an offering side that is not there any more is an error with its syscall', async t => {
+    const gone = new FakeOfferer()
+    gone.close()
+    await withoutLeak(t, async () => {
+      await t.rejects(shm.connect(gone.blob), { code: 'ERR_NIC_SYSTEM', syscall: 'connect' })
+    })
+  })
+})
+
+function writeWord(bytes: Buffer, at: number, word: number): Buffer {
+  bytes.writeUInt32LE(word, at)
+  return bytes
+}
+
+/** Why no child of another user can be run here, or false. */
+function noOtherUser(): string | false {
+  if (process.getuid?.() !== 0) return 'needs root, to run a child as nobody'
+  const read = ['-e', 'fs.accessSync(process.argv[1])', fileURLToPath(peerFixture)]
+  const { status } = spawnSync(process.execPath, read, { uid: NOBODY, gid: NOBODY })
+  return status === 0 ? false : 'nobody may not read the compiled tests'
+}
+
+const otherUserMissing = noOtherUser()
+if (otherUserMissing) t.comment(`SKIPPED: another user: ${otherUserMissing}`)
+
+t.test('another user', { skip: otherUserMissing }, async t => {
+  type Answer = {
+    error?: { code: string }
+    capabilities?: { rdmaRead: boolean; rdmaReason?: string }
+    uid: number
+  }
+  const callAsNobody = (
+    t: Test,
+    offer: Offer,
+    allowEverybody: boolean,
+  ): { child: Child; answer: Promise<Answer> } => {
+    const child = new Child(t, peerFixture, [], { uid: NOBODY, gid: NOBODY })
+    const blob = Buffer.from(offer.blob).toString('base64')
+    return { child, answer: child.ask({ ask: 'connect', blob, allowEverybody } satisfies Question) }
+  }
+
+  await t.test('the connecting side refuses an offer of another user', async t => {
+    const offer = shm.offer({ queueSize: SIZE })
+    const { error } = await callAsNobody(t, offer, false).answer
+    t.equal(error?.code, 'ERR_NIC_PEER_REFUSED')
+    await assertStillStands(t, offer)
+  })
+
+  await t.test('the offering side refuses a caller of another user, and passes nothing', async t => {
+    const offer = shm.offer({ queueSize: SIZE })
+    const { answer } = callAsNobody(t, offer, true)
+    await t.rejects(offer.accepted, { code: 'ERR_NIC_PEER_REFUSED', message: /65534/ })
+    const { error } = await answer
+    t.equal(error?.code, 'ERR_NIC_CONNECT_FAILED')
+    t.equal(memfdMappingCount(), 0)
+  })
+
+  await t.test('with the consent of both sides another user is a peer, without one-sided access', async t => {
+    const seen: number[] = []
+    const allowUid = (uid: number): boolean => seen.push(uid) > 0
+    const offer = shm.offer({ queueSize: SIZE, allowUid })
+    const { child, answer } = callAsNobody(t, offer, true)
+    const end = await offer.accepted
+    const { capabilities, uid } = await answer
+    t.equal(uid, NOBODY)
+    t.strictSame(seen, [NOBODY])
+    t.equal(capabilities?.rdmaRead, false)
+    t.ok(capabilities?.rdmaReason)
+
+    await child.ask({ ask: 'send', count: 3, length: 50 } satisfies Question)
+    t.equal(drain(end).length, 3)
+    const memory = end.register(new Uint8Array(8), { remoteRead: true, remoteWrite: true })
+    const key = Buffer.from(memory.key).toString('base64')
+    const { status } = await child.ask<{ status: number }>({ ask: 'read', key } satisfies Question)
+    t.equal(status, UNSUPPORTED)
+    end.close()
+  })
+})
+
+t.test('two hundred connections leave no descriptor and no mapping behind', async t => {
+  await withoutLeak(t, async () => {
+    for (let i = 0; i < 200; i++) {
+      const offer = shm.offer({ queueSize: SIZE })
+      const [near, far] = await Promise.all([shm.connect(offer.blob), offer.accepted])
+      if (sendFrame(near, patterned(100, i)) !== OK) t.fail('a new queue is full')
+      if (!drain(far)[0]?.equals(patterned(100, i))) t.fail('another frame arrived')
+      near.close()
+      far.close()
+    }
+  })
+})
+
+t.test('a segment that nobody has taken up is closed with its descriptor', async t => {
+  await withoutLeak(t, async () => {
+    libc.close(createSegment(libc, SIZE))
+    for (let i = 0; i < 50; i++) shm.offer({ queueSize: SIZE }).cancel()
+  })
+})

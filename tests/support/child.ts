@@ -1,0 +1,98 @@
+import { type ChildProcess, type ForkOptions, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { withWatchdog } from './until.ts'
+
+export interface Exit {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** The environment without what the test runner adds to it, which would slow every child's start. */
+export function plainEnvironment(): NodeJS.ProcessEnv {
+  const { NODE_OPTIONS: _, ...environment } = process.env
+  return environment
+}
+
+/** A forked fixture that talks with JSON messages, one answer to each question. */
+export class Child {
+  readonly process: ChildProcess
+  readonly exited: Promise<Exit>
+  readonly #inbox: unknown[] = []
+  #stderr = ''
+  #waiting: (() => void) | undefined
+
+  /** `fixture` is the compiled file as a URL; the child is killed at the latest when the test ends. */
+  constructor(
+    t: { teardown(end: () => Promise<void>): void },
+    fixture: URL,
+    args: readonly string[] = [],
+    options: ForkOptions = {},
+  ) {
+    this.process = fork(fixture, args, {
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
+      env: plainEnvironment(),
+      ...options,
+    })
+    this.process.stderr?.setEncoding('utf8').on('data', text => {
+      this.#stderr += text
+    })
+    this.process.on('message', message => {
+      this.#inbox.push(message)
+      this.#waiting?.()
+    })
+    this.exited = once(this.process, 'exit').then(([code, signal]) => {
+      this.#waiting?.()
+      return { code, signal }
+    })
+    const gone = Promise.all([once(this.process, 'close'), once(this.process, 'disconnect')])
+    // Its descriptors in this process are gone as well then: the next test may count.
+    t.teardown(async () => {
+      this.process.kill('SIGKILL')
+      await gone
+    })
+  }
+
+  get pid(): number {
+    return this.process.pid as number
+  }
+
+  /** What the child has written to its standard error so far. */
+  get stderr(): string {
+    return this.#stderr
+  }
+
+  send(message: object): void {
+    this.process.send(message)
+  }
+
+  /** The child's next message. */
+  async receive<T>(): Promise<T> {
+    while (this.#inbox.length === 0) {
+      if (this.process.exitCode !== null || this.process.signalCode !== null) {
+        throw new Error(`the child ended without an answer: ${this.#stderr}`)
+      }
+      await withWatchdog(
+        'a message from the child',
+        new Promise<void>(resolve => {
+          this.#waiting = resolve
+        }),
+      )
+    }
+    return this.#inbox.shift() as T
+  }
+
+  ask<T>(message: object): Promise<T> {
+    this.send(message)
+    return this.receive<T>()
+  }
+
+  async kill(): Promise<Exit> {
+    this.process.kill('SIGKILL')
+    return await this.exited
+  }
+
+  /** How the child ended by itself. */
+  end(): Promise<Exit> {
+    return withWatchdog('the end of the child', this.exited)
+  }
+}

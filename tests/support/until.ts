@@ -1,0 +1,27 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+const WATCHDOG_MS = 20_000
+
+/** Waits, turn by turn of the event loop, until `find` gives something other than undefined or false. */
+export async function until<T>(what: string, find: () => T | undefined | false): Promise<T> {
+  const deadlineMs = performance.now() + WATCHDOG_MS
+  for (;;) {
+    const found = find()
+    if (found !== undefined && found !== false) return found
+    if (performance.now() > deadlineMs) throw new Error(`watchdog: still waiting for ${what}`)
+    await nextTurn()
+  }
+}
+
+/** The outcome of `promise`, or an error once it has been waited for too long. */
+export async function withWatchdog<T>(what: string, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const expired = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`watchdog: still waiting for ${what}`)), WATCHDOG_MS)
+  })
+  try {
+    return await Promise.race([promise, expired])
+  } finally {
+    clearTimeout(timer)
+  }
+}
