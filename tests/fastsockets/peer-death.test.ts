@@ -125,7 +125,10 @@ t.test(`${KILLS} killed clients leave nothing behind`, { timeout: 600_000 }, asy
     const client = new Child(t, program('doomed'), [String(port)], relinked())
     const { localPort, transport, reason } = await client.receive<Transport & { localPort: number }>()
     // On an overloaded machine our greeting may come too late; then it is TCP, rightly, and proves nothing here.
-    if (reason?.code === 'SILENT') return killOne()
+    if (reason?.code === 'SILENT') {
+      await client.kill()
+      return killOne()
+    }
     if (transport !== 'shm') throw new Error(`the client was on ${transport}: ${reason?.code}`)
     const noticed = new Promise<number>(resolve => waiting.set(localPort, resolve))
     const killedMs = performance.now()
