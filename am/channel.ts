@@ -219,7 +219,7 @@ export class Channel implements FrameSink {
   /** The message's: sends a reply, or queues it until there is room. */
   sendReply(handler: number, words: readonly number[], payload: Uint8Array | undefined): void {
     const length = payload?.length ?? 0
-    if (words.length > WORDS_MAX || length > this.mediumMax) {
+    if (handler !== (handler & HANDLER_MASK) || words.length > WORDS_MAX || length > this.mediumMax) {
       throw new AmError('ERR_AM_ARGUMENT', `a reply of ${words.length} words and ${length} bytes is too long`)
     }
     if (this.#state !== 'open') return
@@ -240,6 +240,13 @@ export class Channel implements FrameSink {
 
   #reserve(kind: number, handler: number, wordCount: number, payloadLength: number): number {
     const header = headerSize(wordCount)
+    if (
+      handler !== (handler & HANDLER_MASK) ||
+      wordCount > WORDS_MAX ||
+      header + payloadLength > this.end.capabilities.frameMax
+    ) {
+      throw new AmError('ERR_AM_ARGUMENT', `handler ${handler}, ${wordCount} words, ${payloadLength} bytes`)
+    }
     const at = this.end.reserve(header + payloadLength)
     if (at < 0) return at
     const owed = this.#creditsOwed

@@ -48,11 +48,13 @@ export class Message {
 
   /** Answers a request, once, to whoever sent it. Never refused: a reply that finds no room waits in a bounded queue. */
   reply(handler: number, ...words: number[]): void {
-    this.#useToken().sendReply(handler, words, undefined)
+    this.#checkToken().sendReply(handler, words, undefined)
+    this.#replied = true
   }
 
   replyMedium(handler: number, payload: Uint8Array, ...words: number[]): void {
-    this.#useToken().sendReply(handler, words, payload)
+    this.#checkToken().sendReply(handler, words, payload)
+    this.#replied = true
   }
 
   /** The channel's: begins a message. */
@@ -76,11 +78,10 @@ export class Message {
     if (!this.#live) throw new AmError('ERR_AM_TOKEN', 'a message is valid only while its handler runs')
   }
 
-  #useToken(): Channel {
+  #checkToken(): Channel {
     this.#assertLive()
     if (!this.isRequest) throw new AmError('ERR_AM_TOKEN', 'a reply handler may send nothing')
     if (this.#replied) throw new AmError('ERR_AM_TOKEN', 'a request handler may reply only once')
-    this.#replied = true
     return this.channel
   }
 }

@@ -43,6 +43,14 @@ export class RouteDialer implements Dialer {
     this.#internals = internals
   }
 
+  /**
+   * Why a connect to this host, by the name that the program uses, need not be tried the fast way now; undefined if it
+   * should be. A server that is known not to be relinked costs nothing but this question.
+   */
+  knownReason(host: string, port: unknown): FallbackReason | undefined {
+    return this.#route(host, port)?.reason
+  }
+
   dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: 4 | 6): number {
     const target = reachableOwnAddress(address)
     if (target === undefined)
@@ -127,7 +135,7 @@ export class RouteDialer implements Dialer {
     family: 4 | 6,
     reason: FallbackReason,
   ): number {
-    this.#rememberOnceConnected(request, address, port, reason)
+    this.#rememberOnceConnected(handle, request, address, port, reason)
     const tcp = this.#replace(handle, reason)
     return family === 6 ? tcp.connect6(request, address, port) : tcp.connect(request, address, port)
   }
@@ -156,22 +164,28 @@ export class RouteDialer implements Dialer {
   }
 
   /** A server that is there, but not by the fast way, is not asked again for a while. */
+  /** Under the address and under the name that the program used. */
   #rememberOnceConnected(
+    handle: FastHandle,
     request: ConnectRequest,
     address: string,
     port: number,
     reason: FallbackReason,
   ): void {
     const ttlMs = TTL_MS[reason.code]
-    if (ttlMs === undefined || this.#routes.has(keyOf(address, port))) return
+    if (ttlMs === undefined) return
     const { oncomplete } = request
     request.oncomplete = (status, ...rest) => {
-      if (status === 0) this.#remember(address, port, { reason, expiresMs: performance.now() + ttlMs })
+      if (status === 0) {
+        const route = { reason, expiresMs: performance.now() + ttlMs }
+        this.#remember(address, port, route)
+        if (handle.host !== undefined) this.#remember(handle.host, port, route)
+      }
       oncomplete?.(status, ...rest)
     }
   }
 
-  #route(address: string, port: number): Route | undefined {
+  #route(address: string, port: unknown): Route | undefined {
     const key = keyOf(address, port)
     const route = this.#routes.get(key)
     if (route === undefined) return undefined
@@ -197,10 +211,11 @@ const TTL_MS: Partial<Record<FallbackCode, number>> = {
   OTHER_USER: NOT_RELINKED_TTL_MS,
   OTHER_HOST: NOT_RELINKED_TTL_MS,
   HANDSHAKE: NOT_RELINKED_TTL_MS,
+  REMOTE_HOST: NOT_RELINKED_TTL_MS,
   STRANGER: STRANGER_TTL_MS,
   SILENT: STRANGER_TTL_MS,
 }
 
-function keyOf(address: string, port: number): string {
+function keyOf(address: string, port: unknown): string {
   return `${address} ${port}`
 }

@@ -42,6 +42,8 @@ export interface FastHandle extends StreamSink {
   readonly isFastHandle: true
   socket: FastSocket | undefined
   stream: Stream | undefined
+  /** The name by which the program connects. */
+  host: string | undefined
   /** The TCP handle that took this one's place; whoever still holds this one closes that, too. */
   successor: TcpHandle | undefined
   readonly isClosed: boolean
@@ -103,6 +105,7 @@ function defineFastHandle(): FastHandleClass | undefined {
     readonly isFastHandle = true
     socket: FastSocket | undefined
     stream: Stream | undefined
+    host: string | undefined
     successor: TcpHandle | undefined
     isClosed = false
     isUnreferenced = false

@@ -96,24 +96,48 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   function prepare(socket: FastSocket, args: unknown[]): void {
     const target = targetOf(args)
     if (target === undefined) return
-    if (target.isPipe) return recordFallback(socket, fallbackReason('PIPE'))
-    if (socket._handle && !socket.destroyed) return recordFallback(socket, fallbackReason('OWN_HANDLE'))
+    const reason = reasonAgainst(socket, target)
+    if (reason !== undefined) return recordFallback(socket, reason)
     candidates.add(socket)
     Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
-    reinitialize.call(socket, new Handle(dialer))
+    const handle = new Handle(dialer)
+    handle.host = hostOf(target)
+    reinitialize.call(socket, handle)
+  }
+
+  /** What is known before any name is resolved. */
+  function reasonAgainst(socket: FastSocket, target: Target): FallbackReason | undefined {
+    if (target.path) return fallbackReason('PIPE')
+    if (socket._handle && !socket.destroyed) return fallbackReason('OWN_HANDLE')
+    if (target.localAddress || target.localPort) return fallbackReason('LOCAL_ADDRESS')
+    return dialer.knownReason(hostOf(target), target.port)
   }
 }
 
-/** What a call of `connect` means, as far as it matters here; undefined if Node will refuse it anyway. */
-function targetOf(args: readonly unknown[]): { isPipe: boolean } | undefined {
-  const first = Array.isArray(args[0]) ? args[0][0] : args[0]
+/** What a call of `connect` asks for, as far as it matters here. */
+interface Target {
+  readonly host?: unknown
+  readonly port?: unknown
+  readonly path?: unknown
+  readonly localAddress?: unknown
+  readonly localPort?: unknown
+}
+
+/** Undefined if Node will refuse the arguments anyway. */
+function targetOf(args: readonly unknown[]): Target | undefined {
+  const list: readonly unknown[] = Array.isArray(args[0]) ? args[0] : args
+  const first = list[0]
   if (typeof first === 'object' && first !== null) {
-    const { path, port } = first as { path?: unknown; port?: unknown }
-    if (path) return { isPipe: true }
-    return port === undefined ? undefined : { isPipe: false }
+    const target = first as Target
+    return target.path || target.port !== undefined ? target : undefined
   }
-  const isPortLike = Number(first) >= 0
-  return { isPipe: typeof first === 'string' && !isPortLike }
+  // As Node decides it: what is not a port is a path.
+  if (typeof first === 'string' && !(Number(first) >= 0)) return { path: first }
+  return { port: first, host: list[1] }
+}
+
+function hostOf({ host }: Target): string {
+  return typeof host === 'string' && host !== '' ? host : 'localhost'
 }
 
 function wrapSocket(): void {

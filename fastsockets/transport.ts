@@ -17,7 +17,13 @@ interface Wire {
   readonly reason?: FallbackReason
 }
 
-const wires = new WeakMap<object, Wire>()
+/**
+ * What is on record about a socket: a driver's name, or the reason why it has none. A property of the socket, because
+ * a WeakMap costs a connection that cannot be fast more than everything else that we do to it.
+ */
+const RECORD = Symbol('fastsockets.record')
+type Recorded = { [RECORD]?: string | FallbackReason }
+
 const counts = new Map<FallbackCode, number>()
 
 /** Which wire a socket uses, since when it is known until the socket is collected. Works for TLS sockets, too. */
@@ -28,28 +34,30 @@ export function transportOf(socket: Socket): Transport {
 }
 
 /** Sockets as Node makes them; the members are not public. */
-type WiredSocket = Partial<SocketInternals> & { _parent?: Socket | null; _server?: Server | null }
+type WiredSocket = Partial<SocketInternals> & Recorded & { _parent?: Socket | null; _server?: Server | null }
 
 function wireOf(socket: WiredSocket): Wire {
-  const known = wires.get(socket)
-  if (known !== undefined) return known
+  const record = socket[RECORD]
+  if (typeof record === 'string') return { transport: record }
+  if (record !== undefined) return { transport: record.code === 'PIPE' ? 'pipe' : 'tcp', reason: record }
   if (isFastHandle(socket._handle)) {
     const channel = socket._handle.stream?.channel
     return { transport: channel?.transport ?? 'connecting' }
   }
   if (socket._parent) return wireOf(socket._parent as WiredSocket)
-  if (socket._server) return { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
-  return { transport: 'tcp', reason: fallbackReason('NOT_INSTALLED') }
+  return { transport: 'tcp', reason: fallbackReason(socket._server ? 'ACCEPTED' : 'NOT_INSTALLED') }
 }
 
 /** The socket is fast, over this driver. */
 export function recordFast(socket: object, transport: string): void {
-  wires.set(socket, { transport })
+  const recorded = socket as Recorded
+  recorded[RECORD] = transport
 }
 
 /** The socket is on TCP (or a pipe), and why. Counted. */
 export function recordFallback(socket: object, reason: FallbackReason): void {
-  wires.set(socket, { transport: reason.code === 'PIPE' ? 'pipe' : 'tcp', reason })
+  const recorded = socket as Recorded
+  recorded[RECORD] = reason
   counts.set(reason.code, (counts.get(reason.code) ?? 0) + 1)
 }
 

@@ -142,7 +142,9 @@ class LoopbackInterface extends RingInterface {
   }
 
   answerDoorbell(): void {
-    this.#listener?.()
+    setImmediate(() => {
+      if (this.state !== 'closed') this.#listener?.()
+    })
   }
 
   protected release(): void {

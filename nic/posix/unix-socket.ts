@@ -112,7 +112,7 @@ export function receiveMessage(
     throw systemError(libc, 'recvmsg')
   }
   const descriptors = readDescriptors(control, Number(header.readBigUInt64LE(MSGHDR_CONTROL_LENGTH)))
-  if ((header.readInt32LE(MSGHDR_FLAGS) & MSG_CTRUNC) !== 0) {
+  if ((header.readInt32LE(MSGHDR_FLAGS) & MSG_CTRUNC) !== 0 || descriptors.length > descriptorMax) {
     for (const descriptor of descriptors) libc.close(descriptor)
     throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'the peer sent more descriptors than were asked for')
   }

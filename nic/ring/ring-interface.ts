@@ -58,10 +58,11 @@ export abstract class RingInterface implements VirtualInterface {
   cancel(): void {}
 
   hasRoom(length: number): boolean {
-    return this.producer.hasRoom(length)
+    return this.producer.hasRoom(length) || this.#noRoom()
   }
 
   poll(sink: FrameSink, limit: number): number {
+    if (this.state === 'broken') return BROKEN
     try {
       const count = this.consumer.poll(sink, limit)
       return count === BROKEN ? this.#break(this.consumer.violation) : count
@@ -76,6 +77,7 @@ export abstract class RingInterface implements VirtualInterface {
   arm(forRoom: number): boolean {
     if (this.state !== 'open' || !this.consumer.arm()) return false
     if (forRoom === 0 || this.producer.armForRoom(forRoom)) return true
+    this.#noRoom()
     this.consumer.disarm()
     return false
   }
@@ -158,10 +160,15 @@ export abstract class RingInterface implements VirtualInterface {
     remoteOffset: number,
     length: number,
   ): Status {
-    if (this.state !== 'open') return CLOSED
+    if (this.state !== 'open') return this.state === 'broken' ? BROKEN : CLOSED
     if (!isWithin(localOffset, length, local.bytes.length)) return OUT_OF_BOUNDS
     if (!isWithin(remoteOffset, length, remote.length)) return OUT_OF_BOUNDS
     return this.#completions.isFull ? NO_RESOURCE : OK
+  }
+
+  #noRoom(): false {
+    if (this.producer.violation !== undefined) this.#break(this.producer.violation)
+    return false
   }
 
   #break(violation: string | undefined): typeof BROKEN {

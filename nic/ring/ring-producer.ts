@@ -85,7 +85,8 @@ export class RingProducer {
   /** Asks the consumer to wake us when it releases; false if `length` bytes of room are there already. */
   armForRoom(length: number): boolean {
     Atomics.store(this.#control, ROOM_WANTED_WORD, 1)
-    if (this.#open && !this.hasRoom(length)) return true
+    // Looking may find a violation: then there is nothing to wait for.
+    if (!this.hasRoom(length) && this.#open) return true
     Atomics.store(this.#control, ROOM_WANTED_WORD, 0)
     return false
   }

@@ -25,6 +25,9 @@ const REMOTE = Buffer.alloc(16)
 
 export const PROBE_VALUE = 0x46535052
 
+/** Registered memory stays where it is until `deregister`, whoever else has forgotten it. */
+const registered = new Set<Registration>()
+
 export interface ProcessRegistration extends Registration {
   readonly address: bigint
 }
@@ -41,7 +44,9 @@ export function registerMemory(libc: Libc, bytes: Uint8Array, access: Access): P
   key.writeBigUInt64LE(address, KEY_ADDRESS)
   key.writeBigUInt64LE(BigInt(bytes.length), KEY_LENGTH)
   key.writeInt32LE(process.pid, KEY_PID)
-  return { bytes, access, key, address, deregister: () => {} }
+  const registration = { bytes, access, key, address, deregister: () => void registered.delete(registration) }
+  registered.add(registration)
+  return registration
 }
 
 export function importProcessKey(key: Uint8Array): ProcessMemory {

@@ -46,7 +46,8 @@ export function createSegment(libc: Libc, ringSize: number): number {
 
 /** Maps a segment that somebody else made, after checking that it cannot be taken away under us. */
 export function mapSegment(libc: Libc, fd: number, ringSize: number): Mapping {
-  if ((libc.fcntl(fd, F_GET_SEALS, 0) & SEALS) !== SEALS) {
+  const seals = libc.fcntl(fd, F_GET_SEALS, 0)
+  if (seals < 0 || (seals & SEALS) !== SEALS) {
     throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'the shared segment is not sealed')
   }
   if (fstatSync(fd).size !== segmentBytes(ringSize)) {

@@ -7,6 +7,7 @@
  * for each direction, with SCM_RIGHTS. After that the socket is closed: rings and doorbells are all that is left.
  */
 import { randomBytes } from 'node:crypto'
+import { readlinkSync } from 'node:fs'
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
 import { Doorbell } from '../posix/doorbell.ts'
@@ -188,6 +189,9 @@ function takeAnswer(libc: Libc, answer: ReceivedMessage, credentials: Credential
     }
     const ringSize = bytes.readUInt32LE(ANSWER_RING_SIZE)
     if (!isRingSize(ringSize)) throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring size ${ringSize}`)
+    if (!isEventfd(ownBell) || !isEventfd(peerBell)) {
+      throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'a doorbell is no eventfd')
+    }
     const mapping = mapSegment(libc, segment, ringSize)
     libc.close(segment)
     const rdmaReason = probeProcess(libc, credentials.pid, bytes.readBigUInt64LE(ANSWER_PROBE))
@@ -205,6 +209,10 @@ function takeAnswer(libc: Libc, answer: ReceivedMessage, credentials: Credential
     for (const descriptor of descriptors) libc.close(descriptor)
     throw error
   }
+}
+
+function isEventfd(fd: number): boolean {
+  return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:[eventfd]'
 }
 
 function nextMessage(libc: Libc, fd: number, timeoutMs: number): Promise<ReceivedMessage> {
