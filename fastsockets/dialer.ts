@@ -1,7 +1,7 @@
 /** Decides, for each connect, between a fast channel and TCP, and carries it out under the socket's own eyes. */
 import type net from 'node:net'
 import { reachableOwnAddress, sourceAddressFor } from './addresses.ts'
-import type { Dialer, FastHandle, FastSocket } from './fast-handle.ts'
+import type { Dialer, FastHandle, FastSocket } from './fast-handle-contract.ts'
 import { findListener } from './listeners.ts'
 import type { ConnectRequest, NodeInternals, TcpHandle } from './node-internals.ts'
 import { type Peers, reasonOfRefusal } from './peers.ts'

@@ -11,66 +11,23 @@
  * See docs/decisions/0002-handle-not-subclass.md.
  */
 import { AsyncResource } from 'node:async_hooks'
-import type net from 'node:net'
+import type {
+  Dialer,
+  FastHandle,
+  FastHandleClass,
+  FastSocket,
+  WriteCallback,
+} from './fast-handle-contract.ts'
 import {
   type ConnectRequest,
   nodeInternals,
   type ReadListener,
-  type SocketInternals,
   type SocketName,
   type TcpHandle,
 } from './node-internals.ts'
 import { systemError, UV_EBADF, UV_ECANCELED } from './socket-errors.ts'
 import type { Stream, StreamErrorCode, StreamSink } from './stream.ts'
-
-export type FastSocket = net.Socket & SocketInternals
-
-type WriteCallback = (error?: Error | null) => void
-
-/** How a handle that cannot be fast goes on: as a TCP handle of the same socket. */
-export interface Dialer {
-  /** Starts connecting; returns 0, or a negative errno. Later `handle.finishConnect`, or demotion. */
-  dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: 4 | 6): number
-  /** The server, reached over a channel, does not want this connection; undefined if it died instead. */
-  handleRefused(handle: FastHandle, refusal: number | undefined): void
-  /** Replaces the handle by a TCP handle before connecting, because the program binds the local side. */
-  demoteToBind(handle: FastHandle): TcpHandle
-}
-
-/** Everything that this class overrides, so that the native class can be looked up first. */
-export interface FastHandle extends StreamSink {
-  readonly isFastHandle: true
-  socket: FastSocket | undefined
-  stream: Stream | undefined
-  /** The name by which the program connects. */
-  host: string | undefined
-  /** The TCP handle that took this one's place; whoever still holds this one closes that, too. */
-  successor: TcpHandle | undefined
-  readonly isClosed: boolean
-  readonly isUnreferenced: boolean
-  readonly bytesRead: number
-  readonly bytesWritten: number
-  /** Makes this handle the stream's sink. */
-  adopt(stream: Stream): void
-  /** The stream came to nothing; another one, or TCP, may follow. */
-  dropStream(): void
-  /** Runs in the asynchronous context in which the socket was made. */
-  run(action: () => void): void
-  finishConnect(status: number): void
-  /** TCP goes on with this handle's connect: nothing more is said about it here. */
-  abandonConnect(): void
-  writeFromSocket(
-    socket: FastSocket,
-    writev: boolean,
-    data: unknown,
-    encoding: string,
-    callback: WriteCallback,
-  ): void
-  reset(callback: () => void): number
-  close(callback?: () => void): void
-}
-
-export type FastHandleClass = new (dialer: Dialer | undefined) => FastHandle
+import { toBytes, toChunks, type WrittenChunk } from './written-chunks.ts'
 
 let handleClass: FastHandleClass | undefined
 
@@ -82,11 +39,6 @@ export function fastHandleClass(): FastHandleClass | undefined {
 
 export function isFastHandle(handle: unknown): handle is FastHandle {
   return handleClass !== undefined && handle instanceof handleClass
-}
-
-interface WrittenChunk {
-  readonly chunk: Uint8Array | string
-  readonly encoding: BufferEncoding
 }
 
 function defineFastHandle(): FastHandleClass | undefined {
@@ -102,7 +54,6 @@ function defineFastHandle(): FastHandleClass | undefined {
   }
 
   class SocketHandle extends JsStream {
-    readonly isFastHandle = true
     socket: FastSocket | undefined
     stream: Stream | undefined
     host: string | undefined
@@ -497,13 +448,4 @@ function defineFastHandle(): FastHandleClass | undefined {
   }
 
   return SocketHandle as unknown as FastHandleClass
-}
-
-function toBytes(data: Uint8Array | string, encoding: BufferEncoding): Uint8Array {
-  return typeof data === 'string' ? Buffer.from(data, encoding) : data
-}
-
-/** What Writable passes to `_writev`: `allBuffers` is set on the array if all chunks are buffers. */
-function toChunks(data: readonly WrittenChunk[]): Uint8Array[] {
-  return data.map(({ chunk, encoding }) => toBytes(chunk, encoding))
 }

@@ -21,6 +21,8 @@ const log = debug('fastsockets:bootstrap')
 
 /** A stranger who says nothing may cost this much, over all candidates together; then it is TCP. */
 const GREETING_TIMEOUT_MS = 80
+/** After so long without a word from one candidate the next is called, too. */
+const PATIENCE_MS = 10
 /** A server that has greeted us is one of ours; it may be busy. */
 const ANSWER_TIMEOUT_MS = 1000
 
@@ -31,30 +33,55 @@ export type Greeted =
 
 type ConnectFunction = (this: net.Socket, options: net.TcpNetConnectOpts) => net.Socket
 
-/** Connects to the hashed port of `port` at `address` and hears the greeting, without sending a byte. */
-export async function callHashedPort(
+/**
+ * Connects to the hashed port of `port` at `address` and hears the greeting, without sending a byte. The candidates are
+ * called one after the other, but one that neither answers nor refuses does not hold up the next for long.
+ */
+export function callHashedPort(
   address: string,
   port: number,
   family: 4 | 6,
   connect: ConnectFunction,
 ): Promise<Greeted> {
   const deadlineMs = performance.now() + GREETING_TIMEOUT_MS
-  let worst: Greeted = { code: 'NOT_RELINKED' }
-  for (let candidate = 0; candidate < CANDIDATE_COUNT; candidate++) {
-    const hashed = hashedPort(port, candidate)
-    if (hashed === port) continue
-    const leftMs = deadlineMs - performance.now()
-    if (leftMs <= 0) return { code: 'SILENT' }
-    const outcome = await call(address, hashed, family, connect, leftMs)
-    if ('connection' in outcome) {
-      if (outcome.greeting.port === port) return outcome
-      // Somebody else's hashed port: ours must be another candidate.
-      outcome.connection.destroy()
-    } else if (outcome.code !== 'NOT_RELINKED') {
-      worst = outcome
+  return new Promise(resolve => {
+    let isDone = false
+    let underWay = 0
+    let next = 0
+    let worst: Greeted = { code: 'NOT_RELINKED' }
+
+    const settle = (outcome: Greeted): void => {
+      isDone = true
+      resolve(outcome)
     }
-  }
-  return worst
+    const handle = (outcome: Greeted): void => {
+      underWay--
+      if ('connection' in outcome) {
+        if (!isDone && outcome.greeting.port === port) return settle(outcome)
+        // Somebody else's hashed port, or ours once more.
+        outcome.connection.destroy()
+      } else if (outcome.code !== 'NOT_RELINKED') {
+        worst = outcome
+      }
+      callNext()
+    }
+    const callNext = (): void => {
+      if (isDone) return
+      while (next < CANDIDATE_COUNT && hashedPort(port, next) === port) next++
+      if (next === CANDIDATE_COUNT) {
+        if (underWay === 0) settle(worst)
+        return
+      }
+      const hashed = hashedPort(port, next++)
+      underWay++
+      const impatience = setTimeout(callNext, PATIENCE_MS)
+      void call(address, hashed, family, connect, deadlineMs - performance.now()).then(outcome => {
+        clearTimeout(impatience)
+        handle(outcome)
+      })
+    }
+    callNext()
+  })
 }
 
 function call(

@@ -33,8 +33,9 @@ function flood(): void {
 
 /** What a hostile peer can do: write garbage into the ring and publish it. */
 function scribble(): void {
-  const handle = (socket as unknown as { _handle: import('../../../fastsockets/fast-handle.ts').FastHandle })
-    ._handle
+  const handle = (
+    socket as unknown as { _handle: import('../../../fastsockets/fast-handle-contract.ts').FastHandle }
+  )._handle
   const end = handle.stream?.channel.channel.end
   if (end === undefined) throw new Error('this client is not fast')
   end.reserve(1024)
