@@ -7,7 +7,6 @@
  * - as soon as native code may have attached itself to the handle (tls, http2, the HTTP parser: they all read
  *   `isStreamBase`, call the native `readStart`, or use `useUserBuffer`), data is given to the native stream. If
  *   Node's own JavaScript reader then turns out to be the listener, the fast way is taken again.
- *
  * See docs/decisions/0002-handle-not-subclass.md.
  */
 import { AsyncResource } from 'node:async_hooks'
@@ -25,7 +24,7 @@ import {
   type SocketName,
   type TcpHandle,
 } from './node-internals.ts'
-import { systemError, UV_EBADF, UV_ECANCELED } from './socket-errors.ts'
+import { systemError, UV_EBADF, UV_ECANCELED, UV_EPIPE } from './socket-errors.ts'
 import type { Stream, StreamErrorCode, StreamSink } from './stream.ts'
 import { toBytes, toChunks, type WrittenChunk } from './written-chunks.ts'
 
@@ -189,13 +188,13 @@ function defineFastHandle(): FastHandleClass | undefined {
 
     onwrite(request: object, buffers: Buffer[]): number {
       const { stream } = this
-      if (stream === undefined || stream.isBroken || this.isClosed) {
-        queueMicrotask(() => super.finishWrite(request, -32))
+      if (stream === undefined || stream.refusesWrites || this.isClosed) {
+        queueMicrotask(() => super.finishWrite(request, UV_EPIPE))
         return 0
       }
       for (const buffer of buffers) this.#bytesWritten += buffer.length
+      // The native side takes no completion while it is still within its call.
       if (stream.write(buffers)) {
-        // The native side takes no completion while it is still within its call.
         queueMicrotask(() => super.finishWrite(request, 0))
       } else {
         this.#writeRequest = request
@@ -304,7 +303,7 @@ function defineFastHandle(): FastHandleClass | undefined {
       socket._unrefTimer()
       const stream = this.stream as Stream
       if (this.isClosed) return callback(systemError('EBADF', 'write'))
-      if (stream.isBroken) return callback(systemError('EPIPE', 'write'))
+      if (stream.refusesWrites) return callback(systemError('EPIPE', 'write'))
       const chunks = writev
         ? toChunks(data as WrittenChunk[])
         : [toBytes(data as never, encoding as BufferEncoding)]

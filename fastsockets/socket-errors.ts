@@ -3,7 +3,7 @@ import { getSystemErrorName } from 'node:util'
 
 export const UV_EBADF = -constants.errno.EBADF
 export const UV_ECANCELED = -constants.errno.ECANCELED
-export const UV_ENOTCONN = -constants.errno.ENOTCONN
+export const UV_EPIPE = -constants.errno.EPIPE
 
 export interface SystemError extends Error {
   errno: number

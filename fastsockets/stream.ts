@@ -116,15 +116,14 @@ export class Stream {
     return this.sendPending()
   }
 
-  /** Whether a write can only fail. */
-  get isBroken(): boolean {
-    return this.#peerClosed || this.state !== 'open' || !this.channel.isOpen
+  /** Whether a write can only fail, as after shutdown(2) or when the peer is gone. */
+  get refusesWrites(): boolean {
+    return this.#sendState !== 'open' || this.#isBroken
   }
 
   /** True if FIN is out already. */
   shutdown(): boolean {
-    if (this.#sendState !== 'open') return true
-    if (this.isBroken) return true
+    if (this.refusesWrites) return true
     this.#sendState = 'finWanted'
     return this.#sendFin()
   }
@@ -344,6 +343,10 @@ export class Stream {
       this.#buffer.append(bytes, taken, bytes.length - taken)
     this.#consumed = (this.#consumed + taken) | 0
     if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
+  }
+
+  get #isBroken(): boolean {
+    return this.#peerClosed || this.state !== 'open' || !this.channel.isOpen
   }
 
   #isPosted(): boolean {

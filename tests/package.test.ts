@@ -1,0 +1,90 @@
+/** The package as a user gets it: packed, installed into an empty folder without install scripts, used both ways. */
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { plainEnvironment } from './support/child.ts'
+
+const run = promisify(execFile)
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+/** Talks to itself in two processes and prints the wire. */
+const PAIR = `
+const { fork } = require('node:child_process')
+if (process.argv[2] === 'client') {
+  const socket = net.connect(Number(process.argv[3]), '127.0.0.1', () => socket.end('hello'))
+  socket.on('data', data => console.log(String(data), transportOf(socket).transport))
+} else {
+  const server = net.createServer(socket => socket.pipe(socket)).listen(0, '127.0.0.1', () => {
+    fork(__filename, ['client', server.address().port]).on('exit', () => server.close())
+  })
+}
+`
+
+t.test('packed and installed into an empty folder', { timeout: 240_000 }, async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'fastsockets-package-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const env = plainEnvironment()
+  const at = { cwd: folder, env }
+  const node = async (...args: string[]) => (await run(process.execPath, args, at)).stdout.trim()
+
+  const packed = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
+    cwd: ROOT,
+    env,
+  })
+  const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }]
+  t.notOk(
+    files.some(({ path }) => /^dist\/(tests|bench)\//.test(path)),
+    'tests and benches stay at home',
+  )
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+  await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', `./${filename}`], at)
+
+  writeFileSync(
+    join(folder, 'required.cjs'),
+    `const net = require('fastsockets')\nconst { transportOf } = net\n${PAIR}`,
+  )
+  t.equal(await node('required.cjs'), 'hello shm', "require('fastsockets')")
+  writeFileSync(
+    join(folder, 'imported.mjs'),
+    `import net, { transportOf, connect } from 'fastsockets'
+import nodeNet from 'node:net'
+import { createRequire } from 'node:module'
+const require = createRequire(import.meta.url), __filename = import.meta.filename ?? process.argv[1]
+if (connect !== nodeNet.connect || net.Socket !== nodeNet.Socket) throw new Error('not the same exports')
+for (const name of Object.keys(nodeNet)) if (!(name in net)) throw new Error('missing ' + name)
+${PAIR}`,
+  )
+  t.equal(await node('imported.mjs'), 'hello shm', "import net from 'fastsockets'")
+
+  // An unmodified program knows no transportOf: ask beside it.
+  writeFileSync(
+    join(folder, 'witness.cjs'),
+    "globalThis.net = require('node:net'); globalThis.transportOf = require('fastsockets').transportOf",
+  )
+  writeFileSync(join(folder, 'unmodified.cjs'), PAIR)
+  for (const preload of [
+    ['--import', 'fastsockets/register'],
+    ['--require', 'fastsockets/register'],
+  ]) {
+    t.equal(
+      await node(...preload, '--require', './witness.cjs', 'unmodified.cjs'),
+      'hello shm',
+      preload.join(' '),
+    )
+  }
+
+  for (const part of ['am', 'nic', 'nameservice']) {
+    const names = await node(
+      '--input-type=module',
+      '-e',
+      `console.log(Object.keys(await import('fastsockets/${part}')).length)`,
+    )
+    t.ok(Number(names) > 0, `fastsockets/${part}`)
+  }
+  const { stdout } = await run(join(folder, 'node_modules/.bin/fastsockets'), ['--help'], at)
+  t.match(stdout, /run.*doctor.*demo/s, 'the bin')
+})
