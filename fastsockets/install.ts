@@ -10,6 +10,7 @@
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
+import { isMainThread } from 'node:worker_threads'
 import debug from 'debug'
 import { drivers } from '../nic/index.ts'
 import { ownSockets } from './bootstrap/bootstrap-server.ts'
@@ -65,6 +66,8 @@ export function installationReason(): FallbackReason | undefined {
 
 function findGlobalReason(): FallbackReason | undefined {
   if (process.env.FASTSOCKETS_DISABLE) return fallbackReason('DISABLED')
+  // `worker.terminate()` runs no code of ours, and a watched descriptor that is readable just then aborts the process.
+  if (!isMainThread) return fallbackReason('WORKER')
   const availability = drivers.get('shm')?.availability()
   if (availability?.usable) return undefined
   if (availability?.code === 'PLATFORM') return fallbackReason('PLATFORM', availability.reason)
