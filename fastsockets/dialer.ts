@@ -163,8 +163,10 @@ export class RouteDialer implements Dialer {
     return tcp
   }
 
-  /** A server that is there, but not by the fast way, is not asked again for a while. */
-  /** Under the address and under the name that the program used. */
+  /**
+   * A server that is there, but not by the fast way, is not asked again for a while; neither under its address nor
+   * under the name that the program used.
+   */
   #rememberOnceConnected(
     handle: FastHandle,
     request: ConnectRequest,

@@ -86,7 +86,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   const candidates = new WeakSet<net.Socket>()
 
   define(prototype, 'connect', function connect_(this: FastSocket, ...args: unknown[]): net.Socket {
-    if (!ownSockets.has(this) && !this.connecting) prepare(this, args)
+    if (!ownSockets.has(this)) prepare(this, args)
     return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
   })
 
@@ -99,7 +99,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
 
   function prepare(socket: FastSocket, args: unknown[]): void {
     const target = targetOf(args)
-    if (target === undefined) return
+    if (target === undefined || isFastHandle(socket._handle)) return
     const reason = reasonAgainst(socket, target)
     if (reason !== undefined) return recordFallback(socket, reason)
     candidates.add(socket)

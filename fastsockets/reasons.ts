@@ -24,7 +24,7 @@ export const FALLBACK_REASONS = {
   OWN_HANDLE: 'the socket came with a handle or descriptor of its own (TLS makes one, too)',
   CLUSTER: 'the listener belongs to a cluster primary',
   PORTS_TAKEN: 'all candidates for the hashed port were taken when the server began to listen',
-  LIMIT: 'a limit of the server is reached',
+  LIMIT: 'a limit is reached, here or at the server',
   ACCEPTED: 'the client came over TCP; it knows why',
   NOT_INSTALLED: 'the connection is older than fastsockets/register',
 } as const

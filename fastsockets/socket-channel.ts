@@ -5,6 +5,7 @@
  */
 import { type AmError, type Channel, type ChannelOwner, Endpoint, type Message } from '../am/index.ts'
 import { copyBytes, type VirtualInterface } from '../nic/index.ts'
+import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import { drainTicks } from './node-internals.ts'
 import { Stream, type StreamSink } from './stream.ts'
 import {
@@ -263,7 +264,7 @@ export class SocketChannel implements ChannelOwner {
     const address = message.copy().toString('latin1')
     const stream = new Stream(this, this.#newId())
     const accepted =
-      this.#streams.size >= STREAMS_MAX ? REFUSED_LIMIT : this.#accept(stream, port, address, family)
+      this.#streams.size >= STREAMS_MAX ? REFUSAL.LIMIT : this.#accept(stream, port, address, family)
     if (typeof accepted === 'number') {
       message.reply(REFUSE, from, accepted)
       return
@@ -394,8 +395,6 @@ export class SocketChannel implements ChannelOwner {
     for (const stream of [...this.#streams.values()]) stream.handleChannelGone(cause)
   }
 }
-
-const REFUSED_LIMIT = 5
 
 let endpoint: Endpoint | undefined
 

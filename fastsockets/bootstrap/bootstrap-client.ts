@@ -14,6 +14,7 @@ import {
   type Introduction,
   mayBe,
   VERSION,
+  versionOf,
 } from './bootstrap-layout.ts'
 import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 
@@ -110,16 +111,17 @@ function call(
     })
     connection.on('data', bytes => {
       heard = Buffer.concat([heard, bytes])
-      if (heard.length > INTRODUCTION_SIZE || !mayBe(GREETING_MAGIC, heard))
-        return settle({ code: 'STRANGER' })
+      if (!mayBe(GREETING_MAGIC, heard)) return settle({ code: 'STRANGER' })
+      const version = versionOf(heard)
+      if (version === undefined) return
+      // Another version may say more, or less: only its first bytes are the same in all of them.
+      if (version !== VERSION)
+        return settle({ code: 'VERSION', detail: `ours is ${VERSION}, theirs ${version}` })
+      if (heard.length > INTRODUCTION_SIZE) return settle({ code: 'STRANGER' })
       const greeting = decodeIntroduction(GREETING_MAGIC, heard)
       if (greeting === undefined) return
-      if (greeting.version !== VERSION) {
-        settle({ code: 'VERSION', detail: `ours is ${VERSION}, theirs ${greeting.version}` })
-      } else {
-        connection.pause()
-        settle({ connection, greeting })
-      }
+      connection.pause()
+      settle({ connection, greeting })
     })
     log('calling %s port %d', address, port)
     connect.call(connection, { host: address, port, family, noDelay: true })

@@ -88,6 +88,11 @@ export function mayBe(magic: Buffer, bytes: Buffer): boolean {
   return bytes.subarray(0, length).equals(magic.subarray(0, length))
 }
 
+/** The version in an introduction that begins with `bytes`; undefined while too few are there. */
+export function versionOf(bytes: Buffer): number | undefined {
+  return bytes.length < AT_VERSION + 2 ? undefined : bytes.readUInt16LE(AT_VERSION)
+}
+
 /** Undefined if these are not the 64 bytes of an introduction; the version is for the caller to judge. */
 export function decodeIntroduction(magic: Buffer, bytes: Buffer): Introduction | undefined {
   if (bytes.length !== INTRODUCTION_SIZE || !mayBe(magic, bytes)) return undefined

@@ -1,4 +1,7 @@
 /** `fastsockets demo`: shows on this machine what relinking does. */
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { Command, InvalidArgumentError } from 'commander'
 import { FAILURE } from '../exit-codes.ts'
 import { exitOnInterrupt } from '../interrupts.ts'
@@ -79,11 +82,8 @@ function assertInstalled(names: readonly string[]): void {
   )
 }
 
+/** `import.meta.resolve` came with Node 20.6 only, and `require.resolve` finds no package that is all ES modules. */
 function isInstalled(name: string): boolean {
-  try {
-    import.meta.resolve(name)
-    return true
-  } catch {
-    return false
-  }
+  const folders = createRequire(import.meta.url).resolve.paths(name) ?? []
+  return folders.some(folder => existsSync(join(folder, name, 'package.json')))
 }
