@@ -8,6 +8,7 @@ import {
   copyBytes,
   type FrameSink,
   NO_CREDIT,
+  NO_RESOURCE,
   type Status,
   type VirtualInterface,
 } from '../nic/index.ts'
@@ -117,6 +118,8 @@ export class Channel implements FrameSink {
    */
   reserveRequest(handler: number, wordCount: number, payloadLength: number): number {
     if (this.#state !== 'open') return this.#state === 'closed' ? CLOSED : BROKEN
+    // What was said before must not be overtaken: the layer above may rely on a driver that keeps the order.
+    if (this.#queuedReplies.length > 0 && !this.#sendQueuedReplies()) return NO_RESOURCE
     if (this.#creditsLeft === 0) return NO_CREDIT
     const at = this.#reserve(KIND_REQUEST, handler, wordCount, payloadLength)
     if (at >= 0) this.#creditsLeft--
@@ -264,15 +267,19 @@ export class Channel implements FrameSink {
 
   /** What the peer waits for: replies first, then credits if half of them are owed. */
   #sendOwed(): void {
-    while (this.#state === 'open') {
+    if (this.#state !== 'open' || !this.#sendQueuedReplies() || !this.#creditsAreDue()) return
+    if (this.#reserve(KIND_CREDIT, 0, 0, 0) >= 0) this.end.commit(headerSize(0))
+  }
+
+  /** True if none is left. */
+  #sendQueuedReplies(): boolean {
+    for (;;) {
       const reply = this.#queuedReplies[0]
-      if (reply === undefined) break
-      if (!this.#trySendReply(reply.handler, reply.words, reply.payload)) return
+      if (reply === undefined) return true
+      if (!this.#trySendReply(reply.handler, reply.words, reply.payload)) return false
       this.#queuedReplies.shift()
       this.#creditsOwed++
     }
-    if (this.#state !== 'open' || !this.#creditsAreDue()) return
-    if (this.#reserve(KIND_CREDIT, 0, 0, 0) >= 0) this.end.commit(headerSize(0))
   }
 
   #creditsAreDue(): boolean {

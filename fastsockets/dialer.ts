@@ -11,8 +11,10 @@ import { recordFallback, recordFast } from './transport.ts'
 
 /** How long a server counts as not relinked after it has accepted a TCP connection. */
 const NOT_RELINKED_TTL_MS = 2000
-/** The same for a stranger on the hashed port, who costs a time-out each time we ask. */
+/** The same for a stranger on the hashed port. */
 const STRANGER_TTL_MS = 60_000
+/** Somebody who was silent may be a server of ours that was busy. */
+const SILENT_TTL_MS = 5000
 const ROUTES_MAX = 1024
 
 type Route =
@@ -215,7 +217,7 @@ const TTL_MS: Partial<Record<FallbackCode, number>> = {
   HANDSHAKE: NOT_RELINKED_TTL_MS,
   REMOTE_HOST: NOT_RELINKED_TTL_MS,
   STRANGER: STRANGER_TTL_MS,
-  SILENT: STRANGER_TTL_MS,
+  SILENT: SILENT_TTL_MS,
 }
 
 function keyOf(address: string, port: unknown): string {

@@ -1,13 +1,10 @@
 /**
  * The handle under a fast `net.Socket`: a native stream (JSStream) whose bytes travel over a `Stream`.
  *
- * There are two ways for data, because the native one costs microseconds:
- * - while JavaScript owns the socket, writes come in through `_writeGeneric` (install.ts) and data goes out through
- *   `socket.push`, and no native code is involved;
- * - as soon as native code may have attached itself to the handle (tls, http2, the HTTP parser: they all read
- *   `isStreamBase`, call the native `readStart`, or use `useUserBuffer`), data is given to the native stream. If
- *   Node's own JavaScript reader then turns out to be the listener, the fast way is taken again.
- * See docs/decisions/0002-handle-not-subclass.md.
+ * While JavaScript owns the socket, no native code is involved: writes come in through `_writeGeneric` (install.ts) and
+ * data goes out through `socket.push`. As soon as native code may have attached itself (tls, http2, the HTTP parser: they
+ * read `isStreamBase`, call the native `readStart`, or use `useUserBuffer`), data is given to the native stream, until
+ * Node's own JavaScript reader turns out to be its listener. See docs/decisions/0002-handle-not-subclass.md.
  */
 import { AsyncResource } from 'node:async_hooks'
 import type {
@@ -26,6 +23,7 @@ import {
 } from './node-internals.ts'
 import { systemError, UV_EBADF, UV_ECANCELED, UV_EPIPE } from './socket-errors.ts'
 import type { Stream, StreamErrorCode, StreamSink } from './stream.ts'
+import { clientName, serverName } from './stream-addresses.ts'
 import { toBytes, toChunks, type WrittenChunk } from './written-chunks.ts'
 
 let handleClass: FastHandleClass | undefined
@@ -351,6 +349,10 @@ function defineFastHandle(): FastHandleClass | undefined {
       if (request !== undefined) super.finishWrite(request, 0)
     }
 
+    handleSent(): void {
+      this.socket?._unrefTimer()
+    }
+
     handleShutdown(): void {
       const request = this.#shutdownRequest
       this.#shutdownRequest = undefined
@@ -406,12 +408,11 @@ function defineFastHandle(): FastHandleClass | undefined {
     #name(out: SocketName, isPeer: boolean): number {
       const { stream } = this
       if (stream?.addresses === undefined || stream.peerId === -1) return UV_EBADF
-      const { address, source, family, serverPort, clientPort } = stream.addresses
       const isServerSide = this.#dialer === undefined
-      const isServerName = isServerSide !== isPeer
-      out.address = isServerName ? address : source
-      out.family = family
-      out.port = isServerName ? serverPort : clientPort
+      Object.assign(
+        out,
+        isServerSide !== isPeer ? serverName(stream.addresses) : clientName(stream.addresses),
+      )
       return 0
     }
 

@@ -1,7 +1,8 @@
 /** The fast listeners of this thread: each an ordinary TCP listener (its shadow) with a hashed port beside it. */
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
-import { sourceAddressFor } from './addresses.ts'
+import { isIP } from 'node:net'
+import { reachableOwnAddress, sourceAddressFor } from './addresses.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from './bootstrap/bootstrap-server.ts'
 import type { FastHandleClass } from './fast-handle-contract.ts'
@@ -16,6 +17,8 @@ export type FastServer = net.Server & ServerInternals
 
 interface Listener {
   readonly server: FastServer
+  /** The server's handle when it began to listen: a cluster primary takes it away, and serves its workers with it. */
+  readonly handle: object
   readonly address: string
   readonly family: 4 | 6
   readonly port: number
@@ -50,6 +53,7 @@ export function publish(
   const family = name.family === 'IPv6' ? 6 : 4
   const listener: Listener = {
     server,
+    handle,
     address: name.address,
     family,
     port: name.port,
@@ -58,6 +62,8 @@ export function publish(
     bootstrap: undefined,
   }
   byServer.set(server, listener)
+  // By then 'listening' has been emitted, which is when a cluster primary takes the handle.
+  setImmediate(() => withdrawIfTaken(listener)).unref()
   return openBootstrap(listener, host, new Set())
 }
 
@@ -82,7 +88,7 @@ export function yieldHashedPort(port: number, host: BootstrapHost): void {
 export function findListener(port: number, address: string, family: 4 | 6): Listener | undefined {
   let wildcard: Listener | undefined
   for (const listener of byServer.values()) {
-    if (listener.port !== port) continue
+    if (listener.port !== port || withdrawIfTaken(listener)) continue
     if (listener.address === address) return listener
     if (listener.address === '0.0.0.0' && family === 4) wildcard ??= listener
     if (listener.address === '::' && (family === 6 || !listener.ipv6Only)) wildcard ??= listener
@@ -90,9 +96,18 @@ export function findListener(port: number, address: string, family: 4 | 6): List
   return wildcard
 }
 
+/** Whether the listener serves somebody else now, or nobody. */
+function withdrawIfTaken(listener: Listener): boolean {
+  if (listener.server._handle === listener.handle) return false
+  withdraw(listener.server)
+  return true
+}
+
 /** Takes a peer's CONNECT as the kernel would take a TCP one; Node's own accept path does the rest. */
 export function acceptorFor(Handle: FastHandleClass): Acceptor {
   return (stream, port, address, family) => {
+    // The peer may say anything; a program will believe these to be addresses of this host.
+    if (isIP(address) !== family || reachableOwnAddress(address) !== address) return REFUSAL.NOT_LISTENING
     const listener = findListener(port, address, family)
     if (listener?.server._handle?.onconnection === undefined) return REFUSAL.NOT_LISTENING
     const clientPort = clientPorts.allocate()

@@ -26,6 +26,10 @@ const log = debug('fastsockets:peers')
 const DRIVER = 'shm'
 /** Channels of this thread; each costs two rings of shared memory and four descriptors. */
 const CHANNELS_MAX = 1024
+/** Offers that nobody has taken up yet. */
+const OFFERS_MAX = 64
+/** How long a peer may take for the driver's part of the handshake. */
+const DRIVER_TIMEOUT_MS = 1000
 
 type ConnectFunction = (this: net.Socket, options: net.TcpNetConnectOpts) => net.Socket
 export type ChannelOrReason = SocketChannel | FallbackReason
@@ -100,10 +104,11 @@ export class Peers implements BootstrapHost {
     if (hello.version !== VERSION) return { refusal: REFUSAL.VERSION }
     if (!hello.hostIdentity.equals(hostIdentity())) return { refusal: REFUSAL.OTHER_HOST }
     if (hello.uid !== process.getuid?.()) return { refusal: REFUSAL.OTHER_USER }
-    if (this.#channels.size + this.#offerCount >= CHANNELS_MAX) return { refusal: REFUSAL.LIMIT }
+    if (this.#channels.size >= CHANNELS_MAX || this.#offerCount >= OFFERS_MAX)
+      return { refusal: REFUSAL.LIMIT }
     const driver = drivers.get(DRIVER)
     if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
-    const offer = driver.offer()
+    const offer = driver.offer({ timeoutMs: DRIVER_TIMEOUT_MS })
     this.#offerCount++
     const finish = (connection: net.Socket): void => {
       const cancel = (): void => offer.cancel()
@@ -165,7 +170,7 @@ export class Peers implements BootstrapHost {
       connection.destroy()
       return fallbackReason('DRIVER', `the server offers ${JSON.stringify(answer.driver)}`)
     }
-    return this.#open(await driver.connect(answer.blob), peerId, connection)
+    return this.#open(await driver.connect(answer.blob, { timeoutMs: DRIVER_TIMEOUT_MS }), peerId, connection)
   }
 
   #open(end: VirtualInterface, peerId: string, connection: net.Socket): SocketChannel {

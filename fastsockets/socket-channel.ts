@@ -3,10 +3,11 @@
  * connection whose end says that the peer is gone. Many sockets share the channel; a slow reader stops only its own
  * sender, because every frame is taken out of the ring as soon as it is seen.
  */
-import { type AmError, type Channel, type ChannelOwner, Endpoint, type Message } from '../am/index.ts'
+import type { AmError, Channel, ChannelOwner, Message } from '../am/index.ts'
 import { copyBytes, type VirtualInterface } from '../nic/index.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import { drainTicks } from './node-internals.ts'
+import { socketEndpoint } from './socket-endpoint.ts'
 import { Stream, type StreamSink } from './stream.ts'
 import {
   ACCEPT,
@@ -71,6 +72,7 @@ export class SocketChannel implements ChannelOwner {
   readonly #readyBytes: Buffer[] = []
   #readyIndex = 0
   #restIsScheduled = false
+  #isResuming = false
   #keepAliveCount = 0
 
   constructor(
@@ -121,15 +123,24 @@ export class SocketChannel implements ChannelOwner {
   /** The peer's process is gone. What it wrote before is in the ring and is delivered first. */
   handlePeerGone(): void {
     if (!this.#isOpen) return
-    try {
-      for (let turn = 0; turn < DRAIN_TURNS_MAX && this.channel.progress(DRAIN_MESSAGES) > 0; turn++);
-    } finally {
-      this.#end(undefined)
-    }
+    for (let turn = 0; turn < DRAIN_TURNS_MAX && this.#drain(); turn++);
+    this.#end(undefined)
   }
 
   close(): void {
     this.#end(undefined)
+  }
+
+  /** Whether anything was left in the ring. What a listener throws goes to the program a moment later. */
+  #drain(): boolean {
+    try {
+      return this.channel.progress(DRAIN_MESSAGES) > 0
+    } catch (error) {
+      process.nextTick(() => {
+        throw error
+      })
+      return true
+    }
   }
 
   // What streams ask for.
@@ -180,7 +191,8 @@ export class SocketChannel implements ChannelOwner {
 
   scheduleSend(stream: Stream): void {
     this.#toSend.add(stream)
-    this.channel.touch()
+    // What is refused while we try again waits for room or credit, which the doorbell brings: no reason to stay awake.
+    if (!this.#isResuming) this.channel.touch()
   }
 
   scheduleDelivery(stream: Stream): void {
@@ -237,11 +249,22 @@ export class SocketChannel implements ChannelOwner {
     let left = this.#toSend.size
     for (const stream of this.#toSend) {
       if (left-- === 0) return
-      this.#toSend.delete(stream)
-      if (stream.resume()) continue
-      this.#toSend.add(stream)
-      return
+      if (!this.#resume(stream)) return
     }
+  }
+
+  /** Tries again to send what was refused; false if it is refused again. It stays on the list also if a callback throws. */
+  #resume(stream: Stream): boolean {
+    this.#toSend.delete(stream)
+    let isDone = false
+    this.#isResuming = true
+    try {
+      isDone = stream.resume()
+    } finally {
+      this.#isResuming = false
+      if (!isDone && stream.state !== 'closed') this.#toSend.add(stream)
+    }
+    return isDone
   }
 
   roomWanted(): number {
@@ -259,7 +282,7 @@ export class SocketChannel implements ChannelOwner {
     const port = message.word(1)
     const window = message.word(2)
     const family = message.word(3) === 6 ? 6 : 4
-    if (message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
+    if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
     const address = message.copy().toString('latin1')
     const stream = new Stream(this, this.#newId())
@@ -280,7 +303,13 @@ export class SocketChannel implements ChannelOwner {
     const stream = this.#streams.get(message.word(0))
     const window = message.word(2)
     const clientPort = message.word(3)
-    if (stream === undefined || stream.peerId !== -1 || window <= 0 || window > WINDOW_MAX) {
+    if (
+      stream === undefined ||
+      stream.peerId !== -1 ||
+      message.word(1) <= 0 ||
+      window <= 0 ||
+      window > WINDOW_MAX
+    ) {
       return this.#refuse('an ACCEPT that nobody asked for')
     }
     if (clientPort <= 0 || clientPort > 0xffff) return this.#refuse(`client port ${clientPort}`)
@@ -316,6 +345,7 @@ export class SocketChannel implements ChannelOwner {
   handleClose(message: Message): void {
     const stream = this.#streams.get(message.word(0))
     if (stream === undefined) return
+    if (stream.peerId === -1) return this.#refuse('a CLOSE before the ACCEPT')
     stream.handleClosed(message.word(1))
   }
 
@@ -351,7 +381,14 @@ export class SocketChannel implements ChannelOwner {
     for (const stream of this.#toDeliver) {
       if (left-- === 0) return
       this.#toDeliver.delete(stream)
-      stream.deliver()
+      let isDone = false
+      try {
+        stream.deliver()
+        isDone = true
+      } finally {
+        // A listener threw: the rest, or the end, still has to come.
+        if (!isDone) this.scheduleDelivery(stream)
+      }
       drainTicks()
     }
   }
@@ -394,23 +431,4 @@ export class SocketChannel implements ChannelOwner {
     this.#scheduleRest()
     for (const stream of [...this.#streams.values()]) stream.handleChannelGone(cause)
   }
-}
-
-let endpoint: Endpoint | undefined
-
-/** The endpoint that all sockets of this thread share, with the handlers of stream-layout.ts. */
-function socketEndpoint(): Endpoint {
-  if (endpoint !== undefined) return endpoint
-  endpoint = new Endpoint()
-  endpoint.setHandler(CONNECT, message => ownerOf(message).handleConnect(message))
-  endpoint.setHandler(ACCEPT, message => ownerOf(message).handleAccept(message))
-  endpoint.setHandler(REFUSE, message => ownerOf(message).handleRefuse(message))
-  endpoint.setHandler(DATA, message => ownerOf(message).handleData(message))
-  endpoint.setHandler(CONSUMED, message => ownerOf(message).handleConsumed(message))
-  endpoint.setHandler(CLOSE, message => ownerOf(message).handleClose(message))
-  return endpoint
-}
-
-function ownerOf(message: Message): SocketChannel {
-  return message.channel.owner as SocketChannel
 }

@@ -8,6 +8,7 @@
 
 import { ReceiveBuffer } from './receive-buffer.ts'
 import type { SocketChannel } from './socket-channel.ts'
+import type { StreamAddresses } from './stream-addresses.ts'
 import { CLOSE_DONE, CLOSE_RESET, WINDOW } from './stream-layout.ts'
 
 export type StreamErrorCode = 'ECONNRESET' | 'EPIPE'
@@ -21,21 +22,14 @@ export interface StreamSink {
   handleEnd(): void
   /** The last write is out; only after a write that was not out at once. */
   handleWritten(): void
+  /** A part of the last write is out. */
+  handleSent(): void
   /** FIN is out; only after a shutdown that was not out at once. */
   handleShutdown(): void
   handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void
   handleConnected(): void
   /** A refusal's wire number; undefined if the peer died meanwhile. */
   handleRefused(refusal: number | undefined): void
-}
-
-export interface StreamAddresses {
-  readonly address: string
-  readonly family: 'IPv4' | 'IPv6'
-  /** The address from which the client comes. */
-  readonly source: string
-  readonly serverPort: number
-  clientPort: number
 }
 
 type State = 'connecting' | 'open' | 'closing' | 'closed'
@@ -53,7 +47,7 @@ export class Stream {
   peerId = -1
   sink: StreamSink | undefined
   addresses: StreamAddresses | undefined
-  /** Called once, when both sides have closed or the channel is gone. */
+  /** Called once, when this side has closed or the channel is gone. */
   onClosed: (() => void) | undefined
   bytesIn = 0
   bytesOut = 0
@@ -139,7 +133,8 @@ export class Stream {
   close(reset: boolean): void {
     if (this.state === 'closing' || this.state === 'closed') return
     const wasConnecting = this.state === 'connecting'
-    if (reset || this.#buffer.length > 0) this.#closeHow = CLOSE_RESET
+    if (reset || this.#buffer.length > 0 || this.postedCount > 0) this.#closeHow = CLOSE_RESET
+    this.#release()
     this.sink = undefined
     this.#pending = NOTHING
     this.#buffer.clear()
@@ -280,8 +275,12 @@ export class Stream {
   /** Everything that was refused before, in order; false if it is refused again. */
   resume(): boolean {
     if (this.#pending !== NOTHING) {
-      if (!this.sendPending()) return this.#windowIsShut()
-      this.sink?.handleWritten()
+      const before = this.bytesOut
+      const isOut = this.sendPending()
+      if (isOut) this.sink?.handleWritten()
+      else if (this.bytesOut !== before) this.sink?.handleSent()
+      // With its own window shut this stream can still say what it has consumed; the peer may wait for just that.
+      if (!isOut && !this.#windowIsShut()) return false
     }
     if (this.#sendState === 'finWanted' && this.#pending === NOTHING) {
       if (!this.#sendFin()) return false
@@ -337,12 +336,18 @@ export class Stream {
     const { sink } = this
     if (sink === undefined) return
     this.#hasJustDelivered = true
-    const taken = sink.handleData(bytes)
-    // The sink may have closed meanwhile; then nobody wants the rest either.
-    if (taken < bytes.length && this.sink !== undefined)
-      this.#buffer.append(bytes, taken, bytes.length - taken)
-    this.#consumed = (this.#consumed + taken) | 0
-    if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
+    // A listener that throws has had the bytes all the same.
+    let taken = bytes.length
+    try {
+      taken = sink.handleData(bytes)
+    } finally {
+      // The sink may have closed meanwhile; then nobody wants the rest either.
+      if (taken < bytes.length && this.sink !== undefined) {
+        this.#buffer.append(bytes, taken, bytes.length - taken)
+      }
+      this.#consumed = (this.#consumed + taken) | 0
+      if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
+    }
   }
 
   get #isBroken(): boolean {
@@ -391,10 +396,15 @@ export class Stream {
     this.#failure ??= { code, syscall, cause }
   }
 
+  #release(): void {
+    this.onClosed?.()
+    this.onClosed = undefined
+  }
+
   #finish(): void {
     if (this.state === 'closed') return
     this.state = 'closed'
-    this.onClosed?.()
+    this.#release()
     this.sink = undefined
     this.#pending = NOTHING
     this.channel.forget(this)

@@ -4,6 +4,7 @@
  */
 import net from 'node:net'
 import debug from 'debug'
+import { reachableOwnAddress } from '../addresses.ts'
 import { createServerHandle } from '../node-internals.ts'
 import {
   decodeIntroduction,
@@ -87,7 +88,8 @@ export class BootstrapServer {
   #greet(caller: net.Socket, listenerPort: number, host: BootstrapHost): void {
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
-    if (this.#callers.size >= CALLERS_MAX) {
+    // Who we are is nobody's business on the network: only this host can be served.
+    if (this.#callers.size >= CALLERS_MAX || !isOwnAddress(caller.remoteAddress)) {
       caller.destroy()
       return
     }
@@ -118,4 +120,9 @@ export class BootstrapServer {
     caller.write(encodeAnswer({ result: 0, driver: reply.driver, blob: Buffer.from(reply.blob) }))
     reply.finish(caller)
   }
+}
+
+/** A dual-stack listener sees IPv4 callers at mapped addresses. */
+function isOwnAddress(address: string | undefined): boolean {
+  return address !== undefined && reachableOwnAddress(address.replace(/^::ffff:/, '')) !== undefined
 }

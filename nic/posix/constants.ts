@@ -10,6 +10,7 @@ export const MAP_NORESERVE = 0x4000
 
 export const MFD_CLOEXEC = 1
 export const MFD_ALLOW_SEALING = 2
+export const F_GETFL = 3
 export const F_ADD_SEALS = 1033
 export const F_GET_SEALS = 1034
 export const F_SEAL_SEAL = 1

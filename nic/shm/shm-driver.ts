@@ -10,6 +10,7 @@ import { randomBytes } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
+import { EFD_NONBLOCK, F_GETFL } from '../posix/constants.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import { type Libc, loadLibc, requireLibc } from '../posix/libc.ts'
 import { unmapShared } from '../posix/mapping.ts'
@@ -189,8 +190,8 @@ function takeAnswer(libc: Libc, answer: ReceivedMessage, credentials: Credential
     }
     const ringSize = bytes.readUInt32LE(ANSWER_RING_SIZE)
     if (!isRingSize(ringSize)) throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring size ${ringSize}`)
-    if (!isEventfd(ownBell) || !isEventfd(peerBell)) {
-      throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'a doorbell is no eventfd')
+    if (!isDoorbell(libc, ownBell) || !isDoorbell(libc, peerBell)) {
+      throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'a doorbell is no eventfd, or one that blocks')
     }
     const mapping = mapSegment(libc, segment, ringSize)
     libc.close(segment)
@@ -211,8 +212,9 @@ function takeAnswer(libc: Libc, answer: ReceivedMessage, credentials: Credential
   }
 }
 
-function isEventfd(fd: number): boolean {
-  return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:[eventfd]'
+function isDoorbell(libc: Libc, fd: number): boolean {
+  const isEventfd = readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:[eventfd]'
+  return isEventfd && (libc.fcntl(fd, F_GETFL, 0) & EFD_NONBLOCK) !== 0
 }
 
 function nextMessage(libc: Libc, fd: number, timeoutMs: number): Promise<ReceivedMessage> {

@@ -1,0 +1,22 @@
+import { Endpoint, type Message } from '../am/index.ts'
+import type { SocketChannel } from './socket-channel.ts'
+import { ACCEPT, CLOSE, CONNECT, CONSUMED, DATA, REFUSE } from './stream-layout.ts'
+
+let endpoint: Endpoint | undefined
+
+/** The endpoint that all sockets of this thread share, with the handlers of stream-layout.ts. */
+export function socketEndpoint(): Endpoint {
+  if (endpoint !== undefined) return endpoint
+  endpoint = new Endpoint()
+  endpoint.setHandler(CONNECT, message => ownerOf(message).handleConnect(message))
+  endpoint.setHandler(ACCEPT, message => ownerOf(message).handleAccept(message))
+  endpoint.setHandler(REFUSE, message => ownerOf(message).handleRefuse(message))
+  endpoint.setHandler(DATA, message => ownerOf(message).handleData(message))
+  endpoint.setHandler(CONSUMED, message => ownerOf(message).handleConsumed(message))
+  endpoint.setHandler(CLOSE, message => ownerOf(message).handleClose(message))
+  return endpoint
+}
+
+function ownerOf(message: Message): SocketChannel {
+  return message.channel.owner as SocketChannel
+}
