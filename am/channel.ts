@@ -75,6 +75,8 @@ export class Channel implements FrameSink {
   #creditsOwed = 0
   /** Replies that found no room. Each holds back the credit of its request, so there are never more than credits. */
   readonly #queuedReplies: QueuedReply[] = []
+  /** The handler that runs, or ran last, has replied, and the reply had to be queued. */
+  #replyIsQueued = false
   #wordsAt = 0
   #payloadAt = 0
   #frameAt = 0
@@ -209,13 +211,14 @@ export class Channel implements FrameSink {
     const message = this.#message
     for (let i = 0; i < wordCount; i++) message.words[i] = words[(offset + HEAD_SIZE + 4 * i) >> 2] as number
     message.wordCount = wordCount
-    const replies = this.#queuedReplies.length
+    this.#replyIsQueued = false
     message.begin(kind === KIND_REQUEST, handlerIndex, bytes, offset + payloadAt, length - payloadAt)
     try {
       handler(message)
     } finally {
       message.finish()
-      if (kind === KIND_REQUEST && this.#queuedReplies.length === replies) this.#creditsOwed++
+      // The credit of a request whose reply is queued goes back with that reply.
+      if (kind === KIND_REQUEST && !this.#replyIsQueued) this.#creditsOwed++
     }
   }
 
@@ -227,6 +230,7 @@ export class Channel implements FrameSink {
     }
     if (this.#state !== 'open') return
     if (this.#queuedReplies.length > 0 || !this.#trySendReply(handler, words, payload)) {
+      this.#replyIsQueued = true
       this.#queuedReplies.push({ handler, words, payload: payload && Uint8Array.from(payload) })
     }
   }

@@ -369,7 +369,6 @@ function defineFastHandle(): FastHandleClass | undefined {
     handleConnected(): void {
       this.finishConnect(0)
     }
-
     handleRefused(refusal: number | undefined): void {
       this.#dialer?.handleRefused(this as unknown as FastHandle, refusal)
     }
