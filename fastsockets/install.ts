@@ -32,7 +32,6 @@ const UV_TCP_IPV6ONLY = 1
 
 /** Why nothing can be fast in this process; undefined if things can. */
 let globalReason: FallbackReason | undefined
-let peers: Peers | undefined
 
 export function install(): void {
   const marked = net as unknown as Record<symbol, boolean>
@@ -48,7 +47,7 @@ export function install(): void {
   }
   const connect: (this: net.Socket, options: net.TcpNetConnectOpts) => net.Socket =
     net.Socket.prototype.connect
-  peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
+  const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
     ownSockets.add(this)
     return connect.call(this, options)
   })
@@ -57,11 +56,6 @@ export function install(): void {
   wrapServer(peers)
   syncBuiltinESMExports()
   log('installed')
-}
-
-/** Why this thread cannot be fast at all, if it cannot. */
-export function installationReason(): FallbackReason | undefined {
-  return globalReason
 }
 
 function findGlobalReason(): FallbackReason | undefined {

@@ -62,10 +62,6 @@ export class Peers implements BootstrapHost {
     this.#connect = connect
   }
 
-  get channels(): Iterable<SocketChannel> {
-    return this.#channels.values()
-  }
-
   /** The channel of this thread to itself. */
   ownChannel(): SocketChannel {
     if (this.#ownChannel?.isOpen) return this.#ownChannel

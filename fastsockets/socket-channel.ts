@@ -100,10 +100,6 @@ export class SocketChannel implements ChannelOwner {
     return this.#isOpen
   }
 
-  get streams(): Iterable<Stream> {
-    return this.#streams.values()
-  }
-
   /** Asks the peer for a connection to its listener; undefined if there is no room for another socket. */
   connect(sink: StreamSink, port: number, address: string, family: 4 | 6): Stream | undefined {
     if (!this.#isOpen || this.#streams.size >= STREAMS_MAX) return undefined
@@ -124,10 +120,6 @@ export class SocketChannel implements ChannelOwner {
   handlePeerGone(): void {
     if (!this.#isOpen) return
     for (let turn = 0; turn < DRAIN_TURNS_MAX && this.#drain(); turn++);
-    this.#end(undefined)
-  }
-
-  close(): void {
     this.#end(undefined)
   }
 

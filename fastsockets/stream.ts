@@ -51,8 +51,6 @@ export class Stream {
   onClosed: (() => void) | undefined
   bytesIn = 0
   bytesOut = 0
-  /** Bytes that went straight to the reader, without the receive buffer. */
-  bytesPosted = 0
   /** The channel's: posted pieces that were not handed over yet. */
   postedCount = 0
   state: State = 'connecting'
@@ -82,14 +80,6 @@ export class Stream {
   constructor(channel: SocketChannel, id: number) {
     this.channel = channel
     this.id = id
-  }
-
-  get isPeerClosed(): boolean {
-    return this.#peerClosed
-  }
-
-  get bufferedLength(): number {
-    return this.#buffer.length
   }
 
   /** Bytes of the write that is not out yet. */
@@ -328,7 +318,6 @@ export class Stream {
       if (this.state === 'open') this.#buffer.append(bytes, 0, bytes.length)
       return
     }
-    this.bytesPosted += bytes.length
     this.#handOver(bytes)
   }
 

@@ -1,7 +1,7 @@
 import type { Server, Socket } from 'node:net'
 import { isFastHandle } from './fast-handle.ts'
 import type { SocketInternals } from './node-internals.ts'
-import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
+import { type FallbackReason, fallbackReason } from './reasons.ts'
 
 export interface Transport {
   /** The wire: a driver's name (`shm`, `loopback`), `tcp`, `pipe`; `connecting` while it is not decided. */
@@ -23,8 +23,6 @@ interface Wire {
  */
 const RECORD = Symbol('fastsockets.record')
 type Recorded = { [RECORD]?: string | FallbackReason }
-
-const counts = new Map<FallbackCode, number>()
 
 /** Which wire a socket uses, since when it is known until the socket is collected. Works for TLS sockets, too. */
 export function transportOf(socket: Socket): Transport {
@@ -54,14 +52,8 @@ export function recordFast(socket: object, transport: string): void {
   recorded[RECORD] = transport
 }
 
-/** The socket is on TCP (or a pipe), and why. Counted. */
+/** The socket is on TCP (or a pipe), and why. */
 export function recordFallback(socket: object, reason: FallbackReason): void {
   const recorded = socket as Recorded
   recorded[RECORD] = reason
-  counts.set(reason.code, (counts.get(reason.code) ?? 0) + 1)
-}
-
-/** How many connections of this thread fell back, by reason. */
-export function fallbackCounts(): ReadonlyMap<FallbackCode, number> {
-  return counts
 }

@@ -1,5 +1,4 @@
 /** Linux numbers (the same on x64 and arm64) that Node does not export, from the kernel's uapi headers. */
-export const PROT_NONE = 0
 export const PROT_READ = 1
 export const PROT_WRITE = 2
 export const MAP_SHARED = 0x01
@@ -33,4 +32,3 @@ export const MSG_CMSG_CLOEXEC = 0x40000000
 
 export const EINTR = 4
 export const EAGAIN = 11
-export const EPERM = 1

@@ -42,11 +42,6 @@ export class RingConsumer {
     this.#releaseAfter = size / 16
   }
 
-  /** Whether the producer has published something that was not polled yet. */
-  get isEmpty(): boolean {
-    return !this.#open || Atomics.load(this.#control, TAIL_WORD) === this.#head
-  }
-
   /** Up to `limit` frames to `sink`; returns how many, or `BROKEN` or `CLOSED`. */
   poll(sink: FrameSink, limit: number): number {
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { type Driver, drivers, type Offer, OK, UNSUPPORTED } from '../../nic/index.ts'
-import { EPERM, F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK } from '../../nic/posix/constants.ts'
+import { F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK } from '../../nic/posix/constants.ts'
 import { requireLibc } from '../../nic/posix/libc.ts'
 import { RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
 import { ANSWER_MAGIC, MAGIC, VERSION } from '../../nic/shm/handoff-layout.ts'
@@ -57,7 +58,7 @@ t.test('the segment that is passed can neither shrink, nor grow, nor lose its se
     for (const size of [0, 2 * segmentBytes(SIZE)]) {
       // errno is read at once: what follows makes system calls of its own.
       const outcome = [libc.ftruncate(segment, size), libc.errno()]
-      t.strictSame(outcome, [-1, EPERM])
+      t.strictSame(outcome, [-1, constants.errno.EPERM])
     }
     t.equal(libc.fcntl(segment, F_ADD_SEALS, F_SEAL_SEAL), -1)
     for (const descriptor of descriptors) libc.close(descriptor)
