@@ -169,9 +169,11 @@ export class Stream {
     if (this.#receiveState !== 'open') return 'data after the end'
     this.#receiveSequence = (sequence + length) | 0
     if (this.state === 'closing') {
-      // As TCP does: data for somebody who has closed is answered by a reset.
-      this.#closeHow = CLOSE_RESET
-      this.#sendClose()
+      // As TCP does: data for somebody who has closed is answered by a reset. A bare FIN is not data.
+      if (length > 0) {
+        this.#closeHow = CLOSE_RESET
+        this.#sendClose()
+      }
       return undefined
     }
     this.bytesIn += length
