@@ -1,41 +1,55 @@
 /**
- * One conversation with one peer endpoint: a virtual interface, the credits of both directions, and the dispatch of
- * what arrives to the endpoint's handlers.
+ * One conversation with one peer: a virtual interface, the credits of both directions, and the dispatch of what
+ * arrives to the handlers of this side. Sockets use it as it is; `EndpointChannel` adds what endpoints promise.
  */
 import {
   BROKEN,
   CLOSED,
-  copyBytes,
   type FrameSink,
   NO_CREDIT,
   NO_RESOURCE,
-  type Status,
   type VirtualInterface,
 } from '../nic/index.ts'
-import { AmError } from './errors.ts'
-import type { HandlerTable } from './handler-table.ts'
+import { AckQueue } from './ack-queue.ts'
+import { AnswerQueue } from './answer-queue.ts'
+import { CreditSlots } from './credit-slots.ts'
+import { AmError, rangeError } from './errors.ts'
+import { FrameWriter } from './frame-writer.ts'
+import type { Handler, HandlerTable } from './handler-table.ts'
 import { Message } from './message.ts'
 import {
+  CREDIT_RUNS_MAX,
   CREDITS_LIMIT,
-  CREDITS_SHIFT,
-  encodeHead,
+  EXTRA_SIZES,
+  FLAG,
   HANDLER_MASK,
   HANDLER_SHIFT,
   HEAD_SIZE,
+  HEADER_SIZE_MAX,
   headerSize,
   KIND_CREDIT,
   KIND_MASK,
   KIND_REPLY,
   KIND_REQUEST,
+  KIND_RETURN,
+  RUN_COUNT_SHIFT,
+  RUN_FIRST_MASK,
+  SLOT_SHIFT,
   WORD_COUNT_MASK,
   WORD_COUNT_SHIFT,
   WORDS_MAX,
 } from './message-layout.ts'
+import { UNDELIVERABLE } from './undeliverable.ts'
+import { NO_WORDS, type Words } from './words.ts'
 
 export const CREDITS_DEFAULT = 64
 
 /** The layer above, as far as a channel knows it. All of it may run user code. */
 export interface ChannelOwner {
+  /** Who the peer is: a message's `source`. */
+  readonly peerName: string
+  /** Where this side has mapped the peer: a message's `destination`. */
+  readonly destination: number | undefined
   /** After every poll, whether or not something came: re-drive what was refused. */
   handleProgress(): void
   /** Bytes of payload that wait for room in the send queue; 0 if nothing waits. */
@@ -47,61 +61,56 @@ export interface ChannelOwner {
 export interface ChannelOptions {
   /** Requests in flight each way; both sides must use the same number. */
   readonly credits?: number
-  readonly owner?: ChannelOwner
+  readonly owner: ChannelOwner
 }
 
-interface QueuedReply {
-  readonly handler: number
-  readonly words: readonly number[]
-  readonly payload: Uint8Array | undefined
-}
+/** `gone`: the peer is no more, and what was under way comes back. */
+export type ChannelState = 'open' | 'closed' | 'broken' | 'gone'
 
 export class Channel implements FrameSink {
   readonly end: VirtualInterface
-  /** Largest payload of a medium message with all its words. */
+  /** Largest payload of a medium message, whatever else it carries. */
   readonly mediumMax: number
-  owner: ChannelOwner | undefined
+  readonly owner: ChannelOwner
   /** The poller's notes: when this channel last moved, how long to spin after that, whether it is hot. */
   lastActiveMs = 0
   spinMs = 0
   isHot = false
   isTouched = false
 
-  readonly #handlers: HandlerTable
-  readonly #message = new Message(this)
-  readonly #creditsMax: number
-  #creditsLeft: number
-  /** Requests of the peer that we have handled and whose credit we have not given back yet. */
-  #creditsOwed = 0
-  /** Replies that found no room. Each holds back the credit of its request, so there are never more than credits. */
-  readonly #queuedReplies: QueuedReply[] = []
-  /** The handler that runs, or ran last, has replied, and the reply had to be queued. */
-  #replyIsQueued = false
-  #wordsAt = 0
-  #payloadAt = 0
-  #frameAt = 0
-  #state: 'open' | 'closed' | 'broken' = 'open'
+  protected readonly handlers: HandlerTable
+  protected readonly message = new Message(this)
+  protected readonly slots: CreditSlots
+  protected readonly acks: AckQueue
+  protected readonly writer: FrameWriter
+  readonly #answers: AnswerQueue
+  #state: ChannelState = 'open'
   #wake: (channel: Channel) => void = () => {}
 
-  constructor(end: VirtualInterface, handlers: HandlerTable, options: ChannelOptions = {}) {
+  constructor(end: VirtualInterface, handlers: HandlerTable, options: ChannelOptions) {
     const credits = options.credits ?? CREDITS_DEFAULT
-    if (!Number.isInteger(credits) || credits < 1 || credits > CREDITS_LIMIT) {
-      throw new AmError('ERR_AM_ARGUMENT', `credits must be within 1..${CREDITS_LIMIT}`)
-    }
+    assertCredits(credits)
     this.end = end
     this.owner = options.owner
-    this.mediumMax = end.capabilities.frameMax - headerSize(WORDS_MAX)
-    this.#handlers = handlers
-    this.#creditsMax = credits
-    this.#creditsLeft = credits
+    this.mediumMax = end.capabilities.frameMax - HEADER_SIZE_MAX
+    this.handlers = handlers
+    this.slots = new CreditSlots(credits)
+    this.acks = new AckQueue(credits)
+    this.writer = new FrameWriter(end, this.acks)
+    this.#answers = new AnswerQueue(this.writer, this.acks)
   }
 
-  get state(): 'open' | 'closed' | 'broken' {
+  get state(): ChannelState {
     return this.#state
   }
 
+  /** Nothing will ever happen here again. */
+  get isOver(): boolean {
+    return this.#state !== 'open'
+  }
+
   get creditsLeft(): number {
-    return this.#creditsLeft
+    return this.slots.freeCount
   }
 
   /** Where the payload of a reserved message is written, from the offset that `reserveRequest` returned. */
@@ -114,64 +123,47 @@ export class Channel implements FrameSink {
     this.#wake = wake
   }
 
-  /**
-   * Begins a request that is built in place: returns where its payload goes in `sendBytes`, or a negative status. Then
-   * `putWord` each word, write the payload, and `commit` how much of it there is. Nothing else may be sent in between.
-   */
-  reserveRequest(handler: number, wordCount: number, payloadLength: number): number {
-    if (this.#state !== 'open') return this.#state === 'closed' ? CLOSED : BROKEN
-    // What was said before must not be overtaken: the layer above may rely on a driver that keeps the order.
-    if (this.#queuedReplies.length > 0 && !this.#sendQueuedReplies()) return NO_RESOURCE
-    if (this.#creditsLeft === 0) return NO_CREDIT
-    const at = this.#reserve(KIND_REQUEST, handler, wordCount, payloadLength)
-    if (at >= 0) this.#creditsLeft--
-    return at
-  }
-
-  putWord(index: number, word: number): void {
-    this.end.sendWords[this.#wordsAt + index] = word
-  }
-
-  commit(payloadLength: number): void {
-    this.end.commit(this.#payloadAt - this.#frameAt + payloadLength)
-    // A request expects an answer: stay awake for it.
-    this.touch()
-  }
-
   /** There is something to do: the poller takes a turn soon. */
   touch(): void {
     this.isTouched = true
     if (!this.isHot) this.#wake(this)
   }
 
-  request(handler: number, words: readonly number[]): Status {
-    const at = this.reserveRequest(handler, words.length, 0)
-    if (at < 0) return at as Status
-    this.#putWords(words)
-    this.commit(0)
-    return 0
+  /**
+   * Begins a request that is built in place: returns where its payload goes in `sendBytes`, or a negative status. Then
+   * `putWord` each word, write the payload, and `commit` how much of it there is. Nothing else may be sent in between.
+   */
+  reserveRequest(handler: number, wordCount: number, payloadLength: number): number {
+    if (handler !== (handler & HANDLER_MASK) || wordCount > WORDS_MAX || payloadLength > this.mediumMax) {
+      throw rangeError(`handler ${handler}, ${wordCount} words, ${payloadLength} bytes`)
+    }
+    const refusal = this.refusal()
+    if (refusal !== 0) return refusal
+    const at = this.writer.reserve(KIND_REQUEST, handler, this.slots.next, wordCount, 0, payloadLength)
+    if (at >= 0) this.slots.take()
+    return at
   }
 
-  /** BCopy: the caller may reuse `payload` on return. */
-  requestMedium(handler: number, payload: Uint8Array, words: readonly number[]): Status {
-    const at = this.reserveRequest(handler, words.length, payload.length)
-    if (at < 0) return at as Status
-    this.#putWords(words)
-    copyBytes(payload, 0, this.end.sendBytes, at, payload.length)
-    this.commit(payload.length)
-    return 0
+  putWord(index: number, word: number): void {
+    this.writer.putWord(index, word)
+  }
+
+  commit(payloadLength: number): void {
+    this.writer.commit(payloadLength)
+    // A request expects an answer: stay awake for it.
+    this.touch()
   }
 
   /** Up to `limit` messages, then whatever waits for room or credit. Returns how many messages, or `BROKEN`/`CLOSED`. */
   progress(limit: number): number {
-    if (this.#state !== 'open') return this.#state === 'closed' ? CLOSED : BROKEN
+    if (this.#state !== 'open') return this.#state === 'broken' ? BROKEN : CLOSED
     // If a handler throws, the error goes to the program, and the channel goes on with its next turn.
     this.isTouched = true
     const count = this.end.poll(this, limit)
-    if (count === BROKEN && this.#state === 'open') this.#break(this.end.failure)
-    this.#sendOwed()
+    if (count === BROKEN && this.#state === 'open') this.break(this.end.failure)
+    if (this.#state === 'open' && this.sendOwed() && this.creditsAreDue()) this.sendCredits()
     this.isTouched = false
-    this.owner?.handleProgress()
+    this.owner.handleProgress()
     return count
   }
 
@@ -182,138 +174,271 @@ export class Channel implements FrameSink {
   }
 
   close(): void {
-    if (this.#state === 'closed') return
-    this.#state = 'closed'
-    this.end.close()
+    this.leave('closed')
     this.#wake = () => {}
   }
 
   handleFrame(bytes: Uint8Array, offset: number, length: number): void {
     if (this.#state !== 'open') return
-    if (length < HEAD_SIZE) return this.#refuse(`a frame of ${length} bytes`)
+    if (length < HEAD_SIZE) return this.refuse(`a frame of ${length} bytes`)
     const words = this.end.receiveWords
     const head = words[offset >> 2] as number
-    const kind = head & KIND_MASK
+    const run = words[(offset >> 2) + 1] as number
     const wordCount = (head >> WORD_COUNT_SHIFT) & WORD_COUNT_MASK
-    const handlerIndex = (head >> HANDLER_SHIFT) & HANDLER_MASK
-    const payloadAt = headerSize(wordCount)
-    if (kind > KIND_CREDIT || wordCount > WORDS_MAX || payloadAt > length) {
-      return this.#refuse(`a message head of 0x${(head >>> 0).toString(16)} in ${length} bytes`)
+    const extra = EXTRA_SIZES[head & (KIND_MASK | FLAG)] as number
+    const header = headerSize(wordCount, extra)
+    if (wordCount > WORDS_MAX || header > length) {
+      return this.refuse(`a message head of 0x${(head >>> 0).toString(16)} in ${length} bytes`)
     }
-    this.#creditsLeft += head >>> CREDITS_SHIFT
-    if (this.#creditsLeft > this.#creditsMax) return this.#refuse('more credits came back than were spent')
-    if (kind === KIND_CREDIT) return
-    if (kind === KIND_REQUEST && this.#creditsOwed + this.#queuedReplies.length >= this.#creditsMax) {
-      return this.#refuse('a request without a credit')
-    }
-    const handler = this.#handlers.get(handlerIndex)
-    if (handler === undefined) return this.#refuse(`no handler ${handlerIndex}`)
-    const message = this.#message
-    for (let i = 0; i < wordCount; i++) message.words[i] = words[(offset + HEAD_SIZE + 4 * i) >> 2] as number
+    if (run !== 0 && !this.#takeBack(run)) return
+    const { message } = this
+    const wordsAt = (offset + HEAD_SIZE + extra) >> 2
+    for (let i = 0; i < wordCount; i++) message.words[i] = words[wordsAt + i] as number
     message.wordCount = wordCount
-    this.#replyIsQueued = false
-    message.begin(kind === KIND_REQUEST, handlerIndex, bytes, offset + payloadAt, length - payloadAt)
-    try {
-      handler(message)
-    } finally {
-      message.finish()
-      // The credit of a request whose reply is queued goes back with that reply.
-      if (kind === KIND_REQUEST && !this.#replyIsQueued) this.#creditsOwed++
+    const kind = head & KIND_MASK
+    const handler = (head >> HANDLER_SHIFT) & HANDLER_MASK
+    const slot = head >>> SLOT_SHIFT
+    const extraAt = (offset + HEAD_SIZE) >> 2
+    const payloadAt = offset + header
+    if (kind === KIND_REQUEST) {
+      this.#handleRequest(head, extraAt, handler, slot, bytes, payloadAt, length - header)
+    } else if (kind === KIND_REPLY && (head & FLAG) === 0) {
+      this.handleReply(handler, slot, bytes, payloadAt, length - header)
+    } else if (kind === KIND_CREDIT) {
+      this.#handleCredits(payloadAt, length - header)
+    } else {
+      this.handleOther(head, extraAt, bytes, payloadAt, length - header)
     }
   }
 
-  /** The message's: sends a reply, or queues it until there is room. */
-  sendReply(handler: number, words: readonly number[], payload: Uint8Array | undefined): void {
-    const length = payload?.length ?? 0
-    if (handler !== (handler & HANDLER_MASK) || words.length > WORDS_MAX || length > this.mediumMax) {
-      throw new AmError('ERR_AM_ARGUMENT', `a reply of ${words.length} words and ${length} bytes is too long`)
+  /** The message's: answers the request in `slot`. Never refused: what finds no room waits in a copy. */
+  sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void {
+    assertReplyHandler(handler)
+    if (payload !== undefined && payload.length > this.mediumMax) {
+      throw rangeError(`a reply of ${payload.length} bytes; the most is ${this.mediumMax}`)
     }
+    if (this.#state === 'open') this.sendAnswer(KIND_REPLY, slot, handler, words, payload)
+  }
+
+  /** The message's: answers into the requester's segment. Only endpoints have segments. */
+  sendReplyLong(_slot: number, _handler: number, _words: Words, _payload: Uint8Array, _offset: number): void {
+    throw rangeError('there is no segment behind this channel')
+  }
+
+  /** A request that its message held is done with, without an answer. */
+  release(slot: number): void {
     if (this.#state !== 'open') return
-    if (this.#queuedReplies.length > 0 || !this.#trySendReply(handler, words, payload)) {
-      this.#replyIsQueued = true
-      this.#queuedReplies.push({ handler, words, payload: payload && Uint8Array.from(payload) })
+    this.acks.add(slot)
+    this.touch()
+  }
+
+  // What the layer on top of this one builds with.
+
+  /** 0 if a request may be sent now, else why not. What was said before must not be overtaken. */
+  protected refusal(): number {
+    if (this.#state !== 'open') return this.#state === 'broken' ? BROKEN : CLOSED
+    if (!this.#answers.isEmpty && !this.#answers.flush()) return NO_RESOURCE
+    return this.slots.freeCount === 0 ? NO_CREDIT : 0
+  }
+
+  protected sendAnswer(
+    kind: number,
+    slot: number,
+    handler: number,
+    words: Words,
+    payload?: Uint8Array,
+  ): void {
+    if (!this.#answers.send(kind, slot, handler, words, payload)) this.touch()
+  }
+
+  /** A request of the peer begins; if it may not, the channel is broken. */
+  protected beginRequest(slot: number): boolean {
+    if (this.acks.begin(slot)) return true
+    this.refuse('a request without a credit')
+    return false
+  }
+
+  /** Runs the handler of a request that has begun. */
+  protected runRequest(
+    handlerIndex: number,
+    slot: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    const { message } = this
+    this.handlers.runs++
+    message.begin(handlerIndex, slot, bytes, offset, length)
+    try {
+      ;(this.handlers.get(handlerIndex) as Handler)(message)
+    } finally {
+      if (message.finish() && this.#state === 'open') this.acks.add(slot)
     }
   }
 
-  #trySendReply(handler: number, words: readonly number[], payload: Uint8Array | undefined): boolean {
-    const length = payload?.length ?? 0
-    const at = this.#reserve(KIND_REPLY, handler, words.length, length)
+  /** Runs the handler of a message that is no request: it cannot be answered. */
+  protected runReply(
+    handlerIndex: number,
+    handler: Handler,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    this.handlers.runs++
+    this.message.begin(handlerIndex, -1, bytes, offset, length)
+    try {
+      handler(this.message)
+    } finally {
+      this.message.finish()
+    }
+  }
+
+  protected handleReply(
+    handlerIndex: number,
+    slot: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    if (!this.slots.give(slot)) return this.refuse('a reply that nobody asked for')
+    const handler = this.handlers.get(handlerIndex)
+    if (handler === undefined) return this.refuse(`a reply to handler ${handlerIndex}, which is not there`)
+    this.runReply(handlerIndex, handler, bytes, offset, length)
+  }
+
+  /** What endpoints know and plain channels do not. */
+  protected handleOther(
+    head: number,
+    _extraAt: number,
+    _bytes: Uint8Array,
+    _payloadAt: number,
+    _length: number,
+  ): void {
+    this.refuse(`a message head of 0x${(head >>> 0).toString(16)}`)
+  }
+
+  /** Whether the tag of a request, its low word at `extraAt`, is ours: plain channels have none. */
+  protected isOwnTag(head: number, _extraAt: number): boolean {
+    return (head & FLAG) === 0
+  }
+
+  protected isTooLong(length: number): boolean {
+    return length > this.mediumMax
+  }
+
+  /** A slot came back without an answer. */
+  protected handleCreditBack(_slot: number): void {}
+
+  /** Sends what the peer waits for; true if nothing of it is left. */
+  protected sendOwed(): boolean {
+    return this.#answers.flush()
+  }
+
+  /** Bytes of room without which what is owed cannot go out, or 0. */
+  protected roomOwed(): number {
+    if (!this.#answers.isEmpty) return this.#answers.roomWanted
+    return this.creditsAreDue() ? headerSize(0, 0) + 4 * CREDIT_RUNS_MAX : 0
+  }
+
+  protected creditsAreDue(): boolean {
+    return this.acks.pending * 2 >= this.slots.size
+  }
+
+  protected sendCredits(): boolean {
+    const at = this.writer.reserve(KIND_CREDIT, 0, 0, 0, 0, 4 * CREDIT_RUNS_MAX)
     if (at < 0) return false
-    this.#putWords(words)
-    if (payload !== undefined) copyBytes(payload, 0, this.end.sendBytes, at, length)
-    this.end.commit(this.#payloadAt - this.#frameAt + length)
+    let length = 0
+    while (length < 4 * CREDIT_RUNS_MAX) {
+      const run = this.acks.takeRun()
+      if (run === 0) break
+      this.end.sendWords[(at + length) >> 2] = run
+      length += 4
+    }
+    this.writer.commit(length)
     return true
   }
 
-  #reserve(kind: number, handler: number, wordCount: number, payloadLength: number): number {
-    const header = headerSize(wordCount)
-    if (
-      handler !== (handler & HANDLER_MASK) ||
-      wordCount > WORDS_MAX ||
-      header + payloadLength > this.end.capabilities.frameMax
-    ) {
-      throw new AmError('ERR_AM_ARGUMENT', `handler ${handler}, ${wordCount} words, ${payloadLength} bytes`)
+  /** The interface is let go, and no message is handled any more. */
+  protected leave(state: 'closed' | 'broken' | 'gone'): void {
+    if (this.#state === 'closed') return
+    this.#state = state
+    this.end.close()
+  }
+
+  /** The peer broke the rules. */
+  protected refuse(what: string): void {
+    this.break(new Error(what))
+  }
+
+  protected break(cause: Error | undefined): void {
+    this.leave('broken')
+    this.owner.handleBroken(violationOf(cause))
+  }
+
+  #handleRequest(
+    head: number,
+    extraAt: number,
+    handler: number,
+    slot: number,
+    bytes: Uint8Array,
+    payloadAt: number,
+    length: number,
+  ): void {
+    if (!this.beginRequest(slot)) return
+    if (!this.isOwnTag(head, extraAt)) this.sendReturn(slot, UNDELIVERABLE.BAD_TAG)
+    else if (this.isTooLong(length)) this.sendReturn(slot, UNDELIVERABLE.TOO_LONG)
+    else if (!this.handlers.takes(handler)) this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
+    else this.runRequest(handler, slot, bytes, payloadAt, length)
+  }
+
+  protected sendReturn(slot: number, reason: number): void {
+    this.sendAnswer(KIND_RETURN, slot, reason, NO_WORDS)
+  }
+
+  /** A run of our slots comes back; false, and the channel is broken, if they were not out. */
+  #takeBack(run: number): boolean {
+    const count = run >>> RUN_COUNT_SHIFT
+    let slot = run & RUN_FIRST_MASK
+    for (let i = 0; i < count; i++) {
+      if (!this.slots.give(slot)) {
+        this.refuse('more credits came back than were spent')
+        return false
+      }
+      this.handleCreditBack(slot)
+      slot = slot + 1 === this.slots.size ? 0 : slot + 1
     }
-    const at = this.end.reserve(header + payloadLength)
-    if (at < 0) return at
-    const owed = this.#creditsOwed
-    this.#creditsOwed = 0
-    this.end.sendWords[at >> 2] = encodeHead(kind, wordCount, handler, owed)
-    this.#frameAt = at
-    this.#wordsAt = (at + HEAD_SIZE) >> 2
-    this.#payloadAt = at + header
-    return this.#payloadAt
+    return true
   }
 
-  #putWords(words: readonly number[]): void {
-    for (let i = 0; i < words.length; i++) this.putWord(i, words[i] as number)
-  }
-
-  /** What the peer waits for: replies first, then credits if half of them are owed. */
-  #sendOwed(): void {
-    if (this.#state !== 'open' || !this.#sendQueuedReplies() || !this.#creditsAreDue()) return
-    if (this.#reserve(KIND_CREDIT, 0, 0, 0) >= 0) this.end.commit(headerSize(0))
-  }
-
-  /** True if none is left. */
-  #sendQueuedReplies(): boolean {
-    for (;;) {
-      const reply = this.#queuedReplies[0]
-      if (reply === undefined) return true
-      if (!this.#trySendReply(reply.handler, reply.words, reply.payload)) return false
-      this.#queuedReplies.shift()
-      this.#creditsOwed++
+  #handleCredits(offset: number, length: number): void {
+    if ((length & 3) !== 0 || length > 4 * CREDIT_RUNS_MAX) return this.refuse(`credits in ${length} bytes`)
+    for (let at = offset; at < offset + length; at += 4) {
+      if (!this.#takeBack(this.end.receiveWords[at >> 2] as number)) return
     }
-  }
-
-  #creditsAreDue(): boolean {
-    return this.#creditsOwed * 2 >= this.#creditsMax
   }
 
   #roomWanted(): number {
-    const reply = this.#queuedReplies[0]
-    if (reply !== undefined) return headerSize(reply.words.length) + (reply.payload?.length ?? 0)
-    if (this.#creditsAreDue()) return headerSize(0)
+    const owed = this.roomOwed()
+    if (owed > 0) return owed
     // Without a credit no room helps: what wakes us then is the frame that brings the credit.
-    const wanted = this.#creditsLeft === 0 ? 0 : (this.owner?.roomWanted() ?? 0)
-    return wanted === 0 ? 0 : Math.min(headerSize(WORDS_MAX) + wanted, this.end.capabilities.frameMax)
+    const wanted = this.slots.freeCount === 0 ? 0 : this.owner.roomWanted()
+    return wanted === 0 ? 0 : Math.min(HEADER_SIZE_MAX + wanted, this.end.capabilities.frameMax)
   }
+}
 
-  #refuse(what: string): void {
-    this.#break(new Error(what))
+export function assertCredits(credits: number): void {
+  if (!Number.isInteger(credits) || credits < 1 || credits > CREDITS_LIMIT) {
+    throw rangeError(`credits must be a whole number within 1..${CREDITS_LIMIT}, not ${credits}`)
   }
+}
 
-  #break(cause: Error | undefined): void {
-    this.#state = 'broken'
-    this.end.close()
-    this.owner?.handleBroken(
-      new AmError(
-        'ERR_AM_PROTOCOL_VIOLATION',
-        `the peer broke the protocol: ${cause?.message ?? 'unknown'}`,
-        {
-          cause,
-        },
-      ),
-    )
+export function assertReplyHandler(handler: number): void {
+  if (!Number.isInteger(handler) || handler < 1 || handler > HANDLER_MASK) {
+    throw rangeError(`a reply to handler ${handler}, which is not within 1..${HANDLER_MASK}`)
   }
+}
+
+export function violationOf(cause: Error | undefined): AmError {
+  const message = `the peer broke the protocol: ${cause?.message ?? 'unknown'}`
+  return new AmError('ERR_AM_PROTOCOL_VIOLATION', message, { cause })
 }

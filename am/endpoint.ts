@@ -1,65 +1,385 @@
-import type { VirtualInterface } from '../nic/index.ts'
-import { Channel, type ChannelOptions } from './channel.ts'
-import { AmError } from './errors.ts'
-import { type Handler, HandlerTable } from './handler-table.ts'
-import { Poller } from './poller.ts'
+/**
+ * Active messages after Mainwaring and Culler (1995): an endpoint has a name, a tag, a handler table, a translation
+ * table, and a segment. See am/README.md for what it promises.
+ */
+import type { Observable } from 'rxjs'
+import { openLoopbackPair, type Status } from '../nic/index.ts'
+import { Call, type WaitOptions, within } from './call.ts'
+import { ChannelGroup } from './channel-group.ts'
+import type { EndpointChannel } from './endpoint-channel.ts'
+import { AmError, rangeError, typeError } from './errors.ts'
+import type { Handler } from './handler-table.ts'
+import type { Mapping } from './mapping.ts'
+import { HANDLER_COUNT } from './message-layout.ts'
+import { type CheckedOptions, checkOptions, type EndpointLimits, type EndpointOptions } from './options.ts'
+import { PeerTable } from './peer-table.ts'
+import { endSources } from './reactive/message-source.ts'
+import { messageStream } from './reactive/message-stream.ts'
+import type { ReceivedMessage } from './received-message.ts'
+import { type EndpointName, encodeName, newEndpointName } from './rendezvous/endpoint-name.ts'
+import { rendezvous } from './rendezvous/rendezvous.ts'
+import { isHandlerRunning } from './returning-channel.ts'
+import { assertRegion, Segment } from './segment.ts'
+import { type EndpointStats, statsOf } from './stats.ts'
+import { tagOf } from './tag.ts'
+import { UNDELIVERABLE } from './undeliverable.ts'
+import { Words } from './words.ts'
 
-export interface EndpointOptions {
-  /** `event-loop`: handlers run by themselves. `manual`: only within `poll()`, and the event loop is not touched. */
-  readonly progress?: 'event-loop' | 'manual'
+/** Entries of the translation table. */
+export const DESTINATIONS_MAX = 65536
+/** The smallest ring there is: nothing will ever be in it. */
+const UNREACHABLE_RING_SIZE = 64 * 1024
+/** Messages that one `poll` handles for each peer. */
+const POLL_LIMIT_DEFAULT = 256
+
+/** The words of the message that is being sent: one at a time, because sending does not wait. */
+const words = new Words()
+
+/** A new endpoint, which peers can map by its name from now on. */
+export async function openEndpoint(options: EndpointOptions = {}): Promise<Endpoint> {
+  const checked = checkOptions(options)
+  if (options.name !== undefined) {
+    throw new AmError(
+      'ERR_AM_NO_NAME_SERVICE',
+      `${options.name} cannot be published: there is no name service`,
+    )
+  }
+  const endpoint = new Endpoint(checked, newEndpointName())
+  await endpoint.begin()
+  return endpoint
 }
 
-/** One poller per thread, shared by all its endpoints. */
-const threadPoller = new Poller()
-
-/**
- * This side of active-message conversations: a handler table and the channels to its peers. Connecting the virtual
- * interfaces is up to whoever opens the endpoint.
- */
 export class Endpoint {
-  readonly #handlers = new HandlerTable()
-  readonly #channels = new Set<Channel>()
-  readonly #poller: Poller | undefined
-  #isClosed = false
+  /** Opaque and global: any process may map it. */
+  readonly name: string
+  /** Memory that peers write to with long messages and read with gets. */
+  readonly segment: Uint8Array
+  readonly limits: EndpointLimits
+  readonly #id: EndpointName
+  readonly #options: CheckedOptions
+  readonly #group: ChannelGroup
+  readonly #peers: PeerTable
+  readonly #mappings: (Mapping | undefined)[] = []
+  readonly #waiters = new Set<() => void>()
+  #closing: Promise<void> | undefined
 
-  constructor(options: EndpointOptions = {}) {
-    this.#poller = options.progress === 'manual' ? undefined : threadPoller
+  /** Use `openEndpoint`. */
+  constructor(options: CheckedOptions, id: EndpointName) {
+    const segment = new Segment(options.segment)
+    this.#id = id
+    this.#options = options
+    this.name = encodeName(id)
+    this.segment = segment.bytes
+    this.limits = options.limits
+    this.#group = new ChannelGroup({ progress: options.progress })
+    this.#peers = new PeerTable(id, options, segment, this.#group, () => this.#wakeWaiters())
   }
 
-  /** Handlers may be set and replaced at any time, also from within a handler. */
+  /** The opener's. */
+  async begin(): Promise<void> {
+    await rendezvous.open(this.#id.endpoint, this.#peers)
+    this.ref()
+  }
+
+  /** Handlers 1..255 take messages; handler 0 takes back what could not be delivered. May be called in a handler. */
   setHandler(index: number, handler: Handler | undefined): void {
-    this.#handlers.set(index, handler)
+    this.#group.setHandler(index, handler)
   }
 
-  /** Begins a conversation over a connected interface, which belongs to the channel from now on. */
-  attach(end: VirtualInterface, options: ChannelOptions = {}): Channel {
-    if (this.#isClosed) throw new AmError('ERR_AM_CLOSED', 'the endpoint is closed')
-    const channel = new Channel(end, this.#handlers, options)
-    this.#channels.add(channel)
-    this.#poller?.add(channel)
+  /**
+   * Lets `destination` stand for the endpoint of that name. Rejects with `ERR_AM_NO_SUCH_ENDPOINT` if nobody answers to
+   * it: then the destination is mapped all the same, and what is sent to it comes back with that reason.
+   */
+  async map(destination: number, name: string, tag = 0n): Promise<void> {
+    this.#assertOpen()
+    assertDestination(destination)
+    if (typeof name !== 'string') throw typeError(`a name must be a string, not ${typeof name}`)
+    const tagWords = tagOf(tag)
+    try {
+      const { peer, segment } = await this.#peers.find(name, tag)
+      const { channel } = peer
+      this.#install({ index: destination, name, tag: tagWords, peer, channel, segment })
+    } catch (error) {
+      if ((error as AmError).code === 'ERR_AM_NO_SUCH_ENDPOINT' && this.#closing === undefined) {
+        const channel = this.#openUnreachable(destination, name)
+        this.#install({
+          index: destination,
+          name,
+          tag: tagWords,
+          peer: undefined,
+          channel,
+          segment: undefined,
+        })
+      }
+      throw error
+    }
+  }
+
+  /** What is under way to the destination still arrives, or comes back. */
+  unmap(destination: number): void {
+    this.#assertOpen()
+    assertDestination(destination)
+    this.#uninstall(destination)
+  }
+
+  /** A short message: up to eight words of 32 bits. */
+  request(
+    destination: number,
+    handler: number,
+    a?: number,
+    b?: number,
+    c?: number,
+    d?: number,
+    e?: number,
+    f?: number,
+    g?: number,
+    h?: number,
+  ): Status
+  request(destination: number, handler: number, ...words: number[]): Status
+  request(
+    destination: number,
+    handler: number,
+    a?: number,
+    b?: number,
+    c?: number,
+    d?: number,
+    e?: number,
+    f?: number,
+    g?: number,
+    h?: number,
+  ): Status {
+    const mapping = this.#admit(destination, handler)
+    // biome-ignore lint/complexity/noArguments: a rest parameter would make an array for every message
+    words.set(arguments.length - 2, a, b, c, d, e, f, g, h)
+    return mapping.channel.send(mapping, handler, words, undefined, undefined)
+  }
+
+  /** A message with a payload, which is copied: the caller may reuse it on return. */
+  requestMedium(destination: number, handler: number, payload: Uint8Array, ...rest: number[]): Status {
+    const mapping = this.#admit(destination, handler)
+    assertPayload(payload, this.limits.medium)
+    words.setArray(rest)
+    return mapping.channel.send(mapping, handler, words, payload, undefined)
+  }
+
+  /**
+   * A message whose payload is put at `offset` in the peer's segment before its handler runs. The caller may reuse the
+   * payload on return; if the message comes back, its payload is the caller's memory as it is then.
+   */
+  requestLong(
+    destination: number,
+    handler: number,
+    payload: Uint8Array,
+    offset: number,
+    ...rest: number[]
+  ): Status {
+    const mapping = this.#admit(destination, handler)
+    assertPayload(payload, this.limits.long)
+    assertRegion(offset, payload.length)
+    words.setArray(rest)
+    return mapping.channel.sendLong(mapping, handler, words, payload, offset)
+  }
+
+  /**
+   * Fetches `length` bytes at `offset` of the peer's segment to `into` in our own, then runs our own handler with the
+   * words. The peer's program has no part in it.
+   */
+  get(
+    destination: number,
+    handler: number,
+    offset: number,
+    length: number,
+    into: number,
+    ...rest: number[]
+  ): Status {
+    const mapping = this.#admit(destination, handler)
+    assertRegion(offset, length)
+    assertRegion(into, length)
+    if (length > this.limits.long)
+      throw rangeError(`a get of ${length} bytes; the most is ${this.limits.long}`)
+    if (into + length > this.segment.length) {
+      throw rangeError(`a get into ${into}..${into + length} of a segment of ${this.segment.length} bytes`)
+    }
+    words.setArray(rest)
+    return mapping.channel.get(mapping, handler, words, offset, length, into)
+  }
+
+  /** After a refusal: resolves when the same request may succeed. With manual progress, somebody must poll meanwhile. */
+  async ready(destination: number, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    const { channel } = this.#mappingOf(destination)
+    if (channel.isReady) return
+    const waiter = channel.waiters.wait()
+    try {
+      await within(waiter.promise, `destination ${destination}`, options)
+    } finally {
+      waiter.forget()
+    }
+  }
+
+  /** A request and its reply, which goes to the caller and not to a handler. Waits for credit and room itself. */
+  async call(
+    destination: number,
+    handler: number,
+    payload?: Uint8Array,
+    callWords: readonly number[] = [],
+    options: WaitOptions = {},
+  ): Promise<ReceivedMessage> {
+    this.#admit(destination, handler)
+    if (payload !== undefined) assertPayload(payload, this.limits.medium)
+    const what = `the call of handler ${handler} at destination ${destination}`
+    const call = new Call(what)
+    const send = async (): Promise<ReceivedMessage> => {
+      for (;;) {
+        const mapping = this.#mappingOf(destination)
+        words.setArray(callWords)
+        if (mapping.channel.send(mapping, handler, words, payload, call) === 0) return await call.reply
+        await this.ready(destination, options)
+      }
+    }
+    return await within(send(), what, options)
+  }
+
+  /** What arrives for a handler, as an Observable and an async iterable. Credits go back as messages are handled. */
+  messages(handler: number): Observable<ReceivedMessage> & AsyncIterable<ReceivedMessage> {
+    this.#assertOpen()
+    return messageStream(this.#group.handlers, handler)
+  }
+
+  /** Handles what has arrived; returns how many messages. Never waits, never touches the event loop. */
+  poll(limit = POLL_LIMIT_DEFAULT): number {
+    if (this.#closing !== undefined) this.#assertOpen()
+    if (isHandlerRunning()) throw new AmError('ERR_AM_HANDLER_RULE', 'a handler may not poll')
+    const { handlers } = this.#group
+    const before = handlers.runs
+    this.#group.poll(limit)
+    return handlers.runs - before
+  }
+
+  /** Resolves when there may be something to poll, or a message has been handled; like poll(2), also when time is up. */
+  async wait(options: WaitOptions = {}): Promise<void> {
+    this.#assertOpen()
+    if (this.#options.progress === 'manual' && !this.#group.arm()) return
+    let wake = (): void => {}
+    const woken = new Promise<void>(resolve => {
+      wake = resolve
+    })
+    this.#waiters.add(wake)
+    this.#peers.ref()
+    try {
+      await within(woken, 'wait', options)
+    } catch (error) {
+      if ((error as AmError).code !== 'ERR_AM_TIMEOUT') throw error
+    } finally {
+      this.#peers.unref()
+      this.#waiters.delete(wake)
+    }
+  }
+
+  stats(): EndpointStats {
+    return statsOf(this.#peers, this.#group)
+  }
+
+  /** An open endpoint with progress by the event loop keeps it alive, as a server does. */
+  ref(): void {
+    if (this.#closing === undefined && this.#options.progress === 'event-loop')
+      rendezvous.ref(this.#id.endpoint)
+  }
+
+  unref(): void {
+    rendezvous.unref(this.#id.endpoint)
+  }
+
+  /** What was sent is delivered first. Peers get back what they have under way with the reason `PEER_CLOSED`. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    rendezvous.close(this.#id.endpoint)
+    for (const mapping of this.#mappings) mapping?.channel.waiters.refuse()
+    await this.#peers.close()
+    this.#group.close()
+    endSources(this.#group.handlers)
+    this.#wakeWaiters()
+  }
+
+  #install(mapping: Mapping): void {
+    this.#assertOpen()
+    const { index, peer } = mapping
+    while (this.#mappings.length <= index) this.#mappings.push(undefined)
+    if (peer !== undefined) this.#peers.addMapping(peer, index)
+    this.#uninstall(index)
+    this.#mappings[index] = mapping
+  }
+
+  #uninstall(index: number): void {
+    const mapping = this.#mappings[index]
+    if (mapping === undefined) return
+    this.#mappings[index] = undefined
+    if (mapping.peer !== undefined) this.#peers.removeMapping(mapping.peer, index)
+    else this.#group.detach(mapping.channel)
+  }
+
+  /** A channel to nobody: everything that is sent there comes back. */
+  #openUnreachable(destination: number, name: string): EndpointChannel {
+    const [end] = openLoopbackPair(UNREACHABLE_RING_SIZE)
+    const owner = {
+      peerName: name,
+      destination,
+      handleProgress: () => this.#wakeWaiters(),
+      roomWanted: () => 0,
+      handleBroken: () => {},
+    }
+    const channel = this.#peers.openChannel(end, this.#options.credits, owner)
+    channel.lose(UNDELIVERABLE.NO_SUCH_ENDPOINT)
     return channel
   }
 
-  detach(channel: Channel): void {
-    this.#channels.delete(channel)
-    this.#poller?.remove(channel)
-    channel.close()
+  #wakeWaiters(): void {
+    if (this.#waiters.size === 0) return
+    for (const wake of this.#waiters) wake()
   }
 
-  /** Handles what has arrived on every channel, up to `limit` messages each; returns how many. Never waits. */
-  poll(limit = 64): number {
-    let count = 0
-    for (const channel of this.#channels) count += Math.max(0, channel.progress(limit))
-    return count
+  /** Hot: every request passes here. */
+  #admit(destination: number, handler: number): Mapping {
+    if (isHandlerRunning()) refuseInHandler()
+    if (!Number.isInteger(handler) || handler < 1 || handler >= HANDLER_COUNT) refuseHandler(handler)
+    return this.#mappingOf(destination)
   }
 
-  close(): void {
-    this.#isClosed = true
-    for (const channel of this.#channels) this.detach(channel)
+  #mappingOf(destination: number): Mapping {
+    if (this.#closing !== undefined) this.#assertOpen()
+    const mapping = this.#mappings[destination]
+    if (mapping === undefined) refuseDestination(destination)
+    return mapping
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== undefined) throw typeError('the endpoint is closed', 'ERR_AM_CLOSED')
   }
 }
 
-/** What this thread's poller has done so far. */
-export function pollerStats(): Readonly<Poller['stats']> {
-  return threadPoller.stats
+function refuseInHandler(): never {
+  throw new AmError('ERR_AM_HANDLER_RULE', 'a handler may reply to its own request, and send nothing else')
+}
+
+function refuseHandler(handler: number): never {
+  throw rangeError(`a request for handler ${handler}, which is not within 1..${HANDLER_COUNT - 1}`)
+}
+
+function refuseDestination(destination: number): never {
+  assertDestination(destination)
+  throw rangeError(`destination ${destination} is not mapped`, 'ERR_AM_NOT_MAPPED')
+}
+
+function assertDestination(destination: number): void {
+  if (!Number.isInteger(destination) || destination < 0 || destination >= DESTINATIONS_MAX) {
+    throw rangeError(`destination ${destination} is not within 0..${DESTINATIONS_MAX - 1}`)
+  }
+}
+
+function assertPayload(payload: Uint8Array, max: number): void {
+  if (!(payload instanceof Uint8Array)) throw typeError('a payload must be a Uint8Array')
+  if (payload.length > max) throw rangeError(`a payload of ${payload.length} bytes; the most is ${max}`)
 }

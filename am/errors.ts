@@ -1,20 +1,56 @@
+import type { UndeliverableReason } from './undeliverable.ts'
+
 /** Every error that this layer makes, by its stable code. */
 export type AmErrorCode =
-  /** An argument that can never be right: a handler index, a word count, a length. */
+  /** An argument that can never be right: a handler index, a word, a length. A `TypeError` or `RangeError`. */
   | 'ERR_AM_ARGUMENT'
   /** A handler replied twice, replied to a reply, or used a message after its handler had returned. */
   | 'ERR_AM_TOKEN'
+  /** A handler tried to send by other means than a reply. */
+  | 'ERR_AM_HANDLER_RULE'
   /** The peer broke the protocol of this layer or of the one below; `cause` says how. */
   | 'ERR_AM_PROTOCOL_VIOLATION'
-  /** The endpoint or channel is closed. */
+  /** The endpoint or channel is closed. A `TypeError`. */
   | 'ERR_AM_CLOSED'
+  /** The destination is not mapped. A `RangeError`. */
+  | 'ERR_AM_NOT_MAPPED'
+  /** A handler is there already for messages that a stream is to take. */
+  | 'ERR_AM_HANDLER_TAKEN'
+  /** No endpoint answers to that name: it is closed, its process is gone, or it was never there. */
+  | 'ERR_AM_NO_SUCH_ENDPOINT'
+  /** The endpoint lives where none of the drivers reaches, or which this process may not use. */
+  | 'ERR_AM_UNREACHABLE'
+  /** A name was to be published or found, and there is no name service. */
+  | 'ERR_AM_NO_NAME_SERVICE'
+  /** A call came back; `reason` says why. */
+  | 'ERR_AM_UNDELIVERABLE'
+  /** The handler of a call returned without a reply. */
+  | 'ERR_AM_NO_REPLY'
+  /** What was waited for did not happen in time. */
+  | 'ERR_AM_TIMEOUT'
 
 export class AmError extends Error {
   readonly code: AmErrorCode
+  /** Why a call came back. */
+  readonly reason: UndeliverableReason | undefined
 
-  constructor(code: AmErrorCode, message: string, options?: ErrorOptions) {
+  constructor(
+    code: AmErrorCode,
+    message: string,
+    options: ErrorOptions & { reason?: UndeliverableReason } = {},
+  ) {
     super(message, options)
     this.name = 'AmError'
     this.code = code
+    this.reason = options.reason
   }
+}
+
+/** What is right by its type and wrong by its value. */
+export function rangeError(message: string, code: AmErrorCode = 'ERR_AM_ARGUMENT'): RangeError {
+  return Object.assign(new RangeError(message), { code })
+}
+
+export function typeError(message: string, code: AmErrorCode = 'ERR_AM_ARGUMENT'): TypeError {
+  return Object.assign(new TypeError(message), { code })
 }

@@ -1,4 +1,4 @@
-import { AmError } from './errors.ts'
+import { rangeError, typeError } from './errors.ts'
 import type { Message } from './message.ts'
 import { HANDLER_COUNT } from './message-layout.ts'
 
@@ -7,13 +7,23 @@ export type Handler = (message: Message) => void
 
 /** Index to function. Index 0 is kept for returned messages. */
 export class HandlerTable {
+  /** How many handlers have run. */
+  runs = 0
   readonly #handlers: (Handler | undefined)[] = new Array(HANDLER_COUNT).fill(undefined)
 
   set(index: number, handler: Handler | undefined): void {
     if (!Number.isInteger(index) || index < 0 || index >= HANDLER_COUNT) {
-      throw new AmError('ERR_AM_ARGUMENT', `handler index ${index} is not within 0..${HANDLER_COUNT - 1}`)
+      throw rangeError(`handler index ${index} is not within 0..${HANDLER_COUNT - 1}`)
+    }
+    if (handler !== undefined && typeof handler !== 'function') {
+      throw typeError(`handler ${index} must be a function, not ${typeof handler}`)
     }
     this.#handlers[index] = handler
+  }
+
+  /** Whether a request for this handler can be delivered. Nobody may call the handler of returned messages. */
+  takes(index: number): boolean {
+    return index !== 0 && this.#handlers[index] !== undefined
   }
 
   get(index: number): Handler | undefined {

@@ -1,31 +1,62 @@
 import type { Channel } from './channel.ts'
 import { AmError } from './errors.ts'
 import { WORDS_MAX } from './message-layout.ts'
+import type { UndeliverableReason } from './undeliverable.ts'
+import { Words } from './words.ts'
 
 const NO_BYTES = new Uint8Array(0)
+const NO_REQUEST = -1
+const NO_DESTINATION = -1
+
+/** What a handler did with its request. */
+const UNANSWERED = 0
+const ANSWERED = 1
+const HELD = 2
+
+/** The words of the reply that is being made: one at a time, because handlers do not wait. */
+const replyWords = new Words()
 
 /**
- * What a handler is given: one object per channel, reused for every message. It is valid only while the handler runs
- * and says so (`ERR_AM_TOKEN`) if it is used later; `copy()` what must live longer.
+ * What a handler is given: one object per conversation, reused for every message. It is valid only while the handler
+ * runs and says so (`ERR_AM_TOKEN`) if it is used later; `copy()` what must live longer. The payload's memory is the
+ * runtime's; for a long message it is this endpoint's own segment.
  */
 export class Message {
   /** The conversation that it came by. */
   readonly channel: Channel
-  /** Index of the handler that runs. */
+  /** Index of the handler that runs; for a returned message, of the handler that it was meant for. */
   handler = 0
-  isRequest = false
   /** Bytes of payload; 0 for a short message. */
   length = 0
   /** The memory in which the payload lies, from `offset` on: for handlers that allocate nothing. */
   bytes: Uint8Array = NO_BYTES
   offset = 0
+  /** Why the message came back; only on handler 0. */
+  reason: UndeliverableReason | undefined
+  /** The runtime's: use `word(i)`. */
   readonly words = new Int32Array(WORDS_MAX)
   wordCount = 0
-  #live = false
-  #replied = false
+  #slot = NO_REQUEST
+  #returnedFrom = NO_DESTINATION
+  #isLive = false
+  #outcome = UNANSWERED
 
   constructor(channel: Channel) {
     this.channel = channel
+  }
+
+  /** The name of the endpoint that sent it. */
+  get source(): string {
+    return this.channel.owner.peerName
+  }
+
+  /** The destination that the peer is mapped at, if it is; for a returned message, the one that it was sent to. */
+  get destination(): number | undefined {
+    return this.#returnedFrom === NO_DESTINATION ? this.channel.owner.destination : this.#returnedFrom
+  }
+
+  get isRequest(): boolean {
+    return this.#slot !== NO_REQUEST
   }
 
   /** The i-th word; words that were not sent read as 0. */
@@ -47,41 +78,108 @@ export class Message {
   }
 
   /** Answers a request, once, to whoever sent it. Never refused: a reply that finds no room waits in a bounded queue. */
-  reply(handler: number, ...words: number[]): void {
-    this.#checkToken().sendReply(handler, words, undefined)
-    this.#replied = true
+  reply(
+    handler: number,
+    a?: number,
+    b?: number,
+    c?: number,
+    d?: number,
+    e?: number,
+    f?: number,
+    g?: number,
+    h?: number,
+  ): void
+  reply(handler: number, ...words: number[]): void
+  reply(
+    handler: number,
+    a?: number,
+    b?: number,
+    c?: number,
+    d?: number,
+    e?: number,
+    f?: number,
+    g?: number,
+    h?: number,
+  ): void {
+    this.#assertMayReply()
+    // biome-ignore lint/complexity/noArguments: a rest parameter would make an array for every message
+    replyWords.set(arguments.length - 1, a, b, c, d, e, f, g, h)
+    this.channel.sendReply(this.#slot, handler, replyWords, undefined)
+    this.#outcome = ANSWERED
   }
 
+  /** As `reply`, with a payload, which the caller may reuse on return. */
   replyMedium(handler: number, payload: Uint8Array, ...words: number[]): void {
-    this.#checkToken().sendReply(handler, words, payload)
-    this.#replied = true
+    this.#assertMayReply()
+    replyWords.setArray(words)
+    this.channel.sendReply(this.#slot, handler, replyWords, payload)
+    this.#outcome = ANSWERED
   }
 
-  /** The channel's: begins a message. */
-  begin(isRequest: boolean, handler: number, bytes: Uint8Array, offset: number, length: number): void {
-    this.#live = true
-    this.#replied = false
-    this.isRequest = isRequest
+  /**
+   * As `reply`, with a payload that is put at `offset` in the requester's segment before its handler runs. A reply that
+   * does not fit there comes back to handler 0 here. The caller may reuse the payload on return.
+   */
+  replyLong(handler: number, payload: Uint8Array, offset: number, ...words: number[]): void {
+    this.#assertMayReply()
+    replyWords.setArray(words)
+    this.channel.sendReplyLong(this.#slot, handler, replyWords, payload, offset)
+    this.#outcome = ANSWERED
+  }
+
+  /** The runtime's: the request is done with later. Returns its slot, for `sendReply` or `release`. */
+  hold(): number {
+    this.#assertMayReply()
+    this.#outcome = HELD
+    return this.#slot
+  }
+
+  /** The channel's: a message begins; `slot` is the request's, or -1. */
+  begin(handler: number, slot: number, bytes: Uint8Array, offset: number, length: number): void {
+    this.#isLive = true
+    this.#outcome = UNANSWERED
+    this.#slot = slot
     this.handler = handler
     this.bytes = bytes
     this.offset = offset
     this.length = length
+    if (this.reason !== undefined) this.#forgetReturn()
   }
 
-  /** The channel's: the handler has returned, and with it the message ends. */
-  finish(): void {
-    this.#live = false
+  /** The channel's: the message that has begun comes back. */
+  markReturned(reason: UndeliverableReason, destination: number | undefined): void {
+    this.reason = reason
+    this.#returnedFrom = destination ?? NO_DESTINATION
+  }
+
+  /** The channel's: the handler has returned, and with it the message ends. True if its slot can go back. */
+  finish(): boolean {
+    this.#isLive = false
     this.bytes = NO_BYTES
+    return this.#slot !== NO_REQUEST && this.#outcome === UNANSWERED
+  }
+
+  #forgetReturn(): void {
+    this.reason = undefined
+    this.#returnedFrom = NO_DESTINATION
   }
 
   #assertLive(): void {
-    if (!this.#live) throw new AmError('ERR_AM_TOKEN', 'a message is valid only while its handler runs')
+    if (!this.#isLive) throw new AmError('ERR_AM_TOKEN', 'a message is valid only while its handler runs')
   }
 
-  #checkToken(): Channel {
+  #assertMayReply(): void {
     this.#assertLive()
-    if (!this.isRequest) throw new AmError('ERR_AM_TOKEN', 'a reply handler may send nothing')
-    if (this.#replied) throw new AmError('ERR_AM_TOKEN', 'a request handler may reply only once')
-    return this.channel
+    if (this.#slot === NO_REQUEST) {
+      throw new AmError(
+        'ERR_AM_TOKEN',
+        this.reason === undefined
+          ? 'a reply handler may send nothing'
+          : 'a returned message cannot be replied to',
+      )
+    }
+    if (this.#outcome !== UNANSWERED) {
+      throw new AmError('ERR_AM_TOKEN', 'a request handler may reply only once')
+    }
   }
 }

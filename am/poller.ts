@@ -56,7 +56,7 @@ export class Poller {
   }
 
   #answerDoorbell(channel: Channel): void {
-    if (channel.state !== 'open') return
+    if (channel.isOver) return
     this.stats.doorbells++
     if (performance.now() - channel.lastActiveMs < SPIN_MS_MAX + channel.spinMs) lengthenSpin(channel)
     this.#heat(channel)
@@ -92,7 +92,7 @@ export class Poller {
   #advance(channel: Channel, nowMs: number): boolean {
     const wasTouched = channel.isTouched
     const count = channel.progress(TURN_MESSAGES_MAX)
-    if (channel.state !== 'open') return true
+    if (channel.isOver) return true
     if (count > 0 || wasTouched || channel.isTouched) {
       if (count > 0) {
         this.stats.messages += count

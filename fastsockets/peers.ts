@@ -6,7 +6,13 @@
 import { randomBytes } from 'node:crypto'
 import type net from 'node:net'
 import debug from 'debug'
-import { drivers, keepFreedMemory, openLoopbackPair, type VirtualInterface } from '../nic/index.ts'
+import {
+  drivers,
+  hostIdentity,
+  keepFreedMemory,
+  openLoopbackPair,
+  type VirtualInterface,
+} from '../nic/index.ts'
 import { callHashedPort, shakeHands } from './bootstrap/bootstrap-client.ts'
 import {
   type Answer,
@@ -16,7 +22,6 @@ import {
   VERSION,
 } from './bootstrap/bootstrap-layout.ts'
 import type { BootstrapHost, Reply } from './bootstrap/bootstrap-server.ts'
-import { hostIdentity } from './bootstrap/host-identity.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
 import { type Acceptor, SocketChannel } from './socket-channel.ts'
 
@@ -184,7 +189,7 @@ export class Peers implements BootstrapHost {
 /** The peer says nothing more on this connection; its end, however it comes, is the peer's end. */
 function watchLifeline(connection: net.Socket, channel: SocketChannel): void {
   const handleEnd = (): void => {
-    log('peer %s is gone', channel.peerId)
+    log('peer %s is gone', channel.peerName)
     connection.destroy()
     channel.handlePeerGone()
   }

@@ -15,6 +15,7 @@ import {
   CLOSE,
   CLOSE_WORDS,
   CONNECT,
+  CONNECT_WORDS,
   CONSUMED,
   CONSUMED_WORDS,
   DATA,
@@ -53,7 +54,8 @@ export interface Lifeline {
 
 export class SocketChannel implements ChannelOwner {
   readonly channel: Channel
-  readonly peerId: string
+  readonly peerName: string
+  readonly destination = undefined
   lifeline: Lifeline | undefined
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
@@ -77,11 +79,11 @@ export class SocketChannel implements ChannelOwner {
 
   constructor(
     end: VirtualInterface,
-    peerId: string,
+    peerName: string,
     accept: Acceptor,
     onGone: (channel: SocketChannel) => void,
   ) {
-    this.peerId = peerId
+    this.peerName = peerName
     this.#accept = accept
     this.#onGone = onGone
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
@@ -104,16 +106,23 @@ export class SocketChannel implements ChannelOwner {
   connect(sink: StreamSink, port: number, address: string, family: 4 | 6): Stream | undefined {
     if (!this.#isOpen || this.#streams.size >= STREAMS_MAX) return undefined
     const stream = new Stream(this, this.#newId())
-    const status = this.channel.requestMedium(CONNECT, Buffer.from(address, 'latin1'), [
-      stream.id,
-      port,
-      WINDOW,
-      family,
-    ])
-    if (status !== 0) return undefined
+    if (!this.#sendConnect(stream, port, address, family)) return undefined
     stream.sink = sink
     this.#streams.set(stream.id, stream)
     return stream
+  }
+
+  #sendConnect(stream: Stream, port: number, address: string, family: 4 | 6): boolean {
+    const { channel } = this
+    const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
+    if (at < 0) return false
+    channel.putWord(0, stream.id)
+    channel.putWord(1, port)
+    channel.putWord(2, WINDOW)
+    channel.putWord(3, family)
+    copyBytes(Buffer.from(address, 'latin1'), 0, channel.sendBytes, at, address.length)
+    channel.commit(address.length)
+    return true
   }
 
   /** The peer's process is gone. What it wrote before is in the ring and is delivered first. */

@@ -1,13 +1,13 @@
-import { Endpoint, type Message } from '../am/index.ts'
+import { ChannelGroup, type Message } from '../am/index.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import { ACCEPT, CLOSE, CONNECT, CONSUMED, DATA, REFUSE } from './stream-layout.ts'
 
-let endpoint: Endpoint | undefined
+let endpoint: ChannelGroup | undefined
 
 /** The endpoint that all sockets of this thread share, with the handlers of stream-layout.ts. */
-export function socketEndpoint(): Endpoint {
+export function socketEndpoint(): ChannelGroup {
   if (endpoint !== undefined) return endpoint
-  endpoint = new Endpoint()
+  endpoint = new ChannelGroup()
   endpoint.setHandler(CONNECT, message => ownerOf(message).handleConnect(message))
   endpoint.setHandler(ACCEPT, message => ownerOf(message).handleAccept(message))
   endpoint.setHandler(REFUSE, message => ownerOf(message).handleRefuse(message))

@@ -25,6 +25,7 @@ export const DATA = 4
 export const CONSUMED = 5
 export const CLOSE = 6
 
+export const CONNECT_WORDS = 4
 export const DATA_WORDS = 4
 export const CONSUMED_WORDS = 2
 export const CLOSE_WORDS = 2

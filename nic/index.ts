@@ -7,6 +7,7 @@ export { copyBytes } from './copy.ts'
 export { NicError, type NicErrorCode } from './errors.ts'
 export { openLoopbackPair } from './loopback/loopback-driver.ts'
 export type * from './nic.ts'
+export { HOST_IDENTITY_SIZE, hostIdentity } from './posix/host-identity.ts'
 export { keepFreedMemory, yieldCore } from './posix/process-tuning.ts'
 export * from './status.ts'
 

@@ -161,8 +161,12 @@ export interface ConnectOptions {
   readonly timeoutMs?: number
 }
 
+/** How far a driver's connections go: within one thread, one host and network namespace, or a network. */
+export type Reach = 'thread' | 'host' | 'network'
+
 export interface Driver {
   readonly name: string
+  readonly reach: Reach
   availability(): Availability
   offer(options?: OfferOptions): Offer
   connect(blob: Uint8Array, options?: ConnectOptions): Promise<VirtualInterface>

@@ -24,7 +24,7 @@
  * After an ANSWER with an offer the connection stays open and silent for as long as the channel lives: its end is how
  * each side learns at once that the other process is gone.
  */
-import { HOST_IDENTITY_SIZE } from './host-identity.ts'
+import { HOST_IDENTITY_SIZE } from '../../nic/index.ts'
 
 export const VERSION = 1
 export const GREETING_MAGIC = Buffer.from('FASTSOCK', 'latin1')

@@ -35,6 +35,7 @@ const registrations = new Map<string, Registration>()
 
 export const loopbackDriver: Driver = {
   name: 'loopback',
+  reach: 'thread',
   availability: () => ({ usable: true }),
   offer,
   connect,

@@ -58,6 +58,7 @@ let listener: HandoffListener | undefined
 
 export const shmDriver: Driver = {
   name: 'shm',
+  reach: 'host',
   availability,
   offer,
   connect,

@@ -1,0 +1,8 @@
+/** What one channel has done so far. */
+export class ChannelCounts {
+  requests = 0
+  returned = 0
+  refusedForCredit = 0
+  refusedForRoom = 0
+  payloadBytes = 0
+}

@@ -1,0 +1,75 @@
+import type { VirtualInterface } from '../nic/index.ts'
+import { Channel, type ChannelOptions } from './channel.ts'
+import { typeError } from './errors.ts'
+import { type Handler, HandlerTable } from './handler-table.ts'
+import { Poller } from './poller.ts'
+
+/** `event-loop`: handlers run by themselves. `manual`: only within `poll()`, and the event loop is not touched. */
+export type Progress = 'event-loop' | 'manual'
+
+/** One poller per thread, shared by all its channels. */
+const threadPoller = new Poller()
+
+/** Channels that share a handler table and are polled together. Connecting their interfaces is up to whoever adds them. */
+export class ChannelGroup {
+  readonly handlers = new HandlerTable()
+  readonly #channels: Channel[] = []
+  readonly #poller: Poller | undefined
+  #isClosed = false
+
+  constructor(options: { readonly progress?: Progress } = {}) {
+    this.#poller = options.progress === 'manual' ? undefined : threadPoller
+  }
+
+  /** Handlers may be set and replaced at any time, also from within a handler. */
+  setHandler(index: number, handler: Handler | undefined): void {
+    this.handlers.set(index, handler)
+  }
+
+  /** Begins a conversation over a connected interface, which belongs to the channel from now on. */
+  attach(end: VirtualInterface, options: ChannelOptions): Channel {
+    return this.add(new Channel(end, this.handlers, options))
+  }
+
+  add<C extends Channel>(channel: C): C {
+    if (this.#isClosed) throw typeError('the endpoint is closed', 'ERR_AM_CLOSED')
+    this.#channels.push(channel)
+    this.#poller?.add(channel)
+    return channel
+  }
+
+  detach(channel: Channel): void {
+    const at = this.#channels.indexOf(channel)
+    if (at >= 0) this.#channels.splice(at, 1)
+    this.#poller?.remove(channel)
+    channel.close()
+  }
+
+  /** Handles what has arrived on every channel, up to `limit` messages each; returns how many. Never waits. */
+  poll(limit = 64): number {
+    let count = 0
+    // Handlers may close channels meanwhile.
+    for (let i = 0; i < this.#channels.length; i++) {
+      const handled = (this.#channels[i] as Channel).progress(limit)
+      if (handled > 0) count += handled
+    }
+    return count
+  }
+
+  /** Arms every doorbell; false if there is something to do instead of sleeping. */
+  arm(): boolean {
+    if (this.#channels.every(channel => channel.arm())) return true
+    for (const channel of this.#channels) channel.end.disarm()
+    return false
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const channel of [...this.#channels]) this.detach(channel)
+  }
+}
+
+/** What this thread's poller has done so far. */
+export function pollerStats(): Readonly<Poller['stats']> {
+  return threadPoller.stats
+}

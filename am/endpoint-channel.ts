@@ -1,0 +1,222 @@
+/** A channel between two endpoints: with long messages and gets between their segments. */
+import { NO_RESOURCE, OK, type Status, type VirtualInterface } from '../nic/index.ts'
+import { BulkTransfers } from './bulk-transfers.ts'
+import { assertReplyHandler } from './channel.ts'
+import type { HandlerTable } from './handler-table.ts'
+import type { Mapping, RemoteSegment } from './mapping.ts'
+import {
+  FLAG,
+  HANDLER_MASK,
+  HANDLER_SHIFT,
+  KIND_GET,
+  KIND_LONG,
+  KIND_MASK,
+  KIND_PART,
+  KIND_REPLY,
+  SLOT_SHIFT,
+} from './message-layout.ts'
+import { ReturningChannel, type ReturningChannelOptions } from './returning-channel.ts'
+import { assertRegion, type Segment } from './segment.ts'
+import { UNDELIVERABLE } from './undeliverable.ts'
+import type { Words } from './words.ts'
+
+const NO_BYTES = new Uint8Array(0)
+
+export interface EndpointChannelOptions extends ReturningChannelOptions {
+  readonly segment: Segment
+  /** Largest payload of a long message that this endpoint takes. */
+  readonly longMax: number
+}
+
+export class EndpointChannel extends ReturningChannel {
+  readonly #bulk: BulkTransfers
+
+  constructor(end: VirtualInterface, handlers: HandlerTable, options: EndpointChannelOptions) {
+    super(end, handlers, options)
+    this.#bulk = new BulkTransfers(this.writer, this.slots, this.acks, this.log, options)
+  }
+
+  override get isReady(): boolean {
+    return super.isReady && !this.#bulk.isSendingLong
+  }
+
+  /** How the peer may reach our segment one-sidedly: a key for it, if the driver can. */
+  get segmentKey(): Uint8Array | undefined {
+    return this.#bulk.segmentKey
+  }
+
+  /** The peer's segment, once it has accepted our tag. */
+  set peerSegment(segment: RemoteSegment) {
+    this.#bulk.peerSegment = segment
+  }
+
+  /** A payload into the peer's segment, then its handler. The caller may reuse the payload on return. */
+  sendLong(mapping: Mapping, handler: number, words: Words, payload: Uint8Array, offset: number): Status {
+    const refusal = this.refusal()
+    if (refusal !== OK) return this.countRefusal(refusal)
+    const slot = this.slots.next
+    const reason = this.goneReason || this.#bulk.refusalOf(mapping, offset, payload.length)
+    if (reason === 0) {
+      const status = this.#bulk.sendLong(mapping, handler, slot, words, payload, offset)
+      if (status < 0) return this.refuseForRoom(status, payload.length)
+    }
+    this.slots.take()
+    this.log.record(slot, KIND_LONG, mapping.index, handler, words, undefined)
+    this.log.borrow(slot, payload)
+    this.counts.requests++
+    this.counts.payloadBytes += payload.length
+    if (reason === 0) this.touch()
+    else this.bringBack(slot, reason)
+    return OK
+  }
+
+  /** Bytes out of the peer's segment into ours, then our own handler. */
+  get(mapping: Mapping, handler: number, words: Words, offset: number, length: number, into: number): Status {
+    const refusal = this.refusal()
+    if (refusal !== OK) return this.countRefusal(refusal)
+    const slot = this.slots.next
+    const reason = this.goneReason || this.#bulk.refusalOf(mapping, offset, length)
+    let isDone = false
+    if (reason === 0) {
+      isDone = this.#bulk.read(mapping, offset, length, into)
+      const status = isDone ? OK : this.#bulk.sendGet(mapping, slot, offset, length)
+      if (status < 0) return this.refuseForRoom(status, 0)
+    }
+    this.slots.take()
+    this.log.record(slot, KIND_GET, mapping.index, handler, words, undefined)
+    this.log.lengths[slot] = length
+    this.log.offsets[slot] = into
+    this.counts.requests++
+    if (reason !== 0 || isDone) this.bringBack(slot, reason)
+    else this.touch()
+    return OK
+  }
+
+  override sendReplyLong(
+    slot: number,
+    handler: number,
+    words: Words,
+    payload: Uint8Array,
+    offset: number,
+  ): void {
+    assertReplyHandler(handler)
+    assertRegion(offset, payload.length)
+    if (this.state !== 'open') return
+    this.#bulk.sendReply(slot, handler, words, payload, offset)
+    this.touch()
+  }
+
+  protected override refusal(): number {
+    // A long message is still being sent in parts: what follows must not overtake it.
+    return this.#bulk.isSendingLong && this.state === 'open' ? NO_RESOURCE : super.refusal()
+  }
+
+  protected override sendOwed(): boolean {
+    return super.sendOwed() && this.#bulk.pump()
+  }
+
+  protected override roomOwed(): number {
+    return super.roomOwed() || this.#bulk.roomWanted
+  }
+
+  protected override finish(slot: number, reason: number): void {
+    if (this.log.kinds[slot] !== KIND_GET) return super.finish(slot, reason)
+    const handlerIndex = this.log.handlers[slot] as number
+    const handler = reason === 0 ? this.handlers.get(handlerIndex) : undefined
+    const length = this.log.lengths[slot] as number
+    this.log.lengths[slot] = 0
+    if (handler === undefined) return super.finish(slot, reason || UNDELIVERABLE.NO_SUCH_HANDLER)
+    this.message.wordCount = this.log.copyWords(slot, this.message.words)
+    this.slots.giveKept(slot)
+    this.runReply(handlerIndex, handler, this.#bulk.segmentBytes, this.log.offsets[slot] as number, length)
+  }
+
+  protected override handleReply(
+    handlerIndex: number,
+    slot: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    if (this.slots.isOut(slot) && this.log.kinds[slot] === KIND_GET) this.finish(slot, 0)
+    else super.handleReply(handlerIndex, slot, bytes, offset, length)
+  }
+
+  protected override handleOther(
+    head: number,
+    extraAt: number,
+    bytes: Uint8Array,
+    payloadAt: number,
+    length: number,
+  ): void {
+    const kind = head & KIND_MASK
+    if (kind !== KIND_LONG && kind !== KIND_PART && kind !== KIND_GET && kind !== KIND_REPLY) {
+      return super.handleOther(head, extraAt, bytes, payloadAt, length)
+    }
+    const handler = (head >> HANDLER_SHIFT) & HANDLER_MASK
+    const slot = head >>> SLOT_SHIFT
+    const words = this.end.receiveWords
+    const regionAt = kind !== KIND_REPLY && (head & FLAG) !== 0 ? extraAt + 2 : extraAt
+    const offset = (words[regionAt] as number) >>> 0
+    const size = (words[regionAt + 1] as number) >>> 0
+    if (length !== 0 && length !== size) return this.refuse(`${length} bytes for a region of ${size}`)
+    if (kind === KIND_REPLY)
+      return this.#handleReplyLong(handler, slot, offset, size, bytes, payloadAt, length)
+    const isOwnTag = this.isOwnTag(head, extraAt)
+    if (kind === KIND_LONG) {
+      this.#handleLong(isOwnTag, handler, slot, offset, size, bytes, payloadAt, length)
+    } else if (kind === KIND_GET) {
+      this.#handleGet(isOwnTag, slot, offset, size)
+    } else if (!this.#bulk.takePart(isOwnTag, slot, offset, bytes, payloadAt, length)) {
+      this.refuse(`a part of ${length} bytes at ${offset} for slot ${slot}`)
+    }
+  }
+
+  #handleLong(
+    isOwnTag: boolean,
+    handler: number,
+    slot: number,
+    offset: number,
+    size: number,
+    bytes: Uint8Array,
+    payloadAt: number,
+    length: number,
+  ): void {
+    if (!this.beginRequest(slot)) return
+    const reason = isOwnTag ? this.#bulk.faultOf(offset, size) : UNDELIVERABLE.BAD_TAG
+    if (reason !== 0) return this.sendReturn(slot, reason)
+    if (!this.handlers.takes(handler)) return this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
+    if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)
+    this.runRequest(handler, slot, this.#bulk.segmentBytes, offset, size)
+  }
+
+  #handleGet(isOwnTag: boolean, slot: number, offset: number, size: number): void {
+    if (!this.beginRequest(slot)) return
+    const reason = isOwnTag ? this.#bulk.faultOf(offset, size) : UNDELIVERABLE.BAD_TAG
+    if (reason !== 0) return this.sendReturn(slot, reason)
+    this.#bulk.answerGet(slot, offset, size)
+    this.touch()
+  }
+
+  #handleReplyLong(
+    handler: number,
+    slot: number,
+    offset: number,
+    size: number,
+    bytes: Uint8Array,
+    payloadAt: number,
+    length: number,
+  ): void {
+    if (!this.slots.isOut(slot) || this.log.kinds[slot] === KIND_GET) {
+      return this.refuse('a long reply that nobody asked for')
+    }
+    const reason = this.#bulk.faultOf(offset, size)
+    if (reason === 0) {
+      if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)
+      return super.handleReply(handler, slot, this.#bulk.segmentBytes, offset, size)
+    }
+    this.log.settle(slot)?.handleNoReply()
+    this.slots.give(slot)
+    this.bounce(reason, handler, NO_BYTES, 0, 0)
+  }
+}

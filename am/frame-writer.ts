@@ -1,0 +1,70 @@
+import type { VirtualInterface } from '../nic/index.ts'
+import type { AckQueue } from './ack-queue.ts'
+import { encodeHead, HEAD_SIZE, headerSize } from './message-layout.ts'
+import type { Tag } from './tag.ts'
+import type { Words } from './words.ts'
+
+/** Builds one frame at a time in place, and lets acknowledgements ride on it. Allocates nothing. */
+export class FrameWriter {
+  readonly end: VirtualInterface
+  readonly #acks: AckQueue
+  /** Where the frame's tag goes, and then its words, as indices of `sendWords`. */
+  #tagAt = 0
+  #wordsAt = 0
+  #frameAt = 0
+  #payloadAt = 0
+
+  constructor(end: VirtualInterface, acks: AckQueue) {
+    this.end = end
+    this.#acks = acks
+  }
+
+  /** Where the payload goes in `sendBytes`, or a negative status. `extra` is the size of tag and region. */
+  reserve(
+    kind: number,
+    handler: number,
+    slot: number,
+    wordCount: number,
+    extra: number,
+    payloadLength: number,
+  ): number {
+    const header = headerSize(wordCount, extra)
+    const at = this.end.reserve(header + payloadLength)
+    if (at < 0) return at
+    const words = this.end.sendWords
+    words[at >> 2] = encodeHead(kind, wordCount, handler, slot)
+    words[(at >> 2) + 1] = this.#acks.takeRun()
+    this.#frameAt = at
+    this.#tagAt = (at + HEAD_SIZE) >> 2
+    this.#wordsAt = (at + HEAD_SIZE + extra) >> 2
+    this.#payloadAt = at + header
+    return this.#payloadAt
+  }
+
+  putTag(tag: Tag): void {
+    const { sendWords } = this.end
+    sendWords[this.#tagAt] = tag.low
+    sendWords[this.#tagAt + 1] = tag.high
+  }
+
+  /** The last part before the words. */
+  putRegion(offset: number, length: number): void {
+    const { sendWords } = this.end
+    sendWords[this.#wordsAt - 2] = offset
+    sendWords[this.#wordsAt - 1] = length
+  }
+
+  putWord(index: number, word: number): void {
+    this.end.sendWords[this.#wordsAt + index] = word
+  }
+
+  putWords(words: Words): void {
+    const { values, count } = words
+    const { sendWords } = this.end
+    for (let i = 0; i < count; i++) sendWords[this.#wordsAt + i] = values[i] as number
+  }
+
+  commit(payloadLength: number): void {
+    this.end.commit(this.#payloadAt - this.#frameAt + payloadLength)
+  }
+}

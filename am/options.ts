@@ -1,0 +1,99 @@
+import { drivers as allDrivers, type Driver, NicError } from '../nic/index.ts'
+import { assertCredits, CREDITS_DEFAULT } from './channel.ts'
+import type { Progress } from './channel-group.ts'
+import { rangeError, typeError } from './errors.ts'
+import { WORDS_MAX } from './message-layout.ts'
+import { SEGMENT_MAX } from './segment.ts'
+import { type Tag, tagOf } from './tag.ts'
+
+/** Largest payload of a medium message. */
+export const MEDIUM_MAX = 64 * 1024
+/** Largest payload of a long message, or of a get, unless an endpoint asks for more. */
+export const LONG_MAX_DEFAULT = 4 * 1024 * 1024
+
+export interface EndpointLimits {
+  readonly words: typeof WORDS_MAX
+  /** Bytes of payload. */
+  readonly medium: number
+  readonly long: number
+}
+
+export interface EndpointOptions {
+  /** A name to publish; needs the name service. */
+  readonly name?: string
+  /** What senders must show; 64 bits. */
+  readonly tag?: bigint
+  /** Bytes that peers may write to and get from. */
+  readonly segment?: number
+  /** Names of this package's drivers, or drivers; in order of preference. Default: every one that works here. */
+  readonly drivers?: readonly (string | Driver)[]
+  /** `event-loop`: handlers run by themselves. `manual`: only within `poll()`. */
+  readonly progress?: Progress
+  /** Requests in flight to each destination; two endpoints use the smaller number of both. */
+  readonly credits?: number
+  /** Longest payloads that this endpoint sends and takes: medium at most 64 KiB (the default), long by default 4 MiB. */
+  readonly limits?: { readonly medium?: number; readonly long?: number }
+}
+
+export interface CheckedOptions {
+  readonly tag: bigint
+  readonly tagWords: Tag
+  readonly segment: number
+  readonly drivers: readonly Driver[]
+  readonly progress: Progress
+  readonly credits: number
+  readonly limits: EndpointLimits
+}
+
+const KNOWN = new Set(['name', 'tag', 'segment', 'drivers', 'progress', 'credits', 'limits'])
+
+/** The options with their defaults; throws on anything that cannot be right. */
+export function checkOptions(options: EndpointOptions): CheckedOptions {
+  for (const key of Object.keys(options)) {
+    if (!KNOWN.has(key)) throw typeError(`there is no option ${key}; there are ${[...KNOWN].join(', ')}`)
+  }
+  const tag = options.tag ?? 0n
+  const progress = options.progress ?? 'event-loop'
+  if (progress !== 'event-loop' && progress !== 'manual') {
+    throw rangeError(`progress must be 'event-loop' or 'manual', not ${String(progress)}`)
+  }
+  const credits = options.credits ?? CREDITS_DEFAULT
+  assertCredits(credits)
+  return {
+    tag,
+    tagWords: tagOf(tag),
+    segment: within('segment', options.segment ?? 0, 0, SEGMENT_MAX),
+    drivers: chooseDrivers(options.drivers),
+    progress,
+    credits,
+    limits: {
+      words: WORDS_MAX,
+      medium: within('limits.medium', options.limits?.medium ?? MEDIUM_MAX, 0, MEDIUM_MAX),
+      long: within('limits.long', options.limits?.long ?? LONG_MAX_DEFAULT, 0, SEGMENT_MAX),
+    },
+  }
+}
+
+function chooseDrivers(wanted: EndpointOptions['drivers']): readonly Driver[] {
+  const chosen: Driver[] = []
+  const reasons: string[] = []
+  for (const one of wanted ?? allDrivers.values()) {
+    const driver = typeof one === 'string' ? allDrivers.get(one) : one
+    if (driver === undefined) {
+      throw rangeError(`there is no driver ${String(one)}; there are ${[...allDrivers.keys()].join(', ')}`)
+    }
+    const availability = driver.availability()
+    if (availability.usable) chosen.push(driver)
+    else reasons.push(`${driver.name}: ${availability.reason}`)
+  }
+  if (chosen.length === 0 || (wanted !== undefined && reasons.length > 0)) {
+    throw new NicError('ERR_NIC_UNAVAILABLE', reasons.join('; ') || 'no driver was named')
+  }
+  return chosen
+}
+
+function within(name: string, value: number, min: number, max: number): number {
+  if (typeof value !== 'number') throw typeError(`${name} must be a number, not ${typeof value}`)
+  if (Number.isInteger(value) && value >= min && value <= max) return value
+  throw rangeError(`${name} must be a whole number within ${min}..${max}, not ${value}`)
+}

@@ -1,0 +1,192 @@
+import type { Driver, VirtualInterface } from '../nic/index.ts'
+import type { ChannelOwner } from './channel.ts'
+import type { ChannelGroup } from './channel-group.ts'
+import { EndpointChannel } from './endpoint-channel.ts'
+import { AmError } from './errors.ts'
+import type { RemoteSegment } from './mapping.ts'
+import type { CheckedOptions } from './options.ts'
+import { Peer, type PeerHost } from './peer.ts'
+import type { ControlConnection } from './rendezvous/control-connection.ts'
+import type { Open } from './rendezvous/control-messages.ts'
+import { answer, dial, type Meeting } from './rendezvous/dialing.ts'
+import { decodeName, type EndpointName } from './rendezvous/endpoint-name.ts'
+import { type RendezvousHost, refuse } from './rendezvous/rendezvous.ts'
+import type { Segment } from './segment.ts'
+
+/** Peers of one endpoint, whoever has dialled. */
+const PEERS_MAX = 4096
+/** How long a closing endpoint waits for what it has sent to leave, and for its peers to hear that it goes. */
+const FLUSH_MS_MAX = 1000
+const BYE_MS_MAX = 200
+
+/** All endpoints that this one is connected with. */
+export class PeerTable implements PeerHost, RendezvousHost {
+  readonly #id: EndpointName
+  readonly #options: CheckedOptions
+  readonly #segment: Segment
+  readonly #group: ChannelGroup
+  readonly #onProgress: () => void
+  readonly #peers = new Set<Peer>()
+  /** Dials that are under way, so that two maps of one name share them. */
+  readonly #dials = new Map<string, Promise<Peer>>()
+  #isClosed = false
+
+  constructor(
+    id: EndpointName,
+    options: CheckedOptions,
+    segment: Segment,
+    group: ChannelGroup,
+    onProgress: () => void,
+  ) {
+    this.#id = id
+    this.#options = options
+    this.#segment = segment
+    this.#group = group
+    this.#onProgress = onProgress
+  }
+
+  get all(): Iterable<Peer> {
+    return this.#peers
+  }
+
+  /** The peer of that name, and what it shows to this tag. */
+  async find(name: string, tag: bigint): Promise<{ peer: Peer; segment: RemoteSegment | undefined }> {
+    const target = decodeName(name)
+    if (target === undefined) {
+      const message = `${name} is not the name of an endpoint, and there is no name service to ask`
+      throw new AmError('ERR_AM_NO_NAME_SERVICE', message)
+    }
+    const known = this.#known(name)
+    if (known !== undefined) {
+      try {
+        return { peer: known, segment: await known.askForSegment(tag) }
+      } catch {
+        // It went at this very moment; whoever has its name now is somebody else.
+      }
+    }
+    const peer = await this.#dial(name, target)
+    return { peer, segment: await peer.askForSegment(tag) }
+  }
+
+  answer(open: Open, connection: ControlConnection): void {
+    if (this.#peers.size >= PEERS_MAX) {
+      return refuse(connection, 'LIMIT', `there are ${PEERS_MAX} peers already`)
+    }
+    void answer(this.#introduction, open, connection).then(meeting => {
+      if (meeting === undefined) return
+      if (this.#isClosed) {
+        meeting.end.close()
+        connection.destroy()
+      } else {
+        this.#add(open.from, meeting)
+      }
+    })
+  }
+
+  openChannel(end: VirtualInterface, credits: number, owner: ChannelOwner): EndpointChannel {
+    const { tagWords: tag, limits } = this.#options
+    const options = {
+      credits,
+      owner,
+      tag,
+      segment: this.#segment,
+      mediumMax: limits.medium,
+      longMax: limits.long,
+    }
+    return this.#group.add(new EndpointChannel(end, this.#group.handlers, options))
+  }
+
+  addMapping(peer: Peer, index: number): void {
+    peer.mappings.push(index)
+  }
+
+  removeMapping(peer: Peer, index: number): void {
+    peer.mappings.splice(peer.mappings.indexOf(index), 1)
+    peer.sayUnmap()
+    this.handlePeerProgress(peer)
+  }
+
+  describeSegment(peer: Peer, tag: bigint): { length: number; longMax: number; key: Uint8Array } | undefined {
+    if (tag !== this.#options.tag) return undefined
+    const key = peer.channel.segmentKey ?? new Uint8Array(0)
+    return { length: this.#segment.bytes.length, longMax: this.#options.limits.long, key }
+  }
+
+  handlePeerProgress(peer: Peer): void {
+    this.#onProgress()
+    if (peer.isRetired) this.#retire(peer)
+  }
+
+  /** While somebody waits for a message. */
+  ref(): void {
+    for (const peer of this.#peers) peer.ref()
+  }
+
+  unref(): void {
+    for (const peer of this.#peers) peer.unref()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#flush()
+    const goodbyes = [...this.#peers].map(peer => {
+      this.#group.detach(peer.channel)
+      return peer.sayBye()
+    })
+    const timer = setTimeout(() => {
+      for (const peer of this.#peers) peer.hangUp()
+    }, BYE_MS_MAX)
+    await Promise.all(goodbyes)
+    clearTimeout(timer)
+    this.#peers.clear()
+  }
+
+  get #introduction(): {
+    name: EndpointName
+    drivers: readonly Driver[]
+    credits: number
+    mediumMax: number
+  } {
+    const { drivers, credits, limits } = this.#options
+    return { name: this.#id, drivers, credits, mediumMax: limits.medium }
+  }
+
+  #known(name: string): Peer | undefined {
+    for (const peer of this.#peers) if (peer.peerName === name && !peer.isGone) return peer
+    return undefined
+  }
+
+  #dial(name: string, target: EndpointName): Promise<Peer> {
+    const underWay = this.#dials.get(name)
+    if (underWay !== undefined) return underWay
+    const dialled = dial(this.#introduction, target)
+      .then(meeting => this.#add(name, meeting))
+      .finally(() => this.#dials.delete(name))
+    this.#dials.set(name, dialled)
+    return dialled
+  }
+
+  #add(name: string, meeting: Meeting): Peer {
+    const peer = new Peer(name, meeting.connection, this)
+    peer.channel = this.openChannel(meeting.end, meeting.credits, peer)
+    this.#peers.add(peer)
+    peer.begin()
+    return peer
+  }
+
+  /** Nobody needs this connection any more. */
+  #retire(peer: Peer): void {
+    this.#peers.delete(peer)
+    this.#group.detach(peer.channel)
+    void peer.sayBye()
+  }
+
+  /** Until everything that was sent has left this process. */
+  async #flush(): Promise<void> {
+    const deadlineMs = performance.now() + FLUSH_MS_MAX
+    while (performance.now() < deadlineMs && [...this.#peers].some(peer => !peer.channel.isFlushed)) {
+      this.#group.poll()
+      await new Promise(resolve => setTimeout(resolve, 1))
+    }
+  }
+}

@@ -1,0 +1,188 @@
+import debug from 'debug'
+import { NicError, type VirtualInterface } from '../nic/index.ts'
+import type { ChannelOwner } from './channel.ts'
+import type { EndpointChannel } from './endpoint-channel.ts'
+import { AmError } from './errors.ts'
+import type { RemoteSegment } from './mapping.ts'
+import type { ControlConnection } from './rendezvous/control-connection.ts'
+import type { ControlMessage } from './rendezvous/control-messages.ts'
+import { UNDELIVERABLE } from './undeliverable.ts'
+
+const log = debug('fastsockets:am:peer')
+
+/** Requests for the segment that wait for their answer. */
+const MAPS_MAX = 1024
+
+/** The endpoint, as far as a peer knows it. */
+export interface PeerHost {
+  /** What a peer that shows `tag` may know of our segment; undefined if the tag is wrong. */
+  describeSegment(peer: Peer, tag: bigint): { length: number; longMax: number; key: Uint8Array } | undefined
+  handlePeerProgress(peer: Peer): void
+}
+
+/** Another endpoint with which this one is connected: the channel, and the control connection that is its lifeline. */
+export class Peer implements ChannelOwner {
+  readonly peerName: string
+  /** The channel to it; set once, by whoever connected. */
+  channel!: EndpointChannel
+  /** Entries of our translation table that stand for this connection. */
+  readonly mappings: number[] = []
+  #peerMappingCount = 0
+  /** Somebody has taken an entry back; when none is left, nobody needs this connection. */
+  #isUnmapped = false
+  readonly #host: PeerHost
+  readonly #connection: ControlConnection
+  readonly #maps = new Map<
+    number,
+    { resolve: (segment: RemoteSegment | undefined) => void; reject: (e: Error) => void }
+  >()
+  #nextMap = 0
+  #isBye = false
+  #isEnded = false
+
+  constructor(name: string, connection: ControlConnection, host: PeerHost) {
+    this.peerName = name
+    this.#connection = connection
+    this.#host = host
+  }
+
+  /** To be called once the channel is there. */
+  begin(): void {
+    log('%s by %s', this.peerName, this.channel.end.driver)
+    this.#connection.listen({
+      handleControl: message => this.#handle(message),
+      handleControlEnd: () => this.#handleEnd(),
+    })
+  }
+
+  get destination(): number | undefined {
+    return this.mappings[0]
+  }
+
+  /** No table has an entry for this connection any more, and nothing is under way. */
+  get isRetired(): boolean {
+    if (this.mappings.length > 0) return false
+    const { state, outstanding, isOver, isFlushed } = this.channel
+    if (state !== 'open') return isOver && this.#isEnded
+    return this.#isUnmapped && this.#peerMappingCount === 0 && outstanding === 0 && isFlushed
+  }
+
+  get isGone(): boolean {
+    return this.#isEnded || this.channel.state !== 'open'
+  }
+
+  /** Shows a tag; resolves with the peer's segment, or undefined if the tag is wrong. */
+  askForSegment(tag: bigint): Promise<RemoteSegment | undefined> {
+    return new Promise((resolve, reject) => {
+      if (this.isGone || this.#maps.size >= MAPS_MAX) return reject(this.#goneError())
+      const id = this.#nextMap++
+      this.#maps.set(id, { resolve, reject })
+      this.#connection.ref()
+      this.#connection.send({ op: 'map', id, tag: tag.toString(16).padStart(16, '0') })
+    })
+  }
+
+  sayUnmap(): void {
+    this.#isUnmapped = true
+    this.#connection.send({ op: 'unmap' })
+  }
+
+  /** The connection ends on purpose. Resolves when the peer has been told, or is gone. */
+  sayBye(): Promise<void> {
+    this.#connection.send({ op: 'bye' })
+    this.#connection.end()
+    return this.#connection.over
+  }
+
+  /** The control connection keeps the event loop alive while somebody waits for it. */
+  ref(): void {
+    this.#connection.ref()
+  }
+
+  unref(): void {
+    this.#connection.unref()
+  }
+
+  hangUp(): void {
+    this.#connection.destroy()
+  }
+
+  handleProgress(): void {
+    this.#host.handlePeerProgress(this)
+  }
+
+  roomWanted(): number {
+    return this.channel.roomRefused
+  }
+
+  handleBroken(error: AmError): void {
+    const isLost = error.cause instanceof NicError && error.cause.code === 'ERR_NIC_PEER_LOST'
+    log('%s: %s', this.peerName, isLost ? 'does not answer' : error.message)
+    this.#connection.destroy()
+  }
+
+  #handle(message: ControlMessage): void {
+    switch (message.op) {
+      case 'map':
+        return this.#answerMap(message.id, BigInt(`0x${message.tag}`))
+      case 'mapped':
+        return this.#takeMapped(message)
+      case 'unmap':
+        this.#peerMappingCount--
+        this.#isUnmapped = true
+        return this.#host.handlePeerProgress(this)
+      case 'bye':
+        this.#isBye = true
+        return
+      default:
+        log('%s says %s, which it may not', this.peerName, message.op)
+        this.#connection.destroy()
+    }
+  }
+
+  #answerMap(id: number, tag: bigint): void {
+    this.#peerMappingCount++
+    const segment = this.#host.describeSegment(this, tag)
+    this.#connection.send({
+      op: 'mapped',
+      id,
+      isTagRight: segment !== undefined,
+      segment: segment?.length ?? 0,
+      longMax: segment?.longMax ?? 0,
+      key: Buffer.from(segment?.key ?? []).toString('base64'),
+    })
+  }
+
+  #takeMapped(message: ControlMessage & { op: 'mapped' }): void {
+    const waiting = this.#maps.get(message.id)
+    this.#maps.delete(message.id)
+    if (this.#maps.size === 0) this.#connection.unref()
+    if (!message.isTagRight) return waiting?.resolve(undefined)
+    try {
+      const memory = message.key === '' ? undefined : importKey(this.channel.end, message.key)
+      const segment = { length: message.segment, longMax: message.longMax, memory }
+      this.channel.peerSegment = segment
+      waiting?.resolve(segment)
+    } catch (error) {
+      waiting?.reject(error as Error)
+      this.#connection.destroy()
+    }
+  }
+
+  #handleEnd(): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
+    log('%s %s', this.peerName, this.#isBye ? 'has closed' : 'is dead')
+    for (const waiting of this.#maps.values()) waiting.reject(this.#goneError())
+    this.#maps.clear()
+    this.channel.expectEnd(this.#isBye ? UNDELIVERABLE.PEER_CLOSED : UNDELIVERABLE.PEER_DEAD)
+  }
+
+  #goneError(): AmError {
+    return new AmError('ERR_AM_NO_SUCH_ENDPOINT', `${this.peerName} is gone`)
+  }
+}
+
+function importKey(end: VirtualInterface, key: string): RemoteSegment['memory'] {
+  return end.importKey(Buffer.from(key, 'base64'))
+}

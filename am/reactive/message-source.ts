@@ -1,0 +1,85 @@
+import { AmError } from '../errors.ts'
+import type { HandlerTable } from '../handler-table.ts'
+import type { Message } from '../message.ts'
+import { ReceivedMessage } from '../received-message.ts'
+
+/** Takes a message that is over when it says `done`. */
+export interface MessageTaker {
+  take(message: ReceivedMessage, done: () => void): void
+  /** No message will come any more: the endpoint is closed. */
+  end(): void
+}
+
+/** Ends all streams of an endpoint. */
+export function endSources(handlers: HandlerTable): void {
+  for (const source of sources.get(handlers)?.values() ?? []) source.end()
+}
+
+const sources = new WeakMap<HandlerTable, Map<number, MessageSource>>()
+
+/**
+ * A handler that copies messages and hands them on, outside of the handler, to everybody who has joined. The credit of
+ * a request goes back when all of them have done with it, or when one has answered it.
+ */
+export class MessageSource {
+  readonly #handlers: HandlerTable
+  readonly #index: number
+  readonly #takers = new Set<MessageTaker>()
+  readonly #arrived: ReceivedMessage[] = []
+
+  static of(handlers: HandlerTable, index: number): MessageSource {
+    const table = sources.get(handlers) ?? new Map<number, MessageSource>()
+    const source = table.get(index) ?? new MessageSource(handlers, index)
+    table.set(index, source)
+    sources.set(handlers, table)
+    return source
+  }
+
+  private constructor(handlers: HandlerTable, index: number) {
+    this.#handlers = handlers
+    this.#index = index
+  }
+
+  join(taker: MessageTaker): void {
+    if (this.#takers.size === 0) {
+      if (this.#handlers.get(this.#index) !== undefined) {
+        throw new AmError('ERR_AM_HANDLER_TAKEN', `handler ${this.#index} is set already`)
+      }
+      this.#handlers.set(this.#index, this.#handle)
+    }
+    this.#takers.add(taker)
+  }
+
+  leave(taker: MessageTaker): void {
+    this.#takers.delete(taker)
+    if (this.#takers.size === 0 && this.#handlers.get(this.#index) === this.#handle) {
+      this.#handlers.set(this.#index, undefined)
+    }
+  }
+
+  end(): void {
+    for (const taker of this.#takers) taker.end()
+  }
+
+  readonly #handle = (message: Message): void => {
+    const received = message.isRequest
+      ? new ReceivedMessage(message, message.hold())
+      : new ReceivedMessage(message)
+    if (this.#arrived.push(received) === 1) queueMicrotask(this.#handOn)
+  }
+
+  readonly #handOn = (): void => {
+    for (const message of this.#arrived.splice(0)) {
+      let users = this.#takers.size
+      if (users === 0) message.done()
+      for (const taker of this.#takers) {
+        let isDone = false
+        taker.take(message, () => {
+          if (isDone) return
+          isDone = true
+          if (--users === 0) message.done()
+        })
+      }
+    }
+  }
+}

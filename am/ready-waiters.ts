@@ -1,0 +1,35 @@
+import { typeError } from './errors.ts'
+
+interface Waiter {
+  readonly resolve: () => void
+  readonly reject: (error: Error) => void
+}
+
+/** Those who were refused and wait until it is worth trying again. */
+export class ReadyWaiters {
+  readonly #waiters = new Set<Waiter>()
+
+  get count(): number {
+    return this.#waiters.size
+  }
+
+  wait(): { promise: Promise<void>; forget: () => void } {
+    let waiter: Waiter | undefined
+    const promise = new Promise<void>((resolve, reject) => {
+      waiter = { resolve, reject }
+      this.#waiters.add(waiter)
+    })
+    return { promise, forget: () => void this.#waiters.delete(waiter as Waiter) }
+  }
+
+  wake(): void {
+    for (const { resolve } of this.#waiters) resolve()
+    this.#waiters.clear()
+  }
+
+  /** Nothing will ever be ready again. */
+  refuse(): void {
+    for (const { reject } of this.#waiters) reject(typeError('the endpoint is closed', 'ERR_AM_CLOSED'))
+    this.#waiters.clear()
+  }
+}

@@ -1,0 +1,96 @@
+import type net from 'node:net'
+import debug from 'debug'
+import { type ControlMessage, decodeControl, LINE_MAX } from './control-messages.ts'
+
+const log = debug('fastsockets:am:control')
+
+/** Messages that wait for a listener. */
+const EARLY_MAX = 16
+
+export interface ControlListener {
+  handleControl(message: ControlMessage): void
+  /** The connection is over, whoever ended it. Once. */
+  handleControlEnd(): void
+}
+
+/** Lines of JSON over a socket (control-messages.ts). What is no message ends the connection. */
+export class ControlConnection {
+  /** Resolves when the connection is over, whoever ended it. */
+  readonly over: Promise<void>
+  readonly #socket: net.Socket
+  #listener: ControlListener | undefined
+  #heard = ''
+  #isOver = false
+  readonly #early: ControlMessage[] = []
+
+  constructor(socket: net.Socket) {
+    this.#socket = socket
+    socket.setEncoding('utf8')
+    socket.on('data', (text: string) => this.#hear(text))
+    socket.on('error', error => log('%s', error.message))
+    this.over = new Promise(resolve => {
+      socket.on('close', () => {
+        resolve()
+        this.#end()
+      })
+    })
+  }
+
+  /** What was heard before is told at once. */
+  listen(listener: ControlListener): void {
+    this.#listener = listener
+    for (const message of this.#early.splice(0)) listener.handleControl(message)
+    if (this.#isOver) listener.handleControlEnd()
+  }
+
+  /** Whoever listened does not any more; what is heard meanwhile waits for the next. */
+  hush(): void {
+    this.#listener = undefined
+  }
+
+  send(message: ControlMessage): void {
+    if (this.#socket.writable) this.#socket.write(`${JSON.stringify(message)}\n`)
+  }
+
+  /** Says no more; what was said is still delivered. */
+  end(): void {
+    this.#socket.end()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  ref(): void {
+    this.#socket.ref()
+  }
+
+  unref(): void {
+    this.#socket.unref()
+  }
+
+  #hear(text: string): void {
+    this.#heard += text
+    for (;;) {
+      const at = this.#heard.indexOf('\n')
+      if (at < 0) break
+      const line = this.#heard.slice(0, at)
+      this.#heard = this.#heard.slice(at + 1)
+      const message = line.length <= LINE_MAX ? decodeControl(line) : undefined
+      if (message === undefined) return this.#refuse(line)
+      if (this.#listener === undefined) this.#early.push(message)
+      else this.#listener.handleControl(message)
+    }
+    if (this.#heard.length > LINE_MAX || this.#early.length > EARLY_MAX) this.#refuse(this.#heard)
+  }
+
+  #refuse(line: string): void {
+    log('this is no control message: %s', line.slice(0, 200))
+    this.#socket.destroy()
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#listener?.handleControlEnd()
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * What two endpoints say to each other outside the virtual interface: JSON, one message a line, over a unix stream
+ * socket that stays open as long as their channel. Its end without a BYE is the death of the peer's process.
+ *
+ *   OPEN     dialling side, first   which endpoint, who asks, which drivers, how many credits
+ *   OFFER    answering side         a driver and the address blob that it made; the credits to use
+ *   REFUSE   answering side         why not; the end
+ *   MAP      either side            asks for the segment, showing a tag
+ *   MAPPED   the other side         whether the tag is right, and then the segment
+ *   UNMAP    either side            one MAP less
+ *   BYE      either side            the endpoint is closed on purpose
+ */
+import { CREDITS_LIMIT } from '../message-layout.ts'
+import { SEGMENT_MAX } from '../segment.ts'
+
+export const CONTROL_VERSION = 1
+/** Bytes in one line: far more than the longest message. */
+export const LINE_MAX = 16 * 1024
+const DRIVERS_MAX = 32
+const NAME_MAX = 256
+const BLOB_MAX = 4096
+
+export type RefusalCode = 'VERSION' | 'NO_SUCH_ENDPOINT' | 'NO_DRIVER' | 'LIMIT'
+
+export interface Open {
+  readonly op: 'open'
+  readonly version: number
+  /** The number behind the last dash of the name that was dialled. */
+  readonly to: string
+  /** The dialling endpoint's whole name. */
+  readonly from: string
+  readonly drivers: readonly string[]
+  readonly credits: number
+}
+
+export interface Offer {
+  readonly op: 'offer'
+  readonly driver: string
+  /** base64 */
+  readonly blob: string
+  readonly credits: number
+}
+
+export interface Refuse {
+  readonly op: 'refuse'
+  readonly code: RefusalCode
+  readonly text: string
+}
+
+export interface MapRequest {
+  readonly op: 'map'
+  readonly id: number
+  /** 16 hexadecimal digits */
+  readonly tag: string
+}
+
+export interface Mapped {
+  readonly op: 'mapped'
+  readonly id: number
+  readonly isTagRight: boolean
+  /** Bytes of the segment, and of the longest long message. */
+  readonly segment: number
+  readonly longMax: number
+  /** base64; empty if there is no one-sided access. */
+  readonly key: string
+}
+
+export interface Unmap {
+  readonly op: 'unmap'
+}
+
+export interface Bye {
+  readonly op: 'bye'
+}
+
+export type ControlMessage = Open | Offer | Refuse | MapRequest | Mapped | Unmap | Bye
+
+type Check = (value: unknown) => boolean
+
+const text =
+  (max: number): Check =>
+  value =>
+    typeof value === 'string' && value.length <= max
+const number =
+  (max: number): Check =>
+  value =>
+    Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max
+const texts =
+  (count: number, max: number): Check =>
+  value =>
+    Array.isArray(value) && value.length <= count && value.every(text(max))
+const pattern =
+  (expression: RegExp): Check =>
+  value =>
+    typeof value === 'string' && expression.test(value)
+
+const REFUSALS = /^(VERSION|NO_SUCH_ENDPOINT|NO_DRIVER|LIMIT)$/
+const ID_MAX = 2 ** 31 - 1
+
+const FIELDS: Record<ControlMessage['op'], Record<string, Check>> = {
+  open: {
+    version: number(ID_MAX),
+    to: pattern(/^[0-9a-f]{16}$/),
+    from: text(NAME_MAX),
+    drivers: texts(DRIVERS_MAX, NAME_MAX),
+    credits: value => number(CREDITS_LIMIT)(value) && value !== 0,
+  },
+  offer: {
+    driver: text(NAME_MAX),
+    blob: text(BLOB_MAX),
+    credits: value => number(CREDITS_LIMIT)(value) && value !== 0,
+  },
+  refuse: { code: pattern(REFUSALS), text: text(NAME_MAX) },
+  map: { id: number(ID_MAX), tag: pattern(/^[0-9a-f]{16}$/) },
+  mapped: {
+    id: number(ID_MAX),
+    isTagRight: value => typeof value === 'boolean',
+    segment: number(SEGMENT_MAX),
+    longMax: number(SEGMENT_MAX),
+    key: text(BLOB_MAX),
+  },
+  unmap: {},
+  bye: {},
+}
+
+/** A line as the message that it is, or undefined if it is none: a stranger may have written it. */
+export function decodeControl(line: string): ControlMessage | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    return undefined
+  }
+  if (typeof value !== 'object' || value === null) return undefined
+  const message = value as Record<string, unknown>
+  if (typeof message.op !== 'string' || !Object.hasOwn(FIELDS, message.op)) return undefined
+  const fields = FIELDS[message.op as ControlMessage['op']]
+  const isWhole = Object.entries(fields).every(([name, check]) => check(message[name]))
+  return isWhole ? (message as unknown as ControlMessage) : undefined
+}

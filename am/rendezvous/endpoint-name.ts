@@ -1,0 +1,44 @@
+import { randomBytes } from 'node:crypto'
+import { hostIdentity } from '../../nic/index.ts'
+
+/**
+ * An endpoint's global name says where to ask for it: the host (and network namespace), the thread whose rendezvous
+ * socket answers there, and the endpoint in that thread. To everybody else it is opaque.
+ *
+ *   am1-HOST-THREAD-ENDPOINT     32, 32 and 16 hexadecimal digits
+ */
+const NAME = /^am1-([0-9a-f]{32})-([0-9a-f]{32})-([0-9a-f]{16})$/
+
+export interface EndpointName {
+  readonly host: string
+  readonly thread: string
+  readonly endpoint: string
+}
+
+/** This thread, among all threads of all hosts. */
+export const thisThread = randomBytes(16).toString('hex')
+
+export function thisHost(): string {
+  return hostIdentity().toString('hex')
+}
+
+export function newEndpointName(): EndpointName {
+  return { host: thisHost(), thread: thisThread, endpoint: randomBytes(8).toString('hex') }
+}
+
+export function encodeName(name: EndpointName): string {
+  return `am1-${name.host}-${name.thread}-${name.endpoint}`
+}
+
+/** Undefined if it is none: then it may be a name that somebody has published. */
+export function decodeName(text: string): EndpointName | undefined {
+  const [, host, thread, endpoint] = NAME.exec(text) ?? []
+  return host === undefined || thread === undefined || endpoint === undefined
+    ? undefined
+    : { host, thread, endpoint }
+}
+
+/** The abstract unix socket on which a thread answers for its endpoints. */
+export function rendezvousPath(thread: string): string {
+  return `\0fastsockets-am-${thread}`
+}

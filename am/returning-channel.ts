@@ -1,0 +1,362 @@
+/**
+ * A channel that loses nothing without saying so: it keeps what it has sent until the peer has done with it, and gives
+ * back to the program what cannot be delivered, with the reason. Tags and calls live here, too.
+ */
+
+import type { VirtualInterface } from '../nic/index.ts'
+import { BROKEN, copyBytes, NO_CREDIT, NO_RESOURCE, OK, type Status } from '../nic/index.ts'
+import { Channel, type ChannelOptions, violationOf } from './channel.ts'
+import { ChannelCounts } from './channel-counts.ts'
+import type { Handler, HandlerTable } from './handler-table.ts'
+import { KeptSlots } from './kept-slots.ts'
+import type { Mapping } from './mapping.ts'
+import {
+  FLAG,
+  HANDLER_MASK,
+  HANDLER_SHIFT,
+  HEADER_SIZE_MAX,
+  KIND_BOUNCE,
+  KIND_MASK,
+  KIND_REQUEST,
+  KIND_RETURN,
+  SLOT_SHIFT,
+  TAG_SIZE,
+} from './message-layout.ts'
+import { ReadyWaiters } from './ready-waiters.ts'
+import { type PendingCall, RequestLog } from './request-log.ts'
+import type { Tag } from './tag.ts'
+import { UNDELIVERABLE, undeliverableReason } from './undeliverable.ts'
+import { Words } from './words.ts'
+
+/** Polls without a message after which acknowledgements that are owed go alone, however few. */
+const LULL_POLLS = 16
+
+/** The words of a reply that goes back to where it came from. */
+const bouncedWords = new Words()
+
+/** Channels of this thread whose handlers may be running: they may reply, and nothing else. */
+let handlersRunning = 0
+
+export function isHandlerRunning(): boolean {
+  return handlersRunning > 0
+}
+
+export interface ReturningChannelOptions extends ChannelOptions {
+  readonly tag: Tag
+  /** Largest payload of a medium message that this endpoint takes. */
+  readonly mediumMax: number
+}
+
+export class ReturningChannel extends Channel {
+  readonly counts = new ChannelCounts()
+  /** Payload of the last request that found no room: what to wait for. */
+  roomRefused = 0
+  protected readonly log: RequestLog
+  readonly #tag: Tag
+  readonly #mediumMax: number
+  readonly #kept: KeptSlots
+  readonly #waiters = new ReadyWaiters()
+  #emptyPolls = 0
+  /** The peer will send nothing more: what it sent before is in the queue, and then it is lost for this reason. */
+  #endReason = 0
+  /** Why everything comes back, once the peer is gone. */
+  #goneReason = 0
+
+  constructor(end: VirtualInterface, handlers: HandlerTable, options: ReturningChannelOptions) {
+    super(end, handlers, options)
+    this.#tag = options.tag
+    this.#mediumMax = options.mediumMax
+    this.log = new RequestLog(this.slots.size)
+    this.#kept = new KeptSlots(this.slots.size)
+  }
+
+  override get isOver(): boolean {
+    return this.state !== 'open' && this.#kept.count === 0
+  }
+
+  /** Requests that have neither been answered nor acknowledged. */
+  get outstanding(): number {
+    return this.slots.size - this.slots.freeCount
+  }
+
+  /** Nothing waits in this process to be sent. */
+  get isFlushed(): boolean {
+    return this.state !== 'open' || this.roomOwed() === 0
+  }
+
+  /** Whether a request that was refused may succeed now. */
+  get isReady(): boolean {
+    if (this.slots.freeCount === 0) return false
+    return this.state !== 'open' || this.end.hasRoom(HEADER_SIZE_MAX + this.roomRefused)
+  }
+
+  get waiters(): ReadyWaiters {
+    return this.#waiters
+  }
+
+  /** A short or medium request. The payload is copied. */
+  send(
+    mapping: Mapping,
+    handler: number,
+    words: Words,
+    payload: Uint8Array | undefined,
+    call: PendingCall | undefined,
+  ): Status {
+    const refusal = this.refusal()
+    if (refusal !== OK) return this.countRefusal(refusal)
+    const length = payload === undefined ? 0 : payload.length
+    const { slots, writer } = this
+    const slot = slots.next
+    const isOpen = this.#goneReason === 0
+    if (isOpen) {
+      const { tag } = mapping
+      const kind = tag.isZero ? KIND_REQUEST : KIND_REQUEST | FLAG
+      const at = writer.reserve(kind, handler, slot, words.count, tag.isZero ? 0 : TAG_SIZE, length)
+      if (at < 0) return this.refuseForRoom(at, length)
+      if (!tag.isZero) writer.putTag(tag)
+      writer.putWords(words)
+      if (payload !== undefined) copyBytes(payload, 0, this.end.sendBytes, at, length)
+    }
+    slots.take()
+    this.log.record(slot, KIND_REQUEST, mapping.index, handler, words, call)
+    if (payload !== undefined) this.log.copy(slot, payload)
+    this.counts.requests++
+    this.counts.payloadBytes += length
+    if (isOpen) this.commit(length)
+    else this.bringBack(slot, this.#goneReason)
+    return OK
+  }
+
+  override progress(limit: number): number {
+    handlersRunning++
+    try {
+      return this.#progress(limit)
+    } finally {
+      handlersRunning--
+      if (this.#waiters.count > 0 && this.isReady) this.#wakeWaiters()
+    }
+  }
+
+  override arm(): boolean {
+    if (this.#kept.count > 0) return false
+    this.#emptyPolls = LULL_POLLS
+    if (this.state === 'open' && this.acks.pending > 0) this.sendCredits()
+    return super.arm()
+  }
+
+  /** The peer will send nothing more. */
+  expectEnd(reason: number): void {
+    this.#endReason = reason
+    this.touch()
+  }
+
+  /** The peer is no more: what is under way comes back, and so does whatever is sent from now on. */
+  lose(reason: number): void {
+    if (this.state !== 'open') return
+    this.leave('gone')
+    this.#goneReason = reason
+    for (let slot = 0; slot < this.slots.size; slot++) {
+      if (this.slots.isOut(slot)) this.bringBack(slot, reason)
+    }
+    this.touch()
+  }
+
+  override close(): void {
+    if (this.state === 'open' && this.acks.pending > 0) this.sendCredits()
+    super.close()
+    for (let slot = 0; slot < this.slots.size; slot++) this.log.settle(slot)?.handleClosed()
+  }
+
+  // What the layer on top of this one builds with.
+
+  /** Why everything comes back; 0 while the peer is there. */
+  protected get goneReason(): number {
+    return this.#goneReason
+  }
+
+  protected override refusal(): number {
+    if (this.state === 'gone') return this.slots.freeCount === 0 ? NO_CREDIT : OK
+    return super.refusal()
+  }
+
+  protected countRefusal(refusal: number): Status {
+    if (refusal === NO_CREDIT) this.counts.refusedForCredit++
+    else this.counts.refusedForRoom++
+    return refusal as Status
+  }
+
+  /** `length`: of the payload for which there is no room. */
+  protected refuseForRoom(status: number, length: number): Status {
+    this.roomRefused = Math.min(length, this.mediumMax)
+    // The peer is cut off then, and the same request, tried again, comes back.
+    if (status === BROKEN) this.break(this.end.failure)
+    return this.countRefusal(NO_RESOURCE)
+  }
+
+  /** The slot's message comes back by this side's own doing, at the next turn; reason 0: it is a get that is complete. */
+  protected bringBack(slot: number, reason: number): void {
+    this.slots.keep(slot)
+    this.#kept.push(slot, reason)
+    this.touch()
+  }
+
+  /** A request ends without the peer's handler. */
+  protected finish(slot: number, reason: number): void {
+    const { log, message } = this
+    const handlerIndex = log.handlers[slot] as number
+    const length = log.lengths[slot] as number
+    const destination = log.destinations[slot] as number
+    const memory = log.payloadMemory(slot)
+    message.wordCount = log.copyWords(slot, message.words)
+    const call = log.settle(slot)
+    this.slots.giveKept(slot)
+    const name = undeliverableReason(reason) ?? 'NO_SUCH_HANDLER'
+    this.counts.returned++
+    if (call !== undefined) return call.handleReturn(name)
+    this.#giveBack(handlerIndex, name, destination, memory, 0, length)
+  }
+
+  /** A reply that nobody here takes goes back to where it came from. */
+  protected bounce(reason: number, handler: number, bytes: Uint8Array, offset: number, length: number): void {
+    bouncedWords.setArray([...this.message.words.subarray(0, this.message.wordCount)])
+    this.sendAnswer(KIND_BOUNCE, reason, handler, bouncedWords, bytes.subarray(offset, offset + length))
+  }
+
+  protected override break(cause: Error | undefined): void {
+    this.lose(UNDELIVERABLE.PEER_DEAD)
+    this.owner.handleBroken(violationOf(cause))
+  }
+
+  protected override creditsAreDue(): boolean {
+    return super.creditsAreDue() || (this.#emptyPolls >= LULL_POLLS && this.acks.pending > 0)
+  }
+
+  protected override isOwnTag(head: number, extraAt: number): boolean {
+    if ((head & FLAG) === 0) return this.#tag.isZero
+    const words = this.end.receiveWords
+    return words[extraAt] === this.#tag.low && words[extraAt + 1] === this.#tag.high
+  }
+
+  protected override isTooLong(length: number): boolean {
+    return length > this.#mediumMax
+  }
+
+  protected override handleReply(
+    handlerIndex: number,
+    slot: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    if (!this.slots.isOut(slot)) return this.refuse('a reply that nobody asked for')
+    const call = this.log.settle(slot)
+    this.slots.give(slot)
+    if (call !== undefined) {
+      this.message.begin(handlerIndex, -1, bytes, offset, length)
+      call.handleReply(this.message)
+      this.message.finish()
+      this.handlers.runs++
+      return
+    }
+    const handler = handlerIndex === 0 ? undefined : this.handlers.get(handlerIndex)
+    if (handler !== undefined) this.runReply(handlerIndex, handler, bytes, offset, length)
+    else this.bounce(UNDELIVERABLE.NO_SUCH_HANDLER, handlerIndex, bytes, offset, length)
+  }
+
+  protected override handleOther(
+    head: number,
+    extraAt: number,
+    bytes: Uint8Array,
+    payloadAt: number,
+    length: number,
+  ): void {
+    const kind = head & KIND_MASK
+    const handler = (head >> HANDLER_SHIFT) & HANDLER_MASK
+    const slot = head >>> SLOT_SHIFT
+    if (kind === KIND_RETURN) this.#handleReturn(slot, handler)
+    else if (kind === KIND_BOUNCE) this.#handleBounce(slot, handler, bytes, payloadAt, length)
+    else super.handleOther(head, extraAt, bytes, payloadAt, length)
+  }
+
+  protected override handleCreditBack(slot: number): void {
+    this.log.settle(slot)?.handleNoReply()
+  }
+
+  #progress(limit: number): number {
+    const returned = this.#kept.count === 0 ? 0 : this.#deliverKept(limit)
+    if (this.state !== 'open') {
+      this.owner.handleProgress()
+      return returned
+    }
+    const count = super.progress(limit)
+    if (count > 0) {
+      this.#emptyPolls = 0
+      return returned + count
+    }
+    this.#emptyPolls++
+    if (this.#endReason !== 0) this.lose(this.#endReason)
+    return returned
+  }
+
+  #deliverKept(limit: number): number {
+    let count = 0
+    while (this.#kept.count > 0 && count < limit) {
+      const slot = this.#kept.firstSlot
+      const reason = this.#kept.firstReason
+      this.#kept.shift()
+      count++
+      this.finish(slot, reason)
+    }
+    return count
+  }
+
+  #wakeWaiters(): void {
+    this.roomRefused = 0
+    this.#waiters.wake()
+  }
+
+  #handleReturn(slot: number, reason: number): void {
+    if (!this.slots.isOut(slot) || undeliverableReason(reason) === undefined) {
+      return this.refuse(`slot ${slot} came back for reason ${reason}`)
+    }
+    this.finish(slot, reason)
+  }
+
+  #handleBounce(
+    reason: number,
+    handlerIndex: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    const name = undeliverableReason(reason)
+    if (name === undefined) return this.refuse(`a reply came back for reason ${reason}`)
+    this.counts.returned++
+    this.#giveBack(handlerIndex, name, this.owner.destination, bytes, offset, length)
+  }
+
+  /** To handler 0, if there is one. */
+  #giveBack(
+    handlerIndex: number,
+    reason: NonNullable<ReturnType<typeof undeliverableReason>>,
+    destination: number | undefined,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    const handler = this.handlers.get(0)
+    if (handler === undefined) return
+    this.message.begin(handlerIndex, -1, bytes, offset, length)
+    this.message.markReturned(reason, destination)
+    this.#runReturn(handler)
+  }
+
+  #runReturn(handler: Handler): void {
+    this.handlers.runs++
+    try {
+      handler(this.message)
+    } finally {
+      this.message.finish()
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import { rangeError } from './errors.ts'
+
+/** Offsets and lengths travel as 32-bit numbers. */
+export const SEGMENT_MAX = 2 ** 32 - 1
+
+/** The memory that peers may write to and get from. It never moves, and belongs to the endpoint until it is closed. */
+export class Segment {
+  readonly bytes: Uint8Array
+
+  constructor(length: number) {
+    if (!Number.isInteger(length) || length < 0 || length > SEGMENT_MAX) {
+      throw rangeError(`a segment of ${length} bytes; the most is ${SEGMENT_MAX}`)
+    }
+    this.bytes = new Uint8Array(length)
+  }
+
+  contains(offset: number, length: number): boolean {
+    return offset + length <= this.bytes.length
+  }
+}
+
+/** A region that no segment could hold is a mistake of the caller. */
+export function assertRegion(offset: number, length: number): void {
+  if (!Number.isInteger(offset) || !Number.isInteger(length) || offset < 0 || length < 0) {
+    throw rangeError(`a region of ${length} bytes at ${offset}`)
+  }
+  if (offset + length > SEGMENT_MAX) {
+    throw rangeError(`a region that ends at ${offset + length}; the most is ${SEGMENT_MAX}`)
+  }
+}

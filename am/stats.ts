@@ -1,0 +1,44 @@
+import type { ChannelGroup } from './channel-group.ts'
+import type { PeerTable } from './peer-table.ts'
+
+export interface PeerStats {
+  readonly name: string
+  /** Which driver carries the messages. */
+  readonly driver: string
+  readonly state: string
+  /** Destinations that stand for this peer. */
+  readonly destinations: readonly number[]
+  readonly creditsLeft: number
+  /** Requests that have neither been answered nor acknowledged. */
+  readonly outstanding: number
+  /** Why long messages and gets are copied through the queue, if they are. */
+  readonly oneSidedReason: string | undefined
+  readonly requests: number
+  readonly payloadBytes: number
+  readonly returned: number
+  readonly refusedForCredit: number
+  readonly refusedForRoom: number
+}
+
+/** What an endpoint has done so far. */
+export interface EndpointStats {
+  /** Handlers that have run. */
+  readonly handled: number
+  readonly peers: readonly PeerStats[]
+}
+
+export function statsOf(peers: PeerTable, group: ChannelGroup): EndpointStats {
+  return {
+    handled: group.handlers.runs,
+    peers: Array.from(peers.all, ({ peerName, mappings, channel }) => ({
+      name: peerName,
+      driver: channel.end.driver,
+      state: channel.state,
+      destinations: [...mappings],
+      creditsLeft: channel.creditsLeft,
+      outstanding: channel.outstanding,
+      oneSidedReason: channel.end.capabilities.rdmaReason,
+      ...channel.counts,
+    })),
+  }
+}
