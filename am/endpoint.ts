@@ -60,7 +60,9 @@ export class Endpoint {
   readonly #group: ChannelGroup
   readonly #peers: PeerTable
   readonly #mappings: (Mapping | undefined)[] = []
-  readonly #waiters = new Set<() => void>()
+  /** Those who wait for a message, and how many handlers had run when they began. */
+  readonly #waiters = new Map<() => void, number>()
+  #isReferenced = false
   #closing: Promise<void> | undefined
 
   /** Use `openEndpoint`. */
@@ -78,7 +80,7 @@ export class Endpoint {
   /** The opener's. */
   async begin(): Promise<void> {
     await rendezvous.open(this.#id.endpoint, this.#peers)
-    this.ref()
+    if (this.#options.progress === 'event-loop') this.ref()
   }
 
   /** Handlers 1..255 take messages; handler 0 takes back what could not be delivered. May be called in a handler. */
@@ -255,7 +257,10 @@ export class Endpoint {
     return handlers.runs - before
   }
 
-  /** Resolves when there may be something to poll, or a message has been handled; like poll(2), also when time is up. */
+  /**
+   * With progress by the event loop, resolves when a handler has run; with manual progress, when there may be something
+   * to poll. Like poll(2), also when the time is up.
+   */
   async wait(options: WaitOptions = {}): Promise<void> {
     this.#assertOpen()
     if (this.#options.progress === 'manual' && !this.#group.arm()) return
@@ -263,15 +268,15 @@ export class Endpoint {
     const woken = new Promise<void>(resolve => {
       wake = resolve
     })
-    this.#waiters.add(wake)
-    this.#peers.ref()
+    this.#waiters.set(wake, this.#group.handlers.runs)
+    rendezvous.ref(this.#id.endpoint)
     try {
       await within(woken, 'wait', options)
     } catch (error) {
       if ((error as AmError).code !== 'ERR_AM_TIMEOUT') throw error
     } finally {
-      this.#peers.unref()
       this.#waiters.delete(wake)
+      if (this.#waiters.size === 0 && !this.#isReferenced) rendezvous.unref(this.#id.endpoint)
     }
   }
 
@@ -279,13 +284,15 @@ export class Endpoint {
     return statsOf(this.#peers, this.#group)
   }
 
-  /** An open endpoint with progress by the event loop keeps it alive, as a server does. */
+  /** An open endpoint with progress by the event loop keeps it alive, as a server does; a manual one does not. */
   ref(): void {
-    if (this.#closing === undefined && this.#options.progress === 'event-loop')
-      rendezvous.ref(this.#id.endpoint)
+    if (this.#closing !== undefined) return
+    this.#isReferenced = true
+    rendezvous.ref(this.#id.endpoint)
   }
 
   unref(): void {
+    this.#isReferenced = false
     rendezvous.unref(this.#id.endpoint)
   }
 
@@ -338,7 +345,11 @@ export class Endpoint {
 
   #wakeWaiters(): void {
     if (this.#waiters.size === 0) return
-    for (const wake of this.#waiters) wake()
+    const { runs } = this.#group.handlers
+    const isManual = this.#options.progress === 'manual'
+    for (const [wake, before] of this.#waiters) {
+      if (isManual || runs !== before || this.#closing !== undefined) wake()
+    }
   }
 
   /** Hot: every request passes here. */

@@ -7,7 +7,7 @@ import type { RemoteSegment } from './mapping.ts'
 import type { CheckedOptions } from './options.ts'
 import { Peer, type PeerHost } from './peer.ts'
 import type { ControlConnection } from './rendezvous/control-connection.ts'
-import type { Open } from './rendezvous/control-messages.ts'
+import { decodeTag, type Open } from './rendezvous/control-messages.ts'
 import { answer, dial, type Meeting } from './rendezvous/dialing.ts'
 import { decodeName, type EndpointName } from './rendezvous/endpoint-name.ts'
 import { type RendezvousHost, refuse } from './rendezvous/rendezvous.ts'
@@ -56,7 +56,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
       const message = `${name} is not the name of an endpoint, and there is no name service to ask`
       throw new AmError('ERR_AM_NO_NAME_SERVICE', message)
     }
-    const known = this.#known(name)
+    const known = this.#known(name) ?? (await this.#dials.get(name))
     if (known !== undefined) {
       try {
         return { peer: known, segment: await known.askForSegment(tag) }
@@ -64,8 +64,16 @@ export class PeerTable implements PeerHost, RendezvousHost {
         // It went at this very moment; whoever has its name now is somebody else.
       }
     }
-    const peer = await this.#dial(name, target)
-    return { peer, segment: await peer.askForSegment(tag) }
+    let first: Promise<RemoteSegment | undefined> | undefined
+    const dialled = dial(this.#introduction, target, tag).then(meeting => {
+      const peer = this.#add(name, meeting)
+      first = peer.firstSegment()
+      peer.begin()
+      return peer
+    })
+    this.#dials.set(name, dialled)
+    const peer = await dialled.finally(() => this.#dials.delete(name))
+    return { peer, segment: await first }
   }
 
   answer(open: Open, connection: ControlConnection): void {
@@ -78,7 +86,10 @@ export class PeerTable implements PeerHost, RendezvousHost {
         meeting.end.close()
         connection.destroy()
       } else {
-        this.#add(open.from, meeting)
+        const peer = this.#add(open.from, meeting)
+        peer.answerMap(decodeTag(open.tag))
+        peer.begin()
+        this.#onProgress()
       }
     })
   }
@@ -93,7 +104,10 @@ export class PeerTable implements PeerHost, RendezvousHost {
       mediumMax: limits.medium,
       longMax: limits.long,
     }
-    return this.#group.add(new EndpointChannel(end, this.#group.handlers, options))
+    const channel = this.#group.add(new EndpointChannel(end, this.#group.handlers, options))
+    // With progress by the event loop the doorbell is the poller's.
+    if (this.#options.progress === 'manual') end.setDoorbell(this.#onProgress)
+    return channel
   }
 
   addMapping(peer: Peer, index: number): void {
@@ -115,15 +129,6 @@ export class PeerTable implements PeerHost, RendezvousHost {
   handlePeerProgress(peer: Peer): void {
     this.#onProgress()
     if (peer.isRetired) this.#retire(peer)
-  }
-
-  /** While somebody waits for a message. */
-  ref(): void {
-    for (const peer of this.#peers) peer.ref()
-  }
-
-  unref(): void {
-    for (const peer of this.#peers) peer.unref()
   }
 
   async close(): Promise<void> {
@@ -156,21 +161,10 @@ export class PeerTable implements PeerHost, RendezvousHost {
     return undefined
   }
 
-  #dial(name: string, target: EndpointName): Promise<Peer> {
-    const underWay = this.#dials.get(name)
-    if (underWay !== undefined) return underWay
-    const dialled = dial(this.#introduction, target)
-      .then(meeting => this.#add(name, meeting))
-      .finally(() => this.#dials.delete(name))
-    this.#dials.set(name, dialled)
-    return dialled
-  }
-
   #add(name: string, meeting: Meeting): Peer {
     const peer = new Peer(name, meeting.connection, this)
     peer.channel = this.openChannel(meeting.end, meeting.credits, peer)
     this.#peers.add(peer)
-    peer.begin()
     return peer
   }
 

@@ -5,13 +5,15 @@ import type { EndpointChannel } from './endpoint-channel.ts'
 import { AmError } from './errors.ts'
 import type { RemoteSegment } from './mapping.ts'
 import type { ControlConnection } from './rendezvous/control-connection.ts'
-import type { ControlMessage } from './rendezvous/control-messages.ts'
+import { type ControlMessage, decodeTag, encodeTag } from './rendezvous/control-messages.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 
 const log = debug('fastsockets:am:peer')
 
 /** Requests for the segment that wait for their answer. */
 const MAPS_MAX = 1024
+/** The number of the MAP that an OPEN contains. */
+const FIRST_MAP = 0
 
 /** The endpoint, as far as a peer knows it. */
 export interface PeerHost {
@@ -36,7 +38,7 @@ export class Peer implements ChannelOwner {
     number,
     { resolve: (segment: RemoteSegment | undefined) => void; reject: (e: Error) => void }
   >()
-  #nextMap = 0
+  #nextMap = FIRST_MAP + 1
   #isBye = false
   #isEnded = false
 
@@ -73,12 +75,28 @@ export class Peer implements ChannelOwner {
 
   /** Shows a tag; resolves with the peer's segment, or undefined if the tag is wrong. */
   askForSegment(tag: bigint): Promise<RemoteSegment | undefined> {
-    return new Promise((resolve, reject) => {
-      if (this.isGone || this.#maps.size >= MAPS_MAX) return reject(this.#goneError())
-      const id = this.#nextMap++
-      this.#maps.set(id, { resolve, reject })
-      this.#connection.ref()
-      this.#connection.send({ op: 'map', id, tag: tag.toString(16).padStart(16, '0') })
+    if (this.isGone || this.#maps.size >= MAPS_MAX) return Promise.reject(this.#goneError())
+    const id = this.#nextMap++
+    this.#connection.send({ op: 'map', id, tag: encodeTag(tag) })
+    return this.#mapped(id)
+  }
+
+  /** The answer to the tag that was shown on dialling. */
+  firstSegment(): Promise<RemoteSegment | undefined> {
+    return this.#mapped(FIRST_MAP)
+  }
+
+  /** A MAP of the peer; the first came with its OPEN. */
+  answerMap(tag: bigint, id = FIRST_MAP): void {
+    this.#peerMappingCount++
+    const segment = this.#host.describeSegment(this, tag)
+    this.#connection.send({
+      op: 'mapped',
+      id,
+      isTagRight: segment !== undefined,
+      segment: segment?.length ?? 0,
+      longMax: segment?.longMax ?? 0,
+      key: Buffer.from(segment?.key ?? []).toString('base64'),
     })
   }
 
@@ -92,15 +110,6 @@ export class Peer implements ChannelOwner {
     this.#connection.send({ op: 'bye' })
     this.#connection.end()
     return this.#connection.over
-  }
-
-  /** The control connection keeps the event loop alive while somebody waits for it. */
-  ref(): void {
-    this.#connection.ref()
-  }
-
-  unref(): void {
-    this.#connection.unref()
   }
 
   hangUp(): void {
@@ -124,7 +133,7 @@ export class Peer implements ChannelOwner {
   #handle(message: ControlMessage): void {
     switch (message.op) {
       case 'map':
-        return this.#answerMap(message.id, BigInt(`0x${message.tag}`))
+        return this.answerMap(decodeTag(message.tag), message.id)
       case 'mapped':
         return this.#takeMapped(message)
       case 'unmap':
@@ -140,17 +149,9 @@ export class Peer implements ChannelOwner {
     }
   }
 
-  #answerMap(id: number, tag: bigint): void {
-    this.#peerMappingCount++
-    const segment = this.#host.describeSegment(this, tag)
-    this.#connection.send({
-      op: 'mapped',
-      id,
-      isTagRight: segment !== undefined,
-      segment: segment?.length ?? 0,
-      longMax: segment?.longMax ?? 0,
-      key: Buffer.from(segment?.key ?? []).toString('base64'),
-    })
+  #mapped(id: number): Promise<RemoteSegment | undefined> {
+    this.#connection.ref()
+    return new Promise((resolve, reject) => this.#maps.set(id, { resolve, reject }))
   }
 
   #takeMapped(message: ControlMessage & { op: 'mapped' }): void {
@@ -176,6 +177,7 @@ export class Peer implements ChannelOwner {
     for (const waiting of this.#maps.values()) waiting.reject(this.#goneError())
     this.#maps.clear()
     this.channel.expectEnd(this.#isBye ? UNDELIVERABLE.PEER_CLOSED : UNDELIVERABLE.PEER_DEAD)
+    this.#host.handlePeerProgress(this)
   }
 
   #goneError(): AmError {

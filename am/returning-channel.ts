@@ -138,7 +138,7 @@ export class ReturningChannel extends Channel {
   }
 
   override arm(): boolean {
-    if (this.#kept.count > 0) return false
+    if (this.#kept.count > 0 || (this.#endReason !== 0 && this.state === 'open')) return false
     this.#emptyPolls = LULL_POLLS
     if (this.state === 'open' && this.acks.pending > 0) this.sendCredits()
     return super.arm()

@@ -2,7 +2,7 @@
  * What two endpoints say to each other outside the virtual interface: JSON, one message a line, over a unix stream
  * socket that stays open as long as their channel. Its end without a BYE is the death of the peer's process.
  *
- *   OPEN     dialling side, first   which endpoint, who asks, which drivers, how many credits
+ *   OPEN     dialling side, first   which endpoint, who asks, which drivers, how many credits, which tag: the first MAP
  *   OFFER    answering side         a driver and the address blob that it made; the credits to use
  *   REFUSE   answering side         why not; the end
  *   MAP      either side            asks for the segment, showing a tag
@@ -31,6 +31,8 @@ export interface Open {
   readonly from: string
   readonly drivers: readonly string[]
   readonly credits: number
+  /** The first MAP, answered as soon as the interfaces are connected: 16 hexadecimal digits. */
+  readonly tag: string
 }
 
 export interface Offer {
@@ -104,6 +106,7 @@ const FIELDS: Record<ControlMessage['op'], Record<string, Check>> = {
     from: text(NAME_MAX),
     drivers: texts(DRIVERS_MAX, NAME_MAX),
     credits: value => number(CREDITS_LIMIT)(value) && value !== 0,
+    tag: pattern(/^[0-9a-f]{16}$/),
   },
   offer: {
     driver: text(NAME_MAX),
@@ -137,4 +140,12 @@ export function decodeControl(line: string): ControlMessage | undefined {
   const fields = FIELDS[message.op as ControlMessage['op']]
   const isWhole = Object.entries(fields).every(([name, check]) => check(message[name]))
   return isWhole ? (message as unknown as ControlMessage) : undefined
+}
+
+export function encodeTag(tag: bigint): string {
+  return tag.toString(16).padStart(16, '0')
+}
+
+export function decodeTag(text: string): bigint {
+  return BigInt(`0x${text}`)
 }

@@ -3,7 +3,7 @@ import net from 'node:net'
 import { type Driver, NicError, type VirtualInterface } from '../../nic/index.ts'
 import { AmError } from '../errors.ts'
 import { ControlConnection } from './control-connection.ts'
-import { CONTROL_VERSION, type ControlMessage, type Open } from './control-messages.ts'
+import { CONTROL_VERSION, type ControlMessage, encodeTag, type Open } from './control-messages.ts'
 import { decodeName, type EndpointName, encodeName, rendezvousPath, thisHost } from './endpoint-name.ts'
 import { refuse } from './rendezvous.ts'
 
@@ -24,7 +24,7 @@ export interface Meeting {
 }
 
 /** Connects to the endpoint of that name, or rejects with `NO_SUCH_ENDPOINT` or `UNREACHABLE`. */
-export async function dial(self: Introduction, target: EndpointName): Promise<Meeting> {
+export async function dial(self: Introduction, target: EndpointName, tag: bigint): Promise<Meeting> {
   if (target.host !== thisHost()) {
     throw new AmError(
       'ERR_AM_UNREACHABLE',
@@ -40,6 +40,7 @@ export async function dial(self: Introduction, target: EndpointName): Promise<Me
       from: encodeName(self.name),
       drivers: self.drivers.map(driver => driver.name),
       credits: self.credits,
+      tag: encodeTag(tag),
     })
     const driver = self.drivers.find(({ name }) => name === answer.driver)
     if (driver === undefined) throw unreachable(target, `it offered ${answer.driver}`)
