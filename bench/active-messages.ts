@@ -1,0 +1,148 @@
+/**
+ * `npm run bench:am`: what active messages promise, measured beside the machine's own limit in C (two processes, one
+ * cache line) and beside plain `node:net` over TCP in the same run. Medians of five rounds.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import Table from 'cli-table3'
+import { ChildProgram } from '../fastsockets/cli/child-program.ts'
+import { plainNodeOptions } from '../fastsockets/cli/relink.ts'
+
+const ROUNDS = 5
+const TIMEOUT_MS = 120_000
+const AM_PEER = new URL('./programs/am-peer.js', import.meta.url)
+const AM_CALLER = new URL('./programs/am-caller.js', import.meta.url)
+const NET_PEER = new URL('./programs/peer.js', import.meta.url)
+const NET_CALLER = new URL('./programs/caller.js', import.meta.url)
+const LIMIT = new URL('../../bench/programs/limit.c', import.meta.url)
+
+const GIGA = 1e9
+const MEGA = 1e6
+const env = { ...process.env, NODE_OPTIONS: plainNodeOptions(process.env.NODE_OPTIONS) }
+
+interface Result {
+  readonly p50Us?: number
+  readonly p99Us?: number
+  readonly rate?: number
+  readonly bytesPerSecond?: number
+}
+
+interface Rounds {
+  limitUs: number[]
+  tcpUs: number[]
+  p50Us: number[]
+  p99Us: number[]
+  callsUs: number[]
+  short: number[]
+  medium: number[]
+  long: number[]
+}
+
+const before = loadavg()[0] ?? 0
+if (before > 0.5) process.stderr.write(`warning: this machine is not quiet (load ${before.toFixed(2)})\n`)
+const limit = compileLimit()
+const rounds: Rounds = {
+  limitUs: [],
+  tcpUs: [],
+  p50Us: [],
+  p99Us: [],
+  callsUs: [],
+  short: [],
+  medium: [],
+  long: [],
+}
+for (let round = 0; round < ROUNDS; round++) {
+  process.stderr.write(`round ${round + 1} of ${ROUNDS}\n`)
+  if (limit !== undefined) rounds.limitUs.push(Number(execFileSync(limit, { encoding: 'utf8' })))
+  const roundTrip = await callActive('manual', 'round-trip', 1_000_000)
+  rounds.p50Us.push(roundTrip.p50Us ?? Number.NaN)
+  rounds.p99Us.push(roundTrip.p99Us ?? Number.NaN)
+  rounds.short.push((await callActive('manual', 'short', 5_000_000)).rate ?? Number.NaN)
+  rounds.medium.push((await callActive('manual', 'medium', 1_000_000)).bytesPerSecond ?? Number.NaN)
+  rounds.long.push((await callActive('manual', 'long', 10_000)).bytesPerSecond ?? Number.NaN)
+  rounds.tcpUs.push((await callTcp(50_000)).p50Us ?? Number.NaN)
+  rounds.callsUs.push((await callActive('event-loop', 'calls', 200_000)).p50Us ?? Number.NaN)
+}
+print()
+
+async function callActive(progress: string, what: string, count: number): Promise<Result> {
+  const peer = ChildProgram.start('peer', AM_PEER, [progress], env)
+  const { name } = await peer.receive<{ name: string }>(TIMEOUT_MS)
+  const caller = ChildProgram.start('caller', AM_CALLER, [what, name, String(count)], env)
+  const result = await caller.receive<Result>(TIMEOUT_MS)
+  await caller.stop()
+  await peer.stop()
+  return result
+}
+
+async function callTcp(count: number): Promise<Result> {
+  const peer = ChildProgram.start('peer', NET_PEER, ['echo'], env)
+  const { port } = await peer.receive<{ port: number }>(TIMEOUT_MS)
+  const caller = ChildProgram.start('caller', NET_CALLER, ['echo', String(port), '64', String(count)], env)
+  const result = await caller.receive<Result>(TIMEOUT_MS)
+  await caller.stop()
+  await peer.stop()
+  return result
+}
+
+/** The compiled reference, or undefined, said aloud, where there is no C compiler. */
+function compileLimit(): string | undefined {
+  const directory = mkdtempSync(join(tmpdir(), 'fastsockets-bench-'))
+  process.once('exit', () => rmSync(directory, { recursive: true }))
+  const program = join(directory, 'limit')
+  try {
+    execFileSync('cc', ['-O2', '-o', program, fileURLToPath(LIMIT)], { stdio: 'ignore' })
+    return program
+  } catch {
+    process.stderr.write('skipped: the limit in C, because there is no compiler (cc)\n')
+    return undefined
+  }
+}
+
+function print(): void {
+  const limitUs = median(rounds.limitUs)
+  const p50Us = median(rounds.p50Us)
+  const p99Us = median(rounds.p99Us)
+  const tcpUs = median(rounds.tcpUs)
+  const callsUs = median(rounds.callsUs)
+  const table = new Table({
+    head: ['measurement', 'result', 'beside', 'promise', ''],
+    style: { head: [], border: [], compact: true },
+  })
+  const row = (name: string, result: string, beside: string, promise: string, holds: boolean): void => {
+    table.push([name, result, beside, promise, holds ? 'holds' : 'MISSED'])
+  }
+  row(
+    'short round trip, polling, p50',
+    `${p50Us.toFixed(3)} us`,
+    limit === undefined
+      ? 'no C compiler'
+      : `C limit ${limitUs.toFixed(3)} us: ${(p50Us / limitUs).toFixed(1)} times`,
+    'at most 3 times',
+    p50Us <= 3 * limitUs,
+  )
+  row('short round trip, polling, p99', `${p99Us.toFixed(3)} us`, '', 'at most 2 us', p99Us <= 2)
+  rowOf('short, one way', rounds.short, MEGA, 'million/s', 4)
+  rowOf('medium 4 KiB, one way', rounds.medium, GIGA, 'GB/s', 4)
+  rowOf('long 1 MiB, one way', rounds.long, GIGA, 'GB/s', 8)
+  row(
+    'call, event loop, p50',
+    `${callsUs.toFixed(2)} us`,
+    `node:net TCP ${tcpUs.toFixed(1)} us: 1/${(tcpUs / callsUs).toFixed(1)}`,
+    'at most 1/10',
+    callsUs <= tcpUs / 10,
+  )
+  process.stdout.write(`${table.toString()}\n`)
+
+  function rowOf(name: string, values: readonly number[], scale: number, unit: string, least: number): void {
+    const value = median(values) / scale
+    row(name, `${value.toFixed(2)} ${unit}`, '', `at least ${least} ${unit}`, value >= least)
+  }
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
+}
