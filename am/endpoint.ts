@@ -269,6 +269,7 @@ export class Endpoint {
       wake = resolve
     })
     this.#waiters.set(wake, this.#group.handlers.runs)
+    this.#peers.isWatched = true
     rendezvous.ref(this.#id.endpoint)
     try {
       await within(woken, 'wait', options)
@@ -276,6 +277,7 @@ export class Endpoint {
       if ((error as AmError).code !== 'ERR_AM_TIMEOUT') throw error
     } finally {
       this.#waiters.delete(wake)
+      this.#peers.isWatched = this.#waiters.size > 0
       if (this.#waiters.size === 0 && !this.#isReferenced) rendezvous.unref(this.#id.endpoint)
     }
   }

@@ -7,6 +7,7 @@ export type { WaitOptions } from './call.ts'
 // What sockets are built from.
 export { Channel, type ChannelOptions, type ChannelOwner, CREDITS_DEFAULT } from './channel.ts'
 export { ChannelGroup, type Progress, pollerStats } from './channel-group.ts'
+export { describeFrame } from './describe-frame.ts'
 export { DESTINATIONS_MAX, Endpoint, openEndpoint } from './endpoint.ts'
 export { AmError, type AmErrorCode } from './errors.ts'
 export type { Handler } from './handler-table.ts'

@@ -21,6 +21,7 @@ const BYE_MS_MAX = 200
 
 /** All endpoints that this one is connected with. */
 export class PeerTable implements PeerHost, RendezvousHost {
+  isWatched = false
   readonly #id: EndpointName
   readonly #options: CheckedOptions
   readonly #segment: Segment

@@ -19,6 +19,8 @@ const FIRST_MAP = 0
 export interface PeerHost {
   /** What a peer that shows `tag` may know of our segment; undefined if the tag is wrong. */
   describeSegment(peer: Peer, tag: bigint): { length: number; longMax: number; key: Uint8Array } | undefined
+  /** Somebody waits for progress. */
+  readonly isWatched: boolean
   handlePeerProgress(peer: Peer): void
 }
 
@@ -63,8 +65,8 @@ export class Peer implements ChannelOwner {
 
   /** No table has an entry for this connection any more, and nothing is under way. */
   get isRetired(): boolean {
-    if (this.mappings.length > 0) return false
     const { state, outstanding, isOver, isFlushed } = this.channel
+    if (this.mappings.length > 0) return false
     if (state !== 'open') return isOver && this.#isEnded
     return this.#isUnmapped && this.#peerMappingCount === 0 && outstanding === 0 && isFlushed
   }
@@ -116,8 +118,9 @@ export class Peer implements ChannelOwner {
     this.#connection.destroy()
   }
 
+  /** Hot: after every poll. */
   handleProgress(): void {
-    this.#host.handlePeerProgress(this)
+    if (this.#host.isWatched || this.#isUnmapped || this.#isEnded) this.#host.handlePeerProgress(this)
   }
 
   roomWanted(): number {

@@ -26,7 +26,7 @@ export class RingConsumer {
   #control: Int32Array
   readonly #size: number
   readonly #frameMax: number
-  /** Released once this much has been consumed, so that a busy producer is not held up to the end of a batch. */
+  /** Released once this much has been consumed, so that a busy producer is not held up. */
   readonly #releaseAfter: number
   #head = 0
   #released = 0
@@ -46,7 +46,10 @@ export class RingConsumer {
   poll(sink: FrameSink, limit: number): number {
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
     const tail = Atomics.load(this.#control, TAIL_WORD)
-    if (tail === this.#head) return 0
+    if (tail === this.#head) {
+      this.#release()
+      return 0
+    }
     if (this.#polling) throw new Error('poll was called from within a frame handler')
     const available = (tail - this.#head) | 0
     if (available < 0 || available > this.#size || (available & 7) !== 0) {
@@ -57,7 +60,7 @@ export class RingConsumer {
       return this.#consume(sink, limit, tail)
     } finally {
       this.#polling = false
-      this.#release()
+      if (this.#isWorthReleasing()) this.#release()
     }
   }
 
@@ -91,6 +94,7 @@ export class RingConsumer {
   /** Asks the producer to wake us; false if something has arrived already. */
   arm(): boolean {
     if (!this.#open) return false
+    this.#release()
     Atomics.store(this.#control, ARMED_WORD, 1)
     if (Atomics.load(this.#control, TAIL_WORD) === this.#head) return true
     Atomics.store(this.#control, ARMED_WORD, 0)
@@ -106,6 +110,12 @@ export class RingConsumer {
     this.#control = NO_WORDS
     this.words = NO_WORDS
     this.bytes = NO_BYTES
+  }
+
+  /** A store that the producer waits for, or that saves it from a full ring. Else the next empty poll does it. */
+  #isWorthReleasing(): boolean {
+    if (((this.#head - this.#released) | 0) >= this.#releaseAfter) return true
+    return this.#open && Atomics.load(this.#control, ROOM_WANTED_WORD) !== 0
   }
 
   #release(): void {

@@ -67,15 +67,15 @@ export abstract class RingInterface implements VirtualInterface {
       const count = this.consumer.poll(sink, limit)
       return count === BROKEN ? this.#break(this.consumer.violation) : count
     } finally {
-      if (this.consumer.producerWaits) {
-        this.consumer.producerWaits = false
-        if (this.state === 'open') this.wakePeer()
-      }
+      this.#wakeProducer()
     }
   }
 
   arm(forRoom: number): boolean {
-    if (this.state !== 'open' || !this.consumer.arm()) return false
+    if (this.state !== 'open') return false
+    const isArmed = this.consumer.arm()
+    this.#wakeProducer()
+    if (!isArmed) return false
     if (forRoom === 0 || this.producer.armForRoom(forRoom)) return true
     this.#noRoom()
     this.consumer.disarm()
@@ -164,6 +164,13 @@ export abstract class RingInterface implements VirtualInterface {
     if (!isWithin(localOffset, length, local.bytes.length)) return OUT_OF_BOUNDS
     if (!isWithin(remoteOffset, length, remote.length)) return OUT_OF_BOUNDS
     return this.#completions.isFull ? NO_RESOURCE : OK
+  }
+
+  /** The peer waits for the room that we have just released. */
+  #wakeProducer(): void {
+    if (!this.consumer.producerWaits) return
+    this.consumer.producerWaits = false
+    if (this.state === 'open') this.wakePeer()
   }
 
   #noRoom(): false {

@@ -134,15 +134,30 @@ t.test('hasRoom finds an impossible head too', async t => {
   t.equal(ring.producer.reserve(8), BROKEN)
 })
 
-t.test('a full ring refuses; one frame released is room for one', async t => {
+t.test('a full ring refuses; what is released, a sixteenth of the ring at once, is room again', async t => {
   const ring = new RingMemory()
   let count = 0
   while (ring.send(1016)) count++
   t.equal(count, SIZE / 1024)
   t.equal(ring.producer.reserve(1016), NO_RESOURCE)
-  t.equal(ring.consumer.poll(new Collector(), 1), 1)
-  t.equal(ring.send(1016), true)
+  const batch = count / 16
+  t.equal(ring.consumer.poll(new Collector(), batch - 1), batch - 1)
   t.equal(ring.producer.reserve(1016), NO_RESOURCE)
+  t.equal(ring.consumer.poll(new Collector(), 1), 1)
+  for (let i = 0; i < batch; i++) t.equal(ring.send(1016), true)
+  t.equal(ring.producer.reserve(1016), NO_RESOURCE)
+})
+
+t.test('an empty poll, or arming, releases the rest', async t => {
+  for (const rest of ['poll', 'arm'] as const) {
+    const ring = new RingMemory()
+    ring.send(8)
+    ring.consumer.poll(new Collector(), 10)
+    t.equal(ring.control[HEAD_WORD], 0)
+    if (rest === 'poll') t.equal(ring.consumer.poll(new Collector(), 10), 0)
+    else t.equal(ring.consumer.arm(), true)
+    t.equal(ring.control[HEAD_WORD], 16)
+  }
 })
 
 t.test('a busy producer gets room back in the middle of a long poll', async t => {
