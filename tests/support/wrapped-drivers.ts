@@ -1,0 +1,19 @@
+/** Drivers by name, wrappers included: `trace:shm` is the tracing wrapper over shm. Child programs find them again. */
+import { type Driver, drivers, faultDriver, traceDriver } from '../../nic/index.ts'
+
+const WRAPPERS: Readonly<Record<string, (inner: Driver) => Driver>> = {
+  // Of no fault at all: a wrapper must be a complete driver then.
+  fault: inner => faultDriver(inner, { seed: 1 }),
+  trace: inner => traceDriver(inner, () => {}),
+}
+
+export function driverNamed(name: string): Driver {
+  const [, outer, innerName] = /^(\w+):(.+)$/.exec(name) ?? []
+  if (outer !== undefined && innerName !== undefined) {
+    const wrap = WRAPPERS[outer]
+    if (wrap !== undefined) return wrap(driverNamed(innerName))
+  }
+  const driver = drivers.get(name)
+  if (driver === undefined) throw new Error(`no driver ${name}`)
+  return driver
+}
