@@ -227,7 +227,10 @@ export class FaultInterface extends ForwardingInterface {
   }
 
   #isStalled(): boolean {
-    return this.#stalledUntilMs > 0 && performance.now() < this.#stalledUntilMs
+    if (this.#stalledUntilMs === 0) return false
+    if (performance.now() < this.#stalledUntilMs) return true
+    this.#stalledUntilMs = 0
+    return false
   }
 
   /** To the inner queue, or to the end of the line before it. */

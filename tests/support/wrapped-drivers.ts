@@ -1,10 +1,16 @@
 /** Drivers by name, wrappers included: `trace:shm` is the tracing wrapper over shm. Child programs find them again. */
+import { randomInt } from 'node:crypto'
 import { type Driver, drivers, faultDriver, traceDriver } from '../../nic/index.ts'
+import { wrapDriver } from '../../nic/wrapper/wrapped-driver.ts'
+import { openReliable, roomyDriver, settledDriver } from './settled-driver.ts'
 
 const WRAPPERS: Readonly<Record<string, (inner: Driver) => Driver>> = {
   // Of no fault at all: a wrapper must be a complete driver then.
   fault: inner => faultDriver(inner, { seed: 1 }),
   trace: inner => traceDriver(inner, () => {}),
+  // Also where nothing needs it.
+  reliable: inner => wrapDriver(roomyDriver(inner), `reliable:${inner.name}`, openReliable),
+  settled: inner => settledDriver(inner, Number(process.env.SEED ?? randomInt(2 ** 32))),
 }
 
 export function driverNamed(name: string): Driver {
