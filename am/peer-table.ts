@@ -6,6 +6,7 @@ import { AmError } from './errors.ts'
 import type { RemoteSegment } from './mapping.ts'
 import type { CheckedOptions } from './options.ts'
 import { Peer, type PeerHost } from './peer.ts'
+import { reliable } from './reliability/reliable.ts'
 import type { ControlConnection } from './rendezvous/control-connection.ts'
 import { decodeTag, type Open } from './rendezvous/control-messages.ts'
 import { answer, dial, type Meeting } from './rendezvous/dialing.ts'
@@ -105,9 +106,9 @@ export class PeerTable implements PeerHost, RendezvousHost {
       mediumMax: limits.medium,
       longMax: limits.long,
     }
-    const channel = this.#group.add(new EndpointChannel(end, this.#group.handlers, options))
+    const channel = this.#group.add(new EndpointChannel(reliable(end), this.#group.handlers, options))
     // With progress by the event loop the doorbell is the poller's.
-    if (this.#options.progress === 'manual') end.setDoorbell(this.#onProgress)
+    if (this.#options.progress === 'manual') channel.end.setDoorbell(this.#onProgress)
     return channel
   }
 

@@ -23,6 +23,7 @@ import {
   TAG_SIZE,
 } from './message-layout.ts'
 import { ReadyWaiters } from './ready-waiters.ts'
+import { ReliableInterface } from './reliability/reliable-interface.ts'
 import { type PendingCall, RequestLog } from './request-log.ts'
 import type { Tag } from './tag.ts'
 import { UNDELIVERABLE, undeliverableReason } from './undeliverable.ts'
@@ -79,9 +80,11 @@ export class ReturningChannel extends Channel {
     return this.slots.size - this.slots.freeCount
   }
 
-  /** Nothing waits in this process to be sent. */
+  /** Nothing waits in this process to be sent, perhaps again. */
   get isFlushed(): boolean {
-    return this.state !== 'open' || this.roomOwed() === 0
+    if (this.state !== 'open') return true
+    const unacknowledged = this.end instanceof ReliableInterface ? this.end.unacknowledged : 0
+    return unacknowledged === 0 && this.roomOwed() === 0
   }
 
   /** Whether a request that was refused may succeed now. */

@@ -12,7 +12,7 @@ export type NicErrorCode =
   | 'ERR_NIC_CONNECT_FAILED'
   /** The peer wrote something into shared memory or onto the wire that the protocol does not allow. */
   | 'ERR_NIC_PROTOCOL_VIOLATION'
-  /** Nothing valid was heard from the peer for too long. */
+  /** Nothing was heard of the peer for too long while something waited for its acknowledgement. */
   | 'ERR_NIC_PEER_LOST'
   /** The caller's argument can never be right. */
   | 'ERR_NIC_ARGUMENT'

@@ -5,11 +5,17 @@ import { shmDriver } from './shm/shm-driver.ts'
 
 export { copyBytes } from './copy.ts'
 export { NicError, type NicErrorCode } from './errors.ts'
+export { faultDriver, wrapWithFaults } from './fault/fault-driver.ts'
+export type { FaultCounts, FaultInterface } from './fault/fault-interface.ts'
+export type { FaultOptions } from './fault/fault-options.ts'
 export { openLoopbackPair } from './loopback/loopback-driver.ts'
 export type * from './nic.ts'
 export { HOST_IDENTITY_SIZE, hostIdentity } from './posix/host-identity.ts'
 export { keepFreedMemory, yieldCore } from './posix/process-tuning.ts'
 export * from './status.ts'
+export { traceDriver, traceInterface } from './trace/trace-driver.ts'
+export type { DescribeFrame, WriteLine } from './trace/trace-interface.ts'
+export { ForwardingInterface } from './wrapper/forwarding-interface.ts'
 
 /** Every driver of this package, by name. Ask `availability()` before use. */
 export const drivers: ReadonlyMap<string, Driver> = new Map([

@@ -2,13 +2,12 @@
  * Holds an armed interface in the way that its arguments say, and nothing else that would keep a program alive. The
  * frame that rings is sent from a timer that does not count: only a program that lives on for its doorbell sees it.
  */
-import { drivers, type VirtualInterface } from '../../nic/index.ts'
+import type { VirtualInterface } from '../../nic/index.ts'
 import { patterned, sendFrame } from '../support/frames.ts'
+import { driverNamed } from '../support/wrapped-drivers.ts'
 
 const [, , name, mode] = process.argv
-const driver = drivers.get(name as string)
-if (driver === undefined) throw new Error(`no driver ${name}`)
-
+const driver = driverNamed(name as string)
 const offer = driver.offer()
 const [near, far] = await Promise.all([driver.connect(offer.blob), offer.accepted])
 process.channel?.unref()

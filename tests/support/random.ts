@@ -1,30 +1,13 @@
 import { randomInt } from 'node:crypto'
+import { FaultRandom } from '../../nic/fault/fault-random.ts'
 
-/** Numbers that come again when the test is run again with the same FASTSOCKETS_TEST_SEED (mulberry32). */
-export class Random {
+/** Numbers that come again when the test is run again with the same seed. */
+export class Random extends FaultRandom {
   readonly seed: number
-  #state: number
 
   constructor(seed: number) {
+    super(seed)
     this.seed = seed
-    this.#state = seed | 0
-  }
-
-  /** A whole number within 0 … 2^32 - 1. */
-  word(): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return (mixed ^ (mixed >>> 14)) >>> 0
-  }
-
-  /** A whole number from `min` to `max`, both included. */
-  within(min: number, max: number): number {
-    return min + Math.floor((this.word() / 2 ** 32) * (max - min + 1))
-  }
-
-  chance(share: number): boolean {
-    return this.word() < share * 2 ** 32
   }
 
   pick<T>(choices: readonly [T, ...T[]]): T {
@@ -38,10 +21,10 @@ export class Random {
   }
 }
 
-/** A source of random numbers whose seed is printed with the test. */
+/** A source of random numbers whose seed is printed with the test; SEED or FASTSOCKETS_TEST_SEED set it. */
 export function seededRandom(t: { comment(...text: unknown[]): void }): Random {
-  const fixed = process.env.FASTSOCKETS_TEST_SEED
+  const fixed = process.env.SEED ?? process.env.FASTSOCKETS_TEST_SEED
   const seed = fixed === undefined ? randomInt(2 ** 32) : Number(fixed)
-  t.comment(`seed: run again with FASTSOCKETS_TEST_SEED=${seed}`)
+  t.comment(`seed: run again with SEED=${seed}`)
   return new Random(seed)
 }

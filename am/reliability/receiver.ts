@@ -1,0 +1,214 @@
+import type { FrameSink } from '../../nic/index.ts'
+import { CRC_START, copyWithCrc, crcOfWords } from './crc32c.ts'
+import {
+  ACK_WORD,
+  align8,
+  CRC_WORD,
+  ECHO_WORD,
+  HEADER_SIZE,
+  HEADER_WORDS,
+  KIND_WORD,
+  ORDINAL_WORD,
+  SACK_FRAMES,
+  SACK_WORD,
+  SEQUENCE_WORD,
+  sackAtOf,
+  WINDOW_FRAMES,
+} from './reliability-layout.ts'
+import type { ReliabilityStats } from './reliability-stats.ts'
+import { ReorderBuffer } from './reorder-buffer.ts'
+
+/** Frames handed over that may be unacknowledged. */
+const ACK_FRAMES = WINDOW_FRAMES / 2
+/** So long an acknowledgement waits for a frame to ride on: well below the shortest time-out of the peer. */
+const ACK_DELAY_MS = 0.25
+/** How many frames later the end of a SACK is looked at again: as many as it takes to miss a frame, and some more. */
+const SACK_OVERLAP = 8
+/** SACKs of two windows: a window need not begin with one, and those of its two ends must not be taken for each other. */
+const SACK_COUNT = (2 * WINDOW_FRAMES) / SACK_FRAMES
+
+const NEVER = Number.POSITIVE_INFINITY
+const NOWHERE: FrameSink = { handleFrame: () => {} }
+const NO_BYTES = new Uint8Array(0)
+const NO_WORDS = new Int32Array(0)
+
+/**
+ * The receiving half: checks what comes, puts it in order, hands it over, and knows what is to be acknowledged. Each
+ * frame is copied to the landing, and out of it only to the reorder buffer.
+ */
+export class Receiver {
+  landingWords: Int32Array
+  /** The header of the frame that has landed. */
+  readonly header = new Int32Array(HEADER_WORDS)
+  readonly #stats: ReliabilityStats
+  readonly #frameMax: number
+  readonly #ackBytes: number
+  readonly #reorder: ReorderBuffer
+  #landingBytes: Uint8Array
+  #sink = NOWHERE
+  /** How many frames may be handed over in this poll. */
+  #left = 0
+  /** The frame whose turn it is. */
+  #expected: number
+  #highestOrdinal: number
+  /** What was handed over since the last acknowledgement. */
+  #framesOwed = 0
+  #bytesOwed = 0
+  #owedSinceMs = NEVER
+  #isAckDue = false
+  /** A bit for each SACK that has changed since it was last said. */
+  #changedSacks = 0
+
+  constructor(stats: ReliabilityStats, frameMax: number, retentionBytes: number, firstSequence: number) {
+    const landing = new ArrayBuffer(align8(frameMax))
+    this.#landingBytes = new Uint8Array(landing)
+    this.landingWords = new Int32Array(landing)
+    this.#stats = stats
+    this.#frameMax = frameMax
+    this.#ackBytes = retentionBytes / 2
+    this.#reorder = new ReorderBuffer(retentionBytes)
+    this.#expected = firstSequence
+    this.#highestOrdinal = (firstSequence - 1) | 0
+  }
+
+  /** Whether a frame waits only for somebody to take it. */
+  get isReady(): boolean {
+    return this.#reorder.count > 0 && this.#reorder.has(this.#expected)
+  }
+
+  get owesAck(): boolean {
+    return this.#framesOwed > 0 || this.#isAckDue || this.#changedSacks !== 0
+  }
+
+  /** From now on up to `limit` frames are handed over, first those that wait already. */
+  begin(sink: FrameSink, limit: number): void {
+    this.#sink = sink
+    this.#left = limit
+    this.#deliverReady()
+  }
+
+  /** How many more frames may be handed over. */
+  get left(): number {
+    return this.#left
+  }
+
+  /** From now on nothing is handed over. */
+  end(): void {
+    this.#sink = NOWHERE
+    this.#left = 0
+  }
+
+  /** Copies a frame out of the queue; false if it is not as it was sent. What is used later is what was checked. */
+  land(words: Int32Array, at: number, length: number): boolean {
+    const contentLength = length - HEADER_SIZE
+    if (contentLength < 0 || contentLength > this.#frameMax) return false
+    const { header } = this
+    for (let i = 0; i < HEADER_WORDS; i++) header[i] = words[at + i] as number
+    const claimed = header[CRC_WORD] as number
+    header[CRC_WORD] = length
+    const crc = crcOfWords(CRC_START, header, 0, HEADER_WORDS)
+    return ~copyWithCrc(crc, words, at + HEADER_WORDS, this.landingWords, 0, contentLength) === claimed
+  }
+
+  /** The DATA frame that has landed. False if no peer that keeps to the window sends it. */
+  handleData(length: number): boolean {
+    const frame = this.header[SEQUENCE_WORD] as number
+    const ahead = (frame - this.#expected) | 0
+    if (ahead >= WINDOW_FRAMES) return false
+    this.#noteOrdinal()
+    if (ahead < 0 || this.#reorder.has(frame)) {
+      this.#stats.duplicates++
+      // The peer may not know that we have it.
+      if (ahead < 0) this.#isAckDue = true
+      else this.#noteSack(frame)
+    } else if (ahead === 0 && this.#left > 0) {
+      this.#deliver(length)
+      this.#deliverReady()
+    } else if (this.#reorder.store(frame, this.landingWords, length)) {
+      if (ahead > 0) this.#stats.early++
+      // By this one some before it, and the one whose turn it is, may have become missed.
+      this.#noteSack(frame)
+      this.#noteSack(this.#expected)
+      if (ahead >= SACK_OVERLAP) this.#noteSack(frame - SACK_OVERLAP)
+    }
+    return true
+  }
+
+  handleProbe(): void {
+    this.#noteOrdinal()
+    this.#isAckDue = true
+  }
+
+  /** Whether the peer may be waiting for an acknowledgement; `nowMs` is 0 if nobody has looked at the clock. */
+  isAckUrgent(nowMs: number): boolean {
+    if (this.#reorder.count === 0) this.#changedSacks = 0
+    return (
+      this.#isAckDue ||
+      this.#changedSacks !== 0 ||
+      this.isAckOverdue() ||
+      nowMs >= this.#owedSinceMs + ACK_DELAY_MS
+    )
+  }
+
+  isAckOverdue(): boolean {
+    return this.#framesOwed >= ACK_FRAMES || this.#bytesOwed >= this.#ackBytes
+  }
+
+  keepTime(nowMs: number): void {
+    if (this.#framesOwed > 0 && this.#owedSinceMs === NEVER) this.#owedSinceMs = nowMs
+  }
+
+  /** Writes what is acknowledged into the header at `at`, KIND without its low bits; nothing is owed then. */
+  putAcknowledgement(words: Int32Array, at: number): void {
+    const sackAt = this.#nextSack()
+    words[at + KIND_WORD] = sackAt
+    words[at + ACK_WORD] = this.#expected
+    words[at + ECHO_WORD] = this.#highestOrdinal
+    words[at + SACK_WORD] = this.#reorder.bitsAt(sackAt)
+    words[at + SACK_WORD + 1] = this.#reorder.bitsAt(sackAt + 32)
+    this.#isAckDue = false
+    if (this.#framesOwed === 0) return
+    this.#framesOwed = 0
+    this.#bytesOwed = 0
+    this.#owedSinceMs = NEVER
+  }
+
+  close(): void {
+    this.end()
+    this.#landingBytes = NO_BYTES
+    this.landingWords = NO_WORDS
+  }
+
+  /** Accounted for before it is handed over: if the sink throws, the frame is gone all the same. */
+  #deliver(length: number): void {
+    this.#expected = (this.#expected + 1) | 0
+    this.#framesOwed++
+    this.#bytesOwed += length
+    this.#left--
+    this.#stats.delivered++
+    this.#sink.handleFrame(this.#landingBytes, 0, length)
+  }
+
+  #deliverReady(): void {
+    while (this.#left > 0 && this.isReady)
+      this.#deliver(this.#reorder.take(this.#expected, this.landingWords))
+  }
+
+  #noteOrdinal(): void {
+    const ordinal = this.header[ORDINAL_WORD] as number
+    if (((ordinal - this.#highestOrdinal) | 0) > 0) this.#highestOrdinal = ordinal
+  }
+
+  #noteSack(frame: number): void {
+    this.#changedSacks |= 1 << ((sackAtOf(frame) / SACK_FRAMES) & (SACK_COUNT - 1))
+  }
+
+  /** Where the next SACK begins: one that has changed, or else that of the frame whose turn it is. */
+  #nextSack(): number {
+    const current = sackAtOf(this.#expected)
+    if (this.#changedSacks === 0) return current
+    const index = 31 - Math.clz32(this.#changedSacks & -this.#changedSacks)
+    this.#changedSacks &= this.#changedSacks - 1
+    return (current + SACK_FRAMES * ((index - current / SACK_FRAMES) & (SACK_COUNT - 1))) | 0
+  }
+}

@@ -1,0 +1,41 @@
+import { AmError } from '../errors.ts'
+
+const RETENTION_BYTES_MIN = 16 * 1024
+const RETENTION_BYTES_MAX = 1 << 30
+/** As much as the queue of a driver takes by default. */
+export const RETENTION_BYTES_DEFAULT = 1 << 20
+export const PEER_TIMEOUT_MS_DEFAULT = 10_000
+const SEQUENCE_MAX = 2 ** 32 - 1
+
+export interface ReliabilityOptions {
+  /** Bytes of frames that are kept until they are acknowledged: a power of two from 16 KiB to 1 GiB, by default 1 MiB. */
+  readonly retentionBytes?: number
+  /** How long the peer may be silent while frames are unacknowledged, by default 10 s; then it is lost. */
+  readonly peerTimeoutMs?: number
+  /** Number of the first frame each way, by default 0. */
+  readonly firstSequence?: number
+}
+
+/** All options, with the defaults filled in; throws `ERR_AM_ARGUMENT`. */
+export function checkOptions(options: ReliabilityOptions): Required<ReliabilityOptions> {
+  const {
+    retentionBytes = RETENTION_BYTES_DEFAULT,
+    peerTimeoutMs = PEER_TIMEOUT_MS_DEFAULT,
+    firstSequence = 0,
+  } = options
+  if (
+    !isWhole(retentionBytes, RETENTION_BYTES_MIN, RETENTION_BYTES_MAX) ||
+    (retentionBytes & (retentionBytes - 1)) !== 0
+  ) {
+    throw new AmError('ERR_AM_ARGUMENT', 'retentionBytes must be a power of two between 16 KiB and 1 GiB')
+  }
+  if (!(peerTimeoutMs > 0)) throw new AmError('ERR_AM_ARGUMENT', 'peerTimeoutMs must be positive')
+  if (!isWhole(firstSequence, 0, SEQUENCE_MAX)) {
+    throw new AmError('ERR_AM_ARGUMENT', 'firstSequence must be a whole number within 0 … 2^32 - 1')
+  }
+  return { retentionBytes, peerTimeoutMs, firstSequence }
+}
+
+function isWhole(value: number, min: number, max: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= max
+}

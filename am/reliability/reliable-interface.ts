@@ -1,0 +1,310 @@
+/**
+ * Every frame exactly once and in order, over an interface that loses, doubles, reorders and damages them.
+ *
+ *   sending    reserve, commit --> retention --> inner frame            kept until ACK; sent again if it is missed
+ *   receiving  inner frame --> landing (copied and checked) --> sink                       if it is its turn
+ *                                                 \--> reorder buffer --> landing --> sink   once it is
+ *
+ * Acknowledged means handed over: a peer that does not poll stops its sender by the window, as a full ring does. SACK
+ * says what has come meanwhile, which is not sent again.
+ */
+import {
+  BROKEN,
+  type Capabilities,
+  CLOSED,
+  ForwardingInterface,
+  type FrameSink,
+  type InterfaceState,
+  NicError,
+  NO_RESOURCE,
+  type VirtualInterface,
+} from '../../nic/index.ts'
+import { Receiver } from './receiver.ts'
+import { HEADER_SIZE, KIND_ACK, KIND_MASK, KIND_PROBE, KIND_WORD } from './reliability-layout.ts'
+import { checkOptions, type ReliabilityOptions } from './reliability-options.ts'
+import { ReliabilityStats } from './reliability-stats.ts'
+import { Sender } from './sender.ts'
+
+/** Frames that are taken in beyond what may be handed over: acknowledgements, duplicates, what comes too early. */
+const HEAR_MAX = 64
+/** Polls that found something before the clock is read all the same. */
+const UNTIMED_POLLS_MAX = 16
+/** A frame takes at most so much of the retention, so that it always fits in some time, skip included. */
+const FRAME_SHARE = 1 / 4
+
+export class ReliableInterface extends ForwardingInterface implements FrameSink {
+  readonly stats = new ReliabilityStats()
+  readonly #sender: Sender
+  readonly #receiver: Receiver
+  readonly #peerTimeoutMs: number
+  #ownState: InterfaceState = 'open'
+  #ownFailure: NicError | undefined
+  #isPolling = false
+  #untimedPolls = 0
+  #listener: () => void = () => {}
+  #isArmed = false
+  #roomWanted = 0
+  #isRef = false
+  #timer: NodeJS.Timeout | undefined
+
+  /** `inner` belongs to this interface from now on. The other end needs one as well, with the same options. */
+  constructor(inner: VirtualInterface, options: ReliabilityOptions = {}) {
+    const { retentionBytes, peerTimeoutMs, firstSequence } = checkOptions(options)
+    super(inner, `reliable:${inner.driver}`, capabilitiesOver(inner.capabilities, retentionBytes))
+    const first = firstSequence | 0
+    this.#receiver = new Receiver(this.stats, this.capabilities.frameMax, retentionBytes, first)
+    this.#sender = new Sender(inner, this.#receiver, this.stats, retentionBytes, first)
+    this.#peerTimeoutMs = peerTimeoutMs
+    inner.setDoorbell(this.#answerDoorbell)
+  }
+
+  override get state(): InterfaceState {
+    return this.#ownState === 'open' ? this.inner.state : this.#ownState
+  }
+
+  override get failure(): NicError | undefined {
+    return this.#ownFailure ?? this.inner.failure
+  }
+
+  override get sendBytes(): Uint8Array {
+    return this.#sender.retention.bytes
+  }
+
+  override get sendWords(): Int32Array {
+    return this.#sender.retention.words
+  }
+
+  override get receiveWords(): Int32Array {
+    return this.#receiver.landingWords
+  }
+
+  /** Frames that the peer has not handed over, as far as is known here. */
+  get unacknowledged(): number {
+    return this.#sender.unacknowledged
+  }
+
+  /** Those of them that are not known to have arrived. */
+  get outstanding(): number {
+    return this.#sender.outstanding
+  }
+
+  override reserve(length: number): number {
+    const { frameMax } = this.capabilities
+    if (length > frameMax) throw new RangeError(`a frame of ${length} bytes; the most is ${frameMax}`)
+    if (this.hasRoom(length)) return this.#sender.retention.reserve(length)
+    return this.state === 'open' ? NO_RESOURCE : this.#refusal()
+  }
+
+  override commit(length: number): void {
+    this.stats.sent++
+    this.#sender.retention.commit(length)
+    this.#sender.sendUnsent()
+    if (this.#isArmed) this.#startTimer()
+  }
+
+  /** What was reserved is simply reserved again. */
+  override cancel(): void {}
+
+  override hasRoom(length: number): boolean {
+    if (this.state !== 'open') return false
+    if (this.#sender.retention.hasRoom(length)) return true
+    // As with a ring, the peer's progress counts as soon as it is made.
+    this.#hear()
+    return this.#sender.retention.hasRoom(length)
+  }
+
+  /** With a limit of 0 it hands over nothing and does everything else. */
+  override poll(sink: FrameSink, limit: number): number {
+    if (this.state !== 'open') return this.#refusal()
+    if (this.#isPolling) throw new Error('poll was called from within a frame handler')
+    const before = this.stats.delivered
+    let received = 0
+    this.#isPolling = true
+    try {
+      this.#receiver.begin(sink, limit)
+      received = this.#receive(limit)
+    } finally {
+      this.#isPolling = false
+      this.#receiver.end()
+      this.#work(received)
+    }
+    const delivered = this.stats.delivered - before
+    return delivered === 0 && this.#isBroken() ? BROKEN : delivered
+  }
+
+  override arm(forRoom: number): boolean {
+    if (forRoom > 0 && this.hasRoom(forRoom)) return false
+    if (!this.#sleep()) return false
+    this.#isArmed = true
+    this.#roomWanted = forRoom
+    return true
+  }
+
+  override disarm(): void {
+    this.#isArmed = false
+    this.#roomWanted = 0
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.inner.disarm()
+  }
+
+  override setDoorbell(listener: () => void): void {
+    this.#listener = listener
+  }
+
+  override ref(): void {
+    this.#isRef = true
+    this.#timer?.ref()
+    this.inner.ref()
+  }
+
+  override unref(): void {
+    this.#isRef = false
+    this.#timer?.unref()
+    this.inner.unref()
+  }
+
+  override close(): void {
+    if (this.#ownState === 'closed') return
+    this.#ownState = 'closed'
+    this.disarm()
+    this.#sender.retention.close()
+    this.#receiver.close()
+    this.inner.close()
+  }
+
+  /** The inner interface's: one frame of the peer, or of whoever passes for it. */
+  handleFrame(_bytes: Uint8Array, offset: number, length: number): void {
+    if (this.#ownState !== 'open') return
+    const receiver = this.#receiver
+    if (!receiver.land(this.inner.receiveWords, offset >> 2, length)) {
+      this.stats.damaged++
+      return
+    }
+    const kind = (receiver.header[KIND_WORD] as number) & KIND_MASK
+    if (kind > KIND_PROBE || !this.#sender.handleAcknowledgement(receiver.header)) {
+      this.stats.refused++
+      return
+    }
+    if (kind === KIND_ACK) return
+    if (kind === KIND_PROBE) return receiver.handleProbe()
+    if (!receiver.handleData(length - HEADER_SIZE)) this.stats.refused++
+    // Before the poll ends: the peer may be waiting for room all the time that it takes.
+    if (receiver.isAckOverdue()) this.#sender.sendAck()
+  }
+
+  /** Takes in what waits below, as long as it may be handed over; returns how many frames that were. */
+  #receive(limit: number): number {
+    if (limit <= 0) return this.inner.poll(this, HEAR_MAX)
+    let received = 0
+    while (this.#receiver.left > 0 && received < limit + HEAR_MAX) {
+      const asked = this.#receiver.left
+      const count = this.inner.poll(this, asked)
+      received += Math.max(0, count)
+      if (count < asked) break
+    }
+    return received
+  }
+
+  /** Takes in acknowledgements, and what comes with them, outside of a poll. */
+  #hear(): void {
+    if (this.#isPolling) return
+    this.#takeIn(HEAR_MAX)
+    this.#sender.sendUnsent()
+    this.#sendAcks(0)
+  }
+
+  /** Up to `limit` frames from below, of which none is handed over. */
+  #takeIn(limit: number): number {
+    this.#isPolling = true
+    try {
+      return this.inner.poll(this, limit)
+    } finally {
+      this.#isPolling = false
+    }
+  }
+
+  /** What is left to do when `received` frames have been taken in. */
+  #work(received: number): void {
+    if (this.state !== 'open') return
+    this.#sender.sendUnsent()
+    this.#sendAcks(0)
+    if (this.#sender.unacknowledged === 0 && !this.#receiver.owesAck) return
+    // While frames come the time can wait.
+    if (received > 0 && !this.#sender.wantsTime && ++this.#untimedPolls < UNTIMED_POLLS_MAX) return
+    this.#keepTime()
+  }
+
+  #keepTime(): void {
+    this.#untimedPolls = 0
+    const nowMs = performance.now()
+    this.#receiver.keepTime(nowMs)
+    this.#sendAcks(nowMs)
+    if (this.#sender.keepTime(nowMs, this.#peerTimeoutMs)) return
+    this.#ownState = 'broken'
+    this.#ownFailure = new NicError(
+      'ERR_NIC_PEER_LOST',
+      `nothing was heard of the peer for ${this.#peerTimeoutMs} ms while frames were unacknowledged`,
+    )
+  }
+
+  #sendAcks(nowMs: number): void {
+    while (this.#receiver.isAckUrgent(nowMs) && this.#sender.sendAck()) {}
+  }
+
+  /** Before sleep everything is acknowledged that is owed. False if there is something to do instead. */
+  #sleep(): boolean {
+    this.#work(0)
+    if (this.state !== 'open' || this.#receiver.isReady) return false
+    if (this.#receiver.owesAck) this.#sender.sendAck()
+    const ackRoom = this.#receiver.owesAck ? HEADER_SIZE : 0
+    if (!this.inner.arm(this.#sender.roomWanted || ackRoom)) return false
+    this.#startTimer()
+    return true
+  }
+
+  /** Wakes this interface, but not its owner, when a frame must be sent again. */
+  #startTimer(): void {
+    if (this.#timer !== undefined || this.#sender.unacknowledged === 0) return
+    if (this.#sender.deadlineMs === Number.POSITIVE_INFINITY) this.#keepTime()
+    const waitMs = Math.max(1, Math.ceil(this.#sender.deadlineMs - performance.now()))
+    this.#timer = setTimeout(this.#answerDoorbell, waitMs)
+    if (!this.#isRef) this.#timer.unref()
+  }
+
+  /**
+   * The peer has rung, or the timer: the owner hears of it only if there is a frame for it, the room that it waits for,
+   * or the end. One frame is enough to know; the others stay below until somebody polls.
+   */
+  readonly #answerDoorbell = (): void => {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (!this.#isArmed || this.#ownState !== 'open') return
+    for (let heard = 0; heard < HEAR_MAX && !this.#receiver.isReady; heard++) {
+      if (this.#takeIn(1) <= 0) break
+    }
+    const hasRoom = this.#roomWanted > 0 && this.#sender.retention.hasRoom(this.#roomWanted)
+    if (!hasRoom && this.#sleep()) return
+    this.disarm()
+    this.#listener()
+  }
+
+  #isBroken(): boolean {
+    return this.state === 'broken'
+  }
+
+  #refusal(): typeof BROKEN | typeof CLOSED {
+    return this.#isBroken() ? BROKEN : CLOSED
+  }
+}
+
+function capabilitiesOver(inner: Capabilities, retentionBytes: number): Capabilities {
+  const frameMax = Math.min((inner.frameMax & ~7) - HEADER_SIZE, retentionBytes * FRAME_SHARE)
+  return {
+    ...inner,
+    ordered: true,
+    reliable: true,
+    frameMax,
+    inlineMax: Math.min(frameMax, Math.max(0, inner.inlineMax - HEADER_SIZE)),
+  }
+}

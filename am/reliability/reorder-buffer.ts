@@ -1,0 +1,90 @@
+import { WINDOW_FRAMES, WINDOW_MASK } from './reliability-layout.ts'
+
+const BLOCK_WORDS = 64
+const BLOCK_SIZE = 4 * BLOCK_WORDS
+/** Bits for two windows: a window need not begin with a word, and its two ends must not share one. */
+const BIT_WORDS = (2 * WINDOW_FRAMES) / 32
+
+/**
+ * Frames that came before their turn, at most a window of them, in bounded memory: chains of blocks. A frame for which
+ * there are not enough blocks is not kept; it comes again.
+ */
+export class ReorderBuffer {
+  count = 0
+  /** One bit for each frame, as SACK says them. */
+  readonly #bits = new Int32Array(BIT_WORDS)
+  readonly #lengths = new Int32Array(WINDOW_FRAMES)
+  readonly #firstBlocks = new Int32Array(WINDOW_FRAMES)
+  readonly #blocks: Int32Array
+  /** Which block follows in its chain: that of a frame, or that of the free ones. */
+  readonly #nextBlocks: Int32Array
+  #freeBlock = 0
+  #freeCount: number
+
+  /** Has memory for a window of frames of `size` bytes together, whatever their lengths. */
+  constructor(size: number) {
+    this.#freeCount = size / BLOCK_SIZE + WINDOW_FRAMES
+    this.#blocks = new Int32Array(this.#freeCount * BLOCK_WORDS)
+    this.#nextBlocks = Int32Array.from({ length: this.#freeCount }, (_, block) => block + 1)
+  }
+
+  has(sequence: number): boolean {
+    return ((this.bitsAt(sequence) >>> (sequence & 31)) & 1) !== 0
+  }
+
+  /** The bits of the 32 frames among which is `sequence`; the first is a multiple of 32. */
+  bitsAt(sequence: number): number {
+    return this.#bits[(sequence >> 5) & (BIT_WORDS - 1)] as number
+  }
+
+  /** Keeps a copy of the frame at the beginning of `words`; false if there is no memory for it. */
+  store(sequence: number, words: Int32Array, length: number): boolean {
+    if (Math.ceil(length / BLOCK_SIZE) > this.#freeCount) return false
+    const slot = sequence & WINDOW_MASK
+    this.#lengths[slot] = length
+    this.#firstBlocks[slot] = this.#freeBlock
+    for (let word = 0; 4 * word < length; word += BLOCK_WORDS) {
+      copyWords(words, word, this.#blocks, this.#freeBlock * BLOCK_WORDS, length - 4 * word)
+      this.#freeBlock = this.#nextBlocks[this.#freeBlock] as number
+      this.#freeCount--
+    }
+    this.#flip(sequence)
+    this.count++
+    return true
+  }
+
+  /** Moves a frame that is kept to the beginning of `words`; returns its length. */
+  take(sequence: number, words: Int32Array): number {
+    const slot = sequence & WINDOW_MASK
+    const length = this.#lengths[slot] as number
+    let block = this.#firstBlocks[slot] as number
+    for (let word = 0; 4 * word < length; word += BLOCK_WORDS) {
+      copyWords(this.#blocks, block * BLOCK_WORDS, words, word, length - 4 * word)
+      const next = this.#nextBlocks[block] as number
+      this.#nextBlocks[block] = this.#freeBlock
+      this.#freeBlock = block
+      this.#freeCount++
+      block = next
+    }
+    this.#flip(sequence)
+    this.count--
+    return length
+  }
+
+  #flip(sequence: number): void {
+    const index = (sequence >> 5) & (BIT_WORDS - 1)
+    this.#bits[index] = (this.#bits[index] as number) ^ (1 << (sequence & 31))
+  }
+}
+
+/** Copies what a block holds of the `length` bytes that are left. */
+function copyWords(
+  source: Int32Array,
+  sourceWord: number,
+  target: Int32Array,
+  targetWord: number,
+  length: number,
+): void {
+  const count = Math.min(BLOCK_WORDS, (length + 3) >> 2)
+  for (let i = 0; i < count; i++) target[targetWord + i] = source[sourceWord + i] as number
+}

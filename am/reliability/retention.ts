@@ -1,0 +1,85 @@
+import { NO_RESOURCE } from '../../nic/index.ts'
+import { align8, WINDOW_FRAMES, WINDOW_MASK } from './reliability-layout.ts'
+
+const NO_BYTES = new Uint8Array(0)
+const NO_WORDS = new Int32Array(0)
+
+/**
+ * The frames that were sent and are not acknowledged: their contents in a ring of bytes, first in, first out, and what
+ * is known of each in columns by its sequence number. A frame never crosses the end of the ring.
+ */
+export class Retention {
+  bytes: Uint8Array
+  words: Int32Array
+  /** The oldest frame that is kept, and the one that comes next. */
+  first: number
+  next: number
+  readonly lengths = new Int32Array(WINDOW_FRAMES)
+  /** The number of each frame's last transmission. */
+  readonly ordinals = new Int32Array(WINDOW_FRAMES)
+  /** 1: the peer has it, though it has not handed it over yet. */
+  readonly arrived = new Uint8Array(WINDOW_FRAMES)
+  /** Where each frame begins and ends; positions count up for ever and wrap at 2^32. */
+  readonly #starts = new Int32Array(WINDOW_FRAMES)
+  readonly #ends = new Int32Array(WINDOW_FRAMES)
+  readonly #size: number
+  #firstAt = 0
+  #nextAt = 0
+  #reservedAt = 0
+
+  /** `size` is a power of two. */
+  constructor(size: number, firstSequence: number) {
+    const memory = new ArrayBuffer(size)
+    this.bytes = new Uint8Array(memory)
+    this.words = new Int32Array(memory)
+    this.first = firstSequence
+    this.next = firstSequence
+    this.#size = size
+  }
+
+  /** Offset of a new frame, or `NO_RESOURCE`. */
+  reserve(length: number): number {
+    // Whoever sends one frame at a time stays within the same few cache lines.
+    if (this.first === this.next) this.#firstAt = this.#nextAt = 0
+    if (!this.hasRoom(length)) return NO_RESOURCE
+    this.#reservedAt = (this.#nextAt + this.#skipBefore(length)) | 0
+    return this.#reservedAt & (this.#size - 1)
+  }
+
+  commit(length: number): void {
+    const slot = this.next & WINDOW_MASK
+    this.#nextAt = (this.#reservedAt + align8(length)) | 0
+    this.#starts[slot] = this.#reservedAt
+    this.#ends[slot] = this.#nextAt
+    this.lengths[slot] = length
+    this.arrived[slot] = 0
+    this.next = (this.next + 1) | 0
+  }
+
+  hasRoom(length: number): boolean {
+    if (((this.next - this.first) | 0) >= WINDOW_FRAMES) return false
+    const used = (this.#nextAt - this.#firstAt) | 0
+    return this.#size - used >= this.#skipBefore(length) + align8(length)
+  }
+
+  /** Index in `words` of the content of a frame that is kept. */
+  wordOf(slot: number): number {
+    return ((this.#starts[slot] as number) & (this.#size - 1)) >> 2
+  }
+
+  /** Lets go of the frames before `sequence`. */
+  release(sequence: number): void {
+    this.#firstAt = this.#ends[(sequence - 1) & WINDOW_MASK] as number
+    this.first = sequence
+  }
+
+  close(): void {
+    this.bytes = NO_BYTES
+    this.words = NO_WORDS
+  }
+
+  #skipBefore(length: number): number {
+    const contiguous = this.#size - (this.#nextAt & (this.#size - 1))
+    return contiguous < align8(length) ? contiguous : 0
+  }
+}

@@ -1,0 +1,270 @@
+import type { VirtualInterface } from '../../nic/index.ts'
+import { CRC_START, copyWithCrc, crcOfWords } from './crc32c.ts'
+import type { Receiver } from './receiver.ts'
+import {
+  ACK_WORD,
+  align8,
+  CRC_WORD,
+  ECHO_WORD,
+  HEADER_SIZE,
+  HEADER_WORDS,
+  KIND_ACK,
+  KIND_DATA,
+  KIND_PROBE,
+  KIND_WORD,
+  ORDINAL_WORD,
+  SACK_FRAMES,
+  SACK_WORD,
+  SEQUENCE_WORD,
+  sackAtOf,
+  WINDOW_MASK,
+} from './reliability-layout.ts'
+import type { ReliabilityStats } from './reliability-stats.ts'
+import { Retention } from './retention.ts'
+import { RoundTrip } from './round-trip.ts'
+
+/** Later transmissions that must have arrived before a frame counts as lost (RFC 9002, kPacketThreshold). */
+const LOSS_THRESHOLD = 3
+/** Frames that are sent again when nothing has moved for a time-out. */
+const PROBES = 2
+/** How often a round trip is measured. */
+const SAMPLE_INTERVAL_MS = 1
+
+const NEVER = Number.POSITIVE_INFINITY
+
+/**
+ * The sending half: keeps each frame until the peer has handed it over, and sends again what was lost.
+ *
+ *   first ........... unsent ............ next
+ *   under way         wait for room       the next new one
+ *
+ * What happened when is known by ordinals: each transmission has its own, and the peer echoes the highest that came.
+ * So it is never in doubt which copy was heard of. NEVER stands for a clock that starts with the next look at the time.
+ */
+export class Sender {
+  readonly retention: Retention
+  readonly #inner: VirtualInterface
+  readonly #receiver: Receiver
+  readonly #stats: ReliabilityStats
+  readonly #roundTrip = new RoundTrip()
+  #unsent: number
+  #ordinal: number
+  #echo: number
+  /** When nothing moved for a time-out: what had been sent by then. */
+  #doubtedTo: number
+  #resendAtMs = NEVER
+  #quietSinceMs = NEVER
+  #sampling: 'due' | 'running' | 'heard' | 'paused' = 'due'
+  #sampleOrdinal = 0
+  #sampleAtMs = 0
+
+  constructor(
+    inner: VirtualInterface,
+    receiver: Receiver,
+    stats: ReliabilityStats,
+    retentionBytes: number,
+    firstSequence: number,
+  ) {
+    this.#inner = inner
+    this.#receiver = receiver
+    this.#stats = stats
+    this.retention = new Retention(retentionBytes, firstSequence)
+    this.#unsent = firstSequence
+    this.#doubtedTo = firstSequence
+    this.#ordinal = (firstSequence - 1) | 0
+    this.#echo = this.#ordinal
+  }
+
+  /** Frames that the peer has not handed over, as far as is known here. */
+  get unacknowledged(): number {
+    return (this.retention.next - this.retention.first) | 0
+  }
+
+  /** Those of them that are not known to have arrived. */
+  get outstanding(): number {
+    const { first, next, arrived } = this.retention
+    let count = this.unacknowledged
+    for (let frame = first; frame !== next; frame = (frame + 1) | 0)
+      count -= arrived[frame & WINDOW_MASK] as number
+    return count
+  }
+
+  /** A round trip has been measured, but for the time. */
+  get wantsTime(): boolean {
+    return this.#sampling === 'heard'
+  }
+
+  /** When there is something to do if nothing is heard until then. */
+  get deadlineMs(): number {
+    return this.#resendAtMs
+  }
+
+  /** How much room below the first frame that waits for some needs; 0 if none does. */
+  get roomWanted(): number {
+    if (this.#unsent === this.retention.next) return 0
+    return align8(HEADER_SIZE + (this.retention.lengths[this.#unsent & WINDOW_MASK] as number))
+  }
+
+  sendUnsent(): void {
+    while (this.#unsent !== this.retention.next && this.#transmit(this.#unsent))
+      this.#unsent = (this.#unsent + 1) | 0
+  }
+
+  /** An acknowledgement that rides on nothing; false if there is no room for it. */
+  sendAck(): boolean {
+    return this.#sendBare(KIND_ACK)
+  }
+
+  /** What the peer acknowledges in `header`. False if that was never sent. */
+  handleAcknowledgement(header: Int32Array): boolean {
+    const { retention } = this
+    const ack = header[ACK_WORD] as number
+    const echo = header[ECHO_WORD] as number
+    const acked = (ack - retention.first) | 0
+    if (acked > ((this.#unsent - retention.first) | 0) || ((echo - this.#ordinal) | 0) > 0) return false
+    this.#quietSinceMs = NEVER
+    if (((echo - this.#echo) | 0) > 0) {
+      this.#echo = echo
+      this.#noteProgress()
+      if (this.#sampling === 'running' && ((echo - this.#sampleOrdinal) | 0) >= 0) this.#sampling = 'heard'
+    }
+    if (acked > 0) {
+      retention.release(ack)
+      this.#noteProgress()
+    }
+    // One that was overtaken has nothing to tell any more.
+    if (acked >= 0 && retention.first !== this.#unsent) this.#handleSack(header)
+    return true
+  }
+
+  /** What is due by now. False if the peer has been silent for `peerTimeoutMs` while something was unacknowledged. */
+  keepTime(nowMs: number, peerTimeoutMs: number): boolean {
+    if (this.#sampling === 'heard') {
+      this.#roundTrip.handleSample(Math.max(0, nowMs - this.#sampleAtMs))
+      this.#sampling = 'paused'
+    }
+    if (this.#sampling === 'paused' && nowMs >= this.#sampleAtMs + SAMPLE_INTERVAL_MS) this.#sampling = 'due'
+    if (this.unacknowledged === 0) {
+      this.#resendAtMs = NEVER
+      this.#quietSinceMs = NEVER
+      return true
+    }
+    if (this.#quietSinceMs === NEVER) this.#quietSinceMs = nowMs
+    if (this.#resendAtMs === NEVER) this.#resendAtMs = nowMs + this.#roundTrip.timeoutMs
+    if (nowMs >= this.#quietSinceMs + peerTimeoutMs) return false
+    if (nowMs >= this.#resendAtMs) this.#handleTimeout(nowMs)
+    return true
+  }
+
+  #handleTimeout(nowMs: number): void {
+    this.#stats.timeouts++
+    this.#roundTrip.backOff()
+    this.#resendAtMs = nowMs + this.#roundTrip.timeoutMs
+    this.#sampling = 'due'
+    this.#doubtedTo = this.#unsent
+    // Once a probe is echoed, everything before it that has not arrived counts as lost.
+    this.#ordinal = (this.#ordinal + LOSS_THRESHOLD) | 0
+    let probes = 0
+    for (
+      let frame = this.retention.first;
+      frame !== this.#unsent && probes < PROBES;
+      frame = (frame + 1) | 0
+    ) {
+      if (this.retention.arrived[frame & WINDOW_MASK] !== 0) continue
+      if (!this.#resend(frame)) return
+      probes++
+    }
+    if (probes === 0) this.#sendBare(KIND_PROBE)
+  }
+
+  #handleSack(header: Int32Array): void {
+    const low = header[SACK_WORD] as number
+    const high = header[SACK_WORD + 1] as number
+    const echo = header[ECHO_WORD] as number
+    const sackAt = sackAtOf(header[KIND_WORD] as number)
+    const { first, arrived } = this.retention
+    // As long as frames come in order there is nothing to look for.
+    const isFirstMissed = sackAtOf(first) === sackAt && this.#isLost(first, echo)
+    if ((low | high) === 0 && !isFirstMissed && ((first - this.#doubtedTo) | 0) >= 0) return
+    for (let i = 0; i < SACK_FRAMES; i++) {
+      const frame = (sackAt + i) | 0
+      if (((frame - first) | 0) < 0 || ((frame - this.#unsent) | 0) >= 0) continue
+      if ((((i < 32 ? low : high) >>> i) & 1) === 0) {
+        if (this.#isLost(frame, echo) && !this.#resend(frame)) return
+      } else if (arrived[frame & WINDOW_MASK] === 0) {
+        arrived[frame & WINDOW_MASK] = 1
+        this.#noteProgress()
+      }
+    }
+  }
+
+  /** What the peer had not when it had seen `echo` is lost if that was sent some transmissions later. */
+  #isLost(frame: number, echo: number): boolean {
+    const slot = frame & WINDOW_MASK
+    const { arrived, ordinals } = this.retention
+    return arrived[slot] === 0 && ((echo - (ordinals[slot] as number)) | 0) >= LOSS_THRESHOLD
+  }
+
+  #noteProgress(): void {
+    this.#resendAtMs = NEVER
+    this.#roundTrip.recover()
+  }
+
+  #resend(frame: number): boolean {
+    if (!this.#transmit(frame)) return false
+    this.#stats.resent++
+    return true
+  }
+
+  /** Sends a frame that is kept, for the first time or again; false if there is no room for it. */
+  #transmit(frame: number): boolean {
+    const { retention } = this
+    const slot = frame & WINDOW_MASK
+    const length = retention.lengths[slot] as number
+    const at = this.#inner.reserve(align8(HEADER_SIZE + length))
+    if (at < 0) return false
+    const words = this.#inner.sendWords
+    const head = at >> 2
+    this.#ordinal = (this.#ordinal + 1) | 0
+    retention.ordinals[slot] = this.#ordinal
+    const crc = this.#putHeader(words, head, KIND_DATA, frame, HEADER_SIZE + length)
+    words[head + CRC_WORD] = ~copyWithCrc(
+      crc,
+      retention.words,
+      retention.wordOf(slot),
+      words,
+      head + HEADER_WORDS,
+      length,
+    )
+    this.#inner.commit(HEADER_SIZE + length)
+    if (this.#sampling === 'due') this.#beginSample()
+    return true
+  }
+
+  #sendBare(kind: typeof KIND_ACK | typeof KIND_PROBE): boolean {
+    const at = this.#inner.reserve(HEADER_SIZE)
+    if (at < 0) return false
+    const words = this.#inner.sendWords
+    if (kind === KIND_PROBE) this.#ordinal = (this.#ordinal + 1) | 0
+    else this.#stats.acksSent++
+    words[(at >> 2) + CRC_WORD] = ~this.#putHeader(words, at >> 2, kind, 0, HEADER_SIZE)
+    this.#inner.commit(HEADER_SIZE)
+    return true
+  }
+
+  /** Returns the sum over the header. */
+  #putHeader(words: Int32Array, head: number, kind: number, frame: number, length: number): number {
+    this.#receiver.putAcknowledgement(words, head)
+    words[head + CRC_WORD] = length
+    words[head + KIND_WORD] = (words[head + KIND_WORD] as number) | kind
+    words[head + SEQUENCE_WORD] = frame
+    words[head + ORDINAL_WORD] = this.#ordinal
+    return crcOfWords(CRC_START, words, head, HEADER_WORDS)
+  }
+
+  #beginSample(): void {
+    this.#sampling = 'running'
+    this.#sampleOrdinal = this.#ordinal
+    this.#sampleAtMs = performance.now()
+  }
+}

@@ -1,0 +1,30 @@
+import type { Driver, VirtualInterface } from '../nic.ts'
+
+/**
+ * Puts a wrapper round one end. `number` tells the ends of a driver apart: the first offer is 0, the first connect 1,
+ * the second offer 2, and so on; it depends on the calls only, not on who is connected first.
+ */
+export type WrapEnd = (end: VirtualInterface, number: number) => VirtualInterface
+
+/** A driver whose interfaces are those of `inner`, wrapped. Addresses are `inner`'s own: either side may go without. */
+export function wrapDriver(inner: Driver, name: string, wrap: WrapEnd): Driver {
+  let offers = 0
+  let connects = 0
+  return {
+    name,
+    reach: inner.reach,
+    availability: () => inner.availability(),
+    offer(options) {
+      const number = 2 * offers++
+      const offer = inner.offer(options)
+      const accepted = offer.accepted.then(end => wrap(end, number))
+      // Whoever cancels may not care how it ended.
+      accepted.catch(() => {})
+      return { blob: offer.blob, accepted, cancel: () => offer.cancel() }
+    },
+    async connect(blob, options) {
+      const number = 2 * connects++ + 1
+      return wrap(await inner.connect(blob, options), number)
+    },
+  }
+}
