@@ -1,5 +1,7 @@
 import type { ChannelGroup } from './channel-group.ts'
 import type { PeerTable } from './peer-table.ts'
+import type { ReliabilityStats } from './reliability/reliability-stats.ts'
+import { ReliableInterface } from './reliability/reliable-interface.ts'
 
 export interface PeerStats {
   readonly name: string
@@ -13,6 +15,8 @@ export interface PeerStats {
   readonly outstanding: number
   /** Why long messages and gets are copied through the queue, if they are. */
   readonly oneSidedReason: string | undefined
+  /** What it took to make a bad network good; undefined if the driver needs none of it. */
+  readonly reliability: Readonly<ReliabilityStats> | undefined
   readonly requests: number
   readonly payloadBytes: number
   readonly returned: number
@@ -38,6 +42,7 @@ export function statsOf(peers: PeerTable, group: ChannelGroup): EndpointStats {
       creditsLeft: channel.creditsLeft,
       outstanding: channel.outstanding,
       oneSidedReason: channel.end.capabilities.rdmaReason,
+      reliability: channel.end instanceof ReliableInterface ? { ...channel.end.stats } : undefined,
       ...channel.counts,
     })),
   }

@@ -3,28 +3,31 @@ const TIMEOUT_MS_MIN = 1
 const TIMEOUT_MS_MAX = 250
 /** Before anything was measured. */
 const TIMEOUT_MS_INITIAL = 10
+/** A time-out in round trips. */
+const TIMEOUT_ROUND_TRIPS = 2
+const SAMPLE_COUNT = 8
 
-/** How long to wait for an acknowledgement (RFC 6298, with limits for networks of one machine room). */
+/**
+ * How long to wait for an acknowledgement. Not the smoothed round trip of RFC 6298: where acknowledgements are lost, too,
+ * a sample contains the time-outs of both sides, and time-outs made of such samples grow without need. The shortest of the
+ * last samples is a round trip without mishaps. A time-out that comes too early costs two frames, and the next is longer.
+ */
 export class RoundTrip {
-  #smoothedMs = Number.NaN
-  #variationMs = 0
+  readonly #samplesMs = new Float64Array(SAMPLE_COUNT).fill(Number.POSITIVE_INFINITY)
+  #nextSample = 0
+  #timeoutMs = TIMEOUT_MS_INITIAL
   #factor = 1
 
   get timeoutMs(): number {
-    const timeoutMs = Number.isNaN(this.#smoothedMs)
-      ? TIMEOUT_MS_INITIAL
-      : Math.max(TIMEOUT_MS_MIN, this.#smoothedMs + 4 * this.#variationMs)
-    return Math.min(TIMEOUT_MS_MAX, this.#factor * timeoutMs)
+    return Math.min(TIMEOUT_MS_MAX, this.#factor * this.#timeoutMs)
   }
 
   handleSample(roundTripMs: number): void {
-    if (Number.isNaN(this.#smoothedMs)) {
-      this.#smoothedMs = roundTripMs
-      this.#variationMs = roundTripMs / 2
-      return
-    }
-    this.#variationMs += (Math.abs(this.#smoothedMs - roundTripMs) - this.#variationMs) / 4
-    this.#smoothedMs += (roundTripMs - this.#smoothedMs) / 8
+    this.#samplesMs[this.#nextSample] = roundTripMs
+    this.#nextSample = (this.#nextSample + 1) % SAMPLE_COUNT
+    let leastMs = roundTripMs
+    for (let i = 0; i < SAMPLE_COUNT; i++) leastMs = Math.min(leastMs, this.#samplesMs[i] as number)
+    this.#timeoutMs = Math.max(TIMEOUT_MS_MIN, TIMEOUT_ROUND_TRIPS * leastMs)
   }
 
   /** A time-out has passed in vain. */
