@@ -1,5 +1,5 @@
 /**
- * Long messages and gets. Up to `EAGER_MAX` bytes travel in the message itself. More go by one-sided access where the
+ * Long messages and gets. Up to `PART_MAX` bytes travel in the message itself. More go by one-sided access where the
  * driver has it: one copy, and the peer's program has no part in it. Else they go in PARTs that the peer puts into its
  * segment; what finds no room at once waits in a copy, one long message at a time for each channel.
  */
@@ -35,10 +35,11 @@ import { type Tag, ZERO_TAG } from './tag.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 import { NO_WORDS, type Words } from './words.ts'
 
-/** Below this a copy through the ring is faster than two system calls' worth of one-sided access. */
-export const EAGER_MAX = 64 * 1024
-/** Bytes in one PART. */
-const PART_MAX = 64 * 1024
+/**
+ * Bytes of a long message that travel in the message itself, and bytes in one PART, if the driver's frames hold as
+ * much. Below this a copy through the ring is faster than two system calls' worth of one-sided access.
+ */
+export const PART_MAX = 64 * 1024
 
 const SEGMENT_ACCESS: Access = { remoteRead: true, remoteWrite: true }
 const NO_ACCESS: Access = { remoteRead: false, remoteWrite: false }
@@ -60,6 +61,7 @@ interface Job {
 }
 
 export class BulkTransfers implements CompletionSink {
+  readonly partMax: number
   /** The peer's segment, once we know it: long replies may go there one-sidedly. */
   peerSegment: RemoteSegment | undefined
   readonly #end: VirtualInterface
@@ -88,7 +90,8 @@ export class BulkTransfers implements CompletionSink {
     this.#log = log
     this.#segment = options.segment
     this.#longMax = options.longMax
-    const { rdmaRead, rdmaWrite } = this.#end.capabilities
+    const { frameMax, rdmaRead, rdmaWrite } = this.#end.capabilities
+    this.partMax = Math.min(PART_MAX, frameMax - HEADER_SIZE_MAX)
     if (options.segment.bytes.length > 0 && (rdmaRead || rdmaWrite)) {
       this.#registration = this.#end.register(options.segment.bytes, SEGMENT_ACCESS)
     }
@@ -102,10 +105,6 @@ export class BulkTransfers implements CompletionSink {
     return this.#registration?.key
   }
 
-  get isIdle(): boolean {
-    return this.#jobs.length === 0
-  }
-
   /** A long message is on its way in parts: requests that follow would overtake it. */
   get isSendingLong(): boolean {
     return this.#longJobs > 0
@@ -113,7 +112,7 @@ export class BulkTransfers implements CompletionSink {
 
   get roomWanted(): number {
     const job = this.#jobs[0]
-    return job === undefined ? 0 : HEADER_SIZE_MAX + Math.min(PART_MAX, job.length - job.position)
+    return job === undefined ? 0 : HEADER_SIZE_MAX + Math.min(this.partMax, job.length - job.position)
   }
 
   /** Why the peer would not take this, as far as it has told us; 0 if it would. */
@@ -142,7 +141,7 @@ export class BulkTransfers implements CompletionSink {
   ): Status {
     const { tag } = mapping
     const { length } = payload
-    if (length <= EAGER_MAX) {
+    if (length <= this.partMax) {
       return this.#sendWhole(KIND_LONG, slot, handler, words, tag, offset, length, payload)
     }
     const memory = mapping.segment?.memory
@@ -152,7 +151,7 @@ export class BulkTransfers implements CompletionSink {
         return this.#sendWhole(KIND_LONG, slot, handler, words, tag, offset, length, undefined)
       }
     }
-    if (!this.#end.hasRoom(HEADER_SIZE_MAX + PART_MAX)) return NO_RESOURCE
+    if (!this.#end.hasRoom(HEADER_SIZE_MAX + this.partMax)) return NO_RESOURCE
     this.#longJobs++
     this.#begin({ kind: KIND_LONG, slot, handler, words, tag, offset, length, bytes: payload })
     return OK
@@ -196,6 +195,12 @@ export class BulkTransfers implements CompletionSink {
       this.#jobs.shift()
       if (job.kind === KIND_LONG) this.#longJobs--
     }
+  }
+
+  /** Nothing more can be sent. */
+  stop(): void {
+    this.#jobs.length = 0
+    this.#longJobs = 0
   }
 
   // Receiving.
@@ -248,7 +253,7 @@ export class BulkTransfers implements CompletionSink {
 
   #trySendReply(slot: number, handler: number, words: Words, payload: Uint8Array, offset: number): boolean {
     const { length } = payload
-    if (length <= EAGER_MAX) {
+    if (length <= this.partMax) {
       return this.#sendWhole(KIND_REPLY, slot, handler, words, ZERO_TAG, offset, length, payload) === OK
     }
     const { memory, length: room } = this.peerSegment ?? NO_SEGMENT
@@ -304,7 +309,7 @@ export class BulkTransfers implements CompletionSink {
     const writer = this.#writer
     const slot = job.kind === KIND_LONG ? NO_SLOT : job.slot
     while (job.position < job.length) {
-      const length = Math.min(PART_MAX, job.length - job.position)
+      const length = Math.min(this.partMax, job.length - job.position)
       const kind = job.tag.isZero ? KIND_PART : KIND_PART | FLAG
       const at = writer.reserve(kind, 0, slot, 0, extraOf(job.tag), length)
       if (at < 0) return false

@@ -61,6 +61,8 @@ export interface ChannelOwner {
 export interface ChannelOptions {
   /** Requests in flight each way; both sides must use the same number. */
   readonly credits?: number
+  /** Largest payload of a medium message that this side sends and takes, if that is less than a frame holds. */
+  readonly mediumMax?: number
   readonly owner: ChannelOwner
 }
 
@@ -69,7 +71,7 @@ export type ChannelState = 'open' | 'closed' | 'broken' | 'gone'
 
 export class Channel implements FrameSink {
   readonly end: VirtualInterface
-  /** Largest payload of a medium message, whatever else it carries. */
+  /** Largest payload of a medium message that this side sends and takes, whatever else the message carries. */
   readonly mediumMax: number
   readonly owner: ChannelOwner
   /** The poller's notes: when this channel last moved, how long to spin after that, whether it is hot. */
@@ -92,7 +94,8 @@ export class Channel implements FrameSink {
     assertCredits(credits)
     this.end = end
     this.owner = options.owner
-    this.mediumMax = end.capabilities.frameMax - HEADER_SIZE_MAX
+    const payloadMax = end.capabilities.frameMax - HEADER_SIZE_MAX
+    this.mediumMax = Math.min(payloadMax, options.mediumMax ?? payloadMax)
     this.handlers = handlers
     this.slots = new CreditSlots(credits)
     this.acks = new AckQueue(credits)
@@ -322,12 +325,15 @@ export class Channel implements FrameSink {
     return (head & FLAG) === 0
   }
 
-  protected isTooLong(length: number): boolean {
-    return length > this.mediumMax
+  /** A slot comes back without an answer; false if it may not. */
+  protected takeSlotBack(slot: number): boolean {
+    return this.slots.give(slot)
   }
 
-  /** A slot came back without an answer. */
-  protected handleCreditBack(_slot: number): void {}
+  /** Answers wait for room: a request would overtake them. */
+  protected get answersWait(): boolean {
+    return !this.#answers.isEmpty
+  }
 
   /** Sends what the peer waits for; true if nothing of it is left. */
   protected sendOwed(): boolean {
@@ -386,7 +392,7 @@ export class Channel implements FrameSink {
   ): void {
     if (!this.beginRequest(slot)) return
     if (!this.isOwnTag(head, extraAt)) this.sendReturn(slot, UNDELIVERABLE.BAD_TAG)
-    else if (this.isTooLong(length)) this.sendReturn(slot, UNDELIVERABLE.TOO_LONG)
+    else if (length > this.mediumMax) this.sendReturn(slot, UNDELIVERABLE.TOO_LONG)
     else if (!this.handlers.takes(handler)) this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
     else this.runRequest(handler, slot, bytes, payloadAt, length)
   }
@@ -400,11 +406,10 @@ export class Channel implements FrameSink {
     const count = run >>> RUN_COUNT_SHIFT
     let slot = run & RUN_FIRST_MASK
     for (let i = 0; i < count; i++) {
-      if (!this.slots.give(slot)) {
+      if (!this.takeSlotBack(slot)) {
         this.refuse('more credits came back than were spent')
         return false
       }
-      this.handleCreditBack(slot)
       slot = slot + 1 === this.slots.size ? 0 : slot + 1
     }
     return true

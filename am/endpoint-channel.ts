@@ -20,8 +20,6 @@ import { assertRegion, type Segment } from './segment.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 import type { Words } from './words.ts'
 
-const NO_BYTES = new Uint8Array(0)
-
 export interface EndpointChannelOptions extends ReturningChannelOptions {
   readonly segment: Segment
   /** Largest payload of a long message that this endpoint takes. */
@@ -58,7 +56,7 @@ export class EndpointChannel extends ReturningChannel {
     const reason = this.goneReason || this.#bulk.refusalOf(mapping, offset, payload.length)
     if (reason === 0) {
       const status = this.#bulk.sendLong(mapping, handler, slot, words, payload, offset)
-      if (status < 0) return this.refuseForRoom(status, payload.length)
+      if (status < 0) return this.refuseForRoom(status, Math.min(payload.length, this.#bulk.partMax))
     }
     this.slots.take()
     this.log.record(slot, KIND_LONG, mapping.index, handler, words, undefined)
@@ -103,12 +101,13 @@ export class EndpointChannel extends ReturningChannel {
     assertRegion(offset, payload.length)
     if (this.state !== 'open') return
     this.#bulk.sendReply(slot, handler, words, payload, offset)
+    this.countReply()
     this.touch()
   }
 
   protected override refusal(): number {
     // A long message is still being sent in parts: what follows must not overtake it.
-    return this.#bulk.isSendingLong && this.state === 'open' ? NO_RESOURCE : super.refusal()
+    return this.#bulk.isSendingLong ? NO_RESOURCE : super.refusal()
   }
 
   protected override sendOwed(): boolean {
@@ -117,6 +116,16 @@ export class EndpointChannel extends ReturningChannel {
 
   protected override roomOwed(): number {
     return super.roomOwed() || this.#bulk.roomWanted
+  }
+
+  protected override leave(state: 'closed' | 'broken' | 'gone'): void {
+    super.leave(state)
+    this.#bulk.stop()
+  }
+
+  /** A get is always answered. */
+  protected override takeSlotBack(slot: number): boolean {
+    return this.log.kinds[slot] !== KIND_GET && super.takeSlotBack(slot)
   }
 
   protected override finish(slot: number, reason: number): void {
@@ -210,13 +219,10 @@ export class EndpointChannel extends ReturningChannel {
     if (!this.slots.isOut(slot) || this.log.kinds[slot] === KIND_GET) {
       return this.refuse('a long reply that nobody asked for')
     }
-    const reason = this.#bulk.faultOf(offset, size)
-    if (reason === 0) {
-      if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)
-      return super.handleReply(handler, slot, this.#bulk.segmentBytes, offset, size)
-    }
-    this.log.settle(slot)?.handleNoReply()
-    this.slots.give(slot)
-    this.bounce(reason, handler, NO_BYTES, 0, 0)
+    const reason = this.#bulk.faultOf(offset, size) || this.faultOfReply(handler, slot)
+    // Bytes that came before the reply do not go back with it.
+    if (reason !== 0) return this.bounce(reason, handler, slot, bytes, payloadAt, length)
+    if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)
+    this.takeReply(handler, slot, this.#bulk.segmentBytes, offset, size)
   }
 }

@@ -18,8 +18,8 @@
  *   PART      the request's, or NO_SLOT a region and its bytes, of a LONG or a    puts them into its segment
  *                                       REPLY to come, or in answer to a GET
  *   GET       one of the sender's       a region                                  answers with PARTs and a REPLY
- *   BOUNCE    -                         words, payload of a REPLY that nobody     gives the reply back to its program
- *                                       took; word 0 is why
+ *   BOUNCE    why, in place of a slot   words, payload of a REPLY that nobody     gives the reply back to its program
+ *                                       took; of a long one what was in it
  *
  * A slot is a credit with a name: each side has as many as both agreed on, a request takes one, and it comes back with
  * the answer or, if there is none, in a run of ACKS: with some later frame the other way, or alone in a CREDIT frame.

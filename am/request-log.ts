@@ -84,6 +84,11 @@ export class RequestLog {
     this.lengths[slot] = payload.length
   }
 
+  /** Whether a call waits for the answer. */
+  isCall(slot: number): boolean {
+    return this.#calls[slot] !== undefined
+  }
+
   /** Into `target`; returns how many. */
   copyWords(slot: number, target: Int32Array): number {
     const count = this.#wordCounts[slot] as number

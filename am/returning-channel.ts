@@ -44,8 +44,6 @@ export function isHandlerRunning(): boolean {
 
 export interface ReturningChannelOptions extends ChannelOptions {
   readonly tag: Tag
-  /** Largest payload of a medium message that this endpoint takes. */
-  readonly mediumMax: number
 }
 
 export class ReturningChannel extends Channel {
@@ -54,10 +52,11 @@ export class ReturningChannel extends Channel {
   roomRefused = 0
   protected readonly log: RequestLog
   readonly #tag: Tag
-  readonly #mediumMax: number
   readonly #kept: KeptSlots
   readonly #waiters = new ReadyWaiters()
   #emptyPolls = 0
+  /** Replies that the peer has not sent back so far. */
+  #replies = 0
   /** The peer will send nothing more: what it sent before is in the queue, and then it is lost for this reason. */
   #endReason = 0
   /** Why everything comes back, once the peer is gone. */
@@ -66,7 +65,6 @@ export class ReturningChannel extends Channel {
   constructor(end: VirtualInterface, handlers: HandlerTable, options: ReturningChannelOptions) {
     super(end, handlers, options)
     this.#tag = options.tag
-    this.#mediumMax = options.mediumMax
     this.log = new RequestLog(this.slots.size)
     this.#kept = new KeptSlots(this.slots.size)
   }
@@ -90,7 +88,8 @@ export class ReturningChannel extends Channel {
   /** Whether a request that was refused may succeed now. */
   get isReady(): boolean {
     if (this.slots.freeCount === 0) return false
-    return this.state !== 'open' || this.end.hasRoom(HEADER_SIZE_MAX + this.roomRefused)
+    if (this.state !== 'open') return true
+    return !this.answersWait && this.end.hasRoom(HEADER_SIZE_MAX + this.roomRefused)
   }
 
   get waiters(): ReadyWaiters {
@@ -110,8 +109,8 @@ export class ReturningChannel extends Channel {
     const length = payload === undefined ? 0 : payload.length
     const { slots, writer } = this
     const slot = slots.next
-    const isOpen = this.#goneReason === 0
-    if (isOpen) {
+    const reason = this.#goneReason || (length > this.mediumMax ? UNDELIVERABLE.TOO_LONG : 0)
+    if (reason === 0) {
       const { tag } = mapping
       const kind = tag.isZero ? KIND_REQUEST : KIND_REQUEST | FLAG
       const at = writer.reserve(kind, handler, slot, words.count, tag.isZero ? 0 : TAG_SIZE, length)
@@ -125,9 +124,14 @@ export class ReturningChannel extends Channel {
     if (payload !== undefined) this.log.copy(slot, payload)
     this.counts.requests++
     this.counts.payloadBytes += length
-    if (isOpen) this.commit(length)
-    else this.bringBack(slot, this.#goneReason)
+    if (reason === 0) this.commit(length)
+    else this.bringBack(slot, reason)
     return OK
+  }
+
+  override sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void {
+    super.sendReply(slot, handler, words, payload)
+    this.countReply()
   }
 
   override progress(limit: number): number {
@@ -188,9 +192,14 @@ export class ReturningChannel extends Channel {
     return refusal as Status
   }
 
-  /** `length`: of the payload for which there is no room. */
+  /** A reply may come back, but once. */
+  protected countReply(): void {
+    this.#replies++
+  }
+
+  /** `length`: bytes of payload in the frame for which there is no room. */
   protected refuseForRoom(status: number, length: number): Status {
-    this.roomRefused = Math.min(length, this.mediumMax)
+    this.roomRefused = length
     // The peer is cut off then, and the same request, tried again, comes back.
     if (status === BROKEN) this.break(this.end.failure)
     return this.countRefusal(NO_RESOURCE)
@@ -219,10 +228,45 @@ export class ReturningChannel extends Channel {
     this.#giveBack(handlerIndex, name, destination, memory, 0, length)
   }
 
-  /** A reply that nobody here takes goes back to where it came from. */
-  protected bounce(reason: number, handler: number, bytes: Uint8Array, offset: number, length: number): void {
+  /** Why nobody here takes a reply to the request in `slot`; 0 if somebody does. */
+  protected faultOfReply(handlerIndex: number, slot: number): number {
+    return this.handlers.takes(handlerIndex) || this.log.isCall(slot) ? 0 : UNDELIVERABLE.NO_SUCH_HANDLER
+  }
+
+  /** A reply ends its request, and goes to whoever waits for it, or to its handler. */
+  protected takeReply(
+    handlerIndex: number,
+    slot: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    const call = this.log.settle(slot)
+    this.slots.give(slot)
+    if (call === undefined) {
+      const handler = this.handlers.get(handlerIndex) as Handler
+      return this.runReply(handlerIndex, handler, bytes, offset, length)
+    }
+    this.message.begin(handlerIndex, -1, bytes, offset, length)
+    call.handleReply(this.message)
+    this.message.finish()
+    this.handlers.runs++
+  }
+
+  /** A reply that nobody takes ends its request, too, and goes back to where it came from. */
+  protected bounce(
+    reason: number,
+    handlerIndex: number,
+    slot: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    this.log.settle(slot)?.handleNoReply()
+    this.slots.give(slot)
     bouncedWords.setArray([...this.message.words.subarray(0, this.message.wordCount)])
-    this.sendAnswer(KIND_BOUNCE, reason, handler, bouncedWords, bytes.subarray(offset, offset + length))
+    const payload = bytes.subarray(offset, offset + length)
+    this.sendAnswer(KIND_BOUNCE, reason, handlerIndex, bouncedWords, payload)
   }
 
   protected override break(cause: Error | undefined): void {
@@ -240,10 +284,6 @@ export class ReturningChannel extends Channel {
     return words[extraAt] === this.#tag.low && words[extraAt + 1] === this.#tag.high
   }
 
-  protected override isTooLong(length: number): boolean {
-    return length > this.#mediumMax
-  }
-
   protected override handleReply(
     handlerIndex: number,
     slot: number,
@@ -252,18 +292,9 @@ export class ReturningChannel extends Channel {
     length: number,
   ): void {
     if (!this.slots.isOut(slot)) return this.refuse('a reply that nobody asked for')
-    const call = this.log.settle(slot)
-    this.slots.give(slot)
-    if (call !== undefined) {
-      this.message.begin(handlerIndex, -1, bytes, offset, length)
-      call.handleReply(this.message)
-      this.message.finish()
-      this.handlers.runs++
-      return
-    }
-    const handler = handlerIndex === 0 ? undefined : this.handlers.get(handlerIndex)
-    if (handler !== undefined) this.runReply(handlerIndex, handler, bytes, offset, length)
-    else this.bounce(UNDELIVERABLE.NO_SUCH_HANDLER, handlerIndex, bytes, offset, length)
+    const reason = length > this.mediumMax ? UNDELIVERABLE.TOO_LONG : this.faultOfReply(handlerIndex, slot)
+    if (reason === 0) this.takeReply(handlerIndex, slot, bytes, offset, length)
+    else this.bounce(reason, handlerIndex, slot, bytes, offset, length)
   }
 
   protected override handleOther(
@@ -281,8 +312,10 @@ export class ReturningChannel extends Channel {
     else super.handleOther(head, extraAt, bytes, payloadAt, length)
   }
 
-  protected override handleCreditBack(slot: number): void {
+  protected override takeSlotBack(slot: number): boolean {
+    if (!super.takeSlotBack(slot)) return false
     this.log.settle(slot)?.handleNoReply()
+    return true
   }
 
   #progress(limit: number): number {
@@ -333,7 +366,10 @@ export class ReturningChannel extends Channel {
     length: number,
   ): void {
     const name = undeliverableReason(reason)
-    if (name === undefined) return this.refuse(`a reply came back for reason ${reason}`)
+    if (name === undefined || this.#replies === 0) {
+      return this.refuse(`one of ${this.#replies} replies came back for reason ${reason}`)
+    }
+    this.#replies--
     this.counts.returned++
     this.#giveBack(handlerIndex, name, this.owner.destination, bytes, offset, length)
   }

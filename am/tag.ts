@@ -16,8 +16,4 @@ export function tagOf(value: bigint): Tag {
   return { low, high, isZero: value === 0n }
 }
 
-export function isSameTag(a: Tag, b: Tag): boolean {
-  return a.low === b.low && a.high === b.high
-}
-
 export const ZERO_TAG = tagOf(0n)

@@ -33,6 +33,7 @@ export class Words {
   }
 
   setArray(words: readonly number[]): void {
+    if (!Array.isArray(words)) throw typeError(`words must be an array, not ${typeof words}`)
     if (words.length > WORDS_MAX) refuseCount(words.length)
     for (let i = 0; i < words.length; i++) this.#put(i, words[i])
     this.count = words.length
@@ -46,8 +47,8 @@ export class Words {
   }
 
   #put(index: number, word: number | undefined): void {
-    this.values[index] = word as number
-    if (this.values[index] !== word) refuseWord(index, word)
+    if (typeof word !== 'number' || word !== (word | 0)) refuseWord(index, word)
+    this.values[index] = word
   }
 }
 

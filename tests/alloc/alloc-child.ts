@@ -66,7 +66,7 @@ function measureMessages(): number {
   const a = openSide(near)
   const b = openSide(far)
   let sum = 0
-  b.endpoint.setHandler(SINK, message => {
+  b.group.setHandler(SINK, message => {
     sum += message.word(1) + 1
   })
   const bytes = measure(() => exchangeMessages(a.channel, b.channel))

@@ -1,7 +1,8 @@
 /** A program with a connected pair of channels that says one thing and then has nothing to say for two seconds. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Endpoint, pollerStats } from '../../am/index.ts'
+import { ChannelGroup, pollerStats } from '../../am/index.ts'
 import { drivers } from '../../nic/index.ts'
+import { OwnerLog, sendRequest } from '../support/channels.ts'
 import { until } from '../support/until.ts'
 
 const MEASURED_MS = 2000
@@ -14,13 +15,16 @@ process.channel?.unref()
 const offer = driver.offer()
 const [near, far] = await Promise.all([driver.connect(offer.blob), offer.accepted])
 
-const a = new Endpoint()
-const b = new Endpoint()
-const channels = [a.attach(near), b.attach(far)] as const
+const a = new ChannelGroup()
+const b = new ChannelGroup()
+const channels = [
+  a.attach(near, { owner: new OwnerLog() }),
+  b.attach(far, { owner: new OwnerLog() }),
+] as const
 let answers = 0
 a.setHandler(ANSWER, () => answers++)
 b.setHandler(ECHO, message => message.reply(ANSWER))
-channels[0].request(ECHO, [])
+sendRequest(channels[0], ECHO)
 await until('the answer', () => answers === 1)
 await until('both to sleep', () => channels.every(channel => !channel.isHot))
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Message } from '../../am/index.ts'
 import { AmError, WORDS_MAX } from '../../am/index.ts'
-import { openChannelPair, settle } from '../support/channels.ts'
+import { openChannelPair, sendRequest, settle } from '../support/channels.ts'
 import { patterned } from '../support/frames.ts'
 
 const ECHO = 10
@@ -10,7 +10,7 @@ const ANSWER = 20
 t.test('a short message carries 0 to 8 words', async t => {
   const [a, b] = openChannelPair()
   const received: number[][] = []
-  b.endpoint.setHandler(ECHO, message => {
+  b.group.setHandler(ECHO, message => {
     t.equal(message.isRequest, true)
     t.equal(message.handler, ECHO)
     t.equal(message.length, 0)
@@ -18,7 +18,8 @@ t.test('a short message carries 0 to 8 words', async t => {
     received.push(Array.from({ length: message.wordCount }, (_, i) => message.word(i)))
   })
   const words = [0, -1, 1, 0x7fff_ffff, -0x8000_0000, 42, -42, 7]
-  for (let count = 0; count <= WORDS_MAX; count++) t.equal(a.channel.request(ECHO, words.slice(0, count)), 0)
+  for (let count = 0; count <= WORDS_MAX; count++)
+    t.equal(sendRequest(a.channel, ECHO, words.slice(0, count)), 0)
   settle(a, b)
   t.strictSame(
     received,
@@ -29,11 +30,11 @@ t.test('a short message carries 0 to 8 words', async t => {
 t.test('words that were not sent read as 0, also after a message that had them', async t => {
   const [a, b] = openChannelPair()
   const seen: number[] = []
-  b.endpoint.setHandler(ECHO, message => {
+  b.group.setHandler(ECHO, message => {
     for (let i = 0; i < WORDS_MAX; i++) seen.push(message.word(i))
   })
-  a.channel.request(ECHO, [1, 2, 3, 4, 5, 6, 7, 8])
-  a.channel.request(ECHO, [9])
+  sendRequest(a.channel, ECHO, [1, 2, 3, 4, 5, 6, 7, 8])
+  sendRequest(a.channel, ECHO, [9])
   settle(a, b)
   t.strictSame(seen, [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 0, 0, 0, 0, 0, 0])
 })
@@ -42,11 +43,11 @@ t.test('a medium message carries a payload of any length up to mediumMax, with a
   const [a, b] = openChannelPair()
   const { mediumMax } = a.channel
   const received: [number, Buffer][] = []
-  b.endpoint.setHandler(ECHO, message => received.push([message.word(7), message.copy()]))
+  b.group.setHandler(ECHO, message => received.push([message.word(7), message.copy()]))
   const lengths = [0, 1, 7, 8, 9, 63, 64, 1000, mediumMax - 1, mediumMax]
   for (const length of lengths) {
     const words = [0, 0, 0, 0, 0, 0, 0, length]
-    t.equal(a.channel.requestMedium(ECHO, patterned(length, length), words), 0)
+    t.equal(sendRequest(a.channel, ECHO, words, patterned(length, length)), 0)
     settle(a, b)
   }
   lengths.forEach((length, i) => {
@@ -61,14 +62,14 @@ t.test(
     const [a, b] = openChannelPair()
     let view: Uint8Array | undefined
     let copy: Buffer | undefined
-    b.endpoint.setHandler(ECHO, message => {
+    b.group.setHandler(ECHO, message => {
       view = message.payload()
       copy = message.copy()
       t.equal(message.bytes[message.offset], view[0])
       t.equal(view.buffer, message.bytes.buffer)
       t.equal(view.length, message.length)
     })
-    a.channel.requestMedium(ECHO, patterned(100, 1), [])
+    sendRequest(a.channel, ECHO, [], patterned(100, 1))
     settle(a, b)
     view?.fill(0)
     t.ok(copy?.equals(patterned(100, 1)), 'untouched by what happens to the view')
@@ -79,16 +80,14 @@ t.test(
   'a request handler may reply, with words and with a payload; the reply says that it is none',
   async t => {
     const [a, b] = openChannelPair()
-    b.endpoint.setHandler(ECHO, message => {
+    b.group.setHandler(ECHO, message => {
       if (message.length === 0) message.reply(ANSWER, message.word(0) + 1)
       else message.replyMedium(ANSWER, message.payload(), message.word(0) + 1)
     })
     const answers: [boolean, number, Buffer][] = []
-    a.endpoint.setHandler(ANSWER, message =>
-      answers.push([message.isRequest, message.word(0), message.copy()]),
-    )
-    a.channel.request(ECHO, [1])
-    a.channel.requestMedium(ECHO, patterned(500, 4), [2])
+    a.group.setHandler(ANSWER, message => answers.push([message.isRequest, message.word(0), message.copy()]))
+    sendRequest(a.channel, ECHO, [1])
+    sendRequest(a.channel, ECHO, [2], patterned(500, 4))
     settle(a, b)
     t.strictSame(answers, [
       [false, 2, Buffer.alloc(0)],
@@ -100,7 +99,7 @@ t.test(
 t.test('a request handler that replies twice is told so with ERR_AM_TOKEN', async t => {
   const [a, b] = openChannelPair()
   const errors: unknown[] = []
-  b.endpoint.setHandler(ECHO, message => {
+  b.group.setHandler(ECHO, message => {
     message.reply(ANSWER, 1)
     for (const again of [
       () => message.reply(ANSWER, 2),
@@ -114,8 +113,8 @@ t.test('a request handler that replies twice is told so with ERR_AM_TOKEN', asyn
     }
   })
   const answers: number[] = []
-  a.endpoint.setHandler(ANSWER, message => answers.push(message.word(0)))
-  a.channel.request(ECHO, [])
+  a.group.setHandler(ANSWER, message => answers.push(message.word(0)))
+  sendRequest(a.channel, ECHO)
   settle(a, b)
   t.match(errors, [{ code: 'ERR_AM_TOKEN' }, { code: 'ERR_AM_TOKEN' }])
   t.type(errors[0], AmError)
@@ -124,16 +123,16 @@ t.test('a request handler that replies twice is told so with ERR_AM_TOKEN', asyn
 
 t.test('a reply handler that replies is told so with ERR_AM_TOKEN', async t => {
   const [a, b] = openChannelPair()
-  b.endpoint.setHandler(ECHO, message => message.reply(ANSWER))
+  b.group.setHandler(ECHO, message => message.reply(ANSWER))
   let error: unknown
-  a.endpoint.setHandler(ANSWER, message => {
+  a.group.setHandler(ANSWER, message => {
     try {
       message.reply(ECHO)
     } catch (thrown) {
       error = thrown
     }
   })
-  a.channel.request(ECHO, [])
+  sendRequest(a.channel, ECHO)
   settle(a, b)
   t.match(error, { code: 'ERR_AM_TOKEN' })
 })
@@ -141,10 +140,10 @@ t.test('a reply handler that replies is told so with ERR_AM_TOKEN', async t => {
 t.test('a message that is used after its handler has returned is ERR_AM_TOKEN', async t => {
   const [a, b] = openChannelPair()
   let kept: Message | undefined
-  b.endpoint.setHandler(ECHO, message => {
+  b.group.setHandler(ECHO, message => {
     kept = message
   })
-  a.channel.requestMedium(ECHO, patterned(10, 1), [5])
+  sendRequest(a.channel, ECHO, [5], patterned(10, 1))
   settle(a, b)
   const message = kept as Message
   const uses = [
@@ -160,18 +159,18 @@ t.test('a message that is used after its handler has returned is ERR_AM_TOKEN', 
 t.test('a message ends also when its handler throws', async t => {
   const [a, b] = openChannelPair()
   let kept: Message | undefined
-  b.endpoint.setHandler(ECHO, message => {
+  b.group.setHandler(ECHO, message => {
     kept = message
     throw new Error('from the handler')
   })
-  a.channel.request(ECHO, [5])
-  t.throws(() => b.endpoint.poll(), { message: 'from the handler' })
+  sendRequest(a.channel, ECHO, [5])
+  t.throws(() => b.group.poll(), { message: 'from the handler' })
   t.throws(() => kept?.reply(ANSWER), { code: 'ERR_AM_TOKEN' })
 })
 
 t.test('a reply that is too long is ERR_AM_ARGUMENT, and a right one may follow', async t => {
   const [a, b] = openChannelPair()
-  b.endpoint.setHandler(ECHO, message => {
+  b.group.setHandler(ECHO, message => {
     const tooMany = [1, 2, 3, 4, 5, 6, 7, 8, 9]
     t.throws(() => message.reply(ANSWER, ...tooMany), { code: 'ERR_AM_ARGUMENT' })
     const tooLong = new Uint8Array(message.channel.mediumMax + 1)
@@ -179,24 +178,24 @@ t.test('a reply that is too long is ERR_AM_ARGUMENT, and a right one may follow'
     message.reply(ANSWER, 1)
   })
   const answers: number[] = []
-  a.endpoint.setHandler(ANSWER, message => answers.push(message.word(0)))
-  a.channel.request(ECHO, [])
+  a.group.setHandler(ANSWER, message => answers.push(message.word(0)))
+  sendRequest(a.channel, ECHO)
   settle(a, b)
   t.strictSame(answers, [1])
 })
 
 t.test('a reply to a handler that cannot be is ERR_AM_ARGUMENT, and does not break the channel', async t => {
-  for (const index of [-1, 256, 1.5, Number.NaN]) {
+  for (const index of [-1, 0, 256, 1.5, Number.NaN]) {
     const [a, b] = openChannelPair()
     let error: unknown
-    b.endpoint.setHandler(ECHO, message => {
+    b.group.setHandler(ECHO, message => {
       try {
         message.reply(index)
       } catch (thrown) {
         error = thrown
       }
     })
-    a.channel.request(ECHO, [])
+    sendRequest(a.channel, ECHO)
     settle(a, b)
     t.match(error, { code: 'ERR_AM_ARGUMENT' }, `handler ${index}`)
     t.equal(a.channel.state, 'open', `handler ${index}`)

@@ -1,14 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import {
-  type Channel,
-  type ChannelOptions,
-  type ChannelOwner,
-  Endpoint,
-  pollerStats,
-} from '../../am/index.ts'
+import { type Channel, ChannelGroup, type ChannelOptions, pollerStats } from '../../am/index.ts'
 import { drivers } from '../../nic/index.ts'
+import { OwnerLog, sendRequest } from '../support/channels.ts'
 import { Child } from '../support/child.ts'
 import { patterned } from '../support/frames.ts'
 import { until } from '../support/until.ts'
@@ -19,26 +14,26 @@ const ANSWER = 20
 const CPU_MS_MAX = 20
 
 interface Pair {
-  readonly a: Endpoint
-  readonly b: Endpoint
+  readonly a: ChannelGroup
+  readonly b: ChannelGroup
   readonly toB: Channel
   readonly toA: Channel
 }
 
-async function openPair(t: Test, driverName: string, options: ChannelOptions = {}): Promise<Pair> {
+async function openPair(t: Test, driverName: string, options: Partial<ChannelOptions> = {}): Promise<Pair> {
   const driver = drivers.get(driverName)
   if (driver === undefined) throw new Error(`no driver ${driverName}`)
   const offer = driver.offer({ queueSize: 64 * 1024 })
   const [near, far] = await Promise.all([driver.connect(offer.blob), offer.accepted])
-  const a = new Endpoint()
-  const b = new Endpoint()
-  const { owner, ...symmetric } = options
-  const pair = { a, b, toB: a.attach(near, options), toA: b.attach(far, symmetric) }
+  const a = new ChannelGroup()
+  const b = new ChannelGroup()
+  const toB = a.attach(near, { owner: new OwnerLog(), ...options })
+  const toA = b.attach(far, { ...options, owner: new OwnerLog() })
   t.teardown(() => {
     a.close()
     b.close()
   })
-  return pair
+  return { a, b, toB, toA }
 }
 
 async function untilAsleep({ toA, toB }: Pair): Promise<void> {
@@ -54,7 +49,7 @@ for (const [name, driver] of drivers) {
     const answers: number[] = []
     b.setHandler(ECHO, message => message.reply(ANSWER, message.word(0) * 2))
     a.setHandler(ANSWER, message => answers.push(message.word(0)))
-    for (let i = 0; i < 10; i++) toB.request(ECHO, [i])
+    for (let i = 0; i < 10; i++) sendRequest(toB, ECHO, [i])
     await until('all answers', () => answers.length === 10)
     t.strictSame(answers, [0, 2, 4, 6, 8, 10, 12, 14, 16, 18])
   })
@@ -67,7 +62,7 @@ for (const [name, driver] of drivers) {
     const { doorbells, sleeps } = pollerStats()
     for (let round = 1; round <= 5; round++) {
       await untilAsleep(pair)
-      pair.toB.request(ECHO, [])
+      sendRequest(pair.toB, ECHO)
       await until('the answer', () => answers === round)
     }
     t.ok(pollerStats().doorbells - doorbells >= 5, 'b was rung each time')
@@ -81,13 +76,17 @@ for (const [name, driver] of drivers) {
       const COUNT = 2000
       let sent = 0
       let channel: Channel | undefined
-      const owner: ChannelOwner = {
-        handleProgress() {
-          while (sent < COUNT && channel?.requestMedium(SINK, patterned(4000, sent), [sent]) === 0) sent++
-        },
-        roomWanted: () => (sent < COUNT ? 4000 : 0),
-        handleBroken: error => t.fail(error.message),
+      class Sender extends OwnerLog {
+        override handleProgress(): void {
+          if (channel === undefined) return
+          while (sent < COUNT && sendRequest(channel, SINK, [sent], patterned(4000, sent)) === 0) sent++
+        }
+
+        override roomWanted(): number {
+          return sent < COUNT ? 4000 : 0
+        }
       }
+      const owner = new Sender()
       const { b, toB } = await openPair(t, name, { owner })
       let received = 0
       let wrong = 0
@@ -99,6 +98,7 @@ for (const [name, driver] of drivers) {
       channel.touch()
       await until('all messages', () => received === COUNT)
       t.equal(wrong, 0)
+      t.strictSame(owner.errors, [])
     },
   )
 }
@@ -110,9 +110,9 @@ t.test('a pair that never rests leaves timers and files their turns', async t =>
   b.setHandler(ECHO, message => message.reply(ANSWER))
   a.setHandler(ANSWER, message => {
     count++
-    if (!isOver) message.channel.request(ECHO, [])
+    if (!isOver) sendRequest(message.channel, ECHO)
   })
-  for (let i = 0; i < 32; i++) toB.request(ECHO, [])
+  for (let i = 0; i < 32; i++) sendRequest(toB, ECHO)
   for (let i = 0; i < 5; i++) {
     await sleep(1)
     t.ok((await readFile(new URL(import.meta.url))).length > 0)
@@ -122,11 +122,11 @@ t.test('a pair that never rests leaves timers and files their turns', async t =>
 })
 
 t.test('a turn handles a bounded number of messages', async t => {
-  const COUNT = 3000
+  const COUNT = 2000
   const { b, toB } = await openPair(t, 'loopback', { credits: 4096 })
   let handled = 0
   b.setHandler(SINK, () => handled++)
-  for (let i = 0; i < COUNT; i++) toB.request(SINK, [i])
+  for (let i = 0; i < COUNT; i++) if (sendRequest(toB, SINK, [i]) !== 0) t.fail(`message ${i} was refused`)
   let most = 0
   for (let before = 0; handled < COUNT; before = handled) {
     // Between two of our turns the poller has one or, when it was scheduled in between, two.
@@ -149,10 +149,10 @@ t.test('a handler may detach any channel, also its own, while others go on', asy
   })
   pairs[0].b.setHandler(SINK, () => {})
   pairs[2].b.setHandler(SINK, () => handled++)
-  for (const { toB } of pairs) toB.request(SINK, [])
+  for (const { toB } of pairs) sendRequest(toB, SINK)
   await until('the message', () => handled === 1)
   await until('the closing', () => pairs[1].toA.state === 'closed')
-  pairs[2].toB.request(SINK, [])
+  sendRequest(pairs[2].toB, SINK)
   await until('the next message', () => handled === 2)
   t.equal(pairs[0].toA.state, 'closed')
 })

@@ -1,6 +1,7 @@
 /** Two channels under the event loop, of which one has a handler that throws now and then. */
-import { Endpoint } from '../../am/index.ts'
+import { ChannelGroup } from '../../am/index.ts'
 import { openLoopbackPair } from '../../nic/index.ts'
+import { OwnerLog, sendRequest } from '../support/channels.ts'
 import { until } from '../support/until.ts'
 
 const SINK = 5
@@ -9,13 +10,13 @@ const COUNT = 10
 const errors: string[] = []
 process.on('uncaughtException', error => errors.push(error.message))
 
-const sender = new Endpoint()
-const receiver = new Endpoint()
+const sender = new ChannelGroup()
+const receiver = new ChannelGroup()
 const handled: number[][] = [[], []]
 const channels = handled.map(numbers => {
   const [near, far] = openLoopbackPair()
-  const channel = sender.attach(near)
-  const arrivals = receiver.attach(far)
+  const channel = sender.attach(near, { owner: new OwnerLog() })
+  const arrivals = receiver.attach(far, { owner: new OwnerLog() })
   return { channel, arrivals, numbers }
 })
 receiver.setHandler(SINK, message => {
@@ -23,7 +24,7 @@ receiver.setHandler(SINK, message => {
   side?.numbers.push(message.word(0))
   if (side === channels[0] && message.word(0) % 3 === 0) throw new Error(`message ${message.word(0)}`)
 })
-for (let i = 0; i < COUNT; i++) for (const { channel } of channels) channel.request(SINK, [i])
+for (let i = 0; i < COUNT; i++) for (const { channel } of channels) sendRequest(channel, SINK, [i])
 await until('all messages', () => handled.every(numbers => numbers.length === COUNT))
 process.send?.({ errors, handled })
 process.disconnect?.()

@@ -1,13 +1,19 @@
 /** Two channels over a loopback pair whose progress is made by hand. */
-import { type AmError, type Channel, type ChannelOwner, Endpoint } from '../../am/index.ts'
-import { openLoopbackPair, type VirtualInterface } from '../../nic/index.ts'
+import { type AmError, type Channel, ChannelGroup, type ChannelOwner } from '../../am/index.ts'
+import { openLoopbackPair, type Status, type VirtualInterface } from '../../nic/index.ts'
 import { RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
 
 /** Keeps what the channel tells its owner. */
 export class OwnerLog implements ChannelOwner {
+  readonly peerName = 'the peer'
+  readonly destination: number | undefined
   readonly errors: AmError[] = []
   progressCount = 0
   wanted = 0
+
+  constructor(destination?: number) {
+    this.destination = destination
+  }
 
   handleProgress(): void {
     this.progressCount++
@@ -23,7 +29,7 @@ export class OwnerLog implements ChannelOwner {
 }
 
 export interface Side {
-  readonly endpoint: Endpoint
+  readonly group: ChannelGroup
   readonly channel: Channel
   readonly end: VirtualInterface
   readonly owner: OwnerLog
@@ -40,12 +46,29 @@ export function openChannelPair(options: ChannelPairOptions = {}): [a: Side, b: 
 }
 
 export function openSide(end: VirtualInterface, credits = 64): Side {
-  const endpoint = new Endpoint({ progress: 'manual' })
+  const group = new ChannelGroup({ progress: 'manual' })
   const owner = new OwnerLog()
-  return { endpoint, owner, end, channel: endpoint.attach(end, { credits, owner }) }
+  return { group, owner, end, channel: group.attach(end, { credits, owner }) }
+}
+
+/** A request with copies of `words` and `payload`, or its refusal. */
+export function sendRequest(
+  channel: Channel,
+  handler: number,
+  words: readonly number[] = [],
+  payload: Buffer = Buffer.alloc(0),
+): Status {
+  const at = channel.reserveRequest(handler, words.length, payload.length)
+  if (at < 0) return at as Status
+  words.forEach((word, i) => {
+    channel.putWord(i, word)
+  })
+  payload.copy(channel.sendBytes, at)
+  channel.commit(payload.length)
+  return 0
 }
 
 /** Both sides make progress until neither has anything to do. */
-export function settle(a: Side, b: Side): void {
-  while (a.endpoint.poll() + b.endpoint.poll() > 0) {}
+export function settle(a: { readonly group: ChannelGroup }, b: { readonly group: ChannelGroup }): void {
+  while (a.group.poll() + b.group.poll() > 0) {}
 }
