@@ -4,7 +4,7 @@ import { Child } from '../support/child.ts'
 const fixture = new URL('./alloc-child.js', import.meta.url)
 
 /** Bytes per frame or message. */
-async function measure(t: Test, what: 'frames' | 'messages' | 'control'): Promise<number> {
+async function measure(t: Test, what: 'frames' | 'reliable' | 'messages' | 'control'): Promise<number> {
   const child = new Child(t, fixture, [what], { execArgv: ['--expose-gc', '--min-semi-space-size=128'] })
   return (await child.receive<{ bytes: number }>()).bytes
 }
@@ -18,6 +18,14 @@ t.test('to reserve, commit and poll a frame allocates nothing', async t => {
   const bytes = await measure(t, 'frames')
   t.ok(bytes < 1, `${bytes} bytes a frame`)
 })
+
+t.test(
+  'to send a frame reliably, to check it, hand it over and acknowledge it allocates nothing',
+  async t => {
+    const bytes = await measure(t, 'reliable')
+    t.ok(bytes < 1, `${bytes} bytes a frame`)
+  },
+)
 
 t.test('to send and handle a short request allocates nothing', async t => {
   const bytes = await measure(t, 'messages')
