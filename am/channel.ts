@@ -62,6 +62,8 @@ export interface ChannelOptions {
   /** Requests in flight each way; both sides must use the same number. */
   readonly credits?: number
   readonly owner: ChannelOwner
+  /** Largest payload of a medium message, if it is to be less than what a frame can carry. */
+  readonly mediumMax?: number
 }
 
 /** `gone`: the peer is no more, and what was under way comes back. */
@@ -92,7 +94,7 @@ export class Channel implements FrameSink {
     assertCredits(credits)
     this.end = end
     this.owner = options.owner
-    this.mediumMax = end.capabilities.frameMax - HEADER_SIZE_MAX
+    this.mediumMax = Math.min(options.mediumMax ?? Infinity, end.capabilities.frameMax - HEADER_SIZE_MAX)
     this.handlers = handlers
     this.slots = new CreditSlots(credits)
     this.acks = new AckQueue(credits)
@@ -214,9 +216,6 @@ export class Channel implements FrameSink {
   /** The message's: answers the request in `slot`. Never refused: what finds no room waits in a copy. */
   sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void {
     assertReplyHandler(handler)
-    if (payload !== undefined && payload.length > this.mediumMax) {
-      throw rangeError(`a reply of ${payload.length} bytes; the most is ${this.mediumMax}`)
-    }
     if (this.#state === 'open') this.sendAnswer(KIND_REPLY, slot, handler, words, payload)
   }
 
@@ -428,13 +427,13 @@ export class Channel implements FrameSink {
 
 export function assertCredits(credits: number): void {
   if (!Number.isInteger(credits) || credits < 1 || credits > CREDITS_LIMIT) {
-    throw rangeError(`credits must be a whole number within 1..${CREDITS_LIMIT}, not ${credits}`)
+    throw rangeError(`credits must be a whole number within 1..${CREDITS_LIMIT}, not ${String(credits)}`)
   }
 }
 
 export function assertReplyHandler(handler: number): void {
   if (!Number.isInteger(handler) || handler < 1 || handler > HANDLER_MASK) {
-    throw rangeError(`a reply to handler ${handler}, which is not within 1..${HANDLER_MASK}`)
+    throw rangeError(`a reply to handler ${String(handler)}, which is not within 1..${HANDLER_MASK}`)
   }
 }
 

@@ -15,12 +15,11 @@ import {
   KIND_REPLY,
   SLOT_SHIFT,
 } from './message-layout.ts'
+import { assertPayload } from './payload.ts'
 import { ReturningChannel, type ReturningChannelOptions } from './returning-channel.ts'
 import { assertRegion, type Segment } from './segment.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 import type { Words } from './words.ts'
-
-const NO_BYTES = new Uint8Array(0)
 
 export interface EndpointChannelOptions extends ReturningChannelOptions {
   readonly segment: Segment
@@ -30,9 +29,11 @@ export interface EndpointChannelOptions extends ReturningChannelOptions {
 
 export class EndpointChannel extends ReturningChannel {
   readonly #bulk: BulkTransfers
+  readonly #longMax: number
 
   constructor(end: VirtualInterface, handlers: HandlerTable, options: EndpointChannelOptions) {
     super(end, handlers, options)
+    this.#longMax = options.longMax
     this.#bulk = new BulkTransfers(this.writer, this.slots, this.acks, this.log, options)
   }
 
@@ -100,6 +101,7 @@ export class EndpointChannel extends ReturningChannel {
     offset: number,
   ): void {
     assertReplyHandler(handler)
+    assertPayload(payload, this.#longMax)
     assertRegion(offset, payload.length)
     if (this.state !== 'open') return
     this.#bulk.sendReply(slot, handler, words, payload, offset)
@@ -138,8 +140,11 @@ export class EndpointChannel extends ReturningChannel {
     offset: number,
     length: number,
   ): void {
-    if (this.slots.isOut(slot) && this.log.kinds[slot] === KIND_GET) this.finish(slot, 0)
-    else super.handleReply(handlerIndex, slot, bytes, offset, length)
+    const isOut = this.slots.isOut(slot)
+    if (isOut && this.log.kinds[slot] === KIND_GET) this.finish(slot, 0)
+    else if (isOut && this.isTooLong(length)) {
+      this.#refuseReply(UNDELIVERABLE.TOO_LONG, slot, handlerIndex, bytes, offset, length)
+    } else super.handleReply(handlerIndex, slot, bytes, offset, length)
   }
 
   protected override handleOther(
@@ -215,8 +220,20 @@ export class EndpointChannel extends ReturningChannel {
       if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)
       return super.handleReply(handler, slot, this.#bulk.segmentBytes, offset, size)
     }
+    this.#refuseReply(reason, slot, handler, bytes, payloadAt, length)
+  }
+
+  /** To the caller it is as if there had been none; the bytes go back as far as they came in the reply itself. */
+  #refuseReply(
+    reason: number,
+    slot: number,
+    handler: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
     this.log.settle(slot)?.handleNoReply()
     this.slots.give(slot)
-    this.bounce(reason, handler, NO_BYTES, 0, 0)
+    this.bounce(reason, handler, bytes, offset, length)
   }
 }

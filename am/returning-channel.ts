@@ -43,8 +43,6 @@ export function isHandlerRunning(): boolean {
 
 export interface ReturningChannelOptions extends ChannelOptions {
   readonly tag: Tag
-  /** Largest payload of a medium message that this endpoint takes. */
-  readonly mediumMax: number
 }
 
 export class ReturningChannel extends Channel {
@@ -53,7 +51,6 @@ export class ReturningChannel extends Channel {
   roomRefused = 0
   protected readonly log: RequestLog
   readonly #tag: Tag
-  readonly #mediumMax: number
   readonly #kept: KeptSlots
   readonly #waiters = new ReadyWaiters()
   #emptyPolls = 0
@@ -65,7 +62,6 @@ export class ReturningChannel extends Channel {
   constructor(end: VirtualInterface, handlers: HandlerTable, options: ReturningChannelOptions) {
     super(end, handlers, options)
     this.#tag = options.tag
-    this.#mediumMax = options.mediumMax
     this.log = new RequestLog(this.slots.size)
     this.#kept = new KeptSlots(this.slots.size)
   }
@@ -235,10 +231,6 @@ export class ReturningChannel extends Channel {
     if ((head & FLAG) === 0) return this.#tag.isZero
     const words = this.end.receiveWords
     return words[extraAt] === this.#tag.low && words[extraAt + 1] === this.#tag.high
-  }
-
-  protected override isTooLong(length: number): boolean {
-    return length > this.#mediumMax
   }
 
   protected override handleReply(

@@ -33,6 +33,7 @@ export class Words {
   }
 
   setArray(words: readonly number[]): void {
+    if (!Array.isArray(words)) throw typeError('words must be an array')
     if (words.length > WORDS_MAX) refuseCount(words.length)
     for (let i = 0; i < words.length; i++) this.#put(i, words[i])
     this.count = words.length
@@ -46,7 +47,9 @@ export class Words {
   }
 
   #put(index: number, word: number | undefined): void {
-    this.values[index] = word as number
+    // Before it is stored: what is no number would be converted, by code of its own.
+    if (typeof word !== 'number') refuseWord(index, word)
+    this.values[index] = word
     if (this.values[index] !== word) refuseWord(index, word)
   }
 }
