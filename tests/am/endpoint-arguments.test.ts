@@ -10,8 +10,10 @@ import {
   OK,
   openEndpoint,
 } from '../../am/index.ts'
-import { DRIVER_LISTS, eightWords, keepArrivals, testOver } from '../support/endpoints.ts'
+import { DRIVER_LISTS } from '../support/driver-lists.ts'
+import { eightWords, keepArrivals } from '../support/endpoints.ts'
 import { until } from '../support/until.ts'
+import { testOver } from '../support/world.ts'
 
 const SINK = 1
 const ECHO = 2

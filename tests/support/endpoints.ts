@@ -1,74 +1,6 @@
-/** Endpoints for tests, over each list of drivers that endpoints are to work over. */
-import t, { type Test } from 'tap'
-import { type Endpoint, type EndpointOptions, type Message, OK, openEndpoint } from '../../am/index.ts'
-import { type Driver, drivers } from '../../nic/index.ts'
+/** What tests do with endpoints, and keep of their messages. */
+import { type Endpoint, type Message, OK } from '../../am/index.ts'
 import { until } from './until.ts'
-
-export interface DriverList {
-  readonly name: string
-  readonly drivers: readonly (string | Driver)[]
-}
-
-/** One more line is one more run of every test over endpoints. Order and time of arrival are not promised. */
-export const DRIVER_LISTS: readonly DriverList[] = [
-  { name: 'loopback', drivers: ['loopback'] },
-  { name: 'shm', drivers: ['shm'] },
-]
-
-/** How the endpoints of two processes are connected; programs that tests start know a list by its name. */
-export const PROCESS_DRIVER_LISTS: readonly DriverList[] = [{ name: 'shm', drivers: ['shm'] }]
-
-/** Long messages and gets go in parts over these. */
-export const COPYING_DRIVER_LISTS: readonly DriverList[] = ['loopback', 'shm'].map(name => ({
-  name: `${name} without one-sided access`,
-  drivers: [withoutOneSided(drivers.get(name) as Driver)],
-}))
-
-/** Why nothing can be tested over these drivers, or false if it can. */
-export function skipReason(list: DriverList): string | false {
-  for (const one of list.drivers) {
-    const availability = (typeof one === 'string' ? drivers.get(one) : one)?.availability()
-    if (availability?.usable !== true)
-      return `${list.name}: ${availability?.reason ?? 'there is no such driver'}`
-  }
-  return false
-}
-
-/** Runs a test once for each list of drivers. */
-export function testOver(
-  lists: readonly DriverList[],
-  name: string,
-  test: (t: Test, world: World) => Promise<void>,
-): void {
-  for (const list of lists) {
-    t.test(`${list.name}: ${name}`, { skip: skipReason(list) }, async t => await test(t, new World(t, list)))
-  }
-}
-
-/** Opens endpoints over one list of drivers, and closes them when the test ends. */
-export class World {
-  readonly list: DriverList
-  readonly #t: Test
-
-  constructor(t: Test, list: DriverList) {
-    this.#t = t
-    this.list = list
-  }
-
-  async open(options: EndpointOptions = {}): Promise<Endpoint> {
-    const endpoint = await openEndpoint({ drivers: this.list.drivers, ...options })
-    this.#t.teardown(() => endpoint.close())
-    return endpoint
-  }
-
-  /** Two endpoints, each of which has mapped the other at destination 0. */
-  async openPair(a: EndpointOptions = {}, b: EndpointOptions = {}): Promise<[Endpoint, Endpoint]> {
-    const pair: [Endpoint, Endpoint] = [await this.open(a), await this.open(b)]
-    await pair[0].map(0, pair[1].name, b.tag)
-    await pair[1].map(0, pair[0].name, a.tag)
-    return pair
-  }
-}
 
 /** What a message was, for when its handler has returned. */
 export interface Arrival {
@@ -122,26 +54,4 @@ export async function pollUntil(
 /** The same words, with zeros where none were sent. */
 export function eightWords(...words: number[]): number[] {
   return Array.from({ length: 8 }, (_, i) => words[i] ?? 0)
-}
-
-/** The driver, without one-sided access to registered memory. */
-export function withoutOneSided(driver: Driver): Driver {
-  const reason = 'the test says that there is none'
-  return {
-    name: driver.name,
-    reach: driver.reach,
-    availability: () => driver.availability(),
-    offer: options => {
-      const offer = driver.offer(options)
-      const accepted = offer.accepted.then(restrict)
-      accepted.catch(() => {})
-      return { ...offer, accepted }
-    },
-    connect: async (blob, options) => restrict(await driver.connect(blob, options)),
-  }
-
-  function restrict<T extends { readonly capabilities: object }>(end: T): T {
-    const capabilities = { ...end.capabilities, rdmaRead: false, rdmaWrite: false, rdmaReason: reason }
-    return Object.defineProperty(end, 'capabilities', { value: capabilities })
-  }
 }
