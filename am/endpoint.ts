@@ -347,7 +347,7 @@ export class Endpoint {
     if (mapping === undefined) return
     this.#mappings[index] = undefined
     if (mapping.peer !== undefined) this.#peers.removeMapping(mapping.peer, index)
-    else this.#group.detach(mapping.channel)
+    else this.#letGo(mapping.channel, index)
   }
 
   /** A channel to nobody: everything that is sent there comes back. */
@@ -356,13 +356,21 @@ export class Endpoint {
     const owner = {
       peerName: name,
       destination,
-      handleProgress: () => this.#wakeWaiters(),
+      handleProgress: () => {
+        this.#wakeWaiters()
+        this.#letGo(channel, destination)
+      },
       roomWanted: () => 0,
       handleBroken: () => {},
     }
     const channel = this.#peers.openChannel(end, this.#options.credits, owner)
     channel.lose(UNDELIVERABLE.NO_SUCH_ENDPOINT)
     return channel
+  }
+
+  /** A channel to nobody stays until what was sent there has come back. */
+  #letGo(channel: EndpointChannel, destination: number): void {
+    if (this.#mappings[destination]?.channel !== channel && channel.isOver) this.#group.detach(channel)
   }
 
   #wakeWaiters(): void {

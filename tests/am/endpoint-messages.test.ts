@@ -211,9 +211,10 @@ testOver(
     const seen = [new Uint8Array(COUNT), new Uint8Array(COUNT)] as const
     let wrong = 0
     for (const [side, endpoint] of [a, b].entries()) {
+      const counts = seen[side] as Uint8Array
       endpoint.setHandler(SINK, message => {
         const number = message.word(0)
-        ;(seen[side] as Uint8Array)[number]++
+        counts[number] = (counts[number] as number) + 1
         if (!patterned(message.word(1), number).equals(message.payload())) wrong++
         if (number % 3 === 0) message.reply(ANSWER)
         if (number % 3 === 1) message.replyMedium(ANSWER, message.payload())

@@ -16,10 +16,8 @@ export const DRIVER_LISTS: readonly DriverList[] = [
 export const PROCESS_DRIVER_LISTS: readonly DriverList[] = [{ name: 'shm', drivers: ['shm'] }]
 
 /** Long messages and gets go in parts over these. */
-export const COPYING_DRIVER_LISTS: readonly DriverList[] = ['loopback', 'shm'].map(name => ({
-  name: `${name} without one-sided access`,
-  drivers: [withoutOneSided(drivers.get(name) as Driver)],
-}))
+export const COPYING_DRIVER_LISTS: readonly DriverList[] = [copying('loopback'), copying('shm')]
+export const COPYING_PROCESS_DRIVER_LISTS: readonly DriverList[] = [copying('shm')]
 
 /** Why nothing can be tested over these drivers, or false if it can. */
 export function skipReason(list: DriverList): string | false {
@@ -37,6 +35,11 @@ export function driversOf(name: string | undefined): DriverList['drivers'] {
   const list = lists.find(one => one.name === name)
   if (list === undefined) throw new Error(`there is no list of drivers ${name}`)
   return list.drivers
+}
+
+function copying(name: string): DriverList {
+  const driver = drivers.get(name) as Driver
+  return { name: `${name} without one-sided access`, drivers: [withoutOneSided(driver)] }
 }
 
 /** The driver, without one-sided access to registered memory. */
