@@ -236,7 +236,14 @@ export class Endpoint {
     if (mapping.channel.send(mapping, handler, words, payload, call) === OK) {
       return await within(call.reply, call.what, options)
     }
-    return await this.#callLater(call, destination, handler, payload?.slice(), words.copy(), options)
+    return await this.#callLater(
+      call,
+      destination,
+      handler,
+      payload && new Uint8Array(payload),
+      words.copy(),
+      options,
+    )
   }
 
   /** The arguments are copies: the caller may have used his own again by the time that there is credit and room. */
