@@ -294,7 +294,8 @@ export class BulkTransfers implements CompletionSink {
     const begun = this.#push({ ...job, words: job.words.copy() })
     this.pump()
     if (this.#jobs.includes(begun)) {
-      begun.bytes = begun.bytes.slice(begun.position)
+      // Not `slice`: that of a Buffer is no copy.
+      begun.bytes = new Uint8Array(begun.bytes.subarray(begun.position))
       begun.copiedFrom = begun.position
     }
   }

@@ -1,8 +1,11 @@
-import { AmError } from './errors.ts'
+import { AmError, rangeError, typeError } from './errors.ts'
 import type { Message } from './message.ts'
 import { ReceivedMessage } from './received-message.ts'
 import type { PendingCall } from './request-log.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
+
+/** What Node's timers can count to. */
+const TIMEOUT_MS_MAX = 2 ** 31 - 1
 
 export interface WaitOptions {
   readonly signal?: AbortSignal
@@ -12,12 +15,13 @@ export interface WaitOptions {
 /** A request whose reply settles a promise, and not a handler of the table. */
 export class Call implements PendingCall {
   readonly reply: Promise<ReceivedMessage>
-  readonly #what: string
+  /** For errors. */
+  readonly what: string
   #resolve: (message: ReceivedMessage) => void = () => {}
   #reject: (error: Error) => void = () => {}
 
   constructor(what: string) {
-    this.#what = what
+    this.what = what
     this.reply = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
@@ -31,23 +35,40 @@ export class Call implements PendingCall {
   }
 
   handleReturn(reason: UndeliverableReason): void {
-    this.#reject(new AmError('ERR_AM_UNDELIVERABLE', `${this.#what} came back: ${reason}`, { reason }))
+    this.#reject(new AmError('ERR_AM_UNDELIVERABLE', `${this.what} came back: ${reason}`, { reason }))
   }
 
   handleNoReply(): void {
-    this.#reject(new AmError('ERR_AM_NO_REPLY', `${this.#what}: its handler returned without a reply`))
+    this.#reject(new AmError('ERR_AM_NO_REPLY', `${this.what}: its handler returned without a reply`))
   }
 
   handleClosed(): void {
-    this.#reject(new AmError('ERR_AM_CLOSED', `${this.#what}: the endpoint was closed`))
+    this.#reject(new AmError('ERR_AM_CLOSED', `${this.what}: the endpoint was closed`))
   }
 }
 
-/** What `promise` settles with, unless the signal or the clock comes first. */
+/** Refuses what cannot be right; throws the signal's reason if it is aborted already. */
+export function checkWait(options: WaitOptions): void {
+  if (typeof options !== 'object' || options === null) throw typeError('options must be an object')
+  for (const key of Object.keys(options)) {
+    if (key !== 'signal' && key !== 'timeoutMs') throw typeError(`there is no option ${key}`)
+  }
+  const { signal, timeoutMs } = options
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw typeError('signal must be an AbortSignal')
+  if (
+    timeoutMs !== undefined &&
+    !(typeof timeoutMs === 'number' && timeoutMs >= 0 && timeoutMs <= TIMEOUT_MS_MAX)
+  ) {
+    throw rangeError(`timeoutMs must be a number within 0..${TIMEOUT_MS_MAX}, not ${String(timeoutMs)}`)
+  }
+  signal?.throwIfAborted()
+}
+
+/** What `promise` settles with, unless the signal or the clock comes first. The options have been checked. */
 export async function within<T>(promise: Promise<T>, what: string, options: WaitOptions): Promise<T> {
   const { signal, timeoutMs } = options
   if (signal === undefined && timeoutMs === undefined) return await promise
-  signal?.throwIfAborted()
   let timer: NodeJS.Timeout | undefined
   let abort = (): void => {}
   const interruption = new Promise<never>((_, reject) => {

@@ -217,9 +217,6 @@ export class Channel implements FrameSink {
   /** The message's: answers the request in `slot`. Never refused: what finds no room waits in a copy. */
   sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void {
     assertReplyHandler(handler)
-    if (payload !== undefined && payload.length > this.mediumMax) {
-      throw rangeError(`a reply of ${payload.length} bytes; the most is ${this.mediumMax}`)
-    }
     if (this.#state === 'open') this.sendAnswer(KIND_REPLY, slot, handler, words, payload)
   }
 
@@ -433,13 +430,13 @@ export class Channel implements FrameSink {
 
 export function assertCredits(credits: number): void {
   if (!Number.isInteger(credits) || credits < 1 || credits > CREDITS_LIMIT) {
-    throw rangeError(`credits must be a whole number within 1..${CREDITS_LIMIT}, not ${credits}`)
+    throw rangeError(`credits must be a whole number within 1..${CREDITS_LIMIT}, not ${String(credits)}`)
   }
 }
 
 export function assertReplyHandler(handler: number): void {
   if (!Number.isInteger(handler) || handler < 1 || handler > HANDLER_MASK) {
-    throw rangeError(`a reply to handler ${handler}, which is not within 1..${HANDLER_MASK}`)
+    throw rangeError(`a reply to handler ${String(handler)}, which is not within 1..${HANDLER_MASK}`)
   }
 }
 

@@ -15,6 +15,7 @@ import {
   KIND_REPLY,
   SLOT_SHIFT,
 } from './message-layout.ts'
+import { assertPayload } from './payload.ts'
 import { ReturningChannel, type ReturningChannelOptions } from './returning-channel.ts'
 import { assertRegion, type Segment } from './segment.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
@@ -28,9 +29,11 @@ export interface EndpointChannelOptions extends ReturningChannelOptions {
 
 export class EndpointChannel extends ReturningChannel {
   readonly #bulk: BulkTransfers
+  readonly #longMax: number
 
   constructor(end: VirtualInterface, handlers: HandlerTable, options: EndpointChannelOptions) {
     super(end, handlers, options)
+    this.#longMax = options.longMax
     this.#bulk = new BulkTransfers(this.writer, this.slots, this.acks, this.log, options)
   }
 
@@ -98,6 +101,7 @@ export class EndpointChannel extends ReturningChannel {
     offset: number,
   ): void {
     assertReplyHandler(handler)
+    assertPayload(payload, this.#longMax)
     assertRegion(offset, payload.length)
     if (this.state !== 'open') return
     this.#bulk.sendReply(slot, handler, words, payload, offset)

@@ -3,8 +3,8 @@
  * table, and a segment. See am/README.md for what it promises.
  */
 import type { Observable } from 'rxjs'
-import { openLoopbackPair, type Status } from '../nic/index.ts'
-import { Call, type WaitOptions, within } from './call.ts'
+import { OK, openLoopbackPair, type Status } from '../nic/index.ts'
+import { Call, checkWait, type WaitOptions, within } from './call.ts'
 import { ChannelGroup } from './channel-group.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'
 import { AmError, rangeError, typeError } from './errors.ts'
@@ -12,6 +12,7 @@ import type { Handler } from './handler-table.ts'
 import type { Mapping } from './mapping.ts'
 import { HANDLER_COUNT } from './message-layout.ts'
 import { type CheckedOptions, checkOptions, type EndpointLimits, type EndpointOptions } from './options.ts'
+import { assertPayload } from './payload.ts'
 import { PeerTable } from './peer-table.ts'
 import { endSources } from './reactive/message-source.ts'
 import { messageStream } from './reactive/message-stream.ts'
@@ -85,6 +86,7 @@ export class Endpoint {
 
   /** Handlers 1..255 take messages; handler 0 takes back what could not be delivered. May be called in a handler. */
   setHandler(index: number, handler: Handler | undefined): void {
+    this.#assertOpen()
     this.#group.setHandler(index, handler)
   }
 
@@ -209,6 +211,7 @@ export class Endpoint {
   /** After a refusal: resolves when the same request may succeed. With manual progress, somebody must poll meanwhile. */
   async ready(destination: number, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
     const { channel } = this.#mappingOf(destination)
+    checkWait(options)
     if (channel.isReady) return
     const waiter = channel.waiters.wait()
     try {
@@ -228,17 +231,46 @@ export class Endpoint {
   ): Promise<ReceivedMessage> {
     this.#admit(destination, handler)
     if (payload !== undefined) assertPayload(payload, this.limits.medium)
-    const what = `the call of handler ${handler} at destination ${destination}`
-    const call = new Call(what)
-    const send = async (): Promise<ReceivedMessage> => {
-      for (;;) {
-        const mapping = this.#mappingOf(destination)
-        words.setArray(callWords)
-        if (mapping.channel.send(mapping, handler, words, payload, call) === 0) return await call.reply
-        await this.ready(destination, options)
-      }
+    words.setArray(callWords)
+    checkWait(options)
+    const call = new Call(`the call of handler ${handler} at destination ${destination}`)
+    const mapping = this.#mappingOf(destination)
+    if (mapping.channel.send(mapping, handler, words, payload, call) === OK) {
+      return await within(call.reply, call.what, options)
     }
-    return await within(send(), what, options)
+    return await this.#callLater(
+      call,
+      destination,
+      handler,
+      payload && new Uint8Array(payload),
+      words.copy(),
+      options,
+    )
+  }
+
+  /** The arguments are copies: the caller may have used his own again by the time that there is credit and room. */
+  async #callLater(
+    call: Call,
+    destination: number,
+    handler: number,
+    payload: Uint8Array | undefined,
+    callWords: Words,
+    options: WaitOptions,
+  ): Promise<ReceivedMessage> {
+    let isOver = false
+    const send = async (): Promise<ReceivedMessage> => {
+      while (!isOver) {
+        await this.ready(destination, options)
+        const mapping = this.#mappingOf(destination)
+        if (!isOver && mapping.channel.send(mapping, handler, callWords, payload, call) === OK) break
+      }
+      return await call.reply
+    }
+    try {
+      return await within(send(), call.what, options)
+    } finally {
+      isOver = true
+    }
   }
 
   /** What arrives for a handler, as an Observable and an async iterable. Credits go back as messages are handled. */
@@ -251,6 +283,9 @@ export class Endpoint {
   poll(limit = POLL_LIMIT_DEFAULT): number {
     if (this.#closing !== undefined) this.#assertOpen()
     if (isHandlerRunning()) throw new AmError('ERR_AM_HANDLER_RULE', 'a handler may not poll')
+    if (!Number.isInteger(limit) || limit < 1) {
+      throw rangeError(`the limit of a poll must be a whole number from 1, not ${String(limit)}`)
+    }
     const { handlers } = this.#group
     const before = handlers.runs
     this.#group.poll(limit)
@@ -263,6 +298,7 @@ export class Endpoint {
    */
   async wait(options: WaitOptions = {}): Promise<void> {
     this.#assertOpen()
+    checkWait(options)
     if (this.#options.progress === 'manual' && !this.#group.arm()) return
     let wake = (): void => {}
     const woken = new Promise<void>(resolve => {
@@ -327,7 +363,7 @@ export class Endpoint {
     if (mapping === undefined) return
     this.#mappings[index] = undefined
     if (mapping.peer !== undefined) this.#peers.removeMapping(mapping.peer, index)
-    else this.#group.detach(mapping.channel)
+    else this.#letGo(mapping.channel, index)
   }
 
   /** A channel to nobody: everything that is sent there comes back. */
@@ -336,13 +372,21 @@ export class Endpoint {
     const owner = {
       peerName: name,
       destination,
-      handleProgress: () => this.#wakeWaiters(),
+      handleProgress: () => {
+        this.#wakeWaiters()
+        this.#letGo(channel, destination)
+      },
       roomWanted: () => 0,
       handleBroken: () => {},
     }
     const channel = this.#peers.openChannel(end, this.#options.credits, owner)
     channel.lose(UNDELIVERABLE.NO_SUCH_ENDPOINT)
     return channel
+  }
+
+  /** A channel to nobody stays until what was sent there has come back. */
+  #letGo(channel: EndpointChannel, destination: number): void {
+    if (this.#mappings[destination]?.channel !== channel && channel.isOver) this.#group.detach(channel)
   }
 
   #wakeWaiters(): void {
@@ -363,7 +407,7 @@ export class Endpoint {
 
   #mappingOf(destination: number): Mapping {
     if (this.#closing !== undefined) this.#assertOpen()
-    const mapping = this.#mappings[destination]
+    const mapping = typeof destination === 'number' ? this.#mappings[destination] : undefined
     if (mapping === undefined) refuseDestination(destination)
     return mapping
   }
@@ -378,7 +422,7 @@ function refuseInHandler(): never {
 }
 
 function refuseHandler(handler: number): never {
-  throw rangeError(`a request for handler ${handler}, which is not within 1..${HANDLER_COUNT - 1}`)
+  throw rangeError(`a request for handler ${String(handler)}, which is not within 1..${HANDLER_COUNT - 1}`)
 }
 
 function refuseDestination(destination: number): never {
@@ -388,11 +432,6 @@ function refuseDestination(destination: number): never {
 
 function assertDestination(destination: number): void {
   if (!Number.isInteger(destination) || destination < 0 || destination >= DESTINATIONS_MAX) {
-    throw rangeError(`destination ${destination} is not within 0..${DESTINATIONS_MAX - 1}`)
+    throw rangeError(`destination ${String(destination)} is not within 0..${DESTINATIONS_MAX - 1}`)
   }
-}
-
-function assertPayload(payload: Uint8Array, max: number): void {
-  if (!(payload instanceof Uint8Array)) throw typeError('a payload must be a Uint8Array')
-  if (payload.length > max) throw rangeError(`a payload of ${payload.length} bytes; the most is ${max}`)
 }

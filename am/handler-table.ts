@@ -13,7 +13,7 @@ export class HandlerTable {
 
   set(index: number, handler: Handler | undefined): void {
     if (!Number.isInteger(index) || index < 0 || index >= HANDLER_COUNT) {
-      throw rangeError(`handler index ${index} is not within 0..${HANDLER_COUNT - 1}`)
+      throw rangeError(`handler index ${String(index)} is not within 0..${HANDLER_COUNT - 1}`)
     }
     if (handler !== undefined && typeof handler !== 'function') {
       throw typeError(`handler ${index} must be a function, not ${typeof handler}`)

@@ -1,6 +1,7 @@
 import type { Channel } from './channel.ts'
-import { AmError } from './errors.ts'
+import { AmError, rangeError } from './errors.ts'
 import { WORDS_MAX } from './message-layout.ts'
+import { assertPayload } from './payload.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
 
@@ -62,6 +63,7 @@ export class Message {
   /** The i-th word; words that were not sent read as 0. */
   word(i: number): number {
     this.#assertLive()
+    assertWordIndex(i)
     return i < this.wordCount ? (this.words[i] as number) : 0
   }
 
@@ -111,6 +113,7 @@ export class Message {
   /** As `reply`, with a payload, which the caller may reuse on return. */
   replyMedium(handler: number, payload: Uint8Array, ...words: number[]): void {
     this.#assertMayReply()
+    assertPayload(payload, this.channel.mediumMax)
     replyWords.setArray(words)
     this.channel.sendReply(this.#slot, handler, replyWords, payload)
     this.#outcome = ANSWERED
@@ -181,5 +184,11 @@ export class Message {
     if (this.#outcome !== UNANSWERED) {
       throw new AmError('ERR_AM_TOKEN', 'a request handler may reply only once')
     }
+  }
+}
+
+export function assertWordIndex(i: number): void {
+  if (!Number.isInteger(i) || i < 0 || i >= WORDS_MAX) {
+    throw rangeError(`word ${String(i)} is not within 0..${WORDS_MAX - 1}`)
   }
 }

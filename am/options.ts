@@ -45,13 +45,13 @@ export interface CheckedOptions {
   readonly limits: EndpointLimits
 }
 
-const KNOWN = new Set(['name', 'tag', 'segment', 'drivers', 'progress', 'credits', 'limits'])
+const KNOWN: readonly string[] = ['name', 'tag', 'segment', 'drivers', 'progress', 'credits', 'limits']
+const KNOWN_LIMITS: readonly string[] = ['medium', 'long']
 
 /** The options with their defaults; throws on anything that cannot be right. */
 export function checkOptions(options: EndpointOptions): CheckedOptions {
-  for (const key of Object.keys(options)) {
-    if (!KNOWN.has(key)) throw typeError(`there is no option ${key}; there are ${[...KNOWN].join(', ')}`)
-  }
+  assertKnown('option', options, KNOWN)
+  assertKnown('limit', options.limits ?? {}, KNOWN_LIMITS)
   const tag = options.tag ?? 0n
   const progress = options.progress ?? 'event-loop'
   if (progress !== 'event-loop' && progress !== 'manual') {
@@ -74,12 +74,22 @@ export function checkOptions(options: EndpointOptions): CheckedOptions {
   }
 }
 
+function assertKnown(what: string, options: object, known: readonly string[]): void {
+  if (typeof options !== 'object' || options === null) throw typeError(`${what}s must be an object`)
+  for (const key of Object.keys(options)) {
+    if (!known.includes(key)) throw typeError(`there is no ${what} ${key}; there are ${known.join(', ')}`)
+  }
+}
+
 function chooseDrivers(wanted: EndpointOptions['drivers']): readonly Driver[] {
+  if (wanted !== undefined && (!Array.isArray(wanted) || wanted.length === 0)) {
+    throw typeError('drivers must be an array of at least one')
+  }
   const chosen: Driver[] = []
   const reasons: string[] = []
   for (const one of wanted ?? allDrivers.values()) {
     const driver = typeof one === 'string' ? allDrivers.get(one) : one
-    if (driver === undefined) {
+    if (typeof driver?.availability !== 'function') {
       throw rangeError(`there is no driver ${String(one)}; there are ${[...allDrivers.keys()].join(', ')}`)
     }
     const availability = driver.availability()
@@ -87,7 +97,7 @@ function chooseDrivers(wanted: EndpointOptions['drivers']): readonly Driver[] {
     else reasons.push(`${driver.name}: ${availability.reason}`)
   }
   if (chosen.length === 0 || (wanted !== undefined && reasons.length > 0)) {
-    throw new NicError('ERR_NIC_UNAVAILABLE', reasons.join('; ') || 'no driver was named')
+    throw new NicError('ERR_NIC_UNAVAILABLE', reasons.join('; '))
   }
   return chosen
 }

@@ -1,6 +1,7 @@
 import { assertReplyHandler, type Channel } from './channel.ts'
 import { AmError } from './errors.ts'
-import type { Message } from './message.ts'
+import { assertWordIndex, type Message } from './message.ts'
+import { assertPayload } from './payload.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
 
@@ -44,6 +45,7 @@ export class ReceivedMessage {
   }
 
   word(i: number): number {
+    assertWordIndex(i)
     return this.words[i] ?? 0
   }
 
@@ -61,6 +63,7 @@ export class ReceivedMessage {
   }
 
   replyMedium(handler: number, payload: Uint8Array, ...words: number[]): void {
+    assertPayload(payload, this.#channel.mediumMax)
     this.#answer(handler, payload, words)
   }
 

@@ -22,7 +22,7 @@ export class Segment {
 /** A region that no segment could hold is a mistake of the caller. */
 export function assertRegion(offset: number, length: number): void {
   if (!Number.isInteger(offset) || !Number.isInteger(length) || offset < 0 || length < 0) {
-    throw rangeError(`a region of ${length} bytes at ${offset}`)
+    throw rangeError(`a region of ${String(length)} bytes at ${String(offset)}`)
   }
   if (offset + length > SEGMENT_MAX) {
     throw rangeError(`a region that ends at ${offset + length}; the most is ${SEGMENT_MAX}`)

@@ -26,6 +26,7 @@ export class MessageSource {
   readonly #index: number
   readonly #takers = new Set<MessageTaker>()
   readonly #arrived: ReceivedMessage[] = []
+  #isOver = false
 
   static of(handlers: HandlerTable, index: number): MessageSource {
     const table = sources.get(handlers) ?? new Map<number, MessageSource>()
@@ -41,6 +42,7 @@ export class MessageSource {
   }
 
   join(taker: MessageTaker): void {
+    if (this.#isOver) return taker.end()
     if (this.#takers.size === 0) {
       if (this.#handlers.get(this.#index) !== undefined) {
         throw new AmError('ERR_AM_HANDLER_TAKEN', `handler ${this.#index} is set already`)
@@ -58,6 +60,7 @@ export class MessageSource {
   }
 
   end(): void {
+    this.#isOver = true
     for (const taker of this.#takers) taker.end()
   }
 

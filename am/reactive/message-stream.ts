@@ -23,7 +23,7 @@ let rxjs: typeof import('rxjs') | undefined
 
 export function messageStream(handlers: HandlerTable, index: number): MessageStream {
   if (!Number.isInteger(index) || index < 0 || index >= HANDLER_COUNT) {
-    throw rangeError(`handler index ${index} is not within 0..${HANDLER_COUNT - 1}`)
+    throw rangeError(`handler index ${String(index)} is not within 0..${HANDLER_COUNT - 1}`)
   }
   rxjs ??= createRequire(import.meta.url)('rxjs') as typeof import('rxjs')
   const source = MessageSource.of(handlers, index)

@@ -60,6 +60,7 @@ export function settledDriver(driver: Driver, seed: number): SettledDriver {
   }
   return {
     name: `settled:${inner.name}`,
+    reach: inner.reach,
     availability: () => inner.availability(),
     offer(options) {
       const offer = inner.offer(options)

@@ -1,0 +1,65 @@
+/** The lists of drivers that endpoints are to work over; also for the programs that tests start. */
+import { type Driver, drivers } from '../../nic/index.ts'
+
+export interface DriverList {
+  readonly name: string
+  readonly drivers: readonly (string | Driver)[]
+}
+
+/** One more line is one more run of every test over endpoints. Order and time of arrival are not promised. */
+export const DRIVER_LISTS: readonly DriverList[] = [
+  { name: 'loopback', drivers: ['loopback'] },
+  { name: 'shm', drivers: ['shm'] },
+]
+
+/** How the endpoints of two processes are connected; programs that tests start know a list by its name. */
+export const PROCESS_DRIVER_LISTS: readonly DriverList[] = [{ name: 'shm', drivers: ['shm'] }]
+
+/** Long messages and gets go in parts over these. */
+export const COPYING_DRIVER_LISTS: readonly DriverList[] = [copying('loopback'), copying('shm')]
+export const COPYING_PROCESS_DRIVER_LISTS: readonly DriverList[] = [copying('shm')]
+
+/** Why nothing can be tested over these drivers, or false if it can. */
+export function skipReason(list: DriverList): string | false {
+  for (const one of list.drivers) {
+    const availability = (typeof one === 'string' ? drivers.get(one) : one)?.availability()
+    if (availability?.usable !== true)
+      return `${list.name}: ${availability?.reason ?? 'there is no such driver'}`
+  }
+  return false
+}
+
+/** For a program that is told the name of a list. */
+export function driversOf(name: string | undefined): DriverList['drivers'] {
+  const lists = [...DRIVER_LISTS, ...PROCESS_DRIVER_LISTS, ...COPYING_DRIVER_LISTS]
+  const list = lists.find(one => one.name === name)
+  if (list === undefined) throw new Error(`there is no list of drivers ${name}`)
+  return list.drivers
+}
+
+function copying(name: string): DriverList {
+  const driver = drivers.get(name) as Driver
+  return { name: `${name} without one-sided access`, drivers: [withoutOneSided(driver)] }
+}
+
+/** The driver, without one-sided access to registered memory. */
+export function withoutOneSided(driver: Driver): Driver {
+  const reason = 'the test says that there is none'
+  return {
+    name: driver.name,
+    reach: driver.reach,
+    availability: () => driver.availability(),
+    offer: options => {
+      const offer = driver.offer(options)
+      const accepted = offer.accepted.then(restrict)
+      accepted.catch(() => {})
+      return { ...offer, accepted }
+    },
+    connect: async (blob, options) => restrict(await driver.connect(blob, options)),
+  }
+
+  function restrict<T extends { readonly capabilities: object }>(end: T): T {
+    const capabilities = { ...end.capabilities, rdmaRead: false, rdmaWrite: false, rdmaReason: reason }
+    return Object.defineProperty(end, 'capabilities', { value: capabilities })
+  }
+}
