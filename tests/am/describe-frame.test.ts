@@ -22,8 +22,9 @@ t.test('a trace of two endpoints tells every message', async t => {
   await near.call(0, 5, Buffer.from('abc'), [1, -2])
   near.requestLong(0, 5, Buffer.alloc(100), 40)
   await near.call(0, 8)
+  const returned = new Promise(resolve => near.setHandler(0, resolve))
   near.request(0, 9)
-  await near.wait()
+  await returned
   const trace = lines.join('\n')
   for (const said of [
     /REQUEST handler 5 slot 0 tag 0x2a words 1 -2 payload 3/,
