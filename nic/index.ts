@@ -7,6 +7,7 @@ export { copyBytes } from './copy.ts'
 export { NicError, type NicErrorCode } from './errors.ts'
 export { openLoopbackPair } from './loopback/loopback-driver.ts'
 export type * from './nic.ts'
+export { isOwn, markOwn } from './own-sockets.ts'
 export { keepFreedMemory, yieldCore } from './posix/process-tuning.ts'
 export * from './status.ts'
 

@@ -5,7 +5,8 @@
  * goes. So an address range is reserved once and never given back to the kernel: mapping a segment replaces the range's
  * pages by the segment's (`MAP_FIXED`), releasing it replaces them by untouched anonymous memory, and the range waits
  * in a pool for the next segment of its size. The shared memory itself is freed at once; what stays is address space,
- * as much as the largest number of segments that were ever mapped together.
+ * as much as the largest number of segments that were ever mapped together. Pools belong to threads, and a worker's goes
+ * with it (thread-ranges.ts).
  */
 import { NicError } from '../errors.ts'
 import {
@@ -17,7 +18,8 @@ import {
   PROT_READ,
   PROT_WRITE,
 } from './constants.ts'
-import { type Libc, systemError } from './libc.ts'
+import { type Libc, requireLibc, systemError } from './libc.ts'
+import { hasHeir, noteRange } from './thread-ranges.ts'
 
 const MAP_FAILED = 0xffff_ffff_ffff_ffffn
 const READ_WRITE = PROT_READ | PROT_WRITE
@@ -31,6 +33,14 @@ export interface Mapping {
 }
 
 const idleRanges = new Map<number, Mapping[]>()
+const mapped = new Set<Mapping>()
+
+// `worker.terminate()` does not come by here, but a worker that ends by itself lets go of its segments at least.
+if (!hasHeir) {
+  process.on('exit', () => {
+    for (const mapping of mapped) unmapShared(requireLibc(), mapping)
+  })
+}
 
 /** Maps the first `length` bytes of `fd` for reading and writing. The descriptor may be closed afterwards. */
 export function mapShared(libc: Libc, fd: number, length: number): Mapping {
@@ -41,10 +51,12 @@ export function mapShared(libc: Libc, fd: number, length: number): Mapping {
     keep(range)
     throw error
   }
+  mapped.add(range)
   return range
 }
 
 export function unmapShared(libc: Libc, mapping: Mapping): void {
+  mapped.delete(mapping)
   const address = libc.mmap(mapping.address, mapping.length, READ_WRITE, IDLE | MAP_FIXED, -1, 0)
   // Without anonymous memory in its place the range must stay as it is: leaked, but never dangling.
   if (!isFailure(address)) keep(mapping)
@@ -53,6 +65,7 @@ export function unmapShared(libc: Libc, mapping: Mapping): void {
 function reserveRange(libc: Libc, length: number): Mapping {
   const address = libc.mmap(null, length, READ_WRITE, IDLE, -1, 0)
   if (isFailure(address)) throw systemError(libc, 'mmap')
+  noteRange(address, length)
   const memory = libc.view(address, length)
   if (memory.byteLength !== length)
     throw new NicError('ERR_NIC_UNAVAILABLE', 'koffi.view gave another length')
