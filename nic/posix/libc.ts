@@ -4,6 +4,7 @@
  */
 import { createRequire } from 'node:module'
 import { NicError } from '../errors.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
 
 type Koffi = typeof import('koffi')
 
@@ -82,7 +83,7 @@ const PROTOTYPES = {
 let result: LibcResult | undefined
 
 export function loadLibc(): LibcResult {
-  result ??= load()
+  result ??= undisturbed(load)
   return result
 }
 

@@ -8,7 +8,11 @@
  * as much as the largest number of segments that were ever mapped together. Pools belong to threads, and a worker's goes
  * with it (thread-ranges.ts).
  */
+import { isMainThread } from 'node:worker_threads'
 import { NicError } from '../errors.ts'
+import { noteRange } from '../threads/thread-ranges.ts'
+import { ownRow } from '../threads/thread-table.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
 import {
   MAP_ANONYMOUS,
   MAP_FIXED,
@@ -19,7 +23,6 @@ import {
   PROT_WRITE,
 } from './constants.ts'
 import { type Libc, requireLibc, systemError } from './libc.ts'
-import { hasHeir, noteRange } from './thread-ranges.ts'
 
 const MAP_FAILED = 0xffff_ffff_ffff_ffffn
 const READ_WRITE = PROT_READ | PROT_WRITE
@@ -35,8 +38,8 @@ export interface Mapping {
 const idleRanges = new Map<number, Mapping[]>()
 const mapped = new Set<Mapping>()
 
-// `worker.terminate()` does not come by here, but a worker that ends by itself lets go of its segments at least.
-if (!hasHeir) {
+// Where nobody looks after what a worker leaves behind, it lets go of its segments at least if it ends by itself.
+if (!isMainThread && ownRow < 0) {
   process.on('exit', () => {
     for (const mapping of mapped) unmapShared(requireLibc(), mapping)
   })
@@ -44,7 +47,7 @@ if (!hasHeir) {
 
 /** Maps the first `length` bytes of `fd` for reading and writing. The descriptor may be closed afterwards. */
 export function mapShared(libc: Libc, fd: number, length: number): Mapping {
-  const range = idleRanges.get(length)?.pop() ?? reserveRange(libc, length)
+  const range = idleRanges.get(length)?.pop() ?? undisturbed(() => reserveRange(libc, length))
   const address = libc.mmap(range.address, length, READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0)
   if (isFailure(address)) {
     const error = systemError(libc, 'mmap')

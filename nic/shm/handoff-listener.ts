@@ -6,6 +6,7 @@ import { markOwn } from '../own-sockets.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
 import { type Credentials, duplicate, peerCredentials } from '../posix/unix-socket.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
 import {
   HANDOFF_VERSION,
   MAGIC,
@@ -96,7 +97,8 @@ export class HandoffListener {
   #accept(caller: net.Socket): void {
     const { fd } = (caller as unknown as { _handle: { fd: number } })._handle
     try {
-      if (this.#callerCount < CALLERS_MAX) this.#listenTo(new Doorbell(this.#libc, duplicate(this.#libc, fd)))
+      if (this.#callerCount < CALLERS_MAX)
+        this.#listenTo(undisturbed(() => new Doorbell(this.#libc, duplicate(this.#libc, fd))))
     } catch {
       // Out of descriptors: nobody can be served.
     }

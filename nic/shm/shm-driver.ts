@@ -22,6 +22,7 @@ import {
   sendMessage,
 } from '../posix/unix-socket.ts'
 import { isRingSize, RING_SIZE_DEFAULT } from '../ring/ring-layout.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
 import {
   ANSWER_DESCRIPTORS,
   ANSWER_MAGIC,
@@ -69,7 +70,7 @@ function availability(): Availability {
   const { libc, code, reason } = loadLibc()
   if (libc === undefined) return { usable: false, code, reason }
   try {
-    libc.close(createSegment(libc, RING_SIZE_DEFAULT))
+    undisturbed(() => libc.close(createSegment(libc, RING_SIZE_DEFAULT)))
     return { usable: true }
   } catch (error) {
     return { usable: false, code: 'MEMFD', reason: (error as Error).message }
@@ -90,7 +91,7 @@ function offer(options: OfferOptions = {}): Offer {
     options.timeoutMs ?? TIMEOUT_MS_DEFAULT,
     (bell, credentials, request) => {
       assertUid(credentials, allowUid)
-      return answerRequest(libc, bell, credentials, request, ringSize)
+      return undisturbed(() => answerRequest(libc, bell, credentials, request, ringSize))
     },
   )
   const blob = Buffer.alloc(BLOB_SIZE)
@@ -154,7 +155,7 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
     throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of a shm offer')
   }
   const name = socketName(address.subarray(BLOB_NAME, BLOB_NONCE))
-  const bell = new Doorbell(libc, connectAbstract(libc, name))
+  const bell = undisturbed(() => new Doorbell(libc, connectAbstract(libc, name)))
   try {
     const credentials = peerCredentials(libc, bell.fd)
     assertUid(credentials, options.allowUid ?? isOwnUid)
@@ -164,8 +165,10 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
     address.copy(request, REQUEST_NONCE, BLOB_NONCE, BLOB_NONCE + NONCE_SIZE)
     request.writeBigUInt64LE(libc.address(probe), REQUEST_PROBE)
     sendMessage(libc, bell.fd, request, [])
-    const answer = await receiveAnswer(libc, bell.fd, options.timeoutMs ?? TIMEOUT_MS_DEFAULT)
-    return takeAnswer(libc, bell, answer, credentials)
+    return await untilAnswered(options.timeoutMs ?? TIMEOUT_MS_DEFAULT, () => {
+      const answer = receiveMessage(libc, bell.fd, ANSWER_SIZE, ANSWER_DESCRIPTORS)
+      return answer && takeAnswer(libc, bell, answer, credentials)
+    })
   } catch (error) {
     bell.close()
     throw error
@@ -204,12 +207,15 @@ function takeAnswer(
   }
 }
 
-/** Node must not read before the answer is here, because it would lose the descriptor: so nobody is told of it. */
-async function receiveAnswer(libc: Libc, fd: number, timeoutMs: number): Promise<ReceivedMessage> {
+/**
+ * What `take` makes of the answer, once it is there. Node must not read from the connection before, because it would
+ * lose the descriptor: so nobody tells us, and we look.
+ */
+async function untilAnswered<T>(timeoutMs: number, take: () => T | undefined): Promise<T> {
   const startMs = performance.now()
   for (;;) {
-    const message = receiveMessage(libc, fd, ANSWER_SIZE, ANSWER_DESCRIPTORS)
-    if (message !== undefined) return message
+    const taken = undisturbed(take)
+    if (taken !== undefined) return taken
     const waitedMs = performance.now() - startMs
     if (waitedMs >= timeoutMs)
       throw new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side did not answer in time')
