@@ -9,6 +9,8 @@ import {
   F_SEAL_SHRINK,
   MFD_ALLOW_SEALING,
   MFD_CLOEXEC,
+  MSG_DONTWAIT,
+  MSG_NOSIGNAL,
 } from '../../nic/posix/constants.ts'
 import { requireLibc } from '../../nic/posix/libc.ts'
 import {
@@ -51,6 +53,11 @@ export class Caller {
 
   say(bytes: Uint8Array, descriptors: readonly number[] = []): void {
     sendMessage(this.#libc, this.#fd, bytes, descriptors)
+  }
+
+  /** Says as much of `bytes` as the connection takes; false if that is nothing. */
+  trySay(bytes: Uint8Array): boolean {
+    return this.#libc.send(this.#fd, bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL) > 0
   }
 
   /** What a connecting side has to say. */
