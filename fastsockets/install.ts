@@ -10,10 +10,8 @@
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
-import { isMainThread } from 'node:worker_threads'
 import debug from 'debug'
-import { drivers } from '../nic/index.ts'
-import { ownSockets } from './bootstrap/bootstrap-server.ts'
+import { drivers, isOwn, markOwn } from '../nic/index.ts'
 import { RouteDialer } from './dialer.ts'
 import { fastHandleClass, isFastHandle } from './fast-handle.ts'
 import type { FastHandleClass, FastSocket } from './fast-handle-contract.ts'
@@ -48,7 +46,7 @@ export function install(): void {
   const connect: (this: net.Socket, options: net.TcpNetConnectOpts) => net.Socket =
     net.Socket.prototype.connect
   const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
-    ownSockets.add(this)
+    markOwn(this)
     return connect.call(this, options)
   })
   wrapClient(Handle, peers)
@@ -60,8 +58,6 @@ export function install(): void {
 
 function findGlobalReason(): FallbackReason | undefined {
   if (process.env.FASTSOCKETS_DISABLE) return fallbackReason('DISABLED')
-  // `worker.terminate()` runs no code of ours, and a watched descriptor that is readable just then aborts the process.
-  if (!isMainThread) return fallbackReason('WORKER')
   const availability = drivers.get('shm')?.availability()
   if (availability?.usable) return undefined
   if (availability?.code === 'PLATFORM') return fallbackReason('PLATFORM', availability.reason)
@@ -80,7 +76,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   const candidates = new WeakSet<net.Socket>()
 
   define(prototype, 'connect', function connect_(this: FastSocket, ...args: unknown[]): net.Socket {
-    if (!ownSockets.has(this)) prepare(this, args)
+    if (!isOwn(this)) prepare(this, args)
     return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
   })
 
@@ -177,14 +173,14 @@ function wrapServer(peers: Peers): void {
 
   define(prototype, 'listen', function listen_(this: FastServer, ...args: unknown[]): net.Server {
     const port = portOf(args)
-    if (port !== undefined && !ownSockets.has(this)) yieldHashedPort(port, peers)
+    if (port !== undefined && !isOwn(this)) yieldHashedPort(port, peers)
     return (listen as (...args: unknown[]) => net.Server).apply(this, args)
   })
 
   // Node's own name for "now bind and listen", kept by it for wrappers: the one place that has the real port.
   define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
     _listen2.apply(this, args)
-    if (ownSockets.has(this) || this._handle === null) return
+    if (isOwn(this) || this._handle === null) return
     const code = publish(this, ((args[5] as number) & UV_TCP_IPV6ONLY) !== 0, peers)
     if (code !== undefined) log('a listener is not fast: %s', fallbackReason(code).text)
   })

@@ -7,9 +7,11 @@ import { randomBytes } from 'node:crypto'
 import type net from 'node:net'
 import debug from 'debug'
 import {
+  type Driver,
   drivers,
   hostIdentity,
   keepFreedMemory,
+  type Offer,
   openLoopbackPair,
   type VirtualInterface,
 } from '../nic/index.ts'
@@ -29,7 +31,7 @@ const log = debug('fastsockets:peers')
 
 /** The driver for processes of one host. */
 const DRIVER = 'shm'
-/** Channels of this thread; each costs two rings of shared memory and four descriptors. */
+/** Channels of this thread; each costs two rings of shared memory, a doorbell and a lifeline. */
 const CHANNELS_MAX = 1024
 /** Offers that nobody has taken up yet. */
 const OFFERS_MAX = 64
@@ -109,7 +111,8 @@ export class Peers implements BootstrapHost {
       return { refusal: REFUSAL.LIMIT }
     const driver = drivers.get(DRIVER)
     if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
-    const offer = driver.offer({ timeoutMs: DRIVER_TIMEOUT_MS })
+    const offer = tryOffer(driver)
+    if (offer === undefined) return { refusal: REFUSAL.DRIVER }
     this.#offerCount++
     const finish = (connection: net.Socket): void => {
       const cancel = (): void => offer.cancel()
@@ -183,6 +186,16 @@ export class Peers implements BootstrapHost {
     channel.lifeline = { end: () => connection.destroy() }
     watchLifeline(connection, channel)
     return channel
+  }
+}
+
+/** Undefined if the driver cannot make one now, for lack of descriptors perhaps. */
+function tryOffer(driver: Driver): Offer | undefined {
+  try {
+    return driver.offer({ timeoutMs: DRIVER_TIMEOUT_MS })
+  } catch (error) {
+    log('no offer: %s', (error as Error).message)
+    return undefined
   }
 }
 

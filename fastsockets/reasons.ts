@@ -6,7 +6,6 @@ export const FALLBACK_REASONS = {
   DISABLED: 'FASTSOCKETS_DISABLE is set',
   PLATFORM: 'the fast way needs Linux',
   KOFFI: 'the koffi package cannot be loaded',
-  WORKER: 'worker threads are left to TCP: terminating one could not be made safe',
   NODE_INTERNALS: 'this Node has no native stream class in the place where we look for it',
   DRIVER: 'shared memory cannot be used on this machine',
   NOT_RELINKED: 'nobody speaks Fast Sockets on the hashed port: the server is not relinked',

@@ -103,9 +103,12 @@ export interface VirtualInterface {
    */
   arm(forRoom: number): boolean
   disarm(): void
-  /** Called from the event loop after an armed interface was woken. One listener; it may poll. */
+  /**
+   * Called from the event loop after an armed interface was woken. One listener; it may poll. It may also be called for
+   * nothing, for the last time when the peer is gone.
+   */
   setDoorbell(listener: () => void): void
-  /** Whether the doorbell keeps the event loop alive. It does not at first. */
+  /** Whether the doorbell keeps the event loop alive, as long as there is somebody to ring it. It does not at first. */
   ref(): void
   unref(): void
 
@@ -131,7 +134,7 @@ export interface VirtualInterface {
   ): Status
   pollCompletions(sink: CompletionSink, limit: number): number
 
-  /** Releases everything. The peer is not told: whoever connected the interfaces has a channel for that. */
+  /** Releases everything. The peer's interface stays open: whoever connected the two has a channel to tell it. */
   close(): void
 }
 

@@ -4,6 +4,7 @@
  */
 import net from 'node:net'
 import debug from 'debug'
+import { markOwn } from '../../nic/index.ts'
 import { reachableOwnAddress } from '../addresses.ts'
 import { createServerHandle } from '../node-internals.ts'
 import {
@@ -36,9 +37,6 @@ export interface BootstrapHost {
   answer(hello: Introduction): Reply
 }
 
-/** Our own servers and sockets, which install.ts must leave alone. */
-export const ownSockets = new WeakSet<object>()
-
 export class BootstrapServer {
   readonly port: number
   readonly #server: net.Server
@@ -59,7 +57,7 @@ export class BootstrapServer {
       const handle = createServerHandle(address, port, family, ipv6Only)
       if (typeof handle === 'number') continue
       const server = new net.Server()
-      ownSockets.add(server)
+      markOwn(server)
       // Listening happens at once; only a failure of listen(2) is reported, later, as an event.
       let isTaken = false
       server.on('error', () => {

@@ -9,15 +9,12 @@ export const MAP_NORESERVE = 0x4000
 
 export const MFD_CLOEXEC = 1
 export const MFD_ALLOW_SEALING = 2
-export const F_GETFL = 3
+export const F_DUPFD_CLOEXEC = 1030
 export const F_ADD_SEALS = 1033
 export const F_GET_SEALS = 1034
 export const F_SEAL_SEAL = 1
 export const F_SEAL_SHRINK = 2
 export const F_SEAL_GROW = 4
-
-export const EFD_CLOEXEC = 0o2000000
-export const EFD_NONBLOCK = 0o4000
 
 export const AF_UNIX = 1
 export const SOCK_STREAM = 1
@@ -26,9 +23,12 @@ export const SOCK_CLOEXEC = 0o2000000
 export const SOL_SOCKET = 1
 export const SO_PEERCRED = 17
 export const SCM_RIGHTS = 1
-export const MSG_NOSIGNAL = 0x4000
 export const MSG_CTRUNC = 0x08
+export const MSG_DONTWAIT = 0x40
+export const MSG_NOSIGNAL = 0x4000
 export const MSG_CMSG_CLOEXEC = 0x40000000
 
 export const EINTR = 4
 export const EAGAIN = 11
+export const EPIPE = 32
+export const ECONNRESET = 104

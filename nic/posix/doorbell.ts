@@ -1,57 +1,85 @@
-import { EFD_CLOEXEC, EFD_NONBLOCK } from './constants.ts'
-import { type Libc, type PollHandle, systemError } from './libc.ts'
+/**
+ * The unix connection over which two interfaces were handed over, kept open as their doorbell: to ring is to send a
+ * byte, and Node itself watches for one. Each side has made its own end, by connect or by accept, so nothing that the
+ * peer does to its descriptor reaches ours. The kernel ends the connection when either side is gone, however it went,
+ * and Node closes our end when a worker thread is terminated, which runs no code of ours.
+ */
+import { AsyncResource } from 'node:async_hooks'
+import net from 'node:net'
+import { MSG_DONTWAIT, MSG_NOSIGNAL } from './constants.ts'
+import type { Libc } from './libc.ts'
 
-const ONE = new Uint8Array([1, 0, 0, 0, 0, 0, 0, 0])
-const COUNT = new Uint8Array(8)
+/** Bytes taken in one look. libuv looks at most 32 times a turn, so a flood of rings costs no more than that. */
+const READ_MAX = 4096
+/** What every doorbell of this thread is read into: rings have no content. */
+const heard = Buffer.alloc(READ_MAX)
+const RING = Buffer.of(1)
 
-/** An eventfd (eventfd(2)) that a peer writes to wake this event loop. Takes ownership of the descriptor. */
+/** Made while this module loads: a doorbell rings in nobody's asynchronous context, and keeps none alive. */
+const rootScope = new AsyncResource('FASTSOCKETSDOORBELL')
+
+/** The first `length` bytes were heard; they are valid only during the call. None: the connection has ended. */
+export type DoorbellListener = (bytes: Buffer, length: number) => void
+
+/** The typings know `onread` as an option of `connect` only. */
+type SocketOptions = net.SocketConstructorOpts & net.ConnectOpts
+
 export class Doorbell {
+  /** The connection's descriptor, for system calls that Node does not have, while `isOpen`. */
   readonly fd: number
   readonly #libc: Libc
-  readonly #watch: PollHandle
-  #listener: (() => void) | undefined
-  #closed = false
+  readonly #socket: net.Socket
+  #listener: DoorbellListener | undefined
 
-  static open(libc: Libc): number {
-    const fd = libc.eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
-    if (fd < 0) throw systemError(libc, 'eventfd')
-    return fd
-  }
-
+  /** Takes a connected, non-blocking descriptor over. What the peer sends waits in the kernel until `watch`. */
   constructor(libc: Libc, fd: number) {
-    this.#libc = libc
     this.fd = fd
-    this.#watch = libc.watch(fd, () => this.#answer())
-    this.#watch.unref()
+    this.#libc = libc
+    const options = { fd, writable: false, onread: this.#reader() } satisfies SocketOptions
+    this.#socket = rootScope.runInAsyncScope(() => new net.Socket(options))
+    this.#socket.pause()
+    this.#socket.unref()
+    // A peer that leaves bytes of ours unread resets the connection: an end like any other.
+    this.#socket.on('error', () => {})
+    this.#socket.on('close', () => this.#listener?.(heard, 0))
   }
 
-  setListener(listener: () => void): void {
+  /** False once the connection has ended, on either side. `fd` may be somebody else's then. */
+  get isOpen(): boolean {
+    return !this.#socket.destroyed
+  }
+
+  /** Calls `listener` from the event loop for whatever comes. It takes the place of the one before. */
+  watch(listener: DoorbellListener): void {
     this.#listener = listener
+    if (this.isOpen) this.#socket.resume()
+  }
+
+  /** Wakes the peer. A connection that is full is ringing already; one that has ended has nobody to wake. */
+  ring(): void {
+    if (this.isOpen) this.#libc.send(this.fd, RING, 1, MSG_DONTWAIT | MSG_NOSIGNAL)
   }
 
   ref(): void {
-    if (!this.#closed) this.#watch.ref()
+    if (this.isOpen) this.#socket.ref()
   }
 
   unref(): void {
-    if (!this.#closed) this.#watch.unref()
+    if (this.isOpen) this.#socket.unref()
   }
 
   close(): void {
-    if (this.#closed) return
-    this.#closed = true
-    this.#watch.close()
-    this.#libc.close(this.fd)
+    this.#listener = undefined
+    this.#socket.destroy()
   }
 
-  #answer(): void {
-    if (this.#closed) return
-    this.#libc.read(this.fd, COUNT, 8)
-    this.#listener?.()
+  #reader(): net.OnReadOpts {
+    return {
+      buffer: heard,
+      callback: length => {
+        this.#listener?.(heard, length)
+        return true
+      },
+    }
   }
-}
-
-/** Rings the doorbell behind an eventfd. One that is full is ringing already. */
-export function ringDoorbell(libc: Libc, fd: number): void {
-  libc.write(fd, ONE, 8)
 }

@@ -4,14 +4,9 @@
  */
 import { createRequire } from 'node:module'
 import { NicError } from '../errors.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
 
 type Koffi = typeof import('koffi')
-
-export interface PollHandle {
-  close(): void
-  ref(): void
-  unref(): void
-}
 
 export interface Libc {
   mmap(
@@ -22,21 +17,17 @@ export interface Libc {
     fd: number,
     offset: number,
   ): bigint
+  munmap(address: bigint, length: number): number
   memfd_create(name: string, flags: number): number
   ftruncate(fd: number, length: number): number
   fcntl(fd: number, command: number, argument: number): number
-  eventfd(initial: number, flags: number): number
-  read(fd: number, into: Uint8Array, length: number): number
-  write(fd: number, from: Uint8Array, length: number): number
   close(fd: number): number
   sched_yield(): number
   /** Only in glibc. */
   mallopt: ((parameter: number, value: number) => number) | undefined
   socket(domain: number, type: number, protocol: number): number
-  bind(fd: number, address: Uint8Array, length: number): number
-  listen(fd: number, backlog: number): number
-  accept4(fd: number, address: null, length: null, flags: number): number
   connect(fd: number, address: Uint8Array, length: number): number
+  send(fd: number, from: Uint8Array, length: number, flags: number): number
   sendmsg(fd: number, message: Uint8Array, flags: number): number
   recvmsg(fd: number, message: Uint8Array, flags: number): number
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint8Array): number
@@ -63,8 +54,6 @@ export interface Libc {
   address(buffer: Uint8Array): bigint
   /** An ArrayBuffer over foreign memory, which it does not own. */
   view(address: bigint, length: number): ArrayBuffer
-  /** Calls `listener` from the event loop whenever `fd` is readable. Keep what it returns. */
-  watch(fd: number, listener: () => void): PollHandle
 }
 
 export type LibcResult =
@@ -73,19 +62,15 @@ export type LibcResult =
 
 const PROTOTYPES = {
   mmap: 'void *mmap(void *addr, size_t len, int prot, int flags, int fd, int64_t off)',
+  munmap: 'int munmap(void *addr, size_t len)',
   memfd_create: 'int memfd_create(const char *name, unsigned int flags)',
   ftruncate: 'int ftruncate(int fd, int64_t len)',
   fcntl: 'int fcntl(int fd, int cmd, int arg)',
-  eventfd: 'int eventfd(unsigned int v, int flags)',
-  read: 'int64_t read(int fd, void *buf, size_t n)',
-  write: 'int64_t write(int fd, const void *buf, size_t n)',
   close: 'int close(int fd)',
   sched_yield: 'int sched_yield()',
   socket: 'int socket(int domain, int type, int protocol)',
-  bind: 'int bind(int fd, const void *addr, unsigned int len)',
-  listen: 'int listen(int fd, int backlog)',
-  accept4: 'int accept4(int fd, void *addr, void *len, int flags)',
   connect: 'int connect(int fd, const void *addr, unsigned int len)',
+  send: 'int64_t send(int fd, const void *buf, size_t n, int flags)',
   sendmsg: 'int64_t sendmsg(int fd, const void *msg, int flags)',
   recvmsg: 'int64_t recvmsg(int fd, void *msg, int flags)',
   getsockopt: 'int getsockopt(int fd, int level, int name, void *value, void *len)',
@@ -98,7 +83,7 @@ const PROTOTYPES = {
 let result: LibcResult | undefined
 
 export function loadLibc(): LibcResult {
-  result ??= load()
+  result ??= undisturbed(load)
   return result
 }
 
@@ -133,13 +118,12 @@ function bindLibc(koffi: Koffi): Libc {
   )
   const names = new Map(Object.entries(koffi.os.errno).map(([name, value]) => [value as number, name]))
   return {
-    ...(functions as unknown as Omit<Libc, 'mallopt' | 'errno' | 'errnoName' | 'address' | 'view' | 'watch'>),
+    ...(functions as unknown as Omit<Libc, 'mallopt' | 'errno' | 'errnoName' | 'address' | 'view'>),
     mallopt: findOptional(() => library.func('int mallopt(int parameter, int value)')),
     errno: () => koffi.errno() as number,
     errnoName: errno => names.get(errno) ?? `errno ${errno}`,
     address: buffer => BigInt(koffi.address(buffer) as unknown as bigint),
     view: (address, length) => koffi.view(address as never, length) as ArrayBuffer,
-    watch: (fd, listener) => watchDescriptor(koffi, fd, listener),
   }
 }
 
@@ -148,37 +132,5 @@ function findOptional<T>(find: () => T): T | undefined {
     return find()
   } catch {
     return undefined
-  }
-}
-
-/**
- * Watches that are still open. At exit they must be closed: libuv runs once more while Node takes the environment
- * down, and a descriptor that is readable then would call into a JavaScript that is no more, which aborts the process.
- */
-const openWatches = new Set<PollHandle>()
-let closesAtExit = false
-
-interface KoffiPoll {
-  poll(fd: number, events: { readable: boolean }, listener: (status: number) => void): PollHandle
-}
-
-function watchDescriptor(koffi: Koffi, fd: number, listener: () => void): PollHandle {
-  const { poll } = (koffi as unknown as { node: KoffiPoll }).node
-  // The callback's first argument is a status, whatever the typings say; an error means "look at the descriptor".
-  const handle = poll(fd, { readable: true }, () => listener())
-  openWatches.add(handle)
-  if (!closesAtExit) {
-    closesAtExit = true
-    process.on('exit', () => {
-      for (const open of openWatches) open.close()
-      openWatches.clear()
-    })
-  }
-  return {
-    ref: () => handle.ref(),
-    unref: () => handle.unref(),
-    close: () => {
-      if (openWatches.delete(handle)) handle.close()
-    },
   }
 }

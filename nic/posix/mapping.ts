@@ -5,9 +5,14 @@
  * goes. So an address range is reserved once and never given back to the kernel: mapping a segment replaces the range's
  * pages by the segment's (`MAP_FIXED`), releasing it replaces them by untouched anonymous memory, and the range waits
  * in a pool for the next segment of its size. The shared memory itself is freed at once; what stays is address space,
- * as much as the largest number of segments that were ever mapped together.
+ * as much as the largest number of segments that were ever mapped together. Pools belong to threads, and a worker's goes
+ * with it (thread-ranges.ts).
  */
+import { isMainThread } from 'node:worker_threads'
 import { NicError } from '../errors.ts'
+import { noteRange } from '../threads/thread-ranges.ts'
+import { ownRow } from '../threads/thread-table.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
 import {
   MAP_ANONYMOUS,
   MAP_FIXED,
@@ -17,7 +22,7 @@ import {
   PROT_READ,
   PROT_WRITE,
 } from './constants.ts'
-import { type Libc, systemError } from './libc.ts'
+import { type Libc, requireLibc, systemError } from './libc.ts'
 
 const MAP_FAILED = 0xffff_ffff_ffff_ffffn
 const READ_WRITE = PROT_READ | PROT_WRITE
@@ -31,20 +36,30 @@ export interface Mapping {
 }
 
 const idleRanges = new Map<number, Mapping[]>()
+const mapped = new Set<Mapping>()
+
+// Where nobody looks after what a worker leaves behind, it lets go of its segments at least if it ends by itself.
+if (!isMainThread && ownRow < 0) {
+  process.on('exit', () => {
+    for (const mapping of mapped) unmapShared(requireLibc(), mapping)
+  })
+}
 
 /** Maps the first `length` bytes of `fd` for reading and writing. The descriptor may be closed afterwards. */
 export function mapShared(libc: Libc, fd: number, length: number): Mapping {
-  const range = idleRanges.get(length)?.pop() ?? reserveRange(libc, length)
+  const range = idleRanges.get(length)?.pop() ?? undisturbed(() => reserveRange(libc, length))
   const address = libc.mmap(range.address, length, READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0)
   if (isFailure(address)) {
     const error = systemError(libc, 'mmap')
     keep(range)
     throw error
   }
+  mapped.add(range)
   return range
 }
 
 export function unmapShared(libc: Libc, mapping: Mapping): void {
+  mapped.delete(mapping)
   const address = libc.mmap(mapping.address, mapping.length, READ_WRITE, IDLE | MAP_FIXED, -1, 0)
   // Without anonymous memory in its place the range must stay as it is: leaked, but never dangling.
   if (!isFailure(address)) keep(mapping)
@@ -53,6 +68,7 @@ export function unmapShared(libc: Libc, mapping: Mapping): void {
 function reserveRange(libc: Libc, length: number): Mapping {
   const address = libc.mmap(null, length, READ_WRITE, IDLE, -1, 0)
   if (isFailure(address)) throw systemError(libc, 'mmap')
+  noteRange(address, length)
   const memory = libc.view(address, length)
   if (memory.byteLength !== length)
     throw new NicError('ERR_NIC_UNAVAILABLE', 'koffi.view gave another length')

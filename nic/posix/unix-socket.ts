@@ -3,7 +3,10 @@ import { NicError } from '../errors.ts'
 import {
   AF_UNIX,
   EAGAIN,
+  ECONNRESET,
   EINTR,
+  EPIPE,
+  F_DUPFD_CLOEXEC,
   MSG_CMSG_CLOEXEC,
   MSG_CTRUNC,
   MSG_NOSIGNAL,
@@ -17,7 +20,6 @@ import {
 import { type Libc, systemError } from './libc.ts'
 
 const SOCKET_TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
-const BACKLOG = 128
 
 // struct msghdr, 64-bit: name 0, namelen 8, iov 16, iovlen 24, control 32, controllen 40, flags 48; 56 bytes.
 const MSGHDR_SIZE = 56
@@ -40,18 +42,6 @@ export interface ReceivedMessage {
   readonly descriptors: number[]
 }
 
-export function listenAbstract(libc: Libc, name: string): number {
-  const fd = libc.socket(AF_UNIX, SOCKET_TYPE, 0)
-  if (fd < 0) throw systemError(libc, 'socket')
-  const address = abstractAddress(name)
-  if (libc.bind(fd, address, address.length) < 0 || libc.listen(fd, BACKLOG) < 0) {
-    const error = systemError(libc, 'bind')
-    libc.close(fd)
-    throw error
-  }
-  return fd
-}
-
 /** Connects at once or not at all: a unix socket never leaves a connect under way. */
 export function connectAbstract(libc: Libc, name: string): number {
   const fd = libc.socket(AF_UNIX, SOCKET_TYPE, 0)
@@ -65,9 +55,11 @@ export function connectAbstract(libc: Libc, name: string): number {
   return fd
 }
 
-/** The next connection's descriptor, or -1 when there is none. */
-export function acceptConnection(libc: Libc, fd: number): number {
-  return libc.accept4(fd, null, null, SOCK_NONBLOCK | SOCK_CLOEXEC)
+/** Another descriptor of the same connection. */
+export function duplicate(libc: Libc, fd: number): number {
+  const copy = libc.fcntl(fd, F_DUPFD_CLOEXEC, 0)
+  if (copy < 0) throw systemError(libc, 'fcntl')
+  return copy
 }
 
 export function peerCredentials(libc: Libc, fd: number): Credentials {
@@ -90,7 +82,7 @@ export function sendMessage(libc: Libc, fd: number, bytes: Uint8Array, descripto
   }
   const sent = libc.sendmsg(fd, messageHeader(libc, bytes, control), MSG_NOSIGNAL)
   inFlight.referenced = []
-  if (sent < 0) throw systemError(libc, 'sendmsg')
+  if (sent < 0) throw connectionError(libc, 'sendmsg')
   if (sent !== bytes.length) throw new NicError('ERR_NIC_CONNECT_FAILED', 'sendmsg sent a part')
 }
 
@@ -109,7 +101,7 @@ export function receiveMessage(
   if (received < 0) {
     const errno = libc.errno()
     if (errno === EAGAIN || errno === EINTR) return undefined
-    throw systemError(libc, 'recvmsg')
+    throw connectionError(libc, 'recvmsg')
   }
   const descriptors = readDescriptors(control, Number(header.readBigUInt64LE(MSGHDR_CONTROL_LENGTH)))
   if ((header.readInt32LE(MSGHDR_FLAGS) & MSG_CTRUNC) !== 0 || descriptors.length > descriptorMax) {
@@ -117,6 +109,13 @@ export function receiveMessage(
     throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'the peer sent more descriptors than were asked for')
   }
   return { bytes: bytes.subarray(0, received), descriptors }
+}
+
+/** That the peer is gone is its own affair; everything else is a failed system call. */
+function connectionError(libc: Libc, syscall: string): NicError {
+  const errno = libc.errno()
+  if (errno !== ECONNRESET && errno !== EPIPE) return systemError(libc, syscall)
+  return new NicError('ERR_NIC_CONNECT_FAILED', 'the peer has gone away', { syscall, errno })
 }
 
 function readDescriptors(control: Buffer, controlLength: number): number[] {

@@ -1,14 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import net from 'node:net'
 import { NicError } from '../errors.ts'
 import type { VirtualInterface } from '../nic.ts'
-import type { Libc, PollHandle } from '../posix/libc.ts'
-import {
-  acceptConnection,
-  type Credentials,
-  listenAbstract,
-  peerCredentials,
-  receiveMessage,
-} from '../posix/unix-socket.ts'
+import { markOwn } from '../own-sockets.ts'
+import { Doorbell } from '../posix/doorbell.ts'
+import type { Libc } from '../posix/libc.ts'
+import { type Credentials, duplicate, peerCredentials } from '../posix/unix-socket.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
 import {
   HANDOFF_VERSION,
   MAGIC,
@@ -23,8 +21,13 @@ import {
 /** A stranger may connect and say nothing: not for longer than this, and not more than so many at once. */
 const REQUEST_TIMEOUT_MS = 1000
 const CALLERS_MAX = 256
+/** Callers who were not accepted yet. */
+const BACKLOG = 128
 
-type Answer = (fd: number, credentials: Credentials, request: Buffer) => VirtualInterface
+const NO_REQUEST = Buffer.alloc(0)
+
+/** Makes this side's interface, to which `bell` belongs from then on; or throws. */
+type Answer = (bell: Doorbell, credentials: Credentials, request: Buffer) => VirtualInterface
 
 interface Expectation {
   readonly answer: Answer
@@ -37,16 +40,20 @@ export class HandoffListener {
   /** 16 random bytes; `socketName` turns them into the socket's name. */
   readonly name = randomBytes(16)
   readonly #libc: Libc
-  readonly #fd: number
-  readonly #watch: PollHandle
   readonly #expected = new Map<string, Expectation>()
-  #callers = 0
+  #callerCount = 0
 
   constructor(libc: Libc) {
     this.#libc = libc
-    this.#fd = listenAbstract(libc, socketName(this.name))
-    this.#watch = libc.watch(this.#fd, () => this.#accept())
-    this.#watch.unref()
+    const server = new net.Server({ pauseOnConnect: true })
+    markOwn(server)
+    server.on('connection', caller => this.#accept(caller))
+    // Listening happens at once; only a failure is reported, later, as an event.
+    server.on('error', () => {})
+    // Exclusive: in a cluster worker the primary would listen in its place.
+    server.listen({ path: `\0${socketName(this.name)}`, backlog: BACKLOG, exclusive: true })
+    if (!server.listening) throw new NicError('ERR_NIC_UNAVAILABLE', 'no abstract unix socket to listen on')
+    server.unref()
   }
 
   /** Waits for one caller that shows `nonce`; `answer` then makes this side's interface, or throws. */
@@ -86,55 +93,48 @@ export class HandoffListener {
     return { accepted, cancel }
   }
 
-  #accept(): void {
-    for (;;) {
-      const fd = acceptConnection(this.#libc, this.#fd)
-      if (fd < 0) return
-      if (this.#callers >= CALLERS_MAX) this.#libc.close(fd)
-      else this.#listenTo(fd)
+  /** Node's socket would take new memory for each read, so its connection goes on in a doorbell. */
+  #accept(caller: net.Socket): void {
+    const { fd } = (caller as unknown as { _handle: { fd: number } })._handle
+    try {
+      if (this.#callerCount < CALLERS_MAX)
+        this.#listenTo(undisturbed(() => new Doorbell(this.#libc, duplicate(this.#libc, fd))))
+    } catch {
+      // Out of descriptors: nobody can be served.
     }
+    caller.destroy()
   }
 
-  #listenTo(fd: number): void {
-    const libc = this.#libc
-    this.#callers++
-    const hangUp = (): void => {
+  #listenTo(bell: Doorbell): void {
+    this.#callerCount++
+    const finish = (request: Buffer): void => {
       clearTimeout(timer)
-      watch.close()
-      libc.close(fd)
-      this.#callers--
+      this.#callerCount--
+      if (!this.#serve(bell, request)) bell.close()
     }
-    const timer = setTimeout(hangUp, REQUEST_TIMEOUT_MS)
+    const timer = setTimeout(finish, REQUEST_TIMEOUT_MS, NO_REQUEST)
     timer.unref()
-    const watch = libc.watch(fd, () => {
-      try {
-        const message = receiveMessage(libc, fd, REQUEST_SIZE, 0)
-        if (message === undefined) return
-        this.#serve(fd, message.bytes)
-      } catch {
-        // A caller who breaks the rules is hung up on; the offer stands for the one who was meant.
-      }
-      hangUp()
-    })
-    watch.unref()
+    bell.watch((bytes, length) => finish(Buffer.from(bytes.subarray(0, length))))
   }
 
-  #serve(fd: number, request: Buffer): void {
+  /** False hangs up: a caller who breaks the rules must not end the offer for the one who was meant. */
+  #serve(bell: Doorbell, request: Buffer): boolean {
     if (
       request.length !== REQUEST_SIZE ||
       request.readUInt32LE(MAGIC) !== REQUEST_MAGIC ||
       request.readUInt32LE(VERSION) !== HANDOFF_VERSION
     ) {
-      return
+      return false
     }
     const key = request.toString('hex', REQUEST_NONCE, REQUEST_NONCE + NONCE_SIZE)
     const expectation = this.#expected.get(key)
-    if (expectation === undefined) return
-    const credentials = peerCredentials(this.#libc, fd)
+    if (expectation === undefined) return false
     try {
-      expectation.resolve(expectation.answer(fd, credentials, request))
+      expectation.resolve(expectation.answer(bell, peerCredentials(this.#libc, bell.fd), request))
+      return true
     } catch (error) {
       expectation.reject(error as Error)
+      return false
     }
   }
 }

@@ -3,17 +3,16 @@
  *
  * The offering side listens on an abstract unix socket with a random name. The connecting side learns the name and a
  * nonce from the offer's blob, connects, and shows the nonce; each side asks the kernel who the other is (SO_PEERCRED)
- * and accepts, by default, only its own user. The offering side then makes the segment and passes it, and an eventfd
- * for each direction, with SCM_RIGHTS. After that the socket is closed: rings and doorbells are all that is left.
+ * and accepts, by default, only its own user. The offering side then makes the segment and passes it with SCM_RIGHTS.
+ * The connection stays open: it is the doorbell of both sides.
  */
 import { randomBytes } from 'node:crypto'
-import { readlinkSync } from 'node:fs'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
-import { EFD_NONBLOCK, F_GETFL } from '../posix/constants.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import { type Libc, loadLibc, requireLibc } from '../posix/libc.ts'
-import { unmapShared } from '../posix/mapping.ts'
+import { type Mapping, unmapShared } from '../posix/mapping.ts'
 import {
   type Credentials,
   connectAbstract,
@@ -23,6 +22,7 @@ import {
   sendMessage,
 } from '../posix/unix-socket.ts'
 import { isRingSize, RING_SIZE_DEFAULT } from '../ring/ring-layout.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
 import {
   ANSWER_DESCRIPTORS,
   ANSWER_MAGIC,
@@ -49,6 +49,9 @@ import { createSegment, mapSegment } from './segment.ts'
 import { ShmInterface } from './shm-interface.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
+/** An answer is looked for on every turn of the event loop for so long, and then at intervals. */
+const ANSWER_EAGER_MS = 5
+const ANSWER_INTERVAL_MS = 1
 
 /** The word that peers read to see whether they may read us at all. Never written, never collected. */
 const probe = Buffer.alloc(8)
@@ -68,7 +71,7 @@ function availability(): Availability {
   const { libc, code, reason } = loadLibc()
   if (libc === undefined) return { usable: false, code, reason }
   try {
-    libc.close(createSegment(libc, RING_SIZE_DEFAULT))
+    undisturbed(() => libc.close(createSegment(libc, RING_SIZE_DEFAULT)))
     return { usable: true }
   } catch (error) {
     return { usable: false, code: 'MEMFD', reason: (error as Error).message }
@@ -87,9 +90,9 @@ function offer(options: OfferOptions = {}): Offer {
   const { accepted, cancel } = listener.expect(
     nonce,
     options.timeoutMs ?? TIMEOUT_MS_DEFAULT,
-    (fd, credentials, request) => {
+    (bell, credentials, request) => {
       assertUid(credentials, allowUid)
-      return answerRequest(libc, fd, credentials, request, ringSize)
+      return undisturbed(() => answerRequest(libc, bell, credentials, request, ringSize))
     },
   )
   const blob = Buffer.alloc(BLOB_SIZE)
@@ -103,47 +106,42 @@ function offer(options: OfferOptions = {}): Offer {
 /** The offering side's part: makes the segment, passes it, keeps its own end. */
 function answerRequest(
   libc: Libc,
-  fd: number,
+  bell: Doorbell,
   credentials: Credentials,
   request: Buffer,
   ringSize: number,
 ): VirtualInterface {
-  const opened: number[] = []
-  const keep = (descriptor: number): number => {
-    opened.push(descriptor)
-    return descriptor
-  }
+  const answer = Buffer.alloc(ANSWER_SIZE)
+  answer.writeUInt32LE(ANSWER_MAGIC, MAGIC)
+  answer.writeUInt32LE(HANDOFF_VERSION, VERSION)
+  answer.writeUInt32LE(ringSize, ANSWER_RING_SIZE)
+  answer.writeBigUInt64LE(libc.address(probe), ANSWER_PROBE)
+  const mapping = passSegment(libc, bell, answer, ringSize)
+  const rdmaReason = probeProcess(libc, credentials.pid, request.readBigUInt64LE(REQUEST_PROBE))
+  return new ShmInterface(libc, {
+    mapping,
+    ringSize,
+    offering: true,
+    bell,
+    peerPid: credentials.pid,
+    rdmaReason,
+  })
+}
+
+/** Makes a segment and gives it to the peer with `answer`; returns this side's mapping of it. */
+function passSegment(libc: Libc, bell: Doorbell, answer: Buffer, ringSize: number): Mapping {
+  const segment = createSegment(libc, ringSize)
   try {
-    const segment = keep(createSegment(libc, ringSize))
-    const ownBell = keep(Doorbell.open(libc))
-    const peerBell = keep(Doorbell.open(libc))
     const mapping = mapSegment(libc, segment, ringSize)
-    const answer = Buffer.alloc(ANSWER_SIZE)
-    answer.writeUInt32LE(ANSWER_MAGIC, MAGIC)
-    answer.writeUInt32LE(HANDOFF_VERSION, VERSION)
-    answer.writeUInt32LE(ringSize, ANSWER_RING_SIZE)
-    answer.writeBigUInt64LE(libc.address(probe), ANSWER_PROBE)
     try {
-      sendMessage(libc, fd, answer, [segment, peerBell, ownBell])
+      sendMessage(libc, bell.fd, answer, [segment])
+      return mapping
     } catch (error) {
       unmapShared(libc, mapping)
       throw error
     }
+  } finally {
     libc.close(segment)
-    const rdmaReason = probeProcess(libc, credentials.pid, request.readBigUInt64LE(REQUEST_PROBE))
-    opened.length = 0
-    return new ShmInterface(libc, {
-      mapping,
-      ringSize,
-      offering: true,
-      ownBell,
-      peerBell,
-      peerPid: credentials.pid,
-      rdmaReason,
-    })
-  } catch (error) {
-    for (const descriptor of opened) libc.close(descriptor)
-    throw error
   }
 }
 
@@ -157,86 +155,73 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
   ) {
     throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of a shm offer')
   }
-  const fd = connectAbstract(libc, socketName(address.subarray(BLOB_NAME, BLOB_NONCE)))
+  const name = socketName(address.subarray(BLOB_NAME, BLOB_NONCE))
+  const bell = undisturbed(() => new Doorbell(libc, connectAbstract(libc, name)))
   try {
-    const credentials = peerCredentials(libc, fd)
+    const credentials = peerCredentials(libc, bell.fd)
     assertUid(credentials, options.allowUid ?? isOwnUid)
     const request = Buffer.alloc(REQUEST_SIZE)
     request.writeUInt32LE(REQUEST_MAGIC, MAGIC)
     request.writeUInt32LE(HANDOFF_VERSION, VERSION)
     address.copy(request, REQUEST_NONCE, BLOB_NONCE, BLOB_NONCE + NONCE_SIZE)
     request.writeBigUInt64LE(libc.address(probe), REQUEST_PROBE)
-    sendMessage(libc, fd, request, [])
-    const answer = await nextMessage(libc, fd, options.timeoutMs ?? TIMEOUT_MS_DEFAULT)
-    return takeAnswer(libc, answer, credentials)
-  } finally {
-    libc.close(fd)
+    sendMessage(libc, bell.fd, request, [])
+    return await untilAnswered(options.timeoutMs ?? TIMEOUT_MS_DEFAULT, () => {
+      const answer = receiveMessage(libc, bell.fd, ANSWER_SIZE, ANSWER_DESCRIPTORS)
+      return answer && takeAnswer(libc, bell, answer, credentials)
+    })
+  } catch (error) {
+    bell.close()
+    throw error
   }
 }
 
 /** The connecting side's part: checks everything that came, maps the segment, keeps its own end. */
-function takeAnswer(libc: Libc, answer: ReceivedMessage, credentials: Credentials): VirtualInterface {
-  const { bytes, descriptors } = answer
-  const [segment, ownBell, peerBell] = descriptors
+function takeAnswer(
+  libc: Libc,
+  bell: Doorbell,
+  { bytes, descriptors }: ReceivedMessage,
+  credentials: Credentials,
+): VirtualInterface {
+  const [segment] = descriptors
   try {
     if (
       bytes.length !== ANSWER_SIZE ||
       bytes.readUInt32LE(MAGIC) !== ANSWER_MAGIC ||
       bytes.readUInt32LE(VERSION) !== HANDOFF_VERSION ||
-      segment === undefined ||
-      ownBell === undefined ||
-      peerBell === undefined
+      segment === undefined
     ) {
       throw new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side refused, or answered something else')
     }
     const ringSize = bytes.readUInt32LE(ANSWER_RING_SIZE)
     if (!isRingSize(ringSize)) throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring size ${ringSize}`)
-    if (!isDoorbell(libc, ownBell) || !isDoorbell(libc, peerBell)) {
-      throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'a doorbell is no eventfd, or one that blocks')
-    }
-    const mapping = mapSegment(libc, segment, ringSize)
-    libc.close(segment)
-    const rdmaReason = probeProcess(libc, credentials.pid, bytes.readBigUInt64LE(ANSWER_PROBE))
-    descriptors.length = 0
     return new ShmInterface(libc, {
-      mapping,
+      mapping: mapSegment(libc, segment, ringSize),
       ringSize,
       offering: false,
-      ownBell,
-      peerBell,
+      bell,
       peerPid: credentials.pid,
-      rdmaReason,
+      rdmaReason: probeProcess(libc, credentials.pid, bytes.readBigUInt64LE(ANSWER_PROBE)),
     })
-  } catch (error) {
+  } finally {
     for (const descriptor of descriptors) libc.close(descriptor)
-    throw error
   }
 }
 
-function isDoorbell(libc: Libc, fd: number): boolean {
-  const isEventfd = readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:[eventfd]'
-  return isEventfd && (libc.fcntl(fd, F_GETFL, 0) & EFD_NONBLOCK) !== 0
-}
-
-function nextMessage(libc: Libc, fd: number, timeoutMs: number): Promise<ReceivedMessage> {
-  return new Promise((resolve, reject) => {
-    const settle = (action: () => void): void => {
-      clearTimeout(timer)
-      watch.close()
-      action()
-    }
-    const timer = setTimeout(() => {
-      settle(() => reject(new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side did not answer in time')))
-    }, timeoutMs)
-    const watch = libc.watch(fd, () => {
-      try {
-        const message = receiveMessage(libc, fd, ANSWER_SIZE, ANSWER_DESCRIPTORS)
-        if (message !== undefined) settle(() => resolve(message))
-      } catch (error) {
-        settle(() => reject(error))
-      }
-    })
-  })
+/**
+ * What `take` makes of the answer, once it is there. Node must not read from the connection before, because it would
+ * lose the descriptor: so nobody tells us, and we look.
+ */
+async function untilAnswered<T>(timeoutMs: number, take: () => T | undefined): Promise<T> {
+  const startMs = performance.now()
+  for (;;) {
+    const taken = undisturbed(take)
+    if (taken !== undefined) return taken
+    const waitedMs = performance.now() - startMs
+    if (waitedMs >= timeoutMs)
+      throw new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side did not answer in time')
+    await (waitedMs < ANSWER_EAGER_MS ? nextTurn() : sleep(ANSWER_INTERVAL_MS))
+  }
 }
 
 function assertUid(credentials: Credentials, allowUid: (uid: number) => boolean): void {

@@ -1,5 +1,5 @@
 import type { Access, Capabilities, Registration, RemoteMemory } from '../nic.ts'
-import { Doorbell, ringDoorbell } from '../posix/doorbell.ts'
+import type { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
 import { type Mapping, unmapShared } from '../posix/mapping.ts'
 import { RingConsumer } from '../ring/ring-consumer.ts'
@@ -21,9 +21,8 @@ export interface ShmParts {
   readonly ringSize: number
   /** Whether this side offered: it sends in the first ring. */
   readonly offering: boolean
-  /** eventfds: ours wakes this side, the peer's wakes the peer. Both belong to the interface from now on. */
-  readonly ownBell: number
-  readonly peerBell: number
+  /** Belongs to the interface from now on. */
+  readonly bell: Doorbell
   readonly peerPid: number
   /** Why the peer's memory cannot be reached, or undefined if it can. */
   readonly rdmaReason: string | undefined
@@ -34,7 +33,6 @@ export class ShmInterface extends RingInterface {
   readonly #libc: Libc
   readonly #mapping: Mapping
   readonly #bell: Doorbell
-  readonly #peerBell: number
   readonly #peerPid: number
 
   constructor(libc: Libc, parts: ShmParts) {
@@ -47,13 +45,14 @@ export class ShmInterface extends RingInterface {
     )
     this.#libc = libc
     this.#mapping = mapping
-    this.#peerBell = parts.peerBell
+    this.#bell = parts.bell
     this.#peerPid = parts.peerPid
-    this.#bell = new Doorbell(libc, parts.ownBell)
+    // From now on the end of the connection is noticed, whether or not anybody listens.
+    this.#bell.watch(() => {})
   }
 
   setDoorbell(listener: () => void): void {
-    this.#bell.setListener(listener)
+    this.#bell.watch(() => listener())
   }
 
   ref(): void {
@@ -73,13 +72,12 @@ export class ShmInterface extends RingInterface {
   }
 
   protected wakePeer(): void {
-    ringDoorbell(this.#libc, this.#peerBell)
+    this.#bell.ring()
   }
 
   protected release(): void {
     unmapShared(this.#libc, this.#mapping)
     this.#bell.close()
-    this.#libc.close(this.#peerBell)
   }
 
   protected readRemote(
@@ -89,6 +87,7 @@ export class ShmInterface extends RingInterface {
     remoteOffset: number,
     length: number,
   ): Status {
+    if (!this.#bell.isOpen) return BROKEN
     const from = (remote as ProcessMemory).address + BigInt(remoteOffset)
     const into = (local as ProcessRegistration).address + BigInt(localOffset)
     return readProcess(this.#libc, this.#peerPid, into, from, length) === length ? OK : BROKEN
@@ -101,6 +100,7 @@ export class ShmInterface extends RingInterface {
     remoteOffset: number,
     length: number,
   ): Status {
+    if (!this.#bell.isOpen) return BROKEN
     const into = (remote as ProcessMemory).address + BigInt(remoteOffset)
     const from = (local as ProcessRegistration).address + BigInt(localOffset)
     return writeProcess(this.#libc, this.#peerPid, from, into, length) === length ? OK : BROKEN

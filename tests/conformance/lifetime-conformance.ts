@@ -1,7 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { BROKEN, CLOSED, type Driver } from '../../nic/index.ts'
+import { BROKEN, CLOSED, type Driver, OK } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { Collector, drain, patterned, sendFrame } from '../support/frames.ts'
+import { until } from '../support/until.ts'
 import { connectPair } from './driver-conformance.ts'
 
 const fixture = new URL('./keep-alive-child.js', import.meta.url)
@@ -52,6 +54,22 @@ export async function testLifetime(t: Test, driver: Driver): Promise<void> {
     for (let i = 0; i < 10_000 && status === 0; i++) status = sendFrame(near, patterned(100, i))
     t.ok(status < 0, 'the queue fills up')
     t.not(near.poll(new Collector(), 1), BROKEN)
+  })
+
+  await t.test('a peer that closes while we sleep may wake us, and breaks nothing', async t => {
+    const [near, far] = await connectPair(t, driver)
+    const collector = new Collector()
+    near.setDoorbell(() => near.poll(collector, 8))
+    near.ref()
+    t.equal(near.arm(0), true)
+    sendFrame(far, patterned(30, 1))
+    far.close()
+    await until('the frame', () => collector.frames.length === 1)
+    t.equal(near.arm(0), true)
+    for (let turn = 0; turn < 10; turn++) await nextTurn()
+    t.equal(near.state, 'open')
+    t.equal(sendFrame(near, patterned(30, 2)), OK)
+    near.unref()
   })
 
   await t.test('a program that waits for nobody ends by itself', async t => {

@@ -167,13 +167,6 @@ t.test('another platform than Linux: register loads, everything is over TCP', as
   t.match(await client.receive(), { transport: 'tcp', reason: { code: 'PLATFORM' } })
 })
 
-t.test('a worker thread is over TCP, and can be terminated at any time', async t => {
-  const child = new Child(t, program('workers'), [], relinked())
-  const { transports } = await child.receive<{ transports: Transport[] }>()
-  for (const transport of transports) t.match(transport, { transport: 'tcp', reason: { code: 'WORKER' } })
-  t.match(await child.end(), { code: 0, signal: null })
-})
-
 t.test('without koffi: register loads, everything is over TCP', async t => {
   const server = new Child(t, program('server'), ['echo'])
   const { port } = await server.receive<{ port: number }>()

@@ -88,3 +88,10 @@ t.test('the primary of a cluster reaches its own workers', async t => {
   const primary = new Child(t, program('cluster'), [], relinked())
   t.match(await primary.receive(), { text: 'from a worker', transport: 'tcp' })
 })
+
+t.test('a worker of a cluster reaches another process by the fast way', async t => {
+  const server = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  const primary = new Child(t, program('cluster-client'), [String(port)], relinked())
+  t.match(await primary.receive(), { text: 'hello', transport: 'shm' })
+})

@@ -1,6 +1,7 @@
 /** The two sides of a shm handoff, made by hand: what a stranger, or a peer who breaks the rules, would do. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, fstatSync } from 'node:fs'
+import net from 'node:net'
 import {
   F_ADD_SEALS,
   F_SEAL_GROW,
@@ -8,13 +9,12 @@ import {
   F_SEAL_SHRINK,
   MFD_ALLOW_SEALING,
   MFD_CLOEXEC,
+  MSG_DONTWAIT,
+  MSG_NOSIGNAL,
 } from '../../nic/posix/constants.ts'
-import { Doorbell } from '../../nic/posix/doorbell.ts'
 import { requireLibc } from '../../nic/posix/libc.ts'
 import {
-  acceptConnection,
   connectAbstract,
-  listenAbstract,
   type ReceivedMessage,
   receiveMessage,
   sendMessage,
@@ -55,6 +55,11 @@ export class Caller {
     sendMessage(this.#libc, this.#fd, bytes, descriptors)
   }
 
+  /** Says as much of `bytes` as the connection takes; false if that is nothing. */
+  trySay(bytes: Uint8Array): boolean {
+    return this.#libc.send(this.#fd, bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL) > 0
+  }
+
   /** What a connecting side has to say. */
   request(): Buffer {
     const request = Buffer.alloc(REQUEST_SIZE)
@@ -91,12 +96,14 @@ export class Caller {
 export class FakeOfferer {
   readonly blob: Buffer
   readonly #libc = requireLibc()
-  readonly #fd: number
-  #caller = -1
+  readonly #server = new net.Server({ pauseOnConnect: true })
+  readonly #callers: net.Socket[] = []
+  #caller: net.Socket | undefined
 
   constructor() {
     const name = randomBytes(16)
-    this.#fd = listenAbstract(this.#libc, socketName(name))
+    this.#server.on('connection', caller => this.#callers.push(caller))
+    this.#server.listen({ path: `\0${socketName(name)}` })
     this.blob = Buffer.alloc(BLOB_SIZE)
     this.blob.writeUInt32LE(BLOB_MAGIC, MAGIC)
     this.blob.writeUInt32LE(HANDOFF_VERSION, VERSION)
@@ -106,28 +113,30 @@ export class FakeOfferer {
 
   /** Waits for the request of the connecting side. */
   async takeRequest(): Promise<Buffer> {
-    this.#caller = await until('a caller', () => {
-      const fd = acceptConnection(this.#libc, this.#fd)
-      return fd >= 0 && fd
-    })
-    const message = await until('a request', () => receiveMessage(this.#libc, this.#caller, 4096, 8))
+    this.#caller = await until('a caller', () => this.#callers.shift())
+    const message = await until('a request', () => receiveMessage(this.#libc, this.#fd, 4096, 8))
     return message.bytes
   }
 
   /** Says `bytes`, passes `descriptors`, and closes its own copies of them. */
   answer(bytes: Uint8Array, descriptors: readonly number[]): void {
-    sendMessage(this.#libc, this.#caller, bytes, descriptors)
+    sendMessage(this.#libc, this.#fd, bytes, descriptors)
     for (const descriptor of descriptors) closeSync(descriptor)
   }
 
   hangUp(): void {
-    if (this.#caller >= 0) this.#libc.close(this.#caller)
-    this.#caller = -1
+    this.#caller?.destroy()
+    this.#caller = undefined
   }
 
   close(): void {
     this.hangUp()
-    this.#libc.close(this.#fd)
+    this.#server.close()
+  }
+
+  /** The caller's descriptor. Node does not read from it: the connection is paused. */
+  get #fd(): number {
+    return (this.#caller as unknown as { _handle: { fd: number } })._handle.fd
   }
 }
 
@@ -147,8 +156,4 @@ export function openMemfd(size = segmentBytes(RING_SIZE_MIN), seals = F_SEAL_SHR
   libc.fcntl(fd, F_ADD_SEALS, seals | F_SEAL_SEAL)
   if (fstatSync(fd).size !== size) throw new Error('the memfd has another size')
   return fd
-}
-
-export function openBell(): number {
-  return Doorbell.open(requireLibc())
 }

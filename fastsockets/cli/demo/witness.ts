@@ -9,7 +9,7 @@ import { subscribe } from 'node:diagnostics_channel'
 import { writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
-import { ownSockets } from '../../bootstrap/bootstrap-server.ts'
+import { isOwn } from '../../../nic/index.ts'
 import type { FallbackReason } from '../../reasons.ts'
 import { transportOf } from '../../transport.ts'
 import { type Sighting, WITNESS_VARIABLE } from './witness-report.ts'
@@ -44,8 +44,8 @@ const folder = process.env[WITNESS_VARIABLE]
 if (folder !== undefined) {
   subscribe('net.server.socket', message => {
     const { socket } = message as { socket: net.Socket & { server?: net.Server } }
-    // The greeting on the hashed port is not the program's.
-    if (socket.server === undefined || !ownSockets.has(socket.server)) watch(socket)
+    // Callers of the hashed port, and of the shared memory behind it, are not the program's.
+    if (socket.server === undefined || !isOwn(socket.server)) watch(socket)
   })
 
   const { connect } = net.Socket.prototype

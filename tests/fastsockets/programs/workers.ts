@@ -1,29 +1,174 @@
-/** A server in the main thread; workers that connect to it, write without end, and are terminated in the middle of it. */
+/**
+ * An ordinary program with worker threads. It knows nothing of Fast Sockets but for the report of which wire each
+ * connection used. argv: what to do, and the seed of its random numbers.
+ */
+import { once } from 'node:events'
 import net from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { transportOf } from '../../../fastsockets/transport.ts'
+import { Random } from '../../support/random.ts'
+import { descriptorCount, memfdMappingCount } from '../../support/resources.ts'
+import { until } from '../../support/until.ts'
 
-const WORKERS = 5
+const WORKERS = 50
+const SOCKETS_EACH = 2
+const BYTES = 3_000_000
 
-if (isMainThread) {
+interface Task {
+  readonly role: string
+  readonly ports: Readonly<Record<string, number>>
+}
+
+// The main thread.
+
+const programs: Record<string, (random: Random) => Promise<object>> = {
+  /** Asks for the port of another process; then everybody talks with everybody. */
+  talk: async () => {
+    const main = await listen(socket => socket.pipe(socket))
+    const server = start({ role: 'serve', ports: {} })
+    const [worker] = await once(server, 'message')
+    process.send?.({ worker })
+    const [{ other }] = await once(process, 'message')
+    const [client] = await once(start({ role: 'call', ports: { main, worker, other } }), 'message')
+    return { fromWorker: client, fromMain: await callAll({ worker, other }) }
+  },
+
+  /** Workers stream both ways with the main thread, and are terminated whenever it is. */
+  terminate: async random => {
+    let opened = 0
+    let closed = 0
+    const port = await listen(socket => {
+      opened++
+      socket.on('close', () => closed++)
+      socket.pipe(socket)
+    })
+    const round = async (): Promise<string> => {
+      const worker = start({ role: 'stream', ports: { main: port } })
+      const [transport] = await once(worker, 'message')
+      await sleep(random.within(0, 5))
+      await worker.terminate()
+      return transport
+    }
+    // The first one opens the listener for handoffs.
+    const transports = new Set([await round()])
+    await until('the first sockets to close', () => closed === opened)
+    const descriptors = descriptorCount()
+    for (let i = 0; i < WORKERS; i++) {
+      transports.add(await round())
+      process.send?.({ terminated: i + 1 })
+    }
+    await until('all sockets to close', () => closed === opened)
+    return {
+      transports: [...transports],
+      isEnough: opened > WORKERS,
+      descriptors: descriptorCount() - descriptors,
+      mappings: memfdMappingCount(),
+    }
+  },
+
+  /** A worker serves, and is terminated when asked for. */
+  serve: async () => {
+    const worker = start({ role: 'flood', ports: {} })
+    const [port] = await once(worker, 'message')
+    process.send?.({ port })
+    await once(process, 'message')
+    await worker.terminate()
+    return { terminated: true, mappings: memfdMappingCount() }
+  },
+
+  /** A worker says something to the main thread, and ends. */
+  exit: async () => {
+    const accepted: net.Socket[] = []
+    let text = ''
+    const port = await listen(socket => {
+      accepted.push(socket)
+      socket.on('data', data => {
+        text += data
+      })
+    })
+    const [code] = await once(start({ role: 'say-and-exit', ports: { main: port } }), 'exit')
+    const [socket] = await until('the end', () => accepted[0]?.closed && accepted)
+    return { code, text, transport: socket && transportOf(socket).transport, mappings: memfdMappingCount() }
+  },
+}
+
+function start(task: Task): Worker {
+  return new Worker(fileURLToPath(import.meta.url), { workerData: task })
+}
+
+// Both threads.
+
+async function listen(serve: (socket: net.Socket) => void): Promise<number> {
   const server = net.createServer(socket => {
     socket.on('error', () => {})
-    socket.pipe(socket)
+    serve(socket)
   })
-  server.listen(0, '127.0.0.1', async () => {
-    const transports: unknown[] = []
-    for (let i = 0; i < WORKERS; i++) {
-      const worker = new Worker(fileURLToPath(import.meta.url), { workerData: server.address() })
-      transports.push(await new Promise(resolve => worker.once('message', resolve)))
-      await worker.terminate()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as net.AddressInfo).port
+}
+
+/** Which wire leads to each port; or what went wrong with the echo. */
+async function callAll(ports: Task['ports']): Promise<Record<string, string>> {
+  const calls = Object.entries(ports).map(async ([name, port]) => [name, await call(port)])
+  return Object.fromEntries(await Promise.all(calls))
+}
+
+async function call(port: number): Promise<string> {
+  const socket = net.connect(port, '127.0.0.1')
+  const sent = new Random(port).bytes(BYTES)
+  const received: Buffer[] = []
+  socket.on('data', data => received.push(data))
+  socket.end(sent)
+  await once(socket, 'end')
+  return Buffer.concat(received).equals(sent) ? transportOf(socket).transport : 'other bytes'
+}
+
+// A worker.
+
+const roles: Record<string, (ports: Task['ports']) => Promise<void>> = {
+  serve: async () => parentPort?.postMessage(await listen(socket => socket.pipe(socket))),
+
+  call: async ports => parentPort?.postMessage(await callAll(ports)),
+
+  stream: async ports => {
+    for (let i = 0; i < SOCKETS_EACH; i++) {
+      const socket = net.connect(ports.main as number, '127.0.0.1')
+      socket.on('data', data => socket.write(data))
+      await once(socket, 'connect')
+      socket.write(Buffer.alloc(50_000))
+      if (i === 0) parentPort?.postMessage(transportOf(socket).transport)
     }
-    process.send?.({ transports }, () => process.exit())
-  })
+  },
+
+  flood: async () => {
+    const port = await listen(socket => {
+      const chunk = Buffer.alloc(50_000)
+      const write = (): void => {
+        while (socket.write(chunk));
+        socket.once('drain', write)
+      }
+      write()
+    })
+    parentPort?.postMessage(port)
+  },
+
+  'say-and-exit': async ports => {
+    const socket = net.connect(ports.main as number, '127.0.0.1')
+    await once(socket, 'connect')
+    process.on('exit', () => socket.write(' and last words'))
+    socket.write('words')
+    process.exit(3)
+  },
+}
+
+if (isMainThread) {
+  const [, , name = '', seed = '0'] = process.argv
+  const report = await programs[name]?.(new Random(Number(seed)))
+  process.send?.(report ?? {}, () => process.exit())
 } else {
-  const socket = net.connect((workerData as net.AddressInfo).port, '127.0.0.1', () => {
-    parentPort?.postMessage(transportOf(socket))
-    socket.write('x')
-  })
-  socket.on('data', data => socket.write(data))
+  const { role, ports } = workerData as Task
+  await roles[role]?.(ports)
 }

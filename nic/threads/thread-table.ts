@@ -1,0 +1,101 @@
+/**
+ * What the threads of a process know of each other: a table in memory that they share, which new workers get as
+ * environment data. A worker takes a row when it loads us; the thread that started it gives the row back when the worker
+ * has ended. Workers whose starter has not loaded us have no row, and nobody looks after them.
+ *
+ *   row of a worker    id (i32), 0 if free          parent's id (i32)     state (i32), see undisturbed.ts
+ *   row of a range     owner's id (i32), 0 if free  address (f64)         length (f64), see thread-ranges.ts
+ */
+import {
+  getEnvironmentData,
+  isMainThread,
+  setEnvironmentData,
+  threadId,
+  type Worker,
+} from 'node:worker_threads'
+
+/** Changes with the layout: another copy of this package may have another one. */
+const KEY = 'fastsockets.threads.1'
+/** Living workers; one that finds no row is as one without a starter that knows us. */
+const WORKERS_MAX = 1024
+/** Ranges of all living workers; one that finds no row is lost if its worker is terminated. */
+export const RANGES_MAX = 8192
+
+const ADDRESSES_AT = 0
+const LENGTHS_AT = ADDRESSES_AT + 8 * RANGES_MAX
+const OWNERS_AT = LENGTHS_AT + 8 * RANGES_MAX
+const IDS_AT = OWNERS_AT + 4 * RANGES_MAX
+const PARENTS_AT = IDS_AT + 4 * WORKERS_MAX
+const STATES_AT = PARENTS_AT + 4 * WORKERS_MAX
+const TABLE_SIZE = STATES_AT + 4 * WORKERS_MAX
+
+interface Inheritance {
+  readonly table: SharedArrayBuffer
+  /** The thread that the next worker gets this from. */
+  readonly parent: number
+}
+
+const inherited = getEnvironmentData(KEY) as Inheritance | undefined
+const table = inherited?.table ?? new SharedArrayBuffer(TABLE_SIZE)
+const ids = new Int32Array(table, IDS_AT, WORKERS_MAX)
+const parents = new Int32Array(table, PARENTS_AT, WORKERS_MAX)
+export const workerStates = new Int32Array(table, STATES_AT, WORKERS_MAX)
+export const rangeOwners = new Int32Array(table, OWNERS_AT, RANGES_MAX)
+export const rangeAddresses = new Float64Array(table, ADDRESSES_AT, RANGES_MAX)
+export const rangeLengths = new Float64Array(table, LENGTHS_AT, RANGES_MAX)
+
+/** This thread's row, or -1: it is the main thread, or a worker that nobody looks after. */
+export const ownRow = takeOwnRow()
+setEnvironmentData(KEY, { table, parent: threadId } satisfies Inheritance)
+
+function takeOwnRow(): number {
+  if (isMainThread || inherited === undefined) return -1
+  // A second copy of this package in the same thread shares the row.
+  if (inherited.parent === threadId) return ids.indexOf(threadId)
+  for (let row = 0; row < WORKERS_MAX; row++) {
+    if (Atomics.compareExchange(ids, row, 0, threadId) !== 0) continue
+    parents[row] = inherited.parent
+    return row
+  }
+  return -1
+}
+
+/** Rows of a worker and of all workers that it started, and they: they end with it. */
+export function familyRows(id: number): number[] {
+  return livingRows().filter(row => ids[row] === id || isBelow(row, id))
+}
+
+/** Rows of all workers that end with this thread. */
+export function descendantRows(): number[] {
+  return livingRows().filter(row => isBelow(row, threadId))
+}
+
+/** Calls `handle` with the id of every worker that has ended: its thread is joined, and can touch nothing any more. */
+export function onWorkerEnd(handle: (id: number) => void): void {
+  process.on('worker', (worker: Worker) => {
+    const { threadId: id } = worker
+    worker.once('exit', () => {
+      const rows = familyRows(id)
+      for (const row of rows) handle(ids[row] as number)
+      for (const row of rows) giveBack(row)
+    })
+  })
+}
+
+function giveBack(row: number): void {
+  parents[row] = 0
+  Atomics.store(workerStates, row, 0)
+  Atomics.store(ids, row, 0)
+}
+
+function livingRows(): number[] {
+  return Array.from(ids.keys()).filter(row => ids[row] !== 0)
+}
+
+function isBelow(row: number, id: number): boolean {
+  for (let at = row; at >= 0; at = ids.indexOf(parents[at] as number)) {
+    if (parents[at] === id) return true
+    if (parents[at] === 0) return false
+  }
+  return false
+}

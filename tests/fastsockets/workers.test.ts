@@ -1,0 +1,71 @@
+/** Worker threads of a relinked program are fast, with everybody, and may be stopped at any moment. */
+import { once } from 'node:events'
+import t from 'tap'
+import net, { type AddressInfo, transportOf } from '../../fastsockets/index.ts'
+import { Child } from '../support/child.ts'
+import { seededRandom } from '../support/random.ts'
+import { program, relinked } from '../support/relinked.ts'
+import { until, withWatchdog } from '../support/until.ts'
+
+const WORKERS = 50
+
+t.test('a worker, the main thread and another process talk with each other by shared memory', async t => {
+  const server = net.createServer(socket => socket.pipe(socket))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => void server.close())
+  const child = new Child(t, program('workers'), ['talk'], relinked())
+  const { worker } = await child.receive<{ worker: number }>()
+  const socket = net.connect(worker, '127.0.0.1')
+  socket.end('hello')
+  const [data] = await once(socket, 'data')
+  t.equal(String(data), 'hello')
+  t.equal(transportOf(socket).transport, 'shm', 'from here to its worker')
+  const { port: other } = server.address() as AddressInfo
+  t.strictSame(await child.ask({ other }), {
+    fromWorker: { main: 'shm', worker: 'shm', other: 'shm' },
+    fromMain: { worker: 'shm', other: 'shm' },
+  })
+})
+
+t.test(`${WORKERS} workers terminated while they stream leave nothing behind`, async t => {
+  const seed = String(seededRandom(t).seed)
+  const child = new Child(t, program('workers'), ['terminate', seed], relinked())
+  for (let i = 1; i <= WORKERS; i++) t.strictSame(await child.receive(), { terminated: i })
+  t.strictSame(await child.receive(), {
+    transports: ['shm'],
+    isEnough: true,
+    descriptors: 0,
+    mappings: 0,
+  })
+  t.match(await child.end(), { code: 0, signal: null })
+})
+
+t.test('a worker terminated while it writes: the other process sees the end or a reset', async t => {
+  const child = new Child(t, program('workers'), ['serve'], relinked())
+  const { port } = await child.receive<{ port: number }>()
+  const socket = net.connect(port, '127.0.0.1')
+  let bytes = 0
+  const ends: string[] = []
+  socket.on('data', data => {
+    bytes += data.length
+  })
+  socket.on('end', () => ends.push('end'))
+  socket.on('error', error => ends.push((error as NodeJS.ErrnoException).code ?? ''))
+  const closed = once(socket, 'close')
+  await until('a few megabytes', () => bytes > 5_000_000)
+  t.equal(transportOf(socket).transport, 'shm')
+  t.strictSame(await child.ask({}), { terminated: true, mappings: 0 })
+  await withWatchdog('the end of the socket', closed)
+  t.match(ends[0] ?? '', /^(end|ECONNRESET)$/)
+})
+
+t.test('what a worker wrote before it ended, also while it ended, is delivered', async t => {
+  const child = new Child(t, program('workers'), ['exit'], relinked())
+  t.strictSame(await child.receive(), {
+    code: 3,
+    text: 'words and last words',
+    transport: 'shm',
+    mappings: 0,
+  })
+})
