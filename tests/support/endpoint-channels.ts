@@ -10,8 +10,9 @@ import { type Capabilities, openLoopbackPair, type Status, type VirtualInterface
 import { OwnerLog } from './channels.ts'
 
 /** Bytes on either side of a guarded segment, and what is in them. */
-export const GUARD_SIZE = 4096
-export const GUARD = 0xee
+const GUARD_SIZE = 4096
+const GUARD = 0xee
+const INTACT = Buffer.alloc(GUARD_SIZE, GUARD)
 
 export interface EndpointSideOptions {
   readonly credits?: number
@@ -51,8 +52,8 @@ export class EndpointSide {
 
   /** Whether nothing was written beside the segment. */
   get isGuardWhole(): boolean {
-    const behind = this.memory.length - GUARD_SIZE
-    return this.memory.every((byte, at) => byte === GUARD || (at >= GUARD_SIZE && at < behind))
+    const behind = this.memory.subarray(this.memory.length - GUARD_SIZE)
+    return this.memory.subarray(0, GUARD_SIZE).equals(INTACT) && behind.equals(INTACT)
   }
 
   send(handler: number, list: readonly number[] = [], payload?: Uint8Array, call?: PendingCall): Status {
