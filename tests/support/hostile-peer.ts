@@ -13,8 +13,9 @@ import {
   RUN_COUNT_SHIFT,
   RUN_FIRST_MASK,
 } from '../../am/message-layout.ts'
-import type { VirtualInterface } from '../../nic/index.ts'
-import { sendFrame } from './frames.ts'
+import { openLoopbackPair, type VirtualInterface } from '../../nic/index.ts'
+import { EndpointSide, type EndpointSideOptions, withoutOneSided } from './endpoint-channels.ts'
+import { patterned, sendFrame } from './frames.ts'
 import { drainMessages, encodeMessage, type WireMessage } from './messages.ts'
 import type { Random } from './random.ts'
 
@@ -222,4 +223,18 @@ export class HostilePeer {
     const first = run & RUN_FIRST_MASK
     for (let i = run >>> RUN_COUNT_SHIFT; i > 0; i--) this.#freeSlots.add((first + i - 1) % this.#credits)
   }
+}
+
+/** Bytes of a victim's segment. */
+export const SEGMENT = 1000
+
+/** A victim without one-sided access, and the bare wire to it. */
+export function openVictim(options: EndpointSideOptions = {}): {
+  wire: VirtualInterface
+  victim: EndpointSide
+} {
+  const [wire, far] = openLoopbackPair()
+  const victim = new EndpointSide(withoutOneSided(far), { segment: SEGMENT, ...options })
+  victim.segment.set(patterned(SEGMENT, 1))
+  return { wire, victim }
 }
