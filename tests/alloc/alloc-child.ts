@@ -2,16 +2,20 @@
  * Counts the bytes of garbage that a hot loop makes: no scavenge may come in between, hence the large new space that
  * alloc tests start this with.
  */
-import { type Channel, ReliableInterface } from '../../am/index.ts'
+import { type Channel, type Endpoint, openEndpoint, ReliableInterface } from '../../am/index.ts'
 import { openLoopbackPair, type VirtualInterface } from '../../nic/index.ts'
 import { openSide } from '../support/channels.ts'
 
 const COUNT = 200_000
+const ROUNDS = 6
 const BATCH = 16
 const FRAME_LENGTH = 64
 /** Reading the clock costs 16 bytes, and a poll reads it at most once: over many frames that is nothing. */
 const RELIABLE_BATCH = 64
 const SINK = 5
+const ECHO = 10
+const ANSWER = 20
+const MEDIUM = 64
 
 class CountingSink {
   sum = 0
@@ -48,7 +52,7 @@ function exchangeMessages(from: Channel, to: Channel): void {
 
 /** Bytes allocated per round of `act`, after it has run often enough to be compiled. */
 function measure(act: () => void): number {
-  for (let warmUp = 0; warmUp < 5; warmUp++) act()
+  for (let warmUp = 1; warmUp < ROUNDS; warmUp++) act()
   globalThis.gc?.()
   const before = process.memoryUsage().heapUsed
   act()
@@ -59,7 +63,7 @@ function measureFrames(): number {
   const [near, far] = openLoopbackPair()
   const sink = new CountingSink()
   const bytes = measure(() => exchangeFrames(near, far, sink))
-  if (sink.sum < 6 * COUNT * FRAME_LENGTH) throw new Error('not every frame arrived')
+  if (sink.sum < ROUNDS * COUNT * FRAME_LENGTH) throw new Error('not every frame arrived')
   return bytes
 }
 
@@ -98,8 +102,45 @@ function measureMessages(): number {
     sum += message.word(1) + 1
   })
   const bytes = measure(() => exchangeMessages(a.channel, b.channel))
-  if (sum < 6 * COUNT) throw new Error('not every message arrived')
+  if (sum < ROUNDS * COUNT) throw new Error('not every message arrived')
   return bytes
+}
+
+/** Two endpoints whose progress is made by hand; whoever is asked answers with what was asked. */
+async function openPair(driver: string): Promise<[asking: Endpoint, answering: Endpoint]> {
+  const options = { drivers: [driver], progress: 'manual' } as const
+  const [a, b] = [await openEndpoint(options), await openEndpoint(options)]
+  b.setHandler(ECHO, message => message.reply(ANSWER, message.word(0) + message.length, message.word(1)))
+  await a.map(0, b.name)
+  return [a, b]
+}
+
+async function measureRequests(driver: string, send: (from: Endpoint, i: number) => number): Promise<number> {
+  const [a, b] = await openPair(driver)
+  let answers = 0
+  a.setHandler(ANSWER, message => {
+    answers += message.word(1)
+  })
+  const exchange = (): void => {
+    for (let i = 0; i < COUNT / BATCH; i++) {
+      for (let j = 0; j < BATCH; j++) if (send(a, i) !== 0) throw new Error('it was refused')
+      b.poll()
+      a.poll()
+    }
+  }
+  const bytes = measure(exchange)
+  if (answers !== ROUNDS * COUNT) throw new Error(`${answers} answers`)
+  await Promise.all([a.close(), b.close()])
+  return bytes
+}
+
+function measureShortRequests(driver: string): Promise<number> {
+  return measureRequests(driver, (from, i) => from.request(0, ECHO, i, 1))
+}
+
+function measureMediumRequests(driver: string): Promise<number> {
+  const payload = Buffer.alloc(MEDIUM, 1)
+  return measureRequests(driver, (from, i) => from.requestMedium(0, ECHO, payload, i, 1))
 }
 
 /** What shows that garbage is seen at all: one small object a round. */
@@ -110,11 +151,14 @@ function measureControl(): number {
   })
 }
 
-const measures = {
+const measures: Record<string, (driver: string) => number | Promise<number>> = {
+  control: measureControl,
   frames: measureFrames,
   reliable: measureReliable,
   messages: measureMessages,
-  control: measureControl,
+  short: measureShortRequests,
+  medium: measureMediumRequests,
 }
-process.send?.({ bytes: measures[process.argv[2] as keyof typeof measures]() })
+const [what = '', driver = ''] = process.argv.slice(2)
+process.send?.({ bytes: await measures[what]?.(driver) })
 process.disconnect?.()

@@ -1,11 +1,12 @@
 import t, { type Test } from 'tap'
+import { drivers } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 
 const fixture = new URL('./alloc-child.js', import.meta.url)
 
-/** Bytes per frame or message. */
-async function measure(t: Test, what: 'frames' | 'reliable' | 'messages' | 'control'): Promise<number> {
-  const child = new Child(t, fixture, [what], { execArgv: ['--expose-gc', '--min-semi-space-size=128'] })
+/** Bytes per frame, message or exchange of messages. */
+async function measure(t: Test, ...what: string[]): Promise<number> {
+  const child = new Child(t, fixture, what, { execArgv: ['--expose-gc', '--min-semi-space-size=128'] })
   return (await child.receive<{ bytes: number }>()).bytes
 }
 
@@ -31,3 +32,19 @@ t.test('to send and handle a short request allocates nothing', async t => {
   const bytes = await measure(t, 'messages')
   t.ok(bytes < 1, `${bytes} bytes a message`)
 })
+
+for (const [name, driver] of drivers) {
+  const availability = driver.availability()
+  const skip = availability.usable ? false : availability.reason
+
+  for (const kind of ['short', 'medium']) {
+    t.test(
+      `over ${name} a ${kind} request, its handler and its reply allocate nothing`,
+      { skip },
+      async t => {
+        const bytes = await measure(t, kind, name)
+        t.ok(bytes < 1, `${bytes} bytes an exchange`)
+      },
+    )
+  }
+}

@@ -1,55 +1,25 @@
 /** What a channel of endpoints does with messages that cannot be delivered, and with what must wait. */
-import t, { type Test } from 'tap'
-import type { Message, UndeliverableReason } from '../../am/index.ts'
+import t from 'tap'
 import { KIND_REPLY, KIND_REQUEST, KIND_RETURN } from '../../am/message-layout.ts'
 import { UNDELIVERABLE } from '../../am/undeliverable.ts'
-import { NO_CREDIT, NO_RESOURCE, openLoopbackPair } from '../../nic/index.ts'
+import { openLoopbackPair } from '../../nic/index.ts'
 import { RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
 import { settle } from '../support/channels.ts'
 import {
   CallLog,
   EndpointSide,
   openEndpointPair,
+  returnsOf,
+  settleAll,
   toPeer,
   withoutOneSided,
 } from '../support/endpoint-channels.ts'
-import { drain, fill, patterned } from '../support/frames.ts'
+import { patterned } from '../support/frames.ts'
 import { drainMessages, sendMessage } from '../support/messages.ts'
 
 const SINK = 5
 const ECHO = 10
 const ANSWER = 20
-
-interface Returned {
-  readonly reason: UndeliverableReason | undefined
-  readonly handler: number
-  readonly words: number[]
-  readonly payload: Buffer
-  readonly destination: number | undefined
-  readonly isRequest: boolean
-}
-
-/** What comes back to handler 0 of that side. */
-function returnsOf(side: EndpointSide): Returned[] {
-  const returned: Returned[] = []
-  side.group.setHandler(0, (message: Message) => {
-    const { reason, handler, destination, isRequest } = message
-    const words = Array.from({ length: message.wordCount }, (_, i) => message.word(i))
-    returned.push({ reason, handler, words, payload: message.copy(), destination, isRequest })
-  })
-  return returned
-}
-
-/** Blocks the way to the peer; what is in the way is nothing to anybody. */
-function block(side: EndpointSide): void {
-  fill(side.end, 1000)
-  fill(side.end, 8)
-}
-
-/** Every turn of both, as long as somebody does something. */
-function settleAll(a: EndpointSide, b: EndpointSide): void {
-  for (let turn = 0; turn < 100; turn++) settle(a, b)
-}
 
 t.test('a request comes back with all that it was sent with', async t => {
   const [a, b] = openEndpointPair({ mediumMax: 100 })
@@ -348,107 +318,6 @@ t.test('acknowledgements that are few go before a side sleeps', async t => {
   t.equal(a.channel.outstanding, 0)
 })
 
-/** Whoever is told that a side is ready and is refused all the same would ask for ever. */
-function assertReadyIsTrue(t: Test, side: EndpointSide, send: () => number): void {
-  const isReady = side.channel.isReady
-  const status = send()
-  t.equal(
-    isReady,
-    status === 0,
-    isReady ? `it is ready, and answers ${status}` : 'it is not ready, and takes it',
-  )
-}
-
-t.test('ready means that the same request succeeds: without credit', async t => {
-  const [a, b] = openEndpointPair({ credits: 1 })
-  b.group.setHandler(SINK, () => {})
-  const send = (): number => a.send(SINK)
-  assertReadyIsTrue(t, a, send)
-  t.equal(send(), NO_CREDIT)
-  assertReadyIsTrue(t, a, send)
-  settle(a, b)
-  assertReadyIsTrue(t, a, send)
-})
-
-for (const [name, payload] of [
-  ['short', undefined],
-  ['medium', Buffer.alloc(60_000)],
-] as const) {
-  t.test(`ready means that the same ${name} request succeeds: while an answer waits for room`, async t => {
-    const [a, b] = openEndpointPair({ ringSize: 2 ** 20 })
-    a.group.setHandler(ECHO, message => message.replyMedium(ANSWER, Buffer.alloc(50_000)))
-    b.send(ECHO)
-    // There is room, but not for the answer.
-    while (a.end.hasRoom(50_000)) fillOnce(a)
-    a.group.poll()
-    t.equal(a.end.hasRoom(1000), true)
-    const send = (): number => a.send(SINK, [], payload)
-    t.equal(send(), NO_RESOURCE)
-    assertReadyIsTrue(t, a, send)
-    drain(b.end)
-    a.group.poll()
-    assertReadyIsTrue(t, a, send)
-  })
-}
-
-for (const [name, isOneSided, length] of [
-  ['that travels in its message', false, 60_000],
-  ['in parts', false, 300_000],
-  ['by one-sided access', true, 300_000],
-] as const) {
-  t.test(`ready means that the same long message succeeds: one ${name}`, async t => {
-    const [near, far] = openLoopbackPair()
-    // Whatever the longest medium message is.
-    const a = new EndpointSide(isOneSided ? near : withoutOneSided(near), { mediumMax: 10 })
-    const b = new EndpointSide(far, { segment: 2 ** 20 })
-    const memory = isOneSided ? a.end.importKey(b.channel.segmentKey as Uint8Array) : undefined
-    const mapping = toPeer(0n, { length: 2 ** 20, memory })
-    const send = (): number => a.sendLong(SINK, Buffer.alloc(length), 0, mapping)
-    block(a)
-    t.equal(send(), NO_RESOURCE)
-    assertReadyIsTrue(t, a, send)
-    for (let frames = 0; frames < 1000 && !a.channel.isReady; frames++)
-      b.end.poll({ handleFrame: () => {} }, 1)
-    t.equal(a.channel.isReady, true)
-    assertReadyIsTrue(t, a, send)
-  })
-}
-
-t.test(
-  'ready means that the same request succeeds: while and after a long message is sent in parts',
-  async t => {
-    const [near, far] = openLoopbackPair(RING_SIZE_MIN)
-    const a = new EndpointSide(withoutOneSided(near))
-    const b = new EndpointSide(far, { segment: 2 ** 20 })
-    b.group.setHandler(SINK, () => {})
-    const send = (): number => a.send(SINK)
-    t.equal(a.sendLong(SINK, patterned(500_000, 1), 5), 0)
-    t.equal(send(), NO_RESOURCE)
-    assertReadyIsTrue(t, a, send)
-    settleAll(a, b)
-    assertReadyIsTrue(t, a, send)
-    t.ok(b.segment.subarray(5, 500_005).equals(patterned(500_000, 1)))
-  },
-)
-
-t.test(
-  'ready means that the same request succeeds: when the peer went in the middle of a long message',
-  async t => {
-    const [near] = openLoopbackPair(RING_SIZE_MIN)
-    const a = new EndpointSide(withoutOneSided(near))
-    const returned = returnsOf(a)
-    t.equal(a.sendLong(SINK, patterned(500_000, 1), 0), 0)
-    a.channel.lose(UNDELIVERABLE.PEER_DEAD)
-    assertReadyIsTrue(t, a, () => a.send(SINK, [1]))
-    a.group.poll()
-    t.match(returned, [
-      { reason: 'PEER_DEAD', words: [] },
-      { reason: 'PEER_DEAD', words: [1] },
-    ])
-    t.ok(returned[0]?.payload.equals(patterned(500_000, 1)))
-  },
-)
-
 t.test('long messages, gets and long replies are whole over a queue whose frames are small', async t => {
   const [near, far] = openLoopbackPair(RING_SIZE_MIN)
   const a = new EndpointSide(withoutOneSided(near), { segment: 100_000 })
@@ -498,8 +367,3 @@ t.test('a get whose handler has gone comes back', async t => {
   t.match(returned, [{ reason: 'NO_SUCH_HANDLER', handler: SINK }])
   t.equal(b.channel.creditsLeft, 8)
 })
-
-function fillOnce(side: EndpointSide): void {
-  side.end.reserve(1000)
-  side.end.commit(1000)
-}

@@ -1,17 +1,18 @@
 /** Channels of endpoints over a loopback pair, whose progress is made by hand. */
-import { ChannelGroup } from '../../am/channel-group.ts'
 import { EndpointChannel } from '../../am/endpoint-channel.ts'
+import { ChannelGroup, type Message, type UndeliverableReason } from '../../am/index.ts'
 import type { Mapping, RemoteSegment } from '../../am/mapping.ts'
 import type { PendingCall } from '../../am/request-log.ts'
 import { Segment } from '../../am/segment.ts'
 import { tagOf } from '../../am/tag.ts'
 import { Words } from '../../am/words.ts'
 import { type Capabilities, openLoopbackPair, type Status, type VirtualInterface } from '../../nic/index.ts'
-import { OwnerLog } from './channels.ts'
+import { OwnerLog, settle } from './channels.ts'
 
 /** Bytes on either side of a guarded segment, and what is in them. */
-export const GUARD_SIZE = 4096
-export const GUARD = 0xee
+const GUARD_SIZE = 4096
+const GUARD = 0xee
+const INTACT = Buffer.alloc(GUARD_SIZE, GUARD)
 
 export interface EndpointSideOptions {
   readonly credits?: number
@@ -51,8 +52,8 @@ export class EndpointSide {
 
   /** Whether nothing was written beside the segment. */
   get isGuardWhole(): boolean {
-    const behind = this.memory.length - GUARD_SIZE
-    return this.memory.every((byte, at) => byte === GUARD || (at >= GUARD_SIZE && at < behind))
+    const behind = this.memory.subarray(this.memory.length - GUARD_SIZE)
+    return this.memory.subarray(0, GUARD_SIZE).equals(INTACT) && behind.equals(INTACT)
   }
 
   send(handler: number, list: readonly number[] = [], payload?: Uint8Array, call?: PendingCall): Status {
@@ -113,4 +114,29 @@ function wordsOf(list: readonly number[]): Words {
   const words = new Words()
   words.setArray(list)
   return words
+}
+
+export interface Returned {
+  readonly reason: UndeliverableReason | undefined
+  readonly handler: number
+  readonly words: number[]
+  readonly payload: Buffer
+  readonly destination: number | undefined
+  readonly isRequest: boolean
+}
+
+/** What comes back to handler 0 of that side. */
+export function returnsOf(side: EndpointSide): Returned[] {
+  const returned: Returned[] = []
+  side.group.setHandler(0, (message: Message) => {
+    const { reason, handler, destination, isRequest } = message
+    const words = Array.from({ length: message.wordCount }, (_, i) => message.word(i))
+    returned.push({ reason, handler, words, payload: message.copy(), destination, isRequest })
+  })
+  return returned
+}
+
+/** Every turn of both, as long as somebody does something. */
+export function settleAll(a: EndpointSide, b: EndpointSide): void {
+  for (let turn = 0; turn < 100; turn++) settle(a, b)
 }

@@ -1,5 +1,6 @@
 /** Messages as a peer of any morals would put them on the wire, and those that are on it. */
 import {
+  CREDIT_RUNS_MAX,
   EXTRA_SIZES,
   encodeHead,
   FLAG,
@@ -7,6 +8,7 @@ import {
   HANDLER_SHIFT,
   HEAD_SIZE,
   headerSize,
+  KIND_CREDIT,
   KIND_MASK,
   KIND_REPLY,
   SLOT_SHIFT,
@@ -87,4 +89,10 @@ export function sendMessage(end: VirtualInterface, message: Partial<WireMessage>
 /** Takes every message off the wire, around any channel. */
 export function drainMessages(end: VirtualInterface): WireMessage[] {
   return drain(end).map(decodeMessage)
+}
+
+/** Leaves room for nothing more on the way from `end`, and says nothing by it: credits that return none. */
+export function block(end: VirtualInterface): void {
+  while (sendMessage(end, { kind: KIND_CREDIT, payload: Buffer.alloc(4 * CREDIT_RUNS_MAX) })) {}
+  while (sendMessage(end, { kind: KIND_CREDIT })) {}
 }
