@@ -16,6 +16,7 @@ const EXPECTED: Record<string, RegExp> = {
   'ping-pong.mjs': /^200000 round trips, \d+ ns each\n$/,
   'counter.mjs': /^the counter is at 3000\n$/,
   'word-count.mjs': /^the: 6000, fox: 3000, number: 3000\n$/,
+  'lossy.mjs': /^all 1000, some of them sent again\n$/,
   'halo.mjs': /^400 steps on 4 workers: the same as on one\n$/,
 }
 

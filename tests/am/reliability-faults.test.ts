@@ -12,11 +12,13 @@ import {
 import { Child } from '../support/child.ts'
 import { NumberedExchange } from '../support/numbered-exchange.ts'
 import { seededRandom } from '../support/random.ts'
-import { until } from '../support/until.ts'
+import { until, withWatchdog } from '../support/until.ts'
 import type { Task } from './reliability-peer-child.ts'
 
 const shm = drivers.get('shm') as Driver
 const availability = shm.availability()
+/** A few seconds on a machine of one's own; two processes that must wait for a core at every turn take much longer. */
+const PATIENCE_MS = 120_000
 const fixture = new URL('./reliability-peer-child.js', import.meta.url)
 
 interface Network {
@@ -76,7 +78,7 @@ for (const network of NETWORKS) {
     t.teardown(() => {
       for (const end of ends) end.close()
     })
-    await until('all frames', () => exchanges.every(exchange => exchange.isDone))
+    await withWatchdog('all frames', Promise.all(exchanges.map(exchange => exchange.done)), PATIENCE_MS)
     for (const { sink, sent } of exchanges) {
       t.match(
         { sent, received: sink.next, wrong: sink.wrong },
@@ -86,7 +88,6 @@ for (const network of NETWORKS) {
     await until('all acknowledgements', () => ends.every(end => end.unacknowledged === 0))
     for (const wire of wires) checkFaults(t, wire.counts, network)
     for (const end of ends) t.match(end.stats, { delivered: network.count, refused: 0 })
-    for (const exchange of exchanges) exchange.isOver = true
   })
 
   const skip = availability.usable ? false : availability.reason
@@ -104,7 +105,7 @@ for (const network of NETWORKS) {
     const end = new ReliableInterface(wire)
     t.teardown(() => end.close())
     const exchange = new NumberedExchange(end, network.count)
-    await until('all frames', () => exchange.isDone)
+    await withWatchdog('all frames', exchange.done, PATIENCE_MS)
     t.match(
       { received: exchange.sink.next, wrong: exchange.sink.wrong },
       { received: network.count, wrong: 0 },

@@ -2,7 +2,6 @@
 import { ReliableInterface } from '../../am/index.ts'
 import { type Driver, drivers, type FaultOptions, wrapWithFaults } from '../../nic/index.ts'
 import { NumberedExchange } from '../support/numbered-exchange.ts'
-import { until } from '../support/until.ts'
 
 export interface Task {
   /** base64 */
@@ -15,8 +14,7 @@ process.once('message', async ({ blob, count, faults }: Task) => {
   const inner = await (drivers.get('shm') as Driver).connect(Buffer.from(blob, 'base64'))
   const wire = wrapWithFaults(inner, faults)
   const exchange = new NumberedExchange(new ReliableInterface(wire), count)
-  await until('all frames', () => exchange.isDone)
+  await exchange.done
   const { next, wrong } = exchange.sink
-  // It goes on to acknowledge and to send again until it is killed.
   process.send?.({ received: next, wrong, counts: wire.counts })
 })

@@ -1,38 +1,16 @@
-/** The reliability layer step by step: one end is the real one, the other is played by the test. */
-import { setTimeout as sleep } from 'node:timers/promises'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { ReliableInterface, reliable } from '../../am/index.ts'
-import {
-  HEADER_SIZE,
-  KIND_ACK,
-  KIND_DATA,
-  KIND_PROBE,
-  WINDOW_FRAMES,
-} from '../../am/reliability/reliability-layout.ts'
-import type { ReliabilityOptions } from '../../am/reliability/reliability-options.ts'
-import { RoundTrip } from '../../am/reliability/round-trip.ts'
-import { BROKEN, NO_RESOURCE, OK, openLoopbackPair, wrapWithFaults } from '../../nic/index.ts'
-import { Collector, drain, fill, Handler, patterned, sendFrame } from '../support/frames.ts'
+import { HEADER_SIZE, KIND_ACK, KIND_DATA, WINDOW_FRAMES } from '../../am/reliability/reliability-layout.ts'
+import { NO_RESOURCE, OK, openLoopbackPair, wrapWithFaults } from '../../nic/index.ts'
+import { Collector, drain, fill, Handler, sendFrame } from '../support/frames.ts'
 import { NumberedSink, sendNumbered } from '../support/numbered-frames.ts'
 import { seededRandom } from '../support/random.ts'
-import { type Frame, LossyInterface, Stage } from '../support/reliability.ts'
+import { type Frame, openLossy, Stage } from '../support/reliability.ts'
 import { until } from '../support/until.ts'
 
 const one = (number: number): Buffer => Buffer.from([number])
 const sequencesOf = (frames: readonly Frame[]): number[] =>
   frames.filter(frame => frame.kind === KIND_DATA).map(frame => frame.sequence)
-
-/** Two real ends; the near one's frames are lost as `loses` says. */
-function openLossy(t: Test, loses: (number: number) => boolean, options?: ReliabilityOptions) {
-  const [near, far] = openLoopbackPair()
-  const wire = new LossyInterface(near, loses)
-  const ends = { wire, near: new ReliableInterface(wire, options), far: new ReliableInterface(far, options) }
-  t.teardown(() => {
-    ends.near.close()
-    ends.far.close()
-  })
-  return ends
-}
 
 t.test('what is ordered and reliable already stays as it is', async t => {
   const [near] = openLoopbackPair()
@@ -209,67 +187,6 @@ t.test('a frame is sent again when three later ones have arrived, and not before
   t.equal(end.stats.resent, 2)
 })
 
-t.test('without an answer a frame is sent again after a time, less and less often', async t => {
-  const peer = new Stage(t)
-  const { end } = peer
-  sendFrame(end, one(1))
-  const startMs = performance.now()
-  const timesMs: number[] = []
-  await until('five transmissions', () => {
-    end.poll(new Collector(), 1)
-    if (peer.sent().length > 0) timesMs.push(performance.now() - startMs)
-    return timesMs.length === 5
-  })
-  // What is late makes the next gap shorter than it should be; so each is only compared with the shortest allowed.
-  timesMs.forEach((ms, i) => {
-    t.ok(ms >= 10 * (2 ** i - 1), `transmission ${i} after ${ms} ms`)
-  })
-  t.equal(end.stats.timeouts, 4)
-  peer.say({ kind: KIND_ACK, ack: 1, echo: 0 })
-  end.poll(new Collector(), 1)
-  t.equal(end.unacknowledged, 0)
-})
-
-t.test('a probe that is echoed says that everything before it is lost', async t => {
-  const peer = new Stage(t)
-  const { end } = peer
-  for (let i = 0; i < 20; i++) sendFrame(end, one(i))
-  peer.sent()
-  const probes = await until('the time-out', () => {
-    end.poll(new Collector(), 1)
-    const frames = peer.sent()
-    return frames.length > 0 && frames
-  })
-  t.strictSame(sequencesOf(probes), [0, 1])
-  peer.say({ kind: KIND_ACK, ack: 1, echo: probes[0]?.ordinal as number })
-  end.poll(new Collector(), 1)
-  t.strictSame(
-    sequencesOf(peer.sent()),
-    Array.from({ length: 18 }, (_, i) => i + 2),
-    'all but the other probe',
-  )
-})
-
-t.test('if all has arrived and nothing is acknowledged, a probe asks', async t => {
-  const peer = new Stage(t)
-  const { end } = peer
-  sendFrame(end, one(0))
-  peer.sent()
-  peer.say({ kind: KIND_ACK, ack: 0, echo: 0, sacked: [0] })
-  const frames = await until('the probe', () => {
-    end.poll(new Collector(), 1)
-    const frames = peer.sent()
-    return frames.length > 0 && frames
-  })
-  t.match(frames, [{ kind: KIND_PROBE }])
-  t.equal(end.stats.resent, 0)
-
-  const other = new Stage(t)
-  other.say({ kind: KIND_PROBE, ordinal: 0 })
-  other.end.poll(new Collector(), 1)
-  t.match(other.sent(), [{ kind: KIND_ACK, echo: 0 }], 'and is answered')
-})
-
 t.test('selective acknowledgements stop needless transmissions', async t => {
   const { wire, near, far } = openLossy(t, number => number % 50 === 7)
   const sink = new NumberedSink(far)
@@ -341,132 +258,4 @@ t.test('numbers may wrap', async t => {
     near.close()
     far.close()
   }
-})
-
-t.test('a peer that is silent too long is lost, and whoever sleeps is told', async t => {
-  for (const isAsleep of [false, true]) {
-    const { end } = new Stage(t, { peerTimeoutMs: 30 })
-    let rings = 0
-    end.setDoorbell(() => rings++)
-    sendFrame(end, one(1))
-    if (isAsleep) {
-      end.ref()
-      t.equal(end.arm(0), true)
-      await until('the doorbell', () => rings === 1)
-    } else {
-      await until('the end', () => end.poll(new Collector(), 1) === BROKEN)
-    }
-    t.equal(end.state, 'broken')
-    t.match(end.failure, { name: 'NicError', code: 'ERR_NIC_PEER_LOST' })
-    t.equal(end.poll(new Collector(), 1), BROKEN)
-    t.equal(end.reserve(8), BROKEN)
-    t.equal(end.hasRoom(8), false)
-    t.equal(end.arm(0), false)
-    end.close()
-    t.equal(end.state, 'closed')
-    t.match(end.failure, { code: 'ERR_NIC_PEER_LOST' })
-  }
-})
-
-t.test(
-  'a peer that says anything valid is not lost; one from whom nothing is wanted may be silent',
-  async t => {
-    const peer = new Stage(t, { peerTimeoutMs: 30 })
-    const { end } = peer
-    for (let startMs = performance.now(); performance.now() - startMs < 60; ) {
-      end.poll(new Collector(), 1)
-      await sleep(1)
-    }
-    t.equal(end.state, 'open')
-    sendFrame(end, one(1))
-    for (let startMs = performance.now(); performance.now() - startMs < 60; ) {
-      peer.say({ kind: KIND_ACK })
-      end.poll(new Collector(), 1)
-    }
-    t.equal(end.state, 'open')
-  },
-)
-
-t.test('noise is no sign of life', async t => {
-  const random = seededRandom(t)
-  const peer = new Stage(t, { peerTimeoutMs: 30 })
-  const { end } = peer
-  sendFrame(end, one(1))
-  await until('the end', () => {
-    peer.sayBytes(random.bytes(random.within(0, 100)))
-    return end.poll(new Collector(), 10) === BROKEN
-  })
-  t.ok(end.stats.damaged > 0)
-})
-
-t.test('sleepers send again what was lost, and only the receiver is woken', async t => {
-  const { near, far } = openLossy(t, number => number < 3)
-  let nearRings = 0
-  let farRings = 0
-  near.setDoorbell(() => nearRings++)
-  far.setDoorbell(() => farRings++)
-  far.ref()
-  near.ref()
-  t.equal(far.arm(0), true)
-  sendFrame(near, patterned(100, 1))
-  t.equal(near.arm(0), true)
-  await until('the doorbell', () => farRings === 1)
-  t.strictSame(drain(far), [patterned(100, 1)])
-  t.equal(far.arm(0), true)
-  await until('the acknowledgement', () => near.unacknowledged === 0)
-  t.equal(nearRings, 0)
-  t.equal(farRings, 1)
-})
-
-t.test('what is sent while armed is sent again, too', async t => {
-  const { near, far } = openLossy(t, number => number === 0)
-  far.setDoorbell(() => {})
-  far.ref()
-  near.ref()
-  far.arm(0)
-  t.equal(near.arm(0), true)
-  sendFrame(near, one(1))
-  t.strictSame(await until('the frame', () => far.poll(new Collector(), 1) === 1), true)
-})
-
-t.test('whoever only polls has no timers', async t => {
-  const { setTimeout } = globalThis
-  let timers = 0
-  globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => {
-    timers++
-    return setTimeout(...args)
-  }) as typeof setTimeout
-  t.teardown(() => {
-    globalThis.setTimeout = setTimeout
-  })
-  const { near, far } = openLossy(t, number => number % 10 === 0)
-  const sink = new NumberedSink(far)
-  let number = 0
-  while (sink.next < 1000) {
-    if (number < 1000 && sendNumbered(near, number) === OK) number++
-    far.poll(sink, 10)
-    near.poll(new Collector(), 10)
-  }
-  t.equal(timers, 0)
-  t.equal(near.arm(0), true)
-  t.ok(timers <= 1)
-})
-
-t.test('the time-out follows the shortest of the last round trips, within its limits', async t => {
-  const roundTrip = new RoundTrip()
-  t.equal(roundTrip.timeoutMs, 10, 'before anything was measured')
-  roundTrip.handleSample(4)
-  t.equal(roundTrip.timeoutMs, 8)
-  roundTrip.handleSample(100)
-  t.equal(roundTrip.timeoutMs, 8, 'one that contains a mishap changes nothing')
-  roundTrip.backOff()
-  t.equal(roundTrip.timeoutMs, 16)
-  for (let i = 0; i < 100; i++) roundTrip.backOff()
-  t.equal(roundTrip.timeoutMs, 250, 'no more than that')
-  roundTrip.recover()
-  t.equal(roundTrip.timeoutMs, 8)
-  for (let i = 0; i < 8; i++) roundTrip.handleSample(20)
-  t.equal(roundTrip.timeoutMs, 40, 'the old ones are forgotten')
-  roundTrip.handleSample(0.01)
-  t.equal(roundTrip.timeoutMs, 1, 'no less than that')
 })

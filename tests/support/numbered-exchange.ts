@@ -12,7 +12,9 @@ export class NumberedExchange {
   sent = 0
   /** How often there was nothing to do but to wait for the doorbell. */
   sleeps = 0
-  isOver = false
+  /** Everything was sent, and everything has come. It goes on to acknowledge and to send again until it is closed. */
+  readonly done: Promise<void>
+  #resolve: () => void = () => {}
   readonly #end: VirtualInterface
   readonly #count: number
 
@@ -20,18 +22,16 @@ export class NumberedExchange {
     this.#end = end
     this.#count = count
     this.sink = new NumberedSink(end)
+    this.done = new Promise(resolve => {
+      this.#resolve = resolve
+    })
     end.ref()
     end.setDoorbell(this.#turn)
     setImmediate(this.#turn)
   }
 
-  /** Everything was sent, and everything has come. */
-  get isDone(): boolean {
-    return this.sent === this.#count && this.sink.next === this.#count
-  }
-
   readonly #turn = (): void => {
-    if (this.isOver) return
+    if (this.#end.state !== 'open') return
     for (let round = 0; round < ROUNDS_PER_TURN; round++) {
       const before = this.sent
       for (let i = 0; i < BURST && this.sent < this.#count; i++) {
@@ -39,6 +39,7 @@ export class NumberedExchange {
         this.sent++
       }
       const received = this.#end.poll(this.sink, BURST)
+      if (this.sent === this.#count && this.sink.next === this.#count) this.#resolve()
       if (received === 0 && this.sent === before && this.#end.arm(this.sent < this.#count ? ROOM : 0)) {
         this.sleeps++
         return

@@ -128,6 +128,28 @@ export class LossyInterface extends ForwardingInterface {
   }
 }
 
+export interface LossyPair {
+  readonly wire: LossyInterface
+  readonly near: ReliableInterface
+  readonly far: ReliableInterface
+}
+
+/** Two real ends; the near one's frames are lost as `loses` says. */
+export function openLossy(
+  t: { teardown(end: () => void): void },
+  loses: (number: number) => boolean,
+  options?: ReliabilityOptions,
+): LossyPair {
+  const [near, far] = openLoopbackPair()
+  const wire = new LossyInterface(near, loses)
+  const ends = { wire, near: new ReliableInterface(wire, options), far: new ReliableInterface(far, options) }
+  t.teardown(() => {
+    ends.near.close()
+    ends.far.close()
+  })
+  return ends
+}
+
 /** Bit by bit, as the definition has it. */
 function addByte(crc: number, byte: number): number {
   let sum = crc ^ byte

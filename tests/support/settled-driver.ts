@@ -47,6 +47,7 @@ export function openReliable(inner: VirtualInterface): ReliableInterface {
 export function settledDriver(driver: Driver, seed: number): SettledDriver {
   const inner = roomyDriver(driver)
   const pairs = new Map<string, Pair>()
+  const name = `settled${seed}:${inner.name}`
   const networks: FaultInterface[] = []
   const wrap = (end: VirtualInterface, blob: Uint8Array): VirtualInterface => {
     const key = Buffer.from(blob).toString('hex')
@@ -56,11 +57,10 @@ export function settledDriver(driver: Driver, seed: number): SettledDriver {
     networks.push(faulty)
     const reliable = openReliable(faulty)
     pair.ends.push(reliable)
-    return new SettledInterface(reliable, pair, `settled:${inner.name}`)
+    return new SettledInterface(reliable, pair, name)
   }
   return {
-    name: `settled:${inner.name}`,
-    reach: inner.reach,
+    name,
     availability: () => inner.availability(),
     offer(options) {
       const offer = inner.offer(options)

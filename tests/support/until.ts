@@ -14,10 +14,10 @@ export async function until<T>(what: string, find: () => T | undefined | false):
 }
 
 /** The outcome of `promise`, or an error once it has been waited for too long. */
-export async function withWatchdog<T>(what: string, promise: Promise<T>): Promise<T> {
+export async function withWatchdog<T>(what: string, promise: Promise<T>, limitMs = WATCHDOG_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const expired = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`watchdog: still waiting for ${what}`)), WATCHDOG_MS)
+    timer = setTimeout(() => reject(new Error(`watchdog: still waiting for ${what}`)), limitMs)
   })
   try {
     return await Promise.race([promise, expired])
