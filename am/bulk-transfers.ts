@@ -38,7 +38,7 @@ import { NO_WORDS, type Words } from './words.ts'
 /** Below this a copy through the ring is faster than two system calls' worth of one-sided access. */
 export const EAGER_MAX = 64 * 1024
 /** Bytes in one PART. */
-const PART_MAX = 64 * 1024
+export const PART_MAX = 64 * 1024
 
 const SEGMENT_ACCESS: Access = { remoteRead: true, remoteWrite: true }
 const NO_ACCESS: Access = { remoteRead: false, remoteWrite: false }

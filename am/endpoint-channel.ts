@@ -1,6 +1,6 @@
 /** A channel between two endpoints: with long messages and gets between their segments. */
 import { NO_RESOURCE, OK, type Status, type VirtualInterface } from '../nic/index.ts'
-import { BulkTransfers } from './bulk-transfers.ts'
+import { BulkTransfers, PART_MAX } from './bulk-transfers.ts'
 import { assertReplyHandler } from './channel.ts'
 import type { HandlerTable } from './handler-table.ts'
 import type { Mapping, RemoteSegment } from './mapping.ts'
@@ -37,10 +37,6 @@ export class EndpointChannel extends ReturningChannel {
     this.#bulk = new BulkTransfers(this.writer, this.slots, this.acks, this.log, options)
   }
 
-  override get isReady(): boolean {
-    return super.isReady && !this.#bulk.isSendingLong
-  }
-
   /** How the peer may reach our segment one-sidedly: a key for it, if the driver can. */
   get segmentKey(): Uint8Array | undefined {
     return this.#bulk.segmentKey
@@ -59,7 +55,7 @@ export class EndpointChannel extends ReturningChannel {
     const reason = this.goneReason || this.#bulk.refusalOf(mapping, offset, payload.length)
     if (reason === 0) {
       const status = this.#bulk.sendLong(mapping, handler, slot, words, payload, offset)
-      if (status < 0) return this.refuseForRoom(status, payload.length)
+      if (status < 0) return this.refuseForRoom(status, Math.min(payload.length, PART_MAX))
     }
     this.slots.take()
     this.log.record(slot, KIND_LONG, mapping.index, handler, words, undefined)
