@@ -327,11 +327,6 @@ export class Channel implements FrameSink {
     return this.slots.give(slot)
   }
 
-  /** Answers wait for room: a request would overtake them. */
-  protected get answersWait(): boolean {
-    return !this.#answers.isEmpty
-  }
-
   /** Sends what the peer waits for; true if nothing of it is left. */
   protected sendOwed(): boolean {
     return this.#answers.flush()

@@ -37,10 +37,6 @@ export class EndpointChannel extends ReturningChannel {
     this.#bulk = new BulkTransfers(this.writer, this.slots, this.acks, this.log, options)
   }
 
-  override get isReady(): boolean {
-    return super.isReady && !this.#bulk.isSendingLong
-  }
-
   /** How the peer may reach our segment one-sidedly: a key for it, if the driver can. */
   get segmentKey(): Uint8Array | undefined {
     return this.#bulk.segmentKey

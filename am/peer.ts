@@ -124,7 +124,7 @@ export class Peer implements ChannelOwner {
   }
 
   roomWanted(): number {
-    return this.channel.roomRefused
+    return this.channel.roomWanted
   }
 
   handleBroken(error: AmError): void {

@@ -48,12 +48,12 @@ export interface ReturningChannelOptions extends ChannelOptions {
 
 export class ReturningChannel extends Channel {
   readonly counts = new ChannelCounts()
-  /** Payload of the last request that found no room: what to wait for. */
-  roomRefused = 0
   protected readonly log: RequestLog
   readonly #tag: Tag
   readonly #kept: KeptSlots
   readonly #waiters = new ReadyWaiters()
+  /** Payload of what found no room: the last of it or, while somebody waits, the largest. */
+  #roomRefused = 0
   #emptyPolls = 0
   /** Replies that the peer has not sent back so far. */
   #replies = 0
@@ -87,9 +87,13 @@ export class ReturningChannel extends Channel {
 
   /** Whether a request that was refused may succeed now. */
   get isReady(): boolean {
-    if (this.slots.freeCount === 0) return false
-    if (this.state !== 'open') return true
-    return !this.answersWait && this.end.hasRoom(HEADER_SIZE_MAX + this.roomRefused)
+    if (this.refusal() !== OK) return false
+    return this.state !== 'open' || this.end.hasRoom(HEADER_SIZE_MAX + this.#roomRefused)
+  }
+
+  /** Bytes of payload for which somebody waits to have room; 0 if nobody does. */
+  get roomWanted(): number {
+    return this.#waiters.count === 0 ? 0 : Math.max(1, this.#roomRefused)
   }
 
   get waiters(): ReadyWaiters {
@@ -171,6 +175,7 @@ export class ReturningChannel extends Channel {
   override close(): void {
     if (this.state === 'open' && this.acks.pending > 0) this.sendCredits()
     super.close()
+    this.#waiters.refuse()
     for (let slot = 0; slot < this.slots.size; slot++) this.log.settle(slot)?.handleClosed()
   }
 
@@ -199,7 +204,7 @@ export class ReturningChannel extends Channel {
 
   /** `length`: bytes of payload in the frame for which there is no room. */
   protected refuseForRoom(status: number, length: number): Status {
-    this.roomRefused = length
+    this.#roomRefused = this.#waiters.count === 0 ? length : Math.max(length, this.#roomRefused)
     // The peer is cut off then, and the same request, tried again, comes back.
     if (status === BROKEN) this.break(this.end.failure)
     return this.countRefusal(NO_RESOURCE)
@@ -347,7 +352,7 @@ export class ReturningChannel extends Channel {
   }
 
   #wakeWaiters(): void {
-    this.roomRefused = 0
+    this.#roomRefused = 0
     this.#waiters.wake()
   }
 

@@ -1,36 +1,9 @@
-/** An endpoint of another process, which does what it is told (endpoint-questions in the type below). */
+/** An endpoint of another process, which does what it is told (endpoint-questions.ts). */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Endpoint, type EndpointOptions, OK, openEndpoint } from '../../am/index.ts'
+import { type Endpoint, OK, openEndpoint } from '../../am/index.ts'
 import { driversOf } from '../support/driver-lists.ts'
 import { patterned } from '../support/frames.ts'
-
-/** Handlers that every such endpoint has. */
-export const SINK = 1
-export const ECHO = 2
-export const ANSWER = 3
-export const THROW = 4
-
-export type Question =
-  | { readonly ask: 'open'; readonly options?: EndpointOptions }
-  | { readonly ask: 'map'; readonly destination: number; readonly name: string }
-  | { readonly ask: 'unmap'; readonly destination: number }
-  /** Sends requests to ECHO until `count` answers have come; each with `size` bytes of payload. */
-  | { readonly ask: 'flood'; readonly destination: number; readonly count: number; readonly size: number }
-  /** One call; answers with its words. */
-  | { readonly ask: 'call'; readonly destination: number; readonly words: number[] }
-  | { readonly ask: 'report' }
-  | { readonly ask: 'close' }
-
-export interface Report {
-  readonly sunk: number
-  readonly echoed: number
-  readonly answered: number
-  /** Payloads that were not what they should be. */
-  readonly wrong: number
-  readonly returned: number
-  readonly rss: number
-  readonly outstanding: number
-}
+import { ANSWER, ECHO, type Question, type Report, SINK, THROW } from './endpoint-questions.ts'
 
 const drivers = driversOf(process.argv[2])
 let endpoint: Endpoint | undefined

@@ -1,10 +1,10 @@
 /** What the reliability layer does by the clock: time-outs, probes, silence, sleep. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { Endpoint, reliable } from '../../am/index.ts'
+import { openEndpoint } from '../../am/index.ts'
 import { KIND_ACK, KIND_DATA, KIND_PROBE } from '../../am/reliability/reliability-layout.ts'
 import { RoundTrip } from '../../am/reliability/round-trip.ts'
-import { BROKEN, OK, openLoopbackPair, type VirtualInterface, wrapWithFaults } from '../../nic/index.ts'
+import { drivers as allDrivers, BROKEN, type Driver, faultDriver, OK } from '../../nic/index.ts'
 import { Collector, drain, patterned, sendFrame } from '../support/frames.ts'
 import { NumberedSink, sendNumbered } from '../support/numbered-frames.ts'
 import { seededRandom } from '../support/random.ts'
@@ -219,31 +219,23 @@ t.test('active messages run over a bad network, also from sleep', async t => {
   const ECHO = 10
   const ANSWER = 20
   const COUNT = 300
-  const random = seededRandom(t)
-  const faults = { loss: 0.1, duplication: 0.1, reordering: 0.1, corruption: 0.1 }
-  const [near, far] = openLoopbackPair().map(end =>
-    reliable(wrapWithFaults(end, { ...faults, seed: random.word() })),
-  )
-  const server = new Endpoint()
-  const client = new Endpoint()
-  t.teardown(() => {
-    server.close()
-    client.close()
-  })
-  server.attach(far as VirtualInterface)
-  const channel = client.attach(near as VirtualInterface)
-  const answers: number[] = []
+  const faults = {
+    loss: 0.1,
+    duplication: 0.1,
+    reordering: 0.1,
+    corruption: 0.1,
+    seed: seededRandom(t).word(),
+  }
+  const drivers = [faultDriver(allDrivers.get('loopback') as Driver, faults)]
+  const server = await openEndpoint({ drivers })
+  const client = await openEndpoint({ drivers })
+  t.teardown(() => Promise.all([server.close(), client.close()]))
   server.setHandler(ECHO, message => message.reply(ANSWER, message.word(0) * 2))
-  client.setHandler(ANSWER, message => answers.push(message.word(0)))
+  await client.map(0, server.name)
   for (let number = 0; number < COUNT; number++) {
-    channel.request(ECHO, [number])
-    await until('the answer', () => answers.length === number + 1)
+    t.equal((await client.call(0, ECHO, undefined, [number])).word(0), 2 * number)
     if (number % 100 === 0) await sleep(5)
   }
-  t.strictSame(
-    answers,
-    Array.from({ length: COUNT }, (_, i) => 2 * i),
-  )
 })
 
 /** Counts the timers that are made from now on to the end of the test. */

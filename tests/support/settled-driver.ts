@@ -61,6 +61,7 @@ export function settledDriver(driver: Driver, seed: number): SettledDriver {
   }
   return {
     name,
+    reach: inner.reach,
     availability: () => inner.availability(),
     offer(options) {
       const offer = inner.offer(options)
