@@ -6,6 +6,7 @@ import type { Observable } from 'rxjs'
 import { OK, openLoopbackPair, type Status } from '../nic/index.ts'
 import { Call, checkWait, type WaitOptions, within } from './call.ts'
 import { ChannelGroup } from './channel-group.ts'
+import { EmptyPolls } from './empty-polls.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'
 import { AmError, rangeError, typeError } from './errors.ts'
 import type { Handler } from './handler-table.ts'
@@ -62,6 +63,7 @@ export class Endpoint {
   readonly #peers: PeerTable
   readonly #mappings: (Mapping | undefined)[] = []
   /** Those who wait for a message, and how many handlers had run when they began. */
+  readonly #emptyPolls = new EmptyPolls()
   readonly #waiters = new Map<() => void, number>()
   #isReferenced = false
   #closing: Promise<void> | undefined
@@ -289,7 +291,10 @@ export class Endpoint {
     const { handlers } = this.#group
     const before = handlers.runs
     this.#group.poll(limit)
-    return handlers.runs - before
+    const handled = handlers.runs - before
+    if (handled === 0) this.#emptyPolls.handle(this.#peers)
+    else this.#emptyPolls.count = 0
+    return handled
   }
 
   /**

@@ -133,6 +133,11 @@ export class PeerTable implements PeerHost, RendezvousHost {
     if (peer.isRetired) this.#retire(peer)
   }
 
+  /** What peers say outside their channels, and whether they live. */
+  hearNow(): void {
+    for (const peer of this.#peers) peer.hearNow()
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#flush()

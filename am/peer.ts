@@ -114,6 +114,11 @@ export class Peer implements ChannelOwner {
     return this.#connection.over
   }
 
+  /** For those who do not let the event loop run: what the peer says, or that it is gone. */
+  hearNow(): void {
+    if (!this.#isEnded) this.#connection.hearNow()
+  }
+
   hangUp(): void {
     this.#connection.destroy()
   }

@@ -1,8 +1,12 @@
 import type net from 'node:net'
 import debug from 'debug'
+import { receiveNow } from '../../nic/index.ts'
 import { type ControlMessage, decodeControl, LINE_MAX } from './control-messages.ts'
 
 const log = debug('fastsockets:am:control')
+
+/** JSON of ours is ASCII: no character is cut in half. */
+const received = Buffer.alloc(LINE_MAX)
 
 /** Messages that wait for a listener. */
 const EARLY_MAX = 16
@@ -69,6 +73,22 @@ export class ControlConnection {
     this.#socket.unref()
   }
 
+  /** Hears what has come without the event loop, for those who do not let it run. */
+  hearNow(): void {
+    const fd = (this.#socket as unknown as { _handle?: { fd: number } | null })._handle?.fd
+    while (fd !== undefined && !this.#isOver) {
+      const length = receiveNow(fd, received)
+      if (length < 0) return
+      if (length > 0) this.#hear(received.toString('latin1', 0, length))
+      else this.#hangUp()
+    }
+  }
+
+  #hangUp(): void {
+    this.#socket.destroy()
+    this.#end()
+  }
+
   #hear(text: string): void {
     this.#heard += text
     for (;;) {
@@ -90,6 +110,7 @@ export class ControlConnection {
   }
 
   #end(): void {
+    if (this.#isOver) return
     this.#isOver = true
     this.#listener?.handleControlEnd()
   }

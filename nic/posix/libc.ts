@@ -28,6 +28,7 @@ export interface Libc {
   socket(domain: number, type: number, protocol: number): number
   connect(fd: number, address: Uint8Array, length: number): number
   send(fd: number, from: Uint8Array, length: number, flags: number): number
+  recv(fd: number, into: Uint8Array, length: number, flags: number): number
   sendmsg(fd: number, message: Uint8Array, flags: number): number
   recvmsg(fd: number, message: Uint8Array, flags: number): number
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint8Array): number
@@ -71,6 +72,7 @@ const PROTOTYPES = {
   socket: 'int socket(int domain, int type, int protocol)',
   connect: 'int connect(int fd, const void *addr, unsigned int len)',
   send: 'int64_t send(int fd, const void *buf, size_t n, int flags)',
+  recv: 'int64_t recv(int fd, void *buf, size_t n, int flags)',
   sendmsg: 'int64_t sendmsg(int fd, const void *msg, int flags)',
   recvmsg: 'int64_t recvmsg(int fd, void *msg, int flags)',
   getsockopt: 'int getsockopt(int fd, int level, int name, void *value, void *len)',

@@ -9,6 +9,7 @@ import {
   F_DUPFD_CLOEXEC,
   MSG_CMSG_CLOEXEC,
   MSG_CTRUNC,
+  MSG_DONTWAIT,
   MSG_NOSIGNAL,
   SCM_RIGHTS,
   SO_PEERCRED,
@@ -17,7 +18,7 @@ import {
   SOCK_STREAM,
   SOL_SOCKET,
 } from './constants.ts'
-import { type Libc, systemError } from './libc.ts'
+import { type Libc, loadLibc, systemError } from './libc.ts'
 
 const SOCKET_TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
 
@@ -157,4 +158,13 @@ function abstractAddress(name: string): Buffer {
   address.writeUInt16LE(AF_UNIX, 0)
   address.write(name, 3)
   return address
+}
+
+/**
+ * What a socket of Node has got, without waiting for the event loop: the number of bytes, 0 if the other side has hung
+ * up, -1 if there is nothing.
+ */
+export function receiveNow(fd: number, into: Uint8Array): number {
+  const { libc } = loadLibc()
+  return libc === undefined ? -1 : libc.recv(fd, into, into.length, MSG_DONTWAIT)
 }

@@ -31,10 +31,12 @@ class Victim extends EndpointSide {
   readonly calls: CallLog[] = []
   readonly #random: Random
   readonly #held: number[] = []
+  readonly #longMax: number
 
   constructor(end: VirtualInterface, random: Random, options: EndpointSideOptions) {
     super(end, options)
     this.#random = random
+    this.#longMax = options.longMax ?? 0
     this.group.setHandler(0, message => this.#look(message))
     for (let index = 1; index < 256; index++) {
       if (random.chance(0.7)) this.group.setHandler(index, message => this.#handle(message))
@@ -74,7 +76,10 @@ class Victim extends EndpointSide {
     const handler = random.within(1, 255)
     if (what === 0) message.reply(handler, 1, 2)
     if (what === 1) message.replyMedium(handler, message.payload().subarray(0, this.channel.mediumMax), 3)
-    if (what === 2) message.replyLong(handler, Buffer.alloc(random.within(0, 20_000)), random.within(0, 100))
+    if (what === 2) {
+      const length = random.within(0, Math.min(20_000, this.#longMax))
+      message.replyLong(handler, Buffer.alloc(length), random.within(0, 100))
+    }
     if (what === 3) this.#held.push(message.hold())
   }
 
