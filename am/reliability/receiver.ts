@@ -5,6 +5,7 @@ import {
   align8,
   CRC_WORD,
   ECHO_WORD,
+  FRESH_ECHO,
   HEADER_SIZE,
   HEADER_WORDS,
   KIND_WORD,
@@ -51,6 +52,7 @@ export class Receiver {
   /** The frame whose turn it is. */
   #expected: number
   #highestOrdinal: number
+  #isEchoFresh = false
   /** What was handed over since the last acknowledgement. */
   #framesOwed = 0
   #bytesOwed = 0
@@ -158,14 +160,15 @@ export class Receiver {
     if (this.#framesOwed > 0 && this.#owedSinceMs === NEVER) this.#owedSinceMs = nowMs
   }
 
-  /** Writes what is acknowledged into the header at `at`, KIND without its low bits; nothing is owed then. */
+  /** Writes what is acknowledged into the header at `at`, KIND without the kind; nothing is owed then. */
   putAcknowledgement(words: Int32Array, at: number): void {
     const sackAt = this.#nextSack()
-    words[at + KIND_WORD] = sackAt
+    words[at + KIND_WORD] = this.#isEchoFresh ? sackAt | FRESH_ECHO : sackAt
     words[at + ACK_WORD] = this.#expected
     words[at + ECHO_WORD] = this.#highestOrdinal
     words[at + SACK_WORD] = this.#reorder.bitsAt(sackAt)
     words[at + SACK_WORD + 1] = this.#reorder.bitsAt(sackAt + 32)
+    this.#isEchoFresh = false
     this.#isAckDue = false
     if (this.#framesOwed === 0) return
     this.#framesOwed = 0
@@ -190,13 +193,16 @@ export class Receiver {
   }
 
   #deliverReady(): void {
-    while (this.#left > 0 && this.isReady)
+    while (this.#left > 0 && this.isReady) {
       this.#deliver(this.#reorder.take(this.#expected, this.landingWords))
+    }
   }
 
   #noteOrdinal(): void {
     const ordinal = this.header[ORDINAL_WORD] as number
-    if (((ordinal - this.#highestOrdinal) | 0) > 0) this.#highestOrdinal = ordinal
+    if (((ordinal - this.#highestOrdinal) | 0) <= 0) return
+    this.#highestOrdinal = ordinal
+    this.#isEchoFresh = true
   }
 
   #noteSack(frame: number): void {

@@ -2,7 +2,8 @@
  * One frame of the reliability layer, which is the whole content of one frame of the interface below. Words of 32 bits.
  *
  *   +0   CRC        CRC32C of the frame, computed while this word holds the frame's length
- *   +4   KIND       bits 0-5: DATA, ACK or PROBE
+ *   +4   KIND       bits 0-4: DATA, ACK or PROBE
+ *                   bit 5: ECHO is said for the first time, so it has come just now
  *                   bits 6-31: SACK_AT, a sequence number whose six low bits are 0
  *   +8   SEQUENCE   number of the frame: one more for each new frame, the same when it is sent again; only DATA
  *   +12  ORDINAL    number of the transmission: higher for each, first or again; only DATA and PROBE
@@ -27,7 +28,8 @@ export const HEADER_SIZE = 32
 export const KIND_DATA = 0
 export const KIND_ACK = 1
 export const KIND_PROBE = 2
-export const KIND_MASK = 0x3f
+export const KIND_MASK = 0x1f
+export const FRESH_ECHO = 0x20
 
 /**
  * Frames that may be under way each way; a power of two, the same on both sides. Several times what a peer takes in

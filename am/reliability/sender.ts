@@ -6,6 +6,7 @@ import {
   align8,
   CRC_WORD,
   ECHO_WORD,
+  FRESH_ECHO,
   HEADER_SIZE,
   HEADER_WORDS,
   KIND_ACK,
@@ -27,6 +28,8 @@ import { RoundTrip } from './round-trip.ts'
 const LOSS_THRESHOLD = 3
 /** Frames that are sent again when nothing has moved for a time-out. */
 const PROBES = 2
+/** Time-outs that must have passed before a peer is lost, however long they took. */
+const VAIN_TIMEOUTS_MIN = 3
 /** How often a round trip is measured. */
 const SAMPLE_INTERVAL_MS = 1
 
@@ -54,6 +57,8 @@ export class Sender {
   #doubtedTo: number
   #resendAtMs = NEVER
   #quietSinceMs = NEVER
+  /** Time-outs since anything was heard. */
+  #vainTimeouts = 0
   #sampling: 'due' | 'running' | 'heard' | 'paused' = 'due'
   #sampleOrdinal = 0
   #sampleAtMs = 0
@@ -84,8 +89,9 @@ export class Sender {
   get outstanding(): number {
     const { first, next, arrived } = this.retention
     let count = this.unacknowledged
-    for (let frame = first; frame !== next; frame = (frame + 1) | 0)
+    for (let frame = first; frame !== next; frame = (frame + 1) | 0) {
       count -= arrived[frame & WINDOW_MASK] as number
+    }
     return count
   }
 
@@ -106,8 +112,9 @@ export class Sender {
   }
 
   sendUnsent(): void {
-    while (this.#unsent !== this.retention.next && this.#transmit(this.#unsent))
+    while (this.#unsent !== this.retention.next && this.#transmit(this.#unsent)) {
       this.#unsent = (this.#unsent + 1) | 0
+    }
   }
 
   /** An acknowledgement that rides on nothing; false if there is no room for it. */
@@ -123,10 +130,10 @@ export class Sender {
     const acked = (ack - retention.first) | 0
     if (acked > ((this.#unsent - retention.first) | 0) || ((echo - this.#ordinal) | 0) > 0) return false
     this.#quietSinceMs = NEVER
+    this.#vainTimeouts = 0
     if (((echo - this.#echo) | 0) > 0) {
       this.#echo = echo
-      this.#noteProgress()
-      if (this.#sampling === 'running' && ((echo - this.#sampleOrdinal) | 0) >= 0) this.#sampling = 'heard'
+      this.#resendAtMs = NEVER
     }
     if (acked > 0) {
       retention.release(ack)
@@ -134,6 +141,10 @@ export class Sender {
     }
     // One that was overtaken has nothing to tell any more.
     if (acked >= 0 && retention.first !== this.#unsent) this.#handleSack(header)
+    if (this.#sampling === 'running' && ((echo - this.#sampleOrdinal) | 0) >= 0) {
+      // An echo that was lost and is said again would measure the peer's time-outs, and ours would grow with them.
+      this.#sampling = ((header[KIND_WORD] as number) & FRESH_ECHO) === 0 ? 'due' : 'heard'
+    }
     return true
   }
 
@@ -151,13 +162,14 @@ export class Sender {
     }
     if (this.#quietSinceMs === NEVER) this.#quietSinceMs = nowMs
     if (this.#resendAtMs === NEVER) this.#resendAtMs = nowMs + this.#roundTrip.timeoutMs
-    if (nowMs >= this.#quietSinceMs + peerTimeoutMs) return false
     if (nowMs >= this.#resendAtMs) this.#handleTimeout(nowMs)
-    return true
+    // If this process was stopped, or busy, for all that time, the silence was its own.
+    return nowMs < this.#quietSinceMs + peerTimeoutMs || this.#vainTimeouts < VAIN_TIMEOUTS_MIN
   }
 
   #handleTimeout(nowMs: number): void {
     this.#stats.timeouts++
+    this.#vainTimeouts++
     this.#roundTrip.backOff()
     this.#resendAtMs = nowMs + this.#roundTrip.timeoutMs
     this.#sampling = 'due'
@@ -165,12 +177,9 @@ export class Sender {
     // Once a probe is echoed, everything before it that has not arrived counts as lost.
     this.#ordinal = (this.#ordinal + LOSS_THRESHOLD) | 0
     let probes = 0
-    for (
-      let frame = this.retention.first;
-      frame !== this.#unsent && probes < PROBES;
-      frame = (frame + 1) | 0
-    ) {
-      if (this.retention.arrived[frame & WINDOW_MASK] !== 0) continue
+    const { first, arrived } = this.retention
+    for (let frame = first; frame !== this.#unsent && probes < PROBES; frame = (frame + 1) | 0) {
+      if (arrived[frame & WINDOW_MASK] !== 0) continue
       if (!this.#resend(frame)) return
       probes++
     }
@@ -205,12 +214,15 @@ export class Sender {
     return arrived[slot] === 0 && ((echo - (ordinals[slot] as number)) | 0) >= LOSS_THRESHOLD
   }
 
+  /** The peer has something that it was not known to have. */
   #noteProgress(): void {
     this.#resendAtMs = NEVER
     this.#roundTrip.recover()
   }
 
   #resend(frame: number): boolean {
+    // The round trip that is measured has not come to an end.
+    if (this.retention.ordinals[frame & WINDOW_MASK] === this.#sampleOrdinal) this.#sampling = 'due'
     if (!this.#transmit(frame)) return false
     this.#stats.resent++
     return true

@@ -127,13 +127,13 @@ export class FaultInterface extends ForwardingInterface {
   override cancel(): void {}
 
   override poll(sink: FrameSink, limit: number): number {
-    this.#passTime()
+    this.#passTime(1)
     if (!this.#isDead) return this.inner.poll(sink, limit)
     return Math.min(0, this.inner.poll(NOWHERE, limit))
   }
 
   override arm(forRoom: number): boolean {
-    this.#passTime()
+    this.#passTime(1)
     if (!this.inner.arm(this.#innerRoomWanted(forRoom))) return false
     this.#roomWanted = forRoom
     if (this.#isHolding()) this.#startTimer()
@@ -266,11 +266,12 @@ export class FaultInterface extends ForwardingInterface {
     this.#releaseDue()
   }
 
-  /** What every poll does, and an armed interface now and then. */
-  #passTime(): void {
+  /** What every poll does, and an armed interface as if it had polled often enough meanwhile. */
+  #passTime(polls: number): void {
     if (this.#held.length > 0) {
       for (const frame of this.#held) {
-        if (--frame.pollsLeft <= 0) frame.passesLeft = 0
+        frame.pollsLeft -= polls
+        if (frame.pollsLeft <= 0) frame.passesLeft = 0
       }
       this.#releaseDue()
     }
@@ -317,7 +318,7 @@ export class FaultInterface extends ForwardingInterface {
 
   readonly #tick = (): void => {
     this.#timer = undefined
-    this.#passTime()
+    this.#passTime(FLUSH_POLLS)
     if (this.#isHolding()) this.#startTimer()
     if (this.#roomWanted > 0 && this.hasRoom(this.#roomWanted)) {
       this.inner.disarm()

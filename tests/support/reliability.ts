@@ -6,6 +6,7 @@ import {
   align8,
   CRC_WORD,
   ECHO_WORD,
+  FRESH_ECHO,
   HEADER_SIZE,
   HEADER_WORDS,
   KIND_MASK,
@@ -25,6 +26,8 @@ export interface Frame {
   readonly ordinal: number
   readonly ack: number
   readonly echo: number
+  /** Whether the echo is said for the first time. */
+  readonly isFresh: boolean
   /** The frames that SACK says have come and wait. */
   readonly sacked: readonly number[]
   readonly content: Buffer
@@ -35,7 +38,7 @@ export function encodeFrame(frame: Partial<Frame> & { readonly sackAt?: number }
   const content = frame.content ?? Buffer.alloc(0)
   const words = new Int32Array(align8(HEADER_SIZE + content.length) / 4)
   const sackAt = frame.sackAt ?? (frame.sacked?.[0] ?? 0) & -SACK_FRAMES
-  words[KIND_WORD] = (frame.kind ?? 0) | sackAt
+  words[KIND_WORD] = (frame.kind ?? 0) | (frame.isFresh ? FRESH_ECHO : 0) | sackAt
   words[SEQUENCE_WORD] = frame.sequence ?? 0
   words[ORDINAL_WORD] = frame.ordinal ?? 0
   words[ACK_WORD] = frame.ack ?? 0
@@ -64,7 +67,7 @@ export function seal(bytes: Buffer): Buffer {
 
 export function decodeFrame(bytes: Buffer): Frame {
   const word = (index: number): number => bytes.readInt32LE(4 * index)
-  const sackAt = word(KIND_WORD) & ~KIND_MASK
+  const sackAt = word(KIND_WORD) & -SACK_FRAMES
   const isSacked = (i: number): boolean => ((word(SACK_WORD + (i >> 5)) >>> (i & 31)) & 1) === 1
   return {
     kind: word(KIND_WORD) & KIND_MASK,
@@ -72,6 +75,7 @@ export function decodeFrame(bytes: Buffer): Frame {
     ordinal: word(ORDINAL_WORD),
     ack: word(ACK_WORD),
     echo: word(ECHO_WORD),
+    isFresh: (word(KIND_WORD) & FRESH_ECHO) !== 0,
     sacked: Array.from({ length: SACK_FRAMES }, (_, i) => i)
       .filter(isSacked)
       .map(i => sackAt + i),

@@ -16,10 +16,10 @@ import { Collector } from './frames.ts'
 
 const SETTLE_MS_MAX = 20_000
 const NASTY = {
-  loss: 0.03,
-  duplication: 0.03,
-  reordering: 0.03,
-  corruption: 0.03,
+  loss: 0.02,
+  duplication: 0.02,
+  reordering: 0.02,
+  corruption: 0.02,
   delay: 0.01,
   delayMs: [0, 1],
 } as const
