@@ -161,10 +161,24 @@ export class Endpoint {
   }
 
   /** A message with a payload, which is copied: the caller may reuse it on return. */
-  requestMedium(destination: number, handler: number, payload: Uint8Array, ...rest: number[]): Status {
+  requestMedium(destination: number, handler: number, payload: Uint8Array, ...words: number[]): Status
+  requestMedium(
+    destination: number,
+    handler: number,
+    payload: Uint8Array,
+    a?: number,
+    b?: number,
+    c?: number,
+    d?: number,
+    e?: number,
+    f?: number,
+    g?: number,
+    h?: number,
+  ): Status {
     const mapping = this.#admit(destination, handler)
     assertPayload(payload, this.limits.medium)
-    words.setArray(rest)
+    // biome-ignore lint/complexity/noArguments: a rest parameter would make an array for every message
+    words.set(arguments.length - 3, a, b, c, d, e, f, g, h)
     return mapping.channel.send(mapping, handler, words, payload, undefined)
   }
 

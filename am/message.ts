@@ -111,10 +111,23 @@ export class Message {
   }
 
   /** As `reply`, with a payload, which the caller may reuse on return. */
-  replyMedium(handler: number, payload: Uint8Array, ...words: number[]): void {
+  replyMedium(handler: number, payload: Uint8Array, ...words: number[]): void
+  replyMedium(
+    handler: number,
+    payload: Uint8Array,
+    a?: number,
+    b?: number,
+    c?: number,
+    d?: number,
+    e?: number,
+    f?: number,
+    g?: number,
+    h?: number,
+  ): void {
     this.#assertMayReply()
     assertPayload(payload, this.channel.mediumMax)
-    replyWords.setArray(words)
+    // biome-ignore lint/complexity/noArguments: a rest parameter would make an array for every message
+    replyWords.set(arguments.length - 2, a, b, c, d, e, f, g, h)
     this.channel.sendReply(this.#slot, handler, replyWords, payload)
     this.#outcome = ANSWERED
   }

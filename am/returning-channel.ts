@@ -335,7 +335,11 @@ export class ReturningChannel extends Channel {
       return returned + count
     }
     this.#emptyPolls++
-    if (this.#endReason !== 0) this.lose(this.#endReason)
+    if (this.#endReason !== 0) {
+      this.lose(this.#endReason)
+      // If nothing comes back there is no further turn in which the owner would hear of it.
+      this.owner.handleProgress()
+    }
     return returned
   }
 

@@ -10,6 +10,8 @@ const received = Buffer.alloc(LINE_MAX)
 
 /** Messages that wait for a listener. */
 const EARLY_MAX = 16
+/** Bytes that the peer has not taken: whoever asks and never listens is hung up on. */
+const UNSENT_MAX = 1024 * 1024
 
 export interface ControlListener {
   handleControl(message: ControlMessage): void
@@ -53,7 +55,9 @@ export class ControlConnection {
   }
 
   send(message: ControlMessage): void {
-    if (this.#socket.writable) this.#socket.write(`${JSON.stringify(message)}\n`)
+    if (!this.#socket.writable) return
+    this.#socket.write(`${JSON.stringify(message)}\n`)
+    if (this.#socket.writableLength > UNSENT_MAX) this.#socket.destroy()
   }
 
   /** Says no more; what was said is still delivered. */

@@ -14,10 +14,12 @@ import { CREDITS_LIMIT } from '../message-layout.ts'
 import { SEGMENT_MAX } from '../segment.ts'
 
 export const CONTROL_VERSION = 1
-/** Bytes in one line: far more than the longest message. */
+/** Characters in one line: more than the longest message. */
 export const LINE_MAX = 16 * 1024
 const DRIVERS_MAX = 32
-const NAME_MAX = 256
+/** Characters in a name, and in the text of a refusal. */
+export const NAME_MAX = 256
+/** Characters in base64. */
 const BLOB_MAX = 4096
 
 export type RefusalCode = 'VERSION' | 'NO_SUCH_ENDPOINT' | 'NO_DRIVER' | 'LIMIT'

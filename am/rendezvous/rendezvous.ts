@@ -7,7 +7,7 @@ import net from 'node:net'
 import debug from 'debug'
 import { rangeError } from '../errors.ts'
 import { ControlConnection } from './control-connection.ts'
-import { CONTROL_VERSION, type Open, type RefusalCode } from './control-messages.ts'
+import { CONTROL_VERSION, NAME_MAX, type Open, type RefusalCode } from './control-messages.ts'
 import { rendezvousPath, thisThread } from './endpoint-name.ts'
 
 const log = debug('fastsockets:am:rendezvous')
@@ -98,7 +98,7 @@ class Rendezvous {
 
 export function refuse(connection: ControlConnection, code: RefusalCode, text: string): void {
   log('refused: %s', text)
-  connection.send({ op: 'refuse', code, text })
+  connection.send({ op: 'refuse', code, text: text.slice(0, NAME_MAX) })
   connection.end()
 }
 

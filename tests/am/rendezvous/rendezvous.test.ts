@@ -1,0 +1,227 @@
+/** Whoever calls where endpoints meet, and whoever answers there, may be anybody. */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import net from 'node:net'
+import t, { type Test } from 'tap'
+import { type Endpoint, openEndpoint } from '../../../am/index.ts'
+import type { ControlMessage, Open } from '../../../am/rendezvous/control-messages.ts'
+import {
+  decodeName,
+  type EndpointName,
+  encodeName,
+  newEndpointName,
+  rendezvousPath,
+} from '../../../am/rendezvous/endpoint-name.ts'
+import { drivers } from '../../../nic/index.ts'
+import { until, withWatchdog } from '../../support/until.ts'
+
+async function open(t: Test): Promise<{ endpoint: Endpoint; name: EndpointName }> {
+  const endpoint = await openEndpoint({ drivers: ['loopback'] })
+  t.teardown(() => endpoint.close())
+  return { endpoint, name: decodeName(endpoint.name) as EndpointName }
+}
+
+async function call(t: Test, { thread }: EndpointName): Promise<net.Socket> {
+  const socket = net.connect(rendezvousPath(thread))
+  socket.on('error', () => {})
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+
+/** Whether it ends in peace or by a reset. */
+function closeOf(socket: net.Socket): Promise<void> {
+  return new Promise(resolve => socket.once('close', () => resolve()))
+}
+
+/** All that is said until the other side hangs up. */
+async function hear(socket: net.Socket): Promise<string> {
+  let heard = ''
+  socket.setEncoding('utf8').on('data', text => {
+    heard += text
+  })
+  await withWatchdog('the end', closeOf(socket))
+  return heard
+}
+
+function openMessage(to: EndpointName, changes: Partial<Open> = {}): string {
+  const from = encodeName(newEndpointName())
+  const message = { op: 'open', version: 1, to: to.endpoint, from, drivers: ['loopback'], credits: 8 }
+  return `${JSON.stringify({ ...message, ...changes })}\n`
+}
+
+/** Whatever strangers have done, friends are served. */
+async function assertServes(t: Test, endpoint: Endpoint): Promise<void> {
+  const friend = await openEndpoint({ drivers: ['loopback'] })
+  endpoint.setHandler(1, message => message.reply(2, message.word(0)))
+  await friend.map(0, endpoint.name)
+  const reply = await withWatchdog('a reply', friend.call(0, 1, undefined, [7]))
+  t.equal(reply.word(0), 7)
+  await friend.close()
+}
+
+t.test('a caller is refused with the reason', async t => {
+  const { endpoint, name } = await open(t)
+  const nobody = { ...name, endpoint: '0'.repeat(16) }
+  const longNames = new Array(32).fill('x'.repeat(256))
+  const refusals: [line: string, code: string][] = [
+    [openMessage(name, { version: 2 }), 'VERSION'],
+    [openMessage(name, { version: 0 }), 'VERSION'],
+    [openMessage(nobody), 'NO_SUCH_ENDPOINT'],
+    [openMessage(name, { drivers: [] }), 'NO_DRIVER'],
+    [openMessage(name, { drivers: ['verbs', 'Loopback'] }), 'NO_DRIVER'],
+    [openMessage(name, { from: 'am1-nobody' }), 'NO_DRIVER'],
+    // Loopback reaches this thread only.
+    [openMessage(name, { from: encodeName({ ...name, thread: '0'.repeat(32) }) }), 'NO_DRIVER'],
+    [openMessage(name, { drivers: longNames }), 'NO_DRIVER'],
+  ]
+  for (const [line, code] of refusals) {
+    const socket = await call(t, name)
+    socket.write(line)
+    const heard = await hear(socket)
+    const refusal = JSON.parse(heard)
+    t.match(refusal, { op: 'refuse', code })
+    t.ok(refusal.text.length <= 256, refusal.text)
+  }
+  await assertServes(t, endpoint)
+})
+
+t.test('a caller who does not say whom he wants is hung up on without a word', async t => {
+  const { endpoint, name } = await open(t)
+  for (const line of [
+    '\n',
+    'hello\n',
+    '{"op":"bye"}\n',
+    openMessage(name, { credits: 0 }),
+    'x'.repeat(100_000),
+  ]) {
+    const socket = await call(t, name)
+    socket.write(line)
+    t.equal(await hear(socket), '', line.slice(0, 20))
+  }
+  t.equal(await hear(await call(t, name)), '', 'and so is one who says nothing')
+  await assertServes(t, endpoint)
+})
+
+t.test('callers who go at any moment leave nothing behind', async t => {
+  const { endpoint, name } = await open(t)
+  const line = openMessage(name)
+  for (let length = 0; length <= line.length; length += 7) {
+    const socket = await call(t, name)
+    socket.write(line.slice(0, length))
+    if (length % 2 === 0) socket.destroy()
+    else socket.end()
+  }
+  const offered = await call(t, name)
+  offered.write(line)
+  await once(offered, 'data')
+  offered.destroy()
+  await assertServes(t, endpoint)
+  await until('no peers', () => endpoint.stats().peers.length === 0)
+})
+
+/** A caller who has got as far as an honest one. */
+async function meet(t: Test, name: EndpointName): Promise<net.Socket> {
+  const socket = await call(t, name)
+  socket.write(openMessage(name))
+  const [line] = (await once(socket, 'data')) as [Buffer]
+  const offer = JSON.parse(line.toString()) as ControlMessage & { op: 'offer' }
+  const end = await drivers.get('loopback')?.connect(Buffer.from(offer.blob, 'base64'))
+  t.teardown(() => end?.close())
+  return socket
+}
+
+t.test('a peer that says what it may not is cut off', async t => {
+  const { endpoint, name } = await open(t)
+  for (const line of [
+    'hello\n',
+    openMessage(name),
+    '{"op":"refuse","code":"LIMIT","text":""}\n',
+    '{"op":"offer","driver":"loopback","blob":"","credits":1}\n',
+    '{"op":"mapped","id":0,"isTagRight":true,"segment":0,"longMax":0,"key":"AAAA"}\n',
+  ]) {
+    const socket = await meet(t, name)
+    await until('the peer', () => endpoint.stats().peers.length > 0)
+    socket.write(line)
+    t.equal(await hear(socket), '', line)
+    await until('its end', () => endpoint.stats().peers.length === 0)
+  }
+  await assertServes(t, endpoint)
+})
+
+t.test('a peer that shows a wrong tag hears nothing of the segment', async t => {
+  const endpoint = await openEndpoint({ drivers: ['loopback'], tag: 7n, segment: 100 })
+  t.teardown(() => endpoint.close())
+  const socket = await meet(t, decodeName(endpoint.name) as EndpointName)
+  const answerTo = async (line: string): Promise<object> => {
+    socket.write(line)
+    const [answer] = (await withWatchdog('an answer', once(socket, 'data'))) as [Buffer]
+    return JSON.parse(answer.toString())
+  }
+  const wrong = await answerTo('{"op":"map","id":5,"tag":"0000000000000000"}\n')
+  t.strictSame(wrong, { op: 'mapped', id: 5, isTagRight: false, segment: 0, longMax: 0, key: '' })
+  const right = await answerTo('{"op":"map","id":5,"tag":"0000000000000007"}\n')
+  t.match(right, {
+    op: 'mapped',
+    id: 5,
+    isTagRight: true,
+    segment: 100,
+    longMax: endpoint.limits.long,
+    key: /./,
+  })
+})
+
+t.test('a peer that asks for ever and never listens is cut off', async t => {
+  const { endpoint, name } = await open(t)
+  const socket = await meet(t, name)
+  socket.pause()
+  const questions = '{"op":"map","id":0,"tag":"0000000000000000"}\n'.repeat(1000)
+  const closed = closeOf(socket)
+  const ask = (): void => {
+    while (!socket.destroyed && socket.write(questions));
+  }
+  socket.on('drain', ask)
+  ask()
+  await withWatchdog('the end', closed)
+  await until('its end', () => endpoint.stats().peers.length === 0)
+  await assertServes(t, endpoint)
+})
+
+/** An endpoint's name behind which somebody answers as `answer` says. */
+async function impersonate(t: Test, answer: (socket: net.Socket) => void): Promise<string> {
+  const { host } = newEndpointName()
+  const thread = randomBytes(16).toString('hex')
+  const server = net.createServer(socket => {
+    socket.on('error', () => {})
+    t.teardown(() => socket.destroy())
+    socket.once('data', () => answer(socket))
+  })
+  server.listen(rendezvousPath(thread))
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return encodeName({ host, thread, endpoint: '0'.repeat(16) })
+}
+
+t.test('whoever maps a name behind which a stranger answers is told so', async t => {
+  const { endpoint } = await open(t)
+  const offer = (changes: object): string =>
+    `${JSON.stringify({ op: 'offer', driver: 'loopback', blob: 'AAAA', credits: 8, ...changes })}\n`
+  const answers: [what: string, answer: (socket: net.Socket) => void, code: string][] = [
+    ['noise', socket => socket.write(randomBytes(100_000)), 'ERR_AM_NO_SUCH_ENDPOINT'],
+    ['nothing, and hangs up', socket => socket.end(), 'ERR_AM_NO_SUCH_ENDPOINT'],
+    ['bye', socket => socket.write('{"op":"bye"}\n'), 'ERR_AM_UNREACHABLE'],
+    ['an open', socket => socket.write(openMessage(newEndpointName())), 'ERR_AM_UNREACHABLE'],
+    [
+      'an offer of a driver that is not here',
+      socket => socket.write(offer({ driver: 'verbs' })),
+      'ERR_AM_UNREACHABLE',
+    ],
+    ['an offer that is none', socket => socket.write(offer({})), 'ERR_AM_UNREACHABLE'],
+    ['an offer and no credits', socket => socket.write(offer({ credits: 0 })), 'ERR_AM_NO_SUCH_ENDPOINT'],
+  ]
+  for (const [what, answer, code] of answers) {
+    const name = await impersonate(t, answer)
+    await t.rejects(withWatchdog(what, endpoint.map(1, name)), { code }, what)
+  }
+  t.strictSame(endpoint.stats().peers, [])
+})
