@@ -2,6 +2,7 @@
  * Active messages after Mainwaring and Culler (1995): an endpoint has a name, a tag, a handler table, a translation
  * table, and a segment. See am/README.md for what it promises.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Observable } from 'rxjs'
 import { OK, openLoopbackPair, type Status } from '../nic/index.ts'
 import { Call, checkWait, type WaitOptions, within } from './call.ts'
@@ -16,6 +17,7 @@ import { assertPayload } from './payload.ts'
 import { PeerTable } from './peer-table.ts'
 import { endSources } from './reactive/message-source.ts'
 import { messageStream } from './reactive/message-stream.ts'
+import { ReadyWaiters } from './ready-waiters.ts'
 import type { ReceivedMessage } from './received-message.ts'
 import { type EndpointName, encodeName, newEndpointName } from './rendezvous/endpoint-name.ts'
 import { rendezvous } from './rendezvous/rendezvous.ts'
@@ -61,7 +63,8 @@ export class Endpoint {
   readonly #group: ChannelGroup
   readonly #peers: PeerTable
   readonly #mappings: (Mapping | undefined)[] = []
-  readonly #waiters = new Set<() => void>()
+  readonly #waiters = new ReadyWaiters()
+  #isReferenced: boolean
   #closing: Promise<void> | undefined
 
   /** Use `openEndpoint`. */
@@ -72,14 +75,16 @@ export class Endpoint {
     this.name = encodeName(id)
     this.segment = segment.bytes
     this.limits = options.limits
-    this.#group = new ChannelGroup({ progress: options.progress })
-    this.#peers = new PeerTable(id, options, segment, this.#group, () => this.#wakeWaiters())
+    this.#isReferenced = options.progress === 'event-loop'
+    const wake = (): void => this.#waiters.wake()
+    this.#group = new ChannelGroup({ progress: options.progress, onWake: wake })
+    this.#peers = new PeerTable(id, options, segment, this.#group, wake)
   }
 
   /** The opener's. */
   async begin(): Promise<void> {
     await rendezvous.open(this.#id.endpoint, this.#peers)
-    this.ref()
+    this.#keepAlive()
   }
 
   /** Handlers 1..255 take messages; handler 0 takes back what could not be delivered. May be called in a handler. */
@@ -294,20 +299,19 @@ export class Endpoint {
   async wait(options: WaitOptions = {}): Promise<void> {
     this.#assertOpen()
     checkWait(options)
-    if (this.#options.progress === 'manual' && !this.#group.arm()) return
-    let wake = (): void => {}
-    const woken = new Promise<void>(resolve => {
-      wake = resolve
-    })
-    this.#waiters.add(wake)
-    this.#peers.ref()
+    const isManual = this.#options.progress === 'manual'
+    // Whoever polls and waits in a loop leaves others their turns, however much there is to poll.
+    if (isManual && !this.#group.arm()) return await nextTurn()
+    const waiter = this.#waiters.wait()
+    this.#keepAlive()
     try {
-      await within(woken, 'wait', options)
+      await within(waiter.promise, 'wait', options)
     } catch (error) {
       if ((error as AmError).code !== 'ERR_AM_TIMEOUT') throw error
     } finally {
-      this.#peers.unref()
-      this.#waiters.delete(wake)
+      waiter.forget()
+      this.#keepAlive()
+      if (isManual && this.#waiters.count === 0) this.#group.disarm()
     }
   }
 
@@ -315,14 +319,15 @@ export class Endpoint {
     return statsOf(this.#peers, this.#group)
   }
 
-  /** An open endpoint with progress by the event loop keeps it alive, as a server does. */
+  /** An open endpoint with progress by the event loop keeps it alive, as a server does; others do while they `wait`. */
   ref(): void {
-    if (this.#closing === undefined && this.#options.progress === 'event-loop')
-      rendezvous.ref(this.#id.endpoint)
+    this.#isReferenced = true
+    this.#keepAlive()
   }
 
   unref(): void {
-    rendezvous.unref(this.#id.endpoint)
+    this.#isReferenced = false
+    this.#keepAlive()
   }
 
   /** What was sent is delivered first. Peers get back what they have under way with the reason `PEER_CLOSED`. */
@@ -337,7 +342,15 @@ export class Endpoint {
     await this.#peers.close()
     this.#group.close()
     endSources(this.#group.handlers)
-    this.#wakeWaiters()
+    this.#waiters.wake()
+  }
+
+  #keepAlive(): void {
+    if (this.#closing === undefined && (this.#isReferenced || this.#waiters.count > 0)) {
+      rendezvous.ref(this.#id.endpoint)
+    } else {
+      rendezvous.unref(this.#id.endpoint)
+    }
   }
 
   #install(mapping: Mapping): void {
@@ -364,7 +377,7 @@ export class Endpoint {
       peerName: name,
       destination,
       handleProgress: () => {
-        this.#wakeWaiters()
+        this.#waiters.wake()
         this.#letGo(channel, destination)
       },
       roomWanted: () => 0,
@@ -378,11 +391,6 @@ export class Endpoint {
   /** A channel to nobody stays until what was sent there has come back. */
   #letGo(channel: EndpointChannel, destination: number): void {
     if (this.#mappings[destination]?.channel !== channel && channel.isOver) this.#group.detach(channel)
-  }
-
-  #wakeWaiters(): void {
-    if (this.#waiters.size === 0) return
-    for (const wake of this.#waiters) wake()
   }
 
   /** Hot: every request passes here. */

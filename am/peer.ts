@@ -94,15 +94,6 @@ export class Peer implements ChannelOwner {
     return this.#connection.over
   }
 
-  /** The control connection keeps the event loop alive while somebody waits for it. */
-  ref(): void {
-    this.#connection.ref()
-  }
-
-  unref(): void {
-    this.#connection.unref()
-  }
-
   hangUp(): void {
     this.#connection.destroy()
   }

@@ -80,6 +80,12 @@ export class ReturningChannel extends Channel {
     return this.state !== 'open' || this.roomOwed() === 0
   }
 
+  /** Sends what waits in this process, and handles nothing; true if nothing waits any more. */
+  flush(): boolean {
+    if (this.state === 'open' && this.sendOwed() && this.creditsAreDue()) this.sendCredits()
+    return this.isFlushed
+  }
+
   /** Whether a request that was refused may succeed now. */
   get isReady(): boolean {
     if (this.refusal() !== OK) return false
@@ -292,7 +298,10 @@ export class ReturningChannel extends Channel {
       return returned + count
     }
     this.#emptyPolls++
-    if (this.#endReason !== 0) this.lose(this.#endReason)
+    if (this.#endReason !== 0) {
+      this.lose(this.#endReason)
+      this.owner.handleProgress()
+    }
     return returned
   }
 
