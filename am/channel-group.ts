@@ -15,10 +15,13 @@ export class ChannelGroup {
   readonly handlers = new HandlerTable()
   readonly #channels: Channel[] = []
   readonly #poller: Poller | undefined
+  readonly #onWake: () => void
   #isClosed = false
 
-  constructor(options: { readonly progress?: Progress } = {}) {
+  /** `onWake`: with manual progress, when an armed doorbell has rung, or there may be something to do without one. */
+  constructor(options: { readonly progress?: Progress; readonly onWake?: () => void } = {}) {
     this.#poller = options.progress === 'manual' ? undefined : threadPoller
+    this.#onWake = options.onWake ?? (() => {})
   }
 
   /** Handlers may be set and replaced at any time, also from within a handler. */
@@ -34,7 +37,8 @@ export class ChannelGroup {
   add<C extends Channel>(channel: C): C {
     if (this.#isClosed) throw typeError('the endpoint is closed', 'ERR_AM_CLOSED')
     this.#channels.push(channel)
-    this.#poller?.add(channel)
+    if (this.#poller === undefined) this.#watch(channel)
+    else this.#poller.add(channel)
     return channel
   }
 
@@ -59,13 +63,24 @@ export class ChannelGroup {
   /** Arms every doorbell; false if there is something to do instead of sleeping. */
   arm(): boolean {
     if (this.#channels.every(channel => channel.arm())) return true
-    for (const channel of this.#channels) channel.end.disarm()
+    this.disarm()
     return false
+  }
+
+  disarm(): void {
+    for (const channel of this.#channels) channel.end.disarm()
   }
 
   close(): void {
     this.#isClosed = true
     for (const channel of [...this.#channels]) this.detach(channel)
+  }
+
+  #watch(channel: Channel): void {
+    channel.setWake(this.#onWake)
+    channel.end.setDoorbell(this.#onWake)
+    // It is not armed yet, if the others are.
+    this.#onWake()
   }
 }
 

@@ -2,6 +2,7 @@
  * Active messages after Mainwaring and Culler (1995): an endpoint has a name, a tag, a handler table, a translation
  * table, and a segment. See am/README.md for what it promises.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Observable } from 'rxjs'
 import { OK, openLoopbackPair, type Status } from '../nic/index.ts'
 import { Call, checkWait, type WaitOptions, within } from './call.ts'
@@ -17,7 +18,9 @@ import { assertPayload } from './payload.ts'
 import { PeerTable } from './peer-table.ts'
 import { endSources } from './reactive/message-source.ts'
 import { messageStream } from './reactive/message-stream.ts'
+import { ReadyWaiters } from './ready-waiters.ts'
 import type { ReceivedMessage } from './received-message.ts'
+import { assertDestination, refuseDestination, refuseHandler, refuseInHandler } from './refusals.ts'
 import { type EndpointName, encodeName, newEndpointName } from './rendezvous/endpoint-name.ts'
 import { rendezvous } from './rendezvous/rendezvous.ts'
 import { isHandlerRunning } from './returning-channel.ts'
@@ -27,8 +30,6 @@ import { tagOf } from './tag.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 import { Words } from './words.ts'
 
-/** Entries of the translation table. */
-export const DESTINATIONS_MAX = 65536
 /** The smallest ring there is: nothing will ever be in it. */
 const UNREACHABLE_RING_SIZE = 64 * 1024
 /** Messages that one `poll` handles for each peer. */
@@ -62,10 +63,11 @@ export class Endpoint {
   readonly #group: ChannelGroup
   readonly #peers: PeerTable
   readonly #mappings: (Mapping | undefined)[] = []
-  /** Those who wait for a message, and how many handlers had run when they began. */
   readonly #emptyPolls = new EmptyPolls()
-  readonly #waiters = new Map<() => void, number>()
-  #isReferenced = false
+  readonly #waiters = new ReadyWaiters()
+  /** Handlers that had run when somebody last began to wait. */
+  #runsBefore = 0
+  #isReferenced: boolean
   #closing: Promise<void> | undefined
 
   /** Use `openEndpoint`. */
@@ -76,14 +78,16 @@ export class Endpoint {
     this.name = encodeName(id)
     this.segment = segment.bytes
     this.limits = options.limits
-    this.#group = new ChannelGroup({ progress: options.progress })
-    this.#peers = new PeerTable(id, options, segment, this.#group, () => this.#wakeWaiters())
+    this.#isReferenced = options.progress === 'event-loop'
+    const wake = (): void => this.#wakeWaiters()
+    this.#group = new ChannelGroup({ progress: options.progress, onWake: wake })
+    this.#peers = new PeerTable(id, options, segment, this.#group, wake)
   }
 
   /** The opener's. */
   async begin(): Promise<void> {
     await rendezvous.open(this.#id.endpoint, this.#peers)
-    if (this.#options.progress === 'event-loop') this.ref()
+    this.#keepAlive()
   }
 
   /** Handlers 1..255 take messages; handler 0 takes back what could not be delivered. May be called in a handler. */
@@ -318,22 +322,22 @@ export class Endpoint {
   async wait(options: WaitOptions = {}): Promise<void> {
     this.#assertOpen()
     checkWait(options)
-    if (this.#options.progress === 'manual' && !this.#group.arm()) return
-    let wake = (): void => {}
-    const woken = new Promise<void>(resolve => {
-      wake = resolve
-    })
-    this.#waiters.set(wake, this.#group.handlers.runs)
+    const isManual = this.#options.progress === 'manual'
+    // Whoever polls and waits in a loop leaves others their turns, however much there is to poll.
+    if (isManual && !this.#group.arm()) return await nextTurn()
+    const waiter = this.#waiters.wait()
+    this.#runsBefore = this.#group.handlers.runs
     this.#peers.isWatched = true
-    rendezvous.ref(this.#id.endpoint)
+    this.#keepAlive()
     try {
-      await within(woken, 'wait', options)
+      await within(waiter.promise, 'wait', options)
     } catch (error) {
       if ((error as AmError).code !== 'ERR_AM_TIMEOUT') throw error
     } finally {
-      this.#waiters.delete(wake)
-      this.#peers.isWatched = this.#waiters.size > 0
-      if (this.#waiters.size === 0 && !this.#isReferenced) rendezvous.unref(this.#id.endpoint)
+      waiter.forget()
+      this.#peers.isWatched = this.#waiters.count > 0
+      this.#keepAlive()
+      if (isManual && this.#waiters.count === 0) this.#group.disarm()
     }
   }
 
@@ -341,16 +345,15 @@ export class Endpoint {
     return statsOf(this.#peers, this.#group)
   }
 
-  /** An open endpoint with progress by the event loop keeps it alive, as a server does; a manual one does not. */
+  /** An open endpoint with progress by the event loop keeps it alive, as a server does; others do while they `wait`. */
   ref(): void {
-    if (this.#closing !== undefined) return
     this.#isReferenced = true
-    rendezvous.ref(this.#id.endpoint)
+    this.#keepAlive()
   }
 
   unref(): void {
     this.#isReferenced = false
-    rendezvous.unref(this.#id.endpoint)
+    this.#keepAlive()
   }
 
   /** What was sent is delivered first. Peers get back what they have under way with the reason `PEER_CLOSED`. */
@@ -365,7 +368,15 @@ export class Endpoint {
     await this.#peers.close()
     this.#group.close()
     endSources(this.#group.handlers)
-    this.#wakeWaiters()
+    this.#waiters.wake()
+  }
+
+  #keepAlive(): void {
+    if (this.#closing === undefined && (this.#isReferenced || this.#waiters.count > 0)) {
+      rendezvous.ref(this.#id.endpoint)
+    } else {
+      rendezvous.unref(this.#id.endpoint)
+    }
   }
 
   #install(mapping: Mapping): void {
@@ -408,13 +419,11 @@ export class Endpoint {
     if (this.#mappings[destination]?.channel !== channel && channel.isOver) this.#group.detach(channel)
   }
 
+  /** With progress by the event loop a turn in which no handler has run is no news to those who wait. */
   #wakeWaiters(): void {
-    if (this.#waiters.size === 0) return
-    const { runs } = this.#group.handlers
-    const isManual = this.#options.progress === 'manual'
-    for (const [wake, before] of this.#waiters) {
-      if (isManual || runs !== before || this.#closing !== undefined) wake()
-    }
+    if (this.#waiters.count === 0) return
+    const isNews = this.#options.progress === 'manual' || this.#group.handlers.runs !== this.#runsBefore
+    if (isNews) this.#waiters.wake()
   }
 
   /** Hot: every request passes here. */
@@ -433,24 +442,5 @@ export class Endpoint {
 
   #assertOpen(): void {
     if (this.#closing !== undefined) throw typeError('the endpoint is closed', 'ERR_AM_CLOSED')
-  }
-}
-
-function refuseInHandler(): never {
-  throw new AmError('ERR_AM_HANDLER_RULE', 'a handler may reply to its own request, and send nothing else')
-}
-
-function refuseHandler(handler: number): never {
-  throw rangeError(`a request for handler ${String(handler)}, which is not within 1..${HANDLER_COUNT - 1}`)
-}
-
-function refuseDestination(destination: number): never {
-  assertDestination(destination)
-  throw rangeError(`destination ${destination} is not mapped`, 'ERR_AM_NOT_MAPPED')
-}
-
-function assertDestination(destination: number): void {
-  if (!Number.isInteger(destination) || destination < 0 || destination >= DESTINATIONS_MAX) {
-    throw rangeError(`destination ${String(destination)} is not within 0..${DESTINATIONS_MAX - 1}`)
   }
 }

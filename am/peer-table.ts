@@ -185,9 +185,14 @@ export class PeerTable implements PeerHost, RendezvousHost {
   /** Until everything that was sent has left this process. */
   async #flush(): Promise<void> {
     const deadlineMs = performance.now() + FLUSH_MS_MAX
-    while (performance.now() < deadlineMs && [...this.#peers].some(peer => !peer.channel.isFlushed)) {
-      this.#group.poll()
+    while (performance.now() < deadlineMs && !this.#isFlushed()) {
       await new Promise(resolve => setTimeout(resolve, 1))
     }
+  }
+
+  #isFlushed(): boolean {
+    let isFlushed = true
+    for (const { channel } of this.#peers) isFlushed = channel.flush() && isFlushed
+    return isFlushed
   }
 }

@@ -5,7 +5,7 @@ interface Waiter {
   readonly reject: (error: Error) => void
 }
 
-/** Those who were refused and wait until it is worth trying again. */
+/** Those who wait until it is worth trying again. */
 export class ReadyWaiters {
   readonly #waiters = new Set<Waiter>()
 
@@ -23,6 +23,7 @@ export class ReadyWaiters {
   }
 
   wake(): void {
+    if (this.#waiters.size === 0) return
     for (const { resolve } of this.#waiters) resolve()
     this.#waiters.clear()
   }

@@ -85,6 +85,12 @@ export class ReturningChannel extends Channel {
     return unacknowledged === 0 && this.roomOwed() === 0
   }
 
+  /** Sends what waits in this process, and handles nothing; true if nothing waits any more. */
+  flush(): boolean {
+    if (this.state === 'open' && this.sendOwed() && this.creditsAreDue()) this.sendCredits()
+    return this.isFlushed
+  }
+
   /** Whether a request that was refused may succeed now. */
   get isReady(): boolean {
     if (this.refusal() !== OK) return false

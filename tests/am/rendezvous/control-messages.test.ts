@@ -4,7 +4,15 @@ import { type ControlMessage, decodeControl, LINE_MAX } from '../../../am/rendez
 import { SEGMENT_MAX } from '../../../am/segment.ts'
 
 const RIGHT: { readonly [K in ControlMessage['op']]: ControlMessage & { op: K } } = {
-  open: { op: 'open', version: 1, to: '0123456789abcdef', from: 'am1-x', drivers: ['shm'], credits: 64 },
+  open: {
+    op: 'open',
+    version: 1,
+    to: '0123456789abcdef',
+    from: 'am1-x',
+    drivers: ['shm'],
+    credits: 64,
+    tag: '0000000000000000',
+  },
   offer: { op: 'offer', driver: 'shm', blob: 'AAAA', credits: 64 },
   refuse: { op: 'refuse', code: 'NO_DRIVER', text: 'none' },
   map: { op: 'map', id: 0, tag: '0000000000000000' },
@@ -41,6 +49,7 @@ const PATTERNS: [op: ControlMessage['op'], field: string, right: string[], wrong
     ['ffffffffffffffff'],
     ['', '0', '0123456789ABCDEF', '0123456789abcdef0', '0123456789abcde\n'],
   ],
+  ['open', 'tag', ['ffffffffffffffff'], ['', '0', '0123456789abcdeg']],
   ['map', 'tag', ['ffffffffffffffff'], ['', '0', '0123456789abcdeg', '0x123456789abcde', ' 123456789abcdef']],
   [
     'refuse',
