@@ -5,7 +5,8 @@
  */
 import { threadId } from 'node:worker_threads'
 import { loadLibc } from '../posix/libc.ts'
-import { onWorkerEnd, ownRow, RANGES_MAX, rangeAddresses, rangeLengths, rangeOwners } from './thread-table.ts'
+import { RANGES_MAX } from './thread-layout.ts'
+import { onWorkerEnd, ownRow, rangeAddresses, rangeLengths, rangeOwners } from './thread-table.ts'
 
 /** Says that this thread has reserved a range, which it keeps until it ends. */
 export function noteRange(address: bigint, length: number): void {
@@ -13,7 +14,6 @@ export function noteRange(address: bigint, length: number): void {
   for (let row = 0; row < RANGES_MAX; row++) {
     if (Atomics.compareExchange(rangeOwners, row, 0, threadId) !== 0) continue
     rangeLengths[row] = length
-    // An address has 47 bits: a double is enough.
     rangeAddresses[row] = Number(address)
     return
   }

@@ -1,10 +1,7 @@
 /**
- * What the threads of a process know of each other: a table in memory that they share, which new workers get as
- * environment data. A worker takes a row when it loads us; the thread that started it gives the row back when the worker
- * has ended. Workers whose starter has not loaded us have no row, and nobody looks after them.
- *
- *   row of a worker    id (i32), 0 if free          parent's id (i32)     state (i32), see undisturbed.ts
- *   row of a range     owner's id (i32), 0 if free  address (f64)         length (f64), see thread-ranges.ts
+ * What the threads of a process know of each other: a table in memory that they share (thread-layout.ts), which new
+ * workers get as environment data. A worker takes a row when it loads us; the thread that started it gives the row back
+ * when the worker has ended. Workers whose starter has not loaded us have no row, and nobody looks after them.
  */
 import {
   getEnvironmentData,
@@ -13,21 +10,18 @@ import {
   threadId,
   type Worker,
 } from 'node:worker_threads'
-
-/** Changes with the layout: another copy of this package may have another one. */
-const KEY = 'fastsockets.threads.1'
-/** Living workers; one that finds no row is as one without a starter that knows us. */
-const WORKERS_MAX = 1024
-/** Ranges of all living workers; one that finds no row is lost if its worker is terminated. */
-export const RANGES_MAX = 8192
-
-const ADDRESSES_AT = 0
-const LENGTHS_AT = ADDRESSES_AT + 8 * RANGES_MAX
-const OWNERS_AT = LENGTHS_AT + 8 * RANGES_MAX
-const IDS_AT = OWNERS_AT + 4 * RANGES_MAX
-const PARENTS_AT = IDS_AT + 4 * WORKERS_MAX
-const STATES_AT = PARENTS_AT + 4 * WORKERS_MAX
-const TABLE_SIZE = STATES_AT + 4 * WORKERS_MAX
+import {
+  ADDRESSES_AT,
+  IDS_AT,
+  LENGTHS_AT,
+  OWNERS_AT,
+  PARENTS_AT,
+  RANGES_MAX,
+  STATES_AT,
+  TABLE_KEY,
+  TABLE_SIZE,
+  WORKERS_MAX,
+} from './thread-layout.ts'
 
 interface Inheritance {
   readonly table: SharedArrayBuffer
@@ -35,7 +29,7 @@ interface Inheritance {
   readonly parent: number
 }
 
-const inherited = getEnvironmentData(KEY) as Inheritance | undefined
+const inherited = getEnvironmentData(TABLE_KEY) as Inheritance | undefined
 const table = inherited?.table ?? new SharedArrayBuffer(TABLE_SIZE)
 const ids = new Int32Array(table, IDS_AT, WORKERS_MAX)
 const parents = new Int32Array(table, PARENTS_AT, WORKERS_MAX)
@@ -46,7 +40,7 @@ export const rangeLengths = new Float64Array(table, LENGTHS_AT, RANGES_MAX)
 
 /** This thread's row, or -1: it is the main thread, or a worker that nobody looks after. */
 export const ownRow = takeOwnRow()
-setEnvironmentData(KEY, { table, parent: threadId } satisfies Inheritance)
+setEnvironmentData(TABLE_KEY, { table, parent: threadId } satisfies Inheritance)
 
 function takeOwnRow(): number {
   if (isMainThread || inherited === undefined) return -1

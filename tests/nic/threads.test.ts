@@ -13,9 +13,12 @@ const PLAIN = { execArgv: [] }
 /** Processes that end while their workers load koffi. */
 const EXITS = 5
 
-async function run<T>(t: Test, scenario: string): Promise<T> {
+/** What comes of a scenario. However slow the machine is, there must be progress from time to time. */
+async function run(t: Test, scenario: string): Promise<object> {
   const child = new Child(t, fixture, [scenario, String(seededRandom(t).seed)], PLAIN)
-  const report = await child.receive<T>()
+  let report: object
+  do report = await child.receive<object>()
+  while ('progress' in report)
   t.strictSame(await child.end(), GOOD, child.stderr)
   return report
 }

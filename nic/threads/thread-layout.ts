@@ -1,0 +1,24 @@
+/**
+ * The table that the threads of one process share, by columns.
+ *
+ *   range    address (f64)    length (f64)    owner's thread id (i32), 0 in a free row
+ *   worker   thread id (i32), 0 in a free row    parent's thread id (i32)    state (i32)
+ *
+ * A worker claims rows and fills them in; the thread that started it frees them when it has ended, and it alone writes
+ * them then. The state is written by both (undisturbed.ts). An address has 47 bits: a double is enough.
+ */
+
+/** Changes with the layout: another copy of this package may have another one. */
+export const TABLE_KEY = 'fastsockets.threads.1'
+/** Living workers; one that finds no row is as one whose starter does not know us. */
+export const WORKERS_MAX = 1024
+/** Ranges of all living workers; one that finds no row is lost when its worker ends. */
+export const RANGES_MAX = 8192
+
+export const ADDRESSES_AT = 0
+export const LENGTHS_AT = ADDRESSES_AT + 8 * RANGES_MAX
+export const OWNERS_AT = LENGTHS_AT + 8 * RANGES_MAX
+export const IDS_AT = OWNERS_AT + 4 * RANGES_MAX
+export const PARENTS_AT = IDS_AT + 4 * WORKERS_MAX
+export const STATES_AT = PARENTS_AT + 4 * WORKERS_MAX
+export const TABLE_SIZE = STATES_AT + 4 * WORKERS_MAX
