@@ -1,6 +1,10 @@
-/** docs/protocol.md names every constant of the protocol with its value and its file: this keeps it true. */
+/** docs/protocol.md names every constant of the protocol with its value and its file, and shows bytes: this keeps it true. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
+import * as messageLayout from '../am/message-layout.ts'
+import { UNDELIVERABLE } from '../am/undeliverable.ts'
+import { DATA } from '../fastsockets/stream-layout.ts'
+import { openChannelPair, sendRequest } from './support/channels.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 const ROW = /^\| `([A-Z_0-9]+)`\s*\| (\d+)\s*\|.*\| (\S+\.ts)\s*\|$/gm
@@ -8,13 +12,49 @@ const ARITHMETIC = /^(0x[\da-f]+|[\d\s_*+\-/<()]+)$/
 const ROWS_MIN = 50
 
 const source = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
-const rows = [...source('docs/protocol.md').matchAll(ROW)]
+const page = source('docs/protocol.md')
+const rows = [...page.matchAll(ROW)]
 
 t.test('the table of limits says what the sources say', async t => {
   t.ok(rows.length >= ROWS_MIN, `${rows.length} rows`)
   for (const [, name = '', value, path = ''] of rows) {
     t.equal(constantOf(name, path), Number(value), `${name} in ${path}`)
   }
+})
+
+t.test('the table of kinds says what the source says', async t => {
+  const kinds = [...page.matchAll(/^\| (\d)\s*\| `(KIND_[A-Z]+)`/gm)].map(([, kind, name]) => [
+    name,
+    Number(kind),
+  ])
+  const isKind = ([name]: [string, unknown]): boolean => name.startsWith('KIND_') && name !== 'KIND_MASK'
+  t.strictSame(
+    kinds,
+    Object.entries(messageLayout)
+      .filter(isKind)
+      .sort(([, a], [, b]) => Number(a) - Number(b)),
+  )
+})
+
+t.test('the table of reasons says what the source says', async t => {
+  const [table = ''] = /^\| reason .*\n(\|.*\n)+/m.exec(page.slice(page.indexOf('### What comes back'))) ?? []
+  const reasons = [...table.matchAll(/^\| `([A-Z_]+)`\s*\| (\d)/gm)].map(([, name, number]) => [
+    name,
+    Number(number),
+  ])
+  t.strictSame(reasons, Object.entries(UNDELIVERABLE))
+})
+
+t.test('the example of a message is what a channel puts into its ring', async t => {
+  const [, example = ''] = /^Example: the DATA message[\s\S]*?\n\n((?: {4}.*\n)+)/m.exec(page) ?? []
+  const bytes = Buffer.from(
+    [...example.matchAll(/^ {4}((?:[\da-f]+ )+)/gm)].map(([, hex = '']) => hex.replaceAll(' ', '')).join(''),
+    'hex',
+  )
+  const [{ channel, end }] = openChannelPair()
+  sendRequest(channel, DATA, [1, 0, 0, 0], Buffer.from('hello'))
+  t.equal(bytes.length, 40)
+  t.strictSame(Buffer.from(end.sendBytes.subarray(0, 40)), bytes)
 })
 
 /** The constant's value as its source writes it; a sum may name other constants of the file, or ones of the table. */

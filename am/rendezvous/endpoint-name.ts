@@ -9,6 +9,9 @@ import { hostIdentity } from '../../nic/index.ts'
  */
 const NAME = /^am1-([0-9a-f]{32})-([0-9a-f]{32})-([0-9a-f]{16})$/
 
+/** All of an address's `sun_path`: some versions of Node add zeros to an abstract name that is shorter, others do not. */
+const PATH_SIZE = 108
+
 export interface EndpointName {
   readonly host: string
   readonly thread: string
@@ -40,5 +43,5 @@ export function decodeName(text: string): EndpointName | undefined {
 
 /** The abstract unix socket on which a thread answers for its endpoints. */
 export function rendezvousPath(thread: string): string {
-  return `\0fastsockets-am-${thread}`
+  return `\0fastsockets-am-${thread}`.padEnd(PATH_SIZE, '-')
 }

@@ -46,7 +46,15 @@ async function hear(socket: net.Socket): Promise<string> {
 
 function openMessage(to: EndpointName, changes: Partial<Open> = {}): string {
   const from = encodeName(newEndpointName())
-  const message = { op: 'open', version: 1, to: to.endpoint, from, drivers: ['loopback'], credits: 8, tag: '0'.repeat(16) }
+  const message = {
+    op: 'open',
+    version: 1,
+    to: to.endpoint,
+    from,
+    drivers: ['loopback'],
+    credits: 8,
+    tag: '0'.repeat(16),
+  }
   return `${JSON.stringify({ ...message, ...changes })}\n`
 }
 
