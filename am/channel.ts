@@ -389,8 +389,8 @@ export class Channel implements FrameSink {
     else this.runRequest(handler, slot, bytes, payloadAt, length)
   }
 
-  protected sendReturn(slot: number, reason: number): void {
-    this.sendAnswer(KIND_RETURN, slot, reason, NO_WORDS)
+  sendReturn(slot: number, reason: number): void {
+    if (this.#state === 'open') this.sendAnswer(KIND_RETURN, slot, reason, NO_WORDS)
   }
 
   /** A run of our slots comes back; false, and the channel is broken, if they were not out. */

@@ -2,7 +2,7 @@ import { assertReplyHandler, type Channel } from './channel.ts'
 import { AmError } from './errors.ts'
 import { assertWordIndex, type Message } from './message.ts'
 import { assertPayload } from './payload.ts'
-import type { UndeliverableReason } from './undeliverable.ts'
+import { UNDELIVERABLE, type UndeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
 
 const NO_REQUEST = -1
@@ -73,6 +73,14 @@ export class ReceivedMessage {
     if (slot === NO_REQUEST) return
     this.#slot = NO_REQUEST
     this.#channel.release(slot)
+  }
+
+  /** The runtime's: nobody has looked at it, and it returns to its sender. */
+  giveBack(): void {
+    if (this.#slot === NO_REQUEST) return
+    this.#channel.sendReturn(this.#slot, UNDELIVERABLE.NO_SUCH_HANDLER)
+    this.#slot = NO_REQUEST
+    this.#channel.touch()
   }
 
   #answer(handler: number, payload: Uint8Array | undefined, words: readonly number[]): void {

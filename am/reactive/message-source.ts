@@ -2,10 +2,11 @@ import { AmError } from '../errors.ts'
 import type { HandlerTable } from '../handler-table.ts'
 import type { Message } from '../message.ts'
 import { ReceivedMessage } from '../received-message.ts'
+import type { Finish } from './uptake.ts'
 
-/** Takes a message that is over when it says `done`. */
+/** Takes a message that is over when it says `finish`. */
 export interface MessageTaker {
-  take(message: ReceivedMessage, done: () => void): void
+  take(message: ReceivedMessage, finish: Finish): void
   /** No message will come any more: the endpoint is closed. */
   end(): void
 }
@@ -73,14 +74,17 @@ export class MessageSource {
 
   readonly #handOn = (): void => {
     for (const message of this.#arrived.splice(0)) {
-      let users = this.#takers.size
-      if (users === 0) message.done()
-      for (const taker of this.#takers) {
-        let isDone = false
-        taker.take(message, () => {
-          if (isDone) return
-          isDone = true
-          if (--users === 0) message.done()
+      // Copied: whoever joins or leaves while it is handed on has no part in it, or says so.
+      const takers = [...this.#takers]
+      let users = takers.length
+      let isHandled = false
+      if (users === 0) message.giveBack()
+      for (const taker of takers) {
+        taker.take(message, isHandledHere => {
+          isHandled ||= isHandledHere
+          if (--users > 0) return
+          if (isHandled) message.done()
+          else message.giveBack()
         })
       }
     }

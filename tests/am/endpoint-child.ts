@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Endpoint, OK, openEndpoint } from '../../am/index.ts'
 import { driversOf } from '../support/driver-lists.ts'
 import { patterned } from '../support/frames.ts'
+import { liveMemory } from '../support/garbage.ts'
 import { ANSWER, ECHO, type Question, type Report, SINK, THROW } from './endpoint-questions.ts'
 
 const drivers = driversOf(process.argv[2])
@@ -32,10 +33,12 @@ async function answer(question: Question): Promise<object> {
       return {}
     case 'flood':
       return await flood(endpoint, question.destination, question.count, question.size)
+    case 'produce':
+      return await produce(endpoint, question.destination, question.count, question.size)
     case 'call':
       return { words: (await endpoint.call(question.destination, ECHO, undefined, question.words)).words }
     case 'report':
-      return report(endpoint)
+      return await report(endpoint)
     case 'close':
       await endpoint.close()
       return {}
@@ -67,11 +70,34 @@ async function flood(endpoint: Endpoint, destination: number, count: number, siz
     while (endpoint.requestMedium(destination, ECHO, payload, i) !== OK) await endpoint.ready(destination)
   }
   while (counts.answered < expected) await nextTurn()
-  return report(endpoint)
+  return await report(endpoint)
 }
 
-function report(endpoint: Endpoint): Report {
-  const { peers } = endpoint.stats()
-  const outstanding = peers.reduce((sum, peer) => sum + peer.outstanding, 0)
-  return { ...counts, rss: process.memoryUsage.rss(), outstanding }
+async function produce(
+  endpoint: Endpoint,
+  destination: number,
+  count: number,
+  size: number,
+): Promise<object> {
+  const payload = patterned(size, 1)
+  const beginMs = performance.now()
+  for (let i = 0; i < count; i++) {
+    while (endpoint.requestMedium(destination, SINK, payload, i) !== OK) await endpoint.ready(destination)
+  }
+  while (outstandingOf(endpoint) > 0) await nextTurn()
+  const ms = performance.now() - beginMs
+  return { ...(await report(endpoint)), ms }
+}
+
+function outstandingOf(endpoint: Endpoint): number {
+  return endpoint.stats().peers.reduce((sum, peer) => sum + peer.outstanding, 0)
+}
+
+async function report(endpoint: Endpoint): Promise<Report> {
+  return {
+    ...counts,
+    outstanding: outstandingOf(endpoint),
+    live: await liveMemory(),
+    rss: process.memoryUsage.rss(),
+  }
 }

@@ -14,3 +14,10 @@ export async function collectGarbage(): Promise<void> {
   collect()
   await nextTurn()
 }
+
+/** Bytes of objects and buffers that somebody refers to. */
+export async function liveMemory(): Promise<number> {
+  await collectGarbage()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}
