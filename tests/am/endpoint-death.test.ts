@@ -13,7 +13,7 @@ import { ECHO, type Question, SINK } from './endpoint-questions.ts'
 const fixture = new URL('./endpoint-child.js', import.meta.url)
 const CREDITS = 64
 const ROUNDS = 20
-/** What is promised is 50 ms. The machine may be busy with other things, hence all rounds but a few. */
+/** What is promised is 50 ms; the time is told, and not tested, because the machine may be busy with other things. */
 
 async function startPeer(t: Test, world: World, segment = 0): Promise<{ child: Child; name: string }> {
   const child = new Child(t, fixture, [world.list.name])

@@ -136,6 +136,7 @@ async function meet(t: Test, name: EndpointName): Promise<net.Socket> {
   const offer = JSON.parse(line.toString()) as ControlMessage & { op: 'offer' }
   const end = await drivers.get('loopback')?.connect(Buffer.from(offer.blob, 'base64'))
   t.teardown(() => end?.close())
+  await withWatchdog('the answer to its tag', once(socket, 'data'))
   return socket
 }
 
