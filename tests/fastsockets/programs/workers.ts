@@ -44,28 +44,24 @@ const programs: Record<string, (random: Random) => Promise<object>> = {
       socket.on('close', () => closed++)
       socket.pipe(socket)
     })
-    const round = async (): Promise<string> => {
+    const wires: Record<string, number> = {}
+    const round = async (): Promise<void> => {
       const worker = start({ role: 'stream', ports: { main: port } })
-      const [transport] = await once(worker, 'message')
+      const [wire] = await once(worker, 'message')
+      wires[wire] = (wires[wire] ?? 0) + 1
       await sleep(random.within(0, 5))
       await worker.terminate()
-      return transport
     }
     // The first one opens the listener for handoffs.
-    const transports = new Set([await round()])
+    await round()
     await until('the first sockets to close', () => closed === opened)
     const descriptors = descriptorCount()
     for (let i = 0; i < WORKERS; i++) {
-      transports.add(await round())
+      await round()
       process.send?.({ terminated: i + 1 })
     }
     await until('all sockets to close', () => closed === opened)
-    return {
-      transports: [...transports],
-      isEnough: opened > WORKERS,
-      descriptors: descriptorCount() - descriptors,
-      mappings: memfdMappingCount(),
-    }
+    return { wires, descriptors: descriptorCount() - descriptors, mappings: memfdMappingCount() }
   },
 
   /** A worker serves, and is terminated when asked for. */
@@ -90,7 +86,7 @@ const programs: Record<string, (random: Random) => Promise<object>> = {
     })
     const [code] = await once(start({ role: 'say-and-exit', ports: { main: port } }), 'exit')
     const [socket] = await until('the end', () => accepted[0]?.closed && accepted)
-    return { code, text, transport: socket && transportOf(socket).transport, mappings: memfdMappingCount() }
+    return { code, text, wire: socket && wireOf(socket), mappings: memfdMappingCount() }
   },
 }
 
@@ -123,7 +119,12 @@ async function call(port: number): Promise<string> {
   socket.on('data', data => received.push(data))
   socket.end(sent)
   await once(socket, 'end')
-  return Buffer.concat(received).equals(sent) ? transportOf(socket).transport : 'other bytes'
+  return Buffer.concat(received).equals(sent) ? wireOf(socket) : 'other bytes'
+}
+
+function wireOf(socket: net.Socket): string {
+  const { transport, reason } = transportOf(socket)
+  return reason === undefined ? transport : `${transport} ${reason.code}`
 }
 
 // A worker.
@@ -139,7 +140,7 @@ const roles: Record<string, (ports: Task['ports']) => Promise<void>> = {
       socket.on('data', data => socket.write(data))
       await once(socket, 'connect')
       socket.write(Buffer.alloc(50_000))
-      if (i === 0) parentPort?.postMessage(transportOf(socket).transport)
+      if (i === 0) parentPort?.postMessage(wireOf(socket))
     }
   },
 
