@@ -1,3 +1,4 @@
+import { watchAbort } from './abort-watch.ts'
 import { AmError, rangeError, typeError } from './errors.ts'
 import type { Message } from './message.ts'
 import { ReceivedMessage } from './received-message.ts'
@@ -70,10 +71,9 @@ export async function within<T>(promise: Promise<T>, what: string, options: Wait
   const { signal, timeoutMs } = options
   if (signal === undefined && timeoutMs === undefined) return await promise
   let timer: NodeJS.Timeout | undefined
-  let abort = (): void => {}
+  let forget = (): void => {}
   const interruption = new Promise<never>((_, reject) => {
-    abort = () => reject(signal?.reason)
-    signal?.addEventListener('abort', abort, { once: true })
+    if (signal !== undefined) forget = watchAbort(signal, reject)
     if (timeoutMs !== undefined) {
       const error = new AmError('ERR_AM_TIMEOUT', `${what}: nothing within ${timeoutMs} ms`)
       timer = setTimeout(() => reject(error), timeoutMs)
@@ -83,6 +83,6 @@ export async function within<T>(promise: Promise<T>, what: string, options: Wait
     return await Promise.race([promise, interruption])
   } finally {
     clearTimeout(timer)
-    signal?.removeEventListener('abort', abort)
+    forget()
   }
 }

@@ -22,10 +22,15 @@ export class ReadyWaiters {
     return { promise, forget: () => void this.#waiters.delete(waiter as Waiter) }
   }
 
-  wake(): void {
+  /** The first `limit` of them. */
+  wake(limit = this.#waiters.size): void {
     if (this.#waiters.size === 0) return
-    for (const { resolve } of this.#waiters) resolve()
-    this.#waiters.clear()
+    let left = limit
+    for (const waiter of this.#waiters) {
+      if (left-- <= 0) return
+      this.#waiters.delete(waiter)
+      waiter.resolve()
+    }
   }
 
   /** Nothing will ever be ready again. */

@@ -361,9 +361,12 @@ export class ReturningChannel extends Channel {
     return count
   }
 
+  /** As many as there are credits: of thousands, all others would only be refused again. */
   #wakeWaiters(): void {
     this.#roomRefused = 0
-    this.#waiters.wake()
+    this.#waiters.wake(this.slots.freeCount)
+    // Those who were woken may do nothing: then it is the turn of the others.
+    if (this.#waiters.count > 0) this.touch()
   }
 
   #handleReturn(slot: number, reason: number): void {

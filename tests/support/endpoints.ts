@@ -55,3 +55,12 @@ export async function pollUntil(
 export function eightWords(...words: number[]): number[] {
   return Array.from({ length: 8 }, (_, i) => words[i] ?? 0)
 }
+
+/** What `promise` rejects with. Listens at once; `t.rejects` waits for the assertions before it. */
+export async function errorOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    return { resolved: await promise }
+  } catch (error) {
+    return error
+  }
+}
