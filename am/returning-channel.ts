@@ -3,8 +3,16 @@
  * back to the program what cannot be delivered, with the reason. Tags and calls live here, too.
  */
 
-import type { VirtualInterface } from '../nic/index.ts'
-import { BROKEN, copyBytes, NO_CREDIT, NO_RESOURCE, OK, type Status } from '../nic/index.ts'
+import debug from 'debug'
+import {
+  BROKEN,
+  copyBytes,
+  NO_CREDIT,
+  NO_RESOURCE,
+  OK,
+  type Status,
+  type VirtualInterface,
+} from '../nic/index.ts'
 import { Channel, type ChannelOptions, violationOf } from './channel.ts'
 import { ChannelCounts } from './channel-counts.ts'
 import type { Handler, HandlerTable } from './handler-table.ts'
@@ -28,6 +36,8 @@ import { type PendingCall, RequestLog } from './request-log.ts'
 import type { Tag } from './tag.ts'
 import { UNDELIVERABLE, undeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
+
+const logReturn = debug('fastsockets:am:returned')
 
 /** Polls without a message after which acknowledgements that are owed go alone, however few. */
 const LULL_POLLS = 16
@@ -235,6 +245,7 @@ export class ReturningChannel extends Channel {
     this.slots.giveKept(slot)
     const name = undeliverableReason(reason) ?? 'NO_SUCH_HANDLER'
     this.counts.returned++
+    logReturn('a request for handler %d at %s came back: %s', handlerIndex, this.owner.peerName, name)
     if (call !== undefined) return call.handleReturn(name)
     this.#giveBack(handlerIndex, name, destination, memory, 0, length)
   }
@@ -389,6 +400,7 @@ export class ReturningChannel extends Channel {
     }
     this.#replies--
     this.counts.returned++
+    logReturn('a reply for handler %d at %s came back: %s', handlerIndex, this.owner.peerName, name)
     this.#giveBack(handlerIndex, name, this.owner.destination, bytes, offset, length)
   }
 
