@@ -42,6 +42,7 @@ export class Peer implements ChannelOwner {
   >()
   #nextMap = FIRST_MAP + 1
   #isBye = false
+  #hasSaidBye = false
   #isEnded = false
 
   constructor(name: string, connection: ControlConnection, host: PeerHost) {
@@ -109,6 +110,8 @@ export class Peer implements ChannelOwner {
 
   /** The connection ends on purpose. Resolves when the peer has been told, or is gone. */
   sayBye(): Promise<void> {
+    log('%s: closed by us', this.peerName)
+    this.#hasSaidBye = true
     this.#connection.send({ op: 'bye' })
     this.#connection.end()
     return this.#connection.over
@@ -181,7 +184,7 @@ export class Peer implements ChannelOwner {
   #handleEnd(): void {
     if (this.#isEnded) return
     this.#isEnded = true
-    log('%s %s', this.peerName, this.#isBye ? 'has closed' : 'is dead')
+    if (!this.#hasSaidBye) log('%s %s', this.peerName, this.#isBye ? 'has closed' : 'is dead')
     for (const waiting of this.#maps.values()) waiting.reject(this.#goneError())
     this.#maps.clear()
     this.channel.expectEnd(this.#isBye ? UNDELIVERABLE.PEER_CLOSED : UNDELIVERABLE.PEER_DEAD)
