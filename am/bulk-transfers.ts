@@ -70,6 +70,8 @@ export class BulkTransfers implements CompletionSink {
   readonly #segment: Segment
   readonly #longMax: number
   readonly #registration: Registration | undefined
+  /** The peer gives its segment back to its program: nothing may be written or read there any more. */
+  #isPeerSegmentGone = false
   readonly #jobs: Job[] = []
   #longJobs = 0
   #completion: Status | undefined
@@ -102,8 +104,13 @@ export class BulkTransfers implements CompletionSink {
     return this.#registration?.key
   }
 
-  get isIdle(): boolean {
-    return this.#jobs.length === 0
+  /** The peer knows that we close: it does not touch our segment any more. */
+  releaseSegment(): void {
+    this.#registration?.deregister()
+  }
+
+  forgetPeerSegment(): void {
+    this.#isPeerSegmentGone = true
   }
 
   /** A long message is on its way in parts: requests that follow would overtake it. */
@@ -145,7 +152,7 @@ export class BulkTransfers implements CompletionSink {
     if (length <= EAGER_MAX) {
       return this.#sendWhole(KIND_LONG, slot, handler, words, tag, offset, length, payload)
     }
-    const memory = mapping.segment?.memory
+    const memory = this.#memoryOf(mapping.segment)
     if (memory !== undefined && this.#end.capabilities.rdmaWrite) {
       if (!this.#end.hasRoom(HEADER_SIZE_MAX)) return NO_RESOURCE
       if (this.#write(memory, payload, offset)) {
@@ -171,7 +178,7 @@ export class BulkTransfers implements CompletionSink {
 
   /** Fetches bytes one-sidedly; false if that cannot be done. */
   read(mapping: Mapping, offset: number, length: number, into: number): boolean {
-    const memory = mapping.segment?.memory
+    const memory = this.#memoryOf(mapping.segment)
     if (memory === undefined || this.#registration === undefined || !this.#end.capabilities.rdmaRead)
       return false
     if (length === 0) return true
@@ -251,7 +258,8 @@ export class BulkTransfers implements CompletionSink {
     if (length <= EAGER_MAX) {
       return this.#sendWhole(KIND_REPLY, slot, handler, words, ZERO_TAG, offset, length, payload) === OK
     }
-    const { memory, length: room } = this.peerSegment ?? NO_SEGMENT
+    const room = this.peerSegment?.length ?? 0
+    const memory = this.#memoryOf(this.peerSegment)
     if (memory === undefined || offset + length > room || !this.#end.hasRoom(HEADER_SIZE_MAX)) return false
     return (
       this.#write(memory, payload, offset) &&
@@ -330,6 +338,10 @@ export class BulkTransfers implements CompletionSink {
     return true
   }
 
+  #memoryOf(segment: RemoteSegment | undefined): RemoteMemory | undefined {
+    return this.#isPeerSegmentGone ? undefined : segment?.memory
+  }
+
   #write(memory: RemoteMemory, payload: Uint8Array, offset: number): boolean {
     const local = this.#end.register(payload, NO_ACCESS)
     try {
@@ -347,8 +359,6 @@ export class BulkTransfers implements CompletionSink {
     return this.#completion === OK
   }
 }
-
-const NO_SEGMENT: RemoteSegment = { length: 0, longMax: 0, memory: undefined }
 
 function extraOf(tag: Tag): number {
   return tag.isZero ? REGION_SIZE : TAG_SIZE + REGION_SIZE
