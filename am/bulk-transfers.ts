@@ -72,6 +72,8 @@ export class BulkTransfers implements CompletionSink {
   readonly #segment: Segment
   readonly #longMax: number
   readonly #registration: Registration | undefined
+  /** The peer gives its segment back to its program: nothing may be written or read there any more. */
+  #isPeerSegmentGone = false
   readonly #jobs: Job[] = []
   #longJobs = 0
   #completion: Status | undefined
@@ -103,6 +105,15 @@ export class BulkTransfers implements CompletionSink {
 
   get segmentKey(): Uint8Array | undefined {
     return this.#registration?.key
+  }
+
+  /** The peer knows that we close: it does not touch our segment any more. */
+  releaseSegment(): void {
+    this.#registration?.deregister()
+  }
+
+  forgetPeerSegment(): void {
+    this.#isPeerSegmentGone = true
   }
 
   /** A long message is on its way in parts: requests that follow would overtake it. */
@@ -144,7 +155,7 @@ export class BulkTransfers implements CompletionSink {
     if (length <= this.partMax) {
       return this.#sendWhole(KIND_LONG, slot, handler, words, tag, offset, length, payload)
     }
-    const memory = mapping.segment?.memory
+    const memory = this.#memoryOf(mapping.segment)
     if (memory !== undefined && this.#end.capabilities.rdmaWrite) {
       if (!this.#end.hasRoom(HEADER_SIZE_MAX)) return NO_RESOURCE
       if (this.#write(memory, payload, offset)) {
@@ -170,7 +181,7 @@ export class BulkTransfers implements CompletionSink {
 
   /** Fetches bytes one-sidedly; false if that cannot be done. */
   read(mapping: Mapping, offset: number, length: number, into: number): boolean {
-    const memory = mapping.segment?.memory
+    const memory = this.#memoryOf(mapping.segment)
     if (memory === undefined || this.#registration === undefined || !this.#end.capabilities.rdmaRead)
       return false
     if (length === 0) return true
@@ -256,7 +267,8 @@ export class BulkTransfers implements CompletionSink {
     if (length <= this.partMax) {
       return this.#sendWhole(KIND_REPLY, slot, handler, words, ZERO_TAG, offset, length, payload) === OK
     }
-    const { memory, length: room } = this.peerSegment ?? NO_SEGMENT
+    const room = this.peerSegment?.length ?? 0
+    const memory = this.#memoryOf(this.peerSegment)
     if (memory === undefined || offset + length > room || !this.#end.hasRoom(HEADER_SIZE_MAX)) return false
     return (
       this.#write(memory, payload, offset) &&
@@ -335,6 +347,10 @@ export class BulkTransfers implements CompletionSink {
     return true
   }
 
+  #memoryOf(segment: RemoteSegment | undefined): RemoteMemory | undefined {
+    return this.#isPeerSegmentGone ? undefined : segment?.memory
+  }
+
   #write(memory: RemoteMemory, payload: Uint8Array, offset: number): boolean {
     const local = this.#end.register(payload, NO_ACCESS)
     try {
@@ -352,8 +368,6 @@ export class BulkTransfers implements CompletionSink {
     return this.#completion === OK
   }
 }
-
-const NO_SEGMENT: RemoteSegment = { length: 0, longMax: 0, memory: undefined }
 
 function extraOf(tag: Tag): number {
   return tag.isZero ? REGION_SIZE : TAG_SIZE + REGION_SIZE

@@ -1,6 +1,6 @@
 import type { VirtualInterface } from '../nic/index.ts'
 import { Channel, type ChannelOptions } from './channel.ts'
-import { typeError } from './errors.ts'
+import { closedError } from './errors.ts'
 import { type Handler, HandlerTable } from './handler-table.ts'
 import { Poller } from './poller.ts'
 
@@ -35,7 +35,7 @@ export class ChannelGroup {
   }
 
   add<C extends Channel>(channel: C): C {
-    if (this.#isClosed) throw typeError('the endpoint is closed', 'ERR_AM_CLOSED')
+    if (this.#isClosed) throw closedError()
     this.#channels.push(channel)
     if (this.#poller === undefined) this.#watch(channel)
     else this.#poller.add(channel)

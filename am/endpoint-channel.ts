@@ -42,6 +42,15 @@ export class EndpointChannel extends ReturningChannel {
     return this.#bulk.segmentKey
   }
 
+  /** Nobody touches our segment through this channel any more. */
+  releaseSegment(): void {
+    this.#bulk.releaseSegment()
+  }
+
+  forgetPeerSegment(): void {
+    this.#bulk.forgetPeerSegment()
+  }
+
   /** The peer's segment, once it has accepted our tag. */
   set peerSegment(segment: RemoteSegment) {
     this.#bulk.peerSegment = segment

@@ -9,7 +9,7 @@ import { Call, checkWait, type WaitOptions, within } from './call.ts'
 import { ChannelGroup } from './channel-group.ts'
 import { EmptyPolls } from './empty-polls.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'
-import { AmError, rangeError, typeError } from './errors.ts'
+import { AmError, closedError, rangeError, typeError } from './errors.ts'
 import type { Handler } from './handler-table.ts'
 import type { Mapping } from './mapping.ts'
 import { HANDLER_COUNT } from './message-layout.ts'
@@ -34,6 +34,9 @@ import { Words } from './words.ts'
 const UNREACHABLE_RING_SIZE = 64 * 1024
 /** Messages that one `poll` handles for each peer. */
 const POLL_LIMIT_DEFAULT = 256
+
+/** What a peer that is not there may touch. */
+const NO_SEGMENT = new Segment(0)
 
 /** The words of the message that is being sent: one at a time, because sending does not wait. */
 const words = new Words()
@@ -409,7 +412,7 @@ export class Endpoint {
       roomWanted: () => 0,
       handleBroken: () => {},
     }
-    const channel = this.#peers.openChannel(end, this.#options.credits, owner)
+    const channel = this.#peers.openChannel(end, this.#options.credits, owner, NO_SEGMENT)
     channel.lose(UNDELIVERABLE.NO_SUCH_ENDPOINT)
     return channel
   }
@@ -441,6 +444,6 @@ export class Endpoint {
   }
 
   #assertOpen(): void {
-    if (this.#closing !== undefined) throw typeError('the endpoint is closed', 'ERR_AM_CLOSED')
+    if (this.#closing !== undefined) throw closedError()
   }
 }

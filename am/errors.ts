@@ -54,3 +54,7 @@ export function rangeError(message: string, code: AmErrorCode = 'ERR_AM_ARGUMENT
 export function typeError(message: string, code: AmErrorCode = 'ERR_AM_ARGUMENT'): TypeError {
   return Object.assign(new TypeError(message), { code })
 }
+
+export function closedError(): TypeError {
+  return typeError('the endpoint is closed', 'ERR_AM_CLOSED')
+}

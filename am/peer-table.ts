@@ -2,7 +2,7 @@ import type { Driver, VirtualInterface } from '../nic/index.ts'
 import type { ChannelOwner } from './channel.ts'
 import type { ChannelGroup } from './channel-group.ts'
 import { EndpointChannel } from './endpoint-channel.ts'
-import { AmError } from './errors.ts'
+import { AmError, closedError } from './errors.ts'
 import type { RemoteSegment } from './mapping.ts'
 import type { CheckedOptions } from './options.ts'
 import { Peer, type PeerHost } from './peer.ts'
@@ -66,8 +66,13 @@ export class PeerTable implements PeerHost, RendezvousHost {
         // It went at this very moment; whoever has its name now is somebody else.
       }
     }
+    if (this.#isClosed) throw closedError()
     let first: Promise<RemoteSegment | undefined> | undefined
     const dialled = dial(this.#introduction, target, tag).then(meeting => {
+      if (this.#isClosed) {
+        turnAway(meeting)
+        throw closedError()
+      }
       const peer = this.#add(name, meeting)
       first = peer.firstSegment()
       peer.begin()
@@ -84,25 +89,26 @@ export class PeerTable implements PeerHost, RendezvousHost {
     }
     void answer(this.#introduction, open, connection).then(meeting => {
       if (meeting === undefined) return
-      if (this.#isClosed) {
-        meeting.end.close()
-        connection.destroy()
-      } else {
-        const peer = this.#add(open.from, meeting)
-        peer.answerMap(decodeTag(open.tag))
-        peer.begin()
-        this.#onProgress()
-      }
+      if (this.#isClosed) return turnAway(meeting)
+      const peer = this.#add(open.from, meeting)
+      peer.answerMap(decodeTag(open.tag))
+      peer.begin()
+      this.#onProgress()
     })
   }
 
-  openChannel(end: VirtualInterface, credits: number, owner: ChannelOwner): EndpointChannel {
+  openChannel(
+    end: VirtualInterface,
+    credits: number,
+    owner: ChannelOwner,
+    segment = this.#segment,
+  ): EndpointChannel {
     const { tagWords: tag, limits } = this.#options
     const options = {
       credits,
       owner,
       tag,
-      segment: this.#segment,
+      segment,
       mediumMax: limits.medium,
       longMax: limits.long,
     }
@@ -114,10 +120,12 @@ export class PeerTable implements PeerHost, RendezvousHost {
 
   addMapping(peer: Peer, index: number): void {
     peer.mappings.push(index)
+    this.#setDestination(peer.peerName)
   }
 
   removeMapping(peer: Peer, index: number): void {
     peer.mappings.splice(peer.mappings.indexOf(index), 1)
+    this.#setDestination(peer.peerName)
     peer.sayUnmap()
     this.handlePeerProgress(peer)
   }
@@ -145,10 +153,11 @@ export class PeerTable implements PeerHost, RendezvousHost {
       this.#group.detach(peer.channel)
       return peer.sayBye()
     })
-    const timer = setTimeout(() => {
-      for (const peer of this.#peers) peer.hangUp()
-    }, BYE_MS_MAX)
-    await Promise.all(goodbyes)
+    let timer: NodeJS.Timeout | undefined
+    const timeIsUp = new Promise(resolve => {
+      timer = setTimeout(resolve, BYE_MS_MAX)
+    })
+    await Promise.race([Promise.all(goodbyes), timeIsUp])
     clearTimeout(timer)
     this.#peers.clear()
   }
@@ -172,7 +181,14 @@ export class PeerTable implements PeerHost, RendezvousHost {
     const peer = new Peer(name, meeting.connection, this)
     peer.channel = this.openChannel(meeting.end, meeting.credits, peer)
     this.#peers.add(peer)
+    this.#setDestination(name)
     return peer
+  }
+
+  #setDestination(name: string): void {
+    const peers = [...this.#peers].filter(({ peerName }) => peerName === name)
+    const [destination] = peers.flatMap(({ mappings }) => mappings)
+    for (const peer of peers) peer.destination = destination
   }
 
   /** Nobody needs this connection any more. */
@@ -195,4 +211,10 @@ export class PeerTable implements PeerHost, RendezvousHost {
     for (const { channel } of this.#peers) isFlushed = channel.flush() && isFlushed
     return isFlushed
   }
+}
+
+/** The endpoint was closed while the two met. */
+function turnAway({ end, connection }: Meeting): void {
+  end.close()
+  connection.destroy()
 }

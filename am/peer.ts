@@ -31,6 +31,8 @@ export class Peer implements ChannelOwner {
   channel!: EndpointChannel
   /** Entries of our translation table that stand for this connection. */
   readonly mappings: number[] = []
+  /** The first entry that stands for this peer, be it by another connection: both may have dialled at once. */
+  destination: number | undefined
   #peerMappingCount = 0
   /** Somebody has taken an entry back; when none is left, nobody needs this connection. */
   #isUnmapped = false
@@ -54,14 +56,11 @@ export class Peer implements ChannelOwner {
   /** To be called once the channel is there. */
   begin(): void {
     log('%s by %s', this.peerName, this.channel.end.driver)
+    void this.#connection.over.then(() => this.channel.releaseSegment())
     this.#connection.listen({
       handleControl: message => this.#handle(message),
       handleControlEnd: () => this.#handleEnd(),
     })
-  }
-
-  get destination(): number | undefined {
-    return this.mappings[0]
   }
 
   /** No table has an entry for this connection any more, and nothing is under way. */
@@ -122,10 +121,6 @@ export class Peer implements ChannelOwner {
     if (!this.#isEnded) this.#connection.hearNow()
   }
 
-  hangUp(): void {
-    this.#connection.destroy()
-  }
-
   /** Hot: after every poll. */
   handleProgress(): void {
     if (this.#host.isWatched || this.#isUnmapped || this.#isEnded) this.#host.handlePeerProgress(this)
@@ -153,7 +148,8 @@ export class Peer implements ChannelOwner {
         return this.#host.handlePeerProgress(this)
       case 'bye':
         this.#isBye = true
-        return
+        // Before its connection ends: that is how the peer knows that we leave its segment alone.
+        return this.channel.forgetPeerSegment()
       default:
         log('%s says %s, which it may not', this.peerName, message.op)
         this.#connection.destroy()

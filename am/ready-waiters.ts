@@ -1,4 +1,4 @@
-import { typeError } from './errors.ts'
+import { closedError } from './errors.ts'
 
 interface Waiter {
   readonly resolve: () => void
@@ -35,7 +35,7 @@ export class ReadyWaiters {
 
   /** Nothing will ever be ready again. */
   refuse(): void {
-    for (const { reject } of this.#waiters) reject(typeError('the endpoint is closed', 'ERR_AM_CLOSED'))
+    for (const { reject } of this.#waiters) reject(closedError())
     this.#waiters.clear()
   }
 }
