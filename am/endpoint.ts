@@ -7,7 +7,6 @@ import type { Observable } from 'rxjs'
 import { OK, openLoopbackPair, type Status } from '../nic/index.ts'
 import { Call, checkWait, type WaitOptions, within } from './call.ts'
 import { ChannelGroup } from './channel-group.ts'
-import { EmptyPolls } from './empty-polls.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'
 import { AmError, closedError, rangeError, typeError } from './errors.ts'
 import type { Handler } from './handler-table.ts'
@@ -16,6 +15,7 @@ import { HANDLER_COUNT } from './message-layout.ts'
 import { type CheckedOptions, checkOptions, type EndpointLimits, type EndpointOptions } from './options.ts'
 import { assertPayload } from './payload.ts'
 import { PeerTable } from './peer-table.ts'
+import { PollLoop } from './poll-loop.ts'
 import { endSources } from './reactive/message-source.ts'
 import { messageStream } from './reactive/message-stream.ts'
 import { ReadyWaiters } from './ready-waiters.ts'
@@ -66,7 +66,7 @@ export class Endpoint {
   readonly #group: ChannelGroup
   readonly #peers: PeerTable
   readonly #mappings: (Mapping | undefined)[] = []
-  readonly #emptyPolls = new EmptyPolls()
+  readonly #pollLoop = new PollLoop()
   readonly #waiters = new ReadyWaiters()
   /** Handlers that had run when somebody last began to wait. */
   #runsBefore = 0
@@ -313,8 +313,7 @@ export class Endpoint {
     const before = handlers.runs
     this.#group.poll(limit)
     const handled = handlers.runs - before
-    if (handled === 0) this.#emptyPolls.handle(this.#peers)
-    else this.#emptyPolls.count = 0
+    this.#pollLoop.handlePoll(handled, this.#peers)
     return handled
   }
 

@@ -52,6 +52,9 @@ const KNOWN_LIMITS: readonly string[] = ['medium', 'long']
 export function checkOptions(options: EndpointOptions): CheckedOptions {
   assertKnown('option', options, KNOWN)
   assertKnown('limit', options.limits ?? {}, KNOWN_LIMITS)
+  if (options.name !== undefined && typeof options.name !== 'string') {
+    throw typeError(`name must be a string, not ${typeof options.name}`)
+  }
   const tag = options.tag ?? 0n
   const progress = options.progress ?? 'event-loop'
   if (progress !== 'event-loop' && progress !== 'manual') {

@@ -58,7 +58,9 @@ export class PeerTable implements PeerHost, RendezvousHost {
       const message = `${name} is not the name of an endpoint, and there is no name service to ask`
       throw new AmError('ERR_AM_NO_NAME_SERVICE', message)
     }
-    const known = this.#known(name) ?? (await this.#dials.get(name))
+    // Nothing is waited for between this look and the next dial: two maps of one name must not both dial.
+    const underWay = this.#dials.get(name)
+    const known = underWay === undefined ? this.#known(name) : await underWay
     if (known !== undefined) {
       try {
         return { peer: known, segment: await known.askForSegment(tag) }
@@ -138,6 +140,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
 
   handlePeerProgress(peer: Peer): void {
     this.#onProgress()
+    peer.settleUnmaps()
     if (peer.isRetired) this.#retire(peer)
   }
 

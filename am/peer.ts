@@ -36,6 +36,7 @@ export class Peer implements ChannelOwner {
   #peerMappingCount = 0
   /** Somebody has taken an entry back; when none is left, nobody needs this connection. */
   #isUnmapped = false
+  #unmapsOwed = 0
   readonly #host: PeerHost
   readonly #connection: ControlConnection
   readonly #maps = new Map<
@@ -68,7 +69,8 @@ export class Peer implements ChannelOwner {
     const { state, outstanding, isOver, isFlushed } = this.channel
     if (this.mappings.length > 0) return false
     if (state !== 'open') return isOver && this.#isEnded
-    return this.#isUnmapped && this.#peerMappingCount === 0 && outstanding === 0 && isFlushed
+    const isUnmapped = this.#isUnmapped && this.#unmapsOwed === 0 && this.#peerMappingCount === 0
+    return isUnmapped && outstanding === 0 && isFlushed
   }
 
   get isGone(): boolean {
@@ -103,8 +105,15 @@ export class Peer implements ChannelOwner {
   }
 
   sayUnmap(): void {
+    this.#unmapsOwed++
+    this.settleUnmaps()
+  }
+
+  /** An UNMAP promises that nothing of ours is under way any more: the peer may let go of the connection then. */
+  settleUnmaps(): void {
+    if (this.#unmapsOwed === 0 || (this.channel.state === 'open' && this.channel.outstanding > 0)) return
+    for (; this.#unmapsOwed > 0; this.#unmapsOwed--) this.#connection.send({ op: 'unmap' })
     this.#isUnmapped = true
-    this.#connection.send({ op: 'unmap' })
   }
 
   /** The connection ends on purpose. Resolves when the peer has been told, or is gone. */
@@ -123,7 +132,8 @@ export class Peer implements ChannelOwner {
 
   /** Hot: after every poll. */
   handleProgress(): void {
-    if (this.#host.isWatched || this.#isUnmapped || this.#isEnded) this.#host.handlePeerProgress(this)
+    if (this.#host.isWatched || this.#isUnmapped || this.#unmapsOwed > 0 || this.#isEnded)
+      this.#host.handlePeerProgress(this)
   }
 
   roomWanted(): number {
