@@ -188,7 +188,7 @@ for (const mode of ['answered', 'timed out'] as const) {
         count: number
         warnings: string[]
       }>()
-      t.ok(report.growth < 500_000, `${report.growth} bytes more after ${report.count} calls`)
+      t.ok(report.growth < 2_000_000, `${report.growth} bytes more after ${report.count} calls`)
       t.equal(report.answered, mode === 'answered' ? report.count : 0)
       t.strictSame(report.warnings, [])
       t.equal((await child.end()).code, 0)
