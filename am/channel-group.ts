@@ -3,6 +3,7 @@ import { Channel, type ChannelOptions } from './channel.ts'
 import { closedError } from './errors.ts'
 import { type Handler, HandlerTable } from './handler-table.ts'
 import { Poller } from './poller.ts'
+import type { PollerStats } from './poller-counts.ts'
 
 /** `event-loop`: handlers run by themselves. `manual`: only within `poll()`, and the event loop is not touched. */
 export type Progress = 'event-loop' | 'manual'
@@ -85,6 +86,11 @@ export class ChannelGroup {
 }
 
 /** What this thread's poller has done so far. */
-export function pollerStats(): Readonly<Poller['stats']> {
+export function pollerStats(): Readonly<PollerStats> {
   return threadPoller.stats
+}
+
+/** Keeps the counts of this thread's poller in `memory`, in the order of `POLLER_COUNTS`, for others to see. */
+export function movePollerStats(memory: Float64Array): void {
+  threadPoller.stats.moveTo(memory)
 }

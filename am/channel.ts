@@ -112,6 +112,11 @@ export class Channel implements FrameSink {
     return this.#state !== 'open'
   }
 
+  /** A handler runs, and the payload that it looks at lies in the interface's memory. */
+  get isInHandler(): boolean {
+    return this.message.isLive
+  }
+
   get creditsLeft(): number {
     return this.slots.freeCount
   }

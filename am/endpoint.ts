@@ -2,6 +2,7 @@
  * Active messages after Mainwaring and Culler (1995): an endpoint has a name, a tag, a handler table, a translation
  * table, and a segment. See am/README.md for what it promises.
  */
+
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Observable } from 'rxjs'
 import { OK, openLoopbackPair, type Status } from '../nic/index.ts'
@@ -16,6 +17,7 @@ import { type CheckedOptions, checkOptions, type EndpointLimits, type EndpointOp
 import { assertPayload } from './payload.ts'
 import { PeerTable } from './peer-table.ts'
 import { PollLoop } from './poll-loop.ts'
+import { locate, type Publication, publishName } from './published-names.ts'
 import { endSources } from './reactive/message-source.ts'
 import { messageStream } from './reactive/message-stream.ts'
 import { ReadyWaiters } from './ready-waiters.ts'
@@ -44,19 +46,13 @@ const words = new Words()
 /** A new endpoint, which peers can map by its name from now on. */
 export async function openEndpoint(options: EndpointOptions = {}): Promise<Endpoint> {
   const checked = checkOptions(options)
-  if (options.name !== undefined) {
-    throw new AmError(
-      'ERR_AM_NO_NAME_SERVICE',
-      `${options.name} cannot be published: there is no name service`,
-    )
-  }
   const endpoint = new Endpoint(checked, newEndpointName())
   await endpoint.begin()
   return endpoint
 }
 
 export class Endpoint {
-  /** Opaque and global: any process may map it. */
+  /** Opaque and global: any process that a driver reaches may map it. */
   readonly name: string
   /** Memory that peers write to with long messages and read with gets. */
   readonly segment: Uint8Array
@@ -71,6 +67,7 @@ export class Endpoint {
   /** Handlers that had run when somebody last began to wait. */
   #runsBefore = 0
   #isReferenced: boolean
+  #publication: Promise<Publication> | undefined
   #closing: Promise<void> | undefined
 
   /** Use `openEndpoint`. */
@@ -91,6 +88,10 @@ export class Endpoint {
   async begin(): Promise<void> {
     await rendezvous.open(this.#id.endpoint, this.#peers)
     this.#keepAlive()
+    const { name, tag, drivers } = this.#options
+    if (name === undefined) return
+    this.#publication = publishName({ name, endpoint: this.#id, tag, drivers })
+    await this.#publication.catch(error => this.close().then(() => Promise.reject(error)))
   }
 
   /** Handlers 1..255 take messages; handler 0 takes back what could not be delivered. May be called in a handler. */
@@ -100,29 +101,26 @@ export class Endpoint {
   }
 
   /**
-   * Lets `destination` stand for the endpoint of that name. Rejects with `ERR_AM_NO_SUCH_ENDPOINT` if nobody answers to
-   * it: then the destination is mapped all the same, and what is sent to it comes back with that reason.
+   * Lets `destination` stand for the endpoint of that name, its own or one that it has published; `tag` is by default the
+   * published one, else 0. Rejects with `ERR_AM_NO_SUCH_ENDPOINT` if nobody answers to it: then the destination is mapped
+   * all the same, and what is sent to it comes back with that reason.
    */
-  async map(destination: number, name: string, tag = 0n): Promise<void> {
+  async map(destination: number, name: string, tag?: bigint): Promise<void> {
     this.#assertOpen()
     assertDestination(destination)
     if (typeof name !== 'string') throw typeError(`a name must be a string, not ${typeof name}`)
-    const tagWords = tagOf(tag)
+    let shown = tagOf(tag === undefined ? 0n : tag)
     try {
-      const { peer, segment } = await this.#peers.find(name, tag)
-      const { channel } = peer
-      this.#install({ index: destination, name, tag: tagWords, peer, channel, segment })
+      const found = await locate(name)
+      shown = tagOf(tag ?? found.tag)
+      await this.#peers.find(found.target, tag ?? found.tag, (peer, segment) => {
+        this.#install({ index: destination, name, tag: shown, peer, channel: peer.channel, segment })
+      })
     } catch (error) {
       if ((error as AmError).code === 'ERR_AM_NO_SUCH_ENDPOINT' && this.#closing === undefined) {
         const channel = this.#openUnreachable(destination, name)
-        this.#install({
-          index: destination,
-          name,
-          tag: tagWords,
-          peer: undefined,
-          channel,
-          segment: undefined,
-        })
+        const nobody = { peer: undefined, channel, segment: undefined }
+        this.#install({ index: destination, name, tag: shown, ...nobody })
       }
       throw error
     }
@@ -237,6 +235,7 @@ export class Endpoint {
     checkWait(options)
     if (channel.isReady) return
     const waiter = channel.waiters.wait()
+    channel.touch() // it may sleep, with a doorbell that is not for this
     try {
       await within(waiter.promise, `destination ${destination}`, options)
     } finally {
@@ -367,7 +366,8 @@ export class Endpoint {
   async #close(): Promise<void> {
     rendezvous.close(this.#id.endpoint)
     for (const mapping of this.#mappings) mapping?.channel.waiters.refuse()
-    await this.#peers.close()
+    const publication = await this.#publication?.catch(() => undefined)
+    await Promise.all([publication?.close(), this.#peers.close()])
     this.#group.close()
     endSources(this.#group.handlers)
     this.#waiters.wake()

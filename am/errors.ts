@@ -20,8 +20,12 @@ export type AmErrorCode =
   | 'ERR_AM_NO_SUCH_ENDPOINT'
   /** The endpoint lives where none of the drivers reaches, or which this process may not use. */
   | 'ERR_AM_UNREACHABLE'
-  /** A name was to be published or found, and there is no name service. */
+  /** A published name was to be found, and the name service cannot be asked. */
   | 'ERR_AM_NO_NAME_SERVICE'
+  /** A living endpoint has published that name. */
+  | 'ERR_AM_NAME_HELD'
+  /** The name service does not want the name; `cause` says why. */
+  | 'ERR_AM_NAME_REFUSED'
   /** A call came back; `reason` says why. */
   | 'ERR_AM_UNDELIVERABLE'
   /** The handler of a call returned without a reply. */

@@ -25,19 +25,15 @@ const replyWords = new Words()
 export class Message {
   /** The conversation that it came by. */
   readonly channel: Channel
-  /** Index of the handler that runs; for a returned message, of the handler that it was meant for. */
-  handler = 0
-  /** Bytes of payload; 0 for a short message. */
-  length = 0
-  /** The memory in which the payload lies, from `offset` on: for handlers that allocate nothing. */
-  bytes: Uint8Array = NO_BYTES
-  offset = 0
-  /** Why the message came back; only on handler 0. */
-  reason: UndeliverableReason | undefined
   /** The runtime's: use `word(i)`. */
   readonly words = new Int32Array(WORDS_MAX)
   wordCount = 0
   #slot = NO_REQUEST
+  #handler = 0
+  #bytes: Uint8Array = NO_BYTES
+  #offset = 0
+  #length = 0
+  #reason: UndeliverableReason | undefined
   #returnedFrom = NO_DESTINATION
   #isLive = false
   #outcome = UNANSWERED
@@ -46,18 +42,55 @@ export class Message {
     this.channel = channel
   }
 
+  /** The runtime's: its handler runs. */
+  get isLive(): boolean {
+    return this.#isLive
+  }
+
   /** The name of the endpoint that sent it. */
   get source(): string {
+    this.#assertLive()
     return this.channel.owner.peerName
   }
 
   /** The destination that the peer is mapped at, if it is; for a returned message, the one that it was sent to. */
   get destination(): number | undefined {
+    this.#assertLive()
     return this.#returnedFrom === NO_DESTINATION ? this.channel.owner.destination : this.#returnedFrom
   }
 
   get isRequest(): boolean {
+    this.#assertLive()
     return this.#slot !== NO_REQUEST
+  }
+
+  /** Index of the handler that runs; for a returned message, of the handler that it was meant for. */
+  get handler(): number {
+    this.#assertLive()
+    return this.#handler
+  }
+
+  /** Bytes of payload; 0 for a short message. */
+  get length(): number {
+    this.#assertLive()
+    return this.#length
+  }
+
+  /** The memory in which the payload lies, from `offset` on: for handlers that allocate nothing. */
+  get bytes(): Uint8Array {
+    this.#assertLive()
+    return this.#bytes
+  }
+
+  get offset(): number {
+    this.#assertLive()
+    return this.#offset
+  }
+
+  /** Why the message came back; only on handler 0. */
+  get reason(): UndeliverableReason | undefined {
+    this.#assertLive()
+    return this.#reason
   }
 
   /** The i-th word; words that were not sent read as 0. */
@@ -70,13 +103,13 @@ export class Message {
   /** A view of the payload, valid only while the handler runs. */
   payload(): Uint8Array {
     this.#assertLive()
-    return this.bytes.subarray(this.offset, this.offset + this.length)
+    return this.#bytes.subarray(this.#offset, this.#offset + this.#length)
   }
 
   /** A copy of the payload, which is the caller's. */
   copy(): Buffer {
     this.#assertLive()
-    return Buffer.from(this.bytes.subarray(this.offset, this.offset + this.length))
+    return Buffer.from(this.#bytes.subarray(this.#offset, this.#offset + this.#length))
   }
 
   /** Answers a request, once, to whoever sent it. Never refused: a reply that finds no room waits in a bounded queue. */
@@ -155,28 +188,28 @@ export class Message {
     this.#isLive = true
     this.#outcome = UNANSWERED
     this.#slot = slot
-    this.handler = handler
-    this.bytes = bytes
-    this.offset = offset
-    this.length = length
-    if (this.reason !== undefined) this.#forgetReturn()
+    this.#handler = handler
+    this.#bytes = bytes
+    this.#offset = offset
+    this.#length = length
+    if (this.#reason !== undefined) this.#forgetReturn()
   }
 
   /** The channel's: the message that has begun comes back. */
   markReturned(reason: UndeliverableReason, destination: number | undefined): void {
-    this.reason = reason
+    this.#reason = reason
     this.#returnedFrom = destination ?? NO_DESTINATION
   }
 
   /** The channel's: the handler has returned, and with it the message ends. True if its slot can go back. */
   finish(): boolean {
     this.#isLive = false
-    this.bytes = NO_BYTES
+    this.#bytes = NO_BYTES
     return this.#slot !== NO_REQUEST && this.#outcome === UNANSWERED
   }
 
   #forgetReturn(): void {
-    this.reason = undefined
+    this.#reason = undefined
     this.#returnedFrom = NO_DESTINATION
   }
 
@@ -189,7 +222,7 @@ export class Message {
     if (this.#slot === NO_REQUEST) {
       throw new AmError(
         'ERR_AM_TOKEN',
-        this.reason === undefined
+        this.#reason === undefined
           ? 'a reply handler may send nothing'
           : 'a returned message cannot be replied to',
       )

@@ -19,7 +19,7 @@ export interface EndpointLimits {
 }
 
 export interface EndpointOptions {
-  /** A name to publish; needs the name service. */
+  /** A name to publish, [a-z0-9._/-]{1,200}; needs the name service. Whoever may look it up learns the tag, too. */
   readonly name?: string
   /** What senders must show; 64 bits. */
   readonly tag?: bigint
@@ -36,6 +36,7 @@ export interface EndpointOptions {
 }
 
 export interface CheckedOptions {
+  readonly name: string | undefined
   readonly tag: bigint
   readonly tagWords: Tag
   readonly segment: number
@@ -63,6 +64,7 @@ export function checkOptions(options: EndpointOptions): CheckedOptions {
   const credits = options.credits ?? CREDITS_DEFAULT
   assertCredits(credits)
   return {
+    name: options.name,
     tag,
     tagWords: tagOf(tag),
     segment: within('segment', options.segment ?? 0, 0, SEGMENT_MAX),

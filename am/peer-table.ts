@@ -2,7 +2,7 @@ import type { Driver, VirtualInterface } from '../nic/index.ts'
 import type { ChannelOwner } from './channel.ts'
 import type { ChannelGroup } from './channel-group.ts'
 import { EndpointChannel } from './endpoint-channel.ts'
-import { AmError, closedError } from './errors.ts'
+import { closedError } from './errors.ts'
 import type { RemoteSegment } from './mapping.ts'
 import type { CheckedOptions } from './options.ts'
 import { Peer, type PeerHost } from './peer.ts'
@@ -10,7 +10,7 @@ import { reliable } from './reliability/reliable.ts'
 import type { ControlConnection } from './rendezvous/control-connection.ts'
 import { decodeTag, type Open } from './rendezvous/control-messages.ts'
 import { answer, dial, type Meeting } from './rendezvous/dialing.ts'
-import { decodeName, type EndpointName } from './rendezvous/endpoint-name.ts'
+import { type EndpointName, encodeName } from './rendezvous/endpoint-name.ts'
 import { type RendezvousHost, refuse } from './rendezvous/rendezvous.ts'
 import type { Segment } from './segment.ts'
 
@@ -51,38 +51,39 @@ export class PeerTable implements PeerHost, RendezvousHost {
     return this.#peers
   }
 
-  /** The peer of that name, and what it shows to this tag. */
-  async find(name: string, tag: bigint): Promise<{ peer: Peer; segment: RemoteSegment | undefined }> {
-    const target = decodeName(name)
-    if (target === undefined) {
-      const message = `${name} is not the name of an endpoint, and there is no name service to ask`
-      throw new AmError('ERR_AM_NO_NAME_SERVICE', message)
-    }
+  /** Finds that peer and hands it to `install`, with what it shows to this tag. */
+  async find(
+    target: EndpointName,
+    tag: bigint,
+    install: (peer: Peer, segment: RemoteSegment | undefined) => void,
+  ): Promise<void> {
+    const name = encodeName(target)
     // Nothing is waited for between this look and the next dial: two maps of one name must not both dial.
     const underWay = this.#dials.get(name)
     const known = underWay === undefined ? this.#known(name) : await underWay
     if (known !== undefined) {
       try {
-        return { peer: known, segment: await known.askForSegment(tag) }
-      } catch {
-        // It went at this very moment; whoever has its name now is somebody else.
+        return await known.askForSegment(tag, segment => install(known, segment))
+      } catch (error) {
+        if (!known.isGone) throw error
+        // It went at this very moment; there may be another way to whoever has its name.
       }
     }
     if (this.#isClosed) throw closedError()
-    let first: Promise<RemoteSegment | undefined> | undefined
+    let mapped: Promise<void> | undefined
     const dialled = dial(this.#introduction, target, tag).then(meeting => {
       if (this.#isClosed) {
         turnAway(meeting)
         throw closedError()
       }
       const peer = this.#add(name, meeting)
-      first = peer.firstSegment()
+      mapped = peer.awaitFirstSegment(segment => install(peer, segment))
       peer.begin()
       return peer
     })
     this.#dials.set(name, dialled)
-    const peer = await dialled.finally(() => this.#dials.delete(name))
-    return { peer, segment: await first }
+    await dialled.finally(() => this.#dials.delete(name))
+    await mapped
   }
 
   answer(open: Open, connection: ControlConnection): void {

@@ -10,10 +10,16 @@ import { UNDELIVERABLE } from './undeliverable.ts'
 
 const log = debug('fastsockets:am:peer')
 
-/** Requests for the segment that wait for their answer. */
-const MAPS_MAX = 1024
+/** Requests for the segment that wait for their answer: as many as there are destinations. */
+const MAPS_MAX = 65536
 /** The number of the MAP that an OPEN contains. */
 const FIRST_MAP = 0
+
+/**
+ * Takes what a peer shows to a tag, undefined if the tag is wrong, at the moment at which the answer comes: a turn later
+ * the connection might have ended, because nobody seemed to need it.
+ */
+export type TakeSegment = (segment: RemoteSegment | undefined) => void
 
 /** The endpoint, as far as a peer knows it. */
 export interface PeerHost {
@@ -39,10 +45,7 @@ export class Peer implements ChannelOwner {
   #unmapsOwed = 0
   readonly #host: PeerHost
   readonly #connection: ControlConnection
-  readonly #maps = new Map<
-    number,
-    { resolve: (segment: RemoteSegment | undefined) => void; reject: (e: Error) => void }
-  >()
+  readonly #maps = new Map<number, { take: TakeSegment; reject: (e: Error) => void }>()
   #nextMap = FIRST_MAP + 1
   #isBye = false
   #hasSaidBye = false
@@ -66,8 +69,8 @@ export class Peer implements ChannelOwner {
 
   /** No table has an entry for this connection any more, and nothing is under way. */
   get isRetired(): boolean {
-    const { state, outstanding, isOver, isFlushed } = this.channel
-    if (this.mappings.length > 0) return false
+    const { state, outstanding, isOver, isFlushed, isInHandler } = this.channel
+    if (this.mappings.length > 0 || this.#maps.size > 0 || isInHandler) return false
     if (state !== 'open') return isOver && this.#isEnded
     const isUnmapped = this.#isUnmapped && this.#unmapsOwed === 0 && this.#peerMappingCount === 0
     return isUnmapped && outstanding === 0 && isFlushed
@@ -77,17 +80,18 @@ export class Peer implements ChannelOwner {
     return this.#isEnded || this.channel.state !== 'open'
   }
 
-  /** Shows a tag; resolves with the peer's segment, or undefined if the tag is wrong. */
-  askForSegment(tag: bigint): Promise<RemoteSegment | undefined> {
+  /** Shows a tag. `install` is called before the promise is resolved. */
+  askForSegment(tag: bigint, install: TakeSegment): Promise<void> {
     if (this.isGone || this.#maps.size >= MAPS_MAX) return Promise.reject(this.#goneError())
     const id = this.#nextMap++
+    const mapped = this.#mapped(id, install)
     this.#connection.send({ op: 'map', id, tag: encodeTag(tag) })
-    return this.#mapped(id)
+    return mapped
   }
 
   /** The answer to the tag that was shown on dialling. */
-  firstSegment(): Promise<RemoteSegment | undefined> {
-    return this.#mapped(FIRST_MAP)
+  awaitFirstSegment(install: TakeSegment): Promise<void> {
+    return this.#mapped(FIRST_MAP, install)
   }
 
   /** A MAP of the peer; the first came with its OPEN. */
@@ -166,21 +170,31 @@ export class Peer implements ChannelOwner {
     }
   }
 
-  #mapped(id: number): Promise<RemoteSegment | undefined> {
+  #mapped(id: number, install: TakeSegment): Promise<void> {
     this.#connection.ref()
-    return new Promise((resolve, reject) => this.#maps.set(id, { resolve, reject }))
+    return new Promise((resolve, reject) => {
+      const take: TakeSegment = segment => {
+        try {
+          install(segment)
+          resolve()
+        } catch (error) {
+          reject(error)
+        }
+      }
+      this.#maps.set(id, { take, reject })
+    })
   }
 
   #takeMapped(message: ControlMessage & { op: 'mapped' }): void {
     const waiting = this.#maps.get(message.id)
     this.#maps.delete(message.id)
     if (this.#maps.size === 0) this.#connection.unref()
-    if (!message.isTagRight) return waiting?.resolve(undefined)
+    if (!message.isTagRight) return waiting?.take(undefined)
     try {
       const memory = message.key === '' ? undefined : importKey(this.channel.end, message.key)
       const segment = { length: message.segment, longMax: message.longMax, memory }
       this.channel.peerSegment = segment
-      waiting?.resolve(segment)
+      waiting?.take(segment)
     } catch (error) {
       waiting?.reject(error as Error)
       this.#connection.destroy()

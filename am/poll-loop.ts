@@ -1,29 +1,40 @@
 import { yieldCore } from '../nic/index.ts'
 
-/** How many polls may pass between two looks at the clock: those that find nothing are many and short. */
-const EMPTY_POLLS = 64
-const BUSY_POLLS = 4
 /** After so many polls in a row that found nothing the core is offered to whoever needs it, perhaps the peer. */
 const YIELD_POLLS = 512
 /** How often a program that polls asks whether its peers live. */
 const HEAR_MS = 10
+/** Messages, and polls that found nothing, between two looks at the clock at most: each takes as long as a poll. */
+const STRIDE_MAX = 512
+/** Looks that are closer together than this are made half as often. */
+const LOOK_MS = 1
 
-/** A loop of polls may keep the event loop from running, which would tell of the end of a peer. */
+/**
+ * A loop of polls may keep the event loop from running, which would tell of the end of a peer. A loop that does nothing
+ * else looks at the clock seldom; one that computes in between, at every poll.
+ */
 export class PollLoop {
   #emptyPolls = 0
-  #busyPolls = 0
+  #stride = 1
+  #left = 1
+  /** In an array: a field that often gets another fraction allocates. */
+  readonly #lookedAtMs = new Float64Array(1)
   #heardAtMs = 0
 
-  /** After each poll. */
+  /** Hot: after each poll. */
   handlePoll(handled: number, peers: { hearNow(): void }): void {
-    if (handled > 0) {
-      this.#emptyPolls = 0
-      if (++this.#busyPolls % BUSY_POLLS !== 0) return
-    } else {
-      if (++this.#emptyPolls % EMPTY_POLLS !== 0) return
-      if (this.#emptyPolls % YIELD_POLLS === 0) yieldCore()
-    }
+    if (handled > 0) this.#emptyPolls = 0
+    else if (++this.#emptyPolls % YIELD_POLLS === 0) yieldCore()
+    this.#left -= handled > 0 ? handled : 1
+    if (this.#left <= 0) this.#look(peers)
+  }
+
+  #look(peers: { hearNow(): void }): void {
     const nowMs = performance.now()
+    const isBusy = nowMs - (this.#lookedAtMs[0] as number) < LOOK_MS
+    this.#stride = isBusy ? Math.min(STRIDE_MAX, 2 * this.#stride) : 1
+    this.#left = this.#stride
+    this.#lookedAtMs[0] = nowMs
     if (nowMs < this.#heardAtMs + HEAR_MS) return
     this.#heardAtMs = nowMs
     peers.hearNow()

@@ -10,6 +10,7 @@
  */
 import { yieldCore } from '../nic/index.ts'
 import type { Channel } from './channel.ts'
+import { PollerCounts } from './poller-counts.ts'
 
 /** Messages handled per channel and turn. */
 const TURN_MESSAGES_MAX = 256
@@ -19,17 +20,8 @@ export const SPIN_MS_MAX = 0.1
 const SPIN_STEPS = 8
 const SPIN_MS_STEP = SPIN_MS_MAX / SPIN_STEPS
 
-export interface PollerStats {
-  turns: number
-  messages: number
-  /** Turns in which nothing was found. */
-  emptyTurns: number
-  sleeps: number
-  doorbells: number
-}
-
 export class Poller {
-  readonly stats: PollerStats = { turns: 0, messages: 0, emptyTurns: 0, sleeps: 0, doorbells: 0 }
+  readonly stats = new PollerCounts()
   readonly #hot: Channel[] = []
   #isScheduled = false
 

@@ -97,7 +97,10 @@ export class ReturningChannel extends Channel {
 
   /** Sends what waits in this process, and handles nothing; true if nothing waits any more. */
   flush(): boolean {
-    if (this.state === 'open' && this.sendOwed() && this.creditsAreDue()) this.sendCredits()
+    if (this.state !== 'open') return true
+    if (this.sendOwed() && this.creditsAreDue()) this.sendCredits()
+    // What was lost is sent again by polls.
+    if (!isHandlerRunning()) this.end.poll(this, 0)
     return this.isFlushed
   }
 

@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { type FallbackReason, fallbackReason } from './reasons.ts'
 
 /** How long a look at the network interfaces is believed. */
 const INTERFACES_TTL_MS = 1000
@@ -19,9 +20,22 @@ export function reachableOwnAddress(address: string): string | undefined {
   return address === '::1' || isOwn(address) ? address : undefined
 }
 
+/** Why `address`, which is not reachable here, is left to TCP. An address with a zone may be of this host or another. */
+export function reasonAgainstAddress(address: string): FallbackReason {
+  return fallbackReason(address.includes('%') ? 'ADDRESS' : 'REMOTE_HOST')
+}
+
 /** The address from which the kernel would connect to `address` of this host. */
 export function sourceAddressFor(address: string): string {
   return address.startsWith('127.') ? '127.0.0.1' : address
+}
+
+/** Every address at which a connect from this host reaches it, without those that need a zone; loopback first. */
+export function allOwnAddresses(family: 4 | 6): string[] {
+  const loopback = family === 4 ? '127.0.0.1' : '::1'
+  isOwn(loopback)
+  const is = family === 4 ? isIPv4 : isIPv6
+  return [...new Set([loopback, ...ownAddresses])].filter(one => is(one) && !one.startsWith('fe80:'))
 }
 
 function isOwn(address: string): boolean {

@@ -2,6 +2,7 @@
 import type net from 'node:net'
 import type { ConnectRequest, SocketInternals, TcpHandle } from './node-internals.ts'
 import type { Stream, StreamSink } from './stream.ts'
+import type { Family } from './unix-paths.ts'
 
 export type FastSocket = net.Socket & SocketInternals
 
@@ -10,7 +11,7 @@ export type WriteCallback = (error?: Error | null) => void
 /** How a handle that cannot be fast goes on: as a TCP handle of the same socket. */
 export interface Dialer {
   /** Starts connecting; returns 0, or a negative errno. Later `handle.finishConnect`, or demotion. */
-  dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: 4 | 6): number
+  dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: Family): number
   /** The server, reached over a channel, does not want this connection; undefined if it died instead. */
   handleRefused(handle: FastHandle, refusal: number | undefined): void
   /** Replaces the handle by a TCP handle before connecting, because the program binds the local side. */
@@ -21,7 +22,7 @@ export interface Dialer {
 export interface FastHandle extends StreamSink {
   socket: FastSocket | undefined
   stream: Stream | undefined
-  /** The name by which the program connects. */
+  /** The name, or the unix path, by which the program connects. */
   host: string | undefined
   /** The TCP handle that took this one's place; whoever still holds this one closes that, too. */
   successor: TcpHandle | undefined

@@ -3,11 +3,15 @@
  */
 import net from 'node:net'
 import { install } from './install.ts'
+import { prepareNames } from './names.ts'
 import { transportOf } from './transport.ts'
 
-install()
+// Not waited for: a module that waits cannot be required.
+if (install()) void prepareNames()
 
 export * from 'node:net'
+export type { CloseEvent, ConnectionEvent, FallbackEvent, ListeningEvent } from './events.ts'
+export { RequiredError } from './policy/required-error.ts'
 export { FALLBACK_REASONS, type FallbackCode, type FallbackReason } from './reasons.ts'
 export { type Transport, transportOf } from './transport.ts'
 

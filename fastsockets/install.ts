@@ -10,15 +10,34 @@
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
+import tls from 'node:tls'
 import debug from 'debug'
-import { drivers, isOwn, markOwn } from '../nic/index.ts'
+import { isOwn, markOwn } from '../nic/index.ts'
 import { RouteDialer } from './dialer.ts'
 import { fastHandleClass, isFastHandle } from './fast-handle.ts'
 import type { FastHandleClass, FastSocket } from './fast-handle-contract.ts'
-import { acceptorFor, type FastServer, publish, withdraw, yieldHashedPort } from './listeners.ts'
-import { nodeInternals, type ServerInternals, type SocketInternals } from './node-internals.ts'
+import { reasonAgainstFastWay } from './fast-way.ts'
+import {
+  acceptorFor,
+  countTcpAccepted,
+  type FastServer,
+  publish,
+  withdraw,
+  yieldHashedPort,
+} from './listeners.ts'
+import {
+  type NodeInternals,
+  nodeInternals,
+  type ServerInternals,
+  type SocketInternals,
+} from './node-internals.ts'
 import { Peers } from './peers.ts'
+import { decideByName, decideListener, failListening, refuseTcpClients } from './policy/listener-policy.ts'
+import { RequiredError } from './policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
+import { type Place, statusPage } from './status/status-page.ts'
+import { hideTcp, watchAccepted } from './status/tcp-rows.ts'
+import { type HandleSetter, handleExchange, isUnconnectedTls } from './tls-sockets.ts'
 import { recordFallback } from './transport.ts'
 
 const log = debug('fastsockets:install')
@@ -28,23 +47,20 @@ const INSTALLED = Symbol.for('fastsockets.installed')
 
 const UV_TCP_IPV6ONLY = 1
 
-/** Why nothing can be fast in this process; undefined if things can. */
-let globalReason: FallbackReason | undefined
-
-export function install(): void {
+/** Relinks this thread, once. Returns whether anything can be fast now. */
+export function install(): boolean {
   const marked = net as unknown as Record<symbol, boolean>
-  if (marked[INSTALLED]) return
+  if (marked[INSTALLED]) return reasonAgainstFastWay() === undefined
   marked[INSTALLED] = true
-  globalReason = findGlobalReason()
-  const Handle = globalReason === undefined ? fastHandleClass() : undefined
-  if (Handle === undefined) {
-    globalReason ??= fallbackReason('NODE_INTERNALS')
-    log('everything over TCP: %s', globalReason.text)
-    wrapConnectForRecord(globalReason)
-    return
+  statusPage()
+  const reason = reasonAgainstFastWay()
+  if (reason !== undefined) {
+    log('everything over TCP: %s', reason.text)
+    wrapForRecord(reason)
+    return false
   }
-  const connect: (this: net.Socket, options: net.TcpNetConnectOpts) => net.Socket =
-    net.Socket.prototype.connect
+  const Handle = fastHandleClass() as FastHandleClass
+  const connect: (this: net.Socket, options: net.NetConnectOpts) => net.Socket = net.Socket.prototype.connect
   const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
     markOwn(this)
     return connect.call(this, options)
@@ -52,59 +68,71 @@ export function install(): void {
   wrapClient(Handle, peers)
   wrapSocket()
   wrapServer(peers)
+  watchAccepted(socket => isFastHandle((socket as FastSocket)._handle), countTcpAccepted)
   syncBuiltinESMExports()
   log('installed')
-}
-
-function findGlobalReason(): FallbackReason | undefined {
-  if (process.env.FASTSOCKETS_DISABLE) return fallbackReason('DISABLED')
-  const availability = drivers.get('shm')?.availability()
-  if (availability?.usable) return undefined
-  if (availability?.code === 'PLATFORM') return fallbackReason('PLATFORM', availability.reason)
-  if (availability?.code === 'KOFFI') return fallbackReason('KOFFI', availability.reason)
-  return fallbackReason('DRIVER', availability?.reason)
+  return true
 }
 
 function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   const internals = nodeInternals()
   if (internals === undefined) return
-  const dialer = new RouteDialer(peers, internals)
+  const exchange = handleExchange(internals)
+  const dialer = new RouteDialer(peers, internals, exchange)
   const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
   const { connect } = prototype
-  const reinitialize = prototype[internals.reinitialize] as (this: net.Socket, handle: object) => void
   /** Sockets whose connect under way may go on fast with a further address. */
   const candidates = new WeakSet<net.Socket>()
 
   define(prototype, 'connect', function connect_(this: FastSocket, ...args: unknown[]): net.Socket {
-    if (!isOwn(this)) prepare(this, args)
+    const error = isOwn(this) ? undefined : prepare(this, args)
+    if (error !== undefined) return this.destroy(error)
     return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
   })
 
-  define(prototype, internals.reinitialize, function (this: FastSocket, handle: object): void {
-    const isNextAddress = this.connecting && candidates.has(this) && dialer.demoting !== this
-    if (!isNextAddress || !internals.isTcp(handle)) return reinitialize.call(this, handle)
-    handle.close()
-    reinitialize.call(this, new Handle(dialer))
-  })
+  for (const owner of [net.Socket.prototype, tls.TLSSocket.prototype]) {
+    if (Object.hasOwn(owner, internals.reinitialize)) wrapReinitialize(owner)
+  }
 
-  function prepare(socket: FastSocket, args: unknown[]): void {
-    const target = targetOf(args)
-    if (target === undefined || isFastHandle(socket._handle)) return
-    const reason = reasonAgainst(socket, target)
-    if (reason !== undefined) return recordFallback(socket, reason)
-    candidates.add(socket)
-    Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
+  /** Node gives the socket a TCP handle for the next address. */
+  function wrapReinitialize(owner: object): void {
+    const { reinitialize: symbol, isTcp } = internals as NodeInternals
+    const reinitialize = (owner as typeof prototype)[symbol] as HandleSetter
+    define(owner, symbol, function (this: FastSocket, handle: object): void {
+      const isNextAddress = this.connecting && candidates.has(this)
+      if (!isNextAddress || !isTcp(handle)) return reinitialize.call(this, handle)
+      handle.close()
+      giveFastHandle(this)
+    })
+  }
+
+  function giveFastHandle(socket: FastSocket, host?: string): void {
     const handle = new Handle(dialer)
-    handle.host = hostOf(target)
-    reinitialize.call(socket, handle)
+    handle.socket = socket
+    handle.host = host
+    exchange(socket, handle)
+  }
+
+  /** The socket is ready to be fast, or it is on record why it cannot be; an error if it must be and cannot. */
+  function prepare(socket: FastSocket, args: unknown[]): RequiredError | undefined {
+    const target = targetOf(args)
+    if (target === undefined || isFastHandle(socket._handle)) return undefined
+    if (socket.connecting && candidates.has(socket)) return undefined
+    const reason = reasonAgainst(socket, target)
+    if (reason !== undefined) return fallBack(socket, target, reason)
+    candidates.add(socket)
+    if (!isUnconnectedTls(socket)) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
+    giveFastHandle(socket, hostOf(target))
+    return undefined
   }
 
   /** What is known before any name is resolved. */
   function reasonAgainst(socket: FastSocket, target: Target): FallbackReason | undefined {
-    if (target.path) return fallbackReason('PIPE')
-    if (socket._handle && !socket.destroyed) return fallbackReason('OWN_HANDLE')
+    // A TLS socket that was destroyed is nothing to connect, though Node tries.
+    const isNew = socket.destroyed && !(socket instanceof tls.TLSSocket)
+    if (socket._handle && !isNew && !isUnconnectedTls(socket)) return fallbackReason('OWN_HANDLE')
     if (target.localAddress || target.localPort) return fallbackReason('LOCAL_ADDRESS')
-    return dialer.knownReason(hostOf(target), target.port)
+    return dialer.knownReason(hostOf(target), target.path ? 0 : target.port)
   }
 }
 
@@ -123,6 +151,7 @@ function targetOf(args: readonly unknown[]): Target | undefined {
   const first = list[0]
   if (typeof first === 'object' && first !== null) {
     const target = first as Target
+    if (target.path && typeof target.path !== 'string') return undefined
     return target.path || target.port !== undefined ? target : undefined
   }
   // As Node decides it: what is not a port is a path.
@@ -130,13 +159,14 @@ function targetOf(args: readonly unknown[]): Target | undefined {
   return { port: first, host: list[1] }
 }
 
-function hostOf({ host }: Target): string {
+function hostOf({ host, path }: Target): string {
+  if (typeof path === 'string' && path !== '') return path
   return typeof host === 'string' && host !== '' ? host : 'localhost'
 }
 
 function wrapSocket(): void {
   const prototype = net.Socket.prototype as net.Socket & SocketInternals
-  const { _writeGeneric, resetAndDestroy } = prototype
+  const { _writeGeneric, _destroy, resetAndDestroy } = prototype
 
   define(
     prototype,
@@ -159,6 +189,11 @@ function wrapSocket(): void {
     },
   )
 
+  define(prototype, '_destroy', function (this: net.Socket, error: Error | null, callback: () => void): void {
+    hideTcp(this)
+    _destroy.call(this, error, callback)
+  })
+
   define(prototype, 'resetAndDestroy', function (this: FastSocket): net.Socket {
     if (!isFastHandle(this._handle)) return resetAndDestroy.call(this)
     if (this.connecting) this.once('connect', () => this._reset())
@@ -173,7 +208,7 @@ function wrapServer(peers: Peers): void {
 
   define(prototype, 'listen', function listen_(this: FastServer, ...args: unknown[]): net.Server {
     const port = portOf(args)
-    if (port !== undefined && !isOwn(this)) yieldHashedPort(port, peers)
+    if (port !== undefined && !isOwn(this)) yieldHashedPort(port)
     return (listen as (...args: unknown[]) => net.Server).apply(this, args)
   })
 
@@ -181,8 +216,19 @@ function wrapServer(peers: Peers): void {
   define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
     _listen2.apply(this, args)
     if (isOwn(this) || this._handle === null) return
+    const { use, because } = decideListener(this)
+    if (use === 'tcp') {
+      statusPage().countFallback('POLICY')
+      return log('a listener is not fast: %s', because)
+    }
     const code = publish(this, ((args[5] as number) & UV_TCP_IPV6ONLY) !== 0, peers)
-    if (code !== undefined) log('a listener is not fast: %s', fallbackReason(code).text)
+    if (code !== undefined) {
+      statusPage().countFallback(code)
+      log('a listener is not fast: %s', fallbackReason(code).text)
+    }
+    if (use !== 'require') return
+    if (code === undefined) refuseTcpClients(this)
+    else failListening(this, fallbackReason(code))
   })
 
   define(
@@ -195,17 +241,41 @@ function wrapServer(peers: Peers): void {
   )
 }
 
-/** Where nothing can be fast, sockets still say why. */
-function wrapConnectForRecord(reason: FallbackReason): void {
+function placeOf(target: Target): Place {
+  return { address: hostOf(target), port: Number(target.port) || 0 }
+}
+
+/** Puts on record why a socket is not fast; an error if the policy requires that it is. */
+function fallBack(socket: net.Socket, target: Target, reason: FallbackReason): RequiredError | undefined {
+  const remote = target.path ? { address: String(target.path), port: 0 } : placeOf(target)
+  recordFallback(socket, reason, remote, target.path ? 'pipe' : 'tcp')
+  const mayFallBack = target.path || decideByName(hostOf(target), target.port).use !== 'require'
+  return mayFallBack ? undefined : new RequiredError(reason)
+}
+
+/** Where nothing can be fast, sockets still say why, and what must be fast fails. */
+function wrapForRecord(reason: FallbackReason): void {
   const { connect } = net.Socket.prototype
+  const prototype = net.Server.prototype as net.Server & ServerInternals
+  const { _listen2 } = prototype
   define(
     net.Socket.prototype,
     'connect',
     function connect_(this: net.Socket, ...args: unknown[]): net.Socket {
-      recordFallback(this, reason)
+      const target = targetOf(args)
+      if (target === undefined || isOwn(this)) recordFallback(this, reason)
+      else {
+        const error = fallBack(this, target, reason)
+        if (error !== undefined) return this.destroy(error)
+      }
       return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
     },
   )
+  define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
+    _listen2.apply(this, args)
+    if (!isOwn(this) && this._handle !== null && decideListener(this).use === 'require')
+      failListening(this, reason)
+  })
 }
 
 function portOf(args: readonly unknown[]): number | undefined {

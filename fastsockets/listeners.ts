@@ -2,31 +2,50 @@
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
 import { isIP } from 'node:net'
+import { isDaemonExpected } from '../nameservice/socket-path.ts'
 import { reachableOwnAddress, sourceAddressFor } from './addresses.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from './bootstrap/bootstrap-server.ts'
+import { EVENTS, tell } from './events.ts'
 import type { FastHandleClass } from './fast-handle-contract.ts'
-import { nodeInternals, type ServerInternals, type SocketName } from './node-internals.ts'
+import { announce, retract } from './names.ts'
+import { nodeInternals, type ServerInternals, type SocketName, type TcpHandle } from './node-internals.ts'
 import type { FallbackCode } from './reasons.ts'
 import type { Acceptor } from './socket-channel.ts'
+import { ACCEPTED_FAST, ACCEPTED_TCP } from './status/status-layout.ts'
+import { addTo, type StatusRow, statusPage } from './status/status-page.ts'
 import type { Stream } from './stream.ts'
 import { SyntheticPorts } from './synthetic-ports.ts'
 import { recordFast } from './transport.ts'
+import { type Family, isUnixKey, UNIX, unixKey } from './unix-paths.ts'
 
 export type FastServer = net.Server & ServerInternals
+
+/** Who takes the connections of a listener that belongs to a raw server. */
+export interface RawAcceptor {
+  hasRoom(): boolean
+  take(stream: Stream): void
+}
 
 interface Listener {
   readonly server: FastServer
   /** The server's handle when it began to listen: a cluster primary takes it away, and serves its workers with it. */
   readonly handle: object
   readonly address: string
-  readonly family: 4 | 6
+  readonly family: Family
   readonly port: number
   readonly ipv6Only: boolean
   /** The asynchronous context of `listen`, in which a plain server's connections arrive, too. */
   readonly scope: AsyncResource
+  readonly host: BootstrapHost
+  /** Undefined if Node's own accept path takes the connections. */
+  readonly raw: RawAcceptor | undefined
   bootstrap: BootstrapServer | undefined
+  row: StatusRow | undefined
 }
+
+/** Clients of a unix path have no port. The wire wants a number. */
+const NO_PORT = 1
 
 /** Made while this module loads, when no program has a context yet. */
 const rootScope = new AsyncResource('FASTSOCKETS')
@@ -44,27 +63,45 @@ export function publish(
   server: FastServer,
   ipv6Only: boolean,
   host: BootstrapHost,
+  raw?: RawAcceptor,
 ): FallbackCode | undefined {
   const handle = server._handle
-  if (handle === null || server._pipeName !== undefined) return 'PIPE'
-  if (!nodeInternals()?.isTcp(handle)) return 'CLUSTER'
-  const name: SocketName = {}
-  if (handle.getsockname(name) !== 0 || name.address === undefined || !name.port) return 'ADDRESS'
-  const family = name.family === 'IPv6' ? 6 : 4
+  if (handle === null) return 'ADDRESS'
+  const place = placeOf(server, handle)
+  if (typeof place === 'string') return place
   const listener: Listener = {
     server,
     handle,
-    address: name.address,
-    family,
-    port: name.port,
+    ...place,
     ipv6Only,
     scope: new AsyncResource('FASTSOCKETSERVER'),
+    host,
+    raw,
     bootstrap: undefined,
+    row: undefined,
   }
   byServer.set(server, listener)
   // By then 'listening' has been emitted, which is when a cluster primary takes the handle.
   setImmediate(() => withdrawIfTaken(listener)).unref()
-  return openBootstrap(listener, host, new Set())
+  return openBootstrap(listener, new Set())
+}
+
+type Place = Pick<Listener, 'address' | 'family' | 'port'>
+
+function placeOf(server: FastServer, handle: TcpHandle): Place | FallbackCode {
+  if (server._pipeName !== undefined) {
+    const key = unixKey(server._pipeName)
+    return key === undefined ? 'PIPE' : { address: key, family: UNIX, port: 0 }
+  }
+  if (!nodeInternals()?.isTcp(handle)) return 'CLUSTER'
+  const { address, family, port } = nameOf(handle)
+  if (address === undefined || !port) return 'ADDRESS'
+  return { address, family: family === 'IPv6' ? 6 : 4, port }
+}
+
+function nameOf(handle: TcpHandle): SocketName {
+  const name: SocketName = {}
+  return handle.getsockname(name) === 0 ? name : {}
 }
 
 export function withdraw(server: net.Server): void {
@@ -72,23 +109,30 @@ export function withdraw(server: net.Server): void {
   if (listener === undefined) return
   byServer.delete(server)
   closeBootstrap(listener)
+  listener.row?.close()
 }
 
 /** The program wants to listen on `port` itself: if it is a hashed port of ours, that one moves. */
-export function yieldHashedPort(port: number, host: BootstrapHost): void {
+export function yieldHashedPort(port: number): void {
   if (!hashedPorts.has(port)) return
   for (const listener of byServer.values()) {
     if (listener.bootstrap?.port !== port) continue
     closeBootstrap(listener)
-    openBootstrap(listener, host, new Set([port]))
+    openBootstrap(listener, new Set([port]))
   }
 }
 
-/** Whether a listener of this thread would take a connect to `address`. */
-export function findListener(port: number, address: string, family: 4 | 6): Listener | undefined {
+/** The listener of this thread, raw or not, that would take a connect to `address`. */
+export function findListener(
+  port: number,
+  address: string,
+  family: Family,
+  isRaw = false,
+): Listener | undefined {
   let wildcard: Listener | undefined
   for (const listener of byServer.values()) {
-    if (listener.port !== port || withdrawIfTaken(listener)) continue
+    if (listener.port !== port || (listener.raw !== undefined) !== isRaw || withdrawIfTaken(listener))
+      continue
     if (listener.address === address) return listener
     if (listener.address === '0.0.0.0' && family === 4) wildcard ??= listener
     if (listener.address === '::' && (family === 6 || !listener.ipv6Only)) wildcard ??= listener
@@ -107,14 +151,20 @@ function withdrawIfTaken(listener: Listener): boolean {
 export function acceptorFor(Handle: FastHandleClass): Acceptor {
   return (stream, port, address, family) => {
     // The peer may say anything; a program will believe these to be addresses of this host.
-    if (isIP(address) !== family || reachableOwnAddress(address) !== address) return REFUSAL.NOT_LISTENING
+    const isPlausible =
+      family === UNIX
+        ? isUnixKey(address)
+        : isIP(address) === family && reachableOwnAddress(address) === address
+    if (!isPlausible) return REFUSAL.NOT_LISTENING
     const listener = findListener(port, address, family)
     if (listener?.server._handle?.onconnection === undefined) return REFUSAL.NOT_LISTENING
+    const begin = (): void => beginConnection(listener, stream, Handle)
+    if (family === UNIX) return { clientPort: NO_PORT, begin }
     const clientPort = clientPorts.allocate()
     if (clientPort === 0) return REFUSAL.LIMIT
     nameServerSide(stream, listener, address, family, clientPort)
     stream.onClosed = () => clientPorts.release(clientPort)
-    return { clientPort, begin: () => beginConnection(listener, stream, Handle) }
+    return { clientPort, begin }
   }
 }
 
@@ -124,11 +174,35 @@ function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleC
   listener.scope.runInAsyncScope(() => {
     const shadow = listener.server._handle
     handle.adopt(stream)
+    // A pipe's handle has no such methods.
+    if (listener.family === UNIX) Object.assign(handle, { getsockname: undefined, getpeername: undefined })
     if (shadow?.onconnection === undefined) return handle.close()
+    countFastAccepted(listener)
     // maxConnections, 'drop', blockList, noDelay, pauseOnConnect: all as for a TCP connection.
     shadow.onconnection(0, handle)
     if (handle.socket !== undefined) recordFast(handle.socket, stream.channel.transport)
   })
+}
+
+/** The same for raw servers, which have channels of their own. */
+export function acceptRaw(
+  stream: Stream,
+  port: number,
+  address: string,
+  family: Family,
+): ReturnType<Acceptor> {
+  if (isIP(address) !== family || reachableOwnAddress(address) !== address) return REFUSAL.NOT_LISTENING
+  const listener = findListener(port, address, family, true)
+  if (listener?.raw === undefined) return REFUSAL.NOT_LISTENING
+  const clientPort = listener.raw.hasRoom() ? clientPorts.allocate() : 0
+  if (clientPort === 0) return REFUSAL.LIMIT
+  nameServerSide(stream, listener, address, family, clientPort)
+  stream.onClosed = () => clientPorts.release(clientPort)
+  const begin = (): void => {
+    countFastAccepted(listener)
+    listener.raw?.take(stream)
+  }
+  return { clientPort, begin }
 }
 
 /** A dual-stack listener sees IPv4 clients at mapped addresses. */
@@ -136,7 +210,7 @@ function nameServerSide(
   stream: Stream,
   listener: Listener,
   address: string,
-  family: 4 | 6,
+  family: Family,
   clientPort: number,
 ): void {
   const isMapped = family === 4 && listener.family === 6
@@ -150,16 +224,44 @@ function nameServerSide(
   }
 }
 
-function openBootstrap(
-  listener: Listener,
-  host: BootstrapHost,
-  avoid: ReadonlySet<number>,
-): FallbackCode | undefined {
-  const { port, address, family, ipv6Only } = listener
-  listener.bootstrap = BootstrapServer.open(port, address, family, ipv6Only, host, avoid)
-  if (listener.bootstrap === undefined) return 'PORTS_TAKEN'
-  hashedPorts.add(listener.bootstrap.port)
-  return undefined
+function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): FallbackCode | undefined {
+  const { port, address, family, ipv6Only, host } = listener
+  const bootstrap = BootstrapServer.open(port, address, family, ipv6Only, host, avoid)
+  listener.bootstrap = bootstrap
+  const reason = bootstrap?.isHashed || (bootstrap && isDaemonExpected()) ? undefined : 'PORTS_TAKEN'
+  show(listener, reason)
+  if (bootstrap === undefined) return reason
+  // Who looks for a unix path needs neither.
+  if (family === UNIX) return reason
+  hashedPorts.add(bootstrap.port)
+  announce(listener, { ...listener, family }, bootstrap.port, host.introduce(port).endpointId.toString('hex'))
+  return reason
+}
+
+/** On the status page, with the bootstrap port that it has now. */
+function show(listener: Listener, reason: FallbackCode | undefined): void {
+  const { address, port, bootstrap, row: old } = listener
+  tell(EVENTS.listening, { local: { address, port }, hashedPort: bootstrap?.port })
+  old?.close()
+  listener.row = statusPage().open({
+    kind: 'listener',
+    transport: bootstrap === undefined ? 'tcp' : 'shm',
+    role: 'server',
+    local: { address, port },
+    remote: { address: '', port: bootstrap?.port ?? 0 },
+    ...(reason && { reason }),
+  })
+  if (old !== undefined) listener.row.counts.set(old.counts)
+}
+
+/** A server has accepted a client that came by TCP. */
+export function countTcpAccepted(server: net.Server): void {
+  const row = byServer.get(server)?.row
+  if (row !== undefined) addTo(row.counts, ACCEPTED_TCP, 1)
+}
+
+function countFastAccepted({ row }: Listener): void {
+  if (row !== undefined) addTo(row.counts, ACCEPTED_FAST, 1)
 }
 
 function closeBootstrap(listener: Listener): void {
@@ -167,4 +269,5 @@ function closeBootstrap(listener: Listener): void {
   hashedPorts.delete(listener.bootstrap.port)
   listener.bootstrap.close()
   listener.bootstrap = undefined
+  retract(listener)
 }

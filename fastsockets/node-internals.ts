@@ -43,6 +43,9 @@ export interface TcpHandle {
   onconnection?: (status: number, handle: object) => void
 }
 
+/** A handle on a unix path is used as a TCP handle is, but for this. */
+export type PipeHandle = TcpHandle & { connect(request: ConnectRequest, path: string): number }
+
 /** What we use of the native class; see docs/decisions/0002-handle-not-subclass.md. */
 export declare class NativeStream {
   get onread(): ReadListener | undefined
@@ -87,6 +90,7 @@ export interface ServerInternals {
 export interface NodeInternals {
   readonly JsStream: JsStreamClass
   readonly createTcp: () => TcpHandle
+  readonly createPipe: () => PipeHandle
   readonly isTcp: (handle: unknown) => handle is TcpHandle
   readonly reinitialize: symbol
 }
@@ -99,8 +103,8 @@ type CreateServerHandle = (
   flags: number,
 ) => TcpHandle | number
 
+const { _tickCallback: tickCallback } = process as unknown as { _tickCallback?: () => void }
 const { _createServerHandle } = net as unknown as { _createServerHandle?: CreateServerHandle }
-const { _tickCallback } = process as unknown as { _tickCallback?: () => void }
 
 let found: NodeInternals | undefined | null = null
 
@@ -108,6 +112,59 @@ let found: NodeInternals | undefined | null = null
 export function nodeInternals(): NodeInternals | undefined {
   if (found === null) found = look()
   return found
+}
+
+const symbols = new Map<string, symbol>()
+
+/** A member of Node's own that has a symbol for a name, which is found by looking at an object that has it. */
+function symbolOf(object: object, description: string): symbol | undefined {
+  const known = symbols.get(description)
+  if (known !== undefined) return known
+  const symbol = Object.getOwnPropertySymbols(object).find(it => it.description === description)
+  if (symbol !== undefined) symbols.set(description, symbol)
+  return symbol
+}
+
+/** Whose handle it is: a socket's, or a server's. */
+export function ownerOf(handle: object): object | undefined {
+  const symbol = symbolOf(handle, 'owner_symbol')
+  return symbol === undefined ? undefined : (handle as Record<symbol, object | undefined>)[symbol]
+}
+
+/** Makes `handle` belong to the owner of `model`. */
+export function copyOwner(model: object, handle: object): void {
+  const symbol = symbolOf(model, 'owner_symbol')
+  if (symbol !== undefined) Object.assign(handle, { [symbol]: ownerOf(model) })
+}
+
+/** How much waited in the handle when the last write began: by this net.js knows at a time-out that a write goes on. */
+export function noteQueueSize(socket: object, size: number): void {
+  const symbol = symbolOf(socket, 'lastWriteQueueSize')
+  if (symbol !== undefined) Object.assign(socket, { [symbol]: size })
+}
+
+/**
+ * net.js asks a program that reads by `onread` for its buffer each time the socket is given a handle. The program must not
+ * notice that this happens twice.
+ */
+export function keepReadBuffer(socket: object, exchange: () => void): void {
+  const members = socket as Record<symbol, unknown>
+  const kBuffer = symbolOf(socket, 'kBuffer')
+  const kBufferGen = symbolOf(socket, 'kBufferGen')
+  const buffer = kBuffer && members[kBuffer]
+  if (
+    kBufferGen === undefined ||
+    typeof members[kBufferGen] !== 'function' ||
+    !(buffer instanceof Uint8Array)
+  )
+    return exchange()
+  const generate = members[kBufferGen]
+  members[kBufferGen] = () => buffer
+  try {
+    exchange()
+  } finally {
+    members[kBufferGen] = generate
+  }
 }
 
 /** A bound TCP handle that does not listen yet, or a negative errno. */
@@ -128,20 +185,22 @@ export function createServerHandle(
 }
 
 /** What libuv's callbacks are followed by: next ticks, then microtasks. */
-export const drainTicks: () => void = _tickCallback ?? (() => {})
+export const drainTicks: () => void = tickCallback ?? (() => {})
 
 function look(): NodeInternals | undefined {
-  if (_createServerHandle === undefined || _tickCallback === undefined) return undefined
+  if (_createServerHandle === undefined || tickCallback === undefined) return undefined
   const reinitialize = Object.getOwnPropertySymbols(net.Socket.prototype).find(
     symbol => symbol.description === 'kReinitializeHandle',
   )
   const JsStream = findJsStream()
   const Tcp = findTcp()
-  if (reinitialize === undefined || JsStream === undefined || Tcp === undefined) return undefined
+  const Pipe = findPipe()
+  if (reinitialize === undefined || JsStream === undefined || !Tcp || !Pipe) return undefined
   const SOCKET = 0
   return {
     JsStream,
     createTcp: () => new Tcp(SOCKET),
+    createPipe: () => new Pipe(SOCKET),
     isTcp: (handle): handle is TcpHandle => handle instanceof Tcp,
     reinitialize,
   }
@@ -171,4 +230,18 @@ function findTcp(): (new (type: number) => TcpHandle) | undefined {
   return handle.constructor as new (
     type: number,
   ) => TcpHandle
+}
+
+/** A TLS socket for a unix path makes one for itself. */
+function findPipe(): (new (type: number) => PipeHandle) | undefined {
+  try {
+    const lure = new tls.TLSSocket(undefined as never, { pipe: true } as never)
+    const pipe = (lure as unknown as { _handle?: { _parent?: object } })._handle?._parent
+    lure.destroy()
+    return pipe?.constructor as new (
+      type: number,
+    ) => PipeHandle
+  } catch {
+    return undefined
+  }
 }

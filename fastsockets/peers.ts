@@ -5,7 +5,9 @@
  */
 import { randomBytes } from 'node:crypto'
 import type net from 'node:net'
+import { constants } from 'node:os'
 import debug from 'debug'
+import { isDaemonExpected } from '../nameservice/socket-path.ts'
 import {
   type Driver,
   drivers,
@@ -13,9 +15,10 @@ import {
   keepFreedMemory,
   type Offer,
   openLoopbackPair,
+  receiveNow,
   type VirtualInterface,
 } from '../nic/index.ts'
-import { callHashedPort, shakeHands } from './bootstrap/bootstrap-client.ts'
+import { callBootstrap, callHashedPort, type Greeted, shakeHands } from './bootstrap/bootstrap-client.ts'
 import {
   type Answer,
   ENDPOINT_ID_SIZE,
@@ -24,8 +27,11 @@ import {
   VERSION,
 } from './bootstrap/bootstrap-layout.ts'
 import type { BootstrapHost, Reply } from './bootstrap/bootstrap-server.ts'
+import { findBootstrapPort, inTime, LOOK_UP_MS_MAX } from './names.ts'
+import { allowsUser } from './policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
 import { type Acceptor, SocketChannel } from './socket-channel.ts'
+import { type Family, UNIX } from './unix-paths.ts'
 
 const log = debug('fastsockets:peers')
 
@@ -38,7 +44,7 @@ const OFFERS_MAX = 64
 /** How long a peer may take for the driver's part of the handshake. */
 const DRIVER_TIMEOUT_MS = 1000
 
-type ConnectFunction = (this: net.Socket, options: net.TcpNetConnectOpts) => net.Socket
+type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
 export type ChannelOrReason = SocketChannel | FallbackReason
 
 const REASON_OF_REFUSAL: Readonly<Record<number, FallbackCode>> = {
@@ -57,14 +63,19 @@ export function reasonOfRefusal(refusal: number | undefined): FallbackCode {
 export class Peers implements BootstrapHost {
   readonly #accept: Acceptor
   readonly #connect: ConnectFunction
+  readonly #isRaw: boolean
   readonly #endpointId = randomBytes(ENDPOINT_ID_SIZE)
   readonly #channels = new Map<string, SocketChannel>()
   /** Handshakes under way, by address and port: connections that begin meanwhile wait for the same one. */
   readonly #calls = new Map<string, Promise<ChannelOrReason>>()
+  /** Open channels to other threads and processes, for whoever polls them by hand. */
+  readonly openChannels: SocketChannel[] = []
   #ownChannel: SocketChannel | undefined
   #offerCount = 0
 
-  constructor(accept: Acceptor, connect: ConnectFunction) {
+  /** `isRaw`: the channels carry raw sockets only. */
+  constructor(accept: Acceptor, connect: ConnectFunction, isRaw = false) {
+    this.#isRaw = isRaw
     this.#accept = accept
     this.#connect = connect
   }
@@ -80,7 +91,7 @@ export class Peers implements BootstrapHost {
   }
 
   /** The channel to whoever listens on `port` at `address`, an address of this host; or why there is none. */
-  reach(address: string, port: number, family: 4 | 6): Promise<ChannelOrReason> {
+  reach(address: string, port: number, family: Family): Promise<ChannelOrReason> {
     const key = `${address} ${port}`
     const underWay = this.#calls.get(key)
     if (underWay !== undefined) return underWay
@@ -106,7 +117,7 @@ export class Peers implements BootstrapHost {
   answer(hello: Introduction): Reply {
     if (hello.version !== VERSION) return { refusal: REFUSAL.VERSION }
     if (!hello.hostIdentity.equals(hostIdentity())) return { refusal: REFUSAL.OTHER_HOST }
-    if (hello.uid !== process.getuid?.()) return { refusal: REFUSAL.OTHER_USER }
+    if (!allowsUser(hello.uid)) return { refusal: REFUSAL.OTHER_USER }
     if (this.#channels.size >= CHANNELS_MAX || this.#offerCount >= OFFERS_MAX)
       return { refusal: REFUSAL.LIMIT }
     const driver = drivers.get(DRIVER)
@@ -133,8 +144,8 @@ export class Peers implements BootstrapHost {
     return { driver: DRIVER, blob: offer.blob, finish }
   }
 
-  async #call(address: string, port: number, family: 4 | 6): Promise<ChannelOrReason> {
-    const outcome = await callHashedPort(address, port, family, this.#connect)
+  async #call(address: string, port: number, family: Family): Promise<ChannelOrReason> {
+    const outcome = await this.#find(address, port, family)
     if ('code' in outcome) return fallbackReason(outcome.code, outcome.detail)
     const { connection, greeting } = outcome
     const refusal = this.#judge(greeting)
@@ -159,9 +170,31 @@ export class Peers implements BootstrapHost {
     }
   }
 
+  /** At a hashed port, or where the name service says; who greets first is taken. */
+  async #find(address: string, port: number, family: Family): Promise<Greeted> {
+    const hashed = callHashedPort(address, port, family, this.#connect)
+    if (family === UNIX || !isDaemonExpected()) return await hashed
+    const named = findBootstrapPort(address, port).then(found =>
+      found === undefined ? undefined : callBootstrap(address, found, port, family, this.#connect),
+    )
+    const isGreeted = (outcome: Greeted | undefined): boolean =>
+      outcome !== undefined && 'connection' in outcome
+    let outcome = await Promise.race([
+      hashed,
+      named.then(one => (isGreeted(one) ? (one as Greeted) : hashed)),
+    ])
+    if (!isGreeted(outcome)) outcome = (await inTime(named, LOOK_UP_MS_MAX)) ?? outcome
+    for (const other of [hashed, named]) {
+      void other.then(one => {
+        if (one !== outcome && one !== undefined && 'connection' in one) one.connection.destroy()
+      })
+    }
+    return outcome
+  }
+
   #judge(greeting: Introduction): FallbackCode | undefined {
     if (!greeting.hostIdentity.equals(hostIdentity())) return 'OTHER_HOST'
-    return greeting.uid === process.getuid?.() ? undefined : 'OTHER_USER'
+    return allowsUser(greeting.uid) ? undefined : 'OTHER_USER'
   }
 
   async #take(answer: Answer, peerId: string, connection: net.Socket): Promise<ChannelOrReason> {
@@ -174,16 +207,24 @@ export class Peers implements BootstrapHost {
       connection.destroy()
       return fallbackReason('DRIVER', `the server offers ${JSON.stringify(answer.driver)}`)
     }
-    return this.#open(await driver.connect(answer.blob, { timeoutMs: DRIVER_TIMEOUT_MS }), peerId, connection)
+    return this.#open(
+      await driver.connect(answer.blob, { timeoutMs: DRIVER_TIMEOUT_MS, allowUid: allowsUser }),
+      peerId,
+      connection,
+    )
   }
 
   #open(end: VirtualInterface, peerId: string, connection: net.Socket): SocketChannel {
     keepFreedMemory()
-    const channel = new SocketChannel(end, peerId, this.#accept, gone => {
+    const handleGone = (gone: SocketChannel): void => {
       if (this.#channels.get(peerId) === gone) this.#channels.delete(peerId)
-    })
+      const at = this.openChannels.indexOf(gone)
+      if (at >= 0) this.openChannels.splice(at, 1)
+    }
+    const channel = new SocketChannel(end, peerId, this.#accept, handleGone, this.#isRaw)
     this.#channels.set(peerId, channel)
-    channel.lifeline = { end: () => connection.destroy() }
+    this.openChannels.push(channel)
+    channel.lifeline = { end: () => connection.destroy(), hearNow: () => hearLifeline(connection, channel) }
     watchLifeline(connection, channel)
     return channel
   }
@@ -192,11 +233,23 @@ export class Peers implements BootstrapHost {
 /** Undefined if the driver cannot make one now, for lack of descriptors perhaps. */
 function tryOffer(driver: Driver): Offer | undefined {
   try {
-    return driver.offer({ timeoutMs: DRIVER_TIMEOUT_MS })
+    return driver.offer({ timeoutMs: DRIVER_TIMEOUT_MS, allowUid: allowsUser })
   } catch (error) {
     log('no offer: %s', (error as Error).message)
     return undefined
   }
+}
+
+/** Bytes of a lifeline, which should have none. */
+const heard = Buffer.alloc(1)
+
+/** What the event loop would say of a lifeline, for those who do not let it run. */
+function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
+  const fd = (connection as unknown as { _handle?: { fd: number } | null })._handle?.fd
+  const length = fd === undefined ? 0 : receiveNow(fd, heard)
+  if (length === -constants.errno.EAGAIN) return
+  connection.destroy()
+  channel.handlePeerGone()
 }
 
 /** The peer says nothing more on this connection; its end, however it comes, is the peer's end. */

@@ -4,6 +4,8 @@
  */
 export const FALLBACK_REASONS = {
   DISABLED: 'FASTSOCKETS_DISABLE is set',
+  POLICY: 'the policy keeps it on TCP',
+  POLICY_INVALID: 'the policy cannot be used',
   PLATFORM: 'the fast way needs Linux',
   KOFFI: 'the koffi package cannot be loaded',
   NODE_INTERNALS: 'this Node has no native stream class in the place where we look for it',
@@ -19,8 +21,8 @@ export const FALLBACK_REASONS = {
   HANDSHAKE: 'the handshake with the server was not completed',
   LOCAL_ADDRESS: 'the program chose the local address or port itself',
   ADDRESS: 'this form of address is left to TCP',
-  PIPE: 'a unix path or pipe is left to the kernel',
-  OWN_HANDLE: 'the socket came with a handle or descriptor of its own (TLS makes one, too)',
+  PIPE: 'no socket of this host that may be written to is at the unix path',
+  OWN_HANDLE: 'the socket came with a handle or descriptor of its own',
   CLUSTER: 'the listener belongs to a cluster primary',
   PORTS_TAKEN: 'all candidates for the hashed port were taken when the server began to listen',
   LIMIT: 'a limit is reached, here or at the server',

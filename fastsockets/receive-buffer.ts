@@ -1,3 +1,5 @@
+import { copyBytes } from '../nic/index.ts'
+
 const SIZE_MIN = 16 * 1024
 
 /**
@@ -6,6 +8,8 @@ const SIZE_MIN = 16 * 1024
  */
 export class ReceiveBuffer {
   #bytes: Buffer | undefined
+  /** What is there lies in bytes `#start … #start + #length`. */
+  #start = 0
   #length = 0
   readonly #sizeMax: number
 
@@ -19,30 +23,47 @@ export class ReceiveBuffer {
 
   append(source: Uint8Array, offset: number, length: number): void {
     const bytes = this.#room(this.#length + length)
-    bytes.set(source.subarray(offset, offset + length), this.#length)
+    bytes.set(source.subarray(offset, offset + length), this.#start + this.#length)
     this.#length += length
   }
 
   /** Everything at once, with its memory: the buffer starts afresh. */
   take(): Buffer {
-    const bytes = (this.#bytes as Buffer).subarray(0, this.#length)
+    const bytes = (this.#bytes as Buffer).subarray(this.#start, this.#start + this.#length)
     this.clear()
     return bytes
   }
 
+  /** As much as `target` holds; returns how much. The memory stays for what comes next. */
+  takeInto(target: Uint8Array): number {
+    const taken = Math.min(target.length, this.#length)
+    if (taken === 0) return 0
+    copyBytes(this.#bytes as Buffer, this.#start, target, 0, taken)
+    this.#length -= taken
+    this.#start = this.#length === 0 ? 0 : this.#start + taken
+    return taken
+  }
+
   clear(): void {
     this.#bytes = undefined
+    this.#start = 0
     this.#length = 0
   }
 
+  /** Memory for `needed` bytes in all, those that are there among them. */
   #room(needed: number): Buffer {
     const old = this.#bytes
-    if (old !== undefined && old.length >= needed) return old
-    let size = old?.length ?? SIZE_MIN
+    if (old !== undefined && old.length >= this.#start + needed) return old
+    const target = old !== undefined && old.length >= needed ? old : this.#larger(needed)
+    old?.copy(target, 0, this.#start, this.#start + this.#length)
+    this.#bytes = target
+    this.#start = 0
+    return target
+  }
+
+  #larger(needed: number): Buffer {
+    let size = this.#bytes?.length ?? SIZE_MIN
     while (size < needed) size *= 2
-    const bytes = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(size, this.#sizeMax)))
-    if (old !== undefined) bytes.set(old.subarray(0, this.#length))
-    this.#bytes = bytes
-    return bytes
+    return Buffer.allocUnsafeSlow(Math.max(needed, Math.min(size, this.#sizeMax)))
   }
 }

@@ -1,4 +1,5 @@
 /** `node --import fastsockets/register app.js`: relinks this program. Loads on any platform. */
 import { install } from './install.ts'
+import { prepareNames } from './names.ts'
 
-install()
+if (install()) await prepareNames()

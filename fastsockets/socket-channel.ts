@@ -3,11 +3,14 @@
  * connection whose end says that the peer is gone. Many sockets share the channel; a slow reader stops only its own
  * sender, because every frame is taken out of the ring as soon as it is seen.
  */
-import type { AmError, Channel, ChannelOwner, Message } from '../am/index.ts'
+import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../am/index.ts'
 import { copyBytes, type VirtualInterface } from '../nic/index.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
+import { type ConnectionEvent, EVENTS, tell } from './events.ts'
 import { drainTicks } from './node-internals.ts'
+import { PostedBytes } from './posted-bytes.ts'
 import { socketEndpoint } from './socket-endpoint.ts'
+import { statusPage } from './status/status-page.ts'
 import { Stream, type StreamSink } from './stream.ts'
 import {
   ACCEPT,
@@ -27,29 +30,26 @@ import {
   WINDOW,
   WINDOW_MAX,
 } from './stream-layout.ts'
+import type { Family } from './unix-paths.ts'
 
-/** Posted bytes are gathered here, so that small messages in one turn become one 'data'. */
-const SLAB_SIZE = 64 * 1024
-/** A message of at least this size gets memory of its own. */
-const SLAB_MESSAGE_MAX = 8 * 1024
 const ADDRESS_MAX = 64
 /** How often a dead peer's ring is polled until nothing more comes out of it: more than fits into a ring. */
 const DRAIN_TURNS_MAX = 4096
 const DRAIN_MESSAGES = 64
-
-const EMPTY = Buffer.alloc(0)
 
 /** Who decides about a peer's CONNECT; returns the new stream's acceptance, or a refusal's number. */
 export type Acceptor = (
   stream: Stream,
   port: number,
   address: string,
-  family: 4 | 6,
+  family: Family,
 ) => number | { readonly clientPort: number; readonly begin: () => void }
 
 /** The bootstrap connection, as far as a channel needs it. */
 export interface Lifeline {
   end(): void
+  /** Looks, without the event loop, whether the peer is gone. */
+  hearNow(): void
 }
 
 export class SocketChannel implements ChannelOwner {
@@ -64,28 +64,24 @@ export class SocketChannel implements ChannelOwner {
   #isOpen = true
   readonly #toSend = new Set<Stream>()
   readonly #toDeliver = new Set<Stream>()
-  #slab = EMPTY
-  /** The stream whose small messages are being gathered, in bytes `#runStart … #runEnd` of the slab. */
-  #run: Stream | undefined
-  #runStart = 0
-  #runEnd = 0
-  /** Posted bytes that are complete, and whose; handed over from `#readyIndex` on. */
-  readonly #readyStreams: Stream[] = []
-  readonly #readyBytes: Buffer[] = []
-  #readyIndex = 0
+  readonly #posted = new PostedBytes()
   #restIsScheduled = false
   #isResuming = false
   #keepAliveCount = 0
+  readonly #isRaw: boolean
+  readonly #pollLoop = new PollLoop()
 
   constructor(
     end: VirtualInterface,
     peerName: string,
     accept: Acceptor,
     onGone: (channel: SocketChannel) => void,
+    isRaw = false,
   ) {
     this.peerName = peerName
     this.#accept = accept
     this.#onGone = onGone
+    this.#isRaw = isRaw
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
   }
 
@@ -103,16 +99,16 @@ export class SocketChannel implements ChannelOwner {
   }
 
   /** Asks the peer for a connection to its listener; undefined if there is no room for another socket. */
-  connect(sink: StreamSink, port: number, address: string, family: 4 | 6): Stream | undefined {
+  connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
     if (!this.#isOpen || this.#streams.size >= STREAMS_MAX) return undefined
-    const stream = new Stream(this, this.#newId())
+    const stream = new Stream(this, this.#newId(), 'client')
     if (!this.#sendConnect(stream, port, address, family)) return undefined
     stream.sink = sink
     this.#streams.set(stream.id, stream)
     return stream
   }
 
-  #sendConnect(stream: Stream, port: number, address: string, family: 4 | 6): boolean {
+  #sendConnect(stream: Stream, port: number, address: string, family: Family): boolean {
     const { channel } = this
     const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
     if (at < 0) return false
@@ -123,6 +119,11 @@ export class SocketChannel implements ChannelOwner {
     copyBytes(Buffer.from(address, 'latin1'), 0, channel.sendBytes, at, address.length)
     channel.commit(address.length)
     return true
+  }
+
+  /** Ends the channel; to its sockets, and to the peer, as if the other side had gone. */
+  close(): void {
+    this.#end(undefined)
   }
 
   /** The peer's process is gone. What it wrote before is in the ring and is delivered first. */
@@ -144,31 +145,34 @@ export class SocketChannel implements ChannelOwner {
     }
   }
 
+  /**
+   * Takes in what has arrived, up to `limit` messages, for raw sockets that poll, perhaps without ever letting the event
+   * loop run.
+   */
+  pollNow(limit: number): number {
+    const handled = this.channel.progress(limit)
+    if (this.lifeline !== undefined) this.#pollLoop.handlePoll(handled, this.lifeline)
+    return handled
+  }
+
   // What streams ask for.
 
-  sendData(
-    stream: Stream,
-    sequence: number,
-    consumed: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-    flags: number,
-  ): boolean {
+  /** Begins a DATA message: where its bytes go in the channel's `sendBytes`, or a refusal. Its `commit` sends it. */
+  reserveData(stream: Stream, sequence: number, consumed: number, length: number, flags: number): number {
     const { channel } = this
     const at = channel.reserveRequest(DATA, DATA_WORDS, length)
-    if (at < 0) return false
+    if (at < 0) return at
     channel.putWord(0, stream.peerId)
     channel.putWord(1, sequence)
     channel.putWord(2, consumed)
     channel.putWord(3, flags)
-    copyBytes(bytes, offset, channel.sendBytes, at, length)
-    channel.commit(length)
-    return true
+    return at
   }
 
   sendFin(stream: Stream, sequence: number, consumed: number): boolean {
-    return this.sendData(stream, sequence, consumed, EMPTY, 0, 0, FLAG_FIN)
+    if (this.reserveData(stream, sequence, consumed, 0, FLAG_FIN) < 0) return false
+    this.channel.commit(0)
+    return true
   }
 
   sendConsumed(stream: Stream, consumed: number): boolean {
@@ -207,24 +211,26 @@ export class SocketChannel implements ChannelOwner {
    * at the end of the turn, outside the ring: whatever a program does or throws then, no message is lost.
    */
   post(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
-    if (length >= SLAB_MESSAGE_MAX) {
-      this.#endRun()
-      const own = Buffer.allocUnsafeSlow(length)
-      own.set(bytes.subarray(offset, offset + length))
-      this.#makeReady(stream, own)
-      return
-    }
-    if (this.#run !== stream || this.#runEnd + length > this.#slab.length) {
-      this.#endRun()
-      if (this.#runEnd + length > this.#slab.length) {
-        this.#slab = Buffer.allocUnsafeSlow(SLAB_SIZE)
-        this.#runEnd = 0
-      }
-      this.#run = stream
-      this.#runStart = this.#runEnd
-    }
-    copyBytes(bytes, offset, this.#slab, this.#runEnd, length)
-    this.#runEnd += length
+    this.#posted.add(stream, bytes, offset, length)
+  }
+
+  /** A stream is up, and is seen. */
+  show(stream: Stream, window: number): void {
+    const connection = this.#describe(stream)
+    stream.counts.open(statusPage().open({ kind: this.#isRaw ? 'raw' : 'net', ...connection }), window)
+    tell(EVENTS.connection, connection)
+  }
+
+  hide(stream: Stream): void {
+    const { bytesIn, bytesOut } = stream.counts
+    if (stream.counts.close()) tell(EVENTS.close, { ...this.#describe(stream), bytesIn, bytesOut })
+  }
+
+  #describe({ addresses, role }: Stream): ConnectionEvent {
+    const server = addresses && { address: addresses.address, port: addresses.serverPort }
+    const client = addresses && { address: addresses.source, port: addresses.clientPort }
+    const [local, remote] = role === 'client' ? [client, server] : [server, client]
+    return { transport: this.transport, role, local, remote }
   }
 
   forget(stream: Stream): void {
@@ -282,11 +288,11 @@ export class SocketChannel implements ChannelOwner {
     const from = message.word(0)
     const port = message.word(1)
     const window = message.word(2)
-    const family = message.word(3) === 6 ? 6 : 4
+    const family = message.word(3) as Family
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
     const address = message.copy().toString('latin1')
-    const stream = new Stream(this, this.#newId())
+    const stream = new Stream(this, this.#newId(), 'server')
     const accepted =
       this.#streams.size >= STREAMS_MAX ? REFUSAL.LIMIT : this.#accept(stream, port, address, family)
     if (typeof accepted === 'number') {
@@ -297,7 +303,7 @@ export class SocketChannel implements ChannelOwner {
     stream.handleAccepted(from, window)
     message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort)
     accepted.begin()
-    drainTicks()
+    this.#drainTicks()
   }
 
   handleAccept(message: Message): void {
@@ -316,14 +322,14 @@ export class SocketChannel implements ChannelOwner {
     if (clientPort <= 0 || clientPort > 0xffff) return this.#refuse(`client port ${clientPort}`)
     if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
     stream.handleAccepted(message.word(1), window)
-    drainTicks()
+    this.#drainTicks()
   }
 
   handleRefuse(message: Message): void {
     const stream = this.#streams.get(message.word(0))
     if (stream === undefined || stream.peerId !== -1) return this.#refuse('a REFUSE that nobody asked for')
     stream.handleRefused(message.word(1))
-    drainTicks()
+    this.#drainTicks()
   }
 
   handleData(message: Message): void {
@@ -350,37 +356,31 @@ export class SocketChannel implements ChannelOwner {
     stream.handleClosed(message.word(1))
   }
 
-  /** The gathered bytes are complete: the next ones are another stream's, or there are none. */
-  #endRun(): void {
-    const stream = this.#run
-    if (stream === undefined) return
-    this.#run = undefined
-    this.#makeReady(stream, this.#slab.subarray(this.#runStart, this.#runEnd))
-  }
-
-  #makeReady(stream: Stream, bytes: Buffer): void {
-    stream.postedCount++
-    this.#readyStreams.push(stream)
-    this.#readyBytes.push(bytes)
-  }
-
-  /** Hands over everything that is ready, then what waits in receive buffers. Goes on where it was if a listener threw. */
+  /**
+   * Hands over what waits in receive buffers, and ends, then everything that has just come: an end that was due before
+   * some other socket's data is seen before it. Goes on where it was if a listener threw.
+   */
   #deliver(): void {
-    this.#endRun()
-    while (this.#readyIndex < this.#readyStreams.length) {
-      const at = this.#readyIndex++
-      const stream = this.#readyStreams[at] as Stream
-      stream.postedCount--
-      stream.deliverPosted(this.#readyBytes[at] as Buffer)
-      drainTicks()
+    const posted = this.#posted
+    posted.endRun()
+    this.#deliverWaiting()
+    while (posted.takeNext()) {
+      posted.stream?.deliverPosted(posted.bytes)
+      this.#drainTicks()
     }
-    this.#readyStreams.length = 0
-    this.#readyBytes.length = 0
-    this.#readyIndex = 0
+    for (const stream of this.#toDeliver) {
+      stream.endTurn()
+      this.scheduleDelivery(stream)
+    }
+  }
+
+  #deliverWaiting(): void {
     // Those who are there now: whoever asks again meanwhile has the next turn.
     let left = this.#toDeliver.size
     for (const stream of this.#toDeliver) {
       if (left-- === 0) return
+      // Behind its own bytes, and a turn later.
+      if (stream.postedCount > 0) continue
       this.#toDeliver.delete(stream)
       let isDone = false
       try {
@@ -390,8 +390,16 @@ export class SocketChannel implements ChannelOwner {
         // A listener threw: the rest, or the end, still has to come.
         if (!isDone) this.scheduleDelivery(stream)
       }
-      drainTicks()
+      this.#drainTicks()
     }
+  }
+
+  /**
+   * As Node does between two callbacks of libuv. A channel of raw sockets runs no callbacks, and may be polled from within
+   * the program's own code: what waits for its promises goes on after that, or after the turn.
+   */
+  #drainTicks(): void {
+    if (!this.#isRaw) drainTicks()
   }
 
   /** A closed channel has no more turns of its own. */
@@ -400,7 +408,7 @@ export class SocketChannel implements ChannelOwner {
     try {
       this.#deliver()
     } finally {
-      if (this.#toDeliver.size > 0 || this.#readyStreams.length > 0) this.#scheduleRest()
+      if (this.#toDeliver.size > 0 || !this.#posted.isEmpty) this.#scheduleRest()
     }
   }
 

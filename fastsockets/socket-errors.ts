@@ -3,6 +3,7 @@ import { getSystemErrorName } from 'node:util'
 
 export const UV_EBADF = -constants.errno.EBADF
 export const UV_ECANCELED = -constants.errno.ECANCELED
+export const UV_ECONNREFUSED = -constants.errno.ECONNREFUSED
 export const UV_EPIPE = -constants.errno.EPIPE
 
 export interface SystemError extends Error {
@@ -13,7 +14,7 @@ export interface SystemError extends Error {
 
 /** The error that `node:net` gives for a failed read or write: same message, errno, code and syscall. */
 export function systemError(
-  code: 'ECONNRESET' | 'EPIPE' | 'EBADF',
+  code: 'ECONNRESET' | 'EPIPE' | 'EBADF' | 'ECANCELED' | 'ENOBUFS',
   syscall: string,
   cause?: Error,
 ): SystemError {

@@ -5,32 +5,16 @@
  * Sending has no buffer: a write goes out at once, and what finds no credit or room stays where the caller has it.
  * Receiving has one, used only when the sink does not read: otherwise data goes straight on (receive posting).
  */
-
+import { copyBytes } from '../nic/index.ts'
+import { PendingChunks } from './pending-chunks.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import type { SocketChannel } from './socket-channel.ts'
+import { StreamCounts } from './status/stream-counts.ts'
 import type { StreamAddresses } from './stream-addresses.ts'
 import { CLOSE_DONE, CLOSE_RESET, WINDOW } from './stream-layout.ts'
+import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 
-export type StreamErrorCode = 'ECONNRESET' | 'EPIPE'
-
-/** Whoever owns a stream. Every method may run user code. */
-export interface StreamSink {
-  /** A receive is posted: data may be handed over. */
-  readonly isReading: boolean
-  /** The bytes are the sink's to keep. Returns how many it took: fewer than all only if it stopped reading. */
-  handleData(bytes: Buffer): number
-  handleEnd(): void
-  /** The last write is out; only after a write that was not out at once. */
-  handleWritten(): void
-  /** A part of the last write is out. */
-  handleSent(): void
-  /** FIN is out; only after a shutdown that was not out at once. */
-  handleShutdown(): void
-  handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void
-  handleConnected(): void
-  /** A refusal's wire number; undefined if the peer died meanwhile. */
-  handleRefused(refusal: number | undefined): void
-}
+export type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 
 type State = 'connecting' | 'open' | 'closing' | 'closed'
 type SendState = 'open' | 'finWanted' | 'finSent'
@@ -39,18 +23,16 @@ type ReceiveState = 'open' | 'finReceived' | 'ended'
 /** Half a window: rarely enough to cost nothing, early enough that the sender does not run dry. */
 const CONSUMED_DUE = WINDOW / 2
 
-const NOTHING: readonly Uint8Array[] = []
-
 export class Stream {
   readonly channel: SocketChannel
   readonly id: number
+  readonly role: 'client' | 'server'
   peerId = -1
   sink: StreamSink | undefined
   addresses: StreamAddresses | undefined
   /** Called once, when this side has closed or the channel is gone. */
   onClosed: (() => void) | undefined
-  bytesIn = 0
-  bytesOut = 0
+  readonly counts = new StreamCounts()
   /** The channel's: posted pieces that were not handed over yet. */
   postedCount = 0
   state: State = 'connecting'
@@ -60,9 +42,7 @@ export class Stream {
   #sendSequence = 0
   #sendLimit = 0
   #peerConsumed = 0
-  #pending: readonly Uint8Array[] = NOTHING
-  #pendingIndex = 0
-  #pendingOffset = 0
+  readonly pending = new PendingChunks()
 
   #receiveState: ReceiveState = 'open'
   #receiveSequence = 0
@@ -77,27 +57,51 @@ export class Stream {
   #closeHow = CLOSE_DONE
   #closeOwed = false
 
-  constructor(channel: SocketChannel, id: number) {
+  constructor(channel: SocketChannel, id: number, role: 'client' | 'server') {
     this.channel = channel
     this.id = id
-  }
-
-  /** Bytes of the write that is not out yet. */
-  get pendingLength(): number {
-    let length = -this.#pendingOffset
-    for (let i = this.#pendingIndex; i < this.#pending.length; i++)
-      length += (this.#pending[i] as Uint8Array).length
-    return Math.max(0, length)
+    this.role = role
   }
 
   // Commands from the sink.
 
   /** True if all of it is out; otherwise the chunks must stay as they are until `handleWritten`. */
   write(chunks: readonly Uint8Array[]): boolean {
-    this.#pending = chunks
-    this.#pendingIndex = 0
-    this.#pendingOffset = 0
+    this.pending.set(chunks)
     return this.sendPending()
+  }
+
+  /** Sends what finds credit and room now, and keeps nothing of it; returns how much. Nothing may be pending. */
+  trySend(bytes: Uint8Array): number {
+    let sent = 0
+    while (sent < bytes.length) {
+      const length = this.#sendPart(bytes, sent)
+      if (length <= 0) break
+      sent += length
+    }
+    return sent
+  }
+
+  /** Takes what waits in the receive buffer into `target`; returns how much. */
+  takeInto(target: Uint8Array): number {
+    const taken = this.#buffer.takeInto(target)
+    if (taken > 0) this.#consume(taken)
+    return taken
+  }
+
+  /** Something waits: data, the end, or an error. */
+  get isReadable(): boolean {
+    return this.#buffer.length > 0 || this.#receiveState !== 'open' || this.#failure !== undefined
+  }
+
+  /** Bytes that were received and not taken yet; they are the part of the window that is shut. */
+  get waitingLength(): number {
+    return this.#buffer.length
+  }
+
+  /** Bytes that may be sent before the peer's program takes any. */
+  get creditLeft(): number {
+    return (this.#sendLimit - this.#sendSequence) | 0
   }
 
   /** Whether a write can only fail, as after shutdown(2) or when the peer is gone. */
@@ -126,7 +130,7 @@ export class Stream {
     if (reset || this.#buffer.length > 0 || this.postedCount > 0) this.#closeHow = CLOSE_RESET
     this.#release()
     this.sink = undefined
-    this.#pending = NOTHING
+    this.pending.clear()
     this.#buffer.clear()
     this.state = 'closing'
     if (!this.channel.isOpen) return this.#finish()
@@ -146,6 +150,7 @@ export class Stream {
       return
     }
     this.state = 'open'
+    this.channel.show(this, window)
     this.sink?.handleConnected()
   }
 
@@ -176,17 +181,34 @@ export class Stream {
       }
       return undefined
     }
-    this.bytesIn += length
-    if (length > 0) {
-      // Behind posted bytes that are still on their way, everything else must queue, too.
-      if (this.postedCount > 0 || this.#isPosted()) this.channel.post(this, bytes, offset, length)
-      else this.#buffer.append(bytes, offset, length)
-    }
+    this.counts.received(length)
+    const placed = this.#place(bytes, offset, length)
+    if (placed < length) this.#keep(bytes, offset + placed, length - placed)
     if (fin) {
       this.#receiveState = 'finReceived'
       this.channel.scheduleDelivery(this)
     }
     return undefined
+  }
+
+  /** Straight from the ring into the buffers that a raw socket has posted; what was there before comes first. */
+  #place(bytes: Uint8Array, offset: number, length: number): number {
+    const { sink } = this
+    if (sink?.place === undefined || length === 0 || this.#buffer.length > 0) return 0
+    const placed = sink.place(bytes, offset, length)
+    if (placed > 0) this.#consume(placed)
+    return placed
+  }
+
+  #keep(bytes: Uint8Array, offset: number, length: number): void {
+    // Behind posted bytes that are still on their way, everything else must queue, too.
+    if (this.postedCount > 0 || this.#isPosted()) {
+      this.channel.post(this, bytes, offset, length)
+      return
+    }
+    this.#buffer.append(bytes, offset, length)
+    this.counts.buffered(length)
+    this.sink?.handleArrival?.()
   }
 
   /** The peer's program has taken bytes; returns what is wrong with the claim, if anything. */
@@ -197,8 +219,9 @@ export class Stream {
       return `${consumed >>> 0} bytes consumed of ${this.#sendSequence >>> 0} sent`
     }
     this.#peerConsumed = consumed
+    this.counts.takenByPeer(progress)
     this.#sendLimit = (this.#sendLimit + progress) | 0
-    if (this.#pending !== NOTHING) this.channel.scheduleSend(this)
+    if (this.pending.isWaiting) this.channel.scheduleSend(this)
     return undefined
   }
 
@@ -208,9 +231,9 @@ export class Stream {
     if (this.state !== 'open') return
     if (this.#receiveState === 'open') {
       if (how === CLOSE_RESET) this.#fail('ECONNRESET', 'read', undefined)
-      else if (this.#pending !== NOTHING) this.#fail('ECONNRESET', 'write', undefined)
+      else if (this.pending.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
-    } else if (this.#pending !== NOTHING) {
+    } else if (this.pending.isWaiting) {
       // The end had come before the reset: reading ends well all the same, as in TCP.
       this.#fail('EPIPE', 'write', undefined)
     }
@@ -223,58 +246,64 @@ export class Stream {
     if (this.state === 'connecting') return this.handleRefused(undefined)
     if (this.state === 'closing') return this.#finish()
     if (cause !== undefined) this.#fail('ECONNRESET', 'read', cause)
-    else if (this.#pending !== NOTHING) this.#fail('ECONNRESET', 'write', undefined)
+    else if (this.pending.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
     else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
     this.channel.scheduleDelivery(this)
   }
 
   // Called by the channel when there may be room or credit again.
 
-  /** Sends what is pending as far as it goes; true if nothing is left. */
+  /** Sends what is pending as far as it goes, many small chunks in one message; true if nothing is left. */
   sendPending(): boolean {
-    while (this.#pendingIndex < this.#pending.length) {
-      const chunk = this.#pending[this.#pendingIndex] as Uint8Array
-      while (this.#pendingOffset < chunk.length) {
-        const credit = (this.#sendLimit - this.#sendSequence) | 0
-        const length = Math.min(chunk.length - this.#pendingOffset, this.channel.segmentMax, credit)
-        if (length <= 0) return false
-        if (
-          !this.channel.sendData(
-            this,
-            this.#sendSequence,
-            this.#consumed,
-            chunk,
-            this.#pendingOffset,
-            length,
-            0,
-          )
-        ) {
-          this.channel.scheduleSend(this)
-          return false
-        }
-        this.#consumedSent = this.#consumed
-        this.#sendSequence = (this.#sendSequence + length) | 0
-        this.#pendingOffset += length
-        this.bytesOut += length
+    const pending = this.pending
+    while (pending.length > 0) {
+      const length = Math.min(pending.length, this.channel.segmentMax, this.creditLeft)
+      if (length <= 0) return false
+      const at = this.#reserve(length)
+      if (at < 0) {
+        this.channel.scheduleSend(this)
+        return false
       }
-      this.#pendingIndex++
-      this.#pendingOffset = 0
+      pending.copyTo(this.channel.channel.sendBytes, at, length)
+      this.#commit(length)
     }
-    this.#pending = NOTHING
+    pending.clear()
     return true
+  }
+
+  /** One message of `chunk`, from `offset` on; returns its length, 0 if the window is shut, -1 if there is no room. */
+  #sendPart(chunk: Uint8Array, offset: number): number {
+    const length = Math.min(chunk.length - offset, this.channel.segmentMax, this.creditLeft)
+    if (length <= 0) return 0
+    const at = this.#reserve(length)
+    if (at < 0) return -1
+    copyBytes(chunk, offset, this.channel.channel.sendBytes, at, length)
+    this.#commit(length)
+    return length
+  }
+
+  #reserve(length: number): number {
+    return this.channel.reserveData(this, this.#sendSequence, this.#consumed, length, 0)
+  }
+
+  #commit(length: number): void {
+    this.channel.channel.commit(length)
+    this.#consumedSent = this.#consumed
+    this.#sendSequence = (this.#sendSequence + length) | 0
+    this.counts.sent(length)
   }
 
   /** Everything that was refused before, in order; false if it is refused again. */
   resume(): boolean {
-    if (this.#pending !== NOTHING) {
-      const before = this.bytesOut
+    if (this.pending.isWaiting) {
+      const before = this.#sendSequence
       const isOut = this.sendPending()
       if (isOut) this.sink?.handleWritten()
-      else if (this.bytesOut !== before) this.sink?.handleSent()
+      else if (this.#sendSequence !== before) this.sink?.handleSent()
       // With its own window shut this stream can still say what it has consumed; the peer may wait for just that.
       if (!isOut && !this.#windowIsShut()) return false
     }
-    if (this.#sendState === 'finWanted' && this.#pending === NOTHING) {
+    if (this.#sendState === 'finWanted' && !this.pending.isWaiting) {
       if (!this.#sendFin()) return false
       this.sink?.handleShutdown()
     }
@@ -296,7 +325,10 @@ export class Stream {
       const bytes = this.#buffer.take()
       this.#handOver(bytes)
     }
-    if (this.#buffer.length > 0 || this.sink === undefined) return
+    if (this.sink === undefined) return
+    if (this.#failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.#failure.code)
+    this.sink.handleArrival?.()
+    if (this.#buffer.length > 0) return
     if (this.#hasJustDelivered) {
       this.#hasJustDelivered = false
       if (this.#failure !== undefined || this.#receiveState === 'finReceived')
@@ -314,10 +346,17 @@ export class Stream {
     }
   }
 
+  /** What is left to hand over has the next turn, after the data of this one. */
+  endTurn(): void {
+    this.#hasJustDelivered = false
+  }
+
   /** Bytes that were posted, now in memory of their own. */
   deliverPosted(bytes: Buffer): void {
     if (!this.#isPosted()) {
-      if (this.state === 'open') this.#buffer.append(bytes, 0, bytes.length)
+      if (this.state !== 'open') return
+      this.#buffer.append(bytes, 0, bytes.length)
+      this.counts.buffered(bytes.length)
       return
     }
     this.#handOver(bytes)
@@ -335,10 +374,16 @@ export class Stream {
       // The sink may have closed meanwhile; then nobody wants the rest either.
       if (taken < bytes.length && this.sink !== undefined) {
         this.#buffer.append(bytes, taken, bytes.length - taken)
+        this.counts.buffered(bytes.length - taken)
       }
-      this.#consumed = (this.#consumed + taken) | 0
-      if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
+      this.#consume(taken)
     }
+  }
+
+  #consume(taken: number): void {
+    this.#consumed = (this.#consumed + taken) | 0
+    this.counts.taken(taken)
+    if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
   }
 
   get #isBroken(): boolean {
@@ -364,11 +409,11 @@ export class Stream {
   }
 
   #windowIsShut(): boolean {
-    return ((this.#sendLimit - this.#sendSequence) | 0) <= 0
+    return this.creditLeft <= 0
   }
 
   #sendFin(): boolean {
-    if (this.#pending !== NOTHING) return false
+    if (this.pending.isWaiting) return false
     if (!this.channel.sendFin(this, this.#sendSequence, this.#consumed)) {
       this.channel.scheduleSend(this)
       return false
@@ -390,6 +435,7 @@ export class Stream {
   #release(): void {
     this.onClosed?.()
     this.onClosed = undefined
+    this.channel.hide(this)
   }
 
   #finish(): void {
@@ -397,7 +443,7 @@ export class Stream {
     this.state = 'closed'
     this.#release()
     this.sink = undefined
-    this.#pending = NOTHING
+    this.pending.clear()
     this.channel.forget(this)
   }
 }

@@ -1,7 +1,10 @@
 import type { Server, Socket } from 'node:net'
 import { isFastHandle } from './fast-handle.ts'
 import type { SocketInternals } from './node-internals.ts'
+import { forgetFailure } from './policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
+import type { Place } from './status/status-page.ts'
+import { hideTcp, showTcpClient } from './status/tcp-rows.ts'
 
 export interface Transport {
   /** The wire: a driver's name (`shm`, `loopback`), `tcp`, `pipe`; `connecting` while it is not decided. */
@@ -22,7 +25,7 @@ interface Wire {
  * a WeakMap costs a connection that cannot be fast more than everything else that we do to it.
  */
 const RECORD = Symbol('fastsockets.record')
-type Recorded = { [RECORD]?: string | FallbackReason }
+type Recorded = { [RECORD]?: string | Wire }
 
 /** Which wire a socket uses, since when it is known until the socket is collected. Works for TLS sockets, too. */
 export function transportOf(socket: Socket): Transport {
@@ -37,7 +40,7 @@ type WiredSocket = Partial<SocketInternals> & Recorded & { _parent?: Socket | nu
 function wireOf(socket: WiredSocket): Wire {
   const record = socket[RECORD]
   if (typeof record === 'string') return { transport: record }
-  if (record !== undefined) return { transport: record.code === 'PIPE' ? 'pipe' : 'tcp', reason: record }
+  if (record !== undefined) return record
   if (isFastHandle(socket._handle)) {
     const channel = socket._handle.stream?.channel
     return { transport: channel?.transport ?? 'connecting' }
@@ -49,11 +52,23 @@ function wireOf(socket: WiredSocket): Wire {
 /** The socket is fast, over this driver. */
 export function recordFast(socket: object, transport: string): void {
   const recorded = socket as Recorded
+  if (typeof recorded[RECORD] === 'object') {
+    forgetFailure(socket as Socket)
+    hideTcp(socket)
+  }
   recorded[RECORD] = transport
 }
 
-/** The socket is on TCP (or a pipe), and why. */
-export function recordFallback(socket: object, reason: FallbackReason): void {
+/**
+ * The socket is on TCP, or a unix path served by the kernel, and why; `remote` is what the program asked for.
+ */
+export function recordFallback(
+  socket: object,
+  reason: FallbackReason,
+  remote?: Place,
+  transport: 'tcp' | 'pipe' = 'tcp',
+): void {
+  showTcpClient(socket as Socket, reason, remote, transport)
   const recorded = socket as Recorded
-  recorded[RECORD] = reason
+  recorded[RECORD] = { transport, reason }
 }

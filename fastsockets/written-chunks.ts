@@ -12,3 +12,9 @@ export function toBytes(data: Uint8Array | string, encoding: BufferEncoding): Ui
 export function toChunks(data: readonly WrittenChunk[]): Uint8Array[] {
   return data.map(({ chunk, encoding }) => toBytes(chunk, encoding))
 }
+
+export function lengthOf(chunks: readonly Uint8Array[]): number {
+  let length = 0
+  for (const chunk of chunks) length += chunk.length
+  return length
+}

@@ -1,4 +1,6 @@
-/** Below this many bytes a loop beats `set`, which needs a view (96 bytes of garbage) for anything but a whole array. */
+/** Below this many bytes a loop beats `set` … */
+const WHOLE_LOOP_MAX = 8
+/** … which needs a view (96 bytes of garbage) for anything but a whole array. */
 const LOOP_MAX = 96
 
 /** Copies `length` bytes between two arrays that do not overlap. */
@@ -9,12 +11,12 @@ export function copyBytes(
   targetOffset: number,
   length: number,
 ): void {
-  if (length <= LOOP_MAX) {
-    for (let i = 0; i < length; i++) target[targetOffset + i] = source[sourceOffset + i] as number
+  if (sourceOffset === 0 && length === source.length && length > WHOLE_LOOP_MAX) {
+    target.set(source, targetOffset)
     return
   }
-  if (sourceOffset === 0 && length === source.length) {
-    target.set(source, targetOffset)
+  if (length <= LOOP_MAX) {
+    for (let i = 0; i < length; i++) target[targetOffset + i] = source[sourceOffset + i] as number
     return
   }
   target.set(

@@ -77,7 +77,7 @@ ${PAIR}`,
     )
   }
 
-  for (const part of ['am', 'nic', 'nameservice']) {
+  for (const part of ['am', 'nic', 'nameservice', 'raw', 'metrics']) {
     const names = await node(
       '--input-type=module',
       '-e',

@@ -212,6 +212,8 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     this.#takeIn(HEAR_MAX)
     this.#sender.sendUnsent()
     this.#sendAcks(0)
+    // A sleeper is to be told of what was meant for it, and has been taken in here.
+    if (this.#isArmed && this.#receiver.isReady) this.#ringIn(0)
   }
 
   /** Up to `limit` frames from below, of which none is handed over. */
@@ -267,7 +269,11 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   #startTimer(): void {
     if (this.#timer !== undefined || this.#sender.unacknowledged === 0) return
     if (this.#sender.deadlineMs === Number.POSITIVE_INFINITY) this.#keepTime()
-    const waitMs = Math.max(1, Math.ceil(this.#sender.deadlineMs - performance.now()))
+    this.#ringIn(Math.max(1, Math.ceil(this.#sender.deadlineMs - performance.now())))
+  }
+
+  #ringIn(waitMs: number): void {
+    clearTimeout(this.#timer)
     this.#timer = setTimeout(this.#answerDoorbell, waitMs)
     if (!this.#isRef) this.#timer.unref()
   }

@@ -65,8 +65,10 @@ export class ControlConnection {
     this.#socket.end()
   }
 
+  /** Whoever listens hears of the end at once: it may be long until the event loop runs. */
   destroy(): void {
     this.#socket.destroy()
+    this.#end()
   }
 
   ref(): void {
@@ -79,23 +81,19 @@ export class ControlConnection {
 
   /** Hears what has come without the event loop, for those who do not let it run. */
   hearNow(): void {
-    const fd = (this.#socket as unknown as { _handle?: { fd: number } | null })._handle?.fd
-    while (fd !== undefined && !this.#isOver) {
-      const length = receiveNow(fd, received)
+    while (!this.#isOver) {
+      // Looked up each time: once the socket is destroyed its number may be somebody else's.
+      const fd = (this.#socket as unknown as { _handle?: { fd: number } | null })._handle?.fd
+      const length = fd === undefined ? -1 : receiveNow(fd, received)
       if (length < 0) return
       if (length > 0) this.#hear(received.toString('latin1', 0, length))
-      else this.#hangUp()
+      else this.destroy()
     }
-  }
-
-  #hangUp(): void {
-    this.#socket.destroy()
-    this.#end()
   }
 
   #hear(text: string): void {
     this.#heard += text
-    for (;;) {
+    while (!this.#isOver) {
       const at = this.#heard.indexOf('\n')
       if (at < 0) break
       const line = this.#heard.slice(0, at)
@@ -110,7 +108,7 @@ export class ControlConnection {
 
   #refuse(line: string): void {
     log('this is no control message: %s', line.slice(0, 200))
-    this.#socket.destroy()
+    this.destroy()
   }
 
   #end(): void {

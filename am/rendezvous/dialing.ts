@@ -1,6 +1,6 @@
 /** Both ends of the way from a name to a connected virtual interface. */
-import net from 'node:net'
-import { type Driver, NicError, type VirtualInterface } from '../../nic/index.ts'
+import type net from 'node:net'
+import { type Driver, NicError, newOwnSocket, type VirtualInterface } from '../../nic/index.ts'
 import { AmError } from '../errors.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, type ControlMessage, encodeTag, type Open } from './control-messages.ts'
@@ -87,9 +87,20 @@ function reaches(driver: Driver, self: EndpointName, caller: EndpointName): bool
   return driver.reach === 'host' || self.thread === caller.thread
 }
 
+/** Whether the thread of that endpoint, on this host, may still be there: it may be too busy to answer. */
+export function isAlive(target: EndpointName): Promise<boolean> {
+  return connect(target).then(
+    socket => {
+      socket.destroy()
+      return true
+    },
+    error => (error.cause as NodeJS.ErrnoException).code !== 'ECONNREFUSED',
+  )
+}
+
 function connect(target: EndpointName): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
-    const socket = net.connect({ path: rendezvousPath(target.thread) })
+    const socket = newOwnSocket().connect({ path: rendezvousPath(target.thread) })
     socket.once('connect', () => {
       socket.off('error', refused)
       resolve(socket)

@@ -2,9 +2,11 @@
  * Where endpoints meet: one abstract unix socket for each thread, on which its endpoints are asked for. It carries no
  * messages, only what it takes to connect two virtual interfaces; the connection then stays as their lifeline.
  */
+
 import { once } from 'node:events'
 import net from 'node:net'
 import debug from 'debug'
+import { markOwn } from '../../nic/index.ts'
 import { rangeError } from '../errors.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, NAME_MAX, type Open, type RefusalCode } from './control-messages.ts'
@@ -34,12 +36,19 @@ class Rendezvous {
     this.#hosts.set(endpoint, host)
     if (this.#server === undefined) {
       this.#server = net.createServer(socket => this.#meet(socket))
+      markOwn(this.#server)
       // `exclusive`: a cluster worker answers for its own endpoints.
       this.#server.listen({ path: rendezvousPath(thisThread), exclusive: true })
       this.#server.unref()
       this.#listening = once(this.#server, 'listening')
     }
-    await this.#listening
+    try {
+      await this.#listening
+    } catch (error) {
+      // No descriptors, perhaps: the next endpoint tries anew.
+      this.close(endpoint)
+      throw error
+    }
   }
 
   close(endpoint: string): void {

@@ -2,6 +2,7 @@
 import net from 'node:net'
 import debug from 'debug'
 import type { FallbackCode } from '../reasons.ts'
+import { type Family, shadowName, UNIX } from '../unix-paths.ts'
 import {
   type Answer,
   answerLength,
@@ -32,7 +33,7 @@ export type Greeted =
   | { readonly connection: net.Socket; readonly greeting: Introduction }
   | { readonly code: FallbackCode; readonly detail?: string }
 
-type ConnectFunction = (this: net.Socket, options: net.TcpNetConnectOpts) => net.Socket
+export type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
 
 /**
  * Connects to the hashed port of `port` at `address` and hears the greeting, without sending a byte. The candidates are
@@ -41,9 +42,10 @@ type ConnectFunction = (this: net.Socket, options: net.TcpNetConnectOpts) => net
 export function callHashedPort(
   address: string,
   port: number,
-  family: 4 | 6,
+  family: Family,
   connect: ConnectFunction,
 ): Promise<Greeted> {
+  const candidates = candidatesFor(address, port, family)
   const deadlineMs = performance.now() + GREETING_TIMEOUT_MS
   return new Promise(resolve => {
     let isDone = false
@@ -68,15 +70,14 @@ export function callHashedPort(
     }
     const callNext = (): void => {
       if (isDone) return
-      while (next < CANDIDATE_COUNT && hashedPort(port, next) === port) next++
-      if (next === CANDIDATE_COUNT) {
+      const candidate = candidates[next++]
+      if (candidate === undefined) {
         if (underWay === 0) settle(worst)
         return
       }
-      const hashed = hashedPort(port, next++)
       underWay++
       const impatience = setTimeout(callNext, PATIENCE_MS)
-      void call(address, hashed, family, connect, deadlineMs - performance.now()).then(outcome => {
+      void call(candidate, connect, deadlineMs - performance.now()).then(outcome => {
         clearTimeout(impatience)
         handle(outcome)
       })
@@ -85,13 +86,33 @@ export function callHashedPort(
   })
 }
 
-function call(
+/** Where the listener may wait for us, in the order in which it has tried. */
+function candidatesFor(address: string, port: number, family: Family): net.NetConnectOpts[] {
+  if (family === UNIX) return [{ path: shadowName(address) }]
+  return Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => hashedPort(port, candidate))
+    .filter(hashed => hashed !== port)
+    .map(hashed => ({ host: address, port: hashed, family, noDelay: true }))
+}
+
+/** The same at one port that is known to be the bootstrap's. */
+export async function callBootstrap(
   address: string,
+  bootstrapPort: number,
   port: number,
-  family: 4 | 6,
+  family: Family,
   connect: ConnectFunction,
-  timeoutMs: number,
 ): Promise<Greeted> {
+  const outcome = await call(
+    { host: address, port: bootstrapPort, family, noDelay: true },
+    connect,
+    GREETING_TIMEOUT_MS,
+  )
+  if (!('connection' in outcome) || outcome.greeting.port === port) return outcome
+  outcome.connection.destroy()
+  return { code: 'NOT_RELINKED' }
+}
+
+function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: number): Promise<Greeted> {
   return new Promise(resolve => {
     const connection = new net.Socket()
     let heard: Buffer = Buffer.alloc(0)
@@ -107,7 +128,7 @@ function call(
     connection.on('close', () => settle({ code: 'STRANGER' }))
     connection.on('connect', () => {
       // A port of the ephemeral range that nobody listens on can connect to itself.
-      if (connection.localPort === port) settle({ code: 'NOT_RELINKED' })
+      if ('port' in options && connection.localPort === options.port) settle({ code: 'NOT_RELINKED' })
     })
     connection.on('data', bytes => {
       heard = Buffer.concat([heard, bytes])
@@ -123,8 +144,8 @@ function call(
       connection.pause()
       settle({ connection, greeting })
     })
-    log('calling %s port %d', address, port)
-    connect.call(connection, { host: address, port, family, noDelay: true })
+    log('calling %o', options)
+    connect.call(connection, options)
   })
 }
 

@@ -7,6 +7,7 @@ import debug from 'debug'
 import { markOwn } from '../../nic/index.ts'
 import { reachableOwnAddress } from '../addresses.ts'
 import { createServerHandle } from '../node-internals.ts'
+import { type Family, shadowName, UNIX } from '../unix-paths.ts'
 import {
   decodeIntroduction,
   encodeAnswer,
@@ -39,20 +40,23 @@ export interface BootstrapHost {
 
 export class BootstrapServer {
   readonly port: number
+  /** Clients find the port by themselves. */
+  readonly isHashed: boolean
   readonly #server: net.Server
   readonly #callers = new Set<net.Socket>()
 
-  /** Undefined if every candidate port is taken. */
+  /** On any port at all if every candidate is taken: then only the name service knows where. Undefined if there is none. */
   static open(
     listenerPort: number,
     address: string,
-    family: 4 | 6,
+    family: Family,
     ipv6Only: boolean,
     host: BootstrapHost,
     avoid: ReadonlySet<number>,
   ): BootstrapServer | undefined {
-    for (let candidate = 0; candidate < CANDIDATE_COUNT; candidate++) {
-      const port = hashedPort(listenerPort, candidate)
+    if (family === UNIX) return BootstrapServer.#openUnix(address, host)
+    for (let candidate = 0; candidate <= CANDIDATE_COUNT; candidate++) {
+      const port = candidate === CANDIDATE_COUNT ? 0 : hashedPort(listenerPort, candidate)
       if (port === listenerPort || avoid.has(port)) continue
       const handle = createServerHandle(address, port, family, ipv6Only)
       if (typeof handle === 'number') continue
@@ -65,17 +69,31 @@ export class BootstrapServer {
       })
       server.listen(handle)
       server.unref()
-      if (server.listening && !isTaken) return new BootstrapServer(server, port, listenerPort, host)
+      if (server.listening && !isTaken) return new BootstrapServer(server, port !== 0, listenerPort, host)
     }
-    log('no hashed port is free for %s port %d', address, listenerPort)
+    log('no port is free for the bootstrap of %s port %d', address, listenerPort)
     return undefined
   }
 
-  private constructor(server: net.Server, port: number, listenerPort: number, host: BootstrapHost) {
+  static #openUnix(key: string, host: BootstrapHost): BootstrapServer | undefined {
+    const server = new net.Server()
+    markOwn(server)
+    server.on('error', error => log('%s: %s', key, error.message))
+    // A cluster primary has no part in this.
+    server.listen({ path: shadowName(key), exclusive: true })
+    server.unref()
+    return server.listening ? new BootstrapServer(server, true, 0, host) : undefined
+  }
+
+  private constructor(server: net.Server, isHashed: boolean, listenerPort: number, host: BootstrapHost) {
+    const address = server.address()
+    // 0 on a unix path.
+    const port = typeof address === 'object' ? (address?.port ?? 0) : 0
     this.port = port
+    this.isHashed = isHashed
     this.#server = server
     server.on('connection', caller => this.#greet(caller, listenerPort, host))
-    log('port %d is hashed to %d', listenerPort, port)
+    log('port %d %s %d', listenerPort, isHashed ? 'is hashed to' : 'has its bootstrap at', port)
   }
 
   close(): void {
@@ -87,7 +105,7 @@ export class BootstrapServer {
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
     // Who we are is nobody's business on the network: only this host can be served.
-    if (this.#callers.size >= CALLERS_MAX || !isOwnAddress(caller.remoteAddress)) {
+    if (this.#callers.size >= CALLERS_MAX || !isOwnAddress(caller.remoteAddress, listenerPort)) {
       caller.destroy()
       return
     }
@@ -120,7 +138,8 @@ export class BootstrapServer {
   }
 }
 
-/** A dual-stack listener sees IPv4 callers at mapped addresses. */
-function isOwnAddress(address: string | undefined): boolean {
+/** A dual-stack listener sees IPv4 callers at mapped addresses. Those of a unix path have none. */
+function isOwnAddress(address: string | undefined, listenerPort: number): boolean {
+  if (listenerPort === 0) return true
   return address !== undefined && reachableOwnAddress(address.replace(/^::ffff:/, '')) !== undefined
 }

@@ -1,17 +1,31 @@
 #!/usr/bin/env node
 /** The command line tool `fastsockets`. */
 import { Command, CommanderError } from 'commander'
-import { demoCommand } from './demo/demo-command.ts'
-import { doctorCommand } from './doctor/doctor-command.ts'
 import { FAILURE, OK, USAGE_ERROR } from './exit-codes.ts'
 import { packageVersion } from './package-info.ts'
-import { runCommand } from './run/run-command.ts'
+
+/** Only the command that is asked for is loaded: programs and services wait for it to start. */
+const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
+  run: async () => (await import('./run/run-command.ts')).runCommand(),
+  doctor: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(),
+  status: async () => (await import('./status/status-command.ts')).statusCommand(),
+  policy: async () => (await import('./policy/policy-command.ts')).policyCommand(),
+  explain: async () => (await import('./explain/explain-command.ts')).explainCommand(),
+  demo: async () => (await import('./demo/demo-command.ts')).demoCommand(),
+  named: async () => (await import('./named/named-command.ts')).namedCommand(),
+  names: async () => (await import('./names/names-command.ts')).namesCommand(),
+}
 
 const EXAMPLES = `
 Examples:
   $ fastsockets run -- node server.js      relink a program, and every Node program that it starts
   $ fastsockets doctor                     can this machine do it, and if not, why not
+  $ fastsockets status                     what the relinked processes of this user are doing
+  $ fastsockets explain localhost:8080     would a connection be fast, and if not, why not
+  $ fastsockets policy check               is the policy file right
   $ fastsockets demo                       unmodified programs from npm, plain and relinked, compared
+  $ fastsockets named                      the daemon of the name service
+  $ fastsockets names ls                   the names that it has
 
 Exit codes: 0 all is well, 1 something failed, 2 this is not how the command is used.
 "fastsockets run" exits with the exit code of its command.`
@@ -24,9 +38,9 @@ async function main(): Promise<void> {
     .showHelpAfterError('(add --help for how to use it)')
     .addHelpText('after', EXAMPLES)
     .exitOverride()
-  for (const command of [runCommand(), doctorCommand(), demoCommand()]) {
-    program.addCommand(command.copyInheritedSettings(program))
-  }
+  const [, , wanted = ''] = process.argv
+  const loaders = Object.hasOwn(LOADERS, wanted) ? [LOADERS[wanted]] : Object.values(LOADERS)
+  for (const load of loaders) if (load !== undefined) program.addCommand(inherit(await load(), program))
   try {
     await program.parseAsync()
   } catch (error) {
@@ -34,6 +48,13 @@ async function main(): Promise<void> {
     // Commander has printed its own errors already.
     if (!(error instanceof CommanderError)) console.error(`fastsockets: ${(error as Error).message}`)
   }
+}
+
+/** How errors of usage are handled, for a command and those below it. */
+function inherit(command: Command, parent: Command): Command {
+  command.copyInheritedSettings(parent)
+  for (const below of command.commands) inherit(below, command)
+  return command
 }
 
 function exitCodeOf(error: unknown): number {

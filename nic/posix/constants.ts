@@ -23,6 +23,7 @@ export const SOCK_CLOEXEC = 0o2000000
 export const SOL_SOCKET = 1
 export const SO_PEERCRED = 17
 export const SCM_RIGHTS = 1
+export const SHUT_WR = 1
 export const MSG_CTRUNC = 0x08
 export const MSG_DONTWAIT = 0x40
 export const MSG_NOSIGNAL = 0x4000

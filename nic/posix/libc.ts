@@ -5,6 +5,7 @@
 import { createRequire } from 'node:module'
 import { NicError } from '../errors.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
+import { bindIdle, type OpenIdle } from './uv-idle.ts'
 
 type Koffi = typeof import('koffi')
 
@@ -31,6 +32,7 @@ export interface Libc {
   recv(fd: number, into: Uint8Array, length: number, flags: number): number
   sendmsg(fd: number, message: Uint8Array, flags: number): number
   recvmsg(fd: number, message: Uint8Array, flags: number): number
+  shutdown(fd: number, how: number): number
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint8Array): number
   process_vm_readv(
     pid: number,
@@ -53,6 +55,7 @@ export interface Libc {
   errnoName(errno: number): string
   /** Address of the memory behind a buffer; the caller keeps the buffer alive. */
   address(buffer: Uint8Array): bigint
+  openIdle: OpenIdle | undefined
   /** An ArrayBuffer over foreign memory, which it does not own. */
   view(address: bigint, length: number): ArrayBuffer
 }
@@ -75,6 +78,7 @@ const PROTOTYPES = {
   recv: 'int64_t recv(int fd, void *buf, size_t n, int flags)',
   sendmsg: 'int64_t sendmsg(int fd, const void *msg, int flags)',
   recvmsg: 'int64_t recvmsg(int fd, void *msg, int flags)',
+  shutdown: 'int shutdown(int fd, int how)',
   getsockopt: 'int getsockopt(int fd, int level, int name, void *value, void *len)',
   process_vm_readv:
     'int64_t process_vm_readv(int pid, const void *l, unsigned long lc, const void *r, unsigned long rc, unsigned long fl)',
@@ -120,8 +124,12 @@ function bindLibc(koffi: Koffi): Libc {
   )
   const names = new Map(Object.entries(koffi.os.errno).map(([name, value]) => [value as number, name]))
   return {
-    ...(functions as unknown as Omit<Libc, 'mallopt' | 'errno' | 'errnoName' | 'address' | 'view'>),
+    ...(functions as unknown as Omit<
+      Libc,
+      'mallopt' | 'openIdle' | 'errno' | 'errnoName' | 'address' | 'view'
+    >),
     mallopt: findOptional(() => library.func('int mallopt(int parameter, int value)')),
+    openIdle: findOptional(() => bindIdle(koffi, library)),
     errno: () => koffi.errno() as number,
     errnoName: errno => names.get(errno) ?? `errno ${errno}`,
     address: buffer => BigInt(koffi.address(buffer) as unknown as bigint),

@@ -12,6 +12,7 @@ import {
   MSG_DONTWAIT,
   MSG_NOSIGNAL,
   SCM_RIGHTS,
+  SHUT_WR,
   SO_PEERCRED,
   SOCK_CLOEXEC,
   SOCK_NONBLOCK,
@@ -162,9 +163,25 @@ function abstractAddress(name: string): Buffer {
 
 /**
  * What a socket of Node has got, without waiting for the event loop: the number of bytes, 0 if the other side has hung
- * up, -1 if there is nothing.
+ * up, or a negative errno; `-EAGAIN` if there is nothing.
  */
 export function receiveNow(fd: number, into: Uint8Array): number {
   const { libc } = loadLibc()
-  return libc === undefined ? -1 : libc.recv(fd, into, into.length, MSG_DONTWAIT)
+  return libc === undefined ? -EAGAIN : orErrno(libc, libc.recv(fd, into, into.length, MSG_DONTWAIT))
+}
+
+/** Sends what a socket of Node takes at once; the number of bytes, or a negative errno. */
+export function sendNow(fd: number, bytes: Uint8Array): number {
+  const { libc } = loadLibc()
+  if (libc === undefined) return -EAGAIN
+  return orErrno(libc, libc.send(fd, bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL))
+}
+
+/** Ends what a socket of Node sends, behind what the kernel has of it. */
+export function shutdownNow(fd: number): void {
+  loadLibc().libc?.shutdown(fd, SHUT_WR)
+}
+
+function orErrno(libc: Libc, result: number): number {
+  return result < 0 ? -libc.errno() : result
 }

@@ -5,11 +5,13 @@ import {
   align8,
   CONTROL_SIZE,
   FRAME_HEADER_SIZE,
+  FRAME_STAMP,
   frameMaxOf,
   HEAD_WORD,
+  NO_FRAME,
   ROOM_WANTED_WORD,
   SKIP,
-  TAIL_WORD,
+  stampOf,
 } from './ring-layout.ts'
 
 const NO_WORDS = new Int32Array(0)
@@ -45,41 +47,38 @@ export class RingConsumer {
   /** Up to `limit` frames to `sink`; returns how many, or `BROKEN` or `CLOSED`. */
   poll(sink: FrameSink, limit: number): number {
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
-    const tail = Atomics.load(this.#control, TAIL_WORD)
-    if (tail === this.#head) {
-      this.#release()
-      return 0
-    }
+    if (this.#stamp() === NO_FRAME) return 0
     if (this.#polling) throw new Error('poll was called from within a frame handler')
-    const available = (tail - this.#head) | 0
-    if (available < 0 || available > this.#size || (available & 7) !== 0) {
-      return this.#refuse(`tail ${tail >>> 0} is impossible with the head at ${this.#head >>> 0}`)
-    }
     this.#polling = true
     try {
-      return this.#consume(sink, limit, tail)
+      return this.#consume(sink, limit)
     } finally {
       this.#polling = false
       if (this.#isWorthReleasing()) this.#release()
     }
   }
 
-  #consume(sink: FrameSink, limit: number, tail: number): number {
+  #consume(sink: FrameSink, limit: number): number {
     let count = 0
-    while (this.#open && this.#head !== tail && count < limit) {
+    while (this.#open && count < limit) {
+      const stamp = this.#stamp()
+      if (stamp === NO_FRAME) break
+      if (stamp !== stampOf(this.#head)) {
+        return this.#refuse(`frame at ${this.#head >>> 0} is stamped ${stamp >>> 0}`)
+      }
       const position = this.#head & (this.#size - 1)
-      const length = this.words[position >> 2] as number
-      const stamp = this.words[(position >> 2) + 1] as number
-      const available = (tail - this.#head) | 0
       const contiguous = this.#size - position
-      if (stamp !== this.#head) return this.#refuse(`frame at ${this.#head >>> 0} is stamped ${stamp >>> 0}`)
+      const length = this.words[position >> 2] as number
       if (length === SKIP) {
-        if (contiguous > available) return this.#refuse(`skip at ${this.#head >>> 0} passes the tail`)
+        // A producer skips only what is too short for its frame.
+        if (contiguous >= FRAME_HEADER_SIZE + this.#frameMax) {
+          return this.#refuse(`skip at ${this.#head >>> 0} passes over ${contiguous} bytes`)
+        }
         this.#head = (this.#head + contiguous) | 0
         continue
       }
       const need = FRAME_HEADER_SIZE + align8(length)
-      if (length < 0 || length > this.#frameMax || need > available || need > contiguous) {
+      if (length < 0 || length > this.#frameMax || need > contiguous) {
         return this.#refuse(`frame at ${this.#head >>> 0} claims ${length} bytes`)
       }
       // Accounted for before the handler runs: if it throws, the frame is gone all the same.
@@ -91,12 +90,13 @@ export class RingConsumer {
     return count
   }
 
-  /** Asks the producer to wake us; false if something has arrived already. */
+  /** Asks the producer to wake us; false if something has arrived already, or a frame is being handled. */
   arm(): boolean {
-    if (!this.#open) return false
+    // To arm is to release, and the frame must stay until its handler has returned.
+    if (!this.#open || this.#polling) return false
     this.#release()
     Atomics.store(this.#control, ARMED_WORD, 1)
-    if (Atomics.load(this.#control, TAIL_WORD) === this.#head) return true
+    if (this.#stamp() === NO_FRAME) return true
     Atomics.store(this.#control, ARMED_WORD, 0)
     return false
   }
@@ -112,7 +112,12 @@ export class RingConsumer {
     this.bytes = NO_BYTES
   }
 
-  /** A store that the producer waits for, or that saves it from a full ring. Else the next empty poll does it. */
+  /** Of the next frame, be there one or not. */
+  #stamp(): number {
+    return Atomics.load(this.words, ((this.#head & (this.#size - 1)) + FRAME_STAMP) >> 2)
+  }
+
+  /** What is not released yet is too little to keep a frame from fitting; but the producer may sleep for it. */
   #isWorthReleasing(): boolean {
     if (((this.#head - this.#released) | 0) >= this.#releaseAfter) return true
     return this.#open && Atomics.load(this.#control, ROOM_WANTED_WORD) !== 0

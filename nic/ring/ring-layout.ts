@@ -2,32 +2,32 @@
  * One-way byte ring in memory that two processes share: one producer, one consumer.
  *
  *   control page (4096 bytes)
- *   byte   0  TAIL          bytes published so far            written by the producer   (own cache line)
- *   byte  64  HEAD          bytes released so far             written by the consumer   (own cache line)
- *   byte 128  ARMED         1: the consumer sleeps, ring it   set by the consumer, cleared by either
- *   byte 192  ROOM_WANTED   1: the producer waits for room    set by the producer, cleared by either
+ *   byte   0  HEAD          bytes released so far             written by the consumer   (own cache line)
+ *   byte  64  ARMED         1: the consumer sleeps, ring it   set by the consumer, cleared by either
+ *   byte 128  ROOM_WANTED   1: the producer waits for room    set by the producer, cleared by either
  *   byte 4096 size bytes of frames
  *
  *   frame, always on a multiple of 8, never across the end of the ring
  *   +0  LENGTH   int32, bytes of content; SKIP: the rest of the ring up to its end is unused
- *   +4  STAMP    int32, the position of this frame; a mismatch means that somebody scribbled
+ *   +4  STAMP    int32, the position of this frame | 1; NO_FRAME: there is none here yet
  *   +8  content, padded to a multiple of 8
  *
- * TAIL and HEAD are uint32 positions that count up for ever and wrap at 2^32; they are compared by difference only and
- * are always multiples of 8. The producer fills, then publishes with one store of TAIL; the consumer copies out, then
- * releases with one store of HEAD. Both are sequentially consistent, so that "publish, then look at ARMED" here and
- * "set ARMED, then look at TAIL" there cannot both miss.
+ * Positions are uint32 numbers that count bytes for ever and wrap at 2^32; they are compared by difference only and are
+ * always multiples of 8. The producer writes NO_FRAME behind the frame, then publishes it with one store of its STAMP;
+ * so the consumer finds everything that it waits for in one cache line. It copies out, then releases with one store of
+ * HEAD. Both stores are sequentially consistent, so that "publish, then look at ARMED" here and "set ARMED, then look at
+ * STAMP" there cannot both miss.
  */
 export const CONTROL_SIZE = 4096
-export const TAIL_WORD = 0 / 4
-export const HEAD_WORD = 64 / 4
-export const ARMED_WORD = 128 / 4
-export const ROOM_WANTED_WORD = 192 / 4
+export const HEAD_WORD = 0 / 4
+export const ARMED_WORD = 64 / 4
+export const ROOM_WANTED_WORD = 128 / 4
 
 export const FRAME_LENGTH = 0
 export const FRAME_STAMP = 4
 export const FRAME_HEADER_SIZE = 8
 export const SKIP = -1
+export const NO_FRAME = 0
 
 export const RING_SIZE_MIN = 64 * 1024
 /** Positions are compared by signed 32-bit difference, which needs size <= 2^30. */
@@ -35,9 +35,14 @@ export const RING_SIZE_MAX = 1 << 30
 /** Two rings (one each way) should fit in a core's L2 cache: a larger ring is a slower one. */
 export const RING_SIZE_DEFAULT = 1 << 20
 
-/** Largest frame content: an eighth of the ring, so that a frame and the skip before it never exceed a quarter. */
+/** Largest frame content: an eighth of the ring, so that a frame and the skip before it are about a quarter at most. */
 export function frameMaxOf(ringSize: number): number {
   return ringSize / 8
+}
+
+/** What marks a frame at this position as published. Never NO_FRAME, and different in every lap of the ring. */
+export function stampOf(position: number): number {
+  return position | 1
 }
 
 export function align8(length: number): number {

@@ -4,11 +4,13 @@ import {
   align8,
   CONTROL_SIZE,
   FRAME_HEADER_SIZE,
+  FRAME_STAMP,
   frameMaxOf,
   HEAD_WORD,
+  NO_FRAME,
   ROOM_WANTED_WORD,
   SKIP,
-  TAIL_WORD,
+  stampOf,
 } from './ring-layout.ts'
 
 const NO_WORDS = new Int32Array(0)
@@ -43,17 +45,12 @@ export class RingProducer {
     if (length > this.frameMax)
       throw new RangeError(`a frame of ${length} bytes; the most is ${this.frameMax}`)
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
-    const position = this.#tail & (this.#size - 1)
-    const contiguous = this.#size - position
+    const contiguous = this.#size - (this.#tail & (this.#size - 1))
     const need = FRAME_HEADER_SIZE + align8(length)
     const skip = contiguous < need ? contiguous : 0
-    if (this.#size - ((this.#tail - this.#headSeen) | 0) < skip + need) {
+    if (this.#room() < skip + need) {
       if (!this.#refreshHead()) return BROKEN
-      if (this.#size - ((this.#tail - this.#headSeen) | 0) < skip + need) return NO_RESOURCE
-    }
-    if (skip !== 0) {
-      this.words[position >> 2] = SKIP
-      this.words[(position >> 2) + 1] = this.#tail
+      if (this.#room() < skip + need) return NO_RESOURCE
     }
     this.#reservedAt = (this.#tail + skip) | 0
     return (this.#reservedAt & (this.#size - 1)) + FRAME_HEADER_SIZE
@@ -61,12 +58,19 @@ export class RingProducer {
 
   /** Publishes the reserved frame with `length` bytes of content. Returns whether the consumer asked to be woken. */
   commit(length: number): boolean {
-    const position = this.#reservedAt & (this.#size - 1)
-    this.words[position >> 2] = length
-    this.words[(position >> 2) + 1] = this.#reservedAt
-    this.#tail = (this.#reservedAt + FRAME_HEADER_SIZE + align8(length)) | 0
+    const { words } = this
+    const mask = this.#size - 1
+    const first = this.#tail
+    const at = this.#reservedAt
+    this.#tail = (at + FRAME_HEADER_SIZE + align8(length)) | 0
+    words[((this.#tail & mask) + FRAME_STAMP) >> 2] = NO_FRAME
+    words[(at & mask) >> 2] = length
+    if (at !== first) {
+      words[((at & mask) + FRAME_STAMP) >> 2] = stampOf(at)
+      words[(first & mask) >> 2] = SKIP
+    }
     // Publishes all of the above.
-    Atomics.store(this.#control, TAIL_WORD, this.#tail)
+    Atomics.store(words, ((first & mask) + FRAME_STAMP) >> 2, stampOf(first))
     return (
       Atomics.load(this.#control, ARMED_WORD) !== 0 &&
       Atomics.compareExchange(this.#control, ARMED_WORD, 1, 0) === 1
@@ -78,8 +82,7 @@ export class RingProducer {
     const contiguous = this.#size - (this.#tail & (this.#size - 1))
     const need = FRAME_HEADER_SIZE + align8(length)
     const total = contiguous < need ? contiguous + need : need
-    if (this.#size - ((this.#tail - this.#headSeen) | 0) >= total) return true
-    return this.#refreshHead() && this.#size - ((this.#tail - this.#headSeen) | 0) >= total
+    return this.#room() >= total || (this.#refreshHead() && this.#room() >= total)
   }
 
   /** Asks the consumer to wake us when it releases; false if `length` bytes of room are there already. */
@@ -101,6 +104,11 @@ export class RingProducer {
     this.#control = NO_WORDS
     this.words = NO_WORDS
     this.bytes = NO_BYTES
+  }
+
+  /** As far as is known. The header behind the last frame must be free to say that there is none. */
+  #room(): number {
+    return this.#size - FRAME_HEADER_SIZE - ((this.#tail - this.#headSeen) | 0)
   }
 
   #refreshHead(): boolean {

@@ -3,6 +3,7 @@
  * alloc tests start this with.
  */
 import { type Channel, type Endpoint, openEndpoint, ReliableInterface } from '../../am/index.ts'
+import { connect, listen } from '../../fastsockets/raw/index.ts'
 import { openLoopbackPair, type VirtualInterface } from '../../nic/index.ts'
 import { openSide } from '../support/channels.ts'
 
@@ -150,6 +151,28 @@ function measureMediumRequests(driver: string): Promise<number> {
   return measureRequests(driver, (from, i) => from.requestMedium(0, ECHO, PAYLOAD, i, 1))
 }
 
+/** Two raw sockets of this thread, over shared memory, that bounce 64 bytes; nobody lets the event loop run. */
+async function measureRaw(): Promise<number> {
+  const server = await listen({ host: '127.0.0.1' })
+  const near = await connect({ host: '127.0.0.1', port: server.address.port })
+  const far = await server.accept()
+  const buffer = Buffer.alloc(FRAME_LENGTH)
+  let received = 0
+  const bytes = measure(() => {
+    for (let i = 0; i < COUNT; i++) {
+      near.trySend(PAYLOAD)
+      received += far.tryRecv(buffer) ?? 0
+      far.trySend(buffer)
+      received += near.tryRecv(buffer) ?? 0
+    }
+  })
+  if (received !== 2 * ROUNDS * COUNT * FRAME_LENGTH) throw new Error(`${received} bytes came`)
+  near.close()
+  far.close()
+  server.close()
+  return bytes
+}
+
 /** What shows that garbage is seen at all: one small object a round. */
 function measureControl(): number {
   const kept: object[] = [{}]
@@ -165,6 +188,7 @@ const measures: Record<string, (driver: string) => number | Promise<number>> = {
   messages: measureMessages,
   short: measureShortRequests,
   medium: measureMediumRequests,
+  raw: measureRaw,
 }
 const [what = '', driver = ''] = process.argv.slice(2)
 process.send?.({ bytes: await measures[what]?.(driver) })

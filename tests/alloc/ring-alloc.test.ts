@@ -49,3 +49,8 @@ for (const [name, driver] of drivers) {
     )
   }
 }
+
+t.test('to send and receive 64 bytes by raw sockets allocates nothing', async t => {
+  const bytes = await measure(t, 'raw')
+  t.ok(bytes < 1, `${bytes} bytes a round trip`)
+})

@@ -14,7 +14,7 @@ import {
   KIND_RETURN,
 } from '../../am/message-layout.ts'
 import { BROKEN, openLoopbackPair } from '../../nic/index.ts'
-import { HEAD_WORD, RING_SIZE_MIN, TAIL_WORD } from '../../nic/ring/ring-layout.ts'
+import { FRAME_STAMP, HEAD_WORD, RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
 import { openChannelPair, openSide, sendRequest } from '../support/channels.ts'
 import { drain, patterned, sendFrame } from '../support/frames.ts'
 import { block, encodeMessage, sendMessage } from '../support/messages.ts'
@@ -150,12 +150,12 @@ t.test('a request without a credit breaks the channel also while replies wait fo
   t.match(b.owner.errors, [{ message: /a request without a credit/ }])
 })
 
-t.test('a peer that scribbles over the tail of its ring breaks the channel', async t => {
+t.test('a peer that scribbles over the stamp of its next frame breaks the channel', async t => {
   const [a, b] = openChannelPair()
-  sendControlOf(a.end)[TAIL_WORD] = 12
+  a.end.sendWords[FRAME_STAMP / 4] = 12
   b.group.poll()
   t.equal(b.channel.state, 'broken')
-  const cause = { code: 'ERR_NIC_PROTOCOL_VIOLATION', message: /tail 12 is impossible/ }
+  const cause = { code: 'ERR_NIC_PROTOCOL_VIOLATION', message: /frame at 0 is stamped 12/ }
   t.match(b.owner.errors, [{ code: 'ERR_AM_PROTOCOL_VIOLATION', cause }])
 })
 

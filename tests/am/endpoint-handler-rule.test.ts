@@ -24,6 +24,14 @@ const READS: readonly [what: string, read: (message: Message) => void][] = [
   ['word', message => message.word(0)],
   ['payload', message => message.payload()],
   ['copy', message => message.copy()],
+  ['source', (message: Message) => message.source],
+  ['destination', (message: Message) => message.destination],
+  ['handler', (message: Message) => message.handler],
+  ['isRequest', (message: Message) => message.isRequest],
+  ['length', (message: Message) => message.length],
+  ['bytes', (message: Message) => message.bytes],
+  ['offset', (message: Message) => message.offset],
+  ['reason', (message: Message) => message.reason],
 ]
 
 testOver(DRIVER_LISTS, 'a request is answered once, in any of three ways', async (t, world) => {
@@ -90,7 +98,6 @@ testOver(DRIVER_LISTS, 'a message that is kept throws once its handler has retur
   await until('three messages', () => kept.length === 3)
   for (const message of kept) {
     for (const [what, use] of [...REPLIES, ...READS]) t.throws(() => use(message), TOKEN, what)
-    t.equal(message.bytes.length, 0, 'no view of the queue is left')
   }
 })
 

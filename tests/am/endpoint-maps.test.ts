@@ -37,6 +37,17 @@ testOver(DRIVER_LISTS, 'one name at several destinations is one connection', asy
   t.throws(() => a.request(3, ECHO), { code: 'ERR_AM_NOT_MAPPED' })
 })
 
+testOver(DRIVER_LISTS, 'three thousand maps at once', async (t, world) => {
+  const [a, b] = [await world.open(), await world.open()]
+  setEcho(b)
+  await Promise.all(Array.from({ length: 3000 }, (_, destination) => a.map(destination, b.name)))
+  t.equal(a.stats().peers.length, 1)
+  t.equal(a.stats().peers[0]?.destinations.length, 3000)
+  t.equal((await a.call(2999, ECHO, undefined, [5])).word(0), 5)
+  for (let destination = 0; destination < 3000; destination++) a.unmap(destination)
+  await until('both to forget', () => a.stats().peers.length === 0 && b.stats().peers.length === 0)
+})
+
 testOver(DRIVER_LISTS, 'one name with several tags: each destination shows its own', async (t, world) => {
   const a = await world.open({ segment: 100 })
   const b = await world.open({ segment: 100, tag: 7n })

@@ -1,7 +1,7 @@
 /** ready() and wait(), and progress by hand. */
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { NO_CREDIT, OK } from '../../am/index.ts'
-import { DRIVER_LISTS } from '../support/driver-lists.ts'
+import { DRIVER_LISTS, RELIABLE_DRIVER_LISTS } from '../support/driver-lists.ts'
 import { errorOf, keepArrivals, pollUntil } from '../support/endpoints.ts'
 import { until, withWatchdog } from '../support/until.ts'
 import { testOver } from '../support/world.ts'
@@ -230,7 +230,7 @@ testOver(
 )
 
 testOver(
-  DRIVER_LISTS,
+  RELIABLE_DRIVER_LISTS,
   'close() with manual progress: nothing runs, what was sent is delivered, the rest comes back',
   async (t, world) => {
     const [a, b] = await world.openPair(MANUAL, MANUAL)
@@ -279,3 +279,16 @@ testOver(
     )
   },
 )
+
+testOver(DRIVER_LISTS, 'close() with manual progress sends again what was lost', async (t, world) => {
+  const COUNT = 60
+  const [a, b] = await world.openPair(MANUAL, { ...MANUAL, credits: COUNT })
+  const arrivals = keepArrivals(a, SINK)
+  for (let i = 0; i < COUNT; i++) t.equal(b.request(0, SINK, i), OK)
+  const closing = b.close()
+  await until('all of them', () => {
+    a.poll()
+    return arrivals.length === COUNT
+  })
+  await closing
+})

@@ -2,12 +2,11 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer as createPlainServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import t, { type Test } from 'tap'
-import { CANDIDATE_COUNT, hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
+import t from 'tap'
+import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import net, {
   type AddressInfo,
   type TcpNetConnectOpts,
@@ -15,6 +14,7 @@ import net, {
   transportOf,
 } from '../../fastsockets/index.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
+import { freePort, occupyHashedPorts } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
 
 const NOBODY = 65534
@@ -27,26 +27,6 @@ async function echoOnce(port: number, options: Partial<TcpNetConnectOpts> = {}):
   socket.destroy()
   if (String(data) !== 'hello') throw new Error(`echoed ${data}`)
   return transport
-}
-
-/** Holds some of a port's candidates, so that a listener has to do without them. */
-async function occupy(t: Test, port: number, count: number): Promise<void> {
-  for (let candidate = 0; candidate < count; candidate++) {
-    const squatter = createPlainServer(socket => socket.destroy())
-    squatter.listen(hashedPort(port, candidate), '127.0.0.1')
-    await once(squatter, 'listening')
-    t.teardown(() => void squatter.close())
-  }
-}
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createPlainServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 t.test('two relinked programs are fast', async t => {
@@ -86,7 +66,7 @@ t.test('a port where nobody listens is refused as ever', async t => {
 
 t.test('the first hashed port is taken: the next candidate serves', async t => {
   const port = await freePort()
-  await occupy(t, port, 1)
+  await occupyHashedPorts(t, port, 1)
   const server = new Child(t, program('server'), ['echo', '127.0.0.1', String(port)], relinked())
   await server.receive()
   t.match(await echoOnce(port), { transport: 'shm' })
@@ -94,7 +74,7 @@ t.test('the first hashed port is taken: the next candidate serves', async t => {
 
 t.test('all hashed ports are taken: TCP only, and the listener works all the same', async t => {
   const port = await freePort()
-  await occupy(t, port, CANDIDATE_COUNT)
+  await occupyHashedPorts(t, port)
   const server = new Child(t, program('server'), ['echo', '127.0.0.1', String(port)], relinked())
   await server.receive()
   t.match(await echoOnce(port), { transport: 'tcp', reason: { code: 'STRANGER' } })

@@ -24,6 +24,10 @@ const SCENARIOS = [
   'http2',
   'exception in a listener',
   'asynchronous context',
+  'tls.connect makes its own socket',
+  'https',
+  'a unix path',
+  'an abstract unix name',
 ]
 
 for (const [index, name] of SCENARIOS.entries()) {

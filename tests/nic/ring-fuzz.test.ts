@@ -1,7 +1,7 @@
 /** A peer that writes anything, at any time, into the memory that we share with it. */
 import t from 'tap'
 import { BROKEN, CLOSED, type FrameSink, NO_RESOURCE } from '../../nic/index.ts'
-import { HEAD_WORD, RING_SIZE_MIN, SKIP, TAIL_WORD } from '../../nic/ring/ring-layout.ts'
+import { HEAD_WORD, RING_SIZE_MIN, SKIP, stampOf } from '../../nic/ring/ring-layout.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { RingMemory } from '../support/ring-memory.ts'
 
@@ -89,7 +89,7 @@ t.test('both halves keep their promises when everything is noise', async t => {
   for (let round = 0; round < 200; round++) {
     const ring = new RingMemory()
     for (let at = 0; at < ring.words.length; at++) ring.words[at] = random.word()
-    ring.control[TAIL_WORD] = random.word() & ~7
+    ring.words[1] = stampOf(0)
     ring.control[HEAD_WORD] = random.word() & ~7
     const sink = new SuspiciousSink(ring, random)
     const count = ring.consumer.poll(sink, 1000)
@@ -112,13 +112,12 @@ function ringInUse(random: Random): RingMemory {
 
 /** One word of the ring becomes something that is likely to hurt. */
 function scribble(ring: RingMemory, random: Random): void {
-  const tail = ring.control[TAIL_WORD] as number
   const head = ring.control[HEAD_WORD] as number
   const near = 8 * random.within(-20, 20)
   const values = [
-    tail + near,
     head + near,
-    head + SIZE + near,
+    stampOf(head + near),
+    stampOf(head + SIZE + near),
     random.word(),
     random.word() & ~7,
     0,
@@ -131,10 +130,9 @@ function scribble(ring: RingMemory, random: Random): void {
     0xffff_fff8,
   ] as const
   const value = values[random.within(0, values.length - 1)] as number
-  const frameAt = ((random.chance(0.7) ? head : tail) & (SIZE - 1)) >> 2
-  const place = random.within(0, 5)
-  if (place === 0) ring.control[TAIL_WORD] = value
-  else if (place === 1) ring.control[HEAD_WORD] = value
+  const frameAt = ((head + 8 * random.within(0, 4)) & (SIZE - 1)) >> 2
+  const place = random.within(1, 5)
+  if (place === 1) ring.control[HEAD_WORD] = value
   else if (place === 2) ring.words[frameAt] = value
   else if (place === 3) ring.words[frameAt + 1] = value
   else if (place === 4) ring.words[random.within(0, ring.words.length - 1)] = value

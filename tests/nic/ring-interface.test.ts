@@ -1,18 +1,18 @@
 import t from 'tap'
 import { BROKEN, CLOSED, openLoopbackPair } from '../../nic/index.ts'
-import { HEAD_WORD, RING_SIZE_MIN, TAIL_WORD } from '../../nic/ring/ring-layout.ts'
+import { FRAME_STAMP, HEAD_WORD, RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
 import { Collector, drain, fill, patterned, sendFrame } from '../support/frames.ts'
 import { sendControlOf } from '../support/ring-memory.ts'
 
 t.test('an interface whose peer publishes nonsense is broken, and says what the peer did', async t => {
   const [near, far] = openLoopbackPair(RING_SIZE_MIN)
-  sendControlOf(near)[TAIL_WORD] = 4
+  near.sendWords[FRAME_STAMP / 4] = 4
   t.equal(far.poll(new Collector(), 1), BROKEN)
   t.equal(far.state, 'broken')
   t.match(far.failure, {
     name: 'NicError',
     code: 'ERR_NIC_PROTOCOL_VIOLATION',
-    message: /tail 4 is impossible/,
+    message: /frame at 0 is stamped 4/,
   })
   t.equal(far.poll(new Collector(), 1), BROKEN)
   t.equal(far.arm(0), false)
@@ -56,7 +56,7 @@ t.test('hasRoom and arm that find the violation break the interface', async t =>
 
 t.test('a broken interface can be closed, and keeps its reason', async t => {
   const [near, far] = openLoopbackPair(RING_SIZE_MIN)
-  sendControlOf(near)[TAIL_WORD] = 4
+  near.sendWords[FRAME_STAMP / 4] = 4
   far.poll(new Collector(), 1)
   far.close()
   t.equal(far.state, 'closed')
@@ -67,7 +67,7 @@ t.test('a broken interface can be closed, and keeps its reason', async t => {
 t.test('one-sided access by a broken interface is BROKEN, by a closed one CLOSED', async t => {
   const [near, far] = openLoopbackPair(RING_SIZE_MIN)
   const memory = far.register(new Uint8Array(8), { remoteRead: true, remoteWrite: true })
-  sendControlOf(near)[TAIL_WORD] = 4
+  near.sendWords[FRAME_STAMP / 4] = 4
   far.poll(new Collector(), 1)
   t.equal(far.rdmaRead(memory, 0, far.importKey(memory.key), 0, 8, 1), BROKEN)
   near.close()
@@ -77,7 +77,7 @@ t.test('one-sided access by a broken interface is BROKEN, by a closed one CLOSED
 t.test('a violation in one pair leaves another pair alone', async t => {
   const [broken, brokenFar] = openLoopbackPair(RING_SIZE_MIN)
   const [near, far] = openLoopbackPair(RING_SIZE_MIN)
-  sendControlOf(broken)[TAIL_WORD] = 4
+  broken.sendWords[FRAME_STAMP / 4] = 4
   brokenFar.poll(new Collector(), 1)
   sendFrame(near, patterned(8, 1))
   t.strictSame(drain(far), [patterned(8, 1)])

@@ -9,9 +9,8 @@ import {
   traceInterface,
   type VirtualInterface,
 } from '../../nic/index.ts'
-import { RING_SIZE_MIN, TAIL_WORD } from '../../nic/ring/ring-layout.ts'
+import { FRAME_STAMP, RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
 import { Collector, CompletionLog, drain, fill, Handler, sendFrame } from '../support/frames.ts'
-import { sendControlOf } from '../support/ring-memory.ts'
 import { until } from '../support/until.ts'
 import { driverNamed } from '../support/wrapped-drivers.ts'
 
@@ -116,13 +115,13 @@ t.test('registered memory, one-sided operations and their completions', async t 
 
 t.test('the end: closed, or broken and by what', async t => {
   const { near, far, said } = openTraced(t)
-  sendControlOf(far)[TAIL_WORD] = 4
+  far.sendWords[FRAME_STAMP / 4] = 4
   t.equal(near.poll(new Collector(), 1), BROKEN)
   t.equal(near.poll(new Collector(), 1), BROKEN)
   near.close()
   const lines = said()
   t.equal(lines.length, 2, 'the failure is told once')
-  t.match(lines[0], /^broken: ring: tail 4 is impossible/)
+  t.match(lines[0], /^broken: ring: frame at 0 is stamped 4/)
   t.equal(lines[1], 'closed')
 })
 

@@ -1,5 +1,5 @@
 /** The lists of drivers that endpoints are to work over; also for the programs that tests start. */
-import { type Driver, drivers } from '../../nic/index.ts'
+import { type Driver, drivers, faultDriver } from '../../nic/index.ts'
 
 export interface DriverList {
   readonly name: string
@@ -10,10 +10,17 @@ export interface DriverList {
 export const DRIVER_LISTS: readonly DriverList[] = [
   { name: 'loopback', drivers: ['loopback'] },
   { name: 'shm', drivers: ['shm'] },
+  faulty('loopback'),
 ]
 
 /** How the endpoints of two processes are connected; programs that tests start know a list by its name. */
-export const PROCESS_DRIVER_LISTS: readonly DriverList[] = [{ name: 'shm', drivers: ['shm'] }]
+export const PROCESS_DRIVER_LISTS: readonly DriverList[] = [{ name: 'shm', drivers: ['shm'] }, faulty('shm')]
+
+/** Without the bad networks: what was lost is sent again only while both sides poll. */
+export const RELIABLE_DRIVER_LISTS = DRIVER_LISTS.filter(({ name }) => !name.startsWith('bad'))
+export const RELIABLE_PROCESS_DRIVER_LISTS = PROCESS_DRIVER_LISTS.filter(
+  ({ name }) => !name.startsWith('bad'),
+)
 
 /** Long messages and gets go in parts over these. */
 export const COPYING_DRIVER_LISTS: readonly DriverList[] = [copying('loopback'), copying('shm')]
@@ -35,6 +42,13 @@ export function driversOf(name: string | undefined): DriverList['drivers'] {
   const list = lists.find(one => one.name === name)
   if (list === undefined) throw new Error(`there is no list of drivers ${name}`)
   return list.drivers
+}
+
+/** Over a bad network. The seed is fixed: who must be able to repeat a failure has the calls to repeat as well. */
+function faulty(name: string): DriverList {
+  const rate = 0.03
+  const faults = { seed: 1997, loss: rate, duplication: rate, reordering: rate, corruption: rate }
+  return { name: `bad ${name}`, drivers: [faultDriver(drivers.get(name) as Driver, faults)] }
 }
 
 function copying(name: string): DriverList {

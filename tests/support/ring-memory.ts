@@ -7,7 +7,7 @@ import { RingProducer } from '../../nic/ring/ring-producer.ts'
 export class RingMemory {
   readonly producer: RingProducer
   readonly consumer: RingConsumer
-  /** TAIL, HEAD, ARMED, ROOM_WANTED at the indices of ring-layout.ts. */
+  /** HEAD, ARMED, ROOM_WANTED at the indices of ring-layout.ts. */
   readonly control: Int32Array
   readonly words: Int32Array
   readonly bytes: Uint8Array

@@ -1,6 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 
 const WATCHDOG_MS = 20_000
+const PAUSE_MS = 10
 
 /** Waits, turn by turn of the event loop, until `find` gives something other than undefined or false. */
 export async function until<T>(what: string, find: () => T | undefined | false): Promise<T> {
@@ -23,5 +24,19 @@ export async function withWatchdog<T>(what: string, promise: Promise<T>, limitMs
     return await Promise.race([promise, expired])
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/** The same for what other processes do, or what must be asked for: pauses between two looks. */
+export async function eventually<T>(
+  what: string,
+  find: () => T | undefined | false | Promise<T | undefined | false>,
+): Promise<T> {
+  const deadlineMs = performance.now() + WATCHDOG_MS
+  for (;;) {
+    const found = await find()
+    if (found !== undefined && found !== false) return found
+    if (performance.now() > deadlineMs) throw new Error(`watchdog: still waiting for ${what}`)
+    await delay(PAUSE_MS)
   }
 }

@@ -3,14 +3,19 @@ import t, { type Test } from 'tap'
 import { type Endpoint, type EndpointOptions, openEndpoint } from '../../am/index.ts'
 import { type DriverList, skipReason } from './driver-lists.ts'
 
-/** Runs a test once for each list of drivers. */
+/** Runs a test once for each list of drivers, or skips it for a reason. */
 export function testOver(
   lists: readonly DriverList[],
   name: string,
   test: (t: Test, world: World) => Promise<void>,
+  reason: string | false = false,
 ): void {
   for (const list of lists) {
-    t.test(`${list.name}: ${name}`, { skip: skipReason(list) }, async t => await test(t, new World(t, list)))
+    t.test(
+      `${list.name}: ${name}`,
+      { skip: reason || skipReason(list) },
+      async t => await test(t, new World(t, list)),
+    )
   }
 }
 

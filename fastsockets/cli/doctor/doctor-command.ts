@@ -1,16 +1,21 @@
 /** `fastsockets doctor`: whether this machine can do shared memory, and why not. */
 import { Command } from 'commander'
 import { FAILURE, OK } from '../exit-codes.ts'
+import { type HostPort, parseHostPort } from '../host-port.ts'
 import { exitOnInterrupt } from '../interrupts.ts'
 import type { Check } from './check.ts'
+import { driverChecks } from './driver-checks.ts'
 import { liveCheck } from './live-check.ts'
 import { machineChecks } from './machine-checks.ts'
 import { nodeChecks } from './node-checks.ts'
+import { pairChecks } from './pair-checks.ts'
+import { policyCheck } from './policy-check.ts'
 
 const EXAMPLES = `
 Examples:
   $ fastsockets doctor
   $ fastsockets doctor --json
+  $ fastsockets doctor localhost:8080    the same, and whether a connection to this server would be fast
 
 Exit codes: 0 relinked programs of this machine talk through shared memory, 1 they do not (everything
 still works, over TCP).`
@@ -22,29 +27,38 @@ interface DoctorOptions {
 export function doctorCommand(): Command {
   return new Command('doctor')
     .description('find out whether this machine can do shared memory, and why not')
+    .argument('[host:port]', 'a server: would a connection to it be fast, and why', parseHostPort)
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async (options: DoctorOptions) => {
+    .action(async (target: HostPort | undefined, options: DoctorOptions) => {
       exitOnInterrupt()
       const live = await liveCheck()
-      const checks = [...nodeChecks(), ...machineChecks(), live]
-      const isFast = live.state === 'ok'
+      const pair = target === undefined ? [] : await pairChecks(target)
+      const checks = [...nodeChecks(), ...driverChecks(), ...machineChecks(), policyCheck(), live, ...pair]
+      const isFast = live.state === 'ok' && (target === undefined || pair.some(({ state }) => state === 'ok'))
       if (options.json) console.log(JSON.stringify({ isFast, checks }, undefined, 2))
-      else printReport(checks, isFast)
+      else printReport(checks, isFast, target)
       process.exitCode = isFast ? OK : FAILURE
     })
 }
 
-function printReport(checks: readonly Check[], isFast: boolean): void {
+function printReport(checks: readonly Check[], isFast: boolean, target: HostPort | undefined): void {
   const nameWidth = Math.max(...checks.map(({ name }) => name.length))
   for (const { state, name, detail, hint } of checks) {
     console.log(`${state.padEnd(6)}  ${name.padEnd(nameWidth)}  ${detail}`)
     if (hint !== undefined) console.log(`${''.padEnd(6 + 2 + nameWidth + 2)}-> ${hint}`)
   }
   console.log()
-  console.log(
-    isFast
-      ? 'The fast way works: relinked programs of this machine talk through shared memory.'
-      : 'The fast way does not work here. Relinked programs work all the same, over TCP.',
-  )
+  console.log(target === undefined ? verdict(isFast) : pairVerdict(isFast, target))
+}
+
+function verdict(isFast: boolean): string {
+  return isFast
+    ? 'The fast way works: relinked programs of this machine talk through shared memory.'
+    : 'The fast way does not work here. Relinked programs work all the same, over TCP.'
+}
+
+function pairVerdict(isFast: boolean, { host, port }: HostPort): string {
+  const pair = `a relinked program of this user and the server at ${host} port ${port}`
+  return isFast ? `The fast way works between ${pair}.` : `The fast way does not work between ${pair}.`
 }

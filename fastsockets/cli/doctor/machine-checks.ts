@@ -8,7 +8,7 @@ const OPEN_FILES_WANTED = 4096
 const PTRACE_SCOPES = ['any process of this user', 'only ancestors', 'only administrators', 'nobody']
 
 export function machineChecks(): Check[] {
-  return [openFiles(), cores(), oneSidedAccess()]
+  return [openFiles(), lockedMemory(), cores(), oneSidedAccess()]
 }
 
 function openFiles(): Check {
@@ -22,6 +22,18 @@ function openFiles(): Check {
     state: 'note',
     detail,
     hint: `servers of many clients want more: ulimit -n ${OPEN_FILES_WANTED}`,
+  }
+}
+
+/** Shared memory needs none; a network card pins what it reads and writes. */
+function lockedMemory(): Check {
+  const name = 'locked memory'
+  const [, soft, hard] = /^Max locked memory\s+(\S+)\s+(\S+)/m.exec(readProc('self/limits') ?? '') ?? []
+  if (soft === undefined || hard === undefined) return { name, state: 'note', detail: 'limit not known' }
+  return {
+    name,
+    state: 'ok',
+    detail: `limit ${soft} bytes (may be raised to ${hard}); shared memory needs none`,
   }
 }
 

@@ -4,67 +4,27 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync } from 'node:fs'
 import http from 'node:http'
 import http2 from 'node:http2'
+import https from 'node:https'
 import net from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import tls from 'node:tls'
 import { transportOf } from '../../../fastsockets/transport.ts'
-
-const log: string[] = []
-let transport = 'none'
-
-interface Pair {
-  readonly server: net.Server
-  readonly client: net.Socket
-  /** The server's end of the connection. */
-  readonly peer: net.Socket
-}
-
-async function listen(server: net.Server): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return (server.address() as net.AddressInfo).port
-}
-
-async function connect(options: net.ServerOpts = {}, clientOptions: object = {}): Promise<Pair> {
-  const server = net.createServer(options)
-  const port = await listen(server)
-  const client = net.connect({ port, host: '127.0.0.1', ...clientOptions })
-  const [[peer]] = await Promise.all([once(server, 'connection'), once(client, 'connect')])
-  transport = transportOf(client).transport
-  watch('client', client)
-  watch('server', peer)
-  return { server, client, peer }
-}
-
-function watch(name: string, socket: net.Socket): void {
-  for (const event of ['end', 'finish', 'close', 'timeout', 'drain']) {
-    socket.on(event, argument => log.push(`${name} ${event}${event === 'close' ? ` ${argument}` : ''}`))
-  }
-  socket.on('close', () => seenClosing.add(socket))
-  socket.on('error', (error: NodeJS.ErrnoException) =>
-    log.push(`${name} error ${error.message} ${error.code}`),
-  )
-}
-
-function collect(socket: net.Socket): () => string {
-  let text = ''
-  socket.on('data', data => {
-    text += data.toString('latin1')
-  })
-  return () => text
-}
-
-const bothClosed = ({ client, peer }: Pair): Promise<unknown> => Promise.all([closed(client), closed(peer)])
-const seenClosing = new WeakSet<net.Socket>()
-const closed = (socket: net.Socket): Promise<void> =>
-  new Promise(resolve => (seenClosing.has(socket) ? resolve() : socket.once('close', () => resolve())))
-
-/** Events of two independent sockets have no order between them: compare each one's own. */
-function sortByName(): void {
-  log.sort((a, b) => (a.split(' ')[0] as string).localeCompare(b.split(' ')[0] as string))
-}
+import {
+  bothClosed,
+  closed,
+  collect,
+  connect,
+  credentials,
+  listen,
+  log,
+  sortByName,
+  watch,
+  wire,
+} from './dialogue.ts'
 
 const SCENARIOS: (() => Promise<void>)[] = [
   async function encodings() {
@@ -107,7 +67,7 @@ const SCENARIOS: (() => Promise<void>)[] = [
     watch('client', client)
     client.end('early')
     const [peer] = await once(server, 'connection')
-    transport = transportOf(client).transport
+    wire.transport = transportOf(client).transport
     const text = collect(peer)
     await bothClosed({ server, client, peer })
     log.push(text())
@@ -145,7 +105,7 @@ const SCENARIOS: (() => Promise<void>)[] = [
     second.on('error', () => {})
     second.resume()
     await closed(second)
-    transport = transportOf(first).transport
+    wire.transport = transportOf(first).transport
     first.destroy()
     server.close()
   },
@@ -286,7 +246,7 @@ const SCENARIOS: (() => Promise<void>)[] = [
       const [response] = await once(request, 'response')
       let body = ''
       for await (const chunk of response) body += chunk
-      transport = transportOf(request.socket as net.Socket).transport
+      wire.transport = transportOf(request.socket as net.Socket).transport
       log.push(`${body} reused ${request.reusedSocket}`)
     }
     agent.destroy()
@@ -294,14 +254,12 @@ const SCENARIOS: (() => Promise<void>)[] = [
   },
 
   async function tlsOverSocket() {
-    const key = readFileSync(new URL('../../../../tests/fixtures/key.pem', import.meta.url))
-    const cert = readFileSync(new URL('../../../../tests/fixtures/cert.pem', import.meta.url))
     const pair = await connect()
     const { client, peer, server } = pair
     // As a database client does: some words in clear, then the same connection goes on encrypted.
     client.write('STARTTLS')
     await once(peer, 'data')
-    const secureServer = new tls.TLSSocket(peer, { isServer: true, key, cert })
+    const secureServer = new tls.TLSSocket(peer, { isServer: true, ...credentials() })
     secureServer.on('data', data => secureServer.write(`secret ${data}`))
     const secureClient = tls.connect({ socket: client, rejectUnauthorized: false })
     await once(secureClient, 'secureConnect')
@@ -329,7 +287,7 @@ const SCENARIOS: (() => Promise<void>)[] = [
       for await (const chunk of request) body += chunk
       log.push(body)
     }
-    transport = transportOf(session.socket as net.Socket).transport
+    wire.transport = transportOf(session.socket as net.Socket).transport
     session.close()
     server.close()
   },
@@ -372,13 +330,88 @@ const SCENARIOS: (() => Promise<void>)[] = [
       return socket
     })
     await once(client, 'connect')
-    transport = transportOf(client).transport
+    wire.transport = transportOf(client).transport
     storage.run('write', () => client.write('x'))
     await closed(client)
     log.sort()
     server.close()
   },
+
+  async function tlsConnect() {
+    const server = tls.createServer(credentials(), peer => {
+      watch('server', peer)
+      peer.on('data', data => peer.write(`secret ${data}`))
+    })
+    const port = await listen(server)
+    const options = { port, host: '127.0.0.1', rejectUnauthorized: false, servername: 'a.example' }
+    const client = tls.connect(options, () => log.push(`client secure ${client.getProtocol()}`))
+    watch('client', client)
+    client.on('session', () => log.push('client session'))
+    for (let i = 0; i < 3; i++) {
+      client.write(`message ${i}`)
+      log.push(`client ${(await once(client, 'data'))[0]}`)
+    }
+    wire.transport = transportOf(client).transport
+    client.end()
+    await closed(client)
+    sortByName()
+    server.close()
+  },
+
+  async function overHttps() {
+    const server = https.createServer(credentials(), (request, response) => request.pipe(response))
+    const port = await listen(server)
+    const options = { port, host: '127.0.0.1', method: 'POST', rejectUnauthorized: false }
+    const request = https.request(options)
+    request.end(Buffer.alloc(300_000, 'x'))
+    const [response] = await once(request, 'response')
+    wire.transport = transportOf(response.socket).transport
+    let size = 0
+    for await (const chunk of response) size += chunk.length
+    log.push(`${response.statusCode} ${size}`)
+    server.close()
+  },
+
+  async function unixPath() {
+    const path = join(mkdtempSync(join(tmpdir(), 'scenario-')), 'socket')
+    await overPath(path)
+    log.push(`left behind: ${existsSync(path)}`)
+  },
+
+  async function abstractName() {
+    await overPath(`\0scenario-${process.pid}`)
+  },
 ]
 
+async function overPath(path: string): Promise<void> {
+  const server = net.createServer({ allowHalfOpen: true }, peer => {
+    watch('server', peer)
+    log.push(`server ${JSON.stringify([peer.address(), peer.remoteAddress, peer.remotePort])}`)
+    peer.on('data', data => peer.write(data))
+    peer.on('end', () => peer.end('bye'))
+  })
+  server.maxConnections = 1
+  server.on('drop', data => log.push(`server drop ${JSON.stringify(data)}`))
+  server.listen(path)
+  await once(server, 'listening')
+  log.push(`server at ${JSON.stringify(server.address() === path)}`)
+  const client = net.connect(path)
+  watch('client', client)
+  const text = collect(client)
+  await once(client, 'connect')
+  wire.transport = transportOf(client).transport
+  log.push(`client ${JSON.stringify([client.address(), client.remoteAddress, client.remotePort])}`)
+  const dropped = net.connect({ path })
+  await closed(dropped.on('error', () => {}).resume())
+  client.end('hello')
+  await closed(client)
+  log.push(`client ${text()}`)
+  server.close()
+  await once(server, 'close')
+  const [error] = await once(net.connect(path), 'error')
+  log.push(`late ${error.code} ${error.syscall} ${error.address === path}`)
+  sortByName()
+}
+
 await SCENARIOS[Number(process.argv[2])]?.()
-process.send?.({ transport, log }, () => process.exit())
+process.send?.({ transport: wire.transport, log }, () => process.exit())

@@ -1,0 +1,184 @@
+/** Names that programs choose for their endpoints, by way of the name service. */
+import debug from 'debug'
+import type { NameClient, NewRegistration, Problem, Registration } from '../nameservice/index.ts'
+import { type Driver, newOwnSocket } from '../nic/index.ts'
+import { AmError, rangeError } from './errors.ts'
+import { CONTROL_VERSION, decodeTag, encodeTag } from './rendezvous/control-messages.ts'
+import { isAlive } from './rendezvous/dialing.ts'
+import {
+  decodeName,
+  type EndpointName,
+  encodeName,
+  rendezvousPath,
+  thisHost,
+} from './rendezvous/endpoint-name.ts'
+
+const log = debug('fastsockets:am:names')
+
+/** How long an endpoint that opens waits for its name; then it is seen to in the background. */
+const PUBLISH_MS_MAX = 1000
+/** How long somebody who maps a name waits for the name service. */
+const RESOLVE_MS_MAX = 1000
+/** How often a name is claimed that was a dead endpoint's each time. */
+const TRIES_MAX = 4
+
+let client: NameClient | undefined
+
+/** The thread's one client of the name service, loaded when it is needed; it connects to nobody before it is used. */
+export async function threadNames(): Promise<NameClient> {
+  const { NameClient } = await import('../nameservice/index.ts')
+  client ??= new NameClient({ openSocket: newOwnSocket })
+  return client
+}
+
+export interface Published {
+  readonly name: string
+  readonly endpoint: EndpointName
+  readonly tag: bigint
+  readonly drivers: readonly Driver[]
+}
+
+async function assertPublishable(name: string): Promise<void> {
+  const { kindOf } = await import('../nameservice/index.ts')
+  if (kindOf(name) === 'endpoint' && decodeName(name) === undefined) return
+  throw rangeError(`nothing can be published as ${JSON.stringify(name)}: names are [a-z0-9._/-]{1,200}`)
+}
+
+/**
+ * Publishes the name until the publication is closed. If the name service is not there, that is seen to in the
+ * background. Rejects with `ERR_AM_NAME_HELD` if a living endpoint has the name, and with `ERR_AM_NAME_REFUSED`.
+ */
+export async function publishName(published: Published): Promise<Publication> {
+  await assertPublishable(published.name)
+  const publication = new Publication(await threadNames(), published)
+  await publication.begin()
+  return publication
+}
+
+export class Publication {
+  readonly #names: NameClient
+  readonly #published: Published
+  #registration: Registration | undefined
+  #isClosed = false
+
+  constructor(names: NameClient, published: Published) {
+    this.#names = names
+    this.#published = published
+  }
+
+  /** Resolves when the name is published, or will be once the name service answers. */
+  async begin(): Promise<void> {
+    const claimed = this.#claim()
+    claimed.catch(error => log('%s', error.message))
+    const first = this.#registration
+    const unanswered = first?.tried.then(() => (first.state === 'pending' ? undefined : claimed))
+    let timer: NodeJS.Timeout | undefined
+    const timeIsUp = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, PUBLISH_MS_MAX)
+    })
+    await Promise.race([claimed, unanswered ?? claimed, timeIsUp]).finally(() => clearTimeout(timer))
+  }
+
+  /** Gives the name back. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#registration?.close()
+  }
+
+  /** Takes as long as the name service is away. */
+  async #claim(): Promise<void> {
+    for (let tries = 1; !this.#isClosed; tries++) {
+      const error = await this.#register()
+      if (error === undefined || this.#isClosed) return
+      await this.#registration?.close()
+      if (!isHeld(error)) throw refused(this.#published.name, error)
+      if (tries === TRIES_MAX || !(await this.#removeDead())) throw this.#heldError()
+    }
+  }
+
+  /** What the name service has against it, once it has answered. */
+  async #register(): Promise<unknown> {
+    const { name } = this.#published
+    try {
+      this.#registration = this.#names.register(recordOf(this.#published), {
+        onState: (state, problem) => log('%s: %s %s', name, state, problem?.detail ?? ''),
+      })
+    } catch {
+      // The name is in order, so another endpoint of this thread has it.
+      throw this.#heldError()
+    }
+    return await this.#registration.registered.then(
+      () => undefined,
+      error => error,
+    )
+  }
+
+  /**
+   * Removes the name of an endpoint that is dead; false if it may be alive. Only the entry that was looked at goes: of
+   * several that want the name of a dead one, one gets it.
+   */
+  async #removeDead(): Promise<boolean> {
+    const { name } = this.#published
+    const { api } = this.#names
+    try {
+      // Not from memory, which may be of an earlier holder.
+      const { entry } = await api.lookUp(name, { timeoutMs: PUBLISH_MS_MAX })
+      if (entry === undefined) return true
+      const holder = decodeName(entry.record.endpoint)
+      if (holder === undefined || holder.host !== thisHost() || (await isAlive(holder))) return false
+      log('%s belongs to nobody who lives: it is taken over', name)
+      await api.deregister(name, entry.lease, { timeoutMs: PUBLISH_MS_MAX })
+    } catch (error) {
+      // Others were quicker, or the name service is away: the next registration will tell.
+      log('%s: %s', name, (error as Error).message)
+    }
+    return true
+  }
+
+  #heldError(): AmError {
+    return new AmError('ERR_AM_NAME_HELD', `${this.#published.name} is the name of another endpoint`)
+  }
+}
+
+/** The endpoint whose own name that is, or that has published it, and the tag to show it. */
+export async function locate(name: string): Promise<{ target: EndpointName; tag: bigint }> {
+  const own = decodeName(name)
+  if (own !== undefined) return { target: own, tag: 0n }
+  const { kindOf } = await import('../nameservice/index.ts')
+  if (kindOf(name) !== 'endpoint') throw rangeError(`nobody can be called ${JSON.stringify(name)}`)
+  const found = await (await threadNames()).lookup(name, { timeoutMs: RESOLVE_MS_MAX })
+  if (found.status === 'unavailable') {
+    throw new AmError('ERR_AM_NO_NAME_SERVICE', `${name} cannot be found: the name service does not answer`)
+  }
+  const { endpoint = '', tag = '' } = found.entry?.record ?? {}
+  const target = decodeName(endpoint)
+  if (target === undefined) throw new AmError('ERR_AM_NO_SUCH_ENDPOINT', `no endpoint has published ${name}`)
+  return { target, tag: decodeTag(tag) }
+}
+
+function recordOf({ name, endpoint, tag, drivers }: Published): NewRegistration {
+  const address = Buffer.from(rendezvousPath(endpoint.thread)).toString('base64')
+  return {
+    name,
+    endpoint: encodeName(endpoint),
+    host: endpoint.host,
+    tag: encodeTag(tag),
+    version: CONTROL_VERSION,
+    pid: process.pid,
+    drivers: drivers
+      .filter(({ reach }) => reach !== 'thread')
+      .map(driver => ({ name: driver.name, address })),
+    ...(process.getuid === undefined ? {} : { uid: process.getuid() }),
+  }
+}
+
+function isHeld(error: unknown): boolean {
+  return (error as { problem?: Problem }).problem?.type.endsWith(':name-held') === true
+}
+
+function refused(name: string, cause: unknown): Error {
+  if ((cause as { code?: string }).code !== 'ERR_NAMES_REFUSED') return cause as Error
+  return new AmError('ERR_AM_NAME_REFUSED', `${name} cannot be published: ${(cause as Error).message}`, {
+    cause,
+  })
+}

@@ -1,0 +1,24 @@
+/** Each driver of this package: can it be used here, and may it be. */
+import { drivers } from '../../../nic/index.ts'
+import { allowsDriver } from '../../policy/own-policy.ts'
+import type { Check } from './check.ts'
+
+const REACHES = {
+  thread: 'within one thread',
+  host: 'between processes of one host',
+  network: 'between hosts',
+}
+
+export function driverChecks(): Check[] {
+  return Array.from(drivers.values(), driver => {
+    const name = `driver ${driver.name}`
+    const availability = driver.availability()
+    if (!availability.usable) {
+      return { name, state: 'note', detail: `cannot be used: ${availability.reason}` }
+    }
+    if (!allowsDriver(driver.name)) {
+      return { name, state: 'note', detail: 'is not allowed', hint: 'name it in drivers: of the policy' }
+    }
+    return { name, state: 'ok', detail: REACHES[driver.reach] }
+  })
+}

@@ -1,0 +1,33 @@
+/** Why a program of this user and one server would be fast, or would not. */
+import { explain } from '../../explain.ts'
+import type { FallbackCode } from '../../reasons.ts'
+import type { HostPort } from '../host-port.ts'
+import type { Check } from './check.ts'
+
+const HINTS: Partial<Record<FallbackCode, string>> = {
+  NOT_RELINKED: 'start the server with: node --import fastsockets/register, or fastsockets run',
+  STRANGER: 'another program listens there; let the server listen on another port',
+  SILENT: 'the server, or whoever has its hashed port, is busy or stopped',
+  VERSION: 'install the same release of fastsockets for both programs',
+  REMOTE_HOST: 'run both programs on one host',
+  OTHER_HOST: 'run both programs in one network namespace: one host, one container, or one pod',
+  OTHER_USER: 'run both as one user, or name the other user in users: of both policies',
+  HANDSHAKE: 'look with DEBUG=fastsockets:* on both sides',
+  LIMIT: 'the server has as many peers as it takes',
+  POLICY: 'see: fastsockets explain',
+  POLICY_INVALID: 'mend it: fastsockets policy check',
+}
+
+/** One check for each address of the host. */
+export async function pairChecks({ host, port }: HostPort): Promise<Check[]> {
+  try {
+    return (await explain(host, port)).map(({ address, reason, policy }): Check => {
+      const name = `to ${address}`
+      if (reason === undefined) return { name, state: 'ok', detail: `fast; policy: ${policy.because}` }
+      const hint = HINTS[reason.code]
+      return { name, state: 'failed', detail: `${reason.code}: ${reason.text}`, ...(hint && { hint }) }
+    })
+  } catch (error) {
+    return [{ name: `to ${host}`, state: 'failed', detail: (error as Error).message }]
+  }
+}

@@ -1,0 +1,206 @@
+/** `fastsockets names`: asks the name service, and changes what is in it. */
+import { readFileSync } from 'node:fs'
+import { Command, InvalidArgumentError } from 'commander'
+import {
+  ADDRESS_VARIABLE,
+  CA_FILE_VARIABLE,
+  kindOf,
+  NameClient,
+  type NameClientOptions,
+  type NewRecord,
+  TOKEN_FILE_VARIABLE,
+} from '../../../nameservice/index.ts'
+import { FAILURE, OK } from '../exit-codes.ts'
+import { followNames, holdName } from './names-streams.ts'
+import { printEntries, printEntry, printLeases, printRegistered } from './names-tables.ts'
+
+const NOTES = `
+The daemon is found at $XDG_RUNTIME_DIR/fastsockets/named.sock or /run/fastsockets/named.sock, unless --address or
+${ADDRESS_VARIABLE} says otherwise. Over TCP, ${TOKEN_FILE_VARIABLE} and ${CA_FILE_VARIABLE} name the files that
+--token-file and --ca-file name.
+
+Examples:
+  $ fastsockets names ls services/
+  $ fastsockets names get inet:tcp:10.0.0.7:8080 --json
+  $ fastsockets names watch services/
+  $ fastsockets names register services/printer --endpoint e1 --label room=12     until Ctrl-C
+  $ fastsockets names rm services/printer
+  $ fastsockets names --address https://names.example:7443 --token-file token ls
+
+Exit codes: 0 it is done, 1 it is not, for example because there is no such name, 2 this is not how it is used.`
+
+interface CommonOptions {
+  readonly address?: string
+  readonly tokenFile?: string
+  readonly caFile?: string
+  readonly json?: boolean
+}
+
+interface RegisterFlags {
+  readonly endpoint: string
+  readonly host?: string
+  readonly port?: number
+  readonly tag?: string
+  readonly protocolVersion?: number
+  readonly driver?: readonly { name: string; address: string }[]
+  readonly label?: Readonly<Record<string, string>>
+  readonly ttl: number
+  readonly takeover?: boolean
+  readonly ownerKeyFile?: string
+  readonly once?: boolean
+}
+
+export function namesCommand(): Command {
+  const names = new Command('names')
+    .description('list, look up, watch, register and remove names of the name service')
+    .option('--address <where>', 'unix:PATH, http://HOST:PORT or https://HOST:PORT')
+    .option('--token-file <file>', 'file with the bearer token, for TCP')
+    .option('--ca-file <file>', 'file with the certificates to trust, PEM')
+    .option('--json', 'print JSON; "watch" prints one value a line')
+    .addHelpText('after', NOTES)
+  const add = (command: Command): Command => {
+    names.addCommand(command)
+    return command.option('--json', 'print JSON')
+  }
+  add(new Command('ls').argument('[prefix]', 'what names begin with', ''))
+    .description('list names')
+    .option('--cursor', 'also print from where "watch --after" goes on; with --json, on standard error')
+    .action(async (prefix: string, { cursor }: { cursor?: boolean }, command: Command) => {
+      await withClient(command, async (client, isJson) => {
+        const listing = await client.list(prefix)
+        printEntries(listing.entries, isJson)
+        if (cursor) (isJson ? process.stderr : process.stdout).write(`${listing.cursor}\n`)
+      })
+    })
+  add(new Command('get').argument('<name>', 'what to look up', name))
+    .description('look up one name')
+    .action(async (name: string, _options, command: Command) => {
+      await withClient(command, async (client, isJson) => {
+        const { entry } = await client.api.lookUp(name)
+        if (entry === undefined) throw new Error(`${name} is not registered`)
+        printEntry(entry, isJson)
+      })
+    })
+  add(new Command('watch').argument('[prefix]', 'what names begin with', ''))
+    .description('print every change, until interrupted')
+    .option('--after <cursor>', 'begin after this point in the history; "ls --cursor" prints it')
+    .action(async (prefix: string, { after }: { after?: string }, command: Command) => {
+      await withClient(command, (client, isJson) => followNames(client, prefix, after, isJson))
+    })
+  add(registerCommand())
+  add(new Command('rm').argument('<names...>', 'what to remove'))
+    .description('remove names')
+    .action(async (wanted: string[], _options, command: Command) => {
+      await withClient(command, async (client, isJson) => {
+        for (const name of wanted) {
+          const revision = await client.api.deregister(name)
+          process.stdout.write(isJson ? `${JSON.stringify({ name, revision })}\n` : `${name} is removed\n`)
+        }
+      })
+    })
+  add(new Command('leases').description('list leases: your own, or all if you are root')).action(
+    async (_options, command: Command) => {
+      await withClient(command, async (client, isJson) => printLeases(await client.api.leases(), isJson))
+    },
+  )
+  return names
+}
+
+function registerCommand(): Command {
+  return new Command('register')
+    .argument('<name>', 'what to register', name)
+    .description('register a name, and keep it registered until interrupted')
+    .requiredOption('--endpoint <name>', "the endpoint's own name")
+    .option('--host <identity>', 'identity of its host')
+    .option('--driver <name=address>', 'a driver and its address blob, base64; may be repeated', addDriver)
+    .option('--label <key=value>', 'may be repeated', addLabel)
+    .option('--port <number>', 'inet names: the port on which the bootstrap listens', number)
+    .option('--tag <hex>', '16 hexadecimal digits')
+    .option('--protocol-version <number>', 'version of the protocol', number)
+    .option('--ttl <ms>', 'how long the name outlives this command if it dies', number, 10_000)
+    .option(
+      '--takeover',
+      'take the name from whoever holds it, with the same owner key or when their lease ends',
+    )
+    .option('--owner-key-file <file>', 'file with the owner key')
+    .option('--once', 'register, print and leave: the name goes when the TTL is over')
+    .action(async (name: string, flags: RegisterFlags, command: Command) => {
+      const { ttl, takeover, ownerKeyFile, once } = flags
+      const options = {
+        ...(takeover === undefined ? {} : { takeover }),
+        ...(ownerKeyFile === undefined ? {} : { ownerKey: readFileSync(ownerKeyFile, 'utf8').trim() }),
+      }
+      await withClient(
+        command,
+        async (client, isJson) => {
+          if (!once) return await holdName(client, { name, ...recordOf(flags) }, options, isJson)
+          const lease = await client.api.grant(ttl)
+          const { entry } = await client.api.register(name, lease.id, recordOf(flags), options)
+          printRegistered(entry, isJson)
+        },
+        ttl,
+      )
+    })
+}
+
+function recordOf({ endpoint, host, port, tag, protocolVersion, driver, label }: RegisterFlags): NewRecord {
+  return {
+    endpoint,
+    ...(host === undefined ? {} : { host }),
+    ...(port === undefined ? {} : { port }),
+    ...(tag === undefined ? {} : { tag }),
+    ...(protocolVersion === undefined ? {} : { version: protocolVersion }),
+    ...(driver === undefined ? {} : { drivers: driver }),
+    ...(label === undefined ? {} : { labels: label }),
+  }
+}
+
+async function withClient(
+  command: Command,
+  use: (client: NameClient, isJson: boolean) => void | Promise<void>,
+  ttlMs?: number,
+): Promise<void> {
+  const { address, tokenFile, caFile, json } = command.optsWithGlobals<CommonOptions>()
+  const options: NameClientOptions = {
+    ...(address === undefined ? {} : { address }),
+    ...(tokenFile === undefined ? {} : { token: readFileSync(tokenFile, 'utf8').trim() }),
+    ...(caFile === undefined ? {} : { ca: readFileSync(caFile, 'utf8') }),
+    ...(ttlMs === undefined ? {} : { ttlMs }),
+  }
+  const client = new NameClient(options)
+  try {
+    await use(client, json === true)
+    process.exitCode = OK
+  } catch (error) {
+    process.stderr.write(`fastsockets names: ${(error as Error).message}\n`)
+    process.exitCode = FAILURE
+  } finally {
+    await client.close()
+  }
+}
+
+function name(text: string): string {
+  if (kindOf(text) === undefined) throw new InvalidArgumentError('Neither an endpoint nor an inet name.')
+  return text
+}
+
+function number(text: string): number {
+  if (!/^\d{1,10}$/.test(text)) throw new InvalidArgumentError('Not a number.')
+  return Number(text)
+}
+
+function addDriver(text: string, before: readonly object[] = []): object[] {
+  const [name, address] = pair(text)
+  return [...before, { name, address }]
+}
+
+function addLabel(text: string, before: object = {}): object {
+  const [key, value] = pair(text)
+  return { ...before, [key]: value }
+}
+
+function pair(text: string): [string, string] {
+  const at = text.indexOf('=')
+  if (at < 1) throw new InvalidArgumentError('It needs a "=".')
+  return [text.slice(0, at), text.slice(at + 1)]
+}

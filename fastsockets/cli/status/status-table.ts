@@ -1,0 +1,90 @@
+import type { ListenerStatus } from '../../status/decode-status.ts'
+import type { RatedProcess, RatedSocket } from './rates.ts'
+
+const HEADINGS = [
+  'wire',
+  'side',
+  'local',
+  'remote',
+  'in',
+  'out',
+  'in/s',
+  'out/s',
+  'credit',
+  'buffer',
+  'direct',
+  'reason',
+] as const
+/** Columns of numbers; the rest is text. */
+const RIGHT = new Set<number>([4, 5, 6, 7, 8, 9, 10])
+const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
+
+/** For people. */
+export function renderStatus(processes: readonly RatedProcess[]): string {
+  if (processes.length === 0) return 'No relinked process of this user is running.'
+  return processes.map(renderProcess).join('\n\n')
+}
+
+function renderProcess(status: RatedProcess): string {
+  const { pid, thread, program, sockets, listeners, poller, fallbacks } = status
+  const fast = sockets.filter(({ kind }) => kind !== 'tcp').length
+  const fallbackList = Object.entries(fallbacks).map(([code, count]) => `${code} ${count}`)
+  const lines = [
+    `${pid}${thread === 0 ? '' : `, thread ${thread}`}  ${program}`,
+    `  ${fast} fast, ${sockets.length - fast} not; ${status.opened} opened so far; ` +
+      `in ${amount(status.bytesIn)}B, out ${amount(status.bytesOut)}B; ` +
+      `${amount(status.inRate)}B/s in, ${amount(status.outRate)}B/s out`,
+    `  ${amount(poller.messages ?? 0)} messages, ${amount(poller.doorbells ?? 0)} doorbells, ` +
+      `${amount(poller.sleeps ?? 0)} sleeps, ${amount(poller.emptyTurns ?? 0)} spins`,
+    ...(fallbackList.length === 0 ? [] : [`  fallbacks: ${fallbackList.join(', ')}`]),
+    ...listeners.map(renderListener),
+  ]
+  if (sockets.length > 0) lines.push(...renderRows([[...HEADINGS], ...sockets.map(cellsOf)]))
+  return lines.join('\n')
+}
+
+function renderListener({ local, hashedPort, reason, acceptedFast, acceptedTcp }: ListenerStatus): string {
+  const how = hashedPort === undefined ? `not fast: ${reason ?? ''}` : `hashed port ${hashedPort}`
+  return `  listens on ${local}, ${how}; accepted ${acceptedFast} fast, ${acceptedTcp} over TCP`
+}
+
+function cellsOf(socket: RatedSocket): string[] {
+  const { transport, role, local, remote, directShare, reason } = socket
+  const number = (value: number | undefined): string => (value === undefined ? '-' : amount(value))
+  return [
+    socket.kind === 'raw' ? `${transport} raw` : transport,
+    role,
+    local || '-',
+    remote || '-',
+    number(socket.bytesIn),
+    number(socket.bytesOut),
+    number(socket.inRate),
+    number(socket.outRate),
+    number(socket.creditLeft),
+    number(socket.bufferUse),
+    directShare === undefined ? '-' : `${Math.floor(directShare * 100)}%`,
+    reason ?? '',
+  ]
+}
+
+function renderRows(rows: readonly string[][]): string[] {
+  const widths = HEADINGS.map((_, column) => Math.max(...rows.map(row => (row[column] ?? '').length)))
+  return rows.map(row => {
+    const cells = row.map((cell, column) => {
+      const width = widths[column] as number
+      return RIGHT.has(column) ? cell.padStart(width) : cell.padEnd(width)
+    })
+    return `  ${cells.join('  ')}`.trimEnd()
+  })
+}
+
+/** Three digits and a unit of 1000. */
+function amount(value: number): string {
+  let unit = 0
+  let rest = value
+  while (rest >= 1000 && unit < UNITS.length - 1) {
+    rest /= 1000
+    unit++
+  }
+  return `${unit === 0 ? rest : rest.toPrecision(3)}${UNITS[unit]}`
+}

@@ -1,0 +1,75 @@
+/** `fastsockets/metrics`: what this thread counts, for prom-client, the usual collector of Node programs. */
+import { Counter, Gauge, type Registry, register } from 'prom-client'
+import { decodeStatus, type ThreadStatus } from './status/decode-status.ts'
+import { statusPage } from './status/status-page.ts'
+
+export interface MetricsOptions {
+  /** By default prom-client's own. */
+  readonly registry?: Registry
+}
+
+/**
+ * Registers these metrics; each is read when it is asked for, and costs nothing in between.
+ *
+ *   fastsockets_connections{transport,reason}   sockets that are open; reason is empty if they are fast
+ *   fastsockets_connections_opened_total        sockets that were opened, fast or not
+ *   fastsockets_bytes_total{direction}          bytes of fast sockets, `in` and `out`
+ *   fastsockets_credit_bytes                    what may still be sent, over all fast sockets
+ *   fastsockets_buffered_bytes                  what was received and not taken, over all fast sockets
+ *   fastsockets_fallbacks_total{reason}         connections and listeners that are not fast
+ *   fastsockets_poller_total{event}             turns, messages, emptyTurns, sleeps, doorbells
+ */
+export function registerMetrics({ registry = register }: MetricsOptions = {}): void {
+  const registers = [registry]
+  const counter = (name: string, help: string, labelNames: string[], values: () => Samples): void => {
+    new Counter({
+      name: `fastsockets_${name}`,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        this.reset()
+        for (const [labels, value] of values()) this.inc(labels, value)
+      },
+    })
+  }
+  const gauge = (name: string, help: string, labelNames: string[], values: () => Samples): void => {
+    new Gauge({
+      name: `fastsockets_${name}`,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        this.reset()
+        for (const [labels, value] of values()) this.inc(labels, value)
+      },
+    })
+  }
+
+  gauge('connections', 'Sockets that are open.', ['transport', 'reason'], () =>
+    status().sockets.map(({ transport, reason = '' }) => [{ transport, reason }, 1]),
+  )
+  gauge('credit_bytes', 'Bytes that may still be sent before a peer takes any.', [], () => [
+    [{}, status().sockets.reduce((sum, { creditLeft = 0 }) => sum + creditLeft, 0)],
+  ])
+  gauge('buffered_bytes', 'Bytes that were received and not taken by the program.', [], () => [
+    [{}, status().sockets.reduce((sum, { bufferUse = 0 }) => sum + bufferUse, 0)],
+  ])
+  counter('connections_opened_total', 'Sockets that were opened.', [], () => [[{}, status().opened]])
+  counter('bytes_total', 'Bytes of fast sockets.', ['direction'], () => [
+    [{ direction: 'in' }, status().bytesIn],
+    [{ direction: 'out' }, status().bytesOut],
+  ])
+  counter('fallbacks_total', 'Connections and listeners that are not fast.', ['reason'], () =>
+    Object.entries(status().fallbacks).map(([reason, count]) => [{ reason }, count]),
+  )
+  counter('poller_total', 'What the poller of this thread has done.', ['event'], () =>
+    Object.entries(status().poller).map(([event, count]) => [{ event }, count]),
+  )
+}
+
+type Samples = readonly (readonly [labels: Record<string, string>, value: number])[]
+
+function status(): ThreadStatus {
+  return decodeStatus(statusPage().image) as ThreadStatus
+}

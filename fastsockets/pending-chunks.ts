@@ -1,0 +1,45 @@
+import { copyBytes } from '../nic/index.ts'
+import { lengthOf } from './written-chunks.ts'
+
+const NOTHING: readonly Uint8Array[] = []
+
+/** The chunks of one write, as far as they are not out yet. They stay the writer's until all of them are. */
+export class PendingChunks {
+  /** Bytes that are not out yet. */
+  length = 0
+  /** A write is not out yet, be it an empty one. */
+  isWaiting = false
+  #chunks = NOTHING
+  #index = 0
+  #offset = 0
+
+  set(chunks: readonly Uint8Array[]): void {
+    this.#chunks = chunks
+    this.#index = 0
+    this.#offset = 0
+    this.length = lengthOf(chunks)
+    this.isWaiting = true
+  }
+
+  clear(): void {
+    this.#chunks = NOTHING
+    this.length = 0
+    this.isWaiting = false
+  }
+
+  /** Copies the next `length` bytes to where a message is being made, and steps over them. */
+  copyTo(target: Uint8Array, at: number, length: number): void {
+    this.length -= length
+    for (let copied = 0; copied < length; ) {
+      const chunk = this.#chunks[this.#index] as Uint8Array
+      const part = Math.min(chunk.length - this.#offset, length - copied)
+      copyBytes(chunk, this.#offset, target, at + copied, part)
+      copied += part
+      this.#offset += part
+      if (this.#offset === chunk.length) {
+        this.#index++
+        this.#offset = 0
+      }
+    }
+  }
+}

@@ -1,0 +1,19 @@
+/**
+ * A pattern for paths: `*` and `?` stay within one part of a path, `**` crosses them. A pattern without a slash is held
+ * against the last part only.
+ */
+export function matchesGlob(path: string, pattern: string): boolean {
+  const subject = pattern.includes('/') ? path : path.slice(path.lastIndexOf('/') + 1)
+  return toExpression(pattern).test(subject)
+}
+
+function toExpression(pattern: string): RegExp {
+  const source = pattern.replace(/\*\*\/?|[*?]|[^*?]+/g, part => {
+    if (part === '**/') return '(?:.*/)?'
+    if (part === '**') return '.*'
+    if (part === '*') return '[^/]*'
+    if (part === '?') return '[^/]'
+    return part.replace(/[\\^$.+()|[\]{}]/g, '\\$&')
+  })
+  return new RegExp(`^${source}$`, 's')
+}

@@ -1,0 +1,91 @@
+/** The policy that holds for this program: the file's, and over it what the environment asks for. */
+import { realpathSync } from 'node:fs'
+import { type Decision, NO_POLICY, type Policy } from './policy.ts'
+import { findPolicyFile, PolicyError, readPolicyFile } from './policy-file.ts'
+import type { Role, Use } from './policy-schema.ts'
+
+export const USE_VARIABLE = 'FASTSOCKETS_USE'
+export const USERS_VARIABLE = 'FASTSOCKETS_USERS'
+export const DRIVERS_VARIABLE = 'FASTSOCKETS_DRIVERS'
+
+const USES: readonly string[] = ['fast', 'tcp', 'require']
+
+let policy: Policy | undefined
+let failure: PolicyError | undefined
+let program: string | undefined
+
+/** Read once. Undefined if it cannot be used: then nothing is fast, and `policyFailure` says why. */
+export function ownPolicy(): Policy | undefined {
+  if (policy !== undefined || failure !== undefined) return policy
+  try {
+    policy = loadPolicy()
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error
+    failure = error
+    process.emitWarning(`everything stays on TCP: ${error.message}`, { code: error.code })
+  }
+  return policy
+}
+
+export function policyFailure(): PolicyError | undefined {
+  ownPolicy()
+  return failure
+}
+
+/** What holds for a connection or a listener of this program. */
+export function decide(role: Role, address: string | undefined, port: number): Decision {
+  const own = ownPolicy()
+  if (own === undefined) return { use: 'tcp', because: failure?.message ?? '' }
+  if (own === NO_POLICY) return FAST
+  return own.decide(ownProgram(), role, address, port)
+}
+
+const FAST: Decision = { use: 'fast', because: 'no policy file' }
+
+/** Whether a process of user `uid` may be talked to the fast way. */
+export function allowsUser(uid: number): boolean {
+  return ownPolicy()?.allowsUser(uid) ?? false
+}
+
+export function allowsDriver(name: string): boolean {
+  return ownPolicy()?.allowsDriver(name) ?? false
+}
+
+/** Throws a `PolicyError`. */
+export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
+  const path = findPolicyFile(env)
+  const read = path === undefined ? NO_POLICY : readPolicyFile(path)
+  const { [USE_VARIABLE]: use, [USERS_VARIABLE]: users, [DRIVERS_VARIABLE]: drivers } = env
+  let result = read
+  if (use) {
+    if (!USES.includes(use)) throw environmentError(USE_VARIABLE, `must be fast, tcp or require, not ${use}`)
+    result = result.with({ default: use as Use, defaultBecause: `${USE_VARIABLE}=${use}`, rules: [] })
+  }
+  if (users) {
+    const uids = users.split(',').map(Number)
+    if (!uids.every(uid => Number.isInteger(uid) && uid >= 0)) {
+      throw environmentError(USERS_VARIABLE, `must be user ids with commas between, not ${users}`)
+    }
+    result = result.with({ users: uids })
+  }
+  if (drivers) result = result.with({ drivers: drivers.split(',') })
+  return result
+}
+
+/** The path of the program that runs, as rules see it. */
+export function ownProgram(): string {
+  program ??= resolve(process.argv[1] ?? process.execPath)
+  return program
+}
+
+function resolve(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+function environmentError(variable: string, text: string): PolicyError {
+  return new PolicyError(variable, [{ line: 0, rule: undefined, text }])
+}

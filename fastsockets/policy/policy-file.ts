@@ -1,0 +1,132 @@
+/** Finds and reads the policy file. The parser and the validator are loaded only if there is one. */
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { Policy } from './policy.ts'
+import { POLICY_SCHEMA, type PolicyDocument } from './policy-schema.ts'
+import { Rule } from './rule.ts'
+
+export const POLICY_VARIABLE = 'FASTSOCKETS_POLICY'
+const FILE_NAME = 'fastsockets/policy.yaml'
+const SYSTEM_FOLDER = '/etc'
+/** A larger file is a mistake. */
+const FILE_SIZE_MAX = 1024 * 1024
+
+const require = createRequire(import.meta.url)
+
+/** One thing that is wrong with a policy, and where. */
+export interface PolicyProblem {
+  readonly line: number
+  /** From 1 on; undefined if it is not within a rule. */
+  readonly rule: number | undefined
+  readonly text: string
+}
+
+export class PolicyError extends Error {
+  readonly code = 'ERR_FASTSOCKETS_POLICY'
+  readonly path: string
+  readonly problems: readonly PolicyProblem[]
+
+  constructor(path: string, problems: readonly PolicyProblem[]) {
+    super(problems.map(problem => describe(path, problem)).join('\n'))
+    this.path = path
+    this.problems = problems
+  }
+}
+
+/** The file that decides: what the environment names, else the user's, else the system's; undefined if there is none. */
+export function findPolicyFile(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const named = env[POLICY_VARIABLE]
+  if (named) return named
+  const userFolder = env.XDG_CONFIG_HOME || join(homedir(), '.config')
+  // A folder that may not be entered (HOME of another user, say) is no folder of this user's.
+  return [join(userFolder, FILE_NAME), join(SYSTEM_FOLDER, FILE_NAME)].find(path => existsSync(path))
+}
+
+/** Throws a `PolicyError` that names every line and rule that is wrong. */
+export function readPolicyFile(path: string): Policy {
+  let text: string
+  try {
+    if (statSync(path).size > FILE_SIZE_MAX) throw new Error(`more than ${FILE_SIZE_MAX} bytes`)
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new PolicyError(path, [{ line: 0, rule: undefined, text: (error as Error).message }])
+  }
+  return parsePolicy(text, path)
+}
+
+export function parsePolicy(text: string, path: string): Policy {
+  const { parseDocument, LineCounter, isMap } = require('yaml') as typeof import('yaml')
+  const counter = new LineCounter()
+  const document = parseDocument(text, { lineCounter: counter, uniqueKeys: true })
+  if (document.errors.length > 0) {
+    throw new PolicyError(
+      path,
+      document.errors.map(error => ({
+        line: error.linePos?.[0].line ?? 0,
+        rule: undefined,
+        text: error.message.split('\n')[0]?.replace(/ at line .*$/, '') ?? error.code,
+      })),
+    )
+  }
+
+  /** The line of what stands at `keys`, or of `key` in it. */
+  const lineOf = (keys: readonly (string | number)[], key?: string): number => {
+    const node = document.getIn(keys, true) as { range?: [number, number, number] } | undefined
+    const pair =
+      isMap(node) && key !== undefined ? node.items.find(item => String(item.key) === key) : undefined
+    const at = (pair?.key as { range?: [number, number, number] } | undefined)?.range ?? node?.range
+    return at === undefined ? 1 : counter.linePos(at[0]).line
+  }
+
+  const value = (document.toJS({ maxAliasCount: 0 }) ?? {}) as PolicyDocument
+  const problems = validate(value).map(({ keys, key, text }) => ({
+    line: lineOf(keys, key),
+    rule: keys[0] === 'rules' && typeof keys[1] === 'number' ? keys[1] + 1 : undefined,
+    text,
+  }))
+  const rules: Rule[] = []
+  for (const [index, rule] of problems.length > 0 ? [] : (value.rules ?? []).entries()) {
+    const line = lineOf(['rules', index])
+    try {
+      rules.push(new Rule(rule, index + 1, line))
+    } catch (error) {
+      problems.push({ line, rule: index + 1, text: (error as Error).message })
+    }
+  }
+  if (problems.length > 0) throw new PolicyError(path, problems)
+  const { default: use = 'fast', users = [], drivers } = value
+  return new Policy({ source: path, default: use, users, drivers, rules })
+}
+
+interface Finding {
+  readonly keys: readonly (string | number)[]
+  readonly key?: string
+  readonly text: string
+}
+
+function validate(value: unknown): Finding[] {
+  const { Ajv } = require('ajv') as typeof import('ajv')
+  const check = new Ajv({ allErrors: true, allowUnionTypes: true }).compile(POLICY_SCHEMA)
+  if (check(value)) return []
+  return (check.errors ?? []).map(({ instancePath, keyword, params, message }) => {
+    const keys = instancePath
+      .split('/')
+      .slice(1)
+      .map(part => (/^\d+$/.test(part) ? Number(part) : part))
+    const name = [...keys].reverse().find(key => typeof key === 'string')
+    if (keyword === 'additionalProperties') {
+      const key = String(params.additionalProperty)
+      return { keys, key, text: `unknown key ${JSON.stringify(key)}` }
+    }
+    const allowed = keyword === 'enum' ? `: ${(params.allowedValues as string[]).join(', ')}` : ''
+    const subject = name === undefined || name === 'rules' ? '' : `${name} `
+    return { keys, text: `${subject}${message ?? keyword}${allowed}` }
+  })
+}
+
+function describe(path: string, { line, rule, text }: PolicyProblem): string {
+  const place = line === 0 ? path : `${path}:${line}`
+  return rule === undefined ? `${place}: ${text}` : `${place}: rule ${rule}: ${text}`
+}

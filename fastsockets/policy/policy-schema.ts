@@ -1,0 +1,60 @@
+/** What may stand in a policy file, as JSON Schema. Unknown keys are errors. */
+const USE = { enum: ['fast', 'tcp', 'require'] } as const
+
+export const PORT_PATTERN = '^[0-9]{1,5}(-[0-9]{1,5})?$'
+export const RULES_MAX = 1000
+export const USERS_MAX = 1000
+
+export const POLICY_SCHEMA = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    default: USE,
+    users: {
+      type: 'array',
+      maxItems: USERS_MAX,
+      items: { type: 'integer', minimum: 0, maximum: 0xffff_ffff },
+    },
+    drivers: { type: 'array', uniqueItems: true, items: { enum: ['shm', 'loopback'] } },
+    rules: {
+      type: 'array',
+      maxItems: RULES_MAX,
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['use'],
+        properties: {
+          use: USE,
+          program: { type: 'string', minLength: 1, maxLength: 4096 },
+          role: { enum: ['client', 'server'] },
+          address: { type: 'string', minLength: 2, maxLength: 64 },
+          port: {
+            anyOf: [
+              { type: 'integer', minimum: 1, maximum: 0xffff },
+              { type: 'string', pattern: PORT_PATTERN },
+            ],
+          },
+        },
+      },
+    },
+  },
+} as const
+
+export type Use = 'fast' | 'tcp' | 'require'
+export type Role = 'client' | 'server'
+
+/** A file that the schema has found to be right. */
+export interface PolicyDocument {
+  readonly default?: Use
+  readonly users?: readonly number[]
+  readonly drivers?: readonly string[]
+  readonly rules?: readonly RuleDocument[]
+}
+
+export interface RuleDocument {
+  readonly use: Use
+  readonly program?: string
+  readonly role?: Role
+  readonly address?: string
+  readonly port?: number | string
+}

@@ -1,0 +1,76 @@
+import type { Role, Use } from './policy-schema.ts'
+import type { Rule } from './rule.ts'
+
+/** What a policy says about one connection or listener, and where. */
+export interface Decision {
+  readonly use: Use
+  /** For people: which rule, of which file. */
+  readonly because: string
+}
+
+export interface PolicyParts {
+  /** For people: the file, or that there is none. */
+  readonly source: string
+  readonly default: Use
+  /** Why the default is what it is, if not the file says it. */
+  readonly defaultBecause?: string
+  /** Users other than our own that may be talked to. */
+  readonly users: readonly number[]
+  /** Undefined: all. */
+  readonly drivers: readonly string[] | undefined
+  readonly rules: readonly Rule[]
+}
+
+/** Who may be fast with whom. The first rule that matches decides. */
+export class Policy {
+  readonly source: string
+  readonly #parts: PolicyParts
+
+  constructor(parts: PolicyParts) {
+    this.source = parts.source
+    this.#parts = parts
+  }
+
+  decide(program: string, role: Role, address: string | undefined, port: number): Decision {
+    const { rules, source } = this.#parts
+    const rule = rules.find(rule => rule.matches(program, role, address, port))
+    if (rule !== undefined) {
+      return { use: rule.use, because: `rule ${rule.number} of ${source}, line ${rule.line}` }
+    }
+    return { use: this.#parts.default, because: this.#parts.defaultBecause ?? `the default of ${source}` }
+  }
+
+  allowsUser(uid: number): boolean {
+    return uid === process.getuid?.() || this.#parts.users.includes(uid)
+  }
+
+  allowsDriver(name: string): boolean {
+    return this.#parts.drivers?.includes(name) ?? true
+  }
+
+  /** The same with what the environment asks for in place of what the file says. */
+  with(parts: Partial<PolicyParts>): Policy {
+    return new Policy({ ...this.#parts, ...parts })
+  }
+
+  /** For people: the lists. */
+  get users(): readonly number[] {
+    return this.#parts.users
+  }
+
+  get drivers(): readonly string[] | undefined {
+    return this.#parts.drivers
+  }
+
+  get ruleCount(): number {
+    return this.#parts.rules.length
+  }
+}
+
+export const NO_POLICY = new Policy({
+  source: 'no policy file',
+  default: 'fast',
+  users: [],
+  drivers: undefined,
+  rules: [],
+})

@@ -1,0 +1,62 @@
+import { BlockList, isIP } from 'node:net'
+import { matchesGlob } from './glob.ts'
+import type { Role, RuleDocument, Use } from './policy-schema.ts'
+
+/** One rule of a policy: what it is about, and what it asks for. What it does not mention, it does not mind. */
+export class Rule {
+  readonly use: Use
+  /** Its place among the rules, from 1 on, and the line that it begins on. */
+  readonly number: number
+  readonly line: number
+  readonly #document: RuleDocument
+  readonly #addresses: BlockList | undefined
+  readonly #ports: readonly [first: number, last: number]
+
+  /** Throws an Error that says what is wrong, if the schema could not see it. */
+  constructor(document: RuleDocument, number: number, line: number) {
+    this.use = document.use
+    this.number = number
+    this.line = line
+    this.#document = document
+    this.#addresses = document.address === undefined ? undefined : parsePrefix(document.address)
+    this.#ports = parsePorts(document.port)
+  }
+
+  /** `address` is undefined while it is not known: then only rules that mention none can apply. */
+  matches(program: string, role: Role, address: string | undefined, port: number): boolean {
+    const { program: pattern, role: ownRole } = this.#document
+    if (ownRole !== undefined && ownRole !== role) return false
+    if (port < this.#ports[0] || port > this.#ports[1]) return false
+    if (this.#addresses !== undefined) {
+      const family = address === undefined ? 0 : isIP(address)
+      if (address === undefined || family === 0) return false
+      if (!this.#addresses.check(address, family === 6 ? 'ipv6' : 'ipv4')) return false
+    }
+    return pattern === undefined || matchesGlob(program, pattern)
+  }
+}
+
+/** `10.0.0.0/8`, `fd00::/8`, or one address. */
+function parsePrefix(text: string): BlockList {
+  const [address = '', bits, ...rest] = text.split('/')
+  const family = isIP(address)
+  const bitsMax = family === 6 ? 128 : 32
+  const length = bits === undefined ? bitsMax : Number(bits)
+  const isLength = bits === undefined || /^\d{1,3}$/.test(bits)
+  if (family === 0 || rest.length > 0 || !isLength || length > bitsMax) {
+    throw new Error(`address must be an address or a prefix such as 10.0.0.0/8, not ${JSON.stringify(text)}`)
+  }
+  const list = new BlockList()
+  list.addSubnet(address, length, family === 6 ? 'ipv6' : 'ipv4')
+  return list
+}
+
+/** `8080` or `8000-8099`. */
+function parsePorts(port: number | string | undefined): readonly [number, number] {
+  if (port === undefined) return [0, 0xffff]
+  const [first = 0, last = first] = String(port).split('-').map(Number)
+  if (first < 1 || last > 0xffff || first > last) {
+    throw new Error(`port must be within 1..65535, or a range such as 8000-8099, not ${JSON.stringify(port)}`)
+  }
+  return [first, last]
+}

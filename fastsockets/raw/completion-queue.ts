@@ -1,0 +1,112 @@
+import type { SocketChannel } from '../socket-channel.ts'
+import { rawPeers } from './raw-peers.ts'
+import type { RawServer } from './raw-server.ts'
+import type { Pollable, RawSocket } from './raw-socket.ts'
+
+export type Member = RawSocket | RawServer
+
+/** Messages that one `poll` takes from each channel. */
+const POLL_MESSAGES = 64
+
+/**
+ * Many sockets and servers in one place (VIA's completion queue, Fast Sockets' select): which of them has something to
+ * read, or a connection to accept? Ready members are named in turn, each as long as it is ready.
+ */
+export class CompletionQueue {
+  readonly #members = new Set<Pollable>()
+  /** Those who were ready when last heard of, each once, in the order in which they are named. */
+  readonly #ready: Pollable[] = []
+  readonly #isQueued = new Set<Pollable>()
+  /** The distinct channels of the members. */
+  #channels: readonly SocketChannel[] = []
+  #serverCount = 0
+  #waiter: ((member: Member) => void) | undefined
+
+  /** A member of one queue at a time; closing it removes it. */
+  add(member: Member): void {
+    const pollable = member as unknown as Pollable
+    if (this.#members.has(pollable)) return
+    this.#members.add(pollable)
+    this.#handleMembership()
+    if (this.#waiter !== undefined) pollable.hold(true)
+    pollable.watch(this)
+  }
+
+  remove(member: Member): void {
+    const pollable = member as unknown as Pollable
+    if (!this.#members.delete(pollable)) return
+    pollable.watch(undefined)
+    pollable.hold(false)
+    this.#handleMembership()
+    if (!this.#isQueued.delete(pollable)) return
+    this.#ready.splice(this.#ready.indexOf(pollable), 1)
+  }
+
+  /** The next member that is ready, or undefined. Takes in what has arrived; never waits, needs no event loop. */
+  poll(): Member | undefined {
+    // A server's next connection may come by any channel.
+    const channels = this.#serverCount > 0 ? rawPeers().openChannels : this.#channels
+    for (let i = 0; i < channels.length; i++) channels[i]?.pollNow(POLL_MESSAGES)
+    for (const member of this.#members) member.look()
+    return this.#takeReady()
+  }
+
+  /** The next member that is ready, as soon as there is one. One wait at a time; `signal` ends it. */
+  wait({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Member> {
+    if (this.#waiter !== undefined) return Promise.reject(new Error('one wait at a time'))
+    if (signal?.aborted) return Promise.reject(signal.reason)
+    const ready = this.poll()
+    if (ready !== undefined) return Promise.resolve(ready)
+    return new Promise((resolve, reject) => {
+      const abort = (): void => {
+        this.#endWait()
+        reject(signal?.reason)
+      }
+      signal?.addEventListener('abort', abort, { once: true })
+      this.#waiter = member => {
+        signal?.removeEventListener('abort', abort)
+        this.#endWait()
+        resolve(member)
+      }
+      for (const member of this.#members) member.hold(true)
+    })
+  }
+
+  /** A member's: there may be something to read. */
+  handleReadable(member: Pollable): void {
+    if (!this.#isQueued.has(member)) {
+      this.#isQueued.add(member)
+      this.#ready.push(member)
+    }
+    if (this.#waiter === undefined) return
+    const ready = this.#takeReady()
+    if (ready !== undefined) this.#waiter(ready)
+  }
+
+  #takeReady(): Member | undefined {
+    for (let left = this.#ready.length; left > 0; left--) {
+      const member = this.#ready.shift() as Pollable
+      if (member.isReadable) {
+        this.#ready.push(member)
+        return member as unknown as Member
+      }
+      this.#isQueued.delete(member)
+    }
+    return undefined
+  }
+
+  #endWait(): void {
+    this.#waiter = undefined
+    for (const member of this.#members) member.hold(false)
+  }
+
+  #handleMembership(): void {
+    const channels = new Set<SocketChannel>()
+    this.#serverCount = 0
+    for (const member of this.#members) {
+      if ('accept' in member) this.#serverCount++
+      else if (member.channel !== undefined) channels.add(member.channel)
+    }
+    this.#channels = [...channels]
+  }
+}

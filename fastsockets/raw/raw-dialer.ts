@@ -1,0 +1,145 @@
+/** `connect`: over a channel if there is one to be had, else over TCP, with the reason on record. */
+import { lookup } from 'node:dns/promises'
+import net, { isIP } from 'node:net'
+import { reachableOwnAddress, reasonAgainstAddress, sourceAddressFor } from '../addresses.ts'
+import { reasonAgainstFastWay } from '../fast-way.ts'
+import { reasonOfRefusal } from '../peers.ts'
+import { decide } from '../policy/own-policy.ts'
+import { RequiredError } from '../policy/required-error.ts'
+import { type FallbackReason, fallbackReason } from '../reasons.ts'
+import { Routes } from '../routes.ts'
+import { SocketChannel } from '../socket-channel.ts'
+import { showTcpClient } from '../status/tcp-rows.ts'
+import type { StreamAddresses } from '../stream-addresses.ts'
+import { FastRawSocket } from './fast-raw-socket.ts'
+import { connectPlainly, rawPeers } from './raw-peers.ts'
+import type { RawSocket } from './raw-socket.ts'
+import { TcpRawSocket } from './tcp-raw-socket.ts'
+
+export interface ConnectOptions {
+  readonly port: number
+  /** By default `localhost`. */
+  readonly host?: string
+  /** Ends the attempt; the promise rejects with the signal's reason. */
+  readonly signal?: AbortSignal
+}
+
+interface Target {
+  readonly address: string
+  readonly family: 4 | 6
+  readonly port: number
+}
+
+const routes = new Routes()
+
+/** Connects to a server, raw or not, relinked or not. Rejects as `node:net` does, with the error of the last address. */
+export async function connect({ port, host = 'localhost', signal }: ConnectOptions): Promise<RawSocket> {
+  assertPort(port)
+  signal?.throwIfAborted()
+  let failure: unknown
+  for (const { address, family } of await resolve(host)) {
+    signal?.throwIfAborted()
+    try {
+      return await connectTo({ address, family: family === 6 ? 6 : 4, port }, signal)
+    } catch (error) {
+      failure = error
+    }
+  }
+  throw failure
+}
+
+async function resolve(host: string): Promise<readonly { address: string; family: number }[]> {
+  const family = isIP(host)
+  return family === 0 ? await lookup(host, { all: true }) : [{ address: host, family }]
+}
+
+async function connectTo(target: Target, signal: AbortSignal | undefined): Promise<RawSocket> {
+  const found = await reach(target, signal)
+  if (!('code' in found)) return found
+  if (decide('client', target.address, target.port).use === 'require') throw new RequiredError(found)
+  const socket = await connectTcp(target, signal)
+  routes.rememberReason(target.address, target.port, found)
+  showTcpClient(socket, found, target, 'tcp')
+  return new TcpRawSocket(socket, found)
+}
+
+/** A fast socket, or why there is none. */
+async function reach(
+  target: Target,
+  signal: AbortSignal | undefined,
+): Promise<FastRawSocket | FallbackReason> {
+  const { family, port } = target
+  const reason = reasonAgainstFastWay()
+  if (reason !== undefined) return reason
+  const { use, because } = decide('client', target.address, port)
+  if (use === 'tcp') return fallbackReason('POLICY', because)
+  const address = reachableOwnAddress(target.address)
+  if (address === undefined) return reasonAgainstAddress(target.address)
+  const route = routes.find(target.address, port)
+  if (route?.reason !== undefined) return route.reason
+  if (route?.channel !== undefined) {
+    const opened = await open(route.channel, address, target, signal)
+    if (opened instanceof FastRawSocket) return opened
+    // Another process may have taken the port meanwhile: look afresh.
+    routes.forget(target.address, port)
+  }
+  const channel = await rawPeers().reach(address, port, family)
+  if (!(channel instanceof SocketChannel)) return channel
+  signal?.throwIfAborted()
+  const opened = await open(channel, address, target, signal)
+  if (opened instanceof FastRawSocket) routes.rememberChannel(target.address, port, channel)
+  return opened
+}
+
+function open(
+  channel: SocketChannel,
+  address: string,
+  { port, family }: Target,
+  signal: AbortSignal | undefined,
+): Promise<FastRawSocket | FallbackReason> {
+  return new Promise((resolve, reject) => {
+    const socket = new FastRawSocket()
+    const abort = (): void => {
+      reject(signal?.reason)
+      socket.close()
+    }
+    signal?.addEventListener('abort', abort, { once: true })
+    const addresses: StreamAddresses = {
+      address,
+      source: sourceAddressFor(address),
+      family: family === 6 ? 'IPv6' : 'IPv4',
+      serverPort: port,
+      clientPort: 0,
+    }
+    const isAsked = socket.open(channel, addresses, (refusal, isConnected) => {
+      signal?.removeEventListener('abort', abort)
+      resolve(isConnected ? socket : fallbackReason(reasonOfRefusal(refusal)))
+    })
+    if (!isAsked) resolve(fallbackReason('LIMIT'))
+  })
+}
+
+function connectTcp({ address, family, port }: Target, signal: AbortSignal | undefined): Promise<net.Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = new net.Socket({ allowHalfOpen: true })
+    const settle = (error: unknown): void => {
+      signal?.removeEventListener('abort', abort)
+      socket.off('error', settle)
+      if (error === undefined) return resolve(socket)
+      socket.on('error', () => {})
+      socket.destroy()
+      reject(error)
+    }
+    const abort = (): void => settle(signal?.reason)
+    signal?.addEventListener('abort', abort, { once: true })
+    socket.on('error', settle)
+    socket.once('connect', () => settle(undefined))
+    connectPlainly.call(socket, { host: address, port, family })
+  })
+}
+
+function assertPort(port: number): void {
+  if (Number.isInteger(port) && port > 0 && port <= 0xffff) return
+  const error = new RangeError(`port must be within 1..65535, not ${String(port)}`)
+  throw Object.assign(error, { code: 'ERR_SOCKET_BAD_PORT' })
+}

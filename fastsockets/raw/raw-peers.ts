@@ -1,0 +1,21 @@
+import type net from 'node:net'
+import { markOwn } from '../../nic/index.ts'
+import { acceptRaw } from '../listeners.ts'
+import { Peers } from '../peers.ts'
+
+let peers: Peers | undefined
+
+/**
+ * The peers of this thread's raw sockets. They have channels of their own, apart from those of `net.Socket`s, so that a
+ * program may poll them from within its own code and nobody else's runs.
+ */
+export function rawPeers(): Peers {
+  peers ??= new Peers(acceptRaw, connectPlainly, true)
+  return peers
+}
+
+/** Connects over TCP, whether or not this program is relinked. */
+export function connectPlainly(this: net.Socket, options: net.NetConnectOpts): net.Socket {
+  markOwn(this)
+  return this.connect(options)
+}

@@ -1,0 +1,186 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import { markOwn } from '../../nic/index.ts'
+import { reasonAgainstFastWay } from '../fast-way.ts'
+import { countTcpAccepted, type FastServer, publish, withdraw, yieldHashedPort } from '../listeners.ts'
+import { decideListener } from '../policy/listener-policy.ts'
+import { RequiredError } from '../policy/required-error.ts'
+import { type FallbackReason, fallbackReason } from '../reasons.ts'
+import { systemError } from '../socket-errors.ts'
+import { showAccepted } from '../status/tcp-rows.ts'
+import type { Stream } from '../stream.ts'
+import type { CompletionQueue } from './completion-queue.ts'
+import { FastRawSocket } from './fast-raw-socket.ts'
+import { rawPeers } from './raw-peers.ts'
+import type { Pollable, RawSocket } from './raw-socket.ts'
+import { TcpRawSocket } from './tcp-raw-socket.ts'
+
+/** What Node uses. */
+const BACKLOG_DEFAULT = 511
+
+export interface ListenOptions {
+  /** 0, the default, lets the kernel choose one. */
+  readonly port?: number
+  /** As for `net.Server.listen`. */
+  readonly host?: string
+  /** Connections that wait to be accepted; more are reset. */
+  readonly backlog?: number
+}
+
+interface Waiter {
+  readonly resolve: (socket: RawSocket) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** Listens. Rejects as `node:net` does: `EADDRINUSE`, `EACCES`. */
+export async function listen(options: ListenOptions = {}): Promise<RawServer> {
+  const { port = 0, host, backlog = BACKLOG_DEFAULT } = options
+  if (!Number.isInteger(backlog) || backlog < 1) {
+    const error = new RangeError(`backlog must be a positive integer, not ${String(backlog)}`)
+    throw Object.assign(error, { code: 'ERR_OUT_OF_RANGE' })
+  }
+  const shadow = new net.Server({ allowHalfOpen: true }) as FastServer
+  markOwn(shadow)
+  yieldHashedPort(port)
+  shadow.listen({ port, backlog, ...(host === undefined ? {} : { host }) })
+  await once(shadow, 'listening')
+  const server = new RawServer(shadow, backlog)
+  try {
+    server.publish()
+    return server
+  } catch (error) {
+    server.close()
+    throw error
+  }
+}
+
+/**
+ * A listener whose connections wait to be accepted. Clients that cannot be fast, and those that are not relinked, come by
+ * its ordinary TCP listener.
+ */
+export class RawServer implements Pollable, AsyncIterable<RawSocket> {
+  /** Every channel of the thread may bring a connection: the queue polls them all. */
+  readonly channel = undefined
+  readonly #shadow: FastServer
+  readonly #backlog: number
+  readonly #arrived: (FastRawSocket | TcpRawSocket)[] = []
+  readonly #waiters: Waiter[] = []
+  #queue: CompletionQueue | undefined
+  #isClosed = false
+  /** The policy wants no client that comes by TCP. */
+  #isFastOnly = false
+
+  /** Use `listen`. */
+  constructor(shadow: FastServer, backlog: number) {
+    this.#shadow = shadow
+    this.#backlog = backlog
+    // A connection that could not be accepted, for lack of descriptors, is its client's affair.
+    shadow.on('error', () => {})
+    shadow.on('connection', socket => {
+      if (this.#isFastOnly) return void socket.resetAndDestroy()
+      showAccepted(socket)
+      countTcpAccepted(shadow)
+      this.#arrive(new TcpRawSocket(socket, fallbackReason('ACCEPTED')))
+    })
+  }
+
+  /** `listen`'s: offers the fast way, as the policy has it. */
+  publish(): void {
+    const { use, because } = decideListener(this.#shadow)
+    this.#isFastOnly = use === 'require'
+    const reason =
+      use === 'tcp' ? fallbackReason('POLICY', because) : (reasonAgainstFastWay() ?? this.#offer())
+    if (reason !== undefined && this.#isFastOnly) throw new RequiredError(reason)
+  }
+
+  #offer(): FallbackReason | undefined {
+    const code = publish(this.#shadow, false, rawPeers(), {
+      hasRoom: () => !this.#isClosed && (this.#arrived.length < this.#backlog || this.#waiters.length > 0),
+      take: (stream: Stream) => {
+        const socket = new FastRawSocket()
+        socket.adopt(stream)
+        this.#arrive(socket)
+      },
+    })
+    return code === undefined ? undefined : fallbackReason(code)
+  }
+
+  /** Where it listens. */
+  get address(): net.AddressInfo {
+    if (this.#isClosed) throw systemError('EBADF', 'getsockname')
+    return this.#shadow.address() as net.AddressInfo
+  }
+
+  /** A connection waits to be accepted. */
+  get isReadable(): boolean {
+    return this.#arrived.length > 0
+  }
+
+  /** The next connection. Rejects with `EBADF` if the server is closed, and with `ECANCELED` if it is closed meanwhile. */
+  accept({ signal }: { readonly signal?: AbortSignal } = {}): Promise<RawSocket> {
+    if (signal?.aborted) return Promise.reject(signal.reason)
+    if (this.#isClosed) return Promise.reject(systemError('EBADF', 'accept'))
+    const socket = this.#arrived.shift()
+    if (socket !== undefined) return Promise.resolve(socket)
+    return new Promise((resolve, reject) => {
+      const abort = (): void => {
+        this.#waiters.splice(this.#waiters.indexOf(waiter), 1)
+        reject(signal?.reason)
+      }
+      const waiter: Waiter = {
+        resolve: socket => {
+          signal?.removeEventListener('abort', abort)
+          resolve(socket)
+        },
+        reject,
+      }
+      signal?.addEventListener('abort', abort, { once: true })
+      this.#waiters.push(waiter)
+    })
+  }
+
+  /** The next connection that has arrived, or undefined. */
+  tryAccept(): RawSocket | undefined {
+    return this.#arrived.shift()
+  }
+
+  /** Connections as they arrive, until the server is closed. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<RawSocket, void> {
+    while (!this.#isClosed) {
+      try {
+        yield await this.accept()
+      } catch (error) {
+        if (!this.#isClosed) throw error
+      }
+    }
+  }
+
+  /** Listens no more; connections that were not accepted are reset, and those that were go on. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    withdraw(this.#shadow)
+    this.#shadow.close()
+    for (const socket of this.#arrived.splice(0)) socket.close(true)
+    for (const { reject } of this.#waiters.splice(0)) reject(systemError('ECANCELED', 'accept'))
+    this.#queue?.remove(this)
+  }
+
+  look(): void {}
+
+  watch(queue: CompletionQueue | undefined): void {
+    this.#queue = queue
+    if (this.isReadable) queue?.handleReadable(this)
+  }
+
+  /** A server that listens keeps the program alive anyway. */
+  hold(): void {}
+
+  #arrive(socket: FastRawSocket | TcpRawSocket): void {
+    const waiter = this.#waiters.shift()
+    if (waiter !== undefined) return waiter.resolve(socket)
+    if (this.#isClosed || this.#arrived.length >= this.#backlog) return socket.close(true)
+    this.#arrived.push(socket)
+    this.#queue?.handleReadable(this)
+  }
+}

@@ -1,0 +1,244 @@
+import type net from 'node:net'
+import { constants } from 'node:os'
+import { receiveNow, sendNow, shutdownNow } from '../../nic/index.ts'
+import type { FallbackReason } from '../reasons.ts'
+import { systemError } from '../socket-errors.ts'
+import { hideTcp } from '../status/tcp-rows.ts'
+import type { Transport } from '../transport.ts'
+import type { CompletionQueue } from './completion-queue.ts'
+import { Operations } from './operations.ts'
+import {
+  assertBytes,
+  assertReceiveBuffer,
+  OPERATIONS_MAX,
+  type Pollable,
+  type RawSocket,
+} from './raw-socket.ts'
+
+const { EAGAIN, EPIPE } = constants.errno
+/** What `look` takes from the kernel at once. */
+const LOOK_SIZE = 16 * 1024
+
+/**
+ * A raw socket over TCP. Promises go by Node's own stream; `trySend` and `tryRecv` ask the kernel directly, because a
+ * program that polls may not let the event loop run. Whatever Node has read before comes first, so that the order holds.
+ */
+export class TcpRawSocket implements RawSocket, Pollable {
+  readonly channel = undefined
+  readonly #socket: net.Socket
+  readonly #reason: FallbackReason
+  readonly #receives = new Operations()
+  #sendCount = 0
+  #queue: CompletionQueue | undefined
+  #state: 'open' | 'shutdown' | 'closed' = 'open'
+  #hasEnded = false
+  #failure: Error | undefined
+  #isHeld = false
+  /** What `look` has taken and nobody has read yet. */
+  #looked: Buffer | undefined
+  #bytesIn = 0
+  #bytesOut = 0
+
+  /** Takes over a connected socket, which allows half-open connections. */
+  constructor(socket: net.Socket, reason: FallbackReason) {
+    this.#socket = socket
+    this.#reason = reason
+    socket.setNoDelay(true)
+    socket.on('readable', () => this.#advance())
+    socket.on('end', () => this.#handleEnd())
+    socket.on('close', () => {
+      hideTcp(socket)
+      this.#handleEnd()
+    })
+    socket.on('error', error => this.#fail(error))
+    this.#updateLife()
+  }
+
+  get transport(): Transport {
+    return {
+      transport: 'tcp',
+      reason: this.#reason,
+      bytesIn: this.#socket.bytesRead + this.#bytesIn,
+      bytesOut: this.#socket.bytesWritten + this.#bytesOut,
+    }
+  }
+
+  get isReadable(): boolean {
+    return (
+      this.#looked !== undefined ||
+      this.#socket.readableLength > 0 ||
+      this.#hasEnded ||
+      this.#failure !== undefined
+    )
+  }
+
+  send(bytes: Uint8Array): Promise<number> {
+    return new Promise((resolve, reject) => {
+      assertBytes(bytes)
+      this.#assertMaySend()
+      if (this.#sendCount >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'write')
+      this.#sendCount++
+      this.#updateLife()
+      this.#socket.write(bytes, error => {
+        this.#sendCount--
+        this.#updateLife()
+        if (this.#state === 'closed') reject(systemError('ECANCELED', 'write'))
+        // Node calls back without an error, or with one of its own, if it was the reading that failed.
+        else if (this.#socket.destroyed) reject(systemError('ECONNRESET', 'write', error ?? undefined))
+        else if (error) reject(error)
+        else resolve(bytes.length)
+      })
+    })
+  }
+
+  trySend(bytes: Uint8Array): number {
+    this.#assertMaySend()
+    if (this.#socket.writableLength > 0 || bytes.length === 0) return 0
+    const { fd } = this
+    const sent = fd === undefined ? -EPIPE : sendNow(fd, bytes)
+    if (sent >= 0) {
+      this.#bytesOut += sent
+      return sent
+    }
+    if (sent !== -EAGAIN) throw systemError(sent === -EPIPE ? 'EPIPE' : 'ECONNRESET', 'write')
+    return 0
+  }
+
+  recv(into: Uint8Array): Promise<number> {
+    return new Promise((resolve, reject) => {
+      assertReceiveBuffer(into)
+      this.#assertOpen('read')
+      if (this.#receives.count >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'read')
+      const taken = this.#receives.count === 0 ? this.#take(into) : undefined
+      if (taken !== undefined) return resolve(taken)
+      this.#receives.add(into).then(resolve, reject)
+      this.#updateLife()
+    })
+  }
+
+  tryRecv(into: Uint8Array): number | undefined {
+    assertReceiveBuffer(into)
+    this.#assertOpen('read')
+    if (this.#receives.count > 0) return undefined
+    return this.#take(into) ?? this.#receive(into)
+  }
+
+  shutdown(): void {
+    if (this.#state !== 'open') return
+    this.#state = 'shutdown'
+    // Node would need the event loop for it.
+    if (this.#sendCount === 0 && this.fd !== undefined) shutdownNow(this.fd)
+    this.#socket.end()
+  }
+
+  close(isReset = false): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    this.#receives.failAll(systemError('ECANCELED', 'read'))
+    // What Node has read already the kernel takes for read.
+    if (isReset || this.#looked !== undefined || this.#socket.readableLength > 0)
+      this.#socket.resetAndDestroy()
+    else this.#socket.destroy()
+    this.#queue?.remove(this)
+  }
+
+  look(): void {
+    if (this.isReadable || this.#receives.count > 0) return
+    const chunk = Buffer.allocUnsafe(LOOK_SIZE)
+    const length = this.#receive(chunk, false)
+    if (length !== undefined && length > 0) this.#looked = chunk.subarray(0, length)
+    if (this.isReadable) this.#queue?.handleReadable(this)
+  }
+
+  watch(queue: CompletionQueue | undefined): void {
+    this.#queue = queue
+    if (this.isReadable) queue?.handleReadable(this)
+  }
+
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld
+    this.#updateLife()
+  }
+
+  /** Undefined once Node has closed it. */
+  get fd(): number | undefined {
+    const fd = (this.#socket as unknown as { _handle?: { fd: number } | null })._handle?.fd
+    return fd === undefined || fd < 0 ? undefined : fd
+  }
+
+  #advance(): void {
+    for (let first = this.#receives.first; first !== undefined; first = this.#receives.first) {
+      const taken = this.#take(first.bytes)
+      if (taken === undefined) break
+      first.done = taken
+      this.#receives.finishFirst()
+    }
+    this.#updateLife()
+    if (this.isReadable) this.#queue?.handleReadable(this)
+  }
+
+  /** What Node, or `look`, has read, or how the stream has ended; undefined if neither. */
+  #take(into: Uint8Array): number | undefined {
+    const chunk = this.#looked ?? this.#read(into.length)
+    if (chunk === undefined) return this.#ending()
+    const taken = Math.min(chunk.length, into.length)
+    into.set(taken === chunk.length ? chunk : chunk.subarray(0, taken))
+    if (this.#looked !== undefined) this.#looked = taken === chunk.length ? undefined : chunk.subarray(taken)
+    return taken
+  }
+
+  #read(length: number): Buffer | undefined {
+    const { readableLength } = this.#socket
+    if (readableLength === 0) return undefined
+    return (this.#socket.read(Math.min(length, readableLength)) as Buffer | null) ?? undefined
+  }
+
+  /** What the kernel has, now. */
+  #receive(into: Uint8Array, mayThrow = true): number | undefined {
+    const { fd } = this
+    if (fd === undefined) return undefined
+    const length = receiveNow(fd, into)
+    if (length > 0) {
+      this.#bytesIn += length
+      return length
+    }
+    if (length === -EAGAIN) return undefined
+    if (length === 0) this.#hasEnded = true
+    else this.#failure = systemError('ECONNRESET', 'read')
+    return mayThrow ? this.#ending() : undefined
+  }
+
+  #ending(): number | undefined {
+    if (this.#failure !== undefined) throw this.#failure
+    return this.#hasEnded ? 0 : undefined
+  }
+
+  #handleEnd(): void {
+    this.#hasEnded = true
+    this.#receives.finishAll()
+    this.#updateLife()
+    this.#queue?.handleReadable(this)
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error
+    this.#receives.failAll(error)
+    this.#updateLife()
+    this.#queue?.handleReadable(this)
+  }
+
+  #assertOpen(syscall: 'read' | 'write'): void {
+    if (this.#state === 'closed') throw systemError('EBADF', syscall)
+  }
+
+  #assertMaySend(): void {
+    this.#assertOpen('write')
+    if (this.#state === 'shutdown' || this.#socket.destroyed) throw systemError('EPIPE', 'write')
+  }
+
+  /** A program stays alive for operations that wait, and not for idle connections. */
+  #updateLife(): void {
+    if (this.#receives.count > 0 || this.#sendCount > 0 || this.#isHeld) this.#socket.ref()
+    else this.#socket.unref()
+  }
+}

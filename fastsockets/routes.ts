@@ -1,0 +1,73 @@
+/** What a dialer remembers of where it has been: a channel, or why there is none. */
+import type { FallbackCode, FallbackReason } from './reasons.ts'
+import type { SocketChannel } from './socket-channel.ts'
+
+/** How long a server counts as not relinked after it has accepted a TCP connection. */
+const NOT_RELINKED_TTL_MS = 2000
+/** The same for a stranger on the hashed port. */
+const STRANGER_TTL_MS = 60_000
+/** Somebody who was silent may be a server of ours that was busy. */
+const SILENT_TTL_MS = 5000
+const ROUTES_MAX = 1024
+
+/** Reasons that stay true for a while. The others are decided anew each time. */
+const TTL_MS: Partial<Record<FallbackCode, number>> = {
+  NOT_RELINKED: NOT_RELINKED_TTL_MS,
+  VERSION: NOT_RELINKED_TTL_MS,
+  OTHER_USER: NOT_RELINKED_TTL_MS,
+  OTHER_HOST: NOT_RELINKED_TTL_MS,
+  HANDSHAKE: NOT_RELINKED_TTL_MS,
+  REMOTE_HOST: NOT_RELINKED_TTL_MS,
+  STRANGER: STRANGER_TTL_MS,
+  SILENT: SILENT_TTL_MS,
+}
+
+export type Route =
+  | { readonly channel: SocketChannel; readonly reason?: undefined }
+  | { readonly channel?: undefined; readonly reason: FallbackReason; readonly expiresMs: number }
+
+/** Whether a reason is worth remembering. */
+export function lasts(reason: FallbackReason): boolean {
+  return TTL_MS[reason.code] !== undefined
+}
+
+export class Routes {
+  readonly #routes = new Map<string, Route>()
+
+  /** What is known about a server, by the address or the name that the program uses, and is not stale. */
+  find(host: string, port: unknown): Route | undefined {
+    const key = keyOf(host, port)
+    const route = this.#routes.get(key)
+    if (route === undefined) return undefined
+    const isStale = route.channel === undefined ? route.expiresMs < performance.now() : !route.channel.isOpen
+    if (!isStale) return route
+    this.#routes.delete(key)
+    return undefined
+  }
+
+  forget(host: string, port: number): void {
+    this.#routes.delete(keyOf(host, port))
+  }
+
+  rememberChannel(host: string, port: number, channel: SocketChannel): void {
+    this.#remember(host, port, { channel })
+  }
+
+  /** To be called once a TCP connection is made: somebody is there, but not by the fast way. */
+  rememberReason(host: string, port: number, reason: FallbackReason): void {
+    const ttlMs = TTL_MS[reason.code]
+    if (ttlMs !== undefined) this.#remember(host, port, { reason, expiresMs: performance.now() + ttlMs })
+  }
+
+  #remember(host: string, port: number, route: Route): void {
+    if (this.#routes.size >= ROUTES_MAX) {
+      const [oldest] = this.#routes.keys()
+      if (oldest !== undefined) this.#routes.delete(oldest)
+    }
+    this.#routes.set(keyOf(host, port), route)
+  }
+}
+
+function keyOf(host: string, port: unknown): string {
+  return `${host} ${port}`
+}

@@ -1,0 +1,182 @@
+import { POLLER_COUNTS } from '../../am/index.ts'
+import { FALLBACK_REASONS } from '../reasons.ts'
+import {
+  ACCEPTED_FAST,
+  ACCEPTED_TCP,
+  ADDRESS_SIZE,
+  BYTES_BUFFERED,
+  BYTES_IN,
+  BYTES_OUT,
+  BYTES_TAKEN,
+  HEADER,
+  HEADER_SIZE,
+  KINDS,
+  LOCAL_AT,
+  PEER_TAKEN,
+  PEER_WINDOW,
+  PROGRAM_AT,
+  PROGRAM_SIZE,
+  REMOTE_AT,
+  ROLES,
+  ROW,
+  ROW_SIZE,
+  ROWS_MAX,
+  STATUS_MAGIC,
+  STATUS_VERSION,
+  TRANSPORTS,
+} from './status-layout.ts'
+
+const WORD_SIZE = Float64Array.BYTES_PER_ELEMENT
+const CODES = Object.keys(FALLBACK_REASONS)
+
+export interface SocketStatus {
+  /** Its row; together with `startMs` it names a socket of the thread. */
+  readonly row: number
+  readonly startMs: number
+  /** `net` or `raw` if it is fast, `tcp` if it is not. */
+  readonly kind: string
+  readonly transport: string
+  readonly role: string
+  /** Why it is not fast, if it is not. */
+  readonly reason?: string
+  readonly local: string
+  readonly remote: string
+  /** What follows is only known of fast sockets: the kernel counts for TCP (`ss -ti`). */
+  readonly bytesIn?: number
+  readonly bytesOut?: number
+  /** Bytes that may still be sent before the peer's program takes any. */
+  readonly creditLeft?: number
+  /** Bytes that were received and that the program has not taken. */
+  readonly bufferUse?: number
+  /** Of the bytes received, the share that found a receive posted and skipped the receive buffer; 0 to 1. */
+  readonly directShare?: number
+}
+
+export interface ListenerStatus {
+  readonly row: number
+  readonly startMs: number
+  readonly local: string
+  /** Undefined if it has none, with the reason. */
+  readonly hashedPort?: number
+  readonly reason?: string
+  readonly acceptedFast: number
+  readonly acceptedTcp: number
+}
+
+/** One thread of a relinked process. */
+export interface ThreadStatus {
+  readonly thread: number
+  readonly startMs: number
+  readonly program: string
+  readonly sockets: readonly SocketStatus[]
+  readonly listeners: readonly ListenerStatus[]
+  readonly opened: number
+  /** Bytes of all fast sockets since the start. */
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly fallbacks: Readonly<Record<string, number>>
+  /** `turns`, `messages`, `emptyTurns` (spins), `sleeps`, `doorbells`. */
+  readonly poller: Readonly<Record<string, number>>
+}
+
+/** What a status page says, whoever wrote it; undefined if it is none that we know. */
+export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
+  const view = new DataView(page.buffer, page.byteOffset, page.byteLength)
+  if (page.length < HEADER_SIZE) return undefined
+  const header = (word: number): number => finite(view.getFloat64(word * WORD_SIZE, true))
+  if (header(HEADER.MAGIC) !== STATUS_MAGIC || header(HEADER.VERSION) !== STATUS_VERSION) return undefined
+  const sockets: SocketStatus[] = []
+  const listeners: ListenerStatus[] = []
+  const rowsThere = Math.floor((page.length - HEADER_SIZE) / ROW_SIZE)
+  const rows = Math.min(header(HEADER.ROWS_USED), ROWS_MAX, rowsThere)
+  for (let row = 0; row < rows; row++) {
+    const at = HEADER_SIZE + row * ROW_SIZE
+    const kind = KINDS[finite(view.getFloat64(at, true))]
+    if (kind === 'listener') listeners.push(decodeListener(view, at, row))
+    else if (kind !== undefined && kind !== 'free') sockets.push(decodeSocket(view, at, row, kind))
+  }
+  const sum = (key: 'bytesIn' | 'bytesOut'): number =>
+    sockets.reduce((total, socket) => total + (socket[key] ?? 0), 0)
+  return {
+    thread: header(HEADER.THREAD),
+    startMs: header(HEADER.START_MS),
+    program: textAt(view, PROGRAM_AT, PROGRAM_SIZE),
+    sockets,
+    listeners,
+    opened: header(HEADER.OPENED),
+    bytesIn: header(HEADER.CLOSED_BYTES_IN) + sum('bytesIn'),
+    bytesOut: header(HEADER.CLOSED_BYTES_OUT) + sum('bytesOut'),
+    fallbacks: Object.fromEntries(
+      CODES.map((code, i) => [code, header(HEADER.FALLBACKS + i)] as const).filter(([, count]) => count > 0),
+    ),
+    poller: Object.fromEntries(POLLER_COUNTS.map((name, i) => [name, header(HEADER.POLLER + i)])),
+  }
+}
+
+function decodeSocket(view: DataView, at: number, row: number, kind: string): SocketStatus {
+  const reason = reasonAt(view, at)
+  return {
+    row,
+    startMs: wordAt(view, at, ROW.START_MS),
+    kind,
+    transport: TRANSPORTS[wordAt(view, at, ROW.TRANSPORT)] ?? '',
+    role: ROLES[wordAt(view, at, ROW.ROLE)] ?? '',
+    ...(reason === undefined ? {} : { reason }),
+    local: placeAt(view, at + LOCAL_AT, wordAt(view, at, ROW.LOCAL_PORT)),
+    remote: placeAt(view, at + REMOTE_AT, wordAt(view, at, ROW.REMOTE_PORT)),
+    ...(kind === 'tcp' ? {} : decodeCounts(view, at)),
+  }
+}
+
+function decodeCounts(view: DataView, at: number): Partial<SocketStatus> {
+  const count = (offset: number): number => wordAt(view, at, ROW.COUNTS + offset)
+  const bytesIn = count(BYTES_IN)
+  const bytesOut = count(BYTES_OUT)
+  return {
+    bytesIn,
+    bytesOut,
+    creditLeft: Math.max(0, count(PEER_WINDOW) - (bytesOut - count(PEER_TAKEN))),
+    bufferUse: Math.max(0, bytesIn - count(BYTES_TAKEN)),
+    directShare: bytesIn === 0 ? 1 : Math.max(0, 1 - count(BYTES_BUFFERED) / bytesIn),
+  }
+}
+
+function decodeListener(view: DataView, at: number, row: number): ListenerStatus {
+  const reason = reasonAt(view, at)
+  const hashedPort = wordAt(view, at, ROW.REMOTE_PORT)
+  return {
+    row,
+    startMs: wordAt(view, at, ROW.START_MS),
+    local: placeAt(view, at + LOCAL_AT, wordAt(view, at, ROW.LOCAL_PORT)),
+    ...(hashedPort === 0 ? {} : { hashedPort }),
+    ...(reason === undefined ? {} : { reason }),
+    acceptedFast: wordAt(view, at, ROW.COUNTS + ACCEPTED_FAST),
+    acceptedTcp: wordAt(view, at, ROW.COUNTS + ACCEPTED_TCP),
+  }
+}
+
+function reasonAt(view: DataView, at: number): string | undefined {
+  return CODES[wordAt(view, at, ROW.REASON) - 1]
+}
+
+function placeAt(view: DataView, at: number, port: number): string {
+  const address = textAt(view, at, ADDRESS_SIZE)
+  if (address === '') return ''
+  if (port === 0) return address
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+}
+
+/** Up to the first zero, without what a terminal would obey. */
+function textAt(view: DataView, at: number, size: number): string {
+  const bytes = Buffer.from(view.buffer as ArrayBuffer, view.byteOffset + at, size)
+  const end = bytes.indexOf(0)
+  return bytes.toString('utf8', 0, end < 0 ? size : end).replace(/\p{Cc}/gu, '?')
+}
+
+function wordAt(view: DataView, at: number, word: number): number {
+  return finite(view.getFloat64(at + word * WORD_SIZE, true))
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? value : 0
+}

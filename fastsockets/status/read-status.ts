@@ -1,0 +1,74 @@
+/** Reads the status pages of other processes, without their help: also of one that is busy, stopped, or about to die. */
+import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, readSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { pageLink } from '../../nic/index.ts'
+import { decodeStatus, type ThreadStatus } from './decode-status.ts'
+import { HEADER, HEADER_SIZE, PAGE_NAME, PAGE_SIZE, ROW_SIZE, ROWS_MAX } from './status-layout.ts'
+
+const LINK = pageLink(PAGE_NAME)
+
+export interface ProcessStatus extends ThreadStatus {
+  readonly pid: number
+}
+
+/** The threads of all relinked processes of this user. */
+export function readAllStatus(): ProcessStatus[] {
+  const uid = process.geteuid?.()
+  return numbersIn('/proc')
+    .filter(pid => ownerOf(`/proc/${pid}`) === uid)
+    .flatMap(readStatusOf)
+}
+
+/** The threads of one process; none if it is not relinked, is gone, or is not ours to look at. */
+export function readStatusOf(pid: number): ProcessStatus[] {
+  const folder = `/proc/${pid}/fd`
+  return numbersIn(folder)
+    .map(fd => join(folder, String(fd)))
+    .filter(isPage)
+    .map(readPage)
+    .filter(status => status !== undefined)
+    .map(status => ({ pid, ...status }))
+    .sort((a, b) => a.thread - b.thread)
+}
+
+function numbersIn(folder: string): number[] {
+  try {
+    return readdirSync(folder).map(Number).filter(Number.isInteger)
+  } catch {
+    return []
+  }
+}
+
+function ownerOf(path: string): number | undefined {
+  try {
+    return statSync(path).uid
+  } catch {
+    return undefined
+  }
+}
+
+function isPage(link: string): boolean {
+  try {
+    return readlinkSync(link) === LINK
+  } catch {
+    return false
+  }
+}
+
+function readPage(path: string): ThreadStatus | undefined {
+  let fd: number | undefined
+  try {
+    fd = openSync(path, 'r')
+    if (fstatSync(fd).size !== PAGE_SIZE) return undefined
+    const header = Buffer.alloc(HEADER_SIZE)
+    readSync(fd, header, 0, HEADER_SIZE, 0)
+    const rows = Math.min(Math.max(header.readDoubleLE(8 * HEADER.ROWS_USED) || 0, 0), ROWS_MAX)
+    const page = Buffer.alloc(HEADER_SIZE + Math.floor(rows) * ROW_SIZE)
+    readSync(fd, page, 0, page.length, 0)
+    return decodeStatus(page)
+  } catch {
+    return undefined
+  } finally {
+    if (fd !== undefined) closeSync(fd)
+  }
+}

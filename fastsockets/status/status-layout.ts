@@ -1,0 +1,77 @@
+/**
+ * The status page of one thread: a memfd called `fastsockets-status`, written by that thread alone and read by anybody
+ * who may inspect the process (docs/protocol.md). Numbers are little-endian float64, texts UTF-8 filled up with zeros.
+ *
+ *   header, 4096 bytes: word
+ *   0 magic   1 version   2 thread   3 start, ms since 1970   4 rows that were ever used
+ *   5 sockets opened so far   6 bytes received, 7 sent, 8 buffered, by those that are closed
+ *   16 …   what the poller has done: turns, messages, empty turns, sleeps, doorbells
+ *   32 …   fallbacks, by the place of their code among FALLBACK_REASONS
+ *   byte 2048: the program's path
+ *
+ *   row, 256 bytes, ROWS_MAX of them: word
+ *   0 kind   1 transport   2 reason, 1 + its place, or 0   3 role   4 local port   5 remote port   6 start, ms since 1970
+ *   8 bytes received   9 sent   10 buffered (they found no receive posted)   11 taken by the program
+ *   12 taken by the peer's program   13 the peer's window
+ *   of a listener: 5 hashed port   8 connections accepted the fast way   9 over TCP
+ *   byte 128: local address or path     byte 192: remote address
+ */
+export const PAGE_NAME = 'fastsockets-status'
+export const STATUS_MAGIC = 0x54535346
+export const STATUS_VERSION = 1
+
+export const HEADER_SIZE = 4096
+export const ROW_SIZE = 256
+/** Sockets and listeners of one thread that can be seen; more work as well. Rows that nobody used take no memory. */
+export const ROWS_MAX = 16_384
+export const PAGE_SIZE = HEADER_SIZE + ROWS_MAX * ROW_SIZE
+
+export const HEADER = {
+  MAGIC: 0,
+  VERSION: 1,
+  THREAD: 2,
+  START_MS: 3,
+  ROWS_USED: 4,
+  OPENED: 5,
+  CLOSED_BYTES_IN: 6,
+  CLOSED_BYTES_OUT: 7,
+  CLOSED_BYTES_BUFFERED: 8,
+  POLLER: 16,
+  FALLBACKS: 32,
+} as const
+export const FALLBACKS_MAX = 128
+export const PROGRAM_AT = 2048
+export const PROGRAM_SIZE = 2048
+
+export const ROW = {
+  KIND: 0,
+  TRANSPORT: 1,
+  REASON: 2,
+  ROLE: 3,
+  LOCAL_PORT: 4,
+  REMOTE_PORT: 5,
+  START_MS: 6,
+  COUNTS: 8,
+} as const
+export const LOCAL_AT = 128
+export const REMOTE_AT = 192
+export const ADDRESS_SIZE = 64
+
+/** What a stream counts, as offsets from `ROW.COUNTS`. */
+export const BYTES_IN = 0
+export const BYTES_OUT = 1
+export const BYTES_BUFFERED = 2
+export const BYTES_TAKEN = 3
+export const PEER_TAKEN = 4
+export const PEER_WINDOW = 5
+export const COUNTS_LENGTH = 6
+
+/** What a listener counts there. */
+export const ACCEPTED_FAST = 0
+export const ACCEPTED_TCP = 1
+
+/** The place of a word is its number on the page; 0 is a row that is free. */
+export const KINDS = ['free', 'net', 'raw', 'tcp', 'listener'] as const
+export const TRANSPORTS = ['', 'shm', 'loopback', 'tcp', 'pipe'] as const
+export const ROLES = ['', 'client', 'server'] as const
+export type Kind = (typeof KINDS)[number]

@@ -1,0 +1,159 @@
+import { threadId } from 'node:worker_threads'
+import { movePollerStats, POLLER_COUNTS } from '../../am/index.ts'
+import { openPage } from '../../nic/index.ts'
+import { ownProgram } from '../policy/own-policy.ts'
+import { FALLBACK_REASONS, type FallbackCode } from '../reasons.ts'
+import {
+  ADDRESS_SIZE,
+  BYTES_BUFFERED,
+  BYTES_IN,
+  BYTES_OUT,
+  COUNTS_LENGTH,
+  HEADER,
+  HEADER_SIZE,
+  KINDS,
+  type Kind,
+  LOCAL_AT,
+  PAGE_NAME,
+  PAGE_SIZE,
+  PROGRAM_AT,
+  PROGRAM_SIZE,
+  REMOTE_AT,
+  ROLES,
+  ROW,
+  ROW_SIZE,
+  ROWS_MAX,
+  STATUS_MAGIC,
+  STATUS_VERSION,
+  TRANSPORTS,
+} from './status-layout.ts'
+
+export interface Place {
+  readonly address: string
+  readonly port: number
+}
+
+/** What a row says besides its counts. */
+export interface RowText {
+  readonly kind: Kind
+  readonly transport: string
+  readonly role: 'client' | 'server'
+  readonly reason?: FallbackCode
+  readonly local?: Place | undefined
+  readonly remote?: Place | undefined
+}
+
+const CODES = Object.keys(FALLBACK_REASONS)
+const NOT_SHOWN = -1
+
+export function addTo(counts: Float64Array, word: number, count: number): void {
+  counts[word] = (counts[word] as number) + count
+}
+
+/** A socket or listener on the page. Its counts are written in place; without a page they are ordinary memory. */
+export class StatusRow {
+  counts: Float64Array
+  readonly #page: StatusPage
+  #index: number
+
+  constructor(page: StatusPage, index: number, counts: Float64Array) {
+    this.#page = page
+    this.#index = index
+    this.counts = counts
+  }
+
+  /** The row is free for others; the counts stay as they are. */
+  close(): void {
+    if (this.#index === NOT_SHOWN) return
+    const index = this.#index
+    this.#index = NOT_SHOWN
+    this.counts = this.counts.slice()
+    this.#page.release(index, this.counts)
+  }
+}
+
+/** The page of this thread (status-layout.ts). If there can be none, everything is counted all the same. */
+export class StatusPage {
+  readonly #words: Float64Array
+  readonly #bytes: Uint8Array
+  readonly #rowsMax: number
+  readonly #free: number[] = []
+  #rowsUsed = 0
+
+  /** `memory`: zeros of `PAGE_SIZE`, for others to see; undefined if there is none. */
+  constructor(memory: ArrayBuffer | undefined) {
+    this.#rowsMax = memory === undefined ? 0 : ROWS_MAX
+    this.#words = new Float64Array(memory ?? new ArrayBuffer(HEADER_SIZE))
+    this.#bytes = new Uint8Array(this.#words.buffer)
+    this.#words[HEADER.THREAD] = threadId
+    this.#words[HEADER.START_MS] = performance.timeOrigin
+    this.#putText(PROGRAM_AT, PROGRAM_SIZE, ownProgram())
+    movePollerStats(this.#words.subarray(HEADER.POLLER, HEADER.POLLER + POLLER_COUNTS.length))
+    this.#words[HEADER.VERSION] = STATUS_VERSION
+    // Says that the rest is there.
+    this.#words[HEADER.MAGIC] = STATUS_MAGIC
+  }
+
+  open(text: RowText): StatusRow {
+    if (text.kind !== 'listener') this.#add(HEADER.OPENED, 1)
+    const index = this.#free.pop() ?? (this.#rowsUsed < this.#rowsMax ? this.#rowsUsed++ : NOT_SHOWN)
+    if (index === NOT_SHOWN) return new StatusRow(this, NOT_SHOWN, new Float64Array(COUNTS_LENGTH))
+    this.#words[HEADER.ROWS_USED] = this.#rowsUsed
+    const at = HEADER_SIZE + index * ROW_SIZE
+    const row = at / Float64Array.BYTES_PER_ELEMENT
+    this.#bytes.fill(0, at, at + ROW_SIZE)
+    this.#words[row + ROW.TRANSPORT] = Math.max(0, (TRANSPORTS as readonly string[]).indexOf(text.transport))
+    this.#words[row + ROW.REASON] = text.reason === undefined ? 0 : CODES.indexOf(text.reason) + 1
+    this.#words[row + ROW.ROLE] = ROLES.indexOf(text.role)
+    this.#words[row + ROW.LOCAL_PORT] = text.local?.port ?? 0
+    this.#words[row + ROW.REMOTE_PORT] = text.remote?.port ?? 0
+    this.#words[row + ROW.START_MS] = Date.now()
+    this.#putText(at + LOCAL_AT, ADDRESS_SIZE, text.local?.address ?? '')
+    this.#putText(at + REMOTE_AT, ADDRESS_SIZE, text.remote?.address ?? '')
+    // Says that the rest is there.
+    this.#words[row + ROW.KIND] = KINDS.indexOf(text.kind)
+    return new StatusRow(
+      this,
+      index,
+      this.#words.subarray(row + ROW.COUNTS, row + ROW.COUNTS + COUNTS_LENGTH),
+    )
+  }
+
+  release(index: number, counts: Float64Array): void {
+    const row = (HEADER_SIZE + index * ROW_SIZE) / Float64Array.BYTES_PER_ELEMENT
+    const isListener = KINDS[this.#words[row + ROW.KIND] as number] === 'listener'
+    this.#words[row + ROW.KIND] = 0
+    this.#free.push(index)
+    if (isListener) return
+    this.#add(HEADER.CLOSED_BYTES_IN, counts[BYTES_IN] as number)
+    this.#add(HEADER.CLOSED_BYTES_OUT, counts[BYTES_OUT] as number)
+    this.#add(HEADER.CLOSED_BYTES_BUFFERED, counts[BYTES_BUFFERED] as number)
+  }
+
+  countFallback(code: FallbackCode): void {
+    this.#add(HEADER.FALLBACKS + CODES.indexOf(code), 1)
+  }
+
+  /** The header and the rows that were ever used. */
+  get image(): Uint8Array {
+    return this.#bytes.slice(0, HEADER_SIZE + this.#rowsUsed * ROW_SIZE)
+  }
+
+  #add(word: number, count: number): void {
+    addTo(this.#words, word, count)
+  }
+
+  #putText(at: number, size: number, text: string): void {
+    const bytes = Buffer.from(text)
+    this.#bytes.fill(0, at, at + size)
+    this.#bytes.set(bytes.subarray(0, size), at)
+  }
+}
+
+let page: StatusPage | undefined
+
+/** Made when it is first asked for. */
+export function statusPage(): StatusPage {
+  page ??= new StatusPage(openPage(PAGE_NAME, PAGE_SIZE))
+  return page
+}

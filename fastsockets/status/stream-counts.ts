@@ -1,0 +1,64 @@
+import {
+  BYTES_BUFFERED,
+  BYTES_IN,
+  BYTES_OUT,
+  BYTES_TAKEN,
+  COUNTS_LENGTH,
+  PEER_TAKEN,
+  PEER_WINDOW,
+} from './status-layout.ts'
+import { addTo, type StatusRow } from './status-page.ts'
+
+/** Before the connection is up. */
+const NOTHING_COUNTED = new Float64Array(COUNTS_LENGTH)
+
+/** What one stream counts: on the status page while the connection is up, for itself afterwards. */
+export class StreamCounts {
+  #words: Float64Array = NOTHING_COUNTED
+  #row: StatusRow | undefined
+
+  get bytesIn(): number {
+    return this.#words[BYTES_IN] as number
+  }
+
+  get bytesOut(): number {
+    return this.#words[BYTES_OUT] as number
+  }
+
+  /** The connection is up, and the peer's receive buffer has `window` bytes. */
+  open(row: StatusRow, window: number): void {
+    this.#row = row
+    this.#words = row.counts
+    this.#words[PEER_WINDOW] = window
+  }
+
+  /** False if the connection was never up, or is closed already. */
+  close(): boolean {
+    if (this.#row === undefined) return false
+    this.#row.close()
+    this.#words = this.#row.counts
+    this.#row = undefined
+    return true
+  }
+
+  received(length: number): void {
+    addTo(this.#words, BYTES_IN, length)
+  }
+
+  sent(length: number): void {
+    addTo(this.#words, BYTES_OUT, length)
+  }
+
+  /** They found no receive posted, and went through the receive buffer. */
+  buffered(length: number): void {
+    addTo(this.#words, BYTES_BUFFERED, length)
+  }
+
+  taken(length: number): void {
+    addTo(this.#words, BYTES_TAKEN, length)
+  }
+
+  takenByPeer(length: number): void {
+    addTo(this.#words, PEER_TAKEN, length)
+  }
+}

@@ -1,0 +1,29 @@
+export type StreamErrorCode = 'ECONNRESET' | 'EPIPE'
+
+/** Whoever owns a stream. Every method may run user code. */
+export interface StreamSink {
+  /** A receive is posted: data may be handed over. */
+  readonly isReading: boolean
+  /** The bytes are the sink's to keep. Returns how many it took: fewer than all only if it stopped reading. */
+  handleData(bytes: Buffer): number
+  handleEnd(): void
+  /** The last write is out; only after a write that was not out at once. */
+  handleWritten(): void
+  /** A part of the last write is out. */
+  handleSent(): void
+  /** FIN is out; only after a shutdown that was not out at once. */
+  handleShutdown(): void
+  handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void
+  handleConnected(): void
+  /** A refusal's wire number; undefined if the peer died meanwhile. */
+  handleRefused(refusal: number | undefined): void
+  /**
+   * Raw sockets only; no user code may run in these. Takes bytes out of the ring into posted buffers, and returns how
+   * many found a place there. `bytes` is valid only during the call.
+   */
+  place?(bytes: Uint8Array, offset: number, length: number): number
+  /** Something may be there to read, or has been placed: at the end of a turn, and when a message found no place. */
+  handleArrival?(): void
+  /** What is being written will not go out, though there may be something left to read. */
+  handleWriteFailed?(code: StreamErrorCode): void
+}

@@ -1,0 +1,114 @@
+/** One question, one answer. */
+import type { ClientRequest, IncomingMessage } from 'node:http'
+import { parseJson, readProblem } from './answers.ts'
+import { NameError } from './errors.ts'
+import type { Target } from './target.ts'
+
+export const TIMEOUT_MS_DEFAULT = 2000
+/** A page of 1000 entries of 16 KiB. */
+const ANSWER_SIZE_MAX = 16 * 1024 * 1024
+/** A connection that was kept may have ended in the moment in which it was used again. */
+const ENDED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
+
+export interface Question {
+  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  readonly path: string
+  readonly body?: unknown
+  readonly timeoutMs?: number
+  /** The program may end before the answer comes. */
+  readonly isBackground?: boolean
+}
+
+export interface Reply {
+  readonly status: number
+  readonly text: string
+  /** Header `fastsockets-cursor`. */
+  readonly cursor: string | undefined
+  readonly isStale: boolean
+}
+
+export class Caller {
+  readonly #target: Target
+
+  constructor(target: Target) {
+    this.#target = target
+  }
+
+  /** Rejects with `ERR_NAMES_REFUSED` on any status above 299, but for those that are `expected`. */
+  async ask(question: Question, expected: readonly number[] = []): Promise<Reply> {
+    const reply = await this.#askTwice(question)
+    if (reply.status < 300 || expected.includes(reply.status)) return reply
+    const problem = readProblem(parseJson(reply.text))
+    throw new NameError('ERR_NAMES_REFUSED', problem.detail, { problem })
+  }
+
+  async #askTwice(question: Question): Promise<Reply> {
+    try {
+      return await this.#askOnce(question)
+    } catch (error) {
+      if (!(error instanceof EndedError)) throw error
+      return await this.#askOnce(question)
+    }
+  }
+
+  #askOnce({ method, path, body, timeoutMs, isBackground }: Question): Promise<Reply> {
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const headers =
+      text === undefined
+        ? {}
+        : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+    return new Promise((resolve, reject) => {
+      const call = this.#target.request(method, path, headers, false, response => {
+        readReply(response).then(resolve, reject).finally(stop)
+      })
+      const stop = limitTime(call, timeoutMs ?? TIMEOUT_MS_DEFAULT, isBackground === true)
+      call.once('error', error => {
+        stop()
+        reject(unavailable(error, call))
+      })
+      call.end(text)
+    })
+  }
+}
+
+/** A connection that was kept from before turned out to have ended. */
+class EndedError extends NameError {}
+
+async function readReply(response: IncomingMessage): Promise<Reply> {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > ANSWER_SIZE_MAX) throw new NameError('ERR_NAMES_PROTOCOL', 'the answer is too long')
+      chunks.push(chunk)
+    }
+  } catch (cause) {
+    throw cause instanceof NameError ? cause : unavailable(cause as Error)
+  }
+  const { statusCode = 0, headers } = response
+  return {
+    status: statusCode,
+    text: Buffer.concat(chunks).toString('utf8'),
+    cursor: headers['fastsockets-cursor']?.toString(),
+    isStale: headers['fastsockets-stale'] === 'true',
+  }
+}
+
+/** Ends the call when its time is up, which begins when it has a connection. Returns how to stop the clock. */
+function limitTime(call: ClientRequest, timeoutMs: number, isBackground: boolean): () => void {
+  let timer: NodeJS.Timeout | undefined
+  call.once('socket', socket => {
+    timer = setTimeout(() => call.destroy(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs)
+    if (!isBackground) return
+    timer.unref()
+    socket.unref()
+  })
+  return () => clearTimeout(timer)
+}
+
+function unavailable(cause: Error & { code?: string }, call?: ClientRequest): NameError {
+  const message = `the name service is not available: ${cause.code ?? cause.message}`
+  const isEnded = call?.reusedSocket === true && ENDED.has(cause.code ?? '')
+  return new (isEnded ? EndedError : NameError)('ERR_NAMES_UNAVAILABLE', message, { cause })
+}

@@ -1,0 +1,34 @@
+/** Every error that the client makes, by its stable code. */
+import type { Problem } from '../problem.ts'
+
+export type NameErrorCode =
+  /** The daemon is not there, or did not answer in time. */
+  | 'ERR_NAMES_UNAVAILABLE'
+  /** The daemon has refused; `problem` says why. */
+  | 'ERR_NAMES_REFUSED'
+  /** What answered is not the daemon, or not one of this version. */
+  | 'ERR_NAMES_PROTOCOL'
+  /** The client was closed. */
+  | 'ERR_NAMES_CLOSED'
+  /** The caller's argument can never be right. */
+  | 'ERR_NAMES_ARGUMENT'
+
+export class NameError extends Error {
+  readonly code: NameErrorCode
+  readonly problem: Problem | undefined
+
+  constructor(code: NameErrorCode, message: string, details: { problem?: Problem; cause?: unknown } = {}) {
+    super(message, 'cause' in details ? { cause: details.cause } : {})
+    this.name = 'NameError'
+    this.code = code
+    this.problem = details.problem
+  }
+}
+
+/** Whether trying again later may help. */
+export function isPassing(error: unknown): boolean {
+  if (!(error instanceof NameError)) return false
+  if (error.code === 'ERR_NAMES_UNAVAILABLE' || error.code === 'ERR_NAMES_PROTOCOL') return true
+  const status = error.problem?.status ?? 0
+  return status >= 500 || status === 429 || status === 408
+}

@@ -1,0 +1,135 @@
+/** The client of the name service. */
+import { createRequire } from 'node:module'
+import type { Observable } from 'rxjs'
+import { kindOf } from '../name.ts'
+import type { Change, Entry } from '../record.ts'
+import { type Cursor, parseCursor } from '../store/change-log.ts'
+import { Caller, TIMEOUT_MS_DEFAULT } from './caller.ts'
+import { NameError } from './errors.ts'
+import { EventStream } from './event-stream.ts'
+import { type Lookup, Lookups } from './lookups.ts'
+import { NameApi } from './name-api.ts'
+import { NameWatch } from './name-watch.ts'
+import type { NewRegistration, Registration, RegistrationOptions } from './registration.ts'
+import { Session } from './session.ts'
+import { Target, type TargetOptions } from './target.ts'
+
+const TTL_MS_DEFAULT = 10_000
+
+export interface NameClientOptions extends TargetOptions {
+  /** How long names outlive this program if it dies. Default 10 s. */
+  readonly ttlMs?: number
+}
+
+export interface LookupOptions {
+  /** After this time the answer is what is known, if anything is. Default 2 s. */
+  readonly timeoutMs?: number
+}
+
+export interface WatchOptions {
+  /** A cursor that `list` gave: what has changed since then is told first. Default: from now on. */
+  readonly after?: string
+}
+
+/** `up`: the watch has begun, or goes on. `reset`: changes were missed that can no longer be told; list anew. */
+export type NameEvent = Change | { readonly type: 'up' } | { readonly type: 'reset' }
+
+export class NameClient {
+  /** The plain operations of the daemon. */
+  readonly api: NameApi
+  readonly #target: Target
+  readonly #watch: NameWatch
+  readonly #lookups: Lookups
+  readonly #session: Session
+  readonly #streams = new Set<EventStream>()
+  #isClosed = false
+
+  /** Connects to nobody yet. Throws `ERR_NAMES_ARGUMENT` if the options make no sense. */
+  constructor(options: NameClientOptions = {}) {
+    this.#target = new Target(options)
+    this.api = new NameApi(new Caller(this.#target))
+    this.#watch = new NameWatch(this.#target)
+    this.#lookups = new Lookups(this.api, this.#watch)
+    this.#session = new Session(this.api, this.#watch, options.ttlMs ?? TTL_MS_DEFAULT)
+  }
+
+  /**
+   * What `name` stands for. Never waits longer than `timeoutMs`, and never rejects because the daemon is not there;
+   * it rejects with `ERR_NAMES_REFUSED` if the daemon refuses, and `ERR_NAMES_ARGUMENT` if nothing can be called so.
+   */
+  async lookup(name: string, { timeoutMs = TIMEOUT_MS_DEFAULT }: LookupOptions = {}): Promise<Lookup> {
+    checkName(name)
+    return await this.#lookups.lookUp(name, timeoutMs)
+  }
+
+  /** The same from memory alone: undefined if nothing is known. Asks nobody. */
+  peek(name: string): Lookup | undefined {
+    return this.#lookups.peek(name)
+  }
+
+  /** All names that begin with `prefix`, from the daemon, and the cursor from which to watch them. */
+  list(prefix = ''): Promise<{ entries: Entry[]; cursor: string }> {
+    return this.api.list(prefix)
+  }
+
+  /**
+   * Registers a name, now or as soon as there is a daemon, and keeps it registered until it is closed. Returns at once.
+   * Throws `ERR_NAMES_ARGUMENT` if nothing can be called so, or this client has the name already.
+   */
+  register(wanted: NewRegistration, options: RegistrationOptions = {}): Registration {
+    checkName(wanted.name)
+    return this.#session.register(wanted, options)
+  }
+
+  /**
+   * Every change of names that begin with `prefix`, each once, in order, also over restarts of the daemon. Cold: each
+   * subscription is a stream of its own, which keeps the program alive. There is no back-pressure: what a subscriber
+   * does not take at once, it must hold itself. Errs with `ERR_NAMES_REFUSED` only.
+   */
+  watch$(prefix = '', { after }: WatchOptions = {}): Observable<NameEvent> {
+    const cursor = after === undefined ? undefined : checkedCursor(after)
+    // Loaded when it is needed: it takes longer to load than all the rest.
+    const rxjs = createRequire(import.meta.url)('rxjs') as typeof import('rxjs')
+    return new rxjs.Observable(subscriber => {
+      if (this.#isClosed) return subscriber.error(new NameError('ERR_NAMES_CLOSED', 'the client is closed'))
+      const stream = new EventStream({
+        target: this.#target,
+        filter: { prefixes: [prefix] },
+        after: cursor,
+        isBackground: false,
+        listener: {
+          handleUp: () => subscriber.next({ type: 'up' }),
+          handleChange: change => subscriber.next(change),
+          handleDown: () => {},
+          handleLost: () => subscriber.next({ type: 'reset' }),
+          handleRefused: error => subscriber.error(error),
+        },
+      })
+      this.#streams.add(stream)
+      return () => {
+        this.#streams.delete(stream)
+        stream.close()
+      }
+    })
+  }
+
+  /** Gives all names back, and ends everything. Does not wait long for a daemon that is not there. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#watch.close()
+    for (const stream of this.#streams) stream.close()
+    await this.#session.close()
+    this.#target.close()
+  }
+}
+
+function checkName(name: string): void {
+  if (kindOf(name) === undefined)
+    throw new NameError('ERR_NAMES_ARGUMENT', `nothing can be called ${JSON.stringify(name)}`)
+}
+
+function checkedCursor(after: string): Cursor {
+  const cursor = parseCursor(after)
+  if (cursor === undefined) throw new NameError('ERR_NAMES_ARGUMENT', 'this is no cursor')
+  return cursor
+}

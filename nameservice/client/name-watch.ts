@@ -1,0 +1,164 @@
+/**
+ * One background stream for all single names that a client cares for: those that it has looked up, and its own. The set
+ * grows as the program goes on; the stream is then opened anew, from before what is known of any of its names.
+ */
+import type { Change, Entry } from '../record.ts'
+import type { Cursor } from '../store/change-log.ts'
+import type { NameError } from './errors.ts'
+import { EventStream, type StreamListener } from './event-stream.ts'
+import type { Target } from './target.ts'
+
+/** Names in one stream; the daemon takes as many. */
+export const WATCHED_MAX = 256
+/** Names that are asked for together are watched together. */
+const GATHER_MS = 20
+/** A program that asks for ever new names does not open a new stream for each. */
+const OPEN_PAUSE_MS = 1000
+
+/** How long a daemon that refused the stream is left alone. */
+const REFUSED_MS = 30_000
+
+export interface NameListener {
+  isInterestedIn(name: string): boolean
+  handleChange(change: Change): void
+  handleUp(epoch: string): void
+}
+
+export class NameWatch implements StreamListener {
+  readonly #target: Target
+  readonly #listeners: NameListener[] = []
+  /** Each name with the point in the history as of which it is known. */
+  readonly #names = new Map<string, Cursor>()
+  #stream: EventStream | undefined
+  #streamed = new Set<string>()
+  /** The stream has told every change after this point. */
+  #start: Cursor | undefined
+  #gathering: NodeJS.Timeout | undefined
+  #openedMs = Number.NEGATIVE_INFINITY
+  #refusedUntilMs = 0
+  #isClosed = false
+
+  constructor(target: Target) {
+    this.#target = target
+  }
+
+  listen(listener: NameListener): void {
+    this.#listeners.push(listener)
+  }
+
+  /** Whether what was known of `name` is still so, or we would have heard. */
+  isCurrent(name: string): boolean {
+    const known = this.#names.get(name)
+    const start = this.#start
+    if (known === undefined || start === undefined || this.#stream?.isUp !== true) return false
+    return this.#streamed.has(name) && start.epoch === known.epoch && start.revision <= known.revision
+  }
+
+  /**
+   * Watches `name`, which stood for `entry` as of `cursor`. The others who care for it are told, because the stream will
+   * not tell them. False if more than that has been heard already: then the caller is behind.
+   */
+  add(name: string, cursor: Cursor, entry: Entry | undefined): boolean {
+    const known = this.#names.get(name)
+    if (known?.epoch === cursor.epoch && cursor.revision < known.revision) return false
+    this.#names.set(name, cursor)
+    if (known !== undefined) this.#tell(changeTo(name, cursor, entry))
+    if (this.#isClosed || this.#streamed.has(name) || performance.now() < this.#refusedUntilMs) return true
+    const delayMs = Math.max(GATHER_MS, this.#openedMs + OPEN_PAUSE_MS - performance.now())
+    this.#gathering ??= setTimeout(() => this.#open(), delayMs).unref()
+    return true
+  }
+
+  /** Forgets the name, unless somebody else wants to hear of it. */
+  remove(name: string): void {
+    if (this.#listeners.some(listener => listener.isInterestedIn(name))) return
+    this.#names.delete(name)
+    // What changes from now on passes unheard: if it is wanted again, the stream begins anew.
+    this.#streamed.delete(name)
+    if (this.#names.size > 0) return
+    this.#stream?.close()
+    this.#stream = undefined
+    this.#streamed = new Set()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#gathering)
+    this.#stream?.close()
+  }
+
+  handleUp(from: Cursor): void {
+    this.#start ??= from
+    for (const listener of this.#listeners) listener.handleUp(from.epoch)
+  }
+
+  handleChange(change: Change): void {
+    const { name, revision } = change
+    const known = this.#names.get(name)
+    const epoch = this.#stream?.cursor?.epoch
+    if (known === undefined || epoch === undefined) return
+    // A stream that began before what we know tells it again.
+    if (known.epoch === epoch && revision <= known.revision) return
+    this.#names.set(name, { epoch, revision, part: 0 })
+    this.#tell(change)
+  }
+
+  handleDown(): void {}
+
+  handleLost(): void {
+    this.#start = undefined
+  }
+
+  /** Without a stream every look-up asks the daemon. */
+  handleRefused(_error: NameError): void {
+    this.#stream = undefined
+    this.#streamed = new Set()
+    this.#refusedUntilMs = performance.now() + REFUSED_MS
+  }
+
+  #tell(change: Change): void {
+    for (const listener of this.#listeners) listener.handleChange(change)
+  }
+
+  #open(): void {
+    this.#gathering = undefined
+    if (this.#names.size === 0) return
+    this.#openedMs = performance.now()
+    const after = this.#beginning()
+    this.#stream?.close()
+    this.#start = after
+    this.#streamed = new Set([...this.#names.keys()].slice(-WATCHED_MAX))
+    this.#stream = new EventStream({
+      target: this.#target,
+      filter: { names: [...this.#streamed] },
+      after,
+      listener: this,
+      isBackground: true,
+    })
+  }
+
+  /** Before everything that may have changed since it was known; undefined if that is of different histories. */
+  #beginning(): Cursor | undefined {
+    const heard = wholeRevision(this.#stream?.cursor)
+    let first = heard
+    for (const [name, known] of this.#names) {
+      // What the old stream covers is known as of its last event.
+      if (heard !== undefined && this.isCurrent(name)) this.#names.set(name, heard)
+      else if (first === undefined || (first.epoch === known.epoch && known.revision < first.revision))
+        first = known
+      else if (first.epoch !== known.epoch) return undefined
+    }
+    return first
+  }
+}
+
+function changeTo(name: string, { revision }: Cursor, entry: Entry | undefined): Change {
+  return entry === undefined ? { type: 'delete', name, revision } : { type: 'put', ...entry }
+}
+
+/** In the middle of a revision we have heard the one before. */
+function wholeRevision(cursor: Cursor | undefined): Cursor | undefined {
+  return cursor === undefined || cursor.part === 0
+    ? cursor
+    : { ...cursor, revision: cursor.revision - 1, part: 0 }
+}

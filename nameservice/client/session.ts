@@ -1,0 +1,256 @@
+/**
+ * Keeps a client's names registered: one lease for all of them, kept alive; and whatever happens to the daemon, each
+ * name is registered anew as soon as it can be. All of it goes on in the background and keeps no program alive.
+ */
+import { PROBLEM_URN } from '../problem.ts'
+import type { Change, Entry, Lease } from '../record.ts'
+import type { Cursor } from '../store/change-log.ts'
+import { Backoff } from './backoff.ts'
+import { isPassing, NameError } from './errors.ts'
+import type { NameApi } from './name-api.ts'
+import type { NameListener, NameWatch } from './name-watch.ts'
+import type { NewRegistration, RegistrationOptions } from './registration.ts'
+import { Registration } from './registration.ts'
+
+/** Own names that are watched: enough to know at once when the daemon is back. */
+const OWN_WATCHED_MAX = 64
+/** Names that are registered at the same time. */
+const PARALLEL_MAX = 16
+/** A lease is kept alive so often in its TTL. */
+const KEEP_ALIVES = 3
+/** How long somebody who wants to take a name over waits before it asks again. */
+const TAKEOVER_RETRY_MS = 1000
+const GOODBYE_MS = 1000
+const NO_SUCH_LEASE: string = `${PROBLEM_URN}no-such-lease`
+const NAME_HELD: string = `${PROBLEM_URN}name-held`
+
+export class Session implements NameListener {
+  readonly #api: NameApi
+  readonly #watch: NameWatch
+  readonly #ttlMs: number
+  readonly #registrations = new Map<string, Registration>()
+  /** Those who wait for somebody else's lease to end. */
+  readonly #waiting = new Set<Registration>()
+  readonly #backoff = new Backoff()
+  /** Own names of which changes are told. */
+  readonly #watched = new Set<string>()
+  #lease: Lease | undefined
+  /** History in which the lease was last known to exist. */
+  #epoch: string | undefined
+  #keeper: NodeJS.Timeout | undefined
+  #retry: NodeJS.Timeout | undefined
+  #settling: Promise<void> | undefined
+  #isClosed = false
+
+  constructor(api: NameApi, watch: NameWatch, ttlMs: number) {
+    this.#api = api
+    this.#watch = watch
+    this.#ttlMs = ttlMs
+    watch.listen(this)
+  }
+
+  register(wanted: NewRegistration, options: RegistrationOptions): Registration {
+    const { name } = wanted
+    if (this.#isClosed) throw closedError()
+    if (this.#registrations.has(name)) {
+      throw new NameError('ERR_NAMES_ARGUMENT', `${name} is registered by this client already`)
+    }
+    const registration = new Registration(wanted, options, closing => this.#close(closing))
+    this.#registrations.set(name, registration)
+    this.#settle()
+    return registration
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#keeper)
+    clearTimeout(this.#retry)
+    for (const registration of this.#registrations.values()) registration.handleClosed(closedError())
+    this.#registrations.clear()
+    await this.#settling
+    await this.#endLease()
+  }
+
+  isInterestedIn(name: string): boolean {
+    return this.#registrations.has(name)
+  }
+
+  /** The daemon is there, perhaps for the first time, perhaps another one. */
+  handleUp(epoch: string): void {
+    if (this.#epoch !== undefined && this.#epoch !== epoch) this.#loseLease()
+    this.#epoch = epoch
+    this.#backoff.reset()
+    clearTimeout(this.#retry)
+    this.#retry = undefined
+    if (this.#lease !== undefined) this.#keepAlive()
+    this.#settle()
+  }
+
+  handleChange(change: Change): void {
+    const registration = this.#registrations.get(change.name)
+    if (registration?.state !== 'registered') return
+    if (change.type === 'put' && change.lease === this.#lease?.id) return
+    if (change.type === 'put') registration.handleLost()
+    else this.#findOutWhy(registration)
+  }
+
+  /** A name of ours is gone: with its lease, or because somebody removed it. */
+  async #findOutWhy(registration: Registration): Promise<void> {
+    await this.#keepAlive()
+    if (this.#lease !== undefined && registration.state === 'registered') registration.handleLost()
+  }
+
+  /** Registers what is not registered, one round after the other, until there is nothing left or nobody answers. */
+  #settle(): void {
+    if (this.#settling !== undefined || this.#isClosed || this.#retry !== undefined) return
+    this.#settling = this.#settleAll().then(() => {
+      this.#settling = undefined
+      if (this.#registrations.size === 0) return this.#endLease()
+    })
+  }
+
+  async #settleAll(): Promise<void> {
+    for (let pending = this.#pending(); pending.length > 0; pending = this.#pending()) {
+      try {
+        const lease = await this.#haveLease()
+        await Promise.all(pending.slice(0, PARALLEL_MAX).map(one => this.#registerOne(one, lease.id)))
+      } catch (error) {
+        if (error instanceof NameError && !isPassing(error))
+          for (const one of pending) one.handleRefused(error)
+        else this.#settleLater(this.#backoff.nextMs())
+        for (const one of pending) one.handleTried()
+        return
+      }
+    }
+  }
+
+  #pending(): Registration[] {
+    return this.#isClosed
+      ? []
+      : [...this.#registrations.values()].filter(one => one.state === 'pending' && !this.#waiting.has(one))
+  }
+
+  async #registerOne(registration: Registration, lease: string): Promise<void> {
+    const { name, record, options } = registration
+    const { takeover, ownerKey } = options
+    try {
+      const { entry, cursor } = await this.#api.register(name, lease, record, {
+        isBackground: true,
+        ...(takeover === undefined ? {} : { takeover }),
+        ...(ownerKey === undefined ? {} : { ownerKey }),
+      })
+      this.#epoch = cursor.epoch
+      if (registration.state === 'closed') return void (await this.#deregister(name, lease))
+      registration.handleRegistered(entry)
+      this.#watchOwn(name, cursor, entry)
+    } catch (error) {
+      this.#handleRefusal(registration, error)
+    }
+  }
+
+  #watchOwn(name: string, cursor: Cursor, entry: Entry): void {
+    if (!this.#watched.has(name) && this.#watched.size >= OWN_WATCHED_MAX) return
+    this.#watched.add(name)
+    this.#watch.add(name, cursor, entry)
+  }
+
+  /** Another name takes its place, so that there is one as long as there are names. */
+  #unwatchOwn(name: string): void {
+    this.#watch.remove(name)
+    if (!this.#watched.delete(name) || this.#epoch === undefined) return
+    for (const { name: other, entry } of this.#registrations.values()) {
+      if (entry === undefined || this.#watched.has(other)) continue
+      return this.#watchOwn(other, { epoch: this.#epoch, revision: entry.revision, part: 0 }, entry)
+    }
+  }
+
+  /** Throws what concerns them all. */
+  #handleRefusal(registration: Registration, error: unknown): void {
+    if (isPassing(error) || !(error instanceof NameError)) throw error
+    const { problem } = error
+    if (problem?.type === NO_SUCH_LEASE) return this.#loseLease()
+    if (problem?.type !== NAME_HELD || !registration.options.takeover)
+      return registration.handleRefused(error)
+    registration.handlePending(problem)
+    registration.handleTried()
+    this.#waiting.add(registration)
+    const waitMs = Math.min(problem.retryAfterMs ?? TAKEOVER_RETRY_MS, TAKEOVER_RETRY_MS)
+    setTimeout(() => {
+      this.#waiting.delete(registration)
+      this.#settle()
+    }, waitMs).unref()
+  }
+
+  #settleLater(delayMs: number): void {
+    if (this.#isClosed) return
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined
+      this.#settle()
+    }, delayMs).unref()
+  }
+
+  async #haveLease(): Promise<Lease> {
+    if (this.#lease !== undefined) return this.#lease
+    const lease = await this.#api.grant(this.#ttlMs, { isBackground: true })
+    this.#lease = lease
+    this.#keepAliveLater(lease.ttlMs / KEEP_ALIVES)
+    return lease
+  }
+
+  #keepAliveLater(delayMs: number): void {
+    clearTimeout(this.#keeper)
+    if (this.#isClosed) return
+    this.#keeper = setTimeout(() => this.#keepAlive(), delayMs).unref()
+  }
+
+  async #keepAlive(): Promise<void> {
+    const { id, ttlMs } = this.#lease ?? {}
+    if (id === undefined || ttlMs === undefined) return
+    try {
+      await this.#api.keepAlive(id, { isBackground: true, timeoutMs: ttlMs / KEEP_ALIVES })
+      this.#keepAliveLater(ttlMs / KEEP_ALIVES)
+    } catch (error) {
+      const isGone = error instanceof NameError && error.problem?.type === NO_SUCH_LEASE
+      if (isGone && this.#lease?.id === id) {
+        this.#loseLease()
+        this.#settle()
+      } else this.#keepAliveLater(this.#backoff.nextMs())
+    }
+  }
+
+  /** All names are gone with it. */
+  #loseLease(): void {
+    this.#lease = undefined
+    clearTimeout(this.#keeper)
+    for (const registration of this.#registrations.values()) {
+      if (registration.state === 'registered') registration.handlePending()
+    }
+  }
+
+  async #close(registration: Registration): Promise<void> {
+    const { name, state } = registration
+    if (this.#registrations.get(name) !== registration) return
+    this.#registrations.delete(name)
+    this.#waiting.delete(registration)
+    this.#unwatchOwn(name)
+    registration.handleClosed(closedError())
+    const lease = this.#lease
+    if (state === 'registered' && lease !== undefined) await this.#deregister(name, lease.id)
+    if (this.#registrations.size === 0 && this.#settling === undefined) await this.#endLease()
+  }
+
+  async #deregister(name: string, lease: string): Promise<void> {
+    await this.#api.deregister(name, lease, { timeoutMs: GOODBYE_MS }).catch(() => {})
+  }
+
+  async #endLease(): Promise<void> {
+    const lease = this.#lease
+    this.#lease = undefined
+    clearTimeout(this.#keeper)
+    if (lease !== undefined) await this.#api.revoke(lease.id, { timeoutMs: GOODBYE_MS }).catch(() => {})
+  }
+}
+
+function closedError(): NameError {
+  return new NameError('ERR_NAMES_CLOSED', 'it was closed')
+}

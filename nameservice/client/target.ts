@@ -1,0 +1,135 @@
+/** Where the daemon is, and how to reach it. */
+import { readFileSync } from 'node:fs'
+import {
+  Agent,
+  type AgentOptions,
+  type ClientRequest,
+  type IncomingMessage,
+  type RequestOptions,
+  request,
+} from 'node:http'
+import { Agent as TlsAgent, type AgentOptions as TlsAgentOptions, request as tlsRequest } from 'node:https'
+import { type NetConnectOpts, Socket } from 'node:net'
+import { type ConnectionOptions, connect } from 'node:tls'
+import { ADDRESS_VARIABLE, findSocketPath } from '../socket-path.ts'
+import { NameError } from './errors.ts'
+
+/** Requests of one client at the same time; others wait. */
+const SOCKETS_MAX = 32
+export const TOKEN_FILE_VARIABLE = 'FASTSOCKETS_NAMES_TOKEN_FILE'
+export const CA_FILE_VARIABLE = 'FASTSOCKETS_NAMES_CA_FILE'
+
+export interface TargetOptions {
+  /** `unix:PATH`, `http://HOST:PORT` or `https://HOST:PORT`. */
+  readonly address?: string
+  /** A bearer token, for TCP. */
+  readonly token?: string
+  /** Certificates to trust instead of the usual ones, PEM. */
+  readonly ca?: string
+  /** Makes the sockets to the daemon, not yet connected. For those who hook `node:net`, and mark their own sockets. */
+  readonly openSocket?: () => Socket
+}
+
+export class Target {
+  readonly #socketPath: string | undefined
+  readonly #url: URL | undefined
+  readonly #token: string | undefined
+  readonly #agent: Agent
+  readonly #openSocket: () => Socket
+  readonly #tls: TlsAgentOptions
+
+  /** What is not given is taken from the environment. Throws `ERR_NAMES_ARGUMENT`. */
+  constructor({ address, token, ca, openSocket }: TargetOptions, env: NodeJS.ProcessEnv = process.env) {
+    const where = address ?? (env[ADDRESS_VARIABLE] || undefined)
+    if (where?.startsWith('unix:')) this.#socketPath = where.slice('unix:'.length)
+    else if (where !== undefined) this.#url = parseUrl(where)
+    this.#token = token ?? readVariable(env, TOKEN_FILE_VARIABLE)?.trim()
+    this.#openSocket = openSocket ?? (() => new Socket())
+    const authority = ca ?? readVariable(env, CA_FILE_VARIABLE)
+    this.#tls = authority === undefined ? {} : { ca: authority }
+    this.#agent = this.#newAgent({ keepAlive: true, maxSockets: SOCKETS_MAX })
+  }
+
+  /** `isOwn`: on a connection of its own, for a stream that may last. */
+  request(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string | number>>,
+    isOwn: boolean,
+    listener: (response: IncomingMessage) => void,
+  ): ClientRequest {
+    const url = this.#url
+    const options: RequestOptions = {
+      method,
+      path,
+      headers: {
+        host: url?.host ?? 'localhost',
+        ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+        ...headers,
+      },
+      agent: isOwn ? this.#newAgent({ keepAlive: false }) : this.#agent,
+    }
+    // Asked for each time: the user's own daemon may have come up since.
+    if (url === undefined)
+      return request({ ...options, socketPath: this.#socketPath ?? findSocketPath() }, listener)
+    const { hostname, port } = url
+    const host = hostname.replace(/^\[(.*)\]$/, '$1')
+    const ask = url.protocol === 'https:' ? tlsRequest : request
+    return ask({ ...options, host, port }, listener)
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+
+  #newAgent(options: AgentOptions): Agent {
+    if (this.#url?.protocol === 'https:')
+      return new OwnTlsAgent(this.#openSocket, { ...this.#tls, ...options })
+    return new OwnAgent(this.#openSocket, options)
+  }
+}
+
+class OwnAgent extends Agent {
+  readonly #openSocket: () => Socket
+
+  constructor(openSocket: () => Socket, options: AgentOptions) {
+    super(options)
+    this.#openSocket = openSocket
+  }
+
+  createConnection(where: NetConnectOpts): Socket {
+    return this.#openSocket().connect(where)
+  }
+}
+
+class OwnTlsAgent extends TlsAgent {
+  readonly #openSocket: () => Socket
+
+  constructor(openSocket: () => Socket, options: TlsAgentOptions) {
+    super(options)
+    this.#openSocket = openSocket
+  }
+
+  createConnection(where: NetConnectOpts & ConnectionOptions): Socket {
+    return connect({ ...where, socket: this.#openSocket().connect(where) })
+  }
+}
+
+function parseUrl(where: string): URL {
+  const url = URL.canParse(where) ? new URL(where) : undefined
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url
+  throw new NameError(
+    'ERR_NAMES_ARGUMENT',
+    'the address must be unix:PATH, http://HOST:PORT or https://HOST:PORT',
+  )
+}
+
+function readVariable(env: NodeJS.ProcessEnv, variable: string): string | undefined {
+  const path = env[variable]
+  if (!path) return undefined
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw new NameError('ERR_NAMES_ARGUMENT', `the file that ${variable} names cannot be read`, { cause })
+  }
+}

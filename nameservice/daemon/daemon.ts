@@ -1,0 +1,208 @@
+/** The daemon as a whole: how its parts are put together, started, reloaded and stopped. */
+import type { Refusal } from '../problem.ts'
+import type { Store, StoreObserver, StoreState } from '../store/store.ts'
+import type { DaemonLog } from './daemon-log.ts'
+import { HttpHandler, type HttpObserver } from './http-handler.ts'
+import { Listeners } from './listeners.ts'
+import { Metrics } from './metrics.ts'
+import { openApiDocument } from './openapi.ts'
+import { makeOperations } from './operations.ts'
+import { Registrar } from './registrar.ts'
+import { SettingsError } from './settings.ts'
+import type { Settings } from './settings-schema.ts'
+import { makeStore } from './store-choice.ts'
+import { keepHeapSmall } from './system/heap.ts'
+import { passedSockets, ServiceManager } from './system/service-manager.ts'
+import { TokenBuckets } from './token-bucket.ts'
+import { WatchHub, type WatchObserver } from './watch-hub.ts'
+
+export interface DaemonOptions {
+  readonly settings: Settings
+  readonly log: DaemonLog
+  /** Of the package; it is in the OpenAPI document. */
+  readonly version: string
+}
+
+const NO_SOCKET = 'none'
+
+export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
+  readonly #settings: Settings
+  readonly #log: DaemonLog
+  readonly #store: Store
+  readonly #hub: WatchHub
+  readonly #listeners: Listeners
+  readonly #metrics: Metrics
+  readonly #serviceManager = new ServiceManager()
+  readonly #passed = passedSockets()
+  #isListening = false
+  #isStopping = false
+
+  constructor({ settings, log, version }: DaemonOptions) {
+    this.#settings = settings
+    this.#log = log
+    this.#store = makeStore(settings, this)
+    const { image, log: changes } = this.#store
+    this.#hub = new WatchHub(changes, settings.limits, this)
+    this.#metrics = new Metrics(() => ({
+      names: image.nameCount,
+      leases: image.leaseCount,
+      watchers: this.#hub.count,
+      connections: this.#listeners.connections.count,
+      revision: changes.revision,
+      isStoreReady: this.#store.state === 'ready',
+    }))
+    let openApi = ''
+    const operations = makeOperations({
+      store: this.#store,
+      registrar: new Registrar(this.#store, settings.limits),
+      hub: this.#hub,
+      unreadiness: () => this.#unreadiness(),
+      metrics: () => this.#metrics.print(),
+      openApi: () => openApi,
+    })
+    openApi = JSON.stringify(openApiDocument(operations, version))
+    const buckets = new TokenBuckets(settings.limits.requestsPerSecond)
+    const handler = new HttpHandler({
+      operations,
+      limits: settings.limits,
+      buckets,
+      observer: this,
+      freshness: () => ({
+        'fastsockets-cursor': changes.head,
+        ...(this.#store.isStale ? { 'fastsockets-stale': 'true' } : {}),
+      }),
+      isStopping: () => this.#isStopping,
+    })
+    this.#listeners = new Listeners({ settings, handler, buckets })
+  }
+
+  /** Throws a `SettingsError`, a `StoreError` or a `SocketFileError` if it cannot be. */
+  async start(): Promise<void> {
+    const startMs = performance.now()
+    keepHeapSmall()
+    await this.#listeners.readSecrets()
+    await this.#store.open()
+    try {
+      await this.#listen()
+    } catch (error) {
+      await this.#store.close()
+      throw error
+    }
+    this.#isListening = true
+    const { nameCount: names, leaseCount: leases } = this.#store.image
+    const durationMs = Math.round(performance.now() - startMs)
+    this.#log.info({ names, leases, store: this.#settings.store.kind, durationMs }, 'ready')
+    if (!this.#serviceManager.notifyReady(`${names} names`)) {
+      this.#log.error(
+        `the service manager cannot be told: ${this.#listeners.credentialsReason ?? 'no answer'}`,
+      )
+    }
+  }
+
+  /** Reads tokens and certificates anew. What is wrong is logged, and the old ones stay. */
+  async reload(): Promise<void> {
+    this.#serviceManager.notifyReloading()
+    try {
+      await this.#listeners.reload()
+      this.#hub.endThoseOf(owner => owner.startsWith('token:'))
+      this.#log.info('tokens and certificates are read anew')
+    } catch (error) {
+      const reason = error instanceof SettingsError ? error.message : 'they cannot be used'
+      this.#log.error({ reason }, 'tokens and certificates stay as they were')
+    }
+    this.#serviceManager.notifyReloaded(`${this.#store.image.nameCount} names`)
+  }
+
+  /** Watchers are told, requests that are there are answered, and leases are kept for the next daemon. */
+  async stop(reason: string): Promise<void> {
+    if (this.#isStopping) return
+    this.#isStopping = true
+    this.#log.info({ reason }, 'stopping')
+    this.#serviceManager.notifyStopping()
+    this.#hub.close()
+    await this.#listeners.close()
+    await this.#store.close()
+    this.#log.info({ names: this.#store.image.nameCount }, 'stopped')
+  }
+
+  handleState(state: StoreState, reason: string): void {
+    if (state === 'ready') this.#log.info({ reason }, 'store is ready')
+    else {
+      this.#metrics.storeFailures.inc()
+      this.#log.error({ reason }, 'store is unavailable: nothing can be changed, look-ups are answered')
+    }
+    this.#serviceManager.notifyStatus(state === 'ready' ? 'ready' : `store is unavailable: ${reason}`)
+  }
+
+  handleCommit(changes: number, durationMs: number): void {
+    this.#metrics.handleCommit(changes, durationMs)
+  }
+
+  handleExpired(leases: number): void {
+    this.#metrics.expired.inc(leases)
+    this.#log.info({ leases }, 'leases have expired')
+  }
+
+  handleQuarantine(reason: string): void {
+    this.#metrics.quarantines.inc()
+    this.#log.error({ reason }, 'the store was put aside, and an empty one begun; clients will register anew')
+  }
+
+  handleAnswer(operation: string, status: number, durationMs: number): void {
+    this.#metrics.handleAnswer(operation, status, durationMs)
+    this.#log.debug({ operation, status, durationMs }, 'answered')
+  }
+
+  handleRefusal(operation: string, { code, message }: Refusal, caller: string): void {
+    this.#metrics.handleRefusal(code)
+    this.#log.debug({ operation, caller, problem: code, detail: message }, 'refused')
+  }
+
+  handleInternalError(operation: string, { name, message, stack }: Error): void {
+    this.#metrics.handleRefusal('internal')
+    this.#log.error({ operation, name, message, stack }, 'internal error')
+  }
+
+  handleEvents(count: number): void {
+    this.#metrics.events.inc(count)
+  }
+
+  handleBehind(): void {
+    this.#metrics.behind.inc()
+    this.#log.debug('a watcher was too far behind')
+  }
+
+  async #listen(): Promise<void> {
+    const { socket, tcp } = this.#settings
+    const reason = this.#listeners.credentialsReason
+    if (reason !== undefined) {
+      this.#log.error(
+        { reason },
+        'callers over the unix socket cannot be known: they may ask, but not change',
+      )
+    }
+    if (this.#passed.length === 0 && socket.path === NO_SOCKET && tcp.listen === '') {
+      throw new SettingsError('socket.path and tcp.listen: there is nothing to listen on')
+    }
+    for (const fd of this.#passed) {
+      await this.#listeners.listenPassed(fd)
+      this.#log.info({ fd }, 'listening on a socket that was passed')
+    }
+    if (this.#passed.length === 0 && socket.path !== NO_SOCKET) {
+      await this.#listeners.listenUnix(socket.path, Number.parseInt(socket.mode, 8))
+      this.#log.info({ socket: socket.path }, 'listening')
+    }
+    if (tcp.listen !== '') {
+      const port = await this.#listeners.listenTcp()
+      this.#log.info({ listen: tcp.listen, port, tls: tcp.certificate !== '' }, 'listening')
+    }
+  }
+
+  #unreadiness(): string[] {
+    const reasons: string[] = []
+    if (!this.#isListening) reasons.push('the daemon is starting')
+    if (this.#isStopping) reasons.push('the daemon is stopping')
+    if (this.#store.state !== 'ready') reasons.push('the store is unavailable')
+    return reasons
+  }
+}

@@ -1,0 +1,269 @@
+/** From a request to an answer: route, caller, rate, form, operation; whatever is refused becomes a problem document. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import makeRouter, { type Instance } from 'find-my-way'
+import { PROBLEM_MEDIA_TYPE, type ProblemCode, Refusal } from '../problem.ts'
+import {
+  type Answer,
+  type Call,
+  EVENT_STREAM_TYPE,
+  JSON_TYPE,
+  type Method,
+  type Operation,
+  type QuerySchema,
+} from './operation.ts'
+import { ANONYMOUS, type Principal } from './principal.ts'
+import { readJson } from './request-body.ts'
+import type { Limits } from './settings-schema.ts'
+import type { TokenBuckets } from './token-bucket.ts'
+import { type Check, compile } from './validation.ts'
+
+const METHODS: readonly Method[] = ['GET', 'PUT', 'POST', 'DELETE']
+const PARAMETER = /\{\w+\}/
+/** After these nothing more is to be heard on the connection. */
+const ENDING: ReadonlySet<ProblemCode> = new Set(['stopping', 'request-timeout'])
+/** A name may have 200 characters, each written as three. */
+const TARGET_LENGTH_MAX = 1000
+
+interface Checks {
+  readonly operation: Operation
+  readonly target: Check | undefined
+  readonly query: Check
+  readonly body: Check | undefined
+}
+
+export interface HttpObserver {
+  handleAnswer(operation: string, status: number, durationMs: number): void
+  handleRefusal(operation: string, refusal: Refusal, caller: string): void
+  handleInternalError(operation: string, error: Error): void
+}
+
+export interface HttpHandlerOptions {
+  readonly operations: readonly Operation[]
+  readonly limits: Limits
+  readonly buckets: TokenBuckets
+  readonly observer: HttpObserver
+  readonly freshness: () => Readonly<Record<string, string>>
+  readonly isStopping: () => boolean
+}
+
+/** Who calls; throws a refusal if that must be known and is not. `isOpen`: it need not. */
+export type Authenticate = (request: IncomingMessage, isOpen: boolean) => Principal
+
+export class HttpHandler {
+  readonly #options: HttpHandlerOptions
+  readonly #router: Instance<never>
+
+  constructor(options: HttpHandlerOptions) {
+    this.#options = options
+    this.#router = makeRouter({ maxParamLength: TARGET_LENGTH_MAX, onBadUrl: () => {} })
+    for (const operation of options.operations) {
+      const { method, path, target, query = {}, body } = operation
+      const checks: Checks = {
+        operation,
+        target: target && compile(target),
+        query: compile({ type: 'object', additionalProperties: false, properties: query }),
+        body: body && compile(body.schema),
+      }
+      // The name is the rest of the path: its slashes need not be escaped.
+      this.#router.on(method, path.replace('{name}', '*').replace(PARAMETER, ':target'), () => {}, checks)
+    }
+  }
+
+  async handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    authenticate: Authenticate,
+  ): Promise<void> {
+    const startMs = performance.now()
+    const { observer } = this.#options
+    let id = 'none'
+    let caller = 'unknown'
+    try {
+      if (this.#options.isStopping()) throw new Refusal('stopping', 'The daemon is stopping.')
+      const match = this.#match(request)
+      if (!(match instanceof Refusal)) id = match.checks.operation.id
+      const principal = authenticate(
+        request,
+        match instanceof Refusal || match.checks.operation.access === 'open',
+      )
+      caller = principal.owner
+      this.#limitRate(principal)
+      checkHost(request)
+      if (match instanceof Refusal) answerUnmatched(request, response, match)
+      else await this.#operate(request, response, principal, match)
+    } catch (error) {
+      const refusal =
+        error instanceof Refusal ? error : new Refusal('internal', 'The daemon failed to answer.')
+      if (error === refusal) observer.handleRefusal(id, refusal, caller)
+      else observer.handleInternalError(id, error as Error)
+      sendProblem(response, refusal, this.#freshnessOf(id))
+    }
+    observer.handleAnswer(id, response.statusCode, performance.now() - startMs)
+  }
+
+  async #operate(
+    request: IncomingMessage,
+    response: ServerResponse,
+    principal: Principal,
+    match: Match,
+  ): Promise<void> {
+    const { operation, body: check } = match.checks
+    const { target, query } = formOf(match)
+    const body = check && (await this.#body(request, match.checks))
+    const answer = await operation.handle({ principal, target, query, body, request, response })
+    if (answer !== undefined) send(response, answer, this.#freshnessOf(operation.id))
+  }
+
+  #freshnessOf(id: string): Readonly<Record<string, string>> {
+    const { operations, freshness } = this.#options
+    return operations.find(operation => operation.id === id)?.hasFreshness === true ? freshness() : {}
+  }
+
+  /** What is asked for, or why there is no such thing. */
+  #match({ method = '', url = '' }: IncomingMessage): Match | Refusal {
+    const found = this.#find(method === 'HEAD' ? 'GET' : method, url)
+    if (found?.store === null) return new Refusal('malformed', 'The path cannot be decoded.')
+    if (found !== null && !(method === 'HEAD' && isStream(found.store))) {
+      const { params, searchParams, store } = found
+      return { checks: store, target: params.target ?? params['*'] ?? '', query: searchParams }
+    }
+    const allowed = this.#allowed(url)
+    if (allowed.length === 0) return new Refusal('no-such-resource', 'There is nothing at this path.')
+    return new MethodRefusal(allowed)
+  }
+
+  #allowed(url: string): string[] {
+    if (url === '*') return ['HEAD', ...METHODS, 'OPTIONS']
+    const allowed = METHODS.flatMap(method => {
+      const store = this.#find(method, url)?.store
+      if (store === undefined) return []
+      return method === 'GET' && store !== null && !isStream(store) ? ['GET', 'HEAD'] : [method]
+    })
+    return allowed.length === 0 ? [] : [...allowed, 'OPTIONS']
+  }
+
+  /** Its `store` is null if the path is not well-formed. */
+  #find(method: string, url: string) {
+    const found = this.#router.find(method as Method, url)
+    return found && { ...found, store: found.store as Checks | null }
+  }
+
+  /** Those whom nobody knows have been counted by their addresses. */
+  #limitRate(principal: Principal): void {
+    if (principal === ANONYMOUS) return
+    const { owner } = principal
+    const waitMs = this.#options.buckets.take(owner)
+    if (waitMs === 0) return
+    const { requestsPerSecond } = this.#options.limits
+    throw new Refusal('rate', `An owner may make ${requestsPerSecond} requests a second.`, {
+      retryAfterMs: waitMs,
+    })
+  }
+
+  async #body(request: IncomingMessage, { operation, body: check }: Checks): Promise<unknown> {
+    const body = await readJson(request, this.#options.limits)
+    if (body === undefined && operation.body?.isOptional === true) return undefined
+    const mistake = check?.(body)
+    if (mistake === undefined) return body
+    throw new Refusal(
+      'malformed',
+      `The request body${mistake.at === '' ? '' : ` at ${mistake.at}`} ${mistake.detail}.`,
+      {
+        errors: [mistake],
+      },
+    )
+  }
+}
+
+interface Match {
+  readonly checks: Checks
+  readonly target: string
+  readonly query: Record<string, string | string[]>
+}
+
+/** A path that is known, but not for this method. */
+class MethodRefusal extends Refusal {
+  readonly allow: string
+
+  constructor(allowed: readonly string[]) {
+    super('bad-method', `The methods of this resource are ${allowed.join(', ')}.`)
+    this.allow = allowed.join(', ')
+  }
+}
+
+/** OPTIONS is every resource's; whatever else has come here is refused. */
+function answerUnmatched({ method }: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
+  if (method !== 'OPTIONS' || !(refusal instanceof MethodRefusal)) throw refusal
+  send(response, { status: 204, text: '', headers: { allow: refusal.allow } }, {})
+}
+
+function isStream({ operation }: Checks): boolean {
+  return Object.values(operation.answers).some(({ content }) => content === EVENT_STREAM_TYPE)
+}
+
+/** As HTTP/1.1 demands of a server. */
+function checkHost({ httpVersion, headers }: IncomingMessage): void {
+  if (httpVersion === '1.1' && headers.host === undefined) {
+    throw malformed('The request', { at: 'host', detail: 'has no Host header' })
+  }
+}
+
+function formOf({ checks, target, query }: Match): Pick<Call, 'target' | 'query'> {
+  const mistake = checks.target?.(target)
+  if (mistake !== undefined) throw malformed('The name in the path', { ...mistake, at: 'path' })
+  const coerced = coerce(query, checks.operation.query ?? {})
+  const wrong = checks.query(coerced)
+  if (wrong !== undefined) throw malformed('The query', { ...wrong, at: wrong.at.slice(1) || 'query' })
+  return { target, query: coerced }
+}
+
+function malformed(what: string, mistake: { at: string; detail: string }): Refusal {
+  return new Refusal('malformed', `${what} ${mistake.detail}.`, { errors: [mistake] })
+}
+
+/** Parameters as the schema has them; what does not look like a number stays what it is, and is refused by the check. */
+function coerce(
+  query: Record<string, string | string[]>,
+  schemas: Readonly<Record<string, QuerySchema>>,
+): Record<string, unknown> {
+  const entries = Object.entries(query).map(([name, value]) => {
+    const type = schemas[name]?.type
+    if (type === 'array') return [name, [value].flat()]
+    return [name, type === 'integer' && /^\d{1,9}$/.test(String(value)) ? Number(value) : value]
+  })
+  return Object.fromEntries(entries) as Record<string, unknown>
+}
+
+function send(response: ServerResponse, { status, text, mediaType, headers }: Answer, more: object): void {
+  response.writeHead(status, {
+    ...(text === '' ? {} : { 'content-type': mediaType ?? JSON_TYPE }),
+    ...(status === 204 ? {} : { 'content-length': Buffer.byteLength(text) }),
+    'cache-control': 'no-store',
+    ...more,
+    ...headers,
+  })
+  response.end(text)
+}
+
+function sendProblem(response: ServerResponse, refusal: Refusal, more: object): void {
+  if (response.headersSent) {
+    response.destroy()
+    return
+  }
+  const { retryAfterMs } = refusal.extra
+  send(
+    response,
+    {
+      status: refusal.status,
+      text: JSON.stringify(refusal.document),
+      mediaType: PROBLEM_MEDIA_TYPE,
+      headers: {
+        ...(retryAfterMs === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterMs / 1000)) }),
+        ...(refusal.code === 'unauthenticated' ? { 'www-authenticate': 'Bearer realm="fastsockets"' } : {}),
+        ...(refusal instanceof MethodRefusal ? { allow: refusal.allow } : {}),
+        ...(ENDING.has(refusal.code) ? { connection: 'close' } : {}),
+      },
+    },
+    more,
+  )
+}

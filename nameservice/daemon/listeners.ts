@@ -1,0 +1,215 @@
+/** The sockets that the daemon listens on, and who is at the other end of each connection. */
+import { once } from 'node:events'
+import { chmod, readFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
+import type { Socket } from 'node:net'
+import { Refusal } from '../problem.ts'
+import { Connections } from './connections.ts'
+import type { Authenticate, HttpHandler } from './http-handler.ts'
+import { ANONYMOUS, type Principal, unixPrincipal } from './principal.ts'
+import { endWithProblem, NO_PROXY, refusalOf, TOO_MANY_CONNECTIONS } from './raw-problem.ts'
+import { parseListen, SettingsError } from './settings.ts'
+import type { Limits, Settings } from './settings-schema.ts'
+import { loadPosix } from './system/posix.ts'
+import { prepareSocketFile, SocketFileError } from './system/socket-file.ts'
+import type { TokenBuckets } from './token-bucket.ts'
+import { Tokens } from './tokens.ts'
+
+const HEADERS_MS_MAX = 5000
+const CHECK_MS = 500
+const TLS_HANDSHAKE_MS = 5000
+const BACKLOG = 4096
+/** What is still being answered when the daemon stops. */
+const GRACE_MS = 2000
+const SWEEP_MS = 20
+const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/
+
+export interface ListenersOptions {
+  readonly settings: Settings
+  readonly handler: HttpHandler
+  readonly buckets: TokenBuckets
+}
+
+export class Listeners {
+  readonly connections: Connections
+  readonly #settings: Settings
+  readonly #handler: HttpHandler
+  readonly #buckets: TokenBuckets
+  readonly #servers: Server[] = []
+  readonly #unixCallers = new WeakMap<Socket, Principal>()
+  readonly #posix = loadPosix()
+  #tlsServer: TlsServer | undefined
+  #tokens: Tokens | undefined
+
+  constructor({ settings, handler, buckets }: ListenersOptions) {
+    this.#settings = settings
+    this.#handler = handler
+    this.#buckets = buckets
+    this.connections = new Connections(settings.limits.connections)
+  }
+
+  /** Why callers over the unix socket cannot be known, or undefined. */
+  get credentialsReason(): string | undefined {
+    return this.#posix.reason
+  }
+
+  /** Throws a `SettingsError` if the settings ask for what is not safe. */
+  async readSecrets(): Promise<void> {
+    const { tcp } = this.#settings
+    if (tcp.tokens !== '') this.#tokens = await Tokens.read(tcp.tokens)
+    const listen = parseListen(tcp.listen)
+    if (listen === undefined || LOOPBACK.test(listen.address)) return
+    if (tcp.certificate !== '' && this.#tokens !== undefined && this.#tokens.count > 0) return
+    throw new SettingsError('tcp.listen: beyond loopback only with tcp.tokens, tcp.certificate and tcp.key')
+  }
+
+  /** New tokens and certificates; if any is not right, all stay as they were, and it throws. */
+  async reload(): Promise<void> {
+    const { tcp } = this.#settings
+    const tokens = tcp.tokens === '' ? undefined : await Tokens.read(tcp.tokens)
+    const context = this.#tlsServer && (await this.#tlsFiles())
+    if (context !== undefined) this.#tlsServer?.setSecureContext(context)
+    this.#tokens = tokens
+  }
+
+  async listenUnix(path: string, mode: number): Promise<void> {
+    await prepareSocketFile(path)
+    const server = this.#unixServer()
+    // Nobody may connect before the mode is right.
+    const before = process.umask(0o177)
+    try {
+      server.listen({ path, backlog: BACKLOG })
+    } finally {
+      process.umask(before)
+    }
+    await listening(server, 'socket.path')
+    await chmod(path, mode)
+  }
+
+  /** A listening unix socket that somebody else has made. */
+  async listenPassed(fd: number): Promise<void> {
+    const server = this.#unixServer()
+    server.listen({ fd })
+    await listening(server, 'the socket that was passed')
+    // Node knows no address of a unix socket that it has not bound itself; of a TCP socket it does.
+    if (typeof server.address() !== 'object' || server.address() === null) return
+    server.close()
+    throw new SettingsError('a socket that was passed is no unix socket')
+  }
+
+  /** Returns the port. */
+  async listenTcp(): Promise<number> {
+    const { tcp, limits } = this.#settings
+    const { address, port } = parseListen(tcp.listen) as { address: string; port: number }
+    const server = tcp.certificate === '' ? createServer(optionsOf(limits)) : await this.#makeTlsServer()
+    this.#attach(server, (request, isOpen) => this.#authenticate(request, isOpen))
+    server.listen({ host: address, port, backlog: BACKLOG })
+    await listening(server, 'tcp.listen')
+    return (server.address() as { port: number }).port
+  }
+
+  /** No new connections; those that are there may finish what they have begun. */
+  async close(): Promise<void> {
+    const closed = this.#servers.map(server => new Promise(resolve => server.close(resolve)))
+    const closeAll = setTimeout(() => {
+      for (const server of this.#servers) server.closeAllConnections()
+    }, GRACE_MS)
+    // One that is done would otherwise wait for its next request.
+    const closeIdle = setInterval(() => {
+      for (const server of this.#servers) server.closeIdleConnections()
+    }, SWEEP_MS)
+    await Promise.all(closed)
+    clearTimeout(closeAll)
+    clearInterval(closeIdle)
+  }
+
+  #unixServer(): Server {
+    const server = createServer(optionsOf(this.#settings.limits))
+    const admins = new Set(this.#settings.admins as number[])
+    server.on('connection', (socket: Socket) => {
+      const credentials = this.#posix.posix?.peerCredentials(socket)
+      this.#unixCallers.set(socket, unixPrincipal(credentials, admins, this.#posix.reason))
+    })
+    this.#attach(server, ({ socket }) => this.#unixCallers.get(socket) as Principal)
+    return server
+  }
+
+  async #makeTlsServer(): Promise<TlsServer> {
+    const { limits } = this.#settings
+    this.#tlsServer = createTlsServer({
+      ...optionsOf(limits),
+      ...(await this.#tlsFiles()),
+      minVersion: 'TLSv1.2',
+      handshakeTimeout: TLS_HANDSHAKE_MS,
+    })
+    // Those who have not finished their handshake are not in `connections` yet.
+    this.#tlsServer.maxConnections = limits.connections
+    this.#tlsServer.on('tlsClientError', (_error, socket) => socket.destroy())
+    return this.#tlsServer
+  }
+
+  async #tlsFiles(): Promise<{ cert: Buffer; key: Buffer }> {
+    const { certificate, key } = this.#settings.tcp
+    try {
+      return { cert: await readFile(certificate), key: await readFile(key) }
+    } catch (error) {
+      throw new SettingsError(`tcp.certificate or tcp.key: ${(error as NodeJS.ErrnoException).code}`)
+    }
+  }
+
+  #attach(server: Server, authenticate: Authenticate): void {
+    const isTls = server === this.#tlsServer
+    server.on(isTls ? 'secureConnection' : 'connection', (socket: Socket) => {
+      if (!this.connections.admit(socket)) endWithProblem(socket, TOO_MANY_CONNECTIONS)
+    })
+    server.on('request', (request, response) => {
+      this.connections.handleRequest(request, response)
+      this.#handler.handle(request, response, authenticate)
+    })
+    server.on('connect', (_request, socket) => endWithProblem(socket, NO_PROXY))
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+      const refusal = refusalOf(error)
+      // In the middle of an answer another one would only be taken for a part of it.
+      if (refusal === undefined || !socket.writable || this.connections.isBusy(socket)) socket.destroy()
+      else endWithProblem(socket, refusal)
+    })
+    this.#servers.push(server)
+  }
+
+  /** Who calls over TCP. */
+  #authenticate(request: IncomingMessage, isOpen: boolean): Principal {
+    const waitMs = this.#buckets.take(`address:${request.socket.remoteAddress}`)
+    if (waitMs > 0)
+      throw new Refusal('rate', 'Too many requests from this address.', { retryAfterMs: waitMs })
+    if (isOpen || this.#tokens === undefined) return ANONYMOUS
+    const [, token] = /^Bearer ([!-~]+)$/i.exec(request.headers.authorization ?? '') ?? []
+    const principal = token === undefined ? undefined : this.#tokens.find(token)
+    if (principal === undefined) throw new Refusal('unauthenticated', 'A valid bearer token is needed.')
+    return principal
+  }
+}
+
+/** Rejects with what the operator can do something about. */
+async function listening(server: Server, setting: string): Promise<void> {
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new SocketFileError('ERR_SOCKET_LISTEN', `${setting}: cannot listen there: ${code}`)
+  }
+}
+
+function optionsOf({ headerBytes, requestMs, idleMs }: Limits): ServerOptions {
+  const headersTimeout = Math.min(requestMs, HEADERS_MS_MAX)
+  return {
+    maxHeaderSize: headerBytes,
+    headersTimeout,
+    // Bodies that are waited for have their own time; this is for those that nobody wants.
+    requestTimeout: headersTimeout + requestMs + CHECK_MS,
+    connectionsCheckingInterval: CHECK_MS,
+    keepAliveTimeout: idleMs,
+    requireHostHeader: false,
+    noDelay: true,
+  }
+}

@@ -1,0 +1,73 @@
+/** On whose behalf a request is made, and what that one may do. */
+import { Refusal } from '../problem.ts'
+import type { PeerCredentials } from './system/posix.ts'
+
+export interface Principal {
+  /** Whose the leases are that it is granted, and whose the names under them: `uid:1000`, `token:NAME`. */
+  readonly owner: string
+  /** Known of callers over the unix socket. */
+  readonly credentials: PeerCredentials | undefined
+  /** May change what belongs to others, too. */
+  readonly isAdmin: boolean
+  /** Why it may change nothing at all, or undefined. */
+  readonly readOnlyReason: Refusal | undefined
+  /** Names that it may ask for, and names that it may change, by their prefixes. */
+  readonly readable: readonly string[]
+  readonly writable: readonly string[]
+}
+
+const EVERYTHING = ['']
+const ROOT = 0
+
+export function unixPrincipal(
+  credentials: PeerCredentials | undefined,
+  admins: ReadonlySet<number>,
+  reason: string | undefined,
+): Principal {
+  const uid = credentials?.uid
+  const why = reason === undefined ? 'the socket has no peer' : reason
+  return {
+    owner: uid === undefined ? 'unknown' : `uid:${uid}`,
+    credentials,
+    isAdmin: uid !== undefined && (uid === ROOT || admins.has(uid)),
+    readOnlyReason:
+      uid === undefined
+        ? new Refusal(
+            'no-credentials',
+            `The caller's user cannot be known, so nothing may be changed: ${why}.`,
+          )
+        : undefined,
+    readable: EVERYTHING,
+    writable: EVERYTHING,
+  }
+}
+
+/** Somebody on this host whom nothing identifies: a caller over TCP from a daemon without tokens. */
+export const ANONYMOUS: Principal = {
+  owner: 'anonymous',
+  credentials: undefined,
+  isAdmin: false,
+  readOnlyReason: new Refusal(
+    'unauthenticated',
+    'This daemon has no tokens: over TCP names may be asked for, but not changed.',
+  ),
+  readable: EVERYTHING,
+  writable: [],
+}
+
+export function requireRead(principal: Principal, prefix: string): void {
+  if (principal.readable.some(scope => prefix.startsWith(scope))) return
+  throw new Refusal('forbidden', 'The token does not reach these names.')
+}
+
+export function requireWrite(principal: Principal, name?: string): void {
+  if (principal.readOnlyReason !== undefined) throw principal.readOnlyReason
+  const { writable } = principal
+  const mayWrite = name === undefined ? writable.length > 0 : writable.some(scope => name.startsWith(scope))
+  if (!mayWrite) throw new Refusal('forbidden', 'The token may not change these names.')
+}
+
+/** Whether it may change what belongs to `owner`. */
+export function mayAct(principal: Principal, owner: string): boolean {
+  return principal.isAdmin || principal.owner === owner
+}

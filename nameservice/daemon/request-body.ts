@@ -1,0 +1,77 @@
+/** The body of a request, as JSON, within its limits of size and time. */
+import type { IncomingMessage } from 'node:http'
+import { Refusal } from '../problem.ts'
+import { JSON_TYPE } from './operation.ts'
+
+export interface BodyLimits {
+  readonly bodyBytes: number
+  readonly requestMs: number
+}
+
+/** Undefined if there is none. */
+export async function readJson(
+  request: IncomingMessage,
+  { bodyBytes, requestMs }: BodyLimits,
+): Promise<unknown> {
+  const length = request.headers['content-length']
+  if (length === '0' || (length === undefined && request.headers['transfer-encoding'] === undefined))
+    return undefined
+  if (Number(length ?? 0) > bodyBytes) throw tooLarge(bodyBytes)
+  if (!isJson(request.headers['content-type'])) {
+    throw new Refusal('bad-media-type', `The request body must be ${JSON_TYPE}.`)
+  }
+  const text = await readText(request, bodyBytes, requestMs)
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw malformed('is not JSON')
+  }
+}
+
+async function readText(request: IncomingMessage, bytesMax: number, msMax: number): Promise<string> {
+  const bytes = await readBytes(request, bytesMax, msMax)
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw malformed('is not UTF-8')
+  }
+}
+
+/** By events: a request that is refused stays whole, so that it can still be answered. */
+function readBytes(request: IncomingMessage, bytesMax: number, msMax: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const settle = (refusal?: Refusal): void => {
+      clearTimeout(timer)
+      request.off('data', handleData).off('end', handleEnd).off('close', handleClose)
+      if (refusal === undefined) resolve(Buffer.concat(chunks))
+      else reject(refusal)
+    }
+    const handleData = (chunk: Buffer): void => {
+      size += chunk.length
+      if (size > bytesMax) settle(tooLarge(bytesMax))
+      else chunks.push(chunk)
+    }
+    const handleEnd = (): void => settle()
+    const handleClose = (): void => settle(malformed('ends too early'))
+    const timer = setTimeout(() => settle(tooSlow()), msMax)
+    request.on('data', handleData).once('end', handleEnd).once('close', handleClose)
+  })
+}
+
+function isJson(contentType: string | undefined): boolean {
+  return contentType?.split(';', 1)[0]?.trim().toLowerCase() === JSON_TYPE
+}
+
+function tooLarge(bytesMax: number): Refusal {
+  return new Refusal('too-large', `A request body may have ${bytesMax} bytes.`)
+}
+
+function tooSlow(): Refusal {
+  return new Refusal('request-timeout', 'The request body took too long to arrive.')
+}
+
+function malformed(detail: string): Refusal {
+  return new Refusal('malformed', `The request body ${detail}.`, { errors: [{ at: '', detail }] })
+}

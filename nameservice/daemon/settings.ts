@@ -1,0 +1,135 @@
+/** The daemon's configuration: defaults, then a file, then the environment, then flags. */
+import { readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { defaultSocketPath } from '../socket-path.ts'
+import { LEAVES, type Leaf, SETTINGS_SCHEMA, type Settings, variableOf } from './settings-schema.ts'
+import { compile } from './validation.ts'
+
+/** The configuration cannot be used. The message says what is wrong, and where it came from. */
+export class SettingsError extends Error {
+  readonly code = 'ERR_SETTINGS'
+}
+
+const STORE = 'fastsockets/named/store'
+
+type Tree = { [key: string]: unknown }
+
+const check = compile(SETTINGS_SCHEMA)
+
+/** `flags`: text by the path of its setting, with dots. */
+export async function loadSettings(
+  flags: ReadonlyMap<string, string>,
+  file: string | undefined,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Settings> {
+  const merged = defaults(env)
+  if (file !== undefined) merge(merged, checked(await readYaml(file), 'the configuration file'))
+  for (const leaf of LEAVES) {
+    const value = env[variableOf(leaf)]
+    if (value !== undefined) merge(merged, checked(treeOf(leaf, value), `the variable ${variableOf(leaf)}`))
+  }
+  for (const leaf of LEAVES) {
+    const value = flags.get(leaf.path.join('.'))
+    if (value !== undefined) merge(merged, checked(treeOf(leaf, value), 'the command line'))
+  }
+  const settings = merged as unknown as Settings
+  checkTogether(settings)
+  return settings
+}
+
+/** As a configuration file that says the same. */
+export async function printSettings(settings: Settings): Promise<string> {
+  const { stringify } = await import('yaml')
+  return stringify(settings)
+}
+
+/** What a YAML or JSON file says. The error names neither the file nor what is in it. */
+export async function readYaml(path: string): Promise<unknown> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    throw new SettingsError(`a file cannot be read: ${(error as NodeJS.ErrnoException).code}`)
+  }
+  // Most daemons read no file at all.
+  const { parseDocument } = await import('yaml')
+  const document = parseDocument(text, { prettyErrors: false })
+  const [mistake] = document.errors
+  if (mistake !== undefined) throw new SettingsError(`a file is not YAML: ${mistake.code}`)
+  return document.toJS({ maxAliasCount: 0 })
+}
+
+function defaults(env: NodeJS.ProcessEnv): Tree {
+  const tree: Tree = {}
+  for (const leaf of LEAVES) merge(tree, treeFor(leaf, leaf.value))
+  merge(tree, { socket: { path: defaultSocketPath(env) }, store: { path: defaultStorePath(env) } })
+  return tree
+}
+
+/** The folder that systemd made for the service, or the user's own, which root has only if it says so. */
+function defaultStorePath(env: NodeJS.ProcessEnv): string {
+  const { STATE_DIRECTORY, XDG_STATE_HOME } = env
+  if (STATE_DIRECTORY) return join(STATE_DIRECTORY.split(':')[0] as string, 'store')
+  if (XDG_STATE_HOME) return join(XDG_STATE_HOME, STORE)
+  return process.getuid?.() === 0 ? join('/var/lib', STORE) : join(homedir(), '.local/state', STORE)
+}
+
+function checked(value: unknown, source: string): Tree {
+  const tree = value ?? {}
+  const mistake = check(tree)
+  if (mistake === undefined) return tree as Tree
+  const where = mistake.at === '' ? '' : ` ${mistake.at.slice(1).replaceAll('/', '.')}`
+  throw new SettingsError(`${source}:${where} ${mistake.detail}`)
+}
+
+/** What only shows when everything is known. */
+function checkTogether({ socket, tcp, store, etcd, limits }: Settings): void {
+  const wrong = (detail: string): never => {
+    throw new SettingsError(detail)
+  }
+  if (tcp.listen !== '' && parseListen(tcp.listen) === undefined) wrong('tcp.listen: must be ADDRESS:PORT')
+  if ((tcp.certificate === '') !== (tcp.key === '')) wrong('tcp.certificate and tcp.key belong together')
+  if (socket.path === '') wrong('socket.path: must not be empty')
+  if (store.kind === 'embedded' && store.path === '') wrong('store.path: must not be empty')
+  if (store.kind === 'etcd' && etcd.endpoints.length === 0)
+    wrong('etcd.endpoints: there must be one at least')
+  if (limits.leaseTtlMinMs > limits.leaseTtlMaxMs) wrong('limits.leaseTtlMinMs is above limits.leaseTtlMaxMs')
+}
+
+/** `10.0.0.7:80`, `[::1]:80`. */
+export function parseListen(text: string): { address: string; port: number } | undefined {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.%a-z]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? []
+  const address = bracketed ?? plain
+  const port = Number(digits)
+  return address === undefined || port > 65535 ? undefined : { address, port }
+}
+
+function treeOf(leaf: Leaf, text: string): Tree {
+  return treeFor(leaf, leaf.type === 'string' ? text : leaf.type === 'array' ? items(text) : number(text))
+}
+
+/** Numbers where they are numbers: the schema says whether they may be. */
+function items(text: string): (string | number)[] {
+  return text === '' ? [] : text.split(',').map(item => number(item.trim()))
+}
+
+function number(text: string): string | number {
+  return /^-?\d{1,15}$/.test(text) ? Number(text) : text
+}
+
+function treeFor({ path }: Leaf, value: unknown): Tree {
+  return path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value) as Tree
+}
+
+function merge(into: Tree, from: Tree): void {
+  for (const [key, value] of Object.entries(from)) {
+    const below = into[key]
+    if (isTree(value) && isTree(below)) merge(below, value)
+    else into[key] = value
+  }
+}
+
+function isTree(value: unknown): value is Tree {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

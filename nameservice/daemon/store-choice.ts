@@ -1,0 +1,46 @@
+/** The store that the settings ask for. */
+import { readFileSync } from 'node:fs'
+import { EtcdGateway } from '../store/etcd-gateway.ts'
+import { EtcdStore } from '../store/etcd-store.ts'
+import { memoryJournal } from '../store/journal.ts'
+import { LevelJournal } from '../store/level-journal.ts'
+import { LocalStore } from '../store/local-store.ts'
+import type { Store, StoreObserver } from '../store/store.ts'
+import { SettingsError } from './settings.ts'
+import type { Settings } from './settings-schema.ts'
+
+/** Throws a `SettingsError` if a file that the settings name cannot be read. */
+export function makeStore(settings: Settings, observer: StoreObserver): Store {
+  const { kind, path, history, onDamage: onCorrupt } = settings.store
+  if (kind === 'etcd') {
+    const gateway = new EtcdGateway(readEtcdOptions(settings.etcd))
+    return new EtcdStore({ gateway, prefix: settings.etcd.prefix, observer, history })
+  }
+  const journal = kind === 'memory' ? memoryJournal : new LevelJournal(path)
+  return new LocalStore({ journal, observer, history, onCorrupt })
+}
+
+function readEtcdOptions({ endpoints, ca, certificate, key, user, passwordFile }: Settings['etcd']) {
+  const password = readText('etcd.passwordFile', passwordFile)
+  return {
+    endpoints: endpoints as string[],
+    ...optional('ca', readText('etcd.ca', ca)),
+    ...optional('certificate', readText('etcd.certificate', certificate)),
+    ...optional('key', readText('etcd.key', key)),
+    ...optional('user', user === '' ? undefined : user),
+    ...optional('password', password?.trimEnd()),
+  }
+}
+
+function optional<K extends string>(name: K, value: string | undefined): { [P in K]?: string } {
+  return value === undefined ? {} : ({ [name]: value } as { [P in K]?: string })
+}
+
+function readText(setting: string, path: string): string | undefined {
+  if (path === '') return undefined
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new SettingsError(`${setting}: ${(error as NodeJS.ErrnoException).code}`)
+  }
+}

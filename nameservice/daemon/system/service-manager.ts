@@ -1,0 +1,64 @@
+/** What systemd expects of a service: sd_notify(3), the watchdog, and the sockets it may pass (sd_listen_fds(3)). */
+import { loadPosix } from './posix.ts'
+
+const FIRST_PASSED_FD = 3
+
+/** Descriptors of listening sockets that we were started with. Takes them out of the environment: children have none. */
+export function passedSockets(env: NodeJS.ProcessEnv = process.env): number[] {
+  const { LISTEN_PID, LISTEN_FDS } = env
+  for (const name of ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES']) delete env[name]
+  if (LISTEN_PID !== String(process.pid)) return []
+  const count = Number(LISTEN_FDS)
+  return Number.isSafeInteger(count) && count > 0
+    ? Array.from({ length: count }, (_, i) => FIRST_PASSED_FD + i)
+    : []
+}
+
+export class ServiceManager {
+  readonly #socket: string | undefined
+  readonly #watchdogMs: number
+  #watchdog: NodeJS.Timeout | undefined
+
+  constructor(env: NodeJS.ProcessEnv = process.env) {
+    this.#socket = env.NOTIFY_SOCKET || undefined
+    const isOurs = env.WATCHDOG_PID === undefined || env.WATCHDOG_PID === String(process.pid)
+    this.#watchdogMs = isOurs ? Number(env.WATCHDOG_USEC ?? 0) / 1000 : 0
+  }
+
+  /** Whether somebody waits to hear from us. */
+  get isPresent(): boolean {
+    return this.#socket !== undefined
+  }
+
+  /** False if somebody waits to hear from us and cannot be told. */
+  notifyReady(status: string): boolean {
+    const told = this.#notify(`READY=1\nSTATUS=${status}\nMAINPID=${process.pid}`)
+    if (this.#watchdogMs > 0) {
+      this.#watchdog = setInterval(() => this.#notify('WATCHDOG=1'), this.#watchdogMs / 2).unref()
+    }
+    return told
+  }
+
+  notifyStatus(status: string): void {
+    this.#notify(`STATUS=${status}`)
+  }
+
+  notifyReloading(): void {
+    const monotonicUs = process.hrtime.bigint() / 1000n
+    this.#notify(`RELOADING=1\nMONOTONIC_USEC=${monotonicUs}`)
+  }
+
+  notifyReloaded(status: string): void {
+    this.#notify(`READY=1\nSTATUS=${status}`)
+  }
+
+  notifyStopping(): void {
+    clearInterval(this.#watchdog)
+    this.#notify('STOPPING=1')
+  }
+
+  #notify(text: string): boolean {
+    if (this.#socket === undefined) return true
+    return loadPosix().posix?.sendDatagram(this.#socket, text) ?? false
+  }
+}

@@ -1,0 +1,234 @@
+/**
+ * Tells every watcher every change. Watchers pull: each that has not heard everything has a position in the log, and is
+ * given what lies between it and the end whenever its connection takes more. Nothing is queued for a slow one; if the log
+ * no longer has what it needs, it is told so and hung up on. Work comes in slices, so that a thousand watchers do not hold
+ * up one look-up; and a change is work only for those who want to hear of it.
+ */
+import type { ServerResponse } from 'node:http'
+import { Refusal } from '../problem.ts'
+import { type ChangeLog, type Cursor, formatCursor, type LogListener } from '../store/change-log.ts'
+import type { StoredChange } from '../store/store.ts'
+import { EVENT_STREAM_TYPE } from './operation.ts'
+import { entryJson } from './registrar.ts'
+import type { Limits } from './settings-schema.ts'
+import type { WatchFilter } from './watch-filter.ts'
+import { WatchIndex } from './watch-index.ts'
+import { formatEvent, WatchStream } from './watch-stream.ts'
+
+/** Time after which other work of the event loop gets its turn. */
+const SLICE_MS = 2
+/** Changes that one watcher is given at a time. */
+const CHANGES_MAX = 256
+/** Bytes after which it is given no further change before it has read. */
+const GIVEN_SIZE_MAX = 16 * 1024
+/** How often a watcher of whose names none has changed is told how far it has come. */
+const BOOKMARK_MS = 15_000
+/** Tells the watcher how long to wait before it comes back, should the connection end. */
+const RETRY_MS = 200
+
+export interface WatchObserver {
+  handleEvents(count: number): void
+  handleBehind(): void
+}
+
+export class WatchHub implements LogListener {
+  readonly #log: ChangeLog
+  readonly #limits: Limits
+  readonly #observer: WatchObserver
+  readonly #streams = new Set<WatchStream>()
+  readonly #index = new WatchIndex()
+  /** Number of the next change of which nobody has been told. */
+  #next: number
+  readonly #countByOwner = new Map<string, number>()
+  /** Streams that may have something to be told, in the order in which they get their turn. */
+  readonly #behind = new Set<WatchStream>()
+  /** Events as they are sent, for as long as the log has the change. */
+  readonly #encoded = new WeakMap<StoredChange, Buffer>()
+  readonly #bookmarks: NodeJS.Timeout
+  #isScheduled = false
+
+  constructor(log: ChangeLog, limits: Limits, observer: WatchObserver, bookmarkMs = BOOKMARK_MS) {
+    this.#log = log
+    this.#limits = limits
+    this.#observer = observer
+    this.#next = log.end
+    this.#bookmarks = setInterval(() => this.#sendBookmarks(), bookmarkMs).unref()
+    log.setListener(this)
+  }
+
+  get count(): number {
+    return this.#streams.size
+  }
+
+  /** Begins a stream on `response`, whose head has not been written. Throws a refusal. */
+  open(owner: string, filter: WatchFilter, after: Cursor | undefined, response: ServerResponse): void {
+    const { watchers, watchersPerOwner } = this.#limits
+    const owned = this.#countByOwner.get(owner) ?? 0
+    if (owned >= watchersPerOwner) {
+      throw new Refusal('limit-watchers', `An owner may have ${watchersPerOwner} watchers.`)
+    }
+    if (this.#streams.size >= watchers) throw new Refusal('limit-total', `There may be ${watchers} watchers.`)
+    const position = after === undefined ? this.#log.end : this.#log.indexAfter(after)
+    if (position === undefined) throw behind(this.#log)
+    const start = after === undefined ? this.#log.head : formatCursor(after)
+
+    const stream = new WatchStream(owner, filter, position, response)
+    response.writeHead(200, { 'content-type': EVENT_STREAM_TYPE, 'cache-control': 'no-store' })
+    stream.write(`retry: ${RETRY_MS}\n${formatEvent('hello', start, this.#progress())}`, () =>
+      this.#handleDrain(stream),
+    )
+    this.#streams.add(stream)
+    this.#index.add(stream)
+    this.#countByOwner.set(owner, owned + 1)
+    response.once('close', () => this.#forget(stream))
+    this.#wake(stream)
+  }
+
+  handleGrowth(): void {
+    // More changes at once than the log holds: who was current is behind.
+    if (this.#next < this.#log.first) for (const stream of this.#streams) this.#fallBehind(stream)
+    for (this.#next = Math.max(this.#next, this.#log.first); this.#next < this.#log.end; this.#next++) {
+      this.#index.forEach(this.#log.at(this.#next).name, this.#fallBehind)
+    }
+    this.#schedule()
+  }
+
+  handleReset(): void {
+    this.#next = this.#log.end
+    for (const stream of this.#streams) this.#endBehind(stream)
+  }
+
+  /** Ends the streams of these owners: they must come back and show who they are. */
+  endThoseOf(isConcerned: (owner: string) => boolean): void {
+    const event = formatEvent(
+      'goodbye',
+      undefined,
+      JSON.stringify(new Refusal('unauthenticated', 'The tokens have changed.').document),
+    )
+    for (const stream of [...this.#streams]) {
+      if (!isConcerned(stream.owner)) continue
+      this.#forget(stream)
+      stream.end(event)
+    }
+  }
+
+  /** The daemon stops: watchers are told what they can still be told, and that it ends. */
+  close(): void {
+    clearInterval(this.#bookmarks)
+    this.#log.setListener(undefined)
+    const stopping = new Refusal('stopping', 'The daemon is stopping; come back to the next one.')
+    const event = formatEvent('goodbye', undefined, JSON.stringify(stopping.document))
+    for (const stream of [...this.#streams]) {
+      while (this.#hasMoreFor(stream)) this.#advance(stream)
+      if (this.#streams.has(stream)) stream.end(event)
+    }
+  }
+
+  /** The change `#next` is for that watcher. */
+  readonly #fallBehind = (stream: WatchStream): void => {
+    if (stream.isCurrent) {
+      stream.isCurrent = false
+      stream.position = this.#next
+    }
+    if (!stream.isBlocked) this.#behind.add(stream)
+  }
+
+  #forget(stream: WatchStream): void {
+    if (!this.#streams.delete(stream)) return
+    this.#index.remove(stream)
+    this.#behind.delete(stream)
+    const left = (this.#countByOwner.get(stream.owner) ?? 1) - 1
+    if (left === 0) this.#countByOwner.delete(stream.owner)
+    else this.#countByOwner.set(stream.owner, left)
+  }
+
+  #handleDrain(stream: WatchStream): void {
+    if (this.#streams.has(stream)) this.#wake(stream)
+  }
+
+  #wake(stream: WatchStream): void {
+    this.#behind.add(stream)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#behind.size === 0) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      this.#tellSome()
+      this.#schedule()
+    })
+  }
+
+  /** One slice: each stream in turn; one that has more to be told goes to the end of the queue. */
+  #tellSome(): void {
+    const endMs = performance.now() + SLICE_MS
+    for (const stream of this.#behind) {
+      this.#behind.delete(stream)
+      this.#advance(stream)
+      if (this.#hasMoreFor(stream)) this.#behind.add(stream)
+      if (performance.now() > endMs) return
+    }
+  }
+
+  #hasMoreFor(stream: WatchStream): boolean {
+    return this.#streams.has(stream) && !stream.isBlocked && !stream.isCurrent
+  }
+
+  #advance(stream: WatchStream): void {
+    if (stream.isCurrent) return
+    if (stream.position < this.#log.first) return this.#endBehind(stream)
+    const events: Buffer[] = []
+    const end = Math.min(this.#log.end, stream.position + CHANGES_MAX)
+    for (let size = 0; stream.position < end && size < GIVEN_SIZE_MAX; stream.position++) {
+      const change = this.#log.at(stream.position)
+      if (!stream.filter.matches(change.name)) continue
+      const event = this.#encode(change)
+      events.push(event)
+      size += event.length
+    }
+    stream.isCurrent = stream.position === this.#log.end
+    if (events.length === 0) return
+    this.#observer.handleEvents(events.length)
+    const bytes = events.length === 1 ? (events[0] as Buffer) : Buffer.concat(events)
+    stream.write(bytes, () => this.#handleDrain(stream))
+  }
+
+  #encode(change: StoredChange): Buffer {
+    const known = this.#encoded.get(change)
+    if (known !== undefined) return known
+    const { revision, part, name, entry } = change
+    const data =
+      entry === undefined
+        ? JSON.stringify({ type: 'delete', name, revision })
+        : `{"type":"put",${entryJson(entry).slice(1)}`
+    const cursor = formatCursor({ epoch: this.#log.epoch, revision, part })
+    const event = Buffer.from(formatEvent('change', cursor, data))
+    this.#encoded.set(change, event)
+    return event
+  }
+
+  #endBehind(stream: WatchStream): void {
+    this.#observer.handleBehind()
+    this.#forget(stream)
+    stream.end(formatEvent('behind', undefined, JSON.stringify(behind(this.#log).document)))
+  }
+
+  #sendBookmarks(): void {
+    const bookmark = formatEvent('bookmark', this.#log.head, this.#progress())
+    for (const stream of this.#streams) {
+      if (stream.giveUpIfStuck() || stream.isBlocked || !stream.isCurrent) continue
+      stream.write(bookmark, () => this.#handleDrain(stream))
+    }
+  }
+
+  #progress(): string {
+    return JSON.stringify({ epoch: this.#log.epoch, revision: this.#log.revision })
+  }
+}
+
+function behind(log: ChangeLog): Refusal {
+  const detail = 'The changes since then are no longer known here: list the names anew, and watch from there.'
+  return new Refusal('behind', detail, { oldest: log.oldest })
+}

@@ -1,0 +1,376 @@
+/**
+ * The store of many daemons: the truth is in etcd, and each daemon keeps a copy that a watch feeds. Leases are etcd's
+ * own, so nobody has to sweep; a change is a transaction that compares what the judge has seen; revisions are etcd's.
+ * Keys are those of etcd-keys.ts. While etcd cannot be reached, the copy is answered from and said to be stale, and
+ * nothing can be changed.
+ */
+import { randomBytes } from 'node:crypto'
+import { Refusal } from '../problem.ts'
+import { ChangeLog, HISTORY_DEFAULT } from './change-log.ts'
+import { type EtcdChange, EtcdError, type EtcdGateway, type EtcdOutcome } from './etcd-gateway.ts'
+import { EtcdKeys, leaseId, leaseNumber } from './etcd-keys.ts'
+import { Image } from './image.ts'
+import { newEpoch } from './journal.ts'
+import { LeaseClock } from './lease-clock.ts'
+import {
+  type Facts,
+  type NewEntry,
+  type Store,
+  type StoredChange,
+  type StoredEntry,
+  type StoredLease,
+  StoreError,
+  type StoreObserver,
+  type StoreState,
+} from './store.ts'
+
+/** How often a change is tried when others change the same name. */
+const TRIES_MAX = 16
+/** How often etcd is asked whether it is there, and still the same. */
+const PULSE_MS = 1000
+const RETRY_MS = 250
+const RETRY_HINT_MS = 1000
+/** How long a change may take to come back by the watch before we go on without it. */
+const ECHO_MS = 1000
+/** How long the watch may take to tell what we missed. */
+const CATCH_UP_MS = 10_000
+
+export interface EtcdStoreOptions {
+  readonly gateway: EtcdGateway
+  readonly prefix: string
+  readonly observer: StoreObserver
+  readonly history?: number
+}
+
+interface Waiting {
+  readonly isThere: () => boolean
+  readonly resolve: () => void
+}
+
+export class EtcdStore implements Store {
+  readonly image = new Image(new LeaseClock())
+  readonly log: ChangeLog
+  readonly #gateway: EtcdGateway
+  readonly #keys: EtcdKeys
+  readonly #observer: StoreObserver
+  #state: StoreState = 'unavailable'
+  /** The copy is as of this revision. */
+  #revision = 0
+  #endWatch: (() => void) | undefined
+  /** What the watch tells while the copy is still being made. */
+  #ahead: EtcdChange[] | undefined
+  readonly #waiting = new Set<Waiting>()
+  #pulse: NodeJS.Timeout | undefined
+  #retry: NodeJS.Timeout | undefined
+  #isClosed = false
+
+  constructor({ gateway, prefix, observer, history = HISTORY_DEFAULT }: EtcdStoreOptions) {
+    this.#gateway = gateway
+    this.#keys = new EtcdKeys(prefix)
+    this.#observer = observer
+    this.log = new ChangeLog(history)
+  }
+
+  get state(): StoreState {
+    return this.#state
+  }
+
+  get isStale(): boolean {
+    return this.#state === 'unavailable'
+  }
+
+  async open(): Promise<void> {
+    try {
+      await this.#load(await this.#readEpoch())
+    } catch (cause) {
+      await this.close()
+      throw new StoreError('ERR_STORE_UNAVAILABLE', 'etcd cannot be used', cause)
+    }
+    this.#handleReady('etcd is there')
+    this.#pulse = setInterval(() => void this.#checkPulse(), PULSE_MS).unref()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearInterval(this.#pulse)
+    clearTimeout(this.#retry)
+    this.#endWatch?.()
+    for (const { resolve } of this.#waiting) resolve()
+    this.#gateway.close()
+  }
+
+  async hearOf(lease: string): Promise<void> {
+    const pair = await this.#ask(() => this.#gateway.get(this.#keys.lease(lease)))
+    if (pair !== undefined) await this.#echo(() => this.#revision >= pair.revision)
+  }
+
+  async grant(owner: string, ttlMs: number, judge: (facts: Facts) => void): Promise<StoredLease> {
+    judge(this.image)
+    return await this.#ask(async () => {
+      // etcd counts in seconds, and has a shortest TTL of its own.
+      const { id: number, ttlS } = await this.#gateway.grant(Math.ceil(ttlMs / 1000))
+      const lease = { id: leaseId(number), owner, ttlMs: ttlS * 1000 }
+      const { revision } = await this.#gateway.transact([], [this.#keys.putLease(lease)])
+      await this.#echo(() => this.#revision >= revision)
+      return lease
+    })
+  }
+
+  async keepAlive(id: string): Promise<StoredLease | undefined> {
+    const lease = this.image.lease(id)
+    if (lease === undefined) return undefined
+    return (await this.#ask(() => this.#gateway.keepAlive(leaseNumber(id)))) ? lease : undefined
+  }
+
+  async revoke(id: string): Promise<boolean> {
+    return await this.#ask(async () => {
+      try {
+        await this.#gateway.revoke(leaseNumber(id))
+      } catch (error) {
+        if (error instanceof EtcdError && error.isNotFound) return false
+        throw error
+      }
+      await this.#echo(() => this.image.lease(id) === undefined)
+      return true
+    })
+  }
+
+  /** The judge is asked anew whenever somebody else was faster. */
+  async update(name: string, judge: (facts: Facts) => NewEntry | undefined): Promise<StoredChange> {
+    for (let tried = 0; tried < TRIES_MAX; tried++) {
+      const seen = this.image.entry(name)
+      const entry = judge(this.image)
+      const startMs = performance.now()
+      const { succeeded, revision, found } = await this.#ask(() => this.#transact(name, seen, entry))
+      if (succeeded) {
+        await this.#echo(() => this.#revision >= revision)
+        this.#observer.handleCommit(1, performance.now() - startMs)
+        return { revision, part: 0, name, entry: entry && { ...entry, revision } }
+      }
+      await this.#echo(() => this.#hasHeard(name, found?.revision ?? 0, entry?.lease))
+    }
+    throw unavailable('Too many others change this name at the same time.')
+  }
+
+  async #transact(
+    name: string,
+    seen: StoredEntry | undefined,
+    entry: NewEntry | undefined,
+  ): Promise<EtcdOutcome> {
+    const asSeen = { key: this.#keys.name(name), revision: seen?.revision ?? 0 }
+    if (entry === undefined) return await this.#gateway.transact([asSeen], [{ delete: asSeen.key }])
+    const lease = { key: this.#keys.lease(entry.lease), exists: true } as const
+    try {
+      return await this.#gateway.transact([asSeen, lease], [this.#keys.putEntry(entry)])
+    } catch (error) {
+      // Between comparison and put there is nothing, but a lease may end before its keys go.
+      if (error instanceof EtcdError && error.isNotFound)
+        return { succeeded: false, revision: 0, found: undefined }
+      throw error
+    }
+  }
+
+  /** Whether we know why a transaction failed: the name is as it was found, or the lease has ended. */
+  #hasHeard(name: string, revision: number, lease: string | undefined): boolean {
+    const hasName = (this.image.entry(name)?.revision ?? 0) === revision
+    return hasName && (lease === undefined || this.image.lease(lease) === undefined || revision !== 0)
+  }
+
+  /** Reads everything, and whatever history etcd still has. */
+  async #load(epoch: string): Promise<void> {
+    const head = await this.#mark()
+    const pairs = await this.#gateway.range(this.#keys.prefix, head)
+    const history: EtcdChange[] = []
+    const oldest = await this.#watchAfter(Math.max(0, head - this.log.capacity), head, change =>
+      history.push(change),
+    )
+    this.image.clear()
+    // Leases come before names, as l comes before n.
+    for (const pair of pairs) this.#apply(pair)
+    this.#revision = head
+    this.log.reset(
+      epoch,
+      head,
+      oldest,
+      revisionsOf(history).flatMap(group => this.#keys.changesOf(group)),
+    )
+  }
+
+  /** Goes on where the connection was lost. */
+  async #resume(): Promise<void> {
+    const epoch = await this.#readEpoch()
+    if (epoch === this.log.epoch) {
+      const missed: EtcdChange[] = []
+      const oldest = await this.#watchAfter(this.#revision, await this.#mark(), change => missed.push(change))
+      if (oldest === this.#revision) return this.#follow(missed)
+    }
+    await this.#load(epoch)
+  }
+
+  async #readEpoch(): Promise<string> {
+    const key = this.#keys.epoch
+    await this.#gateway.transact([{ key, revision: 0 }], [{ put: key, value: newEpoch(), lease: 0n }])
+    const pair = await this.#gateway.get(key)
+    if (pair === undefined || !/^[0-9a-f]{12}$/.test(pair.value))
+      throw new Error('what is in etcd is not ours')
+    return pair.value
+  }
+
+  /** A change that the watch will tell: once it has, it has told everything before. */
+  async #mark(): Promise<number> {
+    const value = randomBytes(6).toString('hex')
+    return (await this.#gateway.transact([], [{ put: this.#keys.mark, value, lease: 0n }])).revision
+  }
+
+  /**
+   * Watches, and hands what happened up to `head` to `handleMissed`; resolves when that was all. What comes later waits in
+   * `#ahead`. Returns the revision after which nothing was missed: later than `after` if etcd has forgotten.
+   */
+  #watchAfter(after: number, head: number, handleMissed: (change: EtcdChange) => void): Promise<number> {
+    this.#endWatch?.()
+    this.#ahead = []
+    return new Promise((resolve, reject) => {
+      let oldest = after
+      const fail = (reason: string): void => {
+        clearTimeout(timer)
+        this.#endWatch?.()
+        this.#endWatch = undefined
+        reject(new Error(reason))
+        this.#lose(reason)
+      }
+      const timer = setTimeout(() => fail('etcd does not tell what has changed'), CATCH_UP_MS)
+      const watch = (): void => {
+        this.#endWatch = this.#gateway.watch(this.#keys.prefix, oldest + 1, {
+          handleChanges: changes => {
+            for (const change of changes) if (change.revision <= head) handleMissed(change)
+            this.#handleChanges(changes.filter(({ revision }) => revision > head))
+            if ((changes.at(-1) as EtcdChange).revision < head) return
+            clearTimeout(timer)
+            resolve(oldest)
+          },
+          handleCompacted: revision => {
+            if (revision >= head) return fail('etcd has compacted what was not read yet')
+            this.#endWatch?.()
+            oldest = revision
+            watch()
+          },
+          handleEnd: () => fail('the connection to etcd has ended'),
+        })
+      }
+      watch()
+    })
+  }
+
+  #handleChanges(changes: readonly EtcdChange[]): void {
+    if (this.#ahead !== undefined) this.#ahead.push(...changes)
+    else this.#follow(changes)
+  }
+
+  /** Makes the copy and the log what etcd has told. */
+  #follow(changes: readonly EtcdChange[]): void {
+    for (const group of revisionsOf(changes)) {
+      const [{ revision }] = group
+      for (const change of group) this.#apply(change)
+      this.#revision = revision
+      this.log.append(revision, this.#keys.changesOf(group))
+    }
+    for (const waiting of this.#waiting) if (waiting.isThere()) waiting.resolve()
+  }
+
+  #apply(change: EtcdChange): void {
+    const { lease, name } = this.#keys.parse(change)
+    if (lease !== undefined) {
+      if (lease.lease === undefined) this.image.dropLease(lease.id)
+      else this.image.putLease(lease.lease, false)
+    }
+    if (name !== undefined) {
+      if (name.entry === undefined) this.image.dropEntry(name.name)
+      else this.image.putEntry(name.entry)
+    }
+  }
+
+  /** Resolves when `isThere`, or when that takes too long. */
+  #echo(isThere: () => boolean): Promise<void> {
+    if (isThere() || this.#isClosed) return Promise.resolve()
+    return new Promise(done => {
+      const waiting = {
+        isThere,
+        resolve: () => {
+          clearTimeout(timer)
+          this.#waiting.delete(waiting)
+          done()
+        },
+      }
+      const timer = setTimeout(waiting.resolve, ECHO_MS)
+      this.#waiting.add(waiting)
+    })
+  }
+
+  /** Asks etcd; whatever is not an answer means that it cannot be reached. */
+  async #ask<T>(question: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) throw new Refusal('stopping', 'The daemon is stopping.')
+    if (this.#state === 'unavailable') throw unavailable('etcd cannot be reached; look-ups are answered.')
+    try {
+      return await question()
+    } catch (error) {
+      if (error instanceof Refusal) throw error
+      if (!(error instanceof EtcdError)) this.#lose('etcd does not answer')
+      throw unavailable('etcd has not taken the change, or has not said so.')
+    }
+  }
+
+  async #checkPulse(): Promise<void> {
+    if (this.#state === 'unavailable') return
+    try {
+      const pair = await this.#gateway.get(this.#keys.epoch)
+      if (pair?.value !== this.log.epoch) this.#lose('what is in etcd is not what it was')
+    } catch {
+      this.#lose('etcd does not answer')
+    }
+  }
+
+  #lose(reason: string): void {
+    if (this.#state === 'unavailable' || this.#isClosed) return
+    this.#endWatch?.()
+    this.#state = 'unavailable'
+    this.#observer.handleState('unavailable', reason)
+    this.#reconnectLater()
+  }
+
+  #reconnectLater(): void {
+    if (this.#isClosed) return
+    this.#retry = setTimeout(async () => {
+      try {
+        await this.#resume()
+        this.#handleReady('etcd is back')
+      } catch {
+        this.#reconnectLater()
+      }
+    }, RETRY_MS).unref()
+  }
+
+  #handleReady(reason: string): void {
+    // It may have ended since it had caught up.
+    if (this.#endWatch === undefined) throw new Error('the watch has ended')
+    const ahead = this.#ahead ?? []
+    this.#ahead = undefined
+    this.#follow(ahead)
+    this.#state = 'ready'
+    this.#observer.handleState('ready', reason)
+  }
+}
+
+/** Changes that belong together, in order. */
+function revisionsOf(changes: readonly EtcdChange[]): (readonly [EtcdChange, ...EtcdChange[]])[] {
+  const groups: [EtcdChange, ...EtcdChange[]][] = []
+  for (const change of changes) {
+    const last = groups.at(-1)
+    if (last !== undefined && last[0].revision === change.revision) last.push(change)
+    else groups.push([change])
+  }
+  return groups
+}
+
+function unavailable(detail: string): Refusal {
+  return new Refusal('store-unavailable', detail, { retryAfterMs: RETRY_HINT_MS })
+}

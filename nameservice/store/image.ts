@@ -1,0 +1,169 @@
+/** All names and leases, in memory: what has been committed. */
+import type { LeaseClock } from './lease-clock.ts'
+import type { Facts, StoredEntry, StoredLease } from './store.ts'
+
+export interface LeaseState extends StoredLease {
+  readonly names: Set<string>
+  /** By the lease clock. Infinite if somebody else keeps the time. */
+  deadlineMs: number
+}
+
+export class Image implements Facts {
+  readonly #clock: LeaseClock
+  readonly #entries = new Map<string, StoredEntry>()
+  /** The same names, sorted, for listings. */
+  readonly #sorted: string[] = []
+  readonly #leases = new Map<string, LeaseState>()
+  readonly #leasesByOwner = new Map<string, Set<string>>()
+  #recordsLength = 0
+
+  constructor(clock: LeaseClock) {
+    this.#clock = clock
+  }
+
+  get nameCount(): number {
+    return this.#entries.size
+  }
+
+  get leaseCount(): number {
+    return this.#leases.size
+  }
+
+  get recordsLength(): number {
+    return this.#recordsLength
+  }
+
+  /** Undefined also in the moment between the end of its lease and the removal that follows. */
+  entry(name: string): StoredEntry | undefined {
+    const entry = this.#entries.get(name)
+    return entry !== undefined && this.#isLive(entry, this.#clock.nowMs()) ? entry : undefined
+  }
+
+  /** The same, whether its lease has ended or not. */
+  storedEntry(name: string): StoredEntry | undefined {
+    return this.#entries.get(name)
+  }
+
+  storedLease(id: string): LeaseState | undefined {
+    return this.#leases.get(id)
+  }
+
+  lease(id: string): LeaseState | undefined {
+    const lease = this.#leases.get(id)
+    return lease !== undefined && lease.deadlineMs > this.#clock.nowMs() ? lease : undefined
+  }
+
+  nameCountOf(lease: string): number {
+    return this.#leases.get(lease)?.names.size ?? 0
+  }
+
+  leaseCountOf(owner: string): number {
+    return this.#leasesByOwner.get(owner)?.size ?? 0
+  }
+
+  /** Up to `limit` entries whose names begin with `prefix` and come after `after`, in order. */
+  list(prefix: string, after: string, limit: number): StoredEntry[] {
+    const nowMs = this.#clock.nowMs()
+    const found: StoredEntry[] = []
+    let index = Math.max(this.#position(prefix), after === '' ? 0 : this.#positionAfter(after))
+    for (; found.length < limit; index++) {
+      const name = this.#sorted[index]
+      if (name === undefined || !name.startsWith(prefix)) break
+      const entry = this.#entries.get(name) as StoredEntry
+      if (this.#isLive(entry, nowMs)) found.push(entry)
+    }
+    return found
+  }
+
+  /** Leases of `owner`, or all of them. */
+  leases(owner?: string): LeaseState[] {
+    const nowMs = this.#clock.nowMs()
+    const ids = owner === undefined ? this.#leases.keys() : (this.#leasesByOwner.get(owner) ?? [])
+    return [...ids]
+      .map(id => this.#leases.get(id) as LeaseState)
+      .filter(({ deadlineMs }) => deadlineMs > nowMs)
+  }
+
+  expiredLeases(): string[] {
+    const nowMs = this.#clock.nowMs()
+    const expired: string[] = []
+    for (const lease of this.#leases.values()) if (lease.deadlineMs <= nowMs) expired.push(lease.id)
+    return expired
+  }
+
+  /** The whole TTL anew. */
+  renew(lease: LeaseState): void {
+    lease.deadlineMs = this.#clock.nowMs() + lease.ttlMs
+  }
+
+  expiresInMs(lease: LeaseState): number | undefined {
+    const leftMs = lease.deadlineMs - this.#clock.nowMs()
+    return Number.isFinite(leftMs) ? Math.max(0, Math.ceil(leftMs)) : undefined
+  }
+
+  putLease({ id, owner, ttlMs }: StoredLease, hasDeadline: boolean): void {
+    const deadlineMs = hasDeadline ? this.#clock.nowMs() + ttlMs : Number.POSITIVE_INFINITY
+    const names = this.#leases.get(id)?.names ?? new Set<string>()
+    this.#leases.set(id, { id, owner, ttlMs, names, deadlineMs })
+    const owned = this.#leasesByOwner.get(owner)
+    if (owned === undefined) this.#leasesByOwner.set(owner, new Set([id]))
+    else owned.add(id)
+  }
+
+  dropLease(id: string): void {
+    const lease = this.#leases.get(id)
+    if (lease === undefined) return
+    this.#leases.delete(id)
+    const owned = this.#leasesByOwner.get(lease.owner)
+    owned?.delete(id)
+    if (owned?.size === 0) this.#leasesByOwner.delete(lease.owner)
+  }
+
+  putEntry(entry: StoredEntry): void {
+    const before = this.#entries.get(entry.name)
+    if (before === undefined) this.#sorted.splice(this.#position(entry.name), 0, entry.name)
+    else if (before.lease !== entry.lease) this.#leases.get(before.lease)?.names.delete(entry.name)
+    this.#entries.set(entry.name, entry)
+    this.#recordsLength += entry.record.length - (before?.record.length ?? 0)
+    this.#leases.get(entry.lease)?.names.add(entry.name)
+  }
+
+  dropEntry(name: string): void {
+    const before = this.#entries.get(name)
+    if (before === undefined) return
+    this.#entries.delete(name)
+    this.#recordsLength -= before.record.length
+    this.#sorted.splice(this.#position(name), 1)
+    this.#leases.get(before.lease)?.names.delete(name)
+  }
+
+  clear(): void {
+    this.#entries.clear()
+    this.#sorted.length = 0
+    this.#recordsLength = 0
+    this.#leases.clear()
+    this.#leasesByOwner.clear()
+  }
+
+  #isLive(entry: StoredEntry, nowMs: number): boolean {
+    const lease = this.#leases.get(entry.lease)
+    return lease === undefined || lease.deadlineMs > nowMs
+  }
+
+  /** Index of the first name that is not before `name`. */
+  #position(name: string): number {
+    let low = 0
+    let high = this.#sorted.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.#sorted[middle] as string) < name) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #positionAfter(name: string): number {
+    const index = this.#position(name)
+    return this.#sorted[index] === name ? index + 1 : index
+  }
+}

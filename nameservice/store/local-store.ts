@@ -1,0 +1,285 @@
+/**
+ * The store of one daemon: the truth is here, and a journal keeps it. Whatever is asked for waits in a queue; a batch of
+ * it is judged against a draft, written to the journal in one piece, and only then applied, logged and answered. While a
+ * batch is being written the next one gathers, so many callers share one write.
+ */
+import { randomBytes } from 'node:crypto'
+import { Refusal } from '../problem.ts'
+import { ChangeLog, HISTORY_DEFAULT } from './change-log.ts'
+import { Draft } from './draft.ts'
+import { Image, type LeaseState } from './image.ts'
+import type { Batch, Journal, JournalHead, Snapshot } from './journal.ts'
+import { LeaseClock } from './lease-clock.ts'
+import {
+  type Facts,
+  type NewEntry,
+  type Store,
+  type StoredChange,
+  type StoredLease,
+  StoreError,
+  type StoreObserver,
+  type StoreState,
+} from './store.ts'
+
+/** Requests that share one write. */
+const BATCH_MAX = 512
+/** Changes from which on a batch takes no further request: the end of a lease may be a thousand changes. */
+const BATCH_CHANGES_MAX = 4096
+/** Requests that wait for their batch. */
+const QUEUE_MAX = 8192
+const EXPIRY_TICK_MS = 100
+const RETRY_MS = 500
+const RETRY_HINT_MS = 1000
+
+export interface LocalStoreOptions {
+  readonly journal: Journal
+  readonly observer: StoreObserver
+  /** Changes that are kept for watchers. */
+  readonly history?: number
+  readonly clock?: LeaseClock
+  /** What to do with a damaged journal: begin anew, or give up. */
+  readonly onCorrupt?: 'quarantine' | 'refuse'
+}
+
+interface Task {
+  /** Judges, and drafts what follows. May throw a refusal, having drafted nothing. */
+  run(draft: Draft): void
+  succeed(): void
+  fail(error: unknown): void
+}
+
+export class LocalStore implements Store {
+  readonly image: Image
+  readonly log: ChangeLog
+  readonly isStale = false
+  readonly #journal: Journal
+  readonly #observer: StoreObserver
+  readonly #onCorrupt: 'quarantine' | 'refuse'
+  #state: StoreState = 'ready'
+  #queue: Task[] = []
+  /** The journal has every change after this revision. */
+  #keptAfter = 0
+  #committing: Promise<void> | undefined
+  /** Leases whose end is on its way. */
+  readonly #ending = new Set<string>()
+  #ticker: NodeJS.Timeout | undefined
+  #retry: NodeJS.Timeout | undefined
+  #recovering: Promise<void> | undefined
+  #closed = false
+
+  constructor({ journal, observer, history = HISTORY_DEFAULT, clock, onCorrupt }: LocalStoreOptions) {
+    this.#journal = journal
+    this.#observer = observer
+    this.#onCorrupt = onCorrupt ?? 'quarantine'
+    this.image = new Image(clock ?? new LeaseClock())
+    this.log = new ChangeLog(history)
+  }
+
+  get state(): StoreState {
+    return this.#state
+  }
+
+  async open(): Promise<void> {
+    const { head, leases, entries, changes } = await this.#load()
+    // Nobody could keep a lease alive while there was no daemon: each has its whole TTL from now on.
+    for (const lease of leases) this.image.putLease(lease, true)
+    for (const entry of entries) this.image.putEntry(entry)
+    this.#keptAfter = head.oldestRevision
+    this.log.reset(head.epoch, head.revision, head.oldestRevision, changes)
+    this.#ticker = setInterval(() => this.#expire(), EXPIRY_TICK_MS).unref()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#ticker)
+    clearTimeout(this.#retry)
+    await this.#committing
+    await this.#recovering
+    await this.#journal.close()
+  }
+
+  /** There is no other daemon. */
+  async hearOf(): Promise<void> {}
+
+  async grant(owner: string, ttlMs: number, judge: (facts: Facts) => void): Promise<StoredLease> {
+    const lease = { id: randomBytes(8).toString('hex'), owner, ttlMs }
+    await this.#submit(draft => {
+      judge(draft)
+      draft.grant(lease)
+    })
+    return lease
+  }
+
+  async keepAlive(id: string): Promise<StoredLease | undefined> {
+    const lease = this.image.lease(id)
+    if (lease === undefined || this.#ending.has(id)) return undefined
+    this.image.renew(lease)
+    return lease
+  }
+
+  async revoke(id: string): Promise<boolean> {
+    let wasThere = false
+    await this.#submit(draft => {
+      wasThere = draft.lease(id) !== undefined
+      this.#end(draft, draft.storedLease(id))
+    })
+    return wasThere
+  }
+
+  async update(name: string, judge: (facts: Facts) => NewEntry | undefined): Promise<StoredChange> {
+    let change: StoredChange | undefined
+    await this.#submit(draft => {
+      const entry = judge(draft)
+      change = entry === undefined ? draft.remove(name) : draft.put(entry)
+    })
+    return change as StoredChange
+  }
+
+  async #load(): Promise<Snapshot> {
+    try {
+      return await this.#journal.open()
+    } catch (error) {
+      const isCorrupt = error instanceof StoreError && error.code === 'ERR_STORE_CORRUPT'
+      if (!isCorrupt || this.#onCorrupt === 'refuse') throw error
+      await this.#journal.quarantine()
+      this.#observer.handleQuarantine(error.message)
+      return await this.#journal.open()
+    }
+  }
+
+  #submit(run: (draft: Draft) => void): Promise<void> {
+    if (this.#closed) return Promise.reject(new Refusal('stopping', 'The daemon is stopping.'))
+    if (this.#state === 'unavailable' || this.#queue.length >= QUEUE_MAX) return Promise.reject(unavailable())
+    return new Promise((succeed, fail) => {
+      this.#queue.push({ run, succeed, fail })
+      this.#committing ??= this.#commitAll()
+    })
+  }
+
+  async #commitAll(): Promise<void> {
+    // A turn later, so that what arrives together is written together.
+    await new Promise(resolve => setImmediate(resolve))
+    while (this.#queue.length > 0) await this.#commitSome()
+    this.#committing = undefined
+  }
+
+  async #commitSome(): Promise<void> {
+    const draft = new Draft(this.image, this.log.revision)
+    const judged: Task[] = []
+    let taken = 0
+    for (const task of this.#queue) {
+      if (taken === BATCH_MAX || draft.changes.length >= BATCH_CHANGES_MAX) break
+      taken += 1
+      try {
+        task.run(draft)
+        judged.push(task)
+      } catch (refusal) {
+        task.fail(refusal)
+      }
+    }
+    this.#queue.splice(0, taken)
+    try {
+      if (!draft.isEmpty) await this.#write(draft)
+    } catch (error) {
+      this.#handleFailure(draft, error as Error)
+      for (const task of judged) task.fail(unavailable())
+      return
+    }
+    for (const task of judged) task.succeed()
+  }
+
+  async #write(draft: Draft): Promise<void> {
+    const startMs = performance.now()
+    const batch = this.#batch(draft)
+    await this.#journal.write(batch)
+    this.#keptAfter = batch.head.oldestRevision
+    draft.applyTo(this.image)
+    for (const id of draft.leases.keys()) this.#ending.delete(id)
+    if (draft.changes.length > 0) this.log.append(draft.revision, draft.changes)
+    this.#observer.handleCommit(draft.changes.length, performance.now() - startMs)
+  }
+
+  #batch({ entries, leases, changes, revision, nameCount, leaseCount }: Draft): Batch {
+    // Every revision here is one change.
+    const oldestRevision = Math.max(this.#keptAfter, revision - this.log.capacity)
+    const forgotten = Array.from(
+      { length: oldestRevision - this.#keptAfter },
+      (_, i) => this.#keptAfter + 1 + i,
+    )
+    const head: JournalHead = { epoch: this.log.epoch, revision, oldestRevision, nameCount, leaseCount }
+    return { head, entries, leases, changes: changes.filter(c => c.revision > oldestRevision), forgotten }
+  }
+
+  #end(draft: Draft, lease: LeaseState | StoredLease | undefined): void {
+    if (lease === undefined) return
+    draft.end(lease)
+    this.#ending.add(lease.id)
+  }
+
+  #expire(): void {
+    if (this.#state === 'unavailable') return
+    const ids = this.image.expiredLeases().filter(id => !this.#ending.has(id))
+    if (ids.length === 0) return
+    const ends = ids.map(async id => {
+      this.#ending.add(id)
+      await this.#submit(draft => this.#end(draft, draft.storedLease(id)))
+      return id
+    })
+    Promise.allSettled(ends).then(results => {
+      const count = results.filter(({ status }) => status === 'fulfilled').length
+      if (count > 0) this.#observer.handleExpired(count)
+      if (count < ids.length) for (const id of ids) this.#ending.delete(id)
+    })
+  }
+
+  #handleFailure(draft: Draft, error: Error): void {
+    this.#ending.clear()
+    this.#enter('unavailable', error.message)
+    for (const task of this.#queue.splice(0)) task.fail(unavailable())
+    this.#recoverLater(draft)
+  }
+
+  /** The journal has refused the draft, but may hold it nevertheless. */
+  #recoverLater(draft: Draft): void {
+    if (this.#closed) return
+    this.#retry = setTimeout(() => {
+      this.#recovering = this.#recover(draft).catch(() => this.#recoverLater(draft))
+    }, RETRY_MS).unref()
+  }
+
+  async #recover(draft: Draft): Promise<void> {
+    await this.#journal.reopen()
+    const undo = this.#undo(draft)
+    await this.#journal.write(undo)
+    this.#keptAfter = undo.head.oldestRevision
+    this.#enter('ready', 'the store takes changes again')
+  }
+
+  /** Makes the journal say what the image says of everything that the doubtful batch touched. */
+  #undo(draft: Draft): Batch {
+    const { image, log } = this
+    const batch = this.#batch(draft)
+    // Changes that the batch forgot are gone, or go now.
+    const oldestRevision = Math.min(batch.head.oldestRevision, log.revision)
+    const { revision, epoch } = log
+    return {
+      head: { epoch, revision, oldestRevision, nameCount: image.nameCount, leaseCount: image.leaseCount },
+      leases: new Map([...draft.leases.keys()].map(id => [id, image.storedLease(id)])),
+      entries: new Map([...draft.entries.keys()].map(name => [name, image.storedEntry(name)])),
+      changes: [],
+      forgotten: [...batch.forgotten, ...draft.changes.map(change => change.revision)],
+    }
+  }
+
+  #enter(state: StoreState, reason: string): void {
+    if (state === this.#state) return
+    this.#state = state
+    this.#observer.handleState(state, reason)
+  }
+}
+
+function unavailable(): Refusal {
+  return new Refusal('store-unavailable', 'The store takes no changes now; look-ups are answered.', {
+    retryAfterMs: RETRY_HINT_MS,
+  })
+}

@@ -1,0 +1,18 @@
+/**
+ * A function that the event loop itself calls, with no JavaScript below it, once in each turn while it is started.
+ *
+ * A worker thread may be stopped with an active handle, which would abort the process: only the main thread has this.
+ */
+import { isMainThread } from 'node:worker_threads'
+import { loadLibc } from './libc.ts'
+
+export interface Idle {
+  /** From now on; it keeps the process alive. */
+  start(): void
+  stop(): void
+}
+
+/** `callback` must not throw. Undefined where there is no such thing. */
+export function openIdle(callback: () => void): Idle | undefined {
+  return isMainThread ? loadLibc().libc?.openIdle?.(callback) : undefined
+}

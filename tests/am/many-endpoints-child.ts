@@ -1,0 +1,31 @@
+/** A process with several endpoints, all of which talk to one and the same endpoint of another process. */
+import { type Endpoint, OK, openEndpoint } from '../../am/index.ts'
+import { driversOf } from '../support/driver-lists.ts'
+import { until } from '../support/until.ts'
+import { ANSWER, ECHO, SINK } from './endpoint-questions.ts'
+
+const [listName, hub, endpointCount, messageCount] = process.argv.slice(2)
+const drivers = driversOf(listName)
+const COUNT = Number(messageCount)
+
+async function talk(endpoint: Endpoint, number: number): Promise<void> {
+  let sunk = 0
+  endpoint.setHandler(SINK, () => void sunk++)
+  await endpoint.map(0, hub as string)
+  for (let i = 0; i < COUNT; i++) {
+    const reply = await endpoint.call(0, ECHO, undefined, [number, i])
+    if (reply.word(0) !== number || reply.word(1) !== i) throw new Error('another reply')
+    while (endpoint.request(0, SINK, number) !== OK) await endpoint.ready(0)
+  }
+  await until('all messages of the hub', () => sunk === COUNT)
+}
+
+const endpoints: Endpoint[] = []
+for (let i = 0; i < Number(endpointCount); i++) endpoints.push(await openEndpoint({ drivers }))
+process.send?.({ names: endpoints.map(({ name }) => name) })
+await new Promise(resolve => process.once('message', resolve))
+await Promise.all(endpoints.map((endpoint, i) => talk(endpoint, process.pid + i)))
+process.send?.({ handled: endpoints.map(endpoint => endpoint.stats().handled), answer: ANSWER })
+await new Promise(resolve => process.once('message', resolve))
+await Promise.all(endpoints.map(endpoint => endpoint.close()))
+process.disconnect()

@@ -1,0 +1,53 @@
+/** `fastsockets doctor`: the machine, and one pair of programs. */
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { Child, plainEnvironment } from '../../support/child.ts'
+import { program, relinked } from '../../support/relinked.ts'
+
+const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
+
+interface Report {
+  readonly isFast: boolean
+  readonly checks: readonly { name: string; state: string; detail: string; hint?: string }[]
+}
+
+function doctor(...args: string[]): { status: number | null; report: Report } {
+  const { status, stdout } = spawnSync(process.execPath, [CLI, 'doctor', '--json', ...args], {
+    env: plainEnvironment(),
+    encoding: 'utf8',
+  })
+  return { status, report: JSON.parse(stdout) as Report }
+}
+
+t.test('everything that bears on it is looked at', async t => {
+  const { status, report } = doctor()
+  t.equal(status, 0)
+  t.equal(report.isFast, true)
+  const names = report.checks.map(({ name }) => name)
+  for (const name of [
+    'driver shm',
+    'driver loopback',
+    'locked memory',
+    'open files',
+    'cores',
+    'one-sided access',
+    'policy',
+    'live test',
+  ]) {
+    t.ok(names.includes(name), name)
+  }
+})
+
+t.test('a pair that is fast, and one that is not, with what to do about it', async t => {
+  const fast = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await fast.receive<{ port: number }>()
+  const good = doctor(`127.0.0.1:${port}`)
+  t.match(good, { status: 0, report: { isFast: true } })
+  t.match(good.report.checks.at(-1), { name: 'to 127.0.0.1', state: 'ok' })
+
+  const plain = new Child(t, program('server'), ['echo'])
+  const bad = doctor(`127.0.0.1:${(await plain.receive<{ port: number }>()).port}`)
+  t.match(bad, { status: 1, report: { isFast: false } })
+  t.match(bad.report.checks.at(-1), { state: 'failed', detail: /^NOT_RELINKED: /, hint: /register/ })
+})

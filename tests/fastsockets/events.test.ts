@@ -1,0 +1,67 @@
+/** What a program may hear of its sockets, and show to prom-client. */
+import diagnostics from 'node:diagnostics_channel'
+import { once } from 'node:events'
+import { Registry } from 'prom-client'
+import t from 'tap'
+import net, { type AddressInfo } from '../../fastsockets/index.ts'
+import { registerMetrics } from '../../fastsockets/metrics.ts'
+import { Child } from '../support/child.ts'
+import { program, relinked } from '../support/relinked.ts'
+import { until } from '../support/until.ts'
+
+interface Heard {
+  readonly name: string
+  readonly event: Record<string, unknown>
+}
+
+t.test('the diagnostics channels tell of connections, their ends, fallbacks and listeners', async t => {
+  const heard: Heard[] = []
+  for (const name of ['connection', 'close', 'fallback', 'listening']) {
+    const listener = (event: unknown): void => void heard.push({ name, event: event as Heard['event'] })
+    diagnostics.subscribe(`fastsockets:${name}`, listener)
+    t.teardown(() => diagnostics.unsubscribe(`fastsockets:${name}`, listener))
+  }
+  const find = (name: string) =>
+    until(name, () => heard.find(({ name: other }) => other === name)).then(({ event }) => event)
+
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  t.match(await find('listening'), { local: { address: '127.0.0.1', port }, hashedPort: Number })
+  server.close()
+
+  const echo = new Child(t, program('server'), ['echo'], relinked())
+  const remote = { address: '127.0.0.1', port: (await echo.receive<{ port: number }>()).port }
+  const socket = net.connect(remote.port, '127.0.0.1')
+  socket.end('hello')
+  socket.resume()
+  await once(socket, 'close')
+  t.match(await find('connection'), { transport: 'shm', role: 'client', remote })
+  t.match(await find('close'), { transport: 'shm', role: 'client', remote, bytesIn: 5, bytesOut: 5 })
+
+  const plain = new Child(t, program('server'), ['echo'])
+  const other = net.connect((await plain.receive<{ port: number }>()).port, '127.0.0.1')
+  await once(other, 'connect')
+  t.match(await find('fallback'), { role: 'client', reason: { code: 'NOT_RELINKED' } })
+  t.equal((await find('fallback')).socket, other)
+  other.destroy()
+})
+
+t.test('prom-client shows what is counted', async t => {
+  const registry = new Registry()
+  registerMetrics({ registry })
+  const echo = new Child(t, program('server'), ['echo'], relinked())
+  const socket = net.connect((await echo.receive<{ port: number }>()).port, '127.0.0.1')
+  socket.write('hello')
+  await once(socket, 'data')
+  const value = async (line: RegExp): Promise<number> => Number(line.exec(await registry.metrics())?.[1])
+  t.equal(await value(/^fastsockets_connections\{transport="shm",reason=""\} (\d+)$/m), 1)
+  const bytes = await value(/^fastsockets_bytes_total\{direction="in"\} (\d+)$/m)
+  t.ok(bytes >= 5)
+  t.equal(await value(/^fastsockets_bytes_total\{direction="in"\} (\d+)$/m), bytes, 'to look does not count')
+  t.ok((await value(/^fastsockets_connections_opened_total (\d+)$/m)) >= 1)
+  t.ok((await value(/^fastsockets_fallbacks_total\{reason="NOT_RELINKED"\} (\d+)$/m)) >= 1)
+  t.ok((await value(/^fastsockets_credit_bytes (\d+)$/m)) > 0)
+  t.ok((await value(/^fastsockets_poller_total\{event="messages"\} (\d+)$/m)) > 0)
+  socket.destroy()
+})

@@ -1,0 +1,118 @@
+/** Listeners and clients that find each other by the name service; and that do without it. */
+import t, { type Test } from 'tap'
+import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
+import { hostIdentity } from '../../nic/index.ts'
+import { Child, plainEnvironment } from '../support/child.ts'
+import { Named } from '../support/named.ts'
+import { freePort, occupyHashedPorts } from '../support/ports.ts'
+import { program, relinked } from '../support/relinked.ts'
+import { eventually } from '../support/until.ts'
+
+function environment(named: Named): NodeJS.ProcessEnv {
+  return { ...plainEnvironment(), FASTSOCKETS_NAMES: named.address }
+}
+
+async function listen(
+  t: Test,
+  named: Named,
+  host = '127.0.0.1',
+  port = 0,
+): Promise<{ child: Child; port: number }> {
+  const child = new Child(
+    t,
+    program('server'),
+    ['echo', host, String(port)],
+    relinked({ env: environment(named) }),
+  )
+  return { child, port: (await child.receive<{ port: number }>()).port }
+}
+
+async function connect(t: Test, named: Named, port: number): Promise<string> {
+  const client = new Child(t, program('client'), [String(port)], relinked({ env: environment(named) }))
+  return (await client.receive<{ connected: string }>()).connected
+}
+
+async function registered(named: Named, port: number, address = '127.0.0.1') {
+  return await eventually('the name', async () => {
+    const { status, json } = await named.lookUp(`inet:tcp:${address}:${port}`)
+    return status === 200 && json
+  })
+}
+
+t.test('a listener says where its bootstrap is', async t => {
+  const named = await Named.start(t)
+  const { child, port } = await listen(t, named)
+  t.match(await registered(named, port), {
+    record: { kind: 'inet', pid: child.pid, uid: process.getuid?.(), port: hashedPort(port, 0) },
+  })
+})
+
+t.test('the name of a listener on all addresses is there for each of them', async t => {
+  const named = await Named.start(t)
+  const { port } = await listen(t, named, '::')
+  for (const address of ['127.0.0.1', '::1'])
+    t.match(await registered(named, port, address), { record: { port: Number } })
+})
+
+t.test('hashed ports that others have do not matter', async t => {
+  const named = await Named.start(t)
+  const port = await freePort()
+  await occupyHashedPorts(t, port)
+  await listen(t, named, '127.0.0.1', port)
+  const { record } = await registered(named, port)
+  t.not(record?.port, undefined)
+  t.equal(await connect(t, named, port), 'shm')
+  t.equal(await connect(t, named, port), 'shm')
+})
+
+t.test('a server that was killed and started again has its name at once', async t => {
+  const named = await Named.start(t)
+  const port = await freePort()
+  await occupyHashedPorts(t, port)
+  const { child } = await listen(t, named, '127.0.0.1', port)
+  await registered(named, port)
+  await child.kill()
+  const { child: heir } = await listen(t, named, '127.0.0.1', port)
+  await eventually(
+    'the heir',
+    async () => Number((await named.lookUp(`inet:tcp:127.0.0.1:${port}`)).json.record?.pid) === heir.pid,
+  )
+  t.equal(await connect(t, named, port), 'shm')
+})
+
+t.test('a daemon that comes later hears of listeners that are there already', async t => {
+  const named = new Named(t)
+  const { port } = await listen(t, named)
+  t.equal(await connect(t, named, port), 'shm', 'it is not needed')
+  await named.up()
+  t.match(await registered(named, port), { record: { port: hashedPort(port, 0) } })
+})
+
+t.test('a daemon that has stopped, or hangs, keeps no connection from being made', async t => {
+  const named = await Named.start(t)
+  const { port } = await listen(t, named)
+  await registered(named, port)
+  const plain = new Child(t, program('server'), ['echo'], {})
+  const { port: plainPort } = await plain.receive<{ port: number }>()
+  named.signal('SIGSTOP')
+  t.equal(await connect(t, named, port), 'shm')
+  t.equal(await connect(t, named, plainPort), 'tcp')
+  named.signal('SIGCONT')
+  await named.kill()
+  t.equal(await connect(t, named, port), 'shm')
+  t.equal(await connect(t, named, plainPort), 'tcp')
+})
+
+t.test('a record of nonsense leads nowhere, and does no harm', async t => {
+  const named = await Named.start(t)
+  const plain = new Child(t, program('server'), ['echo'], {})
+  const { port } = await plain.receive<{ port: number }>()
+  const lease = await named.grant()
+  for (const liar of [port, 1, 65_535]) {
+    // It says that it is of this host: only then is its port called.
+    const record = { endpoint: 'e', host: hostIdentity().toString('hex'), port: liar }
+    const { status } = await named.register(`inet:tcp:127.0.0.1:${port}`, lease, record)
+    t.ok(status < 300, `registered: ${status}`)
+    t.equal(await connect(t, named, port), 'tcp')
+  }
+})

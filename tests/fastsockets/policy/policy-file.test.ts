@@ -1,0 +1,125 @@
+/** What may stand in a policy file, what it then means, and how its faults are named. */
+import t from 'tap'
+import { matchesGlob } from '../../../fastsockets/policy/glob.ts'
+import { PolicyError, parsePolicy } from '../../../fastsockets/policy/policy-file.ts'
+
+/** `line rule text` of everything that is wrong. */
+function faultsOf(text: string): string[] {
+  try {
+    parsePolicy(text, 'policy.yaml')
+    return []
+  } catch (error) {
+    if (!(error instanceof PolicyError)) throw error
+    return error.problems.map(({ line, rule, text }) => `${line} ${rule ?? '-'} ${text}`)
+  }
+}
+
+t.test('the first rule that matches decides, and is named by its line', async t => {
+  const policy = parsePolicy(
+    `default: tcp
+users: [1000, 1001]
+drivers: [shm]
+rules:
+  - program: /srv/app/**
+    role: client
+    address: 10.0.0.0/8
+    port: 5432
+    use: require
+  # a comment
+  - { port: 8000-8099, use: fast }
+  - address: "fd00::/8"
+    use: fast
+`,
+    'policy.yaml',
+  )
+  const app = '/srv/app/bin/server.js'
+  t.strictSame(policy.decide(app, 'client', '10.1.2.3', 5432), {
+    use: 'require',
+    because: 'rule 1 of policy.yaml, line 5',
+  })
+  t.strictSame(policy.decide(app, 'server', '10.1.2.3', 8050), {
+    use: 'fast',
+    because: 'rule 2 of policy.yaml, line 11',
+  })
+  t.equal(policy.decide(app, 'client', 'fd12::1', 1).because, 'rule 3 of policy.yaml, line 12')
+  t.strictSame(policy.decide(app, 'client', '11.1.2.3', 5432), {
+    use: 'tcp',
+    because: 'the default of policy.yaml',
+  })
+  t.equal(policy.decide('/srv/other.js', 'client', '10.1.2.3', 5432).use, 'tcp', 'another program')
+  t.equal(policy.decide(app, 'server', '10.1.2.3', 5432).use, 'tcp', 'another role')
+  t.equal(policy.decide(app, 'client', undefined, 5432).use, 'tcp', 'an address that is not known')
+  t.equal(policy.decide(app, 'client', '10.1.2.3', 8100).use, 'tcp', 'a port behind the range')
+  t.ok(policy.allowsUser(1001) && policy.allowsUser(process.getuid?.() as number))
+  t.notOk(policy.allowsUser(1002))
+  t.ok(policy.allowsDriver('shm'))
+  t.notOk(policy.allowsDriver('loopback'))
+})
+
+t.test('an empty file asks for nothing', async t => {
+  for (const text of ['', '# only a comment\n', '{}']) {
+    const policy = parsePolicy(text, 'p')
+    t.equal(policy.decide('/a', 'client', '127.0.0.1', 1).use, 'fast', JSON.stringify(text))
+    t.ok(policy.allowsDriver('loopback'))
+  }
+})
+
+t.test('everything that is wrong is named, with its line and its rule', async t => {
+  const faults = faultsOf(`default: quick
+user: [1]
+rules:
+  - use: fast
+    prot: 80
+  - port: 80
+  - port: 99999
+    use: tcp
+  - port: 90-80
+    use: tcp
+`)
+  t.strictSame(faults.sort(), [
+    '1 - default must be equal to one of the allowed values: fast, tcp, require',
+    '2 - unknown key "user"',
+    '5 1 unknown key "prot"',
+    "6 2 must have required property 'use'",
+    '7 3 port must be <= 65535',
+    '7 3 port must be string',
+    '7 3 port must match a schema in anyOf',
+  ])
+})
+
+t.test('what the schema cannot see is named as well', async t => {
+  t.strictSame(faultsOf('rules:\n  - { use: tcp, port: 90-80 }\n  - { use: tcp, address: 10.0.0.0/33 }\n'), [
+    '2 1 port must be within 1..65535, or a range such as 8000-8099, not "90-80"',
+    '3 2 address must be an address or a prefix such as 10.0.0.0/8, not "10.0.0.0/33"',
+  ])
+  for (const address of ['localhost', '10.0.0.0/', '10.0.0.0/8/8', '10.0.0.0/x', '::/129', '10.0.0']) {
+    t.equal(faultsOf(`rules: [{ use: tcp, address: "${address}" }]`).length, 1, address)
+  }
+})
+
+t.test('what is no YAML, or not one document of it, is named with its line', async t => {
+  t.match(faultsOf('default: fast\nrules: [\n'), [/^3 - /])
+  t.match(faultsOf('default: fast\ndefault: tcp\n'), [/^2 - Map keys must be unique/])
+  t.match(faultsOf('- 1\n'), [/^1 - must be object/])
+})
+
+t.test('a file that multiplies itself is refused', async t => {
+  t.throws(() => parsePolicy('a: &a [1]\nrules: [*a, *a]\n', 'p'))
+})
+
+t.test('patterns for programs', async t => {
+  for (const [path, pattern, isMatch] of [
+    ['/srv/app/server.js', 'server.js', true],
+    ['/srv/app/server.js', '*.js', true],
+    ['/srv/app/server.js', 'server', false],
+    ['/srv/app/server.js', '/srv/*/server.js', true],
+    ['/srv/app/bin/server.js', '/srv/*/server.js', false],
+    ['/srv/app/bin/server.js', '/srv/**/server.js', true],
+    ['/srv/server.js', '/srv/**/server.js', true],
+    ['/srv/server.js', '/srv/**', true],
+    ['/srv/serverXjs', '/srv/server.js', false],
+    ['/srv/a+b(1).js', '/srv/a+b(1).j?', true],
+  ] as const) {
+    t.equal(matchesGlob(path, pattern), isMatch, `${path} ${pattern}`)
+  }
+})

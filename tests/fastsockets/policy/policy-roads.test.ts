@@ -1,0 +1,167 @@
+/** The policy decides which road is taken: unmodified programs, relinked, under a policy file. */
+import { spawnSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { Child, plainEnvironment } from '../../support/child.ts'
+import { program, relinked } from '../../support/relinked.ts'
+
+const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'fastsockets-policy-'))
+t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+// Another user reads it, too.
+chmodSync(folder, 0o755)
+let fileCount = 0
+
+/** An environment in which `text` is the policy. */
+function under(text: string): NodeJS.ProcessEnv {
+  const path = join(folder, `${fileCount++}.yaml`)
+  writeFileSync(path, text)
+  return { ...plainEnvironment(), FASTSOCKETS_POLICY: path }
+}
+
+async function startServer(t: Test, env = plainEnvironment()): Promise<number> {
+  const server = new Child(t, program('server'), ['echo'], relinked({ env }))
+  return (await server.receive<{ port: number }>()).port
+}
+
+/** What became of a relinked client. */
+async function outcome(
+  t: Test,
+  port: number,
+  env = plainEnvironment(),
+  host = '127.0.0.1',
+): Promise<unknown> {
+  const client = new Child(t, program('reason'), [String(port), host], relinked({ env }))
+  return await client.receive()
+}
+
+t.test('without a policy it is fast', async t => {
+  t.match(await outcome(t, await startServer(t)), { transport: 'shm' })
+})
+
+t.test('a client that is kept on TCP', async t => {
+  const port = await startServer(t)
+  const env = under(`rules:\n  - { role: client, port: ${port}, use: tcp }\n`)
+  t.match(await outcome(t, port, env), {
+    transport: 'tcp',
+    reason: { code: 'POLICY', text: /rule 1 of .*yaml, line 2/ },
+  })
+  t.match(await outcome(t, port, under(`rules: [{ role: server, use: tcp }]`)), { transport: 'shm' })
+  t.match(await outcome(t, port, under('rules: [{ program: reason.js, use: tcp }]')), {
+    reason: { code: 'POLICY' },
+  })
+  t.match(await outcome(t, port, under('rules: [{ program: other.js, use: tcp }]')), { transport: 'shm' })
+  t.match(await outcome(t, port, under('rules: [{ address: 127.0.0.0/8, use: tcp }]'), 'localhost'), {
+    reason: { code: 'POLICY' },
+  })
+})
+
+t.test('a server that is kept on TCP has no hashed port', async t => {
+  const port = await startServer(t, under('rules: [{ role: server, use: tcp }]'))
+  t.match(await outcome(t, port), { transport: 'tcp', reason: { code: 'NOT_RELINKED' } })
+})
+
+t.test('a client that must be fast fails rather than falls back, by name and by address', async t => {
+  const server = new Child(t, program('server'), ['echo'])
+  const { port } = await server.receive<{ port: number }>()
+  const env = under('default: require\n')
+  for (const host of ['127.0.0.1', 'localhost']) {
+    t.match(await outcome(t, port, env, host), {
+      failed: 'ERR_FASTSOCKETS_REQUIRED',
+      reason: 'NOT_RELINKED',
+    })
+  }
+  t.match(await outcome(t, await startServer(t), env, 'localhost'), { transport: 'shm' })
+})
+
+t.test('a client that must be fast, where nothing can be', async t => {
+  const port = await startServer(t)
+  const env = { ...under('default: require\n'), FASTSOCKETS_DISABLE: '1' }
+  t.match(await outcome(t, port, env), { failed: 'ERR_FASTSOCKETS_REQUIRED', reason: 'DISABLED' })
+})
+
+t.test('a server that must be fast hangs up on who comes by TCP', async t => {
+  const port = await startServer(t, under('rules: [{ role: server, use: require }]'))
+  t.match(await outcome(t, port), { transport: 'shm' })
+  const plain = new Child(t, program('client'), [String(port)])
+  const first = await plain.receive<{ connected?: string; error?: string }>()
+  const ended = first.error === undefined ? await plain.receive() : first
+  t.ok('end' in (ended as object) || 'error' in (ended as object), JSON.stringify(ended))
+})
+
+t.test('a server that must be fast, where nothing can be, does not listen', async t => {
+  const env = { ...under('default: require\n'), FASTSOCKETS_DISABLE: '1' }
+  const server = new Child(t, program('server'), ['echo'], relinked({ env }))
+  t.match(await server.end(), { code: 1 })
+  t.match(server.stderr, /ERR_FASTSOCKETS_REQUIRED/)
+})
+
+t.test('a policy that is wrong keeps everything on TCP, says so, and breaks nothing', async t => {
+  const port = await startServer(t)
+  const client = new Child(t, program('reason'), [String(port)], relinked({ env: under('rule: []\n') }))
+  t.match(await client.receive(), { transport: 'tcp', reason: { code: 'POLICY_INVALID' } })
+  await client.end()
+  t.match(client.stderr, /everything stays on TCP: .*yaml:1: unknown key "rule"/)
+})
+
+t.test('the environment goes over the file', async t => {
+  const port = await startServer(t)
+  const env = under('default: require\n')
+  t.match(await outcome(t, port, { ...env, FASTSOCKETS_USE: 'tcp' }), {
+    reason: { code: 'POLICY', text: /FASTSOCKETS_USE=tcp/ },
+  })
+  t.match(await outcome(t, port, { ...plainEnvironment(), FASTSOCKETS_DRIVERS: 'loopback' }), {
+    reason: { code: 'POLICY', text: /does not allow shm/ },
+  })
+  t.match(await outcome(t, port, { ...plainEnvironment(), FASTSOCKETS_USE: 'maybe' }), {
+    reason: { code: 'POLICY_INVALID' },
+  })
+})
+
+t.test('another user is let in by both policies, and by no other', async t => {
+  if (process.getuid?.() !== 0) {
+    t.comment('SKIPPED: another user (needs root to become one)')
+    return
+  }
+  const NOBODY = 65534
+  const env = under(`users: [0, ${NOBODY}]\n`)
+  const server = new Child(t, program('server'), ['echo'], relinked({ env, uid: NOBODY, gid: NOBODY }))
+  const { port } = await server.receive<{ port: number }>()
+  t.match(await outcome(t, port, env), { transport: 'shm' })
+  t.match(await outcome(t, port), { transport: 'tcp', reason: { code: 'OTHER_USER' } })
+})
+
+t.test('fastsockets policy check', async t => {
+  const check = (env: NodeJS.ProcessEnv, ...args: string[]) =>
+    spawnSync(process.execPath, [CLI, 'policy', 'check', ...args], { env, encoding: 'utf8' })
+  const good = under('users: [1000]\nrules: [{ use: tcp }]\n')
+  t.match(check(good), { status: 0, stdout: /yaml: 1 rule; users: the own user and 1000; drivers: all/ })
+  const bad = under('rules:\n  - use: sometimes\n')
+  t.match(check(bad), { status: 1, stderr: /yaml:2: rule 1: use must be equal to one of/ })
+  t.match(check(good, String(bad.FASTSOCKETS_POLICY)), { status: 1 })
+  t.match(check({ ...good, FASTSOCKETS_POLICY: '/nowhere' }), { status: 1, stderr: /ENOENT/ })
+  const empty = { ...plainEnvironment(), XDG_CONFIG_HOME: folder }
+  t.match(check(empty), { status: 0, stdout: /There is no policy file/ })
+})
+
+t.test('fastsockets explain', async t => {
+  const explain = (env: NodeJS.ProcessEnv, ...args: string[]) =>
+    spawnSync(process.execPath, [CLI, 'explain', ...args], { env, encoding: 'utf8' })
+  const port = await startServer(t)
+  t.match(explain(plainEnvironment(), `127.0.0.1:${port}`), { status: 0, stdout: /^127.0.0.1:\d+ {2}shm\n/ })
+  const env = under(`rules:\n  - { program: /srv/app.js, use: tcp }\n  - { port: 1, use: require }\n`)
+  t.match(explain(env, `127.0.0.1:${port}`, '--program', '/srv/app.js'), {
+    status: 1,
+    stdout: /tcp\n {4}policy {2}tcp: rule 1 of .*, line 2\n {4}reason {2}POLICY/,
+  })
+  const required = explain(env, '127.0.0.1:1', '--json')
+  t.equal(required.status, 1)
+  t.match(JSON.parse(required.stdout), [
+    { address: '127.0.0.1', outcome: 'fails', policy: { use: 'require' }, reason: { code: 'NOT_RELINKED' } },
+  ])
+  t.match(explain(env, '192.0.2.1:80'), { stdout: /REMOTE_HOST/ })
+  t.match(explain(env, 'nonsense'), { status: 2 })
+})

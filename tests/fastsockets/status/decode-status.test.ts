@@ -1,0 +1,92 @@
+/** A status page is a stranger's input: whatever stands in it, it is read without harm. */
+import t from 'tap'
+import { decodeStatus } from '../../../fastsockets/status/decode-status.ts'
+import {
+  HEADER,
+  HEADER_SIZE,
+  PAGE_SIZE,
+  PROGRAM_AT,
+  ROW_SIZE,
+} from '../../../fastsockets/status/status-layout.ts'
+import { StatusPage } from '../../../fastsockets/status/status-page.ts'
+import { seededRandom } from '../../support/random.ts'
+
+const ROUNDS = 2000
+
+function somePage(): Buffer {
+  const page = new StatusPage(new ArrayBuffer(PAGE_SIZE))
+  page.open({ kind: 'listener', transport: 'shm', role: 'server', local: { address: '::', port: 80 } })
+  page.open({ kind: 'net', transport: 'shm', role: 'client', remote: { address: '127.0.0.1', port: 80 } })
+  page.open({
+    kind: 'tcp',
+    transport: 'pipe',
+    role: 'client',
+    reason: 'PIPE',
+    remote: { address: '/x', port: 0 },
+  })
+  return Buffer.from(page.image)
+}
+
+t.test('what was put on a page is read from it', async t => {
+  t.match(decodeStatus(somePage()), {
+    listeners: [{ local: '[::]:80' }],
+    sockets: [
+      { transport: 'shm', role: 'client', remote: '127.0.0.1:80', bytesIn: 0 },
+      { transport: 'pipe', reason: 'PIPE', remote: '/x' },
+    ],
+    opened: 2,
+  })
+})
+
+t.test('a row is free for others once it is closed, and its counts are kept in the sums', async t => {
+  const page = new StatusPage(new ArrayBuffer(PAGE_SIZE))
+  const row = page.open({ kind: 'net', transport: 'shm', role: 'client' })
+  row.counts[0] = 7
+  row.close()
+  row.close()
+  row.counts[0] = 1000
+  t.match(decodeStatus(Buffer.from(page.image)), { sockets: [], bytesIn: 7, opened: 1 })
+  page.open({ kind: 'raw', transport: 'shm', role: 'server' })
+  t.match(decodeStatus(Buffer.from(page.image)), {
+    sockets: [{ row: 0, kind: 'raw', bytesIn: 0 }],
+    opened: 2,
+  })
+})
+
+t.test('without memory to share everything is counted all the same', async t => {
+  const page = new StatusPage(undefined)
+  const row = page.open({ kind: 'net', transport: 'shm', role: 'client' })
+  row.counts[0] = 7
+  row.close()
+  t.equal(row.counts[0], 7)
+})
+
+t.test('what is no page, or of another version, is refused', async t => {
+  const page = somePage()
+  t.equal(decodeStatus(page.subarray(0, HEADER_SIZE - 1)), undefined)
+  t.equal(decodeStatus(Buffer.alloc(HEADER_SIZE)), undefined)
+  page.writeDoubleLE(99, 8 * HEADER.VERSION)
+  t.equal(decodeStatus(page), undefined)
+})
+
+t.test('random words do no harm, and no text reaches a terminal that it would obey', async t => {
+  const random = seededRandom(t)
+  const page = somePage()
+  let seen = 0
+  for (let round = 0; round < ROUNDS; round++) {
+    const twisted = Buffer.from(page)
+    for (let i = random.within(1, 20); i > 0; i--) {
+      const at = random.within(16, twisted.length - 8) & ~7
+      if (random.chance(0.5)) twisted.writeDoubleLE(random.within(-10, 1e9) / 3, at)
+      else random.bytes(8).copy(twisted, at)
+    }
+    twisted.write('\x1b[2J', PROGRAM_AT)
+    const text = JSON.stringify(decodeStatus(twisted))
+    if (text.includes('\\u001b')) t.fail(text)
+    seen++
+  }
+  t.equal(seen, ROUNDS)
+  const long = Buffer.concat([page, Buffer.alloc(ROW_SIZE / 2)])
+  long.writeDoubleLE(1e9, 8 * HEADER.ROWS_USED)
+  t.equal(decodeStatus(long)?.sockets.length, 2, 'rows beyond the end are not looked for')
+})

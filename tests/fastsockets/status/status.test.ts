@@ -1,0 +1,196 @@
+/** What is to be seen of relinked processes from outside, and by whom. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { connect } from '../../../fastsockets/raw/index.ts'
+import { readAllStatus, readStatusOf } from '../../../fastsockets/status/read-status.ts'
+import { Child, plainEnvironment } from '../../support/child.ts'
+import { program, relinked } from '../../support/relinked.ts'
+import { until } from '../../support/until.ts'
+
+const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
+const NOBODY = 65534
+
+async function startServer(t: Test, behaviour: string): Promise<{ server: Child; port: number }> {
+  const server = new Child(t, program('server'), [behaviour], relinked())
+  return { server, port: (await server.receive<{ port: number }>()).port }
+}
+
+t.test('a relinked process is seen, with its listener, its sockets and what they count', async t => {
+  const { server, port } = await startServer(t, 'echo')
+  const client = new Child(t, program('busy'), [String(port)], relinked())
+  await client.receive()
+  const [status] = readStatusOf(server.pid)
+  t.match(status, {
+    pid: server.pid,
+    thread: 0,
+    program: /programs\/server\.js$/,
+    opened: 1,
+    bytesIn: 1000,
+    bytesOut: 1000,
+    fallbacks: {},
+    listeners: [{ local: `127.0.0.1:${port}`, acceptedFast: 1, acceptedTcp: 0 }],
+    sockets: [
+      {
+        kind: 'net',
+        transport: 'shm',
+        role: 'server',
+        local: `127.0.0.1:${port}`,
+        bytesIn: 1000,
+        bytesOut: 1000,
+      },
+    ],
+  })
+  t.ok((status?.listeners[0]?.hashedPort ?? 0) > 0)
+  t.ok((status?.poller.doorbells ?? 0) + (status?.poller.messages ?? 0) > 0)
+  t.ok(
+    readAllStatus().some(({ pid }) => pid === server.pid),
+    'and among all',
+  )
+})
+
+t.test('a process that is busy, or stopped, is seen all the same', async t => {
+  const { server, port } = await startServer(t, 'echo')
+  const busy = new Child(t, program('busy'), [String(port)], relinked())
+  await busy.receive()
+  t.match(readStatusOf(busy.pid), [
+    {
+      sockets: [{ role: 'client', remote: `127.0.0.1:${port}`, bytesIn: 1000, bytesOut: 1000, bufferUse: 0 }],
+    },
+  ])
+  server.process.kill('SIGSTOP')
+  t.match(readStatusOf(server.pid), [{ sockets: [{ bytesIn: 1000 }] }])
+})
+
+t.test('a reader that stops shows as buffer use there, and as missing credit here', async t => {
+  const { server, port } = await startServer(t, 'hold')
+  const socket = await connect({ port, host: '127.0.0.1' })
+  t.teardown(() => socket.close())
+  let sent = 0
+  for (let refused = 0; refused < 1000; ) {
+    const length = socket.trySend(Buffer.alloc(10_000))
+    sent += length
+    refused = length === 0 ? refused + 1 : 0
+  }
+  const there = await until('all bytes to arrive', () => {
+    const [seen] = readStatusOf(server.pid)[0]?.sockets ?? []
+    return seen?.bytesIn === sent && seen
+  })
+  // The first bytes may have been read before the program stopped.
+  t.ok((there.bufferUse ?? 0) > sent / 2, `${there.bufferUse} of ${sent}`)
+  t.ok((there.directShare ?? 1) < 0.5, 'most of them went through the receive buffer')
+  const [here] = readStatusOf(process.pid)
+  t.match(
+    here?.sockets.find(({ remote }) => remote.endsWith(`:${port}`)),
+    { kind: 'raw', transport: 'shm', creditLeft: 0, bytesOut: sent },
+  )
+})
+
+t.test('sockets on TCP are seen with their reason, and fallbacks are counted', async t => {
+  const plain = new Child(t, program('server'), ['hold'])
+  const { port } = await plain.receive<{ port: number }>()
+  const client = new Child(t, program('client'), [String(port)], relinked())
+  await client.receive()
+  t.match(readStatusOf(client.pid), [
+    {
+      fallbacks: { NOT_RELINKED: 1 },
+      sockets: [
+        {
+          kind: 'tcp',
+          transport: 'tcp',
+          role: 'client',
+          reason: 'NOT_RELINKED',
+          remote: `127.0.0.1:${port}`,
+        },
+      ],
+    },
+  ])
+  plain.process.kill('SIGKILL')
+  await until('the row to go', () => readStatusOf(client.pid)[0]?.sockets.length === 0)
+
+  const { server, port: relinkedPort } = await startServer(t, 'hold')
+  const stranger = new Child(t, program('client'), [String(relinkedPort)])
+  await stranger.receive()
+  await until('the server to have accepted', () => readStatusOf(server.pid)[0]?.sockets.length === 1)
+  t.match(readStatusOf(server.pid), [
+    {
+      fallbacks: { ACCEPTED: 1 },
+      listeners: [{ acceptedTcp: 1 }],
+      sockets: [{ kind: 'tcp', role: 'server', reason: 'ACCEPTED', local: `127.0.0.1:${relinkedPort}` }],
+    },
+  ])
+})
+
+t.test('threads are seen each by itself, and are gone with it', async t => {
+  const main = new Child(t, program('workers'), ['serve'], relinked())
+  await main.receive()
+  t.strictSame(
+    readStatusOf(main.pid).map(({ thread }) => thread > 0),
+    [false, true],
+  )
+  t.match(await main.ask({}), { terminated: true })
+  t.strictSame(
+    readStatusOf(main.pid).map(({ thread }) => thread),
+    [0],
+  )
+})
+
+t.test('nothing is left of a process that was killed', async t => {
+  const { server } = await startServer(t, 'echo')
+  const files = (): string[] =>
+    [...readdirSync('/dev/shm'), ...readdirSync('/tmp')].filter(name => /fastsockets-status/.test(name))
+  t.equal(readStatusOf(server.pid).length, 1)
+  await server.kill()
+  t.strictSame(readStatusOf(server.pid), [])
+  t.notOk(readAllStatus().some(({ pid }) => pid === server.pid))
+  t.strictSame(files(), [])
+})
+
+t.test('another user cannot read it', async t => {
+  if (process.getuid?.() !== 0) {
+    t.comment('SKIPPED: another user (needs root to become one)')
+    return
+  }
+  const { server } = await startServer(t, 'echo')
+  const folder = `/proc/${server.pid}/fd`
+  const page = readdirSync(folder).find(fd => readlinkSync(`${folder}/${fd}`).includes('fastsockets-status'))
+  t.ok(page, 'the page is there')
+  const script = `try { require('fs').openSync(${JSON.stringify(`${folder}/${page}`)}, 'r'); console.log('open') } catch (error) { console.log(error.code) }`
+  const asNobody = spawnSync(process.execPath, ['-e', script], {
+    uid: NOBODY,
+    gid: NOBODY,
+    env: plainEnvironment(),
+    encoding: 'utf8',
+  })
+  t.equal(asNobody.stdout.trim(), 'EACCES')
+})
+
+t.test('fastsockets status', async t => {
+  const { server, port } = await startServer(t, 'flood')
+  const client = new Child(t, program('client'), [String(port)], relinked())
+  await client.receive()
+  const env = plainEnvironment()
+  const table = spawnSync(process.execPath, [CLI, 'status', '--pid', String(server.pid)], {
+    env,
+    encoding: 'utf8',
+  })
+  t.equal(table.status, 0)
+  t.match(table.stdout, new RegExp(`^${server.pid}  .*server\\.js\n`))
+  t.match(table.stdout, /listens on 127\.0\.0\.1:\d+, hashed port \d+; accepted 1 fast, 0 over TCP\n/)
+  t.match(table.stdout, /\n {2}shm +server +127\.0\.0\.1:\d+ /)
+
+  const watch = spawn(process.execPath, [CLI, 'status', '--json', '--watch', '0.1'], { env })
+  const lines = createInterface({ input: watch.stdout })
+  for (let i = 0; i < 3; i++) {
+    const [line] = await once(lines, 'line')
+    const all = JSON.parse(String(line)) as { pid: number; outRate: number; sockets: { outRate: number }[] }[]
+    const own = all.find(({ pid }) => pid === server.pid)
+    t.ok((own?.sockets[0]?.outRate ?? 0) > 0, `${own?.sockets[0]?.outRate} bytes/s`)
+  }
+  watch.kill('SIGKILL')
+  const nobody = spawnSync(process.execPath, [CLI, 'status', '--pid', '1'], { env, encoding: 'utf8' })
+  t.match(nobody, { status: 0, stdout: /No relinked process/ })
+})

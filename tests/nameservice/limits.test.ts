@@ -1,0 +1,139 @@
+/** Everything has a limit, and beyond it there is a clear answer. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { ApiContract } from '../support/api-contract.ts'
+import { type HttpReply, Named, RawWatch } from '../support/named.ts'
+import { eventually } from '../support/until.ts'
+
+function isProblem(t: Test, { status, json, headers }: HttpReply, wanted: number, code: string): void {
+  t.equal(status, wanted, code)
+  t.equal(headers['content-type'], 'application/problem+json')
+  t.match(json, { type: `urn:fastsockets:problem:${code}`, status: wanted, title: String, detail: /\d/ })
+}
+
+t.test('leases of an owner, leases altogether, names under a lease, names altogether', async t => {
+  const named = await Named.start(t, {
+    args: ['--limits-leases-per-owner', '3', '--limits-names-per-lease', '4', '--limits-names', '6'],
+  })
+  const [first, second, third] = [await named.grant(), await named.grant(), await named.grant()]
+  const contract = await ApiContract.of(named)
+  const refused = await named.ask('POST', '/v1/leases')
+  isProblem(t, refused, 403, 'limit-leases')
+  contract.check(t, 'POST', '/v1/leases', refused)
+  // All at once: a limit is not passed by being quick.
+  const many = await Promise.all(Array.from({ length: 20 }, (_, i) => named.register(`a/${i}`, first)))
+  t.equal(many.filter(({ status }) => status === 200).length, 4)
+  isProblem(t, many.find(({ status }) => status !== 200) as HttpReply, 403, 'limit-names')
+  await named.register('b/1', second)
+  await named.register('b/2', second)
+  isProblem(t, await named.register('b/3', third), 403, 'limit-total')
+  t.equal((await named.register('b/1', second)).status, 200, 'what is there may be changed')
+  await named.ask('DELETE', `/v1/leases/${first}`)
+  t.equal((await named.register('b/3', third)).status, 200)
+
+  const total = await Named.start(t, { args: ['--limits-leases', '1'] })
+  await total.grant()
+  isProblem(t, await total.ask('POST', '/v1/leases'), 403, 'limit-total')
+})
+
+t.test('the size of all records together', async t => {
+  const named = await Named.start(t, { args: ['--limits-records-bytes', '20000'] })
+  const lease = await named.grant()
+  const large = {
+    endpoint: 'e',
+    labels: Object.fromEntries('abcdefghi'.split('').map(k => [k, 'x'.repeat(250)])),
+  }
+  const many = await Promise.all(Array.from({ length: 20 }, (_, i) => named.register(`n/${i}`, lease, large)))
+  const kept = many.filter(({ status }) => status === 200)
+  t.ok(kept.length >= 7 && kept.length <= 8, `${kept.length} of 20`)
+  isProblem(t, many.find(({ status }) => status !== 200) as HttpReply, 403, 'limit-total')
+  t.equal((await named.register('n/0', lease, large)).status, 200, 'one that does not grow may be changed')
+  t.equal((await named.register('n/0', lease)).status, 200)
+  t.equal((await named.register('n/other', lease, large)).status, 200, 'what was given back may be used')
+  isProblem(t, await named.register('n/0', lease, large), 403, 'limit-total')
+  await named.ask('DELETE', `/v1/leases/${lease}`)
+  t.equal((await named.register('n/0', await named.grant(), large)).status, 200)
+})
+
+t.test('watchers of an owner, and altogether', async t => {
+  const named = await Named.start(t, { args: ['--limits-watchers-per-owner', '2'] })
+  const watches = [await new RawWatch(t, named).started(), await new RawWatch(t, named).started()]
+  isProblem(t, await named.ask('GET', '/v1/watch'), 403, 'limit-watchers')
+  watches[0]?.close()
+  await eventually('its place', async () => {
+    const watch = await new RawWatch(t, named).started()
+    return watch.status === 200
+  })
+  const total = await Named.start(t, { args: ['--limits-watchers', '1'] })
+  await new RawWatch(t, total).started()
+  isProblem(t, await total.ask('GET', '/v1/watch'), 403, 'limit-total')
+  const names = Array.from({ length: 257 }, (_, i) => `n${i}`)
+  t.equal((await total.ask('POST', '/v1/watch', { body: { names } })).status, 400, 'names of one watch')
+})
+
+t.test('requests a second', async t => {
+  const named = await Named.start(t, { args: ['--limits-requests-per-second', '50'] })
+  const replies = await Promise.all(Array.from({ length: 200 }, () => named.ask('GET', '/v1/names')))
+  const refused = replies.filter(({ status }) => status === 429)
+  t.ok(refused.length > 0)
+  isProblem(t, refused[0] as HttpReply, 429, 'rate')
+  t.ok(Number(refused[0]?.headers['retry-after']) >= 1)
+  t.ok(Number(refused[0]?.json.retryAfterMs) >= 1)
+  await eventually('more tokens', async () => (await named.ask('GET', '/v1/names')).status === 200)
+})
+
+t.test('the size of a request', async t => {
+  const named = await Named.start(t, {
+    args: ['--limits-body-bytes', '2048', '--limits-header-bytes', '2048'],
+  })
+  const lease = await named.grant()
+  const labels = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`l${i}`, 'x'.repeat(100)]))
+  isProblem(t, await named.register('a', lease, { endpoint: 'e', labels }), 413, 'too-large')
+  t.equal((await named.register('a', lease)).status, 200, 'the connection is still good')
+
+  // Nobody says how much will come.
+  const socket = await connected(t, named)
+  socket.write(
+    'POST /v1/leases HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n',
+  )
+  for (let i = 0; i < 5; i++) socket.write(`400\r\n${' '.repeat(1024)}\r\n`)
+  t.match(await heard(socket, /HTTP.*urn:fastsockets:problem:too-large/s), /^HTTP\/1.1 413 /)
+
+  const head = await connected(t, named)
+  head.write(`GET /v1/names?prefix=${'x'.repeat(3000)} HTTP/1.1\r\nhost: x\r\n\r\n`)
+  t.match(await heard(head, /\}$/), /^HTTP\/1.1 431 .*urn:fastsockets:problem:headers-too-large/s)
+  t.equal((await named.ask('GET', '/healthz')).status, 200)
+})
+
+t.test('connections: the one that is idle the longest goes; if none is, the newcomer is told', async t => {
+  const named = await Named.start(t, { args: ['--limits-connections', '10'] })
+  const idle: Socket[] = []
+  for (let i = 0; i < 30; i++) idle.push(await connected(t, named))
+  t.equal((await named.ask('GET', '/healthz')).status, 200)
+  await eventually('the oldest to go', () => idle.filter(socket => socket.destroyed).length >= 20)
+  t.notOk(idle.at(-1)?.destroyed)
+
+  const busy = await Named.start(t, { args: ['--limits-connections', '3'] })
+  for (let i = 0; i < 3; i++) await new RawWatch(t, busy).started()
+  const late = await connected(t, busy)
+  t.match(await heard(late, /\}$/), /^HTTP\/1.1 429 .*urn:fastsockets:problem:limit-connections/s)
+})
+
+async function connected(t: Test, { socketPath }: Named): Promise<Socket> {
+  const socket = connect(socketPath)
+  socket.on('error', () => {})
+  socket.resume()
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+
+async function heard(socket: Socket, pattern: RegExp): Promise<string> {
+  let text = ''
+  socket.setEncoding('utf8').on('data', chunk => {
+    text += chunk
+  })
+  await eventually(`${pattern}`, () => pattern.test(text))
+  return text
+}

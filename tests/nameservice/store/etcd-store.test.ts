@@ -1,0 +1,138 @@
+/** The etcd store against a real etcd, and what only it promises. */
+import t, { type Test } from 'tap'
+import { EtcdGateway } from '../../../nameservice/store/etcd-gateway.ts'
+import { EtcdKeys, leaseNumber } from '../../../nameservice/store/etcd-keys.ts'
+import { EtcdStore } from '../../../nameservice/store/etcd-store.ts'
+import { Etcd, etcdAbsence } from '../../support/etcd.ts'
+import { eventually } from '../../support/until.ts'
+import { changesAfter, HISTORY, put, recordOf, testStore, yes } from './store-conformance.ts'
+
+const OBSERVER = { handleState() {}, handleCommit() {}, handleExpired() {}, handleQuarantine() {} }
+const absence = etcdAbsence()
+
+if (absence !== undefined) {
+  t.comment(`SKIPPED: the etcd store: ${absence}`)
+  t.test('the etcd store', { skip: absence }, async () => {})
+} else await testEtcd(t)
+
+async function testEtcd(t: Test): Promise<void> {
+  const etcd = await Etcd.start(t)
+  let truths = 0
+  const prefixes = new WeakMap<object, string>()
+  const open = async (
+    t: Test,
+    prefix = `/test/${++truths}`,
+    endpoint = etcd.endpoint,
+  ): Promise<EtcdStore> => {
+    const gateway = new EtcdGateway({ endpoints: [endpoint] })
+    const store = new EtcdStore({ gateway, prefix, observer: OBSERVER, history: HISTORY })
+    prefixes.set(store, prefix)
+    await store.open()
+    t.teardown(() => store.close())
+    return store
+  }
+  testStore(t, 'etcd', {
+    open: t => open(t),
+    reopen: (t, old) => open(t, prefixes.get(old)),
+    join: (t, other) => open(t, prefixes.get(other)),
+    ttlMinMs: 2000,
+  })
+
+  t.test('what others write under the prefix is not believed', async t => {
+    const store = await open(t)
+    const { id } = await store.grant('uid:1', 600_000, yes)
+    const keys = new EtcdKeys(prefixes.get(store) as string)
+    const gateway = new EtcdGateway({ endpoints: [etcd.endpoint] })
+    t.teardown(() => gateway.close())
+    const lease = leaseNumber(id)
+    const record = (text: string): string => JSON.stringify(['uid:1', '', text])
+    const records = ['', '{', '{}', '[]', 'null', `${recordOf('e')} `, recordOf('e').replace('{', '{\n\n')]
+    for (const value of [
+      '',
+      '{',
+      '[]',
+      '[1,2,3]',
+      '["uid:1","",{}]',
+      'null',
+      '"x"',
+      ...records.map(record),
+    ]) {
+      await gateway.transact([], [{ put: keys.name('bad'), value, lease }])
+      await gateway.transact([], [{ put: keys.lease('00000000000000aa'), value, lease }])
+    }
+    await gateway.transact([], [{ put: `${keys.prefix}n/No Name`, value: '["uid:1","","{}"]', lease }])
+    await gateway.transact([], [{ put: `${keys.prefix}other`, value: 'x', lease: 0n }])
+    await put(store, 'good', id)
+    t.strictSame(
+      store.image.list('', '', 10).map(({ name }) => name),
+      ['good'],
+    )
+    t.equal(store.image.leaseCount, 1)
+  })
+
+  t.test(
+    'etcd is stopped and comes back: stale answers meanwhile, then everything that was missed',
+    async t => {
+      const own = await Etcd.start(t)
+      const store = await open(t, '/own', own.endpoint)
+      const { id } = await store.grant('uid:1', 600_000, yes)
+      await put(store, 'before', id)
+      const start = store.log.head
+      for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+        await own.stop(signal)
+        await eventually('the store to notice', () => store.isStale)
+        t.ok(store.image.entry('before'), 'look-ups are answered')
+        await t.rejects(put(store, 'x', id), { code: 'store-unavailable' })
+        await t.rejects(store.grant('uid:1', 1000, yes), { code: 'store-unavailable' })
+        await own.up()
+        // Somebody else is faster than we are.
+        const other = await open(t, '/own', own.endpoint)
+        await put(other, `during-${signal.toLowerCase()}`, id)
+        await eventually('the store to be back', () => !store.isStale)
+        await eventually('what was missed', () => store.image.entry(`during-${signal.toLowerCase()}`))
+      }
+      await put(store, 'after', id)
+      t.strictSame(changesAfter(store, start), ['+during-sigterm', '+during-sigkill', '+after'], 'each once')
+    },
+  )
+
+  t.test(
+    'etcd is set up anew: the copy is emptied, and no revision of the old history is believed',
+    async t => {
+      const own = await Etcd.start(t)
+      const store = await open(t, '/own', own.endpoint)
+      const { id } = await store.grant('uid:1', 600_000, yes)
+      await put(store, 'old', id)
+      const start = store.log.head
+      await own.stop('SIGKILL')
+      own.forget()
+      await own.up()
+      await eventually('the store to be back', () => !store.isStale && store.image.nameCount === 0)
+      t.equal(store.image.leaseCount, 0)
+      t.equal(changesAfter(store, start), undefined, 'a watcher is told that it is too far behind')
+    },
+  )
+
+  t.test('etcd compacts its history: a store that opens then knows where it begins', async t => {
+    const own = await Etcd.start(t)
+    const store = await open(t, '/own', own.endpoint)
+    const { id } = await store.grant('uid:1', 600_000, yes)
+    const start = store.log.head
+    for (const name of ['a', 'b', 'c']) await put(store, name, id)
+    const middle = store.log.head
+    await own.ask('kv/compaction', { revision: String(store.log.revision) })
+    await put(store, 'd', id)
+    const late = await open(t, '/own', own.endpoint)
+    t.equal(changesAfter(late, start), undefined)
+    t.strictSame(changesAfter(late, middle), ['+d'])
+    t.strictSame(
+      late.image.list('', '', 10).map(({ name }) => name),
+      ['a', 'b', 'c', 'd'],
+    )
+    t.strictSame(changesAfter(store, start), ['+a', '+b', '+c', '+d'], 'whoever watched has missed nothing')
+  })
+
+  t.test('an etcd that is not there is said so at once', async t => {
+    await t.rejects(open(t, '/x', 'http://127.0.0.1:1'), { code: 'ERR_STORE_UNAVAILABLE' })
+  })
+}

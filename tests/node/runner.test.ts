@@ -1,0 +1,98 @@
+/** The runner of Node's tests, tried on a small tree made here; and the list of tests that cannot pass. */
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { plainEnvironment } from '../support/child.ts'
+import { KERNEL_TESTS } from './kernel-tests.ts'
+import { globToPattern } from './test-files.ts'
+
+const MAIN = fileURLToPath(new URL('./main.js', import.meta.url))
+const DOCUMENT = new URL('../../../docs/compatibility.md', import.meta.url)
+
+interface Output {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function runMain(args: readonly string[]): Promise<Output> {
+  return new Promise(resolve => {
+    execFile(process.execPath, [MAIN, ...args], { env: plainEnvironment() }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr })
+    })
+  })
+}
+
+/** A tree with tests as Node has them. */
+function tree(t: Test, parallel: Record<string, string>, sequential: Record<string, string> = {}): string {
+  return t.testdir({ 'package.json': '{}', test: { common: {}, parallel, sequential } })
+}
+
+const CONNECT = `const net = require('net')
+const server = net.createServer(s => s.end()).listen(0, '127.0.0.1', () => {
+  const c = net.connect(server.address().port, '127.0.0.1').resume()
+  c.on('connect', () => { check(c._handle.constructor.name) })
+  c.on('close', () => server.close())
+})
+`
+
+t.test('what passes plain and fails relinked is found; the rest is told apart', async t => {
+  const directory = tree(t, {
+    'test-net-good.js': `const check = () => {}\n${CONNECT}`,
+    'test-net-kernel.js': `const check = name => { if (name !== 'TCP') throw new Error(name) }\n${CONNECT}`,
+    'test-net-bad.js': 'throw new Error()',
+    'test-net-skipped.js': "console.log('1..0 # Skipped: not here')",
+    'test-net-hangs.js': 'if (process.env.FASTSOCKETS_TEST_WITNESS) setInterval(() => {}, 1000)',
+    'test-fs-other.js': 'throw new Error()',
+  })
+  const { code, stdout } = await runMain([directory, '--json', '--timeout', '5'])
+  t.equal(code, 1)
+  t.same(JSON.parse(stdout), {
+    same: 1,
+    sameAndFast: 1,
+    useless: ['parallel/test-net-bad.js', 'parallel/test-net-skipped.js'],
+    broken: ['parallel/test-net-hangs.js', 'parallel/test-net-kernel.js'],
+    unsteady: [],
+    expected: [],
+    unexpected: [],
+  })
+})
+
+t.test('flags are passed on, and a test that is known to fail and passes is told of', async t => {
+  const [known = ''] = Object.keys(KERNEL_TESTS)
+  const directory = tree(
+    t,
+    {
+      'test-net-flags.js': '// Flags: --expose-gc --no-warnings\nglobal.gc()',
+      [known.split('/')[1] ?? '']: '',
+    },
+    { 'test-net-alone.js': 'if (process.env.TEST_PARALLEL) throw new Error()' },
+  )
+  const { code, stdout } = await runMain([directory])
+  t.equal(code, 1)
+  t.match(stdout, /pass plain and relinked: 3, 0 of them/)
+  t.match(stdout, `are known to fail relinked, and pass: 1\n  ${known}`)
+})
+
+t.test('wrong use says how it is meant', async t => {
+  for (const args of [[], [tree(t, {})], ['.', '--jobs', '0']]) {
+    const { code, stderr } = await runMain(args)
+    t.equal(code, 2)
+    t.match(stderr, 'usage: npm run test:node')
+  }
+})
+
+t.test('globs', async t => {
+  const pattern = globToPattern('{parallel,sequential}/test-{net,tls}-?*.js')
+  t.ok(pattern.test('parallel/test-net-a.b.js'))
+  t.ok(pattern.test('sequential/test-tls-x.js'))
+  t.notOk(pattern.test('parallel/test-net-.js'))
+  t.notOk(pattern.test('parallel/test-netx-a.js'))
+  t.notOk(pattern.test('parallel/x/test-net-a.js'))
+})
+
+t.test('docs/compatibility.md lists exactly the tests that cannot pass, with the reasons', async t => {
+  const rows = [...readFileSync(DOCUMENT, 'utf8').matchAll(/^\| `(\w+\/test-[^`]+)` *\| (.*?) *\|$/gm)]
+  t.same(Object.fromEntries(rows.map(([, name, reason]) => [name, reason])), KERNEL_TESTS)
+})
