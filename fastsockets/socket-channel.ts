@@ -4,7 +4,7 @@
  * sender, because every frame is taken out of the ring as soon as it is seen.
  */
 import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../am/index.ts'
-import { copyBytes, type VirtualInterface } from '../nic/index.ts'
+import type { VirtualInterface } from '../nic/index.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import { type ConnectionEvent, EVENTS, tell } from './events.ts'
 import { drainTicks } from './node-internals.ts'
@@ -15,22 +15,17 @@ import { Stream, type StreamSink } from './stream.ts'
 import {
   ACCEPT,
   CHANNEL_CREDITS,
-  CLOSE,
-  CLOSE_WORDS,
-  CONNECT,
-  CONNECT_WORDS,
-  CONSUMED,
-  CONSUMED_WORDS,
-  DATA,
-  DATA_WORDS,
   FLAG_FIN,
+  KEY_MAX,
   REFUSE,
   SEGMENT_MAX,
   STREAMS_MAX,
   WINDOW,
   WINDOW_MAX,
 } from './stream-layout.ts'
+import { sendConnect } from './stream-messages.ts'
 import type { Family } from './unix-paths.ts'
+import { zcopyThreshold } from './zcopy-threshold.ts'
 
 const ADDRESS_MAX = 64
 /** How often a dead peer's ring is polled until nothing more comes out of it: more than fits into a ring. */
@@ -90,6 +85,11 @@ export class SocketChannel implements ChannelOwner {
     return Math.min(SEGMENT_MAX, this.channel.mediumMax)
   }
 
+  /** Chunks of a write that are at least so long are offered, not sent. */
+  get offerMin(): number {
+    return this.channel.end.capabilities.rdmaRead ? zcopyThreshold() : Number.POSITIVE_INFINITY
+  }
+
   get transport(): string {
     return this.channel.end.driver
   }
@@ -102,23 +102,10 @@ export class SocketChannel implements ChannelOwner {
   connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
     if (!this.#isOpen || this.#streams.size >= STREAMS_MAX) return undefined
     const stream = new Stream(this, this.#newId(), 'client')
-    if (!this.#sendConnect(stream, port, address, family)) return undefined
+    if (!sendConnect(this.channel, stream.id, port, address, family)) return undefined
     stream.sink = sink
     this.#streams.set(stream.id, stream)
     return stream
-  }
-
-  #sendConnect(stream: Stream, port: number, address: string, family: Family): boolean {
-    const { channel } = this
-    const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
-    if (at < 0) return false
-    channel.putWord(0, stream.id)
-    channel.putWord(1, port)
-    channel.putWord(2, WINDOW)
-    channel.putWord(3, family)
-    copyBytes(Buffer.from(address, 'latin1'), 0, channel.sendBytes, at, address.length)
-    channel.commit(address.length)
-    return true
   }
 
   /** Ends the channel; to its sockets, and to the peer, as if the other side had gone. */
@@ -156,43 +143,6 @@ export class SocketChannel implements ChannelOwner {
   }
 
   // What streams ask for.
-
-  /** Begins a DATA message: where its bytes go in the channel's `sendBytes`, or a refusal. Its `commit` sends it. */
-  reserveData(stream: Stream, sequence: number, consumed: number, length: number, flags: number): number {
-    const { channel } = this
-    const at = channel.reserveRequest(DATA, DATA_WORDS, length)
-    if (at < 0) return at
-    channel.putWord(0, stream.peerId)
-    channel.putWord(1, sequence)
-    channel.putWord(2, consumed)
-    channel.putWord(3, flags)
-    return at
-  }
-
-  sendFin(stream: Stream, sequence: number, consumed: number): boolean {
-    if (this.reserveData(stream, sequence, consumed, 0, FLAG_FIN) < 0) return false
-    this.channel.commit(0)
-    return true
-  }
-
-  sendConsumed(stream: Stream, consumed: number): boolean {
-    const at = this.channel.reserveRequest(CONSUMED, CONSUMED_WORDS, 0)
-    if (at < 0) return false
-    this.channel.putWord(0, stream.peerId)
-    this.channel.putWord(1, consumed)
-    this.channel.commit(0)
-    return true
-  }
-
-  sendClose(stream: Stream, how: number): boolean {
-    if (!this.#isOpen) return true
-    const at = this.channel.reserveRequest(CLOSE, CLOSE_WORDS, 0)
-    if (at < 0) return false
-    this.channel.putWord(0, stream.peerId)
-    this.channel.putWord(1, how)
-    this.channel.commit(0)
-    return true
-  }
 
   scheduleSend(stream: Stream): void {
     this.#toSend.add(stream)
@@ -339,13 +289,32 @@ export class SocketChannel implements ChannelOwner {
     const fin = (message.word(3) & FLAG_FIN) !== 0
     const { bytes, offset, length } = message
     const fault =
-      stream.handleConsumed(message.word(2)) ?? stream.handleData(message.word(1), bytes, offset, length, fin)
+      stream.outgoing.handleConsumed(message.word(2)) ??
+      stream.handleData(message.word(1), bytes, offset, length, fin)
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleSourceAvailable(message: Message): void {
+    const stream = this.#streams.get(message.word(0))
+    if (stream === undefined || stream.peerId === -1 || message.length > KEY_MAX)
+      return this.#refuse(`an offer for socket ${message.word(0)}`)
+    const fault =
+      stream.outgoing.handleConsumed(message.word(2)) ??
+      stream.handleSourceAvailable(message.word(1), message.word(3), message.copy())
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleReadCompleted(message: Message): void {
+    const stream = this.#streams.get(message.word(0))
+    const fault =
+      stream?.outgoing.handleReadCompleted(message.word(1)) ??
+      stream?.outgoing.handleConsumed(message.word(2))
     if (fault !== undefined) this.#refuse(fault)
   }
 
   handleConsumed(message: Message): void {
     // The socket may be closed already while this was under way.
-    const fault = this.#streams.get(message.word(0))?.handleConsumed(message.word(1))
+    const fault = this.#streams.get(message.word(0))?.outgoing.handleConsumed(message.word(1))
     if (fault !== undefined) this.#refuse(fault)
   }
 

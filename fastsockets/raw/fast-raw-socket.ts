@@ -86,11 +86,11 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#assertMaySend()
     if (this.#sends.count > 0) return 0
     const stream = this.#open()
-    const sent = stream.trySend(bytes)
+    const sent = stream.outgoing.trySend(bytes)
     if (sent > 0 || bytes.length === 0) return sent
     // Credit comes by the ring, which a program that polls must look at itself.
     stream.channel.pollNow(CREDIT_POLL_MESSAGES)
-    return stream.refusesWrites ? 0 : stream.trySend(bytes)
+    return stream.refusesWrites ? 0 : stream.outgoing.trySend(bytes)
   }
 
   recv(into: Uint8Array): Promise<number> {
@@ -179,6 +179,24 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       return taken
     }
     return this.#receives.count === 0 ? 0 : this.#fillPosted(bytes, offset, length)
+  }
+
+  posted(lengthMax: number): Uint8Array | undefined {
+    const into = this.#into
+    if (into.length > 0) return into.subarray(this.#filled, this.#filled + lengthMax)
+    const { first } = this.#receives
+    return first?.bytes.subarray(first.done, first.done + lengthMax)
+  }
+
+  handlePosted(length: number): void {
+    if (this.#into.length > 0) {
+      this.#filled += length
+      return
+    }
+    const { first } = this.#receives
+    if (first === undefined) return
+    first.done += length
+    if (first.done === first.bytes.length) this.#finishReceive()
   }
 
   /** What came before a receive was posted is taken by it at once: here there is only what `place` left. */

@@ -12,13 +12,13 @@
  *   row, 256 bytes, ROWS_MAX of them: word
  *   0 kind   1 transport   2 reason, 1 + its place, or 0   3 role   4 local port   5 remote port   6 start, ms since 1970
  *   8 bytes received   9 sent   10 buffered (they found no receive posted)   11 taken by the program
- *   12 taken by the peer's program   13 the peer's window
+ *   12 taken by the peer's program   13 the peer's window   14 received by ZCopy   15 sent by ZCopy
  *   of a listener: 5 hashed port   8 connections accepted the fast way   9 over TCP
  *   byte 128: local address or path     byte 192: remote address
  */
 export const PAGE_NAME = 'fastsockets-status'
 export const STATUS_MAGIC = 0x54535346
-export const STATUS_VERSION = 1
+export const STATUS_VERSION = 2
 
 export const HEADER_SIZE = 4096
 export const ROW_SIZE = 256
@@ -64,7 +64,9 @@ export const BYTES_BUFFERED = 2
 export const BYTES_TAKEN = 3
 export const PEER_TAKEN = 4
 export const PEER_WINDOW = 5
-export const COUNTS_LENGTH = 6
+export const BYTES_FETCHED = 6
+export const PEER_FETCHED = 7
+export const COUNTS_LENGTH = 8
 
 /** What a listener counts there. */
 export const ACCEPTED_FAST = 0

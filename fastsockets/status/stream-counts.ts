@@ -1,9 +1,11 @@
 import {
   BYTES_BUFFERED,
+  BYTES_FETCHED,
   BYTES_IN,
   BYTES_OUT,
   BYTES_TAKEN,
   COUNTS_LENGTH,
+  PEER_FETCHED,
   PEER_TAKEN,
   PEER_WINDOW,
 } from './status-layout.ts'
@@ -52,6 +54,16 @@ export class StreamCounts {
   /** They found no receive posted, and went through the receive buffer. */
   buffered(length: number): void {
     addTo(this.#words, BYTES_BUFFERED, length)
+  }
+
+  /** Of those received: straight from the peer's memory. */
+  fetched(length: number): void {
+    addTo(this.#words, BYTES_FETCHED, length)
+  }
+
+  /** Of those sent: the peer fetched them itself. */
+  fetchedByPeer(length: number): void {
+    addTo(this.#words, PEER_FETCHED, length)
   }
 
   taken(length: number): void {
