@@ -1,16 +1,18 @@
 /** The sending half of a stream: what a program writes, until it is out or the peer has fetched it, and the FIN behind it. */
 import { copyBytes } from '../nic/index.ts'
 import { SendWindow } from './byte-windows.ts'
-import { ChunkOffers } from './chunk-offers.ts'
 import { PendingChunks } from './pending-chunks.ts'
 import type { Stream } from './stream.ts'
 import { reserveData, sendFin } from './stream-messages.ts'
+import { ChunkOffers } from './zcopy/chunk-offers.ts'
+import { PeerSink } from './zcopy/peer-sink.ts'
 
 export class Outgoing {
   readonly window = new SendWindow()
   readonly pending = new PendingChunks()
   readonly #stream: Stream
   readonly #offers: ChunkOffers
+  readonly #sink: PeerSink
   #finState: 'open' | 'wanted' | 'sent' = 'open'
   /** Where `window` was when the sink last heard of its pending write. */
   #sequenceTold = 0
@@ -18,6 +20,7 @@ export class Outgoing {
   constructor(stream: Stream) {
     this.#stream = stream
     this.#offers = new ChunkOffers(stream, this)
+    this.#sink = new PeerSink(stream, this)
   }
 
   /** A write is not out yet. */
@@ -77,6 +80,12 @@ export class Outgoing {
     return undefined
   }
 
+  /** The peer has posted a receive that a large chunk may go to; returns what is wrong with it, if anything. */
+  handleSinkAvailable(sequence: number, length: number, key: Uint8Array): string | undefined {
+    if (this.#sink.open(sequence, length, key)) return undefined
+    return `a posted receive of ${length} bytes with a key that does not fit`
+  }
+
   /** What was refused before, in order; false if it is refused again. */
   resume(): boolean {
     const { sink } = this.#stream
@@ -104,6 +113,7 @@ export class Outgoing {
   /** The peer fetches nothing more. */
   dropOffer(): void {
     this.#offers.drop()
+    this.#sink.drop()
   }
 
   /** Sends what is pending as far as it goes, many small chunks in one message; true if nothing is left. */
@@ -112,6 +122,10 @@ export class Outgoing {
     const { channel } = this.#stream
     while (pending.length > 0) {
       if (this.#offers.isOut) return false
+      if (this.#sink.isWanted) {
+        if (!this.#sink.write()) return false
+        continue
+      }
       if (this.#offers.isWanted) {
         this.#offers.send()
         return false

@@ -25,7 +25,7 @@ import {
 } from './stream-layout.ts'
 import { sendConnect } from './stream-messages.ts'
 import type { Family } from './unix-paths.ts'
-import { zcopyThreshold } from './zcopy-threshold.ts'
+import { thresholdOf } from './zcopy/threshold.ts'
 
 const ADDRESS_MAX = 64
 /** How often a dead peer's ring is polled until nothing more comes out of it: more than fits into a ring. */
@@ -60,6 +60,7 @@ export class SocketChannel implements ChannelOwner {
   readonly #toSend = new Set<Stream>()
   readonly #toDeliver = new Set<Stream>()
   readonly #posted = new PostedBytes()
+  #offerMin: number | undefined
   #restIsScheduled = false
   #isResuming = false
   #keepAliveCount = 0
@@ -85,9 +86,15 @@ export class SocketChannel implements ChannelOwner {
     return Math.min(SEGMENT_MAX, this.channel.mediumMax)
   }
 
-  /** Chunks of a write that are at least so long are offered, not sent. */
+  /** Chunks of a write that are at least so long are offered instead of sent. */
   get offerMin(): number {
-    return this.channel.end.capabilities.rdmaRead ? zcopyThreshold() : Number.POSITIVE_INFINITY
+    this.#offerMin ??= this.mayOffer ? thresholdOf(this.transport).bytes : Number.POSITIVE_INFINITY
+    return this.#offerMin
+  }
+
+  /** Whether memory can be read from one process to the other; the system may refuse it. */
+  get mayOffer(): boolean {
+    return this.channel.end.capabilities.rdmaRead
   }
 
   get transport(): string {
@@ -167,7 +174,9 @@ export class SocketChannel implements ChannelOwner {
   /** A stream is up, and is seen. */
   show(stream: Stream, window: number): void {
     const connection = this.#describe(stream)
-    stream.counts.open(statusPage().open({ kind: this.#isRaw ? 'raw' : 'net', ...connection }), window)
+    const kind = this.#isRaw ? 'raw' : 'net'
+    const zcopy = this.mayOffer ? 'possible' : 'refused'
+    stream.counts.open(statusPage().open({ kind, zcopy, ...connection }), window)
     tell(EVENTS.connection, connection)
   }
 
@@ -295,17 +304,41 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleSourceAvailable(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
-    if (stream === undefined || stream.peerId === -1 || message.length > KEY_MAX)
-      return this.#refuse(`an offer for socket ${message.word(0)}`)
-    const fault =
-      stream.outgoing.handleConsumed(message.word(2)) ??
-      stream.handleSourceAvailable(message.word(1), message.word(3), message.copy())
+    const stream = this.#placed(message)
+    if (stream === undefined) return
+    const fault = stream.handleSourceAvailable(message.word(1), message.word(3), message.copy())
     if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleSinkAvailable(message: Message): void {
+    const fault = this.#placed(message)?.outgoing.handleSinkAvailable(
+      message.word(1),
+      message.word(3),
+      message.copy(),
+    )
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleWriteCompleted(message: Message): void {
+    const fault = this.#placed(message)?.handleWriteCompleted(message.word(1), message.word(3))
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  /** The stream that a message of ZCopy means, after taking what it says of `consumed`. */
+  #placed(message: Message): Stream | undefined {
+    const stream = this.#streams.get(message.word(0))
+    const fault =
+      stream === undefined || stream.peerId === -1 || message.length > KEY_MAX
+        ? `ZCopy for socket ${message.word(0)}`
+        : stream.outgoing.handleConsumed(message.word(2))
+    if (fault === undefined) return stream
+    this.#refuse(fault)
+    return undefined
   }
 
   handleReadCompleted(message: Message): void {
     const stream = this.#streams.get(message.word(0))
+    // The socket may be closed already while this was under way.
     const fault =
       stream?.outgoing.handleReadCompleted(message.word(1)) ??
       stream?.outgoing.handleConsumed(message.word(2))

@@ -11,6 +11,8 @@
  *   CLOSE     request   0 to     1 how: CLOSE_DONE or CLOSE_RESET
  *   SRC_AVAIL request   0 to     1 sequence   2 consumed   3 length   key of the sender's memory
  *   RD_COMPL  request   0 to     1 sequence   2 consumed
+ *   SINK_AVAIL request  0 to     1 sequence   2 consumed   3 length   key of the receiver's memory
+ *   WR_COMPL  request   0 to     1 sequence   2 consumed   3 length
  *
  * `window` is the size of the sender's receive buffer for this socket: the peer may have that many bytes under way that
  * are not yet reported as consumed. `consumed` counts the bytes that the program has taken; it rides on every DATA and
@@ -19,6 +21,9 @@
  * SRC_AVAIL stands in place of `length` bytes of DATA: the receiver may fetch them from the sender's memory. It says by
  * RD_COMPL up to which sequence it has; the sender goes on from there. If that is short of the end, the rest comes as DATA
  * (what SDP calls SendSm): the receiver's program does not read, or the memory cannot be reached.
+ *
+ * SINK_AVAIL says where the bytes from the receiver's `sequence` on may be written. WR_COMPL stands in place of `length`
+ * bytes of DATA: they are there. Anything else that begins at that sequence makes the sink void.
  *
  * FIN ends a direction after its last byte; CLOSE_DONE says that the program has closed the socket and reads nothing
  * more; CLOSE_RESET that it closed it with bytes unread or on purpose. A socket number is free again when both sides
@@ -32,6 +37,8 @@ export const CONSUMED = 5
 export const CLOSE = 6
 export const SRC_AVAIL = 7
 export const RD_COMPL = 8
+export const SINK_AVAIL = 9
+export const WR_COMPL = 10
 
 export const CONNECT_WORDS = 4
 export const DATA_WORDS = 4
@@ -39,6 +46,8 @@ export const CONSUMED_WORDS = 2
 export const CLOSE_WORDS = 2
 export const SRC_AVAIL_WORDS = 4
 export const RD_COMPL_WORDS = 3
+export const SINK_AVAIL_WORDS = 4
+export const WR_COMPL_WORDS = 4
 
 /** DATA flags. */
 export const FLAG_FIN = 1

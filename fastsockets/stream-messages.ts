@@ -16,9 +16,13 @@ import {
   FLAG_FIN,
   RD_COMPL,
   RD_COMPL_WORDS,
+  SINK_AVAIL,
+  SINK_AVAIL_WORDS,
   SRC_AVAIL,
   SRC_AVAIL_WORDS,
   WINDOW,
+  WR_COMPL,
+  WR_COMPL_WORDS,
 } from './stream-layout.ts'
 import type { Family } from './unix-paths.ts'
 
@@ -80,15 +84,18 @@ export function sendSourceAvailable(
   length: number,
   key: Uint8Array,
 ): boolean {
-  const at = channel.reserveRequest(SRC_AVAIL, SRC_AVAIL_WORDS, key.length)
-  if (at < 0) return false
-  channel.putWord(0, to)
-  channel.putWord(1, sequence)
-  channel.putWord(2, consumed)
-  channel.putWord(3, length)
-  copyBytes(key, 0, channel.sendBytes, at, key.length)
-  channel.commit(key.length)
-  return true
+  return sendPlace(channel, SRC_AVAIL, SRC_AVAIL_WORDS, to, sequence, consumed, length, key)
+}
+
+export function sendSinkAvailable(
+  channel: Channel,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+  key: Uint8Array,
+): boolean {
+  return sendPlace(channel, SINK_AVAIL, SINK_AVAIL_WORDS, to, sequence, consumed, length, key)
 }
 
 export function sendReadCompleted(channel: Channel, to: number, sequence: number, consumed: number): boolean {
@@ -100,10 +107,48 @@ export function sendReadCompleted(channel: Channel, to: number, sequence: number
   return true
 }
 
+export function sendWriteCompleted(
+  channel: Channel,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+): boolean {
+  if (channel.reserveRequest(WR_COMPL, WR_COMPL_WORDS, 0) < 0) return false
+  channel.putWord(0, to)
+  channel.putWord(1, sequence)
+  channel.putWord(2, consumed)
+  channel.putWord(3, length)
+  channel.commit(0)
+  return true
+}
+
 export function sendClose(channel: Channel, to: number, how: number): boolean {
   if (channel.reserveRequest(CLOSE, CLOSE_WORDS, 0) < 0) return false
   channel.putWord(0, to)
   channel.putWord(1, how)
   channel.commit(0)
+  return true
+}
+
+/** A place in memory, ours, that stands for bytes of a stream. */
+function sendPlace(
+  channel: Channel,
+  handler: number,
+  wordCount: number,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+  key: Uint8Array,
+): boolean {
+  const at = channel.reserveRequest(handler, wordCount, key.length)
+  if (at < 0) return false
+  channel.putWord(0, to)
+  channel.putWord(1, sequence)
+  channel.putWord(2, consumed)
+  channel.putWord(3, length)
+  copyBytes(key, 0, channel.sendBytes, at, key.length)
+  channel.commit(key.length)
   return true
 }

@@ -6,16 +6,16 @@
  * Receiving has one, used only when the sink does not read: otherwise data goes straight on (receive posting).
  */
 import { ReceiveWindow } from './byte-windows.ts'
-import { ChunkFetches } from './chunk-fetches.ts'
 import { Outgoing } from './outgoing.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
-import { Source } from './rendezvous.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import { StreamCounts } from './status/stream-counts.ts'
 import type { StreamAddresses } from './stream-addresses.ts'
 import { CLOSE_DONE, CLOSE_RESET, WINDOW } from './stream-layout.ts'
 import { sendClose, sendConsumed } from './stream-messages.ts'
 import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
+import { ChunkFetches } from './zcopy/chunk-fetches.ts'
+import { PostedSink } from './zcopy/posted-sink.ts'
 
 export type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 
@@ -39,6 +39,7 @@ export class Stream {
   #receiveState: ReceiveState = 'open'
   readonly receiving = new ReceiveWindow(WINDOW)
   readonly #fetches = new ChunkFetches(this)
+  readonly postedSink = new PostedSink(this)
   readonly outgoing = new Outgoing(this)
   readonly #buffer = new ReceiveBuffer(WINDOW)
   /** What ends the stream once everything received has been delivered. */
@@ -152,14 +153,9 @@ export class Stream {
     if (this.#receiveState !== 'open') return 'data after the end'
     if (this.#fetches.isOpen) return 'data behind an offer'
     this.receiving.advance(length)
-    if (this.state === 'closing') {
-      // As TCP does: data for somebody who has closed is answered by a reset. A bare FIN is not data.
-      if (length > 0) {
-        this.#closeHow = CLOSE_RESET
-        this.#sendClose()
-      }
-      return undefined
-    }
+    // A bare FIN is not data.
+    if (this.state === 'closing') return length > 0 ? this.#answerClosed() : undefined
+    this.postedSink.noteVoid()
     this.counts.received(length)
     const placed = this.#place(bytes, offset, length)
     if (placed < length) this.#keep(bytes, offset + placed, length - placed)
@@ -170,19 +166,36 @@ export class Stream {
     return undefined
   }
 
+  /** As TCP does: data for somebody who has closed is answered by a reset. */
+  #answerClosed(): undefined {
+    this.#closeHow = CLOSE_RESET
+    this.#sendClose()
+  }
+
+  /** The peer has written its next bytes where a receive is posted; returns what is wrong with that, if anything. */
+  handleWriteCompleted(sequence: number, length: number): string | undefined {
+    if (sequence !== this.receiving.sequence || this.#receiveState !== 'open')
+      return 'a write out of sequence'
+    if (!this.postedSink.complete(length)) return `a write of ${length} bytes where no receive is posted`
+    this.receiving.advance(length)
+    if (this.state === 'closing') return this.#answerClosed()
+    this.counts.received(length)
+    this.counts.fetched(length)
+    this.sink?.handlePosted?.(length)
+    this.consume(length)
+    this.channel.scheduleDelivery(this)
+    return undefined
+  }
+
   /** The peer offers its next bytes instead of sending them; returns what is wrong with that, if anything. */
   handleSourceAvailable(sequence: number, length: number, key: Uint8Array): string | undefined {
     if (sequence !== this.receiving.sequence) return 'an offer out of sequence'
     if (this.#receiveState !== 'open') return 'an offer after the end'
     if (this.#fetches.isOpen) return 'an offer behind an offer'
-    const source = Source.open(this.channel.channel.end, key, length)
-    if (source === undefined) return `an offer of ${length} bytes with a key that does not fit`
-    if (this.state === 'closing') {
-      this.#closeHow = CLOSE_RESET
-      this.#sendClose()
-      return undefined
-    }
-    this.#fetches.open(source)
+    if (this.state === 'closing') return this.#answerClosed()
+    this.postedSink.noteVoid()
+    this.postedSink.noteLargeChunk()
+    if (!this.#fetches.open(key, length)) return `an offer of ${length} bytes with a key that does not fit`
     this.channel.scheduleDelivery(this)
     return undefined
   }
@@ -361,6 +374,7 @@ export class Stream {
   #finish(): void {
     if (this.state === 'closed') return
     this.state = 'closed'
+    this.postedSink.drop()
     this.outgoing.dropOffer()
     this.#release()
     this.sink = undefined

@@ -60,7 +60,12 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
 
   get transport(): Transport {
     const { channel, counts } = this.#open()
-    return { transport: channel.transport, bytesIn: counts.bytesIn, bytesOut: counts.bytesOut }
+    return {
+      transport: channel.transport,
+      bytesIn: counts.bytesIn,
+      bytesOut: counts.bytesOut,
+      counts: counts.snapshot(),
+    }
   }
 
   get isReadable(): boolean {
@@ -107,6 +112,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     }
     const received = this.#receives.add(into)
     this.#open().startReading()
+    this.#postSink()
     this.#updateLife()
     return received
   }
@@ -207,6 +213,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   handleArrival(): void {
     const { first } = this.#receives
     if (first !== undefined && first.done > 0) this.#finishReceive()
+    this.#postSink()
     if (this.#queue !== undefined && this.isReadable) this.#queue.handleReadable(this)
   }
 
@@ -260,6 +267,14 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#onAnswer = undefined
     this.#updateLife()
     onAnswer?.(refusal, isConnected)
+  }
+
+  /** The peer may write into the first buffer itself. Only between messages: one that is being placed goes there, too. */
+  #postSink(): void {
+    const { first } = this.#receives
+    const stream = this.#open()
+    if (first !== undefined && first.done === 0 && this.#state !== 'closed' && !stream.isReadable)
+      stream.postedSink.offer(first.bytes)
   }
 
   #fillPosted(bytes: Uint8Array, offset: number, length: number): number {

@@ -1,16 +1,20 @@
-import type { Source } from './rendezvous.ts'
-import type { Stream } from './stream.ts'
-import { FETCH_MAX } from './stream-layout.ts'
-import { sendReadCompleted } from './stream-messages.ts'
-import type { StreamSink } from './stream-sink.ts'
+import type { RemoteMemory } from '../../nic/index.ts'
+import type { Stream } from '../stream.ts'
+import { FETCH_MAX } from '../stream-layout.ts'
+import { sendReadCompleted } from '../stream-messages.ts'
+import type { StreamSink } from '../stream-sink.ts'
+import { importMemory, readRemote } from './one-sided.ts'
 
 /** A program that looks at each receive's bytes before it posts the next one has that many turns for it. */
 const POST_TURNS = 3
 
-/** The receiving half of ZCopy for one stream: what the peer offers, and how it gets to the program. */
+/** The receiver's half of ZCopy for one stream: what the peer offers, and how it gets to the program. */
 export class ChunkFetches {
   readonly #stream: Stream
-  #source: Source | undefined
+  #source: RemoteMemory | undefined
+  /** Bytes of it that nobody has fetched, and where they begin. */
+  #left = 0
+  #at = 0
   #turns = 0
   #isCompletionOwed = false
 
@@ -23,9 +27,14 @@ export class ChunkFetches {
     return this.#source !== undefined
   }
 
-  open(source: Source): void {
-    this.#source = source
+  /** False if the key does not give `length` bytes. */
+  open(key: Uint8Array, length: number): boolean {
+    const { channel } = this.#stream
+    this.#source = importMemory(channel.channel.end, key, length, 'remoteRead')
+    this.#left = length
+    this.#at = 0
     this.#turns = 0
+    return this.#source !== undefined
   }
 
   drop(): void {
@@ -37,17 +46,19 @@ export class ChunkFetches {
    * does not read, or the memory cannot be read, the peer is told to send the rest.
    */
   fetch(sink: StreamSink): void {
-    const source = this.#source as Source
+    const source = this.#source as RemoteMemory
     const stream = this.#stream
     if (sink.isReading) {
-      const lengthMax = Math.min(source.left, FETCH_MAX)
+      const lengthMax = Math.min(this.#left, FETCH_MAX)
       const posted = sink.posted?.(lengthMax)
       const bytes = posted ?? Buffer.allocUnsafeSlow(lengthMax)
-      if (!source.fetch(bytes)) return this.#end()
+      if (!readRemote(stream.channel.channel.end, bytes, source, this.#at)) return this.#end()
+      this.#at += bytes.length
+      this.#left -= bytes.length
       stream.receiving.advance(bytes.length)
       stream.counts.received(bytes.length)
       stream.counts.fetched(bytes.length)
-      if (source.left === 0) this.#end()
+      if (this.#left === 0) this.#end()
       else stream.channel.scheduleDelivery(stream)
       if (posted === undefined) return stream.handOver(bytes as Buffer)
       sink.handlePosted?.(bytes.length)
