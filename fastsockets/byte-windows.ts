@@ -2,6 +2,7 @@
  * The arithmetic of one direction of a stream, at its two ends. Sequence numbers count bytes, are int32 and wrap: only
  * their differences mean anything.
  */
+import { CONSUMED_DUE, WINDOW } from './stream-layout.ts'
 
 /** At the sender: what is out, and how much more the peer's receive buffer takes. */
 export class SendWindow {
@@ -40,16 +41,11 @@ export class ReceiveWindow {
   /** Sequence of the next byte that is due. */
   sequence = 0
   consumed = 0
-  #size: number
   #consumedSent = 0
-
-  constructor(size: number) {
-    this.#size = size
-  }
 
   /** Whether `length` bytes more are more than the sender may have under way. */
   isOverrunBy(length: number): boolean {
-    return ((this.sequence + length - this.consumed) | 0) > this.#size
+    return ((this.sequence + length - this.consumed) | 0) > WINDOW
   }
 
   advance(length: number): void {
@@ -60,9 +56,8 @@ export class ReceiveWindow {
     this.consumed = (this.consumed + length) | 0
   }
 
-  /** Half a window is owed: rarely enough to cost nothing, early enough that the sender does not run dry. */
   get isConsumedDue(): boolean {
-    return ((this.consumed - this.#consumedSent) | 0) >= this.#size / 2
+    return ((this.consumed - this.#consumedSent) | 0) >= CONSUMED_DUE
   }
 
   /** The peer is told. */

@@ -64,6 +64,8 @@ export const SEGMENT_MAX = 64 * 1024
  * under way to outlast a sender's wake-up, and room left in the ring for the other sockets.
  */
 export const WINDOW = 768 * 1024
+/** Half a window is owed: rarely enough to cost nothing, early enough that the sender does not run dry. */
+export const CONSUMED_DUE = WINDOW / 2
 export const WINDOW_MAX = 1 << 30
 /** Bytes that one SRC_AVAIL offers: few enough that time-outs see a large write move. */
 export const OFFER_MAX = 4 << 20

@@ -37,7 +37,7 @@ export class Stream {
   state: State = 'connecting'
 
   #receiveState: ReceiveState = 'open'
-  readonly receiving = new ReceiveWindow(WINDOW)
+  readonly receiving = new ReceiveWindow()
   readonly #fetches = new ChunkFetches(this)
   readonly postedSink = new PostedSink(this)
   readonly outgoing = new Outgoing(this)
