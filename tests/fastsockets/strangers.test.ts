@@ -10,6 +10,8 @@ import { hostIdentity } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { program } from '../support/relinked.ts'
 
+// The default holds here, and not what the other tests are given for busy machines.
+delete process.env.FASTSOCKETS_GREETING_TIMEOUT_MS
 /** The promise: a connect that ends up on TCP has cost no more than this because of a stranger. */
 const FALLBACK_MAX_MS = 100
 const ATTEMPTS = 5
