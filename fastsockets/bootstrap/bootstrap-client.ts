@@ -2,6 +2,7 @@
 import net from 'node:net'
 import debug from 'debug'
 import type { FallbackCode } from '../reasons.ts'
+import { tellStep } from '../steps.ts'
 import { type Family, shadowName, UNIX } from '../unix-paths.ts'
 import {
   type Answer,
@@ -183,5 +184,6 @@ export function shakeHands(connection: net.Socket, hello: Introduction): Promise
     })
     connection.resume()
     connection.write(encodeIntroduction(HELLO_MAGIC, hello))
+    tellStep('client introduced')
   })
 }

@@ -68,6 +68,12 @@ async function connectPast(
     elapsedMs = performance.now() - startMs
     const { transport, reason } = transportOf(socket)
     t.equal(transport, 'tcp', 'it is on TCP')
+    // On a busy machine the stranger itself may be too late with its word: that says nothing.
+    if (reason?.code === 'SILENT' && !codes.includes('SILENT') && attempt < ATTEMPTS - 1) {
+      socket.destroy()
+      elapsedMs = Number.POSITIVE_INFINITY
+      continue
+    }
     t.ok(reason !== undefined && codes.includes(reason.code), `with a reason on record: ${reason?.code}`)
     socket.end('hello')
     const [data] = await once(socket, 'data')
