@@ -10,8 +10,9 @@ export const PATTERN_BYTES = 3_000_000
 /** No piece that is written or read at once is longer: a reader is given at most what its buffer holds. */
 const CYCLE = Buffer.from(Array.from({ length: 2 ** 20 }, (_, i) => i % PERIOD))
 
-function patternAt(position: number, length: number): Buffer {
-  return Buffer.from(CYCLE.subarray(position % PERIOD, (position % PERIOD) + length))
+/** A view of bytes that nobody changes. */
+export function patternAt(position: number, length: number): Buffer {
+  return CYCLE.subarray(position % PERIOD, (position % PERIOD) + length)
 }
 
 /** Writes the stream and ends it. */
