@@ -43,10 +43,5 @@ function attack(): Promise<string> {
   })
 }
 
-const wires: Record<string, number> = {}
-for (let round = 0; round < rounds; round++) {
-  const wire = await attack()
-  wires[wire] = (wires[wire] ?? 0) + 1
-}
-process.send?.({ wires })
+for (let round = 0; round < rounds; round++) process.send?.({ wire: await attack() })
 process.disconnect()
