@@ -7,6 +7,7 @@
  * - `kReinitializeHandle`: how Node itself gives a connecting socket another handle.
  * - `process._tickCallback`: runs next ticks and microtasks, as Node does between two callbacks from libuv.
  */
+import { createRequire } from 'node:module'
 import net from 'node:net'
 import { Duplex } from 'node:stream'
 import tls from 'node:tls'
@@ -84,6 +85,8 @@ export interface SocketInternals {
 export interface ServerInternals {
   _handle: (TcpHandle & object) | null
   _pipeName?: string
+  /** Connections that are open. */
+  readonly _connections: number
   _listen2(...args: unknown[]): void
 }
 
@@ -182,6 +185,31 @@ export function createServerHandle(
     undefined,
     ipv6Only ? UV_TCP_IPV6ONLY : 0,
   )
+}
+
+/** What a worker of a cluster asks its primary for. */
+export interface ServerQuery {
+  readonly address: string
+  readonly port: number
+  readonly addressType: number
+  readonly fd: number
+  readonly flags: number
+}
+
+/** `askFor` hears of 'listening', which the primary is told then. A handle, or an errno and none. */
+type AskPrimary = (
+  askFor: { once(event: string, listener: () => void): void },
+  query: ServerQuery,
+  callback: (errno: number, handle: TcpHandle | null) => void,
+) => void
+
+const require = createRequire(import.meta.url)
+
+/** How a listener gets its handle in a worker of a cluster; undefined in any other process. */
+export function primaryOfCluster(): AskPrimary | undefined {
+  // Loaded on first use, as net.js does it: few programs need it.
+  const cluster = require('node:cluster') as { isWorker: boolean; _getServer?: AskPrimary }
+  return cluster.isWorker ? cluster._getServer : undefined
 }
 
 /** What libuv's callbacks are followed by: next ticks, then microtasks. */
