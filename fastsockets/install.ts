@@ -13,6 +13,7 @@ import net from 'node:net'
 import tls from 'node:tls'
 import debug from 'debug'
 import { isOwn, markOwn } from '../nic/index.ts'
+import { nameFarEnd } from './bridge-names.ts'
 import { RouteDialer } from './dialer.ts'
 import { fastHandleClass, isFastHandle } from './fast-handle.ts'
 import type { FastHandleClass, FastSocket } from './fast-handle-contract.ts'
@@ -33,11 +34,13 @@ import {
   primaryOfCluster,
   type ServerInternals,
   type SocketInternals,
+  type SocketName,
 } from './node-internals.ts'
 import { Peers } from './peers.ts'
 import { decideByName, decideListener, failListening, refuseTcpClients } from './policy/listener-policy.ts'
 import { RequiredError } from './policy/required-error.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
+import { watchSentSockets } from './sent-sockets.ts'
 import { type Place, statusPage } from './status/status-page.ts'
 import { hideTcp, watchAccepted } from './status/tcp-rows.ts'
 import { type HandleSetter, handleExchange, isUnconnectedTls } from './tls-sockets.ts'
@@ -81,6 +84,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   const internals = nodeInternals()
   if (internals === undefined) return
   const exchange = handleExchange(internals)
+  watchSentSockets(exchange)
   const dialer = new RouteDialer(peers, internals, exchange)
   const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
   const { connect } = prototype
@@ -191,6 +195,14 @@ function wrapSocket(): void {
       return undefined
     },
   )
+
+  for (const name of ['_getpeername', '_getsockname'] as const) {
+    const getName = prototype[name]
+    define(prototype, name, function (this: FastSocket): SocketName {
+      nameFarEnd(this._handle)
+      return getName.call(this)
+    })
+  }
 
   define(prototype, '_destroy', function (this: net.Socket, error: Error | null, callback: () => void): void {
     hideTcp(this)

@@ -38,7 +38,10 @@ export interface TcpHandle {
   bind(address: string, port: number): number
   bind6(address: string, port: number, flags?: number): number
   getsockname(out: SocketName): number
+  getpeername(out: SocketName): number
   listen(backlog: number): number
+  /** Takes over a descriptor. */
+  open(fd: number): number
   close(callback?: () => void): void
   unref(): void
   onconnection?: (status: number, handle: object) => void
@@ -73,6 +76,8 @@ export type JsStreamClass = typeof NativeStream
 export interface SocketInternals {
   _handle: object | null
   _unrefTimer(): void
+  _getpeername(): SocketName
+  _getsockname(): SocketName
   _reset(): void
   _writeGeneric(
     writev: boolean,
