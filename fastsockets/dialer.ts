@@ -125,7 +125,12 @@ export class RouteDialer implements Dialer {
     const { address, port, family } = attempt
     const found = await this.#peers.reach(address, port, family)
     if (handle.isClosed || handle.socket?.destroyed) return
-    if ('code' in found) return this.#demoteLater(handle, attempt, found)
+    if ('code' in found) {
+      const { group } = this.#routes.find(address, port) ?? {}
+      group?.makeDo()
+      if (group !== undefined && this.#openShared(handle, group, attempt)) return
+      return this.#demoteLater(handle, attempt, found)
+    }
     const { channel, isShared } = found
     if (isShared) {
       const group = this.#routes.groupOf(address, port)

@@ -64,6 +64,11 @@ export class WorkerGroup {
     return true
   }
 
+  /** The hashed port does not answer now, because everybody is busy perhaps: those who are known will do for a while. */
+  makeDo(): void {
+    this.#completeUntilMs = performance.now() + COMPLETE_MS
+  }
+
   /** Whose turn it is: first those who have answered all that they were asked. `isPassed` may pass some over. */
   next(isPassed: (channel: SocketChannel) => boolean): SocketChannel | undefined {
     this.#dropGone()

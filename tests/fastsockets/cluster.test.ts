@@ -33,8 +33,13 @@ async function startCluster(
   return { primary, port, pids }
 }
 
+interface Connection {
+  readonly socket: Socket
+  readonly told: Told
+}
+
 /** A connection whose worker has said who it is; it stays open until the test ends. */
-async function connect(t: Test, to: number | string): Promise<{ socket: Socket; told: Told }> {
+async function connect(t: Test, to: number | string): Promise<Connection> {
   const socket = typeof to === 'string' ? net.connect(to) : net.connect(to, '127.0.0.1')
   t.teardown(() => void socket.destroy())
   socket.write('who')
@@ -43,113 +48,125 @@ async function connect(t: Test, to: number | string): Promise<{ socket: Socket; 
 }
 
 /** How many connections each worker has got. */
-function spreadOf(all: readonly { told: Told }[]): Map<number, number> {
+function spreadOf(all: readonly Connection[]): Map<number, number> {
   const counts = new Map<number, number>()
   for (const { told } of all) counts.set(told.pid, (counts.get(told.pid) ?? 0) + 1)
   return counts
 }
 
-async function connectMany(t: Test, to: number | string, count: number): Promise<Map<number, number>> {
+/** Connects until as many workers have answered, by the fast way: on a busy machine the first calls may be answered late. */
+async function meetAll(t: Test, to: number | string, count: number): Promise<Connection[]> {
+  const all: Connection[] = []
+  await eventually(`${count} workers`, async () => {
+    const one = await connect(t, to)
+    if (one.told.transport === 'shm') all.push(one)
+    return spreadOf(all).size === count
+  })
+  return all
+}
+
+async function connectMany(t: Test, to: number | string, count: number): Promise<Connection[]> {
   const all = []
   for (let i = 0; i < count; i++) all.push(await connect(t, to))
   t.ok(
     all.every(({ told, socket }) => told.transport === 'shm' && transportOf(socket).transport === 'shm'),
     'all are fast',
   )
-  return spreadOf(all)
+  return all
 }
 
-for (const policy of ['rr', 'none']) {
-  t.test(`${policy}: one after the other, connections reach all workers in equal numbers`, async t => {
-    const { port, pids } = await startCluster(t, [0, 3, policy])
-    const counts = await connectMany(t, port, 30)
-    t.ok([...counts.keys()].every(pid => pids.includes(pid)))
-    if (policy === 'none') return t.ok(counts.size >= 1, `${[...counts.values()]}`)
-    t.same(
-      [...counts.values()].map(count => Math.abs(count - 10) <= 2),
-      [true, true, true],
-      `${[...counts.values()]}`,
-    )
-  })
-}
-
-t.test('many connections at once are spread, too', async t => {
-  const { port } = await startCluster(t, [0, 3])
-  const all = await Promise.all(Array.from({ length: 30 }, () => connect(t, port)))
+/** That no worker has many more than another. */
+function isEven(t: Test, all: readonly Connection[]): void {
   const counts = [...spreadOf(all).values()]
-  t.ok(all.every(({ told }) => told.transport === 'shm'))
-  t.equal(counts.length, 3)
-  t.ok(
-    counts.every(count => Math.abs(count - 10) <= 3),
-    `${counts}`,
-  )
+  t.ok(Math.max(...counts) - Math.min(...counts) <= 2, `${counts}`)
+}
+
+t.test('none: where the kernel schedules, the fast way is had, too', async t => {
+  const { port, pids } = await startCluster(t, [0, 2, 'none'])
+  await meetAll(t, port, 1)
+  const counts = spreadOf(await connectMany(t, port, 10))
+  t.ok([...counts.keys()].every(pid => pids.includes(pid)))
 })
 
-t.test('a worker that is killed is left out, and the one that takes its place is found', async t => {
-  const { primary, port, pids } = await startCluster(t, [await freePort(), 2])
-  const [first] = await Promise.all([connect(t, port), connect(t, port), connect(t, port)])
-  const closed = once(first.socket, 'close')
-  first.socket.on('error', () => {})
-  await primary.ask({ kill: first.told.pid })
-  await closed
-  const left = pids.filter(pid => pid !== first.told.pid)
-  t.same([...(await connectMany(t, port, 4)).keys()], left)
-  const { pid } = await primary.ask<{ pid: number }>({ fork: true })
-  await eventually('the new worker', async () => (await connect(t, port)).told.pid === pid)
-})
+t.test('rr: one port, three workers', async t => {
+  const { primary, port, pids } = await startCluster(t, [await freePort(), 3])
+  const met = await meetAll(t, port, 3)
+  t.same([...spreadOf(met).keys()].sort(), [...pids].sort())
 
-t.test('a worker that disconnects ends when its fast connections have, and gets no more', async t => {
-  const { primary, port, pids } = await startCluster(t, [0, 2])
-  const { socket, told } = await connect(t, port)
-  primary.send({ disconnect: told.pid })
-  const other = pids.filter(pid => pid !== told.pid)
-  await eventually('the other worker only', async () => {
-    const counts = await connectMany(t, port, 4)
-    return [...counts.keys()].join() === other.join()
+  await t.test('one after the other, connections are spread evenly', async t => {
+    met.push(...(await connectMany(t, port, 30)))
+    isEven(t, met)
   })
-  socket.end()
-  t.same(await primary.receive(), { code: 0, signal: null })
+
+  await t.test('many at once are spread, too', async t => {
+    const all = await Promise.all(Array.from({ length: 30 }, () => connect(t, port)))
+    t.ok(all.every(({ told }) => told.transport === 'shm'))
+    isEven(t, [...met, ...all])
+  })
+
+  await t.test('clients that are not relinked are served over TCP, by all workers', async t => {
+    const seen = new Map<number, string>()
+    for (let i = 0; i < 12; i++) {
+      const socket = new nodeNet.Socket()
+      markOwn(socket)
+      socket.connect(port, '127.0.0.1').write('who')
+      const [data] = (await once(socket, 'data')) as [Buffer]
+      const { pid, transport } = JSON.parse(String(data)) as Told
+      seen.set(pid, transport)
+      socket.destroy()
+    }
+    t.same([...seen.values()], ['tcp', 'tcp', 'tcp'])
+  })
+
+  await t.test('a worker that disconnects ends when its fast connections have, and gets no more', async t => {
+    for (const { socket } of met) socket.destroy()
+    const { socket, told } = await connect(t, port)
+    primary.send({ disconnect: told.pid })
+    await eventually(
+      'the other workers only',
+      async () => !spreadOf(await connectMany(t, port, 6)).has(told.pid),
+    )
+    socket.end()
+    t.same(await primary.receive(), { code: 0, signal: null })
+  })
+
+  await t.test('a worker that is killed is left out, and the one that takes its place is found', async t => {
+    const { socket, told } = await connect(t, port)
+    const closed = once(socket, 'close')
+    socket.on('error', () => {})
+    await primary.ask({ kill: told.pid })
+    await closed
+    t.notOk(spreadOf(await connectMany(t, port, 4)).has(told.pid))
+    const { pid } = await primary.ask<{ pid: number }>({ fork: true })
+    await eventually('the new worker', async () => (await connect(t, port)).told.pid === pid)
+  })
 })
 
-t.test('http: a request with a connection each goes to one worker after the other', async t => {
+t.test('http: requests with a connection each reach all workers', async t => {
   const { port, pids } = await startCluster(t, [0, 2, 'rr', 'http'])
   const seen = new Set<number>()
-  for (let i = 0; i < 6; i++) {
+  await eventually('all workers', async () => {
     const [response] = await once(http.get({ port, host: '127.0.0.1', agent: false }), 'response')
     const told = JSON.parse(String((await response.toArray()).join(''))) as Told
-    t.equal(told.transport, 'shm')
-    seen.add(told.pid)
-  }
-  t.same([...seen].sort(), [...pids].sort())
-})
-
-t.test('clients that are not relinked are served over TCP, by all workers', async t => {
-  const { port } = await startCluster(t, [0, 2])
-  const seen = new Map<number, string>()
-  for (let i = 0; i < 8; i++) {
-    const socket = new nodeNet.Socket()
-    markOwn(socket)
-    socket.connect(port, '127.0.0.1').write('who')
-    const [data] = (await once(socket, 'data')) as [Buffer]
-    const { pid, transport } = JSON.parse(String(data)) as Told
-    seen.set(pid, transport)
-    socket.destroy()
-  }
-  t.same([...seen.values()], ['tcp', 'tcp'])
+    if (told.transport === 'shm') seen.add(told.pid)
+    return seen.size === pids.length
+  })
 })
 
 t.test('the primary need not be relinked', async t => {
   const { port } = await startCluster(t, [0, 2, 'rr', 'net', 0, REGISTER.href], {})
-  t.equal((await connectMany(t, port, 6)).size, 2)
+  await meetAll(t, port, 2)
 })
 
 t.test('a unix path', async t => {
   const path = join(t.testdir(), 'socket')
   await startCluster(t, [path, 2])
-  t.equal((await connectMany(t, path, 6)).size, 2)
+  await meetAll(t, path, 2)
 })
 
 t.test('a worker that has as many connections as it wants leaves the next to another', async t => {
-  const { port } = await startCluster(t, [0, 2, 'rr', 'net', 2])
-  t.same([...(await connectMany(t, port, 4)).values()], [2, 2])
+  const { port } = await startCluster(t, [0, 2, 'rr', 'net', 3])
+  const all = await meetAll(t, port, 2)
+  while (all.length < 6) all.push(await connect(t, port))
+  t.same([...spreadOf(all).values()], [3, 3])
 })

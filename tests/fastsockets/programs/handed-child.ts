@@ -8,9 +8,12 @@ process.on('message', ({ hand }: { hand: string }, handed: unknown) => {
   } else serve(handed as Socket)
 })
 
+process.on('disconnect', () => process.exit())
+
 function serve(socket: Socket): void {
   const { localAddress, localPort, remoteAddress, remotePort } = socket
   process.send?.({ names: [localAddress, localPort, remoteAddress, remotePort] })
   socket.on('error', error => process.send?.({ error: (error as NodeJS.ErrnoException).code }))
+  socket.on('close', () => process.send?.({ closed: true }))
   socket.pipe(socket)
 }

@@ -1,6 +1,6 @@
 /**
  * Listens, and hands what it has to a child (handed-child.ts). argv: what ('socket', 'paused', 'keep-open', 'server',
- * 'stdio'), the child's preload or ''. Says { port }, then what it has seen.
+ * 'stdio'), the child's preload or ''. Says { port }, then what it and the child have seen. Any message kills the child.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import net, { type AddressInfo } from 'node:net'
@@ -9,9 +9,16 @@ import { fileURLToPath } from 'node:url'
 const [what = 'socket', preload = ''] = process.argv.slice(2)
 const CHILD = fileURLToPath(new URL('./handed-child.js', import.meta.url))
 
+let child: ChildProcess | undefined
+
+function theChild(): ChildProcess {
+  child ??= startChild()
+  return child
+}
+
 function startChild(): ChildProcess {
-  const child = fork(CHILD, { execArgv: preload === '' ? [] : ['--import', preload] })
-  child.on('message', message => process.send?.(message))
+  const child = fork(CHILD, { execArgv: preload === '' ? [] : ['--require', preload] })
+  child.on('message', message => message !== 'listening' && process.send?.(message))
   return child
 }
 
@@ -21,8 +28,7 @@ const server = net.createServer({ pauseOnConnect: what === 'paused', allowHalfOp
     socket.destroy()
     return
   }
-  const child = startChild()
-  child.send({ hand: 'socket' }, socket, { keepOpen: what === 'keep-open' }, error => {
+  theChild().send({ hand: 'socket' }, socket, { keepOpen: what === 'keep-open' }, error => {
     process.send?.({ sent: error?.message ?? 'ok' })
     if (what === 'keep-open') socket.end('parent')
   })
@@ -31,9 +37,9 @@ const server = net.createServer({ pauseOnConnect: what === 'paused', allowHalfOp
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo
   if (what !== 'server') return process.send?.({ port })
-  const child = startChild()
-  child.send({ hand: 'server' }, server)
+  theChild().send({ hand: 'server' }, server)
   server.close()
-  child.once('message', () => process.send?.({ port }))
+  theChild().once('message', () => process.send?.({ port }))
 })
+process.on('message', () => child?.kill('SIGKILL'))
 process.on('disconnect', () => process.exit())
