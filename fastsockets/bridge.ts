@@ -10,7 +10,7 @@ import { markOwn, socketPair } from '../nic/index.ts'
 import { type EndNames, encodeNames, tellNames } from './bridge-names.ts'
 import type { FastHandle, FastSocket } from './fast-handle-contract.ts'
 import { type NodeInternals, nodeInternals, type PipeHandle, type SocketName } from './node-internals.ts'
-import type { HandleExchange } from './tls-sockets.ts'
+import { type HandleExchange, keepStreamState } from './tls-sockets.ts'
 
 /** Gives a connected fast socket a handle that can be sent. Throws, and changes nothing, if there cannot be one. */
 export function bridge(socket: FastSocket, exchange: HandleExchange): void {
@@ -24,10 +24,10 @@ export function bridge(socket: FastSocket, exchange: HandleExchange): void {
   if (names !== undefined) tellNames(far, names)
   const near = new net.Socket({ fd: nearFd, readable: true, writable: true, allowHalfOpen: true })
   markOwn(near)
-  const hasEnded = socket.readableEnded || !socket.readable
+  const hasEnded = socket._readableState.ended
   // The exchange closes the handle that the socket has.
   socket._handle = null
-  keepState(socket, () => exchange(socket, far))
+  keepStreamState(socket, () => exchange(socket, far))
   relay(fast, near, hasEnded)
 }
 
@@ -38,16 +38,6 @@ function namesOf(handle: PipeHandle): EndNames | undefined {
   handle.getsockname?.(local)
   handle.getpeername?.(remote)
   return local.address === undefined ? undefined : { local, remote }
-}
-
-/** Node would also reset the stream's state, and forget that it has ended. */
-function keepState(socket: FastSocket, exchange: () => void): void {
-  Object.defineProperty(socket, '_undestroy', { value: () => {}, configurable: true })
-  try {
-    exchange()
-  } finally {
-    Reflect.deleteProperty(socket, '_undestroy')
-  }
 }
 
 /** From here on the bytes of `fast` go to and fro without the program. Keeps it alive, as somebody must carry them. */

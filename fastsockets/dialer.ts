@@ -13,7 +13,7 @@ import { lasts, Routes } from './routes.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import { UV_ECONNREFUSED } from './socket-errors.ts'
 import type { Place } from './status/status-page.ts'
-import type { HandleExchange } from './tls-sockets.ts'
+import { type HandleExchange, keepStreamState } from './tls-sockets.ts'
 import { recordFallback, recordFast } from './transport.ts'
 import { type Family, UNIX, unixKey } from './unix-paths.ts'
 import type { WorkerGroup } from './worker-group.ts'
@@ -234,13 +234,7 @@ export class RouteDialer implements Dialer {
     const tcp = isUnix ? this.#internals.createPipe() : this.#internals.createTcp()
     recordFallback(socket, reason, remote, isUnix ? 'pipe' : 'tcp')
     handle.abandonConnect()
-    // Node would also reset the stream's state here, and forget that the program has called `end()` meanwhile.
-    Object.defineProperty(socket, '_undestroy', { value: () => {}, configurable: true })
-    try {
-      this.#exchange(socket, tcp)
-    } finally {
-      Reflect.deleteProperty(socket, '_undestroy')
-    }
+    keepStreamState(socket, () => this.#exchange(socket, tcp))
     if (handle.isUnreferenced) tcp.unref()
     handle.successor = tcp
     return tcp

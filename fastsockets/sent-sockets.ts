@@ -41,20 +41,15 @@ export function watchSentSockets(exchange: HandleExchange): void {
   }
   diagnostics.subscribe('child_process', message => {
     const { process: child } = message as { process: Child }
-    // Node sets it when the child has been spawned.
-    Object.defineProperty(child, 'send', {
-      configurable: true,
-      enumerable: true,
-      get: () => undefined,
-      set: (send: Send) => wrapSend(child, send, exchange),
-    })
     const { spawn } = child
     Object.defineProperty(child, 'spawn', {
       configurable: true,
       value(this: Child, options?: SpawnOptions): unknown {
         Reflect.deleteProperty(child, 'spawn')
         bridgeStdio(options?.stdio, exchange)
-        return spawn.call(this, options)
+        const result = spawn.call(this, options)
+        if (child.send !== undefined) wrapSend(child, child.send, exchange)
+        return result
       },
     })
   })
@@ -67,11 +62,12 @@ function wrapSend(target: Sender, send: Send, exchange: HandleExchange): void {
     if (!mustBridge) return send.call(this, message, ...rest)
     const callback = rest.find(argument => typeof argument === 'function')
     try {
-      bridge(handle, exchange)
-    } catch (error) {
-      const failure = new SendError(error as Error)
+      bridgeOrFail(handle, exchange)
+    } catch (failure) {
       // As Node tells of whatever cannot be sent.
-      process.nextTick(() => (callback === undefined ? this.emit('error', failure) : callback(failure)))
+      process.nextTick(() =>
+        callback === undefined ? this.emit('error', failure as Error) : callback(failure),
+      )
       return false
     }
     return send.call(this, message, ...rest)
@@ -90,8 +86,15 @@ function isFastSocket(value: unknown): value is FastSocket {
   return typeof value === 'object' && value !== null && isFastHandle((value as { _handle?: unknown })._handle)
 }
 
-/** What cannot be bridged is left for Node to refuse. */
 function bridgeStdio(stdio: unknown, exchange: HandleExchange): void {
   if (!Array.isArray(stdio)) return
-  for (const stream of stdio) if (isFastSocket(stream)) bridge(stream, exchange)
+  for (const stream of stdio) if (isFastSocket(stream)) bridgeOrFail(stream, exchange)
+}
+
+function bridgeOrFail(socket: FastSocket, exchange: HandleExchange): void {
+  try {
+    bridge(socket, exchange)
+  } catch (error) {
+    throw new SendError(error as Error)
+  }
 }
