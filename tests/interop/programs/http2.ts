@@ -91,7 +91,7 @@ async function dialogue(session: ClientHttp2Session, kind: string, journal: Jour
   async function whole(path: string, body?: Buffer): Promise<void> {
     const stream = ask(path, body)
     const close = heard(stream, 'close')
-    journal.note(`${kind} ${path}`, digest(await buffer(stream)))
+    journal.note(`${kind} ${path} body`, digest(await buffer(stream)))
     await close
   }
 
