@@ -52,6 +52,8 @@ export class SocketChannel implements ChannelOwner {
   readonly peerName: string
   readonly destination = undefined
   lifeline: Lifeline | undefined
+  /** Counts the times that received data was handed over. */
+  turn = 0
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
   readonly #streams = new Map<number, Stream>()
@@ -364,16 +366,14 @@ export class SocketChannel implements ChannelOwner {
    */
   #deliver(): void {
     const posted = this.#posted
+    this.turn++
     posted.endRun()
     this.#deliverWaiting()
     while (posted.takeNext()) {
       posted.stream?.deliverPosted(posted.bytes)
       this.#drainTicks()
     }
-    for (const stream of this.#toDeliver) {
-      stream.endTurn()
-      this.scheduleDelivery(stream)
-    }
+    for (const stream of this.#toDeliver) this.scheduleDelivery(stream)
   }
 
   #deliverWaiting(): void {

@@ -44,8 +44,8 @@ export class Stream {
   readonly #buffer = new ReceiveBuffer(WINDOW)
   /** What ends the stream once everything received has been delivered. */
   #failure: { code: StreamErrorCode; syscall: 'read' | 'write'; cause: Error | undefined } | undefined
-  /** Data was handed over, and `deliver` has not run since. */
-  #hasJustDelivered = false
+  /** The channel's turn in which data was handed over last. */
+  #deliveredInTurn = -1
   #peerClosed = false
   #closeHow = CLOSE_DONE
   #closeOwed = false
@@ -280,8 +280,7 @@ export class Stream {
     if (this.#failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.#failure.code)
     this.sink.handleArrival?.()
     if (this.#buffer.length > 0) return
-    if (this.#hasJustDelivered) {
-      this.#hasJustDelivered = false
+    if (this.#deliveredInTurn === this.channel.turn) {
       if (this.#failure !== undefined || this.#receiveState === 'finReceived')
         this.channel.scheduleDelivery(this)
       return
@@ -295,11 +294,6 @@ export class Stream {
       this.#receiveState = 'ended'
       this.sink.handleEnd()
     }
-  }
-
-  /** What is left to hand over has the next turn, after the data of this one. */
-  endTurn(): void {
-    this.#hasJustDelivered = false
   }
 
   /** Bytes that were posted, now in memory of their own. */
@@ -316,7 +310,7 @@ export class Stream {
   handOver(bytes: Buffer): void {
     const { sink } = this
     if (sink === undefined) return
-    this.#hasJustDelivered = true
+    this.#deliveredInTurn = this.channel.turn
     // A listener that throws has had the bytes all the same.
     let taken = bytes.length
     try {
