@@ -52,6 +52,8 @@ function defineFastHandle(): FastHandleClass | undefined {
     readonly #scope = new AsyncResource('FASTSOCKET')
     #request: ConnectRequest | undefined
     #isReading = false
+    /** Each write leaves at once. */
+    #isNoDelay = false
     #countsAsAlive = false
     #writeCallback: WriteCallback | undefined
     #shutdownRequest: { oncomplete?: (status: number) => void } | undefined
@@ -119,7 +121,8 @@ function defineFastHandle(): FastHandleClass | undefined {
       return this.#name(out, true)
     }
 
-    setNoDelay(): number {
+    setNoDelay(isOn: boolean): number {
+      this.#isNoDelay = isOn
       return 0
     }
 
@@ -216,9 +219,12 @@ function defineFastHandle(): FastHandleClass | undefined {
       const chunks = writev
         ? toChunks(data as WrittenChunk[])
         : [toBytes(data as never, encoding as BufferEncoding)]
-      this.writtenCount += lengthOf(chunks)
+      const length = lengthOf(chunks)
+      this.writtenCount += length
+      const mayBeHeld = !this.#isNoDelay && !writev
+      if (mayBeHeld && stream.outgoing.hold(chunks[0] as Uint8Array)) return callback()
       if (stream.write(chunks)) return callback()
-      noteQueueSize(socket, lengthOf(chunks))
+      noteQueueSize(socket, length)
       this.#writeCallback = callback
       this.updateLife()
     }

@@ -1,15 +1,17 @@
 /** The sending half of a stream: what a program writes, until it is out or the peer has fetched it, and the FIN behind it. */
 import { copyBytes } from '../nic/index.ts'
 import { SendWindow } from './byte-windows.ts'
+import { HELD_CHUNK_MAX, HeldBytes, type Holder } from './held-bytes.ts'
 import { PendingChunks } from './pending-chunks.ts'
 import type { Stream } from './stream.ts'
 import { reserveData, sendFin } from './stream-messages.ts'
 import { ChunkOffers } from './zcopy/chunk-offers.ts'
 import { PeerSink } from './zcopy/peer-sink.ts'
 
-export class Outgoing {
+export class Outgoing implements Holder {
   readonly window = new SendWindow()
   readonly pending = new PendingChunks()
+  readonly #held = new HeldBytes()
   readonly #stream: Stream
   readonly #offers: ChunkOffers
   readonly #sink: PeerSink
@@ -37,6 +39,32 @@ export class Outgoing {
   write(chunks: readonly Uint8Array[]): boolean {
     this.pending.set(chunks)
     return this.#sendPending()
+  }
+
+  /** Keeps a small write until the program's callback is over; false if it must go by `write`. Nothing may be pending. */
+  hold(chunk: Uint8Array): boolean {
+    const { length } = chunk
+    if (length > HELD_CHUNK_MAX || this.#held.length + length > this.window.credit) return false
+    return this.#held.add(this, chunk) || (this.flushHeld() && this.#held.add(this, chunk))
+  }
+
+  /** Sends what is held, in one message; false if there is no room for it yet. */
+  flushHeld(): boolean {
+    const { length } = this.#held
+    if (length === 0) return true
+    const { channel } = this.#stream
+    if (!channel.isOpen) {
+      this.#held.clear()
+      return true
+    }
+    const at = this.#reserve(length)
+    if (at < 0) {
+      channel.scheduleSend(this.#stream)
+      return false
+    }
+    this.#held.moveTo(channel.channel.sendBytes, at)
+    this.#commit(length)
+    return true
   }
 
   /** Sends what finds credit and room now, and keeps nothing of it; returns how much. Nothing may be pending. */
@@ -89,6 +117,7 @@ export class Outgoing {
   /** What was refused before, in order; false if it is refused again. */
   resume(): boolean {
     const { sink } = this.#stream
+    if (!this.flushHeld()) return false
     if (this.isWaiting) {
       const isOut = this.#sendPending()
       const isNews = this.window.sequence !== this.#sequenceTold
@@ -120,6 +149,7 @@ export class Outgoing {
   #sendPending(): boolean {
     const { pending } = this
     const { channel } = this.#stream
+    if (!this.flushHeld()) return false
     while (pending.length > 0) {
       if (this.#offers.isOut) return false
       if (this.#sink.isWanted) {
@@ -171,7 +201,7 @@ export class Outgoing {
   }
 
   #sendFin(): boolean {
-    if (this.isWaiting) return false
+    if (this.isWaiting || !this.flushHeld()) return false
     const { channel, peerId, receiving } = this.#stream
     if (!sendFin(channel.channel, peerId, this.window.sequence, receiving.consumed)) {
       channel.scheduleSend(this.#stream)

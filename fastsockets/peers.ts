@@ -165,7 +165,7 @@ export class Peers implements BootstrapHost {
     }
     const peerId = greeting.endpointId.toString('hex')
     // Of a cluster's workers it may be this one whose turn it is.
-    const isOwn = greeting.endpointId.equals(this.#endpointId)
+    const isOwn = isShared && greeting.endpointId.equals(this.#endpointId)
     const known = isOwn ? this.ownChannel() : this.#channels.get(peerId)
     if (known?.isOpen) {
       connection.destroy()

@@ -351,7 +351,9 @@ export class Stream {
 
   #sendClose(): void {
     const { channel, peerId } = this
-    this.#closeOwed = channel.isOpen && !sendClose(channel.channel, peerId, this.#closeHow)
+    // What was written small in this turn goes first.
+    this.#closeOwed =
+      channel.isOpen && (!this.outgoing.flushHeld() || !sendClose(channel.channel, peerId, this.#closeHow))
     if (this.#closeOwed) this.channel.scheduleSend(this)
   }
 

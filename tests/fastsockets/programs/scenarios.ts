@@ -302,7 +302,7 @@ const SCENARIOS: (() => Promise<void>)[] = [
     })
     for (let i = 0; i < 3; i++) {
       client.write('x')
-      await new Promise(resolve => setTimeout(resolve, 30))
+      while (count === i) await new Promise(resolve => setTimeout(resolve, 5))
     }
     client.destroy()
     await bothClosed(pair)

@@ -1,0 +1,68 @@
+/**
+ * Small writes of one turn leave as one message, unless the program has said `setNoDelay(true)`: they are held until the
+ * program's callback is over. Only what finds window now is held, so it is out for certain afterwards.
+ */
+import { copyBytes } from '../nic/index.ts'
+
+/** Larger writes gain nothing by being held. */
+export const HELD_CHUNK_MAX = 4 * 1024
+/** Of one stream. */
+export const HELD_MAX = 32 * 1024
+/** Memory that is kept for the next turn. */
+const KEPT_BUFFERS_MAX = 16
+
+export interface Holder {
+  flushHeld(): boolean
+}
+
+const kept: Buffer[] = []
+const holders: Holder[] = []
+let isExiting = false
+let isWatchingExit = false
+
+/** What one stream holds. */
+export class HeldBytes {
+  length = 0
+  #bytes: Buffer | undefined
+
+  /** False if it must go at once. */
+  add(holder: Holder, chunk: Uint8Array): boolean {
+    if (isExiting || this.length + chunk.length > HELD_MAX) return false
+    if (this.length === 0) {
+      this.#bytes = kept.pop() ?? Buffer.allocUnsafeSlow(HELD_MAX)
+      flushAfterwards(holder)
+    }
+    copyBytes(chunk, 0, this.#bytes as Buffer, this.length, chunk.length)
+    this.length += chunk.length
+    return true
+  }
+
+  /** Copies all of it to where a message is being made, and holds nothing more. */
+  moveTo(target: Uint8Array, at: number): void {
+    copyBytes(this.#bytes as Buffer, 0, target, at, this.length)
+    this.clear()
+  }
+
+  clear(): void {
+    if (this.#bytes !== undefined && kept.length < KEPT_BUFFERS_MAX) kept.push(this.#bytes)
+    this.#bytes = undefined
+    this.length = 0
+  }
+}
+
+/** After the callback that runs now; at the latest when the process ends, by `process.exit()` for example. */
+function flushAfterwards(holder: Holder): void {
+  if (holders.push(holder) === 1) process.nextTick(flushAll)
+  if (isWatchingExit) return
+  isWatchingExit = true
+  // Before the listener that takes the rings away.
+  process.prependListener('exit', () => {
+    isExiting = true
+    flushAll()
+  })
+}
+
+/** What is refused for want of room goes with the stream's next turn. */
+function flushAll(): void {
+  for (let holder = holders.pop(); holder !== undefined; holder = holders.pop()) holder.flushHeld()
+}

@@ -1,0 +1,115 @@
+/** Small writes of one turn leave as one message, with `setNoDelay(true)` each at once; and nothing is lost by it. */
+import { once } from 'node:events'
+import t, { type Test } from 'tap'
+import { HELD_CHUNK_MAX, HELD_MAX } from '../../fastsockets/held-bytes.ts'
+import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
+import { CLOSE, CONSUMED, DATA, WINDOW } from '../../fastsockets/stream-layout.ts'
+import { Child } from '../support/child.ts'
+import { program, relinked } from '../support/relinked.ts'
+import { SocketLiar } from '../support/socket-liar.ts'
+import { until, withWatchdog } from '../support/until.ts'
+
+const SMALL = 16 * 1024
+
+const heard = (liar: SocketLiar): string[] =>
+  liar.said.filter(({ handler }) => handler === DATA).map(({ payload }) => payload.toString())
+
+t.test('what is held goes as one message when the callback is over', async t => {
+  const liar = new SocketLiar(t)
+  await liar.connect()
+  for (const word of ['one ', 'and ', 'two']) t.ok(liar.stream.outgoing.hold(Buffer.from(word)))
+  t.same(heard(liar), [])
+  await until('the words', () => heard(liar).length > 0)
+  t.same(heard(liar), ['one and two'])
+})
+
+t.test('whatever follows goes after it: a write, the end, the close', async t => {
+  const liar = new SocketLiar(t)
+  await liar.connect()
+  liar.stream.outgoing.hold(Buffer.from('a'))
+  liar.stream.write([Buffer.from('b')])
+  liar.stream.outgoing.hold(Buffer.from('c'))
+  liar.stream.shutdown()
+  await until('the end', () => heard(liar).length === 4)
+  t.same(heard(liar), ['a', 'b', 'c', ''])
+
+  const other = new SocketLiar(t)
+  await other.connect()
+  other.stream.outgoing.hold(Buffer.from('last words'))
+  other.stream.close(false)
+  await until('the close', () => other.said.some(({ handler }) => handler === CLOSE))
+  t.same(heard(other), ['last words'])
+})
+
+t.test('large writes, and what finds no window, are not held', async t => {
+  const liar = new SocketLiar(t)
+  const to = await liar.connect()
+  const { outgoing } = liar.stream
+  t.notOk(outgoing.hold(Buffer.alloc(HELD_CHUNK_MAX + 1)))
+  for (let held = 0; held < 3 * HELD_MAX; held += HELD_CHUNK_MAX)
+    t.ok(outgoing.hold(Buffer.alloc(HELD_CHUNK_MAX)))
+  await until('all of it', () => heard(liar).join('').length === 3 * HELD_MAX)
+  t.equal(heard(liar).length, 3, 'a message for each buffer that is full')
+  // In chunks that are too small to be offered.
+  const rest = WINDOW - 3 * HELD_MAX - 5
+  const chunks = Array.from({ length: Math.ceil(rest / SMALL) }, (_, i) =>
+    Buffer.alloc(Math.min(SMALL, rest - i * SMALL)),
+  )
+  liar.stream.write(chunks)
+  t.notOk(outgoing.hold(Buffer.from('123456')), 'beyond the window')
+  t.ok(outgoing.hold(Buffer.from('12345')))
+  await until('the rest', () => heard(liar).join('').length === WINDOW)
+  liar.say(CONSUMED, [to, WINDOW])
+  await until('the window', () => outgoing.window.credit === WINDOW)
+  t.ok(outgoing.hold(Buffer.from('6')))
+})
+
+async function pair(t: Test, options: { noDelay: boolean }): Promise<{ socket: Socket; peer: Child }> {
+  const peer = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await peer.receive<{ port: number }>()
+  const socket = net.connect({ port, host: '127.0.0.1', ...options })
+  t.teardown(() => socket.destroy())
+  await once(socket, 'connect')
+  t.equal(transportOf(socket).transport, 'shm')
+  return { socket, peer }
+}
+
+for (const noDelay of [false, true]) {
+  t.test(`net.Socket with noDelay ${noDelay}: bytes in order, counted, and called back`, async t => {
+    const { socket } = await pair(t, { noDelay })
+    let echoed = ''
+    socket.setEncoding('latin1').on('data', text => {
+      echoed += text
+    })
+    let expected = ''
+    let called = 0
+    for (let i = 0; i < 500; i++) {
+      const text = `${i} `.repeat(1 + (i % 7 === 0 ? 3000 : i % 5))
+      expected += text
+      socket.write(text, i % 2 === 0 ? 'latin1' : 'utf8', () => called++)
+      if (i % 50 === 0) await new Promise(setImmediate)
+    }
+    await until('the echo', () => echoed.length === expected.length)
+    t.ok(echoed === expected)
+    t.equal(called, 500)
+    t.equal(socket.bytesWritten, expected.length)
+  })
+}
+
+t.test('process.exit() right after a small write: it arrives', async t => {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const connected = once(server, 'connection')
+  const child = new Child(t, program('last-words'), [String(port)], relinked())
+  const [socket] = (await withWatchdog('a connection', connected)) as [Socket]
+  t.equal(transportOf(socket).transport, 'shm')
+  let text = ''
+  socket.setEncoding('utf8').on('data', words => {
+    text += words
+  })
+  await withWatchdog('the end', once(socket, 'close'))
+  t.equal(text, 'first, second; at exit')
+  t.match(await child.exited, { code: 7 })
+})
