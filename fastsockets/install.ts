@@ -6,7 +6,9 @@
  *                                       events and shapes errors, and calls `handle.connect` when it is time to dial
  * - `kReinitializeHandle`               the same for the second and later addresses of one connect
  * - `net.Socket.prototype._writeGeneric`, `resetAndDestroy`    for sockets with a fast handle
+ * - `net.Socket.prototype._getpeername`, `_getsockname`        for sockets that another process has bridged
  * - `net.Server.prototype.listen`, `_listen2`, `close`         a hashed port beside each TCP listener
+ * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
