@@ -12,7 +12,7 @@ function channel(): SocketChannel {
 /** A group that knows these workers, and takes them for all. */
 function groupOf(channels: readonly SocketChannel[]): WorkerGroup {
   const group = new WorkerGroup()
-  for (let round = 0; round < 2; round++) for (const channel of channels) group.meet({ channel })
+  for (let round = 0; round < 3; round++) for (const channel of channels) group.meet({ channel })
   group.makeDo()
   return group
 }
