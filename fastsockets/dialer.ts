@@ -13,6 +13,7 @@ import { lasts, Routes } from './routes.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import { UV_ECONNREFUSED } from './socket-errors.ts'
 import type { Place } from './status/status-page.ts'
+import { tellStep } from './steps.ts'
 import { type HandleExchange, keepStreamState } from './tls-sockets.ts'
 import { recordFallback, recordFast } from './transport.ts'
 import { type Family, UNIX, unixKey } from './unix-paths.ts'
@@ -188,6 +189,7 @@ export class RouteDialer implements Dialer {
     const { address, port, family } = attempt
     const stream = channel.connect(handle, port, address, family)
     if (stream === undefined) return false
+    tellStep('client asked')
     if (family !== UNIX) {
       stream.addresses = {
         address,

@@ -14,6 +14,7 @@ import type { FallbackCode } from './reasons.ts'
 import type { Acceptor } from './socket-channel.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from './status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from './status/status-page.ts'
+import { tellStep } from './steps.ts'
 import type { Stream } from './stream.ts'
 import { SyntheticPorts } from './synthetic-ports.ts'
 import { recordFast } from './transport.ts'
@@ -178,6 +179,7 @@ function withdrawIfTaken(listener: Listener): boolean {
 /** Takes a peer's CONNECT as the kernel would take a TCP one; Node's own accept path does the rest. */
 export function acceptorFor(Handle: FastHandleClass): Acceptor {
   return (stream, port, address, family) => {
+    tellStep('server asked')
     // The peer may say anything; a program will believe these to be addresses of this host.
     const isPlausible =
       family === UNIX
@@ -209,6 +211,7 @@ function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleC
   listener.scope.runInAsyncScope(() => {
     const shadow = listener.server._handle
     handle.adopt(stream)
+    tellStep('server accepted')
     // A pipe's handle has no such methods.
     if (listener.family === UNIX) Object.assign(handle, { getsockname: undefined, getpeername: undefined })
     if (shadow?.onconnection === undefined) return handle.close()

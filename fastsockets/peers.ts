@@ -31,6 +31,7 @@ import { findBootstrapPort, inTime, LOOK_UP_MS_MAX } from './names.ts'
 import { allowsUser } from './policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
 import { type Acceptor, SocketChannel } from './socket-channel.ts'
+import { tellStep } from './steps.ts'
 import { type Family, UNIX } from './unix-paths.ts'
 
 const log = debug('fastsockets:peers')
@@ -155,6 +156,7 @@ export class Peers implements BootstrapHost {
     const outcome = await this.#find(address, port, family)
     if ('code' in outcome) return fallbackReason(outcome.code, outcome.detail)
     const { connection, greeting } = outcome
+    tellStep('client greeted')
     const { isShared } = greeting
     const refusal = this.#judge(greeting)
     if (refusal !== undefined) {
@@ -171,6 +173,7 @@ export class Peers implements BootstrapHost {
     }
     const answer = await shakeHands(connection, this.introduce(port))
     if (answer === undefined) return fallbackReason('HANDSHAKE')
+    tellStep('client answered')
     try {
       const channel = await this.#take(answer, peerId, connection)
       return channel instanceof SocketChannel ? { channel, isShared } : channel
@@ -183,6 +186,7 @@ export class Peers implements BootstrapHost {
 
   /** At a hashed port, or where the name service says; who greets first is taken. */
   async #find(address: string, port: number, family: Family): Promise<Greeted> {
+    tellStep('client calling')
     const hashed = callHashedPort(address, port, family, this.#connect)
     if (family === UNIX || !isDaemonExpected()) return await hashed
     const named = findBootstrapPort(address, port).then(found =>
@@ -230,6 +234,7 @@ export class Peers implements BootstrapHost {
   }
 
   #open(end: VirtualInterface, peerId: string, connection: net.Socket): SocketChannel {
+    tellStep('channel open')
     keepFreedMemory()
     const handleGone = (gone: SocketChannel): void => {
       if (this.#channels.get(peerId) === gone) this.#channels.delete(peerId)

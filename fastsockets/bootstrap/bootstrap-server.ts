@@ -7,6 +7,7 @@ import debug from 'debug'
 import { markOwn } from '../../nic/index.ts'
 import { reachableOwnAddress } from '../addresses.ts'
 import { createServerHandle, type ServerInternals, type TcpHandle } from '../node-internals.ts'
+import { tellStep } from '../steps.ts'
 import { type Family, shadowName, UNIX } from '../unix-paths.ts'
 import {
   decodeIntroduction,
@@ -135,6 +136,7 @@ export class BootstrapServer {
   }
 
   #greet(caller: net.Socket, listenerPort: number, host: BootstrapHost, isShared = false): void {
+    tellStep('server called')
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
     // Who we are is nobody's business on the network: only this host can be served.
@@ -146,6 +148,7 @@ export class BootstrapServer {
     caller.setTimeout(HELLO_TIMEOUT_MS, () => caller.destroy())
     caller.once('close', () => this.#callers.delete(caller))
     caller.write(encodeIntroduction(GREETING_MAGIC, { ...host.introduce(listenerPort), isShared }))
+    tellStep('server greeted')
     let heard = Buffer.alloc(0)
     const hear = (bytes: Buffer): void => {
       heard = Buffer.concat([heard, bytes])
@@ -158,6 +161,7 @@ export class BootstrapServer {
   }
 
   #reply(caller: net.Socket, hello: Introduction, host: BootstrapHost): void {
+    tellStep('server introduced')
     const reply = host.answer(hello)
     if ('refusal' in reply) {
       log('refused pid %d: %d', hello.pid, reply.refusal)
@@ -167,6 +171,7 @@ export class BootstrapServer {
     this.#callers.delete(caller)
     caller.setTimeout(0)
     caller.write(encodeAnswer({ result: 0, driver: reply.driver, blob: Buffer.from(reply.blob) }))
+    tellStep('server answered')
     reply.finish(caller)
   }
 }

@@ -65,10 +65,12 @@ export async function runTest(file: TestFile, options: RunOptions): Promise<Run>
     isLate = true
     killGroup(child.pid)
   }, timeoutMs)
+  const closed = once(child, 'close')
   const [code] = (await once(child, 'exit')) as [number | null]
   clearTimeout(watchdog)
   // What it started and left behind would hold its output open.
   killGroup(child.pid)
+  await closed
   const outcome = isLate ? 'timeout' : outcomeOf(code, output)
   const seen = readTestimony(testimony)
   rmSync(scratch, { recursive: true, force: true })
