@@ -20,7 +20,7 @@ import { RouteDialer } from './dialer.ts'
 import { fastHandleClass, isFastHandle } from './fast-handle.ts'
 import type { FastHandleClass, FastSocket } from './fast-handle-contract.ts'
 import { reasonAgainstFastWay } from './fast-way.ts'
-import { holdListening } from './held-listening.ts'
+import { emitHeld, holdListening } from './held-listening.ts'
 import {
   acceptorFor,
   countTcpAccepted,
@@ -261,6 +261,7 @@ function wrapServer(peers: Peers): void {
     prototype,
     'close',
     function close_(this: FastServer, callback?: (error?: Error) => void): net.Server {
+      emitHeld(this)
       withdraw(this)
       return close.call(this, callback)
     },
