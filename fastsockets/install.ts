@@ -6,7 +6,9 @@
  *                                       events and shapes errors, and calls `handle.connect` when it is time to dial
  * - `kReinitializeHandle`               the same for the second and later addresses of one connect
  * - `net.Socket.prototype._writeGeneric`, `resetAndDestroy`    for sockets with a fast handle
+ * - `net.Socket.prototype._getpeername`, `_getsockname`        for sockets that another process has bridged
  * - `net.Server.prototype.listen`, `_listen2`, `close`         a hashed port beside each TCP listener
+ * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
@@ -18,7 +20,7 @@ import { RouteDialer } from './dialer.ts'
 import { fastHandleClass, isFastHandle } from './fast-handle.ts'
 import type { FastHandleClass, FastSocket } from './fast-handle-contract.ts'
 import { reasonAgainstFastWay } from './fast-way.ts'
-import { holdListening } from './held-listening.ts'
+import { emitHeld, holdListening } from './held-listening.ts'
 import {
   acceptorFor,
   countTcpAccepted,
@@ -259,6 +261,7 @@ function wrapServer(peers: Peers): void {
     prototype,
     'close',
     function close_(this: FastServer, callback?: (error?: Error) => void): net.Server {
+      emitHeld(this)
       withdraw(this)
       return close.call(this, callback)
     },

@@ -50,7 +50,7 @@ export class WorkerGroup {
     this.#lastMeeting = meeting
     this.#dropGone()
     const isKnown = this.#members.some(({ channel }) => channel === meeting.channel)
-    if (!isKnown) {
+    if (!isKnown && this.#members.length < MEMBERS_MAX) {
       // A worker that came later has not missed its turns: it does not get all that follows.
       const count = this.#wasComplete ? this.#leastCount() : 0
       this.#members.push({ channel: meeting.channel, count, waitingCount: 0 })
