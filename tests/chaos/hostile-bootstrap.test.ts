@@ -39,6 +39,7 @@ function introduction(random: Random): Introduction {
   return {
     version: VERSION,
     port: random.within(1, 65_535),
+    isShared: false,
     endpointId: random.bytes(16),
     hostIdentity: hostIdentity(),
     uid: process.getuid?.() ?? 0,

@@ -136,6 +136,7 @@ function introduction() {
   return {
     version: VERSION,
     port: 1,
+    isShared: false,
     endpointId: Buffer.alloc(16, 1),
     hostIdentity: hostIdentity(),
     uid: process.getuid?.() ?? 0,
