@@ -1,7 +1,6 @@
 /**
  * A client or a server that streams both ways and is killed at one exact point: when it reaches a step of the bootstrap,
- * or right before its n-th store to memory that it may share with its peer. Between two such stores the peer cannot tell
- * one moment from another.
+ * or at its n-th store to memory that it may share with its peer: right before it if n is even, right after it if n is odd.
  *
  *   argv: client PORT | server, then step NAME | store NUMBER | never
  */
@@ -35,8 +34,12 @@ const store = Atomics.store as (words: Int32Array, index: number, value: number)
 const fatal = how === 'store' ? Number(point) : Number.POSITIVE_INFINITY
 Object.assign(Atomics, {
   store(words: Int32Array, index: number, value: number): number {
-    if (isCounting && ++stores === fatal) die()
-    return store(words, index, value)
+    const isFatal = isCounting && ++stores === fatal
+    if (isFatal && stores % 2 === 0) die()
+    const stored = store(words, index, value)
+    // What is published now will have no doorbell.
+    if (isFatal) die()
+    return stored
   },
 })
 

@@ -1,5 +1,5 @@
 /**
- * Either side is killed at every step of the bootstrap, and before every kind of store of a stream. The other side never
+ * Either side is killed at every step of the bootstrap, and at stores of a stream. The other side never
  * hangs, keeps nothing, and what it has received is the beginning of what was written.
  */
 import { once } from 'node:events'
@@ -104,7 +104,7 @@ for (const [side, kill] of [
   ['server', killServer],
   ['client', killClient],
 ] as const) {
-  t.test(`a ${side} killed at each step to a connection, and before the stores of a stream`, async t => {
+  t.test(`a ${side} killed at each step to a connection, and at the stores of a stream`, async t => {
     // The first connection brings what stays.
     const { stores = 0 } = await kill(t, ['never', ''])
     t.ok(stores > FIRST_STORES, `${stores} stores in a stream`)

@@ -4,6 +4,7 @@
  */
 import net from 'node:net'
 import type { FastHandle } from '../../fastsockets/fast-handle-contract.ts'
+import type { SocketChannel } from '../../fastsockets/socket-channel.ts'
 import { transportOf } from '../../fastsockets/transport.ts'
 import { Random } from '../support/random.ts'
 
@@ -12,11 +13,16 @@ const random = new Random(seed)
 const WRITES_MAX = 200
 /** Garbage that the peer never comes across does no harm, and ends nothing. */
 const PATIENCE_MS = 20
+const STUCK_MS = 300
+
+/** Where the last garbage went. */
+let channel: SocketChannel | undefined
 
 /** Writes something good, and random words over it and around it before the peer may have looked. */
 function scribble(socket: net.Socket): void {
   const { _handle } = socket as unknown as { readonly _handle: FastHandle | null }
-  const end = _handle?.stream?.channel.channel.end
+  channel = _handle?.stream?.channel
+  const end = channel?.channel.end
   if (end === undefined) return
   const first = Math.max(0, end.reserve(8)) >> 2
   end.cancel()
@@ -39,7 +45,15 @@ function attack(): Promise<string> {
       setTimeout(() => socket.destroy(), PATIENCE_MS)
     })
     socket.on('error', () => {})
-    socket.once('close', () => resolve(wire))
+    // A stamp that is gone makes the peer wait for a frame for ever, and us for an answer.
+    const stuck = setTimeout(() => {
+      channel?.close()
+      socket.destroy()
+    }, STUCK_MS)
+    socket.once('close', () => {
+      clearTimeout(stuck)
+      resolve(wire)
+    })
   })
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 
-const WATCHDOG_MS = 20_000
+const WATCHDOG_MS = 60_000
 const PAUSE_MS = 10
 
 /** Waits, turn by turn of the event loop, until `find` gives something other than undefined or false. */
