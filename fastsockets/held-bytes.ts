@@ -62,7 +62,8 @@ function flushAfterwards(holder: Holder): void {
   })
 }
 
-/** What is refused for want of room goes with the stream's next turn. */
+/** In the order of the writes. What is refused for want of room goes with the stream's next turn. */
 function flushAll(): void {
-  for (let holder = holders.pop(); holder !== undefined; holder = holders.pop()) holder.flushHeld()
+  for (let i = 0; i < holders.length; i++) holders[i]?.flushHeld()
+  holders.length = 0
 }

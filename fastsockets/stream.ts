@@ -275,7 +275,8 @@ export class Stream {
       this.handOver(bytes)
     }
     if (this.sink === undefined) return
-    if (this.#fetches.isOpen && this.#buffer.length === 0) this.#fetches.fetch(this.sink)
+    // If something is left in the buffer, nobody reads: then the offer must not wait for it.
+    if (this.#fetches.isOpen) this.#fetches.fetch(this.sink)
     if (this.sink === undefined) return
     if (this.#failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.#failure.code)
     this.sink.handleArrival?.()

@@ -41,6 +41,22 @@ t.test('whatever follows goes after it: a write, the end, the close', async t =>
   t.same(heard(other), ['last words'])
 })
 
+t.test('sockets keep the order in which they were written to', async t => {
+  const liars = [new SocketLiar(t), new SocketLiar(t), new SocketLiar(t)]
+  for (const liar of liars) await liar.connect()
+  const order: number[] = []
+  for (const [i, { stream }] of liars.entries()) {
+    const { flushHeld } = stream.outgoing
+    stream.outgoing.flushHeld = () => {
+      order.push(i)
+      return flushHeld.call(stream.outgoing)
+    }
+    stream.outgoing.hold(Buffer.from('word'))
+  }
+  await until('the words', () => liars.every(liar => heard(liar).length === 1))
+  t.same(order, [0, 1, 2])
+})
+
 t.test('large writes, and what finds no window, are not held', async t => {
   const liar = new SocketLiar(t)
   const to = await liar.connect()

@@ -111,6 +111,21 @@ t.test('a peer that does not read has the data copied into its receive buffer, a
   await eventually('the end of the write', () => isOver)
 })
 
+t.test('nor does it keep a writer waiting if something lies in its receive buffer already', async t => {
+  const { peer, socket } = await connectedPeer(t)
+  peer.send({ pause: 1 })
+  await reportWhen(peer, 'the pause', ({ paused }) => paused)
+  let sent = 0
+  // The first fills what the paused socket takes, the second is left behind it.
+  for (const length of [100_000, 100, 500_000]) {
+    const written = new Promise(resolve => socket.write(patterned(sent, length), resolve))
+    await withWatchdog(`a write of ${length} bytes`, written)
+    sent += length
+  }
+  peer.send({ resume: 1 })
+  t.ok((await reportWhen(peer, 'all', ({ received }) => received === sent)).isIntact)
+})
+
 t.test('a reader that pauses in the middle of a large write gets the rest when it goes on', async t => {
   const { peer, socket } = await connectedPeer(t)
   let received = 0
