@@ -215,12 +215,14 @@ function defineFastHandle(): FastHandleClass | undefined {
       socket._unrefTimer()
       const stream = this.stream as Stream
       if (this.isClosed) return callback(systemError('EBADF', 'write'))
-      if (stream.refusesWrites) return callback(systemError('EPIPE', 'write'))
+      const isRefused = stream.refusesWrites
+      if (isRefused && !stream.losesWrite()) return callback(systemError('EPIPE', 'write'))
       const chunks = writev
         ? toChunks(data as WrittenChunk[])
         : [toBytes(data as never, encoding as BufferEncoding)]
       const length = lengthOf(chunks)
       this.writtenCount += length
+      if (isRefused) return callback()
       const mayBeHeld = !this.#isNoDelay && !writev
       if (mayBeHeld && stream.outgoing.hold(chunks[0] as Uint8Array)) return callback()
       if (stream.write(chunks)) return callback()

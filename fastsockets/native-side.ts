@@ -115,7 +115,8 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     onwrite(request: object, buffers: Buffer[]): number {
       const { stream } = this
       if (stream === undefined || stream.refusesWrites || this.isClosed) {
-        afterNativeCall(() => this.#finishWrite(request, UV_EPIPE))
+        const status = stream?.losesWrite() && !this.isClosed ? 0 : UV_EPIPE
+        afterNativeCall(() => this.#finishWrite(request, status))
         return 0
       }
       for (const buffer of buffers) this.writtenCount += buffer.length

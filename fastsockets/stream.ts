@@ -47,6 +47,8 @@ export class Stream {
   /** The channel's turn in which data was handed over last. */
   #deliveredInTurn = -1
   #peerClosed = false
+  /** TCP hears only by a write that the peer has closed: the first one is taken, and lost. */
+  #losesNextWrite = false
   #closeHow = CLOSE_DONE
   #closeOwed = false
 
@@ -88,6 +90,13 @@ export class Stream {
   /** Whether a write can only fail, as after shutdown(2) or when the peer is gone. */
   get refusesWrites(): boolean {
     return this.outgoing.isFinished || this.#isBroken
+  }
+
+  /** Whether this write is to succeed though nobody will read it. */
+  losesWrite(): boolean {
+    const isLost = this.#losesNextWrite && !this.outgoing.isFinished && this.state === 'open'
+    this.#losesNextWrite = false
+    return isLost
   }
 
   /** True if FIN is out already. */
@@ -226,6 +235,7 @@ export class Stream {
     this.outgoing.dropOffer()
     if (this.state === 'closing' && !this.#closeOwed) return this.#finish()
     if (this.state !== 'open') return
+    this.#losesNextWrite = how !== CLOSE_RESET
     if (this.#receiveState === 'open') {
       if (how === CLOSE_RESET) this.#fail('ECONNRESET', 'read', undefined)
       else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
@@ -244,6 +254,7 @@ export class Stream {
     this.outgoing.dropOffer()
     if (this.state === 'connecting') return this.handleRefused(undefined)
     if (this.state === 'closing') return this.#finish()
+    this.#losesNextWrite = cause === undefined
     if (cause !== undefined) this.#fail('ECONNRESET', 'read', cause)
     else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
     else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'

@@ -28,6 +28,7 @@ const SCENARIOS = [
   'https',
   'a unix path',
   'an abstract unix name',
+  'an answer to somebody who has gone',
 ]
 
 for (const [index, name] of SCENARIOS.entries()) {

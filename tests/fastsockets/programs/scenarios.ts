@@ -381,6 +381,21 @@ const SCENARIOS: (() => Promise<void>)[] = [
   async function abstractName() {
     await overPath(`\0scenario-${process.pid}`)
   },
+
+  async function answerInVain() {
+    const pair = await connect({ allowHalfOpen: true })
+    const { client, peer, server } = pair
+    peer.resume()
+    client.write('question', () => client.destroy())
+    await once(peer, 'end')
+    await closed(client)
+    for (const word of ['answer', 'another answer']) {
+      await new Promise(resolve => peer.write(word, error => resolve(log.push(`server wrote: ${error}`))))
+    }
+    await closed(peer)
+    sortByName()
+    server.close()
+  },
 ]
 
 async function overPath(path: string): Promise<void> {
