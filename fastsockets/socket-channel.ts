@@ -57,6 +57,8 @@ export class SocketChannel implements ChannelOwner {
   readonly peerName: string
   readonly destination = undefined
   lifeline: Lifeline | undefined
+  /** Addresses of the two hosts, if there are two. */
+  way: { readonly own: string; readonly peer: string } | undefined
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
   readonly #streams = new Map<number, Stream>()

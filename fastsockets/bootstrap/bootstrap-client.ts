@@ -28,6 +28,14 @@ const PATIENCE_MS = 10
 /** A server that has greeted us is one of ours; it may be busy. */
 const ANSWER_TIMEOUT_MS = 1000
 
+/** Longer where processors are emulated, or asleep. */
+const GREETING_TIMEOUT_VARIABLE = 'FASTSOCKETS_GREETING_TIMEOUT_MS'
+
+/** How long a greeting is waited for, unless the environment says otherwise. */
+export function greetingTimeoutMs(ordinaryMs = GREETING_TIMEOUT_MS): number {
+  return Number(process.env[GREETING_TIMEOUT_VARIABLE]) || ordinaryMs
+}
+
 /** What became of an attempt; `detail` is for the reason's text. */
 export type Greeted =
   | { readonly connection: net.Socket; readonly greeting: Introduction }
@@ -44,9 +52,10 @@ export function callHashedPort(
   port: number,
   family: Family,
   connect: ConnectFunction,
+  limitMs = greetingTimeoutMs(),
 ): Promise<Greeted> {
   const candidates = candidatesFor(address, port, family)
-  const deadlineMs = performance.now() + GREETING_TIMEOUT_MS
+  const deadlineMs = performance.now() + limitMs
   return new Promise(resolve => {
     let isDone = false
     let underWay = 0
@@ -101,12 +110,9 @@ export async function callBootstrap(
   port: number,
   family: Family,
   connect: ConnectFunction,
+  limitMs = greetingTimeoutMs(),
 ): Promise<Greeted> {
-  const outcome = await call(
-    { host: address, port: bootstrapPort, family, noDelay: true },
-    connect,
-    GREETING_TIMEOUT_MS,
-  )
+  const outcome = await call({ host: address, port: bootstrapPort, family, noDelay: true }, connect, limitMs)
   if (!('connection' in outcome) || outcome.greeting.port === port) return outcome
   outcome.connection.destroy()
   return { code: 'NOT_RELINKED' }

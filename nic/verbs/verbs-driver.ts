@@ -16,6 +16,7 @@ import {
 } from './address-layout.ts'
 import type { VerbsCounters } from './counters.ts'
 import { isRingSize, RING_SIZE_DEFAULT } from './frame-layout.ts'
+import { LINK_ETHERNET } from './library-layout.ts'
 import { RegistrationCache } from './registration-cache.ts'
 import { openAdapter, requireAdapter, VerbsAdapter } from './verbs-adapter.ts'
 import { VerbsInterface } from './verbs-interface.ts'
@@ -60,6 +61,17 @@ export function describeDevice(): string | undefined {
   if (!(found instanceof VerbsAdapter)) return undefined
   const { device, number, gidIndex, gid, mtu } = found.port
   return `${device} port ${number}, GID ${gidIndex} (${gid.toString('hex')}), MTU ${128 << mtu}`
+}
+
+/** The device's own address in its network, as text, if it has one: what an RoCE device's GID says. */
+export function deviceAddress(): string | undefined {
+  const found = openAdapter()
+  if (!(found instanceof VerbsAdapter) || found.port.linkLayer !== LINK_ETHERNET) return undefined
+  const { gid } = found.port
+  if (gid.readUInt16BE(10) === 0xffff && gid.subarray(0, 10).every(byte => byte === 0))
+    return gid.subarray(12).join('.')
+  const groups = Array.from({ length: 8 }, (_, i) => gid.readUInt16BE(2 * i).toString(16)).join(':')
+  return new URL(`http://[${groups}]`).hostname.slice(1, -1)
 }
 
 function offer(options: OfferOptions = {}): Offer {

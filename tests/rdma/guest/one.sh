@@ -9,6 +9,6 @@ rdma link add rxe0 type rxe netdev rdma0 || exit 99
 failed=0
 for test in $TESTS; do
   echo "# $test"
-  "$NODE" "$test" || { echo "not ok - $test"; failed=1; }
+  "$NODE" $NODE_ARGUMENTS "$test" || { echo "not ok - $test"; failed=1; }
 done
 exit $failed
