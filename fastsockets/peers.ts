@@ -249,7 +249,7 @@ export class Peers implements BootstrapHost {
     }
     return this.#open(
       await driver.connect(answer.blob, {
-        timeoutMs: DRIVER_TIMEOUT_MS,
+        timeoutMs: driverTimeoutMs(),
         allowUid: allowsUser,
         reply: bytes => connection.write(encodeReply(bytes)),
       }),
@@ -275,6 +275,11 @@ export class Peers implements BootstrapHost {
     watchLifeline(connection, channel)
     return channel
   }
+}
+
+/** Where greetings take long, the rest does, too. */
+function driverTimeoutMs(): number {
+  return Math.max(DRIVER_TIMEOUT_MS, greetingTimeoutMs(DRIVER_TIMEOUT_MS))
 }
 
 function isHere(peer: Introduction): boolean {
@@ -303,7 +308,7 @@ function hearReply(connection: net.Socket, offer: Offer): void {
 /** Undefined if the driver cannot make one now, for lack of descriptors perhaps. */
 function tryOffer(driver: Driver): Offer | undefined {
   try {
-    return driver.offer({ timeoutMs: DRIVER_TIMEOUT_MS, allowUid: allowsUser })
+    return driver.offer({ timeoutMs: driverTimeoutMs(), allowUid: allowsUser })
   } catch (error) {
     log('no offer: %s', (error as Error).message)
     return undefined

@@ -166,7 +166,7 @@ export function shakeHands(connection: net.Socket, hello: Introduction): Promise
       if (answer === undefined) connection.destroy()
       resolve(answer)
     }
-    const timer = setTimeout(() => settle(undefined), ANSWER_TIMEOUT_MS)
+    const timer = setTimeout(() => settle(undefined), Math.max(ANSWER_TIMEOUT_MS, greetingTimeoutMs(0)))
     connection.on('error', () => settle(undefined))
     connection.on('close', () => settle(undefined))
     connection.on('data', bytes => {

@@ -18,7 +18,7 @@ const TIMEOUT_MS = 480_000
 /** Emulated processors are slow. */
 const ENVIRONMENT = {
   TAP_TIMEOUT: `${TIMEOUT_MS / 1000}`,
-  FASTSOCKETS_GREETING_TIMEOUT_MS: '3000',
+  FASTSOCKETS_GREETING_TIMEOUT_MS: '10000',
 }
 
 function findImage(): GuestImage | undefined {
