@@ -21,7 +21,7 @@ import {
   PORT_SIZE,
   PORT_STATE,
 } from './library-layout.ts'
-import type { Pointer, VerbsLibrary } from './verbs-library.ts'
+import { FORK_UNNEEDED, type Pointer, type VerbsLibrary } from './verbs-library.ts'
 
 const SYSFS = '/sys/class/infiniband'
 const DEVICE_VARIABLE = 'FASTSOCKETS_VERBS_DEVICE'
@@ -82,6 +82,13 @@ function openDevice(
 ): { context: Pointer; port: Port } | NoDevice {
   if (sysfs(name, 'node_type').includes(IWARP)) {
     return { code: 'VERBS_IWARP', reason: `${name} is iWARP, which needs the RDMA connection manager` }
+  }
+  // A program that starts others forks. Where the kernel does not look after pinned pages, ours would part from the NIC's.
+  if (library.ibv_is_fork_initialized() !== FORK_UNNEEDED) {
+    return {
+      code: 'VERBS_FORK',
+      reason: 'the kernel does not copy pinned pages on fork; it must be 5.12 or later',
+    }
   }
   const context = library.ibv_open_device(device)
   if (context === null) {

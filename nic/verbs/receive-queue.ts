@@ -124,7 +124,7 @@ export class ReceiveQueue {
   get hasMuchToTell(): boolean {
     return (
       ((this.released - this.toldReleased) | 0) >= this.#size / 4 ||
-      ((this.renewed - this.toldRenewed) | 0) >= this.#receives / 4
+      ((this.renewed - this.toldRenewed) | 0) >= this.#receives / 2
     )
   }
 

@@ -1,5 +1,5 @@
 /** libibverbs through koffi: the functions that are called, or the reason why they cannot be. */
-import { type Libc, loadKoffi, loadLibc, systemError } from '../posix/libc.ts'
+import { type Libc, loadKoffi, loadLibc } from '../posix/libc.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 
 /** A pointer, as koffi takes and gives it. */
@@ -51,6 +51,7 @@ export interface VerbsLibrary {
   ibv_ack_cq_events(cq: Pointer, count: number): void
   ibv_get_async_event(context: Pointer, event: Uint8Array): number
   ibv_ack_async_event(event: Uint8Array): void
+  ibv_is_fork_initialized(): number
   /** Fields of the library's structures. */
   readPointer(at: Pointer, offset: number): Pointer
   readUint32(at: Pointer, offset: number): number
@@ -87,11 +88,12 @@ const PROTOTYPES = {
   ibv_get_cq_event: 'int ibv_get_cq_event(void *channel, void *cq, void *own)',
   ibv_ack_cq_events: 'void ibv_ack_cq_events(void *cq, unsigned int count)',
   ibv_get_async_event: 'int ibv_get_async_event(void *context, void *event)',
+  ibv_is_fork_initialized: 'int ibv_is_fork_initialized()',
   ibv_ack_async_event: 'void ibv_ack_async_event(void *event)',
 } as const
 
 /** Answers of ibv_is_fork_initialized: the kernel copies pinned pages for a child by itself. */
-const FORK_UNNEEDED = 2
+export const FORK_UNNEEDED = 2
 
 let result: LibraryResult | undefined
 
@@ -120,14 +122,6 @@ function bind(libc: Libc): LibraryResult {
   const functions = Object.fromEntries(
     Object.entries(PROTOTYPES).map(([name, prototype]) => [name, native.func(prototype)]),
   )
-  // A program that starts others forks. Where the kernel does not look after pinned pages, ours would part from the NIC's.
-  const isForkInitialized = native.func('int ibv_is_fork_initialized()') as () => number
-  if (isForkInitialized() !== FORK_UNNEEDED) {
-    return {
-      code: 'VERBS_FORK',
-      reason: 'the kernel does not copy pinned pages on fork; it must be 5.12 or later',
-    }
-  }
   const poll = koffi.proto('int FastSocketsPollCq(void *cq, int count, void *completions)')
   const notify = koffi.proto('int FastSocketsNotify(void *cq, int solicited)')
   const post = koffi.proto('int FastSocketsPost(void *qp, void *request, void *bad)')
@@ -152,9 +146,4 @@ function bind(libc: Libc): LibraryResult {
       },
     },
   }
-}
-
-/** What a call that gave no object said, as an error; with a hint where the limit on pinned memory may be the reason. */
-export function verbsError(libc: Libc, call: string): Error {
-  return systemError(libc, call)
 }

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import net, { transportOf } from '../../../fastsockets/index.ts'
-import { type VerbsCounters, verbsCounters } from '../../../nic/index.ts'
+import { describeDevice, type VerbsCounters, verbsCounters } from '../../../nic/index.ts'
 import { eventually, withWatchdog } from '../../support/until.ts'
 import { type Program, startElsewhere } from '../other-host.ts'
 import { patternedMiB } from '../patterned.ts'
@@ -40,6 +40,8 @@ async function readAll(socket: Socket): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
+// To open the device takes an emulator longer than a server waits for a caller.
+t.comment(describeDevice())
 const { program, port } = await startServer(t)
 
 await t.test('an echo goes over verbs, and both sides see the addresses', async t => {
@@ -157,6 +159,7 @@ await t.test('no receiver was ever found without a receive', async t => {
 })
 
 await t.test('a host that does not answer costs little, and is remembered', async t => {
+  process.env.FASTSOCKETS_GREETING_TIMEOUT_MS = '50'
   const ask = async (): Promise<ReturnType<typeof transportOf>> => {
     const socket = net.connect({ port: 9, host: '10.77.0.9' })
     socket.on('error', () => {})
