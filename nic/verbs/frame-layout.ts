@@ -40,11 +40,11 @@ export const KIND_BYE = 4
 export const RING_SIZE_MIN = 64 * 1024
 /** The length of a frame, an eighth of the ring, must fit beside the kind. */
 export const RING_SIZE_MAX = 1 << 30
-/** Pinned twice for each connection, of what is often 8 MiB a process. */
-export const RING_SIZE_DEFAULT = 256 * 1024
-/** Receives for each end: a quarter of them are out for control, at most, and the rest for frames. */
+/** As over shared memory, so that the layers above have the same limits. Two of them are pinned for each connection. */
+export const RING_SIZE_DEFAULT = 1024 * 1024
+/** Receives for each end, and so frames under way. */
 export const RECEIVES_MIN = 128
-export const RECEIVES_MAX = 512
+export const RECEIVES_MAX = 256
 const RING_BYTES_PER_RECEIVE = 512
 /** Receives that no frame may use up: a WANT, a CREDIT, a HELLO and a BYE can always be sent. */
 export const RECEIVES_RESERVED = 4

@@ -84,7 +84,7 @@ export class QueuePair {
   #isOpen = true
   #isMute = false
 
-  /** `slot` is what completions of its receives say. */
+  /** `receiveIdentity` is what completions of its receives say. */
   constructor(adapter: VerbsAdapter, sendCount: number, receiveCount: number, receiveIdentity: number) {
     const { library, pd, cq } = adapter
     this.#adapter = adapter

@@ -28,11 +28,11 @@ export const WORK_HELLO = 4
 export const WORK_BYE = 5
 
 /** One-sided operations under way or not polled yet. */
-export const ONE_SIDED_MAX = 256
+export const ONE_SIDED_MAX = 64
 
-/** Requests that the send queue must have room for: the receives of the peer twice over, because acknowledgements lag. */
+/** Requests under way. All of them complete if the connection fails, so the completion queue has room for as many. */
 export function sendsOf(ringSize: number): number {
-  return 2 * receivesOf(ringSize) + ONE_SIDED_MAX
+  return receivesOf(ringSize) + ONE_SIDED_MAX
 }
 
 /**

@@ -250,7 +250,9 @@ export class VerbsAdapter {
     let max = this.#completionsMax
     while (max < promised) max *= 2
     if (max !== this.#completionsMax) {
-      if (this.library.ibv_resize_cq(this.cq, max) !== 0) {
+      // The device's own limit need not be a power of two.
+      if (this.library.ibv_resize_cq(this.cq, max) !== 0) max = promised
+      if (max === promised && this.library.ibv_resize_cq(this.cq, max) !== 0) {
         throw new NicError('ERR_NIC_UNAVAILABLE', `${this.port.device} has no room for more connections`)
       }
       this.#completionsMax = max
