@@ -90,7 +90,6 @@ export class VerbsAdapter {
   readonly #eventOwner = Buffer.alloc(8)
   readonly #owners: (CompletionOwner | undefined)[] = []
   readonly #woken: CompletionOwner[] = []
-  #isHandlingEvent = false
   #isNotified = false
   #attentive = 0
   #references = 0
@@ -188,10 +187,10 @@ export class VerbsAdapter {
     this.#attentive--
   }
 
-  /** Calls `owner.ring` from the event loop. */
+  /** Calls `owner.ring` from the event loop: from Node's own part of it, because users throw, and koffi must not see that. */
   wake(owner: CompletionOwner): void {
     this.#woken.push(owner)
-    if (!this.#isHandlingEvent && this.#woken.length === 1) setImmediate(() => this.#ringAll())
+    if (this.#woken.length === 1) setImmediate(this.#ringAll)
   }
 
   ref(): void {
@@ -272,7 +271,6 @@ export class VerbsAdapter {
       this.counters.events++
       this.library.ibv_ack_cq_events(this.cq, 1)
     }
-    this.#isHandlingEvent = true
     this.#isNotified = false
     this.pollAll()
     // Ask again before the last look: what completes in between makes an event.
@@ -280,12 +278,20 @@ export class VerbsAdapter {
       this.#notify()
       this.pollAll()
     }
-    this.#isHandlingEvent = false
-    this.#ringAll()
   }
 
-  #ringAll(): void {
-    for (const owner of this.#woken.splice(0)) owner.ring()
+  readonly #ringAll = (): void => {
+    const owners = this.#woken.splice(0)
+    while (owners.length > 0) {
+      let isDone = false
+      try {
+        owners.shift()?.ring()
+        isDone = true
+      } finally {
+        // Its listener threw: the others are rung a turn later.
+        if (!isDone) for (const owner of owners) this.wake(owner)
+      }
+    }
   }
 
   #handleAsyncEvent(context: Pointer, event: Buffer): void {

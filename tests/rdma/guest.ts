@@ -70,5 +70,5 @@ function plainText(line: string): string {
 }
 
 function isNoise(line: string): boolean {
-  return line.trim() === '' || /^(SeaBIOS|Booting from ROM|iPXE|\[ *\d+\.\d+\] )/.test(line)
+  return line.trim() === '' || /^(SeaBIOS|Booting from ROM|iPXE|Press Ctrl-B|\[ *\d+\.\d+\] )/.test(line)
 }
