@@ -7,7 +7,6 @@ import { ownPolicy, ownProgram } from './policy/own-policy.ts'
 import { rawPeers } from './raw/raw-peers.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
 import { remoteAddress } from './remote-hosts.ts'
-import { SocketChannel } from './socket-channel.ts'
 
 export interface Explanation {
   readonly address: string
@@ -52,8 +51,8 @@ async function tryFastWay(
   const target = reachableOwnAddress(address) ?? remoteAddress(address, port)
   if (typeof target !== 'string') return target
   const found = await rawPeers().reach(target, port, family)
-  if (!(found instanceof SocketChannel)) return found
-  const { transport } = found
-  found.close()
+  if ('code' in found) return found
+  const { transport } = found.channel
+  found.channel.close()
   return transport
 }

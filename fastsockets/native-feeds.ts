@@ -16,27 +16,42 @@ export interface FeedTarget {
 
 const targets: FeedTarget[] = []
 const pieces: (Buffer | undefined)[] = []
+/**
+ * Streams that have nothing left but their end. They come first: the channels of a process are looked at one after the
+ * other, and an end that one of them brought may be older than the data of another (decision 0055).
+ */
+const ends: FeedTarget[] = []
 let idle: Idle | undefined
 let isOpened = false
 
-/** False where the event loop cannot be had this way: feed at once, then. */
-export function scheduleFeed(target: FeedTarget, bytes: Buffer | undefined): boolean {
+/** False where the event loop cannot be had this way: feed at once, then. `isAlone`: the target waits for nothing else. */
+export function scheduleFeed(target: FeedTarget, bytes: Buffer | undefined, isAlone: boolean): boolean {
   if (!isOpened) {
     isOpened = true
     idle = openIdle(feedAll)
   }
   if (idle === undefined) return false
-  if (targets.length === 0) idle.start()
-  targets.push(target)
-  pieces.push(bytes)
+  if (!hasFeeds()) idle.start()
+  if (bytes === undefined && isAlone) ends.push(target)
+  else {
+    targets.push(target)
+    pieces.push(bytes)
+  }
   return true
+}
+
+/** Whether anything is scheduled: what comes now for another socket must not overtake it. */
+export function hasFeeds(): boolean {
+  return targets.length > 0 || ends.length > 0
 }
 
 function feedAll(): void {
   idle?.stop()
   // What is scheduled meanwhile has the next turn, after what is left if a listener throws.
+  let endsLeft = ends.length
   let left = targets.length
   try {
+    while (endsLeft-- > 0) (ends.shift() as FeedTarget).feedNow(undefined)
     while (left-- > 0) (targets.shift() as FeedTarget).feedNow(pieces.shift())
     drainTicks()
   } catch (error) {
@@ -45,6 +60,6 @@ function feedAll(): void {
       throw error
     })
   } finally {
-    if (targets.length > 0) idle?.start()
+    if (hasFeeds()) idle?.start()
   }
 }

@@ -6,7 +6,7 @@
  */
 import type { FastSocket } from './fast-handle-contract.ts'
 import { afterNativeCall, enterNative, leaveNative } from './native-calls.ts'
-import { scheduleFeed } from './native-feeds.ts'
+import { hasFeeds, scheduleFeed } from './native-feeds.ts'
 import { type JsStreamClass, ownerOf, type ReadListener } from './node-internals.ts'
 import { UV_ECANCELED, UV_EPIPE } from './socket-errors.ts'
 import type { Stream } from './stream.ts'
@@ -134,7 +134,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
 
     /** Gives received bytes to whoever listens natively; returns how many were taken. */
     feed(bytes: Buffer): number {
-      if (!this.#mayBeNative && this.#feedCount === 0) {
+      if (!this.#mustQueue) {
         this.readCount += bytes.length
         this.pushToScript(bytes)
         return bytes.length
@@ -145,7 +145,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     }
 
     feedEnd(): void {
-      if (this.#mayBeNative || this.#feedCount > 0) this.#schedule(undefined)
+      if (this.#mustQueue) this.#schedule(undefined)
       else super.emitEOF()
     }
 
@@ -154,10 +154,15 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       return this.#scheduledLength >= SCHEDULED_MAX
     }
 
+    /** Native code may listen, or something is queued already, for this stream or before it. */
+    get #mustQueue(): boolean {
+      return this.#mayBeNative || this.#feedCount > 0 || hasFeeds()
+    }
+
     #schedule(bytes: Buffer | undefined): void {
       this.#feedCount++
       this.#scheduledLength += bytes?.length ?? 0
-      if (!scheduleFeed(this, bytes)) this.feedNow(bytes)
+      if (!scheduleFeed(this, bytes, this.#feedCount === 1)) this.feedNow(bytes)
     }
 
     feedNow(bytes: Buffer | undefined): void {
@@ -187,7 +192,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     /** To be told with each `readStart` and `readStop`. */
     noteReading(isReading: boolean): void {
       this.#isStopped = !isReading
-      if (isReading) for (const bytes of this.#held.splice(0)) scheduleFeed(this, bytes)
+      if (isReading) for (const bytes of this.#held.splice(0)) scheduleFeed(this, bytes, false)
     }
 
     /** Bytes that were received, and that nobody has read. */

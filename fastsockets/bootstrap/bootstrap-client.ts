@@ -2,6 +2,7 @@
 import net from 'node:net'
 import debug from 'debug'
 import type { FallbackCode } from '../reasons.ts'
+import { tellStep } from '../steps.ts'
 import { type Family, shadowName, UNIX } from '../unix-paths.ts'
 import {
   type Answer,
@@ -23,17 +24,18 @@ const log = debug('fastsockets:bootstrap')
 
 /** A stranger who says nothing may cost this much, over all candidates together; then it is TCP. */
 const GREETING_TIMEOUT_MS = 80
+/** Milliseconds instead: on a machine with far more to do than cores a relinked server may need longer. */
+const GREETING_TIMEOUT_VARIABLE = 'FASTSOCKETS_GREETING_TIMEOUT_MS'
+const GREETING_TIMEOUT_MAX_MS = 60_000
 /** After so long without a word from one candidate the next is called, too. */
 const PATIENCE_MS = 10
 /** A server that has greeted us is one of ours; it may be busy. */
 const ANSWER_TIMEOUT_MS = 1000
 
-/** Longer where processors are emulated, or asleep. */
-const GREETING_TIMEOUT_VARIABLE = 'FASTSOCKETS_GREETING_TIMEOUT_MS'
-
 /** How long a greeting is waited for, unless the environment says otherwise. */
 export function greetingTimeoutMs(ordinaryMs = GREETING_TIMEOUT_MS): number {
-  return Number(process.env[GREETING_TIMEOUT_VARIABLE]) || ordinaryMs
+  const asked = Number(process.env[GREETING_TIMEOUT_VARIABLE])
+  return asked > 0 && asked <= GREETING_TIMEOUT_MAX_MS ? asked : ordinaryMs
 }
 
 /** What became of an attempt; `detail` is for the reason's text. */
@@ -180,5 +182,6 @@ export function shakeHands(connection: net.Socket, hello: Introduction): Promise
     })
     connection.resume()
     connection.write(encodeIntroduction(HELLO_MAGIC, hello))
+    tellStep('client introduced')
   })
 }

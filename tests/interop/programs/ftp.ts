@@ -1,0 +1,87 @@
+/** basic-ftp with ftp-srv: transfers both ways, listings, errors, in the clear and over TLS that begins in mid-stream. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import type { Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { Client, type FileInfo } from 'basic-ftp'
+import { FtpSrv } from 'ftp-srv'
+import { certificate, trust } from '../certificate.ts'
+import { bytesOf, digest, failureOf, type Journal, largeBytes } from '../journal.ts'
+import { deadPort, type Place, placeOf, play, type Service } from '../scenario.ts'
+
+/** In place of bunyan, which would print to standard output. */
+const silence = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, child: () => silence }
+/** The server looks for free ports from here on; different for each process, so that two seldom look at the same. */
+const PASSIVE_PORT_MIN = 20_000 + (process.pid % 10_000)
+
+async function serve(journal: Journal): Promise<Service> {
+  const folder = mkdtempSync(join(tmpdir(), 'interop-ftp-'))
+  const ftp = new FtpSrv({
+    url: 'ftp://127.0.0.1:0',
+    pasv_url: '127.0.0.1',
+    pasv_min: PASSIVE_PORT_MIN,
+    pasv_max: 65_535,
+    anonymous: true,
+    log: silence,
+    tls: certificate(),
+  } as never)
+  ftp.on('login', ({ connection }, resolve) => {
+    journal.note('server', 'login')
+    for (const event of ['STOR', 'RETR', 'RNTO'] as const)
+      connection.on(event as 'STOR', (error: Error | null) => journal.note('server', event, error?.message))
+    resolve({ root: folder })
+  })
+  ftp.on('disconnect', () => journal.note('server', 'disconnect'))
+  await ftp.listen()
+  const { server } = ftp as unknown as { server: Server }
+  return {
+    place: { ...(await placeOf(server)), dead: await deadPort() },
+    close: async () => {
+      await ftp.close()
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+async function call({ port, dead }: Place, journal: Journal): Promise<void> {
+  const place = { host: '127.0.0.1', port }
+  for (const secure of [false, true]) {
+    const name = secure ? 'secure' : 'clear'
+    const client = new Client()
+    client.ftp.log = () => undefined
+    client.trackProgress(info => info.bytesOverall === 0 && journal.note(name, info.type))
+    const welcome = await client.access({ ...place, secure, ...(secure && { secureOptions: trust() }) })
+    journal.note(name, welcome.code)
+    const upload = await client.uploadFrom(Readable.from([largeBytes()]), 'large')
+    journal.note(name, upload.code, await client.size('large'))
+    journal.note(name, await download('large'))
+    journal.note(name, 'rest', await download('large', 10_000_000))
+    for (let i = 0; i < 5; i++)
+      await client.uploadFrom(Readable.from([bytesOf(1000 * i, `${i}`)]), `small ${i}`)
+    await client.appendFrom(Readable.from([bytesOf(500, 'more')]), 'small 1')
+    journal.note(name, await download('small 1'))
+    await client.rename('small 2', 'renamed')
+    await client.ensureDir('folder')
+    await client.cdup()
+    const list = await client.list()
+    journal.note(name, list.map((file: FileInfo) => `${file.name}=${file.size * Number(file.isFile)}`).sort())
+    journal.note(name, await failureOf(client.remove('nothing')))
+    journal.note(name, await failureOf(client.downloadTo(new PassThrough(), 'nothing')))
+    await client.clearWorkingDir()
+    journal.note(name, (await client.list()).length)
+    client.close()
+
+    async function download(file: string, from = 0): Promise<string> {
+      const target = new PassThrough()
+      const [bytes] = await Promise.all([buffer(target), client.downloadTo(target, file, from)])
+      return digest(bytes)
+    }
+  }
+  const nobody = new Client()
+  journal.note('refused', await failureOf(nobody.access({ ...place, port: dead as number })))
+  nobody.close()
+}
+
+play({ serve, call })
