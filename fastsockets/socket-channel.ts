@@ -52,6 +52,8 @@ export class SocketChannel implements ChannelOwner {
   readonly peerName: string
   readonly destination = undefined
   lifeline: Lifeline | undefined
+  /** Addresses of the two hosts, if there are two. */
+  way: { readonly own: string; readonly peer: string } | undefined
   /** Counts the times that received data was handed over. */
   turn = 0
   readonly #accept: Acceptor
