@@ -1,5 +1,6 @@
 /** Decides, for each connect, between a fast channel and TCP, and carries it out under the socket's own eyes. */
 import { reachableOwnAddress, reasonAgainstAddress, sourceAddressFor } from './addresses.ts'
+import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import type { Dialer, FastHandle, FastSocket } from './fast-handle-contract.ts'
 import { findListener } from './listeners.ts'
 import type { ConnectRequest, NodeInternals, PipeHandle, TcpHandle } from './node-internals.ts'
@@ -9,12 +10,17 @@ import { NO_POLICY } from './policy/policy.ts'
 import { explainFailure } from './policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
 import { lasts, Routes } from './routes.ts'
-import { SocketChannel } from './socket-channel.ts'
+import type { SocketChannel } from './socket-channel.ts'
 import { UV_ECONNREFUSED } from './socket-errors.ts'
 import type { Place } from './status/status-page.ts'
-import type { HandleExchange } from './tls-sockets.ts'
+import { tellStep } from './steps.ts'
+import { type HandleExchange, keepStreamState } from './tls-sockets.ts'
 import { recordFallback, recordFast } from './transport.ts'
 import { type Family, UNIX, unixKey } from './unix-paths.ts'
+import type { WorkerGroup } from './worker-group.ts'
+
+/** Workers that have refused a connection, before it goes by TCP. */
+const EXPLORED_MAX = 8
 
 interface Attempt {
   readonly request: ConnectRequest
@@ -25,6 +31,17 @@ interface Attempt {
   isOwn: boolean
   /** The route that was tried came from memory: it may be stale, and deserves one fresh look. */
   isRetry: boolean
+  /** The worker that is asked, if the listener is shared, and those that have refused. */
+  asked: SharedRoute | undefined
+  readonly refusedBy: Set<SocketChannel>
+  /** How often the hashed port was called again because of that. */
+  exploredCount: number
+}
+
+interface SharedRoute {
+  readonly group: WorkerGroup
+  readonly channel: SocketChannel
+  readonly noteAnswer: () => void
 }
 
 export class RouteDialer implements Dialer {
@@ -58,15 +75,26 @@ export class RouteDialer implements Dialer {
       const reason = family === UNIX ? fallbackReason('PIPE') : reasonAgainstAddress(address)
       return this.#demote(handle, request, address, port, family, reason)
     }
-    const attempt: Attempt = { request, address: target, port, family, isOwn: false, isRetry: false }
+    const attempt: Attempt = {
+      request,
+      address: target,
+      port,
+      family,
+      isOwn: false,
+      isRetry: false,
+      asked: undefined,
+      refusedBy: new Set(),
+      exploredCount: 0,
+    }
     this.#attempts.set(handle, attempt)
-    if (allowsDriver('loopback') && findListener(port, target, family) !== undefined) {
+    if (allowsDriver('loopback') && findListener(port, target, family)?.isShared === false) {
       attempt.isOwn = true
       if (this.#open(handle, this.#peers.ownChannel(), attempt)) return 0
     }
     attempt.isOwn = false
     const route = this.#routes.find(target, port)
     if (route?.channel !== undefined && this.#open(handle, route.channel, attempt)) return 0
+    if (route?.group !== undefined && this.#openShared(handle, route.group, attempt)) return 0
     if (route?.reason !== undefined) return this.#demote(handle, request, target, port, family, route.reason)
     void this.#explore(handle, attempt)
     return 0
@@ -82,6 +110,7 @@ export class RouteDialer implements Dialer {
       return
     }
     handle.dropStream()
+    if (attempt.asked !== undefined) return this.#askAnother(handle, attempt, attempt.asked, refusal)
     this.#routes.forget(attempt.address, attempt.port)
     if (attempt.isRetry) return this.#demoteLater(handle, attempt, fallbackReason(reasonOfRefusal(refusal)))
     // Another process may have taken the port meanwhile.
@@ -97,12 +126,62 @@ export class RouteDialer implements Dialer {
     const { address, port, family } = attempt
     const found = await this.#peers.reach(address, port, family)
     if (handle.isClosed || handle.socket?.destroyed) return
-    if (found instanceof SocketChannel) {
-      this.#routes.rememberChannel(address, port, found)
-      if (this.#open(handle, found, attempt)) return
-      return this.#demoteLater(handle, attempt, fallbackReason('LIMIT'))
+    if ('code' in found) {
+      const { group } = this.#routes.find(address, port) ?? {}
+      group?.makeDo()
+      if (group !== undefined && this.#openShared(handle, group, attempt)) return
+      return this.#demoteLater(handle, attempt, found)
     }
-    this.#demoteLater(handle, attempt, found)
+    const { channel, isShared } = found
+    if (isShared) {
+      const group = this.#routes.groupOf(address, port)
+      const isOurs = group.meet(found)
+      if (!isOurs && this.#openShared(handle, group, attempt)) return
+      if (!isOurs) return this.#explore(handle, attempt)
+      if (this.#openAt(handle, group, channel, attempt)) return
+    } else {
+      this.#routes.rememberChannel(address, port, channel)
+      if (this.#open(handle, channel, attempt)) return
+    }
+    this.#demoteLater(handle, attempt, fallbackReason('LIMIT'))
+  }
+
+  /** Asks the worker whose turn it is; false if that is for the hashed port to say. */
+  #openShared(handle: FastHandle, group: WorkerGroup, attempt: Attempt): boolean {
+    if (!group.isComplete) return false
+    const channel = group.next(channel => attempt.refusedBy.has(channel))
+    return channel !== undefined && this.#openAt(handle, group, channel, attempt)
+  }
+
+  #openAt(handle: FastHandle, group: WorkerGroup, channel: SocketChannel, attempt: Attempt): boolean {
+    if (!this.#open(handle, channel, attempt)) return false
+    const noteAnswer = group.noteAsked(channel)
+    attempt.asked = { group, channel, noteAnswer }
+    const { request } = attempt
+    const { oncomplete } = request
+    request.oncomplete = (...args) => {
+      noteAnswer()
+      oncomplete?.(...args)
+    }
+    return true
+  }
+
+  /** A worker of several has refused, or has gone. */
+  #askAnother(
+    handle: FastHandle,
+    attempt: Attempt,
+    { group, channel, noteAnswer }: SharedRoute,
+    refusal: number | undefined,
+  ): void {
+    noteAnswer()
+    attempt.asked = undefined
+    attempt.refusedBy.add(channel)
+    if (refusal !== REFUSAL.LIMIT) group.leave(channel)
+    if (this.#openShared(handle, group, attempt)) return
+    attempt.exploredCount++
+    if (group.isComplete || attempt.exploredCount > EXPLORED_MAX)
+      return this.#demoteLater(handle, attempt, fallbackReason(reasonOfRefusal(refusal)))
+    void this.#explore(handle, attempt)
   }
 
   /** Asks for a connection over `channel`; the answer comes to the handle. */
@@ -110,6 +189,7 @@ export class RouteDialer implements Dialer {
     const { address, port, family } = attempt
     const stream = channel.connect(handle, port, address, family)
     if (stream === undefined) return false
+    tellStep('client asked')
     if (family !== UNIX) {
       stream.addresses = {
         address,
@@ -156,13 +236,7 @@ export class RouteDialer implements Dialer {
     const tcp = isUnix ? this.#internals.createPipe() : this.#internals.createTcp()
     recordFallback(socket, reason, remote, isUnix ? 'pipe' : 'tcp')
     handle.abandonConnect()
-    // Node would also reset the stream's state here, and forget that the program has called `end()` meanwhile.
-    Object.defineProperty(socket, '_undestroy', { value: () => {}, configurable: true })
-    try {
-      this.#exchange(socket, tcp)
-    } finally {
-      Reflect.deleteProperty(socket, '_undestroy')
-    }
+    keepStreamState(socket, () => this.#exchange(socket, tcp))
     if (handle.isUnreferenced) tcp.unref()
     handle.successor = tcp
     return tcp

@@ -6,7 +6,6 @@ import { reasonAgainstFastWay } from './fast-way.ts'
 import { ownPolicy, ownProgram } from './policy/own-policy.ts'
 import { rawPeers } from './raw/raw-peers.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
-import { SocketChannel } from './socket-channel.ts'
 
 export interface Explanation {
   readonly address: string
@@ -49,7 +48,7 @@ async function reasonAgainst(
   const target = reachableOwnAddress(address)
   if (target === undefined) return reasonAgainstAddress(address)
   const found = await rawPeers().reach(target, port, family)
-  if (!(found instanceof SocketChannel)) return found
-  found.close()
+  if ('code' in found) return found
+  found.channel.close()
   return undefined
 }

@@ -64,7 +64,7 @@ function defineFastHandle(): FastHandleClass | undefined {
     // What net.js, tls and http2 see.
 
     get writeQueueSize(): number {
-      return this.stream?.pending.length ?? 0
+      return this.stream?.outgoing.pending.length ?? 0
     }
 
     isClosing(): boolean {

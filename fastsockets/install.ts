@@ -13,28 +13,34 @@ import net from 'node:net'
 import tls from 'node:tls'
 import debug from 'debug'
 import { isOwn, markOwn } from '../nic/index.ts'
+import { nameFarEnd } from './bridge-names.ts'
 import { RouteDialer } from './dialer.ts'
 import { fastHandleClass, isFastHandle } from './fast-handle.ts'
 import type { FastHandleClass, FastSocket } from './fast-handle-contract.ts'
 import { reasonAgainstFastWay } from './fast-way.ts'
+import { holdListening } from './held-listening.ts'
 import {
   acceptorFor,
   countTcpAccepted,
   type FastServer,
   publish,
+  publishShared,
   withdraw,
   yieldHashedPort,
 } from './listeners.ts'
 import {
   type NodeInternals,
   nodeInternals,
+  primaryOfCluster,
   type ServerInternals,
   type SocketInternals,
+  type SocketName,
 } from './node-internals.ts'
 import { Peers } from './peers.ts'
 import { decideByName, decideListener, failListening, refuseTcpClients } from './policy/listener-policy.ts'
 import { RequiredError } from './policy/required-error.ts'
-import { type FallbackReason, fallbackReason } from './reasons.ts'
+import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
+import { watchSentSockets } from './sent-sockets.ts'
 import { type Place, statusPage } from './status/status-page.ts'
 import { hideTcp, watchAccepted } from './status/tcp-rows.ts'
 import { type HandleSetter, handleExchange, isUnconnectedTls } from './tls-sockets.ts'
@@ -78,6 +84,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   const internals = nodeInternals()
   if (internals === undefined) return
   const exchange = handleExchange(internals)
+  watchSentSockets(exchange)
   const dialer = new RouteDialer(peers, internals, exchange)
   const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
   const { connect } = prototype
@@ -189,6 +196,14 @@ function wrapSocket(): void {
     },
   )
 
+  for (const name of ['_getpeername', '_getsockname'] as const) {
+    const getName = prototype[name]
+    define(prototype, name, function (this: FastSocket): SocketName {
+      nameFarEnd(this._handle)
+      return getName.call(this)
+    })
+  }
+
   define(prototype, '_destroy', function (this: net.Socket, error: Error | null, callback: () => void): void {
     hideTcp(this)
     _destroy.call(this, error, callback)
@@ -214,6 +229,7 @@ function wrapServer(peers: Peers): void {
 
   // Node's own name for "now bind and listen", kept by it for wrappers: the one place that has the real port.
   define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
+    const isPrimarys = this._handle !== null && hasPlace(args) && primaryOfCluster() !== undefined
     _listen2.apply(this, args)
     if (isOwn(this) || this._handle === null) return
     const { use, because } = decideListener(this)
@@ -221,14 +237,22 @@ function wrapServer(peers: Peers): void {
       statusPage().countFallback('POLICY')
       return log('a listener is not fast: %s', because)
     }
-    const code = publish(this, ((args[5] as number) & UV_TCP_IPV6ONLY) !== 0, peers)
-    if (code !== undefined) {
-      statusPage().countFallback(code)
-      log('a listener is not fast: %s', fallbackReason(code).text)
+    const ipv6Only = ((args[5] as number) & UV_TCP_IPV6ONLY) !== 0
+    const conclude = (code: FallbackCode | undefined): void => {
+      if (code !== undefined) {
+        statusPage().countFallback(code)
+        log('a listener is not fast: %s', fallbackReason(code).text)
+      }
+      if (use !== 'require' || this._handle === null) return
+      if (code === undefined) refuseTcpClients(this)
+      else failListening(this, fallbackReason(code))
     }
-    if (use !== 'require') return
-    if (code === undefined) refuseTcpClients(this)
-    else failListening(this, fallbackReason(code))
+    if (!isPrimarys) return conclude(publish(this, ipv6Only, peers))
+    const emitListening = holdListening(this)
+    publishShared(this, ipv6Only, peers, code => {
+      conclude(code)
+      emitListening()
+    })
   })
 
   define(
@@ -239,6 +263,11 @@ function wrapServer(peers: Peers): void {
       return close.call(this, callback)
     },
   )
+}
+
+/** Whether a server is to listen at an address that was asked for, and not on a handle that the program has got. */
+function hasPlace([address, port]: readonly unknown[]): boolean {
+  return typeof address === 'string' || (typeof port === 'number' && port >= 0)
 }
 
 function placeOf(target: Target): Place {

@@ -14,6 +14,7 @@ import type { FallbackCode } from './reasons.ts'
 import type { Acceptor } from './socket-channel.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from './status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from './status/status-page.ts'
+import { tellStep } from './steps.ts'
 import type { Stream } from './stream.ts'
 import { SyntheticPorts } from './synthetic-ports.ts'
 import { recordFast } from './transport.ts'
@@ -35,6 +36,8 @@ interface Listener {
   readonly family: Family
   readonly port: number
   readonly ipv6Only: boolean
+  /** The workers of a cluster share it, by way of their primary. */
+  readonly isShared: boolean
   /** The asynchronous context of `listen`, in which a plain server's connections arrive, too. */
   readonly scope: AsyncResource
   readonly host: BootstrapHost
@@ -65,15 +68,39 @@ export function publish(
   host: BootstrapHost,
   raw?: RawAcceptor,
 ): FallbackCode | undefined {
+  const listener = enter(server, ipv6Only, host, raw, false)
+  return typeof listener === 'string' ? listener : openBootstrap(listener, new Set())
+}
+
+/** The same for a listener that a worker of a cluster has from its primary; this takes a while. */
+export function publishShared(
+  server: FastServer,
+  ipv6Only: boolean,
+  host: BootstrapHost,
+  onDone: (code: FallbackCode | undefined) => void,
+): void {
+  const listener = enter(server, ipv6Only, host, undefined, true)
+  if (typeof listener === 'string') onDone(listener)
+  else openSharedBootstrap(listener, new Set(), onDone)
+}
+
+function enter(
+  server: FastServer,
+  ipv6Only: boolean,
+  host: BootstrapHost,
+  raw: RawAcceptor | undefined,
+  isShared: boolean,
+): Listener | FallbackCode {
   const handle = server._handle
   if (handle === null) return 'ADDRESS'
-  const place = placeOf(server, handle)
+  const place = placeOf(server, handle, isShared)
   if (typeof place === 'string') return place
   const listener: Listener = {
     server,
     handle,
     ...place,
     ipv6Only,
+    isShared,
     scope: new AsyncResource('FASTSOCKETSERVER'),
     host,
     raw,
@@ -83,17 +110,18 @@ export function publish(
   byServer.set(server, listener)
   // By then 'listening' has been emitted, which is when a cluster primary takes the handle.
   setImmediate(() => withdrawIfTaken(listener)).unref()
-  return openBootstrap(listener, new Set())
+  return listener
 }
 
 type Place = Pick<Listener, 'address' | 'family' | 'port'>
 
-function placeOf(server: FastServer, handle: TcpHandle): Place | FallbackCode {
+function placeOf(server: FastServer, handle: TcpHandle, isShared: boolean): Place | FallbackCode {
   if (server._pipeName !== undefined) {
     const key = unixKey(server._pipeName)
     return key === undefined ? 'PIPE' : { address: key, family: UNIX, port: 0 }
   }
-  if (!nodeInternals()?.isTcp(handle)) return 'CLUSTER'
+  // A worker's handle is only a stand-in, whose address the primary has told.
+  if (!nodeInternals()?.isTcp(handle) && !isShared) return 'CLUSTER'
   const { address, family, port } = nameOf(handle)
   if (address === undefined || !port) return 'ADDRESS'
   return { address, family: family === 'IPv6' ? 6 : 4, port }
@@ -118,7 +146,8 @@ export function yieldHashedPort(port: number): void {
   for (const listener of byServer.values()) {
     if (listener.bootstrap?.port !== port) continue
     closeBootstrap(listener)
-    openBootstrap(listener, new Set([port]))
+    if (listener.isShared) openSharedBootstrap(listener, new Set([port]), () => {})
+    else openBootstrap(listener, new Set([port]))
   }
 }
 
@@ -150,6 +179,7 @@ function withdrawIfTaken(listener: Listener): boolean {
 /** Takes a peer's CONNECT as the kernel would take a TCP one; Node's own accept path does the rest. */
 export function acceptorFor(Handle: FastHandleClass): Acceptor {
   return (stream, port, address, family) => {
+    tellStep('server asked')
     // The peer may say anything; a program will believe these to be addresses of this host.
     const isPlausible =
       family === UNIX
@@ -158,6 +188,7 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
     if (!isPlausible) return REFUSAL.NOT_LISTENING
     const listener = findListener(port, address, family)
     if (listener?.server._handle?.onconnection === undefined) return REFUSAL.NOT_LISTENING
+    if (listener.isShared && wantsNoMore(listener.server)) return REFUSAL.LIMIT
     const begin = (): void => beginConnection(listener, stream, Handle)
     if (family === UNIX) return { clientPort: NO_PORT, begin }
     const clientPort = clientPorts.allocate()
@@ -168,12 +199,19 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
   }
 }
 
+/** A cluster gives such a connection to another worker; only if it has just one, or is told so, does that one drop it. */
+function wantsNoMore(server: FastServer): boolean {
+  const { maxConnections, dropMaxConnection } = server as FastServer & { dropMaxConnection?: boolean }
+  return maxConnections > 0 && server._connections >= maxConnections && !dropMaxConnection
+}
+
 function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleClass): void {
   // As with a TCP handle that libuv has accepted: 'connection' belongs to `listen`, what follows to nobody's context.
   const handle = rootScope.runInAsyncScope(() => new Handle(undefined))
   listener.scope.runInAsyncScope(() => {
     const shadow = listener.server._handle
     handle.adopt(stream)
+    tellStep('server accepted')
     // A pipe's handle has no such methods.
     if (listener.family === UNIX) Object.assign(handle, { getsockname: undefined, getpeername: undefined })
     if (shadow?.onconnection === undefined) return handle.close()
@@ -236,6 +274,25 @@ function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): Fallback
   hashedPorts.add(bootstrap.port)
   announce(listener, { ...listener, family }, bootstrap.port, host.introduce(port).endpointId.toString('hex'))
   return reason
+}
+
+function openSharedBootstrap(
+  listener: Listener,
+  avoid: ReadonlySet<number>,
+  onDone: (code: FallbackCode | undefined) => void,
+): void {
+  BootstrapServer.openShared(listener, listener.host, avoid, bootstrap => {
+    // Meanwhile the program may have closed it.
+    if (byServer.get(listener.server) !== listener) {
+      bootstrap?.close()
+      return onDone(undefined)
+    }
+    const reason = bootstrap === undefined ? 'PORTS_TAKEN' : undefined
+    listener.bootstrap = bootstrap
+    show(listener, reason)
+    if (bootstrap !== undefined && listener.family !== UNIX) hashedPorts.add(bootstrap.port)
+    onDone(reason)
+  })
 }
 
 /** On the status page, with the bootstrap port that it has now. */

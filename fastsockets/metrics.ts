@@ -60,6 +60,15 @@ export function registerMetrics({ registry = register }: MetricsOptions = {}): v
     [{ direction: 'in' }, status().bytesIn],
     [{ direction: 'out' }, status().bytesOut],
   ])
+  counter(
+    'zcopy_bytes_total',
+    'Those of them that were fetched from the writer’s memory.',
+    ['direction'],
+    () => [
+      [{ direction: 'in' }, status().zcopyBytesIn],
+      [{ direction: 'out' }, status().zcopyBytesOut],
+    ],
+  )
   counter('fallbacks_total', 'Connections and listeners that are not fast.', ['reason'], () =>
     Object.entries(status().fallbacks).map(([reason, count]) => [{ reason }, count]),
   )

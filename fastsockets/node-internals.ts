@@ -7,6 +7,7 @@
  * - `kReinitializeHandle`: how Node itself gives a connecting socket another handle.
  * - `process._tickCallback`: runs next ticks and microtasks, as Node does between two callbacks from libuv.
  */
+import { createRequire } from 'node:module'
 import net from 'node:net'
 import { Duplex } from 'node:stream'
 import tls from 'node:tls'
@@ -37,7 +38,10 @@ export interface TcpHandle {
   bind(address: string, port: number): number
   bind6(address: string, port: number, flags?: number): number
   getsockname(out: SocketName): number
+  getpeername(out: SocketName): number
   listen(backlog: number): number
+  /** Takes over a descriptor. */
+  open(fd: number): number
   close(callback?: () => void): void
   unref(): void
   onconnection?: (status: number, handle: object) => void
@@ -71,7 +75,11 @@ export type JsStreamClass = typeof NativeStream
 /** Socket members that @types/node does not know. */
 export interface SocketInternals {
   _handle: object | null
+  /** `ended`: the end has been read, though the program may not have seen it. */
+  readonly _readableState: { readonly ended: boolean }
   _unrefTimer(): void
+  _getpeername(): SocketName
+  _getsockname(): SocketName
   _reset(): void
   _writeGeneric(
     writev: boolean,
@@ -84,6 +92,8 @@ export interface SocketInternals {
 export interface ServerInternals {
   _handle: (TcpHandle & object) | null
   _pipeName?: string
+  /** Connections that are open. */
+  readonly _connections: number
   _listen2(...args: unknown[]): void
 }
 
@@ -182,6 +192,31 @@ export function createServerHandle(
     undefined,
     ipv6Only ? UV_TCP_IPV6ONLY : 0,
   )
+}
+
+/** What a worker of a cluster asks its primary for. */
+export interface ServerQuery {
+  readonly address: string
+  readonly port: number
+  readonly addressType: number
+  readonly fd: number
+  readonly flags: number
+}
+
+/** `askFor` hears of 'listening', which the primary is told then. A handle, or an errno and none. */
+type AskPrimary = (
+  askFor: { once(event: string, listener: () => void): void },
+  query: ServerQuery,
+  callback: (errno: number, handle: TcpHandle | null) => void,
+) => void
+
+const require = createRequire(import.meta.url)
+
+/** How a listener gets its handle in a worker of a cluster; undefined in any other process. */
+export function primaryOfCluster(): AskPrimary | undefined {
+  // Loaded on first use, as net.js does it: few programs need it.
+  const cluster = require('node:cluster') as { isWorker: boolean; _getServer?: AskPrimary }
+  return cluster.isWorker ? cluster._getServer : undefined
 }
 
 /** What libuv's callbacks are followed by: next ticks, then microtasks. */

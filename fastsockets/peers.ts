@@ -31,6 +31,7 @@ import { findBootstrapPort, inTime, LOOK_UP_MS_MAX } from './names.ts'
 import { allowsUser } from './policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
 import { type Acceptor, SocketChannel } from './socket-channel.ts'
+import { tellStep } from './steps.ts'
 import { type Family, UNIX } from './unix-paths.ts'
 
 const log = debug('fastsockets:peers')
@@ -45,7 +46,13 @@ const OFFERS_MAX = 64
 const DRIVER_TIMEOUT_MS = 1000
 
 type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
-export type ChannelOrReason = SocketChannel | FallbackReason
+
+/** Who answered for a listener. */
+export interface Reached {
+  readonly channel: SocketChannel
+  /** Others may answer the next time: the listener belongs to the workers of a cluster. */
+  readonly isShared: boolean
+}
 
 const REASON_OF_REFUSAL: Readonly<Record<number, FallbackCode>> = {
   [REFUSAL.OTHER_USER]: 'OTHER_USER',
@@ -67,7 +74,7 @@ export class Peers implements BootstrapHost {
   readonly #endpointId = randomBytes(ENDPOINT_ID_SIZE)
   readonly #channels = new Map<string, SocketChannel>()
   /** Handshakes under way, by address and port: connections that begin meanwhile wait for the same one. */
-  readonly #calls = new Map<string, Promise<ChannelOrReason>>()
+  readonly #calls = new Map<string, Promise<Reached | FallbackReason>>()
   /** Open channels to other threads and processes, for whoever polls them by hand. */
   readonly openChannels: SocketChannel[] = []
   #ownChannel: SocketChannel | undefined
@@ -91,7 +98,7 @@ export class Peers implements BootstrapHost {
   }
 
   /** The channel to whoever listens on `port` at `address`, an address of this host; or why there is none. */
-  reach(address: string, port: number, family: Family): Promise<ChannelOrReason> {
+  reach(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
     const key = `${address} ${port}`
     const underWay = this.#calls.get(key)
     if (underWay !== undefined) return underWay
@@ -106,6 +113,7 @@ export class Peers implements BootstrapHost {
     return {
       version: VERSION,
       port,
+      isShared: false,
       endpointId: this.#endpointId,
       hostIdentity: hostIdentity(),
       uid: process.getuid?.() ?? 0,
@@ -144,25 +152,31 @@ export class Peers implements BootstrapHost {
     return { driver: DRIVER, blob: offer.blob, finish }
   }
 
-  async #call(address: string, port: number, family: Family): Promise<ChannelOrReason> {
+  async #call(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
     const outcome = await this.#find(address, port, family)
     if ('code' in outcome) return fallbackReason(outcome.code, outcome.detail)
     const { connection, greeting } = outcome
+    tellStep('client greeted')
+    const { isShared } = greeting
     const refusal = this.#judge(greeting)
     if (refusal !== undefined) {
       connection.destroy()
       return fallbackReason(refusal)
     }
     const peerId = greeting.endpointId.toString('hex')
-    const known = this.#channels.get(peerId)
+    // Of a cluster's workers it may be this one whose turn it is.
+    const isOwn = greeting.endpointId.equals(this.#endpointId)
+    const known = isOwn ? this.ownChannel() : this.#channels.get(peerId)
     if (known?.isOpen) {
       connection.destroy()
-      return known
+      return { channel: known, isShared }
     }
     const answer = await shakeHands(connection, this.introduce(port))
     if (answer === undefined) return fallbackReason('HANDSHAKE')
+    tellStep('client answered')
     try {
-      return await this.#take(answer, peerId, connection)
+      const channel = await this.#take(answer, peerId, connection)
+      return channel instanceof SocketChannel ? { channel, isShared } : channel
     } catch (error) {
       connection.destroy()
       const { code, message } = error as Error & { code?: string }
@@ -172,6 +186,7 @@ export class Peers implements BootstrapHost {
 
   /** At a hashed port, or where the name service says; who greets first is taken. */
   async #find(address: string, port: number, family: Family): Promise<Greeted> {
+    tellStep('client calling')
     const hashed = callHashedPort(address, port, family, this.#connect)
     if (family === UNIX || !isDaemonExpected()) return await hashed
     const named = findBootstrapPort(address, port).then(found =>
@@ -197,7 +212,11 @@ export class Peers implements BootstrapHost {
     return allowsUser(greeting.uid) ? undefined : 'OTHER_USER'
   }
 
-  async #take(answer: Answer, peerId: string, connection: net.Socket): Promise<ChannelOrReason> {
+  async #take(
+    answer: Answer,
+    peerId: string,
+    connection: net.Socket,
+  ): Promise<SocketChannel | FallbackReason> {
     if (answer.result !== 0) {
       connection.destroy()
       return fallbackReason(reasonOfRefusal(answer.result))
@@ -215,6 +234,7 @@ export class Peers implements BootstrapHost {
   }
 
   #open(end: VirtualInterface, peerId: string, connection: net.Socket): SocketChannel {
+    tellStep('channel open')
     keepFreedMemory()
     const handleGone = (gone: SocketChannel): void => {
       if (this.#channels.get(peerId) === gone) this.#channels.delete(peerId)

@@ -27,6 +27,22 @@ export class PendingChunks {
     this.isWaiting = false
   }
 
+  /** What is left of the chunk that is next. */
+  get nextLength(): number {
+    return this.length === 0 ? 0 : (this.#chunks[this.#index] as Uint8Array).length - this.#offset
+  }
+
+  /** That chunk, up to `lengthMax` bytes of it. */
+  next(lengthMax: number): Uint8Array {
+    return (this.#chunks[this.#index] as Uint8Array).subarray(this.#offset, this.#offset + lengthMax)
+  }
+
+  /** Steps over `length` bytes of it. */
+  skip(length: number): void {
+    this.length -= length
+    this.#step(length)
+  }
+
   /** Copies the next `length` bytes to where a message is being made, and steps over them. */
   copyTo(target: Uint8Array, at: number, length: number): void {
     this.length -= length
@@ -35,11 +51,14 @@ export class PendingChunks {
       const part = Math.min(chunk.length - this.#offset, length - copied)
       copyBytes(chunk, this.#offset, target, at + copied, part)
       copied += part
-      this.#offset += part
-      if (this.#offset === chunk.length) {
-        this.#index++
-        this.#offset = 0
-      }
+      this.#step(part)
     }
+  }
+
+  #step(part: number): void {
+    this.#offset += part
+    if (this.#offset < (this.#chunks[this.#index] as Uint8Array).length) return
+    this.#index++
+    this.#offset = 0
   }
 }

@@ -23,7 +23,7 @@ export const FALLBACK_REASONS = {
   ADDRESS: 'this form of address is left to TCP',
   PIPE: 'no socket of this host that may be written to is at the unix path',
   OWN_HANDLE: 'the socket came with a handle or descriptor of its own',
-  CLUSTER: 'the listener belongs to a cluster primary',
+  CLUSTER: 'a raw server in a worker of a cluster has no listener of its own',
   PORTS_TAKEN: 'all candidates for the hashed port were taken when the server began to listen',
   LIMIT: 'a limit is reached, here or at the server',
   ACCEPTED: 'the client came over TCP; it knows why',

@@ -1,6 +1,7 @@
-/** What a dialer remembers of where it has been: a channel, or why there is none. */
+/** What a dialer remembers of where it has been: a channel, the workers of a cluster, or why there is none. */
 import type { FallbackCode, FallbackReason } from './reasons.ts'
 import type { SocketChannel } from './socket-channel.ts'
+import { WorkerGroup } from './worker-group.ts'
 
 /** How long a server counts as not relinked after it has accepted a TCP connection. */
 const NOT_RELINKED_TTL_MS = 2000
@@ -23,8 +24,14 @@ const TTL_MS: Partial<Record<FallbackCode, number>> = {
 }
 
 export type Route =
-  | { readonly channel: SocketChannel; readonly reason?: undefined }
-  | { readonly channel?: undefined; readonly reason: FallbackReason; readonly expiresMs: number }
+  | { readonly channel: SocketChannel; readonly group?: undefined; readonly reason?: undefined }
+  | { readonly channel?: undefined; readonly group: WorkerGroup; readonly reason?: undefined }
+  | {
+      readonly channel?: undefined
+      readonly group?: undefined
+      readonly reason: FallbackReason
+      readonly expiresMs: number
+    }
 
 /** Whether a reason is worth remembering. */
 export function lasts(reason: FallbackReason): boolean {
@@ -39,8 +46,7 @@ export class Routes {
     const key = keyOf(host, port)
     const route = this.#routes.get(key)
     if (route === undefined) return undefined
-    const isStale = route.channel === undefined ? route.expiresMs < performance.now() : !route.channel.isOpen
-    if (!isStale) return route
+    if (!isStale(route)) return route
     this.#routes.delete(key)
     return undefined
   }
@@ -51,6 +57,15 @@ export class Routes {
 
   rememberChannel(host: string, port: number, channel: SocketChannel): void {
     this.#remember(host, port, { channel })
+  }
+
+  /** The workers behind a listener that they share. */
+  groupOf(host: string, port: number): WorkerGroup {
+    const { group } = this.find(host, port) ?? {}
+    if (group !== undefined) return group
+    const made = new WorkerGroup()
+    this.#remember(host, port, { group: made })
+    return made
   }
 
   /** To be called once a TCP connection is made: somebody is there, but not by the fast way. */
@@ -66,6 +81,12 @@ export class Routes {
     }
     this.#routes.set(keyOf(host, port), route)
   }
+}
+
+function isStale({ channel, group, ...fallback }: Route): boolean {
+  if (channel !== undefined) return !channel.isOpen
+  if (group !== undefined) return group.isEmpty
+  return 'expiresMs' in fallback && fallback.expiresMs < performance.now()
 }
 
 function keyOf(host: string, port: unknown): string {

@@ -4,7 +4,7 @@
  * sender, because every frame is taken out of the ring as soon as it is seen.
  */
 import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../am/index.ts'
-import { copyBytes, type VirtualInterface } from '../nic/index.ts'
+import type { VirtualInterface } from '../nic/index.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import { type ConnectionEvent, EVENTS, tell } from './events.ts'
 import { drainTicks } from './node-internals.ts'
@@ -15,22 +15,17 @@ import { Stream, type StreamSink } from './stream.ts'
 import {
   ACCEPT,
   CHANNEL_CREDITS,
-  CLOSE,
-  CLOSE_WORDS,
-  CONNECT,
-  CONNECT_WORDS,
-  CONSUMED,
-  CONSUMED_WORDS,
-  DATA,
-  DATA_WORDS,
   FLAG_FIN,
+  KEY_MAX,
   REFUSE,
   SEGMENT_MAX,
   STREAMS_MAX,
   WINDOW,
   WINDOW_MAX,
 } from './stream-layout.ts'
+import { sendConnect } from './stream-messages.ts'
 import type { Family } from './unix-paths.ts'
+import { thresholdOf } from './zcopy/threshold.ts'
 
 const ADDRESS_MAX = 64
 /** How often a dead peer's ring is polled until nothing more comes out of it: more than fits into a ring. */
@@ -67,6 +62,7 @@ export class SocketChannel implements ChannelOwner {
   readonly #toSend = new Set<Stream>()
   readonly #toDeliver = new Set<Stream>()
   readonly #posted = new PostedBytes()
+  #offerMin: number | undefined
   #restIsScheduled = false
   #isResuming = false
   #keepAliveCount = 0
@@ -92,6 +88,17 @@ export class SocketChannel implements ChannelOwner {
     return Math.min(SEGMENT_MAX, this.channel.mediumMax)
   }
 
+  /** Chunks of a write that are at least so long are offered instead of sent. */
+  get offerMin(): number {
+    this.#offerMin ??= this.mayOffer ? thresholdOf(this.transport).bytes : Number.POSITIVE_INFINITY
+    return this.#offerMin
+  }
+
+  /** Whether memory can be read from one process to the other; the system may refuse it. */
+  get mayOffer(): boolean {
+    return this.channel.end.capabilities.rdmaRead
+  }
+
   get transport(): string {
     return this.channel.end.driver
   }
@@ -104,23 +111,10 @@ export class SocketChannel implements ChannelOwner {
   connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
     if (!this.#isOpen || this.#streams.size >= STREAMS_MAX) return undefined
     const stream = new Stream(this, this.#newId(), 'client')
-    if (!this.#sendConnect(stream, port, address, family)) return undefined
+    if (!sendConnect(this.channel, stream.id, port, address, family)) return undefined
     stream.sink = sink
     this.#streams.set(stream.id, stream)
     return stream
-  }
-
-  #sendConnect(stream: Stream, port: number, address: string, family: Family): boolean {
-    const { channel } = this
-    const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
-    if (at < 0) return false
-    channel.putWord(0, stream.id)
-    channel.putWord(1, port)
-    channel.putWord(2, WINDOW)
-    channel.putWord(3, family)
-    copyBytes(Buffer.from(address, 'latin1'), 0, channel.sendBytes, at, address.length)
-    channel.commit(address.length)
-    return true
   }
 
   /** Ends the channel; to its sockets, and to the peer, as if the other side had gone. */
@@ -159,43 +153,6 @@ export class SocketChannel implements ChannelOwner {
 
   // What streams ask for.
 
-  /** Begins a DATA message: where its bytes go in the channel's `sendBytes`, or a refusal. Its `commit` sends it. */
-  reserveData(stream: Stream, sequence: number, consumed: number, length: number, flags: number): number {
-    const { channel } = this
-    const at = channel.reserveRequest(DATA, DATA_WORDS, length)
-    if (at < 0) return at
-    channel.putWord(0, stream.peerId)
-    channel.putWord(1, sequence)
-    channel.putWord(2, consumed)
-    channel.putWord(3, flags)
-    return at
-  }
-
-  sendFin(stream: Stream, sequence: number, consumed: number): boolean {
-    if (this.reserveData(stream, sequence, consumed, 0, FLAG_FIN) < 0) return false
-    this.channel.commit(0)
-    return true
-  }
-
-  sendConsumed(stream: Stream, consumed: number): boolean {
-    const at = this.channel.reserveRequest(CONSUMED, CONSUMED_WORDS, 0)
-    if (at < 0) return false
-    this.channel.putWord(0, stream.peerId)
-    this.channel.putWord(1, consumed)
-    this.channel.commit(0)
-    return true
-  }
-
-  sendClose(stream: Stream, how: number): boolean {
-    if (!this.#isOpen) return true
-    const at = this.channel.reserveRequest(CLOSE, CLOSE_WORDS, 0)
-    if (at < 0) return false
-    this.channel.putWord(0, stream.peerId)
-    this.channel.putWord(1, how)
-    this.channel.commit(0)
-    return true
-  }
-
   scheduleSend(stream: Stream): void {
     this.#toSend.add(stream)
     // What is refused while we try again waits for room or credit, which the doorbell brings: no reason to stay awake.
@@ -219,7 +176,9 @@ export class SocketChannel implements ChannelOwner {
   /** A stream is up, and is seen. */
   show(stream: Stream, window: number): void {
     const connection = this.#describe(stream)
-    stream.counts.open(statusPage().open({ kind: this.#isRaw ? 'raw' : 'net', ...connection }), window)
+    const kind = this.#isRaw ? 'raw' : 'net'
+    const zcopy = this.mayOffer ? 'possible' : 'refused'
+    stream.counts.open(statusPage().open({ kind, zcopy, ...connection }), window)
     tell(EVENTS.connection, connection)
   }
 
@@ -341,13 +300,56 @@ export class SocketChannel implements ChannelOwner {
     const fin = (message.word(3) & FLAG_FIN) !== 0
     const { bytes, offset, length } = message
     const fault =
-      stream.handleConsumed(message.word(2)) ?? stream.handleData(message.word(1), bytes, offset, length, fin)
+      stream.outgoing.handleConsumed(message.word(2)) ??
+      stream.handleData(message.word(1), bytes, offset, length, fin)
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleSourceAvailable(message: Message): void {
+    const stream = this.#placed(message)
+    if (stream === undefined) return
+    const fault = stream.handleSourceAvailable(message.word(1), message.word(3), message.copy())
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleSinkAvailable(message: Message): void {
+    const fault = this.#placed(message)?.outgoing.handleSinkAvailable(
+      message.word(1),
+      message.word(3),
+      message.copy(),
+    )
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleWriteCompleted(message: Message): void {
+    const fault = this.#placed(message)?.handleWriteCompleted(message.word(1), message.word(3))
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  /** The stream that a message of ZCopy means, after taking what it says of `consumed`. */
+  #placed(message: Message): Stream | undefined {
+    const stream = this.#streams.get(message.word(0))
+    const fault =
+      stream === undefined || stream.peerId === -1 || message.length > KEY_MAX
+        ? `ZCopy for socket ${message.word(0)}`
+        : stream.outgoing.handleConsumed(message.word(2))
+    if (fault === undefined) return stream
+    this.#refuse(fault)
+    return undefined
+  }
+
+  handleReadCompleted(message: Message): void {
+    const stream = this.#streams.get(message.word(0))
+    // The socket may be closed already while this was under way.
+    const fault =
+      stream?.outgoing.handleReadCompleted(message.word(1)) ??
+      stream?.outgoing.handleConsumed(message.word(2))
     if (fault !== undefined) this.#refuse(fault)
   }
 
   handleConsumed(message: Message): void {
     // The socket may be closed already while this was under way.
-    const fault = this.#streams.get(message.word(0))?.handleConsumed(message.word(1))
+    const fault = this.#streams.get(message.word(0))?.outgoing.handleConsumed(message.word(1))
     if (fault !== undefined) this.#refuse(fault)
   }
 

@@ -1,6 +1,17 @@
 import { ChannelGroup, type Message } from '../am/index.ts'
 import type { SocketChannel } from './socket-channel.ts'
-import { ACCEPT, CLOSE, CONNECT, CONSUMED, DATA, REFUSE } from './stream-layout.ts'
+import {
+  ACCEPT,
+  CLOSE,
+  CONNECT,
+  CONSUMED,
+  DATA,
+  RD_COMPL,
+  REFUSE,
+  SINK_AVAIL,
+  SRC_AVAIL,
+  WR_COMPL,
+} from './stream-layout.ts'
 
 let endpoint: ChannelGroup | undefined
 
@@ -14,6 +25,10 @@ export function socketEndpoint(): ChannelGroup {
   endpoint.setHandler(DATA, message => ownerOf(message).handleData(message))
   endpoint.setHandler(CONSUMED, message => ownerOf(message).handleConsumed(message))
   endpoint.setHandler(CLOSE, message => ownerOf(message).handleClose(message))
+  endpoint.setHandler(SRC_AVAIL, message => ownerOf(message).handleSourceAvailable(message))
+  endpoint.setHandler(RD_COMPL, message => ownerOf(message).handleReadCompleted(message))
+  endpoint.setHandler(SINK_AVAIL, message => ownerOf(message).handleSinkAvailable(message))
+  endpoint.setHandler(WR_COMPL, message => ownerOf(message).handleWriteCompleted(message))
   return endpoint
 }
 

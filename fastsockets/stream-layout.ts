@@ -9,10 +9,21 @@
  *   DATA      request   0 to     1 sequence   2 consumed   3 flags   bytes of the stream
  *   CONSUMED  request   0 to     1 consumed
  *   CLOSE     request   0 to     1 how: CLOSE_DONE or CLOSE_RESET
+ *   SRC_AVAIL request   0 to     1 sequence   2 consumed   3 length   key of the sender's memory
+ *   RD_COMPL  request   0 to     1 sequence   2 consumed
+ *   SINK_AVAIL request  0 to     1 sequence   2 consumed   3 length   key of the receiver's memory
+ *   WR_COMPL  request   0 to     1 sequence   2 consumed   3 length
  *
  * `window` is the size of the sender's receive buffer for this socket: the peer may have that many bytes under way that
  * are not yet reported as consumed. `consumed` counts the bytes that the program has taken; it rides on every DATA and
  * goes alone once half a window is owed (EMP 2002, delayed and piggybacked acknowledgements).
+ *
+ * SRC_AVAIL stands in place of `length` bytes of DATA: the receiver may fetch them from the sender's memory. It says by
+ * RD_COMPL up to which sequence it has; the sender goes on from there. If that is short of the end, the rest comes as DATA
+ * (what SDP calls SendSm): the receiver's program does not read, or the memory cannot be reached.
+ *
+ * SINK_AVAIL says where the bytes from the receiver's `sequence` on may be written. WR_COMPL stands in place of `length`
+ * bytes of DATA: they are there. Anything else that begins at that sequence makes the sink void.
  *
  * FIN ends a direction after its last byte; CLOSE_DONE says that the program has closed the socket and reads nothing
  * more; CLOSE_RESET that it closed it with bytes unread or on purpose. A socket number is free again when both sides
@@ -24,11 +35,19 @@ export const REFUSE = 3
 export const DATA = 4
 export const CONSUMED = 5
 export const CLOSE = 6
+export const SRC_AVAIL = 7
+export const RD_COMPL = 8
+export const SINK_AVAIL = 9
+export const WR_COMPL = 10
 
 export const CONNECT_WORDS = 4
 export const DATA_WORDS = 4
 export const CONSUMED_WORDS = 2
 export const CLOSE_WORDS = 2
+export const SRC_AVAIL_WORDS = 4
+export const RD_COMPL_WORDS = 3
+export const SINK_AVAIL_WORDS = 4
+export const WR_COMPL_WORDS = 4
 
 /** DATA flags. */
 export const FLAG_FIN = 1
@@ -45,6 +64,14 @@ export const SEGMENT_MAX = 64 * 1024
  * under way to outlast a sender's wake-up, and room left in the ring for the other sockets.
  */
 export const WINDOW = 768 * 1024
+/** Half a window is owed: rarely enough to cost nothing, early enough that the sender does not run dry. */
+export const CONSUMED_DUE = WINDOW / 2
 export const WINDOW_MAX = 1 << 30
+/** Bytes that one SRC_AVAIL offers: few enough that time-outs see a large write move. */
+export const OFFER_MAX = 4 << 20
+/** The key of registered memory that SRC_AVAIL carries. */
+export const KEY_MAX = 256
+/** What is fetched at once: a turn of the event loop each, so that other sockets have theirs. */
+export const FETCH_MAX = 256 * 1024
 /** Sockets on one channel, each way together. */
 export const STREAMS_MAX = 1 << 16

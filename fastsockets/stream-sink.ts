@@ -22,6 +22,10 @@ export interface StreamSink {
    * many found a place there. `bytes` is valid only during the call.
    */
   place?(bytes: Uint8Array, offset: number, length: number): number
+  /** Raw sockets only: where the next bytes go, `lengthMax` at most. Asked only while the sink reads. */
+  posted?(lengthMax: number): Uint8Array | undefined
+  /** `length` bytes have been put there. */
+  handlePosted?(length: number): void
   /** Something may be there to read, or has been placed: at the end of a turn, and when a message found no place. */
   handleArrival?(): void
   /** What is being written will not go out, though there may be something left to read. */

@@ -5,23 +5,22 @@
  * Sending has no buffer: a write goes out at once, and what finds no credit or room stays where the caller has it.
  * Receiving has one, used only when the sink does not read: otherwise data goes straight on (receive posting).
  */
-import { copyBytes } from '../nic/index.ts'
-import { PendingChunks } from './pending-chunks.ts'
+import { ReceiveWindow } from './byte-windows.ts'
+import { Outgoing } from './outgoing.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import { StreamCounts } from './status/stream-counts.ts'
 import type { StreamAddresses } from './stream-addresses.ts'
 import { CLOSE_DONE, CLOSE_RESET, WINDOW } from './stream-layout.ts'
+import { sendClose, sendConsumed } from './stream-messages.ts'
 import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
+import { ChunkFetches } from './zcopy/chunk-fetches.ts'
+import { PostedSink } from './zcopy/posted-sink.ts'
 
 export type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 
 type State = 'connecting' | 'open' | 'closing' | 'closed'
-type SendState = 'open' | 'finWanted' | 'finSent'
 type ReceiveState = 'open' | 'finReceived' | 'ended'
-
-/** Half a window: rarely enough to cost nothing, early enough that the sender does not run dry. */
-const CONSUMED_DUE = WINDOW / 2
 
 export class Stream {
   readonly channel: SocketChannel
@@ -37,17 +36,11 @@ export class Stream {
   postedCount = 0
   state: State = 'connecting'
 
-  #sendState: SendState = 'open'
-  /** Sequence of the next byte to send, and the first that may not be sent yet. */
-  #sendSequence = 0
-  #sendLimit = 0
-  #peerConsumed = 0
-  readonly pending = new PendingChunks()
-
   #receiveState: ReceiveState = 'open'
-  #receiveSequence = 0
-  #consumed = 0
-  #consumedSent = 0
+  readonly receiving = new ReceiveWindow()
+  readonly #fetches = new ChunkFetches(this)
+  readonly postedSink = new PostedSink(this)
+  readonly outgoing = new Outgoing(this)
   readonly #buffer = new ReceiveBuffer(WINDOW)
   /** What ends the stream once everything received has been delivered. */
   #failure: { code: StreamErrorCode; syscall: 'read' | 'write'; cause: Error | undefined } | undefined
@@ -67,31 +60,24 @@ export class Stream {
 
   /** True if all of it is out; otherwise the chunks must stay as they are until `handleWritten`. */
   write(chunks: readonly Uint8Array[]): boolean {
-    this.pending.set(chunks)
-    return this.sendPending()
-  }
-
-  /** Sends what finds credit and room now, and keeps nothing of it; returns how much. Nothing may be pending. */
-  trySend(bytes: Uint8Array): number {
-    let sent = 0
-    while (sent < bytes.length) {
-      const length = this.#sendPart(bytes, sent)
-      if (length <= 0) break
-      sent += length
-    }
-    return sent
+    return this.outgoing.write(chunks)
   }
 
   /** Takes what waits in the receive buffer into `target`; returns how much. */
   takeInto(target: Uint8Array): number {
     const taken = this.#buffer.takeInto(target)
-    if (taken > 0) this.#consume(taken)
+    if (taken > 0) this.consume(taken)
     return taken
   }
 
   /** Something waits: data, the end, or an error. */
   get isReadable(): boolean {
-    return this.#buffer.length > 0 || this.#receiveState !== 'open' || this.#failure !== undefined
+    return (
+      this.#buffer.length > 0 ||
+      this.#fetches.isOpen ||
+      this.#receiveState !== 'open' ||
+      this.#failure !== undefined
+    )
   }
 
   /** Bytes that were received and not taken yet; they are the part of the window that is shut. */
@@ -99,39 +85,32 @@ export class Stream {
     return this.#buffer.length
   }
 
-  /** Bytes that may be sent before the peer's program takes any. */
-  get creditLeft(): number {
-    return (this.#sendLimit - this.#sendSequence) | 0
-  }
-
   /** Whether a write can only fail, as after shutdown(2) or when the peer is gone. */
   get refusesWrites(): boolean {
-    return this.#sendState !== 'open' || this.#isBroken
+    return this.outgoing.isFinished || this.#isBroken
   }
 
   /** True if FIN is out already. */
   shutdown(): boolean {
-    if (this.refusesWrites) return true
-    this.#sendState = 'finWanted'
-    return this.#sendFin()
+    return this.refusesWrites || this.outgoing.finish()
   }
 
   /** Deliver what waits; later, not within the caller's own stack. */
   startReading(): void {
-    if (this.#buffer.length > 0 || this.#receiveState === 'finReceived' || this.#failure !== undefined) {
-      this.channel.scheduleDelivery(this)
-    }
+    if (this.#receiveState !== 'ended' && this.isReadable) this.channel.scheduleDelivery(this)
   }
 
   /** Like close(2): no more calls to the sink. Unread bytes make it a reset, as in TCP. */
   close(reset: boolean): void {
     if (this.state === 'closing' || this.state === 'closed') return
     const wasConnecting = this.state === 'connecting'
-    if (reset || this.#buffer.length > 0 || this.postedCount > 0) this.#closeHow = CLOSE_RESET
+    if (reset || this.#buffer.length > 0 || this.postedCount > 0 || this.#fetches.isOpen)
+      this.#closeHow = CLOSE_RESET
     this.#release()
     this.sink = undefined
-    this.pending.clear()
+    this.outgoing.clear()
     this.#buffer.clear()
+    this.#fetches.drop()
     this.state = 'closing'
     if (!this.channel.isOpen) return this.#finish()
     // A connecting stream has no peer to close yet: the answer to CONNECT will find it closing.
@@ -144,7 +123,7 @@ export class Stream {
 
   handleAccepted(peerId: number, window: number): void {
     this.peerId = peerId
-    this.#sendLimit = window
+    this.outgoing.window.open(window)
     if (this.state === 'closing') {
       this.#sendClose()
       return
@@ -168,19 +147,15 @@ export class Stream {
     length: number,
     fin: boolean,
   ): string | undefined {
-    if (sequence !== this.#receiveSequence)
-      return `sequence ${sequence >>> 0} where ${this.#receiveSequence >>> 0} was due`
-    if (((sequence + length - this.#consumed) | 0) > WINDOW) return `${length} bytes beyond the window`
+    if (sequence !== this.receiving.sequence)
+      return `sequence ${sequence >>> 0} where ${this.receiving.sequence >>> 0} was due`
+    if (this.receiving.isOverrunBy(length)) return `${length} bytes beyond the window`
     if (this.#receiveState !== 'open') return 'data after the end'
-    this.#receiveSequence = (sequence + length) | 0
-    if (this.state === 'closing') {
-      // As TCP does: data for somebody who has closed is answered by a reset. A bare FIN is not data.
-      if (length > 0) {
-        this.#closeHow = CLOSE_RESET
-        this.#sendClose()
-      }
-      return undefined
-    }
+    if (this.#fetches.isOpen) return 'data behind an offer'
+    this.receiving.advance(length)
+    // A bare FIN is not data.
+    if (this.state === 'closing') return length > 0 ? this.#answerClosed() : undefined
+    this.postedSink.noteVoid()
     this.counts.received(length)
     const placed = this.#place(bytes, offset, length)
     if (placed < length) this.#keep(bytes, offset + placed, length - placed)
@@ -191,12 +166,46 @@ export class Stream {
     return undefined
   }
 
+  /** As TCP does: data for somebody who has closed is answered by a reset. */
+  #answerClosed(): undefined {
+    this.#closeHow = CLOSE_RESET
+    this.#sendClose()
+  }
+
+  /** The peer has written its next bytes where a receive is posted; returns what is wrong with that, if anything. */
+  handleWriteCompleted(sequence: number, length: number): string | undefined {
+    if (sequence !== this.receiving.sequence || this.#receiveState !== 'open')
+      return 'a write out of sequence'
+    if (!this.postedSink.complete(length)) return `a write of ${length} bytes where no receive is posted`
+    this.receiving.advance(length)
+    if (this.state === 'closing') return this.#answerClosed()
+    this.counts.received(length)
+    this.counts.fetched(length)
+    this.sink?.handlePosted?.(length)
+    this.consume(length)
+    this.channel.scheduleDelivery(this)
+    return undefined
+  }
+
+  /** The peer offers its next bytes instead of sending them; returns what is wrong with that, if anything. */
+  handleSourceAvailable(sequence: number, length: number, key: Uint8Array): string | undefined {
+    if (sequence !== this.receiving.sequence) return 'an offer out of sequence'
+    if (this.#receiveState !== 'open') return 'an offer after the end'
+    if (this.#fetches.isOpen) return 'an offer behind an offer'
+    if (this.state === 'closing') return this.#answerClosed()
+    this.postedSink.noteVoid()
+    this.postedSink.noteLargeChunk()
+    if (!this.#fetches.open(key, length)) return `an offer of ${length} bytes with a key that does not fit`
+    this.channel.scheduleDelivery(this)
+    return undefined
+  }
+
   /** Straight from the ring into the buffers that a raw socket has posted; what was there before comes first. */
   #place(bytes: Uint8Array, offset: number, length: number): number {
     const { sink } = this
     if (sink?.place === undefined || length === 0 || this.#buffer.length > 0) return 0
     const placed = sink.place(bytes, offset, length)
-    if (placed > 0) this.#consume(placed)
+    if (placed > 0) this.consume(placed)
     return placed
   }
 
@@ -211,29 +220,17 @@ export class Stream {
     this.sink?.handleArrival?.()
   }
 
-  /** The peer's program has taken bytes; returns what is wrong with the claim, if anything. */
-  handleConsumed(consumed: number): string | undefined {
-    const progress = (consumed - this.#peerConsumed) | 0
-    if (progress === 0) return undefined
-    if (progress < 0 || progress > ((this.#sendSequence - this.#peerConsumed) | 0)) {
-      return `${consumed >>> 0} bytes consumed of ${this.#sendSequence >>> 0} sent`
-    }
-    this.#peerConsumed = consumed
-    this.counts.takenByPeer(progress)
-    this.#sendLimit = (this.#sendLimit + progress) | 0
-    if (this.pending.isWaiting) this.channel.scheduleSend(this)
-    return undefined
-  }
-
   handleClosed(how: number): void {
     this.#peerClosed = true
+    this.#fetches.drop()
+    this.outgoing.dropOffer()
     if (this.state === 'closing' && !this.#closeOwed) return this.#finish()
     if (this.state !== 'open') return
     if (this.#receiveState === 'open') {
       if (how === CLOSE_RESET) this.#fail('ECONNRESET', 'read', undefined)
-      else if (this.pending.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
+      else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
-    } else if (this.pending.isWaiting) {
+    } else if (this.outgoing.isWaiting) {
       // The end had come before the reset: reading ends well all the same, as in TCP.
       this.#fail('EPIPE', 'write', undefined)
     }
@@ -243,70 +240,22 @@ export class Stream {
   /** The channel is no more: the peer died, or broke the protocol (`cause`). */
   handleChannelGone(cause: Error | undefined): void {
     this.#peerClosed = true
+    this.#fetches.drop()
+    this.outgoing.dropOffer()
     if (this.state === 'connecting') return this.handleRefused(undefined)
     if (this.state === 'closing') return this.#finish()
     if (cause !== undefined) this.#fail('ECONNRESET', 'read', cause)
-    else if (this.pending.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
+    else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
     else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
     this.channel.scheduleDelivery(this)
   }
 
   // Called by the channel when there may be room or credit again.
 
-  /** Sends what is pending as far as it goes, many small chunks in one message; true if nothing is left. */
-  sendPending(): boolean {
-    const pending = this.pending
-    while (pending.length > 0) {
-      const length = Math.min(pending.length, this.channel.segmentMax, this.creditLeft)
-      if (length <= 0) return false
-      const at = this.#reserve(length)
-      if (at < 0) {
-        this.channel.scheduleSend(this)
-        return false
-      }
-      pending.copyTo(this.channel.channel.sendBytes, at, length)
-      this.#commit(length)
-    }
-    pending.clear()
-    return true
-  }
-
-  /** One message of `chunk`, from `offset` on; returns its length, 0 if the window is shut, -1 if there is no room. */
-  #sendPart(chunk: Uint8Array, offset: number): number {
-    const length = Math.min(chunk.length - offset, this.channel.segmentMax, this.creditLeft)
-    if (length <= 0) return 0
-    const at = this.#reserve(length)
-    if (at < 0) return -1
-    copyBytes(chunk, offset, this.channel.channel.sendBytes, at, length)
-    this.#commit(length)
-    return length
-  }
-
-  #reserve(length: number): number {
-    return this.channel.reserveData(this, this.#sendSequence, this.#consumed, length, 0)
-  }
-
-  #commit(length: number): void {
-    this.channel.channel.commit(length)
-    this.#consumedSent = this.#consumed
-    this.#sendSequence = (this.#sendSequence + length) | 0
-    this.counts.sent(length)
-  }
-
   /** Everything that was refused before, in order; false if it is refused again. */
   resume(): boolean {
-    if (this.pending.isWaiting) {
-      const before = this.#sendSequence
-      const isOut = this.sendPending()
-      if (isOut) this.sink?.handleWritten()
-      else if (this.#sendSequence !== before) this.sink?.handleSent()
-      // With its own window shut this stream can still say what it has consumed; the peer may wait for just that.
-      if (!isOut && !this.#windowIsShut()) return false
-    }
-    if (this.#sendState === 'finWanted' && !this.pending.isWaiting) {
-      if (!this.#sendFin()) return false
-      this.sink?.handleShutdown()
-    }
+    if (!this.outgoing.resume()) return false
+    if (!this.#fetches.resume()) return false
     if (this.#consumedIsDue() && !this.#sendConsumed()) return false
     if (this.#closeOwed) {
       this.#sendClose()
@@ -323,8 +272,10 @@ export class Stream {
   deliver(): void {
     while (this.#buffer.length > 0 && this.sink?.isReading) {
       const bytes = this.#buffer.take()
-      this.#handOver(bytes)
+      this.handOver(bytes)
     }
+    if (this.sink === undefined) return
+    if (this.#fetches.isOpen && this.#buffer.length === 0) this.#fetches.fetch(this.sink)
     if (this.sink === undefined) return
     if (this.#failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.#failure.code)
     this.sink.handleArrival?.()
@@ -353,10 +304,10 @@ export class Stream {
       this.counts.buffered(bytes.length)
       return
     }
-    this.#handOver(bytes)
+    this.handOver(bytes)
   }
 
-  #handOver(bytes: Buffer): void {
+  handOver(bytes: Buffer): void {
     const { sink } = this
     if (sink === undefined) return
     this.#deliveredInTurn = this.channel.turn
@@ -370,12 +321,12 @@ export class Stream {
         this.#buffer.append(bytes, taken, bytes.length - taken)
         this.counts.buffered(bytes.length - taken)
       }
-      this.#consume(taken)
+      this.consume(taken)
     }
   }
 
-  #consume(taken: number): void {
-    this.#consumed = (this.#consumed + taken) | 0
+  consume(taken: number): void {
+    this.receiving.consume(taken)
     this.counts.taken(taken)
     if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
   }
@@ -389,36 +340,18 @@ export class Stream {
   }
 
   #consumedIsDue(): boolean {
-    return (
-      this.state === 'open' &&
-      !this.#peerClosed &&
-      ((this.#consumed - this.#consumedSent) | 0) >= CONSUMED_DUE
-    )
+    return this.state === 'open' && !this.#peerClosed && this.receiving.isConsumedDue
   }
 
   #sendConsumed(): boolean {
-    if (!this.channel.sendConsumed(this, this.#consumed)) return false
-    this.#consumedSent = this.#consumed
-    return true
-  }
-
-  #windowIsShut(): boolean {
-    return this.creditLeft <= 0
-  }
-
-  #sendFin(): boolean {
-    if (this.pending.isWaiting) return false
-    if (!this.channel.sendFin(this, this.#sendSequence, this.#consumed)) {
-      this.channel.scheduleSend(this)
-      return false
-    }
-    this.#consumedSent = this.#consumed
-    this.#sendState = 'finSent'
+    if (!sendConsumed(this.channel.channel, this.peerId, this.receiving.consumed)) return false
+    this.receiving.noteConsumedSent()
     return true
   }
 
   #sendClose(): void {
-    this.#closeOwed = !this.channel.sendClose(this, this.#closeHow)
+    const { channel, peerId } = this
+    this.#closeOwed = channel.isOpen && !sendClose(channel.channel, peerId, this.#closeHow)
     if (this.#closeOwed) this.channel.scheduleSend(this)
   }
 
@@ -435,9 +368,11 @@ export class Stream {
   #finish(): void {
     if (this.state === 'closed') return
     this.state = 'closed'
+    this.postedSink.drop()
+    this.outgoing.dropOffer()
     this.#release()
     this.sink = undefined
-    this.pending.clear()
+    this.outgoing.clear()
     this.channel.forget(this)
   }
 }

@@ -74,6 +74,16 @@ function exchangeTlsHandle(socket: TlsSocket, handle: object, reinitialize: Hand
 export type HandleSetter = (this: net.Socket, handle: object) => void
 export type HandleExchange = (socket: net.Socket, handle: object) => void
 
+/** An exchange by which Node would also reset the stream's state, and forget that the program has called `end()`. */
+export function keepStreamState(socket: net.Socket, exchange: () => void): void {
+  Object.defineProperty(socket, '_undestroy', { value: () => {}, configurable: true })
+  try {
+    exchange()
+  } finally {
+    Reflect.deleteProperty(socket, '_undestroy')
+  }
+}
+
 /** Gives a connecting socket of either kind another handle. To be made before Node's own way is wrapped. */
 export function handleExchange({ reinitialize }: NodeInternals): HandleExchange {
   const plain = (net.Socket.prototype as unknown as Record<symbol, HandleSetter>)[

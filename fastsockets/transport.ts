@@ -4,6 +4,7 @@ import type { SocketInternals } from './node-internals.ts'
 import { forgetFailure } from './policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
 import type { Place } from './status/status-page.ts'
+import type { StreamCounters } from './status/stream-counts.ts'
 import { hideTcp, showTcpClient } from './status/tcp-rows.ts'
 
 export interface Transport {
@@ -13,6 +14,8 @@ export interface Transport {
   readonly reason?: FallbackReason
   readonly bytesIn: number
   readonly bytesOut: number
+  /** How the bytes of an open fast socket went. */
+  readonly counts?: StreamCounters
 }
 
 interface Wire {
@@ -31,11 +34,17 @@ type Recorded = { [RECORD]?: string | Wire }
 export function transportOf(socket: Socket): Transport {
   const { bytesRead: bytesIn, bytesWritten: bytesOut } = socket
   const wire = wireOf(socket as WiredSocket)
-  return { ...wire, bytesIn: bytesIn ?? 0, bytesOut: bytesOut ?? 0 }
+  const counts = countsOf(socket as WiredSocket)
+  return { ...wire, bytesIn: bytesIn ?? 0, bytesOut: bytesOut ?? 0, ...(counts && { counts }) }
 }
 
 /** Sockets as Node makes them; the members are not public. */
 type WiredSocket = Partial<SocketInternals> & Recorded & { _parent?: Socket | null; _server?: Server | null }
+
+function countsOf(socket: WiredSocket): StreamCounters | undefined {
+  if (isFastHandle(socket._handle)) return socket._handle.stream?.counts.snapshot()
+  return socket._parent ? countsOf(socket._parent as WiredSocket) : undefined
+}
 
 function wireOf(socket: WiredSocket): Wire {
   const record = socket[RECORD]

@@ -167,9 +167,19 @@ export interface ConnectOptions {
 /** How far a driver's connections go: within one thread, one host and network namespace, or a network. */
 export type Reach = 'thread' | 'host' | 'network'
 
+/** What it takes to move a number of bytes to a peer, in microseconds of CPU time on both sides together. */
+export interface CopyCosts {
+  /** In frames: copied in, and copied out. */
+  readonly twiceUs: number
+  /** By one-sided access. */
+  readonly onceUs: number
+}
+
 export interface Driver {
   readonly name: string
   readonly reach: Reach
+  /** Measures both ways, if this can be done without a peer; for some ms. */
+  readonly measureCosts?: (length: number) => CopyCosts | undefined
   availability(): Availability
   offer(options?: OfferOptions): Offer
   connect(blob: Uint8Array, options?: ConnectOptions): Promise<VirtualInterface>

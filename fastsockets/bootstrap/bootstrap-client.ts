@@ -2,6 +2,7 @@
 import net from 'node:net'
 import debug from 'debug'
 import type { FallbackCode } from '../reasons.ts'
+import { tellStep } from '../steps.ts'
 import { type Family, shadowName, UNIX } from '../unix-paths.ts'
 import {
   type Answer,
@@ -23,6 +24,9 @@ const log = debug('fastsockets:bootstrap')
 
 /** A stranger who says nothing may cost this much, over all candidates together; then it is TCP. */
 const GREETING_TIMEOUT_MS = 80
+/** Milliseconds instead: on a machine with far more to do than cores a relinked server may need longer. */
+const GREETING_TIMEOUT_VARIABLE = 'FASTSOCKETS_GREETING_TIMEOUT_MS'
+const GREETING_TIMEOUT_MAX_MS = 60_000
 /** After so long without a word from one candidate the next is called, too. */
 const PATIENCE_MS = 10
 /** A server that has greeted us is one of ours; it may be busy. */
@@ -46,7 +50,7 @@ export function callHashedPort(
   connect: ConnectFunction,
 ): Promise<Greeted> {
   const candidates = candidatesFor(address, port, family)
-  const deadlineMs = performance.now() + GREETING_TIMEOUT_MS
+  const deadlineMs = performance.now() + greetingTimeoutMs()
   return new Promise(resolve => {
     let isDone = false
     let underWay = 0
@@ -86,6 +90,12 @@ export function callHashedPort(
   })
 }
 
+/** What the environment says, if it makes sense. */
+function greetingTimeoutMs(): number {
+  const asked = Number(process.env[GREETING_TIMEOUT_VARIABLE])
+  return asked > 0 && asked <= GREETING_TIMEOUT_MAX_MS ? asked : GREETING_TIMEOUT_MS
+}
+
 /** Where the listener may wait for us, in the order in which it has tried. */
 function candidatesFor(address: string, port: number, family: Family): net.NetConnectOpts[] {
   if (family === UNIX) return [{ path: shadowName(address) }]
@@ -105,7 +115,7 @@ export async function callBootstrap(
   const outcome = await call(
     { host: address, port: bootstrapPort, family, noDelay: true },
     connect,
-    GREETING_TIMEOUT_MS,
+    greetingTimeoutMs(),
   )
   if (!('connection' in outcome) || outcome.greeting.port === port) return outcome
   outcome.connection.destroy()
@@ -174,5 +184,6 @@ export function shakeHands(connection: net.Socket, hello: Introduction): Promise
     })
     connection.resume()
     connection.write(encodeIntroduction(HELLO_MAGIC, hello))
+    tellStep('client introduced')
   })
 }

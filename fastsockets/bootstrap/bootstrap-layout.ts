@@ -7,7 +7,7 @@
  *   +8   version (u16)             these first 12 bytes are the same in every version
  *   +10  zero (u16)
  *   +12  port (u16): the listener's own port, which this hashed port stands for
- *   +14  zero (u16)
+ *   +14  flags (u16): in a GREETING FLAG_SHARED if other processes share the listener, else zero
  *   +16  endpoint id, 16 random bytes of the speaker's thread
  *   +32  host identity, 16 bytes (host-identity.ts)
  *   +48  user id (u32)
@@ -26,7 +26,7 @@
  */
 import { HOST_IDENTITY_SIZE } from '../../nic/index.ts'
 
-export const VERSION = 2
+export const VERSION = 3
 export const GREETING_MAGIC = Buffer.from('FASTSOCK', 'latin1')
 export const HELLO_MAGIC = Buffer.from('FSHELLO\0', 'latin1')
 export const ANSWER_MAGIC = Buffer.from('FSANSWER', 'latin1')
@@ -38,12 +38,16 @@ export const ANSWER_BODY_MAX = 512
 
 const AT_VERSION = 8
 const AT_PORT = 12
+const AT_FLAGS = 14
 const AT_ENDPOINT_ID = 16
 const AT_HOST_IDENTITY = 32
 const AT_UID = 48
 const AT_PID = 52
 const AT_RESULT = 8
 const AT_LENGTH = 10
+
+/** The listener belongs to a cluster: the next caller may be greeted by another of its workers. */
+const FLAG_SHARED = 1
 
 /** Why a server refuses to go on after a HELLO. Numbers are the wire's. */
 export const REFUSAL = {
@@ -58,6 +62,8 @@ export const REFUSAL = {
 export interface Introduction {
   readonly version: number
   readonly port: number
+  /** Said by servers only. */
+  readonly isShared: boolean
   readonly endpointId: Buffer
   readonly hostIdentity: Buffer
   readonly uid: number
@@ -75,6 +81,7 @@ export function encodeIntroduction(magic: Buffer, introduction: Introduction): B
   magic.copy(bytes)
   bytes.writeUInt16LE(introduction.version, AT_VERSION)
   bytes.writeUInt16LE(introduction.port, AT_PORT)
+  bytes.writeUInt16LE(introduction.isShared ? FLAG_SHARED : 0, AT_FLAGS)
   introduction.endpointId.copy(bytes, AT_ENDPOINT_ID)
   introduction.hostIdentity.copy(bytes, AT_HOST_IDENTITY)
   bytes.writeUInt32LE(introduction.uid, AT_UID)
@@ -99,6 +106,7 @@ export function decodeIntroduction(magic: Buffer, bytes: Buffer): Introduction |
   return {
     version: bytes.readUInt16LE(AT_VERSION),
     port: bytes.readUInt16LE(AT_PORT),
+    isShared: (bytes.readUInt16LE(AT_FLAGS) & FLAG_SHARED) !== 0,
     endpointId: Buffer.from(bytes.subarray(AT_ENDPOINT_ID, AT_ENDPOINT_ID + ENDPOINT_ID_SIZE)),
     hostIdentity: Buffer.from(bytes.subarray(AT_HOST_IDENTITY, AT_HOST_IDENTITY + HOST_IDENTITY_SIZE)),
     uid: bytes.readUInt32LE(AT_UID),

@@ -6,7 +6,8 @@ import net from 'node:net'
 import debug from 'debug'
 import { markOwn } from '../../nic/index.ts'
 import { reachableOwnAddress } from '../addresses.ts'
-import { createServerHandle } from '../node-internals.ts'
+import { createServerHandle, type ServerInternals, type TcpHandle } from '../node-internals.ts'
+import { tellStep } from '../steps.ts'
 import { type Family, shadowName, UNIX } from '../unix-paths.ts'
 import {
   decodeIntroduction,
@@ -19,6 +20,7 @@ import {
   mayBe,
 } from './bootstrap-layout.ts'
 import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
+import { listenThroughPrimary, type SharedPlace } from './primary-listener.ts'
 
 const log = debug('fastsockets:bootstrap')
 
@@ -85,6 +87,24 @@ export class BootstrapServer {
     return server.listening ? new BootstrapServer(server, true, 0, host) : undefined
   }
 
+  /** For a listener that the workers of a cluster share: one that they share, too. `onOpen` may come much later. */
+  static openShared(
+    place: SharedPlace,
+    host: BootstrapHost,
+    avoid: ReadonlySet<number>,
+    onOpen: (bootstrap: BootstrapServer | undefined) => void,
+  ): void {
+    listenThroughPrimary(place, avoid, server => {
+      if (server === undefined) {
+        log('the cluster has no bootstrap for %s port %d', place.address, place.port)
+        return onOpen(undefined)
+      }
+      const bootstrap = new BootstrapServer(server, true, place.port, host)
+      bootstrap.#takeCallers(server, place.port, host)
+      onOpen(bootstrap)
+    })
+  }
+
   private constructor(server: net.Server, isHashed: boolean, listenerPort: number, host: BootstrapHost) {
     const address = server.address()
     // 0 on a unix path.
@@ -101,7 +121,22 @@ export class BootstrapServer {
     for (const caller of this.#callers) caller.destroy()
   }
 
-  #greet(caller: net.Socket, listenerPort: number, host: BootstrapHost): void {
+  /**
+   * Takes callers past net.Server, which would count them: when a worker disconnects, Node waits until all its servers
+   * have lost their connections, and a lifeline lasts as long as its peer.
+   */
+  #takeCallers(server: ServerInternals, listenerPort: number, host: BootstrapHost): void {
+    const handle = server._handle as TcpHandle
+    handle.onconnection = (status, accepted) => {
+      if (status !== 0) return
+      const caller = new net.Socket({ handle: accepted, readable: true, writable: true } as never)
+      markOwn(caller)
+      this.#greet(caller, listenerPort, host, true)
+    }
+  }
+
+  #greet(caller: net.Socket, listenerPort: number, host: BootstrapHost, isShared = false): void {
+    tellStep('server called')
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
     // Who we are is nobody's business on the network: only this host can be served.
@@ -112,7 +147,8 @@ export class BootstrapServer {
     this.#callers.add(caller)
     caller.setTimeout(HELLO_TIMEOUT_MS, () => caller.destroy())
     caller.once('close', () => this.#callers.delete(caller))
-    caller.write(encodeIntroduction(GREETING_MAGIC, host.introduce(listenerPort)))
+    caller.write(encodeIntroduction(GREETING_MAGIC, { ...host.introduce(listenerPort), isShared }))
+    tellStep('server greeted')
     let heard = Buffer.alloc(0)
     const hear = (bytes: Buffer): void => {
       heard = Buffer.concat([heard, bytes])
@@ -125,6 +161,7 @@ export class BootstrapServer {
   }
 
   #reply(caller: net.Socket, hello: Introduction, host: BootstrapHost): void {
+    tellStep('server introduced')
     const reply = host.answer(hello)
     if ('refusal' in reply) {
       log('refused pid %d: %d', hello.pid, reply.refusal)
@@ -134,6 +171,7 @@ export class BootstrapServer {
     this.#callers.delete(caller)
     caller.setTimeout(0)
     caller.write(encodeAnswer({ result: 0, driver: reply.driver, blob: Buffer.from(reply.blob) }))
+    tellStep('server answered')
     reply.finish(caller)
   }
 }

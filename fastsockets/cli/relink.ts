@@ -1,14 +1,22 @@
-/**
- * Relinking through the environment: NODE_OPTIONS reaches every Node program that the command starts, at any depth.
- * Paths travel as file URLs, in which spaces and quotes are escaped, so that NODE_OPTIONS needs no quoting.
- */
-const REGISTER_FLAG = importFlag(new URL('../register.js', import.meta.url))
+/** Relinking through the environment: NODE_OPTIONS reaches every Node program that the command starts, at any depth. */
+import { fileURLToPath } from 'node:url'
+
+const REGISTER_FLAG = preloadFlag(
+  new URL(process.features.require_module ? '../register.cjs' : '../register.js', import.meta.url),
+)
 
 /** Set to anything but the empty string, it keeps everything on TCP. */
 export const DISABLE_VARIABLE = 'FASTSOCKETS_DISABLE'
 
-export function importFlag(module: URL): string {
-  return `--import=${module.href}`
+/**
+ * Preloads a module without top-level await. It is required if it can be: Node lets the event loop run while it imports,
+ * and a worker of a cluster loses the messages that come meanwhile. A path that NODE_OPTIONS would have to quote travels
+ * as a file URL, in which spaces and quotes are escaped.
+ */
+export function preloadFlag(module: URL): string {
+  const path = fileURLToPath(module)
+  const isRequired = process.features.require_module && !/[\s"\\]/.test(path)
+  return isRequired ? `--require=${path}` : `--import=${module.href}`
 }
 
 /** NODE_OPTIONS with `fastsockets/register` in it, once. */

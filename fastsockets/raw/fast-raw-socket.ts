@@ -60,7 +60,12 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
 
   get transport(): Transport {
     const { channel, counts } = this.#open()
-    return { transport: channel.transport, bytesIn: counts.bytesIn, bytesOut: counts.bytesOut }
+    return {
+      transport: channel.transport,
+      bytesIn: counts.bytesIn,
+      bytesOut: counts.bytesOut,
+      counts: counts.snapshot(),
+    }
   }
 
   get isReadable(): boolean {
@@ -86,11 +91,11 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#assertMaySend()
     if (this.#sends.count > 0) return 0
     const stream = this.#open()
-    const sent = stream.trySend(bytes)
+    const sent = stream.outgoing.trySend(bytes)
     if (sent > 0 || bytes.length === 0) return sent
     // Credit comes by the ring, which a program that polls must look at itself.
     stream.channel.pollNow(CREDIT_POLL_MESSAGES)
-    return stream.refusesWrites ? 0 : stream.trySend(bytes)
+    return stream.refusesWrites ? 0 : stream.outgoing.trySend(bytes)
   }
 
   recv(into: Uint8Array): Promise<number> {
@@ -107,6 +112,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     }
     const received = this.#receives.add(into)
     this.#open().startReading()
+    this.#postSink()
     this.#updateLife()
     return received
   }
@@ -181,6 +187,24 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     return this.#receives.count === 0 ? 0 : this.#fillPosted(bytes, offset, length)
   }
 
+  posted(lengthMax: number): Uint8Array | undefined {
+    const into = this.#into
+    if (into.length > 0) return into.subarray(this.#filled, this.#filled + lengthMax)
+    const { first } = this.#receives
+    return first?.bytes.subarray(first.done, first.done + lengthMax)
+  }
+
+  handlePosted(length: number): void {
+    if (this.#into.length > 0) {
+      this.#filled += length
+      return
+    }
+    const { first } = this.#receives
+    if (first === undefined) return
+    first.done += length
+    if (first.done === first.bytes.length) this.#finishReceive()
+  }
+
   /** What came before a receive was posted is taken by it at once: here there is only what `place` left. */
   handleData(bytes: Buffer): number {
     return this.place(bytes, 0, bytes.length)
@@ -189,6 +213,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   handleArrival(): void {
     const { first } = this.#receives
     if (first !== undefined && first.done > 0) this.#finishReceive()
+    this.#postSink()
     if (this.#queue !== undefined && this.isReadable) this.#queue.handleReadable(this)
   }
 
@@ -242,6 +267,14 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#onAnswer = undefined
     this.#updateLife()
     onAnswer?.(refusal, isConnected)
+  }
+
+  /** The peer may write into the first buffer itself. Only between messages: one that is being placed goes there, too. */
+  #postSink(): void {
+    const { first } = this.#receives
+    const stream = this.#open()
+    if (first !== undefined && first.done === 0 && this.#state !== 'closed' && !stream.isReadable)
+      stream.postedSink.offer(first.bytes)
   }
 
   #fillPosted(bytes: Uint8Array, offset: number, length: number): number {

@@ -8,7 +8,7 @@ import { decide } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { Routes } from '../routes.ts'
-import { SocketChannel } from '../socket-channel.ts'
+import type { SocketChannel } from '../socket-channel.ts'
 import { showTcpClient } from '../status/tcp-rows.ts'
 import type { StreamAddresses } from '../stream-addresses.ts'
 import { FastRawSocket } from './fast-raw-socket.ts'
@@ -83,8 +83,9 @@ async function reach(
     // Another process may have taken the port meanwhile: look afresh.
     routes.forget(target.address, port)
   }
-  const channel = await rawPeers().reach(address, port, family)
-  if (!(channel instanceof SocketChannel)) return channel
+  const found = await rawPeers().reach(address, port, family)
+  if ('code' in found) return found
+  const { channel } = found
   signal?.throwIfAborted()
   const opened = await open(channel, address, target, signal)
   if (opened instanceof FastRawSocket) routes.rememberChannel(target.address, port, channel)

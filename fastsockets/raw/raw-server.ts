@@ -7,6 +7,7 @@ import { decideListener } from '../policy/listener-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { systemError } from '../socket-errors.ts'
+import { statusPage } from '../status/status-page.ts'
 import { showAccepted } from '../status/tcp-rows.ts'
 import type { Stream } from '../stream.ts'
 import type { CompletionQueue } from './completion-queue.ts'
@@ -90,6 +91,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
     this.#isFastOnly = use === 'require'
     const reason =
       use === 'tcp' ? fallbackReason('POLICY', because) : (reasonAgainstFastWay() ?? this.#offer())
+    if (reason !== undefined) statusPage().countFallback(reason.code)
     if (reason !== undefined && this.#isFastOnly) throw new RequiredError(reason)
   }
 

@@ -5,6 +5,7 @@ import {
   ACCEPTED_TCP,
   ADDRESS_SIZE,
   BYTES_BUFFERED,
+  BYTES_FETCHED,
   BYTES_IN,
   BYTES_OUT,
   BYTES_TAKEN,
@@ -12,6 +13,7 @@ import {
   HEADER_SIZE,
   KINDS,
   LOCAL_AT,
+  PEER_FETCHED,
   PEER_TAKEN,
   PEER_WINDOW,
   PROGRAM_AT,
@@ -24,6 +26,7 @@ import {
   STATUS_MAGIC,
   STATUS_VERSION,
   TRANSPORTS,
+  ZCOPY_STATES,
 } from './status-layout.ts'
 
 const WORD_SIZE = Float64Array.BYTES_PER_ELEMENT
@@ -50,6 +53,11 @@ export interface SocketStatus {
   readonly bufferUse?: number
   /** Of the bytes received, the share that found a receive posted and skipped the receive buffer; 0 to 1. */
   readonly directShare?: number
+  /** Whether large writes may be fetched from the writer's memory: `possible`, or `refused` by the system. */
+  readonly zcopy?: string
+  /** Of the bytes received, and of those sent, those that were. */
+  readonly zcopyBytesIn?: number
+  readonly zcopyBytesOut?: number
 }
 
 export interface ListenerStatus {
@@ -74,6 +82,9 @@ export interface ThreadStatus {
   /** Bytes of all fast sockets since the start. */
   readonly bytesIn: number
   readonly bytesOut: number
+  /** Those of them that were fetched from the writer's memory. */
+  readonly zcopyBytesIn: number
+  readonly zcopyBytesOut: number
   readonly fallbacks: Readonly<Record<string, number>>
   /** `turns`, `messages`, `emptyTurns` (spins), `sleeps`, `doorbells`. */
   readonly poller: Readonly<Record<string, number>>
@@ -95,8 +106,8 @@ export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
     if (kind === 'listener') listeners.push(decodeListener(view, at, row))
     else if (kind !== undefined && kind !== 'free') sockets.push(decodeSocket(view, at, row, kind))
   }
-  const sum = (key: 'bytesIn' | 'bytesOut'): number =>
-    sockets.reduce((total, socket) => total + (socket[key] ?? 0), 0)
+  const sum = (of: (socket: SocketStatus) => number | undefined): number =>
+    sockets.reduce((total, socket) => total + (of(socket) ?? 0), 0)
   return {
     thread: header(HEADER.THREAD),
     startMs: header(HEADER.START_MS),
@@ -104,8 +115,10 @@ export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
     sockets,
     listeners,
     opened: header(HEADER.OPENED),
-    bytesIn: header(HEADER.CLOSED_BYTES_IN) + sum('bytesIn'),
-    bytesOut: header(HEADER.CLOSED_BYTES_OUT) + sum('bytesOut'),
+    bytesIn: header(HEADER.CLOSED_BYTES_IN) + sum(socket => socket.bytesIn),
+    bytesOut: header(HEADER.CLOSED_BYTES_OUT) + sum(socket => socket.bytesOut),
+    zcopyBytesIn: header(HEADER.CLOSED_BYTES_FETCHED) + sum(socket => socket.zcopyBytesIn),
+    zcopyBytesOut: header(HEADER.CLOSED_PEER_FETCHED) + sum(socket => socket.zcopyBytesOut),
     fallbacks: Object.fromEntries(
       CODES.map((code, i) => [code, header(HEADER.FALLBACKS + i)] as const).filter(([, count]) => count > 0),
     ),
@@ -132,12 +145,16 @@ function decodeCounts(view: DataView, at: number): Partial<SocketStatus> {
   const count = (offset: number): number => wordAt(view, at, ROW.COUNTS + offset)
   const bytesIn = count(BYTES_IN)
   const bytesOut = count(BYTES_OUT)
+  const zcopy = ZCOPY_STATES[wordAt(view, at, ROW.ZCOPY) - 1]
   return {
     bytesIn,
     bytesOut,
     creditLeft: Math.max(0, count(PEER_WINDOW) - (bytesOut - count(PEER_TAKEN))),
     bufferUse: Math.max(0, bytesIn - count(BYTES_TAKEN)),
     directShare: bytesIn === 0 ? 1 : Math.max(0, 1 - count(BYTES_BUFFERED) / bytesIn),
+    ...(zcopy === undefined ? {} : { zcopy }),
+    zcopyBytesIn: count(BYTES_FETCHED),
+    zcopyBytesOut: count(PEER_FETCHED),
   }
 }
 

@@ -4,21 +4,22 @@
  *
  *   header, 4096 bytes: word
  *   0 magic   1 version   2 thread   3 start, ms since 1970   4 rows that were ever used
- *   5 sockets opened so far   6 bytes received, 7 sent, 8 buffered, by those that are closed
+ *   5 sockets opened so far   6 bytes received, 7 sent, 8 buffered, 9 received by ZCopy, 10 sent by it, by those that are closed
  *   16 …   what the poller has done: turns, messages, empty turns, sleeps, doorbells
  *   32 …   fallbacks, by the place of their code among FALLBACK_REASONS
  *   byte 2048: the program's path
  *
  *   row, 256 bytes, ROWS_MAX of them: word
  *   0 kind   1 transport   2 reason, 1 + its place, or 0   3 role   4 local port   5 remote port   6 start, ms since 1970
+ *   7 ZCopy: 1 + its place among ZCOPY_STATES, or 0
  *   8 bytes received   9 sent   10 buffered (they found no receive posted)   11 taken by the program
- *   12 taken by the peer's program   13 the peer's window
+ *   12 taken by the peer's program   13 the peer's window   14 received by ZCopy   15 sent by ZCopy
  *   of a listener: 5 hashed port   8 connections accepted the fast way   9 over TCP
  *   byte 128: local address or path     byte 192: remote address
  */
 export const PAGE_NAME = 'fastsockets-status'
 export const STATUS_MAGIC = 0x54535346
-export const STATUS_VERSION = 1
+export const STATUS_VERSION = 2
 
 export const HEADER_SIZE = 4096
 export const ROW_SIZE = 256
@@ -36,6 +37,8 @@ export const HEADER = {
   CLOSED_BYTES_IN: 6,
   CLOSED_BYTES_OUT: 7,
   CLOSED_BYTES_BUFFERED: 8,
+  CLOSED_BYTES_FETCHED: 9,
+  CLOSED_PEER_FETCHED: 10,
   POLLER: 16,
   FALLBACKS: 32,
 } as const
@@ -51,6 +54,7 @@ export const ROW = {
   LOCAL_PORT: 4,
   REMOTE_PORT: 5,
   START_MS: 6,
+  ZCOPY: 7,
   COUNTS: 8,
 } as const
 export const LOCAL_AT = 128
@@ -64,7 +68,9 @@ export const BYTES_BUFFERED = 2
 export const BYTES_TAKEN = 3
 export const PEER_TAKEN = 4
 export const PEER_WINDOW = 5
-export const COUNTS_LENGTH = 6
+export const BYTES_FETCHED = 6
+export const PEER_FETCHED = 7
+export const COUNTS_LENGTH = 8
 
 /** What a listener counts there. */
 export const ACCEPTED_FAST = 0
@@ -74,4 +80,7 @@ export const ACCEPTED_TCP = 1
 export const KINDS = ['free', 'net', 'raw', 'tcp', 'listener'] as const
 export const TRANSPORTS = ['', 'shm', 'loopback', 'tcp', 'pipe'] as const
 export const ROLES = ['', 'client', 'server'] as const
+/** Whether large writes may be offered: `refused` by the system, so that everything is copied. */
+export const ZCOPY_STATES = ['possible', 'refused'] as const
+export type ZCopyState = (typeof ZCOPY_STATES)[number]
 export type Kind = (typeof KINDS)[number]

@@ -6,6 +6,7 @@ import { FALLBACK_REASONS, type FallbackCode } from '../reasons.ts'
 import {
   ADDRESS_SIZE,
   BYTES_BUFFERED,
+  BYTES_FETCHED,
   BYTES_IN,
   BYTES_OUT,
   COUNTS_LENGTH,
@@ -16,6 +17,7 @@ import {
   LOCAL_AT,
   PAGE_NAME,
   PAGE_SIZE,
+  PEER_FETCHED,
   PROGRAM_AT,
   PROGRAM_SIZE,
   REMOTE_AT,
@@ -26,6 +28,8 @@ import {
   STATUS_MAGIC,
   STATUS_VERSION,
   TRANSPORTS,
+  ZCOPY_STATES,
+  type ZCopyState,
 } from './status-layout.ts'
 
 export interface Place {
@@ -39,6 +43,7 @@ export interface RowText {
   readonly transport: string
   readonly role: 'client' | 'server'
   readonly reason?: FallbackCode
+  readonly zcopy?: ZCopyState
   readonly local?: Place | undefined
   readonly remote?: Place | undefined
 }
@@ -108,6 +113,7 @@ export class StatusPage {
     this.#words[row + ROW.LOCAL_PORT] = text.local?.port ?? 0
     this.#words[row + ROW.REMOTE_PORT] = text.remote?.port ?? 0
     this.#words[row + ROW.START_MS] = Date.now()
+    this.#words[row + ROW.ZCOPY] = text.zcopy === undefined ? 0 : ZCOPY_STATES.indexOf(text.zcopy) + 1
     this.#putText(at + LOCAL_AT, ADDRESS_SIZE, text.local?.address ?? '')
     this.#putText(at + REMOTE_AT, ADDRESS_SIZE, text.remote?.address ?? '')
     // Says that the rest is there.
@@ -128,6 +134,8 @@ export class StatusPage {
     this.#add(HEADER.CLOSED_BYTES_IN, counts[BYTES_IN] as number)
     this.#add(HEADER.CLOSED_BYTES_OUT, counts[BYTES_OUT] as number)
     this.#add(HEADER.CLOSED_BYTES_BUFFERED, counts[BYTES_BUFFERED] as number)
+    this.#add(HEADER.CLOSED_BYTES_FETCHED, counts[BYTES_FETCHED] as number)
+    this.#add(HEADER.CLOSED_PEER_FETCHED, counts[PEER_FETCHED] as number)
   }
 
   countFallback(code: FallbackCode): void {

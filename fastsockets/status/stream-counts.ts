@@ -1,13 +1,23 @@
 import {
   BYTES_BUFFERED,
+  BYTES_FETCHED,
   BYTES_IN,
   BYTES_OUT,
   BYTES_TAKEN,
   COUNTS_LENGTH,
+  PEER_FETCHED,
   PEER_TAKEN,
   PEER_WINDOW,
 } from './status-layout.ts'
 import { addTo, type StatusRow } from './status-page.ts'
+
+export interface StreamCounters {
+  /** Of the bytes received, those that found no receive posted, and went through the receive buffer. */
+  readonly bytesBuffered: number
+  /** Of the bytes received, and of those sent, those that were fetched straight from the writer's memory. */
+  readonly zcopyBytesIn: number
+  readonly zcopyBytesOut: number
+}
 
 /** Before the connection is up. */
 const NOTHING_COUNTED = new Float64Array(COUNTS_LENGTH)
@@ -23,6 +33,14 @@ export class StreamCounts {
 
   get bytesOut(): number {
     return this.#words[BYTES_OUT] as number
+  }
+
+  snapshot(): StreamCounters {
+    return {
+      bytesBuffered: this.#words[BYTES_BUFFERED] as number,
+      zcopyBytesIn: this.#words[BYTES_FETCHED] as number,
+      zcopyBytesOut: this.#words[PEER_FETCHED] as number,
+    }
   }
 
   /** The connection is up, and the peer's receive buffer has `window` bytes. */
@@ -52,6 +70,16 @@ export class StreamCounts {
   /** They found no receive posted, and went through the receive buffer. */
   buffered(length: number): void {
     addTo(this.#words, BYTES_BUFFERED, length)
+  }
+
+  /** Of those received: straight from the peer's memory. */
+  fetched(length: number): void {
+    addTo(this.#words, BYTES_FETCHED, length)
+  }
+
+  /** Of those sent: the peer fetched them itself. */
+  fetchedByPeer(length: number): void {
+    addTo(this.#words, PEER_FETCHED, length)
   }
 
   taken(length: number): void {

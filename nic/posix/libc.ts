@@ -27,6 +27,10 @@ export interface Libc {
   /** Only in glibc. */
   mallopt: ((parameter: number, value: number) => number) | undefined
   socket(domain: number, type: number, protocol: number): number
+  bind(fd: number, address: Uint8Array, length: number): number
+  /** `length` is 4 bytes: the size of `address`, then that of the name. */
+  getpeername(fd: number, address: Uint8Array, length: Uint8Array): number
+  socketpair(domain: number, type: number, protocol: number, descriptors: Int32Array): number
   connect(fd: number, address: Uint8Array, length: number): number
   send(fd: number, from: Uint8Array, length: number, flags: number): number
   recv(fd: number, into: Uint8Array, length: number, flags: number): number
@@ -73,6 +77,9 @@ const PROTOTYPES = {
   close: 'int close(int fd)',
   sched_yield: 'int sched_yield()',
   socket: 'int socket(int domain, int type, int protocol)',
+  bind: 'int bind(int fd, const void *addr, unsigned int len)',
+  getpeername: 'int getpeername(int fd, void *addr, void *len)',
+  socketpair: 'int socketpair(int domain, int type, int protocol, void *sv)',
   connect: 'int connect(int fd, const void *addr, unsigned int len)',
   send: 'int64_t send(int fd, const void *buf, size_t n, int flags)',
   recv: 'int64_t recv(int fd, void *buf, size_t n, int flags)',

@@ -154,7 +154,7 @@ function controlSize(descriptorCount: number): number {
 }
 
 /** struct sockaddr_un with an abstract name: family, a zero byte, the name. */
-function abstractAddress(name: string): Buffer {
+export function abstractAddress(name: string): Buffer {
   const address = Buffer.alloc(2 + 1 + Buffer.byteLength(name))
   address.writeUInt16LE(AF_UNIX, 0)
   address.write(name, 3)

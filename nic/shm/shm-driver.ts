@@ -6,6 +6,7 @@
  * and accepts, by default, only its own user. The offering side then makes the segment and passes it with SCM_RIGHTS.
  * The connection stays open: it is the doorbell of both sides.
  */
+
 import { randomBytes } from 'node:crypto'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { NicError } from '../errors.ts'
@@ -23,6 +24,7 @@ import {
 } from '../posix/unix-socket.ts'
 import { isRingSize, RING_SIZE_DEFAULT } from '../ring/ring-layout.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
+import { measureCopyCosts } from './copy-costs.ts'
 import {
   ANSWER_DESCRIPTORS,
   ANSWER_MAGIC,
@@ -62,6 +64,7 @@ let listener: HandoffListener | undefined
 export const shmDriver: Driver = {
   name: 'shm',
   reach: 'host',
+  measureCosts: measureCopyCosts,
   availability,
   offer,
   connect,

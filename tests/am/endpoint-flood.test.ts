@@ -12,6 +12,8 @@ import { ANSWER, ECHO, type Question, type Report } from './endpoint-questions.t
 const fixture = new URL('./endpoint-child.js', import.meta.url)
 /** What a process may grow by while it does the same all the time: far less than what flows through it. */
 const GROWTH_MAX = 64 * 2 ** 20
+/** The first of them sets the measure. */
+const ROUNDS = 3
 
 interface Flood {
   readonly what: string
@@ -19,8 +21,8 @@ interface Flood {
   readonly count: number
 }
 const FLOODS: readonly Flood[] = [
-  { what: 'small', size: 16, count: 20_000 },
-  { what: 'large', size: 60_000, count: 2000 },
+  { what: 'small', size: 16, count: 8000 },
+  { what: 'large', size: 60_000, count: 800 },
 ]
 
 /** Echoes requests and counts answers, as endpoint-child.ts does. */
@@ -102,15 +104,15 @@ for (const { what, size, count } of FLOODS) {
         await ask({ ask: 'map', destination: 0, name: a.name })
         const flooder = new Flooder(a, size)
         const rounds: { own: number; child: number }[] = []
-        for (let round = 0; round < 4; round++) {
+        for (let round = 0; round < ROUNDS; round++) {
           const theirs = ask<Report>({ ask: 'flood', destination: 0, count: count / scale, size })
           await flooder.flood(count / scale)
           const report = await theirs
           t.match(report, { answered: (round + 1) * (count / scale), wrong: 0, returned: 0 })
           rounds.push({ own: process.memoryUsage.rss(), child: report.rss })
         }
-        await until('the last answer', () => flooder.counts.answered === 4 * (count / scale))
-        t.match(flooder.counts, { echoed: 4 * (count / scale), wrong: 0, returned: 0 })
+        await until('the last answer', () => flooder.counts.answered === ROUNDS * (count / scale))
+        t.match(flooder.counts, { echoed: ROUNDS * (count / scale), wrong: 0, returned: 0 })
         expectBounded(t, rounds)
       },
     )

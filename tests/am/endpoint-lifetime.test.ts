@@ -53,10 +53,9 @@ for (const mode of ['event loop', 'event loop, referenced again'] as const) {
     async (t, world) => {
       const { child, own, name } = await start(t, world, mode)
       await own.map(0, name)
-      for (let i = 0; i < 3; i++) {
-        t.equal((await own.call(0, ECHO, undefined, [i], { timeoutMs: 10_000 })).word(0), i)
-        await sleep(A_WHILE_MS)
-      }
+      t.equal((await own.call(0, ECHO, undefined, [1], { timeoutMs: 10_000 })).word(0), 1)
+      await sleep(A_WHILE_MS)
+      t.equal((await own.call(0, ECHO, undefined, [2], { timeoutMs: 10_000 })).word(0), 2)
       // Nobody needs to have it mapped.
       own.unmap(0)
       await sleep(A_WHILE_MS)
@@ -128,10 +127,10 @@ testOver(PROCESS_DRIVER_LISTS, 'an idle pair of endpoints sleeps, on both sides'
   await look()
   await sleep(A_WHILE_MS)
   const before = await look()
-  await sleep(2000)
+  await sleep(1000)
   const after = await look()
-  t.ok(after.turns - before.turns < 100, `${after.turns - before.turns} turns in 2 s, for two calls`)
-  t.ok(after.cpuMs - before.cpuMs < 200, `${after.cpuMs - before.cpuMs} ms of processor time`)
+  t.ok(after.turns - before.turns < 100, `${after.turns - before.turns} turns in 1 s, for two calls`)
+  t.ok(after.cpuMs - before.cpuMs < 100, `${after.cpuMs - before.cpuMs} ms of processor time`)
 })
 
 testOver(

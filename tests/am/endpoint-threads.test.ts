@@ -117,7 +117,7 @@ for (const [kind, start, forceSkip] of [
       own.setHandler(0, message => {
         if (message.reason === 'PEER_DEAD') returned++
       })
-      for (let round = 0; round < 5; round++) {
+      for (let round = 0; round < 3; round++) {
         const helper = start(t, world)
         const { name } = await helper.receive<Introduction>()
         await own.map(0, name)
@@ -150,7 +150,7 @@ for (const [kind, start, forceSkip] of [
     }
     for (let i = 0; i < 2; i++) await round()
     const before = descriptorCount()
-    for (let i = 0; i < 8; i++) await round()
+    for (let i = 0; i < 4; i++) await round()
     await until('the descriptors', () => descriptorCount() <= before)
   })
 }

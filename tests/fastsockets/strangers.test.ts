@@ -10,6 +10,8 @@ import { hostIdentity } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { program } from '../support/relinked.ts'
 
+// The default holds here, and not what the other tests are given for busy machines.
+delete process.env.FASTSOCKETS_GREETING_TIMEOUT_MS
 /** The promise: a connect that ends up on TCP has cost no more than this because of a stranger. */
 const FALLBACK_MAX_MS = 100
 const ATTEMPTS = 5
@@ -66,6 +68,12 @@ async function connectPast(
     elapsedMs = performance.now() - startMs
     const { transport, reason } = transportOf(socket)
     t.equal(transport, 'tcp', 'it is on TCP')
+    // On a busy machine the stranger itself may be too late with its word: that says nothing.
+    if (reason?.code === 'SILENT' && !codes.includes('SILENT') && attempt < ATTEMPTS - 1) {
+      socket.destroy()
+      elapsedMs = Number.POSITIVE_INFINITY
+      continue
+    }
     t.ok(reason !== undefined && codes.includes(reason.code), `with a reason on record: ${reason?.code}`)
     socket.end('hello')
     const [data] = await once(socket, 'data')
@@ -128,6 +136,7 @@ function introduction() {
   return {
     version: VERSION,
     port: 1,
+    isShared: false,
     endpointId: Buffer.alloc(16, 1),
     hostIdentity: hostIdentity(),
     uid: process.getuid?.() ?? 0,

@@ -5,9 +5,11 @@
  */
 const TCP_METHODS = "counts calls of a method that it puts into the prototype of Node's TCP handle"
 const ENGINES = 'replaces a native binding before node:tls is loaded, which the preload has loaded already'
+const LISTENS = 'counts how often the primary of a cluster listens: it does so for the bootstrap, too'
 const FLOOD = "needs 10,000 frames in one turn of the event loop, which is a matter of the kernel's buffers"
 
 export const KERNEL_TESTS: Readonly<Record<string, string>> = {
+  'parallel/test-cluster-net-listen-backlog.js': LISTENS,
   'parallel/test-net-persistent-nodelay.js': TCP_METHODS,
   'parallel/test-net-persistent-ref-unref.js': TCP_METHODS,
   'parallel/test-tls-clientcertengine-unsupported.js': ENGINES,

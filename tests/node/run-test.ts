@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { importFlag, relinkedNodeOptions } from '../../fastsockets/cli/relink.ts'
+import { preloadFlag, relinkedNodeOptions } from '../../fastsockets/cli/relink.ts'
 import { plainEnvironment } from '../support/child.ts'
 import type { TestFile } from './test-files.ts'
 
@@ -12,7 +12,7 @@ const OUTPUT_MAX = 4000
 /** Ports for sequential tests, which use fixed ones. */
 const COMMON_PORT = 12346
 
-const WITNESS_FLAG = importFlag(new URL('./witness.js', import.meta.url))
+const WITNESS_FLAG = preloadFlag(new URL('./witness.js', import.meta.url))
 
 export type Outcome = 'passed' | 'failed' | 'skipped' | 'timeout'
 
@@ -65,10 +65,12 @@ export async function runTest(file: TestFile, options: RunOptions): Promise<Run>
     isLate = true
     killGroup(child.pid)
   }, timeoutMs)
+  const closed = once(child, 'close')
   const [code] = (await once(child, 'exit')) as [number | null]
   clearTimeout(watchdog)
   // What it started and left behind would hold its output open.
   killGroup(child.pid)
+  await closed
   const outcome = isLate ? 'timeout' : outcomeOf(code, output)
   const seen = readTestimony(testimony)
   rmSync(scratch, { recursive: true, force: true })

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 const HEAD_SIZE = 1500
 
 /** What relinking could break. */
-export const DEFAULT_GLOB = '{parallel,sequential}/test-{net,tls,http,https,http2,dgram}-*.{js,mjs}'
+export const DEFAULT_GLOB =
+  '{parallel,sequential}/test-{net,tls,http,https,http2,dgram,cluster,child-process}-*.{js,mjs}'
 
 export interface TestFile {
   /** Folder and file, as `parallel/test-net-connect-options.js`. */

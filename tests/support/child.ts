@@ -16,8 +16,10 @@ export function plainEnvironment(): NodeJS.ProcessEnv {
 /** A forked fixture that talks with JSON messages, one answer to each question. */
 export class Child {
   readonly process: ChildProcess
+  /** Once it is gone and all is read that it has written: what ended with it may come after its 'exit'. */
   readonly exited: Promise<Exit>
   readonly #inbox: unknown[] = []
+  #hasEnded = false
   #stderr = ''
   #waiting: (() => void) | undefined
 
@@ -31,6 +33,8 @@ export class Child {
     this.process = fork(fixture, args, {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
       env: plainEnvironment(),
+      // Without the loaders that the test runner gives its own processes: they are slow, and warn on a new Node.
+      execArgv: [],
       ...options,
     })
     this.process.stderr?.setEncoding('utf8').on('data', text => {
@@ -40,15 +44,16 @@ export class Child {
       this.#inbox.push(message)
       this.#waiting?.()
     })
-    this.exited = once(this.process, 'exit').then(([code, signal]) => {
+    const ends = Promise.all([once(this.process, 'close'), once(this.process, 'disconnect')])
+    this.exited = ends.then(([[code, signal]]) => {
+      this.#hasEnded = true
       this.#waiting?.()
       return { code, signal }
     })
-    const gone = Promise.all([once(this.process, 'close'), once(this.process, 'disconnect')])
     // Its descriptors in this process are gone as well then: the next test may count.
     t.teardown(async () => {
       this.process.kill('SIGKILL')
-      await gone
+      await this.exited
     })
   }
 
@@ -68,7 +73,7 @@ export class Child {
   /** The child's next message. */
   async receive<T>(): Promise<T> {
     while (this.#inbox.length === 0) {
-      if (this.process.exitCode !== null || this.process.signalCode !== null) {
+      if (this.#hasEnded) {
         throw new Error(`the child ended without an answer: ${this.#stderr}`)
       }
       await withWatchdog(

@@ -1,5 +1,5 @@
 /** The two ways in which the demo runs the same programs. */
-import { addFlag, importFlag, plainNodeOptions, relinkedNodeOptions } from '../relink.ts'
+import { addFlag, plainNodeOptions, preloadFlag, relinkedNodeOptions } from '../relink.ts'
 import { WITNESS_VARIABLE } from './witness-report.ts'
 
 export const RUN_MODES = ['plain', 'relinked'] as const
@@ -8,7 +8,7 @@ export type RunMode = (typeof RUN_MODES)[number]
 /** The wire that every byte of such a run must have used. */
 export const WIRE_OF_MODE: Record<RunMode, string> = { plain: 'tcp', relinked: 'shm' }
 
-const WITNESS_FLAG = importFlag(new URL('./witness.js', import.meta.url))
+const WITNESS_FLAG = preloadFlag(new URL('./witness.js', import.meta.url))
 
 /** The only thing in which plain and relinked runs differ. */
 export function environmentOf(mode: RunMode, witnessFolder: string): NodeJS.ProcessEnv {

@@ -13,10 +13,11 @@ const HEADINGS = [
   'credit',
   'buffer',
   'direct',
+  'zcopy',
   'reason',
 ] as const
 /** Columns of numbers; the rest is text. */
-const RIGHT = new Set<number>([4, 5, 6, 7, 8, 9, 10])
+const RIGHT = new Set<number>([4, 5, 6, 7, 8, 9, 10, 11])
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
 
 /** For people. */
@@ -63,8 +64,22 @@ function cellsOf(socket: RatedSocket): string[] {
     number(socket.creditLeft),
     number(socket.bufferUse),
     directShare === undefined ? '-' : `${Math.floor(directShare * 100)}%`,
+    zcopyOf(socket),
     reason ?? '',
   ]
+}
+
+/** The share of all bytes, both ways, that were fetched from the writer's memory. */
+function zcopyOf({
+  zcopy,
+  bytesIn = 0,
+  bytesOut = 0,
+  zcopyBytesIn = 0,
+  zcopyBytesOut = 0,
+}: RatedSocket): string {
+  if (zcopy !== 'possible') return zcopy ?? '-'
+  const share = bytesIn + bytesOut === 0 ? 0 : (zcopyBytesIn + zcopyBytesOut) / (bytesIn + bytesOut)
+  return `${Math.floor(share * 100)}%`
 }
 
 function renderRows(rows: readonly string[][]): string[] {

@@ -21,12 +21,13 @@ import { seededRandom } from '../../support/random.ts'
 
 const introductions: [what: string, introduction: Introduction][] = [
   ['ordinary', introduction({ version: 1, port: 8080, uid: 1000, pid: 12345 })],
+  ['shared', { ...introduction({ version: 1, port: 8080, uid: 1000, pid: 12345 }), isShared: true }],
   ['all zero', introduction({ version: 0, port: 0, uid: 0, pid: 0 })],
   ['all ones', introduction({ version: 0xffff, port: 0xffff, uid: 0xffff_ffff, pid: 0xffff_ffff })],
 ]
 
 function introduction(numbers: { version: number; port: number; uid: number; pid: number }): Introduction {
-  return { ...numbers, endpointId: randomBytes(16), hostIdentity: randomBytes(16) }
+  return { ...numbers, isShared: false, endpointId: randomBytes(16), hostIdentity: randomBytes(16) }
 }
 
 for (const magic of [GREETING_MAGIC, HELLO_MAGIC]) {

@@ -1,11 +1,12 @@
-/** A worker of a cluster listens; the primary tells its process id. */
+/** A worker of a cluster listens by a raw server; the primary tells its process id. */
 import cluster from 'node:cluster'
-import net from 'node:net'
+import { listen } from '../../../fastsockets/raw/index.ts'
 
 if (cluster.isPrimary) {
   const worker = cluster.fork()
-  worker.once('listening', () => process.send?.({ pid: worker.process.pid }))
+  worker.once('message', () => process.send?.({ pid: worker.process.pid }))
   process.on('disconnect', () => process.exit())
 } else {
-  net.createServer().listen(0, '127.0.0.1')
+  await listen({ host: '127.0.0.1' })
+  process.send?.('listening')
 }

@@ -6,16 +6,13 @@ import { transportOf } from '../../../fastsockets/transport.ts'
 if (cluster.isPrimary) {
   const worker = cluster.fork()
   worker.once('listening', address => {
-    // Some turns later the primary has taken its listener's handle away for the workers.
-    setTimeout(() => {
-      const socket = net.connect(address.port, '127.0.0.1')
-      socket.on('data', data => {
-        process.send?.({ text: String(data), transport: transportOf(socket).transport }, () => {
-          worker.kill()
-          process.exit()
-        })
+    const socket = net.connect(address.port, '127.0.0.1')
+    socket.on('data', data => {
+      process.send?.({ text: String(data), transport: transportOf(socket).transport }, () => {
+        worker.kill()
+        process.exit()
       })
-    }, 100)
+    })
   })
 } else {
   net.createServer(socket => socket.end('from a worker')).listen(0, '127.0.0.1')

@@ -9,7 +9,7 @@ import { connect } from '../../../fastsockets/raw/index.ts'
 import { readAllStatus, readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
-import { until } from '../../support/until.ts'
+import { eventually, until } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 const NOBODY = 65534
@@ -23,7 +23,11 @@ t.test('a relinked process is seen, with its listener, its sockets and what they
   const { server, port } = await startServer(t, 'echo')
   const client = new Child(t, program('busy'), [String(port)], relinked())
   await client.receive()
-  const [status] = readStatusOf(server.pid)
+  // The answer may be here before its sender has counted it.
+  const status = await eventually('the count', () => {
+    const [status] = readStatusOf(server.pid)
+    return status?.bytesOut === 1000 && status.sockets[0]?.bytesOut === 1000 && status
+  })
   t.match(status, {
     pid: server.pid,
     thread: 0,
@@ -44,8 +48,8 @@ t.test('a relinked process is seen, with its listener, its sockets and what they
       },
     ],
   })
-  t.ok((status?.listeners[0]?.hashedPort ?? 0) > 0)
-  t.ok((status?.poller.doorbells ?? 0) + (status?.poller.messages ?? 0) > 0)
+  t.ok((status.listeners[0]?.hashedPort ?? 0) > 0)
+  t.ok((status.poller.doorbells ?? 0) + (status.poller.messages ?? 0) > 0)
   t.ok(
     readAllStatus().some(({ pid }) => pid === server.pid),
     'and among all',

@@ -1,0 +1,72 @@
+/**
+ * A bootstrap listener that the workers of a cluster share, as they share the program's own: the primary, which need not
+ * be relinked, opens it and hands the callers out by its scheduling policy.
+ */
+import net from 'node:net'
+import { markOwn } from '../../nic/index.ts'
+import { primaryOfCluster, type ServerInternals } from '../node-internals.ts'
+import { type Family, shadowName, UNIX } from '../unix-paths.ts'
+import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
+
+const UV_TCP_IPV6ONLY = 1
+/** How net.js says that a listener has no port, or no address family: it is on a unix path. */
+const NONE = -1
+
+type SharedServer = net.Server & ServerInternals
+
+export interface SharedPlace {
+  readonly port: number
+  readonly address: string
+  readonly family: Family
+  readonly ipv6Only: boolean
+}
+
+/**
+ * Listens on the first hashed port that the primary can bind. `onDone` is called with the server, before any caller can
+ * have come, or with undefined if there is none.
+ */
+export function listenThroughPrimary(
+  place: SharedPlace,
+  avoid: ReadonlySet<number>,
+  onDone: (server: SharedServer | undefined) => void,
+): void {
+  const ports = Array.from({ length: CANDIDATE_COUNT }, (_, candidate) =>
+    hashedPort(place.port, candidate),
+  ).filter(port => port !== place.port && !avoid.has(port))
+  const queue = place.family === UNIX ? [NONE] : ports
+  const tryNext = (): void => {
+    const port = queue.shift()
+    if (port === undefined) return onDone(undefined)
+    ask(place, port, server => (server === undefined ? tryNext() : onDone(server)))
+  }
+  tryNext()
+}
+
+function ask(
+  { port: listenerPort, address, family, ipv6Only }: SharedPlace,
+  port: number,
+  onDone: (server: SharedServer | undefined) => void,
+): void {
+  const askPrimary = primaryOfCluster()
+  if (askPrimary === undefined) return onDone(undefined)
+  const query = {
+    address: family === UNIX ? shadowName(address) : address,
+    port,
+    addressType: family === UNIX ? NONE : family,
+    // No descriptor; but it makes the primary tell this listener from one that the program wants on the same port.
+    fd: -2 - listenerPort,
+    flags: ipv6Only ? UV_TCP_IPV6ONLY : 0,
+  }
+  // Nobody listens to 'listening' here: the primary would tell the program of a listener that is not the program's.
+  askPrimary({ once: () => {} }, query, (errno, handle) => {
+    if (errno !== 0 || handle === null) return onDone(undefined)
+    const server = new net.Server() as SharedServer
+    markOwn(server)
+    server.on('error', () => {})
+    server._handle = handle
+    server._listen2(query.address, port, query.addressType, undefined, NONE, query.flags)
+    server.unref()
+    // Where the kernel schedules, listen(2) is each worker's own, and may fail only now.
+    onDone(server.listening ? server : undefined)
+  })
+}

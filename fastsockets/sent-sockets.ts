@@ -1,0 +1,100 @@
+/**
+ * Fast sockets that are handed to another process: by `send` of a child process or of `process`, or as its stdio. They get
+ * a bridge (bridge.ts) just before Node takes their handle.
+ */
+import diagnostics from 'node:diagnostics_channel'
+import { bridge } from './bridge.ts'
+import { isFastHandle } from './fast-handle.ts'
+import type { FastSocket } from './fast-handle-contract.ts'
+import type { HandleExchange } from './tls-sockets.ts'
+
+type Send = (this: Sender, message: unknown, ...rest: unknown[]) => boolean
+
+interface Sender {
+  connected: boolean
+  send?: Send
+  emit(event: 'error', error: Error): boolean
+}
+
+interface SpawnOptions {
+  readonly stdio?: unknown
+}
+
+interface Child extends Sender {
+  spawn(options?: SpawnOptions): unknown
+}
+
+/** The socket cannot be handed over. It is as it was. */
+export class SendError extends Error {
+  readonly code = 'ERR_FASTSOCKETS_SEND'
+
+  constructor(cause: Error) {
+    super(`this fast socket cannot be sent, ${cause.message}; a policy can keep its port on TCP`, { cause })
+    this.name = 'SendError'
+  }
+}
+
+/** Watches over `send` of this process and of the children that it will have, and over what they inherit. */
+export function watchSentSockets(exchange: HandleExchange): void {
+  if (process.send !== undefined) {
+    wrapSend(process as unknown as Sender, process.send as unknown as Send, exchange)
+  }
+  diagnostics.subscribe('child_process', message => {
+    const { process: child } = message as { process: Child }
+    const { spawn } = child
+    Object.defineProperty(child, 'spawn', {
+      configurable: true,
+      value(this: Child, options?: SpawnOptions): unknown {
+        Reflect.deleteProperty(child, 'spawn')
+        bridgeStdio(options?.stdio, exchange)
+        const result = spawn.call(this, options)
+        if (child.send !== undefined) wrapSend(child, child.send, exchange)
+        return result
+      },
+    })
+  })
+}
+
+function wrapSend(target: Sender, send: Send, exchange: HandleExchange): void {
+  const wrapped = function (this: Sender, message: unknown, ...rest: unknown[]): boolean {
+    const [handle] = rest
+    const mustBridge = this.connected && isFastSocket(handle)
+    if (!mustBridge) return send.call(this, message, ...rest)
+    const callback = rest.find(argument => typeof argument === 'function')
+    try {
+      bridgeOrFail(handle, exchange)
+    } catch (failure) {
+      // As Node tells of whatever cannot be sent.
+      process.nextTick(() =>
+        callback === undefined ? this.emit('error', failure as Error) : callback(failure),
+      )
+      return false
+    }
+    return send.call(this, message, ...rest)
+  }
+  Object.defineProperty(wrapped, 'name', { value: send.name })
+  Object.defineProperty(wrapped, 'length', { value: send.length })
+  Object.defineProperty(target, 'send', {
+    value: wrapped,
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  })
+}
+
+function isFastSocket(value: unknown): value is FastSocket {
+  return typeof value === 'object' && value !== null && isFastHandle((value as { _handle?: unknown })._handle)
+}
+
+function bridgeStdio(stdio: unknown, exchange: HandleExchange): void {
+  if (!Array.isArray(stdio)) return
+  for (const stream of stdio) if (isFastSocket(stream)) bridgeOrFail(stream, exchange)
+}
+
+function bridgeOrFail(socket: FastSocket, exchange: HandleExchange): void {
+  try {
+    bridge(socket, exchange)
+  } catch (error) {
+    throw new SendError(error as Error)
+  }
+}

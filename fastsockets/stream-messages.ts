@@ -1,0 +1,154 @@
+/**
+ * What streams say to their peers, one function for each message of stream-layout.ts. All of them return whether the
+ * message is out: without credit or room it is not, and nothing has happened.
+ */
+import type { Channel } from '../am/index.ts'
+import { copyBytes } from '../nic/index.ts'
+import {
+  CLOSE,
+  CLOSE_WORDS,
+  CONNECT,
+  CONNECT_WORDS,
+  CONSUMED,
+  CONSUMED_WORDS,
+  DATA,
+  DATA_WORDS,
+  FLAG_FIN,
+  RD_COMPL,
+  RD_COMPL_WORDS,
+  SINK_AVAIL,
+  SINK_AVAIL_WORDS,
+  SRC_AVAIL,
+  SRC_AVAIL_WORDS,
+  WINDOW,
+  WR_COMPL,
+  WR_COMPL_WORDS,
+} from './stream-layout.ts'
+import type { Family } from './unix-paths.ts'
+
+export function sendConnect(
+  channel: Channel,
+  from: number,
+  port: number,
+  address: string,
+  family: Family,
+): boolean {
+  const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
+  if (at < 0) return false
+  channel.putWord(0, from)
+  channel.putWord(1, port)
+  channel.putWord(2, WINDOW)
+  channel.putWord(3, family)
+  copyBytes(Buffer.from(address, 'latin1'), 0, channel.sendBytes, at, address.length)
+  channel.commit(address.length)
+  return true
+}
+
+/** Begins a DATA message: where its bytes go in the channel's `sendBytes`, or a refusal. Its `commit` sends it. */
+export function reserveData(
+  channel: Channel,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+  flags: number,
+): number {
+  const at = channel.reserveRequest(DATA, DATA_WORDS, length)
+  if (at < 0) return at
+  channel.putWord(0, to)
+  channel.putWord(1, sequence)
+  channel.putWord(2, consumed)
+  channel.putWord(3, flags)
+  return at
+}
+
+export function sendFin(channel: Channel, to: number, sequence: number, consumed: number): boolean {
+  if (reserveData(channel, to, sequence, consumed, 0, FLAG_FIN) < 0) return false
+  channel.commit(0)
+  return true
+}
+
+export function sendConsumed(channel: Channel, to: number, consumed: number): boolean {
+  if (channel.reserveRequest(CONSUMED, CONSUMED_WORDS, 0) < 0) return false
+  channel.putWord(0, to)
+  channel.putWord(1, consumed)
+  channel.commit(0)
+  return true
+}
+
+export function sendSourceAvailable(
+  channel: Channel,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+  key: Uint8Array,
+): boolean {
+  return sendPlace(channel, SRC_AVAIL, SRC_AVAIL_WORDS, to, sequence, consumed, length, key)
+}
+
+export function sendSinkAvailable(
+  channel: Channel,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+  key: Uint8Array,
+): boolean {
+  return sendPlace(channel, SINK_AVAIL, SINK_AVAIL_WORDS, to, sequence, consumed, length, key)
+}
+
+export function sendReadCompleted(channel: Channel, to: number, sequence: number, consumed: number): boolean {
+  if (channel.reserveRequest(RD_COMPL, RD_COMPL_WORDS, 0) < 0) return false
+  channel.putWord(0, to)
+  channel.putWord(1, sequence)
+  channel.putWord(2, consumed)
+  channel.commit(0)
+  return true
+}
+
+export function sendWriteCompleted(
+  channel: Channel,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+): boolean {
+  if (channel.reserveRequest(WR_COMPL, WR_COMPL_WORDS, 0) < 0) return false
+  channel.putWord(0, to)
+  channel.putWord(1, sequence)
+  channel.putWord(2, consumed)
+  channel.putWord(3, length)
+  channel.commit(0)
+  return true
+}
+
+export function sendClose(channel: Channel, to: number, how: number): boolean {
+  if (channel.reserveRequest(CLOSE, CLOSE_WORDS, 0) < 0) return false
+  channel.putWord(0, to)
+  channel.putWord(1, how)
+  channel.commit(0)
+  return true
+}
+
+/** A place in memory, ours, that stands for bytes of a stream. */
+function sendPlace(
+  channel: Channel,
+  handler: number,
+  wordCount: number,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+  key: Uint8Array,
+): boolean {
+  const at = channel.reserveRequest(handler, wordCount, key.length)
+  if (at < 0) return false
+  channel.putWord(0, to)
+  channel.putWord(1, sequence)
+  channel.putWord(2, consumed)
+  channel.putWord(3, length)
+  copyBytes(key, 0, channel.sendBytes, at, key.length)
+  channel.commit(key.length)
+  return true
+}

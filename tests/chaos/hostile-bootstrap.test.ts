@@ -1,0 +1,171 @@
+/** Whoever calls the hashed port may say anything, as often as it likes, also what somebody honest has said before. */
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import {
+  ANSWER_MAGIC,
+  answerLength,
+  decodeAnswer,
+  decodeIntroduction,
+  encodeAnswer,
+  encodeIntroduction,
+  GREETING_MAGIC,
+  HELLO_MAGIC,
+  INTRODUCTION_SIZE,
+  type Introduction,
+  mayBe,
+  REFUSAL,
+  VERSION,
+  versionOf,
+} from '../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
+import net, { type Socket, transportOf } from '../../fastsockets/index.ts'
+import { Peers } from '../../fastsockets/peers.ts'
+import { hostIdentity } from '../../nic/index.ts'
+import { Child } from '../support/child.ts'
+import { liveMemory } from '../support/garbage.ts'
+import { type Random, seededRandom } from '../support/random.ts'
+import { program, relinked } from '../support/relinked.ts'
+import { eventually, withWatchdog } from '../support/until.ts'
+
+const MILLION = 1_000_000
+const GROWTH_MAX = 4 * 2 ** 20
+const CALLS = 2000
+const AT_ONCE = 20
+/** More than the offers that one thread makes at a time. */
+const REPLAYS = 150
+
+function introduction(random: Random): Introduction {
+  return {
+    version: VERSION,
+    port: random.within(1, 65_535),
+    isShared: false,
+    endpointId: random.bytes(16),
+    hostIdentity: hostIdentity(),
+    uid: process.getuid?.() ?? 0,
+    pid: process.pid,
+  }
+}
+
+/** A good message of the handshake with some of its bytes changed, cut off, or followed by others. */
+function spoil(random: Random, good: Buffer, into: Buffer): Buffer {
+  const length = random.chance(0.8) ? good.length : random.within(0, into.length)
+  good.copy(into)
+  for (let i = random.within(0, 4); i > 0; i--) into[random.within(0, good.length - 1)] = random.word()
+  return into.subarray(0, length)
+}
+
+t.test('a million random greetings, hellos and answers throw nothing and keep nothing', async t => {
+  const random = seededRandom(t)
+  const peers = new Peers(
+    () => REFUSAL.NOT_LISTENING,
+    () => {
+      throw new Error('nobody is called')
+    },
+  )
+  const hello = introduction(random)
+  const goods = [
+    encodeIntroduction(GREETING_MAGIC, hello),
+    // Of another host: nothing that is right but for this is to cost an offer.
+    encodeIntroduction(HELLO_MAGIC, { ...hello, hostIdentity: Buffer.alloc(16) }),
+    encodeAnswer({ result: 0, driver: 'shm', blob: random.bytes(40) }),
+  ] as const
+  const scratch = Buffer.alloc(600)
+  const before = await liveMemory()
+  const understood = { greetings: 0, hellos: 0, answers: 0 }
+  for (let i = 0; i < MILLION; i++) {
+    const bytes = spoil(random, goods[i % 3] as Buffer, scratch)
+    versionOf(bytes)
+    const magic = [GREETING_MAGIC, HELLO_MAGIC, ANSWER_MAGIC][i % 3] as Buffer
+    if (!mayBe(magic, bytes)) continue
+    if (i % 3 === 2) {
+      const length = answerLength(bytes)
+      if (length !== undefined && length > 0 && length === bytes.length && decodeAnswer(bytes) !== undefined)
+        understood.answers++
+    } else if (bytes.length === INTRODUCTION_SIZE) {
+      const decoded = decodeIntroduction(magic, bytes)
+      if (decoded === undefined) continue
+      if (i % 3 === 0) understood.greetings++
+      else if ('refusal' in peers.answer(decoded)) understood.hellos++
+      else t.fail('an offer to another host')
+    }
+  }
+  for (const [what, count] of Object.entries(understood))
+    t.ok(count > 1000, `${count} ${what} were understood`)
+  const growth = (await liveMemory()) - before
+  t.ok(growth < GROWTH_MAX, `${growth} bytes more`)
+})
+
+/** A call to the hashed port as a stranger makes it, who is not relinked. */
+function callAsStranger(port: number): Socket {
+  const socket = net.connect({ port: hashedPort(port, 0), host: '127.0.0.1', localAddress: '127.0.0.1' })
+  socket.on('error', () => {})
+  return socket
+}
+
+async function expectFast(t: Test, port: number): Promise<void> {
+  const socket = net.connect(port, '127.0.0.1')
+  await withWatchdog('a connection', once(socket, 'connect'))
+  t.equal(transportOf(socket).transport, 'shm', 'who is honest is served')
+  socket.destroy()
+}
+
+t.test(`${CALLS} callers who spoil their hello`, async t => {
+  const random = seededRandom(t)
+  const server = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  const hello = encodeIntroduction(HELLO_MAGIC, { ...introduction(random), hostIdentity: Buffer.alloc(16) })
+  const callMany = async (): Promise<void> => {
+    for (let i = 0; i < CALLS / AT_ONCE; i++) {
+      const socket = callAsStranger(port)
+      socket.resume()
+      socket.end(spoil(random, hello, Buffer.alloc(100)))
+      await withWatchdog(
+        'the end of the call',
+        new Promise<void>(resolve => socket.once('close', () => resolve())),
+      )
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, callMany))
+  await expectFast(t, port)
+  t.equal(server.stderr, '')
+})
+
+t.test('a hello that is said again and again gets offers up to the limit, which all go', async t => {
+  const random = seededRandom(t)
+  const server = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  const hello = encodeIntroduction(HELLO_MAGIC, introduction(random))
+  await expectFast(t, port)
+  const descriptors = (): number => readdirSync(`/proc/${server.pid}/fd`).length
+  const before = descriptors()
+  const results: Record<number, number> = {}
+  const sockets: Socket[] = []
+  for (let i = 0; i < REPLAYS; i++) {
+    const socket = callAsStranger(port)
+    sockets.push(socket)
+    let heard = Buffer.alloc(0)
+    const answered = new Promise<void>(resolve => {
+      socket.once('close', () => resolve())
+      socket.on('data', bytes => {
+        heard = Buffer.concat([heard, bytes])
+        const answer = heard.subarray(INTRODUCTION_SIZE)
+        if (answer.length < 1) return
+        const length = answerLength(answer)
+        if (length === undefined || length === 0 || answer.length < length) return
+        const result = decodeAnswer(answer)?.result ?? -1
+        results[result] = (results[result] ?? 0) + 1
+        resolve()
+      })
+    })
+    socket.write(hello)
+    await withWatchdog('an answer', answered)
+  }
+  t.ok((results[0] ?? 0) > 0 && (results[REFUSAL.LIMIT] ?? 0) > 0, JSON.stringify(results))
+  t.equal((results[0] ?? 0) + (results[REFUSAL.LIMIT] ?? 0), REPLAYS, 'an offer or a refusal for each')
+  // Nobody takes them up: they go by themselves, though the callers stay on the line.
+  await eventually('the offers to go', () => descriptors() <= before)
+  for (const socket of sockets) socket.destroy()
+  await expectFast(t, port)
+  t.equal(server.stderr, '')
+})

@@ -1,0 +1,47 @@
+/**
+ * Connects, talks, and writes random words into the memory that it shares with its peer, until the peer has had enough;
+ * then comes back. argv: port seed rounds
+ */
+import net from 'node:net'
+import type { FastHandle } from '../../fastsockets/fast-handle-contract.ts'
+import { transportOf } from '../../fastsockets/transport.ts'
+import { Random } from '../support/random.ts'
+
+const [port, seed, rounds] = process.argv.slice(2).map(Number) as [number, number, number]
+const random = new Random(seed)
+const WRITES_MAX = 200
+/** Garbage that the peer never comes across does no harm, and ends nothing. */
+const PATIENCE_MS = 20
+
+/** Writes something good, and random words over it and around it before the peer may have looked. */
+function scribble(socket: net.Socket): void {
+  const { _handle } = socket as unknown as { readonly _handle: FastHandle | null }
+  const end = _handle?.stream?.channel.channel.end
+  if (end === undefined) return
+  const first = Math.max(0, end.reserve(8)) >> 2
+  end.cancel()
+  socket.write(random.bytes(random.within(1, 3000)))
+  const words = end.sendWords
+  for (let i = random.within(1, WRITES_MAX); i > 0; i--) {
+    const at = random.chance(0.5) ? first + random.within(-8, 24) : random.within(0, words.length - 1)
+    if (at >= 0 && at < words.length) words[at] = random.chance(0.5) ? random.word() : random.within(0, 128)
+  }
+}
+
+function attack(): Promise<string> {
+  return new Promise(resolve => {
+    let wire = 'none'
+    const socket = net.connect(port, '127.0.0.1', () => {
+      wire = transportOf(socket).transport
+      socket.resume()
+      socket.setNoDelay(true)
+      scribble(socket)
+      setTimeout(() => socket.destroy(), PATIENCE_MS)
+    })
+    socket.on('error', () => {})
+    socket.once('close', () => resolve(wire))
+  })
+}
+
+for (let round = 0; round < rounds; round++) process.send?.({ wire: await attack() })
+process.disconnect()

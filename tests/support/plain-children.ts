@@ -1,0 +1,7 @@
+/**
+ * tap has every process that a test starts report what it loads, by a loader that takes longer to start than the process
+ * itself and warns on a new Node. Nothing here reads the reports: processes of tests start as they would elsewhere.
+ */
+import processOnSpawn from 'process-on-spawn'
+
+processOnSpawn.removeAllListeners()
