@@ -28,6 +28,7 @@ const SCENARIOS = [
   'https',
   'a unix path',
   'an abstract unix name',
+  'an end comes before the answer to what it gave up',
 ]
 
 for (const [index, name] of SCENARIOS.entries()) {

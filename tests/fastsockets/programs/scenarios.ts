@@ -381,6 +381,32 @@ const SCENARIOS: (() => Promise<void>)[] = [
   async function abstractName() {
     await overPath(`\0scenario-${process.pid}`)
   },
+
+  /** A proxy hears that its client has given up before it hears the answer that came after that. */
+  async function endBeforeAnswer() {
+    let impatient: http.ClientRequest | undefined
+    const origin = http.createServer((_, response) => {
+      setImmediate(() => {
+        impatient?.destroy()
+        response.end('too late')
+      })
+    })
+    const [originPort, proxy] = [await listen(origin), http.createServer()]
+    const done = new Promise<void>(resolve => {
+      proxy.on('request', (request, response) => {
+        request.socket.on('end', () => log.push('end'))
+        for (const event of ['finish', 'close']) response.on(event, () => log.push(event))
+        http.get({ port: originPort, host: '127.0.0.1' }, answer => {
+          wire.transport = transportOf(answer.socket).transport
+          log.push('answer')
+          answer.pipe(response)
+        })
+        response.on('close', resolve)
+      })
+    })
+    impatient = http.get({ port: await listen(proxy), host: '127.0.0.1' }).on('error', () => {})
+    await done
+  },
 ]
 
 async function overPath(path: string): Promise<void> {
