@@ -22,7 +22,7 @@ export interface GuestRun {
 
 /** The script's exit code, or undefined if it did not come to its end. */
 export function runGuest(image: GuestImage, run: GuestRun): Promise<number | undefined> {
-  // Not in /tmp: the guest has one of its own.
+  // Beside the image.
   const folder = mkdtempSync(join(dirname(image.initrd), 'run-'))
   const script = join(folder, 'run.sh')
   writeFileSync(script, scriptText(run))

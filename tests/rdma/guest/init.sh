@@ -15,7 +15,6 @@ for folder in proc sys dev; do $bb mount --move /$folder /root/$folder; done
 $bb mkdir -p /root/dev/shm
 $bb mount -t tmpfs s /root/dev/shm
 $bb mount -t tmpfs r /root/run
-$bb mount -t tmpfs r /root/tmp
 script=$($bb sed 's/.*fastsockets=\([^ ]*\).*/\1/' /root/proc/cmdline)
 HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin $bb chroot /root /bin/bash "$script"
 echo "GUEST_EXIT $?"
