@@ -6,6 +6,7 @@ import {
   BROKEN,
   CLOSED,
   type FrameSink,
+  NicError,
   NO_CREDIT,
   NO_RESOURCE,
   type VirtualInterface,
@@ -441,6 +442,8 @@ export function assertReplyHandler(handler: number): void {
 }
 
 export function violationOf(cause: Error | undefined): AmError {
+  if (cause instanceof NicError && cause.code === 'ERR_NIC_PEER_LOST')
+    return new AmError('ERR_AM_PEER_LOST', cause.message, { cause })
   const message = `the peer broke the protocol: ${cause?.message ?? 'unknown'}`
   return new AmError('ERR_AM_PROTOCOL_VIOLATION', message, { cause })
 }

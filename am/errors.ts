@@ -10,6 +10,8 @@ export type AmErrorCode =
   | 'ERR_AM_HANDLER_RULE'
   /** The peer broke the protocol of this layer or of the one below; `cause` says how. */
   | 'ERR_AM_PROTOCOL_VIOLATION'
+  /** The peer's device acknowledges nothing any more: its host, or the way to it, has failed. */
+  | 'ERR_AM_PEER_LOST'
   /** The endpoint or channel is closed. A `TypeError`. */
   | 'ERR_AM_CLOSED'
   /** The destination is not mapped. A `RangeError`. */

@@ -20,6 +20,11 @@ export function reachableOwnAddress(address: string): string | undefined {
   return address === '::1' || isOwn(address) ? address : undefined
 }
 
+/** A dual-stack listener sees IPv4 callers at mapped addresses. */
+export function withoutMapping(address: string): string {
+  return address.replace(/^::ffff:(?=[\d.]+$)/, '')
+}
+
 /** Why `address`, which is not reachable here, is left to TCP. An address with a zone may be of this host or another. */
 export function reasonAgainstAddress(address: string): FallbackReason {
   return fallbackReason(address.includes('%') ? 'ADDRESS' : 'REMOTE_HOST')

@@ -1,5 +1,5 @@
 /** Decides, for each connect, between a fast channel and TCP, and carries it out under the socket's own eyes. */
-import { reachableOwnAddress, reasonAgainstAddress, sourceAddressFor } from './addresses.ts'
+import { reachableOwnAddress, sourceAddressFor } from './addresses.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import type { Dialer, FastHandle, FastSocket } from './fast-handle-contract.ts'
 import { findListener } from './listeners.ts'
@@ -9,6 +9,7 @@ import { allowsDriver, decide, ownPolicy } from './policy/own-policy.ts'
 import { NO_POLICY } from './policy/policy.ts'
 import { explainFailure } from './policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
+import { remoteAddress } from './remote-hosts.ts'
 import { lasts, Routes } from './routes.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import { UV_ECONNREFUSED } from './socket-errors.ts'
@@ -70,9 +71,10 @@ export class RouteDialer implements Dialer {
     const { use, because } = decide('client', family === UNIX ? undefined : address, port)
     if (use === 'tcp')
       return this.#demote(handle, request, address, port, family, fallbackReason('POLICY', because))
-    const target = family === UNIX ? unixKey(address) : reachableOwnAddress(address)
-    if (target === undefined) {
-      const reason = family === UNIX ? fallbackReason('PIPE') : reasonAgainstAddress(address)
+    const target =
+      family === UNIX ? unixKey(address) : (reachableOwnAddress(address) ?? remoteAddress(address, port))
+    if (typeof target !== 'string') {
+      const reason = target ?? fallbackReason('PIPE')
       return this.#demote(handle, request, address, port, family, reason)
     }
     const attempt: Attempt = {
@@ -193,7 +195,7 @@ export class RouteDialer implements Dialer {
     if (family !== UNIX) {
       stream.addresses = {
         address,
-        source: sourceAddressFor(address),
+        source: channel.way?.own ?? sourceAddressFor(address),
         family: family === 6 ? 'IPv6' : 'IPv4',
         serverPort: port,
         clientPort: 0,

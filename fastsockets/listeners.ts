@@ -11,6 +11,7 @@ import type { FastHandleClass } from './fast-handle-contract.ts'
 import { announce, retract } from './names.ts'
 import { nodeInternals, type ServerInternals, type SocketName, type TcpHandle } from './node-internals.ts'
 import type { FallbackCode } from './reasons.ts'
+import { mayAskUs } from './remote-hosts.ts'
 import type { Acceptor } from './socket-channel.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from './status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from './status/status-page.ts'
@@ -185,7 +186,7 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
       family === UNIX
         ? isUnixKey(address)
         : isIP(address) === family && reachableOwnAddress(address) === address
-    if (!isPlausible) return REFUSAL.NOT_LISTENING
+    if (!isPlausible || !mayComeFrom(stream, port, address, family)) return REFUSAL.NOT_LISTENING
     const listener = findListener(port, address, family)
     if (listener?.server._handle?.onconnection === undefined) return REFUSAL.NOT_LISTENING
     if (listener.isShared && wantsNoMore(listener.server)) return REFUSAL.LIMIT
@@ -230,6 +231,7 @@ export function acceptRaw(
   family: Family,
 ): ReturnType<Acceptor> {
   if (isIP(address) !== family || reachableOwnAddress(address) !== address) return REFUSAL.NOT_LISTENING
+  if (!mayComeFrom(stream, port, address, family)) return REFUSAL.NOT_LISTENING
   const listener = findListener(port, address, family, true)
   if (listener?.raw === undefined) return REFUSAL.NOT_LISTENING
   const clientPort = listener.raw.hasRoom() ? clientPorts.allocate() : 0
@@ -241,6 +243,13 @@ export function acceptRaw(
     listener.raw?.take(stream)
   }
   return { clientPort, begin }
+}
+
+/** Another host reaches what it would reach over TCP: the address that it has called, and ports that may be asked for. */
+function mayComeFrom(stream: Stream, port: number, address: string, family: Family): boolean {
+  const { way } = stream.channel
+  if (way === undefined) return true
+  return family !== UNIX && address === way.own && mayAskUs(way.peer, address, port)
 }
 
 /** A dual-stack listener sees IPv4 clients at mapped addresses. */
@@ -255,7 +264,7 @@ function nameServerSide(
   const prefix = isMapped ? '::ffff:' : ''
   stream.addresses = {
     address: prefix + address,
-    source: prefix + sourceAddressFor(address),
+    source: prefix + (stream.channel.way?.peer ?? sourceAddressFor(address)),
     family: listener.family === 6 ? 'IPv6' : 'IPv4',
     serverPort: listener.port,
     clientPort,

@@ -10,6 +10,7 @@ import { isDaemonExpected } from '../nameservice/socket-path.ts'
 import { hostIdentity } from '../nic/index.ts'
 import { allOwnAddresses } from './addresses.ts'
 import { VERSION } from './bootstrap/bootstrap-layout.ts'
+import { REMOTE_DRIVER, remoteDriver } from './remote-hosts.ts'
 
 const log = debug('fastsockets:names')
 
@@ -65,14 +66,19 @@ export async function prepareNames(): Promise<void> {
   if (isDaemonExpected()) await inTime(findBootstrapPort('127.0.0.1', 1), PREPARE_MS_MAX)
 }
 
-/** Where the bootstrap of the listener at `address` and `port` of this host is; undefined if that is not known. */
+/**
+ * Where the bootstrap of the listener at `address` and `port` is, on this host or where a driver reaches it; undefined if
+ * that is not known.
+ */
 export async function findBootstrapPort(address: string, port: number): Promise<number | undefined> {
   if (!isDaemonExpected()) return undefined
   try {
     const names = await threadNames()
     const { entry } = await names.lookup(`inet:tcp:${address}:${port}`)
     const { record } = entry ?? {}
-    return record?.host === hostIdentity().toString('hex') ? record.port : undefined
+    if (record === undefined) return undefined
+    const isHere = record.host === hostIdentity().toString('hex')
+    return isHere || record.drivers.some(({ name }) => name === REMOTE_DRIVER) ? record.port : undefined
   } catch (error) {
     log('%s port %d: %s', address, port, (error as Error).message)
     return undefined
@@ -105,7 +111,10 @@ async function register(announcement: Announcement): Promise<void> {
       host: hostIdentity().toString('hex'),
       pid: process.pid,
       uid: process.getuid?.() ?? 0,
-      drivers: [{ name: 'shm', address: '' }],
+      drivers: ['shm', ...(remoteDriver() === undefined ? [] : [REMOTE_DRIVER])].map(name => ({
+        name,
+        address: '',
+      })),
       version: VERSION,
       port: bootstrapPort,
     }

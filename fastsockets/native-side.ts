@@ -11,8 +11,10 @@ import { type JsStreamClass, ownerOf, type ReadListener } from './node-internals
 import { UV_ECANCELED, UV_EPIPE } from './socket-errors.ts'
 import type { Stream } from './stream.ts'
 
-/** So much is scheduled for the native stream at most before it is asked again whether it reads; about what libuv reads. */
+/** So much is scheduled for the native stream at most before it is asked again whether it reads. */
 const SCHEDULED_MAX = 64 * 1024
+/** One read of libuv: whoever listens may stop reading after it, and the parser of http takes nothing more then. */
+const PIECE_MAX = 64 * 1024
 
 export type NativeSideClass = ReturnType<typeof defineNativeSide>
 
@@ -141,7 +143,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         return bytes.length
       }
       if (this.#userBufferSize > 0) return this.#fillUserBuffer(bytes)
-      this.#schedule(bytes)
+      for (let at = 0; at < bytes.length; at += PIECE_MAX) this.#schedule(bytes.subarray(at, at + PIECE_MAX))
       return bytes.length
     }
 

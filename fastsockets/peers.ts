@@ -18,25 +18,37 @@ import {
   receiveNow,
   type VirtualInterface,
 } from '../nic/index.ts'
-import { callBootstrap, callHashedPort, type Greeted, shakeHands } from './bootstrap/bootstrap-client.ts'
+import { reachableOwnAddress, withoutMapping } from './addresses.ts'
 import {
+  callBootstrap,
+  callHashedPort,
+  type Greeted,
+  greetingTimeoutMs,
+  shakeHands,
+} from './bootstrap/bootstrap-client.ts'
+import {
+  ANSWER_HEADER_SIZE,
   type Answer,
+  answerLength,
   ENDPOINT_ID_SIZE,
+  encodeReply,
   type Introduction,
   REFUSAL,
+  REPLY_MAGIC,
   VERSION,
 } from './bootstrap/bootstrap-layout.ts'
 import type { BootstrapHost, Reply } from './bootstrap/bootstrap-server.ts'
 import { findBootstrapPort, inTime, LOOK_UP_MS_MAX } from './names.ts'
 import { allowsUser } from './policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
+import { askingOf, REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from './remote-hosts.ts'
 import { type Acceptor, SocketChannel } from './socket-channel.ts'
 import { tellStep } from './steps.ts'
 import { type Family, UNIX } from './unix-paths.ts'
 
 const log = debug('fastsockets:peers')
 
-/** The driver for processes of one host. */
+/** The driver for processes of one host; between hosts it is another (remote-hosts.ts). */
 const DRIVER = 'shm'
 /** Channels of this thread; each costs two rings of shared memory, a doorbell and a lifeline. */
 const CHANNELS_MAX = 1024
@@ -124,11 +136,11 @@ export class Peers implements BootstrapHost {
   /** A client has said HELLO. What it says of itself only serves to refuse early: the driver asks the kernel. */
   answer(hello: Introduction): Reply {
     if (hello.version !== VERSION) return { refusal: REFUSAL.VERSION }
-    if (!hello.hostIdentity.equals(hostIdentity())) return { refusal: REFUSAL.OTHER_HOST }
+    const driver = driverTo(hello)
+    if (driver === undefined && !isHere(hello)) return { refusal: REFUSAL.OTHER_HOST }
     if (!allowsUser(hello.uid)) return { refusal: REFUSAL.OTHER_USER }
     if (this.#channels.size >= CHANNELS_MAX || this.#offerCount >= OFFERS_MAX)
       return { refusal: REFUSAL.LIMIT }
-    const driver = drivers.get(DRIVER)
     if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
     const offer = tryOffer(driver)
     if (offer === undefined) return { refusal: REFUSAL.DRIVER }
@@ -136,6 +148,7 @@ export class Peers implements BootstrapHost {
     const finish = (connection: net.Socket): void => {
       const cancel = (): void => offer.cancel()
       connection.once('close', cancel)
+      if (offer.answer !== undefined) hearReply(connection, offer)
       offer.accepted
         .then(end => {
           connection.off('close', cancel)
@@ -149,7 +162,7 @@ export class Peers implements BootstrapHost {
           this.#offerCount--
         })
     }
-    return { driver: DRIVER, blob: offer.blob, finish }
+    return { driver: driver.name, blob: offer.blob, finish }
   }
 
   async #call(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
@@ -175,7 +188,7 @@ export class Peers implements BootstrapHost {
     if (answer === undefined) return fallbackReason('HANDSHAKE')
     tellStep('client answered')
     try {
-      const channel = await this.#take(answer, peerId, connection)
+      const channel = await this.#take(answer, greeting, connection)
       return channel instanceof SocketChannel ? { channel, isShared } : channel
     } catch (error) {
       connection.destroy()
@@ -187,11 +200,11 @@ export class Peers implements BootstrapHost {
   /** At a hashed port, or where the name service says; who greets first is taken. */
   async #find(address: string, port: number, family: Family): Promise<Greeted> {
     tellStep('client calling')
+    if (family !== UNIX && reachableOwnAddress(address) === undefined)
+      return await this.#findRemote(address, port, family)
     const hashed = callHashedPort(address, port, family, this.#connect)
     if (family === UNIX || !isDaemonExpected()) return await hashed
-    const named = findBootstrapPort(address, port).then(found =>
-      found === undefined ? undefined : callBootstrap(address, found, port, family, this.#connect),
-    )
+    const named = this.#findNamed(address, port, family)
     const isGreeted = (outcome: Greeted | undefined): boolean =>
       outcome !== undefined && 'connection' in outcome
     let outcome = await Promise.race([
@@ -207,28 +220,59 @@ export class Peers implements BootstrapHost {
     return outcome
   }
 
+  async #findNamed(
+    address: string,
+    port: number,
+    family: Family,
+    limitMs?: number,
+  ): Promise<Greeted | undefined> {
+    const found = await findBootstrapPort(address, port)
+    if (found === undefined) return undefined
+    return await callBootstrap(address, found, port, family, this.#connect, limitMs)
+  }
+
+  /** On another host: where the name service says, or at a hashed port if it may be asked. Who is silent is remembered. */
+  async #findRemote(address: string, port: number, family: Family): Promise<Greeted> {
+    const limitMs = greetingTimeoutMs(REMOTE_TIMEOUT_MS)
+    const asking = askingOf(address, port)
+    if (typeof asking === 'object') return { code: asking.code }
+    const named = isDaemonExpected()
+      ? await inTime(this.#findNamed(address, port, family, limitMs), limitMs + LOOK_UP_MS_MAX)
+      : undefined
+    if (named !== undefined && 'connection' in named) return named
+    if (asking === 'named')
+      return named ?? { code: 'REMOTE_HOST', detail: 'the name service does not know it' }
+    const outcome = await callHashedPort(address, port, family, this.#connect, limitMs)
+    if ('code' in outcome && outcome.code === 'SILENT') rememberSilent(address)
+    return outcome
+  }
+
   #judge(greeting: Introduction): FallbackCode | undefined {
-    if (!greeting.hostIdentity.equals(hostIdentity())) return 'OTHER_HOST'
+    if (driverTo(greeting) === undefined) return 'OTHER_HOST'
     return allowsUser(greeting.uid) ? undefined : 'OTHER_USER'
   }
 
   async #take(
     answer: Answer,
-    peerId: string,
+    peer: Introduction,
     connection: net.Socket,
   ): Promise<SocketChannel | FallbackReason> {
     if (answer.result !== 0) {
       connection.destroy()
       return fallbackReason(reasonOfRefusal(answer.result))
     }
-    const driver = answer.driver === DRIVER ? drivers.get(answer.driver) : undefined
-    if (driver === undefined) {
+    const driver = driverTo(peer)
+    if (driver === undefined || answer.driver !== driver.name) {
       connection.destroy()
       return fallbackReason('DRIVER', `the server offers ${JSON.stringify(answer.driver)}`)
     }
     return this.#open(
-      await driver.connect(answer.blob, { timeoutMs: DRIVER_TIMEOUT_MS, allowUid: allowsUser }),
-      peerId,
+      await driver.connect(answer.blob, {
+        timeoutMs: driverTimeoutMs(),
+        allowUid: allowsUser,
+        reply: bytes => connection.write(encodeReply(bytes)),
+      }),
+      peer.endpointId.toString('hex'),
       connection,
     )
   }
@@ -244,16 +288,47 @@ export class Peers implements BootstrapHost {
     const channel = new SocketChannel(end, peerId, this.#accept, handleGone, this.#isRaw)
     this.#channels.set(peerId, channel)
     this.openChannels.push(channel)
+    const { localAddress, remoteAddress } = connection
+    if (end.driver === REMOTE_DRIVER && localAddress !== undefined && remoteAddress !== undefined)
+      channel.way = { own: withoutMapping(localAddress), peer: withoutMapping(remoteAddress) }
     channel.lifeline = { end: () => connection.destroy(), hearNow: () => hearLifeline(connection, channel) }
     watchLifeline(connection, channel)
     return channel
   }
 }
 
+/** Where greetings take long, the rest does, too. */
+function driverTimeoutMs(): number {
+  return Math.max(DRIVER_TIMEOUT_MS, greetingTimeoutMs(DRIVER_TIMEOUT_MS))
+}
+
+function isHere(peer: Introduction): boolean {
+  return peer.hostIdentity.equals(hostIdentity())
+}
+
+/** Undefined if no driver that may be used leaves the host. */
+function driverTo(peer: Introduction): Driver | undefined {
+  return isHere(peer) ? drivers.get(DRIVER) : remoteDriver()
+}
+
+/** The client's REPLY, for the driver that has made the offer; anything else ends the connection. */
+function hearReply(connection: net.Socket, offer: Offer): void {
+  let heard: Buffer = Buffer.alloc(0)
+  const hear = (bytes: Buffer): void => {
+    heard = Buffer.concat([heard, bytes])
+    const length = answerLength(heard, REPLY_MAGIC)
+    if (length === undefined || heard.length > length) return void connection.destroy()
+    if (heard.length < length || length === ANSWER_HEADER_SIZE) return
+    connection.off('data', hear)
+    offer.answer?.(heard.subarray(ANSWER_HEADER_SIZE))
+  }
+  connection.on('data', hear)
+}
+
 /** Undefined if the driver cannot make one now, for lack of descriptors perhaps. */
 function tryOffer(driver: Driver): Offer | undefined {
   try {
-    return driver.offer({ timeoutMs: DRIVER_TIMEOUT_MS, allowUid: allowsUser })
+    return driver.offer({ timeoutMs: driverTimeoutMs(), allowUid: allowsUser })
   } catch (error) {
     log('no offer: %s', (error as Error).message)
     return undefined

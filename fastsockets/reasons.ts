@@ -14,7 +14,7 @@ export const FALLBACK_REASONS = {
   STRANGER: 'the hashed port belongs to a program that does not speak Fast Sockets',
   SILENT: 'the hashed port is open, but no greeting came in time',
   VERSION: 'the server speaks another version of the protocol',
-  REMOTE_HOST: 'the address is not one of this host, and no driver leaves the host',
+  REMOTE_HOST: 'the address is not one of this host, and it may not be asked for the fast way',
   OTHER_HOST: 'the server runs on another host or in another network namespace',
   OTHER_USER: 'the server runs as another user',
   NOT_LISTENING: 'the server no longer listens on this port by the fast way',

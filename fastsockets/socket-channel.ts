@@ -52,6 +52,8 @@ export class SocketChannel implements ChannelOwner {
   readonly peerName: string
   readonly destination = undefined
   lifeline: Lifeline | undefined
+  /** Addresses of the two hosts, if there are two. */
+  way: { readonly own: string; readonly peer: string } | undefined
   /** Counts the times that received data was handed over. */
   turn = 0
   readonly #accept: Acceptor
@@ -211,13 +213,17 @@ export class SocketChannel implements ChannelOwner {
 
   // What the channel tells its owner.
 
+  /** A write is over before the answer to it is heard. */
   handleProgress(): void {
+    this.#resumeSending()
     this.#deliver()
+  }
+
+  #resumeSending(): void {
     // Those who are there now: whoever writes more meanwhile has the next turn.
     let left = this.#toSend.size
     for (const stream of this.#toSend) {
-      if (left-- === 0) return
-      if (!this.#resume(stream)) return
+      if (left-- === 0 || !this.#resume(stream)) return
     }
   }
 
@@ -313,11 +319,8 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleSinkAvailable(message: Message): void {
-    const fault = this.#placed(message)?.outgoing.handleSinkAvailable(
-      message.word(1),
-      message.word(3),
-      message.copy(),
-    )
+    const stream = this.#placed(message)
+    const fault = stream?.outgoing.handleSinkAvailable(message.word(1), message.word(3), message.copy())
     if (fault !== undefined) this.#refuse(fault)
   }
 

@@ -6,6 +6,11 @@ export const UV_ECANCELED = -constants.errno.ECANCELED
 export const UV_ECONNREFUSED = -constants.errno.ECONNREFUSED
 export const UV_EPIPE = -constants.errno.EPIPE
 
+/** What TCP would say when the channel under a connection ends with `cause`. */
+export function codeOfEnd(cause: Error): 'ECONNRESET' | 'ETIMEDOUT' {
+  return (cause as { code?: string }).code === 'ERR_AM_PEER_LOST' ? 'ETIMEDOUT' : 'ECONNRESET'
+}
+
 export interface SystemError extends Error {
   errno: number
   code: string
@@ -14,7 +19,7 @@ export interface SystemError extends Error {
 
 /** The error that `node:net` gives for a failed read or write: same message, errno, code and syscall. */
 export function systemError(
-  code: 'ECONNRESET' | 'EPIPE' | 'EBADF' | 'ECANCELED' | 'ENOBUFS',
+  code: 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE' | 'EBADF' | 'ECANCELED' | 'ENOBUFS',
   syscall: string,
   cause?: Error,
 ): SystemError {

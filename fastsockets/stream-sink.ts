@@ -1,4 +1,4 @@
-export type StreamErrorCode = 'ECONNRESET' | 'EPIPE'
+export type StreamErrorCode = 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE'
 
 /** Whoever owns a stream. Every method may run user code. */
 export interface StreamSink {

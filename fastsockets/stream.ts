@@ -9,6 +9,7 @@ import { ReceiveWindow } from './byte-windows.ts'
 import { Outgoing } from './outgoing.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import type { SocketChannel } from './socket-channel.ts'
+import { codeOfEnd } from './socket-errors.ts'
 import { StreamCounts } from './status/stream-counts.ts'
 import type { StreamAddresses } from './stream-addresses.ts'
 import { CLOSE_DONE, CLOSE_RESET, WINDOW } from './stream-layout.ts'
@@ -255,7 +256,7 @@ export class Stream {
     if (this.state === 'connecting') return this.handleRefused(undefined)
     if (this.state === 'closing') return this.#finish()
     this.#losesNextWrite = cause === undefined
-    if (cause !== undefined) this.#fail('ECONNRESET', 'read', cause)
+    if (cause !== undefined) this.#fail(codeOfEnd(cause), 'read', cause)
     else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
     else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
     this.channel.scheduleDelivery(this)

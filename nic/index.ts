@@ -2,6 +2,7 @@
 import { loopbackDriver } from './loopback/loopback-driver.ts'
 import type { Driver } from './nic.ts'
 import { shmDriver } from './shm/shm-driver.ts'
+import { verbsDriver } from './verbs/verbs-driver.ts'
 
 export { copyBytes } from './copy.ts'
 export { NicError, type NicErrorCode } from './errors.ts'
@@ -20,10 +21,13 @@ export { receiveNow, sendNow, shutdownNow } from './posix/unix-socket.ts'
 export * from './status.ts'
 export { traceDriver, traceInterface } from './trace/trace-driver.ts'
 export type { DescribeFrame, WriteLine } from './trace/trace-interface.ts'
+export type { VerbsCounters } from './verbs/counters.ts'
+export { describeDevice, deviceAddress, verbsCounters } from './verbs/verbs-driver.ts'
 export { ForwardingInterface } from './wrapper/forwarding-interface.ts'
 
 /** Every driver of this package, by name. Ask `availability()` before use. */
 export const drivers: ReadonlyMap<string, Driver> = new Map([
   [loopbackDriver.name, loopbackDriver],
   [shmDriver.name, shmDriver],
+  [verbsDriver.name, verbsDriver],
 ])

@@ -148,6 +148,11 @@ export interface Offer {
   /** Resolves with this side's interface; rejects when the offer is cancelled or expires. */
   readonly accepted: Promise<VirtualInterface>
   cancel(): void
+  /**
+   * Takes what the connecting side gave to `ConnectOptions.reply`. Only for drivers whose offering side must know of the
+   * other: where it is missing there is no reply.
+   */
+  answer?(reply: Uint8Array): void
 }
 
 export interface OfferOptions {
@@ -162,6 +167,11 @@ export interface OfferOptions {
 export interface ConnectOptions {
   readonly allowUid?: (uid: number) => boolean
   readonly timeoutMs?: number
+  /**
+   * Called once, before `connect` resolves, by a driver whose offer has `answer`: the caller carries the bytes there by any
+   * road. Without it only offers of this process can be taken up.
+   */
+  readonly reply?: (bytes: Uint8Array) => void
 }
 
 /** How far a driver's connections go: within one thread, one host and network namespace, or a network. */

@@ -4,6 +4,7 @@
  *
  *   OPEN     dialling side, first   which endpoint, who asks, which drivers, how many credits, which tag: the first MAP
  *   OFFER    answering side         a driver and the address blob that it made; the credits to use
+ *   REPLY    dialling side        what the driver has to say to its other end, if it has
  *   REFUSE   answering side         why not; the end
  *   MAP      either side            asks for the segment, showing a tag
  *   MAPPED   the other side         whether the tag is right, and then the segment
@@ -45,6 +46,12 @@ export interface Offer {
   readonly credits: number
 }
 
+export interface Reply {
+  readonly op: 'reply'
+  /** base64 */
+  readonly blob: string
+}
+
 export interface Refuse {
   readonly op: 'refuse'
   readonly code: RefusalCode
@@ -77,7 +84,7 @@ export interface Bye {
   readonly op: 'bye'
 }
 
-export type ControlMessage = Open | Offer | Refuse | MapRequest | Mapped | Unmap | Bye
+export type ControlMessage = Open | Offer | Reply | Refuse | MapRequest | Mapped | Unmap | Bye
 
 type Check = (value: unknown) => boolean
 
@@ -115,6 +122,7 @@ const FIELDS: Record<ControlMessage['op'], Record<string, Check>> = {
     blob: text(BLOB_MAX),
     credits: value => number(CREDITS_LIMIT)(value) && value !== 0,
   },
+  reply: { blob: text(BLOB_MAX) },
   refuse: { code: pattern(REFUSALS), text: text(NAME_MAX) },
   map: { id: number(ID_MAX), tag: pattern(/^[0-9a-f]{16}$/) },
   mapped: {

@@ -1,6 +1,6 @@
 /** Both ends of the way from a name to a connected virtual interface. */
 import type net from 'node:net'
-import { type Driver, NicError, newOwnSocket, type VirtualInterface } from '../../nic/index.ts'
+import { type Driver, NicError, newOwnSocket, type Offer, type VirtualInterface } from '../../nic/index.ts'
 import { AmError } from '../errors.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, type ControlMessage, encodeTag, type Open } from './control-messages.ts'
@@ -44,7 +44,10 @@ export async function dial(self: Introduction, target: EndpointName, tag: bigint
     })
     const driver = self.drivers.find(({ name }) => name === answer.driver)
     if (driver === undefined) throw unreachable(target, `it offered ${answer.driver}`)
-    const end = await driver.connect(Buffer.from(answer.blob, 'base64'), { timeoutMs: DIAL_TIMEOUT_MS })
+    const end = await driver.connect(Buffer.from(answer.blob, 'base64'), {
+      timeoutMs: DIAL_TIMEOUT_MS,
+      reply: bytes => connection.send({ op: 'reply', blob: Buffer.from(bytes).toString('base64') }),
+    })
     connection.unref()
     return { end, connection, credits: Math.min(self.credits, answer.credits) }
   } catch (error) {
@@ -72,6 +75,7 @@ export async function answer(
   const offer = driver.offer({ timeoutMs: DIAL_TIMEOUT_MS })
   void connection.over.then(() => offer.cancel())
   const blob = Buffer.from(offer.blob).toString('base64')
+  if (offer.answer !== undefined) hearReply(connection, offer)
   connection.send({ op: 'offer', driver: driver.name, blob, credits })
   try {
     return { end: await offer.accepted, connection, credits }
@@ -79,6 +83,18 @@ export async function answer(
     connection.destroy()
     return undefined
   }
+}
+
+/** The next word is the driver's, and the one after it is somebody else's again. */
+function hearReply(connection: ControlConnection, offer: Offer): void {
+  connection.listen({
+    handleControl: message => {
+      if (message.op !== 'reply') return connection.destroy()
+      connection.hush()
+      offer.answer?.(Buffer.from(message.blob, 'base64'))
+    },
+    handleControlEnd: () => offer.cancel(),
+  })
 }
 
 function reaches(driver: Driver, self: EndpointName, caller: EndpointName): boolean {

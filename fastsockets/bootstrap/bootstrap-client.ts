@@ -32,6 +32,12 @@ const PATIENCE_MS = 10
 /** A server that has greeted us is one of ours; it may be busy. */
 const ANSWER_TIMEOUT_MS = 1000
 
+/** How long a greeting is waited for, unless the environment says otherwise. */
+export function greetingTimeoutMs(ordinaryMs = GREETING_TIMEOUT_MS): number {
+  const asked = Number(process.env[GREETING_TIMEOUT_VARIABLE])
+  return asked > 0 && asked <= GREETING_TIMEOUT_MAX_MS ? asked : ordinaryMs
+}
+
 /** What became of an attempt; `detail` is for the reason's text. */
 export type Greeted =
   | { readonly connection: net.Socket; readonly greeting: Introduction }
@@ -48,9 +54,10 @@ export function callHashedPort(
   port: number,
   family: Family,
   connect: ConnectFunction,
+  limitMs = greetingTimeoutMs(),
 ): Promise<Greeted> {
   const candidates = candidatesFor(address, port, family)
-  const deadlineMs = performance.now() + greetingTimeoutMs()
+  const deadlineMs = performance.now() + limitMs
   return new Promise(resolve => {
     let isDone = false
     let underWay = 0
@@ -90,12 +97,6 @@ export function callHashedPort(
   })
 }
 
-/** What the environment says, if it makes sense. */
-function greetingTimeoutMs(): number {
-  const asked = Number(process.env[GREETING_TIMEOUT_VARIABLE])
-  return asked > 0 && asked <= GREETING_TIMEOUT_MAX_MS ? asked : GREETING_TIMEOUT_MS
-}
-
 /** Where the listener may wait for us, in the order in which it has tried. */
 function candidatesFor(address: string, port: number, family: Family): net.NetConnectOpts[] {
   if (family === UNIX) return [{ path: shadowName(address) }]
@@ -111,12 +112,9 @@ export async function callBootstrap(
   port: number,
   family: Family,
   connect: ConnectFunction,
+  limitMs = greetingTimeoutMs(),
 ): Promise<Greeted> {
-  const outcome = await call(
-    { host: address, port: bootstrapPort, family, noDelay: true },
-    connect,
-    greetingTimeoutMs(),
-  )
+  const outcome = await call({ host: address, port: bootstrapPort, family, noDelay: true }, connect, limitMs)
   if (!('connection' in outcome) || outcome.greeting.port === port) return outcome
   outcome.connection.destroy()
   return { code: 'NOT_RELINKED' }
@@ -170,7 +168,7 @@ export function shakeHands(connection: net.Socket, hello: Introduction): Promise
       if (answer === undefined) connection.destroy()
       resolve(answer)
     }
-    const timer = setTimeout(() => settle(undefined), ANSWER_TIMEOUT_MS)
+    const timer = setTimeout(() => settle(undefined), Math.max(ANSWER_TIMEOUT_MS, greetingTimeoutMs(0)))
     connection.on('error', () => settle(undefined))
     connection.on('close', () => settle(undefined))
     connection.on('data', bytes => {

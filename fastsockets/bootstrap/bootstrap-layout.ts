@@ -21,6 +21,13 @@
  *   +12  zero (u32)
  *   +16  driver name length (u8), driver name, the driver's address blob
  *
+ *   REPLY     client -> server, 16 bytes and `length` more: only after an offer of a driver that needs one
+ *   +0   magic 'FSREPLY\0'
+ *   +8   zero (u16)
+ *   +10  length (u16) of what follows, at most ANSWER_BODY_MAX
+ *   +12  zero (u32)
+ *   +16  what the driver has to say to its other end
+ *
  * After an ANSWER with an offer the connection stays open and silent for as long as the channel lives: its end is how
  * each side learns at once that the other process is gone.
  */
@@ -30,6 +37,8 @@ export const VERSION = 3
 export const GREETING_MAGIC = Buffer.from('FASTSOCK', 'latin1')
 export const HELLO_MAGIC = Buffer.from('FSHELLO\0', 'latin1')
 export const ANSWER_MAGIC = Buffer.from('FSANSWER', 'latin1')
+
+export const REPLY_MAGIC = Buffer.from('FSREPLY\0', 'latin1')
 
 export const INTRODUCTION_SIZE = 64
 export const ENDPOINT_ID_SIZE = 16
@@ -127,9 +136,9 @@ export function encodeAnswer(answer: Answer): Buffer {
   return bytes
 }
 
-/** Bytes of the whole answer that begins with `bytes`, or undefined if it is none. */
-export function answerLength(bytes: Buffer): number | undefined {
-  if (!mayBe(ANSWER_MAGIC, bytes)) return undefined
+/** Bytes of the whole answer, or of what else has this magic, that begins with `bytes`; undefined if it is none. */
+export function answerLength(bytes: Buffer, magic = ANSWER_MAGIC): number | undefined {
+  if (!mayBe(magic, bytes)) return undefined
   if (bytes.length < ANSWER_HEADER_SIZE) return ANSWER_HEADER_SIZE
   const length = bytes.readUInt16LE(AT_LENGTH)
   return length > ANSWER_BODY_MAX ? undefined : ANSWER_HEADER_SIZE + length
@@ -144,4 +153,12 @@ export function decodeAnswer(bytes: Buffer): Answer | undefined {
     driver: bytes.toString('latin1', ANSWER_HEADER_SIZE + 1, blobAt),
     blob: Buffer.from(bytes.subarray(blobAt)),
   }
+}
+
+export function encodeReply(body: Uint8Array): Buffer {
+  const bytes = Buffer.alloc(ANSWER_HEADER_SIZE + body.length)
+  REPLY_MAGIC.copy(bytes)
+  bytes.writeUInt16LE(body.length, AT_LENGTH)
+  bytes.set(body, ANSWER_HEADER_SIZE)
+  return bytes
 }

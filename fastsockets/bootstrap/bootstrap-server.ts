@@ -5,8 +5,9 @@
 import net from 'node:net'
 import debug from 'debug'
 import { markOwn } from '../../nic/index.ts'
-import { reachableOwnAddress } from '../addresses.ts'
+import { reachableOwnAddress, withoutMapping } from '../addresses.ts'
 import { createServerHandle, type ServerInternals, type TcpHandle } from '../node-internals.ts'
+import { mayAskUs } from '../remote-hosts.ts'
 import { tellStep } from '../steps.ts'
 import { type Family, shadowName, UNIX } from '../unix-paths.ts'
 import {
@@ -139,8 +140,8 @@ export class BootstrapServer {
     tellStep('server called')
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
-    // Who we are is nobody's business on the network: only this host can be served.
-    if (this.#callers.size >= CALLERS_MAX || !isOwnAddress(caller.remoteAddress, listenerPort)) {
+    // Who we are is nobody's business on the network, but for hosts that may ask.
+    if (this.#callers.size >= CALLERS_MAX || !isWelcome(caller, listenerPort)) {
       caller.destroy()
       return
     }
@@ -176,8 +177,10 @@ export class BootstrapServer {
   }
 }
 
-/** A dual-stack listener sees IPv4 callers at mapped addresses. Those of a unix path have none. */
-function isOwnAddress(address: string | undefined, listenerPort: number): boolean {
+/** Callers of a unix path have no address. */
+function isWelcome({ remoteAddress, localAddress }: net.Socket, listenerPort: number): boolean {
   if (listenerPort === 0) return true
-  return address !== undefined && reachableOwnAddress(address.replace(/^::ffff:/, '')) !== undefined
+  if (remoteAddress === undefined || localAddress === undefined) return false
+  const peer = withoutMapping(remoteAddress)
+  return reachableOwnAddress(peer) !== undefined || mayAskUs(peer, withoutMapping(localAddress), listenerPort)
 }

@@ -8,7 +8,7 @@ import { decide } from './own-policy.ts'
 import type { Decision } from './policy.ts'
 import { RequiredError } from './required-error.ts'
 
-const NO_RULE: Decision = { use: 'fast', because: 'it has no port' }
+const NO_RULE: Decision = { use: 'fast', because: 'it has no port', isRule: false }
 
 export function decideListener(server: Server): Decision {
   const name = server.address()

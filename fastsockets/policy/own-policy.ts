@@ -35,12 +35,12 @@ export function policyFailure(): PolicyError | undefined {
 /** What holds for a connection or a listener of this program. */
 export function decide(role: Role, address: string | undefined, port: number): Decision {
   const own = ownPolicy()
-  if (own === undefined) return { use: 'tcp', because: failure?.message ?? '' }
+  if (own === undefined) return { use: 'tcp', because: failure?.message ?? '', isRule: false }
   if (own === NO_POLICY) return FAST
   return own.decide(ownProgram(), role, address, port)
 }
 
-const FAST: Decision = { use: 'fast', because: 'no policy file' }
+const FAST: Decision = { use: 'fast', because: 'no policy file', isRule: false }
 
 /** Whether a process of user `uid` may be talked to the fast way. */
 export function allowsUser(uid: number): boolean {

@@ -15,7 +15,7 @@ export const POLICY_SCHEMA = {
       maxItems: USERS_MAX,
       items: { type: 'integer', minimum: 0, maximum: 0xffff_ffff },
     },
-    drivers: { type: 'array', uniqueItems: true, items: { enum: ['shm', 'loopback'] } },
+    drivers: { type: 'array', uniqueItems: true, items: { enum: ['shm', 'loopback', 'verbs'] } },
     rules: {
       type: 'array',
       maxItems: RULES_MAX,

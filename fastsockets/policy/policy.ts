@@ -6,6 +6,8 @@ export interface Decision {
   readonly use: Use
   /** For people: which rule, of which file. */
   readonly because: string
+  /** A rule says it, and not the default. */
+  readonly isRule: boolean
 }
 
 export interface PolicyParts {
@@ -35,9 +37,10 @@ export class Policy {
     const { rules, source } = this.#parts
     const rule = rules.find(rule => rule.matches(program, role, address, port))
     if (rule !== undefined) {
-      return { use: rule.use, because: `rule ${rule.number} of ${source}, line ${rule.line}` }
+      return { use: rule.use, because: `rule ${rule.number} of ${source}, line ${rule.line}`, isRule: true }
     }
-    return { use: this.#parts.default, because: this.#parts.defaultBecause ?? `the default of ${source}` }
+    const because = this.#parts.defaultBecause ?? `the default of ${source}`
+    return { use: this.#parts.default, because, isRule: false }
   }
 
   allowsUser(uid: number): boolean {

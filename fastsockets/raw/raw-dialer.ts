@@ -1,12 +1,13 @@
 /** `connect`: over a channel if there is one to be had, else over TCP, with the reason on record. */
 import { lookup } from 'node:dns/promises'
 import net, { isIP } from 'node:net'
-import { reachableOwnAddress, reasonAgainstAddress, sourceAddressFor } from '../addresses.ts'
+import { reachableOwnAddress, sourceAddressFor } from '../addresses.ts'
 import { reasonAgainstFastWay } from '../fast-way.ts'
 import { reasonOfRefusal } from '../peers.ts'
 import { decide } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
+import { remoteAddress } from '../remote-hosts.ts'
 import { Routes } from '../routes.ts'
 import type { SocketChannel } from '../socket-channel.ts'
 import { showTcpClient } from '../status/tcp-rows.ts'
@@ -73,8 +74,8 @@ async function reach(
   if (reason !== undefined) return reason
   const { use, because } = decide('client', target.address, port)
   if (use === 'tcp') return fallbackReason('POLICY', because)
-  const address = reachableOwnAddress(target.address)
-  if (address === undefined) return reasonAgainstAddress(target.address)
+  const address = reachableOwnAddress(target.address) ?? remoteAddress(target.address, port)
+  if (typeof address !== 'string') return address
   const route = routes.find(target.address, port)
   if (route?.reason !== undefined) return route.reason
   if (route?.channel !== undefined) {
@@ -107,7 +108,7 @@ function open(
     signal?.addEventListener('abort', abort, { once: true })
     const addresses: StreamAddresses = {
       address,
-      source: sourceAddressFor(address),
+      source: channel.way?.own ?? sourceAddressFor(address),
       family: family === 6 ? 'IPv6' : 'IPv4',
       serverPort: port,
       clientPort: 0,

@@ -78,7 +78,7 @@ export const ACCEPTED_TCP = 1
 
 /** The place of a word is its number on the page; 0 is a row that is free. */
 export const KINDS = ['free', 'net', 'raw', 'tcp', 'listener'] as const
-export const TRANSPORTS = ['', 'shm', 'loopback', 'tcp', 'pipe'] as const
+export const TRANSPORTS = ['', 'shm', 'loopback', 'tcp', 'pipe', 'verbs'] as const
 export const ROLES = ['', 'client', 'server'] as const
 /** Whether large writes may be offered: `refused` by the system, so that everything is copied. */
 export const ZCOPY_STATES = ['possible', 'refused'] as const

@@ -99,8 +99,13 @@ export class StatusPage {
     this.#words[HEADER.MAGIC] = STATUS_MAGIC
   }
 
-  open(text: RowText): StatusRow {
-    if (text.kind !== 'listener') this.#add(HEADER.OPENED, 1)
+  /** One socket more, whose row is opened later if it is still there. */
+  countOpened(): void {
+    this.#add(HEADER.OPENED, 1)
+  }
+
+  open(text: RowText, isCounted = false): StatusRow {
+    if (text.kind !== 'listener' && !isCounted) this.countOpened()
     const index = this.#free.pop() ?? (this.#rowsUsed < this.#rowsMax ? this.#rowsUsed++ : NOT_SHOWN)
     if (index === NOT_SHOWN) return new StatusRow(this, NOT_SHOWN, new Float64Array(COUNTS_LENGTH))
     this.#words[HEADER.ROWS_USED] = this.#rowsUsed

@@ -4,11 +4,16 @@ import type { Server, Socket } from 'node:net'
 import { isOwn } from '../../nic/index.ts'
 import { EVENTS, tell } from '../events.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
-import { type Place, type StatusRow, statusPage } from './status-page.ts'
+import { type Place, type RowText, StatusRow, statusPage } from './status-page.ts'
 
 /** A property of the socket, because a WeakMap costs every TCP connection more than all the rest. */
 const ROW = Symbol('fastsockets.row')
-type Shown = { [ROW]?: StatusRow | undefined }
+/** What the row will say, until it is opened. */
+type Shown = { [ROW]?: StatusRow | RowText | undefined }
+
+/** A row is opened so much later: a connection that cannot be fast should cost as little more as can be. */
+const OPEN_AFTER_MS = 10
+const waiting: Shown[] = []
 
 /** A client that falls back; `remote` is what the program asked for. */
 export function showTcpClient(
@@ -22,21 +27,26 @@ export function showTcpClient(
   tell(EVENTS.fallback, { socket, role: 'client', reason, remote })
   page.countFallback(code)
   const shown = socket as Shown
-  shown[ROW]?.close()
-  shown[ROW] = page.open({
-    kind: 'tcp',
-    transport,
-    role: 'client',
-    reason: code,
-    remote,
-  })
+  hideTcp(socket)
+  page.countOpened()
+  shown[ROW] = { kind: 'tcp', transport, role: 'client', reason: code, remote }
+  if (waiting.push(shown) === 1) setTimeout(openRows, OPEN_AFTER_MS).unref()
+}
+
+function openRows(): void {
+  for (const shown of waiting.splice(0)) {
+    const text = shown[ROW]
+    if (text !== undefined && !(text instanceof StatusRow)) shown[ROW] = statusPage().open(text, true)
+  }
 }
 
 /** The socket is destroyed, or fast after all. */
 export function hideTcp(socket: object): void {
   const shown = socket as Shown
-  shown[ROW]?.close()
-  if (shown[ROW] !== undefined) shown[ROW] = undefined
+  const row = shown[ROW]
+  if (row === undefined) return
+  if (row instanceof StatusRow) row.close()
+  shown[ROW] = undefined
 }
 
 /** Shows those that a server accepts over TCP: Node tells of them by itself. `handle` says if a socket is fast. */

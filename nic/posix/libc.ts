@@ -7,7 +7,7 @@ import { NicError } from '../errors.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import { bindIdle, type OpenIdle } from './uv-idle.ts'
 
-type Koffi = typeof import('koffi')
+export type Koffi = typeof import('koffi')
 
 export interface Libc {
   mmap(
@@ -117,11 +117,15 @@ function load(): LibcResult {
     return { code: 'PLATFORM', reason: `the fast way needs Linux; this is ${process.platform}` }
   }
   try {
-    const koffi = createRequire(import.meta.url)('koffi') as Koffi
-    return { libc: bindLibc(koffi) }
+    return { libc: bindLibc(loadKoffi()) }
   } catch (error) {
     return { code: 'KOFFI', reason: `koffi cannot be used: ${(error as Error).message.split('\n')[0]}` }
   }
+}
+
+/** For drivers that have a library of their own. Throws if there is none; `undisturbed` is the caller's affair. */
+export function loadKoffi(): Koffi {
+  return createRequire(import.meta.url)('koffi') as Koffi
 }
 
 function bindLibc(koffi: Koffi): Libc {

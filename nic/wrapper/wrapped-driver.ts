@@ -20,7 +20,7 @@ export function wrapDriver(inner: Driver, name: string, wrap: WrapEnd): Driver {
       const accepted = offer.accepted.then(end => wrap(end, number))
       // Whoever cancels may not care how it ended.
       accepted.catch(() => {})
-      return { blob: offer.blob, accepted, cancel: () => offer.cancel() }
+      return { ...offer, accepted }
     },
     async connect(blob, options) {
       const number = 2 * connects++ + 1

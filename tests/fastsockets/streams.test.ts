@@ -29,6 +29,7 @@ const SCENARIOS = [
   'a unix path',
   'an abstract unix name',
   'an answer to somebody who has gone',
+  'an end comes before the answer to what it gave up',
 ]
 
 for (const [index, name] of SCENARIOS.entries()) {

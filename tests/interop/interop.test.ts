@@ -27,6 +27,9 @@ const PROGRAMS: Readonly<Record<string, ServerName | 'own'>> = {
   pg: 'postgres',
 }
 
+/** On a machine with much else to do a greeting may come too late, which means TCP: then the pair is tried again. */
+const TRIES_MAX = 5
+
 type Mode = 'plain' | 'relinked'
 const MODES: readonly Mode[] = ['plain', 'relinked']
 
@@ -60,9 +63,7 @@ async function ownServer(t: Test, name: string): Promise<void> {
   let wanted: { client: Seen['lists']; server: Seen['lists'] } | undefined
   for (const server of MODES) {
     for (const client of MODES) {
-      const place = await servers[server].ask<Place>({ do: 'serve' })
-      const seen = await clients[client].ask<Seen>({ do: 'call', place })
-      const served = await servers[server].ask<Seen>({ do: 'finish' })
+      const { seen, served } = await dialogue(t, clients[client], servers[server])
       const pair = `${client} client, ${server} server`
       t.strictSame(seen.wires, [wireOf(client, server)], `${pair}: the wire`)
       wanted ??= { client: seen.lists, server: served.lists }
@@ -73,6 +74,16 @@ async function ownServer(t: Test, name: string): Promise<void> {
   for (const mode of MODES) {
     await end(t, clients[mode], `the ${mode} client`)
     await end(t, servers[mode], `the ${mode} server`)
+  }
+}
+
+async function dialogue(t: Test, client: Child, server: Child): Promise<{ seen: Seen; served: Seen }> {
+  for (let tries = 1; ; tries++) {
+    const place = await server.ask<Place>({ do: 'serve' })
+    const seen = await client.ask<Seen>({ do: 'call', place })
+    const served = await server.ask<Seen>({ do: 'finish' })
+    if (!seen.wires.includes('tcp SILENT') || tries === TRIES_MAX) return { seen, served }
+    t.comment('a greeting came too late')
   }
 }
 

@@ -42,7 +42,7 @@ export class Journal {
 
   #masked(text: string): string {
     return text
-      .replace(/\d{4,5}/g, digits => this.#masks.get(digits) ?? digits)
+      .replace(/(?<!\w)\d{4,5}(?!\w)/g, digits => this.#masks.get(digits) ?? digits)
       .replace(/\/[\w/]*\/interop-[\w-]+/g, '<folder>')
   }
 }

@@ -140,7 +140,8 @@ t.test('10,000 idle connections: others are answered, and the idle are shown the
   })
   let openedCount = 0
   while (openedCount < wanted) {
-    const batch = Array.from({ length: 500 }, () => connect(named.socketPath))
+    // Fewer than the backlog, which a daemon that has no core now does not empty.
+    const batch = Array.from({ length: 100 }, () => connect(named.socketPath))
     await Promise.all(batch.map(socket => once(socket, 'connect')))
     for (const socket of batch) {
       sockets.add(socket)

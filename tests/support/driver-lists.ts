@@ -6,15 +6,22 @@ export interface DriverList {
   readonly drivers: readonly (string | Driver)[]
 }
 
+/** Where there is an RDMA device (tests/rdma) the same tests are run over it. */
+const chosen = process.env.FASTSOCKETS_TEST_DRIVER
+const only = chosen ? [{ name: chosen, drivers: [chosen] }] : undefined
+
 /** One more line is one more run of every test over endpoints. Order and time of arrival are not promised. */
-export const DRIVER_LISTS: readonly DriverList[] = [
+export const DRIVER_LISTS: readonly DriverList[] = only ?? [
   { name: 'loopback', drivers: ['loopback'] },
   { name: 'shm', drivers: ['shm'] },
   faulty('loopback'),
 ]
 
 /** How the endpoints of two processes are connected; programs that tests start know a list by its name. */
-export const PROCESS_DRIVER_LISTS: readonly DriverList[] = [{ name: 'shm', drivers: ['shm'] }, faulty('shm')]
+export const PROCESS_DRIVER_LISTS: readonly DriverList[] = only ?? [
+  { name: 'shm', drivers: ['shm'] },
+  faulty('shm'),
+]
 
 /** Without the bad networks: what was lost is sent again only while both sides poll. */
 export const RELIABLE_DRIVER_LISTS = DRIVER_LISTS.filter(({ name }) => !name.startsWith('bad'))

@@ -1,5 +1,5 @@
 /** Each driver of this package: can it be used here, and may it be. */
-import { drivers } from '../../../nic/index.ts'
+import { describeDevice, drivers } from '../../../nic/index.ts'
 import { allowsDriver } from '../../policy/own-policy.ts'
 import type { Check } from './check.ts'
 
@@ -19,6 +19,7 @@ export function driverChecks(): Check[] {
     if (!allowsDriver(driver.name)) {
       return { name, state: 'note', detail: 'is not allowed', hint: 'name it in drivers: of the policy' }
     }
-    return { name, state: 'ok', detail: REACHES[driver.reach] }
+    const device = driver.reach === 'network' ? describeDevice() : undefined
+    return { name, state: 'ok', detail: `${REACHES[driver.reach]}${device ? `: ${device}` : ''}` }
   })
 }

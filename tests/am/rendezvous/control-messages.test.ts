@@ -14,6 +14,7 @@ const RIGHT: { readonly [K in ControlMessage['op']]: ControlMessage & { op: K } 
     tag: '0000000000000000',
   },
   offer: { op: 'offer', driver: 'shm', blob: 'AAAA', credits: 64 },
+  reply: { op: 'reply', blob: 'AAAA' },
   refuse: { op: 'refuse', code: 'NO_DRIVER', text: 'none' },
   map: { op: 'map', id: 0, tag: '0000000000000000' },
   mapped: { op: 'mapped', id: 0, isTagRight: true, segment: 0, longMax: 0, key: '' },

@@ -383,18 +383,36 @@ const SCENARIOS: (() => Promise<void>)[] = [
   },
 
   async function answerInVain() {
-    const pair = await connect({ allowHalfOpen: true })
-    const { client, peer, server } = pair
-    peer.resume()
+    const { client, peer } = await connect({ allowHalfOpen: true })
     client.write('question', () => client.destroy())
-    await once(peer, 'end')
-    await closed(client)
-    for (const word of ['answer', 'another answer']) {
-      await new Promise(resolve => peer.write(word, error => resolve(log.push(`server wrote: ${error}`))))
-    }
-    await closed(peer)
-    sortByName()
-    server.close()
+    await once(peer.resume(), 'end')
+    for (const word of ['a', 'b']) log.push(`wrote: ${await new Promise(done => peer.write(word, done))}`)
+  },
+
+  /** A proxy hears that its client has given up before it hears the answer that came after that. */
+  async function endBeforeAnswer() {
+    let impatient: http.ClientRequest | undefined
+    const origin = http.createServer((_, response) => {
+      setImmediate(() => {
+        impatient?.destroy()
+        response.end('too late')
+      })
+    })
+    const [originPort, proxy] = [await listen(origin), http.createServer()]
+    const done = new Promise<void>(resolve => {
+      proxy.on('request', (request, response) => {
+        request.socket.on('end', () => log.push('end'))
+        for (const event of ['finish', 'close']) response.on(event, () => log.push(event))
+        http.get({ port: originPort, host: '127.0.0.1' }, answer => {
+          wire.transport = transportOf(answer.socket).transport
+          log.push('answer')
+          answer.pipe(response)
+        })
+        response.on('close', resolve)
+      })
+    })
+    impatient = http.get({ port: await listen(proxy), host: '127.0.0.1' }).on('error', () => {})
+    await done
   },
 ]
 

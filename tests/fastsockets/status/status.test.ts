@@ -98,6 +98,7 @@ t.test('sockets on TCP are seen with their reason, and fallbacks are counted', a
   const { port } = await plain.receive<{ port: number }>()
   const client = new Child(t, program('client'), [String(port)], relinked())
   await client.receive()
+  await eventually('the row', () => readStatusOf(client.pid)[0]?.sockets.length === 1)
   t.match(readStatusOf(client.pid), [
     {
       fallbacks: { NOT_RELINKED: 1 },

@@ -33,7 +33,6 @@ async function serve(journal: Journal): Promise<Service> {
       connection.on(event as 'STOR', (error: Error | null) => journal.note('server', event, error?.message))
     resolve({ root: folder })
   })
-  ftp.on('disconnect', () => journal.note('server', 'disconnect'))
   await ftp.listen()
   const { server } = ftp as unknown as { server: Server }
   return {
@@ -49,11 +48,9 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
   const place = { host: '127.0.0.1', port }
   for (const secure of [false, true]) {
     const name = secure ? 'secure' : 'clear'
-    const client = new Client()
-    client.ftp.log = () => undefined
+    const { client, code } = await access(secure)
     client.trackProgress(info => info.bytesOverall === 0 && journal.note(name, info.type))
-    const welcome = await client.access({ ...place, secure, ...(secure && { secureOptions: trust() }) })
-    journal.note(name, welcome.code)
+    journal.note(name, code)
     const upload = await client.uploadFrom(Readable.from([largeBytes()]), 'large')
     journal.note(name, upload.code, await client.size('large'))
     journal.note(name, await download('large'))
@@ -79,6 +76,20 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
       return digest(bytes)
     }
   }
+  /** ftp-srv says that TLS may begin before it is ready for it: whoever is too quick must try again. */
+  async function access(secure: boolean): Promise<{ client: Client; code: number }> {
+    for (;;) {
+      const client = new Client()
+      try {
+        const options = { ...place, secure, ...(secure && { secureOptions: trust() }) }
+        return { client, code: (await client.access(options)).code }
+      } catch (error) {
+        client.close()
+        if (!secure || (error as NodeJS.ErrnoException).code !== 'ERR_SSL_WRONG_VERSION_NUMBER') throw error
+      }
+    }
+  }
+
   const nobody = new Client()
   journal.note('refused', await failureOf(nobody.access({ ...place, port: dead as number })))
   nobody.close()

@@ -8,10 +8,15 @@ import { bytesOf, describeError, digest, digestOf, heard, type Journal, largeByt
 import { closed, deadPort, type Place, placeOf, play, retry, type Service } from '../scenario.ts'
 
 const HOST = '127.0.0.1'
+/** More than one read of them, and more answers than a socket takes at once: the server must pause its parser. */
+const PIPELINED = 4000
+
+const PIECE = `${' '.repeat(8000)}~`
 
 async function serve(journal: Journal): Promise<Service> {
   const server = http.createServer(async (request, response) => {
     const { url = '', method } = request
+    if (url === '/piece') return void response.setHeader('date', 'now').end(PIECE)
     const name = `server ${url}`
     journal.note(name, method, request.httpVersion, request.headers.connection)
     journal.watch(name, request, ['aborted', 'end', 'error', 'close'])
@@ -75,7 +80,9 @@ async function serve(journal: Journal): Promise<Service> {
     response.writeContinue()
     request.pipe(response)
   })
-  server.on('clientError', (error, socket) => {
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // Whoever gives up while an answer is under way resets the connection, or not.
+    if (error.code === 'ECONNRESET' || error.code === 'EPIPE') return
     journal.note('server clientError', describeError(error))
     socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')
   })
@@ -109,7 +116,9 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
   const ask = async (path: string, more: RequestOptions & { body?: string | Buffer } = {}, name = path) => {
     const { body, ...rest } = more
     const request = http.request({ ...options, path, ...rest })
-    journal.watch(name, request, ['socket', 'continue', 'abort', 'finish', 'error', 'close'])
+    journal.watch(name, request, ['socket', 'continue', 'abort', 'error', 'close'])
+    // An answer that comes in the turn in which the last byte leaves is told first.
+    journal.watch(`${name} sent`, request, ['finish'])
     request.end(body)
     const [response] = (await once(request, 'response')) as [IncomingMessage]
     journal.note(name, 'response', response.statusCode, 'reused', request.reusedSocket)
@@ -194,6 +203,12 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
     const bad = net.connect(port, HOST)
     bad.end('NO SUCH THING\r\n\r\n')
     journal.note('bad', await text(bad))
+    const pipelined = net.connect(port, HOST)
+    pipelined.write('GET /piece HTTP/1.1\r\nhost: me\r\n\r\n'.repeat(PIPELINED - 1))
+    pipelined.write('GET /piece HTTP/1.1\r\nhost: me\r\nconnection: close\r\n\r\n')
+    let answers = 0
+    for await (const chunk of pipelined.setEncoding('latin1')) answers += chunk.split('~').length - 1
+    journal.note('pipelined', answers)
     await whole('/restart')
     const { bytes } = await retry(async () => ({
       bytes: await buffer(

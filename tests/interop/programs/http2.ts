@@ -16,22 +16,24 @@ async function serve(journal: Journal): Promise<Service> {
     clear: http2.createServer({ maxSessionMemory }),
     secure: http2.createSecureServer({ ...certificate(), maxSessionMemory }),
   }
+  const sessions: Promise<unknown>[] = []
   for (const kind of KINDS) {
     const server = servers[kind]
     server.on('session', session => {
+      sessions.push(heard(session, 'close'))
       journal.note(`${kind} server`, 'session', session.alpnProtocol, session.encrypted)
       journal.watch(`${kind} server`, session, ['goaway', 'error', 'close'])
     })
     server.on('stream', (stream: ServerHttp2Stream, headers) => {
       const path = String(headers[':path'])
-      journal.watch(`${kind} server ${path}`, stream, ['aborted', 'end', 'finish', 'error', 'close'])
+      journal.watch(`${kind} server ${path}`, stream, ['aborted', 'end', 'error', 'close'])
       answer(stream, path)
     })
   }
   const [clear, secure] = [await placeOf(servers.clear), await placeOf(servers.secure)]
   return {
     place: { port: clear.port, secure: secure.port, dead: await deadPort() },
-    close: () => Promise.all([closed(servers.clear), closed(servers.secure)]),
+    close: () => Promise.all([closed(servers.clear), closed(servers.secure), ...sessions]),
   }
 }
 
@@ -73,18 +75,20 @@ async function call({ port, secure, dead }: Place, journal: Journal): Promise<vo
 }
 
 async function dialogue(session: ClientHttp2Session, kind: string, journal: Journal): Promise<void> {
-  journal.watch(kind, session, ['connect', 'goaway', 'error', 'close'], (event, code) =>
-    event === 'goaway' ? code : '',
-  )
+  journal.watch(kind, session, ['connect', 'error', 'close'])
+  // The second, with the last stream's number, may or may not come before the close.
+  session.once('goaway', code => journal.note(kind, 'goaway', code))
   session.on('remoteSettings', settings => journal.note(`${kind} settings`, settings.maxFrameSize))
 
   function ask(path: string, body?: Buffer): ClientHttp2Stream {
     const stream = session.request({ ':path': path, ':method': body === undefined ? 'GET' : 'POST' })
-    const events = ['response', 'trailers', 'aborted', 'end', 'finish', 'error', 'close']
+    // An answer may come before the last of the question is written: 'finish' has no place among the others.
+    const events = ['response', 'trailers', 'aborted', 'end', 'error', 'close']
     journal.watch(`${kind} ${path}`, stream, events, (event, headers) => {
       if (event === 'response') return headers[':status']
       return event === 'trailers' ? JSON.stringify(headers) : ''
     })
+    journal.watch(`${kind} ${path} sent`, stream, ['finish'])
     stream.end(body)
     return stream
   }

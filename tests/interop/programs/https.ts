@@ -46,7 +46,8 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
 
   async function ask(path: string, body?: Buffer): Promise<IncomingMessage> {
     const request = https.request({ ...options, path, method: body === undefined ? 'GET' : 'POST' })
-    journal.watch(path, request, ['socket', 'finish', 'error', 'close'])
+    journal.watch(path, request, ['socket', 'error', 'close'])
+    journal.watch(`${path} sent`, request, ['finish'])
     request.once('socket', (socket: TLSSocket) => {
       if (request.reusedSocket) return
       journal.watch(path, socket, ['secureConnect', 'close', 'error'])

@@ -11,7 +11,8 @@ async function call({ port }: Place, journal: Journal): Promise<void> {
   async function ask(path: string, headers: Record<string, string> = {}, body?: Buffer): Promise<Buffer> {
     const method = body === undefined ? 'GET' : 'POST'
     const request = http.request({ host: '127.0.0.1', port, agent, path, headers, method }).end(body)
-    journal.watch(path, request, ['socket', 'finish', 'error', 'close'])
+    journal.watch(path, request, ['socket', 'error', 'close'])
+    journal.watch(`${path} sent`, request, ['finish'])
     const [response] = (await once(request, 'response')) as [IncomingMessage]
     journal.note(path, response.statusCode, response.headers.server, request.reusedSocket)
     journal.watch(path, response, ['aborted', 'end', 'error', 'close'])

@@ -1,8 +1,7 @@
 /** pg with postgres: in the clear, and over TLS that begins in the middle of the connection. */
-import { once } from 'node:events'
 import pg from 'pg'
 import { trust } from '../certificate.ts'
-import { bytesOf, digest, failureOf, type Journal, largeBytes } from '../journal.ts'
+import { bytesOf, digest, failureOf, heard, type Journal, largeBytes } from '../journal.ts'
 import { deadPort, type Place, play } from '../scenario.ts'
 
 const EVENTS = ['connect', 'notice', 'notification', 'error', 'end']
@@ -48,12 +47,12 @@ async function dialogue(name: string, client: pg.Client, other: pg.Client, journ
   await client.query('rollback')
 
   await client.query('listen news')
-  const heard = once(client, 'notification')
+  const notified = heard(client, 'notification')
   await other.query("notify news, 'item'")
-  await heard
+  await notified
 
   const killed = failureOf(other.query('select pg_sleep(60)'))
-  const gone = once(other, 'end')
+  const gone = heard(other, 'end')
   const kill = "select pg_terminate_backend(pid) from pg_stat_activity where query like 'select pg_sleep%'"
   while ((await client.query(kill)).rowCount === 0) await new Promise(resolve => setTimeout(resolve, 10))
   journal.note(name, await killed)

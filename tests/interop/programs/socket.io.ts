@@ -6,6 +6,7 @@ import { digest, heard, type Journal, largeBytes } from '../journal.ts'
 import { type Place, placeOf, play, type Service } from '../scenario.ts'
 
 async function serve(journal: Journal): Promise<Service> {
+  const ends: Promise<unknown>[] = []
   let current: { server: http.Server; sockets: Server } | undefined
   const place = await begin(0)
 
@@ -27,11 +28,12 @@ async function serve(journal: Journal): Promise<Service> {
         sockets.close(() => begin(place.port))
         server.closeAllConnections()
       })
+      ends.push(heard(socket, 'disconnect'))
       socket.on('disconnect', reason => journal.note(name, 'disconnect', reason))
     })
     return placeOf(server, port)
   }
-  return { place, close: () => current?.sockets.close() }
+  return { place, close: () => Promise.all(ends).then(() => current?.sockets.close()) }
 }
 
 async function call({ port }: Place, journal: Journal): Promise<void> {

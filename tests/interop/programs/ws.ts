@@ -22,9 +22,11 @@ async function serve(journal: Journal): Promise<Service> {
     maxPayload: 2 * largeBytes().length,
     verifyClient: ({ req }: { req: http.IncomingMessage }) => req.url !== '/forbidden',
   })
+  const ends: Promise<unknown>[] = []
   sockets.on('connection', (socket, request) => {
     const name = `server ${request.url}`
     journal.watch(name, socket, EVENTS, describe)
+    ends.push(heard(socket, 'close'))
     if (request.url === '/terminate') setTimeout(() => socket.terminate(), 20)
     else if (request.url === '/close') socket.close(4000, 'go away')
     else socket.on('message', (data, binary) => socket.send(data, { binary }))
@@ -34,7 +36,7 @@ async function serve(journal: Journal): Promise<Service> {
     place: { ...place, dead: await deadPort() },
     close: async () => {
       sockets.close()
-      await closed(server)
+      await Promise.all([closed(server), ...ends])
     },
   }
 }

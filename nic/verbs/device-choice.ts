@@ -1,0 +1,185 @@
+/**
+ * Which RDMA device, which of its ports and which address of it (GID) are used. The first port that is active, unless
+ * the environment says otherwise:
+ *
+ *   FASTSOCKETS_VERBS_DEVICE      name, as in /sys/class/infiniband
+ *   FASTSOCKETS_VERBS_PORT        number from 1
+ *   FASTSOCKETS_VERBS_GID_INDEX   row of the port's table of addresses
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { systemError } from '../posix/libc.ts'
+import {
+  GID_SIZE,
+  LINK_ETHERNET,
+  LINK_INFINIBAND,
+  MTU_MAX,
+  MTU_MIN,
+  PORT_ACTIVE,
+  PORT_ACTIVE_MTU,
+  PORT_LID,
+  PORT_LINK_LAYER,
+  PORT_SIZE,
+  PORT_STATE,
+} from './library-layout.ts'
+import { FORK_UNNEEDED, type Pointer, type VerbsLibrary } from './verbs-library.ts'
+
+const SYSFS = '/sys/class/infiniband'
+const DEVICE_VARIABLE = 'FASTSOCKETS_VERBS_DEVICE'
+const PORT_VARIABLE = 'FASTSOCKETS_VERBS_PORT'
+const GID_VARIABLE = 'FASTSOCKETS_VERBS_GID_INDEX'
+const MAPPED = Buffer.from('00000000000000000000ffff', 'hex')
+const LINK_LOCAL = Buffer.from('fe80', 'hex')
+/** Node type of iWARP devices in sysfs. */
+const IWARP = 'RNIC'
+
+export interface Port {
+  readonly device: string
+  readonly number: number
+  readonly gidIndex: number
+  readonly gid: Buffer
+  readonly lid: number
+  /** As enum ibv_mtu. */
+  readonly mtu: number
+  readonly linkLayer: number
+}
+
+/** Why no device can be used. */
+export interface NoDevice {
+  readonly code: string
+  readonly reason: string
+}
+
+/** An open context and the port to use, or why there is none; `open` contexts that are not used are closed. */
+export function chooseDevice(library: VerbsLibrary): { context: Pointer; port: Port } | NoDevice {
+  const wanted = process.env[DEVICE_VARIABLE]
+  const count = Buffer.alloc(8)
+  const list = library.ibv_get_device_list(count)
+  if (list === null)
+    return { code: 'VERBS_NO_DEVICE', reason: systemError(library.libc, 'ibv_get_device_list').message }
+  try {
+    let refusal: NoDevice = {
+      code: 'VERBS_NO_DEVICE',
+      reason: wanted ? `there is no RDMA device ${wanted}` : 'there is no RDMA device',
+    }
+    for (let i = 0; i < count.readInt32LE(0); i++) {
+      const device = library.readPointer(list, 8 * i)
+      const name = library.ibv_get_device_name(device)
+      if (wanted && name !== wanted) continue
+      const found = openDevice(library, device, name)
+      if ('context' in found) return found
+      refusal = found
+    }
+    return refusal
+  } finally {
+    library.ibv_free_device_list(list)
+  }
+}
+
+function openDevice(
+  library: VerbsLibrary,
+  device: Pointer,
+  name: string,
+): { context: Pointer; port: Port } | NoDevice {
+  if (sysfs(name, 'node_type').includes(IWARP)) {
+    return { code: 'VERBS_IWARP', reason: `${name} is iWARP, which needs the RDMA connection manager` }
+  }
+  // A program that starts others forks. Where the kernel does not look after pinned pages, ours would part from the NIC's.
+  if (library.ibv_is_fork_initialized() !== FORK_UNNEEDED) {
+    return {
+      code: 'VERBS_FORK',
+      reason: 'the kernel does not copy pinned pages on fork; it must be 5.12 or later',
+    }
+  }
+  const context = library.ibv_open_device(device)
+  if (context === null) {
+    const { message } = systemError(library.libc, 'ibv_open_device')
+    return { code: 'VERBS_PERMISSION', reason: `${name} cannot be opened: ${message} (see /dev/infiniband)` }
+  }
+  const port = choosePort(library, context, name)
+  if ('number' in port) return { context, port }
+  library.ibv_close_device(context)
+  return port
+}
+
+function choosePort(library: VerbsLibrary, context: Pointer, device: string): Port | NoDevice {
+  const wanted = numberFrom(PORT_VARIABLE)
+  let refusal: NoDevice = { code: 'VERBS_PORT_DOWN', reason: `${device} has no port ${wanted ?? ''}` }
+  for (const number of namesIn(`${device}/ports`)
+    .map(Number)
+    .sort((a, b) => a - b)) {
+    if (wanted !== undefined && number !== wanted) continue
+    const attributes = Buffer.alloc(PORT_SIZE)
+    const errno = library.ibv_query_port(context, number, attributes)
+    const state = attributes.readInt32LE(PORT_STATE)
+    const mtu = attributes.readInt32LE(PORT_ACTIVE_MTU)
+    const linkLayer = attributes.readUInt8(PORT_LINK_LAYER) || LINK_INFINIBAND
+    if (errno !== 0 || mtu < MTU_MIN || mtu > MTU_MAX || linkLayer > LINK_ETHERNET) {
+      refusal = {
+        code: 'VERBS_ABI',
+        reason: `${device} describes port ${number} in a way that is not known here`,
+      }
+    } else if (state !== PORT_ACTIVE) {
+      refusal = { code: 'VERBS_PORT_DOWN', reason: `port ${number} of ${device} is down` }
+    } else {
+      const gid = chooseGid(library, context, device, number, linkLayer)
+      if (gid !== undefined)
+        return { device, number, ...gid, lid: attributes.readUInt16LE(PORT_LID), mtu, linkLayer }
+      refusal = {
+        code: 'VERBS_NO_GID',
+        reason: `port ${number} of ${device} has no address that can be routed`,
+      }
+    }
+  }
+  return refusal
+}
+
+/** RoCE v2 over IPv4, then over IPv6, then over a link-local address; on InfiniBand the port's own. */
+function chooseGid(
+  library: VerbsLibrary,
+  context: Pointer,
+  device: string,
+  port: number,
+  linkLayer: number,
+): { gidIndex: number; gid: Buffer } | undefined {
+  const read = (gidIndex: number): { gidIndex: number; gid: Buffer } | undefined => {
+    const gid = Buffer.alloc(GID_SIZE)
+    const isThere = library.ibv_query_gid(context, port, gidIndex, gid) === 0 && gid.some(byte => byte !== 0)
+    return isThere ? { gidIndex, gid } : undefined
+  }
+  const wanted = numberFrom(GID_VARIABLE)
+  if (wanted !== undefined) return read(wanted)
+  if (linkLayer !== LINK_ETHERNET) return read(0)
+  return namesIn(`${device}/ports/${port}/gid_attrs/types`)
+    .map(Number)
+    .filter(index => sysfs(device, `ports/${port}/gid_attrs/types/${index}`).includes('RoCE v2'))
+    .map(read)
+    .filter(found => found !== undefined)
+    .sort((a, b) => rank(a.gid) - rank(b.gid) || a.gidIndex - b.gidIndex)[0]
+}
+
+function rank(gid: Buffer): number {
+  if (gid.subarray(0, MAPPED.length).equals(MAPPED)) return 0
+  return gid.subarray(0, LINK_LOCAL.length).equals(LINK_LOCAL) ? 2 : 1
+}
+
+function numberFrom(variable: string): number | undefined {
+  const text = process.env[variable]
+  return text ? Number(text) : undefined
+}
+
+function namesIn(path: string): string[] {
+  try {
+    return readdirSync(`${SYSFS}/${path}`)
+  } catch {
+    return []
+  }
+}
+
+/** A row of the table of addresses that is not in use cannot be read. */
+function sysfs(device: string, path: string): string {
+  try {
+    return readFileSync(`${SYSFS}/${device}/${path}`, 'utf8').trim()
+  } catch {
+    return ''
+  }
+}

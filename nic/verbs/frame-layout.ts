@@ -1,0 +1,71 @@
+/**
+ * What two ends of a verbs connection write into each other's memory. A frame is one RDMA write with immediate data: it
+ * lands in place, at the same offset of the receiver's ring as it had in the sender's, and the immediate says how long it
+ * is. The receive that it consumes has no memory. Little-endian but for the immediate, which is in network order.
+ *
+ *   slab of one end
+ *   +0                   credit cell, written by the peer: what is free again of what this end has sent
+ *   +4096                receive ring, written by the peer
+ *   +4096 + ring size    page of this end's own cell, from which it is sent
+ *   +8192 + ring size    send ring, written by this end
+ *
+ *   credit cell, 8 bytes, and the first 8 bytes of each frame
+ *   +0  RELEASED   u32, bytes of the ring released so far
+ *   +4  RENEWED    u32, receives posted anew so far
+ *   +8  (of a frame) its content, padded to a multiple of 8
+ *
+ *   immediate     kind << 28 | value
+ *   FRAME    length of the content. It lies behind the one before, or at the ring's begin if it would not fit before its end
+ *   WANT     the sender of this waits for so many bytes of room: tell it, by a CREDIT, when they are there
+ *   CREDIT   the room that was wanted is there; the cell was written with it
+ *   HELLO    the offering side's first word: it is connected, and the way works
+ *   BYE      closed on purpose: nothing more comes, and nobody listens
+ *
+ * Positions count bytes for ever and wrap at 2^32; they are compared by difference.
+ */
+export const PAGE_SIZE = 4096
+export const CELL_SIZE = 8
+export const CELL_RELEASED_WORD = 0 / 4
+export const CELL_RENEWED_WORD = 4 / 4
+export const FRAME_HEADER_SIZE = 8
+
+export const KIND_SHIFT = 28
+export const VALUE_MASK = 0x0fff_ffff
+export const KIND_FRAME = 0
+export const KIND_WANT = 1
+export const KIND_CREDIT = 2
+export const KIND_HELLO = 3
+export const KIND_BYE = 4
+
+export const RING_SIZE_MIN = 64 * 1024
+/** The length of a frame, an eighth of the ring, must fit beside the kind. */
+export const RING_SIZE_MAX = 1 << 30
+/** As over shared memory, so that the layers above have the same limits. Two of them are pinned for each connection. */
+export const RING_SIZE_DEFAULT = 1024 * 1024
+/** Receives for each end, and so frames under way. */
+export const RECEIVES_MIN = 128
+export const RECEIVES_MAX = 256
+const RING_BYTES_PER_RECEIVE = 512
+/** Receives that no frame may use up: a WANT, a CREDIT, a HELLO and a BYE can always be sent. */
+export const RECEIVES_RESERVED = 4
+
+export function receivesOf(ringSize: number): number {
+  return Math.min(Math.max(ringSize / RING_BYTES_PER_RECEIVE, RECEIVES_MIN), RECEIVES_MAX)
+}
+
+export function frameMaxOf(ringSize: number): number {
+  return ringSize / 8
+}
+
+export function align8(length: number): number {
+  return (length + 7) & ~7
+}
+
+export function isRingSize(size: number): boolean {
+  return Number.isInteger(size) && size >= RING_SIZE_MIN && size <= RING_SIZE_MAX && (size & (size - 1)) === 0
+}
+
+/** Between this machine's order and the network's. */
+export function swapBytes(word: number): number {
+  return ((word & 0xff) << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)
+}

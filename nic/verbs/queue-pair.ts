@@ -1,0 +1,214 @@
+/** One queue pair: its life from made to connected, and the calls by which it is given work. */
+import { NicError } from '../errors.ts'
+import { systemError } from '../posix/libc.ts'
+import type { EndAddress } from './address-layout.ts'
+import {
+  ACCESS_REMOTE_READ,
+  ACCESS_REMOTE_WRITE,
+  AH_GID,
+  AH_GID_INDEX,
+  AH_HOP_LIMIT,
+  AH_IS_GLOBAL,
+  AH_LID,
+  AH_PORT,
+  ATTR_ACCESS,
+  ATTR_AH,
+  ATTR_DEST_QP,
+  ATTR_MAX_DEST_RD_ATOMIC,
+  ATTR_MAX_RD_ATOMIC,
+  ATTR_MIN_RNR_TIMER,
+  ATTR_PATH_MTU,
+  ATTR_PORT,
+  ATTR_RETRY_COUNT,
+  ATTR_RNR_RETRY,
+  ATTR_RQ_PSN,
+  ATTR_SIZE,
+  ATTR_SQ_PSN,
+  ATTR_STATE,
+  ATTR_TIMEOUT,
+  INIT_INLINE,
+  INIT_RECV_COUNT,
+  INIT_RECV_CQ,
+  INIT_RECV_SGES,
+  INIT_SEND_COUNT,
+  INIT_SEND_CQ,
+  INIT_SEND_SGES,
+  INIT_SIZE,
+  INIT_TYPE,
+  LINK_ETHERNET,
+  MASK_INIT,
+  MASK_RTR,
+  MASK_RTS,
+  MASK_STATE,
+  QP_NUMBER,
+  QP_PD,
+  QP_SEND_CQ,
+  QP_TYPE,
+  RECV_ID_HIGH_WORD,
+  RECV_NEXT,
+  RECV_WR_SIZE,
+  STATE_ERROR,
+  STATE_INIT,
+  STATE_RTR,
+  STATE_RTS,
+  TYPE_RC,
+} from './library-layout.ts'
+import type { SendWork } from './send-work.ts'
+import type { VerbsAdapter } from './verbs-adapter.ts'
+import type { Pointer } from './verbs-library.ts'
+
+/** Wanted; the device may give less, or more. */
+const INLINE_WANTED = 128
+/** RDMA reads under way each way. */
+const READS_AT_ONCE = 4
+/** 4.096 us * 2^14 = 67 ms for an acknowledgement, seven times over: after half a second the peer counts as lost. */
+const ACK_TIMEOUT = 14
+const RETRY_COUNT = 7
+/** A receiver that is not ready is asked again for ever; credits see to it that this never happens. */
+const RNR_RETRY_FOREVER = 7
+/** 0.64 ms. */
+const RNR_TIMER = 12
+const HOP_LIMIT = 64
+/** Receives that are posted with one call. */
+export const RECEIVES_AT_ONCE = 32
+
+export class QueuePair {
+  readonly number: number
+  readonly inlineMax: number
+  readonly #adapter: VerbsAdapter
+  readonly #pointer: Pointer
+  /** Receives without memory, chained: the immediate is all that they bring. */
+  readonly #receiveChain: Buffer
+  readonly #chainAt: Pointer
+  readonly #badAt: Pointer
+  #isOpen = true
+  #isMute = false
+
+  /** `receiveIdentity` is what completions of its receives say. */
+  constructor(adapter: VerbsAdapter, sendCount: number, receiveCount: number, receiveIdentity: number) {
+    const { library, pd, cq } = adapter
+    this.#adapter = adapter
+    const attributes = Buffer.alloc(INIT_SIZE)
+    attributes.writeBigUInt64LE(cq, INIT_SEND_CQ)
+    attributes.writeBigUInt64LE(cq, INIT_RECV_CQ)
+    attributes.writeUInt32LE(sendCount, INIT_SEND_COUNT)
+    attributes.writeUInt32LE(receiveCount, INIT_RECV_COUNT)
+    attributes.writeUInt32LE(1, INIT_SEND_SGES)
+    attributes.writeUInt32LE(1, INIT_RECV_SGES)
+    attributes.writeUInt32LE(INLINE_WANTED, INIT_INLINE)
+    attributes.writeInt32LE(TYPE_RC, INIT_TYPE)
+    const pointer = library.ibv_create_qp(pd, attributes)
+    if (pointer === null) throw systemError(library.libc, 'ibv_create_qp')
+    this.#pointer = pointer
+    if (
+      library.readPointer(pointer, QP_PD) !== BigInt(pd) ||
+      library.readPointer(pointer, QP_SEND_CQ) !== BigInt(cq) ||
+      library.readUint32(pointer, QP_TYPE) !== TYPE_RC
+    ) {
+      library.ibv_destroy_qp(pointer)
+      throw new NicError(
+        'ERR_NIC_UNAVAILABLE',
+        'libibverbs keeps struct ibv_qp in another way than is known here',
+      )
+    }
+    this.number = library.readUint32(pointer, QP_NUMBER)
+    this.inlineMax = attributes.readUInt32LE(INIT_INLINE)
+    this.#receiveChain = Buffer.from(new ArrayBuffer(RECEIVES_AT_ONCE * RECV_WR_SIZE + 8))
+    this.#chainAt = library.libc.address(this.#receiveChain)
+    this.#badAt = this.#chainAt + BigInt(RECEIVES_AT_ONCE * RECV_WR_SIZE)
+    for (let i = 0; i < RECEIVES_AT_ONCE; i++) {
+      const at = i * RECV_WR_SIZE
+      this.#receiveChain.writeInt32LE(receiveIdentity, at + 4 * RECV_ID_HIGH_WORD)
+      const next = i + 1 < RECEIVES_AT_ONCE ? this.#chainAt + BigInt(at + RECV_WR_SIZE) : 0n
+      this.#receiveChain.writeBigUInt64LE(next, at + RECV_NEXT)
+    }
+    this.#enterInit()
+  }
+
+  /** Ready to receive and to send. */
+  connect(own: EndAddress, peer: EndAddress): void {
+    const { port } = this.#adapter
+    const receive = Buffer.alloc(ATTR_SIZE)
+    receive.writeInt32LE(STATE_RTR, ATTR_STATE)
+    receive.writeInt32LE(Math.min(own.mtu, peer.mtu), ATTR_PATH_MTU)
+    receive.writeUInt32LE(peer.psn, ATTR_RQ_PSN)
+    receive.writeUInt32LE(peer.number, ATTR_DEST_QP)
+    receive.writeUInt8(READS_AT_ONCE, ATTR_MAX_DEST_RD_ATOMIC)
+    receive.writeUInt8(RNR_TIMER, ATTR_MIN_RNR_TIMER)
+    receive.writeUInt8(port.number, ATTR_AH + AH_PORT)
+    receive.writeUInt16LE(peer.lid, ATTR_AH + AH_LID)
+    if (port.linkLayer === LINK_ETHERNET) {
+      peer.gid.copy(receive, ATTR_AH + AH_GID)
+      receive.writeUInt8(port.gidIndex, ATTR_AH + AH_GID_INDEX)
+      receive.writeUInt8(HOP_LIMIT, ATTR_AH + AH_HOP_LIMIT)
+      receive.writeUInt8(1, ATTR_AH + AH_IS_GLOBAL)
+    }
+    this.#modify(receive, MASK_RTR, 'the way to the peer')
+    const send = Buffer.alloc(ATTR_SIZE)
+    send.writeInt32LE(STATE_RTS, ATTR_STATE)
+    send.writeUInt32LE(own.psn, ATTR_SQ_PSN)
+    send.writeUInt8(READS_AT_ONCE, ATTR_MAX_RD_ATOMIC)
+    send.writeUInt8(ACK_TIMEOUT, ATTR_TIMEOUT)
+    send.writeUInt8(RETRY_COUNT, ATTR_RETRY_COUNT)
+    send.writeUInt8(RNR_RETRY_FOREVER, ATTR_RNR_RETRY)
+    this.#modify(send, MASK_RTS, 'sending')
+  }
+
+  /** Returns 0 or an errno; a queue pair that is destroyed takes nothing. */
+  post(work: SendWork): number {
+    if (!this.#isOpen || this.#isMute) return 0
+    const { counters, functions } = this.#adapter
+    counters.postSends++
+    return functions.postSend(this.#pointer, work.pointer, work.badPointer)
+  }
+
+  /** Nobody is there any more: what is posted goes nowhere. */
+  mute(): void {
+    this.#isMute = true
+  }
+
+  /** Posts RECEIVES_AT_ONCE receives. */
+  postReceives(): number {
+    if (!this.#isOpen || this.#isMute) return 0
+    const { counters, functions } = this.#adapter
+    counters.postReceives++
+    return functions.postReceive(this.#pointer, this.#chainAt, this.#badAt)
+  }
+
+  /** Nothing is sent or taken any more; what was posted completes as flushed. */
+  stop(): void {
+    if (!this.#isOpen) return
+    const attributes = Buffer.alloc(ATTR_SIZE)
+    attributes.writeInt32LE(STATE_ERROR, ATTR_STATE)
+    this.#adapter.library.ibv_modify_qp(this.#pointer, attributes, MASK_STATE)
+  }
+
+  destroy(): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#adapter.library.ibv_destroy_qp(this.#pointer)
+  }
+
+  #enterInit(): void {
+    const attributes = Buffer.alloc(ATTR_SIZE)
+    attributes.writeInt32LE(STATE_INIT, ATTR_STATE)
+    attributes.writeUInt32LE(ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE, ATTR_ACCESS)
+    attributes.writeUInt8(this.#adapter.port.number, ATTR_PORT)
+    try {
+      this.#modify(attributes, MASK_INIT, 'its port')
+    } catch (error) {
+      this.destroy()
+      throw error
+    }
+  }
+
+  #modify(attributes: Buffer, mask: number, what: string): void {
+    const errno = this.#adapter.library.ibv_modify_qp(this.#pointer, attributes, mask)
+    if (errno === 0) return
+    const name = this.#adapter.library.libc.errnoName(errno)
+    throw new NicError('ERR_NIC_CONNECT_FAILED', `the queue pair refuses ${what}: ibv_modify_qp ${name}`, {
+      syscall: 'ibv_modify_qp',
+      errno,
+    })
+  }
+}

@@ -1,0 +1,159 @@
+import type { FrameSink } from '../nic.ts'
+import {
+  align8,
+  CELL_RELEASED_WORD,
+  CELL_RENEWED_WORD,
+  FRAME_HEADER_SIZE,
+  frameMaxOf,
+  receivesOf,
+} from './frame-layout.ts'
+import { type QueuePair, RECEIVES_AT_ONCE } from './queue-pair.ts'
+import type { Slab } from './slab.ts'
+
+/**
+ * The receiving half: a ring that the peer writes to, and receives that tell of each frame. The lengths come with the
+ * completions, so nothing in the ring decides where a frame ends; they are kept here, where the peer cannot reach them.
+ */
+export class ReceiveQueue {
+  bytes: Uint8Array
+  words: Int32Array
+  /** Everything that took a receive, so far. */
+  arrived = 0
+  /** Bytes of the ring that may be written again, and receives that were posted anew, so far. */
+  released = 0
+  renewed = 0
+  /** As the peer was told. */
+  toldReleased = 0
+  toldRenewed = 0
+  readonly #qp: QueuePair
+  readonly #size: number
+  readonly #mask: number
+  readonly #frameMax: number
+  readonly #receives: number
+  /** Of frames that were not handled yet; as many as there are receives, at most. */
+  readonly #lengths: Int32Array
+  #first = 0
+  #count = 0
+  /** Where the next frame that arrives lies behind. */
+  #tail = 0
+  #spent = 0
+  /** Behind the last frame that was handled. */
+  #polled = 0
+  #isPolling = false
+  #isOpen = true
+
+  constructor(qp: QueuePair, slab: Slab) {
+    this.#qp = qp
+    this.bytes = slab.receiveBytes
+    this.words = slab.receiveWords
+    this.#size = slab.ringSize
+    this.#mask = slab.ringSize - 1
+    this.#frameMax = frameMaxOf(slab.ringSize)
+    this.#receives = receivesOf(slab.ringSize)
+    this.#lengths = new Int32Array(this.#receives)
+    for (let posted = 0; posted < this.#receives; posted += RECEIVES_AT_ONCE) qp.postReceives()
+  }
+
+  get waiting(): number {
+    return this.#count
+  }
+
+  get isPolling(): boolean {
+    return this.#isPolling
+  }
+
+  /** Offset of a frame that has arrived, whose header is to be read; -1 if there can be none of that length. */
+  accept(length: number): number {
+    this.arrived = (this.arrived + 1) | 0
+    if (!this.#isOpen) return -1
+    const need = FRAME_HEADER_SIZE + align8(length)
+    const contiguous = this.#size - (this.#tail & this.#mask)
+    const at = contiguous < need ? (this.#tail + contiguous) | 0 : this.#tail
+    const end = (at + need) | 0
+    if (length > this.#frameMax || ((end - this.released) | 0) > this.#size) return -1
+    if (this.#count === this.#receives) return -1
+    this.#lengths[(this.#first + this.#count) & (this.#receives - 1)] = length
+    this.#count++
+    this.#tail = end
+    return at & this.#mask
+  }
+
+  releasedBy(at: number): number {
+    return this.words[(at >> 2) + CELL_RELEASED_WORD] as number
+  }
+
+  renewedBy(at: number): number {
+    return this.words[(at >> 2) + CELL_RENEWED_WORD] as number
+  }
+
+  /** A receive was taken by something other than a frame. */
+  acceptControl(): void {
+    this.arrived = (this.arrived + 1) | 0
+    this.#spend()
+  }
+
+  /** Up to `limit` frames to `sink`; returns how many. */
+  poll(sink: FrameSink, limit: number): number {
+    if (this.#count === 0) return 0
+    if (this.#isPolling) throw new Error('poll was called from within a frame handler')
+    this.#isPolling = true
+    let count = 0
+    try {
+      while (this.#isOpen && this.#count > 0 && count < limit) {
+        const length = this.#lengths[this.#first] as number
+        const need = FRAME_HEADER_SIZE + align8(length)
+        const contiguous = this.#size - (this.#polled & this.#mask)
+        const at = contiguous < need ? (this.#polled + contiguous) | 0 : this.#polled
+        // Accounted for before the handler runs: if it throws, the frame is gone all the same.
+        this.#first = (this.#first + 1) & (this.#receives - 1)
+        this.#count--
+        this.#polled = (at + need) | 0
+        this.#spend()
+        count++
+        sink.handleFrame(this.bytes, (at & this.#mask) + FRAME_HEADER_SIZE, length)
+        this.released = this.#polled
+      }
+    } finally {
+      this.released = this.#polled
+      this.#isPolling = false
+    }
+    return count
+  }
+
+  /** So much more has come free than the peer knows that it may be in want of it. */
+  get hasMuchToTell(): boolean {
+    return (
+      ((this.released - this.toldReleased) | 0) >= this.#size / 4 ||
+      ((this.renewed - this.toldRenewed) | 0) >= this.#receives / 2
+    )
+  }
+
+  noteTold(): void {
+    this.toldReleased = this.released
+    this.toldRenewed = this.renewed
+  }
+
+  /** Whether a peer that knows of everything could send a frame that takes `total` bytes. */
+  hasRoom(total: number): boolean {
+    return this.#size - ((this.#tail - this.released) | 0) >= total && this.#count <= this.#receives / 4
+  }
+
+  /** Nothing that has arrived is handed out any more. */
+  forget(): void {
+    this.#isOpen = false
+    this.#count = 0
+  }
+
+  close(): void {
+    this.forget()
+    this.bytes = new Uint8Array(0)
+    this.words = new Int32Array(0)
+  }
+
+  #spend(): void {
+    if (++this.#spent < RECEIVES_AT_ONCE) return
+    this.#spent = 0
+    this.#qp.postReceives()
+    this.renewed = (this.renewed + RECEIVES_AT_ONCE) | 0
+  }
+}

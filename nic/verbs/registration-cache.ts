@@ -1,0 +1,207 @@
+/**
+ * Memory that the device knows, kept for the next time (WSDLite's registration cache). To register memory costs a system
+ * call and pins its pages, so what was registered stays registered when its user has done with it, until it is the oldest
+ * and room is wanted.
+ *
+ *   hit          a region of the same memory, with the same rights, covers the bytes
+ *   extension    there is one, but it is too small: one that covers both takes its place
+ *   miss         there is none
+ *
+ * A region is never stale. Memory that JavaScript can name is freed only when nobody refers to its ArrayBuffer any more,
+ * and an entry refers to it for as long as the device knows it: no address can come to belong to other memory meanwhile.
+ * An ArrayBuffer that was transferred away has no bytes any more here, and its entries are dropped when that is seen.
+ *
+ * What a peer may write to is not kept: the right ends when its user says so.
+ */
+import { NicError } from '../errors.ts'
+import type { Access } from '../nic.ts'
+import { ACCESS_LOCAL_WRITE, ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE } from './library-layout.ts'
+import type { MemoryRegion, VerbsAdapter } from './verbs-adapter.ts'
+
+/** Of memory that nobody uses at the moment; what is in use counts, too, but is never given up. */
+const PINNED_MAX = 256 * 1024 * 1024
+const ENTRIES_MAX = 1024
+
+export class CachedRegion {
+  readonly region: MemoryRegion
+  readonly buffer: ArrayBufferLike
+  readonly begin: number
+  readonly end: number
+  readonly rights: number
+  /** Address of the buffer's first byte. */
+  readonly base: bigint
+  users = 0
+  /** Not found any more: ends with its last user. */
+  isRetired = false
+
+  constructor(
+    region: MemoryRegion,
+    buffer: ArrayBufferLike,
+    base: bigint,
+    begin: number,
+    end: number,
+    rights: number,
+  ) {
+    this.region = region
+    this.buffer = buffer
+    this.base = base
+    this.begin = begin
+    this.end = end
+    this.rights = rights
+  }
+
+  get lkey(): number {
+    return this.region.lkey
+  }
+
+  get rkey(): number {
+    return this.region.rkey
+  }
+
+  addressOf(bytes: Uint8Array): bigint {
+    return this.base + BigInt(bytes.byteOffset)
+  }
+
+  get isDetached(): boolean {
+    return this.buffer.byteLength < this.end
+  }
+}
+
+export class RegistrationCache {
+  readonly #adapter: VerbsAdapter
+  readonly #pinnedMax: number
+  readonly #entriesMax: number
+  /** Oldest use first. */
+  readonly #entries = new Set<CachedRegion>()
+  readonly #ofBuffer = new WeakMap<ArrayBufferLike, Set<CachedRegion>>()
+  #pinned = 0
+
+  constructor(adapter: VerbsAdapter, pinnedMax = PINNED_MAX, entriesMax = ENTRIES_MAX) {
+    this.#adapter = adapter
+    this.#pinnedMax = pinnedMax
+    this.#entriesMax = entriesMax
+  }
+
+  get pinnedBytes(): number {
+    return this.#pinned
+  }
+
+  get entryCount(): number {
+    return this.#entries.size
+  }
+
+  /** A region that covers `bytes`, for the caller until `release`. */
+  acquire(bytes: Uint8Array, access: Access): CachedRegion {
+    const { counters } = this.#adapter
+    const rights = rightsOf(access)
+    const begin = bytes.byteOffset
+    const end = begin + bytes.byteLength
+    const known = this.#find(bytes.buffer, rights)
+    if (known !== undefined && known.begin <= begin && known.end >= end) {
+      counters.cacheHits++
+      return this.#use(known)
+    }
+    if (known === undefined) counters.cacheMisses++
+    else counters.cacheExtensions++
+    if (known === undefined || (rights & ACCESS_REMOTE_WRITE) !== 0)
+      return this.#add(bytes, rights, begin, end)
+    this.#retire(known)
+    return this.#add(bytes, rights, Math.min(begin, known.begin), Math.max(end, known.end))
+  }
+
+  release(entry: CachedRegion): void {
+    entry.users--
+    if (entry.users > 0) return
+    const isKept = !entry.isRetired && !entry.isDetached && (entry.rights & ACCESS_REMOTE_WRITE) === 0
+    if (!isKept) this.#drop(entry)
+    this.#makeRoom(0, 0)
+  }
+
+  /** Forgets everything that nobody uses. */
+  clear(): void {
+    for (const entry of [...this.#entries]) if (entry.users === 0) this.#drop(entry)
+  }
+
+  #find(buffer: ArrayBufferLike, rights: number): CachedRegion | undefined {
+    // Never two users of what can be written from outside: each has a key of its own, which ends with it.
+    if ((rights & ACCESS_REMOTE_WRITE) !== 0) return undefined
+    for (const entry of this.#ofBuffer.get(buffer) ?? []) {
+      if (entry.rights !== rights || entry.isRetired) continue
+      if (!entry.isDetached) return entry
+      this.#retire(entry)
+    }
+    return undefined
+  }
+
+  #use(entry: CachedRegion): CachedRegion {
+    entry.users++
+    this.#entries.delete(entry)
+    this.#entries.add(entry)
+    return entry
+  }
+
+  #add(bytes: Uint8Array, rights: number, begin: number, end: number): CachedRegion {
+    const { buffer } = bytes
+    // A small Uint8Array may lie within V8's heap, where it moves, until its buffer is asked for: that was done.
+    const base = this.#adapter.library.libc.address(new Uint8Array(buffer as ArrayBuffer))
+    const length = end - begin
+    this.#makeRoom(length, 1)
+    const entry = new CachedRegion(
+      this.#register(base + BigInt(begin), length, rights),
+      buffer,
+      base,
+      begin,
+      end,
+      rights,
+    )
+    this.#pinned += length
+    this.#entries.add(entry)
+    const siblings = this.#ofBuffer.get(buffer)
+    if (siblings === undefined) this.#ofBuffer.set(buffer, new Set([entry]))
+    else siblings.add(entry)
+    return this.#use(entry)
+  }
+
+  /** If the system pins no more, everything that nobody uses is given up first. */
+  #register(address: bigint, length: number, rights: number): MemoryRegion {
+    if (length === 0) throw new NicError('ERR_NIC_ARGUMENT', 'memory of no bytes cannot be registered')
+    try {
+      return this.#adapter.register(address, length, rights)
+    } catch (error) {
+      if ([...this.#entries].every(entry => entry.users > 0)) throw error
+      this.clear()
+      return this.#adapter.register(address, length, rights)
+    }
+  }
+
+  #retire(entry: CachedRegion): void {
+    entry.isRetired = true
+    if (entry.users === 0) this.#drop(entry)
+  }
+
+  #makeRoom(length: number, entries: number): void {
+    for (const entry of this.#entries) {
+      const isRoom =
+        this.#pinned + length <= this.#pinnedMax && this.#entries.size + entries <= this.#entriesMax
+      if (isRoom) return
+      if (entry.users > 0) continue
+      this.#adapter.counters.cacheEvictions++
+      this.#drop(entry)
+    }
+  }
+
+  #drop(entry: CachedRegion): void {
+    if (!this.#entries.delete(entry)) return
+    this.#ofBuffer.get(entry.buffer)?.delete(entry)
+    this.#pinned -= entry.end - entry.begin
+    this.#adapter.deregister(entry.region)
+  }
+}
+
+function rightsOf(access: Access): number {
+  return (
+    ACCESS_LOCAL_WRITE |
+    (access.remoteRead ? ACCESS_REMOTE_READ : 0) |
+    (access.remoteWrite ? ACCESS_REMOTE_WRITE : 0)
+  )
+}

@@ -1,0 +1,245 @@
+import { BROKEN, CLOSED, NO_RESOURCE } from '../status.ts'
+import type { EndAddress } from './address-layout.ts'
+import {
+  align8,
+  CELL_RELEASED_WORD,
+  CELL_RENEWED_WORD,
+  CELL_SIZE,
+  FRAME_HEADER_SIZE,
+  frameMaxOf,
+  KIND_FRAME,
+  KIND_SHIFT,
+  PAGE_SIZE,
+  RECEIVES_RESERVED,
+  receivesOf,
+  swapBytes,
+} from './frame-layout.ts'
+import { OPCODE_RDMA_WRITE, OPCODE_RDMA_WRITE_WITH_IMM } from './library-layout.ts'
+import type { QueuePair } from './queue-pair.ts'
+import { SendWork } from './send-work.ts'
+import type { Slab } from './slab.ts'
+import { IDENTITY_KIND_SHIFT, type VerbsAdapter } from './verbs-adapter.ts'
+
+/** Kinds of requests, in the identities of their completions. */
+export const WORK_RECEIVE = 1
+export const WORK_SEND = 2
+export const WORK_ONE_SIDED = 3
+export const WORK_HELLO = 4
+export const WORK_BYE = 5
+
+/** One-sided operations under way or not polled yet. */
+export const ONE_SIDED_MAX = 64
+
+/** Requests under way. All of them complete if the connection fails, so the completion queue has room for as many. */
+export function sendsOf(ringSize: number): number {
+  return receivesOf(ringSize) + ONE_SIDED_MAX
+}
+
+/**
+ * The sending half: a ring like the peer's, and the right to use it. A frame needs room in the ring, a receive of the peer
+ * and a place in the queue pair. A place is free again when a later request that asks for a completion has completed;
+ * memory is free when the peer says so, because what it has handled was acknowledged, too.
+ */
+export class SendQueue {
+  bytes: Uint8Array
+  words: Int32Array
+  /** What the peer did wrong, if anything. */
+  violation: string | undefined
+  /** Frames and control so far, each of which takes a receive of the peer. */
+  sent = 0
+  releasedSeen = 0
+  renewedSeen = 0
+  readonly #qp: QueuePair
+  readonly #slab: Slab
+  readonly #frameWork: SendWork
+  readonly #controlWork: SendWork
+  readonly #identity: number
+  readonly #size: number
+  readonly #mask: number
+  readonly #frameMax: number
+  readonly #receives: number
+  readonly #sendMax: number
+  readonly #signalEvery: number
+  /** Of the peer's slab: its address is 0 until `connect`. */
+  #peerCell = 0
+  #peerRing = 0
+  #rkey = 0
+  #tail = 0
+  #reservedAt = 0
+  #posted = 0
+  #completed = 0
+  #isOpen = false
+
+  constructor(adapter: VerbsAdapter, qp: QueuePair, slab: Slab, slot: number) {
+    const { ringSize } = slab
+    this.#qp = qp
+    this.#slab = slab
+    this.#identity = slot
+    this.bytes = slab.sendBytes
+    this.words = slab.sendWords
+    this.#frameWork = new SendWork(adapter.library.libc, qp.inlineMax)
+    this.#controlWork = new SendWork(adapter.library.libc, qp.inlineMax)
+    this.#size = ringSize
+    this.#mask = ringSize - 1
+    this.#frameMax = frameMaxOf(ringSize)
+    this.#receives = receivesOf(ringSize)
+    this.#sendMax = sendsOf(ringSize)
+    this.#signalEvery = this.#receives / 4
+  }
+
+  connect(peer: EndAddress): void {
+    this.#peerCell = peer.address
+    this.#peerRing = peer.address + PAGE_SIZE
+    this.#rkey = peer.rkey | 0
+    this.#isOpen = true
+  }
+
+  reserve(length: number): number {
+    if (length > this.#frameMax)
+      throw new RangeError(`a frame of ${length} bytes; the most is ${this.#frameMax}`)
+    if (!this.#isOpen) return this.violation === undefined ? CLOSED : BROKEN
+    const contiguous = this.#size - (this.#tail & this.#mask)
+    const need = FRAME_HEADER_SIZE + align8(length)
+    const skip = contiguous < need ? contiguous : 0
+    if (!this.#fits(skip + need)) {
+      if (!this.readCell()) return BROKEN
+      if (!this.#fits(skip + need)) return NO_RESOURCE
+    }
+    this.#reservedAt = (this.#tail + skip) | 0
+    return (this.#reservedAt & this.#mask) + FRAME_HEADER_SIZE
+  }
+
+  /** Sends the reserved frame, and in it what the receiving half has to say. Returns 0, or an errno. */
+  commit(length: number, released: number, renewed: number): number {
+    const at = this.#reservedAt & this.#mask
+    this.words[(at >> 2) + CELL_RELEASED_WORD] = released
+    this.words[(at >> 2) + CELL_RENEWED_WORD] = renewed
+    const size = FRAME_HEADER_SIZE + length
+    this.#tail = (this.#reservedAt + align8(size)) | 0
+    const { sendAddress, outgoing } = this.#slab
+    this.#frameWork.setTransfer(
+      OPCODE_RDMA_WRITE_WITH_IMM,
+      sendAddress + at,
+      outgoing.lkey,
+      size,
+      this.#peerRing + at,
+      this.#rkey,
+    )
+    this.#frameWork.setImmediateData(swapBytes((KIND_FRAME << KIND_SHIFT) | length))
+    this.sent = (this.sent + 1) | 0
+    return this.post(this.#frameWork, WORK_SEND, false, true)
+  }
+
+  hasRoom(length: number): boolean {
+    if (!this.#isOpen) return false
+    const contiguous = this.#size - (this.#tail & this.#mask)
+    const need = FRAME_HEADER_SIZE + align8(length)
+    const total = contiguous < need ? contiguous + need : need
+    return this.#fits(total) || (this.readCell() && this.#fits(total))
+  }
+
+  /** Bytes of the ring that a frame of `length` bytes takes now, with what has to be skipped before it. */
+  bytesFor(length: number): number {
+    const contiguous = this.#size - (this.#tail & this.#mask)
+    const need = FRAME_HEADER_SIZE + align8(length)
+    return contiguous < need ? contiguous + need : need
+  }
+
+  /** Writes the cell into the peer's memory, where it is found by whoever looks. Undefined: not now. */
+  writeCell(released: number, renewed: number): number | undefined {
+    if (!this.hasPlace) return undefined
+    this.#fillCell(OPCODE_RDMA_WRITE, released, renewed)
+    return this.post(this.#controlWork, WORK_SEND, false, true)
+  }
+
+  /** The cell, and a word that the peer is told. Undefined: not now. */
+  writeControl(
+    kind: number,
+    value: number,
+    released: number,
+    renewed: number,
+    work = WORK_SEND,
+  ): number | undefined {
+    if (!this.hasPlace || ((this.sent - this.renewedSeen) | 0) >= this.#receives) return undefined
+    this.#fillCell(OPCODE_RDMA_WRITE_WITH_IMM, released, renewed)
+    this.#controlWork.setImmediateData(swapBytes((kind << KIND_SHIFT) | value))
+    this.sent = (this.sent + 1) | 0
+    return this.post(this.#controlWork, work, work !== WORK_SEND, true)
+  }
+
+  /** Hands `work` over; its completion, if it has one, frees the places of all before it. */
+  post(work: SendWork, kind: number, isSignaled: boolean, mayInline: boolean): number {
+    this.#posted = (this.#posted + 1) | 0
+    work.setIdentity(this.#posted, (kind << IDENTITY_KIND_SHIFT) | this.#identity)
+    work.setFlags(isSignaled || (this.#posted & (this.#signalEvery - 1)) === 0, mayInline)
+    return this.#qp.post(work)
+  }
+
+  handleSent(low: number): void {
+    this.#completed = low
+  }
+
+  get hasPlace(): boolean {
+    return this.#isOpen && this.#hasPlace()
+  }
+
+  /** What the peer has said of its receiving half: false, and a violation, if that cannot be. */
+  takeCredits(released: number, renewed: number): boolean {
+    const freed = (released - this.releasedSeen) | 0
+    const fresh = (renewed - this.renewedSeen) | 0
+    if (freed > ((this.#tail - this.releasedSeen) | 0) || (freed & 7) !== 0) {
+      this.violation = `${freed} bytes were released of ${(this.#tail - this.releasedSeen) | 0}`
+    } else if (fresh > ((this.sent - this.renewedSeen) | 0)) {
+      this.violation = `${fresh} receives were posted anew after ${(this.sent - this.renewedSeen) | 0}`
+    }
+    if (this.violation !== undefined) {
+      this.#isOpen = false
+      return false
+    }
+    // What was said earlier may be heard later: the cell overtakes frames that were not polled yet.
+    if (freed > 0) this.releasedSeen = released
+    if (fresh > 0) this.renewedSeen = renewed
+    return true
+  }
+
+  readCell(): boolean {
+    const { cellWords } = this.#slab
+    return this.takeCredits(
+      Atomics.load(cellWords, CELL_RELEASED_WORD),
+      Atomics.load(cellWords, CELL_RENEWED_WORD),
+    )
+  }
+
+  /** No frame is taken any more; what was posted goes out. */
+  close(): void {
+    this.#isOpen = false
+    this.bytes = new Uint8Array(0)
+    this.words = new Int32Array(0)
+  }
+
+  #fits(total: number): boolean {
+    return (
+      this.#size - ((this.#tail - this.releasedSeen) | 0) >= total &&
+      ((this.sent - this.renewedSeen) | 0) < this.#receives - RECEIVES_RESERVED &&
+      this.#hasPlace()
+    )
+  }
+
+  #hasPlace(): boolean {
+    return ((this.#posted - this.#completed) | 0) < this.#sendMax
+  }
+
+  #fillCell(opcode: number, released: number, renewed: number): void {
+    const { ownCellWords, ownCellAddress, outgoing } = this.#slab
+    ownCellWords[CELL_RELEASED_WORD] = released
+    ownCellWords[CELL_RENEWED_WORD] = renewed
+    this.#controlWork.setTransfer(
+      opcode,
+      ownCellAddress,
+      outgoing.lkey,
+      CELL_SIZE,
+      this.#peerCell,
+      this.#rkey,
+    )
+  }
+}

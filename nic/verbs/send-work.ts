@@ -1,0 +1,86 @@
+import type { Libc } from '../posix/libc.ts'
+import {
+  SEND_FLAGS_WORD,
+  SEND_ID_HIGH_WORD,
+  SEND_ID_LOW_WORD,
+  SEND_IMM_WORD,
+  SEND_INLINE,
+  SEND_OPCODE_WORD,
+  SEND_REMOTE_HIGH_WORD,
+  SEND_REMOTE_LOW_WORD,
+  SEND_RKEY_WORD,
+  SEND_SGE,
+  SEND_SGE_COUNT_WORD,
+  SEND_SIGNALED,
+  SEND_WR_SIZE,
+  SGE_HIGH_WORD,
+  SGE_LENGTH_WORD,
+  SGE_LKEY_WORD,
+  SGE_LOW_WORD,
+  SGE_SIZE,
+} from './library-layout.ts'
+import type { Pointer } from './verbs-library.ts'
+
+const TWO_TO_32 = 2 ** 32
+const SGE_WORD = SEND_WR_SIZE / 4
+/** The library writes here which request it refused; there is only one. */
+const BAD_AT = SEND_WR_SIZE + SGE_SIZE
+
+/** One request to send and its one piece of memory, built once and filled in anew for each use (library-layout.ts). */
+export class SendWork {
+  /** Where the library finds the request, and where it may say that it refused it. */
+  readonly pointer: Pointer
+  readonly badPointer: Pointer
+  readonly #words: Int32Array
+  readonly #inlineMax: number
+
+  constructor(libc: Libc, inlineMax: number) {
+    // Never in V8's heap, where it could be moved: only small typed arrays without a buffer of their own are.
+    const memory = new ArrayBuffer(BAD_AT + 8)
+    const bytes = Buffer.from(memory)
+    this.#words = new Int32Array(memory)
+    this.#inlineMax = inlineMax
+    this.pointer = libc.address(bytes)
+    this.badPointer = this.pointer + BigInt(BAD_AT)
+    bytes.writeBigUInt64LE(this.pointer + BigInt(SEND_WR_SIZE), SEND_SGE)
+  }
+
+  /** What a completion will say, if `isSignaled` or if it fails. */
+  setIdentity(low: number, high: number): void {
+    this.#words[SEND_ID_LOW_WORD] = low
+    this.#words[SEND_ID_HIGH_WORD] = high
+  }
+
+  /** Addresses are exact as numbers up to 2^53. */
+  setTransfer(
+    opcode: number,
+    local: number,
+    lkey: number,
+    length: number,
+    remote: number,
+    rkey: number,
+  ): void {
+    const words = this.#words
+    words[SEND_OPCODE_WORD] = opcode
+    words[SEND_SGE_COUNT_WORD] = length === 0 ? 0 : 1
+    words[SGE_WORD + SGE_LOW_WORD] = local | 0
+    words[SGE_WORD + SGE_HIGH_WORD] = Math.floor(local / TWO_TO_32)
+    words[SGE_WORD + SGE_LENGTH_WORD] = length
+    words[SGE_WORD + SGE_LKEY_WORD] = lkey
+    words[SEND_REMOTE_LOW_WORD] = remote | 0
+    words[SEND_REMOTE_HIGH_WORD] = Math.floor(remote / TWO_TO_32)
+    words[SEND_RKEY_WORD] = rkey
+  }
+
+  /** In network order. */
+  setImmediateData(word: number): void {
+    this.#words[SEND_IMM_WORD] = word
+  }
+
+  /** `mayInline`: the bytes may be copied into the request, if they are few enough. */
+  setFlags(isSignaled: boolean, mayInline: boolean): void {
+    const length = this.#words[SGE_WORD + SGE_LENGTH_WORD] as number
+    const isInline = mayInline && length > 0 && length <= this.#inlineMax
+    this.#words[SEND_FLAGS_WORD] = (isSignaled ? SEND_SIGNALED : 0) | (isInline ? SEND_INLINE : 0)
+  }
+}

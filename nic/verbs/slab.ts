@@ -1,0 +1,55 @@
+import { CELL_SIZE, PAGE_SIZE } from './frame-layout.ts'
+import { ACCESS_LOCAL_WRITE, ACCESS_REMOTE_WRITE } from './library-layout.ts'
+import type { MemoryRegion, VerbsAdapter } from './verbs-adapter.ts'
+
+/**
+ * The registered memory of one end (frame-layout.ts): what the peer writes, and what is sent. Ordinary memory of this
+ * process, which cannot go away while somebody refers to it.
+ */
+export class Slab {
+  readonly ringSize: number
+  /** The peer's to write; its address is what the peer is told. */
+  readonly incoming: MemoryRegion
+  readonly address: number
+  readonly cellWords: Int32Array
+  readonly receiveBytes: Uint8Array
+  readonly receiveWords: Int32Array
+  /** Ours to send from. */
+  readonly outgoing: MemoryRegion
+  readonly ownCellAddress: number
+  readonly ownCellWords: Int32Array
+  readonly sendAddress: number
+  readonly sendBytes: Uint8Array
+  readonly sendWords: Int32Array
+  readonly #adapter: VerbsAdapter
+
+  constructor(adapter: VerbsAdapter, ringSize: number) {
+    const half = PAGE_SIZE + ringSize
+    const memory = new ArrayBuffer(2 * half)
+    const base = adapter.library.libc.address(new Uint8Array(memory))
+    this.#adapter = adapter
+    this.ringSize = ringSize
+    this.incoming = adapter.register(base, half, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE)
+    try {
+      this.outgoing = adapter.register(base + BigInt(half), half, 0)
+    } catch (error) {
+      adapter.deregister(this.incoming)
+      throw error
+    }
+    this.address = Number(base)
+    this.cellWords = new Int32Array(memory, 0, CELL_SIZE / 4)
+    this.receiveBytes = new Uint8Array(memory, PAGE_SIZE, ringSize)
+    this.receiveWords = new Int32Array(memory, PAGE_SIZE, ringSize / 4)
+    this.ownCellAddress = this.address + half
+    this.ownCellWords = new Int32Array(memory, half, CELL_SIZE / 4)
+    this.sendAddress = this.ownCellAddress + PAGE_SIZE
+    this.sendBytes = new Uint8Array(memory, half + PAGE_SIZE, ringSize)
+    this.sendWords = new Int32Array(memory, half + PAGE_SIZE, ringSize / 4)
+  }
+
+  /** The queue pair must be gone: nobody writes here any more. */
+  release(): void {
+    this.#adapter.deregister(this.incoming)
+    this.#adapter.deregister(this.outgoing)
+  }
+}

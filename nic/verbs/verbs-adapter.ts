@@ -1,0 +1,365 @@
+/**
+ * The RDMA device as this process uses it: one context, protection domain, completion queue and completion channel for
+ * all connections. Whoever polls takes what has completed for everybody: each completion is handed to the connection
+ * that it belongs to, which keeps count, and its user hears of it when it polls or is woken.
+ */
+import { isMainThread } from 'node:worker_threads'
+import { NicError } from '../errors.ts'
+import { systemError } from '../posix/libc.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
+import { newCounters, type VerbsCounters } from './counters.ts'
+import { assertDescriptor, setNonBlocking } from './descriptors.ts'
+import { chooseDevice, type NoDevice, type Port } from './device-choice.ts'
+import {
+  ACCESS_LOCAL_WRITE,
+  ASYNC_DEVICE_FATAL,
+  ASYNC_PORT_ERROR,
+  ASYNC_SIZE,
+  ASYNC_TYPE,
+  CHANNEL_FD,
+  CONTEXT_ASYNC_FD,
+  CONTEXT_COMMAND_FD,
+  CONTEXT_FUNCTIONS,
+  CQ_CHANNEL,
+  FUNCTION_POLL_CQ,
+  FUNCTION_POST_RECV,
+  FUNCTION_POST_SEND,
+  FUNCTION_REQ_NOTIFY_CQ,
+  MR_ADDRESS,
+  MR_LENGTH,
+  MR_LKEY,
+  MR_RKEY,
+  WC_ID_HIGH_WORD,
+  WC_ID_LOW_WORD,
+  WC_IMM_WORD,
+  WC_SIZE,
+  WC_STATUS_WORD,
+  WC_WORDS,
+} from './library-layout.ts'
+import {
+  type DeviceFunctions,
+  loadVerbs,
+  type Pointer,
+  type PollHandle,
+  type VerbsLibrary,
+} from './verbs-library.ts'
+
+/** Completions taken with one call. */
+const BATCH = 64
+/** Of the completion queue at first; it grows with the connections. */
+const COMPLETIONS_FIRST = 4096
+/** The identity of a request, beside 32 bits of its own: its kind, and the slot of its connection. */
+export const IDENTITY_KIND_SHIFT = 24
+const SLOT_MASK = 0xff_ffff
+/** How long the end of the process is held up for what is still on its way out. */
+const EXIT_MS_MAX = 500
+
+/** A connection, as the completion queue knows it. */
+export interface CompletionOwner {
+  /** `low` and the kind are the request's identity. Does not throw, and calls nobody. */
+  handleCompletion(kind: number, low: number, status: number, immediate: number): void
+  /** The device is of no use any more. */
+  handleDeviceLost(reason: string): void
+  /** Called from the event loop after `wake`. */
+  ring(): void
+  close(): void
+}
+
+export interface MemoryRegion {
+  readonly pointer: Pointer
+  readonly lkey: number
+  readonly rkey: number
+  readonly length: number
+}
+
+export class VerbsAdapter {
+  readonly library: VerbsLibrary
+  readonly port: Port
+  readonly functions: DeviceFunctions
+  readonly pd: Pointer
+  readonly cq: Pointer
+  readonly counters: VerbsCounters = newCounters()
+  /** Why the device cannot be used any more. */
+  lostReason: string | undefined
+  readonly #channel: Pointer
+  readonly #watcher: PollHandle
+  readonly #batch = new Int32Array(new ArrayBuffer(BATCH * WC_SIZE))
+  readonly #batchAt: Pointer
+  /** What the library writes when it tells of an event; nobody reads it. */
+  readonly #eventQueue = Buffer.alloc(8)
+  readonly #eventOwner = Buffer.alloc(8)
+  readonly #owners: (CompletionOwner | undefined)[] = []
+  readonly #woken: CompletionOwner[] = []
+  #isNotified = false
+  #attentive = 0
+  #references = 0
+  #completionsMax = COMPLETIONS_FIRST
+  #completionsPromised = 0
+  readonly #lingering = new Set<CompletionOwner>()
+
+  constructor(library: VerbsLibrary, context: Pointer, port: Port) {
+    const { libc } = library
+    this.library = library
+    this.port = port
+    const commandFd = library.readUint32(context, CONTEXT_COMMAND_FD)
+    const asyncFd = library.readUint32(context, CONTEXT_ASYNC_FD)
+    assertDescriptor(commandFd, /uverbs/, 'ibv_context')
+    assertDescriptor(asyncFd, /infinibandevent|uverbs/, 'ibv_context')
+    const functionAt = (entry: number): Pointer => {
+      const pointer = library.readPointer(context, CONTEXT_FUNCTIONS + 8 * entry)
+      if (pointer === 0n) throw new NicError('ERR_NIC_UNAVAILABLE', `${port.device} lacks function ${entry}`)
+      return pointer
+    }
+    this.functions = library.deviceFunctions(
+      functionAt(FUNCTION_POLL_CQ),
+      functionAt(FUNCTION_REQ_NOTIFY_CQ),
+      functionAt(FUNCTION_POST_SEND),
+      functionAt(FUNCTION_POST_RECV),
+    )
+    const orThrow = (pointer: Pointer | null, call: string): Pointer => {
+      if (pointer === null) throw systemError(libc, call)
+      return BigInt(pointer)
+    }
+    this.pd = orThrow(library.ibv_alloc_pd(context), 'ibv_alloc_pd')
+    this.#channel = orThrow(library.ibv_create_comp_channel(context), 'ibv_create_comp_channel')
+    this.cq = orThrow(
+      library.ibv_create_cq(context, COMPLETIONS_FIRST, null, this.#channel, 0),
+      'ibv_create_cq',
+    )
+    const channelFd = library.readUint32(this.#channel, CHANNEL_FD)
+    assertDescriptor(channelFd, /infinibandevent|uverbs/, 'ibv_comp_channel')
+    if (library.readPointer(this.cq, CQ_CHANNEL) !== this.#channel) {
+      throw new NicError(
+        'ERR_NIC_UNAVAILABLE',
+        'libibverbs keeps struct ibv_cq in another way than is known here',
+      )
+    }
+    this.#batchAt = libc.address(Buffer.from(this.#batch.buffer))
+    setNonBlocking(libc, channelFd)
+    setNonBlocking(libc, asyncFd)
+    this.#watcher = library.watch(channelFd, () => this.#handleEvent())
+    const event = Buffer.alloc(ASYNC_SIZE)
+    const asyncWatcher = library.watch(asyncFd, () => this.#handleAsyncEvent(context, event))
+    process.on('exit', () => {
+      this.#finish()
+      // koffi must not call anybody while Node takes the event loop down.
+      this.#watcher.close()
+      asyncWatcher.close()
+    })
+  }
+
+  /** Takes what has completed, a batch at most; returns how much that was. Calls no user. */
+  poll(): number {
+    const { counters } = this
+    const batch = this.#batch
+    const count = this.functions.pollCq(this.cq, BATCH, this.#batchAt)
+    if (count <= 0) {
+      counters.emptyPolls++
+      if (count < 0) this.#lose('its completion queue fails')
+      return 0
+    }
+    counters.polls++
+    counters.completions += count
+    for (let i = 0, at = 0; i < count; i++, at += WC_WORDS) {
+      const identity = batch[at + WC_ID_HIGH_WORD] as number
+      this.#owners[identity & SLOT_MASK]?.handleCompletion(
+        identity >>> IDENTITY_KIND_SHIFT,
+        batch[at + WC_ID_LOW_WORD] as number,
+        batch[at + WC_STATUS_WORD] as number,
+        batch[at + WC_IMM_WORD] as number,
+      )
+    }
+    return count
+  }
+
+  /** Until nothing is left: only then does the next completion make an event. */
+  pollAll(): void {
+    while (this.poll() === BATCH) {}
+  }
+
+  /** From now on completions are noticed without polls, until as many calls of `ignore`. */
+  attend(): void {
+    this.#attentive++
+    this.#notify()
+  }
+
+  ignore(): void {
+    this.#attentive--
+  }
+
+  /** Calls `owner.ring` from the event loop: from Node's own part of it, because users throw, and koffi must not see that. */
+  wake(owner: CompletionOwner): void {
+    this.#woken.push(owner)
+    if (this.#woken.length === 1) setImmediate(this.#ringAll)
+  }
+
+  ref(): void {
+    if (this.#references++ === 0) this.#watcher.ref()
+  }
+
+  unref(): void {
+    if (--this.#references === 0) this.#watcher.unref()
+  }
+
+  /** A slot for a connection that has up to `completions` of them at once. */
+  enter(owner: CompletionOwner, completions: number): number {
+    if (this.lostReason !== undefined) throw new NicError('ERR_NIC_UNAVAILABLE', this.lostReason)
+    this.#promise(completions)
+    const free = this.#owners.indexOf(undefined)
+    const slot = free < 0 ? this.#owners.length : free
+    this.#owners[slot] = owner
+    return slot
+  }
+
+  leave(slot: number, completions: number): void {
+    this.#owners[slot] = undefined
+    this.#completionsPromised -= completions
+  }
+
+  /** Closed, with something still on its way: the process waits for it a little if it ends. */
+  linger(owner: CompletionOwner, isLingering: boolean): void {
+    if (isLingering) this.#lingering.add(owner)
+    else this.#lingering.delete(owner)
+  }
+
+  register(address: Pointer, length: number, access: number): MemoryRegion {
+    const { library } = this
+    const pointer = library.ibv_reg_mr(this.pd, address, length, access)
+    if (pointer === null) throw registrationError(library, length)
+    const readBack = library.readPointer(pointer, MR_ADDRESS)
+    if (readBack !== address || library.readPointer(pointer, MR_LENGTH) !== BigInt(length)) {
+      library.ibv_dereg_mr(pointer)
+      throw new NicError(
+        'ERR_NIC_UNAVAILABLE',
+        'libibverbs keeps struct ibv_mr in another way than is known here',
+      )
+    }
+    this.counters.registrations++
+    const lkey = library.readUint32(pointer, MR_LKEY)
+    return { pointer, lkey, rkey: library.readUint32(pointer, MR_RKEY), length }
+  }
+
+  deregister(region: MemoryRegion): void {
+    this.counters.deregistrations++
+    this.library.ibv_dereg_mr(region.pointer)
+  }
+
+  #promise(completions: number): void {
+    const promised = this.#completionsPromised + completions
+    let max = this.#completionsMax
+    while (max < promised) max *= 2
+    if (max !== this.#completionsMax) {
+      // The device's own limit need not be a power of two.
+      if (this.library.ibv_resize_cq(this.cq, max) !== 0) max = promised
+      if (max === promised && this.library.ibv_resize_cq(this.cq, max) !== 0) {
+        throw new NicError('ERR_NIC_UNAVAILABLE', `${this.port.device} has no room for more connections`)
+      }
+      this.#completionsMax = max
+    }
+    this.#completionsPromised = promised
+  }
+
+  #notify(): void {
+    if (this.#isNotified) return
+    this.#isNotified = true
+    this.counters.notifications++
+    this.functions.requestNotify(this.cq, 0)
+  }
+
+  #handleEvent(): void {
+    while (this.library.ibv_get_cq_event(this.#channel, this.#eventQueue, this.#eventOwner) === 0) {
+      this.counters.events++
+      this.library.ibv_ack_cq_events(this.cq, 1)
+    }
+    this.#isNotified = false
+    this.pollAll()
+    // Ask again before the last look: what completes in between makes an event.
+    if (this.#attentive > 0) {
+      this.#notify()
+      this.pollAll()
+    }
+  }
+
+  readonly #ringAll = (): void => {
+    const owners = this.#woken.splice(0)
+    while (owners.length > 0) {
+      let isDone = false
+      try {
+        owners.shift()?.ring()
+        isDone = true
+      } finally {
+        // Its listener threw: the others are rung a turn later.
+        if (!isDone) for (const owner of owners) this.wake(owner)
+      }
+    }
+  }
+
+  #handleAsyncEvent(context: Pointer, event: Buffer): void {
+    while (this.library.ibv_get_async_event(context, event) === 0) {
+      const type = event.readInt32LE(ASYNC_TYPE)
+      this.library.ibv_ack_async_event(event)
+      if (type === ASYNC_DEVICE_FATAL) this.#lose(`${this.port.device} has failed or was removed`)
+      if (type === ASYNC_PORT_ERROR)
+        this.#lose(`port ${this.port.number} of ${this.port.device} has gone down`)
+    }
+  }
+
+  #lose(reason: string): void {
+    if (this.lostReason !== undefined) return
+    this.lostReason = reason
+    for (const owner of this.#owners) owner?.handleDeviceLost(reason)
+  }
+
+  /** The process ends: what was handed over before goes out, as the kernel sees to it with TCP. */
+  #finish(): void {
+    for (const owner of [...this.#owners]) owner?.close()
+    const deadlineMs = performance.now() + EXIT_MS_MAX
+    while (this.#lingering.size > 0 && performance.now() < deadlineMs) this.poll()
+  }
+}
+
+function registrationError(library: VerbsLibrary, length: number): NicError {
+  const error = systemError(library.libc, 'ibv_reg_mr')
+  const hint = `${length} bytes cannot be pinned: ${error.message} (is RLIMIT_MEMLOCK too low? see docs/rdma.md)`
+  return new NicError('ERR_NIC_SYSTEM', hint, { syscall: 'ibv_reg_mr', errno: error.errno as number })
+}
+
+let adapter: VerbsAdapter | NoDevice | undefined
+
+/** The adapter of this process, or why there is none. Asked once: what was plugged in later needs a new process. */
+export function openAdapter(): VerbsAdapter | NoDevice {
+  adapter ??= undisturbed(tryOpen)
+  return adapter
+}
+
+export function requireAdapter(): VerbsAdapter {
+  const found = openAdapter()
+  if (found instanceof VerbsAdapter) return found
+  throw new NicError('ERR_NIC_UNAVAILABLE', found.reason)
+}
+
+function tryOpen(): VerbsAdapter | NoDevice {
+  // A worker that is terminated takes its memory along, and the device would go on writing to it.
+  if (!isMainThread) return { code: 'VERBS_THREAD', reason: 'RDMA is for the main thread only' }
+  const { library, code, reason } = loadVerbs()
+  if (library === undefined) return { code, reason }
+  try {
+    const chosen = chooseDevice(library)
+    if (!('context' in chosen)) return chosen
+    const opened = new VerbsAdapter(library, chosen.context, chosen.port)
+    return trial(opened) ?? opened
+  } catch (error) {
+    return { code: 'VERBS_ABI', reason: (error as Error).message }
+  }
+}
+
+/** Pins one page, so that a limit is known before a connection needs more. */
+function trial(opened: VerbsAdapter): NoDevice | undefined {
+  const page = new Uint8Array(new ArrayBuffer(4096))
+  try {
+    opened.deregister(opened.register(opened.library.libc.address(page), page.length, ACCESS_LOCAL_WRITE))
+    return undefined
+  } catch (error) {
+    return { code: 'VERBS_MEMLOCK', reason: (error as Error).message }
+  }
+}

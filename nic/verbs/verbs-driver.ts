@@ -1,0 +1,183 @@
+/**
+ * Two hosts with RDMA devices. Each end must know the other's queue pair: the offer's blob tells the connecting side, and
+ * its reply, which the caller carries back, tells the offering side. The offering side then says the first word, over the
+ * new connection: when it has arrived, and was acknowledged, both know that the way works, and not before.
+ */
+import { randomBytes, randomInt } from 'node:crypto'
+import { NicError } from '../errors.ts'
+import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
+import {
+  BLOB_MAGIC,
+  decodeAddress,
+  type EndAddress,
+  encodeAddress,
+  NONCE_SIZE,
+  REPLY_MAGIC,
+} from './address-layout.ts'
+import type { VerbsCounters } from './counters.ts'
+import { isRingSize, RING_SIZE_DEFAULT } from './frame-layout.ts'
+import { LINK_ETHERNET } from './library-layout.ts'
+import { RegistrationCache } from './registration-cache.ts'
+import { openAdapter, requireAdapter, VerbsAdapter } from './verbs-adapter.ts'
+import { VerbsInterface } from './verbs-interface.ts'
+
+const TIMEOUT_MS_DEFAULT = 5000
+const PSN_LIMIT = 2 ** 24
+
+interface PendingOffer {
+  answer(reply: Uint8Array): void
+}
+
+/** By nonce: for a connecting side in this process. */
+const pending = new Map<string, PendingOffer>()
+let cache: RegistrationCache | undefined
+
+export const verbsDriver: Driver = {
+  name: 'verbs',
+  reach: 'network',
+  availability,
+  offer,
+  connect,
+}
+
+function availability(): Availability {
+  const found = openAdapter()
+  if (!(found instanceof VerbsAdapter)) return { usable: false, ...found }
+  const { lostReason } = found
+  return lostReason === undefined
+    ? { usable: true }
+    : { usable: false, code: 'VERBS_LOST', reason: lostReason }
+}
+
+/** What the driver has done in this process; undefined where it cannot be used. */
+export function verbsCounters(): VerbsCounters | undefined {
+  const found = openAdapter()
+  return found instanceof VerbsAdapter ? found.counters : undefined
+}
+
+/** In one line, for people; undefined where there is none. */
+export function describeDevice(): string | undefined {
+  const found = openAdapter()
+  if (!(found instanceof VerbsAdapter)) return undefined
+  const { device, number, gidIndex, gid, mtu } = found.port
+  return `${device} port ${number}, GID ${gidIndex} (${gid.toString('hex')}), MTU ${128 << mtu}`
+}
+
+/** The device's own address in its network, as text, if it has one: what an RoCE device's GID says. */
+export function deviceAddress(): string | undefined {
+  const found = openAdapter()
+  if (!(found instanceof VerbsAdapter) || found.port.linkLayer !== LINK_ETHERNET) return undefined
+  const { gid } = found.port
+  if (gid.readUInt16BE(10) === 0xffff && gid.subarray(0, 10).every(byte => byte === 0))
+    return gid.subarray(12).join('.')
+  const groups = Array.from({ length: 8 }, (_, i) => gid.readUInt16BE(2 * i).toString(16)).join(':')
+  return new URL(`http://[${groups}]`).hostname.slice(1, -1)
+}
+
+function offer(options: OfferOptions = {}): Offer {
+  const ringSize = options.queueSize ?? RING_SIZE_DEFAULT
+  if (!isRingSize(ringSize)) {
+    throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 1 GiB')
+  }
+  const end = openEnd(ringSize)
+  const nonce = randomBytes(NONCE_SIZE)
+  const own = end.addressFor(nonce, randomInt(PSN_LIMIT))
+  const key = nonce.toString('hex')
+  let cancel = (): void => {}
+  let answer = (_reply: Uint8Array): void => {}
+  const accepted = new Promise<VirtualInterface>((resolve, reject) => {
+    const settle = (error?: NicError): void => {
+      clearTimeout(timer)
+      pending.delete(key)
+      if (error === undefined) return resolve(end)
+      end.close()
+      reject(error)
+    }
+    const fail = (message: string): void => settle(new NicError('ERR_NIC_CONNECT_FAILED', message))
+    const timer = setTimeout(
+      () => fail('nobody took up the offer in time'),
+      options.timeoutMs ?? TIMEOUT_MS_DEFAULT,
+    )
+    timer.unref()
+    cancel = () => {
+      if (end.state === 'open') fail('the offer was cancelled')
+    }
+    answer = reply => {
+      if (!pending.delete(key)) return
+      const peer = decodeAddress(REPLY_MAGIC, reply)
+      if (peer === undefined || !peer.nonce.equals(nonce) || !areAlike(own, peer))
+        return fail('the connecting side answered something else')
+      try {
+        end.connect(own, peer, true, settle)
+      } catch (error) {
+        settle(error as NicError)
+      }
+    }
+    pending.set(key, { answer })
+  })
+  void accepted.then(
+    () => {
+      cancel = () => {}
+    },
+    () => {},
+  )
+  return {
+    blob: encodeAddress(BLOB_MAGIC, own),
+    accepted,
+    cancel: () => cancel(),
+    answer: reply => answer(reply),
+  }
+}
+
+async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<VirtualInterface> {
+  const peer = decodeAddress(BLOB_MAGIC, blob)
+  if (peer === undefined)
+    throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of an offer over RDMA')
+  const reply = options.reply ?? pending.get(peer.nonce.toString('hex'))?.answer
+  if (reply === undefined)
+    throw new NicError(
+      'ERR_NIC_CONNECT_FAILED',
+      'the offer is not of this process, and nobody carries the reply',
+    )
+  const end = openEnd(peer.ringSize)
+  try {
+    await handshake(end, peer, reply, options.timeoutMs ?? TIMEOUT_MS_DEFAULT)
+    return end
+  } catch (error) {
+    end.close()
+    throw error
+  }
+}
+
+function handshake(
+  end: VerbsInterface,
+  peer: EndAddress,
+  reply: (bytes: Uint8Array) => void,
+  timeoutMs: number,
+): Promise<void> {
+  const own = end.addressFor(peer.nonce, randomInt(PSN_LIMIT))
+  if (!areAlike(own, peer)) {
+    throw new NicError('ERR_NIC_CONNECT_FAILED', 'one end is on InfiniBand, the other on Ethernet')
+  }
+  return new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      reject(new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side was not heard over RDMA in time'))
+    }, timeoutMs)
+    end.connect(own, peer, false, error => {
+      clearTimeout(timer)
+      if (error === undefined) resolve()
+      else reject(error)
+    })
+    reply(encodeAddress(REPLY_MAGIC, own))
+  })
+}
+
+function areAlike(one: EndAddress, other: EndAddress): boolean {
+  return one.linkLayer === other.linkLayer && one.ringSize === other.ringSize
+}
+
+function openEnd(ringSize: number): VerbsInterface {
+  const adapter = requireAdapter()
+  cache ??= new RegistrationCache(adapter)
+  return new VerbsInterface(adapter, cache, ringSize)
+}

@@ -1,0 +1,346 @@
+/** One end of a connection between two RDMA devices: the contract of nic.ts over a queue pair (frame-layout.ts). */
+import { NicError } from '../errors.ts'
+import type { CompletionSink, FrameSink, InterfaceState, VirtualInterface } from '../nic.ts'
+import { BROKEN, CLOSED } from '../status.ts'
+import type { EndAddress } from './address-layout.ts'
+import {
+  KIND_BYE,
+  KIND_CREDIT,
+  KIND_FRAME,
+  KIND_HELLO,
+  KIND_SHIFT,
+  KIND_WANT,
+  receivesOf,
+  swapBytes,
+  VALUE_MASK,
+} from './frame-layout.ts'
+import { WC_FLUSHED, WC_RETRY_EXCEEDED, WC_RNR_RETRY_EXCEEDED, WC_SUCCESS } from './library-layout.ts'
+import { QueueInterface } from './queue-interface.ts'
+import { WORK_BYE, WORK_HELLO, WORK_ONE_SIDED, WORK_RECEIVE, WORK_SEND } from './send-queue.ts'
+
+/** How long a closed connection waits for what is still on its way out: the peer may be gone. */
+const LINGER_MS_MAX = 1000
+/** In place of a control word that is waited for. */
+const NOTHING = -1
+
+export class VerbsInterface extends QueueInterface implements VirtualInterface {
+  readonly driver = 'verbs'
+  failure: NicError | undefined
+  #handshake: ((error: NicError | undefined) => void) | undefined
+  #listener: (() => void) | undefined
+  #isArmed = false
+  #isRinging = false
+  /** Bytes of room that the doorbell waits for; 0 is none. */
+  #roomWanted = 0
+  #isWantOut = false
+  /** Room that the peer waits for, in bytes of the ring, or NOTHING. */
+  #peerWants = NOTHING
+  #linger: NodeJS.Timeout | undefined
+
+  /** What the peer has to know of this end. */
+  addressFor(nonce: Buffer, psn: number): EndAddress {
+    const { gid, lid, mtu, linkLayer } = this.adapter.port
+    const { ringSize, address, incoming } = this.slab
+    return {
+      nonce,
+      number: this.qp.number,
+      psn,
+      gid,
+      lid,
+      mtu,
+      linkLayer,
+      ringSize,
+      receives: receivesOf(ringSize),
+      rkey: incoming.rkey,
+      address,
+    }
+  }
+
+  /** Connects, and calls `done` from the event loop once a word has gone from the offering to the connecting side. */
+  connect(
+    own: EndAddress,
+    peer: EndAddress,
+    isOffering: boolean,
+    done: (error: NicError | undefined) => void,
+  ): void {
+    this.qp.connect(own, peer)
+    this.sends.connect(peer)
+    this.#handshake = done
+    this.attend()
+    this.ref()
+    if (isOffering) this.#control(KIND_HELLO, 0, WORK_HELLO)
+    this.adapter.pollAll()
+  }
+
+  reserve(length: number): number {
+    const offset = this.sends.reserve(length)
+    return offset === BROKEN ? this.#violate(this.sends.violation) : offset
+  }
+
+  commit(length: number): void {
+    const { released, renewed } = this.receives
+    const errno = this.sends.commit(length, released, renewed)
+    this.receives.noteTold()
+    if (errno !== 0) this.#failPost(errno)
+  }
+
+  /** Nothing was sent, so there is nothing to take back. */
+  cancel(): void {}
+
+  hasRoom(length: number): boolean {
+    return this.sends.hasRoom(length) || this.#noRoom()
+  }
+
+  poll(sink: FrameSink, limit: number): number {
+    if (this.state === 'closed') return CLOSED
+    if (this.receives.waiting === 0) {
+      if (this.state === 'open') this.adapter.poll()
+      if (this.receives.waiting === 0) return this.#brokenOr(0)
+    }
+    try {
+      return this.receives.poll(sink, limit)
+    } finally {
+      this.#tell()
+    }
+  }
+
+  arm(forRoom: number): boolean {
+    if (this.state !== 'open' || this.receives.isPolling) return false
+    this.attend()
+    this.#isArmed = true
+    this.#roomWanted = forRoom
+    this.adapter.pollAll()
+    if (this.#isReady()) {
+      this.disarm()
+      return false
+    }
+    if (forRoom > 0) this.#want()
+    return true
+  }
+
+  disarm(): void {
+    this.#isArmed = false
+    this.#isRinging = false
+    this.#roomWanted = 0
+    if (this.#handshake === undefined && this.#linger === undefined) this.ignore()
+  }
+
+  setDoorbell(listener: () => void): void {
+    this.#listener = listener
+  }
+
+  pollCompletions(sink: CompletionSink, limit: number): number {
+    if (this.oneSided.underWay > 0 && this.state === 'open') this.adapter.poll()
+    return this.oneSided.poll(sink, limit)
+  }
+
+  close(): void {
+    if (this.state === 'closed') return
+    const wasOpen = this.state === 'open' && !this.isPeerGone && this.#handshake === undefined
+    this.disarm()
+    this.unref()
+    this.#handshake = undefined
+    this.state = 'closed'
+    this.#listener = undefined
+    // The last word goes out behind the frames; when it is acknowledged, so are they.
+    const isSaid = wasOpen && this.#control(KIND_BYE, 0, WORK_BYE)
+    this.sends.close()
+    this.receives.close()
+    if (!isSaid) return this.adapter.wake(this)
+    this.adapter.linger(this, true)
+    this.ref()
+    this.#linger = setTimeout(() => this.#dispose(), LINGER_MS_MAX)
+    this.attend()
+    this.adapter.pollAll()
+  }
+
+  handleCompletion(kind: number, low: number, status: number, immediate: number): void {
+    if (kind === WORK_ONE_SIDED) this.oneSided.handleCompletion(status)
+    if (status !== WC_SUCCESS) return this.#handleFailure(kind, status)
+    if (kind === WORK_RECEIVE) {
+      this.#handleReceived(swapBytes(immediate))
+      if (this.#isArmed && this.#isReady()) this.#wakeUser()
+      return
+    }
+    this.sends.handleSent(low)
+    if (kind === WORK_HELLO) this.adapter.wake(this)
+    else if (kind === WORK_BYE) this.#endLinger()
+    else if (this.#roomWanted > 0 && this.#isReady()) this.#wakeUser()
+    else if (kind === WORK_ONE_SIDED && this.#isArmed) this.#wakeUser()
+  }
+
+  handleDeviceLost(reason: string): void {
+    this.#break(new NicError('ERR_NIC_UNAVAILABLE', reason))
+  }
+
+  /** From the event loop. */
+  ring(): void {
+    if (this.state === 'closed') {
+      if (this.#linger === undefined) this.#dispose()
+      return
+    }
+    const done = this.#handshake
+    if (done !== undefined) {
+      this.#handshake = undefined
+      this.unref()
+      if (!this.#isArmed) this.ignore()
+      done(this.failure)
+    }
+    if (!this.#isRinging) return
+    this.disarm()
+    this.#listener?.()
+  }
+
+  /** What has gone out and come in, for whoever holds both ends and wants to know whether all of it has arrived. */
+  progress(): { sent: number; arrived: number; told: number; heard: number; underWay: number } {
+    this.adapter.pollAll()
+    if (this.state === 'open') this.sends.readCell()
+    return {
+      sent: this.sends.sent,
+      arrived: this.receives.arrived,
+      told: (this.receives.toldReleased + this.receives.toldRenewed) | 0,
+      heard: (this.sends.releasedSeen + this.sends.renewedSeen) | 0,
+      underWay: this.oneSided.underWay,
+    }
+  }
+
+  #handleReceived(word: number): void {
+    const kind = word >>> KIND_SHIFT
+    const value = word & VALUE_MASK
+    if (kind === KIND_FRAME) {
+      const at = this.receives.accept(value)
+      if (this.state !== 'open') return
+      if (at < 0) return void this.#violate(`a frame of ${value} bytes came where there is no room for it`)
+      this.#takeCredits(this.receives.releasedBy(at), this.receives.renewedBy(at))
+      return
+    }
+    this.receives.acceptControl()
+    if (this.state !== 'open') return
+    this.#noRoomAfterReadingCell()
+    if (kind === KIND_WANT) {
+      this.#peerWants = value
+      this.#tell()
+    } else if (kind === KIND_CREDIT) {
+      this.#isWantOut = false
+      if (this.#isArmed && this.#roomWanted > 0 && !this.#isReady()) this.#want()
+    } else if (kind === KIND_HELLO) {
+      if (this.#handshake !== undefined) this.adapter.wake(this)
+    } else if (kind === KIND_BYE) {
+      this.#losePeer()
+    } else {
+      this.#violate(`a word of kind ${kind}`)
+    }
+  }
+
+  /** The peer's last word: what it has sent can still be polled, and what is sent to it goes nowhere. */
+  #losePeer(): void {
+    this.isPeerGone = true
+    this.qp.mute()
+    if (this.#isArmed) this.#wakeUser()
+  }
+
+  #takeCredits(released: number, renewed: number): void {
+    if (!this.sends.takeCredits(released, renewed)) this.#violate(this.sends.violation)
+  }
+
+  #noRoomAfterReadingCell(): void {
+    if (!this.sends.readCell()) this.#violate(this.sends.violation)
+  }
+
+  /** What is armed for has happened. */
+  #isReady(): boolean {
+    if (this.receives.waiting > 0) return true
+    return this.#roomWanted > 0 && !this.isPeerGone && this.hasRoom(this.#roomWanted)
+  }
+
+  #want(): void {
+    if (this.#isWantOut || this.isPeerGone || this.state !== 'open') return
+    this.#isWantOut = this.#control(KIND_WANT, this.sends.bytesFor(this.#roomWanted), WORK_SEND)
+  }
+
+  /** Says what has come free: the room that the peer waits for, or much. */
+  #tell(): void {
+    if (this.state !== 'open' || this.isPeerGone) return
+    if (this.#peerWants !== NOTHING && this.receives.hasRoom(this.#peerWants)) {
+      if (this.#control(KIND_CREDIT, 0, WORK_SEND)) this.#peerWants = NOTHING
+    } else if (this.receives.hasMuchToTell) {
+      const { released, renewed } = this.receives
+      const errno = this.sends.writeCell(released, renewed)
+      if (errno === 0) this.receives.noteTold()
+      else if (errno !== undefined) this.#failPost(errno)
+    }
+  }
+
+  /** False if it cannot be said now: then it is tried again when something has completed. */
+  #control(kind: number, value: number, work: number): boolean {
+    const { released, renewed } = this.receives
+    const errno = this.sends.writeControl(kind, value, released, renewed, work)
+    if (errno === undefined) return false
+    this.receives.noteTold()
+    if (errno !== 0) this.#failPost(errno)
+    return errno === 0
+  }
+
+  #handleFailure(kind: number, status: number): void {
+    if (this.state === 'closed' || kind === WORK_BYE) return this.#endLinger()
+    if (this.isPeerGone) return
+    if (status === WC_RETRY_EXCEEDED || status === WC_RNR_RETRY_EXCEEDED || status === WC_FLUSHED) {
+      const text =
+        status === WC_RNR_RETRY_EXCEEDED ? 'takes nothing any more' : 'does not acknowledge any more'
+      return this.#break(new NicError('ERR_NIC_PEER_LOST', `the peer ${text}`))
+    }
+    this.#violate(`the device reports completion status ${status}`)
+  }
+
+  #failPost(errno: number): void {
+    const { libc } = this.adapter.library
+    const text = `ibv_post_send ${libc.errnoName(errno)}`
+    this.#break(new NicError('ERR_NIC_SYSTEM', text, { syscall: 'ibv_post_send', errno }))
+  }
+
+  #noRoom(): false {
+    if (this.sends.violation !== undefined) this.#violate(this.sends.violation)
+    return false
+  }
+
+  #brokenOr(count: number): number {
+    return (this.state as InterfaceState) === 'broken' ? BROKEN : count
+  }
+
+  #violate(what: string | undefined): typeof BROKEN {
+    this.#break(new NicError('ERR_NIC_PROTOCOL_VIOLATION', `verbs: ${what ?? 'unusable'}`))
+    return BROKEN
+  }
+
+  #break(error: NicError): void {
+    if (this.state !== 'open') return
+    this.state = 'broken'
+    this.failure = error
+    // What a lost peer had sent is still there to be polled; what somebody sent who breaks the rules is not.
+    if (error.code === 'ERR_NIC_PROTOCOL_VIOLATION') this.receives.forget()
+    this.qp.stop()
+    if (this.#handshake !== undefined) this.adapter.wake(this)
+    if (this.#isArmed) this.#wakeUser()
+  }
+
+  #wakeUser(): void {
+    if (this.#isRinging) return
+    this.#isRinging = true
+    this.adapter.wake(this)
+  }
+
+  #endLinger(): void {
+    if (this.#linger === undefined) return
+    clearTimeout(this.#linger)
+    this.#linger = undefined
+    this.adapter.linger(this, false)
+    this.adapter.wake(this)
+  }
+
+  #dispose(): void {
+    clearTimeout(this.#linger)
+    this.#linger = undefined
+    this.adapter.linger(this, false)
+    this.release()
+  }
+}

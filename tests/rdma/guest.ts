@@ -1,0 +1,74 @@
+/** A virtual machine that runs one shell script and ends; what it prints is passed on, line by line. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { GuestImage } from './guest-image.ts'
+
+const SCRIPTS = fileURLToPath(new URL('../../../tests/rdma/guest/', import.meta.url))
+const MEMORY_MIB = 2048
+
+export interface GuestRun {
+  /** Before each line of its output. */
+  readonly prefix: string
+  /** In tests/rdma/guest/. */
+  readonly script: string
+  readonly environment: Readonly<Record<string, string>>
+  /** Options of QEMU for the network. */
+  readonly network: readonly string[]
+  readonly timeoutMs: number
+}
+
+/** The script's exit code, or undefined if it did not come to its end. */
+export function runGuest(image: GuestImage, run: GuestRun): Promise<number | undefined> {
+  // Beside the image.
+  const folder = mkdtempSync(join(dirname(image.initrd), 'run-'))
+  const script = join(folder, 'run.sh')
+  writeFileSync(script, scriptText(run))
+  return new Promise(resolve => {
+    const guest = spawn('qemu-system-x86_64', qemuArguments(image, run, script), {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let status: number | undefined
+    const timer = setTimeout(() => guest.kill('SIGKILL'), run.timeoutMs)
+    createInterface({ input: guest.stdout }).on('line', raw => {
+      const line = plainText(raw)
+      const exit = /^GUEST_EXIT (\d+)/.exec(line)
+      if (exit !== null) status = Number(exit[1])
+      else if (!isNoise(line)) console.log(`${run.prefix}${line}`)
+    })
+    guest.on('error', error => console.log(`${run.prefix}${error.message}`))
+    guest.on('close', () => {
+      clearTimeout(timer)
+      rmSync(folder, { recursive: true, force: true })
+      resolve(status)
+    })
+  })
+}
+
+function scriptText({ script, environment }: GuestRun): string {
+  const exports = Object.entries(environment).map(([name, value]) => `export ${name}='${value}'`)
+  return [...exports, `NODE='${process.execPath}'`, readFileSync(join(SCRIPTS, script), 'utf8')].join('\n')
+}
+
+function qemuArguments(image: GuestImage, run: GuestRun, script: string): string[] {
+  return [
+    // KVM hangs on some hosts that have it.
+    ...['-accel', 'tcg,thread=multi', '-cpu', 'max', '-smp', '2', '-m', `${MEMORY_MIB}`],
+    ...['-nographic', '-no-reboot', '-kernel', image.kernel, '-initrd', image.initrd],
+    ...['-append', `console=ttyS0 panic=-1 quiet fastsockets=${script}`],
+    ...['-virtfs', 'local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap'],
+    ...(run.network.length === 0 ? ['-net', 'none'] : run.network),
+  ]
+}
+
+/** Without what the firmware says to a terminal. */
+function plainText(line: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: terminals are controlled by them.
+  return line.replace(/\x1b(\[[?\d;]*[A-Za-z]|c)/g, '').replace(/\r/g, '')
+}
+
+function isNoise(line: string): boolean {
+  return line.trim() === '' || /^(SeaBIOS|Booting from ROM|iPXE|Press Ctrl-B|\[ *\d+\.\d+\] )/.test(line)
+}

@@ -1,0 +1,14 @@
+# One host with a software RDMA device: a pair of virtual Ethernet interfaces, and rxe over one of them.
+ulimit -l unlimited
+ip link set lo up
+ip link add rdma0 type veth peer name rdma1
+ip addr add 10.77.0.1/24 dev rdma0
+ip link set rdma0 up
+ip link set rdma1 up
+rdma link add rxe0 type rxe netdev rdma0 || exit 99
+failed=0
+for test in $TESTS; do
+  echo "# $test"
+  "$NODE" $NODE_ARGUMENTS "$test" || { echo "not ok - $test"; failed=1; }
+done
+exit $failed

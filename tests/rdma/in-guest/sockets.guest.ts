@@ -1,0 +1,175 @@
+/** Unmodified socket programs between two hosts, as far as they can tell: everything goes over the RDMA device. */
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import net, { transportOf } from '../../../fastsockets/index.ts'
+import { describeDevice, type VerbsCounters, verbsCounters } from '../../../nic/index.ts'
+import { eventually, withWatchdog } from '../../support/until.ts'
+import { type Program, startElsewhere } from '../other-host.ts'
+import { patternedMiB } from '../patterned.ts'
+
+const HOST = '10.77.0.1'
+const SERVER = new URL('../programs/socket-server.js', import.meta.url)
+const MIB_EACH_WAY = Number(process.env.FASTSOCKETS_RDMA_MIB) || 8
+const CONNECTIONS = 200
+const WAIT_MS_MAX = 120_000
+
+interface Started {
+  readonly program: Program
+  readonly port: number
+}
+
+async function startServer(t: Test): Promise<Started> {
+  const program = startElsewhere(t, SERVER)
+  const { port } = await program.next<{ port: number }>()
+  return { program, port }
+}
+
+async function dial(port: number): Promise<Socket> {
+  const socket = net.connect({ port, host: HOST, allowHalfOpen: true })
+  await withWatchdog('the connection', once(socket, 'connect'), WAIT_MS_MAX)
+  return socket
+}
+
+async function readAll(socket: Socket): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  socket.on('data', bytes => chunks.push(bytes))
+  await withWatchdog('the end', once(socket, 'end'), WAIT_MS_MAX)
+  return Buffer.concat(chunks)
+}
+
+// To open the device takes an emulator longer than a server waits for a caller.
+t.comment(describeDevice())
+const { program, port } = await startServer(t)
+
+await t.test('an echo goes over verbs, and both sides see the addresses', async t => {
+  const socket = await dial(port)
+  t.equal(transportOf(socket).transport, 'verbs', JSON.stringify(transportOf(socket)))
+  t.equal(socket.remoteAddress, HOST)
+  t.equal(socket.remotePort, port)
+  socket.end('ehello')
+  t.equal((await readAll(socket)).toString(), 'hello')
+})
+
+await t.test('half-close: the answer comes after the end of the question', async t => {
+  const socket = await dial(port)
+  socket.end('hquestion')
+  const answer = JSON.parse((await readAll(socket)).toString())
+  t.match(answer, {
+    sum: createHash('sha256').update('question').digest('hex'),
+    transport: 'verbs',
+    from: HOST,
+  })
+})
+
+await t.test(`${MIB_EACH_WAY} MiB go there and come back unharmed, both ways at once`, async t => {
+  const up = await dial(port)
+  const down = await dial(port)
+  const expected = createHash('sha256')
+  const received = createHash('sha256')
+  down.write(Buffer.from([0x73, MIB_EACH_WAY]))
+  down.on('data', bytes => received.update(bytes))
+  const isDown = withWatchdog('the way down', once(down, 'end'), WAIT_MS_MAX)
+  const answer = readAll(up)
+  up.write('h')
+  for (let i = 0; i < MIB_EACH_WAY; i++) {
+    const bytes = patternedMiB(i)
+    expected.update(bytes)
+    if (!up.write(bytes)) await withWatchdog('room', once(up, 'drain'), WAIT_MS_MAX)
+  }
+  up.end()
+  await isDown
+  down.end()
+  const sum = expected.digest('hex')
+  t.equal(JSON.parse((await answer).toString()).sum, sum)
+  t.equal(received.digest('hex'), sum)
+})
+
+await t.test(`${CONNECTIONS} connections share one queue pair`, async t => {
+  const before = (verbsCounters() as VerbsCounters).registrations
+  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => dial(port)))
+  t.ok(sockets.every(socket => transportOf(socket).transport === 'verbs'))
+  const answers = sockets.map(readAll)
+  sockets.forEach((socket, i) => {
+    socket.end(`e${i}`)
+  })
+  t.strictSame(
+    (await Promise.all(answers)).map(String),
+    sockets.map((_, i) => `${i}`),
+  )
+  t.equal((verbsCounters() as VerbsCounters).registrations, before, 'no memory was registered for them')
+})
+
+await t.test('no memory is registered on the way of the bytes', async t => {
+  const socket = await dial(port)
+  socket.write('e')
+  const before = (verbsCounters() as VerbsCounters).registrations
+  for (let i = 0; i < 20; i++) {
+    socket.write(Buffer.alloc(10_000, i))
+    for (let got = 0; got < 10_000; ) got += ((await once(socket, 'data'))[0] as Buffer).length
+  }
+  t.equal((verbsCounters() as VerbsCounters).registrations, before)
+  socket.destroy()
+})
+
+await t.test('a reset is ECONNRESET', async t => {
+  const socket = await dial(port)
+  socket.write('x')
+  const [error] = await withWatchdog('the error', once(socket, 'error'), WAIT_MS_MAX)
+  t.equal(error.code, 'ECONNRESET')
+})
+
+await t.test('a server that is killed ends its connections at once', async t => {
+  const victim = await startServer(t)
+  const socket = await dial(victim.port)
+  t.equal(transportOf(socket).transport, 'verbs')
+  let isOver = false
+  for (const event of ['end', 'error'])
+    socket.on(event, () => {
+      isOver = true
+    })
+  socket.resume()
+  socket.write('e')
+  victim.program.process.kill('SIGKILL')
+  await eventually('the end', () => isOver)
+  t.ok(isOver)
+  socket.destroy()
+})
+
+await t.test('what a server has written before it exits is delivered', async t => {
+  const leaver = await startServer(t)
+  const socket = await dial(leaver.port)
+  socket.write(Buffer.from([0x73, 1]))
+  const bytes = await readAll(socket)
+  t.ok(bytes.equals(patternedMiB(0)))
+  leaver.program.tell('exit')
+  await once(leaver.program.process, 'exit')
+})
+
+await t.test('no receiver was ever found without a receive', async t => {
+  program.tell('counters')
+  const { counters } = await program.next<{ counters: VerbsCounters }>()
+  t.comment(JSON.stringify(counters))
+  const path = '/sys/class/infiniband/rxe0/ports/1/hw_counters/'
+  const read = (name: string): number => Number(readFileSync(`${path}${name}`, 'utf8'))
+  t.equal(read('rcvd_rnr_err'), 0)
+  t.equal(read('send_rnr_err'), 0)
+})
+
+await t.test('a host that does not answer costs little, and is remembered', async t => {
+  process.env.FASTSOCKETS_GREETING_TIMEOUT_MS = '50'
+  const ask = async (): Promise<ReturnType<typeof transportOf>> => {
+    const socket = net.connect({ port: 9, host: '10.77.0.9' })
+    socket.on('error', () => {})
+    const found = await eventually('TCP', () => {
+      const wire = transportOf(socket)
+      return wire.transport === 'connecting' ? undefined : wire
+    })
+    socket.destroy()
+    return found
+  }
+  t.match(await ask(), { transport: 'tcp', reason: { code: 'SILENT' } })
+  t.match(await ask(), { reason: { text: /a moment ago/ } })
+})
