@@ -13,8 +13,8 @@ export const THRESHOLD_MIN = 32 * 1024
 const MEASURED_MAX = 1 << 20
 /** For drivers that measure nothing. */
 const THRESHOLD_DEFAULT = 256 * 1024
-/** What SRC_AVAIL and RD_COMPL take, both ways together. */
-const MESSAGES_US = 3
+/** What an offer takes besides: two messages, and a writer that has fallen asleep over it. */
+const OFFER_US = 60
 const NEVER = Number.POSITIVE_INFINITY
 
 const log = debug('fastsockets:zcopy')
@@ -61,13 +61,13 @@ function measured(driver: string): Threshold {
   return { bytes, from: 'measured' }
 }
 
-/** The smallest size from which on one copy and the messages are cheaper than two copies. */
+/** The smallest size from which on one copy and the offer are cheaper than two copies. */
 export function crossover(costsOf: (length: number) => CopyCosts | undefined): number | undefined {
   let bytes = NEVER
   for (let length = MEASURED_MAX; length >= THRESHOLD_MIN; length /= 2) {
     const costs = costsOf(length)
     if (costs === undefined) return undefined
-    if (costs.onceUs + MESSAGES_US >= costs.twiceUs) break
+    if (costs.onceUs + OFFER_US >= costs.twiceUs) break
     bytes = length
   }
   return bytes

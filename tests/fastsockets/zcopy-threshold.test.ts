@@ -10,10 +10,10 @@ process.env.XDG_CACHE_HOME = t.testdir()
 
 t.test('measured: the smallest size from which on one copy is cheaper', async t => {
   const linear = (fixedUs: number) => (length: number) => ({
-    twiceUs: (2 * length) / 10_000,
-    onceUs: fixedUs + length / 10_000,
+    twiceUs: (2 * length) / 1000,
+    onceUs: fixedUs + length / 1000,
   })
-  t.equal(crossover(linear(0)), THRESHOLD_MIN)
+  t.equal(crossover(linear(0)), 64 * 1024)
   t.equal(crossover(linear(10)), 128 * 1024)
   t.equal(crossover(linear(1e6)), Number.POSITIVE_INFINITY)
   t.equal(
