@@ -8,6 +8,11 @@ import type { GuestImage } from './guest-image.ts'
 
 const SCRIPTS = fileURLToPath(new URL('../../../tests/rdma/guest/', import.meta.url))
 const MEMORY_MIB = 2048
+/** A boot takes some 15 s. */
+const BOOT_MS_MAX = 120_000
+
+/** The script's exit code; or the emulator did not boot at all, or did not come to the script's end. */
+export type GuestEnd = number | 'not booted' | 'cut off'
 
 export interface GuestRun {
   /** Before each line of its output. */
@@ -20,8 +25,7 @@ export interface GuestRun {
   readonly timeoutMs: number
 }
 
-/** The script's exit code, or undefined if it did not come to its end. */
-export function runGuest(image: GuestImage, run: GuestRun): Promise<number | undefined> {
+export function runGuest(image: GuestImage, run: GuestRun): Promise<GuestEnd> {
   // Beside the image.
   const folder = mkdtempSync(join(dirname(image.initrd), 'run-'))
   const script = join(folder, 'run.sh')
@@ -30,19 +34,27 @@ export function runGuest(image: GuestImage, run: GuestRun): Promise<number | und
     const guest = spawn('qemu-system-x86_64', qemuArguments(image, run, script), {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
-    let status: number | undefined
-    const timer = setTimeout(() => guest.kill('SIGKILL'), run.timeoutMs)
+    let end: GuestEnd = 'not booted'
+    const kill = (): unknown => guest.kill('SIGKILL')
+    let timer = setTimeout(kill, BOOT_MS_MAX)
     createInterface({ input: guest.stdout }).on('line', raw => {
       const line = plainText(raw)
       const exit = /^GUEST_EXIT (\d+)/.exec(line)
-      if (exit !== null) status = Number(exit[1])
-      else if (!isNoise(line)) console.log(`${run.prefix}${line}`)
+      if (exit !== null) {
+        end = Number(exit[1])
+      } else if (line === 'GUEST_UP') {
+        end = 'cut off'
+        clearTimeout(timer)
+        timer = setTimeout(kill, run.timeoutMs)
+      } else if (!isNoise(line)) {
+        console.log(`${run.prefix}${line}`)
+      }
     })
     guest.on('error', error => console.log(`${run.prefix}${error.message}`))
     guest.on('close', () => {
       clearTimeout(timer)
       rmSync(folder, { recursive: true, force: true })
-      resolve(status)
+      resolve(end)
     })
   })
 }

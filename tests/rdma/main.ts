@@ -7,14 +7,14 @@ import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { REGISTER } from '../support/relinked.ts'
-import { runGuest } from './guest.ts'
+import { type GuestEnd, runGuest } from './guest.ts'
 import { type GuestImage, prepareImage } from './guest-image.ts'
 
 const IN_GUEST = fileURLToPath(new URL('./in-guest/', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('./programs/pair.js', import.meta.url))
 /** Until the first emulator listens for the second. */
 const SOCKET_PAUSE_MS = 100
-const TIMEOUT_MS = 480_000
+const TIMEOUT_MS = 300_000
 /** Emulated processors are slow. */
 const ENVIRONMENT = {
   TAP_TIMEOUT: `${TIMEOUT_MS / 1000}`,
@@ -43,7 +43,7 @@ function chosenTests(words: readonly string[]): string[] {
 }
 
 /** One host, with everything that one host can show. */
-function runAlone(image: GuestImage, words: readonly string[]): Promise<number | undefined> {
+function runAlone(image: GuestImage, words: readonly string[]): Promise<GuestEnd> {
   const tests = chosenTests(words)
   return runGuest(image, {
     prefix: '',
@@ -55,9 +55,9 @@ function runAlone(image: GuestImage, words: readonly string[]): Promise<number |
 }
 
 /** Two hosts with boot ids of their own; the second has no RDMA device at first. */
-async function runPair(image: GuestImage): Promise<number | undefined> {
+async function runPair(image: GuestImage): Promise<GuestEnd> {
   const socket = join(dirname(image.initrd), `wire-${process.pid}`)
-  const guest = (number: 1 | 2, environment: Record<string, string>): Promise<number | undefined> =>
+  const guest = (number: 1 | 2, environment: Record<string, string>): Promise<GuestEnd> =>
     runGuest(image, {
       prefix: `host ${number}: `,
       script: 'pair.sh',
@@ -79,11 +79,16 @@ async function runPair(image: GuestImage): Promise<number | undefined> {
     })
   rmSync(socket, { force: true })
   const server = guest(1, { ROLE: 'serve' })
-  while (!existsSync(socket)) await pause(SOCKET_PAUSE_MS)
+  let isOver = false
+  void server.then(() => {
+    isOver = true
+  })
+  while (!existsSync(socket) && !isOver) await pause(SOCKET_PAUSE_MS)
+  if (isOver) return await server
   const client = guest(2, { ROLE: 'call' })
   const [served, called] = await Promise.all([server, client])
   rmSync(socket, { force: true })
-  return served === undefined || called === undefined ? undefined : served || called
+  return served === 0 ? called : served
 }
 
 async function main(): Promise<number> {
@@ -91,18 +96,33 @@ async function main(): Promise<number> {
   if (image === undefined) return 0
   const words = process.argv.slice(2)
   const isChosen = (name: string): boolean => words.length === 0 || words.includes(name)
-  const runs: [name: string, run: () => Promise<number | undefined>][] = []
+  const runs: [name: string, run: () => Promise<GuestEnd>][] = []
   if (chosenTests(words).length > 0) runs.push(['one host', () => runAlone(image, words)])
   if (isChosen('pair')) runs.push(['two hosts', () => runPair(image)])
+  let passed = 0
   let failed = 0
   for (const [name, run] of runs) {
-    const status = await run()
-    if (status !== 0) failed++
-    const outcome = status === undefined ? 'did not come to its end' : `exit code ${status}`
-    console.log(`${status === 0 ? 'ok' : 'not ok'} - ${name}: ${outcome}`)
+    let end = await run()
+    if (end === 'not booted') {
+      skip('the emulator does not boot')
+      continue
+    }
+    if (end !== 0) {
+      // As for any test file: docs/decisions/0050-second-chance.md.
+      console.log(`=== ${name}: ${outcomeOf(end)}; a second time:`)
+      end = await run()
+      if (end === 0) console.log(`=== PASSED ONLY THE SECOND TIME: RDMA, ${name}`)
+    }
+    if (end === 0) passed++
+    else failed++
+    console.log(`${end === 0 ? 'ok' : 'not ok'} - ${name}: ${outcomeOf(end)}`)
   }
-  console.log(`${runs.length - failed} passed, ${failed} failed`)
+  console.log(`${passed} passed, ${failed} failed`)
   return failed === 0 ? 0 : 1
+}
+
+function outcomeOf(end: GuestEnd): string {
+  return typeof end === 'number' ? `exit code ${end}` : end
 }
 
 process.exitCode = await main()
