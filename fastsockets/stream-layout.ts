@@ -41,13 +41,11 @@ export const SINK_AVAIL = 9
 export const WR_COMPL = 10
 
 export const CONNECT_WORDS = 4
-export const DATA_WORDS = 4
+/** DATA, SRC_AVAIL, SINK_AVAIL and WR_COMPL. */
+export const BYTES_WORDS = 4
 export const CONSUMED_WORDS = 2
 export const CLOSE_WORDS = 2
-export const SRC_AVAIL_WORDS = 4
 export const RD_COMPL_WORDS = 3
-export const SINK_AVAIL_WORDS = 4
-export const WR_COMPL_WORDS = 4
 
 /** DATA flags. */
 export const FLAG_FIN = 1

@@ -5,6 +5,7 @@
 import type { Channel } from '../am/index.ts'
 import { copyBytes } from '../nic/index.ts'
 import {
+  BYTES_WORDS,
   CLOSE,
   CLOSE_WORDS,
   CONNECT,
@@ -12,17 +13,13 @@ import {
   CONSUMED,
   CONSUMED_WORDS,
   DATA,
-  DATA_WORDS,
   FLAG_FIN,
   RD_COMPL,
   RD_COMPL_WORDS,
   SINK_AVAIL,
-  SINK_AVAIL_WORDS,
   SRC_AVAIL,
-  SRC_AVAIL_WORDS,
   WINDOW,
   WR_COMPL,
-  WR_COMPL_WORDS,
 } from './stream-layout.ts'
 import type { Family } from './unix-paths.ts'
 
@@ -53,13 +50,7 @@ export function reserveData(
   length: number,
   flags: number,
 ): number {
-  const at = channel.reserveRequest(DATA, DATA_WORDS, length)
-  if (at < 0) return at
-  channel.putWord(0, to)
-  channel.putWord(1, sequence)
-  channel.putWord(2, consumed)
-  channel.putWord(3, flags)
-  return at
+  return reserveBytes(channel, DATA, to, sequence, consumed, flags, length)
 }
 
 export function sendFin(channel: Channel, to: number, sequence: number, consumed: number): boolean {
@@ -84,7 +75,7 @@ export function sendSourceAvailable(
   length: number,
   key: Uint8Array,
 ): boolean {
-  return sendPlace(channel, SRC_AVAIL, SRC_AVAIL_WORDS, to, sequence, consumed, length, key)
+  return sendPlace(channel, SRC_AVAIL, to, sequence, consumed, length, key)
 }
 
 export function sendSinkAvailable(
@@ -95,7 +86,7 @@ export function sendSinkAvailable(
   length: number,
   key: Uint8Array,
 ): boolean {
-  return sendPlace(channel, SINK_AVAIL, SINK_AVAIL_WORDS, to, sequence, consumed, length, key)
+  return sendPlace(channel, SINK_AVAIL, to, sequence, consumed, length, key)
 }
 
 export function sendReadCompleted(channel: Channel, to: number, sequence: number, consumed: number): boolean {
@@ -114,11 +105,7 @@ export function sendWriteCompleted(
   consumed: number,
   length: number,
 ): boolean {
-  if (channel.reserveRequest(WR_COMPL, WR_COMPL_WORDS, 0) < 0) return false
-  channel.putWord(0, to)
-  channel.putWord(1, sequence)
-  channel.putWord(2, consumed)
-  channel.putWord(3, length)
+  if (reserveBytes(channel, WR_COMPL, to, sequence, consumed, length, 0) < 0) return false
   channel.commit(0)
   return true
 }
@@ -135,20 +122,34 @@ export function sendClose(channel: Channel, to: number, how: number): boolean {
 function sendPlace(
   channel: Channel,
   handler: number,
-  wordCount: number,
   to: number,
   sequence: number,
   consumed: number,
   length: number,
   key: Uint8Array,
 ): boolean {
-  const at = channel.reserveRequest(handler, wordCount, key.length)
+  const at = reserveBytes(channel, handler, to, sequence, consumed, length, key.length)
   if (at < 0) return false
-  channel.putWord(0, to)
-  channel.putWord(1, sequence)
-  channel.putWord(2, consumed)
-  channel.putWord(3, length)
   copyBytes(key, 0, channel.sendBytes, at, key.length)
   channel.commit(key.length)
   return true
+}
+
+/** What all messages have in common that are, or stand for, the bytes of a stream from `sequence` on. */
+function reserveBytes(
+  channel: Channel,
+  handler: number,
+  to: number,
+  sequence: number,
+  consumed: number,
+  last: number,
+  payloadLength: number,
+): number {
+  const at = channel.reserveRequest(handler, BYTES_WORDS, payloadLength)
+  if (at < 0) return at
+  channel.putWord(0, to)
+  channel.putWord(1, sequence)
+  channel.putWord(2, consumed)
+  channel.putWord(3, last)
+  return at
 }

@@ -1,19 +1,10 @@
 /** A stream of which every byte says where it belongs, in pieces of all sizes. */
 import type { Socket } from 'node:net'
+import { patternAt } from '../support/pattern.ts'
 
-/** A prime: pieces and windows have nothing in common with it. */
-const PERIOD = 251
 const SIZES = [1, 64, 3000, 64 * 1024, 200_000] as const
 /** More than a window and a ring: the writer has to wait for its reader. */
 export const PATTERN_BYTES = 3_000_000
-
-/** No piece that is written or read at once is longer: a reader is given at most what its buffer holds. */
-const CYCLE = Buffer.from(Array.from({ length: 2 ** 20 }, (_, i) => i % PERIOD))
-
-/** A view of bytes that nobody changes. */
-export function patternAt(position: number, length: number): Buffer {
-  return CYCLE.subarray(position % PERIOD, (position % PERIOD) + length)
-}
 
 /** Writes the stream and ends it. */
 export class PatternWriter {

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import net, { type Socket, transportOf } from '../../fastsockets/index.ts'
 import { liveMemory } from '../support/garbage.ts'
-import { patternAt } from './pattern.ts'
+import { patternAt } from '../support/pattern.ts'
 
 const MESSAGE = 64
 const PIECE = 64 * 1024

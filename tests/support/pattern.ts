@@ -1,16 +1,21 @@
-/** Bytes that say where in a stream they belong: no period but a prime, so that no shift goes unnoticed. */
-const PERIOD = 65_521
+/** Bytes that say where in a stream they belong. */
 
-const period = Buffer.from(Array.from({ length: PERIOD }, (_, i) => (i * 7919 + (i >> 8)) & 0xff))
-/** Any stretch of up to a period, from any position. */
-const doubled = Buffer.concat([period, period])
+/** A prime: pieces and windows have nothing in common with it. */
+const PERIOD = 251
+/** No view is longer. */
+const VIEW_MAX = 2 ** 20
 
+const CYCLE = Buffer.from(Array.from({ length: VIEW_MAX + PERIOD }, (_, i) => i % PERIOD))
+
+/** A view of bytes that nobody changes, `VIEW_MAX` at most. */
+export function patternAt(position: number, length: number): Buffer {
+  return CYCLE.subarray(position % PERIOD, (position % PERIOD) + length)
+}
+
+/** Memory of its own, of any length. */
 export function patterned(position: number, length: number): Buffer {
   const bytes = Buffer.allocUnsafeSlow(length)
-  for (let at = 0; at < length; at += PERIOD) {
-    const from = (position + at) % PERIOD
-    doubled.copy(bytes, at, from, from + Math.min(PERIOD, length - at))
-  }
+  for (let at = 0; at < length; at += VIEW_MAX) patternAt(position + at, VIEW_MAX).copy(bytes, at)
   return bytes
 }
 
