@@ -100,7 +100,7 @@ export class OneSided {
 
   constructor(adapter: VerbsAdapter, queue: SendQueue) {
     this.#queue = queue
-    this.#work = new SendWork(adapter.library.libc, 0)
+    this.#work = new SendWork(adapter.verbs.libc, 0)
   }
 
   get underWay(): number {

@@ -86,7 +86,7 @@ export class QueuePair {
 
   /** `receiveIdentity` is what completions of its receives say. */
   constructor(adapter: VerbsAdapter, sendCount: number, receiveCount: number, receiveIdentity: number) {
-    const { library, pd, cq } = adapter
+    const { verbs, pd, cq } = adapter
     this.#adapter = adapter
     const attributes = Buffer.alloc(INIT_SIZE)
     attributes.writeBigUInt64LE(cq, INIT_SEND_CQ)
@@ -97,24 +97,24 @@ export class QueuePair {
     attributes.writeUInt32LE(1, INIT_RECV_SGES)
     attributes.writeUInt32LE(INLINE_WANTED, INIT_INLINE)
     attributes.writeInt32LE(TYPE_RC, INIT_TYPE)
-    const pointer = library.ibv_create_qp(pd, attributes)
-    if (pointer === null) throw systemError(library.libc, 'ibv_create_qp')
+    const pointer = verbs.ibv_create_qp(pd, attributes)
+    if (pointer === null) throw systemError(verbs.libc, 'ibv_create_qp')
     this.#pointer = pointer
     if (
-      library.readPointer(pointer, QP_PD) !== BigInt(pd) ||
-      library.readPointer(pointer, QP_SEND_CQ) !== BigInt(cq) ||
-      library.readUint32(pointer, QP_TYPE) !== TYPE_RC
+      verbs.readPointer(pointer, QP_PD) !== BigInt(pd) ||
+      verbs.readPointer(pointer, QP_SEND_CQ) !== BigInt(cq) ||
+      verbs.readUint32(pointer, QP_TYPE) !== TYPE_RC
     ) {
-      library.ibv_destroy_qp(pointer)
+      verbs.ibv_destroy_qp(pointer)
       throw new NicError(
         'ERR_NIC_UNAVAILABLE',
         'libibverbs keeps struct ibv_qp in another way than is known here',
       )
     }
-    this.number = library.readUint32(pointer, QP_NUMBER)
+    this.number = verbs.readUint32(pointer, QP_NUMBER)
     this.inlineMax = attributes.readUInt32LE(INIT_INLINE)
     this.#receiveChain = Buffer.from(new ArrayBuffer(RECEIVES_AT_ONCE * RECV_WR_SIZE + 8))
-    this.#chainAt = library.libc.address(this.#receiveChain)
+    this.#chainAt = verbs.libc.address(this.#receiveChain)
     this.#badAt = this.#chainAt + BigInt(RECEIVES_AT_ONCE * RECV_WR_SIZE)
     for (let i = 0; i < RECEIVES_AT_ONCE; i++) {
       const at = i * RECV_WR_SIZE
@@ -180,13 +180,13 @@ export class QueuePair {
     if (!this.#isOpen) return
     const attributes = Buffer.alloc(ATTR_SIZE)
     attributes.writeInt32LE(STATE_ERROR, ATTR_STATE)
-    this.#adapter.library.ibv_modify_qp(this.#pointer, attributes, MASK_STATE)
+    this.#adapter.verbs.ibv_modify_qp(this.#pointer, attributes, MASK_STATE)
   }
 
   destroy(): void {
     if (!this.#isOpen) return
     this.#isOpen = false
-    this.#adapter.library.ibv_destroy_qp(this.#pointer)
+    this.#adapter.verbs.ibv_destroy_qp(this.#pointer)
   }
 
   #enterInit(): void {
@@ -203,9 +203,9 @@ export class QueuePair {
   }
 
   #modify(attributes: Buffer, mask: number, what: string): void {
-    const errno = this.#adapter.library.ibv_modify_qp(this.#pointer, attributes, mask)
+    const errno = this.#adapter.verbs.ibv_modify_qp(this.#pointer, attributes, mask)
     if (errno === 0) return
-    const name = this.#adapter.library.libc.errnoName(errno)
+    const name = this.#adapter.verbs.libc.errnoName(errno)
     throw new NicError('ERR_NIC_CONNECT_FAILED', `the queue pair refuses ${what}: ibv_modify_qp ${name}`, {
       syscall: 'ibv_modify_qp',
       errno,

@@ -143,7 +143,7 @@ export class RegistrationCache {
   #add(bytes: Uint8Array, rights: number, begin: number, end: number): CachedRegion {
     const { buffer } = bytes
     // A small Uint8Array may lie within V8's heap, where it moves, until its buffer is asked for: that was done.
-    const base = this.#adapter.library.libc.address(new Uint8Array(buffer as ArrayBuffer))
+    const base = this.#adapter.verbs.libc.address(new Uint8Array(buffer as ArrayBuffer))
     const length = end - begin
     this.#makeRoom(length, 1)
     const entry = new CachedRegion(

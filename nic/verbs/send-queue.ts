@@ -77,8 +77,8 @@ export class SendQueue {
     this.#identity = slot
     this.bytes = slab.sendBytes
     this.words = slab.sendWords
-    this.#frameWork = new SendWork(adapter.library.libc, qp.inlineMax)
-    this.#controlWork = new SendWork(adapter.library.libc, qp.inlineMax)
+    this.#frameWork = new SendWork(adapter.verbs.libc, qp.inlineMax)
+    this.#controlWork = new SendWork(adapter.verbs.libc, qp.inlineMax)
     this.#size = ringSize
     this.#mask = ringSize - 1
     this.#frameMax = frameMaxOf(ringSize)

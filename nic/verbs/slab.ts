@@ -26,7 +26,7 @@ export class Slab {
   constructor(adapter: VerbsAdapter, ringSize: number) {
     const half = PAGE_SIZE + ringSize
     const memory = new ArrayBuffer(2 * half)
-    const base = adapter.library.libc.address(new Uint8Array(memory))
+    const base = adapter.verbs.libc.address(new Uint8Array(memory))
     this.#adapter = adapter
     this.ringSize = ringSize
     this.incoming = adapter.register(base, half, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE)

@@ -73,7 +73,7 @@ export interface MemoryRegion {
 }
 
 export class VerbsAdapter {
-  readonly library: VerbsLibrary
+  readonly verbs: VerbsLibrary
   readonly port: Port
   readonly functions: DeviceFunctions
   readonly pd: Pointer
@@ -99,7 +99,7 @@ export class VerbsAdapter {
 
   constructor(library: VerbsLibrary, context: Pointer, port: Port) {
     const { libc } = library
-    this.library = library
+    this.verbs = library
     this.port = port
     const commandFd = library.readUint32(context, CONTEXT_COMMAND_FD)
     const asyncFd = library.readUint32(context, CONTEXT_ASYNC_FD)
@@ -223,25 +223,25 @@ export class VerbsAdapter {
   }
 
   register(address: Pointer, length: number, access: number): MemoryRegion {
-    const { library } = this
-    const pointer = library.ibv_reg_mr(this.pd, address, length, access)
-    if (pointer === null) throw registrationError(library, length)
-    const readBack = library.readPointer(pointer, MR_ADDRESS)
-    if (readBack !== address || library.readPointer(pointer, MR_LENGTH) !== BigInt(length)) {
-      library.ibv_dereg_mr(pointer)
+    const { verbs } = this
+    const pointer = verbs.ibv_reg_mr(this.pd, address, length, access)
+    if (pointer === null) throw registrationError(verbs, length)
+    const readBack = verbs.readPointer(pointer, MR_ADDRESS)
+    if (readBack !== address || verbs.readPointer(pointer, MR_LENGTH) !== BigInt(length)) {
+      verbs.ibv_dereg_mr(pointer)
       throw new NicError(
         'ERR_NIC_UNAVAILABLE',
         'libibverbs keeps struct ibv_mr in another way than is known here',
       )
     }
     this.counters.registrations++
-    const lkey = library.readUint32(pointer, MR_LKEY)
-    return { pointer, lkey, rkey: library.readUint32(pointer, MR_RKEY), length }
+    const lkey = verbs.readUint32(pointer, MR_LKEY)
+    return { pointer, lkey, rkey: verbs.readUint32(pointer, MR_RKEY), length }
   }
 
   deregister(region: MemoryRegion): void {
     this.counters.deregistrations++
-    this.library.ibv_dereg_mr(region.pointer)
+    this.verbs.ibv_dereg_mr(region.pointer)
   }
 
   #promise(completions: number): void {
@@ -250,8 +250,8 @@ export class VerbsAdapter {
     while (max < promised) max *= 2
     if (max !== this.#completionsMax) {
       // The device's own limit need not be a power of two.
-      if (this.library.ibv_resize_cq(this.cq, max) !== 0) max = promised
-      if (max === promised && this.library.ibv_resize_cq(this.cq, max) !== 0) {
+      if (this.verbs.ibv_resize_cq(this.cq, max) !== 0) max = promised
+      if (max === promised && this.verbs.ibv_resize_cq(this.cq, max) !== 0) {
         throw new NicError('ERR_NIC_UNAVAILABLE', `${this.port.device} has no room for more connections`)
       }
       this.#completionsMax = max
@@ -267,9 +267,9 @@ export class VerbsAdapter {
   }
 
   #handleEvent(): void {
-    while (this.library.ibv_get_cq_event(this.#channel, this.#eventQueue, this.#eventOwner) === 0) {
+    while (this.verbs.ibv_get_cq_event(this.#channel, this.#eventQueue, this.#eventOwner) === 0) {
       this.counters.events++
-      this.library.ibv_ack_cq_events(this.cq, 1)
+      this.verbs.ibv_ack_cq_events(this.cq, 1)
     }
     this.#isNotified = false
     this.pollAll()
@@ -295,9 +295,9 @@ export class VerbsAdapter {
   }
 
   #handleAsyncEvent(context: Pointer, event: Buffer): void {
-    while (this.library.ibv_get_async_event(context, event) === 0) {
+    while (this.verbs.ibv_get_async_event(context, event) === 0) {
       const type = event.readInt32LE(ASYNC_TYPE)
-      this.library.ibv_ack_async_event(event)
+      this.verbs.ibv_ack_async_event(event)
       if (type === ASYNC_DEVICE_FATAL) this.#lose(`${this.port.device} has failed or was removed`)
       if (type === ASYNC_PORT_ERROR)
         this.#lose(`port ${this.port.number} of ${this.port.device} has gone down`)
@@ -357,7 +357,7 @@ function tryOpen(): VerbsAdapter | NoDevice {
 function trial(opened: VerbsAdapter): NoDevice | undefined {
   const page = new Uint8Array(new ArrayBuffer(4096))
   try {
-    opened.deregister(opened.register(opened.library.libc.address(page), page.length, ACCESS_LOCAL_WRITE))
+    opened.deregister(opened.register(opened.verbs.libc.address(page), page.length, ACCESS_LOCAL_WRITE))
     return undefined
   } catch (error) {
     return { code: 'VERBS_MEMLOCK', reason: (error as Error).message }

@@ -293,7 +293,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
   }
 
   #failPost(errno: number): void {
-    const { libc } = this.adapter.library
+    const { libc } = this.adapter.verbs
     const text = `ibv_post_send ${libc.errnoName(errno)}`
     this.#break(new NicError('ERR_NIC_SYSTEM', text, { syscall: 'ibv_post_send', errno }))
   }
