@@ -38,6 +38,7 @@ import {
   VERSION,
 } from './bootstrap/bootstrap-layout.ts'
 import type { BootstrapHost, Reply } from './bootstrap/bootstrap-server.ts'
+import { TimeLimit } from './bootstrap/time-limit.ts'
 import { findBootstrapPort, inTime, LOOK_UP_MS_MAX } from './names.ts'
 import { allowsUser } from './policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
@@ -166,7 +167,8 @@ export class Peers implements BootstrapHost {
   }
 
   async #call(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
-    const outcome = await this.#find(address, port, family)
+    const limit = limitFor(address, family)
+    const outcome = await this.#find(address, port, family, limit)
     if ('code' in outcome) return fallbackReason(outcome.code, outcome.detail)
     const { connection, greeting } = outcome
     tellStep('client greeted')
@@ -184,24 +186,25 @@ export class Peers implements BootstrapHost {
       connection.destroy()
       return { channel: known, isShared }
     }
-    const answer = await shakeHands(connection, this.introduce(port))
-    if (answer === undefined) return fallbackReason('HANDSHAKE')
+    const answer = await shakeHands(connection, this.introduce(port), limit.leftMs)
+    if (answer === undefined) return reasonOfFailure(address, limit)
     tellStep('client answered')
     try {
-      const channel = await this.#take(answer, greeting, connection)
+      const channel = await this.#take(answer, greeting, connection, limit)
       return channel instanceof SocketChannel ? { channel, isShared } : channel
     } catch (error) {
       connection.destroy()
       const { code, message } = error as Error & { code?: string }
-      return fallbackReason(code === 'ERR_NIC_PEER_REFUSED' ? 'OTHER_USER' : 'HANDSHAKE', message)
+      return code === 'ERR_NIC_PEER_REFUSED'
+        ? fallbackReason('OTHER_USER', message)
+        : reasonOfFailure(address, limit, message)
     }
   }
 
   /** At a hashed port, or where the name service says; who greets first is taken. */
-  async #find(address: string, port: number, family: Family): Promise<Greeted> {
+  async #find(address: string, port: number, family: Family, limit: TimeLimit): Promise<Greeted> {
     tellStep('client calling')
-    if (family !== UNIX && reachableOwnAddress(address) === undefined)
-      return await this.#findRemote(address, port, family)
+    if (isElsewhere(address, family)) return await this.#findRemote(address, port, family, limit)
     const hashed = callHashedPort(address, port, family, this.#connect)
     if (family === UNIX || !isDaemonExpected()) return await hashed
     const named = this.#findNamed(address, port, family)
@@ -232,17 +235,18 @@ export class Peers implements BootstrapHost {
   }
 
   /** On another host: where the name service says, or at a hashed port if it may be asked. Who is silent is remembered. */
-  async #findRemote(address: string, port: number, family: Family): Promise<Greeted> {
-    const limitMs = greetingTimeoutMs(REMOTE_TIMEOUT_MS)
+  async #findRemote(address: string, port: number, family: Family, limit: TimeLimit): Promise<Greeted> {
     const asking = askingOf(address, port)
     if (typeof asking === 'object') return { code: asking.code }
+    // A name service that does not answer must not use up the time of the hashed ports.
+    const namedMs = asking === 'named' ? limit.leftMs : limit.leftMs / 2
     const named = isDaemonExpected()
-      ? await inTime(this.#findNamed(address, port, family, limitMs), limitMs + LOOK_UP_MS_MAX)
+      ? await inTime(this.#findNamed(address, port, family, namedMs), namedMs)
       : undefined
     if (named !== undefined && 'connection' in named) return named
     if (asking === 'named')
       return named ?? { code: 'REMOTE_HOST', detail: 'the name service does not know it' }
-    const outcome = await callHashedPort(address, port, family, this.#connect, limitMs)
+    const outcome = await callHashedPort(address, port, family, this.#connect, limit.leftMs)
     if ('code' in outcome && outcome.code === 'SILENT') rememberSilent(address)
     return outcome
   }
@@ -256,6 +260,7 @@ export class Peers implements BootstrapHost {
     answer: Answer,
     peer: Introduction,
     connection: net.Socket,
+    limit: TimeLimit,
   ): Promise<SocketChannel | FallbackReason> {
     if (answer.result !== 0) {
       connection.destroy()
@@ -268,7 +273,7 @@ export class Peers implements BootstrapHost {
     }
     return this.#open(
       await driver.connect(answer.blob, {
-        timeoutMs: driverTimeoutMs(),
+        timeoutMs: Math.min(driverTimeoutMs(), limit.leftMs),
         allowUid: allowsUser,
         reply: bytes => connection.write(encodeReply(bytes)),
       }),
@@ -295,6 +300,24 @@ export class Peers implements BootstrapHost {
     watchLifeline(connection, channel)
     return channel
   }
+}
+
+function isElsewhere(address: string, family: Family): boolean {
+  return family !== UNIX && reachableOwnAddress(address) === undefined
+}
+
+/** On this host every step has a limit of its own; what another host may cost, it may cost with all of them together. */
+function limitFor(address: string, family: Family): TimeLimit {
+  return new TimeLimit(
+    isElsewhere(address, family) ? greetingTimeoutMs(REMOTE_TIMEOUT_MS) : Number.POSITIVE_INFINITY,
+  )
+}
+
+/** A host that greets, and then lets us wait, is as good as silent. */
+function reasonOfFailure(address: string, limit: TimeLimit, detail?: string): FallbackReason {
+  if (!limit.isOver) return fallbackReason('HANDSHAKE', detail)
+  rememberSilent(address)
+  return fallbackReason('SILENT', 'after the greeting nothing came in time')
 }
 
 /** Where greetings take long, the rest does, too. */

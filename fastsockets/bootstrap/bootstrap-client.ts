@@ -158,7 +158,11 @@ function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: 
 }
 
 /** Introduces us and waits for the answer; undefined if none came, or none that makes sense. */
-export function shakeHands(connection: net.Socket, hello: Introduction): Promise<Answer | undefined> {
+export function shakeHands(
+  connection: net.Socket,
+  hello: Introduction,
+  limitMs: number,
+): Promise<Answer | undefined> {
   return new Promise(resolve => {
     let heard: Buffer = Buffer.alloc(0)
     const settle = (answer: Answer | undefined): void => {
@@ -168,7 +172,8 @@ export function shakeHands(connection: net.Socket, hello: Introduction): Promise
       if (answer === undefined) connection.destroy()
       resolve(answer)
     }
-    const timer = setTimeout(() => settle(undefined), Math.max(ANSWER_TIMEOUT_MS, greetingTimeoutMs(0)))
+    const ordinaryMs = Math.max(ANSWER_TIMEOUT_MS, greetingTimeoutMs(0))
+    const timer = setTimeout(() => settle(undefined), Math.min(ordinaryMs, limitMs))
     connection.on('error', () => settle(undefined))
     connection.on('close', () => settle(undefined))
     connection.on('data', bytes => {

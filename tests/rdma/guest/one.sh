@@ -1,10 +1,13 @@
-# One host with a software RDMA device: a pair of virtual Ethernet interfaces, and rxe over one of them.
+# One host with a software RDMA device: a pair of virtual Ethernet interfaces, and rxe over one of them. The other one is in
+# a network namespace, which stands for a host that has no RDMA device. Large packets: each costs an emulator much.
 ulimit -l unlimited
 ip link set lo up
-ip link add rdma0 type veth peer name rdma1
+ip netns add far
+ip link add rdma0 mtu 9000 type veth peer name rdma1 mtu 9000 netns far
 ip addr add 10.77.0.1/24 dev rdma0
 ip link set rdma0 up
-ip link set rdma1 up
+ip -n far addr add 10.77.0.2/24 dev rdma1
+ip -n far link set rdma1 up
 rdma link add rxe0 type rxe netdev rdma0 || exit 99
 failed=0
 for test in $TESTS; do

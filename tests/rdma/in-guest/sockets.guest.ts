@@ -1,8 +1,10 @@
 /** Unmodified socket programs between two hosts, as far as they can tell: everything goes over the RDMA device. */
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import net, { transportOf } from '../../../fastsockets/index.ts'
 import { describeDevice, type VerbsCounters, verbsCounters } from '../../../nic/index.ts'
@@ -11,6 +13,9 @@ import { type Program, startElsewhere } from '../other-host.ts'
 import { patternedMiB } from '../patterned.ts'
 
 const HOST = '10.77.0.1'
+/** In a network namespace, and without an RDMA device. */
+const FAR_HOST = '10.77.0.2'
+const STALLING_HOST = fileURLToPath(new URL('../programs/stalling-host.js', import.meta.url))
 const SERVER = new URL('../programs/socket-server.js', import.meta.url)
 const MIB_EACH_WAY = Number(process.env.FASTSOCKETS_RDMA_MIB) || 8
 const CONNECTIONS = 200
@@ -158,18 +163,33 @@ await t.test('no receiver was ever found without a receive', async t => {
   t.equal(read('send_rnr_err'), 0)
 })
 
+/** The wire of a new connection, which may fail. */
+async function wireTo(host: string, port: number): Promise<ReturnType<typeof transportOf>> {
+  const socket = net.connect({ port, host })
+  socket.on('error', () => {})
+  const found = await eventually('TCP', () => {
+    const wire = transportOf(socket)
+    return wire.transport === 'connecting' ? undefined : wire
+  })
+  socket.destroy()
+  return found
+}
+
 await t.test('a host that does not answer costs little, and is remembered', async t => {
   process.env.FASTSOCKETS_GREETING_TIMEOUT_MS = '50'
-  const ask = async (): Promise<ReturnType<typeof transportOf>> => {
-    const socket = net.connect({ port: 9, host: '10.77.0.9' })
-    socket.on('error', () => {})
-    const found = await eventually('TCP', () => {
-      const wire = transportOf(socket)
-      return wire.transport === 'connecting' ? undefined : wire
-    })
-    socket.destroy()
-    return found
-  }
-  t.match(await ask(), { transport: 'tcp', reason: { code: 'SILENT' } })
-  t.match(await ask(), { reason: { text: /a moment ago/ } })
+  t.match(await wireTo('10.77.0.9', 9), { transport: 'tcp', reason: { code: 'SILENT' } })
+  t.match(await wireTo('10.77.0.9', 9), { reason: { text: /a moment ago/ } })
+})
+
+await t.test('a host that greets and then stalls is silent all the same, and is remembered', async t => {
+  // Long enough that the greeting is heard; what comes after it has no time of its own.
+  process.env.FASTSOCKETS_GREETING_TIMEOUT_MS = '4000'
+  const host = spawn('ip', ['netns', 'exec', 'far', process.execPath, STALLING_HOST, FAR_HOST, '7001'])
+  t.teardown(() => host.kill('SIGKILL'))
+  await withWatchdog('the other host', once(host.stdout, 'data'), WAIT_MS_MAX)
+  t.match(await wireTo(FAR_HOST, 7001), {
+    transport: 'tcp',
+    reason: { code: 'SILENT', text: /after the greeting/ },
+  })
+  t.match(await wireTo(FAR_HOST, 7002), { reason: { text: /a moment ago/ } })
 })
