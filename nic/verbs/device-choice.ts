@@ -6,7 +6,7 @@
  *   FASTSOCKETS_VERBS_PORT        number from 1
  *   FASTSOCKETS_VERBS_GID_INDEX   row of the port's table of addresses
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
 import { systemError } from '../posix/libc.ts'
 import {
   GID_SIZE,
@@ -24,6 +24,8 @@ import {
 import { FORK_UNNEEDED, type Pointer, type VerbsLibrary } from './verbs-library.ts'
 
 const SYSFS = '/sys/class/infiniband'
+/** What the kernel offers to user programs. */
+const USER_DEVICES = '/sys/class/infiniband_verbs'
 const DEVICE_VARIABLE = 'FASTSOCKETS_VERBS_DEVICE'
 const PORT_VARIABLE = 'FASTSOCKETS_VERBS_PORT'
 const GID_VARIABLE = 'FASTSOCKETS_VERBS_GID_INDEX'
@@ -57,10 +59,7 @@ export function chooseDevice(library: VerbsLibrary): { context: Pointer; port: P
   if (list === null)
     return { code: 'VERBS_NO_DEVICE', reason: systemError(library.libc, 'ibv_get_device_list').message }
   try {
-    let refusal: NoDevice = {
-      code: 'VERBS_NO_DEVICE',
-      reason: wanted ? `there is no RDMA device ${wanted}` : 'there is no RDMA device',
-    }
+    let refusal = reasonForNone(wanted)
     for (let i = 0; i < count.readInt32LE(0); i++) {
       const device = library.readPointer(list, 8 * i)
       const name = library.ibv_get_device_name(device)
@@ -73,6 +72,18 @@ export function chooseDevice(library: VerbsLibrary): { context: Pointer; port: P
   } finally {
     library.ibv_free_device_list(list)
   }
+}
+
+/** The kernel may have devices for which the library has no driver. */
+function reasonForNone(wanted: string | undefined): NoDevice {
+  const devices = deviceNames()
+  const unknown = wanted === undefined ? devices : devices.filter(name => name === wanted)
+  if (unknown.length > 0) {
+    const reason = `libibverbs has no provider for ${unknown.join(', ')}: install ibverbs-providers`
+    return { code: 'VERBS_PROVIDER', reason }
+  }
+  const reason = wanted === undefined ? 'there is no RDMA device' : `there is no RDMA device ${wanted}`
+  return { code: 'VERBS_NO_DEVICE', reason }
 }
 
 function openDevice(
@@ -91,14 +102,25 @@ function openDevice(
     }
   }
   const context = library.ibv_open_device(device)
-  if (context === null) {
-    const { message } = systemError(library.libc, 'ibv_open_device')
-    return { code: 'VERBS_PERMISSION', reason: `${name} cannot be opened: ${message} (see /dev/infiniband)` }
-  }
+  if (context === null) return reasonForClosed(library, name)
   const port = choosePort(library, context, name)
   if ('number' in port) return { context, port }
   library.ibv_close_device(context)
   return port
+}
+
+/** Why a device cannot be opened. The library looks further where it may not, and then says that nothing is there. */
+function reasonForClosed(library: VerbsLibrary, device: string): NoDevice {
+  const { message } = systemError(library.libc, 'ibv_open_device')
+  const entry = list(USER_DEVICES).find(entry => read(`${USER_DEVICES}/${entry}/ibdev`) === device)
+  const node = `/dev/infiniband/${entry}`
+  try {
+    accessSync(node, constants.R_OK | constants.W_OK)
+    return { code: 'VERBS_DEVICE', reason: `${device} cannot be opened: ${message}` }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    return { code: 'VERBS_PERMISSION', reason: `${device} cannot be opened: ${node} ${code}` }
+  }
 }
 
 function choosePort(library: VerbsLibrary, context: Pointer, device: string): Port | NoDevice {
@@ -141,18 +163,18 @@ function chooseGid(
   port: number,
   linkLayer: number,
 ): { gidIndex: number; gid: Buffer } | undefined {
-  const read = (gidIndex: number): { gidIndex: number; gid: Buffer } | undefined => {
+  const readGid = (gidIndex: number): { gidIndex: number; gid: Buffer } | undefined => {
     const gid = Buffer.alloc(GID_SIZE)
     const isThere = library.ibv_query_gid(context, port, gidIndex, gid) === 0 && gid.some(byte => byte !== 0)
     return isThere ? { gidIndex, gid } : undefined
   }
   const wanted = numberFrom(GID_VARIABLE)
-  if (wanted !== undefined) return read(wanted)
-  if (linkLayer !== LINK_ETHERNET) return read(0)
+  if (wanted !== undefined) return readGid(wanted)
+  if (linkLayer !== LINK_ETHERNET) return readGid(0)
   return namesIn(`${device}/ports/${port}/gid_attrs/types`)
     .map(Number)
     .filter(index => sysfs(device, `ports/${port}/gid_attrs/types/${index}`).includes('RoCE v2'))
-    .map(read)
+    .map(readGid)
     .filter(found => found !== undefined)
     .sort((a, b) => rank(a.gid) - rank(b.gid) || a.gidIndex - b.gidIndex)[0]
 }
@@ -167,9 +189,19 @@ function numberFrom(variable: string): number | undefined {
   return text ? Number(text) : undefined
 }
 
+function deviceNames(): string[] {
+  return list(USER_DEVICES)
+    .map(entry => read(`${USER_DEVICES}/${entry}/ibdev`))
+    .filter(name => name !== '')
+}
+
 function namesIn(path: string): string[] {
+  return list(`${SYSFS}/${path}`)
+}
+
+function list(path: string): string[] {
   try {
-    return readdirSync(`${SYSFS}/${path}`)
+    return readdirSync(path)
   } catch {
     return []
   }
@@ -177,8 +209,12 @@ function namesIn(path: string): string[] {
 
 /** A row of the table of addresses that is not in use cannot be read. */
 function sysfs(device: string, path: string): string {
+  return read(`${SYSFS}/${device}/${path}`)
+}
+
+function read(path: string): string {
   try {
-    return readFileSync(`${SYSFS}/${device}/${path}`, 'utf8').trim()
+    return readFileSync(path, 'utf8').trim()
   } catch {
     return ''
   }

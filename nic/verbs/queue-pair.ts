@@ -61,9 +61,12 @@ import type { Pointer } from './verbs-library.ts'
 const INLINE_WANTED = 128
 /** RDMA reads under way each way. */
 const READS_AT_ONCE = 4
-/** 4.096 us * 2^14 = 67 ms for an acknowledgement, seven times over: after half a second the peer counts as lost. */
+/**
+ * 4.096 us * 2^14 = 67 ms for an acknowledgement, and six more tries: after half a second the peer counts as lost. Not seven:
+ * the kernel's software device takes that for ever.
+ */
 const ACK_TIMEOUT = 14
-const RETRY_COUNT = 7
+const RETRY_COUNT = 6
 /** A receiver that is not ready is asked again for ever; credits see to it that this never happens. */
 const RNR_RETRY_FOREVER = 7
 /** 0.64 ms. */

@@ -43,7 +43,7 @@ export function sendsOf(ringSize: number): number {
 export class SendQueue {
   bytes: Uint8Array
   words: Int32Array
-  /** What the peer did wrong, if anything. */
+  /** What the peer did wrong, or what else has broken the connection. */
   violation: string | undefined
   /** Frames and control so far, each of which takes a receive of the peer. */
   sent = 0
@@ -208,6 +208,12 @@ export class SendQueue {
       Atomics.load(cellWords, CELL_RELEASED_WORD),
       Atomics.load(cellWords, CELL_RENEWED_WORD),
     )
+  }
+
+  /** The connection is broken: no frame is taken any more. */
+  fail(reason: string): void {
+    this.violation ??= reason
+    this.#isOpen = false
   }
 
   /** No frame is taken any more; what was posted goes out. */

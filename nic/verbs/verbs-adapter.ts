@@ -3,6 +3,7 @@
  * all connections. Whoever polls takes what has completed for everybody: each completion is handed to the connection
  * that it belongs to, which keeps count, and its user hears of it when it polls or is woken.
  */
+import { constants } from 'node:os'
 import { isMainThread } from 'node:worker_threads'
 import { NicError } from '../errors.ts'
 import { systemError } from '../posix/libc.ts'
@@ -349,8 +350,14 @@ function tryOpen(): VerbsAdapter | NoDevice {
     const opened = new VerbsAdapter(library, chosen.context, chosen.port)
     return trial(opened) ?? opened
   } catch (error) {
-    return { code: 'VERBS_ABI', reason: (error as Error).message }
+    return { code: codeOfFailure(error as NicError), reason: (error as Error).message }
   }
+}
+
+/** Some devices pin memory for every object that is made. */
+function codeOfFailure({ code, errno }: NicError): string {
+  if (code !== 'ERR_NIC_SYSTEM') return 'VERBS_ABI'
+  return errno === constants.errno.ENOMEM ? 'VERBS_MEMLOCK' : 'VERBS_DEVICE'
 }
 
 /** Pins one page, so that a limit is known before a connection needs more. */

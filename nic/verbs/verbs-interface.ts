@@ -316,6 +316,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
     if (this.state !== 'open') return
     this.state = 'broken'
     this.failure = error
+    this.sends.fail(error.message)
     // What a lost peer had sent is still there to be polled; what somebody sent who breaks the rules is not.
     if (error.code === 'ERR_NIC_PROTOCOL_VIOLATION') this.receives.forget()
     this.qp.stop()

@@ -17,7 +17,9 @@ const PACKAGES = {
 const LIBRARIES = ['rdma-core', 'libibverbs1', 'ibverbs-providers']
 /** `rdma_rxe` needs `crc32_generic`, which nothing pulls in by itself. */
 const MODULES =
-  'crc32_generic rdma_rxe ib_uverbs 9p 9pnet_virtio virtio_pci virtio_net overlay veth unix'.split(' ')
+  'crc32_generic rdma_rxe ib_uverbs 9p 9pnet_virtio virtio_pci virtio_net overlay veth unix sch_ingress cls_u32 act_gact'.split(
+    ' ',
+  )
 
 const INIT = fileURLToPath(new URL('../../../tests/rdma/guest/init.sh', import.meta.url))
 

@@ -12,6 +12,8 @@ import { type GuestImage, prepareImage } from './guest-image.ts'
 
 const IN_GUEST = fileURLToPath(new URL('./in-guest/', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('./programs/pair.js', import.meta.url))
+const CLI = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.url))
+const FIXTURES = fileURLToPath(new URL('../../../tests/fixtures', import.meta.url))
 /** Until the first emulator listens for the second. */
 const SOCKET_PAUSE_MS = 100
 const TIMEOUT_MS = 300_000
@@ -19,6 +21,7 @@ const TIMEOUT_MS = 300_000
 const ENVIRONMENT = {
   TAP_TIMEOUT: `${TIMEOUT_MS / 1000}`,
   FASTSOCKETS_GREETING_TIMEOUT_MS: '10000',
+  DEBUG: process.env.DEBUG ?? '',
 }
 
 function findImage(): GuestImage | undefined {
@@ -64,7 +67,10 @@ async function runPair(image: GuestImage): Promise<GuestEnd> {
       environment: {
         ...ENVIRONMENT,
         ADDRESS: `10.78.0.${number}`,
+        SERVER: '10.78.0.1',
         PROGRAM,
+        CLI,
+        FIXTURES,
         REGISTER: REGISTER.href,
         ...environment,
       },

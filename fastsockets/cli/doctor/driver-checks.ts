@@ -14,7 +14,8 @@ export function driverChecks(): Check[] {
     const name = `driver ${driver.name}`
     const availability = driver.availability()
     if (!availability.usable) {
-      return { name, state: 'note', detail: `cannot be used: ${availability.reason}` }
+      const hint = driver.reach === 'network' ? { hint: 'docs/rdma.md says what it takes' } : {}
+      return { name, state: 'note', detail: `cannot be used: ${availability.reason}`, ...hint }
     }
     if (!allowsDriver(driver.name)) {
       return { name, state: 'note', detail: 'is not allowed', hint: 'name it in drivers: of the policy' }

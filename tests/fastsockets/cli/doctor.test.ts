@@ -37,6 +37,14 @@ t.test('everything that bears on it is looked at', async t => {
   ]) {
     t.ok(names.includes(name), name)
   }
+  // What it says where there is a device: tests/rdma.
+  const verbs = report.checks.find(({ name }) => name === 'driver verbs')
+  if (verbs?.state === 'ok') t.match(verbs.detail, /^between hosts: /)
+  else
+    t.match(verbs, {
+      detail: /^cannot be used: .*(RDMA device|install|port|cannot be)/,
+      hint: /docs\/rdma\.md/,
+    })
 })
 
 t.test('a pair that is fast, and one that is not, with what to do about it', async t => {

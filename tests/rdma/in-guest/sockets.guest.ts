@@ -1,6 +1,5 @@
 /** Unmodified socket programs between two hosts, as far as they can tell: everything goes over the RDMA device. */
 import { spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
@@ -10,7 +9,7 @@ import net, { transportOf } from '../../../fastsockets/index.ts'
 import { describeDevice, type VerbsCounters, verbsCounters } from '../../../nic/index.ts'
 import { eventually, withWatchdog } from '../../support/until.ts'
 import { type Program, startElsewhere } from '../other-host.ts'
-import { patternedMiB } from '../patterned.ts'
+import { newSum, patternedMiB } from '../patterned.ts'
 
 const HOST = '10.77.0.1'
 /** In a network namespace, and without an RDMA device. */
@@ -63,7 +62,7 @@ await t.test('half-close: the answer comes after the end of the question', async
   socket.end('hquestion')
   const answer = JSON.parse((await readAll(socket)).toString())
   t.match(answer, {
-    sum: createHash('sha256').update('question').digest('hex'),
+    sum: newSum().update('question').digest('hex'),
     transport: 'verbs',
     from: HOST,
   })
@@ -72,8 +71,8 @@ await t.test('half-close: the answer comes after the end of the question', async
 await t.test(`${MIB_EACH_WAY} MiB go there and come back unharmed, both ways at once`, async t => {
   const up = await dial(port)
   const down = await dial(port)
-  const expected = createHash('sha256')
-  const received = createHash('sha256')
+  const expected = newSum()
+  const received = newSum()
   down.write(Buffer.from([0x73, MIB_EACH_WAY]))
   down.on('data', bytes => received.update(bytes))
   const isDown = withWatchdog('the way down', once(down, 'end'), WAIT_MS_MAX)

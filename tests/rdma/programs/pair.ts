@@ -1,41 +1,65 @@
 /**
- * Both of two hosts. `serve`: echoes until the client is done with it, with a name service beside it. `call`: connects to
- * the server by its hashed port, over and over until it is there, and checks what it gets; WIRE says which wire it must be.
+ * Both of two hosts. `serve`: echoes, until the client says that it is done. `call`: connects to the server by its hashed
+ * port, over and over until it is there, and checks what it gets; WIRE says which wire it must be. The last call also finds a
+ * listener that only the name service knows, and sees the way to the server fail and come back.
  */
-import { createHash } from 'node:crypto'
+import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import net, { type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { hashedPort } from '../../../fastsockets/bootstrap/hashed-port.ts'
 import { transportOf } from '../../../fastsockets/index.ts'
-import { describeDevice } from '../../../nic/index.ts'
-import { patternedMiB } from '../patterned.ts'
+import { describeDevice, drivers } from '../../../nic/index.ts'
+import { newSum, patternedMiB } from '../patterned.ts'
 
-const SERVER = '10.78.0.1'
+const SERVER = process.env.SERVER as string
+const DEVICE = process.env.DEVICE as string
 const PORT = 7000
+/** Somebody else has its hashed ports. */
+const NAMED_PORT = 7100
 const MIB_COUNT = 4
-const ATTEMPT_PAUSE_MS = 500
-const ATTEMPT_MS_MAX = 10_000
+const PAUSE_MS = 500
+const ATTEMPT_MS_MAX = 30_000
 const ATTEMPTS_MAX = 100
+/** What RoCE packets are sent to. */
+const ROCE_PORT = 4791
 
-function serve(): void {
+async function serve(): Promise<void> {
   console.log(`# serving, device: ${describeDevice() ?? 'none'}`)
-  const server = net.createServer(socket => {
-    socket.on('error', () => {})
-    socket.once('data', first => {
-      if (first[0] !== 0x65) {
-        console.log('# the client is done')
-        process.exit()
-      }
-      socket.write(first)
-      socket.pipe(socket)
-    })
+  for (const candidate of [0, 1, 2]) await listen(net.createServer(), hashedPort(NAMED_PORT, candidate))
+  for (const port of [PORT, NAMED_PORT]) await listen(net.createServer(answer), port)
+}
+
+async function listen(server: net.Server, port: number): Promise<void> {
+  server.listen(port, '0.0.0.0')
+  await once(server, 'listening')
+}
+
+function answer(socket: Socket): void {
+  socket.on('error', () => {})
+  socket.once('data', first => {
+    if (first[0] !== 0x65) return void loseDevice(socket)
+    socket.write(first)
+    socket.pipe(socket)
   })
-  server.listen(PORT, '0.0.0.0')
+}
+
+/** What a connection, and the next one, see when the device's link goes down. */
+async function loseDevice(socket: Socket): Promise<void> {
+  execFile('ip', ['link', 'set', DEVICE, 'down'])
+  const [error] = await once(socket, 'error')
+  check('a port that goes down is ECONNRESET', error.code === 'ECONNRESET')
+  check(
+    'with the reason as its cause',
+    /gone down/.test(`${error.cause?.message} ${error.cause?.cause?.message}`),
+  )
+  check('the driver says why', drivers.get('verbs')?.availability().usable === false)
+  process.exit()
 }
 
 async function call(): Promise<void> {
   console.log(`# calling, device: ${describeDevice() ?? 'none'}`)
-  const socket = await dial()
+  const socket = await dial(PORT)
   const wire = transportOf(socket)
   console.log(`# ${JSON.stringify(wire)}`)
   check(`the wire is ${process.env.WIRE}`, wire.transport === process.env.WIRE)
@@ -45,34 +69,66 @@ async function call(): Promise<void> {
     'the addresses are those of the wire',
     socket.remoteAddress === SERVER && socket.localAddress !== SERVER,
   )
-  check('what was sent comes back', await isEchoed(socket))
-  socket.destroy()
-  if (!process.env.LAST) return
-  const last = await dial()
-  last.write('q')
-  await once(last, 'close')
+  check('what was sent comes back', await isEchoed(socket, MIB_COUNT))
+  if (process.env.LAST) {
+    const named = await dial(NAMED_PORT)
+    checkVerbs('a listener without a hashed port is found by name', named)
+    check('and answers', await isEchoed(named, 1))
+    await loseTheWay(socket)
+    await endServer()
+  }
+  process.exit()
+}
+
+/**
+ * The server's RDMA packets get lost, and nothing else: the bootstrap connection stays. Not ours, because the software device
+ * would try for ever to send what its own host drops.
+ */
+async function loseTheWay(socket: Socket): Promise<void> {
+  const match = `protocol ip u32 match ip protocol 17 0xff match ip dport ${ROCE_PORT} 0xffff action drop`
+  tc(`qdisc add dev ${DEVICE} clsact`)
+  tc(`filter add dev ${DEVICE} ingress ${match}`)
+  socket.write('into nowhere')
+  const [error] = await once(socket, 'error')
+  check('a way that fails is ETIMEDOUT', error.code === 'ETIMEDOUT')
+  tc(`qdisc del dev ${DEVICE} clsact`)
+  const again = await dial(PORT)
+  checkVerbs('when it is back, so is RDMA', again)
+  check('and what was sent comes back', await isEchoed(again, 1))
+}
+
+function tc(words: string): void {
+  execFileSync('tc', words.split(' '))
+}
+
+/** Until the server cannot be reached any more. */
+async function endServer(): Promise<void> {
+  const last = await dial(PORT)
+  let isOver = false
+  for (const event of ['error', 'close']) last.on(event, () => (isOver = true))
+  for (; !isOver; await pause(PAUSE_MS)) last.write('q')
 }
 
 /** The server may not be there yet. */
-async function dial(): Promise<Socket> {
+async function dial(port: number): Promise<Socket> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-    const socket = net.connect(PORT, SERVER)
+    const socket = net.connect(port, SERVER)
     try {
       await once(socket, 'connect', { signal: AbortSignal.timeout(ATTEMPT_MS_MAX) })
       socket.on('error', () => {})
       return socket
     } catch {
       socket.destroy()
-      await pause(ATTEMPT_PAUSE_MS)
+      await pause(PAUSE_MS)
     }
   }
   throw new Error(`nobody answers at ${SERVER}`)
 }
 
-async function isEchoed(socket: Socket): Promise<boolean> {
-  const expected = createHash('sha256')
-  const received = createHash('sha256')
-  let left = MIB_COUNT * 1024 * 1024 + 1
+async function isEchoed(socket: Socket, count: number): Promise<boolean> {
+  const expected = newSum()
+  const received = newSum()
+  let left = count * 1024 * 1024 + 1
   const isBack = new Promise<void>(resolve => {
     socket.on('data', bytes => {
       received.update(bytes)
@@ -82,7 +138,7 @@ async function isEchoed(socket: Socket): Promise<boolean> {
   })
   expected.update('e')
   socket.write('e')
-  for (let i = 0; i < MIB_COUNT; i++) {
+  for (let i = 0; i < count; i++) {
     const bytes = patternedMiB(i)
     expected.update(bytes)
     if (!socket.write(bytes)) await once(socket, 'drain')
@@ -91,10 +147,15 @@ async function isEchoed(socket: Socket): Promise<boolean> {
   return expected.digest('hex') === received.digest('hex')
 }
 
+function checkVerbs(what: string, socket: Socket): void {
+  const { transport, reason } = transportOf(socket)
+  check(`${what}${reason === undefined ? '' : `: ${reason.text}`}`, transport === 'verbs')
+}
+
 function check(what: string, holds: boolean): void {
   console.log(`${holds ? 'ok' : 'not ok'} - ${what}`)
   if (!holds) process.exitCode = 1
 }
 
-if (process.argv[2] === 'serve') serve()
+if (process.argv[2] === 'serve') await serve()
 else await call()

@@ -3,12 +3,11 @@
  * happen: `e` everything comes back; `h` the hash of everything comes back once the client has ended; `r` the connection
  * is reset; `s` so many MiB as the next byte says are sent, then the end. Commands come by standard input.
  */
-import { createHash } from 'node:crypto'
 import net, { type AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import { transportOf } from '../../../fastsockets/index.ts'
 import { describeDevice, verbsCounters } from '../../../nic/index.ts'
-import { patternedMiB } from '../patterned.ts'
+import { newSum, patternedMiB } from '../patterned.ts'
 
 const server = net.createServer({ allowHalfOpen: true }, socket => {
   socket.on('error', error => say({ error: (error as NodeJS.ErrnoException).code }))
@@ -28,7 +27,7 @@ function echo(socket: net.Socket, rest: Buffer): void {
 }
 
 function hash(socket: net.Socket, rest: Buffer): void {
-  const sum = createHash('sha256').update(rest)
+  const sum = newSum().update(rest)
   socket.on('data', bytes => sum.update(bytes))
   socket.on('end', () => {
     const { transport } = transportOf(socket)

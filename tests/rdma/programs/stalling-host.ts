@@ -1,7 +1,11 @@
 /** A host that greets its callers as a relinked server does, and then says nothing more. Its port takes TCP as well. */
 import { randomBytes } from 'node:crypto'
 import net from 'node:net'
-import { encodeIntroduction, GREETING_MAGIC, VERSION } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
+import {
+  encodeIntroduction,
+  GREETING_MAGIC,
+  VERSION,
+} from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { hashedPort } from '../../../fastsockets/bootstrap/hashed-port.ts'
 
 const [host = '', port = ''] = process.argv.slice(2)

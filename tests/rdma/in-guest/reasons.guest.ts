@@ -1,0 +1,156 @@
+/** Everything that can be wrong with a device, provoked: each has a name, and a text that says what to do. */
+import { execFile, execFileSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { driverChecks } from '../../../fastsockets/cli/doctor/driver-checks.ts'
+import { NicError } from '../../../nic/errors.ts'
+import { BROKEN } from '../../../nic/status.ts'
+import { chooseDevice } from '../../../nic/verbs/device-choice.ts'
+import { ASYNC_DEVICE_FATAL, ASYNC_TYPE } from '../../../nic/verbs/library-layout.ts'
+import { QueuePair } from '../../../nic/verbs/queue-pair.ts'
+import { RegistrationCache } from '../../../nic/verbs/registration-cache.ts'
+import { requireAdapter, VerbsAdapter } from '../../../nic/verbs/verbs-adapter.ts'
+import { VerbsInterface } from '../../../nic/verbs/verbs-interface.ts'
+import { loadVerbs, type VerbsLibrary } from '../../../nic/verbs/verbs-library.ts'
+import { plainEnvironment } from '../../support/child.ts'
+
+const REPORT = fileURLToPath(new URL('../programs/device-report.js', import.meta.url))
+const NOBODY = 'setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs'
+
+interface Report {
+  readonly device?: string
+  readonly end?: { state: string; code: string; message: string; status: number }
+  readonly availability: { usable: boolean; code?: string; reason?: string }
+}
+
+/** What a program reports that starts after `preparation`, in a mount namespace of its own. */
+async function report(preparation: string, env: NodeJS.ProcessEnv = {}, command?: string): Promise<Report> {
+  const script = `${preparation} "$0" "$@"`
+  const node = [process.execPath, REPORT, ...(command === undefined ? [] : [command])]
+  const { stdout } = await promisify(execFile)('unshare', ['--mount', 'sh', '-c', script, ...node], {
+    env: { ...plainEnvironment(), ...env },
+  })
+  return JSON.parse(stdout) as Report
+}
+
+/** A second device, over an interface of its own. */
+function addDevice(name: string, link: string): void {
+  const commands = [
+    `ip link add ${link} type veth peer name ${link}-peer`,
+    `ip addr add 10.79.${link.slice(-1)}.1/24 dev ${link}`,
+    `ip link set ${link}-peer up`,
+    `ip link set ${link} up`,
+    `rdma link add ${name} type rxe netdev ${link}`,
+  ]
+  execFileSync('sh', ['-ec', commands.join('\n')])
+}
+
+await t.test('what is missing has a name', { jobs: 2 }, async t => {
+  const folder = '/usr/lib/x86_64-linux-gnu'
+  const number = '$(tr : " " < /sys/class/infiniband_verbs/uverbs0/dev)'
+  const cases: [string, string, RegExp, string, NodeJS.ProcessEnv?][] = [
+    [
+      'the library',
+      'VERBS_LIBRARY',
+      /install rdma-core/,
+      `mount --bind /dev/null ${folder}/libibverbs.so.1; exec`,
+    ],
+    [
+      'the provider',
+      'VERBS_PROVIDER',
+      /rxe0: install ibverbs-providers/,
+      'mount -t tmpfs t /etc/libibverbs.d; exec',
+    ],
+    [
+      'the permission',
+      'VERBS_PERMISSION',
+      /uverbs0 EACCES/,
+      `mount -t tmpfs t /dev/infiniband; mknod -m 600 /dev/infiniband/uverbs0 c ${number}; exec ${NOBODY}`,
+    ],
+    ['a page that may be pinned', 'VERBS_MEMLOCK', /RLIMIT_MEMLOCK/, `ulimit -l 0; exec ${NOBODY}`],
+    ['the device', 'VERBS_NO_DEVICE', /no RDMA device rxe9/, 'exec', { FASTSOCKETS_VERBS_DEVICE: 'rxe9' }],
+    ['the port', 'VERBS_PORT_DOWN', /no port 7/, 'exec', { FASTSOCKETS_VERBS_PORT: '7' }],
+    ['an address', 'VERBS_NO_GID', /no address/, 'exec', { FASTSOCKETS_VERBS_GID_INDEX: '200' }],
+  ]
+  for (const [what, code, reason, preparation, env] of cases) {
+    t.test(what, async t =>
+      t.match((await report(preparation, env)).availability, { usable: false, code, reason }),
+    )
+  }
+})
+
+await t.test('a port that goes down ends the connections over it', async t => {
+  addDevice('rxe1', 'link1')
+  const choice = { FASTSOCKETS_VERBS_DEVICE: 'rxe1' }
+  const { end, availability } = await report('exec', choice, 'ip link set link1 down')
+  t.match(end, { state: 'broken', code: 'ERR_NIC_UNAVAILABLE', message: /port 1 of rxe1 has gone down/ })
+  t.equal(end?.status, BROKEN)
+  t.match(availability, { usable: false, code: 'VERBS_LOST' })
+  const later = await report('exec', choice)
+  t.match(later.availability, { usable: false, code: 'VERBS_PORT_DOWN', reason: /port 1 of rxe1 is down/ })
+})
+
+// The software device says nothing when it is removed: it waits for its users. So the library's word for it is put in its mouth.
+await t.test('a device that fails ends the connections over it', t => {
+  const library = loadVerbs().library as VerbsLibrary
+  const chosen = chooseDevice(library)
+  if (!('context' in chosen)) throw new Error(chosen.reason)
+  const listeners: (() => void)[] = []
+  let events = 1
+  const failing: VerbsLibrary = {
+    ...library,
+    watch: (fd, listener) => {
+      listeners.push(listener)
+      return library.watch(fd, listener)
+    },
+    ibv_get_async_event: (_context, event) => {
+      if (events-- === 0) return -1
+      new DataView(event.buffer, event.byteOffset).setInt32(ASYNC_TYPE, ASYNC_DEVICE_FATAL, true)
+      return 0
+    },
+    ibv_ack_async_event: () => {},
+  }
+  const adapter = new VerbsAdapter(failing, chosen.context, chosen.port)
+  const end = new VerbsInterface(adapter, new RegistrationCache(adapter), 64 * 1024)
+  for (const listener of listeners) listener()
+  t.match(end, {
+    state: 'broken',
+    failure: { code: 'ERR_NIC_UNAVAILABLE', message: /has failed or was removed/ },
+  })
+  t.throws(() => new VerbsInterface(adapter, new RegistrationCache(adapter), 64 * 1024), {
+    code: 'ERR_NIC_UNAVAILABLE',
+  })
+  end.close()
+  t.end()
+})
+
+await t.test('structures that lie elsewhere are refused', async t => {
+  const library = loadVerbs().library as VerbsLibrary
+  const moved: VerbsLibrary = {
+    ...library,
+    readPointer: (at, offset) => library.readPointer(at, offset + 8),
+    readUint32: (at, offset) => library.readUint32(at, offset + 4),
+  }
+  const chosen = chooseDevice(library)
+  if (!('context' in chosen)) throw new Error(chosen.reason)
+  const refusal = (structure: string): Error =>
+    new NicError(
+      'ERR_NIC_UNAVAILABLE',
+      `libibverbs keeps struct ${structure} in another way than is known here`,
+    )
+  t.throws(() => new VerbsAdapter(moved, chosen.context, chosen.port), refusal('ibv_context'))
+  const adapter = requireAdapter()
+  const misled = Object.create(adapter, { verbs: { value: moved } }) as VerbsAdapter
+  const page = new Uint8Array(new ArrayBuffer(4096))
+  t.throws(() => misled.register(library.libc.address(page), page.length, 0), refusal('ibv_mr'))
+  t.throws(() => new QueuePair(misled, 64, 64, 0), refusal('ibv_qp'))
+})
+
+await t.test('what doctor says of drivers names the device', t => {
+  t.match(
+    driverChecks().find(({ name }) => name === 'driver verbs'),
+    { state: 'ok', detail: /^between hosts: rxe0 port 1, GID \d+ \(\w{32}\), MTU \d+/ },
+  )
+  t.end()
+})
