@@ -47,6 +47,8 @@ export interface CompletionSink {
 export interface Access {
   readonly remoteRead: boolean
   readonly remoteWrite: boolean
+  /** The same memory will not be registered again: nothing is to be kept for the next time. */
+  readonly isOnce?: boolean
 }
 
 /** Local memory that the NIC knows. The memory stays registered, and referenced, until `deregister`. */

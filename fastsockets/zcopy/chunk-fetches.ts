@@ -52,7 +52,8 @@ export class ChunkFetches {
       const lengthMax = Math.min(this.#left, FETCH_MAX)
       const posted = sink.posted?.(lengthMax)
       const bytes = posted ?? Buffer.allocUnsafeSlow(lengthMax)
-      if (!readRemote(stream.channel.channel.end, bytes, source, this.#at)) return this.#end()
+      const isOnce = posted === undefined
+      if (!readRemote(stream.channel.channel.end, bytes, source, this.#at, isOnce)) return this.#end()
       this.#at += bytes.length
       this.#left -= bytes.length
       stream.receiving.advance(bytes.length)

@@ -13,6 +13,8 @@ import { OFFER_MAX } from '../stream-layout.ts'
 export const MAY_BE_READ: Access = { remoteRead: true, remoteWrite: false }
 export const MAY_BE_WRITTEN: Access = { remoteRead: false, remoteWrite: true }
 const OURS_ALONE: Access = { remoteRead: false, remoteWrite: false }
+/** Memory that the program gets, and we never see again. */
+const OURS_ONCE: Access = { ...OURS_ALONE, isOnce: true }
 
 const completion: CompletionSink & { status: Status | undefined } = {
   status: undefined,
@@ -38,14 +40,15 @@ export function importMemory(
   }
 }
 
-/** Fills `target` from the peer's memory; false if that cannot be read. */
+/** Fills `target` from the peer's memory; false if that cannot be read. `isOnce`: it was made for this. */
 export function readRemote(
   end: VirtualInterface,
   target: Uint8Array,
   from: RemoteMemory,
   at: number,
+  isOnce: boolean,
 ): boolean {
-  const local = end.register(target, OURS_ALONE)
+  const local = end.register(target, isOnce ? OURS_ONCE : OURS_ALONE)
   try {
     return completes(end, end.rdmaRead(local, 0, from, at, target.length, 0))
   } finally {

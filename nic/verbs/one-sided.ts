@@ -126,14 +126,9 @@ export class OneSided {
       return OK
     }
     if (!this.#queue.hasPlace) return NO_RESOURCE
-    this.#work.setTransfer(
-      isRead ? OPCODE_RDMA_READ : OPCODE_RDMA_WRITE,
-      local.address + localOffset,
-      local.lkey,
-      length,
-      remote.address + remoteOffset,
-      remote.rkey,
-    )
+    const opcode = isRead ? OPCODE_RDMA_READ : OPCODE_RDMA_WRITE
+    this.#work.setTransfer(opcode, length, local.lkey, remote.rkey)
+    this.#work.setAddresses(local.address + localOffset, remote.address + remoteOffset)
     if (this.#queue.post(this.#work, WORK_ONE_SIDED, true, false) !== 0) return NO_RESOURCE
     this.#posted[(this.#first + this.#underWay) % ONE_SIDED_MAX] = workId
     this.#underWay++

@@ -11,7 +11,8 @@
  * and an entry refers to it for as long as the device knows it: no address can come to belong to other memory meanwhile.
  * An ArrayBuffer that was transferred away has no bytes any more here, and its entries are dropped when that is seen.
  *
- * What a peer may write to is not kept: the right ends when its user says so.
+ * What a peer may write to is not kept: the right ends when its user says so. Nor is what its user will not use again:
+ * memory that is only kept for a program that has long forgotten it would never be collected.
  */
 import { NicError } from '../errors.ts'
 import type { Access } from '../nic.ts'
@@ -103,8 +104,11 @@ export class RegistrationCache {
     }
     if (known === undefined) counters.cacheMisses++
     else counters.cacheExtensions++
-    if (known === undefined || (rights & ACCESS_REMOTE_WRITE) !== 0)
-      return this.#add(bytes, rights, begin, end)
+    if (known === undefined || (rights & ACCESS_REMOTE_WRITE) !== 0) {
+      const entry = this.#add(bytes, rights, begin, end)
+      entry.isRetired = access.isOnce === true
+      return entry
+    }
     this.#retire(known)
     return this.#add(bytes, rights, Math.min(begin, known.begin), Math.max(end, known.end))
   }

@@ -18,6 +18,7 @@ import { OPCODE_RDMA_WRITE, OPCODE_RDMA_WRITE_WITH_IMM } from './library-layout.
 import type { QueuePair } from './queue-pair.ts'
 import { SendWork } from './send-work.ts'
 import type { Slab } from './slab.ts'
+import { SplitAddress } from './split-address.ts'
 import { IDENTITY_KIND_SHIFT, type VerbsAdapter } from './verbs-adapter.ts'
 
 /** Kinds of requests, in the identities of their completions. */
@@ -29,6 +30,8 @@ export const WORK_BYE = 5
 
 /** One-sided operations under way or not polled yet. */
 export const ONE_SIDED_MAX = 64
+
+const NOWHERE = new SplitAddress(0)
 
 /** Requests under way. All of them complete if the connection fails, so the completion queue has room for as many. */
 export function sendsOf(ringSize: number): number {
@@ -60,9 +63,12 @@ export class SendQueue {
   readonly #receives: number
   readonly #sendMax: number
   readonly #signalEvery: number
-  /** Of the peer's slab: its address is 0 until `connect`. */
-  #peerCell = 0
-  #peerRing = 0
+  readonly #ownCell: SplitAddress
+  readonly #ownRing: SplitAddress
+  readonly #lkey: number
+  /** Of the peer's slab, once it is connected. */
+  #peerCell = NOWHERE
+  #peerRing = NOWHERE
   #rkey = 0
   #tail = 0
   #reservedAt = 0
@@ -74,6 +80,9 @@ export class SendQueue {
     const { ringSize } = slab
     this.#qp = qp
     this.#slab = slab
+    this.#ownCell = new SplitAddress(slab.ownCellAddress)
+    this.#ownRing = new SplitAddress(slab.sendAddress)
+    this.#lkey = slab.outgoing.lkey | 0
     this.#identity = slot
     this.bytes = slab.sendBytes
     this.words = slab.sendWords
@@ -88,8 +97,8 @@ export class SendQueue {
   }
 
   connect(peer: EndAddress): void {
-    this.#peerCell = peer.address
-    this.#peerRing = peer.address + PAGE_SIZE
+    this.#peerCell = new SplitAddress(peer.address)
+    this.#peerRing = new SplitAddress(peer.address + PAGE_SIZE)
     this.#rkey = peer.rkey | 0
     this.#isOpen = true
   }
@@ -116,15 +125,8 @@ export class SendQueue {
     this.words[(at >> 2) + CELL_RENEWED_WORD] = renewed
     const size = FRAME_HEADER_SIZE + length
     this.#tail = (this.#reservedAt + align8(size)) | 0
-    const { sendAddress, outgoing } = this.#slab
-    this.#frameWork.setTransfer(
-      OPCODE_RDMA_WRITE_WITH_IMM,
-      sendAddress + at,
-      outgoing.lkey,
-      size,
-      this.#peerRing + at,
-      this.#rkey,
-    )
+    this.#frameWork.setTransfer(OPCODE_RDMA_WRITE_WITH_IMM, size, this.#lkey, this.#rkey)
+    this.#frameWork.setPlaces(this.#ownRing, this.#peerRing, at)
     this.#frameWork.setImmediateData(swapBytes((KIND_FRAME << KIND_SHIFT) | length))
     this.sent = (this.sent + 1) | 0
     return this.post(this.#frameWork, WORK_SEND, false, true)
@@ -236,16 +238,10 @@ export class SendQueue {
   }
 
   #fillCell(opcode: number, released: number, renewed: number): void {
-    const { ownCellWords, ownCellAddress, outgoing } = this.#slab
+    const { ownCellWords } = this.#slab
     ownCellWords[CELL_RELEASED_WORD] = released
     ownCellWords[CELL_RENEWED_WORD] = renewed
-    this.#controlWork.setTransfer(
-      opcode,
-      ownCellAddress,
-      outgoing.lkey,
-      CELL_SIZE,
-      this.#peerCell,
-      this.#rkey,
-    )
+    this.#controlWork.setTransfer(opcode, CELL_SIZE, this.#lkey, this.#rkey)
+    this.#controlWork.setPlaces(this.#ownCell, this.#peerCell, 0)
   }
 }

@@ -19,6 +19,7 @@ import {
   SGE_LOW_WORD,
   SGE_SIZE,
 } from './library-layout.ts'
+import type { SplitAddress } from './split-address.ts'
 import type { Pointer } from './verbs-library.ts'
 
 const TWO_TO_32 = 2 ** 32
@@ -51,25 +52,28 @@ export class SendWork {
     this.#words[SEND_ID_HIGH_WORD] = high
   }
 
-  /** Addresses are exact as numbers up to 2^53. */
-  setTransfer(
-    opcode: number,
-    local: number,
-    lkey: number,
-    length: number,
-    remote: number,
-    rkey: number,
-  ): void {
+  setTransfer(opcode: number, length: number, lkey: number, rkey: number): void {
     const words = this.#words
     words[SEND_OPCODE_WORD] = opcode
     words[SEND_SGE_COUNT_WORD] = length === 0 ? 0 : 1
-    words[SGE_WORD + SGE_LOW_WORD] = local | 0
-    words[SGE_WORD + SGE_HIGH_WORD] = Math.floor(local / TWO_TO_32)
     words[SGE_WORD + SGE_LENGTH_WORD] = length
     words[SGE_WORD + SGE_LKEY_WORD] = lkey
+    words[SEND_RKEY_WORD] = rkey
+  }
+
+  /** The same offset from both. */
+  setPlaces(local: SplitAddress, remote: SplitAddress, offset: number): void {
+    local.writeTo(this.#words, SGE_WORD + SGE_LOW_WORD, offset)
+    remote.writeTo(this.#words, SEND_REMOTE_LOW_WORD, offset)
+  }
+
+  /** Addresses are exact as numbers up to 2^53. */
+  setAddresses(local: number, remote: number): void {
+    const words = this.#words
+    words[SGE_WORD + SGE_LOW_WORD] = local | 0
+    words[SGE_WORD + SGE_HIGH_WORD] = Math.floor(local / TWO_TO_32)
     words[SEND_REMOTE_LOW_WORD] = remote | 0
     words[SEND_REMOTE_HIGH_WORD] = Math.floor(remote / TWO_TO_32)
-    words[SEND_RKEY_WORD] = rkey
   }
 
   /** In network order. */

@@ -36,6 +36,7 @@ export class Slab {
       adapter.deregister(this.incoming)
       throw error
     }
+    adapter.slabBytes += 2 * half
     this.address = Number(base)
     this.cellWords = new Int32Array(memory, 0, CELL_SIZE / 4)
     this.receiveBytes = new Uint8Array(memory, PAGE_SIZE, ringSize)
@@ -51,5 +52,6 @@ export class Slab {
   release(): void {
     this.#adapter.deregister(this.incoming)
     this.#adapter.deregister(this.outgoing)
+    this.#adapter.slabBytes -= this.incoming.length + this.outgoing.length
   }
 }

@@ -80,6 +80,8 @@ export class VerbsAdapter {
   readonly pd: Pointer
   readonly cq: Pointer
   readonly counters: VerbsCounters = newCounters()
+  /** Pinned for the rings of all connections. */
+  slabBytes = 0
   /** Why the device cannot be used any more. */
   lostReason: string | undefined
   readonly #channel: Pointer

@@ -15,9 +15,10 @@ import {
   REPLY_MAGIC,
 } from './address-layout.ts'
 import type { VerbsCounters } from './counters.ts'
-import { isRingSize, RING_SIZE_DEFAULT } from './frame-layout.ts'
+import { isRingSize } from './frame-layout.ts'
 import { LINK_ETHERNET } from './library-layout.ts'
 import { RegistrationCache } from './registration-cache.ts'
+import { ringSizeAfter } from './ring-size.ts'
 import { openAdapter, requireAdapter, VerbsAdapter } from './verbs-adapter.ts'
 import { VerbsInterface } from './verbs-interface.ts'
 
@@ -75,7 +76,7 @@ export function deviceAddress(): string | undefined {
 }
 
 function offer(options: OfferOptions = {}): Offer {
-  const ringSize = options.queueSize ?? RING_SIZE_DEFAULT
+  const ringSize = options.queueSize ?? ringSizeAfter(requireAdapter().slabBytes)
   if (!isRingSize(ringSize)) {
     throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 1 GiB')
   }

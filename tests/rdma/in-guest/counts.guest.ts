@@ -3,16 +3,21 @@ import t from 'tap'
 import {
   type Driver,
   drivers,
+  type Offer,
   type VerbsCounters,
   type VirtualInterface,
   verbsCounters,
 } from '../../../nic/index.ts'
+import { BLOB_MAGIC, decodeAddress } from '../../../nic/verbs/address-layout.ts'
+import { RING_SIZE_DEFAULT } from '../../../nic/verbs/frame-layout.ts'
 import { ACCESS_LOCAL_WRITE } from '../../../nic/verbs/library-layout.ts'
 import { RegistrationCache } from '../../../nic/verbs/registration-cache.ts'
+import { RINGS_PINNED_MAX } from '../../../nic/verbs/ring-size.ts'
 import { requireAdapter } from '../../../nic/verbs/verbs-adapter.ts'
 import { Handler, sendFrame } from '../../support/frames.ts'
 import { seededRandom } from '../../support/random.ts'
 import { until } from '../../support/until.ts'
+import { receiverNotReadyCount } from '../receiver-not-ready.ts'
 
 const verbs = drivers.get('verbs') as Driver
 const ROUND_TRIPS = 500
@@ -83,8 +88,30 @@ await t.test('a sender without credit is refused, and no receiver is found witho
     return taken === sent
   })
   await until('credit', () => near.hasRoom(0))
+  t.equal(receiverNotReadyCount(), 0)
   near.close()
   far.close()
+})
+
+await t.test('the more is pinned for connections, the smaller the rings of the next', async t => {
+  const offerOf = (queueSize?: number): { offer: Offer; ringSize: number | undefined } => {
+    const offer = verbs.offer(queueSize === undefined ? {} : { queueSize })
+    return { offer, ringSize: decodeAddress(BLOB_MAGIC, offer.blob)?.ringSize }
+  }
+  const offers = [offerOf(), offerOf(RINGS_PINNED_MAX / 4), offerOf()]
+  t.strictSame(
+    offers.map(({ ringSize }) => ringSize),
+    [RING_SIZE_DEFAULT, RINGS_PINNED_MAX / 4, RING_SIZE_DEFAULT / 2],
+  )
+  for (const { offer } of offers) {
+    offer.cancel()
+    await t.rejects(offer.accepted)
+  }
+  await until('the memory', () => requireAdapter().slabBytes === 0)
+  const last = offerOf()
+  t.equal(last.ringSize, RING_SIZE_DEFAULT)
+  last.offer.cancel()
+  await t.rejects(last.offer.accepted)
 })
 
 await t.test('to work with the same memory again registers nothing', async t => {
@@ -131,7 +158,7 @@ await t.test('the cache extends what is too small, and forgets the oldest', asyn
 })
 
 await t.test(
-  'an ArrayBuffer that was transferred away is found by nobody, and what a peer may write ends',
+  'an ArrayBuffer that was transferred away is found by nobody, and what a peer may write, or nobody uses again, ends',
   async t => {
     const adapter = requireAdapter()
     const cache = new RegistrationCache(adapter)
@@ -140,6 +167,9 @@ await t.test(
     structuredClone(memory, { transfer: [memory] })
     t.ok(entry.isDetached)
     cache.release(entry)
+    t.equal(cache.entryCount, 0)
+    const once = cache.acquire(new Uint8Array(8192), { ...LOCAL_ONLY, isOnce: true })
+    cache.release(once)
     t.equal(cache.entryCount, 0)
     const written = cache.acquire(new Uint8Array(8192), { remoteRead: true, remoteWrite: true })
     cache.release(written)

@@ -1,0 +1,55 @@
+/** Bytes of garbage that a frame costs: `--expose-gc` and a large new space, as in tests/alloc. */
+import { type Driver, drivers, type FrameSink } from '../../../nic/index.ts'
+
+const COUNT = 4096
+const BATCH = 16
+const WARM_UP_ROUNDS = 4
+const ROUNDS = 7
+const FRAME_LENGTH = 64
+
+const verbs = drivers.get('verbs') as Driver
+const offer = verbs.offer()
+const [near, far] = await Promise.all([verbs.connect(offer.blob), offer.accepted])
+let arrived = 0
+const sink: FrameSink = {
+  handleFrame() {
+    arrived++
+  },
+}
+
+function exchangeFrames(): void {
+  for (let i = 0; i < COUNT; i += BATCH) {
+    const before = arrived
+    for (let j = 0; j < BATCH; j++) {
+      const at = near.reserve(FRAME_LENGTH)
+      near.sendBytes[at] = j
+      near.commit(FRAME_LENGTH)
+    }
+    while (arrived - before < BATCH) far.poll(sink, BATCH)
+  }
+}
+
+/** What shows that garbage is seen at all. */
+const kept: object[] = [{}]
+function makeGarbage(): void {
+  for (let i = 0; i < COUNT; i++) kept[0] = { i }
+}
+
+/** Bytes a frame of the best round, once it has run often enough: the compiler allocates, too. */
+function measure(act: () => void): number {
+  for (let round = 0; round < WARM_UP_ROUNDS; round++) act()
+  let least = Number.POSITIVE_INFINITY
+  for (let round = WARM_UP_ROUNDS; round < ROUNDS; round++) {
+    globalThis.gc?.()
+    const before = process.memoryUsage().heapUsed
+    act()
+    least = Math.min(least, (process.memoryUsage().heapUsed - before) / COUNT)
+  }
+  return least
+}
+
+// To look costs some kilobytes by itself, which are much for so few frames.
+const look = measure(() => {})
+const bytes = measure(exchangeFrames) - look
+console.log(JSON.stringify({ bytes, control: measure(makeGarbage) - look, look }))
+process.exit()
