@@ -16,7 +16,7 @@ const CLI = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.u
 const FIXTURES = fileURLToPath(new URL('../../../tests/fixtures', import.meta.url))
 /** Until the first emulator listens for the second. */
 const SOCKET_PAUSE_MS = 100
-const TIMEOUT_MS = 300_000
+const TIMEOUT_MS = 480_000
 /** Emulated processors are slow. */
 const ENVIRONMENT = {
   TAP_TIMEOUT: `${TIMEOUT_MS / 1000}`,
