@@ -26,8 +26,9 @@ const REVISION_DIGITS = 16
 /** JSON holds no line end, and what we write no empty line. */
 const BETWEEN_CHANGES = '\n\n'
 const CHECKSUM_LENGTH = 8
-/** Pairs that are read at once while loading. */
+/** What is read at once while loading: pairs, and their bytes. */
 const PAGE = 2000
+const PAGE_BYTES = 1024 * 1024
 const DAMAGED = 'damaged'
 /** What LevelDB says of files that are cut short or missing; other failures of input and output are the system's. */
 const DAMAGE = /: (Invalid argument|No such file or directory)$/
@@ -135,7 +136,7 @@ async function read(level: ClassicLevel<string, string>, written: number[]): Pro
   const leases: StoredLease[] = []
   const entries: StoredEntry[] = []
   const changes: StoredChange[] = []
-  const iterator = level.iterator()
+  const iterator = level.iterator({ highWaterMarkBytes: PAGE_BYTES })
   try {
     for (let page = await iterator.nextv(PAGE); page.length > 0; page = await iterator.nextv(PAGE)) {
       for (const [key, value] of page) {
