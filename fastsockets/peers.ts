@@ -244,9 +244,10 @@ export class Peers implements BootstrapHost {
       ? await inTime(this.#findNamed(address, port, family, namedMs), namedMs)
       : undefined
     if (named !== undefined && 'connection' in named) return named
-    if (asking === 'named')
-      return named ?? { code: 'REMOTE_HOST', detail: 'the name service does not know it' }
-    const outcome = await callHashedPort(address, port, family, this.#connect, limit.leftMs)
+    const outcome =
+      asking === 'hashed'
+        ? await callHashedPort(address, port, family, this.#connect, limit.leftMs)
+        : (named ?? { code: 'REMOTE_HOST', detail: 'the name service does not know it' })
     if ('code' in outcome && outcome.code === 'SILENT') rememberSilent(address)
     return outcome
   }

@@ -7,12 +7,13 @@ export class TimeLimit {
     this.#endMs = performance.now() + limitMs
   }
 
+  /** Whole milliseconds, as timers take them. */
   get leftMs(): number {
-    return Math.max(this.#endMs - performance.now(), 0)
+    return Math.max(Math.ceil(this.#endMs - performance.now()), 0)
   }
 
-  /** Timers are early, by less than a millisecond. */
+  /** Timers may be early by less than a millisecond. */
   get isOver(): boolean {
-    return this.leftMs < 1
+    return this.leftMs <= 1
   }
 }

@@ -112,7 +112,7 @@ function openDevice(
 /** Why a device cannot be opened. The library looks further where it may not, and then says that nothing is there. */
 function reasonForClosed(library: VerbsLibrary, device: string): NoDevice {
   const { message } = systemError(library.libc, 'ibv_open_device')
-  const entry = list(USER_DEVICES).find(entry => read(`${USER_DEVICES}/${entry}/ibdev`) === device)
+  const entry = entriesOf(USER_DEVICES).find(entry => deviceOf(entry) === device)
   const node = `/dev/infiniband/${entry}`
   try {
     accessSync(node, constants.R_OK | constants.W_OK)
@@ -190,16 +190,21 @@ function numberFrom(variable: string): number | undefined {
 }
 
 function deviceNames(): string[] {
-  return list(USER_DEVICES)
-    .map(entry => read(`${USER_DEVICES}/${entry}/ibdev`))
+  return entriesOf(USER_DEVICES)
+    .map(deviceOf)
     .filter(name => name !== '')
 }
 
-function namesIn(path: string): string[] {
-  return list(`${SYSFS}/${path}`)
+/** The name of the device that a file of /dev/infiniband stands for. */
+function deviceOf(entry: string): string {
+  return read(`${USER_DEVICES}/${entry}/ibdev`)
 }
 
-function list(path: string): string[] {
+function namesIn(path: string): string[] {
+  return entriesOf(`${SYSFS}/${path}`)
+}
+
+function entriesOf(path: string): string[] {
   try {
     return readdirSync(path)
   } catch {

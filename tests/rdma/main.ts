@@ -22,6 +22,7 @@ const ENVIRONMENT = {
   TAP_TIMEOUT: `${TIMEOUT_MS / 1000}`,
   FASTSOCKETS_GREETING_TIMEOUT_MS: '10000',
   DEBUG: process.env.DEBUG ?? '',
+  FASTSOCKETS_RDMA_MIB: process.env.FASTSOCKETS_RDMA_MIB ?? '',
 }
 
 function findImage(): GuestImage | undefined {
