@@ -56,8 +56,10 @@ export function chooseDevice(library: VerbsLibrary): { context: Pointer; port: P
   const wanted = process.env[DEVICE_VARIABLE]
   const count = Buffer.alloc(8)
   const list = library.ibv_get_device_list(count)
-  if (list === null)
-    return { code: 'VERBS_NO_DEVICE', reason: systemError(library.libc, 'ibv_get_device_list').message }
+  if (list === null) {
+    const { message } = systemError(library.libc, 'ibv_get_device_list')
+    return { code: 'VERBS_NO_DEVICE', reason: `the kernel knows of no RDMA device: ${message}` }
+  }
   try {
     let refusal = reasonForNone(wanted)
     for (let i = 0; i < count.readInt32LE(0); i++) {

@@ -18,7 +18,7 @@ const FAR_HOST = '10.77.0.2'
 const STALLING_HOST = fileURLToPath(new URL('../programs/stalling-host.js', import.meta.url))
 const CLIENT = new URL('../programs/socket-client.js', import.meta.url)
 const SERVER = new URL('../programs/socket-server.js', import.meta.url)
-const MIB_EACH_WAY = Number(process.env.FASTSOCKETS_RDMA_MIB) || 8
+const MIB_EACH_WAY = Number(process.env.FASTSOCKETS_RDMA_MIB) || 64
 const CONNECTIONS = 200
 const TIMES_WRITTEN = 6
 /** Of many small writes. */
@@ -51,7 +51,11 @@ async function readAll(socket: Socket): Promise<Buffer> {
 
 // To open the device takes an emulator longer than a server waits for a caller.
 t.comment(describeDevice())
-const [{ program, port }, victim, leaver] = await Promise.all([startServer(t), startServer(t), startServer(t)])
+const [{ program, port }, victim, leaver] = await Promise.all([
+  startServer(t),
+  startServer(t),
+  startServer(t),
+])
 
 await t.test('an echo goes over verbs, and both sides see the addresses', async t => {
   const socket = await dial(port)
