@@ -8,6 +8,10 @@ export interface Suite {
   readonly what: string
   /** The seconds that it may take with `--quick`; all suites together have 60. */
   readonly quickSeconds: number
+  /** Its contestants, if they are not those of `contestants.ts`. */
+  readonly contestants?: readonly string[]
+  /** With which the others are compared, and which is always measured; `net-tcp` if it is not there. */
+  readonly baseline?: string
   run(context: SuiteContext): Promise<readonly Result[]>
 }
 

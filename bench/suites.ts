@@ -2,6 +2,26 @@
  * All suites, in the order in which they run. What a suite imports at its top must be a dependency of the package; a
  * package that users may not have is imported when the suite runs, and named by `skip` if it is missing.
  */
-import type { Suite } from './suite.ts'
 
-export const SUITES: readonly Suite[] = []
+import type { Suite } from './suite.ts'
+import { connect } from './suites/connect.ts'
+import { cpu } from './suites/cpu.ts'
+import { fanin } from './suites/fanin.ts'
+import { idle } from './suites/idle.ts'
+import { many } from './suites/many.ts'
+import { memory } from './suites/memory.ts'
+import { oversubscribed } from './suites/oversubscribed.ts'
+import { pingpong } from './suites/pingpong.ts'
+import { stream } from './suites/stream.ts'
+
+export const SUITES: readonly Suite[] = [
+  pingpong,
+  stream,
+  connect,
+  fanin,
+  many,
+  idle,
+  oversubscribed,
+  cpu,
+  memory,
+]

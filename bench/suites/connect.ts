@@ -1,0 +1,35 @@
+import { contestantsFor } from '../contestants.ts'
+import { decodeLatencies, withPair } from '../half.ts'
+import { measureInRounds } from '../rounds.ts'
+import type { Suite } from '../suite.ts'
+
+export const connect: Suite = {
+  name: 'connect',
+  what: 'connections opened and closed, one after the other, between two processes that know each other',
+  quickSeconds: 3,
+  run: async context => {
+    const contestants = await contestantsFor(context, 'connect')
+    const times = context.isQuick ? { warmUpMs: 30, ms: 60 } : { warmUpMs: 200, ms: 600 }
+    const trials = contestants.map(contestant => ({
+      contestant: contestant.name,
+      measure: () =>
+        withPair(contestant, async ({ client }) => {
+          const counted = await client.ask({ ask: 'connect', ...times })
+          const latencies = decodeLatencies(counted)
+          const rate = latencies.count / (counted.ms / 1000)
+          return [
+            {
+              parameters: {},
+              metric: 'connection',
+              unit: 'us',
+              better: 'lower' as const,
+              value: latencies.percentiles().p50,
+              latencies,
+            },
+            { parameters: {}, metric: 'rate', unit: '1/s', better: 'higher' as const, value: rate },
+          ]
+        }),
+    }))
+    return await measureInRounds(context, 'connect', trials)
+  },
+}
