@@ -13,12 +13,13 @@ export class Half {
   readonly #program: ChildProgram
   readonly #name: string
 
-  static start(contestant: Contestant, role: Role): Half {
+  static start(contestant: Contestant, role: Role, settings: NodeJS.ProcessEnv = {}): Half {
     const options = process.env.NODE_OPTIONS
     const isRelinked = contestant.relinked.includes(role)
     const env = {
       ...process.env,
       NODE_OPTIONS: isRelinked ? relinkedNodeOptions(options) : plainNodeOptions(options),
+      ...settings,
     }
     const name = `the ${role} half of ${contestant.name}`
     return new Half(name, ChildProgram.start(name, PROGRAM, [contestant.name], env))
@@ -69,9 +70,10 @@ export async function withUnconnected<T>(
   contestant: Contestant,
   count: number,
   use: (group: Group) => Promise<T>,
+  settings: NodeJS.ProcessEnv = {},
 ): Promise<T> {
-  const server = contestant.partner === 'own' ? undefined : Half.start(contestant, 'server')
-  const clients = Array.from({ length: count }, () => Half.start(contestant, 'client'))
+  const server = contestant.partner === 'own' ? undefined : Half.start(contestant, 'server', settings)
+  const clients = Array.from({ length: count }, () => Half.start(contestant, 'client', settings))
   const halves = server === undefined ? clients : [server, ...clients]
   try {
     const address = server === undefined ? '' : (await server.ask({ ask: 'serve' })).address
@@ -89,21 +91,37 @@ export async function withClients<T>(
   contestant: Contestant,
   count: number,
   use: (group: Group) => Promise<T>,
+  settings: NodeJS.ProcessEnv = {},
 ): Promise<T> {
-  return await withUnconnected(contestant, count, async group => {
-    const { clients, address } = group
-    await Promise.all(clients.map(client => client.ask({ ask: 'dial', address })))
-    const result = await use(group)
-    await Promise.all(clients.map(client => client.ask({ ask: 'close' })))
-    return result
-  })
+  return await withUnconnected(
+    contestant,
+    count,
+    async group => {
+      const { clients, address } = group
+      await Promise.all(clients.map(client => client.ask({ ask: 'dial', address })))
+      const result = await use(group)
+      await Promise.all(clients.map(client => client.ask({ ask: 'close' })))
+      return result
+    },
+    settings,
+  )
 }
 
-export async function withPair<T>(contestant: Contestant, use: (pair: Pair) => Promise<T>): Promise<T> {
-  return await withClients(contestant, 1, ({ clients: [client], halves }) => {
-    if (client === undefined) throw new Error('there is no client')
-    return use({ client, halves })
-  })
+/** `settings` of the environment are for both. */
+export async function withPair<T>(
+  contestant: Contestant,
+  use: (pair: Pair) => Promise<T>,
+  settings: NodeJS.ProcessEnv = {},
+): Promise<T> {
+  return await withClients(
+    contestant,
+    1,
+    ({ clients: [client], halves }) => {
+      if (client === undefined) throw new Error('there is no client')
+      return use({ client, halves })
+    },
+    settings,
+  )
 }
 
 /** CPU time of processes so far. */

@@ -4,6 +4,8 @@
  */
 
 import type { Suite } from './suite.ts'
+import { ablation } from './suites/ablation.ts'
+import { apps } from './suites/apps.ts'
 import { connect } from './suites/connect.ts'
 import { cpu } from './suites/cpu.ts'
 import { fanin } from './suites/fanin.ts'
@@ -24,4 +26,6 @@ export const SUITES: readonly Suite[] = [
   oversubscribed,
   cpu,
   memory,
+  apps,
+  ablation,
 ]

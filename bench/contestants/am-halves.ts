@@ -1,5 +1,6 @@
 /** Active messages, polling or by the event loop. Short up to one word, medium up to 64 KiB, long above. */
 import { openEndpoint } from '../../am/index.ts'
+import { creditsSetting } from '../half-settings.ts'
 import type { LatencyHistogram } from '../latency-histogram.ts'
 import type { Client, Received } from './contestant.ts'
 
@@ -22,6 +23,7 @@ const options = (polls: boolean) =>
     progress: polls ? 'manual' : 'event-loop',
     drivers: ['shm'],
     segment: SEGMENT_SIZE,
+    ...creditsSetting(),
   }) as const
 
 export async function serveMessages(polls: boolean): Promise<string> {

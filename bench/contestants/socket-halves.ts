@@ -1,6 +1,7 @@
 /** Both halves of all contestants that are ordinary `node:net` programs. They differ in where they listen. */
 import { once } from 'node:events'
 import net from 'node:net'
+import { noDelaySetting } from '../half-settings.ts'
 import type { LatencyHistogram } from '../latency-histogram.ts'
 import { type Client, HELD_SIZE, HELD_WINDOW, type Held, openMany, type Received } from './contestant.ts'
 
@@ -62,7 +63,7 @@ export async function dialSockets(
   check(first)
   return {
     pingPong: (size, ms, latencies) => pingPong(first, size, ms, latencies),
-    stream: async (size, ms) => await stream(await open(sink, false), size, ms),
+    stream: async (size, ms) => await stream(await open(sink, noDelaySetting()), size, ms),
     connect: async (ms, latencies) => {
       const endMs = performance.now() + ms
       for (let i = 0; i < CONNECTS_MAX && performance.now() < endMs; i++) {

@@ -1,11 +1,12 @@
 /** Programs from npm, unmodified, plain and relinked in turn: what a user would see. */
 import { RUN_MODES, type RunMode } from '../../fastsockets/cli/demo/run-mode.ts'
+import { runMatrix, runPair } from '../apps/app-runs.ts'
+import type { Figure } from '../apps/programs/program.ts'
 import { LatencyHistogram } from '../latency-histogram.ts'
+import { missingPackage } from '../missing-package.ts'
 import type { Result } from '../result.ts'
 import { measureInRounds } from '../rounds.ts'
 import type { Sample, Suite, SuiteContext, Trial } from '../suite.ts'
-import { runMatrix, runPair } from './app-runs.ts'
-import type { Figure } from './programs/program.ts'
 
 const SUITE = 'apps'
 const CONTESTANT_OF_MODE: Readonly<Record<RunMode, string>> = { plain: 'net-tcp', relinked: 'net-relinked' }
@@ -27,12 +28,15 @@ const APPS: Readonly<Record<string, readonly string[]>> = {
   grpc: ['@grpc/grpc-js'],
 }
 
-export const appsSuite: Suite = {
+export const apps: Suite = {
   name: SUITE,
   what: 'ftp, http, express, ws, socket.io, gRPC and a matrix product over 4 workers, plain and relinked',
   quickSeconds: 15,
   async run(context) {
-    const jobs = [...installedApps(context).map(app => pairTrials(app, context)), matrixTrials(context)]
+    const jobs = [
+      ...(await installedApps(context)).map(app => pairTrials(app, context)),
+      matrixTrials(context),
+    ]
     const results: Result[][] = jobs.map(() => [])
     let next = 0
     const work = async (): Promise<void> => {
@@ -46,29 +50,14 @@ export const appsSuite: Suite = {
   },
 }
 
-function installedApps(context: SuiteContext): string[] {
-  return Object.entries(APPS).flatMap(([app, packages]) => {
-    const missing = packages.filter(name => !isInstalled(name))
-    if (missing.length === 0) return [app]
-    for (const contestant of Object.values(CONTESTANT_OF_MODE)) {
-      if (context.wants(contestant)) {
-        context.skip(
-          contestant,
-          `${app} needs packages that are not installed: npm install ${missing.join(' ')}`,
-        )
-      }
-    }
-    return []
-  })
-}
-
-function isInstalled(name: string): boolean {
-  try {
-    import.meta.resolve(name)
-    return true
-  } catch {
-    return false
+async function installedApps(context: SuiteContext): Promise<string[]> {
+  const installed: string[] = []
+  for (const [app, packages] of Object.entries(APPS)) {
+    const missing = await missingPackage(...packages)
+    if (missing === undefined) installed.push(app)
+    else for (const mode of wantedModes(context)) context.skip(CONTESTANT_OF_MODE[mode], `${app}: ${missing}`)
   }
+  return installed
 }
 
 function pairTrials(app: string, context: SuiteContext): Trial[] {
