@@ -12,6 +12,7 @@ import { fanin } from './suites/fanin.ts'
 import { idle } from './suites/idle.ts'
 import { many } from './suites/many.ts'
 import { memory } from './suites/memory.ts'
+import { micro } from './suites/micro.ts'
 import { oversubscribed } from './suites/oversubscribed.ts'
 import { pingpong } from './suites/pingpong.ts'
 import { stream } from './suites/stream.ts'
@@ -28,4 +29,5 @@ export const SUITES: readonly Suite[] = [
   memory,
   apps,
   ablation,
+  micro,
 ]

@@ -113,13 +113,11 @@ function net(
   workloads: readonly Workload[],
   isQuick = true,
 ): Variant {
-  // The threshold that an earlier program has found is not this one's.
-  const threshold = { FASTSOCKETS_ZCOPY_THRESHOLD: process.env.FASTSOCKETS_ZCOPY_THRESHOLD ?? '' }
   return {
     name,
     technique,
     contestant: netRelinked,
-    settings: { ...threshold, ...settings },
+    settings,
     workloads,
     isQuick,
   }
