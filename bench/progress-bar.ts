@@ -2,13 +2,13 @@
 import { Presets, SingleBar } from 'cli-progress'
 
 export class ProgressBar {
+  readonly #suite: string
+  readonly #startMs = performance.now()
   readonly #bar: SingleBar | undefined
 
   constructor(suite: string) {
-    if (!process.stderr.isTTY) {
-      process.stderr.write(`${suite}\n`)
-      return
-    }
+    this.#suite = suite
+    if (!process.stderr.isTTY) return
     const format = `${suite.padEnd(15)} {bar} {percentage} % {what}`
     this.#bar = new SingleBar({ format, stream: process.stderr, barsize: 30 }, Presets.shades_classic)
     this.#bar.start(1, 0, { what: '' })
@@ -19,8 +19,10 @@ export class ProgressBar {
     this.#bar?.update(done, { what })
   }
 
-  /** For everything that is said before the bar has ended. */
   end(): void {
     this.#bar?.stop()
+    if (this.#bar !== undefined) return
+    const seconds = (performance.now() - this.#startMs) / 1000
+    process.stderr.write(`${this.#suite}: ${seconds.toFixed(1)} s\n`)
   }
 }

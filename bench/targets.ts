@@ -33,6 +33,20 @@ export const TARGETS: readonly Target[] = [
   },
   { what: 'new connections a second', suite: 'connect', metric: 'rate', parameters: {}, atLeast: 5 },
   {
+    what: 'HTTP requests a second, keep-alive',
+    suite: 'apps',
+    metric: 'rate',
+    parameters: { app: 'http', part: 'keep-alive' },
+    atLeast: 1.5,
+  },
+  {
+    what: 'HTTP requests a second, a connection each',
+    suite: 'apps',
+    metric: 'rate',
+    parameters: { app: 'http', part: 'connection each' },
+    atLeast: 3,
+  },
+  {
     what: 'more processes than cores: round trips',
     suite: 'oversubscribed',
     metric: 'roundTrips',

@@ -34,7 +34,7 @@ export interface Client {
   pingPong?(size: number, ms: number, latencies: LatencyHistogram): Promise<void>
   /** Sends messages of `size` bytes one way for `ms`, at least one; what the other half has received, by its own clock. */
   stream?(size: number, ms: number): Promise<Received>
-  /** Opens and closes connections one after the other, for `ms`; records how long each took to open. */
+  /** Opens a connection, has one byte echoed, closes it, and so on for `ms`; records how long each took to open. */
   connect?(ms: number, latencies: LatencyHistogram): Promise<void>
   /** Opens `count` connections besides, and holds them. */
   hold?(count: number): Promise<Held>

@@ -16,7 +16,7 @@ const OFFER_TIMEOUT_MS = 60_000
 
 export const contestant: Contestant = {
   name: 'nic-shm',
-  what: 'the shared-memory driver by itself, polling; the receiver is shown the bytes where they lie',
+  what: 'the shared-memory driver by itself, polling: a copy into the ring, a copy out of it',
   abilities: ['pingPong', 'stream'],
   polls: true,
   relinked: [],
@@ -47,12 +47,14 @@ function send(end: VirtualInterface, kind: number, payload: Uint8Array | undefin
 
 class Server implements FrameSink {
   readonly #end: VirtualInterface
+  readonly #into: Uint8Array
   #isOver = false
   #bytes = 0
   #startMs = 0
 
   constructor(end: VirtualInterface) {
     this.#end = end
+    this.#into = new Uint8Array(end.capabilities.frameMax)
   }
 
   run(): void {
@@ -65,6 +67,7 @@ class Server implements FrameSink {
     if (kind === DATA) {
       if (this.#bytes === 0) this.#startMs = performance.now()
       this.#bytes += length - HEADER_SIZE
+      this.#into.set(bytes.subarray(offset + HEADER_SIZE, offset + length))
     } else if (kind === ECHO) {
       send(this.#end, ECHO, bytes.subarray(offset + HEADER_SIZE, offset + length), length - HEADER_SIZE)
     } else if (kind === COUNT) {

@@ -8,6 +8,7 @@ import { type Client, HELD_SIZE, HELD_WINDOW, type Held, openMany, type Received
 /** What the kernel's memory of closed connections bears, round after round. */
 const CONNECTS_MAX = 5000
 const BACKLOG = 1024
+const ONE_BYTE = Buffer.alloc(1, 1)
 
 interface Addresses {
   readonly echo: net.NetConnectOpts
@@ -70,6 +71,9 @@ export async function dialSockets(
         const startMs = performance.now()
         const socket = await open(echo, true)
         latencies.recordMs(performance.now() - startMs)
+        // The kernel connects before the server knows of it: an answer shows that it does.
+        socket.write(ONE_BYTE)
+        await once(socket, 'data')
         socket.destroy()
         await once(socket, 'close')
       }

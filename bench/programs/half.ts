@@ -91,15 +91,17 @@ async function usage(): Promise<Usage> {
 }
 
 /**
- * What this process takes of the machine's memory: what it shares with others counts by its share. The kernel's own
- * memory, such as the buffers of TCP, is not in it.
+ * What this process takes of the machine's memory, without files such as the program of Node itself, most of which others
+ * have mapped too. Memory that two processes share is counted half by each. The kernel's own, such as the buffers of TCP,
+ * is not in it.
  */
 function memoryBytes(): number {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   collect()
   const text = readFileSync('/proc/self/smaps_rollup', 'utf8')
-  return Number(/^Pss: +(\d+) kB$/m.exec(text)?.[1]) * KIBI
+  const kibi = (name: string): number => Number(new RegExp(`^${name}: +(\\d+) kB$`, 'm').exec(text)?.[1])
+  return (kibi('Pss_Anon') + kibi('Pss_Shmem')) * KIBI
 }
 
 function print(value: object): void {

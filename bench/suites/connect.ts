@@ -5,7 +5,7 @@ import type { Suite } from '../suite.ts'
 
 export const connect: Suite = {
   name: 'connect',
-  what: 'connections opened and closed, one after the other, between two processes that know each other',
+  what: 'connections one after the other, each with a byte to and fro: until one is open, and how many a second',
   quickSeconds: 3,
   run: async context => {
     const contestants = await contestantsFor(context, 'connect')

@@ -8,6 +8,7 @@ import type { Suite } from '../suite.ts'
 
 /** As long as anything waits before it sleeps, and longer. */
 const SETTLING_MS = 250
+const QUICK_SETTLING_MS = 50
 const CONNECTIONS = 100
 
 const POLLS_ALWAYS: Objection = ({ polls }) =>
@@ -16,7 +17,7 @@ const POLLS_ALWAYS: Objection = ({ polls }) =>
 export const idle: Suite = {
   name: 'idle',
   what: 'CPU time of two connected processes when nothing happens',
-  quickSeconds: 6,
+  quickSeconds: 4,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong', POLLS_ALWAYS)
     const ms = context.isQuick ? 100 : 2000
@@ -25,7 +26,7 @@ export const idle: Suite = {
       measure: () =>
         withPair(contestant, async ({ client, halves }) => {
           const connections = await warmUp(contestant, client, timesOf(context).ms)
-          await delay(SETTLING_MS)
+          await delay(context.isQuick ? QUICK_SETTLING_MS : SETTLING_MS)
           const startMs = performance.now()
           const before = await cpuUsOf(halves)
           await delay(ms)

@@ -10,7 +10,7 @@ const TALK = { warmUpMs: 0, ms: 30 } as const
 export const memory: Suite = {
   name: 'memory',
   what: 'memory of both sides for a connection, and for a peer; that of the kernel is not in it',
-  quickSeconds: 6,
+  quickSeconds: 4,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong', POLLS, OWN_PARTNER)
     const trials = contestants.map(contestant => ({
@@ -18,7 +18,7 @@ export const memory: Suite = {
       measure: async () => {
         const samples = [await perPeer(context, contestant)]
         if (contestant.abilities.includes('hold')) samples.push(await perConnection(context, contestant))
-        return samples
+        return samples.filter(sample => isVisible(context, contestant, sample))
       },
     }))
     return await measureInRounds(context, 'memory', trials)
@@ -39,7 +39,7 @@ async function perPeer(context: SuiteContext, contestant: Contestant): Promise<S
 }
 
 async function perConnection(context: SuiteContext, contestant: Contestant): Promise<Sample> {
-  const connections = context.isQuick ? 500 : 2000
+  const connections = context.isQuick ? 200 : 2000
   return await withPair(contestant, async ({ client, halves }) => {
     const hold = async (count: number): Promise<void> => {
       await client.ask({ ask: 'hold', count })
@@ -53,6 +53,13 @@ async function perConnection(context: SuiteContext, contestant: Contestant): Pro
     const value = ((await bytesOf(halves)) - before) / connections
     return { parameters: { connections }, metric: 'bytesPerConnection', unit: 'B', better: 'lower', value }
   })
+}
+
+/** The heap of each process breathes: what takes almost nothing may seem to take less than that. */
+function isVisible(context: SuiteContext, { name }: Contestant, { metric, value }: Sample): boolean {
+  if (value > 0) return true
+  context.skip(name, `its ${metric} is too little to be seen`)
+  return false
 }
 
 async function bytesOf(halves: readonly Half[]): Promise<number> {
