@@ -1,13 +1,12 @@
 /** `npm run bench:document -- REPORT.json`: writes docs/performance.md, and its pictures into docs/performance/. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Ajv } from 'ajv'
 import { Command, CommanderError } from 'commander'
 import { FAILURE, OK, USAGE_ERROR } from '../../fastsockets/cli/exit-codes.ts'
 import { choosePictures } from '../pictures/choose-pictures.ts'
 import { drawPictures } from '../pictures/index.ts'
-import { REPORT_SCHEMA, type Report } from '../result.ts'
+import { readReport } from '../read-report.ts'
 import { performanceDocument } from './document.ts'
 
 const DOCS = fileURLToPath(new URL('../../../docs/', import.meta.url))
@@ -28,13 +27,6 @@ const command = new Command('bench:document')
     }
     writeFileSync(join(docs, 'performance.md'), performanceDocument(report, choosePictures(report)))
   })
-
-function readReport(file: string): Report {
-  const value: unknown = JSON.parse(readFileSync(file, 'utf8'))
-  const ajv = new Ajv()
-  if (!ajv.validate(REPORT_SCHEMA, value)) throw new Error(`${file} is no report: ${ajv.errorsText()}`)
-  return value as Report
-}
 
 try {
   await command.parseAsync()

@@ -1,4 +1,5 @@
 /** Which pictures a report gives: a curve where something is swept, bars where it is not, and percentiles of latencies. */
+import { parametersText } from '../report-table.ts'
 import type { Percentiles, Report, Result } from '../result.ts'
 import { SMALL } from '../sizes.ts'
 import { ablationPictures } from './ablation-pictures.ts'
@@ -7,6 +8,8 @@ import type { Axis, Picture } from './picture.ts'
 
 /** Bars of which the longest is so much longer than the shortest are drawn on a logarithmic axis. */
 const SPREAD_MAX = 30
+/** Two points are no curve. */
+const CURVE_POINTS_MIN = 3
 const PERCENTILES: readonly (readonly [name: string, key: Exclude<keyof Percentiles, 'count'>])[] = [
   ['p50', 'p50'],
   ['p90', 'p90'],
@@ -37,12 +40,14 @@ function picturesOf(results: readonly Result[]): Picture[] {
   return percentiles === undefined ? [picture] : [picture, percentiles]
 }
 
-/** The parameter that is a number and has several values, if there is one. */
+/** The parameter that is a number and has values enough for a curve, if there is one. */
 export function sweptParameter(results: readonly Result[]): string | undefined {
   const names = new Set(results.flatMap(({ parameters }) => Object.keys(parameters)))
   return [...names].find(name => {
     const values = new Set(results.map(({ parameters }) => parameters[name]))
-    return values.size > 1 && [...values].every(value => typeof value === 'number' && value > 0)
+    return (
+      values.size >= CURVE_POINTS_MIN && [...values].every(value => typeof value === 'number' && value > 0)
+    )
   })
 }
 
@@ -62,30 +67,38 @@ export function curves(results: readonly Result[], swept: string, name = nameOf(
   }
 }
 
-/** One bar each; the median of several, should a contestant have several. */
+/** One for each set of parameters. */
 function bars(results: readonly Result[]): Picture {
-  const own = byContestant(results).map(([contestant, [first]]) => [contestant, first?.median ?? 0] as const)
-  const values = own.map(([, value]) => value)
+  const contestants = byContestant(results).map(([contestant]) => contestant)
+  const values = results.map(({ median }) => median)
   const spread = Math.max(...values) / Math.min(...values)
+  const parameters = [...new Set(results.map(result => parametersText(result.parameters)))]
   return {
     name: nameOf(results),
     title: titleOf(results),
     kind: 'bars',
-    x: { title: '', scale: 'names', unit: '', names: own.map(([contestant]) => contestant) },
+    x: { title: '', scale: 'names', unit: '', names: contestants },
     y: valueAxis(results, spread > SPREAD_MAX ? 'log' : 'linear'),
-    series: [{ name: 'median', points: values.map((value, index) => [index, value]) }],
+    series: parameters.map(of => ({
+      name: of === '' ? 'median' : of,
+      points: results
+        .filter(result => parametersText(result.parameters) === of)
+        .map(({ contestant, median }) => [contestants.indexOf(contestant), median] as const),
+    })),
   }
 }
 
-/** Of the small message, where there are several sizes. */
+/** Of the small message where there are several sizes; no picture where anything else differs. */
 function percentileCurves(results: readonly Result[]): Picture | undefined {
-  const withLatencies = results.filter(({ latencies }) => latencies !== undefined)
-  const isSwept = sweptParameter(withLatencies) === 'size'
-  const chosen = isSwept ? withLatencies.filter(({ parameters }) => parameters.size === SMALL) : withLatencies
-  if (chosen.length === 0 || (!isSwept && sweptParameter(chosen) !== undefined)) return undefined
+  const chosen = results.filter(({ latencies, parameters }) => {
+    return latencies !== undefined && (parameters.size ?? SMALL) === SMALL
+  })
+  const isAlike = new Set(chosen.map(({ parameters }) => parametersText(parameters))).size === 1
+  if (!isAlike) return undefined
+  const of = parametersText(chosen[0]?.parameters ?? {})
   return {
     name: `${nameOf(results)}-percentiles`,
-    title: `${titleOf(results)}: percentiles${isSwept ? ` at ${SMALL} B` : ''}`,
+    title: `${titleOf(results)}: percentiles${of === '' ? '' : ` at ${of}`}`,
     kind: 'curves',
     x: { title: 'share of the samples', scale: 'names', unit: '', names: PERCENTILES.map(([name]) => name) },
     y: valueAxis(chosen, 'log'),

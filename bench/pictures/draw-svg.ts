@@ -59,8 +59,17 @@ function curveOption(picture: Picture): EChartsOption {
   return {
     ...common(picture),
     grid: { left: 90, right: series.length > 1 ? LEGEND_WIDTH : 30, top: 60, bottom: 60 },
-    xAxis: { ...axisOption(x), nameLocation: 'middle', nameGap: 34 } as NonNullable<EChartsOption['xAxis']>,
-    yAxis: { ...axisOption(y), nameLocation: 'middle', nameGap: 68 } as NonNullable<EChartsOption['yAxis']>,
+    xAxis: {
+      ...axisOption(
+        x,
+        series.flatMap(({ points }) => points.map(([px]) => px)),
+      ),
+      nameLocation: 'middle',
+      nameGap: 34,
+    } as NonNullable<EChartsOption['xAxis']>,
+    yAxis: { ...axisOption(y, []), nameLocation: 'middle', nameGap: 68 } as NonNullable<
+      EChartsOption['yAxis']
+    >,
     series: series.map(({ name, points }, index) => ({
       type: 'line',
       name,
@@ -84,7 +93,9 @@ function barOption(picture: Picture): EChartsOption {
       top: 60,
       bottom: 55,
     },
-    xAxis: { ...axisOption(y), nameLocation: 'middle', nameGap: 32 } as NonNullable<EChartsOption['xAxis']>,
+    xAxis: { ...axisOption(y, []), nameLocation: 'middle', nameGap: 32 } as NonNullable<
+      EChartsOption['xAxis']
+    >,
     yAxis: { type: 'category', data: [...(x.names ?? [])], inverse: true, axisTick: { show: false } },
     series: series.map(({ name, points }) => ({
       type: 'bar',
@@ -99,34 +110,39 @@ function barOption(picture: Picture): EChartsOption {
   } as EChartsOption
 }
 
-function axisOption(axis: Axis): object {
-  const name =
-    axis.unit === '' || axis.unit === 'size' ? axis.title : `${axis.title} (${unitText(axis.unit)})`
+function axisOption(axis: Axis, values: readonly number[]): object {
+  const name = axis.title
   const grid = { splitLine: { show: true, lineStyle: { color: '#dddddd' } } }
   if (axis.scale === 'names') return { type: 'category', name, data: [...(axis.names ?? [])], ...grid }
+  // Sizes go from one power of two to another; a grid of powers of four has all of them, or every second.
+  const sizes = axis.unit === 'size' && {
+    logBase: 4,
+    interval: 1,
+    min: Math.min(...values),
+    max: Math.max(...values),
+  }
   return {
     type: axis.scale === 'log' ? 'log' : 'value',
-    ...(axis.unit === 'size' && { logBase: 2 }),
+    ...sizes,
     name,
-    axisLabel: { formatter: (value: number) => valueText(value, axis) },
+    axisLabel: { formatter: (value: number) => valueText(value, axis), hideOverlap: true },
     ...grid,
   }
 }
 
-function unitText(unit: string): string {
-  if (unit === 'x') return 'ratio'
-  if (unit === '1/s') return 'a second'
-  return unit
-}
-
+/** With its unit. */
 function valueText(value: number, { unit }: Axis): string {
   if (Number.isNaN(value)) return ''
-  if (unit === 'size') return value < 1 ? '' : sizeText(value)
-  if (unit === 'x') return value === 0 ? '0' : value.toPrecision(2)
+  if (unit === 'size') return Number.isInteger(value) ? sizeText(value) : ''
   if (value === 0) return '0'
+  if (unit === 'x') return value.toPrecision(2)
   if (unit === '') return String(value)
-  // A tick of 0.1 needs no three digits.
-  return quantity(value, unit)
-    .replace(/(\.\d*?)0+(?=\D|$)/, '$1')
-    .replace(/\.(?=\D|$)/, '')
+  if (unit === 'us' && value >= 1e6) return trimmed(quantity(value / 1e6, 's'))
+  if (unit === 'us' && value >= 1e3) return trimmed(quantity(value / 1e3, 'ms'))
+  return trimmed(quantity(value, unit))
+}
+
+/** A tick of 0.1 needs no three digits. */
+function trimmed(text: string): string {
+  return text.replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '')
 }

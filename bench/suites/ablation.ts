@@ -95,9 +95,11 @@ export const ablation: Suite = {
   contestants: [...new Set(VARIANTS.map(({ name }) => name))],
   baseline: BASELINE,
   run: async context => {
-    const variants = VARIANTS.filter(
-      ({ name, isQuick }) => context.wants(name) && (isQuick || !context.isQuick),
-    )
+    const wanted = VARIANTS.filter(({ name }) => context.wants(name))
+    const variants = wanted.filter(({ isQuick }) => isQuick || !context.isQuick)
+    for (const { name, isQuick } of wanted) {
+      if (context.isQuick && !isQuick) context.skip(name, '--quick takes one step of each sweep')
+    }
     const trials = variants.map(variant => ({
       contestant: variant.name,
       measure: () => measure(variant, context),

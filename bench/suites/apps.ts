@@ -32,6 +32,7 @@ export const apps: Suite = {
   name: SUITE,
   what: 'ftp, http, express, ws, socket.io, gRPC and a matrix product over 4 workers, plain and relinked',
   quickSeconds: 15,
+  contestants: [...Object.values(CONTESTANT_OF_MODE), RAW],
   async run(context) {
     const jobs = [
       ...(await installedApps(context)).map(app => pairTrials(app, context)),
