@@ -48,7 +48,7 @@ export async function contestantsFor(
   for (const contestant of CONTESTANTS) {
     if (!context.wants(contestant.name)) continue
     const reason =
-      (contestant.abilities.includes(ability) ? undefined : `it has no ${NOUNS[ability]}`) ??
+      (contestant.abilities.includes(ability) ? undefined : WITHOUT[ability]) ??
       objections.map(objection => objection(contestant)).find(found => found !== undefined) ??
       (await contestant.whyNot?.())
     if (reason === undefined) chosen.push(contestant)
@@ -57,9 +57,10 @@ export async function contestantsFor(
   return chosen
 }
 
-const NOUNS: Readonly<Record<Ability, string>> = {
-  pingPong: 'round trips',
-  stream: 'streams',
-  connect: 'connections that programs open and close while they run',
-  hold: 'many connections between two processes',
+/** Why a contestant without the ability is left out. */
+const WITHOUT: Readonly<Record<Ability, string>> = {
+  pingPong: 'it makes no round trips',
+  stream: 'it sends nothing one way',
+  connect: 'its halves are connected once, when they start',
+  hold: 'it has no sockets of which there could be many',
 }

@@ -62,7 +62,8 @@ export class LatencyHistogram {
 
   /** In nanoseconds; NaN if nothing was recorded. */
   percentile(percent: number): number {
-    const wanted = Math.max(1, Math.ceil((percent / 100) * this.#count))
+    // 99.9 % of 1000 are 999, whatever the last bit of 0.999 says.
+    const wanted = Math.max(1, Math.ceil((percent * this.#count) / 100 - 1e-6))
     let seen = 0
     for (let i = 0; i < BUCKET_COUNT; i++) {
       seen += this.#counts[i] as number

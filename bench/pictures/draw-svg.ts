@@ -84,6 +84,7 @@ function curveOption(picture: Picture): EChartsOption {
 /** Lying, so that the names can be read. */
 function barOption(picture: Picture): EChartsOption {
   const { x, y, series } = picture
+  const values = series.flatMap(({ points }) => points.map(([, py]) => py))
   const nameLength = Math.max(...(x.names ?? []).map(name => name.length))
   return {
     ...common(picture),
@@ -93,7 +94,7 @@ function barOption(picture: Picture): EChartsOption {
       top: 60,
       bottom: 55,
     },
-    xAxis: { ...axisOption(y, []), nameLocation: 'middle', nameGap: 32 } as NonNullable<
+    xAxis: { ...axisOption(y, values, true), nameLocation: 'middle', nameGap: 32 } as NonNullable<
       EChartsOption['xAxis']
     >,
     yAxis: { type: 'category', data: [...(x.names ?? [])], inverse: true, axisTick: { show: false } },
@@ -110,7 +111,7 @@ function barOption(picture: Picture): EChartsOption {
   } as EChartsOption
 }
 
-function axisOption(axis: Axis, values: readonly number[]): object {
+function axisOption(axis: Axis, values: readonly number[], isOfBars = false): object {
   const name = axis.title
   const grid = { splitLine: { show: true, lineStyle: { color: '#dddddd' } } }
   if (axis.scale === 'names') return { type: 'category', name, data: [...(axis.names ?? [])], ...grid }
@@ -121,9 +122,13 @@ function axisOption(axis: Axis, values: readonly number[]): object {
     min: Math.min(...values),
     max: Math.max(...values),
   }
+  // Bars on a logarithmic axis would begin at 1, wherever that is.
+  const least = 10 ** Math.floor(Math.log10(Math.min(...values)))
+  const start = isOfBars && axis.scale === 'log' && { min: least, startValue: least }
   return {
     type: axis.scale === 'log' ? 'log' : 'value',
     ...sizes,
+    ...start,
     name,
     axisLabel: { formatter: (value: number) => valueText(value, axis), hideOverlap: true },
     ...grid,
