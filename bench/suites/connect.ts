@@ -9,7 +9,7 @@ export const connect: Suite = {
   quickSeconds: 3,
   run: async context => {
     const contestants = await contestantsFor(context, 'connect')
-    const times = context.isQuick ? { warmUpMs: 30, ms: 60 } : { warmUpMs: 200, ms: 600 }
+    const times = context.isQuick ? { warmUpMs: 30, ms: 60 } : { warmUpMs: 1500, ms: 1000 }
     const trials = contestants.map(contestant => ({
       contestant: contestant.name,
       measure: () =>
