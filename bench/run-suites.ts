@@ -18,7 +18,7 @@ export interface Run {
   readonly failures: readonly string[]
 }
 
-const COMPLAINT_LENGTH_MAX = 4000
+const COMPLAINT_LENGTH_MAX = 3000
 
 export async function runSuites(suites: readonly Suite[], options: RunOptions): Promise<Run> {
   const { rounds, isQuick, seed, contestants, command } = options
@@ -40,9 +40,11 @@ export async function runSuites(suites: readonly Suite[], options: RunOptions): 
         contestants === undefined || contestants.has(name) || name === (suite.baseline ?? BASELINE),
       skip: (contestant, reason) => skipped.push({ suite: suite.name, contestant, reason }),
       fail: (contestant, error) => {
-        const reason = `it failed: ${error.message}`.slice(0, COMPLAINT_LENGTH_MAX)
+        // Abstract unix names begin with a zero, which terminals and pipes do not like.
+        const complaint = error.message.replaceAll('\0', '@').slice(0, COMPLAINT_LENGTH_MAX)
+        const reason = `it failed: ${complaint}`
         skipped.push({ suite: suite.name, contestant, reason })
-        failures.push(`${suite.name}, ${contestant}: ${error.message}`)
+        failures.push(`${suite.name}, ${contestant}: ${complaint}`)
       },
       progress: (done, total, what) => bar.show(done, total, what),
     }

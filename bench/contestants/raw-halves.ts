@@ -119,19 +119,28 @@ export async function dialRaw(address: string, polls: boolean): Promise<Client> 
   return {
     ...first,
     connect: async (ms, latencies) => {
-      const byte = Buffer.alloc(1, 1)
       const endMs = performance.now() + ms
       for (let i = 0; i < CONNECTS_MAX && performance.now() < endMs; i++) {
         const startMs = performance.now()
         const socket = await open(ports.echo)
         latencies.recordMs(performance.now() - startMs)
-        await socket.send(byte)
-        await socket.recv(byte)
+        await hearFrom(socket)
         socket.close()
       }
     },
-    hold: async count => new HeldRawSockets(await openMany(count, () => open(ports.echo))),
+    hold: async count => {
+      const sockets = await openMany(count, async () => await hearFrom(await open(ports.echo)))
+      return new HeldRawSockets(sockets)
+    },
   }
+}
+
+/** An echo shows that the server has accepted. */
+async function hearFrom(socket: RawSocket): Promise<RawSocket> {
+  const byte = Buffer.alloc(1, 1)
+  await socket.send(byte)
+  await socket.recv(byte)
+  return socket
 }
 
 function pollPingPong(socket: RawSocket, size: number, ms: number, latencies: LatencyHistogram): void {

@@ -71,15 +71,13 @@ export async function dialSockets(
         const startMs = performance.now()
         const socket = await open(echo, true)
         latencies.recordMs(performance.now() - startMs)
-        // The kernel connects before the server knows of it: an answer shows that it does.
-        socket.write(ONE_BYTE)
-        await once(socket, 'data')
+        await hearFrom(socket)
         socket.destroy()
         await once(socket, 'close')
       }
     },
     hold: async number => {
-      const sockets = await openMany(number, () => open(echo, true))
+      const sockets = await openMany(number, async () => await hearFrom(await open(echo, true)))
       for (const socket of sockets) check(socket)
       return new HeldSockets(sockets)
     },
@@ -87,6 +85,13 @@ export async function dialSockets(
       first.destroy()
     },
   }
+}
+
+/** The kernel connects before the server knows of it: an echo shows that it does. */
+async function hearFrom(socket: net.Socket): Promise<net.Socket> {
+  socket.write(ONE_BYTE)
+  await once(socket, 'data')
+  return socket
 }
 
 async function pingPong(
