@@ -3,7 +3,6 @@
  * arrives to the handlers of this side. Sockets use it as it is; `EndpointChannel` adds what endpoints promise.
  */
 import {
-  ablation,
   BROKEN,
   CLOSED,
   type FrameSink,
@@ -67,9 +66,6 @@ export interface ChannelOptions {
   readonly mediumMax?: number
   readonly owner: ChannelOwner
 }
-
-/** See nic/ablation.ts. */
-const DELAYS_ACKS = ablation('no-delayed-acks') === undefined
 
 /** `gone`: the peer is no more, and what was under way comes back. */
 export type ChannelState = 'open' | 'closed' | 'broken' | 'gone'
@@ -349,7 +345,7 @@ export class Channel implements FrameSink {
   }
 
   protected creditsAreDue(): boolean {
-    return DELAYS_ACKS ? this.acks.pending * 2 >= this.slots.size : this.acks.pending > 0
+    return this.acks.areDue(this.slots.size)
   }
 
   protected sendCredits(): boolean {
