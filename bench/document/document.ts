@@ -116,7 +116,8 @@ function picturesPart(report: Report, pictures: readonly Picture[]): string[] {
 /** Where it is slower, and the interval leaves no doubt. */
 function worsePart({ results }: Report): string {
   const worse = results.filter(result => {
-    const { contestant, ratio, better } = result
+    const { contestant, ratio, better, rounds } = result
+    if (rounds.length < 2) return false
     if (ratio?.to !== BASELINE || (contestant !== RELINKED && contestant !== HALF_RELINKED)) return false
     return better === 'higher' ? ratio.high < 1 : ratio.low > 1
   })
@@ -128,7 +129,7 @@ function worsePart({ results }: Report): string {
   ])
   const found =
     rows.length === 0
-      ? 'In this run nothing was slower than plain TCP beyond doubt.'
+      ? 'In this run nothing was slower than plain TCP beyond doubt, which takes more than one round.'
       : `What was slower than plain TCP in this run:\n\n${table(['measurement', 'contestant', 'times as fast', '95 %'], rows, 2)}`
   return `## Where it does not help, and why\n\n${found}\n\n${NO_HELP}`
 }
