@@ -1,4 +1,8 @@
+import { ablation } from '../nic/index.ts'
 import { encodeRun } from './message-layout.ts'
+
+/** See nic/ablation.ts. */
+const DELAYS_ACKS = ablation('no-delayed-acks') === undefined
 
 const FREE = 0
 const HANDLING = 1
@@ -28,6 +32,11 @@ export class AckQueue {
   /** Slots that wait to be given back. */
   get pending(): number {
     return this.#pending
+  }
+
+  /** Half of the credits wait to be given back: they go alone, if nothing goes that they could ride on. */
+  areDue(creditCount: number): boolean {
+    return DELAYS_ACKS ? this.#pending * 2 >= creditCount : this.#pending > 0
   }
 
   /** A request of the peer begins; false if its slot is not the peer's to use. */

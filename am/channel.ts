@@ -345,7 +345,7 @@ export class Channel implements FrameSink {
   }
 
   protected creditsAreDue(): boolean {
-    return this.acks.pending * 2 >= this.slots.size
+    return this.acks.areDue(this.slots.size)
   }
 
   protected sendCredits(): boolean {

@@ -8,7 +8,7 @@
  * the spinning was wasted. A turn that found nothing offers its core to others: with more runnable threads than cores
  * (the peer may be one of them, or the garbage collector's helpers) spinning would only keep them from what we wait for.
  */
-import { yieldCore } from '../nic/index.ts'
+import { ablation, yieldCore } from '../nic/index.ts'
 import type { Channel } from './channel.ts'
 import { PollerCounts } from './poller-counts.ts'
 
@@ -16,9 +16,11 @@ import { PollerCounts } from './poller-counts.ts'
 const TURN_MESSAGES_MAX = 256
 /** Longest time to spin after the last activity: about what two wake-ups through the kernel cost, one on each side. */
 export const SPIN_MS_MAX = 0.1
+const ABLATED_SPIN_US = ablation('spin-us')
+const SPIN_MS = ABLATED_SPIN_US === undefined ? SPIN_MS_MAX : ABLATED_SPIN_US / 1000
 /** How fast the spin time is learned. */
 const SPIN_STEPS = 8
-const SPIN_MS_STEP = SPIN_MS_MAX / SPIN_STEPS
+const SPIN_MS_STEP = SPIN_MS / SPIN_STEPS
 
 export class Poller {
   readonly stats = new PollerCounts()
@@ -26,7 +28,7 @@ export class Poller {
   #isScheduled = false
 
   add(channel: Channel): void {
-    channel.spinMs = SPIN_MS_MAX
+    channel.spinMs = SPIN_MS
     channel.setWake(this.#heat)
     channel.end.setDoorbell(() => this.#answerDoorbell(channel))
     this.#heat(channel)
@@ -50,7 +52,7 @@ export class Poller {
   #answerDoorbell(channel: Channel): void {
     if (channel.isOver) return
     this.stats.doorbells++
-    if (performance.now() - channel.lastActiveMs < SPIN_MS_MAX + channel.spinMs) lengthenSpin(channel)
+    if (performance.now() - channel.lastActiveMs < SPIN_MS + channel.spinMs) lengthenSpin(channel)
     this.#heat(channel)
   }
 
@@ -106,7 +108,7 @@ export class Poller {
 }
 
 function lengthenSpin(channel: Channel): void {
-  channel.spinMs = Math.min(SPIN_MS_MAX, channel.spinMs + SPIN_MS_STEP)
+  channel.spinMs = Math.min(SPIN_MS, channel.spinMs + SPIN_MS_STEP)
 }
 
 function shortenSpin(channel: Channel): void {

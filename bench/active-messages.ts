@@ -4,20 +4,22 @@
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import Table from 'cli-table3'
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
 import { plainNodeOptions } from '../fastsockets/cli/relink.ts'
+import { compileLimit } from './contestants/c-limit.ts'
+import { contestant as netTcp } from './contestants/net-tcp.ts'
+import { decodeLatencies, withPair } from './half.ts'
+import { describeMachine, warnUnlessQuiet } from './machine.ts'
+import { SMALL } from './sizes.ts'
 
 const ROUNDS = 5
 const TIMEOUT_MS = 120_000
 const AM_PEER = new URL('./programs/am-peer.js', import.meta.url)
 const AM_CALLER = new URL('./programs/am-caller.js', import.meta.url)
-const NET_PEER = new URL('./programs/peer.js', import.meta.url)
-const NET_CALLER = new URL('./programs/caller.js', import.meta.url)
-const LIMIT = new URL('../../bench/programs/limit.c', import.meta.url)
+const TCP_TIMES = { warmUpMs: 500, ms: 2000 }
 
 const GIGA = 1e9
 const MEGA = 1e6
@@ -41,9 +43,8 @@ interface Rounds {
   long: number[]
 }
 
-const before = loadavg()[0] ?? 0
-if (before > 0.5) process.stderr.write(`warning: this machine is not quiet (load ${before.toFixed(2)})\n`)
-const limit = compileLimit()
+warnUnlessQuiet(describeMachine())
+const limit = await tryCompileLimit()
 const rounds: Rounds = {
   limitUs: [],
   tcpUs: [],
@@ -63,7 +64,7 @@ for (let round = 0; round < ROUNDS; round++) {
   rounds.short.push((await callActive('manual', 'short', 5_000_000)).rate ?? Number.NaN)
   rounds.medium.push((await callActive('manual', 'medium', 1_000_000)).bytesPerSecond ?? Number.NaN)
   rounds.long.push((await callActive('manual', 'long', 10_000)).bytesPerSecond ?? Number.NaN)
-  rounds.tcpUs.push((await callTcp(50_000)).p50Us ?? Number.NaN)
+  rounds.tcpUs.push(await echoOverTcp())
   rounds.callsUs.push((await callActive('event-loop', 'calls', 200_000)).p50Us ?? Number.NaN)
 }
 print()
@@ -78,23 +79,21 @@ async function callActive(progress: string, what: string, count: number): Promis
   return result
 }
 
-async function callTcp(count: number): Promise<Result> {
-  const peer = ChildProgram.start('peer', NET_PEER, ['echo'], env)
-  const { port } = await peer.receive<{ port: number }>(TIMEOUT_MS)
-  const caller = ChildProgram.start('caller', NET_CALLER, ['echo', String(port), '64', String(count)], env)
-  const result = await caller.receive<Result>(TIMEOUT_MS)
-  await caller.stop()
-  await peer.stop()
-  return result
+/** The p50. */
+async function echoOverTcp(): Promise<number> {
+  return await withPair(netTcp, async ({ client }) => {
+    const counted = await client.ask({ ask: 'pingPong', size: SMALL, ...TCP_TIMES })
+    return decodeLatencies(counted).percentiles().p50
+  })
 }
 
 /** The compiled reference, or undefined, said aloud, where there is no C compiler. */
-function compileLimit(): string | undefined {
+async function tryCompileLimit(): Promise<string | undefined> {
   const directory = mkdtempSync(join(tmpdir(), 'fastsockets-bench-'))
   process.once('exit', () => rmSync(directory, { recursive: true }))
   const program = join(directory, 'limit')
   try {
-    execFileSync('cc', ['-O2', '-o', program, fileURLToPath(LIMIT)], { stdio: 'ignore' })
+    await compileLimit(program)
     return program
   } catch {
     process.stderr.write('skipped: the limit in C, because there is no compiler (cc)\n')

@@ -1,168 +1,139 @@
-/**
- * `npm run bench`: the promises of the first road, measured against plain `node:net` over TCP in the same run, with the
- * order of the contestants alternating. Medians of five rounds; ratios are the result, absolute times only their parts.
- */
-import { loadavg } from 'node:os'
-import Table from 'cli-table3'
-import { ChildProgram } from '../fastsockets/cli/child-program.ts'
-import { plainNodeOptions, relinkedNodeOptions } from '../fastsockets/cli/relink.ts'
+/** `fastsockets bench` and `npm run bench`: the measuring room. See README.md. */
+import { randomInt } from 'node:crypto'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { FAILURE, OK, USAGE_ERROR } from '../fastsockets/cli/exit-codes.ts'
+import { CONTESTANTS } from './contestants.ts'
+import { missingPackage } from './missing-package.ts'
+import { loadPictures } from './pictures.ts'
+import { reportTables } from './report-table.ts'
+import type { Report } from './result.ts'
+import { runSuites } from './run-suites.ts'
+import type { Suite } from './suite.ts'
+import { SUITES } from './suites.ts'
+import { targetTable } from './targets.ts'
 
 const ROUNDS = 5
-const TIMEOUT_MS = 120_000
-const PEER = new URL('./programs/peer.js', import.meta.url)
-const CALLER = new URL('./programs/caller.js', import.meta.url)
+const QUICK_ROUNDS = 1
+const ROUNDS_MAX = 1000
+const SEED_MAX = 0xffff_ffff
 
-type Mode = 'plain' | 'relinked'
-/** Which of the two programs is relinked. */
-type Contestant = { readonly server: Mode; readonly client: Mode; readonly wire: string }
-
-const PLAIN: Contestant = { server: 'plain', client: 'plain', wire: 'tcp' }
-const FAST: Contestant = { server: 'relinked', client: 'relinked', wire: 'shm' }
-const ALONE: Contestant = { server: 'plain', client: 'relinked', wire: 'tcp' }
-
-interface Result {
-  readonly transport: string
-  readonly p50Us?: number
-  readonly p99Us?: number
-}
-interface Received {
-  readonly bytes: number
-  readonly ms: number
+interface BenchOptions {
+  readonly quick?: boolean
+  readonly rounds?: number
+  readonly contestants?: ReadonlySet<string>
+  readonly json?: boolean
+  readonly svg?: string
+  readonly html?: string
+  readonly seed?: number
 }
 
-interface Suite {
-  readonly name: string
-  readonly unit: string
-  readonly contestant: Contestant
-  readonly promise: string
-  readonly measure: (contestant: Contestant) => Promise<number>
-  /** The promised ratio, contestant to plain. */
-  readonly holds: (ratio: number) => boolean
+const EXAMPLES = `
+Suites:
+${SUITES.map(({ name, what }) => `  ${name.padEnd(15)} ${what}`).join('\n')}
+
+Contestants:
+${CONTESTANTS.map(({ name, what }) => `  ${name.padEnd(18)} ${what}`).join('\n')}
+
+Examples:
+  $ fastsockets bench                                          everything; takes about half an hour
+  $ fastsockets bench pingpong stream --contestants raw,net-unix
+  $ fastsockets bench --quick                                  a minute: does it work? Not for figures
+  $ fastsockets bench --json > report.json
+
+Ratios to net-tcp in one run are the result; times are a matter of the machine.
+Exit codes: 0 all was measured, 1 something broke down, 2 this is not how the command is used.`
+
+function benchCommand(): Command {
+  return new Command('fastsockets bench')
+    .description('measure every way between two processes, beside plain node:net over TCP in the same run')
+    .argument('[suite...]', 'what to measure; everything by default')
+    .option('--quick', 'few sizes, one round: does it work?')
+    .addOption(
+      new Option('--rounds <number>', `how often each contestant is measured (default: ${ROUNDS})`).argParser(
+        text => wholeNumber(text, 1, ROUNDS_MAX),
+      ),
+    )
+    .addOption(
+      new Option('--contestants <names>', 'only these, comma separated, and net-tcp').argParser(
+        parseContestants,
+      ),
+    )
+    .option('--json', 'print the report as JSON, and nothing else')
+    .option('--svg <directory>', 'draw the curves')
+    .option('--html <file>', 'write a page with the tables, the pictures and the machine')
+    .addOption(
+      new Option('--seed <number>', 'decides the order of the contestants (default: chance)').argParser(
+        text => wholeNumber(text, 0, SEED_MAX),
+      ),
+    )
+    .addHelpText('after', EXAMPLES)
+    .showHelpAfterError('(add --help for how to use it)')
+    .exitOverride()
+    .action(bench)
 }
 
-const SUITES: readonly Suite[] = [
-  {
-    name: '64 B echo, round trip p50',
-    unit: 'us',
-    contestant: FAST,
-    promise: 'at most 1/6',
-    measure: contestant => call(contestant, 'echo', ['echo', 64, 100_000], result => result.p50Us),
-    holds: ratio => ratio <= 1 / 6,
-  },
-  {
-    name: '64 KiB writes one way',
-    unit: 'GB/s',
-    contestant: FAST,
-    promise: 'at least 2',
-    measure: contestant => transfer(contestant, 65_536, 3_000_000_000),
-    holds: ratio => ratio >= 2,
-  },
-  {
-    name: 'server not relinked: 64 KiB writes',
-    unit: 'GB/s',
-    contestant: ALONE,
-    promise: 'within 3 %',
-    measure: contestant => transfer(contestant, 65_536, 3_000_000_000),
-    holds: ratio => ratio >= 0.97,
-  },
-  {
-    name: 'server not relinked: connect p50',
-    unit: 'us',
-    contestant: ALONE,
-    promise: 'within 10 %',
-    measure: contestant => call(contestant, 'sink', ['connect', 5000], result => result.p50Us),
-    holds: ratio => ratio <= 1.1,
-  },
-]
+async function bench(names: readonly string[], options: BenchOptions, command: Command): Promise<void> {
+  const suites = names.length === 0 ? SUITES : names.map(name => suiteOf(name, command))
+  const drawn = options.svg !== undefined || options.html !== undefined
+  const missing = drawn ? await missingPackage('echarts') : undefined
+  if (missing !== undefined) throw new Error(`there can be no pictures: ${missing}`)
+  const isQuick = options.quick ?? false
+  const { report, failures } = await runSuites(suites, {
+    rounds: options.rounds ?? (isQuick ? QUICK_ROUNDS : ROUNDS),
+    isQuick,
+    seed: options.seed ?? randomInt(SEED_MAX),
+    command: ['fastsockets bench', ...process.argv.slice(2)].join(' '),
+    ...(options.contestants && { contestants: options.contestants }),
+  })
+  if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
+  else process.stdout.write(`${reportTables(report)}\n\ntargets\n${targetTable(report)}\n`)
+  await draw(report, options)
+  for (const failure of failures) process.stderr.write(`failed: ${failure}\n`)
+  process.exitCode = failures.length === 0 ? OK : FAILURE
+}
 
-const before = loadavg()[0] ?? 0
-if (before > 0.5) process.stderr.write(`warning: this machine is not quiet (load ${before.toFixed(2)})\n`)
-const table = new Table({
-  head: ['measurement', 'unit', 'plain', 'relinked', 'ratio', 'promise', ''],
-  colAligns: ['left', 'left', 'right', 'right', 'right', 'left', 'left'],
-  style: { head: [], border: [], compact: true },
+async function draw(report: Report, { svg, html }: BenchOptions): Promise<void> {
+  if (svg === undefined && html === undefined) return
+  const pictures = await loadPictures()
+  if (svg !== undefined) await pictures.writeSvg(report, svg)
+  if (html !== undefined) await pictures.writeHtml(report, html)
+}
+
+function suiteOf(name: string, command: Command): Suite {
+  const suite = SUITES.find(other => other.name === name)
+  if (suite !== undefined) return suite
+  const all = SUITES.map(other => other.name).join(', ')
+  return command.error(`error: there is no suite ${name}; there are ${all}`)
+}
+
+function parseContestants(text: string): ReadonlySet<string> {
+  const known = new Set([
+    ...CONTESTANTS.map(({ name }) => name),
+    ...SUITES.flatMap(own => own.contestants ?? []),
+  ])
+  const names = text.split(',')
+  const unknown = names.filter(name => !known.has(name))
+  if (unknown.length === 0) return new Set(names)
+  throw new InvalidArgumentError(`There is no ${unknown.join(', ')}; there are ${[...known].join(', ')}.`)
+}
+
+function wholeNumber(text: string, least: number, most: number): number {
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value >= least && value <= most) return value
+  throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
+}
+
+// Whoever reads our output may have seen enough (`fastsockets bench | head`).
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
 })
-for (const suite of SUITES) table.push(await run(suite))
-process.stdout.write(`${table.toString()}\n`)
 
-async function run(suite: Suite): Promise<string[]> {
-  const plain: number[] = []
-  const contestant: number[] = []
-  for (let round = 0; round < ROUNDS; round++) {
-    process.stderr.write(`${suite.name}: round ${round + 1} of ${ROUNDS}\n`)
-    const order = round % 2 === 0 ? [plain, contestant] : [contestant, plain]
-    for (const results of order) {
-      results.push(await suite.measure(results === plain ? PLAIN : suite.contestant))
-    }
+try {
+  await benchCommand().parseAsync()
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === OK ? OK : USAGE_ERROR
+  else {
+    process.exitCode = FAILURE
+    process.stderr.write(`fastsockets bench: ${(error as Error).message}\n`)
   }
-  const ratio = median(contestant) / median(plain)
-  return [
-    suite.name,
-    suite.unit,
-    median(plain).toFixed(2),
-    median(contestant).toFixed(2),
-    ratio.toFixed(3),
-    suite.promise,
-    suite.holds(ratio) ? 'holds' : 'MISSED',
-  ]
-}
-
-async function call(
-  contestant: Contestant,
-  behaviour: string,
-  args: readonly (string | number)[],
-  pick: (result: Result) => number | undefined,
-): Promise<number> {
-  return await withServer(contestant, behaviour, async (_server, port) => {
-    const result = await callOnce(contestant, port, args)
-    return pick(result) ?? Number.NaN
-  })
-}
-
-/** Rate at the receiver, in GB/s. */
-async function transfer(contestant: Contestant, size: number, bytes: number): Promise<number> {
-  return await withServer(contestant, 'sink', async (server, port) => {
-    await callOnce(contestant, port, ['stream', size, bytes])
-    const received = await server.receive<Received>(TIMEOUT_MS)
-    return received.bytes / received.ms / 1e6
-  })
-}
-
-async function withServer<T>(
-  contestant: Contestant,
-  behaviour: string,
-  use: (server: ChildProgram, port: number) => Promise<T>,
-): Promise<T> {
-  const server = ChildProgram.start('server', PEER, [behaviour], environment(contestant.server))
-  const { port } = await server.receive<{ port: number }>(TIMEOUT_MS)
-  const result = await use(server, port)
-  await server.stop()
-  return result
-}
-
-async function callOnce(
-  contestant: Contestant,
-  port: number,
-  [what, ...sizes]: readonly (string | number)[],
-): Promise<Result> {
-  const args = [String(what), String(port), ...sizes.map(String)]
-  const client = ChildProgram.start('client', CALLER, args, environment(contestant.client))
-  const result = await client.receive<Result>(TIMEOUT_MS)
-  await client.stop()
-  if (result.transport !== contestant.wire) {
-    throw new Error(`measured ${result.transport} where ${contestant.wire} was meant`)
-  }
-  return result
-}
-
-function environment(mode: Mode): NodeJS.ProcessEnv {
-  const options = process.env.NODE_OPTIONS
-  return {
-    ...process.env,
-    NODE_OPTIONS: mode === 'plain' ? plainNodeOptions(options) : relinkedNodeOptions(options),
-  }
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 }

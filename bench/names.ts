@@ -6,12 +6,13 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
-import { loadavg, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import Table from 'cli-table3'
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
+import { describeMachine, warnUnlessQuiet } from './machine.ts'
 
 const SECONDS = 5
 const STARTS = 5
@@ -34,8 +35,7 @@ const table = new Table({
   style: { head: [], border: [], compact: true },
 })
 
-const busy = loadavg()[0] ?? 0
-if (busy > 0.5) process.stderr.write(`warning: this machine is not quiet (load ${busy.toFixed(2)})\n`)
+warnUnlessQuiet(describeMachine())
 let daemon = await start()
 try {
   await measure()

@@ -1,72 +1,54 @@
 /** `npm run bench:raw`: what raw sockets promise, over shared memory, polling and by the event loop. Medians of five rounds. */
-import { loadavg } from 'node:os'
 import Table from 'cli-table3'
-import { ChildProgram } from '../fastsockets/cli/child-program.ts'
-import { plainNodeOptions } from '../fastsockets/cli/relink.ts'
+import { median } from 'simple-statistics'
+import type { Contestant } from './contestants/contestant.ts'
+import { contestant as waiting } from './contestants/raw.ts'
+import { contestant as polling } from './contestants/raw-polling.ts'
+import { decodeLatencies, withPair } from './half.ts'
+import { LatencyHistogram } from './latency-histogram.ts'
+import { describeMachine, warnUnlessQuiet } from './machine.ts'
+import { LARGE, SMALL } from './sizes.ts'
 
 const ROUNDS = 5
-const TIMEOUT_MS = 120_000
-const PEER = new URL('./programs/raw-peer.js', import.meta.url)
-const CALLER = new URL('./programs/raw-caller.js', import.meta.url)
+const TIMES = { warmUpMs: 200, ms: 1000 }
 const GIGA = 1e9
-const ECHOES = 500_000
-const WAITED_ECHOES = 100_000
-/** 3 GB. */
-const WRITES = 48_000
-const env = { ...process.env, NODE_OPTIONS: plainNodeOptions(process.env.NODE_OPTIONS) }
 
-interface Result {
-  readonly p50Us?: number
-  readonly p99Us?: number
-  readonly bytesPerSecond?: number
+class Figures {
+  readonly p50Us: number[] = []
+  readonly bytesPerSecond: number[] = []
+  readonly latencies = new LatencyHistogram()
+
+  async measure(contestant: Contestant): Promise<void> {
+    await withPair(contestant, async ({ client }) => {
+      const latencies = decodeLatencies(await client.ask({ ask: 'pingPong', size: SMALL, ...TIMES }))
+      this.latencies.merge(latencies)
+      this.p50Us.push(latencies.percentiles().p50)
+      const { bytes, ms } = await client.ask({ ask: 'stream', size: LARGE, ...TIMES })
+      this.bytesPerSecond.push((bytes * 1000) / ms)
+    })
+  }
 }
 
-const load = loadavg()[0] ?? 0
-if (load > 0.5) process.stderr.write(`warning: this machine is not quiet (load ${load.toFixed(2)})\n`)
-const echoes: Result[] = []
-const waitedEchoes: Result[] = []
-const streams: Result[] = []
-const waitedStreams: Result[] = []
+warnUnlessQuiet(describeMachine())
+const polled = new Figures()
+const waited = new Figures()
 for (let round = 0; round < ROUNDS; round++) {
   process.stderr.write(`round ${round + 1} of ${ROUNDS}\n`)
-  echoes.push(await measure('echo', 'polling', ECHOES))
-  streams.push(await measure('sink', 'polling', WRITES))
-  waitedEchoes.push(await measure('echo', 'waiting', WAITED_ECHOES))
-  waitedStreams.push(await measure('sink', 'waiting', WRITES))
+  await polled.measure(polling)
+  await waited.measure(waiting)
 }
-print()
-
-async function measure(what: string, how: string, count: number): Promise<Result> {
-  const peer = ChildProgram.start('peer', PEER, [what, how], env)
-  const { port } = await peer.receive<{ port: number }>(TIMEOUT_MS)
-  const caller = ChildProgram.start('caller', CALLER, [String(port), what, how, String(count)], env)
-  const result = await caller.receive<Result>(TIMEOUT_MS)
-  await caller.stop()
-  await peer.stop()
-  return result
-}
-
-function print(): void {
-  const table = new Table({ head: ['measurement', 'result', 'promise', ''] })
-  const us = (results: Result[], key: 'p50Us' | 'p99Us'): number => median(results.map(result => result[key]))
-  const rate = (results: Result[]): number => median(results.map(result => result.bytesPerSecond)) / GIGA
-  const p50 = us(echoes, 'p50Us')
-  const polled = rate(streams)
-  table.push(
-    ['64 B round trip, polling, p50', `${p50.toFixed(2)} us`, 'at most 1 us', verdict(p50 <= 1)],
-    ['64 B round trip, polling, p99', `${us(echoes, 'p99Us').toFixed(2)} us`, '', ''],
-    ['64 KiB one way, polling', `${polled.toFixed(1)} GB/s`, 'at least 5 GB/s', verdict(polled >= 5)],
-    ['64 B round trip, promises, p50', `${us(waitedEchoes, 'p50Us').toFixed(2)} us`, '', ''],
-    ['64 KiB one way, promises', `${rate(waitedStreams).toFixed(1)} GB/s`, '', ''],
-  )
-  console.log(table.toString())
-}
+const p50 = median(polled.p50Us)
+const rate = median(polled.bytesPerSecond) / GIGA
+const table = new Table({ head: ['measurement', 'result', 'promise', ''] })
+table.push(
+  ['64 B round trip, polling, p50', `${p50.toFixed(2)} us`, 'at most 1 us', verdict(p50 <= 1)],
+  ['64 B round trip, polling, p99', `${polled.latencies.percentiles().p99.toFixed(2)} us`, '', ''],
+  ['64 KiB one way, polling', `${rate.toFixed(1)} GB/s`, 'at least 5 GB/s', verdict(rate >= 5)],
+  ['64 B round trip, promises, p50', `${median(waited.p50Us).toFixed(2)} us`, '', ''],
+  ['64 KiB one way, promises', `${(median(waited.bytesPerSecond) / GIGA).toFixed(1)} GB/s`, '', ''],
+)
+process.stdout.write(`${table.toString()}\n`)
 
 function verdict(holds: boolean): string {
   return holds ? 'holds' : 'MISSED'
-}
-
-function median(values: readonly (number | undefined)[]): number {
-  const sorted = values.map(value => value ?? Number.NaN).sort((a, b) => a - b)
-  return sorted[sorted.length >> 1] as number
 }

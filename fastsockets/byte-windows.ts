@@ -2,7 +2,10 @@
  * The arithmetic of one direction of a stream, at its two ends. Sequence numbers count bytes, are int32 and wrap: only
  * their differences mean anything.
  */
+import { ablation } from '../nic/index.ts'
 import { CONSUMED_DUE, WINDOW } from './stream-layout.ts'
+
+const REPORTED_FROM = ablation('no-delayed-acks') === undefined ? CONSUMED_DUE : 1
 
 /** At the sender: what is out, and how much more the peer's receive buffer takes. */
 export class SendWindow {
@@ -57,7 +60,7 @@ export class ReceiveWindow {
   }
 
   get isConsumedDue(): boolean {
-    return ((this.consumed - this.#consumedSent) | 0) >= CONSUMED_DUE
+    return ((this.consumed - this.#consumedSent) | 0) >= REPORTED_FROM
   }
 
   /** The peer is told. */

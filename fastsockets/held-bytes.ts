@@ -25,9 +25,9 @@ export class HeldBytes {
   length = 0
   #bytes: Buffer | undefined
 
-  /** False if it must go at once. */
-  add(holder: Holder, chunk: Uint8Array): boolean {
-    if (isExiting || this.length + chunk.length > HELD_MAX) return false
+  /** False if it must go at once: also if all of it would be longer than `messageMax`, what one message takes. */
+  add(holder: Holder, chunk: Uint8Array, messageMax: number): boolean {
+    if (isExiting || this.length + chunk.length > Math.min(HELD_MAX, messageMax)) return false
     if (this.length === 0) {
       this.#bytes = kept.pop() ?? Buffer.allocUnsafeSlow(HELD_MAX)
       flushAfterwards(holder)

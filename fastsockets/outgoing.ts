@@ -45,7 +45,10 @@ export class Outgoing implements Holder {
   hold(chunk: Uint8Array): boolean {
     const { length } = chunk
     if (length > HELD_CHUNK_MAX || this.#held.length + length > this.window.credit) return false
-    return this.#held.add(this, chunk) || (this.flushHeld() && this.#held.add(this, chunk))
+    const { segmentMax } = this.#stream.channel
+    return (
+      this.#held.add(this, chunk, segmentMax) || (this.flushHeld() && this.#held.add(this, chunk, segmentMax))
+    )
   }
 
   /** Sends what is held, in one message; false if there is no room for it yet. */

@@ -9,6 +9,7 @@ import { constants } from 'node:os'
 import debug from 'debug'
 import { isDaemonExpected } from '../nameservice/socket-path.ts'
 import {
+  ablation,
   type Driver,
   drivers,
   hostIdentity,
@@ -352,7 +353,12 @@ function hearReply(connection: net.Socket, offer: Offer): void {
 /** Undefined if the driver cannot make one now, for lack of descriptors perhaps. */
 function tryOffer(driver: Driver): Offer | undefined {
   try {
-    return driver.offer({ timeoutMs: driverTimeoutMs(), allowUid: allowsUser })
+    const queueSize = ablation('ring')
+    return driver.offer({
+      timeoutMs: driverTimeoutMs(),
+      allowUid: allowsUser,
+      ...(queueSize && { queueSize }),
+    })
   } catch (error) {
     log('no offer: %s', (error as Error).message)
     return undefined

@@ -5,6 +5,7 @@
  * Sending has no buffer: a write goes out at once, and what finds no credit or room stays where the caller has it.
  * Receiving has one, used only when the sink does not read: otherwise data goes straight on (receive posting).
  */
+import { ablation } from '../nic/index.ts'
 import { ReceiveWindow } from './byte-windows.ts'
 import { Outgoing } from './outgoing.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
@@ -19,6 +20,9 @@ import { ChunkFetches } from './zcopy/chunk-fetches.ts'
 import { PostedSink } from './zcopy/posted-sink.ts'
 
 export type { StreamErrorCode, StreamSink } from './stream-sink.ts'
+
+/** Receive posting; see nic/ablation.ts. */
+const POSTS = ablation('no-posting') === undefined
 
 type State = 'connecting' | 'open' | 'closing' | 'closed'
 type ReceiveState = 'open' | 'finReceived' | 'ended'
@@ -213,7 +217,7 @@ export class Stream {
   /** Straight from the ring into the buffers that a raw socket has posted; what was there before comes first. */
   #place(bytes: Uint8Array, offset: number, length: number): number {
     const { sink } = this
-    if (sink?.place === undefined || length === 0 || this.#buffer.length > 0) return 0
+    if (!POSTS || sink?.place === undefined || length === 0 || this.#buffer.length > 0) return 0
     const placed = sink.place(bytes, offset, length)
     if (placed > 0) this.consume(placed)
     return placed
@@ -221,12 +225,13 @@ export class Stream {
 
   #keep(bytes: Uint8Array, offset: number, length: number): void {
     // Behind posted bytes that are still on their way, everything else must queue, too.
-    if (this.postedCount > 0 || this.#isPosted()) {
+    if (POSTS && (this.postedCount > 0 || this.#isPosted())) {
       this.channel.post(this, bytes, offset, length)
       return
     }
     this.#buffer.append(bytes, offset, length)
     this.counts.buffered(length)
+    if (!POSTS) this.channel.scheduleDelivery(this)
     this.sink?.handleArrival?.()
   }
 

@@ -4,6 +4,7 @@ import type { Driver } from './nic.ts'
 import { shmDriver } from './shm/shm-driver.ts'
 import { verbsDriver } from './verbs/verbs-driver.ts'
 
+export { ablation } from './ablation.ts'
 export { copyBytes } from './copy.ts'
 export { NicError, type NicErrorCode } from './errors.ts'
 export { faultDriver, wrapWithFaults } from './fault/fault-driver.ts'

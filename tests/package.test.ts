@@ -37,8 +37,8 @@ t.test('packed and installed into an empty folder', { timeout: 240_000 }, async 
   })
   const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }]
   t.notOk(
-    files.some(({ path }) => /^dist\/(tests|bench)\//.test(path)),
-    'tests and benches stay at home',
+    files.some(({ path }) => path.startsWith('dist/tests/')),
+    'tests stay at home',
   )
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
   await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', `./${filename}`], at)
@@ -87,4 +87,19 @@ ${PAIR}`,
   }
   const { stdout } = await run(join(folder, 'node_modules/.bin/fastsockets'), ['--help'], at)
   t.match(stdout, /run.*doctor.*demo/s, 'the bin')
+  await t.test('the bench works, and names what is missing', async t => {
+    // Whatever lies in folders above this one is not installed here.
+    const contestants = ['--contestants', 'c-limit,zeromq-ipc']
+    const bench = ['bench', 'pingpong', '--quick', '--json', ...contestants]
+    const { stdout } = await run(join(folder, 'node_modules/.bin/fastsockets'), bench, at)
+    const { results, skipped } = JSON.parse(stdout)
+    const measured = new Set(results.map(({ contestant }: { contestant: string }) => contestant))
+    t.ok(measured.has('net-tcp'), 'plain node:net')
+    const limitReason = skipped.find(
+      ({ contestant }: { contestant: string }) => contestant === 'c-limit',
+    )?.reason
+    if (limitReason === undefined) t.ok(measured.has('c-limit'), 'its source in C came along')
+    else t.equal(limitReason, 'there is no C compiler (cc)')
+    t.match(skipped, [{ contestant: 'zeromq-ipc', reason: /package zeromq is not installed: npm install/ }])
+  })
 })

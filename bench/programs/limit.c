@@ -1,30 +1,124 @@
-/* What two processes of this machine can do at best: round trips of one cache line, in microseconds. */
+/*
+ * What two processes of this machine can do at best, without any library.
+ *
+ *   limit                     mean round trip of one cache line, in microseconds
+ *   limit pingpong MS         the same for that long: one line for each batch of round trips, its mean in nanoseconds
+ *   limit stream SIZE MS      messages of SIZE bytes, copied into a ring and out of it: bytes, and nanoseconds
+ */
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 3000000, CACHE_LINE_INTS = 16 };
+enum { ROUNDS = 3000000, BATCH = 1000, CACHE_LINE = 64, RING_SIZE = 1 << 18, CHUNK_MAX = RING_SIZE / 4 };
 
-int main(void) {
-  atomic_int *ping = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  atomic_int *pong = ping + 4 * CACHE_LINE_INTS;
-  if (fork() == 0) {
-    for (int i = 1; i <= ROUNDS; i++) {
-      while (atomic_load(ping) != i) {}
-      atomic_store(pong, i);
+typedef struct {
+  _Alignas(CACHE_LINE) atomic_ulong ping;
+  _Alignas(CACHE_LINE) atomic_ulong pong;
+  _Alignas(CACHE_LINE) atomic_int is_over;
+  _Alignas(CACHE_LINE) char ring[RING_SIZE];
+} Shared;
+
+static double now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1e9 + now.tv_nsec;
+}
+
+static Shared *share(void) {
+  return mmap(0, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void answer(Shared *shared) {
+  for (unsigned long i = 1;; i++) {
+    while (atomic_load(&shared->ping) != i)
+      if (atomic_load(&shared->is_over)) _exit(0);
+    atomic_store(&shared->pong, i);
+  }
+}
+
+static double bounce(Shared *shared, unsigned long *done, unsigned long count) {
+  double start = now_ns();
+  for (unsigned long last = *done + count; *done < last;) {
+    atomic_store(&shared->ping, ++*done);
+    while (atomic_load(&shared->pong) != *done) {}
+  }
+  return (now_ns() - start) / count;
+}
+
+static void ping_pong(double ms) {
+  Shared *shared = share();
+  unsigned long done = 0;
+  if (fork() == 0) answer(shared);
+  if (ms < 0) printf("%.4f\n", bounce(shared, &done, ROUNDS) / 1000);
+  else {
+    bounce(shared, &done, 100 * BATCH);
+    for (double end = now_ns() + ms * 1e6; now_ns() < end;) printf("%.1f\n", bounce(shared, &done, BATCH));
+  }
+  atomic_store(&shared->is_over, 1);
+  wait(0);
+}
+
+/* Reads what the sender has published; ping counts bytes in, pong bytes out. */
+static void receive(Shared *shared, char *into, size_t chunk) {
+  unsigned long got = 0;
+  double start = 0;
+  for (;;) {
+    unsigned long published = atomic_load(&shared->ping);
+    if (published == got) {
+      /* What was published before the end is published when the end is seen. */
+      if (atomic_load(&shared->is_over) && atomic_load(&shared->ping) == got) break;
+      continue;
     }
+    if (start == 0) start = now_ns();
+    while (got < published) {
+      size_t at = got % RING_SIZE, length = published - got;
+      if (length > chunk) length = chunk;
+      if (length > RING_SIZE - at) length = RING_SIZE - at;
+      memcpy(into, shared->ring + at, length);
+      got += length;
+    }
+    atomic_store(&shared->pong, got);
+  }
+  printf("%lu %.0f\n", got, now_ns() - start);
+}
+
+static void stream(size_t size, double ms) {
+  Shared *shared = share();
+  size_t chunk = size < CHUNK_MAX ? size : CHUNK_MAX;
+  char *bytes = malloc(chunk);
+  memset(bytes, 1, chunk);
+  if (fork() == 0) {
+    receive(shared, bytes, chunk);
+    fflush(stdout);
     _exit(0);
   }
-  struct timespec start, end;
-  clock_gettime(CLOCK_MONOTONIC, &start);
-  for (int i = 1; i <= ROUNDS; i++) {
-    atomic_store(ping, i);
-    while (atomic_load(pong) != i) {}
-  }
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  double ns = (end.tv_sec - start.tv_sec) * 1e9 + (end.tv_nsec - start.tv_nsec);
-  printf("%.4f\n", ns / 1000 / ROUNDS);
+  unsigned long sent = 0, seen = 0;
+  double end = now_ns() + ms * 1e6;
+  do {
+    for (size_t left = size; left > 0;) {
+      size_t length = left < chunk ? left : chunk, at = sent % RING_SIZE, before_end = RING_SIZE - at;
+      while (sent + length - seen > RING_SIZE) seen = atomic_load(&shared->pong);
+      size_t first = length < before_end ? length : before_end;
+      memcpy(shared->ring + at, bytes, first);
+      memcpy(shared->ring, bytes + first, length - first);
+      sent += length;
+      left -= length;
+      atomic_store(&shared->ping, sent);
+    }
+  } while (now_ns() < end);
+  atomic_store(&shared->is_over, 1);
+  wait(0);
+}
+
+int main(int count, char **words) {
+  setvbuf(stdout, NULL, _IOFBF, 1 << 20);
+  if (count == 4 && strcmp(words[1], "stream") == 0) stream(strtoul(words[2], 0, 10), atof(words[3]));
+  else ping_pong(count == 3 ? atof(words[2]) : -1);
   return 0;
 }

@@ -59,6 +59,11 @@ export class ChildProgram {
     return JSON.parse(next.value) as T
   }
 
+  /** Writes a line of JSON to its standard input. */
+  send(value: object): void {
+    this.#child.stdin.write(`${JSON.stringify(value)}\n`)
+  }
+
   /** Lets it end, and waits for that. */
   async stop(timeoutMs = STOP_TIMEOUT_MS): Promise<void> {
     this.#child.stdin.end()

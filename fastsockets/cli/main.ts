@@ -11,6 +11,8 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   status: async () => (await import('./status/status-command.ts')).statusCommand(),
   policy: async () => (await import('./policy/policy-command.ts')).policyCommand(),
   explain: async () => (await import('./explain/explain-command.ts')).explainCommand(),
+  perf: async () => (await import('./perf/perf-command.ts')).perfCommand(),
+  bench: async () => (await import('./bench/bench-command.ts')).benchCommand(),
   demo: async () => (await import('./demo/demo-command.ts')).demoCommand(),
   named: async () => (await import('./named/named-command.ts')).namedCommand(),
   names: async () => (await import('./names/names-command.ts')).namesCommand(),
@@ -23,7 +25,9 @@ Examples:
   $ fastsockets status                     what the relinked processes of this user are doing
   $ fastsockets explain localhost:8080     would a connection be fast, and if not, why not
   $ fastsockets policy check               is the policy file right
+  $ fastsockets perf server 7000           measure with it: fastsockets perf ping-pong localhost:7000
   $ fastsockets demo                       unmodified programs from npm, plain and relinked, compared
+  $ fastsockets bench --quick              every way between two processes, measured
   $ fastsockets named                      the daemon of the name service
   $ fastsockets names ls                   the names that it has
 

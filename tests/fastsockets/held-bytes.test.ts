@@ -1,7 +1,7 @@
 /** Small writes of one turn leave as one message, with `setNoDelay(true)` each at once; and nothing is lost by it. */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
-import { HELD_CHUNK_MAX, HELD_MAX } from '../../fastsockets/held-bytes.ts'
+import { HELD_CHUNK_MAX, HELD_MAX, HeldBytes } from '../../fastsockets/held-bytes.ts'
 import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
 import { CLOSE, CONSUMED, DATA, WINDOW } from '../../fastsockets/stream-layout.ts'
 import { Child } from '../support/child.ts'
@@ -21,6 +21,15 @@ t.test('what is held goes as one message when the callback is over', async t => 
   t.same(heard(liar), [])
   await until('the words', () => heard(liar).length > 0)
   t.same(heard(liar), ['one and two'])
+})
+
+t.test('no more is held than one message of a small ring takes', async t => {
+  const held = new HeldBytes()
+  const holder = { flushHeld: () => true }
+  const chunk = Buffer.alloc(HELD_CHUNK_MAX)
+  t.equal(held.add(holder, chunk, 1.5 * HELD_CHUNK_MAX), true)
+  t.equal(held.add(holder, chunk, 1.5 * HELD_CHUNK_MAX), false)
+  t.equal(held.length, HELD_CHUNK_MAX)
 })
 
 t.test('whatever follows goes after it: a write, the end, the close', async t => {

@@ -1,0 +1,36 @@
+/** Load on an HTTP server by autocannon: with keep-alive, and with a connection for each request. */
+import autocannon from 'autocannon'
+import { type Figure, HOST } from './program.ts'
+
+const CONNECTIONS = 8
+const WARM_UP = 0.5
+const TIMES_MAX = 512
+/** How often autocannon looks whether its time is up. */
+const SAMPLE_MS = 10
+
+export async function loadHttp(
+  part: string,
+  port: number,
+  ms: number,
+  connections: 'keep-alive' | 'connection each',
+): Promise<Figure> {
+  const load = (duration: number): Promise<autocannon.Result> =>
+    autocannon({
+      url: `http://${HOST}:${port}/`,
+      connections: CONNECTIONS,
+      duration,
+      sampleInt: SAMPLE_MS,
+      // Its own `reconnectRate: 1` counts no answers.
+      ...(connections === 'connection each' && { headers: { connection: 'close' } }),
+    })
+  await load((ms * WARM_UP) / 1000)
+  let result = await load(ms / 1000)
+  // On a machine that is slow, with a short time: until there is an answer.
+  for (let times = 2; result.requests.total === 0 && times <= TIMES_MAX; times *= 2) {
+    result = await load((ms * times) / 1000)
+  }
+  const { requests, duration, errors, non2xx } = result
+  if (errors > 0 || non2xx > 0)
+    throw new Error(`${part}: ${errors} errors, ${non2xx} answers that are not 2xx`)
+  return { part, metric: 'rate', unit: '1/s', value: requests.total / duration }
+}

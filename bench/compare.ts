@@ -1,0 +1,77 @@
+/**
+ * `npm run bench:compare -- BASE.json NEW.json`: has anything become worse?
+ *
+ * Exit codes: 0 no, 1 something has lost more than 10 %, 2 the reports cannot be read or compared.
+ */
+import Table from 'cli-table3'
+import { FAILURE, OK, USAGE_ERROR } from '../fastsockets/cli/exit-codes.ts'
+import { FaultRandom } from '../nic/fault/fault-random.ts'
+import { type Compared, type Comparison, compareReports, ROUNDS_MIN, TOLERANCE } from './comparison.ts'
+import { readReport } from './read-report.ts'
+import { parametersText } from './report-table.ts'
+import type { Report } from './result.ts'
+
+/** The same reports, the same answer. */
+const SEED = 1
+
+function main(files: readonly string[]): number {
+  const [baseFile, nextFile] = files
+  if (baseFile === undefined || nextFile === undefined || files.length !== 2) {
+    throw new Error('usage: npm run bench:compare -- BASE.json NEW.json')
+  }
+  const base = readComparable(baseFile)
+  const next = readComparable(nextFile)
+  const generator = new FaultRandom(SEED)
+  const comparison = compareReports(base, next, () => generator.word() / 2 ** 32)
+  if (comparison.compared.length === 0) throw new Error('the two reports have no result in common')
+  process.stdout.write(`${describe(comparison)}\n`)
+  return comparison.compared.some(({ verdict }) => verdict === 'lost') ? FAILURE : OK
+}
+
+function readComparable(file: string): Report {
+  const report = readReport(file)
+  const { rounds, isQuick } = report.options
+  if (isQuick) throw new Error(`${file} was made with --quick: its figures mean nothing`)
+  if (rounds >= ROUNDS_MIN) return report
+  throw new Error(`${file} has ${rounds} rounds; noise can be told from change with ${ROUNDS_MIN} or more`)
+}
+
+function describe({ compared, missing }: Comparison): string {
+  const changed = compared.filter(({ verdict }) => verdict !== 'same')
+  const lines = [
+    `${compared.length} ratios to TCP compared, ${changed.length} changed by more than ${TOLERANCE * 100} %`,
+  ]
+  if (changed.length > 0) lines.push(tableOf(changed))
+  if (missing.length > 0) {
+    const names = new Set(missing.map(({ suite, contestant }) => `${suite} of ${contestant}`))
+    lines.push(`the new report lacks ${missing.length}: ${[...names].join(', ')}`)
+  }
+  return lines.join('\n')
+}
+
+function tableOf(changed: readonly Compared[]): string {
+  const table = new Table({
+    head: ['suite', 'contestant', 'parameters', 'metric', 'before', 'after', ''],
+    style: { head: [], border: [], compact: true },
+  })
+  for (const { result, before, after, worse, verdict } of changed) {
+    const percent = (100 * (verdict === 'lost' ? worse - 1 : 1 / worse - 1)).toFixed(0)
+    table.push([
+      result.suite,
+      result.contestant,
+      parametersText(result.parameters),
+      result.metric,
+      before.toPrecision(3),
+      after.toPrecision(3),
+      `${percent} % ${verdict === 'lost' ? 'WORSE' : 'better'}`,
+    ])
+  }
+  return table.toString()
+}
+
+try {
+  process.exitCode = main(process.argv.slice(2))
+} catch (error) {
+  process.stderr.write(`bench:compare: ${(error as Error).message}\n`)
+  process.exitCode = USAGE_ERROR
+}

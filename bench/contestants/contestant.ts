@@ -1,0 +1,72 @@
+/**
+ * A contestant is a way to move bytes between two processes: a server half and a client half, each in a process of its
+ * own (`programs/half.ts`). Suites know this interface and nothing of what is behind it.
+ */
+import type { LatencyHistogram } from '../latency-histogram.ts'
+
+/** The methods of `Client`: what a contestant can do. */
+export type Ability = 'pingPong' | 'stream' | 'connect' | 'hold'
+export type Role = 'server' | 'client'
+
+export interface Contestant {
+  readonly name: string
+  /** One line, without a full stop. */
+  readonly what: string
+  readonly abilities: readonly Ability[]
+  /** Looks for messages in a loop, which takes a core for each half; otherwise the event loop says when there are any. */
+  readonly polls: boolean
+  /** Which halves run with `fastsockets/register`. */
+  readonly relinked: readonly Role[]
+  /** `own`: the client half starts its partner itself, and there is no server half. */
+  readonly partner: 'server' | 'own'
+  /** Largest message of `pingPong`; any size if it is not there. */
+  readonly sizeMax?: number
+  /** Why it cannot run here, in one line. */
+  whyNot?(): Promise<string | undefined>
+  /** The server half: gives what `dial` needs, and serves until its process ends. */
+  serve(): Promise<string>
+  /** The client half. Rejects if it is not on the wire that was meant. */
+  dial(address: string): Promise<Client>
+}
+
+export interface Client {
+  /** Sends `size` bytes, waits until as many have come back, and so on for `ms`; records each round trip. */
+  pingPong?(size: number, ms: number, latencies: LatencyHistogram): Promise<void>
+  /** Sends messages of `size` bytes one way for `ms`, at least one; what the other half has received, by its own clock. */
+  stream?(size: number, ms: number): Promise<Received>
+  /** Opens a connection, has one byte echoed, closes it, and so on for `ms`; records how long each took to open. */
+  connect?(ms: number, latencies: LatencyHistogram): Promise<void>
+  /** Opens `count` connections besides, and holds them. */
+  hold?(count: number): Promise<Held>
+  /** CPU time of processes that the client half has started itself, so far. */
+  partnerCpuUs?(): Promise<number>
+  /** A partner that polls stops. */
+  close(): Promise<void>
+}
+
+export interface Received {
+  readonly bytes: number
+  /** From the first byte to the last. */
+  readonly ms: number
+}
+
+export interface Held {
+  /** 64 B round trips over all connections in turn, for `ms`, with at most `HELD_WINDOW` under way; records each. */
+  roundTrips(ms: number, latencies: LatencyHistogram): Promise<void>
+  close(): Promise<void>
+}
+
+export const HELD_WINDOW = 32
+export const HELD_SIZE = 64
+/** Connections that are opened at the same time. */
+export const OPENING_AT_ONCE = 32
+
+/** Calls `open` `count` times, a few at a time. */
+export async function openMany<T>(count: number, open: () => Promise<T>): Promise<T[]> {
+  const opened: T[] = []
+  while (opened.length < count) {
+    const some = Math.min(OPENING_AT_ONCE, count - opened.length)
+    opened.push(...(await Promise.all(Array.from({ length: some }, open))))
+  }
+  return opened
+}

@@ -1,0 +1,13 @@
+import type { Contestant } from './contestant.ts'
+import { dialSockets, serveSockets } from './socket-halves.ts'
+
+export const contestant: Contestant = {
+  name: 'net-tcp',
+  what: 'node:net over TCP: what all others are compared with',
+  abilities: ['pingPong', 'stream', 'connect', 'hold'],
+  polls: false,
+  relinked: [],
+  partner: 'server',
+  serve: () => serveSockets(() => ({ host: '127.0.0.1', port: 0 })),
+  dial: address => dialSockets(address),
+}

@@ -1,0 +1,213 @@
+/** docs/performance.md, from a report: what was run, what it means, where it does not help, and what the papers had. */
+import { timesAsFast } from '../pictures/app-pictures.ts'
+import { axisTitle } from '../pictures/choose-pictures.ts'
+import type { Picture } from '../pictures/picture.ts'
+import { quantity } from '../quantity.ts'
+import { parametersText } from '../report-table.ts'
+import type { Report, Result } from '../result.ts'
+import { type HereFigure, PAPER_FIGURES } from './papers.ts'
+
+const RELINKED = 'net-relinked'
+const HALF_RELINKED = 'net-half-relinked'
+const BASELINE = 'net-tcp'
+
+const MEANING = `## What the figures mean
+
+- \`net-tcp\` is a plain Node program over TCP on the loopback interface; \`net-relinked\` is the same program with
+  \`--import fastsockets/register\` on both sides; \`net-half-relinked\` has it on the client only, and so stays on TCP. The others are
+  listed by \`fastsockets bench --help\`.
+- Each contestant runs in processes of its own, after a warm-up, once a round; the order of the contestants changes from round to
+  round. A figure is the median of the rounds. For latencies a round's value is its median; percentiles are of all samples together.
+- **A ratio is the result**: of the two values of one round, the median of the rounds; the 95 % interval is a bootstrap over the rounds.
+  With one round there is no interval to speak of. Absolute times are a matter of the machine and of the hour.
+- "Times as fast" is the ratio of rates, or the ratio of times turned over: above 1 the relinked program is faster.
+- Rates are by the receiver's clock, from the first byte to the last. 1 GB is 10^9 bytes, 1 KiB is 1024.
+`
+
+const NO_HELP = `Besides what the table shows:
+
+- Transfers that wait for files gain nothing; with few cores they may lose, because both sides poll while they wait and the file
+  system's threads want the same cores.
+- The first 0.3 s of a program: V8 is still compiling, with us as with TCP.
+- On a single core two programs take turns, and a round trip takes about as long as with TCP. Where there are more busy processes than
+  cores, polling has to give way; the suite \`oversubscribed\` measures that.
+- A server that is not relinked gets plain TCP. What that costs a relinked client is \`net-half-relinked\`.
+- A program whose time goes into its own work, such as a parser or a framework, gains only the part that was the kernel's: see the
+  suite \`apps\`.
+`
+
+export function performanceDocument(report: Report, pictures: readonly Picture[]): string {
+  return [
+    '# Performance',
+    'Generated from a run of `fastsockets bench --json` by `npm run bench:document -- REPORT.json`; change that and not this page.',
+    warnings(report),
+    runPart(report),
+    MEANING,
+    comparison(report),
+    ...picturesPart(report, pictures),
+    worsePart(report),
+    papersPart(report),
+    skippedPart(report),
+    '## Look inside\n\nHow to see where the time goes, and what allocates: [profiling.md](profiling.md).',
+  ]
+    .filter(part => part !== '')
+    .map(part => part.trim())
+    .join('\n\n')
+    .concat('\n')
+}
+
+function warnings({ machine, options }: Report): string {
+  return [
+    ...(machine.isQuiet
+      ? []
+      : [
+          `**The machine was not quiet (load ${machine.loadBefore.toFixed(1)} before, ${machine.loadAfter.toFixed(1)} after): a hint, not a result.**`,
+        ]),
+    ...(options.isQuick ? ['**A quick run: for the shape of this page, not for figures.**'] : []),
+  ].join('\n\n')
+}
+
+function runPart({ machine, options, command, startedAt, seconds }: Report): string {
+  const rows = [
+    ['command', code(command)],
+    ['when', `${startedAt.slice(0, 16).replace('T', ' ')} UTC, ${Math.round(seconds / 60)} min`],
+    ['rounds', `${options.rounds}, seed ${options.seed}`],
+    [
+      'processor',
+      `${text(machine.model)}, ${machine.cores} cores, ${quantity(machine.memoryBytes, 'B')} of memory`,
+    ],
+    ['Node, kernel', `${text(machine.node)}, ${text(machine.kernel)}`],
+    ['load', `${machine.loadBefore.toFixed(2)} before, ${machine.loadAfter.toFixed(2)} after`],
+  ]
+  return `## The run\n\n${table(['', ''], rows)}`
+}
+
+/** Plain and relinked, for all that both have done. */
+function comparison({ results }: Report): string {
+  const relinked = results.filter(
+    ({ contestant, ratio }) => contestant === RELINKED && ratio?.to === BASELINE,
+  )
+  if (relinked.length === 0) return ''
+  const rows = relinked.map(result => {
+    const base = results.find(other => other.contestant === BASELINE && isSame(other, result))
+    return [
+      measurement(result),
+      base === undefined ? '' : quantity(base.median, base.unit),
+      quantity(result.median, result.unit),
+      timesAsFast(result).toPrecision(2),
+      interval(result),
+    ]
+  })
+  const head = ['measurement', 'plain, TCP', 'relinked', 'times as fast', '95 %']
+  return `## Plain and relinked\n\n${table(head, rows, 1)}`
+}
+
+function picturesPart(report: Report, pictures: readonly Picture[]): string[] {
+  const suites = [...new Set(report.results.map(({ suite }) => suite))]
+  return suites.flatMap(suite => {
+    const own = pictures.filter(({ name }) => name.startsWith(`${suite}-`))
+    if (own.length === 0) return []
+    return [
+      [`## ${suite}`, ...own.map(({ name, title }) => `![${title}](performance/${name}.svg)`)].join('\n\n'),
+    ]
+  })
+}
+
+/** Where it is slower, and the interval leaves no doubt. */
+function worsePart({ results }: Report): string {
+  const worse = results.filter(result => {
+    const { contestant, ratio, better, rounds } = result
+    if (rounds.length < 2) return false
+    if (ratio?.to !== BASELINE || (contestant !== RELINKED && contestant !== HALF_RELINKED)) return false
+    return better === 'higher' ? ratio.high < 1 : ratio.low > 1
+  })
+  const rows = worse.map(result => [
+    measurement(result),
+    result.contestant,
+    timesAsFast(result).toPrecision(2),
+    interval(result),
+  ])
+  const found =
+    rows.length === 0
+      ? 'In this run nothing was slower than plain TCP beyond doubt, which takes more than one round.'
+      : `What was slower than plain TCP in this run:\n\n${table(['measurement', 'contestant', 'times as fast', '95 %'], rows, 2)}`
+  return `## Where it does not help, and why\n\n${found}\n\n${NO_HELP}`
+}
+
+function papersPart(report: Report): string {
+  const rows = PAPER_FIGURES.map(({ paper, what, theirs, tcp, timesAsFast: times = '', source, here }) => {
+    return [paper, what, theirs, tcp, times, source, here === undefined ? '' : hereText(report, here)]
+  })
+  const head = ['paper', 'what', 'theirs', 'their TCP', 'times as fast', 'where', 'here, relinked to TCP']
+  return `## Beside the papers
+
+Their networks, processors and decades are not ours, and they cross a wire where we stay on one host: only the ratio to the TCP of the
+same machine can be compared, and that only roughly.
+
+${table(head, rows)}`
+}
+
+function hereText({ results }: Report, { suite, metric, parameters }: HereFigure): string {
+  const found = results.find(
+    result =>
+      result.suite === suite &&
+      result.metric === metric &&
+      result.contestant === RELINKED &&
+      result.ratio?.to === BASELINE &&
+      Object.entries(parameters).every(([name, value]) => result.parameters[name] === value),
+  )
+  return found === undefined
+    ? 'not in this run'
+    : `${timesAsFast(found).toPrecision(2)}, ${parametersText(found.parameters)}`
+}
+
+function skippedPart({ skipped }: Report): string {
+  if (skipped.length === 0) return ''
+  const byReason = new Map<string, string[]>()
+  for (const { suite, contestant, reason } of skipped) {
+    const key = `${suite}: ${reason.split('\n')[0] ?? ''}`
+    byReason.set(key, [...(byReason.get(key) ?? []), contestant])
+  }
+  const lines = [...byReason].map(([reason, contestants]) => `- ${text(reason)} (${contestants.join(', ')})`)
+  return `## Not measured\n\n${lines.join('\n')}`
+}
+
+function measurement({ suite, metric, parameters }: Result): string {
+  const of = parametersText(parameters)
+  return `${suite}, ${axisTitle(metric)}${of === '' ? '' : `, ${of}`}`
+}
+
+/** Of "times as fast". */
+function interval({ ratio, better, rounds }: Result): string {
+  if (ratio === undefined || rounds.length < 2) return ''
+  const [low, high] = better === 'higher' ? [ratio.low, ratio.high] : [1 / ratio.high, 1 / ratio.low]
+  return `${low.toPrecision(2)} to ${high.toPrecision(2)}`
+}
+
+function isSame(a: Result, b: Result): boolean {
+  return (
+    a.suite === b.suite &&
+    a.metric === b.metric &&
+    parametersText(a.parameters) === parametersText(b.parameters)
+  )
+}
+
+/** Columns from `numbersFrom` on are numbers. */
+function table(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  numbersFrom = head.length,
+): string {
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+  const rule = head.map((_, index) => (index < numbersFrom ? '---' : '--:'))
+  return [line(head), line(rule), ...rows.map(line)].join('\n')
+}
+
+/** A report may come from anywhere: what it says must not become markup. */
+function text(from: string): string {
+  return from.replace(/[\\`*_[\]<>|#!&]/g, '\\$&').replace(/\s+/g, ' ')
+}
+
+function code(from: string): string {
+  return `\`${from.replace(/[`|]/g, "'").replace(/\s+/g, ' ')}\``
+}

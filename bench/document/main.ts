@@ -1,0 +1,39 @@
+/** `npm run bench:document -- REPORT.json`: writes docs/performance.md, and its pictures into docs/performance/. */
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Command, CommanderError } from 'commander'
+import { FAILURE, OK, USAGE_ERROR } from '../../fastsockets/cli/exit-codes.ts'
+import { choosePictures } from '../pictures/choose-pictures.ts'
+import { drawPictures } from '../pictures/index.ts'
+import { readReport } from '../read-report.ts'
+import { performanceDocument } from './document.ts'
+
+const DOCS = fileURLToPath(new URL('../../../docs/', import.meta.url))
+
+const command = new Command('bench:document')
+  .description('docs/performance.md and its pictures, from the JSON of a run')
+  .argument('<report>', 'what `fastsockets bench --json` printed')
+  .option('--docs <directory>', 'where to write', DOCS)
+  .exitOverride()
+  .action(async (file: string, { docs }: { docs: string }) => {
+    const report = readReport(file)
+    const directory = join(docs, 'performance')
+    // Pictures of earlier runs may not be among those of this one.
+    mkdirSync(directory, { recursive: true })
+    for (const name of readdirSync(directory)) if (name.endsWith('.svg')) rmSync(join(directory, name))
+    for (const { picture, svg } of await drawPictures(report)) {
+      writeFileSync(join(directory, `${picture.name}.svg`), svg)
+    }
+    writeFileSync(join(docs, 'performance.md'), performanceDocument(report, choosePictures(report)))
+  })
+
+try {
+  await command.parseAsync()
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === OK ? OK : USAGE_ERROR
+  else {
+    process.exitCode = FAILURE
+    process.stderr.write(`bench:document: ${(error as Error).message}\n`)
+  }
+}

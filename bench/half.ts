@@ -1,0 +1,135 @@
+/** Starts the halves of contestants as processes, and speaks with them. */
+import { ChildProgram } from '../fastsockets/cli/child-program.ts'
+import { plainNodeOptions, relinkedNodeOptions } from '../fastsockets/cli/relink.ts'
+import type { Contestant, Role } from './contestants/contestant.ts'
+import type { Counted, Failed, Memory, Question, Served, Streamed, Usage } from './half-questions.ts'
+import { LatencyHistogram } from './latency-histogram.ts'
+
+const PROGRAM = new URL('./programs/half.js', import.meta.url)
+/** Longer than anything that a suite asks for, on a slow machine. */
+const TIMEOUT_MS = 120_000
+
+export class Half {
+  readonly #program: ChildProgram
+  readonly #name: string
+
+  static start(contestant: Contestant, role: Role, settings: NodeJS.ProcessEnv = {}): Half {
+    const options = process.env.NODE_OPTIONS
+    const isRelinked = contestant.relinked.includes(role)
+    const env = {
+      ...process.env,
+      NODE_OPTIONS: isRelinked ? relinkedNodeOptions(options) : plainNodeOptions(options),
+      ...settings,
+    }
+    const name = `the ${role} half of ${contestant.name}`
+    return new Half(name, ChildProgram.start(name, PROGRAM, [contestant.name], env))
+  }
+
+  private constructor(name: string, program: ChildProgram) {
+    this.#name = name
+    this.#program = program
+  }
+
+  async ask(question: Question & { ask: 'serve' }): Promise<Served>
+  async ask(question: Question & { ask: 'pingPong' | 'connect' | 'heldRoundTrips' }): Promise<Counted>
+  async ask(question: Question & { ask: 'stream' }): Promise<Streamed>
+  async ask(question: Question & { ask: 'usage' }): Promise<Usage>
+  async ask(question: Question & { ask: 'memory' }): Promise<Memory>
+  async ask(question: Question): Promise<object>
+  async ask(question: Question): Promise<object> {
+    this.#program.send(question)
+    const answer = await this.#program.receive<object | Failed>(TIMEOUT_MS)
+    if ('error' in answer) throw new Error(`${this.#name}, asked to ${question.ask}: ${answer.error}`)
+    return answer
+  }
+
+  async stop(): Promise<void> {
+    await this.#program.stop()
+  }
+
+  kill(): void {
+    this.#program.kill()
+  }
+}
+
+/** The processes of one contestant: client halves, and the server half unless its client has a partner of its own. */
+export interface Group {
+  readonly clients: readonly Half[]
+  readonly halves: readonly Half[]
+  /** What to `dial`. */
+  readonly address: string
+}
+
+export interface Pair {
+  readonly client: Half
+  readonly halves: readonly Half[]
+}
+
+/** A server half that serves, and `count` client halves that have yet to dial. All are gone afterwards. */
+export async function withUnconnected<T>(
+  contestant: Contestant,
+  count: number,
+  use: (group: Group) => Promise<T>,
+  settings: NodeJS.ProcessEnv = {},
+): Promise<T> {
+  const server = contestant.partner === 'own' ? undefined : Half.start(contestant, 'server', settings)
+  const clients = Array.from({ length: count }, () => Half.start(contestant, 'client', settings))
+  const halves = server === undefined ? clients : [server, ...clients]
+  try {
+    const address = server === undefined ? '' : (await server.ask({ ask: 'serve' })).address
+    const result = await use({ clients, halves, address })
+    await Promise.all(halves.map(half => half.stop()))
+    return result
+  } catch (error) {
+    for (const half of halves) half.kill()
+    throw error
+  }
+}
+
+/** The same, connected; at the end the clients take their leave. */
+export async function withClients<T>(
+  contestant: Contestant,
+  count: number,
+  use: (group: Group) => Promise<T>,
+  settings: NodeJS.ProcessEnv = {},
+): Promise<T> {
+  return await withUnconnected(
+    contestant,
+    count,
+    async group => {
+      const { clients, address } = group
+      await Promise.all(clients.map(client => client.ask({ ask: 'dial', address })))
+      const result = await use(group)
+      await Promise.all(clients.map(client => client.ask({ ask: 'close' })))
+      return result
+    },
+    settings,
+  )
+}
+
+/** `settings` of the environment are for both. */
+export async function withPair<T>(
+  contestant: Contestant,
+  use: (pair: Pair) => Promise<T>,
+  settings: NodeJS.ProcessEnv = {},
+): Promise<T> {
+  return await withClients(
+    contestant,
+    1,
+    ({ clients: [client], halves }) => {
+      if (client === undefined) throw new Error('there is no client')
+      return use({ client, halves })
+    },
+    settings,
+  )
+}
+
+/** CPU time of processes so far. */
+export async function cpuUsOf(halves: readonly Half[]): Promise<number> {
+  const usages = await Promise.all(halves.map(half => half.ask({ ask: 'usage' })))
+  return usages.reduce((sum, { cpuUs }) => sum + cpuUs, 0)
+}
+
+export function decodeLatencies(counted: Counted): LatencyHistogram {
+  return LatencyHistogram.decode(counted.latencies)
+}

@@ -1,0 +1,68 @@
+/** Runs suites one after the other, and makes the report. */
+import { FaultRandom } from '../nic/fault/fault-random.ts'
+import { describeMachine, load, warnUnlessQuiet } from './machine.ts'
+import { ProgressBar } from './progress-bar.ts'
+import { REPORT_VERSION, type Report, type ReportOptions, type Result, type Skipped } from './result.ts'
+import { BASELINE } from './rounds.ts'
+import type { Suite, SuiteContext } from './suite.ts'
+
+export interface RunOptions extends ReportOptions {
+  /** The contestants that the user asked for; all if it is not there. */
+  readonly contestants?: ReadonlySet<string>
+  readonly command: string
+}
+
+export interface Run {
+  readonly report: Report
+  /** One line for each contestant that broke down. */
+  readonly failures: readonly string[]
+}
+
+const COMPLAINT_LENGTH_MAX = 3000
+
+export async function runSuites(suites: readonly Suite[], options: RunOptions): Promise<Run> {
+  const { rounds, isQuick, seed, contestants, command } = options
+  const machine = describeMachine()
+  warnUnlessQuiet(machine)
+  const startedAt = new Date()
+  const generator = new FaultRandom(seed)
+  const random = (): number => generator.word() / 2 ** 32
+  const results: Result[] = []
+  const skipped: Skipped[] = []
+  const failures: string[] = []
+  for (const suite of suites) {
+    const bar = new ProgressBar(suite.name)
+    const context: SuiteContext = {
+      rounds,
+      isQuick,
+      random,
+      wants: name =>
+        contestants === undefined || contestants.has(name) || name === (suite.baseline ?? BASELINE),
+      skip: (contestant, reason) => skipped.push({ suite: suite.name, contestant, reason }),
+      fail: (contestant, error) => {
+        // Abstract unix names begin with a zero, which terminals and pipes do not like.
+        const complaint = error.message.replaceAll('\0', '@').slice(0, COMPLAINT_LENGTH_MAX)
+        const reason = `it failed: ${complaint}`
+        skipped.push({ suite: suite.name, contestant, reason })
+        failures.push(`${suite.name}, ${contestant}: ${complaint}`)
+      },
+      progress: (done, total, what) => bar.show(done, total, what),
+    }
+    try {
+      results.push(...(await suite.run(context)))
+    } finally {
+      bar.end()
+    }
+  }
+  const report: Report = {
+    version: REPORT_VERSION,
+    command,
+    startedAt: startedAt.toISOString(),
+    seconds: (Date.now() - startedAt.getTime()) / 1000,
+    machine: { ...machine, loadAfter: load() },
+    options: { rounds, isQuick, seed },
+    results,
+    skipped,
+  }
+  return { report, failures }
+}

@@ -1,0 +1,108 @@
+/** Programs from npm, unmodified, plain and relinked in turn: what a user would see. */
+import { RUN_MODES, type RunMode } from '../../fastsockets/cli/demo/run-mode.ts'
+import { runMatrix, runPair } from '../apps/app-runs.ts'
+import type { Figure } from '../apps/programs/program.ts'
+import { LatencyHistogram } from '../latency-histogram.ts'
+import { missingPackage } from '../missing-package.ts'
+import type { Result } from '../result.ts'
+import { measureInRounds } from '../rounds.ts'
+import type { Sample, Suite, SuiteContext, Trial } from '../suite.ts'
+
+const SUITE = 'apps'
+const CONTESTANT_OF_MODE: Readonly<Record<RunMode, string>> = { plain: 'net-tcp', relinked: 'net-relinked' }
+const RAW = 'raw'
+const MS = 2000
+const QUICK_MS = 20
+/** Of quick jobs, which may disturb each other: nobody looks at their figures. */
+const QUICK_JOBS_AT_A_TIME = 2
+const MATRIX_SIZE = 512
+const QUICK_MATRIX_SIZE = 64
+
+/** Each a program of programs/, and the packages that it needs. */
+const APPS: Readonly<Record<string, readonly string[]>> = {
+  ftp: ['ftp-srv', 'basic-ftp'],
+  http: ['autocannon'],
+  express: ['express', 'autocannon'],
+  ws: ['ws'],
+  'socket.io': ['socket.io', 'socket.io-client'],
+  grpc: ['@grpc/grpc-js'],
+}
+
+export const apps: Suite = {
+  name: SUITE,
+  what: 'ftp, http, express, ws, socket.io, gRPC and a matrix product over 4 workers, plain and relinked',
+  quickSeconds: 15,
+  contestants: [...Object.values(CONTESTANT_OF_MODE), RAW],
+  async run(context) {
+    const jobs = [
+      ...(await installedApps(context)).map(app => pairTrials(app, context)),
+      matrixTrials(context),
+    ]
+    const results: Result[][] = jobs.map(() => [])
+    let next = 0
+    const work = async (): Promise<void> => {
+      for (let index = next++; index < jobs.length; index = next++) {
+        const part = partOf(context, index, jobs.length)
+        results[index] = await measureInRounds(part, SUITE, jobs[index] as Trial[])
+      }
+    }
+    await Promise.all(Array.from({ length: context.isQuick ? QUICK_JOBS_AT_A_TIME : 1 }, work))
+    return results.flat()
+  },
+}
+
+async function installedApps(context: SuiteContext): Promise<string[]> {
+  const installed: string[] = []
+  for (const [app, packages] of Object.entries(APPS)) {
+    const missing = await missingPackage(...packages)
+    if (missing === undefined) installed.push(app)
+    else for (const mode of wantedModes(context)) context.skip(CONTESTANT_OF_MODE[mode], `${app}: ${missing}`)
+  }
+  return installed
+}
+
+function pairTrials(app: string, context: SuiteContext): Trial[] {
+  const ms = context.isQuick ? QUICK_MS : MS
+  return wantedModes(context).map(mode => ({
+    contestant: CONTESTANT_OF_MODE[mode],
+    measure: async () => (await runPair(app, mode, ms)).map(figure => sampleOf(app, figure)),
+  }))
+}
+
+function matrixTrials(context: SuiteContext): Trial[] {
+  const n = context.isQuick ? QUICK_MATRIX_SIZE : MATRIX_SIZE
+  const trial = (contestant: string, kind: 'net' | 'raw', mode: RunMode): Trial => ({
+    contestant,
+    measure: async () => (await runMatrix(kind, mode, n)).map(figure => sampleOf('matrix', figure)),
+  })
+  const trials = wantedModes(context).map(mode => trial(CONTESTANT_OF_MODE[mode], 'net', mode))
+  return context.wants(RAW) ? [...trials, trial(RAW, 'raw', 'plain')] : trials
+}
+
+function wantedModes(context: SuiteContext): RunMode[] {
+  return RUN_MODES.filter(mode => context.wants(CONTESTANT_OF_MODE[mode]))
+}
+
+function sampleOf(app: string, { part, metric, unit, value, latencies }: Figure): Sample {
+  return {
+    parameters: { app, part },
+    metric,
+    unit,
+    better: metric === 'rate' ? 'higher' : 'lower',
+    value,
+    ...(latencies && { latencies: LatencyHistogram.decode(latencies) }),
+  }
+}
+
+/** The context of one of `count` jobs: its progress is a share of the suite's. */
+export function partOf(context: SuiteContext, index: number, count: number): SuiteContext {
+  return {
+    rounds: context.rounds,
+    isQuick: context.isQuick,
+    random: context.random,
+    wants: contestant => context.wants(contestant),
+    skip: (contestant, reason) => context.skip(contestant, reason),
+    fail: (contestant, error) => context.fail(contestant, error),
+    progress: (done, total, what) => context.progress(index * total + done, count * total, what),
+  }
+}

@@ -1,0 +1,35 @@
+import { contestantsFor } from '../contestants.ts'
+import { decodeLatencies, withPair } from '../half.ts'
+import { measureInRounds } from '../rounds.ts'
+import type { Suite } from '../suite.ts'
+
+export const connect: Suite = {
+  name: 'connect',
+  what: 'connections one after the other, each with a byte to and fro: until one is open, and how many a second',
+  quickSeconds: 3,
+  run: async context => {
+    const contestants = await contestantsFor(context, 'connect')
+    const times = context.isQuick ? { warmUpMs: 30, ms: 60 } : { warmUpMs: 1500, ms: 1000 }
+    const trials = contestants.map(contestant => ({
+      contestant: contestant.name,
+      measure: () =>
+        withPair(contestant, async ({ client }) => {
+          const counted = await client.ask({ ask: 'connect', ...times })
+          const latencies = decodeLatencies(counted)
+          const rate = latencies.count / (counted.ms / 1000)
+          return [
+            {
+              parameters: {},
+              metric: 'connection',
+              unit: 'us',
+              better: 'lower' as const,
+              value: latencies.percentiles().p50,
+              latencies,
+            },
+            { parameters: {}, metric: 'rate', unit: '1/s', better: 'higher' as const, value: rate },
+          ]
+        }),
+    }))
+    return await measureInRounds(context, 'connect', trials)
+  },
+}

@@ -1,0 +1,59 @@
+import { availableParallelism } from 'node:os'
+import type { Contestant } from '../contestants/contestant.ts'
+import { contestantsFor, OWN_PARTNER, POLLS } from '../contestants.ts'
+import { decodeLatencies, type Half, withPair } from '../half.ts'
+import { measureInRounds } from '../rounds.ts'
+import { LARGE, SMALL, timesOf } from '../sizes.ts'
+import type { Sample, Suite, SuiteContext } from '../suite.ts'
+
+const PAIRS_MIN = 8
+/** Each process has a small share of a core, and must have become hot all the same. */
+const TIMES = { warmUpMs: 2000, ms: 2000 }
+
+export const oversubscribed: Suite = {
+  name: 'oversubscribed',
+  what: 'pairs of busy processes, twice as many processes as cores and at least 8 pairs: all together',
+  quickSeconds: 5,
+  run: async context => {
+    const contestants = await contestantsFor(context, 'stream', POLLS, OWN_PARTNER)
+    const cores = availableParallelism()
+    const pairs = context.isQuick ? Math.floor(cores / 2) + 1 : Math.max(PAIRS_MIN, cores)
+    const trials = contestants.map(contestant => ({
+      contestant: contestant.name,
+      measure: () => withPairs(contestant, pairs, clients => measure(context, clients)),
+    }))
+    return await measureInRounds(context, 'oversubscribed', trials)
+  },
+}
+
+async function measure(context: SuiteContext, clients: readonly Half[]): Promise<Sample[]> {
+  const times = context.isQuick ? timesOf(context) : TIMES
+  const parameters = (size: number) => ({ pairs: clients.length, size })
+  const trips = await Promise.all(
+    clients.map(client => client.ask({ ask: 'pingPong', size: SMALL, ...times })),
+  )
+  const streams = await Promise.all(
+    clients.map(client => client.ask({ ask: 'stream', size: LARGE, ...times })),
+  )
+  const tripRate = sum(trips.map(counted => decodeLatencies(counted).count / (counted.ms / 1000)))
+  const byteRate = sum(streams.map(({ bytes, ms }) => bytes / (ms / 1000)))
+  return [
+    { parameters: parameters(SMALL), metric: 'roundTrips', unit: '1/s', better: 'higher', value: tripRate },
+    { parameters: parameters(LARGE), metric: 'rate', unit: 'B/s', better: 'higher', value: byteRate },
+  ]
+}
+
+/** Opens `count` pairs, then calls `use` with their clients. */
+async function withPairs<T>(
+  contestant: Contestant,
+  count: number,
+  use: (clients: readonly Half[]) => Promise<T>,
+  open: readonly Half[] = [],
+): Promise<T> {
+  if (open.length === count) return await use(open)
+  return await withPair(contestant, ({ client }) => withPairs(contestant, count, use, [...open, client]))
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}

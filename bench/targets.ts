@@ -1,0 +1,107 @@
+/** What sockets must reach, as ratios to plain `node:net` over TCP in the same run (`README.md`). */
+import Table from 'cli-table3'
+import type { Parameters, Report, Result } from './result.ts'
+import { LARGE, SMALL } from './sizes.ts'
+
+const MEBI = 1024 * 1024
+
+interface Target {
+  readonly what: string
+  readonly suite: string
+  readonly contestant: string
+  readonly metric: string
+  /** Those that the result must have; it may have others. */
+  readonly parameters: Parameters
+  readonly atMost?: number
+  readonly atLeast?: number
+}
+
+const RELINKED = { contestant: 'net-relinked' } as const
+const ALONE = { contestant: 'net-half-relinked' } as const
+
+export const TARGETS: readonly Target[] = [
+  { what: '64 B echo', suite: 'pingpong', metric: 'roundTrip', parameters: { size: SMALL }, atMost: 1 / 8 },
+  { what: '64 B writes', suite: 'stream', metric: 'rate', parameters: { size: SMALL }, atLeast: 5 },
+  { what: '64 KiB writes', suite: 'stream', metric: 'rate', parameters: { size: LARGE }, atLeast: 3 },
+  { what: '1 MiB writes', suite: 'stream', metric: 'rate', parameters: { size: MEBI }, atLeast: 3 },
+  {
+    what: '1 MiB writes, CPU time for a gigabyte',
+    suite: 'cpu',
+    metric: 'cpuPerGigabyte',
+    parameters: { size: MEBI },
+    atMost: 1,
+  },
+  { what: 'new connections a second', suite: 'connect', metric: 'rate', parameters: {}, atLeast: 5 },
+  {
+    what: 'HTTP requests a second, keep-alive',
+    suite: 'apps',
+    metric: 'rate',
+    parameters: { app: 'http', part: 'keep-alive' },
+    atLeast: 1.5,
+  },
+  {
+    what: 'HTTP requests a second, a connection each',
+    suite: 'apps',
+    metric: 'rate',
+    parameters: { app: 'http', part: 'connection each' },
+    atLeast: 3,
+  },
+  {
+    what: 'more processes than cores: round trips',
+    suite: 'oversubscribed',
+    metric: 'roundTrips',
+    parameters: {},
+    atLeast: 1,
+  },
+  {
+    what: 'more processes than cores: bytes',
+    suite: 'oversubscribed',
+    metric: 'rate',
+    parameters: {},
+    atLeast: 1,
+  },
+].map(target => ({ ...RELINKED, ...target }))
+
+/** Where the server is not relinked, and nothing is to be won. */
+const NOTHING_LOST: readonly Target[] = [
+  { what: '64 B echo', suite: 'pingpong', metric: 'roundTrip', parameters: { size: SMALL }, atMost: 1.03 },
+  { what: '64 KiB writes', suite: 'stream', metric: 'rate', parameters: { size: LARGE }, atLeast: 0.97 },
+  { what: 'a connection', suite: 'connect', metric: 'connection', parameters: {}, atMost: 1.1 },
+].map(target => ({ ...ALONE, ...target, what: `server not relinked: ${target.what}` }))
+
+export function targetTable(report: Report): string {
+  const table = new Table({
+    head: ['target', 'ratio to TCP', '95 %', 'promise', ''],
+    style: { head: [], border: [], compact: true },
+  })
+  for (const target of [...TARGETS, ...NOTHING_LOST]) {
+    const ratio = find(report, target)?.ratio
+    table.push([
+      target.what,
+      ratio === undefined ? '' : ratio.median.toPrecision(3),
+      ratio === undefined ? '' : `${ratio.low.toPrecision(3)} to ${ratio.high.toPrecision(3)}`,
+      promiseOf(target),
+      ratio === undefined ? 'not measured' : isMet(target, ratio.median) ? 'holds' : 'MISSED',
+    ])
+  }
+  return table.toString()
+}
+
+function find(report: Report, target: Target): Result | undefined {
+  return report.results.find(
+    result =>
+      result.suite === target.suite &&
+      result.contestant === target.contestant &&
+      result.metric === target.metric &&
+      Object.entries(target.parameters).every(([name, value]) => result.parameters[name] === value),
+  )
+}
+
+function isMet({ atMost, atLeast }: Target, ratio: number): boolean {
+  return ratio <= (atMost ?? Number.POSITIVE_INFINITY) && ratio >= (atLeast ?? 0)
+}
+
+function promiseOf({ atMost, atLeast }: Target): string {
+  if (atLeast !== undefined) return `at least ${atLeast}`
+  return atMost !== undefined && atMost < 0.5 ? `at most 1/${1 / atMost}` : `at most ${atMost}`
+}

@@ -1,0 +1,25 @@
+/** What can go wrong between `fastsockets perf` and its server. */
+import type { HostPort } from '../host-port.ts'
+
+export const PERF_ERRORS = {
+  ERR_PERF_REFUSED: 'nobody listens at',
+  ERR_PERF_STRANGER: 'no `fastsockets perf server` of this version listens at',
+  ERR_PERF_LOST: 'the connection was lost to',
+} as const
+
+export type PerfErrorCode = keyof typeof PERF_ERRORS
+
+export class PerfError extends Error {
+  readonly code: PerfErrorCode
+
+  constructor(code: PerfErrorCode, { host, port }: HostPort, cause?: unknown) {
+    const place = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+    const detail = cause instanceof Error ? ` (${cause.message})` : ''
+    const advice =
+      code === 'ERR_PERF_LOST'
+        ? 'does the server still run?'
+        : `start one there: fastsockets perf server ${place}`
+    super(`${PERF_ERRORS[code]} ${place}${detail}; ${advice}`, cause === undefined ? undefined : { cause })
+    this.code = code
+  }
+}

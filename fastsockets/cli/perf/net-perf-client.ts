@@ -1,0 +1,121 @@
+/** The client of `fastsockets perf` over `node:net`, relinked, by events as ordinary programs use it. */
+import { once } from 'node:events'
+import net from 'node:net'
+import { install } from '../../install.ts'
+import { transportOf } from '../../transport.ts'
+import { withDeadline } from '../deadline.ts'
+import type { HostPort } from '../host-port.ts'
+import { PerfError } from './errors.ts'
+import { ANSWER_TIMEOUT_MS, type PerfClient, recordSince, type Span } from './perf-client.ts'
+import {
+  type Ask,
+  decodeHello,
+  decodeTotal,
+  encodeAsk,
+  PERF_MESSAGE_SIZE,
+  type PerfTransport,
+  type Total,
+} from './perf-layout.ts'
+
+export async function dialNet(target: HostPort): Promise<PerfClient> {
+  install()
+  const socket = net.connect({ ...target, noDelay: true, allowHalfOpen: true })
+  try {
+    await once(socket, 'connect')
+  } catch (error) {
+    throw new PerfError('ERR_PERF_REFUSED', target, error)
+  }
+  try {
+    const hello = await withDeadline(receiveMessage(socket), ANSWER_TIMEOUT_MS, 'it said nothing')
+    const server = decodeHello(hello)
+    if (server === undefined) throw new Error('it said something else')
+    return new NetPerfClient(socket, server)
+  } catch (error) {
+    socket.destroy()
+    throw new PerfError('ERR_PERF_STRANGER', target, error)
+  }
+}
+
+/** The server says nothing more before it is asked to. */
+function receiveMessage(socket: net.Socket): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    let heard: Buffer = Buffer.alloc(0)
+    const settle = (act: () => void): void => {
+      socket.off('data', hear).off('end', handleEnd).off('error', handleError)
+      act()
+    }
+    const hear = (bytes: Buffer): void => {
+      heard = Buffer.concat([heard, bytes])
+      if (heard.length >= PERF_MESSAGE_SIZE) settle(() => resolve(heard.subarray(0, PERF_MESSAGE_SIZE)))
+    }
+    const handleEnd = (): void => settle(() => reject(new Error('it hung up')))
+    const handleError = (error: Error): void => settle(() => reject(error))
+    socket.on('data', hear).once('end', handleEnd).once('error', handleError)
+  })
+}
+
+class NetPerfClient implements PerfClient {
+  readonly server: PerfTransport
+  readonly #socket: net.Socket
+
+  constructor(socket: net.Socket, server: PerfTransport) {
+    this.#socket = socket
+    this.server = server
+  }
+
+  get transport() {
+    return transportOf(this.#socket)
+  }
+
+  async ask(ask: Ask): Promise<void> {
+    this.#socket.write(encodeAsk(ask))
+  }
+
+  pingPong(message: Buffer, span: Span): Promise<number> {
+    const socket = this.#socket
+    return new Promise((resolve, reject) => {
+      let count = 0
+      let left = 0
+      let startMs = 0
+      const send = (): void => {
+        left = message.length
+        startMs = performance.now()
+        socket.write(message)
+      }
+      socket.on('data', bytes => {
+        left -= bytes.length
+        if (left > 0) return
+        count += recordSince(span, startMs)
+        if (performance.now() < span.untilMs) send()
+        else resolve(count)
+      })
+      socket.once('error', reject)
+      socket.once('end', () => reject(new Error('the server hung up')))
+      send()
+    })
+  }
+
+  async stream(message: Buffer, untilMs: number): Promise<Total> {
+    const socket = this.#socket
+    const total = receiveMessage(socket)
+    // Whoever waits below hears of it; until then nobody does.
+    total.catch(() => {})
+    await new Promise<void>((resolve, reject) => {
+      socket.once('error', reject)
+      const write = (): void => {
+        while (performance.now() < untilMs) {
+          if (!socket.write(message)) return void socket.once('drain', write)
+        }
+        resolve()
+      }
+      write()
+    })
+    socket.end()
+    return decodeTotal(await withDeadline(total, ANSWER_TIMEOUT_MS, 'no total came'))
+  }
+
+  /** With a reset: a client that connects often would run out of ports that wait for stragglers. */
+  close(): void {
+    this.#socket.on('error', () => {}).resetAndDestroy()
+  }
+}

@@ -1,0 +1,62 @@
+/** The server of `fastsockets perf` over `node:net`, relinked: what an ordinary program gets. */
+import { once } from 'node:events'
+import net from 'node:net'
+import { install } from '../../install.ts'
+import type { HostPort } from '../host-port.ts'
+import { decodeAsk, encodeHello, encodeTotal, PERF_MESSAGE_SIZE } from './perf-layout.ts'
+import { ASK_TIMEOUT_MS, CALLERS_MAX, type PerfServer } from './perf-server.ts'
+import { StopWatch } from './stop-watch.ts'
+
+export async function openNetServer({ host, port }: HostPort): Promise<PerfServer> {
+  install()
+  const server = net.createServer({ noDelay: true, allowHalfOpen: true }, serve)
+  server.maxConnections = CALLERS_MAX
+  server.listen(port, host)
+  await once(server, 'listening')
+  return { port: (server.address() as net.AddressInfo).port }
+}
+
+function serve(socket: net.Socket): void {
+  // A client that goes away in mid-test is no fault of the server's.
+  socket.on('error', () => {})
+  socket.write(encodeHello('net'))
+  const timer = setTimeout(() => socket.destroy(), ASK_TIMEOUT_MS)
+  socket.once('close', () => clearTimeout(timer))
+  let answer: () => Buffer | undefined = () => undefined
+  socket.once('end', () => {
+    const bytes = answer()
+    if (bytes === undefined) socket.end()
+    else socket.end(bytes)
+  })
+  let heard: Buffer = Buffer.alloc(0)
+  socket.on('data', function hear(bytes) {
+    heard = Buffer.concat([heard, bytes])
+    if (heard.length < PERF_MESSAGE_SIZE) return
+    socket.off('data', hear)
+    clearTimeout(timer)
+    const ask = decodeAsk(heard.subarray(0, PERF_MESSAGE_SIZE))
+    if (ask === undefined) return void socket.destroy()
+    const rest = heard.subarray(PERF_MESSAGE_SIZE)
+    if (ask.test === 'ping-pong') echo(socket, rest)
+    else answer = sink(socket, rest)
+  })
+}
+
+function echo(socket: net.Socket, first: Buffer): void {
+  const send = (bytes: Buffer): void => {
+    // A client that sends and does not read must not fill this process's memory.
+    if (socket.write(bytes)) return
+    socket.pause()
+    socket.once('drain', () => socket.resume())
+  }
+  if (first.length > 0) send(first)
+  socket.on('data', send)
+}
+
+/** What to say at the end. */
+function sink(socket: net.Socket, first: Buffer): () => Buffer {
+  const watch = new StopWatch()
+  if (first.length > 0) watch.count(first.length)
+  socket.on('data', bytes => watch.count(bytes.length))
+  return () => encodeTotal(watch.total())
+}

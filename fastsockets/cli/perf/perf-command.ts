@@ -1,0 +1,104 @@
+/** `fastsockets perf`: round trips, rates and connections between two hosts or processes, as sockperf and ucx_perftest. */
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { OK } from '../exit-codes.ts'
+import { type HostPort, parseHostPort, parseListening } from '../host-port.ts'
+import { exitOnInterrupt } from '../interrupts.ts'
+import { openNetServer } from './net-perf-server.ts'
+import { type PerfTransport, TRANSPORTS } from './perf-layout.ts'
+import { describeReport, PERF_TESTS, type PerfTest } from './perf-report.ts'
+import { type PerfOptions, runPerf } from './perf-run.ts'
+import { openRawServer } from './raw-perf-server.ts'
+
+const SIZE_MAX = 64 * 1024 * 1024
+const SECONDS_MAX = 3600
+
+const EXAMPLES = `
+Examples:
+  $ fastsockets perf server 0.0.0.0:7000                 on one host, until Ctrl-C
+  $ fastsockets perf ping-pong host1:7000                on the other, or on the same one
+  $ fastsockets perf ping-pong host1:7000 --poll         both sides look in a loop, and keep a core each busy
+  $ fastsockets perf throughput host1:7000 --size 65536 --json
+  $ fastsockets perf server 7001 --transport net         as programs of node:net; do the same for the client
+  $ FASTSOCKETS_DISABLE=1 fastsockets perf connect localhost:7001 --transport net       the same over TCP
+
+The report says which wire was used, and if it was TCP, why not a faster one.
+
+Exit codes: 0 it was measured, 1 it could not be, 2 this is not how the command is used.`
+
+const TEST_DESCRIPTIONS: Readonly<Record<PerfTest, string>> = {
+  'ping-pong': 'messages there and back, one at a time: the time of a round trip',
+  throughput: 'messages one way: the rate at which they arrive',
+  connect: 'connections, one after the other, up to the first bytes from the server',
+}
+
+export function perfCommand(): Command {
+  const perf = new Command('perf')
+    .description('measures round trips, rates and connections between two hosts or processes')
+    .addHelpText('after', EXAMPLES)
+  perf.addCommand(serverCommand())
+  for (const test of PERF_TESTS) perf.addCommand(testCommand(test))
+  return perf
+}
+
+function serverCommand(): Command {
+  return new Command('server')
+    .description('serves the others, until it is interrupted')
+    .argument('<host:port>', 'where to listen; port 0 lets the system choose one', parseListening)
+    .addOption(transportOption())
+    .option('--json', 'say where it listens as JSON')
+    .action(async (where: HostPort, { transport, json }: { transport: PerfTransport; json?: boolean }) => {
+      exitOnInterrupt()
+      const { port } = await (transport === 'raw' ? openRawServer(where) : openNetServer(where))
+      const { host } = where
+      console.log(
+        json
+          ? JSON.stringify({ host, port, transport })
+          : `listening at ${host}, port ${port} (${transport})`,
+      )
+    })
+}
+
+function testCommand(test: PerfTest): Command {
+  const command = new Command(test)
+    .description(TEST_DESCRIPTIONS[test])
+    .argument('<host:port>', 'a fastsockets perf server', parseHostPort)
+    .addOption(transportOption())
+    .option(
+      '--seconds <seconds>',
+      'how long to measure, after a warm-up of a quarter of that',
+      parseSeconds,
+      3,
+    )
+    .option('--json', 'print the report as JSON')
+  if (test !== 'connect') {
+    command
+      .option('--size <bytes>', 'bytes of a message', parseSize, test === 'ping-pong' ? 64 : 65_536)
+      .option('--poll', 'look in a loop instead of waiting, on both sides; raw only')
+  }
+  return command.action(async (target: HostPort, options: Partial<PerfOptions> & { json?: boolean }) => {
+    const { transport = 'raw', poll = false, size = 1, seconds = 3, json } = options
+    if (poll && transport !== 'raw') command.error('error: --poll needs --transport raw')
+    const report = await runPerf(test, target, { transport, poll, size, seconds })
+    console.log(json ? JSON.stringify(report, undefined, 2) : describeReport(report))
+    // Channels and servers of this process would keep it for a moment.
+    process.exitCode = OK
+  })
+}
+
+function transportOption(): Option {
+  return new Option('--transport <transport>', 'raw sockets, or those of node:net, relinked')
+    .choices(TRANSPORTS)
+    .default('raw')
+}
+
+function parseSize(text: string): number {
+  const size = Number(text)
+  if (Number.isInteger(size) && size >= 1 && size <= SIZE_MAX) return size
+  throw new InvalidArgumentError(`it must be a number of bytes from 1 to ${SIZE_MAX}`)
+}
+
+function parseSeconds(text: string): number {
+  const seconds = Number(text)
+  if (seconds > 0 && seconds <= SECONDS_MAX) return seconds
+  throw new InvalidArgumentError(`it must be a number of seconds, at most ${SECONDS_MAX}`)
+}

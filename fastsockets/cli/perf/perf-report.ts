@@ -1,0 +1,79 @@
+/** What `fastsockets perf` has found out, as JSON and for people. */
+import type { RecordableHistogram } from 'node:perf_hooks'
+import Table from 'cli-table3'
+import type { FallbackReason } from '../../reasons.ts'
+import type { PerfTransport } from './perf-layout.ts'
+
+export const PERF_TESTS = ['ping-pong', 'throughput', 'connect'] as const
+export type PerfTest = (typeof PERF_TESTS)[number]
+
+export interface PerfReport {
+  /** Of this report's form. */
+  readonly version: 1
+  readonly test: PerfTest
+  readonly target: { readonly host: string; readonly port: number }
+  /** What the two programs are made of. */
+  readonly transport: {
+    readonly client: PerfTransport
+    readonly server: PerfTransport
+    readonly poll: boolean
+  }
+  /** The wire (`shm`, `verbs`, `tcp`), and why it is not a fast one if it is not. */
+  readonly wire: string
+  readonly reason?: FallbackReason
+  /** Bytes of a message; a test of connections has none. */
+  readonly size?: number
+  /** How long was measured, without the warm-up. */
+  readonly seconds: number
+  /** Round trips, messages or connections. */
+  readonly count: number
+  readonly perSecond: number
+  /** By the receiver's clock, from the first byte to the last. */
+  readonly bytesPerSecond?: number
+  /** Of a round trip; of a connection, up to the first bytes that the server says on it. */
+  readonly latencyUs?: Percentiles
+}
+
+export interface Percentiles {
+  readonly p50: number
+  readonly p90: number
+  readonly p99: number
+  readonly p999: number
+  readonly max: number
+  readonly mean: number
+}
+
+export function percentilesUs(histogram: RecordableHistogram): Percentiles {
+  const us = (percentile: number): number => histogram.percentile(percentile) / 1000
+  return {
+    p50: us(50),
+    p90: us(90),
+    p99: us(99),
+    p999: us(99.9),
+    max: histogram.max / 1000,
+    mean: histogram.mean / 1000,
+  }
+}
+
+export function describeReport(report: PerfReport): string {
+  const { test, target, transport, wire, reason, size, seconds, count, perSecond, latencyUs } = report
+  const table = new Table({ style: { head: [], border: [], compact: true } })
+  const { client, server, poll } = transport
+  table.push(
+    ['test', `${test}${size === undefined ? '' : `, ${size} bytes`}, with ${target.host}:${target.port}`],
+    ['programs', `client ${client}, server ${server}${poll ? ', polling' : ', by the event loop'}`],
+    ['wire', reason === undefined ? wire : `${wire}, because ${reason.code}: ${reason.text}`],
+    ['measured', `${count} in ${seconds.toFixed(2)} s, ${Math.round(perSecond)} a second`],
+  )
+  if (report.bytesPerSecond !== undefined) {
+    table.push(['rate', `${(report.bytesPerSecond / 1e6).toFixed(1)} MB/s at the receiver`])
+  }
+  if (latencyUs !== undefined) {
+    const { p50, p90, p99, p999, max, mean } = latencyUs
+    const what = test === 'connect' ? 'connect' : 'round trip'
+    const percentiles = { p50, p90, p99, 'p99.9': p999, max, mean }
+    for (const [name, us] of Object.entries(percentiles))
+      table.push([`${what} ${name}`, `${us.toFixed(2)} us`])
+  }
+  return table.toString()
+}

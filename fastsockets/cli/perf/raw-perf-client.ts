@@ -1,0 +1,126 @@
+/** The client of `fastsockets perf` over raw sockets, by promises or in a loop of polls. */
+import { connect, type RawSocket } from '../../raw/index.ts'
+import { withDeadline } from '../deadline.ts'
+import type { HostPort } from '../host-port.ts'
+import { PerfError } from './errors.ts'
+import { ANSWER_TIMEOUT_MS, type PerfClient, recordSince, type Span } from './perf-client.ts'
+import {
+  type Ask,
+  decodeHello,
+  decodeTotal,
+  encodeAsk,
+  PERF_MESSAGE_SIZE,
+  type PerfTransport,
+  type Total,
+} from './perf-layout.ts'
+
+export async function dialRaw(target: HostPort): Promise<PerfClient> {
+  let socket: RawSocket
+  try {
+    socket = await connect(target)
+  } catch (error) {
+    throw new PerfError('ERR_PERF_REFUSED', target, error)
+  }
+  try {
+    const hello = await withDeadline(receiveMessage(socket), ANSWER_TIMEOUT_MS, 'it said nothing')
+    const server = decodeHello(hello)
+    if (server === undefined) throw new Error('it said something else')
+    return new RawPerfClient(socket, server)
+  } catch (error) {
+    socket.close()
+    throw new PerfError('ERR_PERF_STRANGER', target, error)
+  }
+}
+
+async function receiveMessage(socket: RawSocket): Promise<Buffer> {
+  const message = Buffer.alloc(PERF_MESSAGE_SIZE)
+  for (let at = 0; at < message.length; ) {
+    const length = await socket.recv(message.subarray(at))
+    if (length === 0) throw new Error('it hung up')
+    at += length
+  }
+  return message
+}
+
+class RawPerfClient implements PerfClient {
+  readonly server: PerfTransport
+  readonly #socket: RawSocket
+
+  constructor(socket: RawSocket, server: PerfTransport) {
+    this.#socket = socket
+    this.server = server
+  }
+
+  get transport() {
+    return this.#socket.transport
+  }
+
+  async ask(ask: Ask): Promise<void> {
+    await this.#socket.send(encodeAsk(ask))
+  }
+
+  async pingPong(message: Buffer, span: Span, isPolling: boolean): Promise<number> {
+    const back = Buffer.alloc(message.length)
+    let count = 0
+    for (let startMs = performance.now(); startMs < span.untilMs; startMs = performance.now()) {
+      if (isPolling) pollRoundTrip(this.#socket, message, back, span.untilMs)
+      else await roundTrip(this.#socket, message, back)
+      count += recordSince(span, startMs)
+    }
+    return count
+  }
+
+  async stream(message: Buffer, untilMs: number, isPolling: boolean): Promise<Total> {
+    while (performance.now() < untilMs) {
+      if (isPolling) pollSend(this.#socket, message, untilMs)
+      else await this.#socket.send(message)
+    }
+    this.#socket.shutdown()
+    const total = receiveMessage(this.#socket)
+    return decodeTotal(await withDeadline(total, ANSWER_TIMEOUT_MS, 'no total came'))
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+}
+
+/** What is larger than the windows comes back while it is still being sent: neither may wait for the other. */
+async function roundTrip(socket: RawSocket, message: Buffer, back: Buffer): Promise<void> {
+  const sending = socket.send(message)
+  for (let received = 0; received < back.length; ) {
+    const length = await socket.recv(back)
+    if (length === 0) throw new Error('the server hung up')
+    received += length
+  }
+  await sending
+}
+
+/** A server that has stopped must not hold us for ever. */
+const GIVE_UP_MS = 10_000
+const LOOKS = 1024
+
+function pollRoundTrip(socket: RawSocket, message: Buffer, back: Buffer, untilMs: number): void {
+  const size = message.length
+  let sent = socket.trySend(message)
+  let received = 0
+  for (let looks = 1; received < size; looks++) {
+    if (sent < size) sent += socket.trySend(sent === 0 ? message : message.subarray(sent))
+    const length = socket.tryRecv(back)
+    if (length === 0) throw new Error('the server hung up')
+    received += length ?? 0
+    if (looks % LOOKS === 0) assertPatience(untilMs)
+  }
+}
+
+function pollSend(socket: RawSocket, message: Buffer, untilMs: number): void {
+  for (let sent = 0, looks = 1; sent < message.length; looks++) {
+    sent += socket.trySend(sent === 0 ? message : message.subarray(sent))
+    if (looks % LOOKS === 0) assertPatience(untilMs)
+  }
+}
+
+function assertPatience(untilMs: number): void {
+  if (performance.now() > untilMs + GIVE_UP_MS)
+    throw new Error(`the server did nothing for ${GIVE_UP_MS / 1000} s`)
+}

@@ -1,0 +1,82 @@
+/** What is made of a report: pictures, a page, docs/performance.md. The report is made up. */
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { writeHtml, writeSvg } from '../../bench/pictures/index.ts'
+import { checkReport } from '../../bench/read-report.ts'
+import { plainEnvironment } from '../support/child.ts'
+import { HOSTILE, madeUpReport } from './made-up-report.ts'
+
+const DOCUMENT = fileURLToPath(new URL('../../bench/document/main.js', import.meta.url))
+const NAMES = [
+  'ablation-spin.svg',
+  'ablation-switches.svg',
+  'ablation-zcopy.svg',
+  'apps-speedup.svg',
+  'connect-roundTrip-percentiles.svg',
+  'connect-roundTrip.svg',
+  'pingpong-roundTrip-percentiles.svg',
+  'pingpong-roundTrip.svg',
+]
+const report = checkReport(madeUpReport(), 'the made-up report')
+
+t.test('each suite has its pictures, with axes, units and a legend', async t => {
+  const directory = join(t.testdir({}), 'new')
+  await writeSvg(report, directory)
+  t.strictSame(readdirSync(directory).sort(), NAMES)
+  const svg = readFileSync(join(directory, 'pingpong-roundTrip.svg'), 'utf8')
+  t.match(svg, /^<svg [^>]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"/)
+  for (const word of [
+    'message size',
+    'round trip',
+    '4 B',
+    '64 KiB',
+    '10 us',
+    '100 us',
+    'net-tcp',
+    'net-relinked',
+  ]) {
+    t.ok(svg.includes(`>${word}<`), word)
+  }
+  const hostile = readFileSync(join(directory, 'connect-roundTrip.svg'), 'utf8')
+  t.notMatch(hostile, /<script/)
+  t.match(hostile, /&lt;script/)
+})
+
+t.test('the page is one file without scripts and without anything from elsewhere', async t => {
+  const file = join(t.testdir({}), 'report.html')
+  await writeHtml(report, file)
+  const page = readFileSync(file, 'utf8')
+  t.equal(page.split('<svg ').length - 1, NAMES.length)
+  t.match(page, /&lt;script&gt;alert\(&quot;1&quot;\)/)
+  t.notMatch(page, /<script|<link|<img|\s(src|href|on\w+)=/i)
+  t.notMatch(page.replaceAll('http://www.w3.org/', ''), /https?:/)
+  t.match(page, /The machine was not quiet/)
+})
+
+t.test('docs/performance.md says how, how fast, and where it does not help', async t => {
+  const docs = t.testdir({ performance: { 'of-an-earlier-run.svg': '', 'kept.txt': '' } })
+  const file = join(docs, 'report.json')
+  writeFileSync(file, JSON.stringify(report))
+  const run = (path: string) =>
+    spawnSync(process.execPath, [DOCUMENT, path, '--docs', docs], {
+      env: plainEnvironment(),
+      encoding: 'utf8',
+    })
+  const { status, stderr } = run(file)
+  t.equal(status, 0, stderr)
+  t.strictSame(readdirSync(join(docs, 'performance')).sort(), [...NAMES, 'kept.txt'].sort())
+  const page = readFileSync(join(docs, 'performance.md'), 'utf8')
+  for (const [, name = ''] of page.matchAll(/\]\(performance\/(.*?)\)/g)) t.ok(NAMES.includes(name), name)
+  t.match(page, /not quiet/)
+  t.match(page, /\| pingpong, round trip, 64 B \| 60.0 us \| 3.00 us \| 20 \|/)
+  t.match(page, /Where it does not help[\s\S]*\| connect, round trip \| net-half-relinked \| 0.50 \|/)
+  t.match(page, /\| Sockets over EMP 2002 \| ftp.*\| 1.5, app ftp, part download \|/)
+  t.notMatch(page, HOSTILE)
+  t.notMatch(page.replace(/`.*?`/g, ''), /[^\\]<script/)
+
+  writeFileSync(file, '{"version":1}')
+  t.match(run(file), { status: 1, stderr: /is no report/ })
+})

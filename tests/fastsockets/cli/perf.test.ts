@@ -1,0 +1,140 @@
+/** `fastsockets perf`: real servers and clients, over the wires that they must use. The shape of reports, not their figures. */
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import net from 'node:net'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { decodeAsk, decodeHello, encodeAsk, encodeHello } from '../../../fastsockets/cli/perf/perf-layout.ts'
+import type { PerfReport } from '../../../fastsockets/cli/perf/perf-report.ts'
+import { plainEnvironment } from '../../support/child.ts'
+import { withWatchdog } from '../../support/until.ts'
+
+const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
+const SHORT = ['--seconds', '0.05']
+const NO_FAST = { FASTSOCKETS_DISABLE: '1' }
+
+interface Ended {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function perf(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return new Promise(resolve => {
+    const options = { env: { ...plainEnvironment(), ...env } }
+    execFile(process.execPath, [CLI, 'perf', ...args], options, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr })
+    })
+  })
+}
+
+async function startServer(t: Test, transport: string): Promise<{ server: ChildProcess; target: string }> {
+  const args = [CLI, 'perf', 'server', '127.0.0.1:0', '--transport', transport, '--json']
+  const server = spawn(process.execPath, args, {
+    env: plainEnvironment(),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.teardown(() => server.kill('SIGKILL'))
+  const lines = createInterface({ input: server.stdout })
+  const [line] = (await withWatchdog('the server', once(lines, 'line'))) as [string]
+  const ready = JSON.parse(line) as { host: string; port: number; transport: string }
+  t.match(ready, { host: '127.0.0.1', transport })
+  return { server, target: `127.0.0.1:${ready.port}` }
+}
+
+async function report(t: Test, args: readonly string[], env?: NodeJS.ProcessEnv): Promise<PerfReport> {
+  const { code, stdout, stderr } = await perf([...args, ...SHORT, '--json'], env)
+  t.equal(code, 0, stderr)
+  return JSON.parse(stdout) as PerfReport
+}
+
+t.test('each test says what it measured, over which wire, and why not over a faster one', async t => {
+  const [raw, ordinary] = await Promise.all([startServer(t, 'raw'), startServer(t, 'net')])
+  const net = ['--transport', 'net']
+  const [pingPong, polled, throughput, connect, overNet, overTcp] = await Promise.all([
+    report(t, ['ping-pong', raw.target, '--size', '100']),
+    report(t, ['ping-pong', raw.target, '--poll']),
+    report(t, ['throughput', raw.target, '--size', '1000']),
+    report(t, ['connect', raw.target]),
+    report(t, ['throughput', ordinary.target, ...net]),
+    report(t, ['ping-pong', ordinary.target, ...net], NO_FAST),
+  ])
+  const programs = { client: 'raw', server: 'raw', poll: false }
+  t.match(pingPong, { version: 1, test: 'ping-pong', transport: programs, wire: 'shm', size: 100 })
+  const { p50 = 0, max = 0 } = pingPong.latencyUs ?? {}
+  t.ok(p50 > 0 && max >= p50, 'there are percentiles')
+  t.match(polled, { transport: { ...programs, poll: true }, wire: 'shm', size: 64 })
+  t.ok(polled.count > 0)
+  t.match(throughput, { test: 'throughput', wire: 'shm', size: 1000 })
+  t.ok((throughput.bytesPerSecond ?? 0) > 0)
+  t.ok(Number.isInteger(throughput.count), 'whole messages arrived')
+  t.match(connect, { test: 'connect', wire: 'shm' })
+  t.notOk('size' in connect)
+  t.ok(connect.count > 0)
+  t.match(overNet, { transport: { client: 'net', server: 'net', poll: false }, wire: 'shm' })
+  t.match(overTcp, { wire: 'tcp', reason: { code: 'DISABLED', text: /FASTSOCKETS_DISABLE/ } })
+
+  // A program may be the one and its server the other.
+  const mixed = await perf(['ping-pong', ordinary.target, ...SHORT])
+  t.equal(mixed.code, 0, mixed.stderr)
+  t.match(mixed.stdout, /client raw, server net/)
+  t.match(mixed.stdout, /round trip p99\.9/)
+
+  raw.server.kill('SIGINT')
+  t.strictSame(await once(raw.server, 'exit'), [130, null])
+})
+
+t.test('what cannot be measured is said, with what to do', async t => {
+  const stranger = net.createServer(socket => {
+    socket.on('error', () => {}).end('220 I am somebody else\r\n')
+  })
+  stranger.listen(0, '127.0.0.1')
+  await once(stranger, 'listening')
+  t.teardown(() => stranger.close())
+  const place = `127.0.0.1:${(stranger.address() as net.AddressInfo).port}`
+  const [nobody, raw, ordinary] = await Promise.all([
+    perf(['connect', '127.0.0.1:1']),
+    perf(['ping-pong', place]),
+    perf(['throughput', place, '--transport', 'net']),
+  ])
+  t.match(nobody, {
+    code: 1,
+    stdout: '',
+    stderr: /nobody listens at 127\.0\.0\.1:1 .*fastsockets perf server/,
+  })
+  for (const ended of [raw, ordinary])
+    t.match(ended, { code: 1, stdout: '', stderr: /no `fastsockets perf server`/ })
+})
+
+t.test('wrong arguments are errors of usage', async t => {
+  const cases: [args: string[], complaint: RegExp][] = [
+    [['ping-pong', 'nowhere'], /localhost:8080/],
+    [['throughput', '7000', '--size', '0'], /number of bytes/],
+    [['connect', '7000', '--size', '8'], /unknown option/],
+    [['ping-pong', '7000', '--transport', 'net', '--poll'], /--transport raw/],
+    [['server', '0', '--transport', 'smoke'], /Allowed choices are raw, net/],
+  ]
+  await Promise.all(
+    cases.map(async ([args, complaint]) => {
+      t.match(await perf(args), { code: 2, stdout: '', stderr: complaint }, args.join(' '))
+    }),
+  )
+})
+
+t.test('the bytes of others are none of ours', async t => {
+  const hello = encodeHello('net')
+  t.equal(decodeHello(hello), 'net')
+  const ask = encodeAsk({ test: 'throughput', isPolling: true })
+  t.strictSame(decodeAsk(ask), { test: 'throughput', isPolling: true })
+  const changed = (bytes: Buffer, offset: number): Buffer => {
+    const copy = Buffer.from(bytes)
+    copy.writeUInt8(0xff, offset)
+    return copy
+  }
+  for (const offset of [0, 4, 5])
+    t.equal(decodeHello(changed(hello, offset)), undefined, `hello, byte ${offset}`)
+  for (const offset of [0, 4, 5, 6])
+    t.equal(decodeAsk(changed(ask, offset)), undefined, `ask, byte ${offset}`)
+  t.equal(decodeAsk(ask.subarray(0, 15)), undefined)
+})
