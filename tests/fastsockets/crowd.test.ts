@@ -3,22 +3,26 @@ import t, { type Test } from 'tap'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 
-interface Opened {
-  readonly wires: Readonly<Record<string, number>>
+/** Of an idle connection, at either end: some three times what was measured (fastsockets/README.md). */
+const CONNECTION_BYTES_MAX = 20_000
+
+interface Usage {
   readonly descriptors: number
+  readonly bytes: number
 }
 
 async function start(t: Test): Promise<{ server: Child; client: Child }> {
-  const server = new Child(t, program('crowd'), ['server'], relinked())
+  const options = relinked({ execArgv: ['--expose-gc'] })
+  const server = new Child(t, program('crowd'), ['server'], options)
   const { port } = await server.receive<{ port: number }>()
-  const client = new Child(t, program('crowd'), ['client', String(port)], relinked())
+  const client = new Child(t, program('crowd'), ['client', String(port)], options)
   await client.receive()
   return { server, client }
 }
 
 t.test('1,000 sockets on one channel: 10 stopped readers stop nobody else', async t => {
   const { client } = await start(t)
-  t.match(await client.ask<Opened>({ open: 1000 }), { wires: { shm: 1000 } })
+  t.strictSame(await client.ask({ open: 1000 }), { shm: 1000 })
   // 4 MB through each that is stopped: more than two windows, and what two streams hold at either end.
   const running = await client.ask({ exchange: 400_000, stopped: 10 })
   t.strictSame(
@@ -27,4 +31,41 @@ t.test('1,000 sockets on one channel: 10 stopped readers stop nobody else', asyn
     'the others have all of it, and the right bytes',
   )
   t.strictSame(await client.ask({ resume: true }), { whole: 1000, halfway: 0, wrong: 0 })
+})
+
+t.test('10,000 connections cost no descriptors, and little memory', async t => {
+  const { server, client } = await start(t)
+  const usages = async (): Promise<Usage[]> =>
+    [await server.ask<Usage>({ count: true }), await client.ask<Usage>({ count: true })]
+  await client.ask({ open: 100 })
+  const before = await usages()
+  t.strictSame(await client.ask({ open: 10_000 }), { shm: 9_900 })
+  for (const [index, { descriptors, bytes }] of (await usages()).entries()) {
+    const was = before[index] as Usage
+    t.equal(descriptors, was.descriptors, `no descriptor more at end ${index}`)
+    const each = (bytes - was.bytes) / 9_900
+    t.ok(each < CONNECTION_BYTES_MAX, `${Math.round(each)} bytes for each at end ${index}`)
+  }
+  t.strictSame(await client.ask({ exchange: 100 }), { whole: 10_000, halfway: 0, wrong: 0 })
+})
+
+/** A client that may have 200 descriptors, and what became of its connects. */
+async function limited(t: Test, port: number, files: 'none' | 'all', options = relinked()): Promise<object> {
+  const shell = ['-c', 'ulimit -n 200; exec "$0" "$@"', process.execPath, ...(options.execArgv ?? [])]
+  const limits = { execPath: '/bin/sh', execArgv: shell }
+  return await new Child(t, program('few-descriptors'), [String(port), files], limits).receive()
+}
+
+t.test('a process that may open 200 files has 400 connections, where a plain one has fewer', async t => {
+  const server = new Child(t, program('crowd'), ['server'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  t.strictSame(await limited(t, port, 'none'), { connected: 400, wire: 'shm' })
+  t.match(await limited(t, port, 'none', {}), { error: 'EMFILE' })
+})
+
+t.test('one that may open no more is told EMFILE, as a plain one', async t => {
+  const server = new Child(t, program('crowd'), ['server'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  t.match(await limited(t, port, 'all', {}), { connected: 0, error: 'EMFILE' })
+  t.match(await limited(t, port, 'all'), { connected: 0, error: 'EMFILE', wire: 'tcp' })
 })

@@ -1,14 +1,15 @@
 /**
- * Many connections between two processes. argv: server | client port.
+ * Many connections between two processes. argv: server | client port. Wants --expose-gc.
  *
- * The server echoes. The client opens as many as it is told to, has some of them stopped, sends the same pattern through
- * each, and says how many were answered in full; it answers `{ open }`, `{ exchange, stopped }`, `{ resume }`.
+ * The server echoes. The client opens as many as it is told to, has some of them stopped, sends a pattern through each,
+ * and says how many were answered in full; it answers `{ open }`, `{ exchange, stopped }`, `{ resume }`. Both answer
+ * `{ count }` with what they use.
  */
 import { once } from 'node:events'
 import net from 'node:net'
 import { transportOf } from '../../../fastsockets/transport.ts'
 import { isPatterned, patternAt } from '../../support/pattern.ts'
-import { descriptorCount } from '../../support/resources.ts'
+import { descriptorCount, residentBytes } from '../../support/resources.ts'
 
 const PIECE_SIZE = 20_000
 /** Connects under way at once. */
@@ -33,21 +34,25 @@ if (role === 'server') {
     socket.pipe(socket)
   })
   server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as net.AddressInfo).port }))
-  process.on('message', () =>
-    server.getConnections((_, count) => process.send?.({ count, descriptors: descriptorCount() })),
-  )
+  process.on('message', () => process.send?.(usage()))
 } else {
   const members: Member[] = []
   process.on('message', async (question: { open?: number; exchange?: number; stopped?: number }) => {
     if (question.open !== undefined) process.send?.(await open(members, question.open))
     else if (question.exchange !== undefined)
       process.send?.(await exchange(members, question.exchange, question.stopped ?? 0))
-    else process.send?.(await resume(members))
+    else process.send?.('count' in question ? usage() : await resume(members))
   })
   process.send?.({ isReady: true })
 }
 
-async function open(members: Member[], count: number): Promise<object> {
+function usage(): object {
+  globalThis.gc?.()
+  return { descriptors: descriptorCount(), bytes: residentBytes() }
+}
+
+/** How many went by which wire. */
+async function open(members: Member[], count: number): Promise<Record<string, number>> {
   const wires: Record<string, number> = {}
   while (members.length < count) {
     const batch = Math.min(CONNECTING_MAX, count - members.length)
@@ -59,7 +64,7 @@ async function open(members: Member[], count: number): Promise<object> {
       members.push(memberOf(socket, members.length))
     }
   }
-  return { wires, descriptors: descriptorCount() }
+  return wires
 }
 
 function memberOf(socket: net.Socket, index: number): Member {
