@@ -301,7 +301,7 @@ function defineFastHandle(): FastHandleClass | undefined {
 
     #name(out: SocketName, isPeer: boolean): number {
       const { stream } = this
-      if (stream?.addresses === undefined || stream.peerId === -1) return UV_EBADF
+      if (stream?.addresses === undefined || stream.state === 'connecting') return UV_EBADF
       const isServerSide = this.#dialer === undefined
       Object.assign(
         out,

@@ -202,7 +202,10 @@ function wrapSocket(): void {
     const getName = prototype[name]
     define(prototype, name, function (this: FastSocket): SocketName {
       nameFarEnd(this._handle)
-      return getName.call(this)
+      const found = getName.call(this)
+      // The port comes later: Node must not remember that there was none.
+      if (found.address !== undefined && found.port === undefined) this._sockname = null
+      return found
     })
   }
 

@@ -149,7 +149,7 @@ export class Outgoing implements Holder {
   #sendPending(): boolean {
     const { pending } = this
     const { channel } = this.#stream
-    if (!this.flushHeld()) return false
+    if (this.#stream.peerId === -1 || !this.flushHeld()) return false
     while (pending.length > 0) {
       if (this.#offers.isOut) return false
       if (this.#sink.isWanted) {
@@ -201,8 +201,8 @@ export class Outgoing implements Holder {
   }
 
   #sendFin(): boolean {
-    if (this.isWaiting || !this.flushHeld()) return false
     const { channel, peerId, receiving } = this.#stream
+    if (this.isWaiting || peerId === -1 || !this.flushHeld()) return false
     if (!sendFin(channel.channel, peerId, this.window.sequence, receiving.consumed)) {
       channel.scheduleSend(this.#stream)
       return false

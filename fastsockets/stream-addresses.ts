@@ -7,6 +7,7 @@ export interface StreamAddresses {
   /** The address from which the client comes. */
   readonly source: string
   readonly serverPort: number
+  /** 0 as long as it is not known. */
   clientPort: number
 }
 
@@ -14,6 +15,7 @@ export function serverName({ address, family, serverPort }: StreamAddresses): So
   return { address, family, port: serverPort }
 }
 
+/** The server gives the port: until it has answered there is none. */
 export function clientName({ source, family, clientPort }: StreamAddresses): SocketName {
-  return { address: source, family, port: clientPort }
+  return { address: source, family, ...(clientPort > 0 && { port: clientPort }) }
 }

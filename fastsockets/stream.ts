@@ -20,7 +20,8 @@ import { PostedSink } from './zcopy/posted-sink.ts'
 
 export type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 
-type State = 'connecting' | 'open' | 'closing' | 'closed'
+/** `presumed`: the program takes it for connected, and the peer has not answered yet. */
+type State = 'connecting' | 'presumed' | 'open' | 'closing' | 'closed'
 type ReceiveState = 'open' | 'finReceived' | 'ended'
 
 export class Stream {
@@ -113,7 +114,6 @@ export class Stream {
   /** Like close(2): no more calls to the sink. Unread bytes make it a reset, as in TCP. */
   close(reset: boolean): void {
     if (this.state === 'closing' || this.state === 'closed') return
-    const wasConnecting = this.state === 'connecting'
     if (reset || this.#buffer.length > 0 || this.postedCount > 0 || this.#fetches.isOpen)
       this.#closeHow = CLOSE_RESET
     this.#release()
@@ -124,7 +124,7 @@ export class Stream {
     this.state = 'closing'
     if (!this.channel.isOpen) return this.#finish()
     // A connecting stream has no peer to close yet: the answer to CONNECT will find it closing.
-    if (wasConnecting) return
+    if (this.peerId === -1) return
     this.#sendClose()
     if (this.#peerClosed && !this.#closeOwed) this.#finish()
   }
@@ -138,9 +138,16 @@ export class Stream {
       this.#sendClose()
       return
     }
+    const wasPresumed = this.state === 'presumed'
     this.state = 'open'
     this.channel.show(this, window)
-    this.sink?.handleConnected()
+    if (wasPresumed) this.channel.scheduleSend(this)
+    else this.sink?.handleConnected()
+  }
+
+  /** The peer is busy: what the program writes and ends waits for its answer. */
+  presumeConnected(): void {
+    this.state = 'presumed'
   }
 
   handleRefused(refusal: number | undefined): void {
@@ -253,7 +260,7 @@ export class Stream {
     this.#peerClosed = true
     this.#fetches.drop()
     this.outgoing.dropOffer()
-    if (this.state === 'connecting') return this.handleRefused(undefined)
+    if (this.state === 'connecting' || this.state === 'presumed') return this.handleRefused(undefined)
     if (this.state === 'closing') return this.#finish()
     this.#losesNextWrite = cause === undefined
     if (cause !== undefined) this.#fail(codeOfEnd(cause), 'read', cause)
@@ -345,7 +352,8 @@ export class Stream {
   }
 
   get #isBroken(): boolean {
-    return this.#peerClosed || this.state !== 'open' || !this.channel.isOpen
+    const isUp = this.state === 'open' || this.state === 'presumed'
+    return this.#peerClosed || !isUp || !this.channel.isOpen
   }
 
   #isPosted(): boolean {

@@ -1,7 +1,12 @@
 /** Many connections between two processes: all on one channel, none in the way of another, and cheap. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { REFUSAL } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { ACCEPT, CONNECT, REFUSE, STREAMS_MAX, WINDOW } from '../../fastsockets/stream-layout.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
+import { SocketLiar } from '../support/socket-liar.ts'
+import { until } from '../support/until.ts'
 
 /** Of an idle connection, at either end: some three times what was measured (fastsockets/README.md). */
 const CONNECTION_BYTES_MAX = 20_000
@@ -35,8 +40,10 @@ t.test('1,000 sockets on one channel: 10 stopped readers stop nobody else', asyn
 
 t.test('10,000 connections cost no descriptors, and little memory', async t => {
   const { server, client } = await start(t)
-  const usages = async (): Promise<Usage[]> =>
-    [await server.ask<Usage>({ count: true }), await client.ask<Usage>({ count: true })]
+  const usages = async (): Promise<Usage[]> => [
+    await server.ask<Usage>({ count: true }),
+    await client.ask<Usage>({ count: true }),
+  ]
   await client.ask({ open: 100 })
   const before = await usages()
   t.strictSame(await client.ask({ open: 10_000 }), { shm: 9_900 })
@@ -68,4 +75,20 @@ t.test('one that may open no more is told EMFILE, as a plain one', async t => {
   const { port } = await server.receive<{ port: number }>()
   t.match(await limited(t, port, 'all', {}), { connected: 0, error: 'EMFILE' })
   t.match(await limited(t, port, 'all'), { connected: 0, error: 'EMFILE', wire: 'tcp' })
+})
+
+t.test('a peer that floods with CONNECT gets so many sockets, and no more', async t => {
+  const liar = new SocketLiar(t)
+  const count = STREAMS_MAX + 100
+  const address = Buffer.from('127.0.0.1')
+  for (let from = 1; from <= count; ) {
+    if (liar.say(CONNECT, [from, 80, WINDOW, 4], address)) from++
+    else await nextTurn()
+  }
+  await until('all answers', () => liar.said.length >= count)
+  const answers = (handler: number) => liar.said.filter(said => said.handler === handler)
+  t.equal(answers(ACCEPT).length, STREAMS_MAX)
+  const refusals = answers(REFUSE).map(({ words }) => words[1])
+  t.strictSame(refusals, Array(100).fill(REFUSAL.LIMIT))
+  t.notOk(liar.isGone, 'the others of that channel go on')
 })

@@ -1,7 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-const PAGE_BYTES = 4096
-
 /** Open descriptors of this process; the one that lists them is not counted. */
 export function descriptorCount(): number {
   return readdirSync('/proc/self/fd').length - 1
@@ -14,8 +12,10 @@ export function memfdMappingCount(): number {
   return lines.filter(line => line.includes('/memfd:')).length - (hasPage ? 1 : 0)
 }
 
-/** Memory of this process that is in the machine's, shared memory included. */
-export function residentBytes(): number {
-  const pages = Number(readFileSync('/proc/self/statm', 'utf8').split(' ')[1])
-  return pages * PAGE_BYTES
+/** Memory of this process that is in the machine's, shared memory included, and what of it is shared memory. */
+export function residentBytes(): { readonly bytes: number; readonly sharedBytes: number } {
+  const status = readFileSync('/proc/self/status', 'utf8')
+  const kibibytesOf = (name: string): number =>
+    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1])
+  return { bytes: kibibytesOf('VmRSS') * 1024, sharedBytes: kibibytesOf('RssShmem') * 1024 }
 }

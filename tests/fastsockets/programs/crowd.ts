@@ -48,7 +48,7 @@ if (role === 'server') {
 
 function usage(): object {
   globalThis.gc?.()
-  return { descriptors: descriptorCount(), bytes: residentBytes() }
+  return { descriptors: descriptorCount(), ...residentBytes() }
 }
 
 /** How many went by which wire. */
