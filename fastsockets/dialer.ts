@@ -5,8 +5,8 @@ import type { Dialer, FastHandle, FastSocket } from './fast-handle-contract.ts'
 import { findListener } from './listeners.ts'
 import type { ConnectRequest, NodeInternals, PipeHandle, TcpHandle } from './node-internals.ts'
 import { type Peers, reasonOfRefusal } from './peers.ts'
-import { allowsDriver, decide, ownPolicy } from './policy/own-policy.ts'
-import { NO_POLICY } from './policy/policy.ts'
+import { allowsDriver, decide, decidePath, ownPolicy } from './policy/own-policy.ts'
+import { type Decision, NO_POLICY } from './policy/policy.ts'
 import { explainFailure } from './policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
 import { remoteAddress } from './remote-hosts.ts'
@@ -73,7 +73,7 @@ export class RouteDialer implements Dialer {
   }
 
   dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: Family): number {
-    const { use, because } = decide('client', family === UNIX ? undefined : address, port)
+    const { use, because } = decideOn(handle, address, port, family)
     if (use === 'tcp')
       return this.#demote(handle, request, address, port, family, fallbackReason('POLICY', because))
     const target =
@@ -240,8 +240,7 @@ export class RouteDialer implements Dialer {
     family: Family,
     reason: FallbackReason,
   ): number {
-    if (decide('client', family === UNIX ? undefined : address, port).use === 'require')
-      return refuseTcp(handle, reason)
+    if (decideOn(handle, address, port, family).use === 'require') return refuseTcp(handle, reason)
     this.#rememberOnceConnected(handle, request, address, port, reason)
     const isUnix = family === UNIX
     const remote = { address: isUnix ? (handle.host as string) : address, port }
@@ -283,6 +282,11 @@ export class RouteDialer implements Dialer {
       oncomplete?.(status, ...rest)
     }
   }
+}
+
+function decideOn(handle: FastHandle, address: string, port: number, family: Family): Decision {
+  // By then `address` may be what stands for the path.
+  return family === UNIX ? decidePath('client', handle.host as string) : decide('client', address, port)
 }
 
 /** The policy requires the fast way: this address is as good as refused. Node goes on with the next, if there is one. */
