@@ -1,7 +1,9 @@
 /** Decides, for each connect, between a fast channel and TCP, and carries it out under the socket's own eyes. */
 import { reachableOwnAddress, sourceAddressFor } from './addresses.ts'
+import { greetingTimeoutMs } from './bootstrap/bootstrap-client.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import type { Dialer, FastHandle, FastSocket } from './fast-handle-contract.ts'
+import { flushAllHeld } from './held-bytes.ts'
 import { findListener } from './listeners.ts'
 import type { ConnectRequest, NodeInternals, PipeHandle, TcpHandle } from './node-internals.ts'
 import { type Peers, reasonOfRefusal } from './peers.ts'
@@ -21,8 +23,8 @@ import { recordFallback, recordFast } from './transport.ts'
 import { type Family, UNIX, unixKey } from './unix-paths.ts'
 import type { WorkerGroup } from './worker-group.ts'
 
-/** How long a server may take for its answer before it counts as busy, and the connect as made. */
-const BUSY_MS = 10
+/** How long a server may take for its answer before it counts as busy, and the connect as made: as long as for a greeting. */
+const BUSY_MS = greetingTimeoutMs()
 /** Workers that have refused a connection, before it goes by TCP. */
 const EXPLORED_MAX = 8
 
@@ -207,6 +209,7 @@ export class RouteDialer implements Dialer {
   /** Asks for a connection over `channel`; the answer comes to the handle. */
   #open(handle: FastHandle, channel: SocketChannel, attempt: Attempt): boolean {
     const { address, port, family } = attempt
+    flushAllHeld()
     const stream = channel.connect(handle, port, address, family)
     if (stream === undefined) return false
     tellStep('client asked')

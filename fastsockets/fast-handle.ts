@@ -270,7 +270,13 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
-      this.run(() => this.socket?.destroy(systemError(code, syscall, cause)))
+      const error = systemError(code, syscall, cause)
+      const callback = syscall === 'write' ? this.#writeCallback : undefined
+      if (callback === undefined) return this.run(() => this.socket?.destroy(error))
+      // The write that fails hears of it first, and its socket by it.
+      this.#writeCallback = undefined
+      this.run(() => callback(error))
+      this.updateLife()
     }
 
     handleConnected(): void {

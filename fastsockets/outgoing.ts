@@ -1,7 +1,7 @@
 /** The sending half of a stream: what a program writes, until it is out or the peer has fetched it, and the FIN behind it. */
 import { copyBytes } from '../nic/index.ts'
 import { SendWindow } from './byte-windows.ts'
-import { HELD_CHUNK_MAX, HeldBytes, type Holder } from './held-bytes.ts'
+import { flushAllHeld, HELD_CHUNK_MAX, HeldBytes, type Holder } from './held-bytes.ts'
 import { PendingChunks } from './pending-chunks.ts'
 import type { Stream } from './stream.ts'
 import { reserveData, sendFin } from './stream-messages.ts'
@@ -30,6 +30,11 @@ export class Outgoing implements Holder {
     return this.pending.isWaiting
   }
 
+  /** It is not for the peer's program to read more first. */
+  get isMoving(): boolean {
+    return this.isWaiting && this.window.credit > 0
+  }
+
   /** The program has ended this direction. */
   get isFinished(): boolean {
     return this.#finState !== 'open'
@@ -37,6 +42,7 @@ export class Outgoing implements Holder {
 
   /** True if all of it is out; otherwise the chunks must stay as they are until the sink is told. */
   write(chunks: readonly Uint8Array[]): boolean {
+    flushAllHeld()
     this.pending.set(chunks)
     return this.#sendPending()
   }
@@ -45,6 +51,8 @@ export class Outgoing implements Holder {
   hold(chunk: Uint8Array): boolean {
     const { length } = chunk
     if (length > HELD_CHUNK_MAX || this.#held.length + length > this.window.credit) return false
+    // The ring is full now: the callback of this write must wait for room.
+    if (this.#stream.channel.isCongested) return false
     return this.#held.add(this, chunk) || (this.flushHeld() && this.#held.add(this, chunk))
   }
 
@@ -80,6 +88,7 @@ export class Outgoing implements Holder {
 
   /** FIN follows what is pending; true if it is out already. */
   finish(): boolean {
+    flushAllHeld()
     this.#finState = 'wanted'
     return this.#sendFin()
   }

@@ -1,4 +1,5 @@
 import type { SocketName } from './node-internals.ts'
+import type { Place } from './status/status-page.ts'
 
 /** Who talks to whom, as the two programs see it. */
 export interface StreamAddresses {
@@ -18,4 +19,14 @@ export function serverName({ address, family, serverPort }: StreamAddresses): So
 /** The server gives the port: until it has answered there is none. */
 export function clientName({ source, family, clientPort }: StreamAddresses): SocketName {
   return { address: source, family, ...(clientPort > 0 && { port: clientPort }) }
+}
+
+/** The same as one of the two sees it. */
+export function endsOf(
+  addresses: StreamAddresses | undefined,
+  role: 'client' | 'server',
+): { local: Place | undefined; remote: Place | undefined } {
+  const server = addresses && { address: addresses.address, port: addresses.serverPort }
+  const client = addresses && { address: addresses.source, port: addresses.clientPort }
+  return role === 'client' ? { local: client, remote: server } : { local: server, remote: client }
 }

@@ -6,6 +6,7 @@
  * Receiving has one, used only when the sink does not read: otherwise data goes straight on (receive posting).
  */
 import { ReceiveWindow } from './byte-windows.ts'
+import { flushAllHeld } from './held-bytes.ts'
 import { Outgoing } from './outgoing.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import type { SocketChannel } from './socket-channel.ts'
@@ -123,6 +124,7 @@ export class Stream {
     this.#fetches.drop()
     this.state = 'closing'
     if (!this.channel.isOpen) return this.#finish()
+    flushAllHeld()
     // A connecting stream has no peer to close yet: the answer to CONNECT will find it closing.
     if (this.peerId === -1) return
     this.#sendClose()
@@ -245,7 +247,8 @@ export class Stream {
     if (this.state !== 'open') return
     this.#losesNextWrite = how !== CLOSE_RESET
     if (this.#receiveState === 'open') {
-      if (how === CLOSE_RESET) this.#fail('ECONNRESET', 'read', undefined)
+      // TCP tells a write that is on its way, and else whoever reads.
+      if (how === CLOSE_RESET) this.#fail('ECONNRESET', this.outgoing.isMoving ? 'write' : 'read', undefined)
       else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
     } else if (this.outgoing.isWaiting) {

@@ -1,8 +1,11 @@
 /** A server whose event loop stands still: its clients see what they see with TCP, where the kernel's backlog answers. */
 import t, { type Test } from 'tap'
-import { Child } from '../support/child.ts'
+import { Child, plainEnvironment } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { eventually } from '../support/until.ts'
+
+/** Long enough for a greeting on a busy machine, and not as long as the other tests allow for that. */
+const PATIENCE_MS = 500
 
 interface Answer {
   readonly log: readonly string[]
@@ -21,7 +24,8 @@ async function compare(
       stdio: ['pipe', 'inherit', 'pipe', 'ipc'],
     })
     const { port } = await server.receive<{ port: number }>()
-    const client = new Child(t, program('blocked'), ['client', String(port)], options)
+    const env = { ...plainEnvironment(), FASTSOCKETS_GREETING_TIMEOUT_MS: String(PATIENCE_MS) }
+    const client = new Child(t, program('blocked'), ['client', String(port)], { ...options, env })
     await client.receive()
     // From now on the two have a channel, if they are relinked.
     for (const what of ['connect', 'destroy']) await client.ask({ what })

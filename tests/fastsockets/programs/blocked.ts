@@ -52,8 +52,9 @@ if (role === 'server') {
     } else if (question.what === 'destroy') {
       socket.destroy()
       await once(socket, 'close')
-    } else if (!socket.destroyed) {
-      await once(socket, 'close')
+    } else if (!socket.closed) {
+      // Not by once(), which an 'error' would end.
+      await new Promise(resolve => socket.once('close', resolve))
     }
     process.send?.({ log: log.splice(0), wire: transportOf(socket).transport })
   })
