@@ -74,25 +74,26 @@ export class Caller {
 /** A connection that was kept from before turned out to have ended. */
 class EndedError extends NameError {}
 
-async function readReply(response: IncomingMessage): Promise<Reply> {
-  const chunks: Buffer[] = []
-  let size = 0
-  try {
-    for await (const chunk of response as AsyncIterable<Buffer>) {
+function readReply(response: IncomingMessage): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    response.on('data', (chunk: Buffer) => {
       size += chunk.length
-      if (size > ANSWER_SIZE_MAX) throw new NameError('ERR_NAMES_PROTOCOL', 'the answer is too long')
-      chunks.push(chunk)
-    }
-  } catch (cause) {
-    throw cause instanceof NameError ? cause : unavailable(cause as Error)
-  }
-  const { statusCode = 0, headers } = response
-  return {
-    status: statusCode,
-    text: Buffer.concat(chunks).toString('utf8'),
-    cursor: headers['fastsockets-cursor']?.toString(),
-    isStale: headers['fastsockets-stale'] === 'true',
-  }
+      if (size <= ANSWER_SIZE_MAX) chunks.push(chunk)
+      else response.destroy(new NameError('ERR_NAMES_PROTOCOL', 'the answer is too long'))
+    })
+    response.once('error', error => reject(error instanceof NameError ? error : unavailable(error)))
+    response.once('end', () => {
+      const { statusCode = 0, headers } = response
+      resolve({
+        status: statusCode,
+        text: Buffer.concat(chunks).toString('utf8'),
+        cursor: headers['fastsockets-cursor']?.toString(),
+        isStale: headers['fastsockets-stale'] === 'true',
+      })
+    })
+  })
 }
 
 /** Ends the call when its time is up, which begins when it has a connection. Returns how to stop the clock. */

@@ -67,10 +67,10 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
       limits: settings.limits,
       buckets,
       observer: this,
-      freshness: () => ({
-        'fastsockets-cursor': changes.head,
-        ...(this.#store.isStale ? { 'fastsockets-stale': 'true' } : {}),
-      }),
+      freshness: () =>
+        this.#store.isStale
+          ? { 'fastsockets-cursor': changes.head, 'fastsockets-stale': 'true' }
+          : { 'fastsockets-cursor': changes.head },
       isStopping: () => this.#isStopping,
     })
     this.#listeners = new Listeners({ settings, handler, buckets })

@@ -1,6 +1,6 @@
 /** From a request to an answer: route, caller, rate, form, operation; whatever is refused becomes a problem document. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import makeRouter, { type Instance } from 'find-my-way'
+import makeRouter, { type FindResult, type Instance } from 'find-my-way'
 import { PROBLEM_MEDIA_TYPE, type ProblemCode, Refusal } from '../problem.ts'
 import {
   type Answer,
@@ -144,8 +144,7 @@ export class HttpHandler {
 
   /** Its `store` is null if the path is not well-formed. */
   #find(method: string, url: string) {
-    const found = this.#router.find(method as Method, url)
-    return found && { ...found, store: found.store as Checks | null }
+    return this.#router.find(method as Method, url) as Found | null
   }
 
   /** Those whom nobody knows have been counted by their addresses. */
@@ -180,6 +179,8 @@ interface Match {
   readonly target: string
   readonly query: Record<string, string | string[]>
 }
+
+type Found = Omit<FindResult<never>, 'store'> & { readonly store: Checks | null }
 
 /** A path that is known, but not for this method. */
 class MethodRefusal extends Refusal {
@@ -234,18 +235,22 @@ function coerce(
   return Object.fromEntries(entries) as Record<string, unknown>
 }
 
-function send(response: ServerResponse, { status, text, mediaType, headers }: Answer, more: object): void {
-  response.writeHead(status, {
-    ...(text === '' ? {} : { 'content-type': mediaType ?? JSON_TYPE }),
-    ...(status === 204 ? {} : { 'content-length': Buffer.byteLength(text) }),
-    'cache-control': 'no-store',
-    ...more,
-    ...headers,
-  })
-  response.end(text)
+/** `more` are headers that those of the answer stand before. */
+function send(response: ServerResponse, answer: Answer, more: Readonly<Record<string, string>>): void {
+  const { status, text, mediaType, headers = {} } = answer
+  const lines = ['cache-control', 'no-store']
+  if (text !== '') lines.push('content-type', mediaType ?? JSON_TYPE)
+  if (status !== 204) lines.push('content-length', String(Buffer.byteLength(text)))
+  for (const name in headers) lines.push(name, headers[name] as string)
+  for (const name in more) if (headers[name] === undefined) lines.push(name, more[name] as string)
+  response.writeHead(status, lines).end(text)
 }
 
-function sendProblem(response: ServerResponse, refusal: Refusal, more: object): void {
+function sendProblem(
+  response: ServerResponse,
+  refusal: Refusal,
+  more: Readonly<Record<string, string>>,
+): void {
   if (response.headersSent) {
     response.destroy()
     return

@@ -128,7 +128,7 @@ function nameOperations({ store, registrar }: Services): Operation[] {
         const entry = await registrar.register(principal, target, body as RegistrationRequest)
         // Not the head: somebody may have taken the name in the same batch.
         const cursor = formatCursor({ epoch: store.log.epoch, revision: entry.revision, part: 0 })
-        return { ...answer(entryJson(entry)), headers: { 'fastsockets-cursor': cursor } }
+        return { status: 200, text: entryJson(entry), headers: { 'fastsockets-cursor': cursor } }
       },
     },
     {

@@ -70,7 +70,7 @@ export class Registrar {
 
   async register(caller: Principal, name: string, request: RegistrationRequest): Promise<StoredEntry> {
     requireWrite(caller, name)
-    const record = JSON.stringify(completeRecord(caller, name, request.record))
+    const record = flatten(JSON.stringify(completeRecord(caller, name, request.record)))
     const key = request.ownerKey === undefined ? '' : digest(request.ownerKey)
     await this.#hearOf(request.lease)
     const change = await this.#store.update(name, facts => {
@@ -172,18 +172,21 @@ function completeRecord(caller: Principal, name: string, given: RegistrationRequ
   }
   const uid = given.uid ?? credentials?.uid
   if (uid === undefined) throw malformed('/record/uid', 'is needed: over TCP the caller has no user id')
-  return {
-    kind,
-    endpoint: given.endpoint,
-    host: given.host ?? '',
-    pid: given.pid ?? credentials?.pid ?? 0,
-    uid,
-    drivers: given.drivers ?? [],
-    tag: given.tag ?? ZERO_TAG,
-    version: given.version ?? 1,
-    ...(given.port === undefined ? {} : { port: given.port }),
-    labels: given.labels ?? {},
-  }
+  const {
+    endpoint,
+    host = '',
+    pid = credentials?.pid ?? 0,
+    drivers = [],
+    tag = ZERO_TAG,
+    version = 1,
+  } = given
+  const { port, labels = {} } = given
+  return { kind, endpoint, host, pid, uid, drivers, tag, version, port, labels } as NameRecord
+}
+
+/** The same in one piece: what `JSON.stringify` makes is a chain of pieces, and is kept as long as the name. */
+function flatten(text: string): string {
+  return Buffer.from(text).toString()
 }
 
 function plain({ id, owner, ttlMs }: StoredLease): StoredLease {

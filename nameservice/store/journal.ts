@@ -19,14 +19,12 @@ export interface Snapshot {
   readonly changes: readonly StoredChange[]
 }
 
-/** One write: all of it, or nothing. */
+/** One write: all of it, or nothing. Changes outside of what its head speaks of are not kept any more. */
 export interface Batch {
   readonly head: JournalHead
   readonly leases: ReadonlyMap<string, StoredLease | undefined>
   readonly entries: ReadonlyMap<string, StoredEntry | undefined>
   readonly changes: readonly StoredChange[]
-  /** Changes that are not kept any more. */
-  readonly forgotten: readonly number[]
 }
 
 export interface Journal {

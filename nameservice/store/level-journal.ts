@@ -1,7 +1,8 @@
 /**
  * The journal in a LevelDB directory. Keys, in their order:
  *
- *     c/REVISION      a change, REVISION as 16 digits: the name in JSON, and its entry unless it was deleted
+ *     c/REVISION      the changes of one write, REVISION that of the last as 16 digits: each the name in JSON, and its
+ *                     entry unless it was deleted; an empty line between two
  *     head            the JournalHead
  *     l/LEASE         a lease
  *     n/NAME          an entry: [lease, owner, key, revision] in JSON, a line end, the record in JSON
@@ -22,9 +23,12 @@ const CHANGE = 'c/'
 const LEASE = 'l/'
 const NAME = 'n/'
 const REVISION_DIGITS = 16
+/** JSON holds no line end, and what we write no empty line. */
+const BETWEEN_CHANGES = '\n\n'
 const CHECKSUM_LENGTH = 8
-/** Pairs that are read at once while loading. */
+/** What is read at once while loading: pairs, and their bytes. */
 const PAGE = 2000
+const PAGE_BYTES = 1024 * 1024
 const DAMAGED = 'damaged'
 /** What LevelDB says of files that are cut short or missing; other failures of input and output are the system's. */
 const DAMAGE = /: (Invalid argument|No such file or directory)$/
@@ -36,6 +40,8 @@ type Write = { type: 'put'; key: string; value: string } | { type: 'del'; key: s
 export class LevelJournal implements Journal {
   readonly #directory: string
   #level: ClassicLevel<string, string> | undefined
+  /** The last revisions of the writes whose changes may be there, in their order. */
+  #written: number[] = []
 
   constructor(directory: string) {
     this.#directory = directory
@@ -46,7 +52,8 @@ export class LevelJournal implements Journal {
       await mkdir(this.#directory, { recursive: true, mode: 0o700 })
       const isNew = !(await readdir(this.#directory)).some(file => /^CURRENT$|\.(ldb|log)$/.test(file))
       const level = await this.#openLevel(isNew)
-      if (!isNew) return await read(level)
+      this.#written = []
+      if (!isNew) return await read(level, this.#written)
       const snapshot = emptySnapshot()
       await level.batch([put(HEAD, JSON.stringify(snapshot.head))], { sync: true })
       return snapshot
@@ -71,9 +78,20 @@ export class LevelJournal implements Journal {
     for (const file of files) await rename(join(this.#directory, file), join(aside, file))
   }
 
-  async write({ head, leases, entries, changes, forgotten }: Batch): Promise<void> {
-    const writes: Write[] = forgotten.map(revision => ({ type: 'del', key: changeKey(revision) }))
-    for (const change of changes) writes.push(put(changeKey(change.revision), encodeChange(change)))
+  async write({ head, leases, entries, changes }: Batch): Promise<void> {
+    const written = this.#written
+    const writes: Write[] = []
+    const last = changes.at(-1)?.revision
+    if (last !== undefined) {
+      writes.push(put(changeKey(last), changes.map(encodeChange).join(BETWEEN_CHANGES)))
+      written.push(last)
+    }
+    let from = 0
+    while (from < written.length && (written[from] as number) <= head.oldestRevision) from += 1
+    let end = written.length
+    while (end > from && (written[end - 1] as number) > head.revision) end -= 1
+    const forgotten = [...written.slice(0, from), ...written.slice(end)]
+    writes.push(...forgotten.map(revision => del(changeKey(revision))))
     for (const [id, lease] of leases) {
       writes.push(lease === undefined ? del(LEASE + id) : put(LEASE + id, encodeLease(lease)))
     }
@@ -86,6 +104,8 @@ export class LevelJournal implements Journal {
     } catch (error) {
       throw storeError(error)
     }
+    written.splice(end)
+    written.splice(0, from)
   }
 
   /** After a failed write LevelDB's log may end in half a record, which would hide what is written after it. */
@@ -110,19 +130,23 @@ export class LevelJournal implements Journal {
   }
 }
 
-async function read(level: ClassicLevel<string, string>): Promise<Snapshot> {
+/** Puts the last revision of each write into `written`. */
+async function read(level: ClassicLevel<string, string>, written: number[]): Promise<Snapshot> {
   let head: JournalHead | undefined
   const leases: StoredLease[] = []
   const entries: StoredEntry[] = []
   const changes: StoredChange[] = []
-  const iterator = level.iterator()
+  const iterator = level.iterator({ highWaterMarkBytes: PAGE_BYTES })
   try {
     for (let page = await iterator.nextv(PAGE); page.length > 0; page = await iterator.nextv(PAGE)) {
       for (const [key, value] of page) {
         const text = verify([key, value])
         if (key === HEAD) head = JSON.parse(text) as JournalHead
-        else if (key.startsWith(CHANGE)) changes.push(decodeChange(Number(key.slice(CHANGE.length)), text))
-        else if (key.startsWith(LEASE)) leases.push(decodeLease(key.slice(LEASE.length), text))
+        else if (key.startsWith(CHANGE)) {
+          const last = Number(key.slice(CHANGE.length))
+          written.push(last)
+          changes.push(...decodeChanges(last, text))
+        } else if (key.startsWith(LEASE)) leases.push(decodeLease(key.slice(LEASE.length), text))
         else if (key.startsWith(NAME)) entries.push(decodeEntry(key.slice(NAME.length), text))
         else throw damaged('it holds something that is not ours')
       }
@@ -176,6 +200,11 @@ function decodeEntry(name: string, text: string): StoredEntry {
 
 function encodeChange({ name, entry }: StoredChange): string {
   return entry === undefined ? JSON.stringify(name) : `${JSON.stringify(name)}\n${encodeEntry(entry)}`
+}
+
+function decodeChanges(last: number, text: string): StoredChange[] {
+  const texts = text.split(BETWEEN_CHANGES)
+  return texts.map((change, i) => decodeChange(last - texts.length + 1 + i, change))
 }
 
 function decodeChange(revision: number, text: string): StoredChange {

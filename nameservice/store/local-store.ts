@@ -4,6 +4,7 @@
  * batch is being written the next one gathers, so many callers share one write.
  */
 import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Refusal } from '../problem.ts'
 import { ChangeLog, HISTORY_DEFAULT } from './change-log.ts'
 import { Draft } from './draft.ts'
@@ -27,6 +28,8 @@ const BATCH_MAX = 512
 const BATCH_CHANGES_MAX = 4096
 /** Requests that wait for their batch. */
 const QUEUE_MAX = 8192
+/** From one write to the next, at least, while requests come faster than they are written: each costs a flush of the disk. */
+const WRITE_INTERVAL_MS = 3
 const EXPIRY_TICK_MS = 100
 const RETRY_MS = 500
 const RETRY_HINT_MS = 1000
@@ -159,7 +162,13 @@ export class LocalStore implements Store {
   async #commitAll(): Promise<void> {
     // A turn later, so that what arrives together is written together.
     await new Promise(resolve => setImmediate(resolve))
-    while (this.#queue.length > 0) await this.#commitSome()
+    while (this.#queue.length > 0) {
+      const startMs = performance.now()
+      const isBusy = this.#queue.length > 1
+      await this.#commitSome()
+      const restMs = WRITE_INTERVAL_MS - (performance.now() - startMs)
+      if (isBusy && restMs > 0) await delay(restMs)
+    }
     this.#committing = undefined
   }
 
@@ -202,12 +211,8 @@ export class LocalStore implements Store {
   #batch({ entries, leases, changes, revision, nameCount, leaseCount }: Draft): Batch {
     // Every revision here is one change.
     const oldestRevision = Math.max(this.#keptAfter, revision - this.log.capacity)
-    const forgotten = Array.from(
-      { length: oldestRevision - this.#keptAfter },
-      (_, i) => this.#keptAfter + 1 + i,
-    )
     const head: JournalHead = { epoch: this.log.epoch, revision, oldestRevision, nameCount, leaseCount }
-    return { head, entries, leases, changes: changes.filter(c => c.revision > oldestRevision), forgotten }
+    return { head, entries, leases, changes: changes.filter(c => c.revision > oldestRevision) }
   }
 
   #end(draft: Draft, lease: LeaseState | StoredLease | undefined): void {
@@ -267,7 +272,6 @@ export class LocalStore implements Store {
       leases: new Map([...draft.leases.keys()].map(id => [id, image.storedLease(id)])),
       entries: new Map([...draft.entries.keys()].map(name => [name, image.storedEntry(name)])),
       changes: [],
-      forgotten: [...batch.forgotten, ...draft.changes.map(change => change.revision)],
     }
   }
 
