@@ -7,6 +7,7 @@
 import { once } from 'node:events'
 import { readSync } from 'node:fs'
 import net from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { transportOf } from '../../../fastsockets/transport.ts'
 import { isPatterned, patterned } from '../../support/pattern.ts'
 
@@ -52,9 +53,8 @@ if (role === 'server') {
     } else if (question.what === 'destroy') {
       socket.destroy()
       await once(socket, 'close')
-    } else if (!socket.closed) {
-      // Not by once(), which an 'error' would end.
-      await new Promise(resolve => socket.once('close', resolve))
+    } else {
+      while (!log.some(line => line.startsWith('close'))) await nextTurn()
     }
     process.send?.({ log: log.splice(0), wire: transportOf(socket).transport })
   })
