@@ -49,14 +49,19 @@ if (role === 'server') {
     } else if (question.what === 'read') {
       const [data] = await once(socket, 'data')
       log.push(`local port ${Number(data) === socket.localPort}`)
-      if (!socket.destroyed) await once(socket, 'close')
+      await closed(log)
     } else if (question.what === 'destroy') {
       socket.destroy()
-      await once(socket, 'close')
+      await closed(log)
     } else {
-      while (!log.some(line => line.startsWith('close'))) await nextTurn()
+      await closed(log)
     }
     process.send?.({ log: log.splice(0), wire: transportOf(socket).transport })
   })
   process.send?.({ isReady: true })
+}
+
+/** The program has seen 'close': a socket may be closed a moment before that. */
+async function closed(log: readonly string[]): Promise<void> {
+  while (!log.some(line => line.startsWith('close'))) await nextTurn()
 }
