@@ -1,12 +1,14 @@
 /** Decides, for each connect, between a fast channel and TCP, and carries it out under the socket's own eyes. */
 import { reachableOwnAddress, sourceAddressFor } from './addresses.ts'
+import { greetingTimeoutMs } from './bootstrap/bootstrap-client.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import type { Dialer, FastHandle, FastSocket } from './fast-handle-contract.ts'
+import { flushAllHeld } from './held-bytes.ts'
 import { findListener } from './listeners.ts'
 import type { ConnectRequest, NodeInternals, PipeHandle, TcpHandle } from './node-internals.ts'
 import { type Peers, reasonOfRefusal } from './peers.ts'
-import { allowsDriver, decide, ownPolicy } from './policy/own-policy.ts'
-import { NO_POLICY } from './policy/policy.ts'
+import { allowsDriver, decide, decidePath, ownPolicy } from './policy/own-policy.ts'
+import { type Decision, NO_POLICY } from './policy/policy.ts'
 import { explainFailure } from './policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
 import { remoteAddress } from './remote-hosts.ts'
@@ -15,11 +17,14 @@ import type { SocketChannel } from './socket-channel.ts'
 import { UV_ECONNREFUSED } from './socket-errors.ts'
 import type { Place } from './status/status-page.ts'
 import { tellStep } from './steps.ts'
+import type { Stream } from './stream.ts'
 import { type HandleExchange, keepStreamState } from './tls-sockets.ts'
 import { recordFallback, recordFast } from './transport.ts'
 import { type Family, UNIX, unixKey } from './unix-paths.ts'
 import type { WorkerGroup } from './worker-group.ts'
 
+/** How long a server may take for its answer before it counts as busy, and the connect as made: as long as for a greeting. */
+const BUSY_MS = greetingTimeoutMs()
 /** Workers that have refused a connection, before it goes by TCP. */
 const EXPLORED_MAX = 8
 
@@ -32,6 +37,8 @@ interface Attempt {
   isOwn: boolean
   /** The route that was tried came from memory: it may be stale, and deserves one fresh look. */
   isRetry: boolean
+  /** The program believes that it is connected: the server is busy, and has not answered. */
+  isPresumed: boolean
   /** The worker that is asked, if the listener is shared, and those that have refused. */
   asked: SharedRoute | undefined
   readonly refusedBy: Set<SocketChannel>
@@ -68,7 +75,7 @@ export class RouteDialer implements Dialer {
   }
 
   dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: Family): number {
-    const { use, because } = decide('client', family === UNIX ? undefined : address, port)
+    const { use, because } = decideOn(handle, address, port, family)
     if (use === 'tcp')
       return this.#demote(handle, request, address, port, family, fallbackReason('POLICY', because))
     const target =
@@ -84,6 +91,7 @@ export class RouteDialer implements Dialer {
       family,
       isOwn: false,
       isRetry: false,
+      isPresumed: false,
       asked: undefined,
       refusedBy: new Set(),
       exploredCount: 0,
@@ -95,7 +103,7 @@ export class RouteDialer implements Dialer {
     }
     attempt.isOwn = false
     const route = this.#routes.find(target, port)
-    if (route?.channel !== undefined && this.#open(handle, route.channel, attempt)) return 0
+    if (route?.channel !== undefined && this.#openPatiently(handle, route.channel, attempt)) return 0
     if (route?.group !== undefined && this.#openShared(handle, route.group, attempt)) return 0
     if (route?.reason !== undefined) return this.#demote(handle, request, target, port, family, route.reason)
     void this.#explore(handle, attempt)
@@ -111,6 +119,8 @@ export class RouteDialer implements Dialer {
       handle.handleEnd()
       return
     }
+    // To TCP, a listener that was closed before it accepted what its backlog held, or a process that ended.
+    if (attempt.isPresumed) return handle.handleError('ECONNRESET', 'read', undefined)
     handle.dropStream()
     if (attempt.asked !== undefined) return this.#askAnother(handle, attempt, attempt.asked, refusal)
     this.#routes.forget(attempt.address, attempt.port)
@@ -143,7 +153,7 @@ export class RouteDialer implements Dialer {
       if (this.#openAt(handle, group, channel, attempt)) return
     } else {
       this.#routes.rememberChannel(address, port, channel)
-      if (this.#open(handle, channel, attempt)) return
+      if (this.#openPatiently(handle, channel, attempt)) return
     }
     this.#demoteLater(handle, attempt, fallbackReason('LIMIT'))
   }
@@ -186,9 +196,20 @@ export class RouteDialer implements Dialer {
     void this.#explore(handle, attempt)
   }
 
+  /**
+   * The same, of a listener that answers for itself. If it is busy the program is told after a moment that it is
+   * connected, as the kernel tells it of a connection that waits in the backlog (decision 0081).
+   */
+  #openPatiently(handle: FastHandle, channel: SocketChannel, attempt: Attempt): boolean {
+    if (!this.#open(handle, channel, attempt)) return false
+    setTimeout(presumeIfUnanswered, BUSY_MS, handle, handle.stream as Stream, attempt).unref()
+    return true
+  }
+
   /** Asks for a connection over `channel`; the answer comes to the handle. */
   #open(handle: FastHandle, channel: SocketChannel, attempt: Attempt): boolean {
     const { address, port, family } = attempt
+    flushAllHeld()
     const stream = channel.connect(handle, port, address, family)
     if (stream === undefined) return false
     tellStep('client asked')
@@ -222,8 +243,7 @@ export class RouteDialer implements Dialer {
     family: Family,
     reason: FallbackReason,
   ): number {
-    if (decide('client', family === UNIX ? undefined : address, port).use === 'require')
-      return refuseTcp(handle, reason)
+    if (decideOn(handle, address, port, family).use === 'require') return refuseTcp(handle, reason)
     this.#rememberOnceConnected(handle, request, address, port, reason)
     const isUnix = family === UNIX
     const remote = { address: isUnix ? (handle.host as string) : address, port }
@@ -267,10 +287,32 @@ export class RouteDialer implements Dialer {
   }
 }
 
+function decideOn(handle: FastHandle, address: string, port: number, family: Family): Decision {
+  // By then `address` may be what stands for the path.
+  return family === UNIX ? decidePath('client', handle.host as string) : decide('client', address, port)
+}
+
 /** The policy requires the fast way: this address is as good as refused. Node goes on with the next, if there is one. */
 function refuseTcp(handle: FastHandle, reason: FallbackReason): number {
   recordFallback(handle.socket as FastSocket, reason)
   handle.abandonConnect()
   explainFailure(handle.socket as FastSocket, reason)
   return UV_ECONNREFUSED
+}
+
+/** The answer may be there: it was this thread that was busy. Then it is heard within two turns of the event loop. */
+function presumeIfUnanswered(handle: FastHandle, stream: Stream, attempt: Attempt): void {
+  if (!isUnanswered(handle, stream)) return
+  setImmediate(() => setImmediate(presumeConnected, handle, stream, attempt))
+}
+
+function presumeConnected(handle: FastHandle, stream: Stream, attempt: Attempt): void {
+  if (!isUnanswered(handle, stream)) return
+  attempt.isPresumed = true
+  stream.presumeConnected()
+  handle.finishConnect(0)
+}
+
+function isUnanswered(handle: FastHandle, stream: Stream): boolean {
+  return !handle.isClosed && handle.stream === stream && stream.state === 'connecting'
 }

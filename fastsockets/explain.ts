@@ -4,13 +4,16 @@ import { isIP } from 'node:net'
 import { reachableOwnAddress } from './addresses.ts'
 import { reasonAgainstFastWay } from './fast-way.ts'
 import { ownPolicy, ownProgram } from './policy/own-policy.ts'
+import type { Decision } from './policy/policy.ts'
+import { pathOfName } from './policy/unix-names.ts'
 import { rawPeers } from './raw/raw-peers.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
 import { remoteAddress } from './remote-hosts.ts'
+import { type Family, UNIX, unixKey } from './unix-paths.ts'
 
 export interface Explanation {
   readonly address: string
-  /** `shm`, `verbs`, `tcp`, or `fails` if the policy requires the fast way and it is not to be had. */
+  /** `shm`, `verbs`, `tcp`, `pipe`, or `fails` if the policy requires the fast way and it is not to be had. */
   readonly outcome: string
   /** What the policy says. */
   readonly policy: { readonly use: string; readonly because: string }
@@ -28,27 +31,41 @@ export async function explain(host: string, port: number, program = ownProgram()
   const explanations: Explanation[] = []
   for (const { address, family } of addresses) {
     const policy = ownPolicy()?.decide(program, 'client', address, port)
-    const { use, because } = policy ?? { use: 'tcp', because: 'the policy cannot be used' }
-    const found = await tryFastWay(address, port, family === 6 ? 6 : 4, use, because)
-    const reason = typeof found === 'string' ? undefined : found
-    const outcome = typeof found === 'string' ? found : use === 'require' ? 'fails' : 'tcp'
-    explanations.push({ address, outcome, policy: { use, because }, ...(reason && { reason }) })
+    const target = reachableOwnAddress(address) ?? remoteAddress(address, port)
+    explanations.push(await explainTarget(address, target, port, family === 6 ? 6 : 4, policy))
   }
   return explanations
 }
 
+/** The same for a unix socket, by its name in rules. */
+export async function explainUnix(name: string, program = ownProgram()): Promise<Explanation> {
+  const policy = ownPolicy()?.decidePath(program, 'client', name)
+  const target = unixKey(pathOfName(name)) ?? fallbackReason('PIPE')
+  return await explainTarget(`unix:${name}`, target, 0, UNIX, policy)
+}
+
+async function explainTarget(
+  address: string,
+  target: string | FallbackReason,
+  port: number,
+  family: Family,
+  policy: Decision | undefined,
+): Promise<Explanation> {
+  const { use, because } = policy ?? { use: 'tcp', because: 'the policy cannot be used' }
+  const refusal = use === 'tcp' ? fallbackReason('POLICY', because) : undefined
+  const found = await tryFastWay(reasonAgainstFastWay() ?? refusal ?? target, port, family)
+  const reason = typeof found === 'string' ? undefined : found
+  const kernels = family === UNIX ? 'pipe' : 'tcp'
+  const outcome = typeof found === 'string' ? found : use === 'require' ? 'fails' : kernels
+  return { address, outcome, policy: { use, because }, ...(reason && { reason }) }
+}
+
 /** The wire, or why it is none of the fast ones. */
 async function tryFastWay(
-  address: string,
+  target: string | FallbackReason,
   port: number,
-  family: 4 | 6,
-  use: string,
-  because: string,
+  family: Family,
 ): Promise<string | FallbackReason> {
-  const general = reasonAgainstFastWay()
-  if (general !== undefined) return general
-  if (use === 'tcp') return fallbackReason('POLICY', because)
-  const target = reachableOwnAddress(address) ?? remoteAddress(address, port)
   if (typeof target !== 'string') return target
   const found = await rawPeers().reach(target, port, family)
   if ('code' in found) return found

@@ -270,7 +270,13 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
-      this.run(() => this.socket?.destroy(systemError(code, syscall, cause)))
+      const error = systemError(code, syscall, cause)
+      const callback = syscall === 'write' ? this.#writeCallback : undefined
+      if (callback === undefined) return this.run(() => this.socket?.destroy(error))
+      // The write that fails hears of it first, and its socket by it.
+      this.#writeCallback = undefined
+      this.run(() => callback(error))
+      this.updateLife()
     }
 
     handleConnected(): void {
@@ -301,7 +307,7 @@ function defineFastHandle(): FastHandleClass | undefined {
 
     #name(out: SocketName, isPeer: boolean): number {
       const { stream } = this
-      if (stream?.addresses === undefined || stream.peerId === -1) return UV_EBADF
+      if (stream?.addresses === undefined || stream.state === 'connecting') return UV_EBADF
       const isServerSide = this.#dialer === undefined
       Object.assign(
         out,

@@ -10,6 +10,8 @@ export const HELD_CHUNK_MAX = 4 * 1024
 export const HELD_MAX = 32 * 1024
 /** Memory that is kept for the next turn. */
 const KEPT_BUFFERS_MAX = 16
+/** How long a process that ends waits for room for what it holds. */
+const EXIT_MS_MAX = 100
 
 export interface Holder {
   flushHeld(): boolean
@@ -52,18 +54,29 @@ export class HeldBytes {
 
 /** After the callback that runs now; at the latest when the process ends, by `process.exit()` for example. */
 function flushAfterwards(holder: Holder): void {
-  if (holders.push(holder) === 1) process.nextTick(flushAll)
+  if (holders.push(holder) === 1) process.nextTick(flushAllHeld)
   if (isWatchingExit) return
   isWatchingExit = true
   // Before the listener that takes the rings away.
   process.prependListener('exit', () => {
     isExiting = true
-    flushAll()
+    flushAtExit()
   })
 }
 
-/** In the order of the writes. What is refused for want of room goes with the stream's next turn. */
-function flushAll(): void {
+/**
+ * In the order of the writes, and before anything else that a socket sends: TCP keeps the order between sockets, too. What is
+ * refused for want of room goes with the stream's next turn.
+ */
+export function flushAllHeld(): void {
+  if (holders.length === 0) return
   for (let i = 0; i < holders.length; i++) holders[i]?.flushHeld()
   holders.length = 0
+}
+
+/** The programs believe that it is out: a peer that reads makes room for it in no time. */
+function flushAtExit(): void {
+  const last = holders.splice(0)
+  const untilMs = performance.now() + EXIT_MS_MAX
+  for (const holder of last) while (!holder.flushHeld() && performance.now() < untilMs);
 }

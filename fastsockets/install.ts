@@ -40,6 +40,7 @@ import {
 } from './node-internals.ts'
 import { Peers } from './peers.ts'
 import { decideByName, decideListener, failListening, refuseTcpClients } from './policy/listener-policy.ts'
+import { decidePath } from './policy/own-policy.ts'
 import { RequiredError } from './policy/required-error.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
 import { watchSentSockets } from './sent-sockets.ts'
@@ -202,7 +203,10 @@ function wrapSocket(): void {
     const getName = prototype[name]
     define(prototype, name, function (this: FastSocket): SocketName {
       nameFarEnd(this._handle)
-      return getName.call(this)
+      const found = getName.call(this)
+      // The port comes later: Node must not remember that there was none.
+      if (found.address !== undefined && found.port === undefined) this._sockname = null
+      return found
     })
   }
 
@@ -281,8 +285,9 @@ function placeOf(target: Target): Place {
 function fallBack(socket: net.Socket, target: Target, reason: FallbackReason): RequiredError | undefined {
   const remote = target.path ? { address: String(target.path), port: 0 } : placeOf(target)
   recordFallback(socket, reason, remote, target.path ? 'pipe' : 'tcp')
-  const mayFallBack = target.path || decideByName(hostOf(target), target.port).use !== 'require'
-  return mayFallBack ? undefined : new RequiredError(reason)
+  const host = hostOf(target)
+  const { use } = target.path ? decidePath('client', host) : decideByName(host, target.port)
+  return use === 'require' ? new RequiredError(reason) : undefined
 }
 
 /** Where nothing can be fast, sockets still say why, and what must be fast fails. */

@@ -48,6 +48,9 @@ interface Listener {
   row: StatusRow | undefined
 }
 
+/** To Node 20 `maxConnections = 0` is no limit. */
+const ZERO_IS_A_LIMIT = Number.parseInt(process.versions.node, 10) >= 21
+
 /** Clients of a unix path have no port. The wire wants a number. */
 const NO_PORT = 1
 
@@ -203,7 +206,8 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
 /** A cluster gives such a connection to another worker; only if it has just one, or is told so, does that one drop it. */
 function wantsNoMore(server: FastServer): boolean {
   const { maxConnections, dropMaxConnection } = server as FastServer & { dropMaxConnection?: boolean }
-  return maxConnections > 0 && server._connections >= maxConnections && !dropMaxConnection
+  const isLimited = maxConnections > 0 || (maxConnections === 0 && ZERO_IS_A_LIMIT)
+  return isLimited && server._connections >= maxConnections && !dropMaxConnection
 }
 
 function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleClass): void {

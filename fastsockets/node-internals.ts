@@ -75,6 +75,8 @@ export type JsStreamClass = typeof NativeStream
 /** Socket members that @types/node does not know. */
 export interface SocketInternals {
   _handle: object | null
+  /** What `_getsockname` has found. */
+  _sockname?: SocketName | null
   /** `ended`: the end has been read, though the program may not have seen it. */
   readonly _readableState: { readonly ended: boolean }
   _unrefTimer(): void

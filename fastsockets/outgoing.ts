@@ -1,7 +1,7 @@
 /** The sending half of a stream: what a program writes, until it is out or the peer has fetched it, and the FIN behind it. */
 import { copyBytes } from '../nic/index.ts'
 import { SendWindow } from './byte-windows.ts'
-import { HELD_CHUNK_MAX, HeldBytes, type Holder } from './held-bytes.ts'
+import { flushAllHeld, HELD_CHUNK_MAX, HeldBytes, type Holder } from './held-bytes.ts'
 import { PendingChunks } from './pending-chunks.ts'
 import type { Stream } from './stream.ts'
 import { reserveData, sendFin } from './stream-messages.ts'
@@ -30,6 +30,11 @@ export class Outgoing implements Holder {
     return this.pending.isWaiting
   }
 
+  /** It is not for the peer's program to read more first. */
+  get isMoving(): boolean {
+    return this.isWaiting && this.window.credit > 0
+  }
+
   /** The program has ended this direction. */
   get isFinished(): boolean {
     return this.#finState !== 'open'
@@ -37,6 +42,7 @@ export class Outgoing implements Holder {
 
   /** True if all of it is out; otherwise the chunks must stay as they are until the sink is told. */
   write(chunks: readonly Uint8Array[]): boolean {
+    flushAllHeld()
     this.pending.set(chunks)
     return this.#sendPending()
   }
@@ -45,7 +51,9 @@ export class Outgoing implements Holder {
   hold(chunk: Uint8Array): boolean {
     const { length } = chunk
     if (length > HELD_CHUNK_MAX || this.#held.length + length > this.window.credit) return false
-    const { segmentMax } = this.#stream.channel
+    const { isCongested, segmentMax } = this.#stream.channel
+    // The ring is full now: the callback of this write must wait for room.
+    if (isCongested) return false
     return (
       this.#held.add(this, chunk, segmentMax) || (this.flushHeld() && this.#held.add(this, chunk, segmentMax))
     )
@@ -83,6 +91,7 @@ export class Outgoing implements Holder {
 
   /** FIN follows what is pending; true if it is out already. */
   finish(): boolean {
+    flushAllHeld()
     this.#finState = 'wanted'
     return this.#sendFin()
   }
@@ -152,7 +161,7 @@ export class Outgoing implements Holder {
   #sendPending(): boolean {
     const { pending } = this
     const { channel } = this.#stream
-    if (!this.flushHeld()) return false
+    if (this.#stream.peerId === -1 || !this.flushHeld()) return false
     while (pending.length > 0) {
       if (this.#offers.isOut) return false
       if (this.#sink.isWanted) {
@@ -204,8 +213,8 @@ export class Outgoing implements Holder {
   }
 
   #sendFin(): boolean {
-    if (this.isWaiting || !this.flushHeld()) return false
     const { channel, peerId, receiving } = this.#stream
+    if (this.isWaiting || peerId === -1 || !this.flushHeld()) return false
     if (!sendFin(channel.channel, peerId, this.window.sequence, receiving.consumed)) {
       channel.scheduleSend(this.#stream)
       return false

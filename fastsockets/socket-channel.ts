@@ -12,6 +12,7 @@ import { PostedBytes } from './posted-bytes.ts'
 import { socketEndpoint } from './socket-endpoint.ts'
 import { statusPage } from './status/status-page.ts'
 import { Stream, type StreamSink } from './stream.ts'
+import { endsOf } from './stream-addresses.ts'
 import {
   ACCEPT,
   CHANNEL_CREDITS,
@@ -190,10 +191,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   #describe({ addresses, role }: Stream): ConnectionEvent {
-    const server = addresses && { address: addresses.address, port: addresses.serverPort }
-    const client = addresses && { address: addresses.source, port: addresses.clientPort }
-    const [local, remote] = role === 'client' ? [client, server] : [server, client]
-    return { transport: this.transport, role, local, remote }
+    return { transport: this.transport, role, ...endsOf(addresses, role) }
   }
 
   forget(stream: Stream): void {
@@ -211,9 +209,7 @@ export class SocketChannel implements ChannelOwner {
     if (--this.#keepAliveCount === 0) this.channel.end.unref()
   }
 
-  // What the channel tells its owner.
-
-  /** A write is over before the answer to it is heard. */
+  /** What the channel tells its owner. A write is over before the answer to it is heard. */
   handleProgress(): void {
     this.#resumeSending()
     this.#deliver()
@@ -242,7 +238,12 @@ export class SocketChannel implements ChannelOwner {
   }
 
   roomWanted(): number {
-    return this.#toSend.size > 0 ? this.segmentMax : 0
+    return this.isCongested ? this.segmentMax : 0
+  }
+
+  /** Somebody was refused, and waits for room or credit. */
+  get isCongested(): boolean {
+    return this.#toSend.size > 0
   }
 
   handleBroken(error: AmError): void {

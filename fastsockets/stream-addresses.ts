@@ -1,4 +1,5 @@
 import type { SocketName } from './node-internals.ts'
+import type { Place } from './status/status-page.ts'
 
 /** Who talks to whom, as the two programs see it. */
 export interface StreamAddresses {
@@ -7,6 +8,7 @@ export interface StreamAddresses {
   /** The address from which the client comes. */
   readonly source: string
   readonly serverPort: number
+  /** 0 as long as it is not known. */
   clientPort: number
 }
 
@@ -14,6 +16,17 @@ export function serverName({ address, family, serverPort }: StreamAddresses): So
   return { address, family, port: serverPort }
 }
 
+/** The server gives the port: until it has answered there is none. */
 export function clientName({ source, family, clientPort }: StreamAddresses): SocketName {
-  return { address: source, family, port: clientPort }
+  return { address: source, family, ...(clientPort > 0 && { port: clientPort }) }
+}
+
+/** The same as one of the two sees it. */
+export function endsOf(
+  addresses: StreamAddresses | undefined,
+  role: 'client' | 'server',
+): { local: Place | undefined; remote: Place | undefined } {
+  const server = addresses && { address: addresses.address, port: addresses.serverPort }
+  const client = addresses && { address: addresses.source, port: addresses.clientPort }
+  return role === 'client' ? { local: client, remote: server } : { local: server, remote: client }
 }

@@ -71,5 +71,5 @@ export const OFFER_MAX = 4 << 20
 export const KEY_MAX = 256
 /** What is fetched at once: a turn of the event loop each, so that other sockets have theirs. */
 export const FETCH_MAX = 256 * 1024
-/** Sockets on one channel, each way together. */
-export const STREAMS_MAX = 1 << 16
+/** Sockets on one channel, each way together: about as many as there are client ports to give out. */
+export const STREAMS_MAX = 1 << 15

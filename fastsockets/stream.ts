@@ -7,6 +7,7 @@
  */
 import { ablation } from '../nic/index.ts'
 import { ReceiveWindow } from './byte-windows.ts'
+import { flushAllHeld } from './held-bytes.ts'
 import { Outgoing } from './outgoing.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import type { SocketChannel } from './socket-channel.ts'
@@ -24,7 +25,8 @@ export type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 /** Receive posting; see nic/ablation.ts. */
 const POSTS = ablation('no-posting') === undefined
 
-type State = 'connecting' | 'open' | 'closing' | 'closed'
+/** `presumed`: the program takes it for connected, and the peer has not answered yet. */
+type State = 'connecting' | 'presumed' | 'open' | 'closing' | 'closed'
 type ReceiveState = 'open' | 'finReceived' | 'ended'
 
 export class Stream {
@@ -117,7 +119,6 @@ export class Stream {
   /** Like close(2): no more calls to the sink. Unread bytes make it a reset, as in TCP. */
   close(reset: boolean): void {
     if (this.state === 'closing' || this.state === 'closed') return
-    const wasConnecting = this.state === 'connecting'
     if (reset || this.#buffer.length > 0 || this.postedCount > 0 || this.#fetches.isOpen)
       this.#closeHow = CLOSE_RESET
     this.#release()
@@ -127,8 +128,9 @@ export class Stream {
     this.#fetches.drop()
     this.state = 'closing'
     if (!this.channel.isOpen) return this.#finish()
+    flushAllHeld()
     // A connecting stream has no peer to close yet: the answer to CONNECT will find it closing.
-    if (wasConnecting) return
+    if (this.peerId === -1) return
     this.#sendClose()
     if (this.#peerClosed && !this.#closeOwed) this.#finish()
   }
@@ -142,9 +144,16 @@ export class Stream {
       this.#sendClose()
       return
     }
+    const wasPresumed = this.state === 'presumed'
     this.state = 'open'
     this.channel.show(this, window)
-    this.sink?.handleConnected()
+    if (wasPresumed) this.channel.scheduleSend(this)
+    else this.sink?.handleConnected()
+  }
+
+  /** The peer is busy: what the program writes and ends waits for its answer. */
+  presumeConnected(): void {
+    this.state = 'presumed'
   }
 
   handleRefused(refusal: number | undefined): void {
@@ -243,7 +252,8 @@ export class Stream {
     if (this.state !== 'open') return
     this.#losesNextWrite = how !== CLOSE_RESET
     if (this.#receiveState === 'open') {
-      if (how === CLOSE_RESET) this.#fail('ECONNRESET', 'read', undefined)
+      // TCP tells a write that is on its way, and else whoever reads.
+      if (how === CLOSE_RESET) this.#fail('ECONNRESET', this.outgoing.isMoving ? 'write' : 'read', undefined)
       else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
     } else if (this.outgoing.isWaiting) {
@@ -258,7 +268,7 @@ export class Stream {
     this.#peerClosed = true
     this.#fetches.drop()
     this.outgoing.dropOffer()
-    if (this.state === 'connecting') return this.handleRefused(undefined)
+    if (this.state === 'connecting' || this.state === 'presumed') return this.handleRefused(undefined)
     if (this.state === 'closing') return this.#finish()
     this.#losesNextWrite = cause === undefined
     if (cause !== undefined) this.#fail(codeOfEnd(cause), 'read', cause)
@@ -350,7 +360,8 @@ export class Stream {
   }
 
   get #isBroken(): boolean {
-    return this.#peerClosed || this.state !== 'open' || !this.channel.isOpen
+    const isUp = this.state === 'open' || this.state === 'presumed'
+    return this.#peerClosed || !isUp || !this.channel.isOpen
   }
 
   #isPosted(): boolean {

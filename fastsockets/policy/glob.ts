@@ -3,8 +3,12 @@
  * against the last part only.
  */
 export function matchesGlob(path: string, pattern: string): boolean {
-  const subject = pattern.includes('/') ? path : path.slice(path.lastIndexOf('/') + 1)
-  return toExpression(pattern).test(subject)
+  return matchesWhole(pattern.includes('/') ? path : path.slice(path.lastIndexOf('/') + 1), pattern)
+}
+
+/** For names in which a slash is a letter like any other, but that only `**` crosses it. */
+export function matchesWhole(name: string, pattern: string): boolean {
+  return toExpression(pattern).test(name)
 }
 
 function toExpression(pattern: string): RegExp {

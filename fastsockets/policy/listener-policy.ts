@@ -4,15 +4,16 @@ import { isFastHandle } from '../fast-handle.ts'
 import type { FastServer } from '../listeners.ts'
 import type { TcpHandle } from '../node-internals.ts'
 import type { FallbackReason } from '../reasons.ts'
-import { decide } from './own-policy.ts'
+import { decide, decidePath } from './own-policy.ts'
 import type { Decision } from './policy.ts'
 import { RequiredError } from './required-error.ts'
 
-const NO_RULE: Decision = { use: 'fast', because: 'it has no port', isRule: false }
+const NO_RULE: Decision = { use: 'fast', because: 'it has no address', isRule: false }
 
 export function decideListener(server: Server): Decision {
   const name = server.address()
-  if (name === null || typeof name === 'string') return NO_RULE
+  if (name === null) return NO_RULE
+  if (typeof name === 'string') return decidePath('server', name)
   return decide('server', name.address, name.port)
 }
 

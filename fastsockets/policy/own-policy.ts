@@ -3,6 +3,7 @@ import { realpathSync } from 'node:fs'
 import { type Decision, NO_POLICY, type Policy } from './policy.ts'
 import { findPolicyFile, PolicyError, readPolicyFile } from './policy-file.ts'
 import type { Role, Use } from './policy-schema.ts'
+import { nameInRules } from './unix-names.ts'
 
 export const USE_VARIABLE = 'FASTSOCKETS_USE'
 export const USERS_VARIABLE = 'FASTSOCKETS_USERS'
@@ -38,6 +39,13 @@ export function decide(role: Role, address: string | undefined, port: number): D
   if (own === undefined) return { use: 'tcp', because: failure?.message ?? '', isRule: false }
   if (own === NO_POLICY) return FAST
   return own.decide(ownProgram(), role, address, port)
+}
+
+/** The same for a unix socket, by the path that the program uses. */
+export function decidePath(role: Role, path: string): Decision {
+  const own = ownPolicy()
+  if (own === undefined || own === NO_POLICY) return decide(role, undefined, 0)
+  return own.decidePath(ownProgram(), role, nameInRules(path))
 }
 
 const FAST: Decision = { use: 'fast', because: 'no policy file', isRule: false }

@@ -26,6 +26,7 @@ export const POLICY_SCHEMA = {
         properties: {
           use: USE,
           program: { type: 'string', minLength: 1, maxLength: 4096 },
+          path: { type: 'string', minLength: 1, maxLength: 4096 },
           role: { enum: ['client', 'server'] },
           address: { type: 'string', minLength: 2, maxLength: 64 },
           port: {
@@ -54,6 +55,7 @@ export interface PolicyDocument {
 export interface RuleDocument {
   readonly use: Use
   readonly program?: string
+  readonly path?: string
   readonly role?: Role
   readonly address?: string
   readonly port?: number | string

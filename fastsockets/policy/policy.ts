@@ -34,8 +34,16 @@ export class Policy {
   }
 
   decide(program: string, role: Role, address: string | undefined, port: number): Decision {
-    const { rules, source } = this.#parts
-    const rule = rules.find(rule => rule.matches(program, role, address, port))
+    return this.#decideBy(this.#parts.rules.find(rule => rule.matches(program, role, address, port)))
+  }
+
+  /** The same for a unix socket, by its name in rules. */
+  decidePath(program: string, role: Role, name: string): Decision {
+    return this.#decideBy(this.#parts.rules.find(rule => rule.matchesPath(program, role, name)))
+  }
+
+  #decideBy(rule: Rule | undefined): Decision {
+    const { source } = this.#parts
     if (rule !== undefined) {
       return { use: rule.use, because: `rule ${rule.number} of ${source}, line ${rule.line}`, isRule: true }
     }

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net'
-import { matchesGlob } from './glob.ts'
+import { matchesGlob, matchesWhole } from './glob.ts'
 import type { Role, RuleDocument, Use } from './policy-schema.ts'
 
 /** One rule of a policy: what it is about, and what it asks for. What it does not mention, it does not mind. */
@@ -20,18 +20,37 @@ export class Rule {
     this.#document = document
     this.#addresses = document.address === undefined ? undefined : parsePrefix(document.address)
     this.#ports = parsePorts(document.port)
+    if (document.path !== undefined && this.#isAboutAddresses)
+      throw new Error('path is for unix sockets, which have neither address nor port: make two rules of it')
+  }
+
+  get #isAboutAddresses(): boolean {
+    return this.#document.address !== undefined || this.#document.port !== undefined
   }
 
   /** `address` is undefined while it is not known: then only rules that mention none can apply. */
   matches(program: string, role: Role, address: string | undefined, port: number): boolean {
-    const { program: pattern, role: ownRole } = this.#document
-    if (ownRole !== undefined && ownRole !== role) return false
+    if (this.#document.path !== undefined || !this.#concerns(program, role)) return false
     if (port < this.#ports[0] || port > this.#ports[1]) return false
     if (this.#addresses !== undefined) {
       const family = address === undefined ? 0 : isIP(address)
       if (address === undefined || family === 0) return false
       if (!this.#addresses.check(address, family === 6 ? 'ipv6' : 'ipv4')) return false
     }
+    return true
+  }
+
+  /** The same for a unix socket, by its name in rules (unix-names.ts). */
+  matchesPath(program: string, role: Role, name: string): boolean {
+    if (this.#isAboutAddresses || !this.#concerns(program, role)) return false
+    const { path } = this.#document
+    if (path === undefined) return true
+    return path.startsWith('@') ? matchesWhole(name, path) : matchesGlob(name, path)
+  }
+
+  #concerns(program: string, role: Role): boolean {
+    const { program: pattern, role: ownRole } = this.#document
+    if (ownRole !== undefined && ownRole !== role) return false
     return pattern === undefined || matchesGlob(program, pattern)
   }
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { HELD_CHUNK_MAX, HELD_MAX, HeldBytes } from '../../fastsockets/held-bytes.ts'
 import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
+import type { Stream } from '../../fastsockets/stream.ts'
 import { CLOSE, CONSUMED, DATA, WINDOW } from '../../fastsockets/stream-layout.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
@@ -66,6 +67,43 @@ t.test('sockets keep the order in which they were written to', async t => {
   t.same(order, [0, 1, 2])
 })
 
+t.test('nothing that another socket sends overtakes it', async t => {
+  const acts: Record<string, (stream: Stream) => void> = {
+    write: stream => void stream.write([Buffer.from('large')]),
+    end: stream => void stream.shutdown(),
+    close: stream => stream.close(false),
+  }
+  for (const [what, act] of Object.entries(acts)) {
+    const [first, second] = [new SocketLiar(t), new SocketLiar(t)]
+    await Promise.all([first.connect(), second.connect()])
+    const order: string[] = []
+    const { channel } = first.stream.channel
+    const { commit } = channel
+    channel.commit = length => {
+      order.push('held')
+      commit.call(channel, length)
+    }
+    const other = second.stream.channel.channel
+    const { commit: commitOther } = other
+    other.commit = length => {
+      order.push(what)
+      commitOther.call(other, length)
+    }
+    first.stream.outgoing.hold(Buffer.from('word'))
+    act(second.stream)
+    t.same(order, ['held', what])
+  }
+})
+
+t.test('while the ring is full nothing is held: the callback waits for room', async t => {
+  const liar = new SocketLiar(t)
+  await liar.connect()
+  const { channel, outgoing } = liar.stream
+  t.ok(outgoing.hold(Buffer.from('a')))
+  channel.scheduleSend(liar.stream)
+  t.notOk(outgoing.hold(Buffer.from('b')))
+})
+
 t.test('large writes, and what finds no window, are not held', async t => {
   const liar = new SocketLiar(t)
   const to = await liar.connect()
@@ -120,6 +158,25 @@ for (const noDelay of [false, true]) {
     t.equal(socket.bytesWritten, expected.length)
   })
 }
+
+t.test('a write that is cut off hears of it first, then its socket, as over TCP', async t => {
+  const server = net.createServer(socket => {
+    let received = 0
+    socket.on('data', data => {
+      received += data.length
+      if (received > 3_000_000) socket.destroy()
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const socket = net.connect((server.address() as AddressInfo).port, '127.0.0.1').resume()
+  const log: string[] = []
+  socket.write(Buffer.alloc(30_000_000), error => log.push(`callback ${error?.message}`))
+  socket.on('error', error => log.push(error.message))
+  await withWatchdog('the end', new Promise(resolve => socket.once('close', resolve)))
+  t.same(log, ['callback write ECONNRESET', 'write ECONNRESET'])
+})
 
 t.test('process.exit() right after a small write: it arrives', async t => {
   const server = net.createServer().listen(0, '127.0.0.1')

@@ -11,6 +11,7 @@ import {
   CONSUMED,
   DATA,
   RD_COMPL,
+  REFUSE,
   SINK_AVAIL,
   SRC_AVAIL,
   WINDOW,
@@ -52,7 +53,17 @@ export class SocketLiar {
       },
     )
     const group = new ChannelGroup()
-    for (const handler of [ACCEPT, CLOSE, DATA, CONSUMED, SRC_AVAIL, RD_COMPL, SINK_AVAIL, WR_COMPL]) {
+    for (const handler of [
+      ACCEPT,
+      REFUSE,
+      CLOSE,
+      DATA,
+      CONSUMED,
+      SRC_AVAIL,
+      RD_COMPL,
+      SINK_AVAIL,
+      WR_COMPL,
+    ]) {
       group.setHandler(handler, message => this.said.push(saidIn(message)))
     }
     const owner = {
@@ -73,11 +84,14 @@ export class SocketLiar {
     return this.#stream as Stream
   }
 
-  say(handler: number, words: readonly number[], payload: Uint8Array = new Uint8Array(0)): void {
+  /** False if there is no credit or room for it. */
+  say(handler: number, words: readonly number[], payload: Uint8Array = new Uint8Array(0)): boolean {
     const at = this.#channel.reserveRequest(handler, words.length, payload.length)
+    if (at < 0) return false
     for (const [i, word] of words.entries()) this.#channel.putWord(i, word)
     copyBytes(payload, 0, this.#channel.sendBytes, at, payload.length)
     this.#channel.commit(payload.length)
+    return true
   }
 
   async hears(handler: number): Promise<number[]> {

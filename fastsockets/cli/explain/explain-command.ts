@@ -1,7 +1,7 @@
 /** `fastsockets explain`: what would become of a connection, and why. */
 import { resolve } from 'node:path'
 import { Command } from 'commander'
-import { type Explanation, explain } from '../../explain.ts'
+import { type Explanation, explain, explainUnix } from '../../explain.ts'
 import { FAILURE, OK } from '../exit-codes.ts'
 import { type HostPort, parseHostPort } from '../host-port.ts'
 
@@ -10,10 +10,20 @@ Examples:
   $ fastsockets explain localhost:8080
   $ fastsockets explain db.internal:5432 --program /srv/app/server.js
   $ fastsockets explain [::1]:8080 --json
+  $ fastsockets explain unix:/run/app.sock
+  $ fastsockets explain unix:@an-abstract-name
 
 Does what a relinked client of this user would do, short of the connection itself.
 
 Exit codes: 0 the connection would be fast, 1 it would not.`
+
+/** Outcomes that are none of the fast ones. */
+const SLOW = ['tcp', 'pipe', 'fails']
+
+/** A unix socket, by its name in rules. */
+interface UnixName {
+  readonly name: string
+}
 
 interface ExplainOptions {
   readonly program?: string
@@ -23,20 +33,32 @@ interface ExplainOptions {
 export function explainCommand(): Command {
   return new Command('explain')
     .description('what would become of a connection, and why')
-    .argument('<host:port>', 'the server', parseHostPort)
+    .argument('<server>', 'host:port, or unix:path', parseServer)
     .option('--program <path>', 'the client, as rules of the policy see it')
     .option('--json', 'print the explanations as JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async ({ host, port }: HostPort, { program, json }: ExplainOptions) => {
-      const explanations = await explain(host, port, program && resolve(program))
+    .action(async (server: HostPort | UnixName, { program, json }: ExplainOptions) => {
+      const path = program && resolve(program)
+      const explanations =
+        'name' in server
+          ? [await explainUnix(server.name, path)]
+          : await explain(server.host, server.port, path)
       if (json) console.log(JSON.stringify(explanations, undefined, 2))
-      else for (const explanation of explanations) console.log(describe(explanation, port))
-      process.exitCode = explanations.some(({ outcome }) => outcome === 'shm') ? OK : FAILURE
+      else for (const explanation of explanations) console.log(describe(explanation, server))
+      process.exitCode = explanations.some(({ outcome }) => !SLOW.includes(outcome)) ? OK : FAILURE
     })
 }
 
-export function describe({ address, outcome, policy, reason }: Explanation, port: number): string {
-  const place = address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+/** `unix:` and an absolute or relative path, or `@` and an abstract name; else as `parseHostPort` wants it. */
+function parseServer(text: string): HostPort | UnixName {
+  const [, path] = /^unix:(.+)$/s.exec(text) ?? []
+  if (path === undefined) return parseHostPort(text)
+  return { name: path.startsWith('@') ? path : resolve(path) }
+}
+
+function describe({ address, outcome, policy, reason }: Explanation, server: HostPort | UnixName): string {
+  const host = address.includes(':') ? `[${address}]` : address
+  const place = 'name' in server ? address : `${host}:${server.port}`
   const lines = [
     `${place}  ${outcome}`,
     `    policy  ${policy.use}: ${policy.because}`,

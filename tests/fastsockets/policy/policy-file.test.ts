@@ -59,6 +59,34 @@ rules:
   t.notOk(policy.allowsDriver('loopback'))
 })
 
+t.test('unix sockets have rules by path', async t => {
+  const policy = parsePolicy(
+    `default: require
+rules:
+  - { port: 1-65535, use: tcp }
+  - { address: 0.0.0.0/0, use: tcp }
+  - { path: /run/app/*.sock, role: server, use: fast }
+  - { path: "@app*", use: fast }
+  - { program: /srv/app.js, use: tcp }
+`,
+    'p',
+  )
+  for (const [program, role, name, because] of [
+    ['/a', 'server', '/run/app/a.sock', 'rule 3 of p, line 5'],
+    ['/a', 'client', '/run/app/a.sock', 'the default of p'],
+    ['/a', 'server', '/run/app/deep/a.sock', 'the default of p'],
+    ['/a', 'client', '@app-1', 'rule 4 of p, line 6'],
+    ['/srv/app.js', 'client', '/tmp/x', 'rule 5 of p, line 7'],
+  ] as const) {
+    t.equal(policy.decidePath(program, role, name).because, because, `${program} ${role} ${name}`)
+  }
+  const paths = parsePolicy('rules: [{ path: "**", use: tcp }]', 'p')
+  t.equal(paths.decide('/a', 'client', '127.0.0.1', 80).use, 'fast', 'a rule by path is not about ports')
+  t.strictSame(faultsOf('rules:\n  - { use: tcp, path: /run/x, port: 80 }\n'), [
+    '2 1 path is for unix sockets, which have neither address nor port: make two rules of it',
+  ])
+})
+
 t.test('an empty file asks for nothing', async t => {
   for (const text of ['', '# only a comment\n', '{}']) {
     const policy = parsePolicy(text, 'p')

@@ -1,0 +1,116 @@
+/**
+ * `npm run bench:memory`: what an idle connection costs, and what a peer does, at both ends: memory, shared memory and
+ * descriptors. The programs are those of the tests (tests/fastsockets/programs/crowd.ts). `--connections N`, `--peers N`.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { parseArgs } from 'node:util'
+import Table from 'cli-table3'
+import { plainNodeOptions, relinkedNodeOptions } from '../fastsockets/cli/relink.ts'
+
+const CROWD = new URL('../tests/fastsockets/programs/crowd.js', import.meta.url)
+/** There before the first measurement, so that what is made once is not counted. */
+const FIRST_CONNECTIONS = 200
+/** More than the rings hold, both ways: each page of them has been used then. */
+const EXCHANGED_BYTES = 8_000_000
+
+interface Usage {
+  readonly descriptors: number
+  readonly bytes: number
+  readonly sharedBytes: number
+}
+
+const { values } = parseArgs({
+  options: {
+    connections: { type: 'string', default: '10000' },
+    peers: { type: 'string', default: '16' },
+  },
+})
+
+const table = new Table({ head: ['', 'memory', 'of it shared', 'descriptors'] })
+for (const mode of ['plain', 'relinked'] as const) {
+  table.push(...(await connectionRows(mode, Number(values.connections))))
+  table.push(...(await peerRows(mode, Number(values.peers))))
+}
+process.stdout.write(`${table}\n`)
+
+async function connectionRows(mode: 'plain' | 'relinked', count: number): Promise<string[][]> {
+  const { server, port } = await startServer(mode)
+  const client = start(mode, 'client', port)
+  await receive(client)
+  await ask(client, { open: FIRST_CONNECTIONS })
+  const before = [await usage(server), await usage(client)]
+  await ask(client, { open: FIRST_CONNECTIONS + count })
+  const after = [await usage(server), await usage(client)]
+  await stop(client, server)
+  return ['server', 'client'].map((end, i) =>
+    row(`${mode}: an idle connection, ${end}`, before[i] as Usage, after[i] as Usage, count),
+  )
+}
+
+/** Peers of one server: new, with a connection each, and after that has carried a lot. */
+async function peerRows(mode: 'plain' | 'relinked', count: number): Promise<string[][]> {
+  const { server, port } = await startServer(mode)
+  const clients = [await addClient(mode, port)]
+  // What the process keeps of freed memory is there then (decision 0005).
+  await ask(clients[0] as ChildProcess, { exchange: EXCHANGED_BYTES })
+  const before = await usage(server)
+  while (clients.length <= count) clients.push(await addClient(mode, port))
+  const idle = await usage(server)
+  for (const client of clients.slice(1)) await ask(client, { exchange: EXCHANGED_BYTES })
+  const used = await usage(server)
+  await stop(...clients, server)
+  return [
+    row(`${mode}: a peer with one connection, server`, before, idle, count),
+    row(`${mode}: the same after ${EXCHANGED_BYTES / 1e6} MB each way`, before, used, count),
+  ]
+}
+
+function row(name: string, before: Usage, after: Usage, count: number): string[] {
+  const each = (key: keyof Usage): number => (after[key] - before[key]) / count
+  const kilobytes = (bytes: number): string => `${(bytes / 1000).toFixed(1)} kB`
+  return [name, kilobytes(each('bytes')), kilobytes(each('sharedBytes')), each('descriptors').toFixed(1)]
+}
+
+async function startServer(mode: 'plain' | 'relinked'): Promise<{ server: ChildProcess; port: number }> {
+  const server = start(mode, 'server', 0)
+  return { server, ...((await receive(server)) as { port: number }) }
+}
+
+async function addClient(mode: 'plain' | 'relinked', port: number): Promise<ChildProcess> {
+  const client = start(mode, 'client', port)
+  await receive(client)
+  await ask(client, { open: 1 })
+  await ask(client, { exchange: 1 })
+  return client
+}
+
+function start(mode: 'plain' | 'relinked', role: string, port: number): ChildProcess {
+  const options = mode === 'plain' ? plainNodeOptions : relinkedNodeOptions
+  const env = { ...process.env, NODE_OPTIONS: options(process.env.NODE_OPTIONS) }
+  return fork(CROWD, [role, String(port)], { env, execArgv: ['--expose-gc'] })
+}
+
+/** The child's next message; one at a time is under way. */
+async function receive(child: ChildProcess): Promise<unknown> {
+  const [answer] = await Promise.race([
+    once(child, 'message'),
+    once(child, 'exit').then(([code]) => Promise.reject(new Error(`a program ended with ${code}`))),
+  ])
+  return answer
+}
+
+function ask(child: ChildProcess, question: object): Promise<unknown> {
+  child.send(question)
+  return receive(child)
+}
+
+async function usage(child: ChildProcess): Promise<Usage> {
+  return (await ask(child, { count: true })) as Usage
+}
+
+async function stop(...children: ChildProcess[]): Promise<void> {
+  const exits = children.map(child => once(child, 'exit'))
+  for (const child of children) child.disconnect()
+  await Promise.all(exits)
+}

@@ -1,0 +1,67 @@
+/**
+ * A server that can be stopped in the middle of its turn, and a client that connects meanwhile. argv: server | client port.
+ *
+ * The server keeps its thread busy from `{ block }` until something arrives on its standard input. The client is told what
+ * to do, and keeps a log.
+ */
+import { once } from 'node:events'
+import { readSync } from 'node:fs'
+import net from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { transportOf } from '../../../fastsockets/transport.ts'
+import { isPatterned, patterned } from '../../support/pattern.ts'
+
+const LARGE = 300_000
+
+const [role, port = '0'] = process.argv.slice(2)
+process.on('disconnect', () => process.exit())
+
+if (role === 'server') {
+  const log: string[] = []
+  const server = net.createServer(socket => {
+    let received = 0
+    socket.on('error', error => log.push(error.message))
+    socket.on('data', data => {
+      if (!isPatterned(data, received)) log.push(`wrong bytes near ${received}`)
+      received += data.length
+    })
+    socket.on('end', () => socket.end(String(socket.remotePort)))
+    socket.on('close', () => log.push(`closed after ${received}`))
+  })
+  server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as net.AddressInfo).port }))
+  process.on('message', (question: { block?: boolean }) => {
+    if (question.block) process.send?.({ blocked: true }, () => readSync(0, Buffer.alloc(1)))
+    else process.send?.({ log: log.splice(0) })
+  })
+} else {
+  const log: string[] = []
+  let socket: net.Socket
+  process.on('message', async (question: { what: string }) => {
+    if (question.what === 'connect') {
+      socket = net.connect(Number(port), '127.0.0.1')
+      socket.on('error', error => log.push(error.message))
+      socket.on('close', hadError => log.push(`close ${hadError}`))
+      await once(socket, 'connect')
+      log.push(`connected ${socket.remotePort === Number(port)} ${socket.localAddress}`)
+    } else if (question.what === 'write') {
+      socket.write(patterned(0, 10))
+      socket.end(patterned(10, LARGE))
+    } else if (question.what === 'read') {
+      const [data] = await once(socket, 'data')
+      log.push(`local port ${Number(data) === socket.localPort}`)
+      await closed(log)
+    } else if (question.what === 'destroy') {
+      socket.destroy()
+      await closed(log)
+    } else {
+      await closed(log)
+    }
+    process.send?.({ log: log.splice(0), wire: transportOf(socket).transport })
+  })
+  process.send?.({ isReady: true })
+}
+
+/** The program has seen 'close': a socket may be closed a moment before that. */
+async function closed(log: readonly string[]): Promise<void> {
+  while (!log.some(line => line.startsWith('close'))) await nextTurn()
+}

@@ -1,0 +1,37 @@
+/**
+ * A client that may open few files: connects, one by one, until that fails or 400 are up. argv: port, how many files it
+ * opens first: `none`, or `all` that it may.
+ */
+import { once } from 'node:events'
+import { openSync } from 'node:fs'
+import net from 'node:net'
+import { transportOf } from '../../../fastsockets/transport.ts'
+
+const COUNT = 400
+const [port, files] = process.argv.slice(2)
+process.on('disconnect', () => process.exit())
+
+const sockets: net.Socket[] = []
+const report: { connected: number; wire?: string; reason?: string; error?: string } = { connected: 0 }
+if (files === 'all') takeAllFiles()
+try {
+  while (sockets.length < COUNT) {
+    const socket = net.connect(Number(port), '127.0.0.1')
+    sockets.push(socket)
+    await once(socket, 'connect')
+    report.connected++
+  }
+} catch (error) {
+  report.error = (error as NodeJS.ErrnoException).code ?? String(error)
+}
+const { transport, reason } = transportOf(sockets.at(-1) as net.Socket)
+Object.assign(report, { wire: transport, ...(reason && { reason: reason.code }) })
+process.send?.(report)
+
+function takeAllFiles(): void {
+  try {
+    for (;;) openSync('/dev/null', 'r')
+  } catch {
+    // That was the last one.
+  }
+}
