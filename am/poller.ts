@@ -100,8 +100,9 @@ export class Poller {
     }
     this.stats.emptyTurns++
     if (nowMs - channel.lastActiveMs < channel.spinMs) {
+      const offeredMs = performance.now()
       yieldCore()
-      if (performance.now() - nowMs > CROWDED_MS) channel.spinMs = 0
+      if (performance.now() - offeredMs > CROWDED_MS) channel.spinMs = 0
       return false
     }
     if (!channel.arm()) return false

@@ -79,6 +79,9 @@ export interface Ratio {
 }
 
 /** What was not measured, and why. Nothing is left out in silence. */
+/** What the reason begins with if a contestant broke down. */
+export const FAILED = 'it failed: '
+
 export interface Skipped {
   readonly suite: string
   readonly contestant: string

@@ -2,7 +2,14 @@
 import { FaultRandom } from '../nic/fault/fault-random.ts'
 import { describeMachine, load, warnUnlessQuiet } from './machine.ts'
 import { ProgressBar } from './progress-bar.ts'
-import { REPORT_VERSION, type Report, type ReportOptions, type Result, type Skipped } from './result.ts'
+import {
+  FAILED,
+  REPORT_VERSION,
+  type Report,
+  type ReportOptions,
+  type Result,
+  type Skipped,
+} from './result.ts'
 import { BASELINE } from './rounds.ts'
 import type { Suite, SuiteContext } from './suite.ts'
 
@@ -42,7 +49,7 @@ export async function runSuites(suites: readonly Suite[], options: RunOptions): 
       fail: (contestant, error) => {
         // Abstract unix names begin with a zero, which terminals and pipes do not like.
         const complaint = error.message.replaceAll('\0', '@').slice(0, COMPLAINT_LENGTH_MAX)
-        const reason = `it failed: ${complaint}`
+        const reason = FAILED + complaint
         skipped.push({ suite: suite.name, contestant, reason })
         failures.push(`${suite.name}, ${contestant}: ${complaint}`)
       },

@@ -18,6 +18,7 @@ import { UV_ECONNREFUSED } from './socket-errors.ts'
 import type { Place } from './status/status-page.ts'
 import { tellStep } from './steps.ts'
 import type { Stream } from './stream.ts'
+import { STREAMS_MAX } from './stream-layout.ts'
 import { type HandleExchange, keepStreamState } from './tls-sockets.ts'
 import { recordFallback, recordFast } from './transport.ts'
 import { type Family, UNIX, unixKey } from './unix-paths.ts'
@@ -27,6 +28,8 @@ import type { WorkerGroup } from './worker-group.ts'
 const BUSY_MS = greetingTimeoutMs()
 /** Workers that have refused a connection, before it goes by TCP. */
 const EXPLORED_MAX = 8
+/** Messages that are taken in at once when answers may be among them: as many as there may be sockets. */
+const ANSWERS_MAX = STREAMS_MAX
 
 interface Attempt {
   readonly request: ConnectRequest
@@ -300,13 +303,16 @@ function refuseTcp(handle: FastHandle, reason: FallbackReason): number {
   return UV_ECONNREFUSED
 }
 
-/** The answer may be there: it was this thread that was busy. Then it is heard within two turns of the event loop. */
+/** The answer may be there: it was this thread that was busy. Then it is heard within two turns of the event loop, or now. */
 function presumeIfUnanswered(handle: FastHandle, stream: Stream, attempt: Attempt): void {
   if (!isUnanswered(handle, stream)) return
   setImmediate(() => setImmediate(presumeConnected, handle, stream, attempt))
 }
 
 function presumeConnected(handle: FastHandle, stream: Stream, attempt: Attempt): void {
+  if (!isUnanswered(handle, stream)) return
+  // Behind more messages than a turn takes in.
+  stream.channel.pollNow(ANSWERS_MAX)
   if (!isUnanswered(handle, stream)) return
   attempt.isPresumed = true
   stream.presumeConnected()

@@ -19,6 +19,8 @@ export interface Holder {
 
 const kept: Buffer[] = []
 const holders: Holder[] = []
+/** Those who found no room in their turn, and will send with one of their next. */
+const refused = new Set<Holder>()
 let isExiting = false
 let isWatchingExit = false
 
@@ -26,12 +28,14 @@ let isWatchingExit = false
 export class HeldBytes {
   length = 0
   #bytes: Buffer | undefined
+  #holder: Holder | undefined
 
   /** False if it must go at once: also if all of it would be longer than `messageMax`, what one message takes. */
   add(holder: Holder, chunk: Uint8Array, messageMax: number): boolean {
     if (isExiting || this.length + chunk.length > Math.min(HELD_MAX, messageMax)) return false
     if (this.length === 0) {
       this.#bytes = kept.pop() ?? Buffer.allocUnsafeSlow(HELD_MAX)
+      this.#holder = holder
       flushAfterwards(holder)
     }
     copyBytes(chunk, 0, this.#bytes as Buffer, this.length, chunk.length)
@@ -47,7 +51,9 @@ export class HeldBytes {
 
   clear(): void {
     if (this.#bytes !== undefined && kept.length < KEPT_BUFFERS_MAX) kept.push(this.#bytes)
+    if (refused.size > 0 && this.#holder !== undefined) refused.delete(this.#holder)
     this.#bytes = undefined
+    this.#holder = undefined
     this.length = 0
   }
 }
@@ -70,13 +76,16 @@ function flushAfterwards(holder: Holder): void {
  */
 export function flushAllHeld(): void {
   if (holders.length === 0) return
-  for (let i = 0; i < holders.length; i++) holders[i]?.flushHeld()
+  for (let i = 0; i < holders.length; i++) {
+    const holder = holders[i] as Holder
+    if (!holder.flushHeld()) refused.add(holder)
+  }
   holders.length = 0
 }
 
 /** The programs believe that it is out: a peer that reads makes room for it in no time. */
 function flushAtExit(): void {
-  const last = holders.splice(0)
+  const last = [...refused, ...holders.splice(0)]
   const untilMs = performance.now() + EXIT_MS_MAX
   for (const holder of last) while (!holder.flushHeld() && performance.now() < untilMs);
 }

@@ -146,8 +146,12 @@ export class Outgoing implements Holder {
     return true
   }
 
-  /** The program has closed: nothing more goes out. What is on offer stays until the peer has done with it. */
+  /**
+   * The program has closed: nothing more goes out, and no FIN either, as the CLOSE ends this direction too. What is on offer
+   * stays until the peer has done with it.
+   */
   clear(): void {
+    if (this.#finState === 'wanted') this.#finState = 'sent'
     this.pending.clear()
   }
 

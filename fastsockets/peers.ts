@@ -228,11 +228,12 @@ export class Peers implements BootstrapHost {
     address: string,
     port: number,
     family: Family,
-    limitMs?: number,
+    limit?: TimeLimit,
   ): Promise<Greeted | undefined> {
-    const found = await findBootstrapPort(address, port)
-    if (found === undefined) return undefined
-    return await callBootstrap(address, found, port, family, this.#connect, limitMs)
+    const question = findBootstrapPort(address, port)
+    const found = limit === undefined ? await question : await inTime(question, limit.leftMs)
+    if (found === undefined || limit?.isOver) return undefined
+    return await callBootstrap(address, found, port, family, this.#connect, limit?.leftMs)
   }
 
   /** On another host: where the name service says, or at a hashed port if it may be asked. Who is silent is remembered. */
@@ -240,10 +241,8 @@ export class Peers implements BootstrapHost {
     const asking = askingOf(address, port)
     if (typeof asking === 'object') return { code: asking.code }
     // A name service that does not answer must not use up the time of the hashed ports.
-    const namedMs = asking === 'named' ? limit.leftMs : limit.leftMs / 2
-    const named = isDaemonExpected()
-      ? await inTime(this.#findNamed(address, port, family, namedMs), namedMs)
-      : undefined
+    const namedLimit = asking === 'named' ? limit : new TimeLimit(limit.leftMs / 2)
+    const named = isDaemonExpected() ? await this.#findNamed(address, port, family, namedLimit) : undefined
     if (named !== undefined && 'connection' in named) return named
     const outcome =
       asking === 'hashed'

@@ -74,6 +74,16 @@ t.test('who connects and goes meanwhile is seen to come and go', async t => {
   })
 })
 
+t.test('who connects, ends and goes as soon as it is heard of takes no other connection along', async t => {
+  await compare(t, async (client, server) => {
+    const answers = [await client.ask<Answer>({ what: 'connect' }), await client.ask<Answer>({ what: 'end' })]
+    await client.ask({ what: 'replace' })
+    release(server)
+    answers.push(await client.ask<Answer>({ what: 'write' }), await client.ask<Answer>({ what: 'read' }))
+    return answers
+  })
+})
+
 t.test('a server that dies meanwhile has reset the connection', async t => {
   await compare(t, async (client, server) => {
     const connected = await client.ask<Answer>({ what: 'connect' })

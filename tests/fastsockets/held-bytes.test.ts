@@ -195,3 +195,22 @@ t.test('process.exit() right after a small write: it arrives', async t => {
   t.equal(text, 'first, second; at exit')
   t.match(await child.exited, { code: 7 })
 })
+
+t.test('process.exit() after the callbacks of writes that filled the ring: all of it arrives', async t => {
+  let bytes = 0
+  let open = 0
+  const server = net.createServer(socket => {
+    open++
+    socket.on('data', data => {
+      bytes += data.length
+    })
+    socket.on('error', () => {}).on('close', () => open--)
+  })
+  t.teardown(() => server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const child = new Child(t, program('last-writes'), [String(port)], relinked())
+  t.match(await child.exited, { code: 0 })
+  await until('every connection has ended', () => open === 0)
+  t.equal(bytes, 100 * 8 * 4096)
+})

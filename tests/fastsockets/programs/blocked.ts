@@ -50,6 +50,14 @@ if (role === 'server') {
       const [data] = await once(socket, 'data')
       log.push(`local port ${Number(data) === socket.localPort}`)
       await closed(log)
+    } else if (question.what === 'end') {
+      socket.end()
+    } else if (question.what === 'replace') {
+      const before = socket.removeAllListeners('close')
+      socket = net.connect(Number(port), '127.0.0.1', () => before.destroy())
+      socket
+        .on('error', error => log.push(error.message))
+        .on('close', hadError => log.push(`close ${hadError}`))
     } else if (question.what === 'destroy') {
       socket.destroy()
       await closed(log)
