@@ -7,7 +7,6 @@
  * doorbell that rings soon after arming says that spinning on would have caught it, one that does not ring says that
  * the spinning was wasted. A turn that found nothing offers its core to others: with more runnable threads than cores
  * (the peer may be one of them, or the garbage collector's helpers) spinning would only keep them from what we wait for.
- * If somebody took it, the channel stops spinning: on a crowded core a sleeper is woken sooner than a spinner is scheduled.
  */
 import { ablation, yieldCore } from '../nic/index.ts'
 import type { Channel } from './channel.ts'
@@ -22,8 +21,6 @@ const SPIN_MS = ABLATED_SPIN_US === undefined ? SPIN_MS_MAX : ABLATED_SPIN_US / 
 /** How fast the spin time is learned. */
 const SPIN_STEPS = 8
 const SPIN_MS_STEP = SPIN_MS / SPIN_STEPS
-/** An offer of the core that took longer was taken up by another thread. One that is not takes half a microsecond. */
-const CROWDED_MS = 0.02
 
 export class Poller {
   readonly stats = new PollerCounts()
@@ -100,9 +97,7 @@ export class Poller {
     }
     this.stats.emptyTurns++
     if (nowMs - channel.lastActiveMs < channel.spinMs) {
-      const offeredMs = performance.now()
       yieldCore()
-      if (performance.now() - offeredMs > CROWDED_MS) channel.spinMs = 0
       return false
     }
     if (!channel.arm()) return false
