@@ -1,14 +1,11 @@
-/** One question, one answer. */
+/** One question, one answer: over a unix socket in a pipeline, over TCP as HTTP is spoken everywhere. */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { parseJson, readProblem } from './answers.ts'
-import { NameError } from './errors.ts'
+import { EndedError, NameError, unavailable } from './errors.ts'
+import { ANSWER_SIZE_MAX } from './reply-reader.ts'
 import type { Target } from './target.ts'
 
 export const TIMEOUT_MS_DEFAULT = 2000
-/** A page of 1000 entries of 16 KiB. */
-const ANSWER_SIZE_MAX = 16 * 1024 * 1024
-/** A connection that was kept may have ended in the moment in which it was used again. */
-const ENDED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
 
 export interface Question {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
@@ -51,8 +48,15 @@ export class Caller {
     }
   }
 
-  #askOnce({ method, path, body, timeoutMs, isBackground }: Question): Promise<Reply> {
+  #askOnce(question: Question): Promise<Reply> {
+    const { method, path, body, timeoutMs = TIMEOUT_MS_DEFAULT, isBackground = false } = question
     const text = body === undefined ? undefined : JSON.stringify(body)
+    const pipeline = this.#target.pipeline(method !== 'GET')
+    if (pipeline !== undefined) {
+      return new Promise((resolve, reject) => {
+        pipeline.ask({ text: requestText(method, path, text), timeoutMs, isBackground, resolve, reject })
+      })
+    }
     const headers =
       text === undefined
         ? {}
@@ -61,18 +65,22 @@ export class Caller {
       const call = this.#target.request(method, path, headers, false, response => {
         readReply(response).then(resolve, reject).finally(stop)
       })
-      const stop = limitTime(call, timeoutMs ?? TIMEOUT_MS_DEFAULT, isBackground === true)
+      const stop = limitTime(call, timeoutMs, isBackground)
       call.once('error', error => {
         stop()
-        reject(unavailable(error, call))
+        reject(unavailable(error, call.reusedSocket))
       })
       call.end(text)
     })
   }
 }
 
-/** A connection that was kept from before turned out to have ended. */
-class EndedError extends NameError {}
+/** `path` and `method` are of our own making. */
+function requestText(method: string, path: string, body: string | undefined): string {
+  const head = `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n`
+  if (body === undefined) return `${head}\r\n`
+  return `${head}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+}
 
 function readReply(response: IncomingMessage): Promise<Reply> {
   return new Promise((resolve, reject) => {
@@ -106,10 +114,4 @@ function limitTime(call: ClientRequest, timeoutMs: number, isBackground: boolean
     socket.unref()
   })
   return () => clearTimeout(timer)
-}
-
-function unavailable(cause: Error & { code?: string }, call?: ClientRequest): NameError {
-  const message = `the name service is not available: ${cause.code ?? cause.message}`
-  const isEnded = call?.reusedSocket === true && ENDED.has(cause.code ?? '')
-  return new (isEnded ? EndedError : NameError)('ERR_NAMES_UNAVAILABLE', message, { cause })
 }

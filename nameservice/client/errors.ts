@@ -25,6 +25,19 @@ export class NameError extends Error {
   }
 }
 
+/** A connection that was kept from before turned out to have ended. */
+export class EndedError extends NameError {}
+
+/** A connection that was kept may have ended in the moment in which it was used again. */
+const ENDED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
+
+/** `isReused`: the connection has carried an answer before. */
+export function unavailable(cause: Error & { code?: string }, isReused = false): NameError {
+  const message = `the name service is not available: ${cause.code ?? cause.message}`
+  const isEnded = isReused && ENDED.has(cause.code ?? '')
+  return new (isEnded ? EndedError : NameError)('ERR_NAMES_UNAVAILABLE', message, { cause })
+}
+
 /** Whether trying again later may help. */
 export function isPassing(error: unknown): boolean {
   if (!(error instanceof NameError)) return false

@@ -13,8 +13,9 @@ import { type NetConnectOpts, Socket } from 'node:net'
 import { type ConnectionOptions, connect } from 'node:tls'
 import { ADDRESS_VARIABLE, findSocketPath } from '../socket-path.ts'
 import { NameError } from './errors.ts'
+import { Pipeline } from './pipeline.ts'
 
-/** Requests of one client at the same time; others wait. */
+/** Requests of one client at the same time over TCP; others wait. */
 const SOCKETS_MAX = 32
 export const TOKEN_FILE_VARIABLE = 'FASTSOCKETS_NAMES_TOKEN_FILE'
 export const CA_FILE_VARIABLE = 'FASTSOCKETS_NAMES_CA_FILE'
@@ -30,6 +31,12 @@ export interface TargetOptions {
   readonly openSocket?: () => Socket
 }
 
+interface Pipelines {
+  readonly path: string
+  readonly changes: Pipeline
+  readonly others: Pipeline
+}
+
 export class Target {
   readonly #socketPath: string | undefined
   readonly #url: URL | undefined
@@ -37,6 +44,7 @@ export class Target {
   readonly #agent: Agent
   readonly #openSocket: () => Socket
   readonly #tls: TlsAgentOptions
+  #pipelines: Pipelines | undefined
 
   /** What is not given is taken from the environment. Throws `ERR_NAMES_ARGUMENT`. */
   constructor({ address, token, ca, openSocket }: TargetOptions, env: NodeJS.ProcessEnv = process.env) {
@@ -50,7 +58,7 @@ export class Target {
     this.#agent = this.#newAgent({ keepAlive: true, maxSockets: SOCKETS_MAX })
   }
 
-  /** `isOwn`: on a connection of its own, for a stream that may last. */
+  /** A request of its own. `isOwn`: on a connection of its own, too, for a stream that may last. */
   request(
     method: string,
     path: string,
@@ -78,8 +86,21 @@ export class Target {
     return ask({ ...options, host, port }, listener)
   }
 
+  /** For questions over a unix socket; undefined over TCP. Those that must wait for the store have one of their own. */
+  pipeline(isChange: boolean): Pipeline | undefined {
+    if (this.#url !== undefined) return undefined
+    const path = this.#socketPath ?? findSocketPath()
+    if (this.#pipelines?.path !== path) {
+      const open = () => this.#openSocket().connect({ path })
+      this.#pipelines = { path, changes: new Pipeline(open), others: new Pipeline(open) }
+    }
+    return isChange ? this.#pipelines.changes : this.#pipelines.others
+  }
+
   close(): void {
     this.#agent.destroy()
+    this.#pipelines?.changes.close()
+    this.#pipelines?.others.close()
   }
 
   #newAgent(options: AgentOptions): Agent {

@@ -6,52 +6,66 @@ import type { Socket } from 'node:net'
 /** Descriptors that are kept for the store, logs, and whatever else is opened. */
 const DESCRIPTORS_KEPT = 256
 
+/** How many requests are under way on a connection. */
+interface Load {
+  requests: number
+}
+
 export class Connections {
   readonly #max: number
-  /** With the number of requests that are under way on each. */
-  readonly #busy = new Map<Socket, number>()
-  /** Those without any, the longest idle first. */
+  readonly #loads = new Map<Socket, Load>()
+  /** Those without any request under way, the longest idle first. */
   readonly #idle = new Set<Socket>()
+  readonly #handleClose: (this: ServerResponse) => void
 
   constructor(max: number) {
     this.#max = Math.min(max, descriptorsMax() - DESCRIPTORS_KEPT)
+    const finish = (socket: Socket): void => this.#finish(socket)
+    // One function for all requests.
+    this.#handleClose = function () {
+      finish(this.req.socket)
+    }
   }
 
   get count(): number {
-    return this.#busy.size
+    return this.#loads.size
   }
 
   /** False if there are too many, and none is idle: then the caller must go. Else the longest idle one does. */
   admit(socket: Socket): boolean {
-    if (this.#busy.size >= this.#max) {
+    if (this.#loads.size >= this.#max) {
       const [oldest] = this.#idle
       if (oldest === undefined) return false
       this.#forget(oldest)
       oldest.destroy()
     }
-    this.#busy.set(socket, 0)
+    this.#loads.set(socket, { requests: 0 })
     this.#idle.add(socket)
     socket.once('close', () => this.#forget(socket))
     return true
   }
 
   isBusy(socket: Socket): boolean {
-    return (this.#busy.get(socket) ?? 0) > 0
+    return (this.#loads.get(socket)?.requests ?? 0) > 0
   }
 
   handleRequest({ socket }: IncomingMessage, response: ServerResponse): void {
-    this.#busy.set(socket, (this.#busy.get(socket) ?? 0) + 1)
-    this.#idle.delete(socket)
-    response.once('close', () => {
-      const left = this.#busy.get(socket)
-      if (left === undefined) return
-      this.#busy.set(socket, left - 1)
-      if (left === 1) this.#idle.add(socket)
-    })
+    const load = this.#loads.get(socket)
+    if (load === undefined) return
+    load.requests += 1
+    if (load.requests === 1) this.#idle.delete(socket)
+    response.on('close', this.#handleClose)
+  }
+
+  #finish(socket: Socket): void {
+    const load = this.#loads.get(socket)
+    if (load === undefined) return
+    load.requests -= 1
+    if (load.requests === 0) this.#idle.add(socket)
   }
 
   #forget(socket: Socket): void {
-    this.#busy.delete(socket)
+    this.#loads.delete(socket)
     this.#idle.delete(socket)
   }
 }

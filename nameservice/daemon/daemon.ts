@@ -28,6 +28,7 @@ const NO_SOCKET = 'none'
 export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
   readonly #settings: Settings
   readonly #log: DaemonLog
+  readonly #logsAnswers: boolean
   readonly #store: Store
   readonly #hub: WatchHub
   readonly #listeners: Listeners
@@ -40,6 +41,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
   constructor({ settings, log, version }: DaemonOptions) {
     this.#settings = settings
     this.#log = log
+    this.#logsAnswers = log.isLevelEnabled('debug')
     this.#store = makeStore(settings, this)
     const { image, log: changes } = this.#store
     this.#hub = new WatchHub(changes, settings.limits, this)
@@ -150,7 +152,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
 
   handleAnswer(operation: string, status: number, durationMs: number): void {
     this.#metrics.handleAnswer(operation, status, durationMs)
-    this.#log.debug({ operation, status, durationMs }, 'answered')
+    if (this.#logsAnswers) this.#log.debug({ operation, status, durationMs }, 'answered')
   }
 
   handleRefusal(operation: string, { code, message }: Refusal, caller: string): void {

@@ -23,6 +23,8 @@ const PARAMETER = /\{\w+\}/
 const ENDING: ReadonlySet<ProblemCode> = new Set(['stopping', 'request-timeout'])
 /** A name may have 200 characters, each written as three. */
 const TARGET_LENGTH_MAX = 1000
+const NO_OPERATION = 'none'
+const NOTHING: Readonly<Record<string, never>> = {}
 
 interface Checks {
   readonly operation: Operation
@@ -69,54 +71,68 @@ export class HttpHandler {
     }
   }
 
-  async handle(
-    request: IncomingMessage,
-    response: ServerResponse,
-    authenticate: Authenticate,
-  ): Promise<void> {
-    const startMs = performance.now()
-    const { observer } = this.#options
-    let id = 'none'
-    let caller = 'unknown'
-    try {
-      if (this.#options.isStopping()) throw new Refusal('stopping', 'The daemon is stopping.')
-      const match = this.#match(request)
-      if (!(match instanceof Refusal)) id = match.checks.operation.id
-      const principal = authenticate(
-        request,
-        match instanceof Refusal || match.checks.operation.access === 'open',
-      )
-      caller = principal.owner
-      this.#limitRate(principal)
-      checkHost(request)
-      if (match instanceof Refusal) answerUnmatched(request, response, match)
-      else await this.#operate(request, response, principal, match)
-    } catch (error) {
-      const refusal =
-        error instanceof Refusal ? error : new Refusal('internal', 'The daemon failed to answer.')
-      if (error === refusal) observer.handleRefusal(id, refusal, caller)
-      else observer.handleInternalError(id, error as Error)
-      sendProblem(response, refusal, this.#freshnessOf(id))
+  /** Answers at once if the operation does, and that is what most of them do. */
+  handle(request: IncomingMessage, response: ServerResponse, authenticate: Authenticate): void {
+    const exchange: Exchange = {
+      request,
+      response,
+      startMs: performance.now(),
+      operation: undefined,
+      caller: 'unknown',
     }
-    observer.handleAnswer(id, response.statusCode, performance.now() - startMs)
+    try {
+      const answer = this.#begin(exchange, authenticate)
+      if (answer instanceof Promise) {
+        answer.then(answer => this.#end(exchange, answer)).catch(error => this.#refuse(exchange, error))
+      } else this.#end(exchange, answer)
+    } catch (error) {
+      this.#refuse(exchange, error)
+    }
   }
 
-  async #operate(
-    request: IncomingMessage,
-    response: ServerResponse,
-    principal: Principal,
-    match: Match,
-  ): Promise<void> {
-    const { operation, body: check } = match.checks
+  #begin(exchange: Exchange, authenticate: Authenticate): Answer | undefined | Promise<Answer | undefined> {
+    const { request, response, startMs } = exchange
+    if (this.#options.isStopping()) throw new Refusal('stopping', 'The daemon is stopping.')
+    const match = this.#match(request)
+    const operation = match instanceof Refusal ? undefined : match.checks.operation
+    exchange.operation = operation
+    const principal = authenticate(request, operation === undefined || operation.access === 'open')
+    exchange.caller = principal.owner
+    this.#limitRate(principal, startMs)
+    checkHost(request)
+    if (match instanceof Refusal) return optionsOf(request, match)
     const { target, query } = formOf(match)
-    const body = check && (await this.#body(request, match.checks))
-    const answer = await operation.handle({ principal, target, query, body, request, response })
-    if (answer !== undefined) send(response, answer, this.#freshnessOf(operation.id))
+    const operate = (body: unknown) =>
+      match.checks.operation.handle({ principal, target, query, body, request, response })
+    if (match.checks.body === undefined) return operate(undefined)
+    return this.#body(request, match.checks).then(operate)
   }
 
-  #freshnessOf(id: string): Readonly<Record<string, string>> {
-    const { operations, freshness } = this.#options
-    return operations.find(operation => operation.id === id)?.hasFreshness === true ? freshness() : {}
+  /** Undefined: it has answered by itself. */
+  #end(exchange: Exchange, answer: Answer | undefined): void {
+    const { response, operation } = exchange
+    if (answer !== undefined) send(response, answer, this.#freshnessOf(operation))
+    this.#note(exchange)
+  }
+
+  #refuse(exchange: Exchange, error: unknown): void {
+    const { response, operation, caller } = exchange
+    const { observer } = this.#options
+    const id = operation?.id ?? NO_OPERATION
+    const refusal = error instanceof Refusal ? error : new Refusal('internal', 'The daemon failed to answer.')
+    if (error === refusal) observer.handleRefusal(id, refusal, caller)
+    else observer.handleInternalError(id, error as Error)
+    sendProblem(response, refusal, this.#freshnessOf(operation))
+    this.#note(exchange)
+  }
+
+  #note({ response, operation, startMs }: Exchange): void {
+    const durationMs = performance.now() - startMs
+    this.#options.observer.handleAnswer(operation?.id ?? NO_OPERATION, response.statusCode, durationMs)
+  }
+
+  #freshnessOf(operation: Operation | undefined): Readonly<Record<string, string>> {
+    return operation?.hasFreshness === true ? this.#options.freshness() : NOTHING
   }
 
   /** What is asked for, or why there is no such thing. */
@@ -148,10 +164,10 @@ export class HttpHandler {
   }
 
   /** Those whom nobody knows have been counted by their addresses. */
-  #limitRate(principal: Principal): void {
+  #limitRate(principal: Principal, nowMs: number): void {
     if (principal === ANONYMOUS) return
     const { owner } = principal
-    const waitMs = this.#options.buckets.take(owner)
+    const waitMs = this.#options.buckets.take(owner, nowMs)
     if (waitMs === 0) return
     const { requestsPerSecond } = this.#options.limits
     throw new Refusal('rate', `An owner may make ${requestsPerSecond} requests a second.`, {
@@ -174,6 +190,15 @@ export class HttpHandler {
   }
 }
 
+/** One request, and what is known of it so far. */
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly startMs: number
+  operation: Operation | undefined
+  caller: string
+}
+
 interface Match {
   readonly checks: Checks
   readonly target: string
@@ -193,9 +218,9 @@ class MethodRefusal extends Refusal {
 }
 
 /** OPTIONS is every resource's; whatever else has come here is refused. */
-function answerUnmatched({ method }: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
+function optionsOf({ method }: IncomingMessage, refusal: Refusal): Answer {
   if (method !== 'OPTIONS' || !(refusal instanceof MethodRefusal)) throw refusal
-  send(response, { status: 204, text: '', headers: { allow: refusal.allow } }, {})
+  return { status: 204, text: '', headers: { allow: refusal.allow } }
 }
 
 function isStream({ operation }: Checks): boolean {
@@ -212,6 +237,7 @@ function checkHost({ httpVersion, headers }: IncomingMessage): void {
 function formOf({ checks, target, query }: Match): Pick<Call, 'target' | 'query'> {
   const mistake = checks.target?.(target)
   if (mistake !== undefined) throw malformed('The name in the path', { ...mistake, at: 'path' })
+  if (isEmpty(query)) return { target, query: NOTHING }
   const coerced = coerce(query, checks.operation.query ?? {})
   const wrong = checks.query(coerced)
   if (wrong !== undefined) throw malformed('The query', { ...wrong, at: wrong.at.slice(1) || 'query' })
@@ -220,6 +246,11 @@ function formOf({ checks, target, query }: Match): Pick<Call, 'target' | 'query'
 
 function malformed(what: string, mistake: { at: string; detail: string }): Refusal {
   return new Refusal('malformed', `${what} ${mistake.detail}.`, { errors: [mistake] })
+}
+
+function isEmpty(query: object): boolean {
+  for (const _ in query) return false
+  return true
 }
 
 /** Parameters as the schema has them; what does not look like a number stays what it is, and is refused by the check. */
@@ -237,7 +268,7 @@ function coerce(
 
 /** `more` are headers that those of the answer stand before. */
 function send(response: ServerResponse, answer: Answer, more: Readonly<Record<string, string>>): void {
-  const { status, text, mediaType, headers = {} } = answer
+  const { status, text, mediaType, headers = NOTHING } = answer
   const lines = ['cache-control', 'no-store']
   if (text !== '') lines.push('content-type', mediaType ?? JSON_TYPE)
   if (status !== 204) lines.push('content-length', String(Buffer.byteLength(text)))

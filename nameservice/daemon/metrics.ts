@@ -1,8 +1,8 @@
 /** What Prometheus is told. docs/operations.md says what each one means. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { AnswerMetrics } from './answer-metrics.ts'
 
 const PREFIX = 'fastsockets_named_'
-const ANSWER_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2]
 const COMMIT_BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2]
 
 /** What is looked up when somebody asks. */
@@ -17,8 +17,7 @@ export interface Readings {
 
 export class Metrics {
   readonly #registry = new Registry()
-  readonly #answers: Histogram<'operation'>
-  readonly #requests: Counter<'operation' | 'status'>
+  readonly #answers: AnswerMetrics
   readonly #refusals: Counter<'problem'>
   readonly #commits: Histogram
   readonly changes: Counter
@@ -32,19 +31,7 @@ export class Metrics {
     const registers = [this.#registry]
     const counter = (name: string, help: string) => new Counter({ name: PREFIX + name, help, registers })
     collectDefaultMetrics({ register: this.#registry })
-    this.#requests = new Counter({
-      name: `${PREFIX}requests_total`,
-      help: 'Requests that were answered, by operation and status',
-      labelNames: ['operation', 'status'],
-      registers,
-    })
-    this.#answers = new Histogram({
-      name: `${PREFIX}request_seconds`,
-      help: 'Time from a request to its answer',
-      labelNames: ['operation'],
-      buckets: ANSWER_BUCKETS_S,
-      registers,
-    })
+    this.#answers = new AnswerMetrics(this.#registry, PREFIX)
     this.#refusals = new Counter({
       name: `${PREFIX}refusals_total`,
       help: 'Requests that were refused, by problem',
@@ -67,8 +54,7 @@ export class Metrics {
   }
 
   handleAnswer(operation: string, status: number, durationMs: number): void {
-    this.#requests.inc({ operation, status })
-    this.#answers.observe({ operation }, durationMs / 1000)
+    this.#answers.handleAnswer(operation, status, durationMs)
   }
 
   handleRefusal(problem: string): void {

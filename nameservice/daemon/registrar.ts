@@ -72,7 +72,7 @@ export class Registrar {
     requireWrite(caller, name)
     const record = flatten(JSON.stringify(completeRecord(caller, name, request.record)))
     const key = request.ownerKey === undefined ? '' : digest(request.ownerKey)
-    await this.#hearOf(request.lease)
+    if (this.#store.image.lease(request.lease) === undefined) await this.#store.hearOf(request.lease)
     const change = await this.#store.update(name, facts => {
       const lease = facts.lease(request.lease)
       if (lease === undefined) throw noSuchLease(request.lease)

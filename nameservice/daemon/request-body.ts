@@ -1,4 +1,5 @@
 /** The body of a request, as JSON, within its limits of size and time. */
+import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../problem.ts'
 import { JSON_TYPE } from './operation.ts'
@@ -20,20 +21,12 @@ export async function readJson(
   if (!isJson(request.headers['content-type'])) {
     throw new Refusal('bad-media-type', `The request body must be ${JSON_TYPE}.`)
   }
-  const text = await readText(request, bodyBytes, requestMs)
+  const bytes = await readBytes(request, bodyBytes, requestMs)
+  if (!isUtf8(bytes)) throw malformed('is not UTF-8')
   try {
-    return JSON.parse(text)
+    return JSON.parse(bytes.toString())
   } catch {
     throw malformed('is not JSON')
-  }
-}
-
-async function readText(request: IncomingMessage, bytesMax: number, msMax: number): Promise<string> {
-  const bytes = await readBytes(request, bytesMax, msMax)
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw malformed('is not UTF-8')
   }
 }
 
@@ -45,7 +38,7 @@ function readBytes(request: IncomingMessage, bytesMax: number, msMax: number): P
     const settle = (refusal?: Refusal): void => {
       clearTimeout(timer)
       request.off('data', handleData).off('end', handleEnd).off('close', handleClose)
-      if (refusal === undefined) resolve(Buffer.concat(chunks))
+      if (refusal === undefined) resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))
       else reject(refusal)
     }
     const handleData = (chunk: Buffer): void => {
@@ -61,6 +54,7 @@ function readBytes(request: IncomingMessage, bytesMax: number, msMax: number): P
 }
 
 function isJson(contentType: string | undefined): boolean {
+  if (contentType === JSON_TYPE) return true
   return contentType?.split(';', 1)[0]?.trim().toLowerCase() === JSON_TYPE
 }
 
