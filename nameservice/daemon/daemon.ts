@@ -81,9 +81,10 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
   /** Throws a `SettingsError`, a `StoreError` or a `SocketFileError` if it cannot be. */
   async start(): Promise<void> {
     const startMs = performance.now()
-    keepHeapSmall()
     await this.#listeners.readSecrets()
     await this.#store.open()
+    // Not before: what is read into a heap that must not grow is collected again and again.
+    keepHeapSmall()
     try {
       await this.#listen()
     } catch (error) {

@@ -1,6 +1,8 @@
 /** From a request to an answer: route, caller, rate, form, operation; whatever is refused becomes a problem document. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import makeRouter, { type FindResult, type Instance } from 'find-my-way'
+import { createRequire } from 'node:module'
+import type makeRouter from 'find-my-way'
+import type { FindResult, Instance } from 'find-my-way'
 import { PROBLEM_MEDIA_TYPE, type ProblemCode, Refusal } from '../problem.ts'
 import {
   type Answer,
@@ -57,7 +59,9 @@ export class HttpHandler {
 
   constructor(options: HttpHandlerOptions) {
     this.#options = options
-    this.#router = makeRouter({ maxParamLength: TARGET_LENGTH_MAX, onBadUrl: () => {} })
+    // By require: to import it, Node would look through all of its text for what it exports.
+    const make = createRequire(import.meta.url)('find-my-way') as typeof makeRouter
+    this.#router = make({ maxParamLength: TARGET_LENGTH_MAX, onBadUrl: () => {} })
     for (const operation of options.operations) {
       const { method, path, target, query = {}, body } = operation
       const checks: Checks = {
