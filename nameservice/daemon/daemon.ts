@@ -31,6 +31,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
   readonly #logsAnswers: boolean
   readonly #store: Store
   readonly #hub: WatchHub
+  readonly #handler: HttpHandler
   readonly #listeners: Listeners
   readonly #metrics: Metrics
   readonly #serviceManager = new ServiceManager()
@@ -53,18 +54,17 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
       revision: changes.revision,
       isStoreReady: this.#store.state === 'ready',
     }))
-    let openApi = ''
+    let openApi: string | undefined
     const operations = makeOperations({
       store: this.#store,
       registrar: new Registrar(this.#store, settings.limits),
       hub: this.#hub,
       unreadiness: () => this.#unreadiness(),
       metrics: () => this.#metrics.print(),
-      openApi: () => openApi,
+      openApi: () => (openApi ??= JSON.stringify(openApiDocument(operations, version))),
     })
-    openApi = JSON.stringify(openApiDocument(operations, version))
     const buckets = new TokenBuckets(settings.limits.requestsPerSecond)
-    const handler = new HttpHandler({
+    this.#handler = new HttpHandler({
       operations,
       limits: settings.limits,
       buckets,
@@ -75,7 +75,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
           : { 'fastsockets-cursor': changes.head },
       isStopping: () => this.#isStopping,
     })
-    this.#listeners = new Listeners({ settings, handler, buckets })
+    this.#listeners = new Listeners({ settings, handler: this.#handler, buckets })
   }
 
   /** Throws a `SettingsError`, a `StoreError` or a `SocketFileError` if it cannot be. */
@@ -100,6 +100,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
         `the service manager cannot be told: ${this.#listeners.credentialsReason ?? 'no answer'}`,
       )
     }
+    void this.#handler.prepare()
   }
 
   /** Reads tokens and certificates anew. What is wrong is logged, and the old ones stay. */

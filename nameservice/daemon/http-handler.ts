@@ -1,6 +1,7 @@
 /** From a request to an answer: route, caller, rate, form, operation; whatever is refused becomes a problem document. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type makeRouter from 'find-my-way'
 import type { FindResult, Instance } from 'find-my-way'
 import { PROBLEM_MEDIA_TYPE, type ProblemCode, Refusal } from '../problem.ts'
@@ -26,6 +27,7 @@ const ENDING: ReadonlySet<ProblemCode> = new Set(['stopping', 'request-timeout']
 /** A name may have 200 characters, each written as three. */
 const TARGET_LENGTH_MAX = 1000
 const NO_OPERATION = 'none'
+const PREPARE_DELAY_MS = 300
 const NOTHING: Readonly<Record<string, never>> = {}
 
 interface Checks {
@@ -56,6 +58,7 @@ export type Authenticate = (request: IncomingMessage, isOpen: boolean) => Princi
 export class HttpHandler {
   readonly #options: HttpHandlerOptions
   readonly #router: Instance<never>
+  readonly #checks: Checks[] = []
 
   constructor(options: HttpHandlerOptions) {
     this.#options = options
@@ -70,8 +73,19 @@ export class HttpHandler {
         query: compile({ type: 'object', additionalProperties: false, properties: query }),
         body: body && compile(body.schema),
       }
+      this.#checks.push(checks)
       // The name is the rest of the path: its slashes need not be escaped.
       this.#router.on(method, path.replace('{name}', '*').replace(PARAMETER, ':target'), () => {}, checks)
+    }
+  }
+
+  /** Makes ready what the first requests would otherwise wait for: a moment later, and bit by bit, so that none waits. */
+  async prepare(): Promise<void> {
+    await delay(PREPARE_DELAY_MS, undefined, { ref: false })
+    for (const { target, body } of this.#checks) {
+      await nextTurn()
+      target?.('')
+      body?.(undefined)
     }
   }
 

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { defaultSocketPath } from '../socket-path.ts'
+import { isPlainlyRight } from './settings-check.ts'
 import { LEAVES, type Leaf, SETTINGS_SCHEMA, type Settings, variableOf } from './settings-schema.ts'
 import { compile } from './validation.ts'
 
@@ -77,6 +78,7 @@ function defaultStorePath(env: NodeJS.ProcessEnv): string {
 
 function checked(value: unknown, source: string): Tree {
   const tree = value ?? {}
+  if (isPlainlyRight(SETTINGS_SCHEMA, tree)) return tree as Tree
   const mistake = check(tree)
   if (mistake === undefined) return tree as Tree
   const where = mistake.at === '' ? '' : ` ${mistake.at.slice(1).replaceAll('/', '.')}`
