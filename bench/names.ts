@@ -1,6 +1,7 @@
 /**
  * `npm run bench:names`: what the name service must reach, with a real daemon, its embedded store, and clients in
- * processes of their own.
+ * processes of their own. A server of `node:http` that does nothing is asked at the same pace: what it cannot do here
+ * nobody can.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,6 +22,10 @@ const WATCHERS = 1000
 const TIMEOUT_MS = 120_000
 const MAIN = fileURLToPath(new URL('../fastsockets/cli/main.js', import.meta.url))
 const CALLER = new URL('./programs/names-caller.js', import.meta.url)
+const BARE = new URL('./programs/names-bare.js', import.meta.url)
+const LOOK_UPS = 5000
+const REGISTRATIONS = 1500
+const PACE = [SECONDS, LOOK_UPS, REGISTRATIONS] as const
 
 interface Result {
   readonly perSecond: number
@@ -55,12 +60,16 @@ async function measure(): Promise<void> {
   add('  p50, p99 in ms', `${registrations.p50Ms.toFixed(2)}, ${registrations.p99Ms.toFixed(2)}`)
 
   const watchers = await stayingProgram('watch', WATCHERS)
-  const both = await run('paced', SECONDS, 5000, 1500)
-  const what = `p99 in ms of 5000 look-ups and 1500 registrations a second, ${NAMES} names, ${WATCHERS} watchers`
+  const both = await run('paced', ...PACE)
+  const pace = `${LOOK_UPS} look-ups and ${REGISTRATIONS} registrations a second`
+  const what = `p99 in ms of ${pace}, ${NAMES} names, ${WATCHERS} watchers`
   add(what, both.p99Ms.toFixed(2), 'under 10', both.p99Ms < 10)
   const memoryMb = residentBytes() / 1e6
   add('  memory then, in MB', memoryMb.toFixed(0), 'under 150', memoryMb < 150)
+  const plain = await run('paced-plain', ...PACE)
+  add('  p99 in ms, the client being node:http', plain.p99Ms.toFixed(2))
   await watchers.stop()
+  add('  p99 in ms, the daemon being a bare node:http server, too', (await runBare()).p99Ms.toFixed(2))
 
   const starts: number[] = []
   for (let i = 0; i < STARTS; i++) {
@@ -104,6 +113,20 @@ async function run(what: string, ...numbers: number[]): Promise<Result> {
   const program = caller(what, ...numbers)
   const result = await program.receive<Result>(TIMEOUT_MS)
   await program.stop()
+  return result
+}
+
+/** The same pace, from the same plain client, to a server that does nothing. */
+async function runBare(): Promise<Result> {
+  process.stderr.write('bare\n')
+  const path = join(folder, 'bare')
+  const server = ChildProgram.start('bare', BARE, [path], process.env)
+  await server.receive(TIMEOUT_MS)
+  const args = [`unix:${path}`, 'paced-plain', ...PACE.map(String)]
+  const program = ChildProgram.start('paced-plain', CALLER, args, process.env)
+  const result = await program.receive<Result>(TIMEOUT_MS)
+  await program.stop()
+  await server.stop()
   return result
 }
 

@@ -1,20 +1,23 @@
 /**
- * The client of the name service's measurements. It uses the client library, without its memory of what was looked up;
- * prints one result and ends.
+ * The client of the name service's measurements. It uses the client library, without its memory of what was looked up,
+ * or no library at all; prints one result and ends.
  *
  *   argv: address fill count                       registers names, and stays until its standard input ends
  *   argv: address watch count                      opens so many watches, and stays until its standard input ends
  *   argv: address look-ups|registrations seconds   as many as it can, 32 at a time
- *   argv: address paced seconds look-ups registrations   so many a second of each, whatever the answers take
+ *   argv: address paced|paced-plain seconds look-ups registrations   so many a second of each, whatever the answers take
  */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { createHistogram } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import { NameClient } from '../../nameservice/index.ts'
+import { PlainAsker } from './plain-asker.ts'
 
 const PARALLEL = 32
-const WARM_UP_MS = 1000
+/** Not counted: this process has just been started, and what it runs is not compiled yet. */
+const WARM_UP_MS = 2000
+const OWN_COUNT = 1000
 const NAME_COUNT = 10_000
 const RECORD = {
   endpoint: '0123456789abcdef0123456789abcdef',
@@ -25,14 +28,18 @@ const RECORD = {
 
 const [address = '', what, ...numbers] = process.argv.slice(2)
 const [first = 0, second = 0, third = 0] = numbers.map(Number)
+const socketPath = address.slice('unix:'.length)
 const client = new NameClient({ address, ttlMs: 600_000 })
+const plain = what === 'paced-plain' ? new PlainAsker(socketPath) : undefined
+const asker = plain ?? client.api
 const nameOf = (index: number): string => `bench/${String(index % NAME_COUNT).padStart(5, '0')}`
 const anyName = (): string => nameOf(Math.floor(Math.random() * NAME_COUNT))
+const ownName = (index: number, pid: number | string): string => `own/${index}/${pid}`
 const histogram = createHistogram()
 
 if (what === 'fill') await fill(first)
 else if (what === 'watch') await watch(first)
-else if (what === 'paced') await pace(first, second, third)
+else if (what === 'paced' || what === 'paced-plain') await pace(first, second, third)
 else await rush(first)
 
 async function fill(count: number): Promise<void> {
@@ -45,11 +52,10 @@ async function fill(count: number): Promise<void> {
   await stay({ names: count })
 }
 
-/** Each watches another tenth of a thousandth: every change is told to one of them. */
+/** Each watches other names: every change is told to one of a thousand. */
 async function watch(count: number): Promise<void> {
-  const socketPath = address.slice('unix:'.length)
   for (let i = 0; i < count; i++) {
-    const path = `/v1/watch?prefix=${nameOf((i * NAME_COUNT) / count).slice(0, -1)}`
+    const path = `/v1/watch?prefix=${nameOf((i * NAME_COUNT) / count).slice(0, -1)}&prefix=${ownName(i, '')}`
     const call = request({ socketPath, path, agent: false }).end()
     const [response] = await once(call, 'response')
     response.resume()
@@ -58,7 +64,7 @@ async function watch(count: number): Promise<void> {
 }
 
 async function rush(seconds: number): Promise<void> {
-  const ask = what === 'look-ups' ? () => client.api.lookUp(anyName()) : await registrar()
+  const ask = what === 'look-ups' ? () => asker.lookUp(anyName()) : await registrar()
   const startMs = performance.now()
   const countFromMs = startMs + WARM_UP_MS
   const endMs = countFromMs + seconds * 1000
@@ -84,7 +90,7 @@ async function pace(seconds: number, lookUps: number, registrations: number): Pr
     const elapsedS = (nowMs - startMs) / 1000
     const isCounted = nowMs - startMs > WARM_UP_MS
     for (const [kind, perSecond, ask] of [
-      [0, lookUps, () => client.api.lookUp(anyName())],
+      [0, lookUps, () => asker.lookUp(anyName())],
       [1, registrations, register],
     ] as const) {
       for (; (sent[kind] as number) < elapsedS * perSecond; sent[kind] = (sent[kind] as number) + 1) {
@@ -98,6 +104,7 @@ async function pace(seconds: number, lookUps: number, registrations: number): Pr
     await delay(1)
   }
   while (open > 0) await delay(1)
+  plain?.close()
   print({ count: histogram.count, ...percentiles() })
 }
 
@@ -105,7 +112,7 @@ async function pace(seconds: number, lookUps: number, registrations: number): Pr
 async function registrar(): Promise<() => Promise<unknown>> {
   const { id } = await client.api.grant(3_600_000)
   let next = 0
-  return () => client.api.register(`own/${process.pid}/${next++ % 1000}`, id, RECORD)
+  return () => asker.register(ownName(next++ % OWN_COUNT, process.pid), id, RECORD)
 }
 
 function record(sentMs: number): 1 {

@@ -312,8 +312,9 @@ t.test('an address that is none, a daemon that is none', async t => {
   ]
   let turn = 0
   const server = createServer((_request, response) => {
-    response.writeHead(turn % 2 ? 404 : 200, { 'fastsockets-cursor': 'x' })
-    response.end(answers[turn++ % answers.length])
+    const answer = answers[turn % answers.length] as string
+    const headers = { 'fastsockets-cursor': 'x', 'content-length': answer.length }
+    response.writeHead(turn++ % 2 ? 404 : 200, headers).end(answer)
   }).listen(path)
   t.teardown(() => server.close())
   const client = new NameClient({ address: `unix:${path}` })
