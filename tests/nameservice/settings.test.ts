@@ -5,9 +5,12 @@ import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { Ajv } from 'ajv'
 import t from 'tap'
 import { parse } from 'yaml'
 import { loadSettings } from '../../nameservice/daemon/settings.ts'
+import { isPlainlyRight } from '../../nameservice/daemon/settings-check.ts'
+import { SETTINGS_SCHEMA } from '../../nameservice/daemon/settings-schema.ts'
 import { flagOf, LEAVES, variableOf } from '../../nameservice/named.ts'
 import { plainEnvironment } from '../support/child.ts'
 import { MAIN, temporaryFolder } from '../support/named.ts'
@@ -97,6 +100,40 @@ t.test('JSON is a configuration file, too; an empty one says nothing', async t =
   t.match(printed(['--config', file]), { log: { level: 'debug' } })
   writeFileSync(file, '')
   t.match(printed(['--config', file]), { log: { level: 'info' } })
+})
+
+t.test('what is plainly right is right, and every setting that is right is', async t => {
+  const ajv = new Ajv({ strict: true, allowUnionTypes: true })
+  const isRight = ajv.compile(SETTINGS_SCHEMA)
+  const numbers = [-1, 0, 1, 1.5, 99, 1000, 1001, 86_400_000, 10_000_000, 10_000_001, 2 ** 53, Number.NaN]
+  const texts = [
+    '',
+    '7',
+    '0666',
+    '0999',
+    'memory',
+    'info',
+    'none',
+    '/a',
+    '/a b',
+    'http://a',
+    'x'.repeat(1001),
+  ]
+  const lists = [[], [1], [-1], ['a'], ['https://a'], [1, 'a'], [[]], Array(100).fill(5), Array(101).fill(5)]
+  const values = [...numbers, ...texts, ...lists, null, true, {}, { a: 1 }]
+  const counts = { right: 0, wrong: 0 }
+  for (const { path } of LEAVES) {
+    for (const value of values) {
+      const tree = path.reduceRight<unknown>((inner, key) => ({ [key]: inner }), value)
+      const wanted = isRight(tree)
+      if (isPlainlyRight(SETTINGS_SCHEMA, tree) !== wanted)
+        t.fail(`${path.join('.')}: ${JSON.stringify(value)}`)
+      counts[wanted ? 'right' : 'wrong'] += 1
+    }
+  }
+  t.ok(counts.right > 100 && counts.wrong > 1000, JSON.stringify(counts))
+  for (const tree of [null, [], 'x', { socket: [] }, { socket: { paths: '' } }, { toString: {} }])
+    t.equal(isPlainlyRight(SETTINGS_SCHEMA, tree), false)
 })
 
 t.test('what is wrong is said, with where it came from', async t => {
