@@ -9,7 +9,9 @@ import { type NameError, unavailable } from './errors.ts'
 import { ReplyReader } from './reply-reader.ts'
 
 /** Questions on their way on one connection; more wait, and their time does not begin before they are sent. */
-const UNDERWAY_MAX = 64
+const UNDERWAY_MAX = 32
+/** Characters of questions on their way, from which on no further one is sent. */
+const UNDERWAY_SIZE_MAX = 128 * 1024
 
 export interface Asked {
   /** The whole request, as it is sent. */
@@ -82,6 +84,7 @@ class Connection {
   /** Of `#sent`: those that nobody has given up, and those that keep the program alive. */
   #unsettled = 0
   #foreground = 0
+  #size = 0
   #unwritten = ''
   #hasAnswered = false
   #isRetired = false
@@ -107,7 +110,7 @@ class Connection {
   }
 
   get hasRoom(): boolean {
-    return !this.#isRetired && this.#sent.length < UNDERWAY_MAX
+    return !this.#isRetired && this.#sent.length < UNDERWAY_MAX && this.#size < UNDERWAY_SIZE_MAX
   }
 
   send(asked: Asked): void {
@@ -117,6 +120,7 @@ class Connection {
     else if (this.#foreground++ === 0) this.#socket.ref()
     this.#unsettled += 1
     this.#sent.push(sent)
+    this.#size += asked.text.length
     // After all promises that are kept now: whoever goes on with a reply asks the next question then.
     if (this.#unwritten === '') process.nextTick(flush, this)
     this.#unwritten += asked.text
@@ -141,6 +145,7 @@ class Connection {
   #handleReply(reply: Reply, isLast: boolean): void {
     this.#hasAnswered = true
     const sent = this.#sent.shift()
+    this.#size -= sent?.asked.text.length ?? 0
     if (sent !== undefined && !sent.isSettled) {
       this.#settle(sent)
       sent.asked.resolve(reply)
