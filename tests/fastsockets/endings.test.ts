@@ -1,5 +1,7 @@
 /** The same connections end the same way, plain and relinked: which event, which error, and in which order. */
+import { once } from 'node:events'
 import t from 'tap'
+import net, { transportOf } from '../../fastsockets/index.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 
@@ -26,3 +28,22 @@ for (const [scenario, name] of Object.entries(SCENARIOS)) {
     t.comment(plain?.log.join(', '))
   })
 }
+
+t.test('who hears that a process has ended has heard that its connections have', async t => {
+  for (let round = 0; round < 5; round++) {
+    const server = new Child(t, program('server'), ['echo'], relinked())
+    const { port } = await server.receive<{ port: number }>()
+    const socket = net.connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write('hello')
+    await once(socket, 'data')
+    t.equal(transportOf(socket).transport, 'shm')
+    const seen: string[] = []
+    socket.on('end', () => seen.push('end'))
+    const exited = once(server.process, 'exit')
+    server.process.kill('SIGKILL')
+    await exited
+    t.strictSame(seen, ['end'])
+    socket.destroy()
+  }
+})
