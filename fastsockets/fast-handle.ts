@@ -107,8 +107,10 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     override shutdown(request: { oncomplete?: (status: number) => void }): number {
-      if (this.stream === undefined || this.stream.shutdown()) return 1
+      if (this.stream === undefined) return 1
       this.#shutdownRequest = request
+      // As libuv does, also if the end is out at once: 'prefinish' comes when what the program does now is over.
+      if (this.stream.shutdown()) queueMicrotask(() => process.nextTick(() => this.handleShutdown()))
       this.updateLife()
       return 0
     }
@@ -216,7 +218,7 @@ function defineFastHandle(): FastHandleClass | undefined {
       const stream = this.stream as Stream
       if (this.isClosed) return callback(systemError('EBADF', 'write'))
       const isRefused = stream.refusesWrites
-      if (isRefused && !stream.losesWrite()) return callback(systemError('EPIPE', 'write'))
+      if (isRefused && !stream.losesWrite()) return callback(systemError(stream.writeError, 'write'))
       const chunks = writev
         ? toChunks(data as WrittenChunk[])
         : [toBytes(data as never, encoding as BufferEncoding)]

@@ -47,7 +47,7 @@ import { watchSentSockets } from './sent-sockets.ts'
 import { type Place, statusPage } from './status/status-page.ts'
 import { hideTcp, watchAccepted } from './status/tcp-rows.ts'
 import { type HandleSetter, handleExchange, isUnconnectedTls } from './tls-sockets.ts'
-import { recordFallback } from './transport.ts'
+import { isCandidate, recordCandidate, recordFallback } from './transport.ts'
 
 const log = debug('fastsockets:install')
 
@@ -91,8 +91,6 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   const dialer = new RouteDialer(peers, internals, exchange)
   const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
   const { connect } = prototype
-  /** Sockets whose connect under way may go on fast with a further address. */
-  const candidates = new WeakSet<net.Socket>()
 
   define(prototype, 'connect', function connect_(this: FastSocket, ...args: unknown[]): net.Socket {
     const error = isOwn(this) ? undefined : prepare(this, args)
@@ -109,7 +107,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     const { reinitialize: symbol, isTcp } = internals as NodeInternals
     const reinitialize = (owner as typeof prototype)[symbol] as HandleSetter
     define(owner, symbol, function (this: FastSocket, handle: object): void {
-      const isNextAddress = this.connecting && candidates.has(this)
+      const isNextAddress = this.connecting && isCandidate(this)
       if (!isNextAddress || !isTcp(handle)) return reinitialize.call(this, handle)
       handle.close()
       giveFastHandle(this)
@@ -127,10 +125,10 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   function prepare(socket: FastSocket, args: unknown[]): RequiredError | undefined {
     const target = targetOf(args)
     if (target === undefined || isFastHandle(socket._handle)) return undefined
-    if (socket.connecting && candidates.has(socket)) return undefined
+    if (socket.connecting && isCandidate(socket)) return undefined
     const reason = reasonAgainst(socket, target)
     if (reason !== undefined) return fallBack(socket, target, reason)
-    candidates.add(socket)
+    recordCandidate(socket)
     if (!isUnconnectedTls(socket)) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
     giveFastHandle(socket, hostOf(target))
     return undefined

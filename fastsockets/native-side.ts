@@ -8,13 +8,19 @@ import type { FastSocket } from './fast-handle-contract.ts'
 import { afterNativeCall, enterNative, leaveNative } from './native-calls.ts'
 import { hasFeeds, scheduleFeed } from './native-feeds.ts'
 import { type JsStreamClass, ownerOf, type ReadListener } from './node-internals.ts'
-import { UV_ECANCELED, UV_EPIPE } from './socket-errors.ts'
+import { errnoOf, UV_ECANCELED, UV_EPIPE } from './socket-errors.ts'
 import type { Stream } from './stream.ts'
 
 /** So much is scheduled for the native stream at most before it is asked again whether it reads. */
 const SCHEDULED_MAX = 64 * 1024
 /** One read of libuv: whoever listens may stop reading after it, and the parser of http takes nothing more then. */
 const PIECE_MAX = 64 * 1024
+
+/** Of a write that has no way out. */
+function statusOfRefused(stream: Stream | undefined): number {
+  if (stream === undefined) return UV_EPIPE
+  return stream.losesWrite() ? 0 : errnoOf(stream.writeError)
+}
 
 export type NativeSideClass = ReturnType<typeof defineNativeSide>
 
@@ -117,7 +123,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     onwrite(request: object, buffers: Buffer[]): number {
       const { stream } = this
       if (stream === undefined || stream.refusesWrites || this.isClosed) {
-        const status = stream?.losesWrite() && !this.isClosed ? 0 : UV_EPIPE
+        const status = statusOfRefused(this.isClosed ? undefined : stream)
         afterNativeCall(() => this.#finishWrite(request, status))
         return 0
       }

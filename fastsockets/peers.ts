@@ -382,6 +382,8 @@ function watchLifeline(connection: net.Socket, channel: SocketChannel): void {
     log('peer %s is gone', channel.peerName)
     connection.destroy()
     channel.handlePeerGone()
+    // Now, as the kernel would tell: who hears next that the process has ended must find its sockets ended, too.
+    channel.deliverRest()
   }
   connection.on('data', handleEnd)
   connection.on('end', handleEnd)

@@ -28,6 +28,7 @@ export const FALLBACK_REASONS = {
   LIMIT: 'a limit is reached, here or at the server',
   ACCEPTED: 'the client came over TCP; it knows why',
   NOT_INSTALLED: 'the connection is older than fastsockets/register',
+  NOT_CONNECTED: 'it was closed before a wire was chosen, or never connected',
 } as const
 
 export type FallbackCode = keyof typeof FALLBACK_REASONS

@@ -3,6 +3,7 @@
  * a bridge (bridge.ts) just before Node takes their handle.
  */
 import diagnostics from 'node:diagnostics_channel'
+import { isAboutBootstrap } from './bootstrap/primary-listener.ts'
 import { bridge } from './bridge.ts'
 import { isFastHandle } from './fast-handle.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
@@ -23,6 +24,9 @@ interface SpawnOptions {
 interface Child extends Sender {
   spawn(options?: SpawnOptions): unknown
 }
+
+/** If a worker has gone meanwhile, what our listeners had to say to it is not the program's concern. */
+const UNHEARD = { swallowErrors: true }
 
 /** The socket cannot be handed over. It is as it was. */
 export class SendError extends Error {
@@ -59,6 +63,7 @@ function wrapSend(target: Sender, send: Send, exchange: HandleExchange): void {
   const wrapped = function (this: Sender, message: unknown, ...rest: unknown[]): boolean {
     const [handle] = rest
     const mustBridge = this.connected && isFastSocket(handle)
+    if (!mustBridge && isAboutBootstrap(message)) return send.call(this, message, handle, UNHEARD)
     if (!mustBridge) return send.call(this, message, ...rest)
     const callback = rest.find(argument => typeof argument === 'function')
     try {

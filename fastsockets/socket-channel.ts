@@ -408,8 +408,8 @@ export class SocketChannel implements ChannelOwner {
     if (!this.#isRaw) drainTicks()
   }
 
-  /** A closed channel has no more turns of its own. */
-  readonly #deliverRest = (): void => {
+  /** A closed channel has no more turns of its own. To be called by the event loop only, not from the program's code. */
+  readonly deliverRest = (): void => {
     this.#restIsScheduled = false
     try {
       this.#deliver()
@@ -421,7 +421,7 @@ export class SocketChannel implements ChannelOwner {
   #scheduleRest(): void {
     if (this.#restIsScheduled) return
     this.#restIsScheduled = true
-    setImmediate(this.#deliverRest)
+    setImmediate(this.deliverRest)
   }
 
   #newId(): number {

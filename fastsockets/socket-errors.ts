@@ -6,6 +6,11 @@ export const UV_ECANCELED = -constants.errno.ECANCELED
 export const UV_ECONNREFUSED = -constants.errno.ECONNREFUSED
 export const UV_EPIPE = -constants.errno.EPIPE
 
+/** As libuv has it: negative. */
+export function errnoOf(code: 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE'): number {
+  return -constants.errno[code]
+}
+
 /** What TCP would say when the channel under a connection ends with `cause`. */
 export function codeOfEnd(cause: Error): 'ECONNRESET' | 'ETIMEDOUT' {
   return (cause as { code?: string }).code === 'ERR_AM_PEER_LOST' ? 'ETIMEDOUT' : 'ECONNRESET'

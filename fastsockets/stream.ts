@@ -99,6 +99,11 @@ export class Stream {
     return this.outgoing.isFinished || this.#isBroken
   }
 
+  /** What such a write fails with: an error that nobody has heard of yet comes first, as in TCP. */
+  get writeError(): StreamErrorCode {
+    return this.#failure?.code ?? 'EPIPE'
+  }
+
   /** Whether this write is to succeed though nobody will read it. */
   losesWrite(): boolean {
     const isLost = this.#losesNextWrite && !this.outgoing.isFinished && this.state === 'open'

@@ -8,7 +8,7 @@ import type { StreamCounters } from './status/stream-counts.ts'
 import { hideTcp, showTcpClient } from './status/tcp-rows.ts'
 
 export interface Transport {
-  /** The wire: a driver's name (`shm`, `loopback`), `tcp`, `pipe`; `connecting` while it is not decided. */
+  /** The wire: a driver's name (`shm`, `loopback`), `tcp`, `pipe`; `connecting` while it is not decided; `none` if it never was. */
   readonly transport: string
   /** Why it is not a fast one; always there when it is not. */
   readonly reason?: FallbackReason
@@ -28,7 +28,10 @@ interface Wire {
  * a WeakMap costs a connection that cannot be fast more than everything else that we do to it.
  */
 const RECORD = Symbol('fastsockets.record')
-type Recorded = { [RECORD]?: string | Wire }
+type Recorded = { [RECORD]?: string | Wire | undefined }
+
+/** Sockets that have begun to connect, and may have become fast. */
+const candidates = new WeakSet<object>()
 
 /** Which wire a socket uses, since when it is known until the socket is collected. Works for TLS sockets, too. */
 export function transportOf(socket: Socket): Transport {
@@ -39,7 +42,13 @@ export function transportOf(socket: Socket): Transport {
 }
 
 /** Sockets as Node makes them; the members are not public. */
-type WiredSocket = Partial<SocketInternals> & Recorded & { _parent?: Socket | null; _server?: Server | null }
+type WiredSocket = Partial<SocketInternals> &
+  Recorded & {
+    _parent?: Socket | null
+    _server?: Server | null
+    connecting?: boolean
+    destroyed?: boolean
+  }
 
 function countsOf(socket: WiredSocket): StreamCounters | undefined {
   if (isFastHandle(socket._handle)) return socket._handle.stream?.counts.snapshot()
@@ -55,7 +64,23 @@ function wireOf(socket: WiredSocket): Wire {
     return { transport: channel?.transport ?? 'connecting' }
   }
   if (socket._parent) return wireOf(socket._parent as WiredSocket)
-  return { transport: 'tcp', reason: fallbackReason(socket._server ? 'ACCEPTED' : 'NOT_INSTALLED') }
+  if (socket._server) return { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
+  // One without a handle that we have not met may also be an old connection that is closed.
+  const isIdle = !socket._handle && !socket.connecting && !socket.destroyed
+  if (isIdle || candidates.has(socket)) return { transport: 'none', reason: fallbackReason('NOT_CONNECTED') }
+  return { transport: 'tcp', reason: fallbackReason('NOT_INSTALLED') }
+}
+
+/** The socket begins to connect and may become fast; what was on record of an earlier connection is over. */
+export function recordCandidate(socket: object): void {
+  candidates.add(socket)
+  const recorded = socket as Recorded
+  if (recorded[RECORD] !== undefined) recorded[RECORD] = undefined
+}
+
+/** Whether a connect of this socket under way may go on fast with a further address. */
+export function isCandidate(socket: object): boolean {
+  return candidates.has(socket)
 }
 
 /** The socket is fast, over this driver. */

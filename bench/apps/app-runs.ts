@@ -79,8 +79,8 @@ async function witnessed<T>(
 }
 
 /** What a client wrote to a socket that it then destroyed before it was connected was on no wire. */
-function wasConnected({ reason, bytesIn }: Sighting): boolean {
-  return bytesIn > 0 || reason?.code !== 'NOT_INSTALLED'
+function wasConnected({ transport }: Sighting): boolean {
+  return transport !== 'none'
 }
 
 function programOf(name: string): URL {

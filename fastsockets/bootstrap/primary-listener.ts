@@ -11,6 +11,12 @@ import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 const UV_TCP_IPV6ONLY = 1
 /** How net.js says that a listener has no port, or no address family: it is on a unix path. */
 const NONE = -1
+/** This and what is below it is none that a program could ask for. */
+const NO_DESCRIPTOR = -2
+/** What a primary calls its listeners: the question's address, port, address type, descriptor and index. */
+const OUR_KEY = /:-(?!1:)\d+:\d+$/
+/** A primary that does not answer does not keep its worker for longer. */
+const HELD_MS_MAX = 1000
 
 type SharedServer = net.Server & ServerInternals
 
@@ -54,11 +60,13 @@ function ask(
     port,
     addressType: family === UNIX ? NONE : family,
     // No descriptor; but it makes the primary tell this listener from one that the program wants on the same port.
-    fd: -2 - listenerPort,
+    fd: NO_DESCRIPTOR - listenerPort,
     flags: ipv6Only ? UV_TCP_IPV6ONLY : 0,
   }
+  const mayLeave = postponeLeaving()
   // Nobody listens to 'listening' here: the primary would tell the program of a listener that is not the program's.
   askPrimary({ once: () => {} }, query, (errno, handle) => {
+    mayLeave()
     if (errno !== 0 || handle === null) return onDone(undefined)
     const server = new net.Server() as SharedServer
     markOwn(server)
@@ -69,4 +77,43 @@ function ask(
     // Where the kernel schedules, listen(2) is each worker's own, and may fail only now.
     onDone(server.listening ? server : undefined)
   })
+}
+
+/** Whether this is from a primary to a worker, and about one of our listeners. */
+export function isAboutBootstrap(message: unknown): boolean {
+  const { cmd, key } = (message ?? {}) as { cmd?: unknown; key?: unknown }
+  return cmd === 'NODE_CLUSTER' && typeof key === 'string' && OUR_KEY.test(key)
+}
+
+let openQuestions = 0
+let letLeave = (): void => {}
+
+/**
+ * A primary that answers a worker which has disconnected fails with EPIPE, for a question that is not the program's. So
+ * the worker stays until the answer is there, when what is returned is to be called.
+ */
+function postponeLeaving(): () => void {
+  if (openQuestions++ === 0) letLeave = holdDisconnect()
+  return () => {
+    openQuestions--
+    if (openQuestions === 0) letLeave()
+  }
+}
+
+function holdDisconnect(): () => void {
+  const { disconnect } = process
+  let isDue = false
+  let timer: NodeJS.Timeout | undefined
+  const letGo = (): void => {
+    clearTimeout(timer)
+    if (process.disconnect !== held) return
+    process.disconnect = disconnect
+    if (isDue && process.connected) process.disconnect()
+  }
+  const held = (): void => {
+    isDue = true
+    timer ??= setTimeout(letGo, HELD_MS_MAX)
+  }
+  process.disconnect = held
+  return letGo
 }

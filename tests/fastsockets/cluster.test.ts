@@ -170,3 +170,16 @@ t.test('a worker that has as many connections as it wants leaves the next to ano
   while (all.length < 6) all.push(await connect(t, port))
   t.same([...spreadOf(all).values()], [3, 3])
 })
+
+t.test('a worker that leaves before its primary has answered does the primary no harm', async t => {
+  for (const how of ['exit', 'disconnect', 'kill']) {
+    const primary = new Child(t, program('leaving-worker'), [how], relinked())
+    t.strictSame(await primary.receive(), { questions: 2, errors: [] }, how)
+  }
+})
+
+t.test('nor to a primary that is not relinked, if it disconnects', async t => {
+  const workerArgv = JSON.stringify(relinked().execArgv)
+  const primary = new Child(t, program('leaving-worker'), ['disconnect', workerArgv])
+  t.strictSame(await primary.receive(), { questions: 2, errors: [] })
+})

@@ -138,6 +138,37 @@ t.test('NOT_INSTALLED: a connection that is older than we are', async t => {
   meets(t, await early.receive(), 'NOT_INSTALLED')
 })
 
+t.test('NOT_CONNECTED: sockets that were closed while they connected, or never asked', async t => {
+  const port = await plainServer(t)
+  const socket = net.connect(port, '127.0.0.1')
+  t.match(transportOf(socket), { transport: 'connecting', reason: undefined })
+  socket.destroy()
+  meets(t, transportOf(socket), 'NOT_CONNECTED', 'none')
+  await once(socket, 'close')
+  meets(t, transportOf(socket), 'NOT_CONNECTED', 'none')
+
+  const resolving = net.connect({ port, host: 'localhost', lookup: () => {} })
+  resolving.destroy()
+  meets(t, transportOf(resolving), 'NOT_CONNECTED', 'none')
+  meets(t, transportOf(new net.Socket()), 'NOT_CONNECTED', 'none')
+})
+
+t.test('NOT_CONNECTED: what a socket was before its last connect is forgotten', async t => {
+  const port = await plainServer(t)
+  const socket = net.connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  t.equal(transportOf(socket).transport, 'tcp')
+  socket.end()
+  socket.resume()
+  await once(socket, 'close')
+  t.equal(transportOf(socket).transport, 'tcp', 'closed, and still known')
+  const other = await plainServer(t)
+  socket.connect({ port: other, host: 'localhost', lookup: () => {} })
+  t.equal(transportOf(socket).transport, 'connecting')
+  socket.destroy()
+  meets(t, transportOf(socket), 'NOT_CONNECTED', 'none')
+})
+
 t.test('PORTS_TAKEN: a listener whose candidates are all taken', async t => {
   const probe = await plainServer(t)
   const port = probe === 65_535 ? probe - 1 : probe + 1

@@ -2,20 +2,23 @@
  * `fastsockets bench`: starts the measuring room, a program of its own (`bench/main.ts`). Nothing below imports it, and
  * what it measures is not disturbed by what this tool has loaded.
  */
+import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import { launch } from '../run/launch.ts'
 
-const MAIN = new URL('../../../bench/main.js', import.meta.url)
+const MAIN = fileURLToPath(new URL('../../../bench/main.js', import.meta.url))
 
 export function benchCommand(): Command {
-  return new Command('bench')
+  const command = new Command('bench')
     .description('measure every way between two processes, beside plain node:net over TCP')
-    .argument('[args...]', 'see: fastsockets bench --help')
-    .helpOption(false)
+    .argument('[args...]')
     .allowUnknownOption()
     .passThroughOptions()
     .action(async (args: string[]) => {
-      process.exitCode = await launch(process.execPath, [fileURLToPath(MAIN), ...args], process.env)
+      process.exitCode = await launch(process.execPath, [MAIN, ...args], process.env)
     })
+  // Only the measuring room knows its options and suites. `bench --help` and `help bench` both come here.
+  command.helpInformation = () => execFileSync(process.execPath, [MAIN, '--help'], { encoding: 'utf8' })
+  return command
 }

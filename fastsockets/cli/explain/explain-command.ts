@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { type Explanation, explain, explainUnix } from '../../explain.ts'
 import { FAILURE, OK } from '../exit-codes.ts'
-import { type HostPort, parseHostPort } from '../host-port.ts'
+import { type HostPort, parseUnlessUnix } from '../host-port.ts'
 
 const EXAMPLES = `
 Examples:
@@ -49,10 +49,10 @@ export function explainCommand(): Command {
     })
 }
 
-/** `unix:` and an absolute or relative path, or `@` and an abstract name; else as `parseHostPort` wants it. */
+/** `unix:` and an absolute or relative path, or `@` and an abstract name; else as `parseUnlessUnix` wants it. */
 function parseServer(text: string): HostPort | UnixName {
   const [, path] = /^unix:(.+)$/s.exec(text) ?? []
-  if (path === undefined) return parseHostPort(text)
+  if (path === undefined) return parseUnlessUnix(text)
   return { name: path.startsWith('@') ? path : resolve(path) }
 }
 

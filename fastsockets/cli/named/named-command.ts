@@ -116,9 +116,16 @@ function checkHealth(socketPath: string, what: 'ready' | 'live'): Promise<number
   return new Promise(resolve => {
     const call = request({ socketPath, path, timeout: HEALTH_TIMEOUT_MS }, response => {
       response.resume()
-      resolve(response.statusCode === 200 ? OK : FAILURE)
+      if (response.statusCode === 200) return resolve(OK)
+      process.stderr.write(
+        `fastsockets named: the daemon answers ${response.statusCode}: it is not ${what}\n`,
+      )
+      resolve(FAILURE)
     })
-    call.once('error', () => resolve(FAILURE))
+    call.once('error', (error: NodeJS.ErrnoException) => {
+      process.stderr.write(`fastsockets named: no daemon answers there: ${error.code ?? error.message}\n`)
+      resolve(FAILURE)
+    })
     call.once('timeout', () => call.destroy(new Error('no answer')))
     call.end()
   })

@@ -7,6 +7,7 @@ import {
   kindOf,
   NameClient,
   type NameClientOptions,
+  type NameError,
   type NewRecord,
   TOKEN_FILE_VARIABLE,
 } from '../../../nameservice/index.ts'
@@ -28,6 +29,8 @@ Examples:
   $ fastsockets names --address https://names.example:7443 --token-file token ls
 
 Exit codes: 0 it is done, 1 it is not, for example because there is no such name, 2 this is not how it is used.`
+
+const DAEMON_HINT = `(fastsockets named starts the daemon; --address or ${ADDRESS_VARIABLE} says where one is)`
 
 interface CommonOptions {
   readonly address?: string
@@ -173,6 +176,7 @@ async function withClient(
     process.exitCode = OK
   } catch (error) {
     process.stderr.write(`fastsockets names: ${(error as Error).message}\n`)
+    if ((error as NameError).code === 'ERR_NAMES_UNAVAILABLE') process.stderr.write(`${DAEMON_HINT}\n`)
     process.exitCode = FAILURE
   } finally {
     await client.close()

@@ -23,6 +23,7 @@ export function policyCommand(): Command {
   return new Command('policy')
     .description('which programs and ports must be fast, may be, or must not')
     .addCommand(check)
+    .addHelpText('after', EXAMPLES)
 }
 
 function checkPolicy(file: string | undefined): number {

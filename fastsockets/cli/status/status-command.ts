@@ -34,7 +34,7 @@ export function statusCommand(): Command {
     .description('what the relinked processes of this user are doing')
     .option('--json', 'print JSON; with --watch a line each time')
     .option('--watch [seconds]', 'again and again, until it is interrupted', parseSeconds)
-    .option('--pid <pid>', 'one process only', Number)
+    .option('--pid <pid>', 'one process only', parsePid)
     .addHelpText('after', EXAMPLES)
     .action(async ({ json = false, watch, pid }: StatusOptions) => {
       exitOnInterrupt()
@@ -65,4 +65,10 @@ function parseSeconds(text: string): number {
   const seconds = Number(text)
   if (seconds > 0 && seconds <= 3600) return seconds
   throw new InvalidArgumentError('it must be a number of seconds, at most 3600')
+}
+
+function parsePid(text: string): number {
+  const pid = Number(text)
+  if (Number.isInteger(pid) && pid > 0) return pid
+  throw new InvalidArgumentError('it must be the number of a process')
 }

@@ -1,0 +1,49 @@
+/** The same connections end the same way, plain and relinked: which event, which error, and in which order. */
+import { once } from 'node:events'
+import t from 'tap'
+import net, { transportOf } from '../../fastsockets/index.ts'
+import { Child } from '../support/child.ts'
+import { program, relinked } from '../support/relinked.ts'
+
+/** Each is a scenario in programs/endings.ts. */
+const SCENARIOS: Readonly<Record<string, string>> = {
+  finish: "'prefinish' and 'finish' come when what the program does now is over",
+  bareEnd: 'so they do if there was nothing to write',
+  writeAfterReset: 'a write fails with the reset that has come and was not heard of',
+}
+
+for (const [scenario, name] of Object.entries(SCENARIOS)) {
+  t.test(name, async t => {
+    const logs: unknown[] = []
+    for (const options of [{}, relinked()]) {
+      const child = new Child(t, program('endings'), [scenario], options)
+      logs.push(await child.receive())
+      await child.end()
+    }
+    const [plain, fast] = logs as { transport: string; log: string[] }[]
+    t.equal(plain?.transport, 'tcp')
+    t.equal(fast?.transport, 'loopback')
+    t.ok((plain?.log.length ?? 0) > 0, 'something happened')
+    t.same(fast?.log, plain?.log)
+    t.comment(plain?.log.join(', '))
+  })
+}
+
+t.test('who hears that a process has ended has heard that its connections have', async t => {
+  for (let round = 0; round < 5; round++) {
+    const server = new Child(t, program('server'), ['echo'], relinked())
+    const { port } = await server.receive<{ port: number }>()
+    const socket = net.connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write('hello')
+    await once(socket, 'data')
+    t.equal(transportOf(socket).transport, 'shm')
+    const seen: string[] = []
+    socket.on('end', () => seen.push('end'))
+    const exited = once(server.process, 'exit')
+    server.process.kill('SIGKILL')
+    await exited
+    t.strictSame(seen, ['end'])
+    socket.destroy()
+  }
+})

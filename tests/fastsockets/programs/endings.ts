@@ -1,0 +1,76 @@
+/**
+ * How connections end, step by step, in this process. Run plain and relinked, the logs must be equal. argv: name of the
+ * scenario
+ */
+import { once } from 'node:events'
+import net from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { transportOf } from '../../../fastsockets/transport.ts'
+import { closed, connect, listen, log, wire } from './dialogue.ts'
+
+const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
+  /** Up to the immediates; what comes after them is a matter of the event loop's phase. */
+  async finish() {
+    const { client, server, peer } = await connect()
+    peer.resume()
+    for (const event of ['prefinish', 'finish']) client.on(event, () => log.push(event))
+    client.write('some', () => log.push('first write'))
+    client.end('more', () => log.push('end'))
+    log.push(`returned ${client.writableFinished}`)
+    process.nextTick(() => log.push('tick'))
+    await Promise.resolve()
+    log.push('microtask')
+    await Promise.resolve()
+    log.push('another')
+    await closed(client)
+    server.close()
+    forgetWatched()
+  },
+
+  /** The end alone: there is nothing to write, and it may be out at once. */
+  async bareEnd() {
+    const { client, server, peer } = await connect()
+    peer.resume()
+    for (const event of ['prefinish', 'finish']) client.on(event, () => log.push(event))
+    client.end()
+    log.push('returned')
+    await Promise.resolve()
+    log.push('microtask')
+    await closed(client)
+    server.close()
+    forgetWatched()
+  },
+
+  /** A reset has arrived, and the program writes before it has heard of it. */
+  async writeAfterReset() {
+    const server = net.createServer()
+    const client = new net.Socket()
+    // Nothing is read: what is unread makes the close a reset.
+    client.pause()
+    client.on('error', () => {})
+    const [[peer]] = (await Promise.all([
+      once(server, 'connection'),
+      once(client.connect(await listen(server), '127.0.0.1'), 'connect'),
+    ])) as [[net.Socket], unknown]
+    wire.transport = transportOf(client).transport
+    await new Promise(resolve => peer.write('unread', resolve))
+    await sleep(20)
+    peer.on('data', data => {
+      log.push(String(data))
+      peer.write('answer', error => log.push(`write ${(error as NodeJS.ErrnoException | undefined)?.code}`))
+    })
+    peer.on('error', (error: NodeJS.ErrnoException) => log.push(`${error.syscall} ${error.code}`))
+    client.write('last words')
+    client.destroy()
+    await closed(peer)
+    server.close()
+  },
+}
+
+/** What `watch` has seen of two sockets has no order. */
+function forgetWatched(): void {
+  log.splice(0, log.length, ...log.filter(line => !/^(client|server) /.test(line)))
+}
+
+await SCENARIOS[process.argv[2] as string]?.()
+process.send?.({ transport: wire.transport, log }, () => process.exit())
