@@ -17,9 +17,9 @@ import {
 import type { VerbsCounters } from './counters.ts'
 import { isRingSize } from './frame-layout.ts'
 import { LINK_ETHERNET } from './library-layout.ts'
-import { RegistrationCache } from './registration-cache.ts'
+import { openAdapter, requireAdapter } from './open-adapter.ts'
 import { ringSizeAfter } from './ring-size.ts'
-import { openAdapter, requireAdapter, VerbsAdapter } from './verbs-adapter.ts'
+import { VerbsAdapter } from './verbs-adapter.ts'
 import { VerbsInterface } from './verbs-interface.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
@@ -31,7 +31,6 @@ interface PendingOffer {
 
 /** By nonce: for a connecting side in this process. */
 const pending = new Map<string, PendingOffer>()
-let cache: RegistrationCache | undefined
 
 export const verbsDriver: Driver = {
   name: 'verbs',
@@ -179,6 +178,5 @@ function areAlike(one: EndAddress, other: EndAddress): boolean {
 
 function openEnd(ringSize: number): VerbsInterface {
   const adapter = requireAdapter()
-  cache ??= new RegistrationCache(adapter)
-  return new VerbsInterface(adapter, cache, ringSize)
+  return new VerbsInterface(adapter, adapter.cache, ringSize)
 }

@@ -7,12 +7,14 @@ import { NicError } from '../../../nic/errors.ts'
 import { BROKEN } from '../../../nic/status.ts'
 import { chooseDevice } from '../../../nic/verbs/device-choice.ts'
 import { ASYNC_DEVICE_FATAL, ASYNC_TYPE } from '../../../nic/verbs/library-layout.ts'
+import { requireAdapter } from '../../../nic/verbs/open-adapter.ts'
 import { QueuePair } from '../../../nic/verbs/queue-pair.ts'
 import { RegistrationCache } from '../../../nic/verbs/registration-cache.ts'
-import { requireAdapter, VerbsAdapter } from '../../../nic/verbs/verbs-adapter.ts'
+import { VerbsAdapter } from '../../../nic/verbs/verbs-adapter.ts'
 import { VerbsInterface } from '../../../nic/verbs/verbs-interface.ts'
 import { loadVerbs, type VerbsLibrary } from '../../../nic/verbs/verbs-library.ts'
 import { plainEnvironment } from '../../support/child.ts'
+import { until } from '../../support/until.ts'
 
 const REPORT = fileURLToPath(new URL('../programs/device-report.js', import.meta.url))
 const NOBODY = 'setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs'
@@ -20,6 +22,8 @@ const NOBODY = 'setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-priv
 interface Report {
   readonly device?: string
   readonly end?: { state: string; code: string; message: string; status: number }
+  /** The command that took the device away came to its end. */
+  readonly commandEnded?: boolean
   readonly availability: { usable: boolean; code?: string; reason?: string }
 }
 
@@ -90,8 +94,8 @@ await t.test('a port that goes down ends the connections over it', async t => {
   t.match(later.availability, { usable: false, code: 'VERBS_PORT_DOWN', reason: /port 1 of rxe1 is down/ })
 })
 
-// The software device says nothing when it is removed: it waits for its users. So the library's word for it is put in its mouth.
-await t.test('a device that fails ends the connections over it', t => {
+// The software device never fails: the library's word for it is put in its mouth.
+await t.test('a device that fails ends the connections over it', async t => {
   const library = loadVerbs().library as VerbsLibrary
   const chosen = chooseDevice(library)
   if (!('context' in chosen)) throw new Error(chosen.reason)
@@ -120,9 +124,26 @@ await t.test('a device that fails ends the connections over it', t => {
   t.throws(() => new VerbsInterface(adapter, new RegistrationCache(adapter), 64 * 1024), {
     code: 'ERR_NIC_UNAVAILABLE',
   })
+  t.notOk(adapter.isClosed, 'the device is in use')
   end.close()
-  t.end()
+  await until('the end of its use', () => adapter.isClosed)
 })
+
+await t.test(
+  'a device that is removed while it is in use ends the connections, and is given back',
+  async t => {
+    addDevice('rxe2', 'link2')
+    const { end, commandEnded, availability } = await report(
+      'exec',
+      { FASTSOCKETS_VERBS_DEVICE: 'rxe2' },
+      'rdma link delete rxe2',
+    )
+    t.match(end, { state: 'broken', code: 'ERR_NIC_UNAVAILABLE', message: /^rxe2 was removed/ })
+    t.equal(end?.status, BROKEN)
+    t.ok(commandEnded, 'whoever removes it need not wait for the end of the process')
+    t.match(availability, { usable: false, code: 'VERBS_LOST', reason: /^rxe2 was removed/ })
+  },
+)
 
 await t.test('structures that lie elsewhere are refused', async t => {
   const library = loadVerbs().library as VerbsLibrary
