@@ -196,7 +196,8 @@ export function userDeviceOf(device: string): string {
   return `${USER_DEVICES}/${entriesOf(USER_DEVICES).find(entry => deviceOf(entry) === device)}`
 }
 
-function deviceNames(): string[] {
+/** Of the kernel, which may have devices that the library does not know. */
+export function deviceNames(): string[] {
   return entriesOf(USER_DEVICES)
     .map(deviceOf)
     .filter(name => name !== '')

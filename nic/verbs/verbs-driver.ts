@@ -15,6 +15,7 @@ import {
   REPLY_MAGIC,
 } from './address-layout.ts'
 import type { VerbsCounters } from './counters.ts'
+import { deviceNames } from './device-choice.ts'
 import { isRingSize } from './frame-layout.ts'
 import { LINK_ETHERNET } from './library-layout.ts'
 import { openAdapter, requireAdapter } from './open-adapter.ts'
@@ -53,6 +54,11 @@ function availability(): Availability {
 export function verbsCounters(): VerbsCounters | undefined {
   const found = openAdapter()
   return found instanceof VerbsAdapter ? found.counters : undefined
+}
+
+/** Whether the kernel has a device, be it of use or not; nothing is loaded or opened for that. */
+export function hasDevice(): boolean {
+  return deviceNames().length > 0
 }
 
 /** In one line, for people; undefined where there is none. */
