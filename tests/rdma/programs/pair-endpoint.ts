@@ -11,6 +11,7 @@ const SUM = 2
 const WHO = 3
 const ANSWER = 4
 const FETCHED = 5
+const PUT = 6
 const CREDITS = 8
 
 type Check = (what: string, holds: boolean) => void
@@ -20,6 +21,7 @@ export async function serveEndpoints(): Promise<void> {
   const hidden = await openEndpoint()
   const echo = await openEndpoint({ name: NAME, tag: TAG, segment: MIB, credits: CREDITS })
   echo.setHandler(ECHO, message => message.replyMedium(ANSWER, message.copy(), message.word(0)))
+  echo.setHandler(PUT, () => {})
   echo.setHandler(SUM, message => message.replyMedium(ANSWER, sumOf(echo.segment)))
   echo.setHandler(WHO, message => message.replyMedium(ANSWER, Buffer.from(hidden.name)))
 }
@@ -36,9 +38,9 @@ export async function callEndpoints(check: Check): Promise<Endpoint> {
     isSame &&= reply.word(0) === i && reply.payload().equals(small)
   }
   check('and answers', isSame)
-  endpoint.requestLong(0, ECHO, bytes.subarray(0, MIB / 2), 0)
+  endpoint.requestLong(0, PUT, bytes.subarray(0, MIB / 2), 0)
   await endpoint.ready(0)
-  endpoint.requestLong(0, ECHO, bytes.subarray(MIB / 2), MIB / 2)
+  endpoint.requestLong(0, PUT, bytes.subarray(MIB / 2), MIB / 2)
   await endpoint.ready(0)
   check('a long message arrives in its segment', (await endpoint.call(0, SUM)).payload().equals(sumOf(bytes)))
   const fetched = new Promise<void>(resolve => endpoint.setHandler(FETCHED, () => resolve()))
