@@ -45,7 +45,11 @@ export class Reception {
         if (message.op !== 'open') return connection.destroy()
         clearTimeout(timer)
         connection.hush()
-        const met = this.#introduce(message, connection)
+        const met = this.#introduce(message, connection).catch((error: Error) => {
+          // No memory for a channel, perhaps.
+          log('not answered: %s', error.message)
+          connection.destroy()
+        })
         // An offer to somebody elsewhere costs memory, whoever that is; here the kernel knows who it is.
         if (this.#isRemote) void met.finally(leave)
         else leave()
