@@ -24,6 +24,7 @@ import { ReadyWaiters } from './ready-waiters.ts'
 import type { ReceivedMessage } from './received-message.ts'
 import { assertDestination, refuseDestination, refuseHandler, refuseInHandler } from './refusals.ts'
 import { type EndpointName, encodeName, newEndpointName } from './rendezvous/endpoint-name.ts'
+import { openToOthers, remoteRendezvous } from './rendezvous/remote-rendezvous.ts'
 import { rendezvous } from './rendezvous/rendezvous.ts'
 import { isHandlerRunning } from './returning-channel.ts'
 import { assertRegion, Segment } from './segment.ts'
@@ -32,11 +33,10 @@ import { tagOf } from './tag.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 import { Words } from './words.ts'
 
-/** The smallest ring there is: nothing will ever be in it. */
+/** The smallest ring: nothing will ever be in it. */
 const UNREACHABLE_RING_SIZE = 64 * 1024
 /** Messages that one `poll` handles for each peer. */
 const POLL_LIMIT_DEFAULT = 256
-
 /** What a peer that is not there may touch. */
 const NO_SEGMENT = new Segment(0)
 
@@ -90,7 +90,8 @@ export class Endpoint {
     this.#keepAlive()
     const { name, tag, drivers } = this.#options
     if (name === undefined) return
-    this.#publication = publishName({ name, endpoint: this.#id, tag, drivers })
+    const remote = openToOthers(drivers, this.#id.endpoint, this.#peers)
+    this.#publication = remote.then(remote => publishName({ name, endpoint: this.#id, tag, drivers, remote }))
     await this.#publication.catch(error => this.close().then(() => Promise.reject(error)))
   }
 
@@ -113,7 +114,7 @@ export class Endpoint {
     try {
       const found = await locate(name)
       shown = tagOf(tag ?? found.tag)
-      await this.#peers.find(found.target, tag ?? found.tag, (peer, segment) => {
+      await this.#peers.find(found, tag ?? found.tag, (peer, segment) => {
         this.#install({ index: destination, name, tag: shown, peer, channel: peer.channel, segment })
       })
     } catch (error) {
@@ -365,6 +366,7 @@ export class Endpoint {
 
   async #close(): Promise<void> {
     rendezvous.close(this.#id.endpoint)
+    remoteRendezvous.close(this.#id.endpoint)
     for (const mapping of this.#mappings) mapping?.channel.waiters.refuse()
     const publication = await this.#publication?.catch(() => undefined)
     await Promise.all([publication?.close(), this.#peers.close()])

@@ -11,7 +11,8 @@ import type { ControlConnection } from './rendezvous/control-connection.ts'
 import { decodeTag, type Open } from './rendezvous/control-messages.ts'
 import { answer, dial, type Meeting } from './rendezvous/dialing.ts'
 import { type EndpointName, encodeName } from './rendezvous/endpoint-name.ts'
-import { type RendezvousHost, refuse } from './rendezvous/rendezvous.ts'
+import { type RendezvousHost, refuse } from './rendezvous/reception.ts'
+import type { TcpAddress } from './rendezvous/remote-rendezvous.ts'
 import type { Segment } from './segment.ts'
 
 /** Peers of one endpoint, whoever has dialled. */
@@ -19,6 +20,12 @@ const PEERS_MAX = 4096
 /** How long a closing endpoint waits for what it has sent to leave, and for its peers to hear that it goes. */
 const FLUSH_MS_MAX = 1000
 const BYE_MS_MAX = 200
+
+/** Whom to look for, and where to ask for it from another host. */
+export interface Found {
+  readonly target: EndpointName
+  readonly remote?: TcpAddress | undefined
+}
 
 /** All endpoints that this one is connected with. */
 export class PeerTable implements PeerHost, RendezvousHost {
@@ -53,7 +60,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
 
   /** Finds that peer and hands it to `install`, with what it shows to this tag. */
   async find(
-    target: EndpointName,
+    { target, remote }: Found,
     tag: bigint,
     install: (peer: Peer, segment: RemoteSegment | undefined) => void,
   ): Promise<void> {
@@ -71,7 +78,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
     }
     if (this.#isClosed) throw closedError()
     let mapped: Promise<void> | undefined
-    const dialled = dial(this.#introduction, target, tag).then(meeting => {
+    const dialled = dial(this.#introduction, target, tag, remote).then(meeting => {
       if (this.#isClosed) {
         turnAway(meeting)
         throw closedError()
@@ -86,18 +93,17 @@ export class PeerTable implements PeerHost, RendezvousHost {
     await mapped
   }
 
-  answer(open: Open, connection: ControlConnection): void {
+  async answer(open: Open, connection: ControlConnection, isRemote: boolean): Promise<void> {
     if (this.#peers.size >= PEERS_MAX) {
       return refuse(connection, 'LIMIT', `there are ${PEERS_MAX} peers already`)
     }
-    void answer(this.#introduction, open, connection).then(meeting => {
-      if (meeting === undefined) return
-      if (this.#isClosed) return turnAway(meeting)
-      const peer = this.#add(open.from, meeting)
-      peer.answerMap(decodeTag(open.tag))
-      peer.begin()
-      this.#onProgress()
-    })
+    const meeting = await answer(this.#introduction, open, connection, isRemote)
+    if (meeting === undefined) return
+    if (this.#isClosed) return turnAway(meeting)
+    const peer = this.#add(open.from, meeting, isRemote)
+    peer.answerMap(decodeTag(open.tag))
+    peer.begin()
+    this.#onProgress()
   }
 
   openChannel(
@@ -177,12 +183,13 @@ export class PeerTable implements PeerHost, RendezvousHost {
   }
 
   #known(name: string): Peer | undefined {
-    for (const peer of this.#peers) if (peer.peerName === name && !peer.isGone) return peer
+    for (const peer of this.#peers) if (peer.peerName === name && !peer.isGone && !peer.isHearsay) return peer
     return undefined
   }
 
-  #add(name: string, meeting: Meeting): Peer {
+  #add(name: string, meeting: Meeting, isHearsay = false): Peer {
     const peer = new Peer(name, meeting.connection, this)
+    peer.isHearsay = isHearsay
     peer.channel = this.openChannel(meeting.end, meeting.credits, peer)
     this.#peers.add(peer)
     this.#setDestination(name)
@@ -190,7 +197,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
   }
 
   #setDestination(name: string): void {
-    const peers = [...this.#peers].filter(({ peerName }) => peerName === name)
+    const peers = [...this.#peers].filter(({ peerName, isHearsay }) => peerName === name && !isHearsay)
     const [destination] = peers.flatMap(({ mappings }) => mappings)
     for (const peer of peers) peer.destination = destination
   }

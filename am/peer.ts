@@ -39,6 +39,8 @@ export class Peer implements ChannelOwner {
   readonly mappings: number[] = []
   /** The first entry that stands for this peer, be it by another connection: both may have dialled at once. */
   destination: number | undefined
+  /** It came from another host, and nobody knows whether it is who it says it is. */
+  isHearsay = false
   #peerMappingCount = 0
   /** Somebody has taken an entry back; when none is left, nobody needs this connection. */
   #isUnmapped = false

@@ -12,8 +12,18 @@ import {
   rendezvousPath,
   thisHost,
 } from './rendezvous/endpoint-name.ts'
+import { decodeTcpAddress, encodeTcpAddress, type TcpAddress } from './rendezvous/remote-rendezvous.ts'
 
 const log = debug('fastsockets:am:names')
+
+/** Where an endpoint was found. */
+export interface Located {
+  readonly target: EndpointName
+  /** The tag to show it. */
+  readonly tag: bigint
+  /** Where it is asked for from another host. */
+  readonly remote?: TcpAddress | undefined
+}
 
 /** How long an endpoint that opens waits for its name; then it is seen to in the background. */
 const PUBLISH_MS_MAX = 1000
@@ -36,6 +46,8 @@ export interface Published {
   readonly endpoint: EndpointName
   readonly tag: bigint
   readonly drivers: readonly Driver[]
+  /** Where other hosts may ask for it, if they may. */
+  readonly remote?: TcpAddress | undefined
 }
 
 async function assertPublishable(name: string): Promise<void> {
@@ -140,8 +152,8 @@ export class Publication {
   }
 }
 
-/** The endpoint whose own name that is, or that has published it, and the tag to show it. */
-export async function locate(name: string): Promise<{ target: EndpointName; tag: bigint }> {
+/** The endpoint whose own name that is, or that has published it. */
+export async function locate(name: string): Promise<Located> {
   const own = decodeName(name)
   if (own !== undefined) return { target: own, tag: 0n }
   const { kindOf } = await import('../nameservice/index.ts')
@@ -150,14 +162,20 @@ export async function locate(name: string): Promise<{ target: EndpointName; tag:
   if (found.status === 'unavailable') {
     throw new AmError('ERR_AM_NO_NAME_SERVICE', `${name} cannot be found: the name service does not answer`)
   }
-  const { endpoint = '', tag = '' } = found.entry?.record ?? {}
+  const { endpoint = '', tag = '', drivers = [] } = found.entry?.record ?? {}
   const target = decodeName(endpoint)
   if (target === undefined) throw new AmError('ERR_AM_NO_SUCH_ENDPOINT', `no endpoint has published ${name}`)
-  return { target, tag: decodeTag(tag) }
+  const remote = drivers
+    .map(({ address }) => decodeTcpAddress(Buffer.from(address, 'base64').toString('latin1')))
+    .find(address => address !== undefined)
+  return { target, tag: decodeTag(tag), remote }
 }
 
-function recordOf({ name, endpoint, tag, drivers }: Published): NewRegistration {
-  const address = Buffer.from(rendezvousPath(endpoint.thread)).toString('base64')
+function recordOf({ name, endpoint, tag, drivers, remote }: Published): NewRegistration {
+  const base64 = (text: string): string => Buffer.from(text).toString('base64')
+  const here = base64(rendezvousPath(endpoint.thread))
+  // A driver between hosts may also be asked for here.
+  const elsewhere = remote === undefined ? here : base64(encodeTcpAddress(remote))
   return {
     name,
     endpoint: encodeName(endpoint),
@@ -167,7 +185,7 @@ function recordOf({ name, endpoint, tag, drivers }: Published): NewRegistration 
     pid: process.pid,
     drivers: drivers
       .filter(({ reach }) => reach !== 'thread')
-      .map(driver => ({ name: driver.name, address })),
+      .map(driver => ({ name: driver.name, address: driver.reach === 'network' ? elsewhere : here })),
     ...(process.getuid === undefined ? {} : { uid: process.getuid() }),
   }
 }

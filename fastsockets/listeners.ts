@@ -11,7 +11,7 @@ import type { FastHandleClass } from './fast-handle-contract.ts'
 import { announce, retract } from './names.ts'
 import { nodeInternals, type ServerInternals, type SocketName, type TcpHandle } from './node-internals.ts'
 import type { FallbackCode } from './reasons.ts'
-import { mayAskUs } from './remote-hosts.ts'
+import { mayAskUs, prepareRemote } from './remote-hosts.ts'
 import type { Acceptor } from './socket-channel.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from './status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from './status/status-page.ts'
@@ -284,6 +284,7 @@ function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): Fallback
   if (bootstrap === undefined) return reason
   // Who looks for a unix path needs neither.
   if (family === UNIX) return reason
+  prepareRemote(address)
   hashedPorts.add(bootstrap.port)
   announce(listener, { ...listener, family }, bootstrap.port, host.introduce(port).endpointId.toString('hex'))
   return reason
@@ -303,7 +304,10 @@ function openSharedBootstrap(
     const reason = bootstrap === undefined ? 'PORTS_TAKEN' : undefined
     listener.bootstrap = bootstrap
     show(listener, reason)
-    if (bootstrap !== undefined && listener.family !== UNIX) hashedPorts.add(bootstrap.port)
+    if (bootstrap !== undefined && listener.family !== UNIX) {
+      prepareRemote(listener.address)
+      hashedPorts.add(bootstrap.port)
+    }
     onDone(reason)
   })
 }

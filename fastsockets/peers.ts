@@ -297,7 +297,10 @@ export class Peers implements BootstrapHost {
     const { localAddress, remoteAddress } = connection
     if (end.driver === REMOTE_DRIVER && localAddress !== undefined && remoteAddress !== undefined)
       channel.way = { own: withoutMapping(localAddress), peer: withoutMapping(remoteAddress) }
-    channel.lifeline = { end: () => connection.destroy(), hearNow: () => hearLifeline(connection, channel) }
+    channel.lifeline = {
+      end: isReset => (isReset ? reset(connection) : connection.destroy()),
+      hearNow: () => hearLifeline(connection, channel),
+    }
     watchLifeline(connection, channel)
     return channel
   }
@@ -373,22 +376,36 @@ function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
   const length = fd === undefined ? 0 : receiveNow(fd, heard)
   if (length === -constants.errno.EAGAIN) return
   connection.destroy()
-  channel.handlePeerGone()
+  channel.handlePeerGone(length === -constants.errno.ECONNRESET ? brokenOff() : undefined)
+}
+
+/** Tells the peer that its sockets have not come to their end, but were cut off. A unix connection cannot say that. */
+function reset(connection: net.Socket): void {
+  if (connection.remoteAddress === undefined) connection.destroy()
+  else connection.resetAndDestroy()
+}
+
+function brokenOff(): Error {
+  return new Error(
+    'the peer has broken off: it has lost its device, or was told what the protocol does not allow',
+  )
 }
 
 /** The peer says nothing more on this connection; its end, however it comes, is the peer's end. */
 function watchLifeline(connection: net.Socket, channel: SocketChannel): void {
-  const handleEnd = (): void => {
+  const handleEnd = (cause?: Error): void => {
     log('peer %s is gone', channel.peerName)
     connection.destroy()
-    channel.handlePeerGone()
+    channel.handlePeerGone(cause)
     // Now, as the kernel would tell: who hears next that the process has ended must find its sockets ended, too.
     channel.deliverRest()
   }
-  connection.on('data', handleEnd)
-  connection.on('end', handleEnd)
-  connection.on('close', handleEnd)
-  connection.on('error', handleEnd)
+  connection.on('data', () => handleEnd())
+  connection.on('end', () => handleEnd())
+  connection.on('close', () => handleEnd())
+  connection.on('error', error =>
+    handleEnd((error as NodeJS.ErrnoException).code === 'ECONNRESET' ? brokenOff() : undefined),
+  )
   connection.unref()
   connection.resume()
   if (connection.destroyed || connection.readableEnded) handleEnd()

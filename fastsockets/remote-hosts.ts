@@ -6,7 +6,7 @@
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { isDaemonExpected } from '../nameservice/socket-path.ts'
-import { type Driver, deviceAddress, drivers } from '../nic/index.ts'
+import { type Driver, deviceAddress, drivers, hasDevice } from '../nic/index.ts'
 import { reasonAgainstAddress } from './addresses.ts'
 import { allowsDriver, decide } from './policy/own-policy.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
@@ -33,6 +33,19 @@ export function remoteDriver(): Driver | undefined {
   return driver !== undefined && allowsDriver(REMOTE_DRIVER) && driver.availability().usable
     ? driver
     : undefined
+}
+
+let isPrepared = false
+
+/** Opens the device before the first caller comes, who would wait for it no longer than for a host that does not answer. */
+export function prepareRemote(address: string): void {
+  if (isPrepared || isLoopback(address) || !hasDevice()) return
+  isPrepared = true
+  setImmediate(remoteDriver).unref()
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || address.startsWith('127.')
 }
 
 /** How a client may look for the fast way to `address` of another host. */

@@ -43,7 +43,8 @@ export type Acceptor = (
 
 /** The bootstrap connection, as far as a channel needs it. */
 export interface Lifeline {
-  end(): void
+  /** `isReset`: the sockets did not come to their end. */
+  end(isReset: boolean): void
   /** Looks, without the event loop, whether the peer is gone. */
   hearNow(): void
 }
@@ -125,11 +126,11 @@ export class SocketChannel implements ChannelOwner {
     this.#end(undefined)
   }
 
-  /** The peer's process is gone. What it wrote before is in the ring and is delivered first. */
-  handlePeerGone(): void {
+  /** The peer is gone, or, with a cause, has broken off. What it wrote before is in the ring and is delivered first. */
+  handlePeerGone(cause?: Error): void {
     if (!this.#isOpen) return
     for (let turn = 0; turn < DRAIN_TURNS_MAX && this.#drain(); turn++);
-    this.#end(undefined)
+    this.#end(cause)
   }
 
   /** Whether anything was left in the ring. What a listener throws goes to the program a moment later. */
@@ -441,7 +442,7 @@ export class SocketChannel implements ChannelOwner {
     this.#isOpen = false
     this.#onGone(this)
     socketEndpoint().detach(this.channel)
-    this.lifeline?.end()
+    this.lifeline?.end(cause !== undefined)
     this.#toSend.clear()
     this.#scheduleRest()
     for (const stream of [...this.#streams.values()]) stream.handleChannelGone(cause)

@@ -5,7 +5,8 @@ import { AmError } from '../errors.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, type ControlMessage, encodeTag, type Open } from './control-messages.ts'
 import { decodeName, type EndpointName, encodeName, rendezvousPath, thisHost } from './endpoint-name.ts'
-import { refuse } from './rendezvous.ts'
+import { refuse } from './reception.ts'
+import { KEEP_ALIVE_MS, type TcpAddress } from './remote-rendezvous.ts'
 
 /** A peer that is busy answers when it comes to its event loop; after this it is not there. */
 const DIAL_TIMEOUT_MS = 5000
@@ -23,26 +24,32 @@ export interface Meeting {
   readonly credits: number
 }
 
-/** Connects to the endpoint of that name, or rejects with `NO_SUCH_ENDPOINT` or `UNREACHABLE`. */
-export async function dial(self: Introduction, target: EndpointName, tag: bigint): Promise<Meeting> {
-  if (target.host !== thisHost()) {
-    throw new AmError(
-      'ERR_AM_UNREACHABLE',
-      `${encodeName(target)} is on another host, which no driver reaches`,
-    )
-  }
-  const connection = new ControlConnection(await connect(target))
+/**
+ * Connects to the endpoint of that name, or rejects with `NO_SUCH_ENDPOINT` or `UNREACHABLE`. On another host it is asked for
+ * at `remote`, which only a published name tells.
+ */
+export async function dial(
+  self: Introduction,
+  target: EndpointName,
+  tag: bigint,
+  remote?: TcpAddress,
+): Promise<Meeting> {
+  const isHere = target.host === thisHost()
+  const drivers = isHere ? self.drivers : self.drivers.filter(({ reach }) => reach === 'network')
+  const reason = isHere ? undefined : whyNot(drivers, remote)
+  if (reason !== undefined) throw unreachable(target, `it is on another host, ${reason}`)
+  const connection = new ControlConnection(await connect(target, isHere ? undefined : remote))
   try {
     const answer = await ask(connection, {
       op: 'open',
       version: CONTROL_VERSION,
       to: target.endpoint,
       from: encodeName(self.name),
-      drivers: self.drivers.map(driver => driver.name),
+      drivers: drivers.map(driver => driver.name),
       credits: self.credits,
       tag: encodeTag(tag),
     })
-    const driver = self.drivers.find(({ name }) => name === answer.driver)
+    const driver = drivers.find(({ name }) => name === answer.driver)
     if (driver === undefined) throw unreachable(target, `it offered ${answer.driver}`)
     const end = await driver.connect(Buffer.from(answer.blob, 'base64'), {
       timeoutMs: DIAL_TIMEOUT_MS,
@@ -56,23 +63,35 @@ export async function dial(self: Introduction, target: EndpointName, tag: bigint
   }
 }
 
-/** The answering side: offers the first driver that both have and that reaches, or refuses and returns undefined. */
+function whyNot(drivers: readonly Driver[], remote: TcpAddress | undefined): string | undefined {
+  if (drivers.length === 0) return 'which no driver reaches'
+  return remote === undefined ? 'and can be asked for only by a name that it has published there' : undefined
+}
+
+/**
+ * The answering side: offers the first driver that both have and that reaches, or refuses and returns undefined. To a
+ * caller from another host, whatever it says of itself, only drivers between hosts.
+ */
 export async function answer(
   self: Introduction,
   open: Open,
   connection: ControlConnection,
+  isRemote = false,
 ): Promise<Meeting | undefined> {
   const caller = decodeName(open.from)
   const driver = self.drivers.find(
     candidate =>
-      open.drivers.includes(candidate.name) && caller !== undefined && reaches(candidate, self.name, caller),
+      open.drivers.includes(candidate.name) &&
+      caller !== undefined &&
+      (isRemote ? candidate.reach === 'network' : reaches(candidate, self.name, caller)),
   )
   if (driver === undefined) {
     refuse(connection, 'NO_DRIVER', `none of ${open.drivers.join(', ') || 'no drivers'} is also here`)
     return undefined
   }
   const credits = Math.min(self.credits, open.credits)
-  const offer = driver.offer({ timeoutMs: DIAL_TIMEOUT_MS })
+  const offer = tryOffer(driver, connection)
+  if (offer === undefined) return undefined
   void connection.over.then(() => offer.cancel())
   const blob = Buffer.from(offer.blob).toString('base64')
   if (offer.answer !== undefined) hearReply(connection, offer)
@@ -81,6 +100,16 @@ export async function answer(
     return { end: await offer.accepted, connection, credits }
   } catch {
     connection.destroy()
+    return undefined
+  }
+}
+
+/** A driver may have run out of memory, or lost its device. */
+function tryOffer(driver: Driver, connection: ControlConnection): Offer | undefined {
+  try {
+    return driver.offer({ timeoutMs: DIAL_TIMEOUT_MS })
+  } catch (error) {
+    refuse(connection, 'NO_DRIVER', `${driver.name}: ${(error as Error).message}`)
     return undefined
   }
 }
@@ -114,14 +143,31 @@ export function isAlive(target: EndpointName): Promise<boolean> {
   )
 }
 
-function connect(target: EndpointName): Promise<net.Socket> {
+function connect(target: EndpointName, remote?: TcpAddress): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
-    const socket = newOwnSocket().connect({ path: rendezvousPath(target.thread) })
+    const socket =
+      remote === undefined
+        ? newOwnSocket().connect({ path: rendezvousPath(target.thread) })
+        : newOwnSocket().connect({
+            ...remote,
+            noDelay: true,
+            keepAlive: true,
+            keepAliveInitialDelay: KEEP_ALIVE_MS,
+          })
+    // On this host the kernel answers at once.
+    const timer = setTimeout(() => {
+      socket.destroy()
+      reject(new AmError('ERR_AM_TIMEOUT', `the host of ${encodeName(target)} did not answer in time`))
+    }, DIAL_TIMEOUT_MS)
     socket.once('connect', () => {
+      clearTimeout(timer)
       socket.off('error', refused)
       resolve(socket)
     })
-    const refused = (cause: Error): void => {
+    const refused = (cause: NodeJS.ErrnoException): void => {
+      clearTimeout(timer)
+      if (remote !== undefined && cause.code !== 'ECONNREFUSED')
+        return reject(unreachable(target, cause.message, cause))
       const message = `nobody answers for ${encodeName(target)}: its thread or process has ended`
       reject(new AmError('ERR_AM_NO_SUCH_ENDPOINT', message, { cause }))
     }

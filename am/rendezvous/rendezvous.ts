@@ -5,37 +5,27 @@
 
 import { once } from 'node:events'
 import net from 'node:net'
-import debug from 'debug'
 import { markOwn } from '../../nic/index.ts'
 import { rangeError } from '../errors.ts'
-import { ControlConnection } from './control-connection.ts'
-import { CONTROL_VERSION, NAME_MAX, type Open, type RefusalCode } from './control-messages.ts'
 import { rendezvousPath, thisThread } from './endpoint-name.ts'
-
-const log = debug('fastsockets:am:rendezvous')
+import { Reception, type RendezvousHost } from './reception.ts'
 
 /** Callers who have not said whom they want yet; more are hung up on. */
 const CALLERS_MAX = 1024
-const OPEN_TIMEOUT_MS = 2000
-
-/** An endpoint of this thread, as a caller meets it. */
-export interface RendezvousHost {
-  answer(open: Open, connection: ControlConnection): void
-}
 
 class Rendezvous {
   readonly #hosts = new Map<string, RendezvousHost>()
   readonly #referenced = new Set<string>()
+  readonly #reception = new Reception(CALLERS_MAX, false, endpoint => this.#hosts.get(endpoint))
   #server: net.Server | undefined
   #listening: Promise<unknown> | undefined
-  #callers = 0
 
   /** Resolves when callers can reach the endpoint. */
   async open(endpoint: string, host: RendezvousHost): Promise<void> {
     if (this.#hosts.has(endpoint)) throw rangeError(`endpoint ${endpoint} is open already`)
     this.#hosts.set(endpoint, host)
     if (this.#server === undefined) {
-      this.#server = net.createServer(socket => this.#meet(socket))
+      this.#server = net.createServer(socket => this.#reception.meet(socket))
       markOwn(this.#server)
       // `exclusive`: a cluster worker answers for its own endpoints.
       this.#server.listen({ path: rendezvousPath(thisThread), exclusive: true })
@@ -69,46 +59,6 @@ class Rendezvous {
     this.#referenced.delete(endpoint)
     if (this.#referenced.size === 0) this.#server?.unref()
   }
-
-  #meet(socket: net.Socket): void {
-    socket.unref()
-    if (this.#callers >= CALLERS_MAX) return void socket.destroy()
-    this.#callers++
-    const connection = new ControlConnection(socket)
-    const timer = setTimeout(() => connection.destroy(), OPEN_TIMEOUT_MS)
-    timer.unref()
-    let isMet = false
-    const meet = (): void => {
-      if (!isMet) this.#callers--
-      isMet = true
-      clearTimeout(timer)
-    }
-    connection.listen({
-      handleControl: message => {
-        if (message.op !== 'open') return connection.destroy()
-        meet()
-        connection.hush()
-        this.#introduce(message, connection)
-      },
-      handleControlEnd: meet,
-    })
-  }
-
-  #introduce(open: Open, connection: ControlConnection): void {
-    if (open.version !== CONTROL_VERSION) {
-      return refuse(connection, 'VERSION', `version ${open.version} is not ${CONTROL_VERSION}`)
-    }
-    const host = this.#hosts.get(open.to)
-    if (host === undefined)
-      return refuse(connection, 'NO_SUCH_ENDPOINT', `there is no endpoint ${open.to} here`)
-    host.answer(open, connection)
-  }
-}
-
-export function refuse(connection: ControlConnection, code: RefusalCode, text: string): void {
-  log('refused: %s', text)
-  connection.send({ op: 'refuse', code, text: text.slice(0, NAME_MAX) })
-  connection.end()
 }
 
 /** One for this thread. */

@@ -7,6 +7,7 @@
  *   FASTSOCKETS_VERBS_GID_INDEX   row of the port's table of addresses
  */
 import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { systemError } from '../posix/libc.ts'
 import {
   GID_SIZE,
@@ -114,8 +115,7 @@ function openDevice(
 /** Why a device cannot be opened. The library looks further where it may not, and then says that nothing is there. */
 function reasonForClosed(library: VerbsLibrary, device: string): NoDevice {
   const { message } = systemError(library.libc, 'ibv_open_device')
-  const entry = entriesOf(USER_DEVICES).find(entry => deviceOf(entry) === device)
-  const node = `/dev/infiniband/${entry}`
+  const node = `/dev/infiniband/${basename(userDeviceOf(device))}`
   try {
     accessSync(node, constants.R_OK | constants.W_OK)
     return { code: 'VERBS_DEVICE', reason: `${device} cannot be opened: ${message}` }
@@ -191,7 +191,13 @@ function numberFrom(variable: string): number | undefined {
   return text ? Number(text) : undefined
 }
 
-function deviceNames(): string[] {
+/** What sysfs has of a device for user programs; it goes when the device is removed, or waits for its users to go. */
+export function userDeviceOf(device: string): string {
+  return `${USER_DEVICES}/${entriesOf(USER_DEVICES).find(entry => deviceOf(entry) === device)}`
+}
+
+/** Of the kernel, which may have devices that the library does not know. */
+export function deviceNames(): string[] {
   return entriesOf(USER_DEVICES)
     .map(deviceOf)
     .filter(name => name !== '')

@@ -3,16 +3,13 @@
  * all connections. Whoever polls takes what has completed for everybody: each completion is handed to the connection
  * that it belongs to, which keeps count, and its user hears of it when it polls or is woken.
  */
-import { constants } from 'node:os'
-import { isMainThread } from 'node:worker_threads'
+import { statSync } from 'node:fs'
 import { NicError } from '../errors.ts'
 import { systemError } from '../posix/libc.ts'
-import { undisturbed } from '../threads/undisturbed.ts'
 import { newCounters, type VerbsCounters } from './counters.ts'
 import { assertDescriptor, setNonBlocking } from './descriptors.ts'
-import { chooseDevice, type NoDevice, type Port } from './device-choice.ts'
+import { type Port, userDeviceOf } from './device-choice.ts'
 import {
-  ACCESS_LOCAL_WRITE,
   ASYNC_DEVICE_FATAL,
   ASYNC_PORT_ERROR,
   ASYNC_SIZE,
@@ -37,13 +34,8 @@ import {
   WC_STATUS_WORD,
   WC_WORDS,
 } from './library-layout.ts'
-import {
-  type DeviceFunctions,
-  loadVerbs,
-  type Pointer,
-  type PollHandle,
-  type VerbsLibrary,
-} from './verbs-library.ts'
+import { RegistrationCache } from './registration-cache.ts'
+import type { DeviceFunctions, Pointer, PollHandle, VerbsLibrary } from './verbs-library.ts'
 
 /** Completions taken with one call. */
 const BATCH = 64
@@ -52,6 +44,8 @@ const COMPLETIONS_FIRST = 4096
 /** The identity of a request, beside 32 bits of its own: its kind, and the slot of its connection. */
 export const IDENTITY_KIND_SHIFT = 24
 const SLOT_MASK = 0xff_ffff
+/** How often it is looked whether a device in use is still there: some go without a word, and wait for their users. */
+const PRESENCE_MS = 1000
 /** How long the end of the process is held up for what is still on its way out. */
 const EXIT_MS_MAX = 500
 
@@ -82,8 +76,17 @@ export class VerbsAdapter {
   readonly counters: VerbsCounters = newCounters()
   /** Pinned for the rings of all connections. */
   slabBytes = 0
-  /** Why the device cannot be used any more. */
+  /** Why the device cannot be used any more, and since when. */
   lostReason: string | undefined
+  lostAtMs = Number.POSITIVE_INFINITY
+  /** Everything was given back, and nothing may be called any more. */
+  isClosed = false
+  readonly cache = new RegistrationCache(this)
+  readonly #context: Pointer
+  readonly #asyncWatcher: PollHandle
+  readonly #userDevice: string
+  readonly #userDeviceNumber: number
+  #presence: NodeJS.Timeout | undefined
   readonly #channel: Pointer
   readonly #watcher: PollHandle
   readonly #batch = new Int32Array(new ArrayBuffer(BATCH * WC_SIZE))
@@ -104,6 +107,9 @@ export class VerbsAdapter {
     const { libc } = library
     this.verbs = library
     this.port = port
+    this.#context = context
+    this.#userDevice = userDeviceOf(port.device)
+    this.#userDeviceNumber = numberOf(this.#userDevice)
     const commandFd = library.readUint32(context, CONTEXT_COMMAND_FD)
     const asyncFd = library.readUint32(context, CONTEXT_ASYNC_FD)
     assertDescriptor(commandFd, /uverbs/, 'ibv_context')
@@ -142,13 +148,8 @@ export class VerbsAdapter {
     setNonBlocking(libc, asyncFd)
     this.#watcher = library.watch(channelFd, () => this.#handleEvent())
     const event = Buffer.alloc(ASYNC_SIZE)
-    const asyncWatcher = library.watch(asyncFd, () => this.#handleAsyncEvent(context, event))
-    process.on('exit', () => {
-      this.#finish()
-      // koffi must not call anybody while Node takes the event loop down.
-      this.#watcher.close()
-      asyncWatcher.close()
-    })
+    this.#asyncWatcher = library.watch(asyncFd, () => this.#handleAsyncEvent(context, event))
+    process.on('exit', this.#handleExit)
   }
 
   /** Takes what has completed, a batch at most; returns how much that was. Calls no user. */
@@ -211,12 +212,17 @@ export class VerbsAdapter {
     const free = this.#owners.indexOf(undefined)
     const slot = free < 0 ? this.#owners.length : free
     this.#owners[slot] = owner
+    this.#presence ??= setInterval(() => this.#lookForDevice(), PRESENCE_MS).unref()
     return slot
   }
 
   leave(slot: number, completions: number): void {
     this.#owners[slot] = undefined
     this.#completionsPromised -= completions
+    if (this.#completionsPromised > 0) return
+    clearInterval(this.#presence)
+    this.#presence = undefined
+    this.#letGo()
   }
 
   /** Closed, with something still on its way: the process waits for it a little if it ends. */
@@ -227,6 +233,7 @@ export class VerbsAdapter {
 
   register(address: Pointer, length: number, access: number): MemoryRegion {
     const { verbs } = this
+    if (this.lostReason !== undefined) throw new NicError('ERR_NIC_UNAVAILABLE', this.lostReason)
     const pointer = verbs.ibv_reg_mr(this.pd, address, length, access)
     if (pointer === null) throw registrationError(verbs, length)
     const readBack = verbs.readPointer(pointer, MR_ADDRESS)
@@ -245,6 +252,7 @@ export class VerbsAdapter {
   deregister(region: MemoryRegion): void {
     this.counters.deregistrations++
     this.verbs.ibv_dereg_mr(region.pointer)
+    this.#letGo()
   }
 
   #promise(completions: number): void {
@@ -310,7 +318,40 @@ export class VerbsAdapter {
   #lose(reason: string): void {
     if (this.lostReason !== undefined) return
     this.lostReason = reason
+    this.lostAtMs = performance.now()
     for (const owner of this.#owners) owner?.handleDeviceLost(reason)
+    this.#letGo()
+  }
+
+  #lookForDevice(): void {
+    if (numberOf(this.#userDevice) !== this.#userDeviceNumber) this.#lose(`${this.port.device} was removed`)
+  }
+
+  /** A device that is lost is given back once nobody uses anything of it: somebody may wait for that to remove it. */
+  #letGo(): void {
+    // Not in one of koffi's own calls.
+    if (this.lostReason !== undefined && !this.isClosed) setImmediate(this.#close)
+  }
+
+  readonly #close = (): void => {
+    if (this.isClosed || this.#completionsPromised > 0) return
+    this.cache.clear()
+    if (this.counters.registrations !== this.counters.deregistrations) return
+    this.isClosed = true
+    process.off('exit', this.#handleExit)
+    this.#watcher.close()
+    this.#asyncWatcher.close()
+    this.verbs.ibv_destroy_cq(this.cq)
+    this.verbs.ibv_destroy_comp_channel(this.#channel)
+    this.verbs.ibv_dealloc_pd(this.pd)
+    this.verbs.ibv_close_device(this.#context)
+  }
+
+  readonly #handleExit = (): void => {
+    this.#finish()
+    // koffi must not call anybody while Node takes the event loop down.
+    this.#watcher.close()
+    this.#asyncWatcher.close()
   }
 
   /** The process ends: what was handed over before goes out, as the kernel sees to it with TCP. */
@@ -321,54 +362,13 @@ export class VerbsAdapter {
   }
 }
 
+/** Which device it is: the next of that name has another number. 0 if there is none. */
+function numberOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.ino ?? 0
+}
+
 function registrationError(library: VerbsLibrary, length: number): NicError {
   const error = systemError(library.libc, 'ibv_reg_mr')
   const hint = `${length} bytes cannot be pinned: ${error.message} (is RLIMIT_MEMLOCK too low? see docs/rdma.md)`
   return new NicError('ERR_NIC_SYSTEM', hint, { syscall: 'ibv_reg_mr', errno: error.errno as number })
-}
-
-let adapter: VerbsAdapter | NoDevice | undefined
-
-/** The adapter of this process, or why there is none. Asked once: what was plugged in later needs a new process. */
-export function openAdapter(): VerbsAdapter | NoDevice {
-  adapter ??= undisturbed(tryOpen)
-  return adapter
-}
-
-export function requireAdapter(): VerbsAdapter {
-  const found = openAdapter()
-  if (found instanceof VerbsAdapter) return found
-  throw new NicError('ERR_NIC_UNAVAILABLE', found.reason)
-}
-
-function tryOpen(): VerbsAdapter | NoDevice {
-  // A worker that is terminated takes its memory along, and the device would go on writing to it.
-  if (!isMainThread) return { code: 'VERBS_THREAD', reason: 'RDMA is for the main thread only' }
-  const { library, code, reason } = loadVerbs()
-  if (library === undefined) return { code, reason }
-  try {
-    const chosen = chooseDevice(library)
-    if (!('context' in chosen)) return chosen
-    const opened = new VerbsAdapter(library, chosen.context, chosen.port)
-    return trial(opened) ?? opened
-  } catch (error) {
-    return { code: codeOfFailure(error as NicError), reason: (error as Error).message }
-  }
-}
-
-/** Some devices pin memory for every object that is made. */
-function codeOfFailure({ code, errno }: NicError): string {
-  if (code !== 'ERR_NIC_SYSTEM') return 'VERBS_ABI'
-  return errno === constants.errno.ENOMEM ? 'VERBS_MEMLOCK' : 'VERBS_DEVICE'
-}
-
-/** Pins one page, so that a limit is known before a connection needs more. */
-function trial(opened: VerbsAdapter): NoDevice | undefined {
-  const page = new Uint8Array(new ArrayBuffer(4096))
-  try {
-    opened.deregister(opened.register(opened.verbs.libc.address(page), page.length, ACCESS_LOCAL_WRITE))
-    return undefined
-  } catch (error) {
-    return { code: 'VERBS_MEMLOCK', reason: (error as Error).message }
-  }
 }

@@ -15,11 +15,12 @@ import {
   REPLY_MAGIC,
 } from './address-layout.ts'
 import type { VerbsCounters } from './counters.ts'
+import { deviceNames } from './device-choice.ts'
 import { isRingSize } from './frame-layout.ts'
 import { LINK_ETHERNET } from './library-layout.ts'
-import { RegistrationCache } from './registration-cache.ts'
+import { openAdapter, requireAdapter } from './open-adapter.ts'
 import { ringSizeAfter } from './ring-size.ts'
-import { openAdapter, requireAdapter, VerbsAdapter } from './verbs-adapter.ts'
+import { VerbsAdapter } from './verbs-adapter.ts'
 import { VerbsInterface } from './verbs-interface.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
@@ -31,7 +32,6 @@ interface PendingOffer {
 
 /** By nonce: for a connecting side in this process. */
 const pending = new Map<string, PendingOffer>()
-let cache: RegistrationCache | undefined
 
 export const verbsDriver: Driver = {
   name: 'verbs',
@@ -54,6 +54,11 @@ function availability(): Availability {
 export function verbsCounters(): VerbsCounters | undefined {
   const found = openAdapter()
   return found instanceof VerbsAdapter ? found.counters : undefined
+}
+
+/** Whether the kernel has a device, be it of use or not; nothing is loaded or opened for that. */
+export function hasDevice(): boolean {
+  return deviceNames().length > 0
 }
 
 /** In one line, for people; undefined where there is none. */
@@ -179,6 +184,5 @@ function areAlike(one: EndAddress, other: EndAddress): boolean {
 
 function openEnd(ringSize: number): VerbsInterface {
   const adapter = requireAdapter()
-  cache ??= new RegistrationCache(adapter)
-  return new VerbsInterface(adapter, cache, ringSize)
+  return new VerbsInterface(adapter, adapter.cache, ringSize)
 }

@@ -42,7 +42,7 @@ export function runGuest(image: GuestImage, run: GuestRun): Promise<GuestEnd> {
       const exit = /^GUEST_EXIT (\d+)/.exec(line)
       if (exit !== null) {
         end = Number(exit[1])
-      } else if (line === 'GUEST_UP') {
+      } else if (line.endsWith('GUEST_UP')) {
         end = 'cut off'
         clearTimeout(timer)
         timer = setTimeout(kill, run.timeoutMs)

@@ -4,6 +4,7 @@ import { FAILURE, OK } from '../exit-codes.ts'
 import { type HostPort, parseHostPort } from '../host-port.ts'
 import { exitOnInterrupt } from '../interrupts.ts'
 import type { Check } from './check.ts'
+import { deviceCheck } from './device-check.ts'
 import { driverChecks } from './driver-checks.ts'
 import { liveCheck } from './live-check.ts'
 import { machineChecks } from './machine-checks.ts'
@@ -18,7 +19,7 @@ Examples:
   $ fastsockets doctor localhost:8080    the same, and whether a connection to this server would be fast
 
 Exit codes: 0 relinked programs of this machine talk through shared memory, 1 they do not (everything
-still works, over TCP).`
+still works, over TCP). What is wrong with a device between hosts is shown, and does not count.`
 
 interface DoctorOptions {
   readonly json?: boolean
@@ -33,8 +34,10 @@ export function doctorCommand(): Command {
     .action(async (target: HostPort | undefined, options: DoctorOptions) => {
       exitOnInterrupt()
       const live = await liveCheck()
+      const device = await deviceCheck()
       const pair = target === undefined ? [] : await pairChecks(target)
-      const checks = [...nodeChecks(), ...driverChecks(), ...machineChecks(), policyCheck(), live, ...pair]
+      const machine = [...nodeChecks(), ...driverChecks(), ...machineChecks(), policyCheck()]
+      const checks = [...machine, live, ...device, ...pair]
       const isFast = live.state === 'ok' && (target === undefined || pair.some(({ state }) => state === 'ok'))
       if (options.json) console.log(JSON.stringify({ isFast, checks }, undefined, 2))
       else printReport(checks, isFast, target)

@@ -2,6 +2,8 @@
 # The first process of a guest: mounts the host's files under an overlay, so that they are there and stay untouched,
 # and runs the script that the kernel's command line names. Its exit code is the last line on the console.
 bb=/bin/busybox
+# On a line of its own, whatever the firmware has left on the console.
+echo
 echo GUEST_UP
 $bb mkdir -p /proc /sys /dev /lower /upper /root
 $bb mount -t proc p /proc

@@ -18,7 +18,7 @@ const FAR_HOST = '10.77.0.2'
 const STALLING_HOST = fileURLToPath(new URL('../programs/stalling-host.js', import.meta.url))
 const CLIENT = new URL('../programs/socket-client.js', import.meta.url)
 const SERVER = new URL('../programs/socket-server.js', import.meta.url)
-const MIB_EACH_WAY = Number(process.env.FASTSOCKETS_RDMA_MIB) || 64
+const MIB_EACH_WAY = Number(process.env.FASTSOCKETS_RDMA_MIB) || 256
 const CONNECTIONS = 200
 const TIMES_WRITTEN = 6
 /** Of many small writes. */
@@ -82,7 +82,7 @@ await t.test(`${MIB_EACH_WAY} MiB go there and come back unharmed, both ways at 
   const down = await dial(port)
   const expected = newSum()
   const received = newSum()
-  down.write(Buffer.from([0x73, MIB_EACH_WAY]))
+  down.write(Buffer.from([0x73, MIB_EACH_WAY >> 8, MIB_EACH_WAY & 0xff]))
   down.on('data', bytes => received.update(bytes))
   const isDown = withWatchdog('the way down', once(down, 'end'), WAIT_MS_MAX)
   const answer = readAll(up)
@@ -232,7 +232,7 @@ await t.test('a client that is killed ends its connections at once', async t => 
 
 await t.test('what a server has written before it exits is delivered', async t => {
   const socket = await dial(leaver.port)
-  socket.write(Buffer.from([0x73, 1]))
+  socket.write(Buffer.from([0x73, 0, 1]))
   const bytes = await readAll(socket)
   t.ok(bytes.equals(patternedMiB(0)))
   leaver.program.tell('exit')

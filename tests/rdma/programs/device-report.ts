@@ -10,6 +10,8 @@ import { eventually } from '../../support/until.ts'
 const verbs = drivers.get('verbs') as Driver
 const [command] = process.argv.slice(2)
 
+let commandEnded = false
+
 async function loseDevice(command: string): Promise<unknown> {
   const offer = verbs.offer()
   const [near, far] = await Promise.all([verbs.connect(offer.blob), offer.accepted])
@@ -19,18 +21,21 @@ async function loseDevice(command: string): Promise<unknown> {
   })
   near.ref()
   near.arm(0)
-  // Some devices go only when their users have gone, so nobody waits for the command.
-  execFile('sh', ['-c', command], () => {})
+  // Some devices go only when nobody uses them any more: then the command waits for us.
+  execFile('sh', ['-c', command], () => {
+    commandEnded = true
+  })
   await eventually('the end of the connection', () => near.state !== 'open')
   await eventually('the doorbell', () => isRung)
   const { state, failure } = near
   const status = sendFrame(near, Buffer.alloc(8))
   far.close()
   near.close()
+  await eventually('the end of the command', () => commandEnded)
   return { state, code: failure?.code, message: failure?.message, status }
 }
 
 const device = describeDevice()
 const end = command === undefined ? undefined : await loseDevice(command)
-console.log(JSON.stringify({ device, end, availability: verbs.availability() }))
+console.log(JSON.stringify({ device, end, commandEnded, availability: verbs.availability() }))
 process.exit()

@@ -1,33 +1,43 @@
 /**
  * Both of two hosts. `serve`: echoes, until the client says that it is done. `call`: connects to the server by its hashed
  * port, over and over until it is there, and checks what it gets; WIRE says which wire it must be. The last call also finds a
- * listener that only the name service knows, and sees the way to the server fail and come back.
+ * listener and an endpoint that only the name service knows, and sees the way to the server fail and come back, and then
+ * the server's device.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import net, { type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import type { Endpoint } from '../../../am/index.ts'
 import { hashedPort } from '../../../fastsockets/bootstrap/hashed-port.ts'
 import { transportOf } from '../../../fastsockets/index.ts'
 import { describeDevice, drivers } from '../../../nic/index.ts'
+import { LOST_MS } from '../../../nic/verbs/open-adapter.ts'
 import { newSum, patternedMiB } from '../patterned.ts'
+import { callEndpoints, checkBack, checkDead, serveEndpoints } from './pair-endpoint.ts'
 
 const SERVER = process.env.SERVER as string
 const DEVICE = process.env.DEVICE as string
+/** Over it. */
+const RDMA_DEVICE = 'rxe0'
 const PORT = 7000
 /** Somebody else has its hashed ports. */
 const NAMED_PORT = 7100
+/** Called for the first time when the server's device was there, was removed, and is back. */
+const LATE_PORT = 7200
 const MIB_COUNT = 4
 const PAUSE_MS = 500
 const ATTEMPT_MS_MAX = 30_000
-const ATTEMPTS_MAX = 100
+const ATTEMPTS_MAX = 400
 /** What RoCE packets are sent to. */
 const ROCE_PORT = 4791
 
 async function serve(): Promise<void> {
   console.log(`# serving, device: ${describeDevice() ?? 'none'}`)
   for (const candidate of [0, 1, 2]) await listen(net.createServer(), hashedPort(NAMED_PORT, candidate))
-  for (const port of [PORT, NAMED_PORT]) await listen(net.createServer(answer), port)
+  for (const port of [PORT, NAMED_PORT, LATE_PORT]) await listen(net.createServer(answer), port)
+  await serveEndpoints()
 }
 
 async function listen(server: net.Server, port: number): Promise<void> {
@@ -38,14 +48,17 @@ async function listen(server: net.Server, port: number): Promise<void> {
 function answer(socket: Socket): void {
   socket.on('error', () => {})
   socket.once('data', first => {
-    if (first[0] !== 0x65) return void loseDevice(socket)
+    const mode = String.fromCharCode(first[0] as number)
+    if (mode === 'q') return void loseLink(socket)
+    if (mode === 'r') return void loseDevice(socket)
+    if (mode === 'a') execFileSync('rdma', ['link', 'add', RDMA_DEVICE, 'type', 'rxe', 'netdev', DEVICE])
     socket.write(first)
     socket.pipe(socket)
   })
 }
 
 /** What a connection, and the next one, see when the device's link goes down. */
-async function loseDevice(socket: Socket): Promise<void> {
+async function loseLink(socket: Socket): Promise<void> {
   execFile('ip', ['link', 'set', DEVICE, 'down'])
   const [error] = await once(socket, 'error')
   check('a port that goes down is ECONNRESET', error.code === 'ECONNRESET')
@@ -55,6 +68,16 @@ async function loseDevice(socket: Socket): Promise<void> {
   )
   check('the driver says why', drivers.get('verbs')?.availability().usable === false)
   process.exit()
+}
+
+/** The same when it is removed, which does not end before its users let it go. */
+async function loseDevice(socket: Socket): Promise<void> {
+  const removed = promisify(execFile)('rdma', ['link', 'delete', RDMA_DEVICE])
+  const [error] = await once(socket, 'error')
+  check('a device that is removed is ECONNRESET', error.code === 'ECONNRESET')
+  check('which its cause says', /was removed/.test(`${error.cause?.message} ${error.cause?.cause?.message}`))
+  await removed
+  check('and is let go', drivers.get('verbs')?.availability().usable === false)
 }
 
 async function call(): Promise<void> {
@@ -75,6 +98,7 @@ async function call(): Promise<void> {
     checkVerbs('a listener without a hashed port is found by name', named)
     check('and answers', await isEchoed(named, 1))
     await loseTheWay(socket)
+    await loseItsDevice(await callEndpoints(check))
     await endServer()
   }
   process.exit()
@@ -101,9 +125,28 @@ function tc(words: string): void {
   execFileSync('tc', words.split(' '))
 }
 
+/** The server's device is removed under an open connection, and comes back. */
+async function loseItsDevice(endpoint: Endpoint): Promise<void> {
+  const socket = await dial(PORT)
+  checkVerbs('a connection before the device is removed', socket)
+  socket.write('r')
+  const [error] = await once(socket, 'error')
+  check("the other host's device that is removed is ECONNRESET", error.code === 'ECONNRESET')
+  await checkDead(endpoint, check)
+  const slow = await dial(PORT)
+  const { transport, reason } = transportOf(slow)
+  check(`the next connection is on TCP: ${reason?.code}`, transport === 'tcp' && reason !== undefined)
+  slow.write('a')
+  await once(slow, 'data')
+  slow.destroy()
+  await pause(LOST_MS + PAUSE_MS)
+  checkVerbs('when it is back, so is RDMA', await dial(LATE_PORT))
+  await checkBack(endpoint, check)
+}
+
 /** Until the server cannot be reached any more. */
 async function endServer(): Promise<void> {
-  const last = await dial(PORT)
+  const last = await dial(LATE_PORT)
   let isOver = false
   for (const event of ['error', 'close']) last.on(event, () => (isOver = true))
   for (; !isOver; await pause(PAUSE_MS)) last.write('q')

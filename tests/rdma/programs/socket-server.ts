@@ -1,7 +1,7 @@
 /**
  * A server that knows nothing of Fast Sockets but for what it reports. The first byte that a client sends says what is to
  * happen: `e` everything comes back; `h` the hash of everything comes back once the client has ended; `r` the connection
- * is reset; `s` so many MiB as the next byte says are sent, then the end. Commands come by standard input.
+ * is reset; `s` so many MiB as the next two bytes say are sent, then the end. Commands come by standard input.
  */
 import net, { type AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -16,7 +16,7 @@ const server = net.createServer({ allowHalfOpen: true }, socket => {
     const rest = first.subarray(1)
     if (mode === 'e') echo(socket, rest)
     else if (mode === 'h') hash(socket, rest)
-    else if (mode === 's') void send(socket, rest[0] as number)
+    else if (mode === 's') void send(socket, rest.readUInt16BE(0))
     else socket.resetAndDestroy()
   })
 })

@@ -1,0 +1,76 @@
+/** Hears which endpoint callers want, and hands them over to it. What they say is a stranger's word. */
+import type net from 'node:net'
+import debug from 'debug'
+import { ControlConnection } from './control-connection.ts'
+import { CONTROL_VERSION, NAME_MAX, type Open, type RefusalCode } from './control-messages.ts'
+
+const log = debug('fastsockets:am:rendezvous')
+
+const OPEN_TIMEOUT_MS = 2000
+
+/** An endpoint of this thread, as a caller meets it. */
+export interface RendezvousHost {
+  /** Resolves when the two have met, or will not. `isRemote`: the caller may be on another host. */
+  answer(open: Open, connection: ControlConnection, isRemote: boolean): Promise<void>
+}
+
+export class Reception {
+  readonly #callersMax: number
+  readonly #isRemote: boolean
+  readonly #find: (endpoint: string) => RendezvousHost | undefined
+  #callers = 0
+
+  /** More than `callersMax` at once are hung up on: who has not said what it wants, and from elsewhere who was not answered. */
+  constructor(callersMax: number, isRemote: boolean, find: (endpoint: string) => RendezvousHost | undefined) {
+    this.#callersMax = callersMax
+    this.#isRemote = isRemote
+    this.#find = find
+  }
+
+  meet(socket: net.Socket): void {
+    socket.unref()
+    if (this.#callers >= this.#callersMax) return void socket.destroy()
+    this.#callers++
+    const connection = new ControlConnection(socket)
+    const timer = setTimeout(() => connection.destroy(), OPEN_TIMEOUT_MS)
+    timer.unref()
+    let isCounted = true
+    const leave = (): void => {
+      clearTimeout(timer)
+      if (isCounted) this.#callers--
+      isCounted = false
+    }
+    connection.listen({
+      handleControl: message => {
+        if (message.op !== 'open') return connection.destroy()
+        clearTimeout(timer)
+        connection.hush()
+        const met = this.#introduce(message, connection).catch((error: Error) => {
+          // No memory for a channel, perhaps.
+          log('not answered: %s', error.message)
+          connection.destroy()
+        })
+        // An offer to somebody elsewhere costs memory, whoever that is; here the kernel knows who it is.
+        if (this.#isRemote) void met.finally(leave)
+        else leave()
+      },
+      handleControlEnd: leave,
+    })
+  }
+
+  async #introduce(open: Open, connection: ControlConnection): Promise<void> {
+    if (open.version !== CONTROL_VERSION) {
+      return refuse(connection, 'VERSION', `version ${open.version} is not ${CONTROL_VERSION}`)
+    }
+    const host = this.#find(open.to)
+    if (host === undefined)
+      return refuse(connection, 'NO_SUCH_ENDPOINT', `there is no endpoint ${open.to} here`)
+    await host.answer(open, connection, this.#isRemote)
+  }
+}
+
+export function refuse(connection: ControlConnection, code: RefusalCode, text: string): void {
+  log('refused: %s', text)
+  connection.send({ op: 'refuse', code, text: text.slice(0, NAME_MAX) })
+  connection.end()
+}

@@ -1,0 +1,101 @@
+/**
+ * Where endpoints of other hosts come to ask: a TCP port at the address of the network device, for endpoints that have
+ * published a name. Which port it is stands in the name's record, and with it what has to be known to be answered at all.
+ */
+import { once } from 'node:events'
+import net, { isIP } from 'node:net'
+import debug from 'debug'
+import { type Driver, deviceAddress, markOwn } from '../../nic/index.ts'
+import { Reception, type RendezvousHost } from './reception.ts'
+
+const log = debug('fastsockets:am:rendezvous')
+
+/** Callers who were not answered yet, to each of whom memory may have been promised. */
+const REMOTE_CALLERS_MAX = 64
+/** After so long in silence the system asks whether the other host is still there. */
+export const KEEP_ALIVE_MS = 10_000
+/** Characters of an address: the longest of IPv6 in brackets, and a port. */
+const ADDRESS_MAX = 64
+const ADDRESS = /^tcp:(?:\[([0-9a-f:.]+)\]|([0-9.]+)):([1-9]\d{0,4})$/
+const PORT_MAX = 65_535
+const LINK_LOCAL = /^fe[89ab]/
+
+export interface TcpAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** tcp:ADDRESS:PORT, with IPv6 addresses in brackets. */
+export function encodeTcpAddress({ host, port }: TcpAddress): string {
+  return isIP(host) === 6 ? `tcp:[${host}]:${port}` : `tcp:${host}:${port}`
+}
+
+/** Undefined if it is none: anybody may have written it. */
+export function decodeTcpAddress(text: string): TcpAddress | undefined {
+  if (text.length > ADDRESS_MAX) return undefined
+  const [, v6, v4, digits] = ADDRESS.exec(text) ?? []
+  const host = v6 ?? v4 ?? ''
+  const port = Number(digits)
+  return isIP(host) === (v6 === undefined ? 4 : 6) && port <= PORT_MAX ? { host, port } : undefined
+}
+
+export class RemoteRendezvous {
+  readonly #addressHere: () => string | undefined
+  readonly #hosts = new Map<string, RendezvousHost>()
+  readonly #reception = new Reception(REMOTE_CALLERS_MAX, true, endpoint => this.#hosts.get(endpoint))
+  #server: net.Server | undefined
+  #listening: Promise<unknown> | undefined
+
+  constructor(addressHere = deviceAddress) {
+    this.#addressHere = addressHere
+  }
+
+  /** Where the endpoint may be asked for from now on; undefined if no network device of this host has an address. */
+  async open(endpoint: string, host: RendezvousHost): Promise<TcpAddress | undefined> {
+    const address = this.#addressHere()
+    if (address === undefined || LINK_LOCAL.test(address)) return undefined
+    this.#hosts.set(endpoint, host)
+    if (this.#server === undefined) {
+      this.#server = net.createServer(socket => {
+        socket.setNoDelay(true)
+        socket.setKeepAlive(true, KEEP_ALIVE_MS)
+        this.#reception.meet(socket)
+      })
+      markOwn(this.#server)
+      // `exclusive`: a cluster worker answers for its own endpoints.
+      this.#server.listen({ host: address, port: 0, exclusive: true })
+      this.#server.unref()
+      this.#listening = once(this.#server, 'listening')
+    }
+    const server = this.#server
+    try {
+      await this.#listening
+      const { address: own, port } = server.address() as net.AddressInfo
+      return { host: own, port }
+    } catch (error) {
+      log('other hosts cannot ask at %s: %s', address, (error as Error).message)
+      this.close(endpoint)
+      return undefined
+    }
+  }
+
+  close(endpoint: string): void {
+    this.#hosts.delete(endpoint)
+    if (this.#hosts.size > 0) return
+    this.#server?.close()
+    this.#server = undefined
+  }
+}
+
+/** One for this thread. */
+export const remoteRendezvous = new RemoteRendezvous()
+
+/** Lets other hosts ask for the endpoint, if one of its drivers leaves the host; resolves to where. */
+export async function openToOthers(
+  drivers: readonly Driver[],
+  endpoint: string,
+  host: RendezvousHost,
+): Promise<TcpAddress | undefined> {
+  if (drivers.every(({ reach }) => reach !== 'network')) return undefined
+  return await remoteRendezvous.open(endpoint, host)
+}

@@ -1,0 +1,73 @@
+/** The adapter of this process: opened when it is asked for, and again some time after its device was lost. */
+import { constants } from 'node:os'
+import { isMainThread } from 'node:worker_threads'
+import { NicError } from '../errors.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
+import { chooseDevice, type NoDevice } from './device-choice.ts'
+import { ACCESS_LOCAL_WRITE } from './library-layout.ts'
+import { VerbsAdapter } from './verbs-adapter.ts'
+import { loadVerbs } from './verbs-library.ts'
+
+/** How long a device that was lost is not looked for: its port, or itself, may come back. */
+export const LOST_MS = 5000
+
+let found: VerbsAdapter | NoDevice | undefined
+let triedAtMs = 0
+let hadDevice = false
+
+/**
+ * The adapter, or why there is none. Whoever starts without a device stays without: what was plugged in later needs a new
+ * process. Whoever has lost one looks for it again.
+ */
+export function openAdapter(): VerbsAdapter | NoDevice {
+  if (found === undefined || performance.now() - goneSinceMs(found) > LOST_MS) {
+    found = undisturbed(tryOpen)
+    triedAtMs = performance.now()
+    hadDevice ||= found instanceof VerbsAdapter
+  }
+  return found
+}
+
+/** Infinity while there is nothing to look for. */
+function goneSinceMs(known: VerbsAdapter | NoDevice): number {
+  if (known instanceof VerbsAdapter) return known.isClosed ? known.lostAtMs : Number.POSITIVE_INFINITY
+  return hadDevice ? triedAtMs : Number.POSITIVE_INFINITY
+}
+
+export function requireAdapter(): VerbsAdapter {
+  const found = openAdapter()
+  if (found instanceof VerbsAdapter) return found
+  throw new NicError('ERR_NIC_UNAVAILABLE', found.reason)
+}
+
+function tryOpen(): VerbsAdapter | NoDevice {
+  // A worker that is terminated takes its memory along, and the device would go on writing to it.
+  if (!isMainThread) return { code: 'VERBS_THREAD', reason: 'RDMA is for the main thread only' }
+  const { library, code, reason } = loadVerbs()
+  if (library === undefined) return { code, reason }
+  try {
+    const chosen = chooseDevice(library)
+    if (!('context' in chosen)) return chosen
+    const opened = new VerbsAdapter(library, chosen.context, chosen.port)
+    return trial(opened) ?? opened
+  } catch (error) {
+    return { code: codeOfFailure(error as NicError), reason: (error as Error).message }
+  }
+}
+
+/** Some devices pin memory for every object that is made. */
+function codeOfFailure({ code, errno }: NicError): string {
+  if (code !== 'ERR_NIC_SYSTEM') return 'VERBS_ABI'
+  return errno === constants.errno.ENOMEM ? 'VERBS_MEMLOCK' : 'VERBS_DEVICE'
+}
+
+/** Pins one page, so that a limit is known before a connection needs more. */
+function trial(opened: VerbsAdapter): NoDevice | undefined {
+  const page = new Uint8Array(new ArrayBuffer(4096))
+  try {
+    opened.deregister(opened.register(opened.verbs.libc.address(page), page.length, ACCESS_LOCAL_WRITE))
+    return undefined
+  } catch (error) {
+    return { code: 'VERBS_MEMLOCK', reason: (error as Error).message }
+  }
+}
