@@ -6,21 +6,20 @@ import {
   BROKEN,
   CLOSED,
   type FrameSink,
-  NicError,
   NO_CREDIT,
   NO_RESOURCE,
   type VirtualInterface,
 } from '../nic/index.ts'
 import { AckQueue } from './ack-queue.ts'
 import { AnswerQueue } from './answer-queue.ts'
+import { assertCredits, assertReplyHandler } from './checks.ts'
 import { CreditSlots } from './credit-slots.ts'
-import { AmError, rangeError } from './errors.ts'
+import { type AmError, rangeError, violationOf } from './errors.ts'
 import { FrameWriter } from './frame-writer.ts'
 import type { Handler, HandlerTable } from './handler-table.ts'
 import { Message } from './message.ts'
 import {
   CREDIT_RUNS_MAX,
-  CREDITS_LIMIT,
   EXTRA_SIZES,
   FLAG,
   HANDLER_MASK,
@@ -80,6 +79,8 @@ export class Channel implements FrameSink {
   spinMs = 0
   isHot = false
   isTouched = false
+  /** Nobody else wants this core: whoever waits for an answer may stay awake for it. */
+  maySpin = true
 
   protected readonly handlers: HandlerTable
   protected readonly message = new Message(this)
@@ -159,8 +160,8 @@ export class Channel implements FrameSink {
 
   commit(payloadLength: number): void {
     this.writer.commit(payloadLength)
-    // A request expects an answer: stay awake for it.
-    this.touch()
+    // A request expects an answer: stay awake for it. Otherwise the doorbell brings it.
+    if (this.maySpin) this.touch()
   }
 
   /** Up to `limit` messages, then whatever waits for room or credit. Returns how many messages, or `BROKEN`/`CLOSED`. */
@@ -427,23 +428,4 @@ export class Channel implements FrameSink {
     const wanted = this.slots.freeCount === 0 ? 0 : this.owner.roomWanted()
     return wanted === 0 ? 0 : Math.min(HEADER_SIZE_MAX + wanted, this.end.capabilities.frameMax)
   }
-}
-
-export function assertCredits(credits: number): void {
-  if (!Number.isInteger(credits) || credits < 1 || credits > CREDITS_LIMIT) {
-    throw rangeError(`credits must be a whole number within 1..${CREDITS_LIMIT}, not ${String(credits)}`)
-  }
-}
-
-export function assertReplyHandler(handler: number): void {
-  if (!Number.isInteger(handler) || handler < 1 || handler > HANDLER_MASK) {
-    throw rangeError(`a reply to handler ${String(handler)}, which is not within 1..${HANDLER_MASK}`)
-  }
-}
-
-export function violationOf(cause: Error | undefined): AmError {
-  if (cause instanceof NicError && cause.code === 'ERR_NIC_PEER_LOST')
-    return new AmError('ERR_AM_PEER_LOST', cause.message, { cause })
-  const message = `the peer broke the protocol: ${cause?.message ?? 'unknown'}`
-  return new AmError('ERR_AM_PROTOCOL_VIOLATION', message, { cause })
 }

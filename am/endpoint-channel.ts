@@ -1,7 +1,7 @@
 /** A channel between two endpoints: with long messages and gets between their segments. */
 import { NO_RESOURCE, OK, type Status, type VirtualInterface } from '../nic/index.ts'
 import { BulkTransfers } from './bulk-transfers.ts'
-import { assertReplyHandler } from './channel.ts'
+import { assertReplyHandler } from './checks.ts'
 import type { HandlerTable } from './handler-table.ts'
 import type { Mapping, RemoteSegment } from './mapping.ts'
 import {

@@ -1,3 +1,4 @@
+import { NicError } from '../nic/index.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 
 /** Every error that this layer makes, by its stable code. */
@@ -63,4 +64,12 @@ export function typeError(message: string, code: AmErrorCode = 'ERR_AM_ARGUMENT'
 
 export function closedError(): TypeError {
   return typeError('the endpoint is closed', 'ERR_AM_CLOSED')
+}
+
+/** A channel ended by what its peer did: what its owner is told. */
+export function violationOf(cause: Error | undefined): AmError {
+  if (cause instanceof NicError && cause.code === 'ERR_NIC_PEER_LOST')
+    return new AmError('ERR_AM_PEER_LOST', cause.message, { cause })
+  const message = `the peer broke the protocol: ${cause?.message ?? 'unknown'}`
+  return new AmError('ERR_AM_PROTOCOL_VIOLATION', message, { cause })
 }

@@ -1,6 +1,7 @@
 import { drivers as allDrivers, type Driver, NicError } from '../nic/index.ts'
-import { assertCredits, CREDITS_DEFAULT } from './channel.ts'
+import { CREDITS_DEFAULT } from './channel.ts'
 import type { Progress } from './channel-group.ts'
+import { assertCredits } from './checks.ts'
 import { rangeError, typeError } from './errors.ts'
 import { WORDS_MAX } from './message-layout.ts'
 import { SEGMENT_MAX } from './segment.ts'

@@ -7,9 +7,11 @@
  * doorbell that rings soon after arming says that spinning on would have caught it, one that does not ring says that
  * the spinning was wasted. A turn that found nothing offers its core to others: with more runnable threads than cores
  * (the peer may be one of them, or the garbage collector's helpers) spinning would only keep them from what we wait for.
+ * Where the queue for the cores is long, there is no spinning at all (core-contention.ts).
  */
 import { ablation, yieldCore } from '../nic/index.ts'
 import type { Channel } from './channel.ts'
+import { CoreContention } from './core-contention.ts'
 import { PollerCounts } from './poller-counts.ts'
 
 /** Messages handled per channel and turn. */
@@ -25,6 +27,7 @@ const SPIN_MS_STEP = SPIN_MS / SPIN_STEPS
 export class Poller {
   readonly stats = new PollerCounts()
   readonly #hot: Channel[] = []
+  readonly #contention = new CoreContention()
   #isScheduled = false
 
   add(channel: Channel): void {
@@ -87,21 +90,23 @@ export class Poller {
     const wasTouched = channel.isTouched
     const count = channel.progress(TURN_MESSAGES_MAX)
     if (channel.isOver) return true
-    if (count > 0 || wasTouched || channel.isTouched) {
-      if (count > 0) {
-        this.stats.messages += count
-        lengthenSpin(channel)
+    const isActive = count > 0 || wasTouched || channel.isTouched
+    if (count > 0) {
+      this.stats.messages += count
+      lengthenSpin(channel)
+    }
+    if (isActive) channel.lastActiveMs = nowMs
+    else this.stats.emptyTurns++
+    channel.maySpin = !this.#contention.isContended(nowMs)
+    if (channel.maySpin) {
+      if (isActive) return false
+      if (nowMs - channel.lastActiveMs < channel.spinMs) {
+        yieldCore()
+        return false
       }
-      channel.lastActiveMs = nowMs
-      return false
-    }
-    this.stats.emptyTurns++
-    if (nowMs - channel.lastActiveMs < channel.spinMs) {
-      yieldCore()
-      return false
-    }
+    } else if (channel.isTouched) return false
     if (!channel.arm()) return false
-    shortenSpin(channel)
+    if (channel.maySpin) shortenSpin(channel)
     this.stats.sleeps++
     return true
   }

@@ -1,4 +1,5 @@
-import { assertReplyHandler, type Channel } from './channel.ts'
+import type { Channel } from './channel.ts'
+import { assertReplyHandler } from './checks.ts'
 import { AmError } from './errors.ts'
 import { assertWordIndex, type Message } from './message.ts'
 import { assertPayload } from './payload.ts'

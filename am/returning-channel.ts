@@ -13,8 +13,9 @@ import {
   type Status,
   type VirtualInterface,
 } from '../nic/index.ts'
-import { Channel, type ChannelOptions, violationOf } from './channel.ts'
+import { Channel, type ChannelOptions } from './channel.ts'
 import { ChannelCounts } from './channel-counts.ts'
+import { violationOf } from './errors.ts'
 import type { Handler, HandlerTable } from './handler-table.ts'
 import { KeptSlots } from './kept-slots.ts'
 import type { Mapping } from './mapping.ts'

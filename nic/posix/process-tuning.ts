@@ -11,11 +11,6 @@ const KEPT_PIECE_MAX = 4 << 20
 
 let isTuned = false
 
-/** Lets another runnable thread have this core, if one waits for it (sched_yield(2)); returns at once otherwise. */
-export function yieldCore(): void {
-  loadLibc().libc?.sched_yield()
-}
-
 /**
  * Receivers allocate a buffer for each large message, and the collector frees them in batches. With glibc's default of
  * 128 KiB every batch goes back to the kernel and is faulted in again page by page, which costs more than the copy.

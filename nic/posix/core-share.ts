@@ -1,0 +1,36 @@
+/** How this thread and the others share the cores. */
+import { closeSync, openSync, readSync } from 'node:fs'
+import { loadLibc } from './libc.ts'
+
+/** proc(5): nanoseconds on a core, nanoseconds waiting for one while runnable, time slices. */
+const SCHEDSTAT = '/proc/thread-self/schedstat'
+const TEXT_MAX = 96
+
+/** How long this thread has had a core, and been without one though it was runnable, since it began. */
+export interface CoreTimes {
+  readonly ranMs: number
+  readonly waitedMs: number
+}
+
+const text = Buffer.allocUnsafe(TEXT_MAX)
+
+/** Lets another runnable thread have this core, if one waits for it (sched_yield(2)); returns at once otherwise. */
+export function yieldCore(): void {
+  loadLibc().libc?.sched_yield()
+}
+
+/** `undefined` where the system does not say. It takes about 10 us. */
+export function readCoreTimes(): CoreTimes | undefined {
+  let file = -1
+  try {
+    file = openSync(SCHEDSTAT, 'r')
+    const length = readSync(file, text, 0, TEXT_MAX, 0)
+    const [ranNs, waitedNs] = text.toString('latin1', 0, length).split(' ').map(Number)
+    if (ranNs === undefined || waitedNs === undefined) return undefined
+    return { ranMs: ranNs / 1e6, waitedMs: waitedNs / 1e6 }
+  } catch {
+    return undefined
+  } finally {
+    if (file !== -1) closeSync(file)
+  }
+}

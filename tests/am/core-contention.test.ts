@@ -1,0 +1,77 @@
+import t from 'tap'
+import { CoreContention } from '../../am/core-contention.ts'
+import { type CoreTimes, readCoreTimes } from '../../nic/index.ts'
+
+const BURN_MS = 60
+
+/** A thread that is always runnable, asks once in a millisecond, and waits for its core for a part of the time. */
+class Thread {
+  waitedShare = 0
+  nowMs = 1000
+  #ranMs = 0
+  #waitedMs = 0
+  readonly contention = new CoreContention(
+    (): CoreTimes => ({ ranMs: this.#ranMs, waitedMs: this.#waitedMs }),
+  )
+
+  /** For how many of so many milliseconds it may not spin. */
+  run(ms: number): number {
+    let contendedMs = 0
+    for (let i = 0; i < ms; i++) {
+      this.nowMs++
+      this.#waitedMs += this.waitedShare
+      this.#ranMs += 1 - this.waitedShare
+      if (this.contention.isContended(this.nowMs)) contendedMs++
+    }
+    return contendedMs
+  }
+}
+
+t.test('a thread that has its core to itself spins', async t => {
+  t.equal(new Thread().run(1000), 0)
+})
+
+t.test('so does one that shares it with the threads of the collector, or with one program more', async t => {
+  const thread = new Thread()
+  thread.waitedShare = 0.5
+  t.equal(thread.run(1000), 0)
+  for (let i = 0; i < 20; i++) {
+    thread.waitedShare = 0.9
+    t.equal(thread.run(8), 0, 'a moment is not enough')
+    thread.waitedShare = 0
+    thread.run(8)
+  }
+})
+
+t.test(
+  'one that waits most of the time spins ever more rarely, and at once when the queue is gone',
+  async t => {
+    const thread = new Thread()
+    thread.waitedShare = 0.9
+    t.ok(thread.run(100) >= 64)
+    thread.run(20_000)
+    t.ok(thread.run(10_000) > 9_900, 'less than one in a hundred')
+    thread.waitedShare = 0
+    thread.run(5_000)
+    t.equal(thread.run(1000), 0)
+  },
+)
+
+t.test('where the system does not say, nobody is in the way', async t => {
+  const contention = new CoreContention(() => undefined)
+  const answers = Array.from({ length: 100 }, (_, nowMs) => contention.isContended(nowMs))
+  t.notOk(answers.includes(true))
+})
+
+t.test('the system says how long this thread has had a core', async t => {
+  const before = readCoreTimes()
+  if (before === undefined) return t.fail('no schedstat here')
+  const endMs = performance.now() + BURN_MS
+  while (performance.now() < endMs);
+  const after = readCoreTimes() as CoreTimes
+  const ranMs = after.ranMs - before.ranMs
+  const waitedMs = after.waitedMs - before.waitedMs
+  t.ok(ranMs > 0)
+  t.ok(waitedMs >= 0)
+  t.ok(ranMs + waitedMs > BURN_MS / 2, `${ranMs} ms, and ${waitedMs} ms of waiting`)
+})
