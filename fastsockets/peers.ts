@@ -373,10 +373,15 @@ const heard = Buffer.alloc(1)
 /** What the event loop would say of a lifeline, for those who do not let it run. */
 function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
   const fd = (connection as unknown as { _handle?: { fd: number } | null })._handle?.fd
-  const length = fd === undefined ? 0 : receiveNow(fd, heard)
+  const length = fd === undefined ? lengthOfGone(connection) : receiveNow(fd, heard)
   if (length === -constants.errno.EAGAIN) return
   connection.destroy()
   channel.handlePeerGone(length === -constants.errno.ECONNRESET ? brokenOff() : undefined)
+}
+
+/** Its 'error' may still have to be told. */
+function lengthOfGone({ errored }: net.Socket): number {
+  return (errored as NodeJS.ErrnoException | null)?.code === 'ECONNRESET' ? -constants.errno.ECONNRESET : 0
 }
 
 /** Tells the peer that its sockets have not come to their end, but were cut off. A unix connection cannot say that. */

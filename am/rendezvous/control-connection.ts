@@ -12,6 +12,8 @@ const received = Buffer.alloc(LINE_MAX)
 const EARLY_MAX = 16
 /** Bytes that the peer has not taken: whoever asks and never listens is hung up on. */
 const UNSENT_MAX = 1024 * 1024
+/** How long the peer may take to end its side after we have ended ours. */
+const END_TIMEOUT_MS = 2000
 
 export interface ControlListener {
   handleControl(message: ControlMessage): void
@@ -27,6 +29,7 @@ export class ControlConnection {
   #listener: ControlListener | undefined
   #heard = ''
   #isOver = false
+  #isEnding = false
   readonly #early: ControlMessage[] = []
 
   constructor(socket: net.Socket) {
@@ -60,9 +63,19 @@ export class ControlConnection {
     if (this.#socket.writableLength > UNSENT_MAX) this.#socket.destroy()
   }
 
-  /** Says no more; what was said is still delivered. */
+  /** It has been ended from here; the peer may not have heard of it. */
+  get isEnding(): boolean {
+    return this.#isEnding
+  }
+
+  /** Says no more; what was said is still delivered, to a peer that does not take its time. */
   end(): void {
+    if (this.#isEnding) return
+    this.#isEnding = true
     this.#socket.end()
+    const timer = setTimeout(() => this.destroy(), END_TIMEOUT_MS)
+    timer.unref()
+    void this.over.then(() => clearTimeout(timer))
   }
 
   /** Whoever listens hears of the end at once: it may be long until the event loop runs. */

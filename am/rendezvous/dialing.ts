@@ -139,7 +139,7 @@ export function isAlive(target: EndpointName): Promise<boolean> {
       socket.destroy()
       return true
     },
-    error => (error.cause as NodeJS.ErrnoException).code !== 'ECONNREFUSED',
+    error => (error.cause as NodeJS.ErrnoException | undefined)?.code !== 'ECONNREFUSED',
   )
 }
 
@@ -155,10 +155,12 @@ function connect(target: EndpointName, remote?: TcpAddress): Promise<net.Socket>
             keepAliveInitialDelay: KEEP_ALIVE_MS,
           })
     // On this host the kernel answers at once.
-    const timer = setTimeout(() => {
-      socket.destroy()
-      reject(new AmError('ERR_AM_TIMEOUT', `the host of ${encodeName(target)} did not answer in time`))
-    }, DIAL_TIMEOUT_MS)
+    const timer =
+      remote &&
+      setTimeout(() => {
+        socket.destroy()
+        reject(new AmError('ERR_AM_TIMEOUT', `the host of ${encodeName(target)} did not answer in time`))
+      }, DIAL_TIMEOUT_MS)
     socket.once('connect', () => {
       clearTimeout(timer)
       socket.off('error', refused)

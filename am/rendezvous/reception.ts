@@ -20,7 +20,10 @@ export class Reception {
   readonly #find: (endpoint: string) => RendezvousHost | undefined
   #callers = 0
 
-  /** More than `callersMax` at once are hung up on: who has not said what it wants, and from elsewhere who was not answered. */
+  /**
+   * More than `callersMax` at once are hung up on: who has not said what it wants, and from elsewhere who was not answered, or
+   * was refused and has not gone.
+   */
   constructor(callersMax: number, isRemote: boolean, find: (endpoint: string) => RendezvousHost | undefined) {
     this.#callersMax = callersMax
     this.#isRemote = isRemote
@@ -51,8 +54,8 @@ export class Reception {
           connection.destroy()
         })
         // An offer to somebody elsewhere costs memory, whoever that is; here the kernel knows who it is.
-        if (this.#isRemote) void met.finally(leave)
-        else leave()
+        if (!this.#isRemote) leave()
+        else void met.finally(() => (connection.isEnding ? connection.over.then(leave) : leave()))
       },
       handleControlEnd: leave,
     })

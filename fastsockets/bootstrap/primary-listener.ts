@@ -103,14 +103,18 @@ function postponeLeaving(): () => void {
 function holdDisconnect(): () => void {
   const { disconnect } = process
   let isDue = false
+  let isOver = false
   let timer: NodeJS.Timeout | undefined
   const letGo = (): void => {
     clearTimeout(timer)
-    if (process.disconnect !== held) return
-    process.disconnect = disconnect
-    if (isDue && process.connected) process.disconnect()
+    if (isOver) return
+    isOver = true
+    // Somebody may have wrapped it meanwhile, and goes on calling `held`.
+    if (process.disconnect === held) process.disconnect = disconnect
+    if (isDue && process.connected) disconnect.call(process)
   }
   const held = (): void => {
+    if (isOver) return disconnect.call(process)
     isDue = true
     timer ??= setTimeout(letGo, HELD_MS_MAX)
   }

@@ -6,6 +6,8 @@ import { ANSWER_SIZE_MAX } from './reply-reader.ts'
 import type { Target } from './target.ts'
 
 export const TIMEOUT_MS_DEFAULT = 2000
+/** Characters of a question that may go with others. The daemon may hang up on a longer one, and on all that share its connection. */
+const PIPELINED_SIZE_MAX = 8 * 1024
 
 export interface Question {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
@@ -41,20 +43,22 @@ export class Caller {
 
   async #askTwice(question: Question): Promise<Reply> {
     try {
-      return await this.#askOnce(question)
+      return await this.#askOnce(question, true)
     } catch (error) {
       if (!(error instanceof EndedError)) throw error
-      return await this.#askOnce(question)
+      return await this.#askOnce(question, false)
     }
   }
 
-  #askOnce(question: Question): Promise<Reply> {
+  #askOnce(question: Question, mayShare: boolean): Promise<Reply> {
     const { method, path, body, timeoutMs = TIMEOUT_MS_DEFAULT, isBackground = false } = question
     const text = body === undefined ? undefined : JSON.stringify(body)
-    const pipeline = this.#target.pipeline(method !== 'GET')
+    const isShort = path.length + (text?.length ?? 0) < PIPELINED_SIZE_MAX
+    const pipeline = mayShare && isShort ? this.#target.pipeline(method !== 'GET') : undefined
     if (pipeline !== undefined) {
       return new Promise((resolve, reject) => {
-        pipeline.ask({ text: requestText(method, path, text), timeoutMs, isBackground, resolve, reject })
+        const request = requestText(method, path, this.#target.authorization, text)
+        pipeline.ask({ text: request, timeoutMs, isBackground, resolve, reject })
       })
     }
     const headers =
@@ -76,8 +80,14 @@ export class Caller {
 }
 
 /** `path` and `method` are of our own making. */
-function requestText(method: string, path: string, body: string | undefined): string {
-  const head = `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n`
+function requestText(
+  method: string,
+  path: string,
+  authorization: string | undefined,
+  body: string | undefined,
+): string {
+  const who = authorization === undefined ? '' : `authorization: ${authorization}\r\n`
+  const head = `${method} ${path} HTTP/1.1\r\nhost: localhost\r\n${who}`
   if (body === undefined) return `${head}\r\n`
   return `${head}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 }

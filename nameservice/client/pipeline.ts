@@ -12,6 +12,10 @@ import { ReplyReader } from './reply-reader.ts'
 const UNDERWAY_MAX = 32
 /** Characters of questions on their way, from which on no further one is sent. */
 const UNDERWAY_SIZE_MAX = 128 * 1024
+/** Questions that wait; further ones are rejected. */
+const WAITING_MAX = 10_000
+/** Longer than any program lives. */
+const EVER_MS = 0x7fffffff
 
 export interface Asked {
   /** The whole request, as it is sent. */
@@ -27,7 +31,12 @@ export interface Asked {
 export class Pipeline {
   readonly #open: () => Socket
   readonly #waiting: Asked[] = []
+  /** Of them, those that keep the program alive, and what does it. */
+  #waitingForeground = 0
+  #alive: NodeJS.Timeout | undefined
   #connection: Connection | undefined
+  /** With those that are asked nothing more, and still answer. */
+  readonly #connections = new Set<Connection>()
 
   /** `open` returns a socket that is connecting. */
   constructor(open: () => Socket) {
@@ -36,38 +45,68 @@ export class Pipeline {
 
   ask(asked: Asked): void {
     if (this.#waiting.length === 0 && this.#connection?.hasRoom === true) this.#connection.send(asked)
+    else if (this.#waiting.length >= WAITING_MAX)
+      asked.reject(unavailable(new Error(`${WAITING_MAX} questions wait already`)))
     else {
       this.#waiting.push(asked)
+      if (!asked.isBackground) this.#waitingForeground++
       this.#sendWaiting()
     }
+  }
+
+  /** Nothing more will be asked: connections end when they have answered. */
+  retire(): void {
+    for (const connection of this.#connections) connection.retire()
   }
 
   /** What is under way fails, and what waits. */
   close(): void {
     for (const asked of this.#waiting.splice(0)) asked.reject(closedError())
-    this.#connection?.destroy()
+    this.#waitingForeground = 0
+    this.#updateLife()
+    for (const connection of this.#connections) connection.destroy()
   }
 
   #sendWaiting(): void {
     let sent = 0
     while (sent < this.#waiting.length) {
-      this.#connection ??= new Connection(this.#open(), {
-        handleRoom: () => this.#sendWaiting(),
-        handleRetired: connection => {
-          if (this.#connection === connection) this.#connection = undefined
-        },
-      })
+      this.#connection ??= this.#connect()
       if (!this.#connection.hasRoom) break
-      this.#connection.send(this.#waiting[sent++] as Asked)
+      const asked = this.#waiting[sent++] as Asked
+      if (!asked.isBackground) this.#waitingForeground--
+      this.#connection.send(asked)
     }
     this.#waiting.splice(0, sent)
+    this.#updateLife()
+  }
+
+  #connect(): Connection {
+    const connection = new Connection(this.#open(), {
+      handleRoom: () => this.#sendWaiting(),
+      handleRetired: () => {
+        if (this.#connection === connection) this.#connection = undefined
+      },
+      handleClosed: () => this.#connections.delete(connection),
+    })
+    this.#connections.add(connection)
+    return connection
+  }
+
+  /** What waits has no time yet, and no socket. */
+  #updateLife(): void {
+    if (this.#waitingForeground > 0) this.#alive ??= setInterval(() => {}, EVER_MS)
+    else {
+      clearInterval(this.#alive)
+      this.#alive = undefined
+    }
   }
 }
 
 interface ConnectionOwner {
   handleRoom(): void
   /** Nothing more may be sent; what is under way may still be answered. */
-  handleRetired(connection: Connection): void
+  handleRetired(): void
+  handleClosed(): void
 }
 
 /** A question on its way. */
@@ -106,7 +145,10 @@ class Connection {
     const lose = (cause: Error) => this.#fail(unavailable(cause, this.#hasAnswered))
     socket.once('error', lose)
     socket.once('end', () => lose(Object.assign(new Error('the connection ended'), { code: 'ECONNRESET' })))
-    socket.once('close', () => lose(new Error('the connection was closed')))
+    socket.once('close', () => {
+      lose(new Error('the connection was closed'))
+      owner.handleClosed()
+    })
   }
 
   get hasRoom(): boolean {
@@ -139,7 +181,7 @@ class Connection {
   giveUp(sent: Sent): void {
     this.#settle(sent)
     sent.asked.reject(unavailable(new Error(`no answer in ${sent.asked.timeoutMs} ms`)))
-    this.#retire()
+    this.retire()
   }
 
   #handleReply(reply: Reply, isLast: boolean): void {
@@ -150,7 +192,7 @@ class Connection {
       this.#settle(sent)
       sent.asked.resolve(reply)
     }
-    if (isLast || this.#isRetired) this.#retire()
+    if (isLast || this.#isRetired) this.retire()
   }
 
   #settle(sent: Sent): void {
@@ -161,10 +203,10 @@ class Connection {
   }
 
   /** Somebody who does not answer in time is asked nothing more here: a new connection may do better. */
-  #retire(): void {
+  retire(): void {
     if (!this.#isRetired) {
       this.#isRetired = true
-      this.#owner.handleRetired(this)
+      this.#owner.handleRetired()
       this.#owner.handleRoom()
     }
     if (this.#unsettled === 0) this.#socket.destroy()
@@ -173,7 +215,7 @@ class Connection {
   #fail(error: NameError): void {
     this.#isRetired = true
     this.#socket.destroy()
-    this.#owner.handleRetired(this)
+    this.#owner.handleRetired()
     for (const sent of this.#sent.splice(0)) {
       if (sent.isSettled) continue
       this.#settle(sent)

@@ -15,6 +15,8 @@ import { ADDRESS_VARIABLE, findSocketPath } from '../socket-path.ts'
 import { NameError } from './errors.ts'
 import { Pipeline } from './pipeline.ts'
 
+const TOKEN = /^[\x21-\x7e]+$/
+
 /** Requests of one client at the same time over TCP; others wait. */
 const SOCKETS_MAX = 32
 export const TOKEN_FILE_VARIABLE = 'FASTSOCKETS_NAMES_TOKEN_FILE'
@@ -40,7 +42,8 @@ interface Pipelines {
 export class Target {
   readonly #socketPath: string | undefined
   readonly #url: URL | undefined
-  readonly #token: string | undefined
+  /** The header of that name, if there is a token. */
+  readonly authorization: string | undefined
   readonly #agent: Agent
   readonly #openSocket: () => Socket
   readonly #tls: TlsAgentOptions
@@ -51,7 +54,7 @@ export class Target {
     const where = address ?? (env[ADDRESS_VARIABLE] || undefined)
     if (where?.startsWith('unix:')) this.#socketPath = where.slice('unix:'.length)
     else if (where !== undefined) this.#url = parseUrl(where)
-    this.#token = token ?? readVariable(env, TOKEN_FILE_VARIABLE)?.trim()
+    this.authorization = authorizationOf(token ?? readVariable(env, TOKEN_FILE_VARIABLE)?.trim())
     this.#openSocket = openSocket ?? (() => new Socket())
     const authority = ca ?? readVariable(env, CA_FILE_VARIABLE)
     this.#tls = authority === undefined ? {} : { ca: authority }
@@ -72,7 +75,7 @@ export class Target {
       path,
       headers: {
         host: url?.host ?? 'localhost',
-        ...(this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }),
+        ...(this.authorization === undefined ? {} : { authorization: this.authorization }),
         ...headers,
       },
       agent: isOwn ? this.#newAgent({ keepAlive: false }) : this.#agent,
@@ -91,6 +94,8 @@ export class Target {
     if (this.#url !== undefined) return undefined
     const path = this.#socketPath ?? findSocketPath()
     if (this.#pipelines?.path !== path) {
+      this.#pipelines?.changes.retire()
+      this.#pipelines?.others.retire()
       const open = () => this.#openSocket().connect({ path })
       this.#pipelines = { path, changes: new Pipeline(open), others: new Pipeline(open) }
     }
@@ -143,6 +148,12 @@ function parseUrl(where: string): URL {
     'ERR_NAMES_ARGUMENT',
     'the address must be unix:PATH, http://HOST:PORT or https://HOST:PORT',
   )
+}
+
+function authorizationOf(token: string | undefined): string | undefined {
+  if (token === undefined) return undefined
+  if (TOKEN.test(token)) return `Bearer ${token}`
+  throw new NameError('ERR_NAMES_ARGUMENT', 'a token has visible characters of ASCII only, and at least one')
 }
 
 function readVariable(env: NodeJS.ProcessEnv, variable: string): string | undefined {

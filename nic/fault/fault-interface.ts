@@ -72,6 +72,7 @@ export class FaultInterface extends ForwardingInterface {
   #isDead = false
   #listener: () => void = () => {}
   #roomWanted = 0
+  #isArmed = false
   #isRef = false
   #timer: NodeJS.Timeout | undefined
 
@@ -121,6 +122,8 @@ export class FaultInterface extends ForwardingInterface {
       this.counts.duplicated++
       this.#send(length)
     }
+    // Nobody polls now.
+    if (this.#isArmed && this.#isHolding()) this.#startTimer()
   }
 
   /** Nothing was reserved in the inner queue. */
@@ -136,11 +139,13 @@ export class FaultInterface extends ForwardingInterface {
     this.#passTime(1)
     if (!this.inner.arm(this.#innerRoomWanted(forRoom))) return false
     this.#roomWanted = forRoom
+    this.#isArmed = true
     if (this.#isHolding()) this.#startTimer()
     return true
   }
 
   override disarm(): void {
+    this.#isArmed = false
     this.#stopTimer()
     this.inner.disarm()
   }

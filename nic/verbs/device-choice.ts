@@ -52,8 +52,13 @@ export interface NoDevice {
   readonly reason: string
 }
 
+export interface ChosenDevice {
+  readonly context: Pointer
+  readonly port: Port
+}
+
 /** An open context and the port to use, or why there is none; `open` contexts that are not used are closed. */
-export function chooseDevice(library: VerbsLibrary): { context: Pointer; port: Port } | NoDevice {
+export function chooseDevice(library: VerbsLibrary): ChosenDevice | NoDevice {
   const wanted = process.env[DEVICE_VARIABLE]
   const count = Buffer.alloc(8)
   const list = library.ibv_get_device_list(count)

@@ -3,10 +3,10 @@ import { constants } from 'node:os'
 import { isMainThread } from 'node:worker_threads'
 import { NicError } from '../errors.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
-import { chooseDevice, type NoDevice } from './device-choice.ts'
+import { type ChosenDevice, chooseDevice, type NoDevice } from './device-choice.ts'
 import { ACCESS_LOCAL_WRITE } from './library-layout.ts'
 import { VerbsAdapter } from './verbs-adapter.ts'
-import { loadVerbs } from './verbs-library.ts'
+import { loadVerbs, type VerbsLibrary } from './verbs-library.ts'
 
 /** How long a device that was lost is not looked for: its port, or itself, may come back. */
 export const LOST_MS = 5000
@@ -48,10 +48,20 @@ function tryOpen(): VerbsAdapter | NoDevice {
   try {
     const chosen = chooseDevice(library)
     if (!('context' in chosen)) return chosen
-    const opened = new VerbsAdapter(library, chosen.context, chosen.port)
+    const opened = openDevice(library, chosen)
     return trial(opened) ?? opened
   } catch (error) {
     return { code: codeOfFailure(error as NicError), reason: (error as Error).message }
+  }
+}
+
+function openDevice(library: VerbsLibrary, { context, port }: ChosenDevice): VerbsAdapter {
+  try {
+    return new VerbsAdapter(library, context, port)
+  } catch (error) {
+    // With it the kernel takes back what was made of it.
+    library.ibv_close_device(context)
+    throw error
   }
 }
 
@@ -68,6 +78,8 @@ function trial(opened: VerbsAdapter): NoDevice | undefined {
     opened.deregister(opened.register(opened.verbs.libc.address(page), page.length, ACCESS_LOCAL_WRITE))
     return undefined
   } catch (error) {
-    return { code: 'VERBS_MEMLOCK', reason: (error as Error).message }
+    const reason = (error as Error).message
+    opened.abandon(reason)
+    return { code: 'VERBS_MEMLOCK', reason }
   }
 }

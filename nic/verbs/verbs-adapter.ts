@@ -323,6 +323,11 @@ export class VerbsAdapter {
     this.#letGo()
   }
 
+  /** Nobody has used it, and nobody will. */
+  abandon(reason: string): void {
+    this.#lose(reason)
+  }
+
   #lookForDevice(): void {
     if (numberOf(this.#userDevice) !== this.#userDeviceNumber) this.#lose(`${this.port.device} was removed`)
   }

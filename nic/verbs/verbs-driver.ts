@@ -16,7 +16,7 @@ import {
 } from './address-layout.ts'
 import type { VerbsCounters } from './counters.ts'
 import { deviceNames } from './device-choice.ts'
-import { isRingSize } from './frame-layout.ts'
+import { isRingSize, RING_SIZE_DEFAULT } from './frame-layout.ts'
 import { LINK_ETHERNET } from './library-layout.ts'
 import { openAdapter, requireAdapter } from './open-adapter.ts'
 import { ringSizeAfter } from './ring-size.ts'
@@ -25,6 +25,8 @@ import { VerbsInterface } from './verbs-interface.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
 const PSN_LIMIT = 2 ** 24
+/** Largest rings that an offer can have the connecting side pin; a stranger may have made it. */
+const RING_CONNECTED_MAX = 16 * RING_SIZE_DEFAULT
 
 interface PendingOffer {
   answer(reply: Uint8Array): void
@@ -139,6 +141,11 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
   const peer = decodeAddress(BLOB_MAGIC, blob)
   if (peer === undefined)
     throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of an offer over RDMA')
+  if (peer.ringSize > RING_CONNECTED_MAX)
+    throw new NicError(
+      'ERR_NIC_BAD_ADDRESS',
+      `a ring of ${peer.ringSize} bytes is offered; ${RING_CONNECTED_MAX} is the most`,
+    )
   const reply = options.reply ?? pending.get(peer.nonce.toString('hex'))?.answer
   if (reply === undefined)
     throw new NicError(

@@ -5,7 +5,8 @@ import t, { type Test } from 'tap'
 import type { Reply } from '../../nameservice/client/caller.ts'
 import { ReplyReader } from '../../nameservice/client/reply-reader.ts'
 import { NameClient } from '../../nameservice/index.ts'
-import { temporaryFolder } from '../support/named.ts'
+import { Child } from '../support/child.ts'
+import { Named, temporaryFolder } from '../support/named.ts'
 
 const answer = (text: string, status = '200 OK', more = '') =>
   `HTTP/1.1 ${status}\r\nContent-Length: ${Buffer.byteLength(text)}\r\nfastsockets-cursor: c-1\r\n${more}\r\n${text}`
@@ -154,3 +155,24 @@ async function serve(t: Test, handle: (socket: Socket) => void): Promise<string>
   })
   return path
 }
+
+t.test('a question that the daemon hangs up on takes no other with it', async t => {
+  const { address } = await Named.start(t)
+  const client = new NameClient({ address })
+  t.teardown(() => client.close())
+  const [before, refused, after] = await Promise.allSettled([
+    client.api.lookUp('a/1'),
+    client.api.listPage('x'.repeat(20_000)),
+    client.api.lookUp('a/2'),
+  ])
+  t.match([before.status, after.status], ['fulfilled', 'fulfilled'])
+  t.match(refused, { status: 'rejected', reason: { code: 'ERR_NAMES_REFUSED' } })
+})
+
+t.test('what waits behind questions in the background keeps the program alive', async t => {
+  const path = await serve(t, socket => {
+    setTimeout(() => answerAll(socket, entryJson), 300)
+  })
+  const child = new Child(t, new URL('./pipeline-child.js', import.meta.url), [path])
+  t.strictSame(await child.receive(), { name: 'n/last' })
+})

@@ -375,3 +375,12 @@ t.test('a sleeping end is woken through the wrapper', async t => {
   await sleep(1)
   t.equal(rings, 1)
 })
+
+t.test('a frame that is sent while nobody polls is not held for ever', async t => {
+  const { near, far } = openFaulty(t, { stall: 1, stallMs: 5 })
+  t.ok(near.arm(0))
+  t.equal(sendFrame(near, patterned(LENGTH, 1)), OK)
+  const collector = new Collector()
+  await until('the frame', () => far.poll(collector, 1) === 1)
+  t.strictSame(collector.frames, [patterned(LENGTH, 1)])
+})

@@ -14,7 +14,7 @@ import {
   type TcpAddress,
 } from '../../../am/rendezvous/remote-rendezvous.ts'
 import { type Driver, drivers } from '../../../nic/index.ts'
-import { until, withWatchdog } from '../../support/until.ts'
+import { eventually, until, withWatchdog } from '../../support/until.ts'
 
 const ENDPOINT = '0123456789abcdef'
 /** REMOTE_CALLERS_MAX. */
@@ -56,6 +56,15 @@ async function hear(socket: net.Socket): Promise<string> {
   })
   await withWatchdog('the end', new Promise(resolve => socket.once('close', resolve)))
   return heard
+}
+
+/** What a caller hears once the others, who have gone, are known to have gone. */
+async function heardAtLast(t: Test, address: TcpAddress): Promise<string> {
+  return await eventually('an answer', async () => {
+    const next = await call(t, address)
+    next.write(openMessage())
+    return (await hear(next)) || false
+  })
 }
 
 function openMessage(changes: Partial<Open> = {}): string {
@@ -127,9 +136,34 @@ t.test('only so many are heard at once, and a caller counts until it was answere
     await Promise.all(callers.map(hear)),
     callers.map(() => /NO_DRIVER/),
   )
-  const next = await call(t, address)
-  next.write(openMessage())
-  t.match(await hear(next), /NO_DRIVER/)
+  t.match(await heardAtLast(t, address), /NO_DRIVER/)
+})
+
+t.test('who is refused and keeps its side open is hung up on, and counts until then', async t => {
+  const address = await open(t, [])
+  const callers = await Promise.all(
+    Array.from({ length: CALLERS_MAX }, async () => {
+      const caller = net.connect({ ...address, allowHalfOpen: true })
+      t.teardown(() => caller.destroy())
+      caller.on('error', () => {})
+      await withWatchdog('the connection', once(caller, 'connect'))
+      caller.write(openMessage({ to: 'f'.repeat(16) }))
+      const ended = once(caller.resume(), 'end')
+      return { caller, ended }
+    }),
+  )
+  await Promise.all(callers.map(({ ended }) => withWatchdog('the refusal', ended)))
+  const late = await call(t, address)
+  late.write(openMessage())
+  t.equal(await hear(late), '', 'they still count')
+  // What is written to a connection that is no more is answered by a reset.
+  const gone = callers.map(({ caller }) => {
+    const timer = setInterval(() => caller.write('.'), 100)
+    const closed = new Promise(resolve => caller.once('close', resolve))
+    return withWatchdog('the hang-up', closed).finally(() => clearInterval(timer))
+  })
+  await Promise.all(gone)
+  t.match(await heardAtLast(t, address), /NO_DRIVER/)
 })
 
 t.test('a host whose network device has no address that can be called has no such port', async t => {
