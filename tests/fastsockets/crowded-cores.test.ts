@@ -5,7 +5,7 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { readStatusOf } from '../../fastsockets/status/read-status.ts'
-import { Child } from '../support/child.ts'
+import { Child, plainEnvironment } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { eventually } from '../support/until.ts'
 
@@ -24,7 +24,7 @@ t.test('two programs that talk sleep between messages while others want their co
   await client.receive()
 
   const hogs = Array.from({ length: HOGS_PER_CORE * availableParallelism() }, () =>
-    spawn(process.execPath, ['-e', HOG], { stdio: 'ignore' }),
+    spawn(process.execPath, ['-e', HOG], { stdio: 'ignore', env: plainEnvironment() }),
   )
   t.teardown(async () => {
     for (const hog of hogs) hog.kill('SIGKILL')
