@@ -13,8 +13,8 @@ const UV_TCP_IPV6ONLY = 1
 const NONE = -1
 /** This and what is below it is none that a program could ask for. */
 const NO_DESCRIPTOR = -2
-/** What a primary calls its listeners: the question's address, port, address type, descriptor and index. */
-const OUR_KEY = /:-(?!1:)\d+:\d+$/
+/** What a primary calls its listeners: the question's address, port, address type, descriptor and, before Node 26, index. */
+const OUR_KEY = /:-(?!1(?::|$))\d+(?::\d+)?$/
 /** A primary that does not answer does not keep its worker for longer. */
 const HELD_MS_MAX = 1000
 
