@@ -153,11 +153,9 @@ await t.test(
     t.equal(JSON.parse((await answer).toString()).sum, expected.digest('hex'))
     const after = await serverCounters()
     t.ok(after.registrations > registrations, 'the server has fetched')
-    t.equal(
-      after.registrations - after.deregistrations,
-      registrations - deregistrations,
-      'into memory that it does not hold on to',
-    )
+    // Less, if what was there before has gone meanwhile.
+    const held = after.registrations - after.deregistrations
+    t.ok(held <= registrations - deregistrations, 'into memory that it does not hold on to')
   },
 )
 
