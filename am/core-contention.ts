@@ -44,7 +44,12 @@ export class CoreContention {
     this.#sampledAtMs = nowMs
     const before = this.#times
     const now = this.#readTimes()
-    if (before === undefined || now === undefined) {
+    if (now === undefined) {
+      // Where the system does not say it never will.
+      this.#sampledAtMs = Number.POSITIVE_INFINITY
+      return
+    }
+    if (before === undefined) {
       this.#times = now
       return
     }

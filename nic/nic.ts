@@ -101,7 +101,8 @@ export interface VirtualInterface {
 
   /**
    * Asks to be woken by the next frame (and, with `forRoom`, when `forRoom` bytes of room have come back). Returns
-   * false, and arms nothing, if that has already happened: then poll again instead of sleeping.
+   * false, and arms nothing, if that has already happened: then poll again instead of sleeping. Frames may be sent
+   * while it is armed; they go out without a poll.
    */
   arm(forRoom: number): boolean
   disarm(): void

@@ -57,10 +57,15 @@ t.test(
   },
 )
 
-t.test('where the system does not say, nobody is in the way', async t => {
-  const contention = new CoreContention(() => undefined)
+t.test('where the system does not say, it is asked once, and nobody is in the way', async t => {
+  let questions = 0
+  const contention = new CoreContention(() => {
+    questions++
+    return undefined
+  })
   const answers = Array.from({ length: 100 }, (_, nowMs) => contention.isContended(nowMs))
   t.notOk(answers.includes(true))
+  t.equal(questions, 1)
 })
 
 t.test('the system says how long this thread has had a core', async t => {

@@ -102,8 +102,8 @@ await t.test('what is missing has a name', { jobs: 2 }, async t => {
 })
 
 await t.test('what a library or a kernel says that cannot be used has a name, too', async t => {
-  const library = loadVerbs().library as VerbsLibrary
-  const refusal = (changes: Partial<VerbsLibrary>): unknown => chooseDevice({ ...library, ...changes })
+  const real = loadVerbs().library as VerbsLibrary
+  const refusal = (changes: Partial<VerbsLibrary>): unknown => chooseDevice({ ...real, ...changes })
   t.match(refusal({ ibv_is_fork_initialized: () => 0 }), { code: 'VERBS_FORK', reason: /5\.12/ })
   t.match(refusal({ ibv_open_device: () => null }), {
     code: 'VERBS_DEVICE',
@@ -152,16 +152,16 @@ await t.test('a port that goes down ends the connections over it', async t => {
 
 // The software device never fails: the library's word for it is put in its mouth.
 await t.test('a device that fails ends the connections over it', async t => {
-  const library = loadVerbs().library as VerbsLibrary
-  const chosen = chooseDevice(library)
+  const real = loadVerbs().library as VerbsLibrary
+  const chosen = chooseDevice(real)
   if (!('context' in chosen)) throw new Error(chosen.reason)
   const listeners: (() => void)[] = []
   let events = 1
   const failing: VerbsLibrary = {
-    ...library,
+    ...real,
     watch: (fd, listener) => {
       listeners.push(listener)
-      return library.watch(fd, listener)
+      return real.watch(fd, listener)
     },
     ibv_get_async_event: (_context, event) => {
       if (events-- === 0) return -1
@@ -202,13 +202,13 @@ await t.test(
 )
 
 await t.test('structures that lie elsewhere are refused', async t => {
-  const library = loadVerbs().library as VerbsLibrary
+  const real = loadVerbs().library as VerbsLibrary
   const moved: VerbsLibrary = {
-    ...library,
-    readPointer: (at, offset) => library.readPointer(at, offset + 8),
-    readUint32: (at, offset) => library.readUint32(at, offset + 4),
+    ...real,
+    readPointer: (at, offset) => real.readPointer(at, offset + 8),
+    readUint32: (at, offset) => real.readUint32(at, offset + 4),
   }
-  const chosen = chooseDevice(library)
+  const chosen = chooseDevice(real)
   if (!('context' in chosen)) throw new Error(chosen.reason)
   const refusal = (structure: string): Error =>
     new NicError(
@@ -219,6 +219,6 @@ await t.test('structures that lie elsewhere are refused', async t => {
   const adapter = requireAdapter()
   const misled = Object.create(adapter, { verbs: { value: moved } }) as VerbsAdapter
   const page = new Uint8Array(new ArrayBuffer(4096))
-  t.throws(() => misled.register(library.libc.address(page), page.length, 0), refusal('ibv_mr'))
+  t.throws(() => misled.register(real.libc.address(page), page.length, 0), refusal('ibv_mr'))
   t.throws(() => new QueuePair(misled, 64, 64, 0), refusal('ibv_qp'))
 })
