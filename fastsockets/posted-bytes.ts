@@ -1,4 +1,5 @@
 import { copyBytes } from '../nic/index.ts'
+import { allocateFresh } from './fresh-memory.ts'
 import type { Stream } from './stream.ts'
 
 /** Posted bytes are gathered here, so that small messages in one turn become one 'data'. */
@@ -30,7 +31,7 @@ export class PostedBytes {
   add(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
     if (length >= SLAB_MESSAGE_MAX) {
       this.endRun()
-      const own = Buffer.allocUnsafeSlow(length)
+      const own = allocateFresh(length)
       own.set(bytes.subarray(offset, offset + length))
       this.#makeReady(stream, own)
       return
@@ -38,7 +39,7 @@ export class PostedBytes {
     if (this.#run !== stream || this.#runEnd + length > this.#slab.length) {
       this.endRun()
       if (this.#runEnd + length > this.#slab.length) {
-        this.#slab = Buffer.allocUnsafeSlow(SLAB_SIZE)
+        this.#slab = allocateFresh(SLAB_SIZE)
         this.#runEnd = 0
       }
       this.#run = stream

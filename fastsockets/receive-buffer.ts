@@ -1,4 +1,5 @@
 import { copyBytes } from '../nic/index.ts'
+import { allocateFresh } from './fresh-memory.ts'
 
 const SIZE_MIN = 16 * 1024
 
@@ -64,6 +65,6 @@ export class ReceiveBuffer {
   #larger(needed: number): Buffer {
     let size = this.#bytes?.length ?? SIZE_MIN
     while (size < needed) size *= 2
-    return Buffer.allocUnsafeSlow(Math.max(needed, Math.min(size, this.#sizeMax)))
+    return allocateFresh(Math.max(needed, Math.min(size, this.#sizeMax)))
   }
 }

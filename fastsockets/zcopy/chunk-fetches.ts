@@ -1,4 +1,5 @@
 import type { RemoteMemory } from '../../nic/index.ts'
+import { allocateFresh } from '../fresh-memory.ts'
 import type { Stream } from '../stream.ts'
 import { FETCH_MAX } from '../stream-layout.ts'
 import { sendReadCompleted } from '../stream-messages.ts'
@@ -51,7 +52,7 @@ export class ChunkFetches {
     if (sink.isReading) {
       const lengthMax = Math.min(this.#left, FETCH_MAX)
       const posted = sink.posted?.(lengthMax)
-      const bytes = posted ?? Buffer.allocUnsafeSlow(lengthMax)
+      const bytes = posted ?? allocateFresh(lengthMax)
       const isOnce = posted === undefined
       if (!readRemote(stream.channel.channel.end, bytes, source, this.#at, isOnce)) return this.#end()
       this.#at += bytes.length
