@@ -21,6 +21,7 @@ import type { Stream } from './stream.ts'
 import { STREAMS_MAX } from './stream-layout.ts'
 import { type HandleExchange, keepStreamState } from './tls-sockets.ts'
 import { recordFallback, recordFast } from './transport.ts'
+import { isUnanswered, UnansweredConnects } from './unanswered-connects.ts'
 import { type Family, UNIX, unixKey } from './unix-paths.ts'
 import type { WorkerGroup } from './worker-group.ts'
 
@@ -44,7 +45,7 @@ interface Attempt {
   isPresumed: boolean
   /** The worker that is asked, if the listener is shared, and those that have refused. */
   asked: SharedRoute | undefined
-  readonly refusedBy: Set<SocketChannel>
+  refusedBy: Set<SocketChannel> | undefined
   /** How often the hashed port was called again because of that. */
   exploredCount: number
 }
@@ -61,6 +62,7 @@ export class RouteDialer implements Dialer {
   readonly #routes = new Routes()
   readonly #attempts = new WeakMap<FastHandle, Attempt>()
   readonly #exchange: HandleExchange
+  readonly #unanswered = new UnansweredConnects<Attempt>(BUSY_MS, presumeIfUnanswered)
 
   constructor(peers: Peers, internals: NodeInternals, exchange: HandleExchange) {
     this.#peers = peers
@@ -96,7 +98,7 @@ export class RouteDialer implements Dialer {
       isRetry: false,
       isPresumed: false,
       asked: undefined,
-      refusedBy: new Set(),
+      refusedBy: undefined,
       exploredCount: 0,
     }
     this.#attempts.set(handle, attempt)
@@ -164,7 +166,7 @@ export class RouteDialer implements Dialer {
   /** Asks the worker whose turn it is; false if that is for the hashed port to say. */
   #openShared(handle: FastHandle, group: WorkerGroup, attempt: Attempt): boolean {
     if (!group.isComplete) return false
-    const channel = group.next(channel => attempt.refusedBy.has(channel))
+    const channel = group.next(channel => attempt.refusedBy?.has(channel) === true)
     return channel !== undefined && this.#openAt(handle, group, channel, attempt)
   }
 
@@ -190,6 +192,7 @@ export class RouteDialer implements Dialer {
   ): void {
     noteAnswer()
     attempt.asked = undefined
+    attempt.refusedBy ??= new Set()
     attempt.refusedBy.add(channel)
     if (refusal !== REFUSAL.LIMIT) group.leave(channel)
     if (this.#openShared(handle, group, attempt)) return
@@ -205,7 +208,7 @@ export class RouteDialer implements Dialer {
    */
   #openPatiently(handle: FastHandle, channel: SocketChannel, attempt: Attempt): boolean {
     if (!this.#open(handle, channel, attempt)) return false
-    setTimeout(presumeIfUnanswered, BUSY_MS, handle, handle.stream as Stream, attempt).unref()
+    this.#unanswered.add(handle, handle.stream as Stream, attempt)
     return true
   }
 
@@ -317,8 +320,4 @@ function presumeConnected(handle: FastHandle, stream: Stream, attempt: Attempt):
   attempt.isPresumed = true
   stream.presumeConnected()
   handle.finishConnect(0)
-}
-
-function isUnanswered(handle: FastHandle, stream: Stream): boolean {
-  return !handle.isClosed && handle.stream === stream && stream.state === 'connecting'
 }

@@ -5,6 +5,7 @@
  * data goes out through `socket.push`. What native code sees is in native-side.ts.
  */
 import { AsyncResource } from 'node:async_hooks'
+import { runInClosingPhase } from './closing-phase.ts'
 import type {
   Dialer,
   FastHandle,
@@ -41,6 +42,7 @@ export function isFastHandle(handle: unknown): handle is FastHandle {
 function defineFastHandle(): FastHandleClass | undefined {
   const internals = nodeInternals()
   if (internals === undefined) return undefined
+  const { createTcp } = internals
   const NativeSide = defineNativeSide(internals.JsStream)
 
   class SocketHandle extends NativeSide {
@@ -164,13 +166,13 @@ function defineFastHandle(): FastHandleClass | undefined {
       this.#request = undefined
       this.updateLife()
       this.stream?.close(this.isHolding)
-      // Just when libuv tells of handles that are closed: after the immediates of this turn.
-      internals?.createTcp().close(() => {
+      runInClosingPhase(createTcp, () => {
         this.run(() => {
           request?.oncomplete?.(UV_ECANCELED, this, request, false, false)
           this.#abandonWrites()
           callback?.call(this)
         })
+        this.letGo()
       })
     }
 

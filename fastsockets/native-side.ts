@@ -7,7 +7,7 @@
 import type { FastSocket } from './fast-handle-contract.ts'
 import { afterNativeCall, enterNative, leaveNative } from './native-calls.ts'
 import { hasFeeds, scheduleFeed } from './native-feeds.ts'
-import { type JsStreamClass, ownerOf, type ReadListener } from './node-internals.ts'
+import { disown, type JsStreamClass, ownerOf, type ReadListener } from './node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EPIPE } from './socket-errors.ts'
 import type { Stream } from './stream.ts'
 
@@ -140,6 +140,18 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     }
 
     // What the rest of the handle uses.
+
+    /**
+     * Nothing comes any more. A native object that script has added to is memory that only a full collection frees, and
+     * so would be all that hangs on it.
+     */
+    letGo(): void {
+      this.socket = undefined
+      this.stream = undefined
+      this.#onread = undefined
+      this.#stockReader = undefined
+      disown(this)
+    }
 
     /** Gives received bytes to whoever listens natively; returns how many were taken. */
     feed(bytes: Buffer): number {

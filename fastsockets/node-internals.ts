@@ -143,6 +143,12 @@ export function ownerOf(handle: object): object | undefined {
   return symbol === undefined ? undefined : (handle as Record<symbol, object | undefined>)[symbol]
 }
 
+/** The handle has been closed, and has no owner any more. */
+export function disown(handle: object): void {
+  const symbol = symbolOf(handle, 'owner_symbol')
+  if (symbol !== undefined) Object.assign(handle, { [symbol]: null })
+}
+
 /** Makes `handle` belong to the owner of `model`. */
 export function copyOwner(model: object, handle: object): void {
   const symbol = symbolOf(model, 'owner_symbol')

@@ -20,11 +20,11 @@ import {
   KEY_MAX,
   REFUSE,
   SEGMENT_MAX,
-  STREAMS_MAX,
   WINDOW,
   WINDOW_MAX,
 } from './stream-layout.ts'
 import { sendConnect } from './stream-messages.ts'
+import { StreamTable } from './stream-table.ts'
 import type { Family } from './unix-paths.ts'
 import { thresholdOf } from './zcopy/threshold.ts'
 
@@ -60,8 +60,7 @@ export class SocketChannel implements ChannelOwner {
   turn = 0
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
-  readonly #streams = new Map<number, Stream>()
-  #nextId = 1
+  readonly #streams = new StreamTable()
   #isOpen = true
   readonly #toSend = new Set<Stream>()
   readonly #toDeliver = new Set<Stream>()
@@ -113,11 +112,11 @@ export class SocketChannel implements ChannelOwner {
 
   /** Asks the peer for a connection to its listener; undefined if there is no room for another socket. */
   connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
-    if (!this.#isOpen || this.#streams.size >= STREAMS_MAX) return undefined
-    const stream = new Stream(this, this.#newId(), 'client')
+    if (!this.#isOpen || this.#streams.isFull) return undefined
+    const stream = new Stream(this, this.#streams.nextId(), 'client')
     if (!sendConnect(this.channel, stream.id, port, address, family)) return undefined
     stream.sink = sink
-    this.#streams.set(stream.id, stream)
+    this.#streams.add(stream)
     return stream
   }
 
@@ -188,7 +187,8 @@ export class SocketChannel implements ChannelOwner {
 
   hide(stream: Stream): void {
     const { bytesIn, bytesOut } = stream.counts
-    if (stream.counts.close()) tell(EVENTS.close, { ...this.#describe(stream), bytesIn, bytesOut })
+    if (!stream.counts.close() || !EVENTS.close.hasSubscribers) return
+    tell(EVENTS.close, { ...this.#describe(stream), bytesIn, bytesOut })
   }
 
   #describe({ addresses, role }: Stream): ConnectionEvent {
@@ -196,7 +196,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   forget(stream: Stream): void {
-    this.#streams.delete(stream.id)
+    this.#streams.delete(stream)
     this.#toSend.delete(stream)
     this.#toDeliver.delete(stream)
   }
@@ -261,14 +261,14 @@ export class SocketChannel implements ChannelOwner {
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
     const address = message.copy().toString('latin1')
-    const stream = new Stream(this, this.#newId(), 'server')
+    const stream = new Stream(this, this.#streams.nextId(), 'server')
     const accepted =
-      this.#streams.size >= STREAMS_MAX ? REFUSAL.LIMIT : this.#accept(stream, port, address, family)
+      this.#streams.isFull ? REFUSAL.LIMIT : this.#accept(stream, port, address, family)
     if (typeof accepted === 'number') {
       message.reply(REFUSE, from, accepted)
       return
     }
-    this.#streams.set(stream.id, stream)
+    this.#streams.add(stream)
     stream.handleAccepted(from, window)
     message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort)
     accepted.begin()
@@ -425,13 +425,6 @@ export class SocketChannel implements ChannelOwner {
     setImmediate(this.deliverRest)
   }
 
-  #newId(): number {
-    let id = this.#nextId
-    while (this.#streams.has(id)) id = id === 0x7fffffff ? 1 : id + 1
-    this.#nextId = id === 0x7fffffff ? 1 : id + 1
-    return id
-  }
-
   /** The peer broke the rules of this layer: as bad as breaking those of the ring. */
   #refuse(what: string): void {
     this.#end(new Error(`the peer broke the socket protocol: ${what}`))
@@ -445,6 +438,6 @@ export class SocketChannel implements ChannelOwner {
     this.lifeline?.end(cause !== undefined)
     this.#toSend.clear()
     this.#scheduleRest()
-    for (const stream of [...this.#streams.values()]) stream.handleChannelGone(cause)
+    for (const stream of this.#streams.all()) stream.handleChannelGone(cause)
   }
 }

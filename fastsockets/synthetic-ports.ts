@@ -8,7 +8,9 @@ const PORT_MAX = 65535
  * ephemeral range, so that they meet no plain TCP client of the same listener, and each is given out once at a time.
  */
 export class SyntheticPorts {
-  readonly #used = new Set<number>()
+  /** By port. */
+  readonly #isUsed = new Uint8Array(PORT_MAX + 1)
+  #usedCount = 0
   readonly #first: number
   readonly #last: number
   #next: number
@@ -22,16 +24,18 @@ export class SyntheticPorts {
   /** 0 if all are taken. */
   allocate(): number {
     const count = this.#last - this.#first + 1
-    if (this.#used.size >= count) return 0
-    while (this.#used.has(this.#next)) this.#advance()
+    if (this.#usedCount >= count) return 0
+    while (this.#isUsed[this.#next]) this.#advance()
     const port = this.#next
-    this.#used.add(port)
+    this.#isUsed[port] = 1
+    this.#usedCount++
     this.#advance()
     return port
   }
 
   release(port: number): void {
-    this.#used.delete(port)
+    this.#usedCount -= this.#isUsed[port] as number
+    this.#isUsed[port] = 0
   }
 
   #advance(): void {

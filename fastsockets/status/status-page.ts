@@ -50,6 +50,7 @@ export interface RowText {
 
 const CODES = Object.keys(FALLBACK_REASONS)
 const NOT_SHOWN = -1
+const ASCII_MAX = 0x7f
 
 export function addTo(counts: Float64Array, word: number, count: number): void {
   counts[word] = (counts[word] as number) + count
@@ -157,6 +158,17 @@ export class StatusPage {
   }
 
   #putText(at: number, size: number, text: string): void {
+    const length = Math.min(size, text.length)
+    // An address, mostly. Anything but ASCII is rare, and is longer as bytes than as text.
+    for (let i = 0; i < length; i++) {
+      const code = text.charCodeAt(i)
+      if (code > ASCII_MAX) return this.#putAnyText(at, size, text)
+      this.#bytes[at + i] = code
+    }
+    this.#bytes.fill(0, at + length, at + size)
+  }
+
+  #putAnyText(at: number, size: number, text: string): void {
     const bytes = Buffer.from(text)
     this.#bytes.fill(0, at, at + size)
     this.#bytes.set(bytes.subarray(0, size), at)
