@@ -1,0 +1,28 @@
+/** What sockets make V8's collector do, counted (docs/decisions/0083 and 0084). */
+import t from 'tap'
+import { Child } from '../support/child.ts'
+import { program, relinked } from '../support/relinked.ts'
+
+/** The first ones are for the compiler, and for the heap to find its size. */
+const GIGABYTES = 4
+/** 19 or so, if the limit of a small heap is left as it is. */
+const MARKED_MAX = 6
+const REACHABLE_MAX = 200
+
+t.test('a receiver with a small heap does not have it marked all the time', async t => {
+  const server = new Child(t, program('collector'), ['server'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  new Child(t, program('collector'), ['sender', String(port)], relinked())
+  let marked = Number.POSITIVE_INFINITY
+  for (let i = 0; i < GIGABYTES; i++) ({ marked } = await server.receive<{ marked: number }>())
+  t.ok(marked <= MARKED_MAX, `${marked} times for the last gigabyte`)
+})
+
+t.test('closed sockets can be collected at once', async t => {
+  const server = new Child(t, program('collector'), ['server'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  const dialer = new Child(t, program('collector'), ['dialer', String(port)], relinked())
+  const { reachable } = await dialer.receive<{ reachable: number | null }>()
+  if (reachable === null) return t.skip(`v8.queryObjects is not in Node ${process.version}`)
+  t.ok(reachable < REACHABLE_MAX, `${reachable} of 3000 are still held`)
+})
