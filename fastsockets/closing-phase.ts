@@ -1,27 +1,29 @@
-/** The moment at which libuv tells of handles that were closed: after the immediates of this turn of the event loop. */
+/**
+ * The moment at which libuv tells of handles that were closed: after the immediates of this turn of the event loop, the
+ * last closed first.
+ */
 import { drainTicks, type TcpHandle } from './node-internals.ts'
 
 let closings: (() => void)[] = []
 
 /** All that close in one turn share one native handle. */
 export function runInClosingPhase(createTcp: () => TcpHandle, action: () => void): void {
-  if (closings.push(action) === 1) createTcp().close(() => runAll(createTcp))
+  if (closings.length === 0) createTcp().close(() => runAll(createTcp))
+  closings.push(action)
 }
 
 function runAll(createTcp: () => TcpHandle): void {
   const due = closings
   // What closes now has the next turn.
   closings = []
-  for (const [i, action] of due.entries()) {
-    let isDone = false
-    try {
+  try {
+    for (let action = due.pop(); action !== undefined; action = due.pop()) {
       action()
       // As after each callback of a handle of its own.
       drainTicks()
-      isDone = true
-    } finally {
-      // A listener threw: those behind it are not to blame.
-      if (!isDone) for (const later of due.slice(i + 1)) runInClosingPhase(createTcp, later)
     }
+  } finally {
+    // A listener threw: the others are not to blame, and have the next turn.
+    for (const action of due) runInClosingPhase(createTcp, action)
   }
 }

@@ -60,7 +60,6 @@ export class RouteDialer implements Dialer {
   readonly #peers: Peers
   readonly #internals: NodeInternals
   readonly #routes = new Routes()
-  readonly #attempts = new WeakMap<FastHandle, Attempt>()
   readonly #exchange: HandleExchange
   readonly #unanswered = new UnansweredConnects<Attempt>(BUSY_MS, presumeIfUnanswered)
 
@@ -101,7 +100,7 @@ export class RouteDialer implements Dialer {
       refusedBy: undefined,
       exploredCount: 0,
     }
-    this.#attempts.set(handle, attempt)
+    handle.attempt = attempt
     if (allowsDriver('loopback') && findListener(port, target, family)?.isShared === false) {
       attempt.isOwn = true
       if (this.#open(handle, this.#peers.ownChannel(), attempt)) return 0
@@ -116,7 +115,7 @@ export class RouteDialer implements Dialer {
   }
 
   handleRefused(handle: FastHandle, refusal: number | undefined): void {
-    const attempt = this.#attempts.get(handle)
+    const attempt = handle.attempt as Attempt | undefined
     if (attempt === undefined || handle.isClosed) return
     if (attempt.isOwn) {
       // The listener was there when we called, and closed before it accepted: to TCP that is a connection that ends.

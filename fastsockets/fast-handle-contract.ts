@@ -26,6 +26,8 @@ export interface FastHandle extends StreamSink {
   host: string | undefined
   /** The TCP handle that took this one's place; whoever still holds this one closes that, too. */
   successor: TcpHandle | undefined
+  /** The dialer's: what it knows of the connect that is under way, or was made. */
+  attempt: object | undefined
   readonly isClosed: boolean
   readonly isUnreferenced: boolean
   readonly bytesRead: number

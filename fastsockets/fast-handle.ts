@@ -48,6 +48,7 @@ function defineFastHandle(): FastHandleClass | undefined {
   class SocketHandle extends NativeSide {
     host: string | undefined
     successor: TcpHandle | undefined
+    attempt: object | undefined
     isUnreferenced = false
 
     readonly #dialer: Dialer | undefined
@@ -167,12 +168,16 @@ function defineFastHandle(): FastHandleClass | undefined {
       this.updateLife()
       this.stream?.close(this.isHolding)
       runInClosingPhase(createTcp, () => {
-        this.run(() => {
-          request?.oncomplete?.(UV_ECANCELED, this, request, false, false)
-          this.#abandonWrites()
-          callback?.call(this)
-        })
-        this.letGo()
+        try {
+          this.run(() => {
+            request?.oncomplete?.(UV_ECANCELED, this, request, false, false)
+            this.#abandonWrites()
+            callback?.call(this)
+          })
+        } finally {
+          this.attempt = undefined
+          this.letGo()
+        }
       })
     }
 

@@ -8,57 +8,67 @@
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { isMainThread } from 'node:worker_threads'
 
+const OPTION = '--heap-growing-percent'
 const MEBI = 1 << 20
-/** So much given out is a program that receives a lot; then, and each time again, the heap is looked at. */
-const LOOK_EVERY_BYTES = 64 * MEBI
-/** By how much a heap may grow before it is marked, if V8 would not let it by itself. */
-const GROWTH_BYTES = 40 * MEBI
+/** So much given out within a second is a rush: then, and each time again, the heap is looked at. */
+const RUSH_BYTES = 64 * MEBI
+const RUSH_MS = 1000
+/** Heaps below these sizes may grow by so many percent before they are marked; V8 has some 80, and 8 MB at least. */
+const SMALLEST_HEAP = 10 * MEBI
+const SMALLEST_PERCENT = 500
+const SMALL_HEAP = 32 * MEBI
+const SMALL_PERCENT = 300
 /** Other isolates of this process share the setting: no larger process is touched. */
 const RESIDENT_MAX = 384 * MEBI
-const WATCH_MS = 1000
-/** `--heap-growing-percent`: 0 leaves it to V8. */
+/** Leaves it to V8. */
 const BY_ITSELF = 0
 
-let untilLook = LOOK_EVERY_BYTES
+/** The real one, also while a program tests with timers that do not run. */
+const { setInterval: startInterval } = globalThis
+const isAllowed = isMainThread && process.env.FASTSOCKETS_V8_FLAGS !== 'keep' && !isChosenByUser()
+let left = RUSH_BYTES
+let lookedAtMs = 0
 let percent = BY_ITSELF
 let watch: NodeJS.Timeout | undefined
-let looksSinceWatch = 0
 
 /** Uninitialised, and not of a pool. */
 export function allocateFresh(length: number): Buffer<ArrayBuffer> {
-  untilLook -= length
-  if (untilLook <= 0) look()
+  left -= length
+  if (left <= 0) look()
   return Buffer.allocUnsafeSlow(length)
 }
 
+function isChosenByUser(): boolean {
+  return `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`.replaceAll('_', '-').includes(OPTION)
+}
+
 function look(): void {
-  untilLook = LOOK_EVERY_BYTES
-  looksSinceWatch++
-  if (!isMainThread || watch !== undefined) return
-  adjust()
-  if (percent === BY_ITSELF) return
-  watch = setInterval(watchHeap, WATCH_MS)
-  watch.unref()
+  left = RUSH_BYTES
+  const nowMs = performance.now()
+  const isRush = nowMs - lookedAtMs < RUSH_MS
+  lookedAtMs = nowMs
+  if (isAllowed && isRush) setGrowth(growthFor(getHeapStatistics().used_heap_size))
 }
 
-/** Every second: the setting ends with the rush, or when the heap is not small any more. */
-function watchHeap(): void {
-  if (looksSinceWatch === 0) setGrowth(BY_ITSELF)
-  else adjust()
-  looksSinceWatch = 0
-  if (percent !== BY_ITSELF) return
-  clearInterval(watch)
-  watch = undefined
+/** The rush may be over, or the heap not small any more. */
+function handleWatch(): void {
+  const isRush = performance.now() - lookedAtMs < RUSH_MS
+  setGrowth(isRush ? growthFor(getHeapStatistics().used_heap_size) : BY_ITSELF)
 }
 
-function adjust(): void {
-  const used = getHeapStatistics().used_heap_size
-  const isSmall = used < GROWTH_BYTES && process.memoryUsage.rss() < RESIDENT_MAX
-  setGrowth(isSmall ? Math.round((GROWTH_BYTES / used) * 100) : BY_ITSELF)
+function growthFor(used: number): number {
+  if (used > SMALL_HEAP || process.memoryUsage.rss() > RESIDENT_MAX) return BY_ITSELF
+  return used < SMALLEST_HEAP ? SMALLEST_PERCENT : SMALL_PERCENT
 }
 
 function setGrowth(wanted: number): void {
   if (wanted === percent) return
   percent = wanted
-  setFlagsFromString(`--heap-growing-percent=${wanted}`)
+  setFlagsFromString(`${OPTION}=${wanted}`)
+  if (wanted === BY_ITSELF) {
+    clearInterval(watch)
+    watch = undefined
+  } else {
+    watch ??= startInterval(handleWatch, RUSH_MS).unref()
+  }
 }

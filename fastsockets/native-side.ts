@@ -150,6 +150,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       this.stream = undefined
       this.#onread = undefined
       this.#stockReader = undefined
+      this.#held.length = 0
       disown(this)
     }
 

@@ -24,6 +24,7 @@ import {
   WINDOW_MAX,
 } from './stream-layout.ts'
 import { sendConnect } from './stream-messages.ts'
+import { StreamQueue } from './stream-queue.ts'
 import { StreamTable } from './stream-table.ts'
 import type { Family } from './unix-paths.ts'
 import { thresholdOf } from './zcopy/threshold.ts'
@@ -62,8 +63,8 @@ export class SocketChannel implements ChannelOwner {
   readonly #onGone: (channel: SocketChannel) => void
   readonly #streams = new StreamTable()
   #isOpen = true
-  readonly #toSend = new Set<Stream>()
-  readonly #toDeliver = new Set<Stream>()
+  readonly #toSend = new StreamQueue(1)
+  readonly #toDeliver = new StreamQueue(2)
   readonly #posted = new PostedBytes()
   #offerMin: number | undefined
   #restIsScheduled = false
@@ -113,10 +114,13 @@ export class SocketChannel implements ChannelOwner {
   /** Asks the peer for a connection to its listener; undefined if there is no room for another socket. */
   connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
     if (!this.#isOpen || this.#streams.isFull) return undefined
-    const stream = new Stream(this, this.#streams.nextId(), 'client')
-    if (!sendConnect(this.channel, stream.id, port, address, family)) return undefined
+    const stream = new Stream(this, this.#streams.takeId(), 'client')
+    if (!sendConnect(this.channel, stream.id, port, address, family)) {
+      this.#streams.giveBack(stream.id)
+      return undefined
+    }
     stream.sink = sink
-    this.#streams.add(stream)
+    this.#streams.put(stream)
     return stream
   }
 
@@ -164,6 +168,10 @@ export class SocketChannel implements ChannelOwner {
 
   scheduleDelivery(stream: Stream): void {
     this.#toDeliver.add(stream)
+    this.#scheduleTurn()
+  }
+
+  #scheduleTurn(): void {
     if (this.#isOpen) this.channel.touch()
     else this.#scheduleRest()
   }
@@ -218,9 +226,9 @@ export class SocketChannel implements ChannelOwner {
 
   #resumeSending(): void {
     // Those who are there now: whoever writes more meanwhile has the next turn.
-    let left = this.#toSend.size
-    for (const stream of this.#toSend) {
-      if (left-- === 0 || !this.#resume(stream)) return
+    for (let left = this.#toSend.size; left > 0; left--) {
+      const { first } = this.#toSend
+      if (first === undefined || !this.#resume(first)) return
     }
   }
 
@@ -261,14 +269,14 @@ export class SocketChannel implements ChannelOwner {
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
     const address = message.copy().toString('latin1')
-    const stream = new Stream(this, this.#streams.nextId(), 'server')
-    const accepted =
-      this.#streams.isFull ? REFUSAL.LIMIT : this.#accept(stream, port, address, family)
+    if (this.#streams.isFull) return message.reply(REFUSE, from, REFUSAL.LIMIT)
+    const stream = new Stream(this, this.#streams.takeId(), 'server')
+    const accepted = this.#accept(stream, port, address, family)
     if (typeof accepted === 'number') {
-      message.reply(REFUSE, from, accepted)
-      return
+      this.#streams.giveBack(stream.id)
+      return message.reply(REFUSE, from, accepted)
     }
-    this.#streams.add(stream)
+    this.#streams.put(stream)
     stream.handleAccepted(from, window)
     message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort)
     accepted.begin()
@@ -378,16 +386,14 @@ export class SocketChannel implements ChannelOwner {
       posted.stream?.deliverPosted(posted.bytes)
       this.#drainTicks()
     }
-    for (const stream of this.#toDeliver) this.scheduleDelivery(stream)
+    if (this.#toDeliver.size > 0) this.#scheduleTurn()
   }
 
   #deliverWaiting(): void {
     // Those who are there now: whoever asks again meanwhile has the next turn.
-    let left = this.#toDeliver.size
-    for (const stream of this.#toDeliver) {
-      if (left-- === 0) return
+    for (const stream of this.#toDeliver.snapshot()) {
       // Behind its own bytes, and a turn later.
-      if (stream.postedCount > 0) continue
+      if (!this.#toDeliver.has(stream) || stream.postedCount > 0) continue
       this.#toDeliver.delete(stream)
       let isDone = false
       try {

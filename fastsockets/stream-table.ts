@@ -30,30 +30,34 @@ export class StreamTable {
     return stream?.id === id ? stream : undefined
   }
 
-  /** For a stream that may be added, or not; there must be room. */
-  nextId(): number {
-    const slot = this.#free.at(-1) ?? this.#slots.length
-    const generation = this.#generations[slot] ?? 1
-    return generation * STREAMS_MAX + slot
-  }
-
-  /** Its id is the one that `nextId` gave last. */
-  add(stream: Stream): void {
-    const slot = stream.id & SLOT_MASK
-    if (slot === this.#free.at(-1)) this.#free.pop()
-    else this.#generations.push(1)
-    this.#slots[slot] = stream
+  /** For a stream that is put here later, or given up; there must be room. */
+  takeId(): number {
+    const slot = this.#free.pop() ?? this.#addSlot()
     this.#size++
+    return (this.#generations[slot] as number) * STREAMS_MAX + slot
   }
 
-  delete(stream: Stream): void {
-    if (this.get(stream.id) !== stream) return
-    const slot = stream.id & SLOT_MASK
+  put(stream: Stream): void {
+    this.#slots[stream.id & SLOT_MASK] = stream
+  }
+
+  giveBack(id: number): void {
+    const slot = id & SLOT_MASK
     const generation = this.#generations[slot] as number
     this.#generations[slot] = generation === GENERATION_MAX ? 1 : generation + 1
     this.#slots[slot] = undefined
     this.#free.push(slot)
     this.#size--
+  }
+
+  /** Does nothing if it is not there. */
+  delete(stream: Stream): void {
+    if (this.get(stream.id) === stream) this.giveBack(stream.id)
+  }
+
+  #addSlot(): number {
+    this.#slots.push(undefined)
+    return this.#generations.push(1) - 1
   }
 
   all(): Stream[] {

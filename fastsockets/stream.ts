@@ -41,6 +41,8 @@ export class Stream {
   readonly counts = new StreamCounts()
   /** The channel's: posted pieces that were not handed over yet. */
   postedCount = 0
+  /** Those of the channel in which it waits, a bit for each. */
+  queues = 0
   state: State = 'connecting'
 
   #receiveState: ReceiveState = 'open'

@@ -1,4 +1,5 @@
 /** Connects that a listener was asked for, in the order of asking. */
+import { AsyncResource } from 'node:async_hooks'
 import type { FastHandle } from './fast-handle-contract.ts'
 import type { Stream } from './stream.ts'
 
@@ -8,6 +9,11 @@ interface Asked<T> {
   readonly attempt: T
   readonly askedMs: number
 }
+
+/** The real one, also while a program tests with timers that do not run. */
+const { setTimeout: startTimer } = globalThis
+/** The timer is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
+const scope = new AsyncResource('FASTSOCKETS')
 
 type Tell<T> = (handle: FastHandle, stream: Stream, attempt: T) => void
 
@@ -29,7 +35,7 @@ export class UnansweredConnects<T> {
   add(handle: FastHandle, stream: Stream, attempt: T): void {
     this.#forgetAnswered()
     this.#asked.push({ handle, stream, attempt, askedMs: performance.now() })
-    this.#timer ??= setTimeout(this.#handleTimer, this.#patienceMs).unref()
+    if (this.#timer === undefined) this.#start(this.#patienceMs)
   }
 
   /** Up to the first that waits: others behind it have the timer's next run. */
@@ -54,8 +60,13 @@ export class UnansweredConnects<T> {
     }
     this.#asked = waiting
     const first = waiting[0]
-    if (first === undefined) return
-    this.#timer = setTimeout(this.#handleTimer, Math.ceil(first.askedMs - dueMs)).unref()
+    if (first !== undefined) this.#start(Math.ceil(first.askedMs - dueMs))
+  }
+
+  #start(ms: number): void {
+    scope.runInAsyncScope(() => {
+      this.#timer = startTimer(this.#handleTimer, ms).unref()
+    })
   }
 }
 

@@ -30,6 +30,7 @@ const SCENARIOS = [
   'an abstract unix name',
   'an answer to somebody who has gone',
   'an end comes before the answer to what it gave up',
+  'several closed in one turn',
 ]
 
 for (const [index, name] of SCENARIOS.entries()) {

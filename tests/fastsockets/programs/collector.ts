@@ -1,14 +1,14 @@
 /**
  * What the garbage collector has to do. argv: server | sender port | dialer port.
  * The server says after each gigabyte how often the whole heap was marked for it; the dialer opens and closes connections,
- * and says how many sockets can be reached afterwards.
+ * and says how many bytes each has added to what only a full collection frees.
  */
 import net from 'node:net'
 import { constants, PerformanceObserver } from 'node:perf_hooks'
-import * as v8 from 'node:v8'
+import v8 from 'node:v8'
 
 const GIGABYTE = 1e9
-const CONNECTIONS = 3000
+const CONNECTIONS = 4000
 const AT_ONCE = 8
 
 const [role, port = '0'] = process.argv.slice(2)
@@ -49,12 +49,36 @@ function send(): void {
   }
 }
 
+/** Connections by the hundred, until some of them came to their end without a full collection. */
 function dial(): void {
-  let left = CONNECTIONS
+  let majors = 0
+  new PerformanceObserver(list => {
+    for (const { detail } of list.getEntries()) {
+      if ((detail as { kind: number }).kind === constants.NODE_PERFORMANCE_GC_MAJOR) majors++
+    }
+  }).observe({ entryTypes: ['gc'] })
+  const warmUp = (): void => void connectMany(CONNECTIONS, measure)
+  const measure = (): void => {
+    const majorsBefore = majors
+    const bytesBefore = oldSpaceBytes()
+    connectMany(CONNECTIONS, () => {
+      const bytes = (oldSpaceBytes() - bytesBefore) / CONNECTIONS
+      // What the observer has yet to tell.
+      setTimeout(() => {
+        if (majors > majorsBefore) measure()
+        else process.send?.({ bytes })
+      }, 50)
+    })
+  }
+  warmUp()
+}
+
+function connectMany(count: number, onDone: () => void): void {
+  let left = count
   let open = 0
   const next = (): void => {
     if (left-- <= 0) {
-      if (open === 0) setImmediate(report)
+      if (open === 0) onDone()
       return
     }
     open++
@@ -67,7 +91,7 @@ function dial(): void {
   for (let i = 0; i < AT_ONCE; i++) next()
 }
 
-function report(): void {
-  const { queryObjects } = v8 as { queryObjects?: (of: unknown, how: { format: 'count' }) => number }
-  process.send?.({ reachable: queryObjects?.(net.Socket, { format: 'count' }) ?? null })
+function oldSpaceBytes(): number {
+  const spaces = v8.getHeapSpaceStatistics()
+  return spaces.find(({ space_name }) => space_name === 'old_space')?.space_used_size ?? Number.NaN
 }

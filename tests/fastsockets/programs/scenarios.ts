@@ -414,6 +414,26 @@ const SCENARIOS: (() => Promise<void>)[] = [
     impatient = http.get({ port: await listen(proxy), host: '127.0.0.1' }).on('error', () => {})
     await done
   },
+
+  async function closedInOneTurn() {
+    const server = net.createServer(peer => peer.on('error', () => {}).resume())
+    const port = await listen(server)
+    const sockets = Array.from({ length: 3 }, () => net.connect({ port, host: '127.0.0.1' }))
+    await Promise.all(sockets.map(socket => once(socket, 'connect')))
+    for (const [i, socket] of sockets.entries()) {
+      socket.on('close', () => {
+        log.push(`${i} close`)
+        process.nextTick(() => log.push(`${i} tick`))
+        queueMicrotask(() => log.push(`${i} microtask`))
+      })
+    }
+    wire.transport = transportOf(sockets[0] as net.Socket).transport
+    const done = sockets.map(closed)
+    setImmediate(() => log.push('immediate'))
+    for (const socket of sockets) socket.destroy()
+    await Promise.all(done)
+    await new Promise(setImmediate)
+  },
 ]
 
 async function overPath(path: string): Promise<void> {
