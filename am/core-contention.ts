@@ -16,16 +16,23 @@ const RUNNABLE_MS_MIN = 2
  * takes half: it pays to stay awake beside them.
  */
 const WAITED_SHARE_MAX = 0.65
-/** So many samples in a row must be above that; after a pause one is enough. */
+/** So many samples in a row must be above that; after a pause one is enough … */
 const SAMPLES_IN_A_ROW = 4
-const PAUSE_MS_MIN = 64
+/**
+ * … until so many in a row were not: among others that pause, one that spins is not kept waiting, and they all would
+ * begin again, one after the other.
+ */
+const PROBATION_SAMPLES = 64
+const PAUSE_MS_MIN = 128
 const PAUSE_MS_MAX = 4096
 
 export class CoreContention {
   readonly #readTimes: () => CoreTimes | undefined
   #sampledAtMs = Number.NEGATIVE_INFINITY
   #times: CoreTimes | undefined
-  #inARow = 0
+  #badInARow = 0
+  #goodInARow = 0
+  #isOnProbation = false
   #pausedUntilMs = Number.NEGATIVE_INFINITY
   #pauseMs = PAUSE_MS_MIN
 
@@ -57,14 +64,24 @@ export class CoreContention {
     const runnableMs = now.ranMs - before.ranMs + waitedMs
     if (runnableMs < RUNNABLE_MS_MIN) return
     this.#times = now
-    if (waitedMs <= runnableMs * WAITED_SHARE_MAX) {
-      this.#inARow = 0
-      this.#pauseMs = PAUSE_MS_MIN
-    } else if (++this.#inARow >= SAMPLES_IN_A_ROW) {
-      this.#pausedUntilMs = nowMs + this.#pauseMs
-      this.#pauseMs = Math.min(PAUSE_MS_MAX, 2 * this.#pauseMs)
-      // What happens in the pause is not judged: sleepers are treated well.
-      this.#times = undefined
-    }
+    if (waitedMs <= runnableMs * WAITED_SHARE_MAX) this.#noteGood()
+    else this.#noteBad(nowMs)
+  }
+
+  #noteGood(): void {
+    this.#badInARow = 0
+    if (++this.#goodInARow < PROBATION_SAMPLES) return
+    this.#isOnProbation = false
+    this.#pauseMs = PAUSE_MS_MIN
+  }
+
+  #noteBad(nowMs: number): void {
+    this.#goodInARow = 0
+    if (++this.#badInARow < SAMPLES_IN_A_ROW && !this.#isOnProbation) return
+    this.#isOnProbation = true
+    this.#pausedUntilMs = nowMs + this.#pauseMs
+    this.#pauseMs = Math.min(PAUSE_MS_MAX, 2 * this.#pauseMs)
+    // What happens in the pause is not judged: sleepers are treated well.
+    this.#times = undefined
   }
 }

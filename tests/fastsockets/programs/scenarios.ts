@@ -429,7 +429,6 @@ const SCENARIOS: (() => Promise<void>)[] = [
     }
     wire.transport = transportOf(sockets[0] as net.Socket).transport
     const done = sockets.map(closed)
-    setImmediate(() => log.push('immediate'))
     for (const socket of sockets) socket.destroy()
     await Promise.all(done)
     await new Promise(setImmediate)
