@@ -1,6 +1,6 @@
 /** `npm run bench:compare`, with reports that are made up: what is noise, what is a loss, and what is no report. */
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -138,4 +138,22 @@ t.test('comparing reports', async t => {
     t.match(compare(base), { status: 2, stderr: /usage/ })
     t.match(compare(base, join(folder, 'absent.json')), { status: 2, stderr: /absent\.json/ })
   })
+})
+
+t.test('the committed baseline can be compared with, and was made on a quiet machine', async t => {
+  const baseline = fileURLToPath(new URL('../../../bench/baseline.json', import.meta.url))
+  const { machine, results } = JSON.parse(readFileSync(baseline, 'utf8')) as Report
+  t.ok(machine.isQuiet)
+  for (const suite of ['pingpong', 'stream', 'connect', 'cpu', 'oversubscribed', 'apps']) {
+    t.ok(
+      results.some(one => one.suite === suite && one.contestant === 'net-relinked'),
+      suite,
+    )
+  }
+  const { status, stdout } = spawnSync(process.execPath, [COMPARE, baseline, baseline], {
+    encoding: 'utf8',
+    env: plainEnvironment(),
+  })
+  t.equal(status, 0)
+  t.match(stdout, /, 0 changed/)
 })
