@@ -12,7 +12,7 @@ const TIMES = { warmUpMs: 600, ms: 500 }
 export const fanin: Suite = {
   name: 'fanin',
   what: '64 B round trips of many client processes with one server',
-  quickSeconds: 4,
+  quickSeconds: 3,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong', POLLS, OWN_PARTNER)
     const trials = contestants.map(contestant => ({

@@ -100,7 +100,7 @@ t.test('as many as asked for, and no more, after a warm-up of any length', async
     report(t, args, {}, ['--count', String(count), '--warm-up', warmUp])
   const size = ['--size', '1000']
   const net = [ordinary.target, '--transport', 'net']
-  const [pingPong, once, warm, polled, overNet, throughput, streamed, connect] = await Promise.all([
+  const [pingPong, single, warm, polled, overNet, throughput, streamed, connect] = await Promise.all([
     counted(['ping-pong', raw.target], 70),
     counted(['ping-pong', raw.target], 1),
     counted(['ping-pong', raw.target], 70, '0.1'),
@@ -116,7 +116,7 @@ t.test('as many as asked for, and no more, after a warm-up of any length', async
   }
   t.match(pingPong, { warmUpSeconds: 0 })
   t.match(warm, { warmUpSeconds: 0.1 })
-  t.match(once, { count: 1, latencyUs: { stddev: 0 } })
+  t.match(single, { count: 1, latencyUs: { stddev: 0 } })
   for (const { count } of [throughput, streamed]) t.equal(count, 300)
   t.equal(connect.count, 7)
 })
