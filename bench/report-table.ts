@@ -62,7 +62,11 @@ function ablationText(report: Report): string | undefined {
   const ablation = ablationTable(report.results)
   if (ablation === undefined) return undefined
   const table = new Table({
-    head: ['technique', 'setting', ...ablation.columns.map(({ what, size }) => `${what.replace(' ', '\n')}\n${size}`)],
+    head: [
+      'technique',
+      'setting',
+      ...ablation.columns.map(({ what, size }) => `${what.replace(' ', '\n')}\n${size}`),
+    ],
     colAligns: ['left', 'left', ...ablation.columns.map(() => 'right' as const)],
     style: STYLE,
   })

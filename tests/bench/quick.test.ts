@@ -30,7 +30,10 @@ t.test(
     const { status, stdout, stderr } = bench('--quick', '--rounds', '1', '--json', '--seed', '7')
     t.equal(status, 0, stderr)
     const report = checkReport(JSON.parse(stdout), 'standard output')
-    t.match(report, { command: 'fastsockets bench --quick --rounds 1 --json --seed 7', options: { rounds: 1, seed: 7 } })
+    t.match(report, {
+      command: 'fastsockets bench --quick --rounds 1 --json --seed 7',
+      options: { rounds: 1, seed: 7 },
+    })
     for (const { suite, contestant, reason } of report.skipped)
       t.comment(`skipped: ${suite}, ${contestant}: ${reason}`)
     for (const suite of SUITES) {

@@ -33,7 +33,9 @@ function step(contestant: string, ratio: number, parameters: Result['parameters'
 
 t.test('latencies have five percentiles, and nothing that says the same twice', async t => {
   const text = reportTables(madeUpReport())
-  const latencies = rowsOf(text.slice(text.indexOf('pingpong: roundTrip'), text.indexOf('connect: roundTrip')))
+  const latencies = rowsOf(
+    text.slice(text.indexOf('pingpong: roundTrip'), text.indexOf('connect: roundTrip')),
+  )
   t.strictSame(latencies[0], [
     'parameters',
     'contestant',
@@ -46,7 +48,10 @@ t.test('latencies have five percentiles, and nothing that says the same twice', 
     '(95 %)',
   ])
   t.ok(
-    latencies.some(row => row.join(' ') === '64 B net-relinked 3.00 us 6.00 us 9.00 us 12.0 us 15.0 us 0.0500 0.0450 to 0.0550'),
+    latencies.some(
+      row =>
+        row.join(' ') === '64 B net-relinked 3.00 us 6.00 us 9.00 us 12.0 us 15.0 us 0.0500 0.0450 to 0.0550',
+    ),
   )
   const rates = rowsOf(text.slice(text.indexOf('apps: rate'), text.indexOf('\nablation\n')))
   t.strictSame(rates[0], ['parameters', 'contestant', 'median', 'to the baseline', '(95 %)'])
@@ -66,32 +71,35 @@ t.test('techniques are one table: settings down, workloads across', async t => {
   ])
 })
 
-t.test('faster is above 1 for times and for rates, and what the interval leaves open is in brackets', async t => {
-  const table = ablationTable([
-    step('no-posting', 0.5, { over: 'net-relinked', size: 65_536 }),
-    step('no-posting', 2, { over: 'net-relinked', size: 64 }, 'roundTrip'),
-    step('no-posting', 1.05, { over: 'net-relinked', size: 64 }),
-    step('zcopy-off', 4, { over: 'net-relinked', size: 65_536 }),
-    step('credits-1', 0.25, { over: 'am-events', size: 64 }),
-    step('zcopy-from-128-KiB', 3, { over: 'net-relinked', size: 65_536 }),
-    step('of-tomorrow', 5, { size: 64 }),
-  ])
-  t.strictSame(table, {
-    columns: [
-      { what: 'stream', size: '64 B' },
-      { what: 'stream', size: '64 KiB' },
-      { what: 'round trip', size: '64 B' },
-    ],
-    rows: [
-      { technique: 'receive posting', setting: 'off', cells: ['(1.05)', '0.500', '0.500'] },
-      { technique: 'ZCopy', setting: 'off', cells: ['', '4.00', ''] },
-      { technique: 'ZCopy', setting: 'from 128 KiB', cells: ['', '3.00', ''] },
-      { technique: 'credits', setting: '1', cells: ['0.250', '', ''] },
-      { technique: 'of-tomorrow', setting: '', cells: ['5.00', '', ''] },
-    ],
-  })
-  t.equal(ablationTable([]), undefined)
-})
+t.test(
+  'faster is above 1 for times and for rates, and what the interval leaves open is in brackets',
+  async t => {
+    const table = ablationTable([
+      step('no-posting', 0.5, { over: 'net-relinked', size: 65_536 }),
+      step('no-posting', 2, { over: 'net-relinked', size: 64 }, 'roundTrip'),
+      step('no-posting', 1.05, { over: 'net-relinked', size: 64 }),
+      step('zcopy-off', 4, { over: 'net-relinked', size: 65_536 }),
+      step('credits-1', 0.25, { over: 'am-events', size: 64 }),
+      step('zcopy-from-128-KiB', 3, { over: 'net-relinked', size: 65_536 }),
+      step('of-tomorrow', 5, { size: 64 }),
+    ])
+    t.strictSame(table, {
+      columns: [
+        { what: 'stream', size: '64 B' },
+        { what: 'stream', size: '64 KiB' },
+        { what: 'round trip', size: '64 B' },
+      ],
+      rows: [
+        { technique: 'receive posting', setting: 'off', cells: ['(1.05)', '0.500', '0.500'] },
+        { technique: 'ZCopy', setting: 'off', cells: ['', '4.00', ''] },
+        { technique: 'ZCopy', setting: 'from 128 KiB', cells: ['', '3.00', ''] },
+        { technique: 'credits', setting: '1', cells: ['0.250', '', ''] },
+        { technique: 'of-tomorrow', setting: '', cells: ['5.00', '', ''] },
+      ],
+    })
+    t.equal(ablationTable([]), undefined)
+  },
+)
 
 t.test('README.md has each technique, and each step has a name of its own', async t => {
   const readme = readFileSync(README, 'utf8')

@@ -16,7 +16,8 @@ const COUNT_MAX = 1e9
 /** Of the seconds that are measured. */
 const WARM_UP_SHARE = 0.25
 
-interface TestOptions extends Partial<Pick<PerfOptions, 'transport' | 'poll' | 'size' | 'seconds' | 'count'>> {
+interface TestOptions
+  extends Partial<Pick<PerfOptions, 'transport' | 'poll' | 'size' | 'seconds' | 'count'>> {
   readonly warmUp?: number
   readonly json?: boolean
 }

@@ -83,8 +83,7 @@ export function describeReport(report: PerfReport): string {
     const { min, p50, p90, p99, p999, max, mean, stddev } = latencyUs
     const what = test === 'connect' ? 'connect' : 'round trip'
     const latencies = { min, p50, p90, p99, 'p99.9': p999, max, mean, 'std dev': stddev }
-    for (const [name, us] of Object.entries(latencies))
-      table.push([`${what} ${name}`, `${us.toFixed(2)} us`])
+    for (const [name, us] of Object.entries(latencies)) table.push([`${what} ${name}`, `${us.toFixed(2)} us`])
   }
   return table.toString()
 }

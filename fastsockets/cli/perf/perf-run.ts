@@ -91,11 +91,7 @@ async function throughput(target: HostPort, options: PerfOptions, dial: Dial): P
   return [wired, { seconds, count, perSecond: count / seconds, bytesPerSecond: bytes / seconds }]
 }
 
-async function connectOften(
-  target: HostPort,
-  options: PerfOptions,
-  dial: Dial,
-): Promise<[Wired, Measured]> {
+async function connectOften(target: HostPort, options: PerfOptions, dial: Dial): Promise<[Wired, Measured]> {
   const span = openSpan(options)
   for (;;) {
     const startMs = performance.now()
