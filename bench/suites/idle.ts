@@ -17,7 +17,7 @@ const POLLS_ALWAYS: Objection = ({ polls }) =>
 export const idle: Suite = {
   name: 'idle',
   what: 'CPU time of two connected processes when nothing happens',
-  quickSeconds: 5,
+  quickSeconds: 4,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong', POLLS_ALWAYS)
     const ms = context.isQuick ? 100 : 2000

@@ -12,7 +12,7 @@ const TIMES = { warmUpMs: 600, ms: 500 }
 export const threads: Suite = {
   name: 'threads',
   what: '64 B round trips of many worker threads of one client process with one server',
-  quickSeconds: 4,
+  quickSeconds: 3,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong', POLLS, OWN_PARTNER)
     const trials = contestants.map(contestant => ({
