@@ -9,6 +9,12 @@ export type Question =
   | { readonly ask: 'hold'; readonly count: number }
   | { readonly ask: 'letGo' | 'usage' | 'memory' | 'close' }
 
+/** What the bench says to a process: what it asks itself, or each of the threads that it has started. */
+export type Asked =
+  | Question
+  | { readonly ask: 'startThreads'; readonly count: number }
+  | { readonly ask: 'threads'; readonly question: Question }
+
 export interface Times {
   readonly warmUpMs: number
   readonly ms: number
@@ -33,6 +39,11 @@ export interface Streamed {
 export interface Usage {
   /** CPU time so far. */
   readonly cpuUs: number
+}
+
+export interface OfThreads {
+  /** One for each thread. */
+  readonly answers: readonly object[]
 }
 
 export interface Memory {

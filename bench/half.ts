@@ -2,7 +2,17 @@
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
 import { plainNodeOptions, relinkedNodeOptions } from '../fastsockets/cli/relink.ts'
 import type { Contestant, Role } from './contestants/contestant.ts'
-import type { Counted, Failed, Memory, Question, Served, Streamed, Usage } from './half-questions.ts'
+import type {
+  Asked,
+  Counted,
+  Failed,
+  Memory,
+  OfThreads,
+  Question,
+  Served,
+  Streamed,
+  Usage,
+} from './half-questions.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
 
 const PROGRAM = new URL('./programs/half.js', import.meta.url)
@@ -35,12 +45,20 @@ export class Half {
   async ask(question: Question & { ask: 'stream' }): Promise<Streamed>
   async ask(question: Question & { ask: 'usage' }): Promise<Usage>
   async ask(question: Question & { ask: 'memory' }): Promise<Memory>
-  async ask(question: Question): Promise<object>
-  async ask(question: Question): Promise<object> {
+  async ask(question: Asked & { ask: 'threads' }): Promise<OfThreads>
+  async ask(question: Asked): Promise<object>
+  async ask(question: Asked): Promise<object> {
     this.#program.send(question)
     const answer = await this.#program.receive<object | Failed>(TIMEOUT_MS)
     if ('error' in answer) throw new Error(`${this.#name}, asked to ${question.ask}: ${answer.error}`)
     return answer
+  }
+
+  /** The same of each thread that it has started, at the same time. */
+  async askThreads(question: Question & { ask: 'pingPong' }): Promise<readonly Counted[]>
+  async askThreads(question: Question): Promise<readonly object[]>
+  async askThreads(question: Question): Promise<readonly object[]> {
+    return (await this.ask({ ask: 'threads', question })).answers
   }
 
   async stop(): Promise<void> {

@@ -8,7 +8,7 @@ import { loadPictures } from './pictures.ts'
 import { reportTables } from './report-table.ts'
 import type { Report } from './result.ts'
 import { runSuites } from './run-suites.ts'
-import type { Suite } from './suite.ts'
+import { QUICK_SECONDS, type Suite } from './suite.ts'
 import { SUITES } from './suites.ts'
 import { targetTable } from './targets.ts'
 
@@ -37,7 +37,8 @@ ${CONTESTANTS.map(({ name, what }) => `  ${name.padEnd(18)} ${what}`).join('\n')
 Examples:
   $ fastsockets bench                                          everything; takes about half an hour
   $ fastsockets bench pingpong stream --contestants raw,net-unix
-  $ fastsockets bench --quick                                  a minute: does it work? Not for figures
+  $ fastsockets bench --quick                                  a minute at most: does it work? Not for figures
+  $ fastsockets bench --quick --rounds 1                       the same, with nothing left out on a slow machine
   $ fastsockets bench --json > report.json
 
 Ratios to net-tcp in one run are the result; times are a matter of the machine.
@@ -47,7 +48,7 @@ function benchCommand(): Command {
   return new Command('fastsockets bench')
     .description('measure every way between two processes, beside plain node:net over TCP in the same run')
     .argument('[suite...]', 'what to measure; everything by default')
-    .option('--quick', 'few sizes, one round: does it work?')
+    .option('--quick', `few sizes, one round, ${QUICK_SECONDS} s at most: does it work?`)
     .addOption(
       new Option('--rounds <number>', `how often each contestant is measured (default: ${ROUNDS})`).argParser(
         text => wholeNumber(text, 1, ROUNDS_MAX),
@@ -84,6 +85,8 @@ async function bench(names: readonly string[], options: BenchOptions, command: C
     seed: options.seed ?? randomInt(SEED_MAX),
     command: ['fastsockets bench', ...process.argv.slice(2)].join(' '),
     ...(options.contestants && { contestants: options.contestants }),
+    // Who says how many rounds gets them all.
+    ...(isQuick && options.rounds === undefined && { secondsMax: QUICK_SECONDS }),
   })
   if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
   else process.stdout.write(`${reportTables(report)}\n\ntargets\n${targetTable(report)}\n`)

@@ -6,6 +6,7 @@ import type { Sample, SuiteContext, Trial } from './suite.ts'
 
 /** What others are compared with, unless the suite says otherwise. */
 export const BASELINE = 'net-tcp'
+const NO_TIME = '--quick has no time left for it; with --rounds 1 it takes what it needs'
 const RESAMPLES = 2000
 /** 95 % lie between. */
 const LOW = 0.025
@@ -13,7 +14,7 @@ const HIGH = 0.975
 
 /**
  * Results in the order of `trials`. A trial that throws, or measures what is no positive number, is on record as failed
- * and is left out from then on. A parameter set that some round lacks is left out too.
+ * and is left out from then on; one for which no time is left, too. A parameter set that some round lacks is left out too.
  */
 export async function measureInRounds(
   context: SuiteContext,
@@ -29,6 +30,11 @@ export async function measureInRounds(
       context.progress(step++, stepCount, trial.contestant)
       const outcome = outcomes.get(trial)
       if (outcome === undefined) continue
+      if (performance.now() > context.deadlineMs) {
+        outcomes.delete(trial)
+        context.skip(trial.contestant, NO_TIME)
+        continue
+      }
       try {
         outcome.add(await trial.measure())
       } catch (error) {

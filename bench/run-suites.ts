@@ -17,6 +17,11 @@ export interface RunOptions extends ReportOptions {
   /** The contestants that the user asked for; all if it is not there. */
   readonly contestants?: ReadonlySet<string>
   readonly command: string
+  /**
+   * How long all suites together may take; any time if it is not there. Each leaves those that follow their
+   * `quickSeconds`.
+   */
+  readonly secondsMax?: number
 }
 
 export interface Run {
@@ -28,7 +33,8 @@ export interface Run {
 const COMPLAINT_LENGTH_MAX = 3000
 
 export async function runSuites(suites: readonly Suite[], options: RunOptions): Promise<Run> {
-  const { rounds, isQuick, seed, contestants, command } = options
+  const { rounds, isQuick, seed, contestants, command, secondsMax = Number.POSITIVE_INFINITY } = options
+  const startMs = performance.now()
   const machine = describeMachine()
   warnUnlessQuiet(machine)
   const startedAt = new Date()
@@ -37,11 +43,13 @@ export async function runSuites(suites: readonly Suite[], options: RunOptions): 
   const results: Result[] = []
   const skipped: Skipped[] = []
   const failures: string[] = []
-  for (const suite of suites) {
+  for (const [index, suite] of suites.entries()) {
+    const later = suites.slice(index + 1).reduce((sum, { quickSeconds }) => sum + quickSeconds, 0)
     const bar = new ProgressBar(suite.name)
     const context: SuiteContext = {
       rounds,
       isQuick,
+      deadlineMs: startMs + (secondsMax - later) * 1000,
       random,
       wants: name =>
         contestants === undefined || contestants.has(name) || name === (suite.baseline ?? BASELINE),

@@ -2,11 +2,14 @@
 import type { LatencyHistogram } from './latency-histogram.ts'
 import type { Parameters, Result } from './result.ts'
 
+/** A run with `--quick` begins nothing after that. */
+export const QUICK_SECONDS = 60
+
 export interface Suite {
   readonly name: string
   /** One line for the help, without a full stop. */
   readonly what: string
-  /** The seconds that it may take with `--quick`; all suites together have 60. */
+  /** The seconds that are kept free for it with `--quick`; all suites together have `QUICK_SECONDS`. */
   readonly quickSeconds: number
   /** Its contestants, if they are not those of `contestants.ts`. */
   readonly contestants?: readonly string[]
@@ -21,6 +24,8 @@ export interface SuiteContext {
   readonly rounds: number
   /** Few sizes and short times: for the shape of the report, not for figures. */
   readonly isQuick: boolean
+  /** By `performance.now()`: the suite begins nothing later, and says what it left out. */
+  readonly deadlineMs: number
   /** Between 0 and 1, from the seed of the run. */
   readonly random: () => number
   /** Whether the user asked for this contestant. If not, leave it out; that needs no `skip`. */

@@ -16,12 +16,14 @@ import { micro } from './suites/micro.ts'
 import { oversubscribed } from './suites/oversubscribed.ts'
 import { pingpong } from './suites/pingpong.ts'
 import { stream } from './suites/stream.ts'
+import { threads } from './suites/threads.ts'
 
 export const SUITES: readonly Suite[] = [
   pingpong,
   stream,
   connect,
   fanin,
+  threads,
   many,
   idle,
   oversubscribed,

@@ -1,6 +1,6 @@
 /**
  * A contestant is a way to move bytes between two processes: a server half and a client half, each in a process of its
- * own (`programs/half.ts`). Suites know this interface and nothing of what is behind it.
+ * own (`programs/half.ts`), or client halves as threads of one. Suites know this interface and nothing of what is behind it.
  */
 import type { LatencyHistogram } from '../latency-histogram.ts'
 

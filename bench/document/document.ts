@@ -1,10 +1,11 @@
 /** docs/performance.md, from a report: what was run, what it means, where it does not help, and what the papers had. */
-import { timesAsFast } from '../pictures/app-pictures.ts'
+import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from '../ablation-table.ts'
 import { axisTitle } from '../pictures/choose-pictures.ts'
 import type { Picture } from '../pictures/picture.ts'
 import { quantity } from '../quantity.ts'
 import { parametersText } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
+import { timesAsFast } from '../times-as-fast.ts'
 import { type HereFigure, PAPER_FIGURES } from './papers.ts'
 
 const RELINKED = 'net-relinked'
@@ -106,11 +107,19 @@ function picturesPart(report: Report, pictures: readonly Picture[]): string[] {
   const suites = [...new Set(report.results.map(({ suite }) => suite))]
   return suites.flatMap(suite => {
     const own = pictures.filter(({ name }) => name.startsWith(`${suite}-`))
-    if (own.length === 0) return []
-    return [
-      [`## ${suite}`, ...own.map(({ name, title }) => `![${title}](performance/${name}.svg)`)].join('\n\n'),
-    ]
+    const tables = suite === ABLATION_SUITE ? ablationPart(report) : []
+    if (own.length === 0 && tables.length === 0) return []
+    const drawn = own.map(({ name, title }) => `![${title}](performance/${name}.svg)`)
+    return [[`## ${suite}`, ...drawn, ...tables].join('\n\n')]
   })
+}
+
+function ablationPart({ results }: Report): string[] {
+  const ablation = ablationTable(results)
+  if (ablation === undefined) return []
+  const head = ['technique', 'setting', ...ablation.columns.map(({ what, size }) => `${what} ${size}`)]
+  const rows = ablation.rows.map(({ technique, setting, cells }) => [text(technique), setting, ...cells])
+  return [ABLATION_MEANING, table(head, rows, 2)]
 }
 
 /** Where it is slower, and the interval leaves no doubt. */

@@ -1,7 +1,7 @@
 /** What techniques are worth: bars of what is switched off, curves of what is swept, and the crossover of ZCopy. */
 import { sizeText } from '../quantity.ts'
 import type { Result } from '../result.ts'
-import { timesAsFast } from './app-pictures.ts'
+import { timesAsFast } from '../times-as-fast.ts'
 import type { Picture } from './picture.ts'
 
 const SWEEP = /^(spin|ring|credits)-(\d+)/

@@ -1,5 +1,6 @@
 /** Programs from npm: how many times as fast as plain they are relinked. */
 import type { Result } from '../result.ts'
+import { timesAsFast } from '../times-as-fast.ts'
 import type { Picture } from './picture.ts'
 
 export function appPictures(results: readonly Result[]): Picture[] {
@@ -22,11 +23,6 @@ export function appPictures(results: readonly Result[]): Picture[] {
       })),
     },
   ]
-}
-
-export function timesAsFast({ better, ratio }: Result): number {
-  const median = ratio?.median ?? Number.NaN
-  return better === 'higher' ? median : 1 / median
 }
 
 function appName({ parameters }: Result): string {

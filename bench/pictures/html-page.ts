@@ -1,6 +1,7 @@
 /** A report as one HTML file that needs nothing else: pictures, tables, the machine. No script; all text is escaped. */
+import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from '../ablation-table.ts'
 import { quantity } from '../quantity.ts'
-import { parametersText } from '../report-table.ts'
+import { parametersText, percentileTexts } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
 import type { Drawn } from './index.ts'
 
@@ -10,6 +11,7 @@ table { border-collapse: collapse; margin: 1em 0; width: 100% }
 th, td { border-bottom: 1px solid #ddd; padding: 0.25em 0.6em; text-align: left }
 td.number { text-align: right; font-variant-numeric: tabular-nums }
 svg { max-width: 100%; height: auto }
+.wide { overflow-x: auto }
 .warning { background: #fff3cd; padding: 0.6em 1em }
 summary { cursor: pointer }
 `
@@ -75,21 +77,36 @@ function machinePart({ machine, options, command, startedAt, seconds }: Report):
 function suitePart(suite: string, report: Report, drawn: readonly Drawn[]): string {
   const results = report.results.filter(result => result.suite === suite)
   const pictures = drawn.filter(({ picture }) => picture.name.startsWith(`${suite}-`))
-  const head = ['parameters', 'contestant', 'metric', 'median', 'p99', 'to the baseline', '95 %']
+  const percentiles = ['p50', 'p90', 'p99', 'p99.9', 'max']
+  const head = ['parameters', 'contestant', 'metric', ...percentiles, 'to the baseline', '95 %']
   return [
     `<h2>${escapeHtml(suite)}</h2>`,
     ...pictures.map(({ svg }) => `<figure>${svg}</figure>`),
+    ...(suite === ABLATION_SUITE ? [ablationPart(results)] : []),
     `<details><summary>table</summary>${table(head, results.map(row))}</details>`,
   ].join('\n')
 }
 
-function row({ parameters, contestant, metric, unit, median, latencies, ratio }: Result): string[] {
+function ablationPart(results: readonly Result[]): string {
+  const ablation = ablationTable(results)
+  if (ablation === undefined) return ''
+  const head = ['technique', 'setting', ...ablation.columns.map(({ what, size }) => `${what} ${size}`)]
+  const rows = ablation.rows.map(({ technique, setting, cells }) => [
+    td(technique),
+    td(setting),
+    ...cells.map(cell => td(cell, 'number')),
+  ])
+  return `<p>${escapeHtml(ABLATION_MEANING)}</p><div class="wide">${table(head, rows)}</div>`
+}
+
+/** A result without latencies has its one value where the others have p50. */
+function row(result: Result): string[] {
+  const { parameters, contestant, metric, ratio } = result
   return [
     td(parametersText(parameters)),
     td(contestant),
     td(metric),
-    td(quantity(median, unit), 'number'),
-    td(latencies === undefined ? '' : quantity(latencies.p99, 'us'), 'number'),
+    ...percentileTexts(result).map(text => td(text, 'number')),
     td(ratio === undefined ? '' : ratio.median.toPrecision(3), 'number'),
     td(ratio === undefined ? '' : `${ratio.low.toPrecision(3)} to ${ratio.high.toPrecision(3)}`, 'number'),
   ]

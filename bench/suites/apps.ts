@@ -31,7 +31,7 @@ const APPS: Readonly<Record<string, readonly string[]>> = {
 export const apps: Suite = {
   name: SUITE,
   what: 'ftp, http, express, ws, socket.io, gRPC and a matrix product over 4 workers, plain and relinked',
-  quickSeconds: 15,
+  quickSeconds: 10,
   contestants: [...Object.values(CONTESTANT_OF_MODE), RAW],
   async run(context) {
     const jobs = [
@@ -99,6 +99,7 @@ export function partOf(context: SuiteContext, index: number, count: number): Sui
   return {
     rounds: context.rounds,
     isQuick: context.isQuick,
+    deadlineMs: context.deadlineMs,
     random: context.random,
     wants: contestant => context.wants(contestant),
     skip: (contestant, reason) => context.skip(contestant, reason),

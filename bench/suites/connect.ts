@@ -6,7 +6,7 @@ import type { Suite } from '../suite.ts'
 export const connect: Suite = {
   name: 'connect',
   what: 'connections one after the other, each with a byte to and fro: until one is open, and how many a second',
-  quickSeconds: 3,
+  quickSeconds: 2,
   run: async context => {
     const contestants = await contestantsFor(context, 'connect')
     const times = context.isQuick ? { warmUpMs: 30, ms: 60 } : { warmUpMs: 1500, ms: 1000 }

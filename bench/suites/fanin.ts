@@ -1,7 +1,7 @@
+import { roundTripsTogether } from '../clients-together.ts'
 import type { Contestant } from '../contestants/contestant.ts'
 import { contestantsFor, OWN_PARTNER, POLLS } from '../contestants.ts'
-import { decodeLatencies, withClients } from '../half.ts'
-import { LatencyHistogram } from '../latency-histogram.ts'
+import { withClients } from '../half.ts'
 import { measureInRounds } from '../rounds.ts'
 import { SMALL, timesOf } from '../sizes.ts'
 import type { Sample, Suite, SuiteContext } from '../suite.ts'
@@ -12,7 +12,7 @@ const TIMES = { warmUpMs: 600, ms: 500 }
 export const fanin: Suite = {
   name: 'fanin',
   what: '64 B round trips of many client processes with one server',
-  quickSeconds: 4,
+  quickSeconds: 3,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong', POLLS, OWN_PARTNER)
     const trials = contestants.map(contestant => ({
@@ -35,24 +35,6 @@ async function measure(context: SuiteContext, contestant: Contestant, count: num
     const all = await Promise.all(
       clients.map(client => client.ask({ ask: 'pingPong', size: SMALL, ...times })),
     )
-    const latencies = new LatencyHistogram()
-    let rate = 0
-    for (const counted of all) {
-      const own = decodeLatencies(counted)
-      latencies.merge(own)
-      rate += own.count / (counted.ms / 1000)
-    }
-    const parameters = { clients: count }
-    return [
-      { parameters, metric: 'rate', unit: '1/s', better: 'higher', value: rate },
-      {
-        parameters,
-        metric: 'roundTrip',
-        unit: 'us',
-        better: 'lower',
-        value: latencies.percentiles().p50,
-        latencies,
-      },
-    ]
+    return roundTripsTogether(all, { clients: count })
   })
 }

@@ -11,7 +11,7 @@ const OTHER_DESCRIPTORS = 100
 export const many: Suite = {
   name: 'many',
   what: '64 B round trips over 1 to 10 000 sockets between two processes, 32 under way',
-  quickSeconds: 4,
+  quickSeconds: 3,
   run: async context => {
     const contestants = await contestantsFor(context, 'hold')
     const wanted = context.isQuick ? [1, 100] : [1, 10, 100, 1000, 10_000]

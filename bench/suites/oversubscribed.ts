@@ -13,7 +13,7 @@ const TIMES = { warmUpMs: 2000, ms: 2000 }
 export const oversubscribed: Suite = {
   name: 'oversubscribed',
   what: 'pairs of busy processes, twice as many processes as cores and at least 8 pairs: all together',
-  quickSeconds: 5,
+  quickSeconds: 4,
   run: async context => {
     const contestants = await contestantsFor(context, 'stream', POLLS, OWN_PARTNER)
     const cores = availableParallelism()

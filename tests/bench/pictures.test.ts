@@ -54,6 +54,7 @@ t.test('the page is one file without scripts and without anything from elsewhere
   t.notMatch(page, /<script|<link|<img|\s(src|href|on\w+)=/i)
   t.notMatch(page.replaceAll('http://www.w3.org/', ''), /https?:/)
   t.match(page, /The machine was not quiet/)
+  t.match(page, /<td>ZCopy<\/td><td>off<\/td><td class="number">0\.500<\/td>/, 'the table of techniques')
 })
 
 t.test('docs/performance.md says how, how fast, and where it does not help', async t => {
@@ -73,6 +74,8 @@ t.test('docs/performance.md says how, how fast, and where it does not help', asy
   t.match(page, /not quiet/)
   t.match(page, /\| pingpong, round trip, 64 B \| 60.0 us \| 3.00 us \| 20 \|/)
   t.match(page, /Where it does not help[\s\S]*\| connect, round trip \| net-half-relinked \| 0.50 \|/)
+  t.match(page, /\| technique \| setting \| stream 64 KiB \|/)
+  t.match(page, /\| as-shipped \| sockets \| 2\.00 GB\/s \|\n\| receive posting \| off \| 0\.500 \|/)
   t.match(page, /\| Sockets over EMP 2002 \| ftp.*\| 1.5, app ftp, part download \|/)
   t.notMatch(page, HOSTILE)
   t.notMatch(page.replace(/`.*?`/g, ''), /[^\\]<script/)

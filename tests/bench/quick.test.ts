@@ -1,9 +1,14 @@
 /** `fastsockets bench --quick`: the shape of its report. The figures mean nothing, and none is looked at. */
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { CONTESTANTS } from '../../bench/contestants.ts'
 import { checkReport } from '../../bench/read-report.ts'
+import { measureInRounds } from '../../bench/rounds.ts'
+import { runSuites } from '../../bench/run-suites.ts'
+import { QUICK_SECONDS, type Suite } from '../../bench/suite.ts'
 import { SUITES } from '../../bench/suites.ts'
 import { plainEnvironment } from '../support/child.ts'
 
@@ -22,10 +27,13 @@ t.test(
   'every contestant of every suite is measured, or left out by name',
   { timeout: TIMEOUT_MS },
   async t => {
-    const { status, stdout, stderr } = bench('--quick', '--json', '--seed', '7')
+    const { status, stdout, stderr } = bench('--quick', '--rounds', '1', '--json', '--seed', '7')
     t.equal(status, 0, stderr)
     const report = checkReport(JSON.parse(stdout), 'standard output')
-    t.match(report, { command: 'fastsockets bench --quick --json --seed 7', options: { rounds: 1, seed: 7 } })
+    t.match(report, {
+      command: 'fastsockets bench --quick --rounds 1 --json --seed 7',
+      options: { rounds: 1, seed: 7 },
+    })
     for (const { suite, contestant, reason } of report.skipped)
       t.comment(`skipped: ${suite}, ${contestant}: ${reason}`)
     for (const suite of SUITES) {
@@ -46,6 +54,52 @@ t.test(
     t.equal(new Set(keys).size, keys.length, 'no measurement is there twice')
   },
 )
+
+/** Measures a pause so many times. */
+function slowSuite(name: string, quickSeconds: number, trialCount: number, pauseMs: number): Suite {
+  const trials = Array.from({ length: trialCount }, (_, i) => ({
+    contestant: `${name}-${i}`,
+    measure: async () => {
+      await delay(pauseMs)
+      return [{ parameters: {}, metric: 'time', unit: 'us', better: 'lower' as const, value: 1 }]
+    },
+  }))
+  return {
+    name,
+    what: 'pauses',
+    quickSeconds,
+    baseline: 'none',
+    run: context => measureInRounds(context, name, trials, 'none'),
+  }
+}
+
+t.test('all suites together have the minute of a quick run', async t => {
+  const seconds = SUITES.reduce((sum, { quickSeconds }) => sum + quickSeconds, 0)
+  t.ok(seconds <= QUICK_SECONDS, `${seconds} s`)
+})
+
+t.test('a run that may take so long begins nothing later, and names what it has left out', async t => {
+  const trialCount = 30
+  const suites = ['first', 'second'].map(name => slowSuite(name, 2, trialCount, 200))
+  const options = { rounds: 1, isQuick: true, seed: 1, command: 'none' }
+  const { report, failures } = await runSuites(suites, { ...options, secondsMax: 4 })
+  t.strictSame(failures, [])
+  t.ok(report.seconds < 2 * trialCount * 0.2, `${report.seconds} s, of which all would take more`)
+  for (const { name } of suites) {
+    const done = report.results.filter(({ suite }) => suite === name)
+    const left = report.skipped.filter(({ suite }) => suite === name)
+    t.ok(done.length > 0 && left.length > 0, `${name}: ${done.length} measured, ${left.length} left out`)
+    t.equal(done.length + left.length, trialCount)
+    for (const { reason } of left) t.match(reason, /no time left/)
+  }
+  const { report: whole } = await runSuites([slowSuite('whole', 0, 3, 10)], options)
+  t.equal(whole.results.length, 3)
+})
+
+t.test('README.md has each suite', async t => {
+  const readme = readFileSync(new URL('../../../bench/README.md', import.meta.url), 'utf8')
+  for (const { name } of SUITES) t.match(readme, `\n| \`${name}\` `)
+})
 
 t.test('only what was asked for, and the baseline, as a table', async t => {
   const { status, stdout } = bench('connect', '--quick', '--contestants', 'net-unix')

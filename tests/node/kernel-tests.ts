@@ -1,7 +1,7 @@
 /**
- * Tests of Node 20 that pass plain and cannot pass relinked, because they look at the kernel's handle itself or at the
- * moment at which Node loads a part of itself, each with the reason. docs/compatibility.md has the same list, and
- * tests/node/runner.test.ts compares the two.
+ * Tests of Node 20 that pass plain and cannot pass relinked, or cannot always, because they look at the kernel's handle
+ * itself or at the moment at which Node loads a part of itself, each with the reason. docs/compatibility.md has the same
+ * list, and tests/node/runner.test.ts compares the two.
  */
 const TCP_METHODS = "counts calls of a method that it puts into the prototype of Node's TCP handle"
 const ENGINES = 'replaces a native binding before node:tls is loaded, which the preload has loaded already'

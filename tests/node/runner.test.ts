@@ -59,6 +59,29 @@ t.test('what passes plain and fails relinked is found; the rest is told apart', 
   })
 })
 
+/** Relinked, it fails the first time only: it leaves a mark beside itself. */
+const UNSTEADY = `const { existsSync, writeFileSync } = require('fs')
+const mark = __filename + '.mark'
+if (process.env.FASTSOCKETS_TEST_WITNESS && !existsSync(mark)) {
+  writeFileSync(mark, '')
+  throw new Error('now and then')
+}
+`
+
+t.test('what fails relinked now and then is a failure', async t => {
+  const { code, stdout } = await runMain([tree(t, { 'test-net-unsteady.js': UNSTEADY })])
+  t.equal(code, 1)
+  t.match(stdout, /now and then: 1\n {2}parallel\/test-net-unsteady\.js/)
+})
+
+t.test('unless there is a reason for it in the list', async t => {
+  const [known = ''] = Object.keys(KERNEL_TESTS)
+  const directory = tree(t, { [known.split('/')[1] ?? '']: UNSTEADY })
+  const { code, stdout } = await runMain([directory, '--json'])
+  t.match(JSON.parse(stdout), { broken: [], unsteady: [], expected: [known], unexpected: [] })
+  t.equal(code, 0)
+})
+
 t.test('flags are passed on, and a test that is known to fail and passes is told of', async t => {
   const [known = ''] = Object.keys(KERNEL_TESTS)
   const directory = tree(

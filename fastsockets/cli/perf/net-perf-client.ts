@@ -6,7 +6,7 @@ import { transportOf } from '../../transport.ts'
 import { withDeadline } from '../deadline.ts'
 import type { HostPort } from '../host-port.ts'
 import { PerfError } from './errors.ts'
-import { ANSWER_TIMEOUT_MS, type PerfClient, recordSince, type Span } from './perf-client.ts'
+import { ANSWER_TIMEOUT_MS, type PerfClient } from './perf-client.ts'
 import {
   type Ask,
   decodeHello,
@@ -16,6 +16,7 @@ import {
   type PerfTransport,
   type Total,
 } from './perf-layout.ts'
+import type { Length, Span } from './span.ts'
 
 export async function dialNet(target: HostPort): Promise<PerfClient> {
   install()
@@ -71,10 +72,9 @@ class NetPerfClient implements PerfClient {
     this.#socket.write(encodeAsk(ask))
   }
 
-  pingPong(message: Buffer, span: Span): Promise<number> {
+  pingPong(message: Buffer, span: Span): Promise<void> {
     const socket = this.#socket
     return new Promise((resolve, reject) => {
-      let count = 0
       let left = 0
       let startMs = 0
       const send = (): void => {
@@ -85,9 +85,8 @@ class NetPerfClient implements PerfClient {
       socket.on('data', bytes => {
         left -= bytes.length
         if (left > 0) return
-        count += recordSince(span, startMs)
-        if (performance.now() < span.untilMs) send()
-        else resolve(count)
+        if (span.record(startMs)) send()
+        else resolve()
       })
       socket.once('error', reject)
       socket.once('end', () => reject(new Error('the server hung up')))
@@ -95,15 +94,17 @@ class NetPerfClient implements PerfClient {
     })
   }
 
-  async stream(message: Buffer, untilMs: number): Promise<Total> {
+  async stream(message: Buffer, { untilMs, countMin }: Length): Promise<Total> {
     const socket = this.#socket
     const total = receiveMessage(socket)
     // Whoever waits below hears of it; until then nobody does.
     total.catch(() => {})
     await new Promise<void>((resolve, reject) => {
       socket.once('error', reject)
+      let count = 0
       const write = (): void => {
-        while (performance.now() < untilMs) {
+        while (count < countMin || performance.now() < untilMs) {
+          count++
           if (!socket.write(message)) return void socket.once('drain', write)
         }
         resolve()

@@ -11,6 +11,16 @@ import { openRawServer } from './raw-perf-server.ts'
 
 const SIZE_MAX = 64 * 1024 * 1024
 const SECONDS_MAX = 3600
+const SECONDS = 3
+const COUNT_MAX = 1e9
+/** Of the seconds that are measured. */
+const WARM_UP_SHARE = 0.25
+
+interface TestOptions
+  extends Partial<Pick<PerfOptions, 'transport' | 'poll' | 'size' | 'seconds' | 'count'>> {
+  readonly warmUp?: number
+  readonly json?: boolean
+}
 
 const EXAMPLES = `
 Examples:
@@ -18,6 +28,7 @@ Examples:
   $ fastsockets perf ping-pong host1:7000                on the other, or on the same one
   $ fastsockets perf ping-pong host1:7000 --poll         both sides look in a loop, and keep a core each busy
   $ fastsockets perf throughput host1:7000 --size 65536 --json
+  $ fastsockets perf ping-pong host1:7000 --count 100000 --warm-up 1       so many round trips, whatever they take
   $ fastsockets perf server 7001 --transport net         as programs of node:net; do the same for the client
   $ FASTSOCKETS_DISABLE=1 fastsockets perf connect localhost:7001 --transport net       the same over TCP
 
@@ -29,6 +40,12 @@ const TEST_DESCRIPTIONS: Readonly<Record<PerfTest, string>> = {
   'ping-pong': 'messages there and back, one at a time: the time of a round trip',
   throughput: 'messages one way: the rate at which they arrive',
   connect: 'connections, one after the other, up to the first bytes from the server',
+}
+
+const COUNTED: Readonly<Record<PerfTest, string>> = {
+  'ping-pong': 'round trips',
+  throughput: 'messages of --size bytes',
+  connect: 'connections',
 }
 
 export function perfCommand(): Command {
@@ -63,11 +80,16 @@ function testCommand(test: PerfTest): Command {
     .description(TEST_DESCRIPTIONS[test])
     .argument('<host:port>', 'a fastsockets perf server', parseHostPort)
     .addOption(transportOption())
+    .option('--seconds <seconds>', 'how long to measure', parseSeconds, SECONDS)
+    .addOption(
+      new Option('--count <number>', `how many ${COUNTED[test]} to measure, instead of a time`)
+        .argParser(parseCount)
+        .conflicts('seconds'),
+    )
     .option(
-      '--seconds <seconds>',
-      'how long to measure, after a warm-up of a quarter of that',
-      parseSeconds,
-      3,
+      '--warm-up <seconds>',
+      'how long before that; 0 for not at all (default: a quarter of --seconds)',
+      parseWarmUp,
     )
     .option('--json', 'print the report as JSON')
   if (test !== 'connect') {
@@ -75,10 +97,18 @@ function testCommand(test: PerfTest): Command {
       .option('--size <bytes>', 'bytes of a message', parseSize, test === 'ping-pong' ? 64 : 65_536)
       .option('--poll', 'look in a loop instead of waiting, on both sides; raw only')
   }
-  return command.action(async (target: HostPort, options: Partial<PerfOptions> & { json?: boolean }) => {
-    const { transport = 'raw', poll = false, size = 1, seconds = 3, json } = options
+  return command.action(async (target: HostPort, options: TestOptions) => {
+    const { transport = 'raw', poll = false, size = 1, seconds = SECONDS, count, json } = options
     if (poll && transport !== 'raw') command.error('error: --poll needs --transport raw')
-    const report = await runPerf(test, target, { transport, poll, size, seconds })
+    const warmUpSeconds = options.warmUp ?? WARM_UP_SHARE * seconds
+    const report = await runPerf(test, target, {
+      transport,
+      poll,
+      size,
+      seconds,
+      warmUpSeconds,
+      ...(count !== undefined && { count }),
+    })
     console.log(json ? JSON.stringify(report, undefined, 2) : describeReport(report))
     // Channels and servers of this process would keep it for a moment.
     process.exitCode = OK
@@ -101,4 +131,16 @@ function parseSeconds(text: string): number {
   const seconds = Number(text)
   if (seconds > 0 && seconds <= SECONDS_MAX) return seconds
   throw new InvalidArgumentError(`it must be a number of seconds, at most ${SECONDS_MAX}`)
+}
+
+function parseWarmUp(text: string): number {
+  const seconds = Number(text)
+  if (text.trim() !== '' && seconds >= 0 && seconds <= SECONDS_MAX) return seconds
+  throw new InvalidArgumentError(`it must be a number of seconds from 0 to ${SECONDS_MAX}`)
+}
+
+function parseCount(text: string): number {
+  const count = Number(text)
+  if (Number.isInteger(count) && count >= 1 && count <= COUNT_MAX) return count
+  throw new InvalidArgumentError(`it must be a whole number from 1 to ${COUNT_MAX}`)
 }

@@ -23,7 +23,9 @@ export interface PerfReport {
   readonly reason?: FallbackReason
   /** Bytes of a message; a test of connections has none. */
   readonly size?: number
-  /** How long was measured, without the warm-up. */
+  /** Before what was measured. */
+  readonly warmUpSeconds: number
+  /** How long was measured, without the warm-up: from the beginning of the first to the end of the last. */
   readonly seconds: number
   /** Round trips, messages or connections. */
   readonly count: number
@@ -31,49 +33,57 @@ export interface PerfReport {
   /** By the receiver's clock, from the first byte to the last. */
   readonly bytesPerSecond?: number
   /** Of a round trip; of a connection, up to the first bytes that the server says on it. */
-  readonly latencyUs?: Percentiles
+  readonly latencyUs?: Latencies
 }
 
-export interface Percentiles {
+export interface Latencies {
+  readonly min: number
   readonly p50: number
   readonly p90: number
   readonly p99: number
   readonly p999: number
   readonly max: number
   readonly mean: number
+  /** The standard deviation. */
+  readonly stddev: number
 }
 
-export function percentilesUs(histogram: RecordableHistogram): Percentiles {
+export function latenciesUs(histogram: RecordableHistogram): Latencies {
   const us = (percentile: number): number => histogram.percentile(percentile) / 1000
   return {
+    min: histogram.min / 1000,
     p50: us(50),
     p90: us(90),
     p99: us(99),
     p999: us(99.9),
     max: histogram.max / 1000,
     mean: histogram.mean / 1000,
+    stddev: histogram.stddev / 1000,
   }
 }
 
 export function describeReport(report: PerfReport): string {
-  const { test, target, transport, wire, reason, size, seconds, count, perSecond, latencyUs } = report
+  const { test, target, transport, wire, reason, size, warmUpSeconds, seconds, count, perSecond, latencyUs } =
+    report
   const table = new Table({ style: { head: [], border: [], compact: true } })
   const { client, server, poll } = transport
   table.push(
     ['test', `${test}${size === undefined ? '' : `, ${size} bytes`}, with ${target.host}:${target.port}`],
     ['programs', `client ${client}, server ${server}${poll ? ', polling' : ', by the event loop'}`],
     ['wire', reason === undefined ? wire : `${wire}, because ${reason.code}: ${reason.text}`],
-    ['measured', `${count} in ${seconds.toFixed(2)} s, ${Math.round(perSecond)} a second`],
+    [
+      'measured',
+      `${count} in ${seconds.toFixed(2)} s, ${Math.round(perSecond)} a second, after ${warmUpSeconds} s of warm-up`,
+    ],
   )
   if (report.bytesPerSecond !== undefined) {
     table.push(['rate', `${(report.bytesPerSecond / 1e6).toFixed(1)} MB/s at the receiver`])
   }
   if (latencyUs !== undefined) {
-    const { p50, p90, p99, p999, max, mean } = latencyUs
+    const { min, p50, p90, p99, p999, max, mean, stddev } = latencyUs
     const what = test === 'connect' ? 'connect' : 'round trip'
-    const percentiles = { p50, p90, p99, 'p99.9': p999, max, mean }
-    for (const [name, us] of Object.entries(percentiles))
-      table.push([`${what} ${name}`, `${us.toFixed(2)} us`])
+    const latencies = { min, p50, p90, p99, 'p99.9': p999, max, mean, 'std dev': stddev }
+    for (const [name, us] of Object.entries(latencies)) table.push([`${what} ${name}`, `${us.toFixed(2)} us`])
   }
   return table.toString()
 }

@@ -1,22 +1,24 @@
 /** One test of `fastsockets perf`: warm-up, measurement, report. */
-import { createHistogram } from 'node:perf_hooks'
 import type { HostPort } from '../host-port.ts'
 import { PerfError } from './errors.ts'
 import { dialNet } from './net-perf-client.ts'
 import type { Dial, PerfClient } from './perf-client.ts'
 import type { PerfTransport } from './perf-layout.ts'
-import { type PerfReport, type PerfTest, percentilesUs } from './perf-report.ts'
+import { latenciesUs, type PerfReport, type PerfTest } from './perf-report.ts'
 import { dialRaw } from './raw-perf-client.ts'
+import { type Length, Span } from './span.ts'
 
 export interface PerfOptions {
   readonly transport: PerfTransport
   readonly poll: boolean
   readonly size: number
+  /** How long to measure, unless there is a count. */
   readonly seconds: number
+  /** Round trips, messages or connections to measure, whatever time they take. */
+  readonly count?: number
+  /** Before what is measured: the compilers of both programs come to rest. */
+  readonly warmUpSeconds: number
 }
-
-/** Before what is measured, as a share of it: the compilers of both programs come to rest. */
-const WARM_UP = 0.25
 
 const DIALS: Readonly<Record<PerfTransport, Dial>> = { raw: dialRaw, net: dialNet }
 
@@ -26,7 +28,7 @@ type Wired = Pick<PerfClient, 'server' | 'transport'>
 
 export async function runPerf(test: PerfTest, target: HostPort, options: PerfOptions): Promise<PerfReport> {
   const run = { 'ping-pong': pingPong, throughput, connect: connectOften }[test]
-  const { transport: client, poll, size } = options
+  const { transport: client, poll, size, warmUpSeconds } = options
   const [wired, measured] = await run(target, options, DIALS[client])
   const { transport: wire, reason } = wired.transport
   return {
@@ -37,64 +39,67 @@ export async function runPerf(test: PerfTest, target: HostPort, options: PerfOpt
     wire,
     ...(reason && { reason }),
     ...(test === 'connect' ? {} : { size }),
+    warmUpSeconds,
     ...measured,
   }
 }
 
+/** Of what begins then. However slow this machine is, there is one at least. */
+function lengthFrom(startMs: number, { seconds, count }: PerfOptions): Length {
+  return count === undefined
+    ? { untilMs: startMs + seconds * 1000, countMin: 1 }
+    : { untilMs: startMs, countMin: count }
+}
+
+/** Begins now, with the warm-up. */
+function openSpan(options: PerfOptions): Span {
+  const fromMs = performance.now() + options.warmUpSeconds * 1000
+  return new Span(fromMs, lengthFrom(fromMs, options))
+}
+
+function measuredIn({ count, seconds, histogram }: Span): Measured {
+  return { seconds, count, perSecond: count / seconds, latencyUs: latenciesUs(histogram) }
+}
+
 async function pingPong(target: HostPort, options: PerfOptions, dial: Dial): Promise<[Wired, Measured]> {
-  const { poll, size, seconds } = options
+  const { poll, size } = options
   const client = await dial(target)
-  const histogram = createHistogram()
-  const fromMs = performance.now() + seconds * WARM_UP * 1000
-  const span = { fromMs, untilMs: fromMs + seconds * 1000, histogram }
-  const count = await finish(client, target, async () => {
+  const span = openSpan(options)
+  await finish(client, target, async () => {
     await client.ask({ test: 'ping-pong', isPolling: poll })
-    return await client.pingPong(Buffer.alloc(size, 1), span, poll)
+    await client.pingPong(Buffer.alloc(size, 1), span, poll)
   })
-  return [client, { seconds, count, perSecond: count / seconds, latencyUs: percentilesUs(histogram) }]
+  return [client, measuredIn(span)]
 }
 
 async function throughput(target: HostPort, options: PerfOptions, dial: Dial): Promise<[Wired, Measured]> {
-  const { poll, size, seconds } = options
+  const { poll, size, warmUpSeconds } = options
   const message = Buffer.alloc(size, 2)
   // The warm-up has a connection of its own, so that the server's clock begins with what is measured.
-  const stream = async (lengthMs: number) => {
+  const stream = async (lengthOf: (startMs: number) => Length) => {
     const client = await dial(target)
     return await finish(client, target, async () => {
       await client.ask({ test: 'throughput', isPolling: poll })
-      const total = await client.stream(message, performance.now() + lengthMs, poll)
+      const total = await client.stream(message, lengthOf(performance.now()), poll)
       return { wired: { server: client.server, transport: client.transport }, total }
     })
   }
-  await stream(seconds * WARM_UP * 1000)
-  const { wired, total } = await stream(seconds * 1000)
-  const count = total.bytes / size
-  const perSecond = count / total.seconds
-  return [wired, { seconds: total.seconds, count, perSecond, bytesPerSecond: total.bytes / total.seconds }]
+  if (warmUpSeconds > 0) await stream(startMs => ({ untilMs: startMs + warmUpSeconds * 1000, countMin: 1 }))
+  const { wired, total } = await stream(startMs => lengthFrom(startMs, options))
+  const { bytes, seconds } = total
+  const count = bytes / size
+  return [wired, { seconds, count, perSecond: count / seconds, bytesPerSecond: bytes / seconds }]
 }
 
-async function connectOften(
-  target: HostPort,
-  { seconds }: PerfOptions,
-  dial: Dial,
-): Promise<[Wired, Measured]> {
-  const histogram = createHistogram()
-  const fromMs = performance.now() + seconds * WARM_UP * 1000
-  const untilMs = fromMs + seconds * 1000
-  let count = 0
+async function connectOften(target: HostPort, options: PerfOptions, dial: Dial): Promise<[Wired, Measured]> {
+  const span = openSpan(options)
   for (;;) {
     const startMs = performance.now()
     const client = await dial(target)
-    const nowMs = performance.now()
+    const goesOn = span.record(startMs)
     const wired = { server: client.server, transport: client.transport }
     client.close()
-    if (startMs >= fromMs) {
-      histogram.record(Math.max(1, Math.round((nowMs - startMs) * 1e6)))
-      count++
-    }
-    // At least one, however slow this machine is.
-    if (nowMs < untilMs || count === 0) continue
-    return [wired, { seconds, count, perSecond: count / seconds, latencyUs: percentilesUs(histogram) }]
+    if (!goesOn) return [wired, measuredIn(span)]
   }
 }
 

@@ -3,7 +3,7 @@ import { connect, type RawSocket } from '../../raw/index.ts'
 import { withDeadline } from '../deadline.ts'
 import type { HostPort } from '../host-port.ts'
 import { PerfError } from './errors.ts'
-import { ANSWER_TIMEOUT_MS, type PerfClient, recordSince, type Span } from './perf-client.ts'
+import { ANSWER_TIMEOUT_MS, type PerfClient } from './perf-client.ts'
 import {
   type Ask,
   decodeHello,
@@ -13,6 +13,7 @@ import {
   type PerfTransport,
   type Total,
 } from './perf-layout.ts'
+import type { Length, Span } from './span.ts'
 
 export async function dialRaw(target: HostPort): Promise<PerfClient> {
   let socket: RawSocket
@@ -59,20 +60,19 @@ class RawPerfClient implements PerfClient {
     await this.#socket.send(encodeAsk(ask))
   }
 
-  async pingPong(message: Buffer, span: Span, isPolling: boolean): Promise<number> {
+  async pingPong(message: Buffer, span: Span, isPolling: boolean): Promise<void> {
     const back = Buffer.alloc(message.length)
-    let count = 0
-    for (let startMs = performance.now(); startMs < span.untilMs; startMs = performance.now()) {
-      if (isPolling) pollRoundTrip(this.#socket, message, back, span.untilMs)
+    for (;;) {
+      const startMs = performance.now()
+      if (isPolling) pollRoundTrip(this.#socket, message, back, startMs)
       else await roundTrip(this.#socket, message, back)
-      count += recordSince(span, startMs)
+      if (!span.record(startMs)) return
     }
-    return count
   }
 
-  async stream(message: Buffer, untilMs: number, isPolling: boolean): Promise<Total> {
-    while (performance.now() < untilMs) {
-      if (isPolling) pollSend(this.#socket, message, untilMs)
+  async stream(message: Buffer, { untilMs, countMin }: Length, isPolling: boolean): Promise<Total> {
+    for (let count = 0; count < countMin || performance.now() < untilMs; count++) {
+      if (isPolling) pollSend(this.#socket, message)
       else await this.#socket.send(message)
     }
     this.#socket.shutdown()
@@ -100,27 +100,38 @@ async function roundTrip(socket: RawSocket, message: Buffer, back: Buffer): Prom
 const GIVE_UP_MS = 10_000
 const LOOKS = 1024
 
-function pollRoundTrip(socket: RawSocket, message: Buffer, back: Buffer, untilMs: number): void {
+function pollRoundTrip(socket: RawSocket, message: Buffer, back: Buffer, startMs: number): void {
   const size = message.length
   let sent = socket.trySend(message)
   let received = 0
+  let seen = 0
+  let sinceMs = startMs
   for (let looks = 1; received < size; looks++) {
     if (sent < size) sent += socket.trySend(sent === 0 ? message : message.subarray(sent))
     const length = socket.tryRecv(back)
     if (length === 0) throw new Error('the server hung up')
     received += length ?? 0
-    if (looks % LOOKS === 0) assertPatience(untilMs)
+    if (looks % LOOKS !== 0) continue
+    sinceMs = standingSince(sinceMs, sent + received !== seen)
+    seen = sent + received
   }
 }
 
-function pollSend(socket: RawSocket, message: Buffer, untilMs: number): void {
+function pollSend(socket: RawSocket, message: Buffer): void {
+  let seen = 0
+  let sinceMs = Number.POSITIVE_INFINITY
   for (let sent = 0, looks = 1; sent < message.length; looks++) {
     sent += socket.trySend(sent === 0 ? message : message.subarray(sent))
-    if (looks % LOOKS === 0) assertPatience(untilMs)
+    if (looks % LOOKS !== 0) continue
+    sinceMs = standingSince(sinceMs, looks === LOOKS || sent !== seen)
+    seen = sent
   }
 }
 
-function assertPatience(untilMs: number): void {
-  if (performance.now() > untilMs + GIVE_UP_MS)
-    throw new Error(`the server did nothing for ${GIVE_UP_MS / 1000} s`)
+/** Since when no byte has moved; throws if that is too long. */
+function standingSince(sinceMs: number, hasMoved: boolean): number {
+  const nowMs = performance.now()
+  if (hasMoved) return nowMs
+  if (nowMs - sinceMs > GIVE_UP_MS) throw new Error(`the server did nothing for ${GIVE_UP_MS / 1000} s`)
+  return sinceMs
 }

@@ -43,8 +43,13 @@ async function startServer(t: Test, transport: string): Promise<{ server: ChildP
   return { server, target: `127.0.0.1:${ready.port}` }
 }
 
-async function report(t: Test, args: readonly string[], env?: NodeJS.ProcessEnv): Promise<PerfReport> {
-  const { code, stdout, stderr } = await perf([...args, ...SHORT, '--json'], env)
+async function report(
+  t: Test,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+  length: readonly string[] = SHORT,
+): Promise<PerfReport> {
+  const { code, stdout, stderr } = await perf([...args, ...length, '--json'], env)
   t.equal(code, 0, stderr)
   return JSON.parse(stdout) as PerfReport
 }
@@ -62,8 +67,12 @@ t.test('each test says what it measured, over which wire, and why not over a fas
   ])
   const programs = { client: 'raw', server: 'raw', poll: false }
   t.match(pingPong, { version: 1, test: 'ping-pong', transport: programs, wire: 'shm', size: 100 })
-  const { p50 = 0, max = 0 } = pingPong.latencyUs ?? {}
-  t.ok(p50 > 0 && max >= p50, 'there are percentiles')
+  for (const { latencyUs } of [pingPong, connect]) {
+    const { min = 0, p50 = 0, max = 0, mean = 0, stddev = -1 } = latencyUs ?? {}
+    t.ok(min > 0 && p50 >= min && max >= p50 && mean >= min && mean <= max, 'there are percentiles')
+    t.ok(stddev >= 0 && stddev <= max - min, 'there is a standard deviation')
+  }
+  t.match(pingPong, { warmUpSeconds: 0.0125 }, 'a quarter of what is measured')
   t.match(polled, { transport: { ...programs, poll: true }, wire: 'shm', size: 64 })
   t.ok(polled.count > 0)
   t.match(throughput, { test: 'throughput', wire: 'shm', size: 1000 })
@@ -79,10 +88,37 @@ t.test('each test says what it measured, over which wire, and why not over a fas
   const mixed = await perf(['ping-pong', ordinary.target, ...SHORT])
   t.equal(mixed.code, 0, mixed.stderr)
   t.match(mixed.stdout, /client raw, server net/)
-  t.match(mixed.stdout, /round trip p99\.9/)
+  t.match(mixed.stdout, /round trip min.*round trip p99\.9.*round trip std dev/s)
 
   raw.server.kill('SIGINT')
   t.strictSame(await once(raw.server, 'exit'), [130, null])
+})
+
+t.test('as many as asked for, and no more, after a warm-up of any length', async t => {
+  const [raw, ordinary] = await Promise.all([startServer(t, 'raw'), startServer(t, 'net')])
+  const counted = (args: readonly string[], count: number, warmUp = '0'): Promise<PerfReport> =>
+    report(t, args, {}, ['--count', String(count), '--warm-up', warmUp])
+  const size = ['--size', '1000']
+  const net = [ordinary.target, '--transport', 'net']
+  const [pingPong, single, warm, polled, overNet, throughput, streamed, connect] = await Promise.all([
+    counted(['ping-pong', raw.target], 70),
+    counted(['ping-pong', raw.target], 1),
+    counted(['ping-pong', raw.target], 70, '0.1'),
+    counted(['ping-pong', raw.target, '--poll'], 70),
+    counted(['ping-pong', ...net], 70),
+    counted(['throughput', raw.target, ...size], 300),
+    counted(['throughput', ...net, ...size], 300, '0.1'),
+    counted(['connect', raw.target], 7),
+  ])
+  for (const { count, seconds, perSecond } of [pingPong, warm, polled, overNet]) {
+    t.equal(count, 70)
+    t.ok(seconds > 0 && Math.abs(perSecond - count / seconds) < 1e-6 * perSecond)
+  }
+  t.match(pingPong, { warmUpSeconds: 0 })
+  t.match(warm, { warmUpSeconds: 0.1 })
+  t.match(single, { count: 1, latencyUs: { stddev: 0 } })
+  for (const { count } of [throughput, streamed]) t.equal(count, 300)
+  t.equal(connect.count, 7)
 })
 
 t.test('what cannot be measured is said, with what to do', async t => {
@@ -113,6 +149,11 @@ t.test('wrong arguments are errors of usage', async t => {
     [['throughput', '7000', '--size', '0'], /number of bytes/],
     [['connect', '7000', '--size', '8'], /unknown option/],
     [['ping-pong', '7000', '--transport', 'net', '--poll'], /--transport raw/],
+    [['ping-pong', '7000', '--count', '0'], /a whole number from 1/],
+    [['throughput', '7000', '--count', '1.5'], /a whole number from 1/],
+    [['connect', '7000', '--warm-up', '-1'], /number of seconds from 0/],
+    [['ping-pong', '7000', '--count', '9', '--seconds', '1'], /cannot be used with/],
+    [['server', '0', '--count', '9'], /unknown option/],
     [['server', '0', '--transport', 'smoke'], /Allowed choices are raw, net/],
   ]
   await Promise.all(
