@@ -141,6 +141,9 @@ t.test('threads are seen each by itself, and are gone with it', async t => {
     readStatusOf(main.pid).map(({ thread }) => thread),
     [0],
   )
+  await main.ask({})
+  await main.end()
+  t.strictSame(readStatusOf(main.pid), [], 'and with the process')
 })
 
 t.test('nothing is left of a process that was killed', async t => {
