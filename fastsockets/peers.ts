@@ -170,7 +170,10 @@ export class Peers implements BootstrapHost {
   async #call(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
     const limit = limitFor(address, family)
     const outcome = await this.#find(address, port, family, limit)
-    if ('code' in outcome) return fallbackReason(outcome.code, outcome.detail)
+    if ('code' in outcome) {
+      const { code, detail, mayPass } = outcome
+      return { ...fallbackReason(code, detail), ...(mayPass === undefined ? {} : { mayPass }) }
+    }
     const { connection, greeting } = outcome
     tellStep('client greeted')
     const { isShared } = greeting
