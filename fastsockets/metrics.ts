@@ -53,7 +53,7 @@ export function registerMetrics({ registry = register }: MetricsOptions = {}): v
     [{}, status().sockets.reduce((sum, { creditLeft = 0 }) => sum + creditLeft, 0)],
   ])
   gauge('buffered_bytes', 'Bytes that were received and not taken by the program.', [], () => [
-    [{}, status().sockets.reduce((sum, { bufferUse = 0 }) => sum + bufferUse, 0)],
+    [{}, status().sockets.reduce((sum, { recvQueue = 0 }) => sum + recvQueue, 0)],
   ])
   counter('connections_opened_total', 'Sockets that were opened.', [], () => [[{}, status().opened]])
   counter('bytes_total', 'Bytes of fast sockets.', ['direction'], () => [

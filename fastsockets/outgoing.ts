@@ -44,7 +44,9 @@ export class Outgoing implements Holder {
   write(chunks: readonly Uint8Array[]): boolean {
     flushAllHeld()
     this.pending.set(chunks)
-    return this.#sendPending()
+    if (this.#sendPending()) return true
+    this.#noteWaiting()
+    return false
   }
 
   /** Keeps a small write until the program's callback is over; false if it must go by `write`. Nothing may be pending. */
@@ -71,6 +73,7 @@ export class Outgoing implements Holder {
     const at = this.#reserve(length)
     if (at < 0) {
       channel.scheduleSend(this.#stream)
+      this.#noteWaiting()
       return false
     }
     this.#held.moveTo(channel.channel.sendBytes, at)
@@ -93,6 +96,7 @@ export class Outgoing implements Holder {
   finish(): boolean {
     flushAllHeld()
     this.#finState = 'wanted'
+    this.#stream.counts.endedHere()
     return this.#sendFin()
   }
 
@@ -130,8 +134,10 @@ export class Outgoing implements Holder {
   resume(): boolean {
     const { sink } = this.#stream
     if (!this.flushHeld()) return false
-    if (this.isWaiting) {
+    if (!this.isWaiting) this.#noteWaiting()
+    else {
       const isOut = this.#sendPending()
+      this.#noteWaiting()
       const isNews = this.window.sequence !== this.#sequenceTold
       this.#sequenceTold = this.window.sequence
       if (isOut) sink?.handleWritten()
@@ -214,6 +220,11 @@ export class Outgoing implements Holder {
     receiving.noteConsumedSent()
     this.window.advance(length)
     counts.sent(length)
+  }
+
+  /** For the status page. What goes out at once never gets here. */
+  #noteWaiting(): void {
+    this.#stream.counts.waiting(this.#held.length + this.pending.length)
   }
 
   #sendFin(): boolean {

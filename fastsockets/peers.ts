@@ -170,7 +170,10 @@ export class Peers implements BootstrapHost {
   async #call(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
     const limit = limitFor(address, family)
     const outcome = await this.#find(address, port, family, limit)
-    if ('code' in outcome) return fallbackReason(outcome.code, outcome.detail)
+    if ('code' in outcome) {
+      const { code, detail, mayPass } = outcome
+      return { ...fallbackReason(code, detail), ...(mayPass === undefined ? {} : { mayPass }) }
+    }
     const { connection, greeting } = outcome
     tellStep('client greeted')
     const { isShared } = greeting
@@ -231,7 +234,11 @@ export class Peers implements BootstrapHost {
     limit?: TimeLimit,
   ): Promise<Greeted | undefined> {
     const question = findBootstrapPort(address, port)
-    const found = limit === undefined ? await question : await inTime(question, limit.leftMs)
+    // Nobody waits longer for a daemon that hangs; the answer is there for the next connect.
+    const found =
+      limit === undefined
+        ? await question
+        : await inTime(question, Math.min(limit.leftMs, greetingTimeoutMs(LOOK_UP_MS_MAX)))
     if (found === undefined || limit?.isOver) return undefined
     return await callBootstrap(address, found, port, family, this.#connect, limit?.leftMs)
   }
@@ -240,7 +247,7 @@ export class Peers implements BootstrapHost {
   async #findRemote(address: string, port: number, family: Family, limit: TimeLimit): Promise<Greeted> {
     const asking = askingOf(address, port)
     if (typeof asking === 'object') return { code: asking.code }
-    // A name service that does not answer must not use up the time of the hashed ports.
+    // Where the name service leads must not use up the time of the hashed ports.
     const namedLimit = asking === 'named' ? limit : new TimeLimit(limit.leftMs / 2)
     const named = isDaemonExpected() ? await this.#findNamed(address, port, family, namedLimit) : undefined
     if (named !== undefined && 'connection' in named) return named

@@ -36,6 +36,8 @@ export type FallbackCode = keyof typeof FALLBACK_REASONS
 export interface FallbackReason {
   readonly code: FallbackCode
   readonly text: string
+  /** True if it may be otherwise in a moment: it is remembered for less long than `code` alone would be. */
+  readonly mayPass?: boolean
 }
 
 /** The reason for `code`, with what else is known about this case. */

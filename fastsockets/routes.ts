@@ -9,6 +9,8 @@ const NOT_RELINKED_TTL_MS = 2000
 const STRANGER_TTL_MS = 60_000
 /** Somebody who was silent may be a server of ours that was busy. */
 const SILENT_TTL_MS = 5000
+/** Somebody who hung up without a word may be a server of ours whose device was away, or that had too many callers. */
+const HUNG_UP_TTL_MS = 5000
 const ROUTES_MAX = 1024
 
 /** Reasons that stay true for a while. The others are decided anew each time. */
@@ -70,8 +72,10 @@ export class Routes {
 
   /** To be called once a TCP connection is made: somebody is there, but not by the fast way. */
   rememberReason(host: string, port: number, reason: FallbackReason): void {
-    const ttlMs = TTL_MS[reason.code]
-    if (ttlMs !== undefined) this.#remember(host, port, { reason, expiresMs: performance.now() + ttlMs })
+    const codeTtlMs = TTL_MS[reason.code]
+    if (codeTtlMs === undefined) return
+    const ttlMs = reason.mayPass === true ? Math.min(codeTtlMs, HUNG_UP_TTL_MS) : codeTtlMs
+    this.#remember(host, port, { reason, expiresMs: performance.now() + ttlMs })
   }
 
   #remember(host: string, port: number, route: Route): void {

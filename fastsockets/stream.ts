@@ -154,6 +154,7 @@ export class Stream {
     const wasPresumed = this.state === 'presumed'
     this.state = 'open'
     this.channel.show(this, window)
+    if (this.outgoing.isFinished) this.counts.endedHere()
     if (wasPresumed) this.channel.scheduleSend(this)
     else this.sink?.handleConnected()
   }
@@ -191,6 +192,7 @@ export class Stream {
     if (placed < length) this.#keep(bytes, offset + placed, length - placed)
     if (fin) {
       this.#receiveState = 'finReceived'
+      this.counts.endedByPeer()
       this.channel.scheduleDelivery(this)
     }
     return undefined
@@ -257,6 +259,7 @@ export class Stream {
     this.outgoing.dropOffer()
     if (this.state === 'closing' && !this.#closeOwed) return this.#finish()
     if (this.state !== 'open') return
+    this.counts.endedByPeer()
     this.#losesNextWrite = how !== CLOSE_RESET
     if (this.#receiveState === 'open') {
       // TCP tells a write that is on its way, and else whoever reads.
@@ -277,6 +280,7 @@ export class Stream {
     this.outgoing.dropOffer()
     if (this.state === 'connecting' || this.state === 'presumed') return this.handleRefused(undefined)
     if (this.state === 'closing') return this.#finish()
+    this.counts.endedByPeer()
     this.#losesNextWrite = cause === undefined
     if (cause !== undefined) this.#fail(codeOfEnd(cause), 'read', cause)
     else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)

@@ -38,10 +38,13 @@ export function greetingTimeoutMs(ordinaryMs = GREETING_TIMEOUT_MS): number {
   return asked > 0 && asked <= GREETING_TIMEOUT_MAX_MS ? asked : ordinaryMs
 }
 
-/** What became of an attempt; `detail` is for the reason's text. */
+/** What became of an attempt; `detail` is for the reason's text, `mayPass` says that it may be otherwise soon. */
 export type Greeted =
   | { readonly connection: net.Socket; readonly greeting: Introduction }
-  | { readonly code: FallbackCode; readonly detail?: string }
+  | { readonly code: FallbackCode; readonly detail?: string; readonly mayPass?: boolean }
+
+/** A server of ours does that, too, while its device is away or too many are calling. */
+const HUNG_UP: Greeted = { code: 'STRANGER', detail: 'it hung up without a word', mayPass: true }
 
 export type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
 
@@ -133,7 +136,7 @@ function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: 
     }
     const timer = setTimeout(() => settle({ code: 'SILENT' }), timeoutMs)
     connection.on('error', () => settle({ code: 'NOT_RELINKED' }))
-    connection.on('close', () => settle({ code: 'STRANGER' }))
+    connection.on('close', () => settle(heard.length > 0 ? { code: 'STRANGER' } : HUNG_UP))
     connection.on('connect', () => {
       // A port of the ephemeral range that nobody listens on can connect to itself.
       if ('port' in options && connection.localPort === options.port) settle({ code: 'NOT_RELINKED' })

@@ -9,9 +9,11 @@ import {
   BYTES_IN,
   BYTES_OUT,
   BYTES_TAKEN,
+  BYTES_WAITING,
   HEADER,
   HEADER_SIZE,
   KINDS,
+  LISTENER_STATE,
   LOCAL_AT,
   PEER_FETCHED,
   PEER_TAKEN,
@@ -25,6 +27,8 @@ import {
   ROWS_MAX,
   STATUS_MAGIC,
   STATUS_VERSION,
+  STREAM_STATE,
+  STREAM_STATES,
   TRANSPORTS,
   ZCOPY_STATES,
 } from './status-layout.ts'
@@ -44,13 +48,17 @@ export interface SocketStatus {
   readonly reason?: string
   readonly local: string
   readonly remote: string
-  /** What follows is only known of fast sockets: the kernel counts for TCP (`ss -ti`). */
+  // What follows is only known of fast sockets: the kernel knows it of TCP (`ss -ti`).
+  /** As `ss` has it: `ESTAB`; `FIN-WAIT`, ended by this program; `CLOSE-WAIT`, ended by the peer; `CLOSING`, by both. */
+  readonly state?: string
+  /** Bytes that were received and that the program has not taken. */
+  readonly recvQueue?: number
+  /** Bytes that the program has written and that the peer's has not taken, as far as it has said, or that wait here. */
+  readonly sendQueue?: number
   readonly bytesIn?: number
   readonly bytesOut?: number
   /** Bytes that may still be sent before the peer's program takes any. */
   readonly creditLeft?: number
-  /** Bytes that were received and that the program has not taken. */
-  readonly bufferUse?: number
   /** Of the bytes received, the share that found a receive posted and skipped the receive buffer; 0 to 1. */
   readonly directShare?: number
   /** Whether large writes may be fetched from the writer's memory: `possible`, or `refused` by the system. */
@@ -63,6 +71,7 @@ export interface SocketStatus {
 export interface ListenerStatus {
   readonly row: number
   readonly startMs: number
+  readonly state: string
   readonly local: string
   /** Undefined if it has none, with the reason. */
   readonly hashedPort?: number
@@ -146,11 +155,14 @@ function decodeCounts(view: DataView, at: number): Partial<SocketStatus> {
   const bytesIn = count(BYTES_IN)
   const bytesOut = count(BYTES_OUT)
   const zcopy = ZCOPY_STATES[wordAt(view, at, ROW.ZCOPY) - 1]
+  const state = STREAM_STATES[count(STREAM_STATE)]
   return {
+    ...(state === undefined ? {} : { state }),
+    recvQueue: Math.max(0, bytesIn - count(BYTES_TAKEN)),
+    sendQueue: Math.max(0, bytesOut - count(PEER_TAKEN)) + count(BYTES_WAITING),
     bytesIn,
     bytesOut,
     creditLeft: Math.max(0, count(PEER_WINDOW) - (bytesOut - count(PEER_TAKEN))),
-    bufferUse: Math.max(0, bytesIn - count(BYTES_TAKEN)),
     directShare: bytesIn === 0 ? 1 : Math.max(0, 1 - count(BYTES_BUFFERED) / bytesIn),
     ...(zcopy === undefined ? {} : { zcopy }),
     zcopyBytesIn: count(BYTES_FETCHED),
@@ -164,6 +176,7 @@ function decodeListener(view: DataView, at: number, row: number): ListenerStatus
   return {
     row,
     startMs: wordAt(view, at, ROW.START_MS),
+    state: LISTENER_STATE,
     local: placeAt(view, at + LOCAL_AT, wordAt(view, at, ROW.LOCAL_PORT)),
     ...(hashedPort === 0 ? {} : { hashedPort }),
     ...(reason === undefined ? {} : { reason }),

@@ -9,20 +9,21 @@
  *   32 …   fallbacks, by the place of their code among FALLBACK_REASONS
  *   byte 2048: the program's path
  *
- *   row, 256 bytes, ROWS_MAX of them: word
+ *   row, 320 bytes, ROWS_MAX of them: word
  *   0 kind   1 transport   2 reason, 1 + its place, or 0   3 role   4 local port   5 remote port   6 start, ms since 1970
  *   7 ZCopy: 1 + its place among ZCOPY_STATES, or 0
  *   8 bytes received   9 sent   10 buffered (they found no receive posted)   11 taken by the program
  *   12 taken by the peer's program   13 the peer's window   14 received by ZCopy   15 sent by ZCopy
+ *   16 what the program has written and is not sent   17 which directions have ended, a place among STREAM_STATES
  *   of a listener: 5 hashed port   8 connections accepted the fast way   9 over TCP
- *   byte 128: local address or path     byte 192: remote address
+ *   byte 192: local address or path     byte 256: remote address
  */
 export const PAGE_NAME = 'fastsockets-status'
 export const STATUS_MAGIC = 0x54535346
-export const STATUS_VERSION = 2
+export const STATUS_VERSION = 3
 
 export const HEADER_SIZE = 4096
-export const ROW_SIZE = 256
+export const ROW_SIZE = 320
 /** Sockets and listeners of one thread that can be seen; more work as well. Rows that nobody used take no memory. */
 export const ROWS_MAX = 16_384
 export const PAGE_SIZE = HEADER_SIZE + ROWS_MAX * ROW_SIZE
@@ -57,8 +58,8 @@ export const ROW = {
   ZCOPY: 7,
   COUNTS: 8,
 } as const
-export const LOCAL_AT = 128
-export const REMOTE_AT = 192
+export const LOCAL_AT = 192
+export const REMOTE_AT = 256
 export const ADDRESS_SIZE = 64
 
 /** What a stream counts, as offsets from `ROW.COUNTS`. */
@@ -70,7 +71,13 @@ export const PEER_TAKEN = 4
 export const PEER_WINDOW = 5
 export const BYTES_FETCHED = 6
 export const PEER_FETCHED = 7
-export const COUNTS_LENGTH = 8
+export const BYTES_WAITING = 8
+export const STREAM_STATE = 9
+export const COUNTS_LENGTH = 10
+
+/** Which directions of a stream have ended; together they are its state. */
+export const ENDED_HERE = 1
+export const ENDED_BY_PEER = 2
 
 /** What a listener counts there. */
 export const ACCEPTED_FAST = 0
@@ -80,6 +87,9 @@ export const ACCEPTED_TCP = 1
 export const KINDS = ['free', 'net', 'raw', 'tcp', 'listener'] as const
 export const TRANSPORTS = ['', 'shm', 'loopback', 'tcp', 'pipe', 'verbs'] as const
 export const ROLES = ['', 'client', 'server'] as const
+/** As `ss` calls them: open, ended by this program, by the peer, by both. */
+export const STREAM_STATES = ['ESTAB', 'FIN-WAIT', 'CLOSE-WAIT', 'CLOSING'] as const
+export const LISTENER_STATE = 'LISTEN'
 /** Whether large writes may be offered: `refused` by the system, so that everything is copied. */
 export const ZCOPY_STATES = ['possible', 'refused'] as const
 export type ZCopyState = (typeof ZCOPY_STATES)[number]

@@ -4,10 +4,14 @@ import {
   BYTES_IN,
   BYTES_OUT,
   BYTES_TAKEN,
+  BYTES_WAITING,
   COUNTS_LENGTH,
+  ENDED_BY_PEER,
+  ENDED_HERE,
   PEER_FETCHED,
   PEER_TAKEN,
   PEER_WINDOW,
+  STREAM_STATE,
 } from './status-layout.ts'
 import { addTo, type StatusRow } from './status-page.ts'
 
@@ -88,5 +92,23 @@ export class StreamCounts {
 
   takenByPeer(length: number): void {
     addTo(this.#words, PEER_TAKEN, length)
+  }
+
+  /** What the program has written and is not sent yet. */
+  waiting(length: number): void {
+    if (this.#row !== undefined) this.#words[BYTES_WAITING] = length
+  }
+
+  /** This program has ended its direction. */
+  endedHere(): void {
+    this.#end(ENDED_HERE)
+  }
+
+  endedByPeer(): void {
+    this.#end(ENDED_BY_PEER)
+  }
+
+  #end(direction: number): void {
+    if (this.#row !== undefined) this.#words[STREAM_STATE] = (this.#words[STREAM_STATE] as number) | direction
   }
 }

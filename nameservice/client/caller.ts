@@ -1,13 +1,16 @@
 /** One question, one answer: over a unix socket in a pipeline, over TCP as HTTP is spoken everywhere. */
 import type { ClientRequest, IncomingMessage } from 'node:http'
+import { PROBLEM_URN } from '../problem.ts'
 import { parseJson, readProblem } from './answers.ts'
 import { EndedError, NameError, unavailable } from './errors.ts'
+import { Pauses } from './pauses.ts'
 import { ANSWER_SIZE_MAX } from './reply-reader.ts'
 import type { Target } from './target.ts'
 
 export const TIMEOUT_MS_DEFAULT = 2000
 /** Characters of a question that may go with others. The daemon may hang up on a longer one, and on all that share its connection. */
 const PIPELINED_SIZE_MAX = 8 * 1024
+const TOO_MANY: string = `${PROBLEM_URN}rate`
 
 export interface Question {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
@@ -28,17 +31,38 @@ export interface Reply {
 
 export class Caller {
   readonly #target: Target
+  readonly #pauses = new Pauses()
 
   constructor(target: Target) {
     this.#target = target
   }
 
-  /** Rejects with `ERR_NAMES_REFUSED` on any status above 299, but for those that are `expected`. */
+  /**
+   * Rejects with `ERR_NAMES_REFUSED` on any status above 299, but for those that are `expected`. If this program asks more
+   * often than it may, the question is asked again when the daemon says, as long as its time lasts: what was refused for
+   * that has not been done, so nothing is done twice.
+   */
   async ask(question: Question, expected: readonly number[] = []): Promise<Reply> {
-    const reply = await this.#askTwice(question)
-    if (reply.status < 300 || expected.includes(reply.status)) return reply
-    const problem = readProblem(parseJson(reply.text))
-    throw new NameError('ERR_NAMES_REFUSED', problem.detail, { problem })
+    const { timeoutMs = TIMEOUT_MS_DEFAULT, isBackground = false } = question
+    const untilMs = performance.now() + timeoutMs
+    let now = question
+    for (let refusals = 1; ; refusals++) {
+      const reply = await this.#askTwice(now)
+      if (reply.status < 300 || expected.includes(reply.status)) return reply
+      const problem = readProblem(parseJson(reply.text))
+      const toldMs = problem.type === TOO_MANY ? problem.retryAfterMs : undefined
+      const leftMs = untilMs - performance.now()
+      if (toldMs === undefined || toldMs >= leftMs)
+        throw new NameError('ERR_NAMES_REFUSED', problem.detail, { problem })
+      // Each time longer than it is told: many wait for the one that is let through then. What they leave is saved up.
+      await this.#pauses.wait(Math.max(toldMs, Math.min(toldMs * refusals, leftMs / 2)), isBackground)
+      now = { ...question, timeoutMs: Math.max(1, untilMs - performance.now()) }
+    }
+  }
+
+  /** Questions that wait to be asked again fail. */
+  close(): void {
+    this.#pauses.close()
   }
 
   async #askTwice(question: Question): Promise<Reply> {

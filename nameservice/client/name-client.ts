@@ -38,6 +38,7 @@ export class NameClient {
   /** The plain operations of the daemon. */
   readonly api: NameApi
   readonly #target: Target
+  readonly #caller: Caller
   readonly #watch: NameWatch
   readonly #lookups: Lookups
   readonly #session: Session
@@ -47,7 +48,8 @@ export class NameClient {
   /** Connects to nobody yet. Throws `ERR_NAMES_ARGUMENT` if the options make no sense. */
   constructor(options: NameClientOptions = {}) {
     this.#target = new Target(options)
-    this.api = new NameApi(new Caller(this.#target))
+    this.#caller = new Caller(this.#target)
+    this.api = new NameApi(this.#caller)
     this.#watch = new NameWatch(this.#target)
     this.#lookups = new Lookups(this.api, this.#watch)
     this.#session = new Session(this.api, this.#watch, options.ttlMs ?? TTL_MS_DEFAULT)
@@ -119,6 +121,7 @@ export class NameClient {
     this.#watch.close()
     for (const stream of this.#streams) stream.close()
     await this.#session.close()
+    this.#caller.close()
     this.#target.close()
   }
 }

@@ -1,4 +1,6 @@
 /** Listeners and clients that find each other by the name service; and that do without it. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import { hostIdentity } from '../../nic/index.ts'
@@ -9,6 +11,16 @@ import { program, relinked } from '../support/relinked.ts'
 import { eventually } from '../support/until.ts'
 
 const ATTEMPTS = 5
+/** The promise. */
+const WAIT_MS_MAX = 5
+const CONNECTS = 21
+/** Of so many the best median counts: a machine that is busy makes all of them longer, and none shorter. */
+const ROUNDS = 5
+/**
+ * A timer of 5 ms fires with the first turn of the event loop that begins 5 whole milliseconds after the turn in which it was
+ * set, so up to 1 ms late; and what asks the daemon, and gives it up, is work of its own: up to 2 ms on a slow core.
+ */
+const ALLOWANCE_MS = 3
 
 function environment(named: Named): NodeJS.ProcessEnv {
   return { ...plainEnvironment(), FASTSOCKETS_NAMES: named.address }
@@ -39,6 +51,18 @@ async function connectFast(t: Test, named: Named, port: number): Promise<string>
   let transport = ''
   for (let i = 0; i < ATTEMPTS && transport !== 'shm'; i++) transport = await connect(t, named, port)
   return transport
+}
+
+/** Ports of this process, which is not relinked, where connections are taken. */
+async function plainPorts(t: Test, count: number): Promise<number[]> {
+  const ports: number[] = []
+  for (let i = 0; i < count; i++) {
+    const server = createServer(socket => socket.on('error', () => {}).resume()).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => void server.close())
+    ports.push((server.address() as AddressInfo).port)
+  }
+  return ports
 }
 
 async function registered(named: Named, port: number, address = '127.0.0.1') {
@@ -109,6 +133,33 @@ t.test('a daemon that has stopped, or hangs, keeps no connection from being made
   await named.kill()
   t.equal(await connect(t, named, port), 'shm')
   t.equal(await connect(t, named, plainPort), 'tcp')
+})
+
+t.test('no connection waits more than 5 ms for a daemon that hangs, or is not there', async t => {
+  // Each is asked for once: what is known of a port is remembered. Nobody is at their hashed ports, so the daemon is waited for.
+  const ports = await plainPorts(t, CONNECTS)
+  const named = await Named.start(t)
+  const places = {
+    none: 'unix:/nonexistent/named.sock',
+    stopped: named.address,
+    away: `http://127.0.0.1:${await freePort()}`,
+  }
+  named.signal('SIGSTOP')
+  t.teardown(() => named.signal('SIGCONT'))
+  const best: Record<string, number> = {}
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [place, address] of Object.entries(places)) {
+      const env = { ...plainEnvironment(), FASTSOCKETS_NAMES: address }
+      const client = new Child(t, program('timed-connects'), ports.map(String), relinked({ env }))
+      const { times } = await client.receive<{ times: number[] }>()
+      const medianMs = times.sort((a, b) => a - b)[CONNECTS >> 1] as number
+      best[place] = Math.min(best[place] ?? Number.POSITIVE_INFINITY, medianMs)
+    }
+  }
+  t.comment(JSON.stringify(best))
+  const { none = 0, stopped = 0, away = 0 } = best
+  t.ok(stopped - none < WAIT_MS_MAX + ALLOWANCE_MS, `${stopped - none} ms more while it hangs`)
+  t.ok(away - none < WAIT_MS_MAX + ALLOWANCE_MS, `${away - none} ms more while nobody is there`)
 })
 
 t.test('a record of nonsense leads nowhere, and does no harm', async t => {

@@ -6,6 +6,8 @@ import t, { type Test } from 'tap'
 import { encodeIntroduction, GREETING_MAGIC, VERSION } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import net, { transportOf } from '../../fastsockets/index.ts'
+import { fallbackReason } from '../../fastsockets/reasons.ts'
+import { Routes } from '../../fastsockets/routes.ts'
 import { hostIdentity } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { program } from '../support/relinked.ts'
@@ -56,6 +58,7 @@ async function connectPast(
   t: Test,
   behave: (socket: Socket) => void,
   codes: readonly string[],
+  isHungUp = false,
 ): Promise<void> {
   let elapsedMs = Number.POSITIVE_INFINITY
   // A deadline on a shared machine: the best of a few tries, each against a server of its own.
@@ -75,6 +78,8 @@ async function connectPast(
       continue
     }
     t.ok(reason !== undefined && codes.includes(reason.code), `with a reason on record: ${reason?.code}`)
+    if (reason?.code === 'STRANGER')
+      t.equal(reason.mayPass === true, isHungUp, 'who hung up without a word may be one of ours')
     socket.end('hello')
     const [data] = await once(socket, 'data')
     t.equal(String(data), 'hello', 'and it works')
@@ -95,7 +100,7 @@ t.test('a stranger who sends the first half of a greeting and stops', t =>
   connectPast(t, socket => socket.write(GREETING_MAGIC), ['SILENT']),
 )
 t.test('a stranger who closes at once', t =>
-  connectPast(t, socket => socket.destroy(), ['STRANGER', 'NOT_RELINKED']),
+  connectPast(t, socket => socket.destroy(), ['STRANGER', 'NOT_RELINKED'], true),
 )
 t.test('a stranger who is an HTTP server', t => {
   const server = http.createServer((_request, response) => response.end())
@@ -143,3 +148,18 @@ function introduction() {
     pid: process.pid,
   }
 }
+
+t.test('a stranger is remembered for long, and one who hung up without a word for a moment', async t => {
+  const routes = new Routes()
+  const stranger = fallbackReason('STRANGER')
+  routes.rememberReason('a', 1, stranger)
+  routes.rememberReason('a', 2, { ...stranger, mayPass: true })
+  routes.rememberReason('a', 3, { ...fallbackReason('NOT_RELINKED'), mayPass: true })
+  const forMs = (port: number): number => {
+    const route = routes.find('a', port)
+    return route?.reason === undefined ? 0 : route.expiresMs - performance.now()
+  }
+  t.ok(forMs(1) > 50_000, `${forMs(1)} ms`)
+  t.ok(forMs(2) > 4000 && forMs(2) <= 5000, `${forMs(2)} ms`)
+  t.ok(forMs(3) <= 2000, `${forMs(3)} ms: never longer than without`)
+})

@@ -7,6 +7,10 @@ import { Child } from '../support/child.ts'
 import { Named, temporaryFolder } from '../support/named.ts'
 import { eventually } from '../support/until.ts'
 
+/** All of them together take less time than a question does until it is given up, and the daemon with it for a while. */
+const HANG_ROUNDS = 5
+const HANG_LOOKUPS = 21
+
 const describe = (event: NameEvent): string =>
   event.type === 'put' ? `+${event.name}` : event.type === 'delete' ? `-${event.name}` : event.type
 
@@ -126,16 +130,20 @@ t.test('a daemon that hangs holds up nobody longer than was said', async t => {
   await client.lookup('a')
   named.signal('SIGSTOP')
   t.teardown(() => named.signal('SIGCONT'))
-  const times: number[] = []
-  for (let i = 0; i < 20; i++) {
-    const startMs = performance.now()
-    t.match(await client.lookup(`x${i}`, { timeoutMs: 5 }), { status: 'unavailable' })
-    times.push(performance.now() - startMs)
+  const medians: number[] = []
+  for (let round = 0; round < HANG_ROUNDS; round++) {
+    const times: number[] = []
+    for (let i = 0; i < HANG_LOOKUPS; i++) {
+      const startMs = performance.now()
+      t.match(await client.lookup(`x${round}.${i}`, { timeoutMs: 5 }), { status: 'unavailable' })
+      times.push(performance.now() - startMs)
+    }
+    medians.push(times.sort((a, b) => a - b)[HANG_LOOKUPS >> 1] as number)
   }
-  times.sort((a, b) => a - b)
-  t.ok((times[10] as number) < 15, `half of them within ${times[10]} ms, on a machine that may be busy`)
+  // The best of a few rounds: the machine may be busy. A timer may be 1 ms late, and the rest is the question's own work.
+  t.ok(Math.min(...medians) < 5 + 2, `half of them within ${medians.map(ms => ms.toFixed(1))} ms`)
   named.signal('SIGCONT')
-  await eventually('the daemon', async () => (await client.lookup('x0')).status === 'absent')
+  await eventually('the daemon', async () => (await client.lookup('x0.0')).status === 'absent')
 })
 
 t.test('a registration begins without a daemon, and is there as soon as one is', async t => {

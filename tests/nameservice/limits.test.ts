@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
+import type { NameError } from '../../nameservice/index.ts'
 import { ApiContract } from '../support/api-contract.ts'
 import { type HttpReply, Named, RawWatch } from '../support/named.ts'
 import { eventually } from '../support/until.ts'
@@ -81,6 +82,57 @@ t.test('requests a second', async t => {
   t.ok(Number(refused[0]?.headers['retry-after']) >= 1)
   t.ok(Number(refused[0]?.json.retryAfterMs) >= 1)
   await eventually('more tokens', async () => (await named.ask('GET', '/v1/names')).status === 200)
+})
+
+t.test('the client waits as long as it is told, and asks again', async t => {
+  const named = await Named.start(t, { args: ['--limits-requests-per-second', '50'] })
+  const { api } = named.client()
+  const { id } = await api.grant(600_000)
+  const names = Array.from({ length: 120 }, (_, i) => `n/${String(i).padStart(3, '0')}`)
+  const registered = await Promise.all(
+    names.map(name => api.register(name, id, { endpoint: 'e' }, { timeoutMs: 20_000 })),
+  )
+  const revisions = new Set(registered.map(({ entry }) => entry.revision))
+  t.equal(revisions.size, names.length)
+  const { entries } = await api.list('n/')
+  t.strictSame(
+    entries.map(({ name, revision }) => [name, revision]),
+    registered.map(({ entry }) => [entry.name, entry.revision]),
+    'each was registered once',
+  )
+  const looked = await Promise.all(names.map(name => api.lookUp(name, { timeoutMs: 20_000 })))
+  t.strictSame(
+    looked.map(({ entry }) => entry?.name),
+    names,
+  )
+  const { text } = await eventually('the metrics', async () => {
+    const reply = await named.ask('GET', '/metrics')
+    return reply.status === 200 && reply
+  })
+  const [, refusals = '0'] = /^fastsockets_named_refusals_total\{[^}]*rate[^}]*\} (\d+)/m.exec(text) ?? []
+  t.ok(Number(refusals) > 0, `${refusals} were refused first`)
+})
+
+t.test('a question that has no time to wait is refused, and one that waits ends with its client', async t => {
+  const named = await Named.start(t, { args: ['--limits-requests-per-second', '1'] })
+  const client = named.client()
+  await eventually('a wait that is longer than what follows takes', async () => {
+    const { json } = await named.ask('GET', '/v1/names')
+    return Number(json.retryAfterMs) > 900
+  })
+  t.match(await client.api.lookUp('a', { timeoutMs: 300 }).catch(error => error as NameError), {
+    code: 'ERR_NAMES_REFUSED',
+    problem: { status: 429, retryAfterMs: Number },
+  })
+  const waiting = [1, 2, 3, 4].map(() => client.api.lookUp('a', { timeoutMs: 600_000 }))
+  const ends = Promise.allSettled(waiting)
+  await Promise.race(waiting)
+  await client.close()
+  const failed = (await ends).filter(({ status }) => status === 'rejected')
+  t.ok(failed.length > 0, 'they do not wait for ever')
+  for (const { reason } of failed as PromiseRejectedResult[]) {
+    t.match(reason, { code: 'ERR_NAMES_UNAVAILABLE', message: /the client was closed/ })
+  }
 })
 
 t.test('the size of a request', async t => {

@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
 import t from 'tap'
 import { parse } from 'yaml'
@@ -13,7 +14,12 @@ import { isPlainlyRight } from '../../nameservice/daemon/settings-check.ts'
 import { SETTINGS_SCHEMA } from '../../nameservice/daemon/settings-schema.ts'
 import { flagOf, LEAVES, variableOf } from '../../nameservice/named.ts'
 import { plainEnvironment } from '../support/child.ts'
-import { MAIN, temporaryFolder } from '../support/named.ts'
+import { MAIN, Named, temporaryFolder } from '../support/named.ts'
+import { freePort } from '../support/ports.ts'
+import { eventually } from '../support/until.ts'
+
+const CERTIFICATE = fileURLToPath(new URL('../../../tests/fixtures/localhost-cert.pem', import.meta.url))
+const KEY = fileURLToPath(new URL('../../../tests/fixtures/localhost-key.pem', import.meta.url))
 
 function run(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, 'named', ...args], {
@@ -208,4 +214,43 @@ t.test('where it cannot listen, it does not start, and says where', async t => {
 
 t.test('a health check says whether a daemon is ready', async t => {
   t.equal(run(['--health-check', '--socket-path', join(temporaryFolder(t), 's')]).status, 1)
+})
+
+t.test('a daemon that is only on TCP is asked there, with TLS and without a token', async t => {
+  const tokens = join(temporaryFolder(t), 'tokens.yaml')
+  const token = { name: 'x', token: 'some-token-0123456789', prefixes: [''], access: 'read' }
+  writeFileSync(tokens, JSON.stringify({ tokens: [token] }), { mode: 0o600 })
+  const tls = ['--tcp-certificate', CERTIFICATE, '--tcp-key', KEY]
+  for (const [address, flags] of [
+    ['127.0.0.1', []],
+    ['127.0.0.1', ['--tcp-tokens', tokens]],
+    ['0.0.0.0', [...tls, '--tcp-tokens', tokens]],
+  ] as const) {
+    const args = ['--socket-path', 'none', '--tcp-listen', `${address}:${await freePort()}`, ...flags]
+    const what = args.join(' ')
+    t.equal(run(['--health-check', ...args]).status, 1, `nobody yet: ${what}`)
+    const named = new Named(t, { args })
+    void named.spawn()
+    await eventually('the daemon', () => named.messages().some(({ msg }) => msg === 'ready'))
+    for (const health of ['ready', 'live']) {
+      t.strictSame(
+        run(['--health-check', health, ...args]),
+        { status: 0, stdout: '', stderr: '' },
+        `${health}: ${what}`,
+      )
+    }
+    await named.end('SIGTERM')
+    t.match(
+      run(['--health-check', ...args]),
+      { status: 1, stderr: /no daemon answers there: ECONNREFUSED/ },
+      what,
+    )
+  }
+})
+
+t.test('where nothing says where the daemon listens, a health check says so', async t => {
+  const nowhere = run(['--health-check', '--socket-path', 'none'])
+  t.match(nowhere, { status: 2, stderr: /socket.path is none, and tcp.listen is empty/ })
+  const anywhere = run(['--health-check', '--socket-path', 'none', '--tcp-listen', '127.0.0.1:0'])
+  t.match(anywhere, { status: 2, stderr: /tcp.listen has port 0/ })
 })

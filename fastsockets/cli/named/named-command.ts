@@ -1,12 +1,11 @@
 /** `fastsockets named`: the daemon of the name service. */
-import { request } from 'node:http'
 import { Command, Option } from 'commander'
 import { flagOf, LEAVES, type Leaf, loadDaemon, type Settings } from '../../../nameservice/named.ts'
 import { FAILURE, OK, USAGE_ERROR } from '../exit-codes.ts'
 import { packageVersion } from '../package-info.ts'
+import { checkHealth, type Health } from './health-check.ts'
 
 const CONFIG_VARIABLE = 'FASTSOCKETS_NAMED_CONFIG'
-const HEALTH_TIMEOUT_MS = 3000
 
 const NOTES = `
 Every setting may be in the configuration file (YAML or JSON), in the environment, or a flag; the later wins.
@@ -14,6 +13,8 @@ The setting "store.path" is the variable FASTSOCKETS_NAMED_STORE_PATH and the fl
 written with commas. --print-config prints what comes of it, as a configuration file.
 
 SIGTERM and SIGINT stop the daemon, SIGHUP reads tokens and certificates anew.
+
+--health-check asks over the unix socket, or, if "socket.path" is none, over TCP; it needs no token.
 
 Examples:
   $ fastsockets named                                        for this user, or for the host if root
@@ -26,7 +27,7 @@ Exit codes: 0 it was stopped, 1 it could not start or is not ready, 2 its settin
 interface NamedOptions {
   readonly config?: string
   readonly printConfig?: boolean
-  readonly healthCheck?: 'ready' | 'live'
+  readonly healthCheck?: Health
 }
 
 export function namedCommand(): Command {
@@ -71,7 +72,7 @@ async function run(
   { config, printConfig, healthCheck }: NamedOptions,
   flags: Map<string, string>,
 ): Promise<number> {
-  const { Daemon, openLog, loadSettings, printSettings, SettingsError } = await loadDaemon()
+  const { Daemon, openLog, loadSettings, parseListen, printSettings, SettingsError } = await loadDaemon()
   let settings: Settings
   try {
     settings = await loadSettings(flags, config)
@@ -84,7 +85,7 @@ async function run(
     process.stdout.write(await printSettings(settings))
     return OK
   }
-  if (healthCheck !== undefined) return await checkHealth(settings.socket.path, healthCheck)
+  if (healthCheck !== undefined) return await checkHealth(settings, healthCheck, parseListen)
 
   const { log, flush } = openLog(settings.log.level)
   const daemon = new Daemon({ settings, log, version: packageVersion() })
@@ -109,24 +110,4 @@ async function run(
 /** Errors of ours speak for themselves; those of the system name paths, and are told by their code. */
 function explain({ code = '', message, syscall }: NodeJS.ErrnoException): string {
   return syscall === undefined ? message : `${syscall} failed: ${code}`
-}
-
-function checkHealth(socketPath: string, what: 'ready' | 'live'): Promise<number> {
-  const path = what === 'ready' ? '/readyz' : '/healthz'
-  return new Promise(resolve => {
-    const call = request({ socketPath, path, timeout: HEALTH_TIMEOUT_MS }, response => {
-      response.resume()
-      if (response.statusCode === 200) return resolve(OK)
-      process.stderr.write(
-        `fastsockets named: the daemon answers ${response.statusCode}: it is not ${what}\n`,
-      )
-      resolve(FAILURE)
-    })
-    call.once('error', (error: NodeJS.ErrnoException) => {
-      process.stderr.write(`fastsockets named: no daemon answers there: ${error.code ?? error.message}\n`)
-      resolve(FAILURE)
-    })
-    call.once('timeout', () => call.destroy(new Error('no answer')))
-    call.end()
-  })
 }

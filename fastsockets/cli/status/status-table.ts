@@ -4,6 +4,9 @@ import type { RatedProcess, RatedSocket } from './rates.ts'
 const HEADINGS = [
   'wire',
   'side',
+  'state',
+  'Recv-Q',
+  'Send-Q',
   'local',
   'remote',
   'in',
@@ -11,13 +14,22 @@ const HEADINGS = [
   'in/s',
   'out/s',
   'credit',
-  'buffer',
   'direct',
   'zcopy',
   'reason',
 ] as const
 /** Columns of numbers; the rest is text. */
-const RIGHT = new Set<number>([4, 5, 6, 7, 8, 9, 10, 11])
+const NUMBERS = new Set<string>([
+  'Recv-Q',
+  'Send-Q',
+  'in',
+  'out',
+  'in/s',
+  'out/s',
+  'credit',
+  'direct',
+  'zcopy',
+])
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
 
 /** For people. */
@@ -55,6 +67,9 @@ function cellsOf(socket: RatedSocket): string[] {
   return [
     socket.kind === 'raw' ? `${transport} raw` : transport,
     role,
+    socket.state ?? '-',
+    number(socket.recvQueue),
+    number(socket.sendQueue),
     local || '-',
     remote || '-',
     number(socket.bytesIn),
@@ -62,7 +77,6 @@ function cellsOf(socket: RatedSocket): string[] {
     number(socket.inRate),
     number(socket.outRate),
     number(socket.creditLeft),
-    number(socket.bufferUse),
     directShare === undefined ? '-' : `${Math.floor(directShare * 100)}%`,
     zcopyOf(socket),
     reason ?? '',
@@ -87,7 +101,7 @@ function renderRows(rows: readonly string[][]): string[] {
   return rows.map(row => {
     const cells = row.map((cell, column) => {
       const width = widths[column] as number
-      return RIGHT.has(column) ? cell.padStart(width) : cell.padEnd(width)
+      return NUMBERS.has(HEADINGS[column] as string) ? cell.padStart(width) : cell.padEnd(width)
     })
     return `  ${cells.join('  ')}`.trimEnd()
   })

@@ -64,14 +64,16 @@ const programs: Record<string, (random: Random) => Promise<object>> = {
     return { wires, descriptors: descriptorCount() - descriptors, mappings: memfdMappingCount() }
   },
 
-  /** A worker serves, and is terminated when asked for. */
+  /** A worker serves, and is terminated when asked for. This process stays until it is told to go: it is looked at. */
   serve: async () => {
     const worker = start({ role: 'flood', ports: {} })
     const [port] = await once(worker, 'message')
     process.send?.({ port })
     await once(process, 'message')
     await worker.terminate()
-    return { terminated: true, mappings: memfdMappingCount() }
+    process.send?.({ terminated: true, mappings: memfdMappingCount() })
+    await once(process, 'message')
+    return {}
   },
 
   /** A worker says something to the main thread, and ends. */

@@ -9,6 +9,7 @@ import {
   ROW_SIZE,
 } from '../../../fastsockets/status/status-layout.ts'
 import { StatusPage } from '../../../fastsockets/status/status-page.ts'
+import { StreamCounts } from '../../../fastsockets/status/stream-counts.ts'
 import { seededRandom } from '../../support/random.ts'
 
 const ROUNDS = 2000
@@ -52,6 +53,33 @@ t.test('a row is free for others once it is closed, and its counts are kept in t
     opened: 2,
   })
 })
+
+t.test(
+  'the state of a stream is which directions have ended, and its queues are what nobody has taken',
+  async t => {
+    const page = new StatusPage(new ArrayBuffer(PAGE_SIZE))
+    const counts = new StreamCounts()
+    counts.waiting(1)
+    counts.endedHere()
+    counts.open(page.open({ kind: 'net', transport: 'shm', role: 'client' }), 1000)
+    const seen = () => decodeStatus(Buffer.from(page.image))?.sockets[0]
+    t.match(seen(), { state: 'ESTAB', recvQueue: 0, sendQueue: 0 }, 'nothing is counted before it is up')
+    counts.received(30)
+    counts.taken(10)
+    counts.sent(500)
+    counts.takenByPeer(400)
+    counts.waiting(7)
+    t.match(seen(), { recvQueue: 20, sendQueue: 107, creditLeft: 900 })
+    counts.endedByPeer()
+    t.match(seen(), { state: 'CLOSE-WAIT' })
+    counts.endedHere()
+    counts.endedHere()
+    t.match(seen(), { state: 'CLOSING' })
+    counts.close()
+    page.open({ kind: 'net', transport: 'shm', role: 'client' })
+    t.match(seen(), { row: 0, state: 'ESTAB', sendQueue: 0 }, 'the next one begins anew')
+  },
+)
 
 t.test('without memory to share everything is counted all the same', async t => {
   const page = new StatusPage(undefined)

@@ -7,12 +7,20 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { connect } from '../../../fastsockets/raw/index.ts'
 import { readAllStatus, readStatusOf } from '../../../fastsockets/status/read-status.ts'
+import { CONSUMED_DUE, WINDOW } from '../../../fastsockets/stream-layout.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
 import { eventually, until } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 const NOBODY = 65534
+/** More than fits into the window. */
+const MORE = 100_000
+
+/** Of this process, by the peer's port. */
+const ownSocketTo = (port: number) =>
+  readStatusOf(process.pid)[0]?.sockets.find(({ remote }) => remote.endsWith(`:${port}`))
+const sendQueueTo = (port: number) => ownSocketTo(port)?.sendQueue
 
 async function startServer(t: Test, behaviour: string): Promise<{ server: Child; port: number }> {
   const server = new Child(t, program('server'), [behaviour], relinked())
@@ -36,7 +44,7 @@ t.test('a relinked process is seen, with its listener, its sockets and what they
     bytesIn: 1000,
     bytesOut: 1000,
     fallbacks: {},
-    listeners: [{ local: `127.0.0.1:${port}`, acceptedFast: 1, acceptedTcp: 0 }],
+    listeners: [{ state: 'LISTEN', local: `127.0.0.1:${port}`, acceptedFast: 1, acceptedTcp: 0 }],
     sockets: [
       {
         kind: 'net',
@@ -62,14 +70,14 @@ t.test('a process that is busy, or stopped, is seen all the same', async t => {
   await busy.receive()
   t.match(readStatusOf(busy.pid), [
     {
-      sockets: [{ role: 'client', remote: `127.0.0.1:${port}`, bytesIn: 1000, bytesOut: 1000, bufferUse: 0 }],
+      sockets: [{ role: 'client', remote: `127.0.0.1:${port}`, bytesIn: 1000, bytesOut: 1000, recvQueue: 0 }],
     },
   ])
   server.process.kill('SIGSTOP')
   t.match(readStatusOf(server.pid), [{ sockets: [{ bytesIn: 1000 }] }])
 })
 
-t.test('a reader that stops shows as buffer use there, and as missing credit here', async t => {
+t.test('a reader that stops shows as Recv-Q there, and as missing credit here', async t => {
   const { server, port } = await startServer(t, 'hold')
   const socket = await connect({ port, host: '127.0.0.1' })
   t.teardown(() => socket.close())
@@ -84,13 +92,45 @@ t.test('a reader that stops shows as buffer use there, and as missing credit her
     return seen?.bytesIn === sent && seen
   })
   // The first bytes may have been read before the program stopped.
-  t.ok((there.bufferUse ?? 0) > sent / 2, `${there.bufferUse} of ${sent}`)
+  t.ok((there.recvQueue ?? 0) > sent / 2, `${there.recvQueue} of ${sent}`)
   t.ok((there.directShare ?? 1) < 0.5, 'most of them went through the receive buffer')
   const [here] = readStatusOf(process.pid)
   t.match(
     here?.sockets.find(({ remote }) => remote.endsWith(`:${port}`)),
-    { kind: 'raw', transport: 'shm', creditLeft: 0, bytesOut: sent },
+    { kind: 'raw', transport: 'shm', state: 'ESTAB', creditLeft: 0, bytesOut: sent, sendQueue: WINDOW },
   )
+  const waiting = t.rejects(socket.send(Buffer.alloc(MORE)), { code: 'ECANCELED' })
+  t.equal(sendQueueTo(port), WINDOW + MORE, 'what waits here is in the queue, too')
+  socket.close()
+  await waiting
+})
+
+t.test('once the peer has taken what was written, the queue is short again', async t => {
+  const { port } = await startServer(t, 'sink')
+  const socket = await connect({ port, host: '127.0.0.1' })
+  t.teardown(() => socket.close())
+  const sent = socket.send(Buffer.alloc(4 * WINDOW))
+  t.ok((sendQueueTo(port) ?? 0) > WINDOW, `${sendQueueTo(port)} at first`)
+  await sent
+  // The peer does not tell of every byte that it has taken.
+  await until('the queue to be short', () => (sendQueueTo(port) ?? WINDOW) < CONSUMED_DUE)
+})
+
+t.test('who has ended shows as the state, at both ends', async t => {
+  // It does not read all of it, and so does not see the end.
+  const { server, port } = await startServer(t, 'hold')
+  const socket = await connect({ port, host: '127.0.0.1' })
+  t.teardown(() => socket.close())
+  const here = () => ownSocketTo(port)?.state
+  const there = () => readStatusOf(server.pid)[0]?.sockets[0]?.state
+  t.equal(here(), 'ESTAB')
+  await eventually('the server to have accepted', () => there() === 'ESTAB')
+  await socket.send(Buffer.alloc(MORE))
+  socket.shutdown()
+  t.equal(here(), 'FIN-WAIT')
+  await eventually('the end to arrive', () => there() === 'CLOSE-WAIT')
+  await server.kill()
+  await until('the end of both', () => here() === 'CLOSING')
 })
 
 t.test('sockets on TCP are seen with their reason, and fallbacks are counted', async t => {
@@ -141,6 +181,9 @@ t.test('threads are seen each by itself, and are gone with it', async t => {
     readStatusOf(main.pid).map(({ thread }) => thread),
     [0],
   )
+  await main.ask({})
+  await main.end()
+  t.strictSame(readStatusOf(main.pid), [], 'and with the process')
 })
 
 t.test('nothing is left of a process that was killed', async t => {
@@ -177,6 +220,9 @@ t.test('fastsockets status', async t => {
   const { server, port } = await startServer(t, 'flood')
   const client = new Child(t, program('client'), [String(port)], relinked())
   await client.receive()
+  const plain = new Child(t, program('client'), [String(port)])
+  await plain.receive()
+  await eventually('the server to have accepted', () => readStatusOf(server.pid)[0]?.sockets.length === 2)
   const env = plainEnvironment()
   const table = spawnSync(process.execPath, [CLI, 'status', '--pid', String(server.pid)], {
     env,
@@ -184,8 +230,10 @@ t.test('fastsockets status', async t => {
   })
   t.equal(table.status, 0)
   t.match(table.stdout, new RegExp(`^${server.pid}  .*server\\.js\n`))
-  t.match(table.stdout, /listens on 127\.0\.0\.1:\d+, hashed port \d+; accepted 1 fast, 0 over TCP\n/)
-  t.match(table.stdout, /\n {2}shm +server +127\.0\.0\.1:\d+ /)
+  t.match(table.stdout, /listens on 127\.0\.0\.1:\d+, hashed port \d+; accepted 1 fast, 1 over TCP\n/)
+  t.match(table.stdout, /\n {2}shm +server +ESTAB +\d\S* +\d\S* +127\.0\.0\.1:\d+ /)
+  t.match(table.stdout, /\n {2}tcp +server +- +- +- +127\.0\.0\.1:\d+ .* ACCEPTED/, 'the kernel knows')
+  await plain.kill()
 
   const watch = spawn(process.execPath, [CLI, 'status', '--json', '--watch', '0.1'], { env })
   const lines = createInterface({ input: watch.stdout })

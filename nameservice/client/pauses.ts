@@ -1,0 +1,34 @@
+/** Questions that the daemon has told to come later. */
+import { type NameError, unavailable } from './errors.ts'
+
+export class Pauses {
+  readonly #waiting = new Map<NodeJS.Timeout, (error: NameError) => void>()
+  #isClosed = false
+
+  /** `isBackground`: the program may end meanwhile. */
+  wait(pauseMs: number, isBackground: boolean): Promise<void> {
+    if (this.#isClosed) return Promise.reject(closedError())
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiting.delete(timer)
+        resolve()
+      }, pauseMs)
+      if (isBackground) timer.unref()
+      this.#waiting.set(timer, reject)
+    })
+  }
+
+  /** Nothing is asked again. */
+  close(): void {
+    this.#isClosed = true
+    for (const [timer, reject] of this.#waiting) {
+      clearTimeout(timer)
+      reject(closedError())
+    }
+    this.#waiting.clear()
+  }
+}
+
+function closedError(): NameError {
+  return unavailable(new Error('the client was closed'))
+}
