@@ -26,7 +26,7 @@ async function ask(child: Child, question: object): Promise<number> {
   }
 }
 
-/** Makes it stand still, to see that this is seen. */
+/** Makes it stand still and work for so long, to see that this is seen. */
 export function block(child: Child, forMs: number): void {
   child.send({ meter: 'block', forMs })
 }

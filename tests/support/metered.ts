@@ -1,5 +1,5 @@
 /** Preloaded: measures the turns of this program's event loop when it is asked to, over IPC. */
-import { StallMeter } from './stall-meter.ts'
+import { StallMeter, usedMs } from './stall-meter.ts'
 
 interface Question {
   readonly meter?: 'begin' | 'end' | 'block'
@@ -13,5 +13,5 @@ process.on('message', ({ meter: what, forMs = 0 }: Question) => {
     meter.begin()
     process.send?.({ longestMs: 0 })
   } else if (what === 'end') process.send?.({ longestMs: meter.end() })
-  else if (what === 'block') for (const endMs = performance.now() + forMs; performance.now() < endMs; );
+  else if (what === 'block') for (const endMs = usedMs() + forMs; usedMs() < endMs; );
 })

@@ -37,7 +37,8 @@ export class StallMeter {
   }
 }
 
-function usedMs(): number {
+/** What this process has used of the processor so far. */
+export function usedMs(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000
 }
