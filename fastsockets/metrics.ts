@@ -1,5 +1,6 @@
 /** `fastsockets/metrics`: what this thread counts, for prom-client, the usual collector of Node programs. */
 import { Counter, Gauge, type Registry, register } from 'prom-client'
+import { verbsUse } from '../nic/index.ts'
 import { decodeStatus, type ThreadStatus } from './status/decode-status.ts'
 import { statusPage } from './status/status-page.ts'
 
@@ -18,6 +19,8 @@ export interface MetricsOptions {
  *   fastsockets_buffered_bytes                  what was received and not taken, over all fast sockets
  *   fastsockets_fallbacks_total{reason}         connections and listeners that are not fast
  *   fastsockets_poller_total{event}             turns, messages, emptyTurns, sleeps, doorbells
+ *   fastsockets_verbs_total{counter}            what the RDMA driver has done (docs/rdma.md), once it is in use
+ *   fastsockets_verbs_pinned_bytes{use}         what it has pinned: rings of connections, registrations
  */
 export function registerMetrics({ registry = register }: MetricsOptions = {}): void {
   const registers = [registry]
@@ -74,6 +77,12 @@ export function registerMetrics({ registry = register }: MetricsOptions = {}): v
   )
   counter('poller_total', 'What the poller of this thread has done.', ['event'], () =>
     Object.entries(status().poller).map(([event, count]) => [{ event }, count]),
+  )
+  counter('verbs_total', 'What the RDMA driver has done.', ['counter'], () =>
+    Object.entries(verbsUse()?.counters ?? {}).map(([counter, count]) => [{ counter }, count]),
+  )
+  gauge('verbs_pinned_bytes', 'Memory that is pinned for the RDMA device.', ['use'], () =>
+    Object.entries(verbsUse()?.pinned ?? {}).map(([use, bytes]) => [{ use }, bytes]),
   )
 }
 

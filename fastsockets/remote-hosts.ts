@@ -85,7 +85,8 @@ export function rememberSilent(address: string): void {
 
 function reasonAgainstDriver(): string | undefined {
   const availability = drivers.get(REMOTE_DRIVER)?.availability()
-  if (availability?.usable !== true) return availability?.reason
+  // The code is what docs/rdma.md lists.
+  if (availability?.usable !== true) return availability && `${availability.code}: ${availability.reason}`
   return allowsDriver(REMOTE_DRIVER) ? undefined : `the policy does not allow ${REMOTE_DRIVER}`
 }
 

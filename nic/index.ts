@@ -24,7 +24,14 @@ export * from './status.ts'
 export { traceDriver, traceInterface } from './trace/trace-driver.ts'
 export type { DescribeFrame, WriteLine } from './trace/trace-interface.ts'
 export type { VerbsCounters } from './verbs/counters.ts'
-export { describeDevice, deviceAddress, hasDevice, verbsCounters } from './verbs/verbs-driver.ts'
+export {
+  describeDevice,
+  deviceAddress,
+  hasDevice,
+  type VerbsUse,
+  verbsCounters,
+  verbsUse,
+} from './verbs/verbs-driver.ts'
 export { ForwardingInterface } from './wrapper/forwarding-interface.ts'
 
 /** Every driver of this package, by name. Ask `availability()` before use. */

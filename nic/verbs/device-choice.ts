@@ -163,7 +163,7 @@ function choosePort(library: VerbsLibrary, context: Pointer, device: string): Po
 }
 
 /** RoCE v2 over IPv4, then over IPv6, then over a link-local address; on InfiniBand the port's own. */
-function chooseGid(
+export function chooseGid(
   library: VerbsLibrary,
   context: Pointer,
   device: string,

@@ -129,11 +129,14 @@ export const MTU_MAX = 5
 
 export const GID_SIZE = 16
 
-/** struct ibv_async_event, 16 bytes: 0 whom it concerns, 8 what. */
+/** struct ibv_async_event, 16 bytes: 0 whom it concerns (for a port its number, as an int), 8 what: enum ibv_event_type. */
 export const ASYNC_SIZE = 16
+export const ASYNC_PORT = 0
 export const ASYNC_TYPE = 8
+export const ASYNC_QUEUE_ERROR = 0
 export const ASYNC_DEVICE_FATAL = 8
 export const ASYNC_PORT_ERROR = 10
+export const ASYNC_GID_CHANGE = 18
 
 export const ACCESS_LOCAL_WRITE = 1
 export const ACCESS_REMOTE_WRITE = 2

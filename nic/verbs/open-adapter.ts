@@ -17,10 +17,10 @@ let hadDevice = false
 
 /**
  * The adapter, or why there is none. Whoever starts without a device stays without: what was plugged in later needs a new
- * process. Whoever has lost one looks for it again.
+ * process. Whoever has lost one looks for it again; where the port's address has changed, new connections use the new one.
  */
 export function openAdapter(): VerbsAdapter | NoDevice {
-  if (found === undefined || performance.now() - goneSinceMs(found) > LOST_MS) {
+  if (found === undefined || isOutdated(found) || performance.now() - goneSinceMs(found) > LOST_MS) {
     found = undisturbed(tryOpen)
     triedAtMs = performance.now()
     hadDevice ||= found instanceof VerbsAdapter
@@ -28,10 +28,20 @@ export function openAdapter(): VerbsAdapter | NoDevice {
   return found
 }
 
+/** There is another address to use, at once. */
+function isOutdated(known: VerbsAdapter | NoDevice): boolean {
+  return known instanceof VerbsAdapter && known.isOutdated && known.lostReason === undefined
+}
+
 /** Infinity while there is nothing to look for. */
 function goneSinceMs(known: VerbsAdapter | NoDevice): number {
   if (known instanceof VerbsAdapter) return known.isClosed ? known.lostAtMs : Number.POSITIVE_INFINITY
   return hadDevice ? triedAtMs : Number.POSITIVE_INFINITY
+}
+
+/** What was opened by whoever needed it; nothing is opened for this. */
+export function openedAdapter(): VerbsAdapter | undefined {
+  return found instanceof VerbsAdapter ? found : undefined
 }
 
 export function requireAdapter(): VerbsAdapter {

@@ -1,4 +1,6 @@
 /** What a connection over a queue pair is made of, and what of the contract its parts do by themselves. */
+import { constants } from 'node:os'
+import type { NicError } from '../errors.ts'
 import type { Access, Capabilities, InterfaceState, Registration, RemoteMemory } from '../nic.ts'
 import { BROKEN, CLOSED, OUT_OF_BOUNDS, type Status } from '../status.ts'
 import { frameMaxOf, receivesOf } from './frame-layout.ts'
@@ -9,6 +11,8 @@ import type { RegistrationCache } from './registration-cache.ts'
 import { SendQueue, sendsOf, WORK_RECEIVE } from './send-queue.ts'
 import { Slab } from './slab.ts'
 import { type CompletionOwner, IDENTITY_KIND_SHIFT, type VerbsAdapter } from './verbs-adapter.ts'
+
+const { ENOMEM } = constants.errno
 
 export abstract class QueueInterface implements CompletionOwner {
   readonly capabilities: Capabilities
@@ -35,18 +39,24 @@ export abstract class QueueInterface implements CompletionOwner {
     this.#completionsMax = receivesOf(ringSize) + sendsOf(ringSize)
     this.#slot = adapter.enter(this, this.#completionsMax)
     let slab: Slab | undefined
+    let qp: QueuePair | undefined
     try {
-      slab = new Slab(adapter, ringSize)
+      slab = orWithoutCache(cache, () => new Slab(adapter, ringSize))
       this.slab = slab
       const identity = (WORK_RECEIVE << IDENTITY_KIND_SHIFT) | this.#slot
-      this.qp = new QueuePair(adapter, sendsOf(ringSize), receivesOf(ringSize), identity)
+      qp = orWithoutCache(
+        cache,
+        () => new QueuePair(adapter, sendsOf(ringSize), receivesOf(ringSize), identity),
+      )
+      this.qp = qp
+      this.receives = new ReceiveQueue(qp, slab)
     } catch (error) {
+      qp?.destroy()
       slab?.release()
       adapter.leave(this.#slot, this.#completionsMax)
       throw error
     }
     this.sends = new SendQueue(adapter, this.qp, this.slab, this.#slot)
-    this.receives = new ReceiveQueue(this.qp, this.slab)
     this.oneSided = new OneSided(adapter, this.sends)
   }
 
@@ -156,6 +166,16 @@ export abstract class QueueInterface implements CompletionOwner {
       workId,
       this.isPeerGone,
     )
+  }
+}
+
+/** If the system pins no more, what the cache only keeps for later is given up first. */
+function orWithoutCache<T>(cache: RegistrationCache, make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    if ((error as NicError).errno !== ENOMEM || !cache.clear()) throw error
+    return make()
   }
 }
 

@@ -170,12 +170,21 @@ export class QueuePair {
     this.#isMute = true
   }
 
-  /** Posts RECEIVES_AT_ONCE receives. */
+  /** Posts RECEIVES_AT_ONCE receives. Returns as `post` does; after an errno nobody knows how many there are. */
   postReceives(): number {
     if (!this.#isOpen || this.#isMute) return 0
     const { counters, functions } = this.#adapter
     counters.postReceives++
     return functions.postReceive(this.#pointer, this.#chainAt, this.#badAt)
+  }
+
+  /** What a post's errno means to people. */
+  postError(syscall: 'ibv_post_send' | 'ibv_post_recv', errno: number): NicError {
+    const name = this.#adapter.verbs.libc.errnoName(errno)
+    return new NicError('ERR_NIC_SYSTEM', `the device takes no more work: ${syscall} ${name}`, {
+      syscall,
+      errno,
+    })
   }
 
   /** Nothing is sent or taken any more; what was posted completes as flushed. */

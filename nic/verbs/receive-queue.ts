@@ -22,6 +22,8 @@ export class ReceiveQueue {
   /** Bytes of the ring that may be written again, and receives that were posted anew, so far. */
   released = 0
   renewed = 0
+  /** Why receives could not be posted anew, or 0: the peer was promised them, so the connection must break. */
+  errno = 0
   /** As the peer was told. */
   toldReleased = 0
   toldRenewed = 0
@@ -51,7 +53,10 @@ export class ReceiveQueue {
     this.#frameMax = frameMaxOf(slab.ringSize)
     this.#receives = receivesOf(slab.ringSize)
     this.#lengths = new Int32Array(this.#receives)
-    for (let posted = 0; posted < this.#receives; posted += RECEIVES_AT_ONCE) qp.postReceives()
+    for (let posted = 0; posted < this.#receives; posted += RECEIVES_AT_ONCE) {
+      const errno = qp.postReceives()
+      if (errno !== 0) throw qp.postError('ibv_post_recv', errno)
+    }
   }
 
   get waiting(): number {
@@ -153,7 +158,7 @@ export class ReceiveQueue {
   #spend(): void {
     if (++this.#spent < RECEIVES_AT_ONCE) return
     this.#spent = 0
-    this.#qp.postReceives()
-    this.renewed = (this.renewed + RECEIVES_AT_ONCE) | 0
+    this.errno ||= this.#qp.postReceives()
+    if (this.errno === 0) this.renewed = (this.renewed + RECEIVES_AT_ONCE) | 0
   }
 }

@@ -17,9 +17,10 @@
 import { NicError } from '../errors.ts'
 import type { Access } from '../nic.ts'
 import { ACCESS_LOCAL_WRITE, ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE } from './library-layout.ts'
+import { halfOfPinnable } from './pinnable.ts'
 import type { MemoryRegion, VerbsAdapter } from './verbs-adapter.ts'
 
-/** Of memory that nobody uses at the moment; what is in use counts, too, but is never given up. */
+/** Of memory that nobody uses at the moment; what is in use counts, too, but is never given up. Less under a low limit. */
 const PINNED_MAX = 256 * 1024 * 1024
 const ENTRIES_MAX = 1024
 
@@ -77,7 +78,7 @@ export class RegistrationCache {
   readonly #ofBuffer = new WeakMap<ArrayBufferLike, Set<CachedRegion>>()
   #pinned = 0
 
-  constructor(adapter: VerbsAdapter, pinnedMax = PINNED_MAX, entriesMax = ENTRIES_MAX) {
+  constructor(adapter: VerbsAdapter, pinnedMax = halfOfPinnable(PINNED_MAX), entriesMax = ENTRIES_MAX) {
     this.#adapter = adapter
     this.#pinnedMax = pinnedMax
     this.#entriesMax = entriesMax
@@ -121,9 +122,11 @@ export class RegistrationCache {
     this.#makeRoom(0, 0)
   }
 
-  /** Forgets everything that nobody uses. */
-  clear(): void {
-    for (const entry of [...this.#entries]) if (entry.users === 0) this.#drop(entry)
+  /** Forgets everything that nobody uses; says whether there was anything. */
+  clear(): boolean {
+    const unused = [...this.#entries].filter(entry => entry.users === 0)
+    for (const entry of unused) this.#drop(entry)
+    return unused.length > 0
   }
 
   #find(buffer: ArrayBufferLike, rights: number): CachedRegion | undefined {
@@ -172,8 +175,7 @@ export class RegistrationCache {
     try {
       return this.#adapter.register(address, length, rights)
     } catch (error) {
-      if ([...this.#entries].every(entry => entry.users > 0)) throw error
-      this.clear()
+      if (!this.clear()) throw error
       return this.#adapter.register(address, length, rights)
     }
   }

@@ -1,13 +1,14 @@
 /** How large the rings of a new connection are, if nobody says: the more are pinned already, the smaller. */
 import { RING_SIZE_DEFAULT, RING_SIZE_MIN } from './frame-layout.ts'
+import { halfOfPinnable } from './pinnable.ts'
 
-/** Of all rings of a process together, as far as they can shrink. Each connection has two. */
+/** Of all rings of a process together, as far as they can shrink. Each connection has two. Less under a low limit. */
 export const RINGS_PINNED_MAX = 256 * 1024 * 1024
 /** A connection takes so small a part of what is left, so that those to come find something, too. */
 const PART = 64
 
-export function ringSizeAfter(pinnedBytes: number): number {
-  const left = RINGS_PINNED_MAX - pinnedBytes
+export function ringSizeAfter(pinnedBytes: number, pinnedMax = halfOfPinnable(RINGS_PINNED_MAX)): number {
+  const left = pinnedMax - pinnedBytes
   let size = RING_SIZE_DEFAULT
   while (size > RING_SIZE_MIN && 2 * size > left / PART) size /= 2
   return size

@@ -8,10 +8,13 @@ import { NicError } from '../errors.ts'
 import { systemError } from '../posix/libc.ts'
 import { newCounters, type VerbsCounters } from './counters.ts'
 import { assertDescriptor, setNonBlocking } from './descriptors.ts'
-import { type Port, userDeviceOf } from './device-choice.ts'
+import { chooseGid, type Port, userDeviceOf } from './device-choice.ts'
 import {
   ASYNC_DEVICE_FATAL,
+  ASYNC_GID_CHANGE,
+  ASYNC_PORT,
   ASYNC_PORT_ERROR,
+  ASYNC_QUEUE_ERROR,
   ASYNC_SIZE,
   ASYNC_TYPE,
   CHANNEL_FD,
@@ -79,6 +82,8 @@ export class VerbsAdapter {
   /** Why the device cannot be used any more, and since when. */
   lostReason: string | undefined
   lostAtMs = Number.POSITIVE_INFINITY
+  /** The port has another address by now: its connections go on as long as they can, new ones want a new adapter. */
+  isOutdated = false
   /** Everything was given back, and nothing may be called any more. */
   isClosed = false
   readonly cache = new RegistrationCache(this)
@@ -207,7 +212,7 @@ export class VerbsAdapter {
 
   /** A slot for a connection that has up to `completions` of them at once. */
   enter(owner: CompletionOwner, completions: number): number {
-    if (this.lostReason !== undefined) throw new NicError('ERR_NIC_UNAVAILABLE', this.lostReason)
+    assertUsable(this)
     this.#promise(completions)
     const free = this.#owners.indexOf(undefined)
     const slot = free < 0 ? this.#owners.length : free
@@ -233,7 +238,7 @@ export class VerbsAdapter {
 
   register(address: Pointer, length: number, access: number): MemoryRegion {
     const { verbs } = this
-    if (this.lostReason !== undefined) throw new NicError('ERR_NIC_UNAVAILABLE', this.lostReason)
+    assertUsable(this)
     const pointer = verbs.ibv_reg_mr(this.pd, address, length, access)
     if (pointer === null) throw registrationError(verbs, length)
     const readBack = verbs.readPointer(pointer, MR_ADDRESS)
@@ -306,13 +311,26 @@ export class VerbsAdapter {
   }
 
   #handleAsyncEvent(context: Pointer, event: Buffer): void {
+    const { device, number } = this.port
     while (this.verbs.ibv_get_async_event(context, event) === 0) {
       const type = event.readInt32LE(ASYNC_TYPE)
+      const isOurPort = event.readInt32LE(ASYNC_PORT) === number
       this.verbs.ibv_ack_async_event(event)
-      if (type === ASYNC_DEVICE_FATAL) this.#lose(`${this.port.device} has failed or was removed`)
-      if (type === ASYNC_PORT_ERROR)
-        this.#lose(`port ${this.port.number} of ${this.port.device} has gone down`)
+      if (type === ASYNC_DEVICE_FATAL) this.#lose(`${device} has failed or was removed`)
+      // There is one queue in this context.
+      else if (type === ASYNC_QUEUE_ERROR) this.#lose(`the completion queue of ${device} has failed`)
+      else if (type === ASYNC_PORT_ERROR && isOurPort) this.#lose(`port ${number} of ${device} has gone down`)
+      else if (type === ASYNC_GID_CHANGE && isOurPort) this.#lookForAddress(context)
     }
+  }
+
+  /** Of the port's addresses only the one that a new process would choose matters. */
+  #lookForAddress(context: Pointer): void {
+    const { device, number, linkLayer, gidIndex, gid } = this.port
+    const chosen = chooseGid(this.verbs, context, device, number, linkLayer)
+    if (chosen?.gidIndex === gidIndex && chosen.gid.equals(gid)) return
+    this.isOutdated = true
+    this.#letGo()
   }
 
   #lose(reason: string): void {
@@ -334,8 +352,9 @@ export class VerbsAdapter {
 
   /** A device that is lost is given back once nobody uses anything of it: somebody may wait for that to remove it. */
   #letGo(): void {
+    const isOver = this.lostReason !== undefined || this.isOutdated
     // Not in one of koffi's own calls.
-    if (this.lostReason !== undefined && !this.isClosed) setImmediate(this.#close)
+    if (isOver && !this.isClosed) setImmediate(this.#close)
   }
 
   readonly #close = (): void => {
@@ -365,6 +384,12 @@ export class VerbsAdapter {
     const deadlineMs = performance.now() + EXIT_MS_MAX
     while (this.#lingering.size > 0 && performance.now() < deadlineMs) this.poll()
   }
+}
+
+function assertUsable({ lostReason, isClosed, port }: VerbsAdapter): void {
+  if (lostReason !== undefined) throw new NicError('ERR_NIC_UNAVAILABLE', lostReason)
+  if (isClosed)
+    throw new NicError('ERR_NIC_UNAVAILABLE', `${port.device} has another address now; connect anew`)
 }
 
 /** Which device it is: the next of that name has another number. 0 if there is none. */

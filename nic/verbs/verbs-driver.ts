@@ -18,7 +18,7 @@ import type { VerbsCounters } from './counters.ts'
 import { deviceNames } from './device-choice.ts'
 import { isRingSize, RING_SIZE_DEFAULT } from './frame-layout.ts'
 import { LINK_ETHERNET } from './library-layout.ts'
-import { openAdapter, requireAdapter } from './open-adapter.ts'
+import { openAdapter, openedAdapter, requireAdapter } from './open-adapter.ts'
 import { ringSizeAfter } from './ring-size.ts'
 import { VerbsAdapter } from './verbs-adapter.ts'
 import { VerbsInterface } from './verbs-interface.ts'
@@ -56,6 +56,20 @@ function availability(): Availability {
 export function verbsCounters(): VerbsCounters | undefined {
   const found = openAdapter()
   return found instanceof VerbsAdapter ? found.counters : undefined
+}
+
+export interface VerbsUse {
+  readonly counters: Readonly<VerbsCounters>
+  /** Bytes that are pinned now: for the rings of connections, and for memory that was registered or is kept for that. */
+  readonly pinned: { readonly rings: number; readonly registrations: number }
+}
+
+/** What the driver has done and holds; undefined while nobody in this process has needed it. Opens nothing. */
+export function verbsUse(): VerbsUse | undefined {
+  const adapter = openedAdapter()
+  if (adapter === undefined) return undefined
+  const { counters, slabBytes, cache } = adapter
+  return { counters, pinned: { rings: slabBytes, registrations: cache.pinnedBytes } }
 }
 
 /** Whether the kernel has a device, be it of use or not; nothing is loaded or opened for that. */

@@ -215,7 +215,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
       return
     }
     this.receives.acceptControl()
-    if (this.state !== 'open') return
+    if (this.state !== 'open' || this.#failReceives()) return
     this.#noRoomAfterReadingCell()
     if (kind === KIND_WANT) {
       this.#peerWants = value
@@ -260,7 +260,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
 
   /** Says what has come free: the room that the peer waits for, or much. */
   #tell(): void {
-    if (this.state !== 'open' || this.isPeerGone) return
+    if (this.state !== 'open' || this.isPeerGone || this.#failReceives()) return
     if (this.#peerWants !== NOTHING && this.receives.hasRoom(this.#peerWants)) {
       if (this.#control(KIND_CREDIT, 0, WORK_SEND)) this.#peerWants = NOTHING
     } else if (this.receives.hasMuchToTell) {
@@ -293,9 +293,14 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
   }
 
   #failPost(errno: number): void {
-    const { libc } = this.adapter.verbs
-    const text = `ibv_post_send ${libc.errnoName(errno)}`
-    this.#break(new NicError('ERR_NIC_SYSTEM', text, { syscall: 'ibv_post_send', errno }))
+    this.#break(this.qp.postError('ibv_post_send', errno))
+  }
+
+  /** True if the receives that the peer counts on could not be posted. */
+  #failReceives(): boolean {
+    const { errno } = this.receives
+    if (errno !== 0) this.#break(this.qp.postError('ibv_post_recv', errno))
+    return errno !== 0
   }
 
   #noRoom(): false {

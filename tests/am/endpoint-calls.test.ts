@@ -3,7 +3,7 @@ import { mergeMap } from 'rxjs'
 import type { Test } from 'tap'
 import { type Endpoint, OK, type ReceivedMessage } from '../../am/index.ts'
 import { Child } from '../support/child.ts'
-import { DRIVER_LISTS } from '../support/driver-lists.ts'
+import { DRIVER_LISTS, SLOW_REASON } from '../support/driver-lists.ts'
 import { arrivalOf, deliver, eightWords, errorOf, keepArrivals } from '../support/endpoints.ts'
 import { patterned } from '../support/frames.ts'
 import { until, withWatchdog } from '../support/until.ts'
@@ -193,6 +193,7 @@ for (const mode of ['answered', 'timed out'] as const) {
       t.strictSame(report.warnings, [])
       t.equal((await child.end()).code, 0)
     },
+    SLOW_REASON,
   )
 }
 

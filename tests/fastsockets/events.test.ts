@@ -63,5 +63,7 @@ t.test('prom-client shows what is counted', async t => {
   t.ok((await value(/^fastsockets_fallbacks_total\{reason="NOT_RELINKED"\} (\d+)$/m)) >= 1)
   t.ok((await value(/^fastsockets_credit_bytes (\d+)$/m)) > 0)
   t.ok((await value(/^fastsockets_poller_total\{event="messages"\} (\d+)$/m)) > 0)
+  // What they say where there is a device: tests/rdma.
+  t.notMatch(await registry.metrics(), /^fastsockets_verbs_\w+\{/m, 'nothing of a driver that is not in use')
   socket.destroy()
 })

@@ -1,6 +1,6 @@
 /**
  * `npm run test:rdma`: boots a real Linux kernel with a software RDMA device in an emulator and runs the tests of
- * tests/rdma/in-guest there. Exit code: 0 passed or skipped, 1 failed. See tests/rdma/README.md.
+ * tests/rdma/in-guest there. Exit code: 0 passed or skipped, 1 failed, 2 there is no such test. See tests/rdma/README.md.
  */
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -10,6 +10,9 @@ import { REGISTER } from '../support/relinked.ts'
 import { type GuestEnd, runGuest } from './guest.ts'
 import { type GuestImage, prepareImage } from './guest-image.ts'
 
+const SUFFIX = '.guest.js'
+/** What chooses the two hosts. */
+const PAIR = 'pair'
 const IN_GUEST = fileURLToPath(new URL('./in-guest/', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('./programs/pair.js', import.meta.url))
 const CLI = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.url))
@@ -38,12 +41,23 @@ function skip(reason: string): undefined {
   console.log(`SKIPPED: the tests over RDMA: ${reason}`)
 }
 
+/** The names of what runs on one host. */
+function allTests(): string[] {
+  return readdirSync(IN_GUEST)
+    .filter(name => name.endsWith(SUFFIX))
+    .map(name => name.slice(0, -SUFFIX.length))
+}
+
 /** All, or those whose names contain one of the arguments. */
 function chosenTests(words: readonly string[]): string[] {
-  return readdirSync(IN_GUEST)
-    .filter(name => name.endsWith('.guest.js'))
+  return allTests()
     .filter(name => words.length === 0 || words.some(word => name.includes(word)))
-    .map(name => `${IN_GUEST}${name}`)
+    .map(name => `${IN_GUEST}${name}${SUFFIX}`)
+}
+
+/** Words by which nothing is chosen. */
+function strayWords(words: readonly string[]): string[] {
+  return words.filter(word => word !== PAIR && chosenTests([word]).length === 0)
 }
 
 /** One host, with everything that one host can show. */
@@ -99,13 +113,18 @@ async function runPair(image: GuestImage): Promise<GuestEnd> {
 }
 
 async function main(): Promise<number> {
+  const words = process.argv.slice(2)
+  const stray = strayWords(words)
+  if (stray.length > 0) {
+    console.error(`there is no test ${stray.join(', ')}; there are: ${[...allTests(), PAIR].join(', ')}`)
+    return 2
+  }
   const image = findImage()
   if (image === undefined) return 0
-  const words = process.argv.slice(2)
   const isChosen = (name: string): boolean => words.length === 0 || words.includes(name)
   const runs: [name: string, run: () => Promise<GuestEnd>][] = []
   if (chosenTests(words).length > 0) runs.push(['one host', () => runAlone(image, words)])
-  if (isChosen('pair')) runs.push(['two hosts', () => runPair(image)])
+  if (isChosen(PAIR)) runs.push(['two hosts', () => runPair(image)])
   let passed = 0
   let failed = 0
   for (const [name, run] of runs) {

@@ -30,8 +30,11 @@ export const RELIABLE_PROCESS_DRIVER_LISTS = PROCESS_DRIVER_LISTS.filter(
 )
 
 /** Long messages and gets go in parts over these. */
-export const COPYING_DRIVER_LISTS: readonly DriverList[] = [copying('loopback'), copying('shm')]
-export const COPYING_PROCESS_DRIVER_LISTS: readonly DriverList[] = [copying('shm')]
+export const COPYING_DRIVER_LISTS: readonly DriverList[] = only ? [] : [copying('loopback'), copying('shm')]
+export const COPYING_PROCESS_DRIVER_LISTS: readonly DriverList[] = only ? [] : [copying('shm')]
+
+/** Why what takes long, and says nothing of the driver, is left out, or false if it is not. */
+export const SLOW_REASON = only ? 'an emulator is too slow for it' : false
 
 /** Why nothing can be tested over these drivers, or false if it can. */
 export function skipReason(list: DriverList): string | false {

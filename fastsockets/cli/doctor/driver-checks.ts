@@ -15,7 +15,12 @@ export function driverChecks(): Check[] {
     const availability = driver.availability()
     if (!availability.usable) {
       const hint = driver.reach === 'network' ? { hint: 'docs/rdma.md says what it takes' } : {}
-      return { name, state: 'note', detail: `cannot be used: ${availability.reason}`, ...hint }
+      return {
+        name,
+        state: 'note',
+        detail: `cannot be used: ${availability.code}: ${availability.reason}`,
+        ...hint,
+      }
     }
     if (!allowsDriver(driver.name)) {
       return { name, state: 'note', detail: 'is not allowed', hint: 'name it in drivers: of the policy' }

@@ -9,7 +9,8 @@ const HINTS: Partial<Record<FallbackCode, string>> = {
   STRANGER: 'another program listens there; let the server listen on another port',
   SILENT: 'the server, or whoever has its hashed port, is busy or stopped',
   VERSION: 'install the same release of fastsockets for both programs',
-  REMOTE_HOST: 'run both programs on one host',
+  REMOTE_HOST:
+    'between hosts it takes RDMA, and a host in a subnet of the device or named in a rule of the policy: docs/rdma.md',
   OTHER_HOST: 'run both programs in one network namespace: one host, one container, or one pod',
   OTHER_USER: 'run both as one user, or name the other user in users: of both policies',
   HANDSHAKE: 'look with DEBUG=fastsockets:* on both sides',

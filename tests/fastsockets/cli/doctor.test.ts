@@ -1,5 +1,6 @@
 /** `fastsockets doctor`: the machine, and one pair of programs. */
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { Child, plainEnvironment } from '../../support/child.ts'
@@ -42,7 +43,7 @@ t.test('everything that bears on it is looked at', async t => {
   if (verbs?.state === 'ok') t.match(verbs.detail, /^between hosts: /)
   else
     t.match(verbs, {
-      detail: /^cannot be used: .*(RDMA device|install|port|cannot be)/,
+      detail: /^cannot be used: (VERBS_[A-Z_]+|PLATFORM|KOFFI): .*(RDMA device|install|port|cannot be)/,
       hint: /docs\/rdma\.md/,
     })
 })
@@ -58,4 +59,19 @@ t.test('a pair that is fast, and one that is not, with what to do about it', asy
   const bad = doctor(`127.0.0.1:${(await plain.receive<{ port: number }>()).port}`)
   t.match(bad, { status: 1, report: { isFast: false } })
   t.match(bad.report.checks.at(-1), { state: 'failed', detail: /^NOT_RELINKED: /, hint: /register/ })
+})
+
+t.test('another host without RDMA: the code of docs/rdma.md, and what to do', async t => {
+  // Of a network for documentation: nobody is asked.
+  const { status, report } = doctor('192.0.2.1:80')
+  t.equal(status, 1)
+  const isThere = report.checks.some(({ name, state }) => name === 'driver verbs' && state === 'ok')
+  const detail = isThere
+    ? /no subnet of an RDMA device/
+    : /^REMOTE_HOST: .*\((VERBS_[A-Z_]+|PLATFORM|KOFFI): .+\)$/
+  const check = report.checks.at(-1)
+  t.match(check, { name: 'to 192.0.2.1', state: 'failed', detail, hint: /policy.*docs\/rdma\.md/ })
+  const code = /VERBS_[A-Z_]+/.exec(check?.detail ?? '')?.[0]
+  const page = readFileSync(new URL('../../../../docs/rdma.md', import.meta.url), 'utf8')
+  if (code !== undefined) t.ok(page.includes(`\`${code}\``), `docs/rdma.md explains ${code}`)
 })

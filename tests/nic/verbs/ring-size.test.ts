@@ -7,7 +7,7 @@ const CHANNELS_MAX = 1024
 t.test('the first have large rings, the many small ones, and together they stay below a limit', async t => {
   let pinned = 0
   const sizes = Array.from({ length: CHANNELS_MAX }, () => {
-    const size = ringSizeAfter(pinned)
+    const size = ringSizeAfter(pinned, RINGS_PINNED_MAX)
     pinned += 2 * size
     return size
   })
@@ -22,7 +22,19 @@ t.test('the first have large rings, the many small ones, and together they stay 
 })
 
 t.test('memory that is given back makes rings large again', async t => {
-  t.equal(ringSizeAfter(RINGS_PINNED_MAX), RING_SIZE_MIN)
-  t.equal(ringSizeAfter(2 * RINGS_PINNED_MAX), RING_SIZE_MIN)
-  t.equal(ringSizeAfter(0), RING_SIZE_DEFAULT)
+  t.equal(ringSizeAfter(RINGS_PINNED_MAX, RINGS_PINNED_MAX), RING_SIZE_MIN)
+  t.equal(ringSizeAfter(2 * RINGS_PINNED_MAX, RINGS_PINNED_MAX), RING_SIZE_MIN)
+  t.equal(ringSizeAfter(0, RINGS_PINNED_MAX), RING_SIZE_DEFAULT)
+})
+
+t.test('under a low limit all rings together stay below it as long as they can', async t => {
+  const pinnedMax = 4 * 1024 * 1024
+  let pinned = 0
+  let count = 0
+  while (pinned + 2 * ringSizeAfter(pinned, pinnedMax) <= pinnedMax) {
+    pinned += 2 * ringSizeAfter(pinned, pinnedMax)
+    count++
+  }
+  t.equal(count, 32, 'so many peers are fast, and not two')
+  t.equal(ringSizeAfter(0, 0), RING_SIZE_MIN)
 })

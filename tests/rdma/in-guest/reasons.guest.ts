@@ -1,34 +1,47 @@
 /** Everything that can be wrong with a device, provoked: each has a name, and a text that says what to do. */
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { NicError } from '../../../nic/errors.ts'
-import { BROKEN } from '../../../nic/status.ts'
+import { deviceAddress } from '../../../nic/index.ts'
+import { BROKEN, OK } from '../../../nic/status.ts'
 import { chooseDevice } from '../../../nic/verbs/device-choice.ts'
+import { RING_SIZE_MIN } from '../../../nic/verbs/frame-layout.ts'
 import {
   ASYNC_DEVICE_FATAL,
+  ASYNC_GID_CHANGE,
+  ASYNC_PORT,
+  ASYNC_PORT_ERROR,
+  ASYNC_QUEUE_ERROR,
   ASYNC_TYPE,
   WC_FLUSHED,
   WC_RETRY_EXCEEDED,
   WC_RNR_RETRY_EXCEEDED,
 } from '../../../nic/verbs/library-layout.ts'
 import { requireAdapter } from '../../../nic/verbs/open-adapter.ts'
-import { QueuePair } from '../../../nic/verbs/queue-pair.ts'
+import { QueuePair, RECEIVES_AT_ONCE } from '../../../nic/verbs/queue-pair.ts'
 import { RegistrationCache } from '../../../nic/verbs/registration-cache.ts'
 import { WORK_SEND } from '../../../nic/verbs/send-queue.ts'
 import { VerbsAdapter } from '../../../nic/verbs/verbs-adapter.ts'
 import { VerbsInterface } from '../../../nic/verbs/verbs-interface.ts'
 import { loadVerbs, type VerbsLibrary } from '../../../nic/verbs/verbs-library.ts'
 import { plainEnvironment } from '../../support/child.ts'
-import { sendFrame } from '../../support/frames.ts'
+import { Handler, sendFrame } from '../../support/frames.ts'
 import { until } from '../../support/until.ts'
+import { connectEnds } from '../connected-ends.ts'
+import type { PinnedReport } from '../programs/pinned-report.ts'
 
 const REPORT = fileURLToPath(new URL('../programs/device-report.js', import.meta.url))
+const PINNED = fileURLToPath(new URL('../programs/pinned-report.js', import.meta.url))
+/** Bytes; a process that is held to it. */
+const PINNABLE = 2 * 1024 * 1024
 /** IBV_WC_REM_ACCESS_ERR. */
 const REMOTE_ACCESS_ERROR = 10
+const OTHER_ADDRESS = '10.77.0.3'
 const NOBODY = 'setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs'
 
 interface Report {
@@ -40,13 +53,15 @@ interface Report {
 }
 
 /** What a program reports that starts after `preparation`, in a mount namespace of its own. */
-async function report(preparation: string, env: NodeJS.ProcessEnv = {}, command?: string): Promise<Report> {
+async function run<T>(preparation: string, program: string[], env: NodeJS.ProcessEnv = {}): Promise<T> {
   const script = `${preparation} "$0" "$@"`
-  const node = [process.execPath, REPORT, ...(command === undefined ? [] : [command])]
-  const { stdout } = await promisify(execFile)('unshare', ['--mount', 'sh', '-c', script, ...node], {
-    env: { ...plainEnvironment(), ...env },
-  })
-  return JSON.parse(stdout) as Report
+  const command = ['--mount', 'sh', '-c', script, process.execPath, ...program]
+  const { stdout } = await promisify(execFile)('unshare', command, { env: { ...plainEnvironment(), ...env } })
+  return JSON.parse(stdout) as T
+}
+
+async function report(preparation: string, env: NodeJS.ProcessEnv = {}, command?: string): Promise<Report> {
+  return await run(preparation, [REPORT, ...(command === undefined ? [] : [command])], env)
 }
 
 /** A second device, over an interface of its own. */
@@ -150,14 +165,24 @@ await t.test('a port that goes down ends the connections over it', async t => {
   t.match(later.availability, { usable: false, code: 'VERBS_PORT_DOWN', reason: /port 1 of rxe1 is down/ })
 })
 
-// The software device never fails: the library's word for it is put in its mouth.
-await t.test('a device that fails ends the connections over it', async t => {
+/** What ibv_get_async_event is to say: a type, whom it concerns, and whether the port's address is another by then. */
+interface Event {
+  readonly type: number
+  readonly port?: number
+  readonly isMoved?: boolean
+}
+
+/** An adapter of the real device that hears of `event` when `tell` is called: the library's word is put in its mouth. */
+function adapterThatHears({ type, port = 0, isMoved = false }: Event): {
+  adapter: VerbsAdapter
+  tell: () => void
+} {
   const real = loadVerbs().library as VerbsLibrary
   const chosen = chooseDevice(real)
   if (!('context' in chosen)) throw new Error(chosen.reason)
   const listeners: (() => void)[] = []
   let events = 1
-  const failing: VerbsLibrary = {
+  const library: VerbsLibrary = {
     ...real,
     watch: (fd, listener) => {
       listeners.push(listener)
@@ -165,24 +190,137 @@ await t.test('a device that fails ends the connections over it', async t => {
     },
     ibv_get_async_event: (_context, event) => {
       if (events-- === 0) return -1
-      new DataView(event.buffer, event.byteOffset).setInt32(ASYNC_TYPE, ASYNC_DEVICE_FATAL, true)
+      const view = new DataView(event.buffer, event.byteOffset)
+      view.setInt32(ASYNC_PORT, port, true)
+      view.setInt32(ASYNC_TYPE, type, true)
       return 0
     },
     ibv_ack_async_event: () => {},
+    ibv_query_gid: (context, number, index, gid) => {
+      const errno = real.ibv_query_gid(context, number, index, gid)
+      if (isMoved) gid[15] = (gid[15] as number) ^ 0xff
+      return errno
+    },
   }
-  const adapter = new VerbsAdapter(failing, chosen.context, chosen.port)
-  const end = new VerbsInterface(adapter, new RegistrationCache(adapter), 64 * 1024)
-  for (const listener of listeners) listener()
-  t.match(end, {
-    state: 'broken',
-    failure: { code: 'ERR_NIC_UNAVAILABLE', message: /has failed or was removed/ },
+  return {
+    adapter: new VerbsAdapter(library, chosen.context, chosen.port),
+    tell: () => {
+      for (const listener of listeners) listener()
+    },
+  }
+}
+
+// The software device never fails.
+await t.test('a device that fails ends the connections over it', async t => {
+  const fatal: [event: Event, message: RegExp][] = [
+    [{ type: ASYNC_DEVICE_FATAL }, /has failed or was removed/],
+    [{ type: ASYNC_QUEUE_ERROR }, /the completion queue of rxe0 has failed/],
+    [{ type: ASYNC_PORT_ERROR, port: 1 }, /port 1 of rxe0 has gone down/],
+  ]
+  for (const [event, message] of fatal) {
+    const { adapter, tell } = adapterThatHears(event)
+    const end = new VerbsInterface(adapter, new RegistrationCache(adapter), 64 * 1024)
+    tell()
+    t.match(end, { state: 'broken', failure: { code: 'ERR_NIC_UNAVAILABLE', message } })
+    t.throws(() => new VerbsInterface(adapter, new RegistrationCache(adapter), 64 * 1024), {
+      code: 'ERR_NIC_UNAVAILABLE',
+    })
+    t.notOk(adapter.isClosed, 'the device is in use')
+    end.close()
+    await until('the end of its use', () => adapter.isClosed)
+  }
+})
+
+await t.test('what happens to another port, or to another address, is nothing to us', async t => {
+  const harmless: Event[] = [
+    { type: ASYNC_PORT_ERROR, port: 2 },
+    { type: ASYNC_GID_CHANGE, port: 1 },
+    { type: ASYNC_GID_CHANGE, port: 2, isMoved: true },
+  ]
+  for (const event of harmless) {
+    const { adapter, tell } = adapterThatHears(event)
+    const [near, far] = await connectEnds(adapter, new RegistrationCache(adapter))
+    tell()
+    t.notOk(adapter.isOutdated, JSON.stringify(event))
+    sendFrame(near, Buffer.from('still here'))
+    await until('the frame', () => far.poll(new Handler(() => {}), 1) === 1)
+    t.equal(near.state, 'open')
+    near.close()
+    far.close()
+    adapter.abandon('the test is over')
+    await until('the end of its use', () => adapter.isClosed)
+  }
+})
+
+await t.test(
+  'where our address is another one, connections go on, and the adapter goes with the last',
+  async t => {
+    const { adapter, tell } = adapterThatHears({ type: ASYNC_GID_CHANGE, port: 1, isMoved: true })
+    const [near, far] = await connectEnds(adapter, new RegistrationCache(adapter))
+    tell()
+    t.ok(adapter.isOutdated)
+    sendFrame(near, Buffer.from('still here'))
+    await until('the frame', () => far.poll(new Handler(() => {}), 1) === 1)
+    t.notOk(adapter.isClosed, 'the device is in use')
+    near.close()
+    far.close()
+    await until('the end of its use', () => adapter.isClosed)
+    t.throws(() => new VerbsInterface(adapter, new RegistrationCache(adapter), 64 * 1024), {
+      code: 'ERR_NIC_UNAVAILABLE',
+      message: /another address/,
+    })
+  },
+)
+
+await t.test('receives that the device refuses break the connection', async t => {
+  const real = loadVerbs().library as VerbsLibrary
+  const chosen = chooseDevice(real)
+  if (!('context' in chosen)) throw new Error(chosen.reason)
+  let isFull = false
+  const refusing: VerbsLibrary = {
+    ...real,
+    deviceFunctions: (...at) => {
+      const functions = real.deviceFunctions(...at)
+      return {
+        ...functions,
+        postReceive: (qp, request, bad) =>
+          isFull ? constants.errno.ENOMEM : functions.postReceive(qp, request, bad),
+      }
+    },
+  }
+  const adapter = new VerbsAdapter(refusing, chosen.context, chosen.port)
+  const cache = new RegistrationCache(adapter)
+  const refusal = { code: 'ERR_NIC_SYSTEM', syscall: 'ibv_post_recv', message: /ibv_post_recv ENOMEM/ }
+  const [near, far] = await connectEnds(adapter, cache)
+  isFull = true
+  t.throws(() => new VerbsInterface(adapter, cache, 64 * 1024), refusal)
+  let taken = 0
+  const sink = new Handler(() => {
+    taken++
   })
-  t.throws(() => new VerbsInterface(adapter, new RegistrationCache(adapter), 64 * 1024), {
-    code: 'ERR_NIC_UNAVAILABLE',
-  })
-  t.notOk(adapter.isClosed, 'the device is in use')
-  end.close()
-  await until('the end of its use', () => adapter.isClosed)
+  // One receive went to the word that connects; what came with the others is handed out all the same.
+  const count = RECEIVES_AT_ONCE - 1
+  for (let i = 0; i < count; i++) t.equal(sendFrame(near, Buffer.alloc(8)), OK)
+  await until('the end', () => far.poll(sink, count) < 0)
+  t.equal(taken, count)
+  t.match(far, { state: 'broken', failure: refusal })
+  t.equal(sendFrame(far, Buffer.alloc(8)), BROKEN)
+  near.close()
+  far.close()
+  adapter.abandon('the test is over')
+  await until('nothing stays behind', () => adapter.isClosed)
+})
+
+await t.test('under a low limit the cache gives up what it keeps before a connection is refused', async t => {
+  const preparation = `ulimit -l ${PINNABLE / 1024}; exec ${NOBODY}`
+  const found = await run<PinnedReport>(preparation, [PINNED, `${PINNABLE}`])
+  t.comment(JSON.stringify(found))
+  t.equal(found.ringSize, RING_SIZE_MIN, 'small rings by themselves')
+  t.ok(found.cached > PINNABLE / 4 && found.cached <= PINNABLE / 2, 'the cache takes no more than half')
+  t.ok(found.cached + found.ringBytes > PINNABLE, 'there would not be room for both')
+  t.equal(found.cachedAfter, 0)
+  t.equal(found.arrived, 'hello')
+  t.match(found.refusal, /RLIMIT_MEMLOCK/, 'where nothing can be given up it is an error')
 })
 
 await t.test(
@@ -222,3 +360,22 @@ await t.test('structures that lie elsewhere are refused', async t => {
   t.throws(() => misled.register(real.libc.address(page), page.length, 0), refusal('ibv_mr'))
   t.throws(() => new QueuePair(misled, 64, 64, 0), refusal('ibv_qp'))
 })
+
+await t.test('who gets another address uses it for new connections at once', async t => {
+  const before = requireAdapter()
+  const address = deviceAddress() as string
+  t.teardown(() => execFileSync('sh', ['-ec', moveAddress(OTHER_ADDRESS, address)]))
+  execFileSync('sh', ['-ec', moveAddress(address, OTHER_ADDRESS)])
+  await until('the news', () => before.isOutdated && deviceAddress() === OTHER_ADDRESS)
+  t.not(requireAdapter(), before)
+  await until('the end of the one before', () => before.isClosed)
+  const [near, far] = await connectEnds(requireAdapter(), requireAdapter().cache)
+  sendFrame(near, Buffer.from('from here'))
+  await until('the frame', () => far.poll(new Handler(() => {}), 1) === 1)
+  near.close()
+  far.close()
+})
+
+function moveAddress(from: string, to: string): string {
+  return `ip addr del ${from}/24 dev rdma0; ip addr add ${to}/24 dev rdma0`
+}

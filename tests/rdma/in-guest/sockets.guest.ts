@@ -4,9 +4,12 @@ import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { Registry } from 'prom-client'
 import t, { type Test } from 'tap'
 import net, { transportOf } from '../../../fastsockets/index.ts'
+import { registerMetrics } from '../../../fastsockets/metrics.ts'
 import { describeDevice, type VerbsCounters, verbsCounters } from '../../../nic/index.ts'
+import { RING_SIZE_MIN } from '../../../nic/verbs/frame-layout.ts'
 import { eventually, withWatchdog } from '../../support/until.ts'
 import { type Program, startElsewhere } from '../other-host.ts'
 import { newSum, patternedMiB } from '../patterned.ts'
@@ -125,6 +128,21 @@ await t.test('no memory is registered on the way of the bytes', async t => {
   }
   t.equal((verbsCounters() as VerbsCounters).registrations, before)
   socket.destroy()
+})
+
+await t.test('prom-client shows what the driver has done, and what it has pinned', async t => {
+  const registry = new Registry()
+  registerMetrics({ registry })
+  const text = await registry.metrics()
+  const counters = [...text.matchAll(/^fastsockets_verbs_total\{counter="(\w+)"\} (\d+)$/gm)]
+  t.strictSame(
+    counters.map(([, name]) => name),
+    Object.keys(verbsCounters() as VerbsCounters),
+  )
+  t.ok(Number(counters.find(([, name]) => name === 'postSends')?.[2]) > CONNECTIONS)
+  const rings = /^fastsockets_verbs_pinned_bytes\{use="rings"\} (\d+)$/m.exec(text)?.[1]
+  t.ok(Number(rings) >= 2 * RING_SIZE_MIN, `${rings} bytes`)
+  t.match(text, /^fastsockets_verbs_pinned_bytes\{use="registrations"\} \d+$/m)
 })
 
 /** Of the server. */

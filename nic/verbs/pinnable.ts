@@ -1,0 +1,32 @@
+/**
+ * How much memory this process may pin. The rings of connections and the registration cache share it: each takes no more
+ * than half, so that neither leaves the other without any.
+ */
+import { readFileSync } from 'node:fs'
+
+/** Who has this capability is not held to the limit. */
+const CAP_IPC_LOCK = 1n << 14n
+
+let pinnable: number | undefined
+
+/** `most`, or half of what may be pinned, if that is less. */
+export function halfOfPinnable(most: number): number {
+  pinnable ??= pinnableBytes(read('/proc/self/limits'), read('/proc/self/status'))
+  return Math.min(most, Math.floor(pinnable / 2))
+}
+
+/** As `limits` and `status` of /proc say it; Infinity if they do not. */
+export function pinnableBytes(limits: string, status: string): number {
+  const soft = /^Max locked memory +(\d+)/m.exec(limits)?.[1]
+  const capabilities = BigInt(`0x${/^CapEff:\s*([\da-f]+)/m.exec(status)?.[1] ?? 0}`)
+  if (soft === undefined || (capabilities & CAP_IPC_LOCK) !== 0n) return Number.POSITIVE_INFINITY
+  return Number(soft)
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
