@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import http from 'node:http'
 import http2 from 'node:http2'
 import https from 'node:https'
@@ -373,9 +373,11 @@ const SCENARIOS: (() => Promise<void>)[] = [
   },
 
   async function unixPath() {
-    const path = join(mkdtempSync(join(tmpdir(), 'scenario-')), 'socket')
+    const folder = mkdtempSync(join(tmpdir(), 'scenario-'))
+    const path = join(folder, 'socket')
     await overPath(path)
     log.push(`left behind: ${existsSync(path)}`)
+    rmSync(folder, { recursive: true })
   },
 
   async function abstractName() {
