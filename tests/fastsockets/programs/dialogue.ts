@@ -67,3 +67,34 @@ export function credentials(): { key: Buffer; cert: Buffer } {
     readFileSync(new URL(`../../../../tests/fixtures/${name}.pem`, import.meta.url))
   return { key: read('key'), cert: read('cert') }
 }
+
+/** A dialogue over a unix path, or an abstract name. */
+export async function overPath(path: string): Promise<void> {
+  const server = net.createServer({ allowHalfOpen: true }, peer => {
+    watch('server', peer)
+    log.push(`server ${JSON.stringify([peer.address(), peer.remoteAddress, peer.remotePort])}`)
+    peer.on('data', data => peer.write(data))
+    peer.on('end', () => peer.end('bye'))
+  })
+  server.maxConnections = 1
+  server.on('drop', data => log.push(`server drop ${JSON.stringify(data)}`))
+  server.listen(path)
+  await once(server, 'listening')
+  log.push(`server at ${JSON.stringify(server.address() === path)}`)
+  const client = net.connect(path)
+  watch('client', client)
+  const text = collect(client)
+  await once(client, 'connect')
+  wire.transport = transportOf(client).transport
+  log.push(`client ${JSON.stringify([client.address(), client.remoteAddress, client.remotePort])}`)
+  const dropped = net.connect({ path })
+  await closed(dropped.on('error', () => {}).resume())
+  client.end('hello')
+  await closed(client)
+  log.push(`client ${text()}`)
+  server.close()
+  await once(server, 'close')
+  const [error] = await once(net.connect(path), 'error')
+  log.push(`late ${error.code} ${error.syscall} ${error.address === path}`)
+  sortByName()
+}
