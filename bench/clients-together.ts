@@ -1,9 +1,16 @@
 /** What several clients of one server have done at the same time. */
+import type { Contestant } from './contestants/contestant.ts'
+import { contestantsFor, OWN_PARTNER, POLLS } from './contestants.ts'
 import { decodeLatencies } from './half.ts'
-import type { Counted } from './half-questions.ts'
+import type { Counted, Times } from './half-questions.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
-import type { Parameters } from './result.ts'
-import type { Sample } from './suite.ts'
+import type { Parameters, Result } from './result.ts'
+import { measureInRounds } from './rounds.ts'
+import { timesOf } from './sizes.ts'
+import type { Sample, SuiteContext } from './suite.ts'
+
+/** Several clients share a core, and must have become hot all the same. */
+const TIMES: Times = { warmUpMs: 600, ms: 500 }
 
 /** The sum of their rates, and the round trips of all. */
 export function roundTripsTogether(all: readonly Counted[], parameters: Parameters): Sample[] {
@@ -19,4 +26,25 @@ export function roundTripsTogether(all: readonly Counted[], parameters: Paramete
     { parameters, metric: 'rate', unit: '1/s', better: 'higher', value: rate },
     { parameters, metric: 'roundTrip', unit: 'us', better: 'lower', value, latencies },
   ]
+}
+
+/** `measure` for 1 to 8 clients of each contestant that can have more than one. */
+export async function measureClients(
+  context: SuiteContext,
+  suite: string,
+  measure: (contestant: Contestant, count: number, times: Times) => Promise<Sample[]>,
+): Promise<Result[]> {
+  const contestants = await contestantsFor(context, 'pingPong', POLLS, OWN_PARTNER)
+  const times = context.isQuick ? timesOf(context) : TIMES
+  const trials = contestants.map(contestant => ({
+    contestant: contestant.name,
+    measure: async () => {
+      const samples: Sample[] = []
+      for (const count of context.isQuick ? [2] : [1, 2, 4, 8]) {
+        samples.push(...(await measure(contestant, count, times)))
+      }
+      return samples
+    },
+  }))
+  return await measureInRounds(context, suite, trials)
 }

@@ -1,13 +1,17 @@
 import type { Stream } from './stream.ts'
 
 const NOBODY: readonly Stream[] = []
+/** To take them out at the front one by one would move all that are behind, each time. */
+const CUT_OFF_MIN = 64
 
 /**
  * Streams that wait for their turn, each once. An array, with a mark in the stream, and not a Set: V8 links the tables of a
  * Set that comes and goes, as it does those of a Map (stream-table.ts).
  */
 export class StreamQueue {
-  readonly #streams: Stream[] = []
+  /** From `#first` on; what lies before is `undefined`, and is cut off when it is much. */
+  readonly #streams: (Stream | undefined)[] = []
+  #first = 0
   readonly #mark: number
 
   /** `mark`: a bit of `Stream.queues` that no other queue has. */
@@ -16,11 +20,11 @@ export class StreamQueue {
   }
 
   get size(): number {
-    return this.#streams.length
+    return this.#streams.length - this.#first
   }
 
   get first(): Stream | undefined {
-    return this.#streams[0]
+    return this.#streams[this.#first]
   }
 
   add(stream: Stream): void {
@@ -32,13 +36,20 @@ export class StreamQueue {
   delete(stream: Stream): void {
     if (!this.has(stream)) return
     stream.queues &= ~this.#mark
-    if (stream === this.#streams[0]) this.#streams.shift()
-    else this.#streams.splice(this.#streams.indexOf(stream), 1)
+    if (stream !== this.first) {
+      this.#streams.splice(this.#streams.indexOf(stream, this.#first), 1)
+      return
+    }
+    this.#streams[this.#first++] = undefined
+    if (this.size > 0 && this.#first < CUT_OFF_MIN + this.size) return
+    this.#streams.splice(0, this.#first)
+    this.#first = 0
   }
 
   clear(): void {
-    for (const stream of this.#streams) stream.queues &= ~this.#mark
+    for (const stream of this.snapshot()) stream.queues &= ~this.#mark
     this.#streams.length = 0
+    this.#first = 0
   }
 
   has(stream: Stream): boolean {
@@ -47,6 +58,6 @@ export class StreamQueue {
 
   /** Those who wait now. */
   snapshot(): readonly Stream[] {
-    return this.#streams.length === 0 ? NOBODY : this.#streams.slice()
+    return this.size === 0 ? NOBODY : (this.#streams.slice(this.#first) as Stream[])
   }
 }

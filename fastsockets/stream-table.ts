@@ -16,10 +16,6 @@ export class StreamTable {
   readonly #free: number[] = []
   #size = 0
 
-  get size(): number {
-    return this.#size
-  }
-
   get isFull(): boolean {
     return this.#size >= STREAMS_MAX
   }

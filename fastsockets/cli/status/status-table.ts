@@ -1,35 +1,25 @@
 import type { ListenerStatus } from '../../status/decode-status.ts'
 import type { RatedProcess, RatedSocket } from './rates.ts'
 
-const HEADINGS = [
-  'wire',
-  'side',
-  'state',
-  'Recv-Q',
-  'Send-Q',
-  'local',
-  'remote',
-  'in',
-  'out',
-  'in/s',
-  'out/s',
-  'credit',
-  'direct',
-  'zcopy',
-  'reason',
-] as const
-/** Columns of numbers; the rest is text. */
-const NUMBERS = new Set<string>([
-  'Recv-Q',
-  'Send-Q',
-  'in',
-  'out',
-  'in/s',
-  'out/s',
-  'credit',
-  'direct',
-  'zcopy',
-])
+const COLUMNS = {
+  wire: 'text',
+  side: 'text',
+  state: 'text',
+  'Recv-Q': 'number',
+  'Send-Q': 'number',
+  local: 'text',
+  remote: 'text',
+  in: 'number',
+  out: 'number',
+  'in/s': 'number',
+  'out/s': 'number',
+  credit: 'number',
+  direct: 'number',
+  zcopy: 'number',
+  reason: 'text',
+} as const
+const HEADINGS = Object.keys(COLUMNS)
+const IS_NUMBER = Object.values(COLUMNS).map(kind => kind === 'number')
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
 
 /** For people. */
@@ -52,7 +42,7 @@ function renderProcess(status: RatedProcess): string {
     ...(fallbackList.length === 0 ? [] : [`  fallbacks: ${fallbackList.join(', ')}`]),
     ...listeners.map(renderListener),
   ]
-  if (sockets.length > 0) lines.push(...renderRows([[...HEADINGS], ...sockets.map(cellsOf)]))
+  if (sockets.length > 0) lines.push(...renderRows([HEADINGS, ...sockets.map(cellsOf)]))
   return lines.join('\n')
 }
 
@@ -101,7 +91,7 @@ function renderRows(rows: readonly string[][]): string[] {
   return rows.map(row => {
     const cells = row.map((cell, column) => {
       const width = widths[column] as number
-      return NUMBERS.has(HEADINGS[column] as string) ? cell.padStart(width) : cell.padEnd(width)
+      return IS_NUMBER[column] ? cell.padStart(width) : cell.padEnd(width)
     })
     return `  ${cells.join('  ')}`.trimEnd()
   })

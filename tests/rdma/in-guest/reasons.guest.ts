@@ -117,7 +117,7 @@ await t.test('what is missing has a name', { jobs: 2 }, async t => {
 })
 
 await t.test('what a library or a kernel says that cannot be used has a name, too', async t => {
-  const real = loadVerbs().library as VerbsLibrary
+  const real = verbsLibrary()
   const refusal = (changes: Partial<VerbsLibrary>): unknown => chooseDevice({ ...real, ...changes })
   t.match(refusal({ ibv_is_fork_initialized: () => 0 }), { code: 'VERBS_FORK', reason: /5\.12/ })
   t.match(refusal({ ibv_open_device: () => null }), {
@@ -177,7 +177,7 @@ function adapterThatHears({ type, port = 0, isMoved = false }: Event): {
   adapter: VerbsAdapter
   tell: () => void
 } {
-  const real = loadVerbs().library as VerbsLibrary
+  const real = verbsLibrary()
   const chosen = chooseDevice(real)
   if (!('context' in chosen)) throw new Error(chosen.reason)
   const listeners: (() => void)[] = []
@@ -273,7 +273,7 @@ await t.test(
 )
 
 await t.test('receives that the device refuses break the connection', async t => {
-  const real = loadVerbs().library as VerbsLibrary
+  const real = verbsLibrary()
   const chosen = chooseDevice(real)
   if (!('context' in chosen)) throw new Error(chosen.reason)
   let isFull = false
@@ -340,7 +340,7 @@ await t.test(
 )
 
 await t.test('structures that lie elsewhere are refused', async t => {
-  const real = loadVerbs().library as VerbsLibrary
+  const real = verbsLibrary()
   const moved: VerbsLibrary = {
     ...real,
     readPointer: (at, offset) => real.readPointer(at, offset + 8),
@@ -378,4 +378,11 @@ await t.test('who gets another address uses it for new connections at once', asy
 
 function moveAddress(from: string, to: string): string {
   return `ip addr del ${from}/24 dev rdma0; ip addr add ${to}/24 dev rdma0`
+}
+
+/** The real one. */
+function verbsLibrary(): VerbsLibrary {
+  const { library } = loadVerbs()
+  if (library === undefined) throw new Error('libibverbs is not there')
+  return library
 }
