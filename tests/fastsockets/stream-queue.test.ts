@@ -1,0 +1,74 @@
+/** What a channel keeps its streams in, by itself: order, ids, and what a wrong id finds. */
+import t from 'tap'
+import type { Stream } from '../../fastsockets/stream.ts'
+import { STREAMS_MAX } from '../../fastsockets/stream-layout.ts'
+import { StreamQueue } from '../../fastsockets/stream-queue.ts'
+import { StreamTable } from '../../fastsockets/stream-table.ts'
+
+/** Of a stream, what these two look at. */
+function streamOf(id: number): Stream {
+  return { id, queues: 0 } as Stream
+}
+
+t.test('a queue has each stream once, in the order of arrival, whoever leaves it where', async t => {
+  const queue = new StreamQueue(2)
+  const streams = Array.from({ length: 1000 }, (_, i) => streamOf(i))
+  for (const stream of [...streams, ...streams]) queue.add(stream)
+  t.equal(queue.size, 1000)
+  const isLeft = (id: number): boolean => id >= 400 && id % 3 !== 0
+  for (const stream of streams.slice(0, 400)) {
+    t.equal(queue.first, stream)
+    queue.delete(stream)
+    queue.delete(stream)
+  }
+  for (const stream of streams) if (!isLeft(stream.id)) queue.delete(stream)
+  const back = streams[0] as Stream
+  queue.add(back)
+  t.strictSame([...queue.snapshot()], [...streams.filter(({ id }) => isLeft(id)), back])
+  t.ok(queue.has(back))
+  queue.clear()
+  t.equal(queue.size, 0)
+  t.equal(queue.first, undefined)
+  t.ok(
+    streams.every(({ queues }) => queues === 0),
+    'no mark is left',
+  )
+})
+
+t.test('a table gives no id twice while it can be meant, and knows no id that it has not given', async t => {
+  const table = new StreamTable()
+  const first = streamOf(table.takeId())
+  table.put(first)
+  t.ok(first.id > 0)
+  t.equal(table.get(first.id), first)
+  table.delete(first)
+  table.delete(first)
+  const second = streamOf(table.takeId())
+  t.not(second.id, first.id)
+  t.equal(table.get(second.id), undefined, 'taken, and nobody is there yet')
+  table.put(second)
+  t.equal(table.get(first.id), undefined)
+  for (const id of [0, -1, -second.id, second.id + STREAMS_MAX, second.id + 1, 0x7fffffff, -0x80000000])
+    t.equal(table.get(id), undefined, `${id}`)
+  t.strictSame(table.all(), [second])
+})
+
+t.test('a table has room for STREAMS_MAX, and ids stay positive when they begin again', async t => {
+  const table = new StreamTable()
+  const ids = new Set<number>()
+  for (let i = 0; i < STREAMS_MAX; i++) ids.add(table.takeId())
+  t.equal(ids.size, STREAMS_MAX)
+  t.ok(table.isFull)
+  const last = [...ids].at(-1) as number
+  table.giveBack(last)
+  t.notOk(table.isFull)
+  let least = Number.POSITIVE_INFINITY
+  let most = 0
+  for (let i = 0; i < 70_000; i++) {
+    const id = table.takeId()
+    least = Math.min(least, id)
+    most = Math.max(most, id)
+    table.giveBack(id)
+  }
+  t.ok(least > 0 && most <= 0x7fffffff)
+})
