@@ -87,10 +87,10 @@ export class ChannelGroup {
 
 /** What this thread's poller has done so far. */
 export function pollerStats(): Readonly<PollerStats> {
-  return threadPoller.stats
+  return threadPoller.counts.snapshot()
 }
 
 /** Keeps the counts of this thread's poller in `memory`, in the order of `POLLER_COUNTS`, for others to see. */
 export function movePollerStats(memory: Float64Array): void {
-  threadPoller.stats.moveTo(memory)
+  threadPoller.counts.moveTo(memory)
 }

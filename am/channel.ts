@@ -158,6 +158,11 @@ export class Channel implements FrameSink {
     this.writer.putWord(index, word)
   }
 
+  /** The first four at once. */
+  putFourWords(a: number, b: number, c: number, d: number): void {
+    this.writer.putFourWords(a, b, c, d)
+  }
+
   commit(payloadLength: number): void {
     this.writer.commit(payloadLength)
     // A request expects an answer: stay awake for it. Otherwise the doorbell brings it.

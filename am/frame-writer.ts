@@ -4,6 +4,8 @@ import { encodeHead, HEAD_SIZE, headerSize } from './message-layout.ts'
 import type { Tag } from './tag.ts'
 import type { Words } from './words.ts'
 
+const NO_WORDS = new Int32Array(0)
+
 /** Builds one frame at a time in place, and lets acknowledgements ride on it. Allocates nothing. */
 export class FrameWriter {
   readonly end: VirtualInterface
@@ -13,6 +15,8 @@ export class FrameWriter {
   #wordsAt = 0
   #frameAt = 0
   #payloadAt = 0
+  /** The interface's, while the frame is being made. */
+  #words: Int32Array = NO_WORDS
 
   constructor(end: VirtualInterface, acks: AckQueue) {
     this.end = end
@@ -32,6 +36,7 @@ export class FrameWriter {
     const at = this.end.reserve(header + payloadLength)
     if (at < 0) return at
     const words = this.end.sendWords
+    this.#words = words
     words[at >> 2] = encodeHead(kind, wordCount, handler, slot)
     words[(at >> 2) + 1] = this.#acks.takeRun()
     this.#frameAt = at
@@ -42,29 +47,38 @@ export class FrameWriter {
   }
 
   putTag(tag: Tag): void {
-    const { sendWords } = this.end
-    sendWords[this.#tagAt] = tag.low
-    sendWords[this.#tagAt + 1] = tag.high
+    this.#words[this.#tagAt] = tag.low
+    this.#words[this.#tagAt + 1] = tag.high
   }
 
   /** The last part before the words. */
   putRegion(offset: number, length: number): void {
-    const { sendWords } = this.end
-    sendWords[this.#wordsAt - 2] = offset
-    sendWords[this.#wordsAt - 1] = length
+    this.#words[this.#wordsAt - 2] = offset
+    this.#words[this.#wordsAt - 1] = length
   }
 
   putWord(index: number, word: number): void {
-    this.end.sendWords[this.#wordsAt + index] = word
+    this.#words[this.#wordsAt + index] = word
+  }
+
+  /** The first four, which most messages of sockets have, in one call. */
+  putFourWords(a: number, b: number, c: number, d: number): void {
+    const words = this.#words
+    const at = this.#wordsAt
+    words[at] = a
+    words[at + 1] = b
+    words[at + 2] = c
+    words[at + 3] = d
   }
 
   putWords(words: Words): void {
     const { values, count } = words
-    const { sendWords } = this.end
-    for (let i = 0; i < count; i++) sendWords[this.#wordsAt + i] = values[i] as number
+    for (let i = 0; i < count; i++) this.#words[this.#wordsAt + i] = values[i] as number
   }
 
   commit(payloadLength: number): void {
+    // The interface may be closed, and its memory gone, before the next one.
+    this.#words = NO_WORDS
     this.end.commit(this.#payloadAt - this.#frameAt + payloadLength)
   }
 }

@@ -25,7 +25,7 @@ const replyWords = new Words()
 export class Message {
   /** The conversation that it came by. */
   readonly channel: Channel
-  /** The runtime's: use `word(i)`. */
+  /** The runtime's: use `word(i)`. Behind `wordCount` there may be those of an earlier message. */
   readonly words = new Int32Array(WORDS_MAX)
   wordCount = 0
   #slot = NO_REQUEST

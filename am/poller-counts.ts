@@ -10,8 +10,14 @@ export interface PollerStats {
 
 export const POLLER_COUNTS = ['turns', 'messages', 'emptyTurns', 'sleeps', 'doorbells'] as const
 
+const TURNS = 0
+const MESSAGES = 1
+const EMPTY_TURNS = 2
+const SLEEPS = 3
+const DOORBELLS = 4
+
 /** The counts, in memory that may be anybody's: whoever shows them to others without our help gives it. */
-export class PollerCounts implements PollerStats {
+export class PollerCounts {
   #counts: Float64Array = new Float64Array(POLLER_COUNTS.length)
 
   /** From now on the counts are kept in `memory`, in the order of `POLLER_COUNTS`. */
@@ -20,43 +26,28 @@ export class PollerCounts implements PollerStats {
     this.#counts = memory
   }
 
-  get turns(): number {
-    return this.#counts[0] as number
+  snapshot(): PollerStats {
+    const [turns = 0, messages = 0, emptyTurns = 0, sleeps = 0, doorbells = 0] = this.#counts
+    return { turns, messages, emptyTurns, sleeps, doorbells }
   }
 
-  set turns(count: number) {
-    this.#counts[0] = count
+  addTurn(): void {
+    this.#counts[TURNS] = (this.#counts[TURNS] as number) + 1
   }
 
-  get messages(): number {
-    return this.#counts[1] as number
+  addMessages(count: number): void {
+    this.#counts[MESSAGES] = (this.#counts[MESSAGES] as number) + count
   }
 
-  set messages(count: number) {
-    this.#counts[1] = count
+  addEmptyTurn(): void {
+    this.#counts[EMPTY_TURNS] = (this.#counts[EMPTY_TURNS] as number) + 1
   }
 
-  get emptyTurns(): number {
-    return this.#counts[2] as number
+  addSleep(): void {
+    this.#counts[SLEEPS] = (this.#counts[SLEEPS] as number) + 1
   }
 
-  set emptyTurns(count: number) {
-    this.#counts[2] = count
-  }
-
-  get sleeps(): number {
-    return this.#counts[3] as number
-  }
-
-  set sleeps(count: number) {
-    this.#counts[3] = count
-  }
-
-  get doorbells(): number {
-    return this.#counts[4] as number
-  }
-
-  set doorbells(count: number) {
-    this.#counts[4] = count
+  addDoorbell(): void {
+    this.#counts[DOORBELLS] = (this.#counts[DOORBELLS] as number) + 1
   }
 }

@@ -25,7 +25,7 @@ const SPIN_STEPS = 8
 const SPIN_MS_STEP = SPIN_MS / SPIN_STEPS
 
 export class Poller {
-  readonly stats = new PollerCounts()
+  readonly counts = new PollerCounts()
   readonly #hot: Channel[] = []
   readonly #contention = new CoreContention()
   #isScheduled = false
@@ -54,7 +54,7 @@ export class Poller {
 
   #answerDoorbell(channel: Channel): void {
     if (channel.isOver) return
-    this.stats.doorbells++
+    this.counts.addDoorbell()
     if (performance.now() - channel.lastActiveMs < SPIN_MS + channel.spinMs) lengthenSpin(channel)
     this.#heat(channel)
   }
@@ -67,7 +67,7 @@ export class Poller {
 
   readonly #turn = (): void => {
     this.#isScheduled = false
-    this.stats.turns++
+    this.counts.addTurn()
     const nowMs = performance.now()
     // Handlers may heat and remove channels: what is pushed meanwhile has its turn next time.
     let at = 0
@@ -92,11 +92,11 @@ export class Poller {
     if (channel.isOver) return true
     const isActive = count > 0 || wasTouched || channel.isTouched
     if (count > 0) {
-      this.stats.messages += count
+      this.counts.addMessages(count)
       lengthenSpin(channel)
     }
     if (isActive) channel.lastActiveMs = nowMs
-    else this.stats.emptyTurns++
+    else this.counts.addEmptyTurn()
     channel.maySpin = !this.#contention.isContended(nowMs)
     if (channel.maySpin) {
       if (isActive) return false
@@ -107,7 +107,7 @@ export class Poller {
     } else if (channel.isTouched) return false
     if (!channel.arm()) return false
     if (channel.maySpin) shortenSpin(channel)
-    this.stats.sleeps++
+    this.counts.addSleep()
     return true
   }
 }

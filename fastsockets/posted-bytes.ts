@@ -24,8 +24,14 @@ export class PostedBytes {
   readonly #readyBytes: Buffer[] = []
   #readyIndex = 0
 
+  /** Nothing is complete. */
   get isEmpty(): boolean {
     return this.#readyStreams.length === 0
+  }
+
+  /** Nothing has come at all. */
+  get isIdle(): boolean {
+    return this.#run === undefined && this.#readyStreams.length === 0
   }
 
   add(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {

@@ -15,6 +15,7 @@ import { Stream, type StreamSink } from './stream.ts'
 import { endsOf } from './stream-addresses.ts'
 import {
   ACCEPT,
+  BYTES_WORDS,
   CHANNEL_CREDITS,
   FLAG_FIN,
   KEY_MAX,
@@ -310,14 +311,15 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleData(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
-    if (stream === undefined || stream.peerId === -1)
-      return this.#refuse(`data for socket ${message.word(0)}`)
-    const fin = (message.word(3) & FLAG_FIN) !== 0
-    const { bytes, offset, length } = message
+    // Not by `word(i)`, which asks more than once for each whether the message is live: this is the busiest of all.
+    const { words, wordCount, bytes, offset, length } = message
+    const stream = this.#streams.get(words[0] as number)
+    if (stream === undefined || stream.peerId === -1 || wordCount !== BYTES_WORDS)
+      return this.#refuse(`data for socket ${words[0]}`)
+    const fin = ((words[3] as number) & FLAG_FIN) !== 0
     const fault =
-      stream.outgoing.handleConsumed(message.word(2)) ??
-      stream.handleData(message.word(1), bytes, offset, length, fin)
+      stream.outgoing.handleConsumed(words[2] as number) ??
+      stream.handleData(words[1] as number, bytes, offset, length, fin)
     if (fault !== undefined) this.#refuse(fault)
   }
 
@@ -379,6 +381,7 @@ export class SocketChannel implements ChannelOwner {
    */
   #deliver(): void {
     const posted = this.#posted
+    if (posted.isIdle && this.#toDeliver.size === 0) return
     this.turn++
     posted.endRun()
     this.#deliverWaiting()

@@ -32,10 +32,7 @@ export function sendConnect(
 ): boolean {
   const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
   if (at < 0) return false
-  channel.putWord(0, from)
-  channel.putWord(1, port)
-  channel.putWord(2, WINDOW)
-  channel.putWord(3, family)
+  channel.putFourWords(from, port, WINDOW, family)
   copyBytes(Buffer.from(address, 'latin1'), 0, channel.sendBytes, at, address.length)
   channel.commit(address.length)
   return true
@@ -147,9 +144,6 @@ function reserveBytes(
 ): number {
   const at = channel.reserveRequest(handler, BYTES_WORDS, payloadLength)
   if (at < 0) return at
-  channel.putWord(0, to)
-  channel.putWord(1, sequence)
-  channel.putWord(2, consumed)
-  channel.putWord(3, last)
+  channel.putFourWords(to, sequence, consumed, last)
   return at
 }

@@ -12,15 +12,13 @@ export class StreamQueue {
   /** From `#first` on; what lies before is `undefined`, and is cut off when it is much. */
   readonly #streams: (Stream | undefined)[] = []
   #first = 0
+  /** How many wait. */
+  size = 0
   readonly #mark: number
 
   /** `mark`: a bit of `Stream.queues` that no other queue has. */
   constructor(mark: number) {
     this.#mark = mark
-  }
-
-  get size(): number {
-    return this.#streams.length - this.#first
   }
 
   get first(): Stream | undefined {
@@ -31,11 +29,13 @@ export class StreamQueue {
     if (this.has(stream)) return
     stream.queues |= this.#mark
     this.#streams.push(stream)
+    this.size++
   }
 
   delete(stream: Stream): void {
     if (!this.has(stream)) return
     stream.queues &= ~this.#mark
+    this.size--
     if (stream !== this.first) {
       this.#streams.splice(this.#streams.indexOf(stream, this.#first), 1)
       return
@@ -50,6 +50,7 @@ export class StreamQueue {
     for (const stream of this.snapshot()) stream.queues &= ~this.#mark
     this.#streams.length = 0
     this.#first = 0
+    this.size = 0
   }
 
   has(stream: Stream): boolean {

@@ -67,14 +67,14 @@ export abstract class RingInterface implements VirtualInterface {
       const count = this.consumer.poll(sink, limit)
       return count === BROKEN ? this.#break(this.consumer.violation) : count
     } finally {
-      this.#wakeProducer()
+      if (this.consumer.producerWaits) this.#wakeProducer()
     }
   }
 
   arm(forRoom: number): boolean {
     if (this.state !== 'open') return false
     const isArmed = this.consumer.arm()
-    this.#wakeProducer()
+    if (this.consumer.producerWaits) this.#wakeProducer()
     if (!isArmed) return false
     if (forRoom === 0 || this.producer.armForRoom(forRoom)) return true
     this.#noRoom()
@@ -168,7 +168,6 @@ export abstract class RingInterface implements VirtualInterface {
 
   /** The peer waits for the room that we have just released. */
   #wakeProducer(): void {
-    if (!this.consumer.producerWaits) return
     this.consumer.producerWaits = false
     if (this.state === 'open') this.wakePeer()
   }
