@@ -169,16 +169,19 @@ function defineFastHandle(): FastHandleClass | undefined {
       this.stream?.close(this.isHolding)
       runInClosingPhase(createTcp, () => {
         try {
-          this.run(() => {
-            request?.oncomplete?.(UV_ECANCELED, this, request, false, false)
-            this.#abandonWrites()
-            callback?.call(this)
-          })
+          this.run(() => callback?.call(this))
         } finally {
           this.attempt = undefined
           this.letGo()
         }
       })
+      // Before that, and by themselves: what a callback of theirs throws keeps no socket from being closed.
+      if (this.#writeCallback !== undefined || this.#shutdownRequest !== undefined || this.hasNativeRequest)
+        runInClosingPhase(createTcp, () => this.run(() => this.#abandonWrites()))
+      if (request !== undefined)
+        runInClosingPhase(createTcp, () =>
+          this.run(() => request.oncomplete?.(UV_ECANCELED, this, request, false, false)),
+        )
     }
 
     // What the dialer and the acceptor use.

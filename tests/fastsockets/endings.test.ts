@@ -10,6 +10,8 @@ const SCENARIOS: Readonly<Record<string, string>> = {
   finish: "'prefinish' and 'finish' come when what the program does now is over",
   bareEnd: 'so they do if there was nothing to write',
   writeAfterReset: 'a write fails with the reset that has come and was not heard of',
+  throwingCloses: "listeners of 'close' that throw keep no other socket from closing in the same turn",
+  throwingWrite: "nor does the callback of a write that is given up keep its socket from 'close'",
 }
 
 for (const [scenario, name] of Object.entries(SCENARIOS)) {

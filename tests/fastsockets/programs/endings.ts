@@ -65,6 +65,48 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
     await closed(peer)
     server.close()
   },
+
+  async throwingCloses() {
+    process.on('uncaughtException', error => log.push(`uncaught ${error.message}`))
+    const server = net.createServer(peer => peer.on('error', () => {}).resume())
+    const port = await listen(server)
+    const sockets = Array.from({ length: 5 }, () => net.connect(port, '127.0.0.1'))
+    await Promise.all(sockets.map(socket => once(socket, 'connect')))
+    wire.transport = transportOf(sockets[0] as net.Socket).transport
+    for (const [i, socket] of sockets.entries()) {
+      socket.on('close', () => {
+        log.push(`${i} close`)
+        process.nextTick(() => log.push(`${i} tick`))
+        queueMicrotask(() => log.push(`${i} microtask`))
+        // The first and the last of the turn among them.
+        if (i !== 2) throw new Error(`of ${i}`)
+      })
+    }
+    // From the same phase of the event loop.
+    await sleep(1)
+    for (const socket of sockets) socket.destroy()
+    for (let turn = 1; turn <= 3; turn++) {
+      await new Promise(setImmediate)
+      log.push(`turn ${turn}`)
+    }
+    server.close()
+  },
+
+  async throwingWrite() {
+    const thrown = new Promise(resolve => process.on('uncaughtException', resolve))
+    process.on('uncaughtException', error => log.push(`uncaught ${error.message}`))
+    const { client, server } = await connect({ pauseOnConnect: true })
+    client.write(Buffer.alloc(20_000_000), error => {
+      log.push(`write ${(error as NodeJS.ErrnoException | undefined)?.code}`)
+      throw new Error('of the write')
+    })
+    client.on('close', () => log.push('close'))
+    await sleep(20)
+    client.destroy()
+    await Promise.all([closed(client), thrown])
+    server.close()
+    forgetWatched()
+  },
 }
 
 /** What `watch` has seen of two sockets has no order. */
