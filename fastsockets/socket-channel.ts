@@ -116,7 +116,7 @@ export class SocketChannel implements ChannelOwner {
     if (!this.#isOpen || this.#streams.isFull) return undefined
     const stream = new Stream(this, this.#streams.takeId(), 'client')
     if (!sendConnect(this.channel, stream.id, port, address, family)) {
-      this.#streams.giveBack(stream.id)
+      this.#streams.takeBack(stream.id)
       return undefined
     }
     stream.sink = sink
@@ -273,7 +273,7 @@ export class SocketChannel implements ChannelOwner {
     const stream = new Stream(this, this.#streams.takeId(), 'server')
     const accepted = this.#accept(stream, port, address, family)
     if (typeof accepted === 'number') {
-      this.#streams.giveBack(stream.id)
+      this.#streams.takeBack(stream.id)
       return message.reply(REFUSE, from, accepted)
     }
     this.#streams.put(stream)
