@@ -271,11 +271,17 @@ export class SocketChannel implements ChannelOwner {
     const address = message.copy().toString('latin1')
     if (this.#streams.isFull) return message.reply(REFUSE, from, REFUSAL.LIMIT)
     const stream = new Stream(this, this.#streams.takeId(), 'server')
-    const accepted = this.#accept(stream, port, address, family)
-    if (typeof accepted === 'number') {
-      this.#streams.takeBack(stream.id)
-      return message.reply(REFUSE, from, accepted)
+    let accepted: ReturnType<Acceptor> = REFUSAL.NOT_LISTENING
+    try {
+      accepted = this.#accept(stream, port, address, family)
+    } finally {
+      // Or a getter of the program's server has thrown, and its client is not to wait for ever.
+      if (typeof accepted === 'number') {
+        this.#streams.takeBack(stream.id)
+        message.reply(REFUSE, from, accepted)
+      }
     }
+    if (typeof accepted === 'number') return
     this.#streams.put(stream)
     stream.handleAccepted(from, window)
     message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort)
