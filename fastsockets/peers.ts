@@ -41,7 +41,7 @@ import {
 } from './bootstrap/bootstrap-layout.ts'
 import type { BootstrapHost, Reply } from './bootstrap/bootstrap-server.ts'
 import { TimeLimit } from './bootstrap/time-limit.ts'
-import { findBootstrapPort, inTime, LOOK_UP_MS_MAX } from './names.ts'
+import { findBootstrapPort, inTime, LOOK_UP_MS_MAX, lookUpMs } from './names.ts'
 import { allowsUser } from './policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
 import { askingOf, REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from './remote-hosts.ts'
@@ -221,7 +221,7 @@ export class Peers implements BootstrapHost {
       hashed,
       named.then(one => (isGreeted(one) ? (one as Greeted) : hashed)),
     ])
-    if (!isGreeted(outcome)) outcome = (await inTime(named, LOOK_UP_MS_MAX)) ?? outcome
+    if (!isGreeted(outcome)) outcome = (await inTime(named, lookUpMs())) ?? outcome
     for (const other of [hashed, named]) {
       void other.then(one => {
         if (one !== outcome && one !== undefined && 'connection' in one) one.connection.destroy()
