@@ -41,11 +41,12 @@ import {
 } from './bootstrap/bootstrap-layout.ts'
 import type { BootstrapHost, Reply } from './bootstrap/bootstrap-server.ts'
 import { TimeLimit } from './bootstrap/time-limit.ts'
+import type { Acceptor } from './channel-contract.ts'
 import { findBootstrapPort, inTime, LOOK_UP_MS_MAX, lookUpMs } from './names.ts'
 import { allowsUser } from './policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
 import { askingOf, REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from './remote-hosts.ts'
-import { type Acceptor, SocketChannel } from './socket-channel.ts'
+import { SocketChannel } from './socket-channel.ts'
 import { tellStep } from './steps.ts'
 import { type Family, UNIX } from './unix-paths.ts'
 

@@ -4,7 +4,7 @@
  *
  *   index     kind      words                                     payload
  *   CONNECT   request   0 from   1 port   2 window   3 family     the address that was dialled, ASCII
- *   ACCEPT    reply     0 to     1 from   2 window   3 client port
+ *   ACCEPT    reply     0 to     1 from   2 window   3 client port   4 to 7 promised ports, or 0
  *   REFUSE    reply     0 to     1 refusal (bootstrap-layout.ts)
  *   DATA      request   0 to     1 sequence   2 consumed   3 flags   bytes of the stream
  *   CONSUMED  request   0 to     1 consumed
@@ -55,6 +55,8 @@ export const CLOSE_RESET = 1
 
 /** Requests in flight per channel: enough for 64-byte messages to fill half a ring. */
 export const CHANNEL_CREDITS = 4096
+/** Client ports that one peer has been promised and has not used: as many connects to a busy server know their port. */
+export const PORTS_PROMISED_MAX = 8
 /** Payload of one DATA message. */
 export const SEGMENT_MAX = 64 * 1024
 /**

@@ -36,6 +36,8 @@ export class Stream {
   peerId = -1
   sink: StreamSink | undefined
   addresses: StreamAddresses | undefined
+  /** The client's port if the server accepts; 0 if it has not said so before. */
+  promisedPort = 0
   /** Called once, when this side has closed or the channel is gone. */
   onClosed: (() => void) | undefined
   readonly counts = new StreamCounts()
@@ -162,6 +164,12 @@ export class Stream {
   /** The peer is busy: what the program writes and ends waits for its answer. */
   presumeConnected(): void {
     this.state = 'presumed'
+    this.promisePort(this.promisedPort)
+  }
+
+  promisePort(port: number): void {
+    this.promisedPort = port
+    if (this.state === 'presumed' && this.addresses !== undefined) this.addresses.clientPort = port
   }
 
   handleRefused(refusal: number | undefined): void {
