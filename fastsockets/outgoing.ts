@@ -30,9 +30,12 @@ export class Outgoing implements Holder {
     return this.pending.isWaiting
   }
 
-  /** It is not for the peer's program to read more first. */
-  get isMoving(): boolean {
-    return this.isWaiting && this.window.credit > 0
+  /**
+   * Whether TCP would tell a write of a reset: one that does not wait for the peer's program to read more first; if nobody
+   * reads here, any that waits.
+   */
+  hearsOfReset(isReading: boolean): boolean {
+    return this.isWaiting && (!isReading || this.window.credit > 0)
   }
 
   /** The program has ended this direction. */

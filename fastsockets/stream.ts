@@ -58,6 +58,8 @@ export class Stream {
   /** The channel's turn in which data was handed over last. */
   #deliveredInTurn = -1
   #peerClosed = false
+  /** What a write fails with if there is no failure that nobody has heard of. */
+  #writeError: StreamErrorCode = 'EPIPE'
   /** TCP hears only by a write that the peer has closed: the first one is taken, and lost. */
   #losesNextWrite = false
   #closeHow = CLOSE_DONE
@@ -105,7 +107,7 @@ export class Stream {
 
   /** What such a write fails with: an error that nobody has heard of yet comes first, as in TCP. */
   get writeError(): StreamErrorCode {
-    return this.#failure?.code ?? 'EPIPE'
+    return this.#failure?.code ?? this.#writeError
   }
 
   /** Whether this write is to succeed though nobody will read it. */
@@ -270,8 +272,8 @@ export class Stream {
     this.counts.endedByPeer()
     this.#losesNextWrite = how !== CLOSE_RESET
     if (this.#receiveState === 'open') {
-      // TCP tells a write that is on its way, and else whoever reads.
-      if (how === CLOSE_RESET) this.#fail('ECONNRESET', this.outgoing.isMoving ? 'write' : 'read', undefined)
+      const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading === true)
+      if (how === CLOSE_RESET) this.#fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
       else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
     } else if (this.outgoing.isWaiting) {
@@ -319,6 +321,7 @@ export class Stream {
     while (this.#buffer.length > 0 && this.sink?.isReading) {
       const bytes = this.#buffer.take()
       this.handOver(bytes)
+      if (this.#buffer.length === 0) this.#endInPlaceOfReset()
     }
     if (this.sink === undefined) return
     // If something is left in the buffer, nobody reads: then the offer must not wait for it.
@@ -334,6 +337,8 @@ export class Stream {
     }
     if (this.#failure !== undefined) {
       const { code, syscall, cause } = this.#failure
+      // Who does not read does not hear of it, unless by a write. Raw sockets are asked, not told.
+      if (syscall === 'read' && !this.sink.isReading && !this.#isRaw) return
       this.#failure = undefined
       this.#receiveState = 'ended'
       this.sink.handleError(code, syscall, cause)
@@ -341,6 +346,16 @@ export class Stream {
       this.#receiveState = 'ended'
       this.sink.handleEnd()
     }
+  }
+
+  /** Who reads what was there before a reset is told that it is the end, by libuv: only a write can say more. */
+  #endInPlaceOfReset(): void {
+    const failure = this.#failure
+    if (failure?.code !== 'ECONNRESET' || failure.syscall !== 'read') return
+    if (failure.cause !== undefined || this.#isRaw) return
+    this.#failure = undefined
+    this.#writeError = failure.code
+    this.#receiveState = 'finReceived'
   }
 
   /** Bytes that were posted, now in memory of their own. */
@@ -381,6 +396,10 @@ export class Stream {
   get #isBroken(): boolean {
     const isUp = this.state === 'open' || this.state === 'presumed'
     return this.#peerClosed || !isUp || !this.channel.isOpen
+  }
+
+  get #isRaw(): boolean {
+    return this.sink?.place !== undefined
   }
 
   #isPosted(): boolean {
