@@ -38,6 +38,11 @@ export class Outgoing implements Holder {
     return this.isWaiting && (!isReading || this.window.credit > 0)
   }
 
+  /** Whether something was on its way to a peer that had `received` so much when it closed. To TCP it was there, unread. */
+  isBeyond(received: number): boolean {
+    return this.#offers.isOut || ((this.window.sequence - received) | 0) > 0
+  }
+
   /** The program has ended this direction. */
   get isFinished(): boolean {
     return this.#finState !== 'open'

@@ -369,7 +369,7 @@ export class SocketChannel implements ChannelOwner {
     const stream = this.#streams.get(message.word(0))
     if (stream === undefined) return
     if (stream.peerId === -1) return this.#refuse('a CLOSE before the ACCEPT')
-    stream.handleClosed(message.word(1))
+    stream.handleClosed(message.word(1), message.word(2))
   }
 
   /**

@@ -63,6 +63,7 @@ export class Stream {
   /** TCP hears only by a write that the peer has closed: the first one is taken, and lost. */
   #losesNextWrite = false
   #closeHow = CLOSE_DONE
+  #receivedAtClose = 0
   #closeOwed = false
 
   constructor(channel: SocketChannel, id: number, role: 'client' | 'server') {
@@ -132,6 +133,7 @@ export class Stream {
     if (this.state === 'closing' || this.state === 'closed') return
     if (reset || this.#buffer.length > 0 || this.postedCount > 0 || this.#fetches.isOpen)
       this.#closeHow = CLOSE_RESET
+    this.#receivedAtClose = this.receiving.sequence
     this.#release()
     this.sink = undefined
     this.outgoing.clear()
@@ -263,17 +265,18 @@ export class Stream {
     this.sink?.handleArrival?.()
   }
 
-  handleClosed(how: number): void {
+  handleClosed(how: number, received: number): void {
+    const isReset = how === CLOSE_RESET || this.outgoing.isBeyond(received)
     this.#peerClosed = true
     this.#fetches.drop()
     this.outgoing.dropOffer()
     if (this.state === 'closing' && !this.#closeOwed) return this.#finish()
     if (this.state !== 'open') return
     this.counts.endedByPeer()
-    this.#losesNextWrite = how !== CLOSE_RESET
+    this.#losesNextWrite = !isReset
     if (this.#receiveState === 'open') {
       const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading === true)
-      if (how === CLOSE_RESET) this.#fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
+      if (isReset) this.#fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
       else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
     } else if (this.outgoing.isWaiting) {
@@ -420,7 +423,7 @@ export class Stream {
     const { channel, peerId } = this
     // What was written small in this turn goes first.
     this.#closeOwed =
-      channel.isOpen && (!this.outgoing.flushHeld() || !sendClose(channel.channel, peerId, this.#closeHow))
+      channel.isOpen && (!this.outgoing.flushHeld() || !sendClose(channel.channel, peerId, this.#closeHow, this.#receivedAtClose))
     if (this.#closeOwed) this.channel.scheduleSend(this)
   }
 

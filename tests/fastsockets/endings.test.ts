@@ -13,6 +13,7 @@ const SCENARIOS: Readonly<Record<string, string>> = {
   pausedReset: 'who does not read does not hear of a reset, and who reads late what came before it is told that it is the end',
   pausedWriter: 'a write that waits hears of it if nobody reads',
   tlsWriter: 'a TLS socket that writes to somebody who goes hears of it once, and of nothing after its close',
+  unreadOnTheWay: 'what was on its way to somebody who has closed makes it a reset',
   tlsReset: "a TLS socket that is idle hears of a reset by 'error', and its 'close' says so",
   throwingCloses: "listeners of 'close' that throw keep no other socket from closing in the same turn",
   throwingWrite: "nor does the callback of a write that is given up keep its socket from 'close'",

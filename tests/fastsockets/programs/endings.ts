@@ -116,6 +116,16 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
     }
   },
 
+  async unreadOnTheWay() {
+    const { client, peer, server } = await connect()
+    peer.resume()
+    peer.write('unread')
+    client.destroy()
+    await closed(peer)
+    server.close()
+    keepServers()
+  },
+
   async tlsReset() {
     const { server, client, peer } = await connect()
     peer.removeAllListeners()
