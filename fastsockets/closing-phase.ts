@@ -2,7 +2,7 @@
  * The moment at which libuv tells of handles that were closed: after the immediates of this turn of the event loop, the
  * last closed first.
  */
-import { drainTicks, type TcpHandle } from './node-internals.ts'
+import { drainTicks, type TcpHandle, tellUncaught } from './node-internals.ts'
 
 let closings: (() => void)[] = []
 
@@ -18,12 +18,17 @@ function runAll(createTcp: () => TcpHandle): void {
   closings = []
   try {
     for (let action = due.pop(); action !== undefined; action = due.pop()) {
-      action()
-      // As after each callback of a handle of its own.
-      drainTicks()
+      try {
+        action()
+        // As after each callback of a handle of its own.
+        drainTicks()
+      } catch (error) {
+        // A listener threw. libuv tells the program, and goes on with the next handle.
+        if (due.length === 0 || !tellUncaught(error)) throw error
+      }
     }
   } finally {
-    // A listener threw: the others are not to blame, and have the next turn.
+    // Only if the program does not survive it.
     for (const action of due) runInClosingPhase(createTcp, action)
   }
 }

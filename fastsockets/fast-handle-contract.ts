@@ -28,6 +28,8 @@ export interface FastHandle extends StreamSink {
   successor: TcpHandle | undefined
   /** The dialer's: what it knows of the connect that is under way, or was made. */
   attempt: object | undefined
+  /** The TLS socket over the one that owns this handle: it, and not that one, hears of errors. */
+  upper: FastSocket | undefined
   readonly isClosed: boolean
   readonly isUnreferenced: boolean
   readonly bytesRead: number

@@ -21,7 +21,7 @@ import {
   type SocketName,
   type TcpHandle,
 } from './node-internals.ts'
-import { systemError, UV_EBADF, UV_ECANCELED } from './socket-errors.ts'
+import { errnoOf, systemError, UV_EBADF, UV_ECANCELED } from './socket-errors.ts'
 import type { Stream, StreamErrorCode, StreamSink } from './stream.ts'
 import { clientName, serverName } from './stream-addresses.ts'
 import { type Family, UNIX } from './unix-paths.ts'
@@ -49,6 +49,7 @@ function defineFastHandle(): FastHandleClass | undefined {
     host: string | undefined
     successor: TcpHandle | undefined
     attempt: object | undefined
+    upper: FastSocket | undefined
     isUnreferenced = false
 
     readonly #dialer: Dialer | undefined
@@ -169,16 +170,20 @@ function defineFastHandle(): FastHandleClass | undefined {
       this.stream?.close(this.isHolding)
       runInClosingPhase(createTcp, () => {
         try {
-          this.run(() => {
-            request?.oncomplete?.(UV_ECANCELED, this, request, false, false)
-            this.#abandonWrites()
-            callback?.call(this)
-          })
+          this.run(() => callback?.call(this))
         } finally {
           this.attempt = undefined
+          this.upper = undefined
           this.letGo()
         }
       })
+      // Before that, and by themselves: what a callback of theirs throws keeps no socket from being closed.
+      if (this.#writeCallback !== undefined || this.#shutdownRequest !== undefined || this.hasNativeRequest)
+        runInClosingPhase(createTcp, () => this.run(() => this.#abandonWrites()))
+      if (request !== undefined)
+        runInClosingPhase(createTcp, () =>
+          this.run(() => request.oncomplete?.(UV_ECANCELED, this, request, false, false)),
+        )
     }
 
     // What the dialer and the acceptor use.
@@ -279,9 +284,11 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
+      // As from libuv, a write of native code hears of it first: tls, and whoever writes by it.
+      this.finishNativeWrite(errnoOf(code))
       const error = systemError(code, syscall, cause)
       const callback = syscall === 'write' ? this.#writeCallback : undefined
-      if (callback === undefined) return this.run(() => this.socket?.destroy(error))
+      if (callback === undefined) return this.run(() => (this.upper ?? this.socket)?.destroy(error))
       // The write that fails hears of it first, and its socket by it.
       this.#writeCallback = undefined
       this.run(() => callback(error))

@@ -7,6 +7,7 @@
  * - `kReinitializeHandle`               the same for the second and later addresses of one connect
  * - `net.Socket.prototype._writeGeneric`, `resetAndDestroy`    for sockets with a fast handle
  * - `net.Socket.prototype._getpeername`, `_getsockname`        for sockets that another process has bridged
+ * - `tls.TLSSocket.prototype._wrapHandle`    to know who is over a fast socket
  * - `net.Server.prototype.listen`, `_listen2`, `close`         a hashed port beside each TCP listener
  * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
  */
@@ -197,6 +198,8 @@ function wrapSocket(): void {
     },
   )
 
+  noteUpperSockets()
+
   for (const name of ['_getpeername', '_getsockname'] as const) {
     const getName = prototype[name]
     define(prototype, name, function (this: FastSocket): SocketName {
@@ -218,6 +221,18 @@ function wrapSocket(): void {
     if (this.connecting) this.once('connect', () => this._reset())
     else this._reset()
     return this
+  })
+}
+
+/** A TLS socket that is put over a fast one says so only here. */
+function noteUpperSockets(): void {
+  const prototype = tls.TLSSocket.prototype as unknown as { _wrapHandle?: (...args: unknown[]) => unknown }
+  const { _wrapHandle } = prototype
+  if (_wrapHandle === undefined) return
+  define(prototype, '_wrapHandle', function (this: FastSocket, ...args: unknown[]): unknown {
+    const [below, handle] = args
+    if (below && isFastHandle(handle)) handle.upper = this
+    return _wrapHandle.apply(this, args)
   })
 }
 

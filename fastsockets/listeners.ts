@@ -6,18 +6,18 @@ import { isDaemonExpected } from '../nameservice/socket-path.ts'
 import { reachableOwnAddress, sourceAddressFor } from './addresses.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from './bootstrap/bootstrap-server.ts'
+import type { Acceptor } from './channel-contract.ts'
 import { EVENTS, tell } from './events.ts'
 import type { FastHandleClass } from './fast-handle-contract.ts'
 import { announce, retract } from './names.ts'
 import { nodeInternals, type ServerInternals, type SocketName, type TcpHandle } from './node-internals.ts'
 import type { FallbackCode } from './reasons.ts'
 import { mayAskUs, prepareRemote } from './remote-hosts.ts'
-import type { Acceptor } from './socket-channel.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from './status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from './status/status-page.ts'
 import { tellStep } from './steps.ts'
 import type { Stream } from './stream.ts'
-import { SyntheticPorts } from './synthetic-ports.ts'
+import { clientPorts } from './synthetic-ports.ts'
 import { recordFast } from './transport.ts'
 import { type Family, isUnixKey, UNIX, unixKey } from './unix-paths.ts'
 
@@ -58,7 +58,6 @@ const NO_PORT = 1
 const rootScope = new AsyncResource('FASTSOCKETS')
 
 const byServer = new Map<net.Server, Listener>()
-const clientPorts = new SyntheticPorts()
 
 /** Hashed ports that some listener of this thread uses. */
 const hashedPorts = new Set<number>()
@@ -182,7 +181,7 @@ function withdrawIfTaken(listener: Listener): boolean {
 
 /** Takes a peer's CONNECT as the kernel would take a TCP one; Node's own accept path does the rest. */
 export function acceptorFor(Handle: FastHandleClass): Acceptor {
-  return (stream, port, address, family) => {
+  return (stream, port, address, family, promisedPort) => {
     tellStep('server asked')
     // The peer may say anything; a program will believe these to be addresses of this host.
     const isPlausible =
@@ -195,7 +194,7 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
     if (listener.isShared && wantsNoMore(listener.server)) return REFUSAL.LIMIT
     const begin = (): void => beginConnection(listener, stream, Handle)
     if (family === UNIX) return { clientPort: NO_PORT, begin }
-    const clientPort = clientPorts.allocate()
+    const clientPort = promisedPort || clientPorts.allocate()
     if (clientPort === 0) return REFUSAL.LIMIT
     nameServerSide(stream, listener, address, family, clientPort)
     stream.onClosed = () => clientPorts.release(clientPort)

@@ -16,7 +16,7 @@ const log = debug('fastsockets:names')
 
 /** The most that a connect waits for the name service once the hashed ports have been asked. */
 export const LOOK_UP_MS_MAX = 5
-/** The most that a program that is relinked by `--import` waits for it when it starts. */
+/** The most that a program waits for it when it starts: relinked by `--import` before it runs, else with its first connects. */
 const PREPARE_MS_MAX = 100
 /** Names of one listener on all addresses. */
 const NAMES_MAX = 16
@@ -58,12 +58,23 @@ export function retract(key: object): void {
   retracted = Promise.all([retracted, ...registrations.map(registration => registration.close())])
 }
 
+/** When the preparation is over at the latest; in the past if it is, or if there is none. */
+let preparedMs = 0
+
 /**
  * If there is a daemon: loads what is needed to ask it and asks a first time, which takes much longer than 5 ms. So the
  * first connect finds everything at hand. Never rejects; takes `PREPARE_MS_MAX` at most.
  */
 export async function prepareNames(): Promise<void> {
-  if (isDaemonExpected()) await inTime(findBootstrapPort('127.0.0.1', 1), PREPARE_MS_MAX)
+  if (!isDaemonExpected()) return
+  preparedMs = performance.now() + PREPARE_MS_MAX
+  await inTime(findBootstrapPort('127.0.0.1', 1), PREPARE_MS_MAX)
+  preparedMs = 0
+}
+
+/** How long a connect waits for the name service now. What is required cannot be waited for before that. */
+export function lookUpMs(): number {
+  return Math.max(LOOK_UP_MS_MAX, preparedMs - performance.now())
 }
 
 /**

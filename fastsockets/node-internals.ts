@@ -6,6 +6,7 @@
  *   and http2 attach natively, as they do to a TCP handle. Reached through a TLSSocket over a Duplex.
  * - `kReinitializeHandle`: how Node itself gives a connecting socket another handle.
  * - `process._tickCallback`: runs next ticks and microtasks, as Node does between two callbacks from libuv.
+ * - `process._fatalException`: what Node calls when a callback from libuv throws.
  */
 import { createRequire } from 'node:module'
 import net from 'node:net'
@@ -229,6 +230,20 @@ export function primaryOfCluster(): AskPrimary | undefined {
 
 /** What libuv's callbacks are followed by: next ticks, then microtasks. */
 export const drainTicks: () => void = tickCallback ?? (() => {})
+
+/**
+ * Gives the program what one of several callbacks has thrown that libuv would call by themselves. False if the program
+ * does not handle it, or cannot be told so: then it must be thrown, and nothing comes after it.
+ */
+export function tellUncaught(error: unknown): boolean {
+  // Looked at now: a worker, and who watches over a program, puts another one in its place.
+  const { _fatalException: tell } = process as {
+    _fatalException?: (error: unknown, isRejection: boolean) => boolean
+  }
+  const isHandled =
+    process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()
+  return isHandled && tell?.(error, false) === true
+}
 
 function look(): NodeInternals | undefined {
   if (_createServerHandle === undefined || tickCallback === undefined) return undefined

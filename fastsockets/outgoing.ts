@@ -30,9 +30,17 @@ export class Outgoing implements Holder {
     return this.pending.isWaiting
   }
 
-  /** It is not for the peer's program to read more first. */
-  get isMoving(): boolean {
-    return this.isWaiting && this.window.credit > 0
+  /**
+   * Whether TCP would tell a write of a reset: one that does not wait for the peer's program to read more first; if nobody
+   * reads here, any that waits.
+   */
+  hearsOfReset(isReading: boolean): boolean {
+    return this.isWaiting && (!isReading || this.window.credit > 0)
+  }
+
+  /** Whether something was on its way to a peer that had `received` so much when it closed. To TCP it was there, unread. */
+  isBeyond(received: number): boolean {
+    return this.#offers.isOut || ((this.window.sequence - received) | 0) > 0
   }
 
   /** The program has ended this direction. */

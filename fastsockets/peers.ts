@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import type net from 'node:net'
 import { constants } from 'node:os'
+import { getSystemErrorName } from 'node:util'
 import debug from 'debug'
 import { isDaemonExpected } from '../nameservice/socket-path.ts'
 import {
@@ -40,11 +41,12 @@ import {
 } from './bootstrap/bootstrap-layout.ts'
 import type { BootstrapHost, Reply } from './bootstrap/bootstrap-server.ts'
 import { TimeLimit } from './bootstrap/time-limit.ts'
-import { findBootstrapPort, inTime, LOOK_UP_MS_MAX } from './names.ts'
+import type { Acceptor } from './channel-contract.ts'
+import { findBootstrapPort, inTime, LOOK_UP_MS_MAX, lookUpMs } from './names.ts'
 import { allowsUser } from './policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from './reasons.ts'
 import { askingOf, REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from './remote-hosts.ts'
-import { type Acceptor, SocketChannel } from './socket-channel.ts'
+import { SocketChannel } from './socket-channel.ts'
 import { tellStep } from './steps.ts'
 import { type Family, UNIX } from './unix-paths.ts'
 
@@ -58,6 +60,8 @@ const CHANNELS_MAX = 1024
 const OFFERS_MAX = 64
 /** How long a peer may take for the driver's part of the handshake. */
 const DRIVER_TIMEOUT_MS = 1000
+/** How a lifeline ends when its peer, or the way to it, has vanished without a word. */
+const LOST: ReadonlySet<string> = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN'])
 
 type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
 
@@ -218,7 +222,7 @@ export class Peers implements BootstrapHost {
       hashed,
       named.then(one => (isGreeted(one) ? (one as Greeted) : hashed)),
     ])
-    if (!isGreeted(outcome)) outcome = (await inTime(named, LOOK_UP_MS_MAX)) ?? outcome
+    if (!isGreeted(outcome)) outcome = (await inTime(named, lookUpMs())) ?? outcome
     for (const other of [hashed, named]) {
       void other.then(one => {
         if (one !== outcome && one !== undefined && 'connection' in one) one.connection.destroy()
@@ -380,15 +384,12 @@ const heard = Buffer.alloc(1)
 /** What the event loop would say of a lifeline, for those who do not let it run. */
 function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
   const fd = (connection as unknown as { _handle?: { fd: number } | null })._handle?.fd
-  const length = fd === undefined ? lengthOfGone(connection) : receiveNow(fd, heard)
+  const length = fd === undefined ? 0 : receiveNow(fd, heard)
   if (length === -constants.errno.EAGAIN) return
+  // Without a descriptor its 'error' may still have to be told.
+  const { code } = (connection.errored ?? {}) as NodeJS.ErrnoException
   connection.destroy()
-  channel.handlePeerGone(length === -constants.errno.ECONNRESET ? brokenOff() : undefined)
-}
-
-/** Its 'error' may still have to be told. */
-function lengthOfGone({ errored }: net.Socket): number {
-  return (errored as NodeJS.ErrnoException | null)?.code === 'ECONNRESET' ? -constants.errno.ECONNRESET : 0
+  channel.handlePeerGone(causeOf(length < 0 ? getSystemErrorName(length) : code))
 }
 
 /** Tells the peer that its sockets have not come to their end, but were cut off. A unix connection cannot say that. */
@@ -397,10 +398,15 @@ function reset(connection: net.Socket): void {
   else connection.resetAndDestroy()
 }
 
-function brokenOff(): Error {
-  return new Error(
-    'the peer has broken off: it has lost its device, or was told what the protocol does not allow',
-  )
+/** What has ended the sockets, by the error that the lifeline met; undefined if the peer has simply gone. */
+function causeOf(code: string | undefined): Error | undefined {
+  if (code === 'ECONNRESET') {
+    return new Error(
+      'the peer has broken off: it has lost its device, or was told what the protocol does not allow',
+    )
+  }
+  if (code === undefined || !LOST.has(code)) return undefined
+  return Object.assign(new Error(`the peer is heard of no more: ${code}`), { code: 'ETIMEDOUT' })
 }
 
 /** The peer says nothing more on this connection; its end, however it comes, is the peer's end. */
@@ -415,9 +421,7 @@ function watchLifeline(connection: net.Socket, channel: SocketChannel): void {
   connection.on('data', () => handleEnd())
   connection.on('end', () => handleEnd())
   connection.on('close', () => handleEnd())
-  connection.on('error', error =>
-    handleEnd((error as NodeJS.ErrnoException).code === 'ECONNRESET' ? brokenOff() : undefined),
-  )
+  connection.on('error', error => handleEnd(causeOf((error as NodeJS.ErrnoException).code)))
   connection.unref()
   connection.resume()
   if (connection.destroyed || connection.readableEnded) handleEnd()

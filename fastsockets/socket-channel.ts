@@ -6,9 +6,11 @@
 import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../am/index.ts'
 import type { VirtualInterface } from '../nic/index.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
+import type { Accepted, Acceptor, Lifeline } from './channel-contract.ts'
 import { type ConnectionEvent, EVENTS, tell } from './events.ts'
 import { drainTicks } from './node-internals.ts'
 import { PostedBytes } from './posted-bytes.ts'
+import { AwaitedPorts, PromisedPorts } from './promised-ports.ts'
 import { socketEndpoint } from './socket-endpoint.ts'
 import { statusPage } from './status/status-page.ts'
 import { Stream, type StreamSink } from './stream.ts'
@@ -19,6 +21,7 @@ import {
   CHANNEL_CREDITS,
   FLAG_FIN,
   KEY_MAX,
+  PORTS_PROMISED_MAX,
   REFUSE,
   SEGMENT_MAX,
   WINDOW,
@@ -27,29 +30,14 @@ import {
 import { sendConnect } from './stream-messages.ts'
 import { StreamQueue } from './stream-queue.ts'
 import { StreamTable } from './stream-table.ts'
-import type { Family } from './unix-paths.ts'
+import { clientPorts } from './synthetic-ports.ts'
+import { type Family, UNIX } from './unix-paths.ts'
 import { thresholdOf } from './zcopy/threshold.ts'
 
 const ADDRESS_MAX = 64
 /** How often a dead peer's ring is polled until nothing more comes out of it: more than fits into a ring. */
 const DRAIN_TURNS_MAX = 4096
 const DRAIN_MESSAGES = 64
-
-/** Who decides about a peer's CONNECT; returns the new stream's acceptance, or a refusal's number. */
-export type Acceptor = (
-  stream: Stream,
-  port: number,
-  address: string,
-  family: Family,
-) => number | { readonly clientPort: number; readonly begin: () => void }
-
-/** The bootstrap connection, as far as a channel needs it. */
-export interface Lifeline {
-  /** `isReset`: the sockets did not come to their end. */
-  end(isReset: boolean): void
-  /** Looks, without the event loop, whether the peer is gone. */
-  hearNow(): void
-}
 
 export class SocketChannel implements ChannelOwner {
   readonly channel: Channel
@@ -67,6 +55,8 @@ export class SocketChannel implements ChannelOwner {
   readonly #toSend = new StreamQueue(1)
   readonly #toDeliver = new StreamQueue(2)
   readonly #posted = new PostedBytes()
+  readonly #promised: PromisedPorts
+  readonly #awaited = new AwaitedPorts()
   #offerMin: number | undefined
   #restIsScheduled = false
   #isResuming = false
@@ -85,6 +75,8 @@ export class SocketChannel implements ChannelOwner {
     this.#accept = accept
     this.#onGone = onGone
     this.#isRaw = isRaw
+    // Raw sockets wait for their answer, and nobody waits for his own thread.
+    this.#promised = new PromisedPorts(isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX)
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
   }
 
@@ -117,11 +109,12 @@ export class SocketChannel implements ChannelOwner {
     if (!this.#isOpen || this.#streams.isFull) return undefined
     const stream = new Stream(this, this.#streams.takeId(), 'client')
     if (!sendConnect(this.channel, stream.id, port, address, family)) {
-      this.#streams.giveBack(stream.id)
+      this.#streams.takeBack(stream.id)
       return undefined
     }
     stream.sink = sink
     this.#streams.put(stream)
+    if (family !== UNIX) this.#awaited.handleAsked(stream)
     return stream
   }
 
@@ -270,16 +263,24 @@ export class SocketChannel implements ChannelOwner {
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
     const address = message.copy().toString('latin1')
-    if (this.#streams.isFull) return message.reply(REFUSE, from, REFUSAL.LIMIT)
-    const stream = new Stream(this, this.#streams.takeId(), 'server')
-    const accepted = this.#accept(stream, port, address, family)
-    if (typeof accepted === 'number') {
-      this.#streams.giveBack(stream.id)
-      return message.reply(REFUSE, from, accepted)
+    const promisedPort = family === UNIX ? 0 : this.#promised.take()
+    const stream = this.#streams.isFull ? undefined : new Stream(this, this.#streams.takeId(), 'server')
+    let accepted: Accepted | number = REFUSAL.NOT_LISTENING
+    try {
+      accepted = stream ? this.#accept(stream, port, address, family, promisedPort) : REFUSAL.LIMIT
+    } finally {
+      // Or a getter of the program's server has thrown, and its client is not to wait for ever.
+      if (typeof accepted === 'number') {
+        if (stream !== undefined) this.#streams.takeBack(stream.id)
+        clientPorts.release(promisedPort)
+        message.reply(REFUSE, from, accepted)
+      }
     }
+    if (stream === undefined || typeof accepted === 'number') return
     this.#streams.put(stream)
     stream.handleAccepted(from, window)
-    message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort)
+    const [a, b, c, d] = this.#promised.promise()
+    message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort, a, b, c, d)
     accepted.begin()
     this.#drainTicks()
   }
@@ -288,16 +289,13 @@ export class SocketChannel implements ChannelOwner {
     const stream = this.#streams.get(message.word(0))
     const window = message.word(2)
     const clientPort = message.word(3)
-    if (
-      stream === undefined ||
-      stream.peerId !== -1 ||
-      message.word(1) <= 0 ||
-      window <= 0 ||
-      window > WINDOW_MAX
-    ) {
-      return this.#refuse('an ACCEPT that nobody asked for')
-    }
+    if (stream === undefined || stream.peerId !== -1) return this.#refuse('an ACCEPT that nobody asked for')
+    if (message.word(1) <= 0 || window <= 0 || window > WINDOW_MAX)
+      return this.#refuse('an ACCEPT out of bounds')
     if (clientPort <= 0 || clientPort > 0xffff) return this.#refuse(`client port ${clientPort}`)
+    const promises = [message.word(4), message.word(5), message.word(6), message.word(7)]
+    if (!this.#awaited.handleAccepted(stream, clientPort, promises))
+      return this.#refuse('a port that was not promised, or promises that cannot be kept')
     if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
     stream.handleAccepted(message.word(1), window)
     this.#drainTicks()
@@ -306,6 +304,7 @@ export class SocketChannel implements ChannelOwner {
   handleRefuse(message: Message): void {
     const stream = this.#streams.get(message.word(0))
     if (stream === undefined || stream.peerId !== -1) return this.#refuse('a REFUSE that nobody asked for')
+    this.#awaited.handleRefused(stream)
     stream.handleRefused(message.word(1))
     this.#drainTicks()
   }
@@ -372,7 +371,7 @@ export class SocketChannel implements ChannelOwner {
     const stream = this.#streams.get(message.word(0))
     if (stream === undefined) return
     if (stream.peerId === -1) return this.#refuse('a CLOSE before the ACCEPT')
-    stream.handleClosed(message.word(1))
+    stream.handleClosed(message.word(1), message.word(2))
   }
 
   /**
@@ -442,6 +441,7 @@ export class SocketChannel implements ChannelOwner {
   #end(cause: Error | undefined): void {
     if (!this.#isOpen) return
     this.#isOpen = false
+    this.#promised.clear()
     this.#onGone(this)
     socketEndpoint().detach(this.channel)
     this.lifeline?.end(cause !== undefined)

@@ -13,7 +13,8 @@ export function errnoOf(code: 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE'): number {
 
 /** What TCP would say when the channel under a connection ends with `cause`. */
 export function codeOfEnd(cause: Error): 'ECONNRESET' | 'ETIMEDOUT' {
-  return (cause as { code?: string }).code === 'ERR_AM_PEER_LOST' ? 'ETIMEDOUT' : 'ECONNRESET'
+  const { code } = cause as { code?: string }
+  return code === 'ERR_AM_PEER_LOST' || code === 'ETIMEDOUT' ? 'ETIMEDOUT' : 'ECONNRESET'
 }
 
 export interface SystemError extends Error {

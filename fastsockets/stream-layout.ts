@@ -4,11 +4,11 @@
  *
  *   index     kind      words                                     payload
  *   CONNECT   request   0 from   1 port   2 window   3 family     the address that was dialled, ASCII
- *   ACCEPT    reply     0 to     1 from   2 window   3 client port
+ *   ACCEPT    reply     0 to     1 from   2 window   3 client port   4 to 7 promised ports, or 0
  *   REFUSE    reply     0 to     1 refusal (bootstrap-layout.ts)
  *   DATA      request   0 to     1 sequence   2 consumed   3 flags   bytes of the stream
  *   CONSUMED  request   0 to     1 consumed
- *   CLOSE     request   0 to     1 how: CLOSE_DONE or CLOSE_RESET
+ *   CLOSE     request   0 to     1 how: CLOSE_DONE or CLOSE_RESET   2 received
  *   SRC_AVAIL request   0 to     1 sequence   2 consumed   3 length   key of the sender's memory
  *   RD_COMPL  request   0 to     1 sequence   2 consumed
  *   SINK_AVAIL request  0 to     1 sequence   2 consumed   3 length   key of the receiver's memory
@@ -26,7 +26,8 @@
  * bytes of DATA: they are there. Anything else that begins at that sequence makes the sink void.
  *
  * FIN ends a direction after its last byte; CLOSE_DONE says that the program has closed the socket and reads nothing
- * more; CLOSE_RESET that it closed it with bytes unread or on purpose. A socket number is free again when both sides
+ * more; CLOSE_RESET that it closed it with bytes unread or on purpose. `received` is the sequence up to which bytes had come
+ * by then: if more was sent, it was on its way, and unread, too. A socket number is free again when both sides
  * have said CLOSE.
  */
 export const CONNECT = 1
@@ -44,7 +45,7 @@ export const CONNECT_WORDS = 4
 /** DATA, SRC_AVAIL, SINK_AVAIL and WR_COMPL. */
 export const BYTES_WORDS = 4
 export const CONSUMED_WORDS = 2
-export const CLOSE_WORDS = 2
+export const CLOSE_WORDS = 3
 export const RD_COMPL_WORDS = 3
 
 /** DATA flags. */
@@ -55,6 +56,8 @@ export const CLOSE_RESET = 1
 
 /** Requests in flight per channel: enough for 64-byte messages to fill half a ring. */
 export const CHANNEL_CREDITS = 4096
+/** Client ports that one peer has been promised and has not used: as many connects to a busy server know their port. */
+export const PORTS_PROMISED_MAX = 8
 /** Payload of one DATA message. */
 export const SEGMENT_MAX = 64 * 1024
 /**

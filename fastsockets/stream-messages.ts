@@ -107,10 +107,11 @@ export function sendWriteCompleted(
   return true
 }
 
-export function sendClose(channel: Channel, to: number, how: number): boolean {
+export function sendClose(channel: Channel, to: number, how: number, received: number): boolean {
   if (channel.reserveRequest(CLOSE, CLOSE_WORDS, 0) < 0) return false
   channel.putWord(0, to)
   channel.putWord(1, how)
+  channel.putWord(2, received)
   channel.commit(0)
   return true
 }

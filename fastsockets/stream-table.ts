@@ -7,6 +7,11 @@ const GENERATION_MAX = Math.floor(0x7fffffff / STREAMS_MAX)
 /**
  * The streams of a channel by their ids, which are a slot and how often it was given out: positive, and not soon the same.
  *
+ * A late message never finds a new stream, not even when an id is given out again. Only an id that the peer was told counts,
+ * and it is free when the peer has answered for the last time, and has been told so. To be given out anew it takes
+ * `GENERATION_MAX` connections of that slot, each with an answer of the peer. Messages keep their order both ways: with the
+ * first of these answers the peer has forgotten the old socket, and what it had said of that has arrived.
+ *
  * Not a Map: V8 makes a Map anew each time as many entries have gone as it has room for, and links each old one to the
  * next. The first that grew old keeps all later ones, with the streams that were in them, from being collected young.
  */
@@ -37,18 +42,24 @@ export class StreamTable {
     this.#slots[stream.id & SLOT_MASK] = stream
   }
 
-  giveBack(id: number): void {
-    const slot = id & SLOT_MASK
-    const generation = this.#generations[slot] as number
-    this.#generations[slot] = generation === GENERATION_MAX ? 1 : generation + 1
-    this.#slots[slot] = undefined
-    this.#free.push(slot)
-    this.#size--
+  /** An id that the peer has not heard of. The next one may be the same. */
+  takeBack(id: number): void {
+    this.#release(id & SLOT_MASK)
   }
 
   /** Does nothing if it is not there. */
   delete(stream: Stream): void {
-    if (this.get(stream.id) === stream) this.giveBack(stream.id)
+    if (this.get(stream.id) !== stream) return
+    const slot = stream.id & SLOT_MASK
+    const generation = this.#generations[slot] as number
+    this.#generations[slot] = generation === GENERATION_MAX ? 1 : generation + 1
+    this.#release(slot)
+  }
+
+  #release(slot: number): void {
+    this.#slots[slot] = undefined
+    this.#free.push(slot)
+    this.#size--
   }
 
   #addSlot(): number {

@@ -36,6 +36,8 @@ export class Stream {
   peerId = -1
   sink: StreamSink | undefined
   addresses: StreamAddresses | undefined
+  /** The client's port if the server accepts; 0 if it has not said so before. */
+  promisedPort = 0
   /** Called once, when this side has closed or the channel is gone. */
   onClosed: (() => void) | undefined
   readonly counts = new StreamCounts()
@@ -56,9 +58,12 @@ export class Stream {
   /** The channel's turn in which data was handed over last. */
   #deliveredInTurn = -1
   #peerClosed = false
+  /** What a write fails with if there is no failure that nobody has heard of. */
+  #writeError: StreamErrorCode = 'EPIPE'
   /** TCP hears only by a write that the peer has closed: the first one is taken, and lost. */
   #losesNextWrite = false
   #closeHow = CLOSE_DONE
+  #receivedAtClose = 0
   #closeOwed = false
 
   constructor(channel: SocketChannel, id: number, role: 'client' | 'server') {
@@ -103,7 +108,7 @@ export class Stream {
 
   /** What such a write fails with: an error that nobody has heard of yet comes first, as in TCP. */
   get writeError(): StreamErrorCode {
-    return this.#failure?.code ?? 'EPIPE'
+    return this.#failure?.code ?? this.#writeError
   }
 
   /** Whether this write is to succeed though nobody will read it. */
@@ -128,6 +133,7 @@ export class Stream {
     if (this.state === 'closing' || this.state === 'closed') return
     if (reset || this.#buffer.length > 0 || this.postedCount > 0 || this.#fetches.isOpen)
       this.#closeHow = CLOSE_RESET
+    this.#receivedAtClose = this.receiving.sequence
     this.#release()
     this.sink = undefined
     this.outgoing.clear()
@@ -162,6 +168,12 @@ export class Stream {
   /** The peer is busy: what the program writes and ends waits for its answer. */
   presumeConnected(): void {
     this.state = 'presumed'
+    this.promisePort(this.promisedPort)
+  }
+
+  promisePort(port: number): void {
+    this.promisedPort = port
+    if (this.state === 'presumed' && this.addresses !== undefined) this.addresses.clientPort = port
   }
 
   handleRefused(refusal: number | undefined): void {
@@ -253,17 +265,18 @@ export class Stream {
     this.sink?.handleArrival?.()
   }
 
-  handleClosed(how: number): void {
+  handleClosed(how: number, received: number): void {
+    const isReset = how === CLOSE_RESET || this.outgoing.isBeyond(received)
     this.#peerClosed = true
     this.#fetches.drop()
     this.outgoing.dropOffer()
     if (this.state === 'closing' && !this.#closeOwed) return this.#finish()
     if (this.state !== 'open') return
     this.counts.endedByPeer()
-    this.#losesNextWrite = how !== CLOSE_RESET
+    this.#losesNextWrite = !isReset
     if (this.#receiveState === 'open') {
-      // TCP tells a write that is on its way, and else whoever reads.
-      if (how === CLOSE_RESET) this.#fail('ECONNRESET', this.outgoing.isMoving ? 'write' : 'read', undefined)
+      const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading === true)
+      if (isReset) this.#fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
       else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
     } else if (this.outgoing.isWaiting) {
@@ -311,6 +324,7 @@ export class Stream {
     while (this.#buffer.length > 0 && this.sink?.isReading) {
       const bytes = this.#buffer.take()
       this.handOver(bytes)
+      if (this.#buffer.length === 0) this.#endInPlaceOfReset()
     }
     if (this.sink === undefined) return
     // If something is left in the buffer, nobody reads: then the offer must not wait for it.
@@ -326,6 +340,8 @@ export class Stream {
     }
     if (this.#failure !== undefined) {
       const { code, syscall, cause } = this.#failure
+      // Who does not read does not hear of it, unless by a write. Raw sockets are asked, not told.
+      if (syscall === 'read' && !this.sink.isReading && !this.#isRaw) return
       this.#failure = undefined
       this.#receiveState = 'ended'
       this.sink.handleError(code, syscall, cause)
@@ -333,6 +349,16 @@ export class Stream {
       this.#receiveState = 'ended'
       this.sink.handleEnd()
     }
+  }
+
+  /** Who reads what was there before a reset is told that it is the end, by libuv: only a write can say more. */
+  #endInPlaceOfReset(): void {
+    const failure = this.#failure
+    if (failure?.code !== 'ECONNRESET' || failure.syscall !== 'read') return
+    if (failure.cause !== undefined || this.#isRaw) return
+    this.#failure = undefined
+    this.#writeError = failure.code
+    this.#receiveState = 'finReceived'
   }
 
   /** Bytes that were posted, now in memory of their own. */
@@ -375,6 +401,10 @@ export class Stream {
     return this.#peerClosed || !isUp || !this.channel.isOpen
   }
 
+  get #isRaw(): boolean {
+    return this.sink?.place !== undefined
+  }
+
   #isPosted(): boolean {
     return this.#buffer.length === 0 && this.sink !== undefined && this.sink.isReading
   }
@@ -393,7 +423,7 @@ export class Stream {
     const { channel, peerId } = this
     // What was written small in this turn goes first.
     this.#closeOwed =
-      channel.isOpen && (!this.outgoing.flushHeld() || !sendClose(channel.channel, peerId, this.#closeHow))
+      channel.isOpen && (!this.outgoing.flushHeld() || !sendClose(channel.channel, peerId, this.#closeHow, this.#receivedAtClose))
     if (this.#closeOwed) this.channel.scheduleSend(this)
   }
 

@@ -43,6 +43,9 @@ export class SyntheticPorts {
   }
 }
 
+/** Those of this thread. */
+export const clientPorts = new SyntheticPorts()
+
 function ephemeralRange(): [number, number] {
   try {
     const text = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8')

@@ -48,15 +48,19 @@ export interface SocketStatus {
   readonly reason?: string
   readonly local: string
   readonly remote: string
+  /** Of a socket that is not fast, as of the last second. */
+  readonly bytesIn: number
+  readonly bytesOut: number
   // What follows is only known of fast sockets: the kernel knows it of TCP (`ss -ti`).
   /** As `ss` has it: `ESTAB`; `FIN-WAIT`, ended by this program; `CLOSE-WAIT`, ended by the peer; `CLOSING`, by both. */
   readonly state?: string
   /** Bytes that were received and that the program has not taken. */
   readonly recvQueue?: number
-  /** Bytes that the program has written and that the peer's has not taken, as far as it has said, or that wait here. */
+  /** Bytes that the program has written and that the peer's has not taken, as far as is known, or that wait here. */
   readonly sendQueue?: number
-  readonly bytesIn?: number
-  readonly bytesOut?: number
+  /** Bytes that the program has taken, and, as far as it has said, the peer's. */
+  readonly bytesTaken?: number
+  readonly bytesTakenByPeer?: number
   /** Bytes that may still be sent before the peer's program takes any. */
   readonly creditLeft?: number
   /** Of the bytes received, the share that found a receive posted and skipped the receive buffer; 0 to 1. */
@@ -116,7 +120,7 @@ export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
     else if (kind !== undefined && kind !== 'free') sockets.push(decodeSocket(view, at, row, kind))
   }
   const sum = (of: (socket: SocketStatus) => number | undefined): number =>
-    sockets.reduce((total, socket) => total + (of(socket) ?? 0), 0)
+    sockets.reduce((total, socket) => total + ((socket.kind !== 'tcp' && of(socket)) || 0), 0)
   return {
     thread: header(HEADER.THREAD),
     startMs: header(HEADER.START_MS),
@@ -146,6 +150,8 @@ function decodeSocket(view: DataView, at: number, row: number, kind: string): So
     ...(reason === undefined ? {} : { reason }),
     local: placeAt(view, at + LOCAL_AT, wordAt(view, at, ROW.LOCAL_PORT)),
     remote: placeAt(view, at + REMOTE_AT, wordAt(view, at, ROW.REMOTE_PORT)),
+    bytesIn: wordAt(view, at, ROW.COUNTS + BYTES_IN),
+    bytesOut: wordAt(view, at, ROW.COUNTS + BYTES_OUT),
     ...(kind === 'tcp' ? {} : decodeCounts(view, at)),
   }
 }
@@ -160,8 +166,8 @@ function decodeCounts(view: DataView, at: number): Partial<SocketStatus> {
     ...(state === undefined ? {} : { state }),
     recvQueue: Math.max(0, bytesIn - count(BYTES_TAKEN)),
     sendQueue: Math.max(0, bytesOut - count(PEER_TAKEN)) + count(BYTES_WAITING),
-    bytesIn,
-    bytesOut,
+    bytesTaken: count(BYTES_TAKEN),
+    bytesTakenByPeer: count(PEER_TAKEN),
     creditLeft: Math.max(0, count(PEER_WINDOW) - (bytesOut - count(PEER_TAKEN))),
     directShare: bytesIn === 0 ? 1 : Math.max(0, 1 - count(BYTES_BUFFERED) / bytesIn),
     ...(zcopy === undefined ? {} : { zcopy }),

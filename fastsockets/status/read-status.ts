@@ -3,6 +3,7 @@ import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, readSync, st
 import { join } from 'node:path'
 import { pageLink } from '../../nic/index.ts'
 import { decodeStatus, type ThreadStatus } from './decode-status.ts'
+import { withPeersCounts } from './peers-counts.ts'
 import { HEADER, HEADER_SIZE, PAGE_NAME, PAGE_SIZE, ROW_SIZE, ROWS_MAX } from './status-layout.ts'
 
 const LINK = pageLink(PAGE_NAME)
@@ -11,12 +12,13 @@ export interface ProcessStatus extends ThreadStatus {
   readonly pid: number
 }
 
-/** The threads of all relinked processes of this user. */
+/** The threads of all relinked processes of this user. Of two sockets that are each other's peer, both are asked. */
 export function readAllStatus(): ProcessStatus[] {
   const uid = process.geteuid?.()
-  return numbersIn('/proc')
+  const all = numbersIn('/proc')
     .filter(pid => ownerOf(`/proc/${pid}`) === uid)
     .flatMap(readStatusOf)
+  return withPeersCounts(all)
 }
 
 /** The threads of one process; none if it is not relinked, is gone, or is not ours to look at. */

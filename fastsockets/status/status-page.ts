@@ -133,10 +133,10 @@ export class StatusPage {
 
   release(index: number, counts: Float64Array): void {
     const row = (HEADER_SIZE + index * ROW_SIZE) / Float64Array.BYTES_PER_ELEMENT
-    const isListener = KINDS[this.#words[row + ROW.KIND] as number] === 'listener'
+    const kind = KINDS[this.#words[row + ROW.KIND] as number]
     this.#words[row + ROW.KIND] = 0
     this.#free.push(index)
-    if (isListener) return
+    if (kind === 'listener' || kind === 'tcp') return
     this.#add(HEADER.CLOSED_BYTES_IN, counts[BYTES_IN] as number)
     this.#add(HEADER.CLOSED_BYTES_OUT, counts[BYTES_OUT] as number)
     this.#add(HEADER.CLOSED_BYTES_BUFFERED, counts[BYTES_BUFFERED] as number)

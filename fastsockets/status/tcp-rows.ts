@@ -1,19 +1,73 @@
-/** Sockets of relinked programs that are on TCP, as far as we meet them, on the status page with their reason. */
+/**
+ * Sockets of relinked programs that are on TCP, as far as we meet them, on the status page with their reason. The kernel
+ * counts their bytes, and Node looks at its counters once a second: nothing is added to what a message costs.
+ */
+import { AsyncResource } from 'node:async_hooks'
 import diagnostics from 'node:diagnostics_channel'
 import type { Server, Socket } from 'node:net'
 import { isOwn } from '../../nic/index.ts'
 import { EVENTS, tell } from '../events.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
-import { type Place, type RowText, StatusRow, statusPage } from './status-page.ts'
+import { BYTES_IN, BYTES_OUT } from './status-layout.ts'
+import { type Place, type RowText, type StatusRow, statusPage } from './status-page.ts'
 
 /** A property of the socket, because a WeakMap costs every TCP connection more than all the rest. */
 const ROW = Symbol('fastsockets.row')
 /** What the row will say, until it is opened. */
-type Shown = { [ROW]?: StatusRow | RowText | undefined }
+type Shown = { [ROW]?: CountedRow | RowText | undefined }
 
 /** A row is opened so much later: a connection that cannot be fast should cost as little more as can be. */
 const OPEN_AFTER_MS = 10
+const COUNT_EVERY_MS = 1000
 const waiting: Shown[] = []
+/** The real one, also while a program tests with timers that do not run. */
+const { setInterval: startTimer } = globalThis
+/** The timer is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
+const scope = new AsyncResource('FASTSOCKETS')
+
+/** The row of a socket, and what it counts. */
+class CountedRow {
+  static readonly #all: CountedRow[] = []
+  static #timer: NodeJS.Timeout | undefined
+  readonly #row: StatusRow
+  readonly #socket: Socket
+  #at: number
+
+  constructor(row: StatusRow, socket: Socket) {
+    this.#row = row
+    this.#socket = socket
+    this.#at = CountedRow.#all.push(this) - 1
+    this.#count()
+    if (CountedRow.#timer !== undefined) return
+    scope.runInAsyncScope(() => {
+      CountedRow.#timer = startTimer(CountedRow.#countAll, COUNT_EVERY_MS).unref()
+    })
+  }
+
+  close(): void {
+    const last = CountedRow.#all.pop() as CountedRow
+    if (last !== this) CountedRow.#all[this.#at] = last
+    last.#at = this.#at
+    this.#row.close()
+  }
+
+  static readonly #countAll = (): void => {
+    // Where nothing can be fast, nobody tells us that a socket is destroyed.
+    for (const row of CountedRow.#all.slice()) {
+      if (row.#socket.destroyed) hideTcp(row.#socket)
+      else row.#count()
+    }
+    if (CountedRow.#all.length > 0) return
+    clearInterval(CountedRow.#timer)
+    CountedRow.#timer = undefined
+  }
+
+  #count(): void {
+    const { bytesRead, bytesWritten } = this.#socket
+    this.#row.counts[BYTES_IN] = bytesRead
+    this.#row.counts[BYTES_OUT] = bytesWritten ?? 0
+  }
+}
 
 /** A client that falls back; `remote` is what the program asked for. */
 export function showTcpClient(
@@ -36,7 +90,8 @@ export function showTcpClient(
 function openRows(): void {
   for (const shown of waiting.splice(0)) {
     const text = shown[ROW]
-    if (text !== undefined && !(text instanceof StatusRow)) shown[ROW] = statusPage().open(text, true)
+    if (text === undefined || text instanceof CountedRow) continue
+    shown[ROW] = new CountedRow(statusPage().open(text, true), shown as Socket)
   }
 }
 
@@ -45,7 +100,7 @@ export function hideTcp(socket: object): void {
   const shown = socket as Shown
   const row = shown[ROW]
   if (row === undefined) return
-  if (row instanceof StatusRow) row.close()
+  if (row instanceof CountedRow) row.close()
   shown[ROW] = undefined
 }
 
@@ -67,7 +122,7 @@ export function showAccepted(socket: Socket): void {
   const remote = placeOf(remoteAddress, remotePort)
   tell(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
   const shown = socket as Shown
-  shown[ROW] = page.open({
+  const row = page.open({
     kind: 'tcp',
     transport: localAddress === undefined ? 'pipe' : 'tcp',
     role: 'server',
@@ -75,6 +130,7 @@ export function showAccepted(socket: Socket): void {
     local: placeOf(localAddress, localPort),
     remote,
   })
+  shown[ROW] = new CountedRow(row, socket)
 }
 
 function placeOf(address: string | undefined, port: number | undefined): Place | undefined {

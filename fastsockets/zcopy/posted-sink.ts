@@ -2,7 +2,10 @@
  * The other way round: a receive is posted, and the peer writes into its buffer (SDP's SinkAvail and RdmaWrCompl). A sink
  * stands for one place of the stream, `sequence`: whatever else the sender sends there makes it void, on both sides, without
  * a word.
+ *
+ * Not in worker threads: one that is terminated leaves memory that is soon somebody else's, and the peer might be writing.
  */
+import { isMainThread } from 'node:worker_threads'
 import type { Registration } from '../../nic/index.ts'
 import type { Stream } from '../stream.ts'
 import { OFFER_MAX } from '../stream-layout.ts'
@@ -29,7 +32,7 @@ export class PostedSink {
   offer(bytes: Uint8Array): void {
     const { channel, peerId, receiving } = this.#stream
     if (!this.#isWorthwhile || this.#registration !== undefined || bytes.length < THRESHOLD_MIN) return
-    if (bytes.length < channel.offerMin) return
+    if (!isMainThread || bytes.length < channel.offerMin) return
     const registration = channel.channel.end.register(bytes, MAY_BE_WRITTEN)
     const { key } = registration
     const length = Math.min(bytes.length, OFFER_MAX)

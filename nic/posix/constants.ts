@@ -24,6 +24,7 @@ export const SOL_SOCKET = 1
 export const SO_PEERCRED = 17
 export const SCM_RIGHTS = 1
 export const SHUT_WR = 1
+export const POLLRDHUP = 0x2000
 export const MSG_CTRUNC = 0x08
 export const MSG_DONTWAIT = 0x40
 export const MSG_NOSIGNAL = 0x4000

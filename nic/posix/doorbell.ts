@@ -6,7 +6,7 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import net from 'node:net'
-import { MSG_DONTWAIT, MSG_NOSIGNAL } from './constants.ts'
+import { MSG_DONTWAIT, MSG_NOSIGNAL, POLLRDHUP } from './constants.ts'
 import type { Libc } from './libc.ts'
 
 /** Bytes taken in one look. libuv looks at most 32 times a turn, so a flood of rings costs no more than that. */
@@ -14,6 +14,8 @@ const READ_MAX = 4096
 /** What every doorbell of this thread is read into: rings have no content. */
 const heard = Buffer.alloc(READ_MAX)
 const RING = Buffer.of(1)
+/** struct pollfd: fd 0, events 4, revents 6. */
+const POLLED = Buffer.alloc(8)
 
 /** Made while this module loads: a doorbell rings in nobody's asynchronous context, and keeps none alive. */
 const rootScope = new AsyncResource('FASTSOCKETSDOORBELL')
@@ -47,6 +49,14 @@ export class Doorbell {
   /** False once the connection has ended, on either side. `fd` may be somebody else's then. */
   get isOpen(): boolean {
     return !this.#socket.destroyed
+  }
+
+  /** The same by the kernel, which knows it before the event loop does. */
+  get hasPeer(): boolean {
+    if (!this.isOpen) return false
+    POLLED.writeInt32LE(this.fd, 0)
+    POLLED.writeInt16LE(POLLRDHUP, 4)
+    return this.#libc.poll(POLLED, 1, 0) === 0
   }
 
   /** Calls `listener` from the event loop for whatever comes. It takes the place of the one before. */

@@ -38,6 +38,7 @@ export interface Libc {
   recvmsg(fd: number, message: Uint8Array, flags: number): number
   shutdown(fd: number, how: number): number
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint8Array): number
+  poll(descriptors: Uint8Array, count: number, timeoutMs: number): number
   process_vm_readv(
     pid: number,
     local: Uint8Array,
@@ -87,6 +88,7 @@ const PROTOTYPES = {
   recvmsg: 'int64_t recvmsg(int fd, void *msg, int flags)',
   shutdown: 'int shutdown(int fd, int how)',
   getsockopt: 'int getsockopt(int fd, int level, int name, void *value, void *len)',
+  poll: 'int poll(void *fds, unsigned long nfds, int timeout)',
   process_vm_readv:
     'int64_t process_vm_readv(int pid, const void *l, unsigned long lc, const void *r, unsigned long rc, unsigned long fl)',
   process_vm_writev:

@@ -87,10 +87,11 @@ export class ShmInterface extends RingInterface {
     remoteOffset: number,
     length: number,
   ): Status {
-    if (!this.#bell.isOpen) return BROKEN
     const from = (remote as ProcessMemory).address + BigInt(remoteOffset)
     const into = (local as ProcessRegistration).address + BigInt(localOffset)
-    return readProcess(this.#libc, this.#peerPid, into, from, length) === length ? OK : BROKEN
+    const isRead = this.#bell.isOpen && readProcess(this.#libc, this.#peerPid, into, from, length) === length
+    // A worker thread of the peer's may have ended, and its memory be anybody's: Node closes descriptors before that.
+    return isRead && this.#bell.hasPeer ? OK : BROKEN
   }
 
   protected writeRemote(
@@ -100,7 +101,7 @@ export class ShmInterface extends RingInterface {
     remoteOffset: number,
     length: number,
   ): Status {
-    if (!this.#bell.isOpen) return BROKEN
+    if (!this.#bell.hasPeer) return BROKEN
     const into = (remote as ProcessMemory).address + BigInt(remoteOffset)
     const from = (local as ProcessRegistration).address + BigInt(localOffset)
     return writeProcess(this.#libc, this.#peerPid, from, into, length) === length ? OK : BROKEN

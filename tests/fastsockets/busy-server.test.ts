@@ -55,7 +55,12 @@ t.test('a connect succeeds meanwhile, and what is written arrives afterwards', a
   })
   t.strictSame(
     answers.map(({ log }) => log),
-    [['connected true 127.0.0.1'], [], ['local port true', 'close false'], ['closed after 300010']],
+    [
+      ['connected true 127.0.0.1 IPv4', 'a port number true'],
+      [],
+      ['local port true true', 'close false', "after 'close' undefined"],
+      ['closed after 300010'],
+    ],
   )
 })
 
@@ -89,5 +94,18 @@ t.test('a server that dies meanwhile has reset the connection', async t => {
     const connected = await client.ask<Answer>({ what: 'connect' })
     await server.kill()
     return [connected, await client.ask<Answer>({ what: 'wait' })]
+  })
+})
+
+t.test('several that connect meanwhile know their ports, which are those that the server sees', async t => {
+  await compare(t, async (client, server) => {
+    const [first, connected] = [
+      await client.ask<Answer>({ what: 'connect' }),
+      await client.ask<Answer>({ what: 'connect many' }),
+    ]
+    release(server)
+    const answers = [first, connected, await client.ask<Answer>({ what: 'many' })]
+    await client.ask({ what: 'destroy' })
+    return answers
   })
 })

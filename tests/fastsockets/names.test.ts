@@ -1,6 +1,7 @@
 /** Listeners and clients that find each other by the name service; and that do without it. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import { hostIdentity } from '../../nic/index.ts'
@@ -10,6 +11,7 @@ import { freePort, occupyHashedPorts } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { eventually } from '../support/until.ts'
 
+const REQUIRED = fileURLToPath(new URL('../../fastsockets/register.cjs', import.meta.url))
 const ATTEMPTS = 5
 /** The promise. */
 const WAIT_MS_MAX = 5
@@ -95,6 +97,22 @@ t.test('hashed ports that others have do not matter', async t => {
   const { record } = await registered(named, port)
   t.not(record?.port, undefined)
   t.equal(await connectFast(t, named, port), 'shm')
+})
+
+t.test('nor do they by --require, not even for what is connected at once', async t => {
+  const named = await Named.start(t)
+  const port = await freePort()
+  await occupyHashedPorts(t, port)
+  await listen(t, named, '127.0.0.1', port)
+  await registered(named, port)
+  let transport = ''
+  for (let i = 0; i < ATTEMPTS && transport !== 'shm'; i++) {
+    const options = { env: environment(named), execArgv: ['--require', REQUIRED] }
+    transport = (
+      await new Child(t, program('client'), [String(port)], options).receive<{ connected: string }>()
+    ).connected
+  }
+  t.equal(transport, 'shm')
 })
 
 t.test('a server that was killed and started again has its name at once', async t => {

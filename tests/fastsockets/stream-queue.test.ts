@@ -60,15 +60,35 @@ t.test('a table has room for STREAMS_MAX, and ids stay positive when they begin 
   t.equal(ids.size, STREAMS_MAX)
   t.ok(table.isFull)
   const last = [...ids].at(-1) as number
-  table.giveBack(last)
+  table.takeBack(last)
   t.notOk(table.isFull)
   let least = Number.POSITIVE_INFINITY
   let most = 0
   for (let i = 0; i < 70_000; i++) {
-    const id = table.takeId()
-    least = Math.min(least, id)
-    most = Math.max(most, id)
-    table.giveBack(id)
+    const stream = streamOf(table.takeId())
+    least = Math.min(least, stream.id)
+    most = Math.max(most, stream.id)
+    table.put(stream)
+    table.delete(stream)
   }
   t.ok(least > 0 && most <= 0x7fffffff)
 })
+
+t.test(
+  'ids that the peer never heard of do not count: none comes back before others have been used up',
+  async t => {
+    const table = new StreamTable()
+    const old = streamOf(table.takeId())
+    table.put(old)
+    table.delete(old)
+    const next = table.takeId()
+    table.takeBack(next)
+    // As many connects as there are ids of a slot find no room in the ring.
+    for (let i = 0; i < 70_000; i++) {
+      const id = table.takeId()
+      if (id !== next) return t.fail(`${id} after ${i} connects that nobody heard of`)
+      table.takeBack(id)
+    }
+    t.not(next, old.id)
+  },
+)

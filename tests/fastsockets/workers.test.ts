@@ -1,13 +1,22 @@
 /** Worker threads of a relinked program are fast, with everybody, and may be stopped at any moment. */
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import net, { type AddressInfo, transportOf } from '../../fastsockets/index.ts'
-import { Child } from '../support/child.ts'
+import { FETCH_MAX } from '../../fastsockets/stream-layout.ts'
+import { THRESHOLD_MIN, THRESHOLD_VARIABLE } from '../../fastsockets/zcopy/threshold.ts'
+import { Child, plainEnvironment } from '../support/child.ts'
+import { isPatterned } from '../support/pattern.ts'
 import { seededRandom } from '../support/random.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { until, withWatchdog } from '../support/until.ts'
 
 const WORKERS = 50
+/** As in programs/workers.ts. */
+const CHUNK = 1_000_000
+const OFFERED = 40 * CHUNK
+const CELL = new Int32Array(new SharedArrayBuffer(4))
 /** On an overloaded machine our greeting may come too late; then it is TCP, rightly. */
 const TOO_LATE = 'tcp SILENT'
 const ATTEMPTS = 5
@@ -71,6 +80,37 @@ t.test('a worker terminated while it writes: the other process sees the end or a
   await withWatchdog('the end of the socket', closed)
   t.match(ends[0] ?? '', /^(end|ECONNRESET)$/)
 })
+
+t.test(
+  'a worker terminated with large writes on offer: a prefix, and nothing that its memory is used for next',
+  async t => {
+    const file = join(t.testdir(), 'terminated')
+    const env = { ...plainEnvironment(), [THRESHOLD_VARIABLE]: String(THRESHOLD_MIN) }
+    const child = new Child(t, program('workers'), ['offer'], relinked({ env }))
+    const { port } = await child.receive<{ port: number }>()
+    const socket = net.connect(port, '127.0.0.1')
+    let received = 0
+    let wrongAt = -1
+    let goneMs = 0
+    socket.on('error', () => {})
+    socket.on('data', data => {
+      if (wrongAt < 0 && !isPatterned(data, received)) wrongAt = received
+      received += data.length
+      // In the middle of an offer.
+      if (goneMs > 0 || received < OFFERED / 4 || received % CHUNK !== FETCH_MAX) return
+      child.send({ file })
+      // This thread hears of nothing meanwhile.
+      while (!existsSync(file)) Atomics.wait(CELL, 0, 0, 5)
+      goneMs = performance.now()
+    })
+    await withWatchdog('the end of the socket', once(socket, 'close'))
+    t.ok(goneMs > 0, 'it was terminated in the middle')
+    t.comment(`heard of after ${performance.now() - goneMs} ms, with ${received} bytes`)
+    t.equal(wrongAt, -1, 'nothing came that was not written')
+    t.ok(received < OFFERED)
+    t.ok((transportOf(socket).counts?.zcopyBytesIn ?? 1) > 0)
+  },
+)
 
 t.test('what a worker wrote before it ended, also while it ended, is delivered', async t => {
   const child = new Child(t, program('workers'), ['exit'], relinked())

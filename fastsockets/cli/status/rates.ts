@@ -25,8 +25,9 @@ export function withRates(
     const past = old.get(threadKey(status))
     const pastSockets = new Map(past?.sockets.map(socket => [socketKey(socket), socket]))
     const sockets = status.sockets.map((socket): RatedSocket => {
-      const { bytesIn, bytesOut } = socket
-      if (bytesIn === undefined || bytesOut === undefined) return socket
+      const { bytesIn, bytesOut, kind } = socket
+      // Counted once a second only.
+      if (kind === 'tcp') return socket
       const pastSocket = pastSockets.get(socketKey(socket))
       return {
         ...socket,

@@ -15,7 +15,7 @@ Examples:
   $ fastsockets status --pid 4711
 
 The processes are not asked, and not stopped: what they count lies in memory that their own user may read.
-TCP sockets are listed with the reason why they are not fast; the kernel counts their bytes (ss -ti).
+TCP sockets are listed with the reason why they are not fast, their bytes counted once a second.
 
 Exit code: 0.`
 

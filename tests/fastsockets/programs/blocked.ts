@@ -12,6 +12,9 @@ import { transportOf } from '../../../fastsockets/transport.ts'
 import { isPatterned, patterned } from '../../support/pattern.ts'
 
 const LARGE = 300_000
+/** As many as have a port promised after the first connection. */
+const MANY = 3
+const many: string[] = []
 
 const [role, port = '0'] = process.argv.slice(2)
 process.on('disconnect', () => process.exit())
@@ -36,25 +39,40 @@ if (role === 'server') {
 } else {
   const log: string[] = []
   let socket: net.Socket
+  let portAtConnect: number | undefined
   process.on('message', async (question: { what: string }) => {
     if (question.what === 'connect') {
       socket = net.connect(Number(port), '127.0.0.1')
       socket.on('error', error => log.push(error.message))
       socket.on('close', hadError => log.push(`close ${hadError}`))
       await once(socket, 'connect')
-      log.push(`connected ${socket.remotePort === Number(port)} ${socket.localAddress}`)
+      portAtConnect = socket.localPort
+      log.push(`connected ${socket.remotePort === Number(port)} ${socket.localAddress} ${socket.localFamily}`)
+      log.push(
+        `a port ${typeof portAtConnect} ${(socket.address() as net.AddressInfo).port === portAtConnect}`,
+      )
     } else if (question.what === 'write') {
       socket.write(patterned(0, 10))
       socket.end(patterned(10, LARGE))
     } else if (question.what === 'read') {
-      const [data] = await once(socket, 'data')
-      log.push(`local port ${Number(data) === socket.localPort}`)
+      socket.once('data', data => {
+        log.push(`local port ${Number(data) === socket.localPort} ${Number(data) === portAtConnect}`)
+      })
       await closed(log)
+      log.push(`after 'close' ${socket.localPort}`)
+    } else if (question.what === 'connect many') {
+      await connectMany(log)
+    } else if (question.what === 'many') {
+      while (many.filter(line => line.includes('close')).length < MANY) await nextTurn()
+      log.push(...many.sort())
     } else if (question.what === 'end') {
       socket.end()
     } else if (question.what === 'replace') {
       const before = socket.removeAllListeners('close')
-      socket = net.connect(Number(port), '127.0.0.1', () => before.destroy())
+      socket = net.connect(Number(port), '127.0.0.1', () => {
+        portAtConnect = socket.localPort
+        before.destroy()
+      })
       socket
         .on('error', error => log.push(error.message))
         .on('close', hadError => log.push(`close ${hadError}`))
@@ -67,6 +85,25 @@ if (role === 'server') {
     process.send?.({ log: log.splice(0), wire: transportOf(socket).transport })
   })
   process.send?.({ isReady: true })
+}
+
+/** What the server says is the port of each; looked at in every moment of its life. */
+async function connectMany(log: string[]): Promise<void> {
+  const sockets = Array.from({ length: MANY }, () => net.connect(Number(port), '127.0.0.1'))
+  for (const [i, socket] of sockets.entries()) {
+    log.push(`${i} at once ${socket.localPort}`)
+    let atConnect: number | undefined
+    socket.on('connect', () => {
+      atConnect = socket.localPort
+      log.push(`${i} connected ${typeof atConnect}`)
+      socket.end('x')
+    })
+    socket.on('data', data => many.push(`${i} data ${Number(data) === atConnect}`))
+    socket.on('end', () => many.push(`${i} end ${socket.localPort === atConnect}`))
+    socket.on('close', () => many.push(`${i} close ${socket.localPort}`))
+  }
+  await Promise.all(sockets.map(socket => once(socket, 'connect')))
+  log.sort()
 }
 
 /** The program has seen 'close': a socket may be closed a moment before that. */

@@ -4,9 +4,13 @@
  */
 import { once } from 'node:events'
 import net from 'node:net'
+import tls from 'node:tls'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { transportOf } from '../../../fastsockets/transport.ts'
-import { closed, connect, listen, log, wire } from './dialogue.ts'
+import { closed, connect, credentials, listen, log, wire } from './dialogue.ts'
+
+/** More than any buffer takes. */
+const LARGE = Buffer.alloc(20_000_000)
 
 const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
   /** Up to the immediates; what comes after them is a matter of the event loop's phase. */
@@ -65,6 +69,130 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
     await closed(peer)
     server.close()
   },
+
+  async pausedReset() {
+    const { client, peer, server } = await connect({ pauseOnConnect: true })
+    peer.on('data', data => log.push(`server data ${data}`))
+    client.write('last words', () => setTimeout(() => client.resetAndDestroy(), 20))
+    await closed(client)
+    await sleep(50)
+    log.push(`server still ${peer.readyState}`)
+    peer.resume()
+    await closed(peer)
+    server.close()
+    keepServers()
+  },
+
+  async pausedWriter() {
+    const { client, peer, server } = await connect({ pauseOnConnect: true })
+    client.pause()
+    peer.write(LARGE, error => log.push(`server write ${(error as NodeJS.ErrnoException | null)?.code}`))
+    await sleep(50)
+    client.destroy()
+    await closed(peer)
+    server.close()
+    keepServers()
+  },
+
+  /** Whether a write or a read hears of it first is a matter of moments, and differs from time to time. */
+  async tlsWriter() {
+    for (let round = 0; round < 5; round++) {
+      const server = tls.createServer(credentials())
+      const port = await listen(server)
+      const client = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
+      client.on('error', () => {})
+      const [peer] = (await once(server, 'secureConnection')) as [tls.TLSSocket]
+      wire.transport = transportOf(client).transport
+      let errors = 0
+      let writes = 0
+      peer.on('error', () => errors++)
+      peer.write(LARGE, () => writes++)
+      client.once('data', () => client.destroy())
+      await closed(peer)
+      log.push(`${errors} error, ${writes} write`)
+      await sleep(20)
+      log.push(`later: ${errors} error, ${writes} write`)
+      server.close()
+    }
+  },
+
+  async unreadOnTheWay() {
+    const { client, peer, server } = await connect()
+    peer.resume()
+    peer.write('unread')
+    client.destroy()
+    await closed(peer)
+    server.close()
+    keepServers()
+  },
+
+  async tlsReset() {
+    const { server, client, peer } = await connect()
+    peer.removeAllListeners()
+    client.removeAllListeners()
+    const secureServer = new tls.TLSSocket(peer, { isServer: true, ...credentials() })
+    const secureClient = tls.connect({ socket: client, rejectUnauthorized: false })
+    secureServer.write('hello')
+    for (const [name, socket] of Object.entries({ peer, secureServer })) {
+      for (const event of ['end', 'close']) socket.on(event, hadError => log.push(`${name} ${event} ${hadError}`))
+      socket.on('error', (error: NodeJS.ErrnoException) => log.push(`${name} ${error.syscall} ${error.code}`))
+    }
+    secureServer.resume()
+    await once(secureClient, 'data')
+    await sleep(20)
+    client.resetAndDestroy()
+    await closed(secureServer)
+    log.push(`destroyed ${secureServer.destroyed} ${peer.destroyed}`)
+    await sleep(20)
+    server.close()
+  },
+
+  async throwingCloses() {
+    process.on('uncaughtException', error => log.push(`uncaught ${error.message}`))
+    const server = net.createServer(peer => peer.on('error', () => {}).resume())
+    const port = await listen(server)
+    const sockets = Array.from({ length: 5 }, () => net.connect(port, '127.0.0.1'))
+    await Promise.all(sockets.map(socket => once(socket, 'connect')))
+    wire.transport = transportOf(sockets[0] as net.Socket).transport
+    for (const [i, socket] of sockets.entries()) {
+      socket.on('close', () => {
+        log.push(`${i} close`)
+        process.nextTick(() => log.push(`${i} tick`))
+        queueMicrotask(() => log.push(`${i} microtask`))
+        // The first and the last of the turn among them.
+        if (i !== 2) throw new Error(`of ${i}`)
+      })
+    }
+    // From the same phase of the event loop.
+    await sleep(1)
+    for (const socket of sockets) socket.destroy()
+    for (let turn = 1; turn <= 3; turn++) {
+      await new Promise(setImmediate)
+      log.push(`turn ${turn}`)
+    }
+    server.close()
+  },
+
+  async throwingWrite() {
+    const thrown = new Promise(resolve => process.on('uncaughtException', resolve))
+    process.on('uncaughtException', error => log.push(`uncaught ${error.message}`))
+    const { client, server } = await connect({ pauseOnConnect: true })
+    client.write(LARGE, error => {
+      log.push(`write ${(error as NodeJS.ErrnoException | undefined)?.code}`)
+      throw new Error('of the write')
+    })
+    client.on('close', () => log.push('close'))
+    await sleep(20)
+    client.destroy()
+    await Promise.all([closed(client), thrown])
+    server.close()
+    forgetWatched()
+  },
+}
+
+/** The other one's have no order between them. */
+function keepServers(): void {
+  log.splice(0, log.length, ...log.filter(line => line.startsWith('server')))
 }
 
 /** What `watch` has seen of two sockets has no order. */

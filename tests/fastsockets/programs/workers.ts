@@ -3,11 +3,13 @@
  * connection used. argv: what to do, and the seed of its random numbers.
  */
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { isMainThread, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import { transportOf } from '../../../fastsockets/transport.ts'
+import { patterned } from '../../support/pattern.ts'
 import { Random } from '../../support/random.ts'
 import { descriptorCount, memfdMappingCount } from '../../support/resources.ts'
 import { until } from '../../support/until.ts'
@@ -15,6 +17,11 @@ import { until } from '../../support/until.ts'
 const WORKERS = 50
 const SOCKETS_EACH = 2
 const BYTES = 3_000_000
+/** What is offered. */
+const CHUNK = 1_000_000
+const CHUNKS = 40
+/** No byte of a pattern. */
+const FILL = 0xfe
 
 interface Task {
   readonly role: string
@@ -72,6 +79,22 @@ const programs: Record<string, (random: Random) => Promise<object>> = {
     await once(process, 'message')
     await worker.terminate()
     process.send?.({ terminated: true, mappings: memfdMappingCount() })
+    await once(process, 'message')
+    return {}
+  },
+
+  /**
+   * A worker has large writes on offer, and is terminated on order. What it had as memory goes to the next worker. Then there
+   * is a file.
+   */
+  offer: async () => {
+    const worker = start({ role: 'offer', ports: {} })
+    const [port] = await once(worker, 'message')
+    process.send?.({ port })
+    const [{ file }] = await once(process, 'message')
+    await worker.terminate()
+    await once(start({ role: 'fill', ports: {} }), 'message')
+    writeFileSync(file, '')
     await once(process, 'message')
     return {}
   },
@@ -156,6 +179,21 @@ const roles: Record<string, (ports: Task['ports']) => Promise<void>> = {
       write()
     })
     parentPort?.postMessage(port)
+  },
+
+  offer: async () => {
+    const port = await listen(socket => {
+      socket.cork()
+      for (let i = 0; i < CHUNKS; i++) socket.write(patterned(i * CHUNK, CHUNK))
+      socket.uncork()
+    })
+    parentPort?.postMessage(port)
+  },
+
+  fill: async () => {
+    const bytes = Array.from({ length: 2 * CHUNKS }, () => Buffer.allocUnsafeSlow(CHUNK).fill(FILL))
+    parentPort?.postMessage(bytes.length)
+    await once(parentPort as MessagePort, 'message')
   },
 
   'say-and-exit': async ports => {

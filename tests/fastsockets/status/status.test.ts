@@ -116,6 +116,28 @@ t.test('once the peer has taken what was written, the queue is short again', asy
   await until('the queue to be short', () => (sendQueueTo(port) ?? WINDOW) < CONSUMED_DUE)
 })
 
+t.test('of two ends of one host both are asked: an idle connection has nothing in its queue', async t => {
+  const { server, port } = await startServer(t, 'sink')
+  const client = new Child(t, program('busy'), [String(port)], relinked())
+  const raw = await connect({ port, host: '127.0.0.1' })
+  t.teardown(() => raw.close())
+  // Less than what the peer's half of the window would tell of.
+  await raw.send(Buffer.alloc(MORE))
+  const all = await eventually('all to be taken', () => {
+    const seen = readAllStatus()
+    const there = seen.find(({ pid }) => pid === server.pid)
+    return there?.bytesIn === MORE + 1000 && there.sockets.every(({ recvQueue }) => recvQueue === 0) && seen
+  })
+  const queueOf = (pid: number): unknown =>
+    all
+      .find(one => one.pid === pid && one.thread === 0)
+      ?.sockets.filter(({ remote }) => remote.endsWith(`:${port}`))
+      .map(({ sendQueue, bytesOut }) => ({ sendQueue, bytesOut }))
+  t.strictSame(queueOf(process.pid), [{ sendQueue: 0, bytesOut: MORE }])
+  t.strictSame(queueOf(client.pid), [{ sendQueue: 0, bytesOut: 1000 }])
+  t.equal(sendQueueTo(port), MORE, 'by itself this process knows what it was told')
+})
+
 t.test('who has ended shows as the state, at both ends', async t => {
   // It does not read all of it, and so does not see the end.
   const { server, port } = await startServer(t, 'hold')
@@ -154,7 +176,7 @@ t.test('sockets on TCP are seen with their reason, and fallbacks are counted', a
     },
   ])
   plain.process.kill('SIGKILL')
-  await until('the row to go', () => readStatusOf(client.pid)[0]?.sockets.length === 0)
+  await eventually('the row to go', () => readStatusOf(client.pid)[0]?.sockets.length === 0)
 
   const { server, port: relinkedPort } = await startServer(t, 'hold')
   const stranger = new Child(t, program('client'), [String(relinkedPort)])
@@ -167,6 +189,38 @@ t.test('sockets on TCP are seen with their reason, and fallbacks are counted', a
       sockets: [{ kind: 'tcp', role: 'server', reason: 'ACCEPTED', local: `127.0.0.1:${relinkedPort}` }],
     },
   ])
+})
+
+t.test('sockets on TCP show their bytes', async t => {
+  const { server, port } = await startServer(t, 'sink')
+  const stranger = new Child(t, program('client'), [String(port), 'flood'])
+  await stranger.receive()
+  const bytesIn = await eventually('bytes to be counted there', () => {
+    const [socket] = readStatusOf(server.pid)[0]?.sockets ?? []
+    return socket?.kind === 'tcp' && socket.bytesIn
+  })
+  await eventually('more', () => (readStatusOf(server.pid)[0]?.sockets[0]?.bytesIn ?? 0) > bytesIn)
+  t.equal(readStatusOf(server.pid)[0]?.bytesIn, 0, 'not among those of fast sockets')
+  t.equal(readStatusOf(server.pid)[0]?.sockets[0]?.sendQueue, undefined)
+
+  const plain = new Child(t, program('server'), ['sink'])
+  const client = new Child(
+    t,
+    program('client'),
+    [String((await plain.receive<{ port: number }>()).port), 'flood'],
+    relinked(),
+  )
+  await client.receive()
+  await eventually('bytes to be counted here', () => {
+    const [socket] = readStatusOf(client.pid)[0]?.sockets ?? []
+    return socket?.kind === 'tcp' && socket.bytesOut > 0
+  })
+  const table = spawnSync(process.execPath, [CLI, 'status', '--pid', String(client.pid)], {
+    env: plainEnvironment(),
+    encoding: 'utf8',
+  })
+  t.match(table.stdout, /\n {2}tcp +client +- +- +- .* NOT_RELINKED/)
+  t.match(table.stdout, /\n {2}tcp +client .*:\d+ +0 +\d\S*[kMG] +- +- .* NOT_RELINKED/)
 })
 
 t.test('threads are seen each by itself, and are gone with it', async t => {
