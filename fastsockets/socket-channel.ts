@@ -51,7 +51,6 @@ export class SocketChannel implements ChannelOwner {
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
   readonly #streams = new StreamTable()
-  #isOpen = true
   readonly #toSend = new StreamQueue(1)
   readonly #toDeliver = new StreamQueue(2)
   readonly #posted = new PostedBytes()
@@ -60,6 +59,7 @@ export class SocketChannel implements ChannelOwner {
   #offerMin: number | undefined
   #restIsScheduled = false
   #isResuming = false
+  #isOpen = true
   #keepAliveCount = 0
   readonly #isRaw: boolean
   readonly #pollLoop = new PollLoop()
@@ -142,10 +142,7 @@ export class SocketChannel implements ChannelOwner {
     }
   }
 
-  /**
-   * Takes in what has arrived, up to `limit` messages, for raw sockets that poll, perhaps without ever letting the event
-   * loop run.
-   */
+  /** Takes in up to `limit` messages, for raw sockets that poll, perhaps without ever letting the event loop run. */
   pollNow(limit: number): number {
     const handled = this.channel.progress(limit)
     if (this.lifeline !== undefined) this.#pollLoop.handlePoll(handled, this.lifeline)
@@ -310,7 +307,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleData(message: Message): void {
-    // Not by `word(i)`, which asks more than once for each whether the message is live: this is the busiest of all.
+    // Not by `word(i)`, which checks each time whether the message is live: this is the busiest of all.
     const { words, wordCount, bytes, offset, length } = message
     const stream = this.#streams.get(words[0] as number)
     if (stream === undefined || stream.peerId === -1 || wordCount !== BYTES_WORDS)
