@@ -423,7 +423,9 @@ export class Stream {
     const { channel, peerId } = this
     // What was written small in this turn goes first.
     this.#closeOwed =
-      channel.isOpen && (!this.outgoing.flushHeld() || !sendClose(channel.channel, peerId, this.#closeHow, this.#receivedAtClose))
+      channel.isOpen &&
+      (!this.outgoing.flushHeld() ||
+        !sendClose(channel.channel, peerId, this.#closeHow, this.#receivedAtClose))
     if (this.#closeOwed) this.channel.scheduleSend(this)
   }
 
