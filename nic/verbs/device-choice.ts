@@ -213,6 +213,15 @@ function deviceOf(entry: string): string {
   return read(`${USER_DEVICES}/${entry}/ibdev`)
 }
 
+/** As the kernel has it, in 16 digits. */
+export function nodeGuidOf(device: string): string {
+  return sysfs(device, 'node_guid').replaceAll(':', '')
+}
+
+export function portCountOf(device: string): number {
+  return namesIn(`${device}/ports`).length
+}
+
 function namesIn(path: string): string[] {
   return entriesOf(`${SYSFS}/${path}`)
 }

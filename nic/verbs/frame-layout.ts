@@ -42,15 +42,22 @@ export const RING_SIZE_MIN = 64 * 1024
 export const RING_SIZE_MAX = 1 << 30
 /** As over shared memory, so that the layers above have the same limits. Two of them are pinned for each connection. */
 export const RING_SIZE_DEFAULT = 1024 * 1024
-/** Receives for each end, and so frames under way. */
+/** Receives for each end, and so frames under way, if they are its own. */
 export const RECEIVES_MIN = 128
 export const RECEIVES_MAX = 256
 const RING_BYTES_PER_RECEIVE = 512
+/** Of those that many connections share, an end has no fewer. */
+export const RECEIVES_GRANTED_MIN = 16
 /** Receives that no frame may use up: a WANT, a CREDIT, a HELLO and a BYE can always be sent. */
 export const RECEIVES_RESERVED = 4
 
 export function receivesOf(ringSize: number): number {
   return Math.min(Math.max(ringSize / RING_BYTES_PER_RECEIVE, RECEIVES_MIN), RECEIVES_MAX)
+}
+
+/** Whether an end can have so many. */
+export function areReceives(count: number): boolean {
+  return count >= RECEIVES_GRANTED_MIN && count <= RECEIVES_MAX && (count & (count - 1)) === 0
 }
 
 export function frameMaxOf(ringSize: number): number {

@@ -69,7 +69,6 @@ function openDevice(library: VerbsLibrary, { context, port }: ChosenDevice): Ver
   try {
     return new VerbsAdapter(library, context, port)
   } catch (error) {
-    // With it the kernel takes back what was made of it.
     library.ibv_close_device(context)
     throw error
   }

@@ -10,13 +10,12 @@ import {
   KIND_HELLO,
   KIND_SHIFT,
   KIND_WANT,
-  receivesOf,
   swapBytes,
   VALUE_MASK,
 } from './frame-layout.ts'
 import { WC_FLUSHED, WC_RETRY_EXCEEDED, WC_RNR_RETRY_EXCEEDED, WC_SUCCESS } from './library-layout.ts'
 import { QueueInterface } from './queue-interface.ts'
-import { WORK_BYE, WORK_HELLO, WORK_ONE_SIDED, WORK_RECEIVE, WORK_SEND } from './send-queue.ts'
+import { WORK_BYE, WORK_HELLO, WORK_ONE_SIDED, WORK_RECEIVE, WORK_SEND } from './work-identity.ts'
 
 /** How long a closed connection waits for what is still on its way out: the peer may be gone. */
 const LINGER_MS_MAX = 1000
@@ -50,7 +49,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
       mtu,
       linkLayer,
       ringSize,
-      receives: receivesOf(ringSize),
+      receives: this.receives.count,
       rkey: incoming.rkey,
       address,
     }
@@ -163,10 +162,13 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
       return
     }
     this.sends.handleSent(low)
-    if (kind === WORK_HELLO) this.adapter.wake(this)
-    else if (kind === WORK_BYE) this.#endLinger()
-    else if (this.#roomWanted > 0 && this.#isReady()) this.#wakeUser()
+    if (kind === WORK_BYE) return this.#endLinger()
+    if (kind === WORK_HELLO) return this.adapter.wake(this)
+    // There is a place again, for which something may have waited.
+    this.#tell()
+    if (this.#roomWanted > 0 && this.#isReady()) this.#wakeUser()
     else if (kind === WORK_ONE_SIDED && this.#isArmed) this.#wakeUser()
+    else if (this.#roomWanted > 0) this.#want()
   }
 
   handleDeviceLost(reason: string): void {
@@ -282,6 +284,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
   }
 
   #handleFailure(kind: number, status: number): void {
+    if (kind === WORK_RECEIVE) this.receives.acceptFailure()
     if (this.state === 'closed' || kind === WORK_BYE) return this.#endLinger()
     if (this.isPeerGone) return
     if (status === WC_RETRY_EXCEEDED || status === WC_RNR_RETRY_EXCEEDED || status === WC_FLUSHED) {
@@ -299,7 +302,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
   /** True if the receives that the peer counts on could not be posted. */
   #failReceives(): boolean {
     const { errno } = this.receives
-    if (errno !== 0) this.#break(this.qp.postError('ibv_post_recv', errno))
+    if (errno !== 0) this.#break(this.receives.postError())
     return errno !== 0
   }
 

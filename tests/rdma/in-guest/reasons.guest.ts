@@ -1,6 +1,7 @@
 /** Everything that can be wrong with a device, provoked: each has a name, and a text that says what to do. */
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -17,18 +18,21 @@ import {
   ASYNC_PORT,
   ASYNC_PORT_ERROR,
   ASYNC_QUEUE_ERROR,
+  ASYNC_SHARED_QUEUE_ERROR,
   ASYNC_TYPE,
+  CQ_CHANNEL,
   WC_FLUSHED,
   WC_RETRY_EXCEEDED,
   WC_RNR_RETRY_EXCEEDED,
 } from '../../../nic/verbs/library-layout.ts'
 import { requireAdapter } from '../../../nic/verbs/open-adapter.ts'
-import { QueuePair, RECEIVES_AT_ONCE } from '../../../nic/verbs/queue-pair.ts'
+import { QueuePair } from '../../../nic/verbs/queue-pair.ts'
+import { RECEIVES_AT_ONCE } from '../../../nic/verbs/receive-chain.ts'
 import { RegistrationCache } from '../../../nic/verbs/registration-cache.ts'
-import { WORK_SEND } from '../../../nic/verbs/send-queue.ts'
 import { VerbsAdapter } from '../../../nic/verbs/verbs-adapter.ts'
 import { VerbsInterface } from '../../../nic/verbs/verbs-interface.ts'
 import { loadVerbs, type VerbsLibrary } from '../../../nic/verbs/verbs-library.ts'
+import { WORK_SEND } from '../../../nic/verbs/work-identity.ts'
 import { plainEnvironment } from '../../support/child.ts'
 import { Handler, sendFrame } from '../../support/frames.ts'
 import { until } from '../../support/until.ts'
@@ -215,6 +219,7 @@ await t.test('a device that fails ends the connections over it', async t => {
   const fatal: [event: Event, message: RegExp][] = [
     [{ type: ASYNC_DEVICE_FATAL }, /has failed or was removed/],
     [{ type: ASYNC_QUEUE_ERROR }, /the completion queue of rxe0 has failed/],
+    [{ type: ASYNC_SHARED_QUEUE_ERROR }, /the queue of receives of rxe0 has failed/],
     [{ type: ASYNC_PORT_ERROR, port: 1 }, /port 1 of rxe0 has gone down/],
   ]
   for (const [event, message] of fatal) {
@@ -354,11 +359,19 @@ await t.test('structures that lie elsewhere are refused', async t => {
       `libibverbs keeps struct ${structure} in another way than is known here`,
     )
   t.throws(() => new VerbsAdapter(moved, chosen.context, chosen.port), refusal('ibv_context'))
+  const withoutChannel: VerbsLibrary = {
+    ...real,
+    readPointer: (at, offset) => (offset === CQ_CHANNEL ? 0n : real.readPointer(at, offset)),
+  }
+  const descriptors = (): number => readdirSync('/proc/self/fd').length
+  const before = descriptors()
+  t.throws(() => new VerbsAdapter(withoutChannel, chosen.context, chosen.port), refusal('ibv_cq'))
+  t.equal(descriptors(), before, 'what was made before it is given back')
   const adapter = requireAdapter()
   const misled = Object.create(adapter, { verbs: { value: moved } }) as VerbsAdapter
   const page = new Uint8Array(new ArrayBuffer(4096))
   t.throws(() => misled.register(real.libc.address(page), page.length, 0), refusal('ibv_mr'))
-  t.throws(() => new QueuePair(misled, 64, 64, 0), refusal('ibv_qp'))
+  t.throws(() => new QueuePair(misled, 64, 64), refusal('ibv_qp'))
 })
 
 await t.test('who gets another address uses it for new connections at once', async t => {
