@@ -20,6 +20,8 @@ const FIXTURES = fileURLToPath(new URL('../../../tests/fixtures', import.meta.ur
 /** Until the first emulator listens for the second. */
 const SOCKET_PAUSE_MS = 100
 const TIMEOUT_MS = 480_000
+/** Of all test files on one host. */
+const ALL_TIMEOUT_MS = 2 * TIMEOUT_MS
 /** Emulated processors are slow. */
 const ENVIRONMENT = {
   TAP_TIMEOUT: `${TIMEOUT_MS / 1000}`,
@@ -68,7 +70,7 @@ function runAlone(image: GuestImage, words: readonly string[]): Promise<GuestEnd
     script: 'one.sh',
     environment: { ...ENVIRONMENT, TESTS: tests.join(' ') },
     network: [],
-    timeoutMs: TIMEOUT_MS,
+    timeoutMs: ALL_TIMEOUT_MS,
   })
 }
 

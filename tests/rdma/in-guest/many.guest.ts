@@ -22,12 +22,15 @@ import { eventually, until, withWatchdog } from '../../support/until.ts'
 import { connectEnds } from '../connected-ends.ts'
 import { Mover } from '../mover.ts'
 import { type Program, startElsewhere } from '../other-host.ts'
+import { takeOwnReceives } from '../own-receives.ts'
 import type { Order } from '../programs/echoing-peer.ts'
 import { receiverNotReadyCount } from '../receiver-not-ready.ts'
 
 const PEER = new URL('../programs/echoing-peer.js', import.meta.url)
 /** With receives of their own there is room for 56 to 72. */
 const CONNECTIONS = 120
+/** With small rings. */
+const HELD_MIN = 450
 const FLOODED = 8
 const FLOOD_FRAMES = 600
 const CHURNED = 30
@@ -82,14 +85,6 @@ async function call(peer: Program, count: number): Promise<Caller[]> {
     answer?.(Buffer.from(reply, 'base64'))
   }
   return (await Promise.all(offers.map(({ accepted }) => accepted))).map(end => new Caller(end))
-}
-
-/** Ends that have all receives that are not shared. */
-function takeOwnReceives(adapter: VerbsAdapter): VerbsInterface[] {
-  return Array.from(
-    { length: OWN_RECEIVERS_MAX },
-    () => new VerbsInterface(adapter, adapter.cache, RING_SIZE_MIN),
-  )
 }
 
 async function closeAll(adapter: VerbsAdapter, ends: readonly VirtualInterface[]): Promise<void> {
@@ -224,6 +219,18 @@ await t.test('where nothing is left to grant, a connection is refused, until som
   })
   t.throws(open, refusal)
   await closeAll(adapter, [...ends, again])
+})
+
+await t.test(`the device has room for ${HELD_MIN} connections`, async t => {
+  const ends: VerbsInterface[] = []
+  try {
+    while (ends.length <= HELD_MIN * 2) ends.push(new VerbsInterface(adapter, adapter.cache, RING_SIZE_MIN))
+  } catch (error) {
+    t.match(error, { code: 'ERR_NIC_UNAVAILABLE', message: /for more connections/ })
+  }
+  t.comment(`${ends.length} connections`)
+  t.ok(ends.length >= HELD_MIN && ends.length <= HELD_MIN * 2)
+  await closeAll(adapter, ends)
 })
 
 await t.test('a device without shared queues does without', async t => {
