@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:f
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { provideIwarp } from './iwarp-module.ts'
 
 /** Debian's packages for the emulator and the RAM disk, and what the guest uses of the host's file system. */
 const PACKAGES = {
@@ -21,6 +22,8 @@ const MODULES =
     ' ',
   )
 
+const IWARP_MODULES = ['siw']
+
 const INIT = fileURLToPath(new URL('../../../tests/rdma/guest/init.sh', import.meta.url))
 
 export interface GuestImage {
@@ -28,15 +31,18 @@ export interface GuestImage {
   readonly initrd: string
 }
 
-/** Installs what is missing and makes the image; throws an error that says what cannot be had. */
-export function prepareImage(): GuestImage {
+/** Installs what is missing and makes an image, perhaps with iWARP; throws an error that says what cannot be had. */
+export function prepareImage(isIwarp = false): GuestImage {
   installPackages()
   const cache = process.env.FASTSOCKETS_RDMA_CACHE || join(homedir(), '.cache', 'fastsockets-rdma')
   mkdirSync(cache, { recursive: true })
   const version = fetchKernel(cache)
+  if (isIwarp) provideIwarp(cache, version)
   return {
     kernel: join(cache, 'kernel', 'boot', `vmlinuz-${version}`),
-    initrd: buildRamDisk(cache, version),
+    initrd: isIwarp
+      ? buildRamDisk(cache, version, 'initrd-iwarp', [...MODULES, ...IWARP_MODULES])
+      : buildRamDisk(cache, version, 'initrd', MODULES),
   }
 }
 
@@ -76,26 +82,26 @@ function fetchKernel(cache: string): string {
   return readdirSync(modules)[0] as string
 }
 
-function buildRamDisk(cache: string, version: string): string {
-  const root = join(cache, 'initrd')
+function buildRamDisk(cache: string, version: string, name: string, modules: readonly string[]): string {
+  const root = join(cache, name)
   rmSync(root, { recursive: true, force: true })
   for (const folder of ['bin', 'modules']) mkdirSync(join(root, folder), { recursive: true })
   copyFileSync(which('busybox'), join(root, 'bin', 'busybox'))
   copyFileSync(INIT, join(root, 'init'))
   // In the order in which they are to be loaded.
-  modulePaths(join(cache, 'kernel'), version).forEach((path, i) => {
+  modulePaths(join(cache, 'kernel'), version, modules).forEach((path, i) => {
     copyFileSync(path, join(root, 'modules', `${String(i).padStart(3, '0')}-${basename(path)}`))
   })
-  const initrd = join(cache, 'initrd.gz')
+  const initrd = join(cache, `${name}.gz`)
   execFileSync('sh', ['-c', `chmod +x init && find . | cpio -o -H newc --quiet | gzip -1 > '${initrd}'`], {
     cwd: root,
   })
   return initrd
 }
 
-function modulePaths(kernel: string, version: string): string[] {
+function modulePaths(kernel: string, version: string, modules: readonly string[]): string[] {
   const paths = new Set<string>()
-  for (const module of MODULES) {
+  for (const module of modules) {
     const show = execFileSync('modprobe', ['-d', kernel, '-S', version, '--show-depends', module], {
       encoding: 'utf8',
     })

@@ -13,6 +13,8 @@ import { type GuestImage, prepareImage } from './guest-image.ts'
 const SUFFIX = '.guest.js'
 /** What chooses the two hosts. */
 const PAIR = 'pair'
+/** What chooses the host whose device is an iWARP one, and the test of it. */
+const IWARP = 'iwarp'
 const IN_GUEST = fileURLToPath(new URL('./in-guest/', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('./programs/pair.js', import.meta.url))
 const CLI = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.url))
@@ -30,45 +32,45 @@ const ENVIRONMENT = {
   FASTSOCKETS_RDMA_MIB: process.env.FASTSOCKETS_RDMA_MIB ?? '',
 }
 
-function findImage(): GuestImage | undefined {
-  if (process.platform !== 'linux' || process.arch !== 'x64') return skip('the guest is a Linux x64 kernel')
+function findImage(isIwarp: boolean): GuestImage | undefined {
+  if (process.platform !== 'linux' || process.arch !== 'x64')
+    return skip('the guest is a Linux x64 kernel', isIwarp)
   try {
-    return prepareImage()
+    return prepareImage(isIwarp)
   } catch (error) {
-    return skip((error as Error).message.split('\n')[0] as string)
+    return skip((error as Error).message.split('\n')[0] as string, isIwarp)
   }
 }
 
-function skip(reason: string): undefined {
-  console.log(`SKIPPED: the tests over RDMA: ${reason}`)
+function skip(reason: string, isIwarp = false): undefined {
+  console.log(`SKIPPED: the tests over ${isIwarp ? 'iWARP' : 'RDMA'}: ${reason}`)
 }
 
-/** The names of what runs on one host. */
+/** The names of what runs on one host, but for what is about iWARP. */
 function allTests(): string[] {
   return readdirSync(IN_GUEST)
     .filter(name => name.endsWith(SUFFIX))
     .map(name => name.slice(0, -SUFFIX.length))
+    .filter(name => name !== IWARP)
 }
 
 /** All, or those whose names contain one of the arguments. */
 function chosenTests(words: readonly string[]): string[] {
-  return allTests()
-    .filter(name => words.length === 0 || words.some(word => name.includes(word)))
-    .map(name => `${IN_GUEST}${name}${SUFFIX}`)
+  return allTests().filter(name => words.length === 0 || words.some(word => name.includes(word)))
 }
 
 /** Words by which nothing is chosen. */
 function strayWords(words: readonly string[]): string[] {
-  return words.filter(word => word !== PAIR && chosenTests([word]).length === 0)
+  return words.filter(word => word !== PAIR && word !== IWARP && chosenTests([word]).length === 0)
 }
 
-/** One host, with everything that one host can show. */
-function runAlone(image: GuestImage, words: readonly string[]): Promise<GuestEnd> {
-  const tests = chosenTests(words)
+/** One host, with everything that one host can show; its software device is of the kernel's module `type`. */
+function runAlone(image: GuestImage, type: 'rxe' | 'siw', tests: readonly string[]): Promise<GuestEnd> {
+  const files = tests.map(name => `${IN_GUEST}${name}${SUFFIX}`)
   return runGuest(image, {
     prefix: '',
     script: 'one.sh',
-    environment: { ...ENVIRONMENT, TESTS: tests.join(' ') },
+    environment: { ...ENVIRONMENT, TYPE: type, TESTS: files.join(' ') },
     network: [],
     timeoutMs: ALL_TIMEOUT_MS,
   })
@@ -118,14 +120,19 @@ async function main(): Promise<number> {
   const words = process.argv.slice(2)
   const stray = strayWords(words)
   if (stray.length > 0) {
-    console.error(`there is no test ${stray.join(', ')}; there are: ${[...allTests(), PAIR].join(', ')}`)
+    console.error(
+      `there is no test ${stray.join(', ')}; there are: ${[...allTests(), IWARP, PAIR].join(', ')}`,
+    )
     return 2
   }
-  const image = findImage()
+  const image = findImage(false)
   if (image === undefined) return 0
   const isChosen = (name: string): boolean => words.length === 0 || words.includes(name)
   const runs: [name: string, run: () => Promise<GuestEnd>][] = []
-  if (chosenTests(words).length > 0) runs.push(['one host', () => runAlone(image, words)])
+  const tests = chosenTests(words)
+  if (tests.length > 0) runs.push(['one host', () => runAlone(image, 'rxe', tests)])
+  const iwarpImage = isChosen(IWARP) ? findImage(true) : undefined
+  if (iwarpImage !== undefined) runs.push(['a host with iWARP', () => runAlone(iwarpImage, 'siw', [IWARP])])
   if (isChosen(PAIR)) runs.push(['two hosts', () => runPair(image)])
   let passed = 0
   let failed = 0

@@ -1,10 +1,9 @@
 /** Everything that can be wrong with a device, provoked: each has a name, and a text that says what to do. */
-import { execFile, execFileSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { NicError } from '../../../nic/errors.ts'
@@ -33,13 +32,12 @@ import { VerbsAdapter } from '../../../nic/verbs/verbs-adapter.ts'
 import { VerbsInterface } from '../../../nic/verbs/verbs-interface.ts'
 import { loadVerbs, type VerbsLibrary } from '../../../nic/verbs/verbs-library.ts'
 import { WORK_SEND } from '../../../nic/verbs/work-identity.ts'
-import { plainEnvironment } from '../../support/child.ts'
 import { Handler, sendFrame } from '../../support/frames.ts'
 import { until } from '../../support/until.ts'
 import { connectEnds } from '../connected-ends.ts'
+import { addDevice, report, run } from '../device-reports.ts'
 import type { PinnedReport } from '../programs/pinned-report.ts'
 
-const REPORT = fileURLToPath(new URL('../programs/device-report.js', import.meta.url))
 const PINNED = fileURLToPath(new URL('../programs/pinned-report.js', import.meta.url))
 /** Bytes; a process that is held to it. */
 const PINNABLE = 2 * 1024 * 1024
@@ -47,38 +45,6 @@ const PINNABLE = 2 * 1024 * 1024
 const REMOTE_ACCESS_ERROR = 10
 const OTHER_ADDRESS = '10.77.0.3'
 const NOBODY = 'setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs'
-
-interface Report {
-  readonly device?: string
-  readonly end?: { state: string; code: string; message: string; status: number }
-  /** The command that took the device away came to its end. */
-  readonly commandEnded?: boolean
-  readonly availability: { usable: boolean; code?: string; reason?: string }
-}
-
-/** What a program reports that starts after `preparation`, in a mount namespace of its own. */
-async function run<T>(preparation: string, program: string[], env: NodeJS.ProcessEnv = {}): Promise<T> {
-  const script = `${preparation} "$0" "$@"`
-  const command = ['--mount', 'sh', '-c', script, process.execPath, ...program]
-  const { stdout } = await promisify(execFile)('unshare', command, { env: { ...plainEnvironment(), ...env } })
-  return JSON.parse(stdout) as T
-}
-
-async function report(preparation: string, env: NodeJS.ProcessEnv = {}, command?: string): Promise<Report> {
-  return await run(preparation, [REPORT, ...(command === undefined ? [] : [command])], env)
-}
-
-/** A second device, over an interface of its own. */
-function addDevice(name: string, link: string): void {
-  const commands = [
-    `ip link add ${link} type veth peer name ${link}-peer`,
-    `ip addr add 10.79.${link.slice(-1)}.1/24 dev ${link}`,
-    `ip link set ${link}-peer up`,
-    `ip link set ${link} up`,
-    `rdma link add ${name} type rxe netdev ${link}`,
-  ]
-  execFileSync('sh', ['-ec', commands.join('\n')])
-}
 
 await t.test('what is missing has a name', { jobs: 2 }, async t => {
   const folder = '/usr/lib/x86_64-linux-gnu'
