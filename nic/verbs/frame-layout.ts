@@ -9,6 +9,9 @@
  *   +4096 + ring size    page of this end's own cell, from which it is sent
  *   +8192 + ring size    send ring, written by this end
  *
+ *   On an iWARP device, which knows no immediate data, the word follows the write as a message of 4 bytes. In the page of the
+ *   credit cell lie, from +1024 on, the words that have come; in that of the own cell, from +1024 on, those that are sent.
+ *
  *   credit cell, 8 bytes, and the first 8 bytes of each frame
  *   +0  RELEASED   u32, bytes of the ring released so far
  *   +4  RENEWED    u32, receives posted anew so far
@@ -28,6 +31,12 @@ export const CELL_SIZE = 8
 export const CELL_RELEASED_WORD = 0 / 4
 export const CELL_RENEWED_WORD = 4 / 4
 export const FRAME_HEADER_SIZE = 8
+/** In place of immediates. Of those sent there are more than can be under way. */
+export const NOTICES_AT = 1024
+export const NOTICE_SIZE = 4
+export const SENT_NOTICES = 512
+/** Behind the cell: what is read back of the peer's. */
+export const READ_BACK_AT = 64
 
 export const KIND_SHIFT = 28
 export const VALUE_MASK = 0x0fff_ffff
@@ -42,15 +51,22 @@ export const RING_SIZE_MIN = 64 * 1024
 export const RING_SIZE_MAX = 1 << 30
 /** As over shared memory, so that the layers above have the same limits. Two of them are pinned for each connection. */
 export const RING_SIZE_DEFAULT = 1024 * 1024
-/** Receives for each end, and so frames under way. */
+/** Receives for each end, and so frames under way, if they are its own. */
 export const RECEIVES_MIN = 128
 export const RECEIVES_MAX = 256
 const RING_BYTES_PER_RECEIVE = 512
+/** Of those that many connections share, an end has no fewer. */
+export const RECEIVES_GRANTED_MIN = 16
 /** Receives that no frame may use up: a WANT, a CREDIT, a HELLO and a BYE can always be sent. */
 export const RECEIVES_RESERVED = 4
 
 export function receivesOf(ringSize: number): number {
   return Math.min(Math.max(ringSize / RING_BYTES_PER_RECEIVE, RECEIVES_MIN), RECEIVES_MAX)
+}
+
+/** Whether an end can have so many. */
+export function areReceives(count: number): boolean {
+  return count >= RECEIVES_GRANTED_MIN && count <= RECEIVES_MAX && (count & (count - 1)) === 0
 }
 
 export function frameMaxOf(ringSize: number): number {

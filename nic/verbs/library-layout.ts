@@ -1,12 +1,13 @@
 /**
  * Structures of libibverbs as they lie in memory on a 64-bit little-endian machine: byte offsets, from infiniband/verbs.h.
- * The first 8 bytes of `ibv_qp`, `ibv_cq`, `ibv_mr` and `ibv_comp_channel` point to their context. What the library fills
- * in is checked at start (verbs-adapter.ts, queue-pair.ts): a field that is not where this page says is found out then.
+ * The first 8 bytes of `ibv_qp`, `ibv_cq`, `ibv_srq`, `ibv_mr` and `ibv_comp_channel` point to their context. What the library
+ * fills in is checked where it is made (verbs-adapter.ts, queue-pair.ts, shared-receives.ts, device-limits.ts): a field that is not where this page says is found out then.
  *
  *   ibv_context       0 device   8 table of 32 functions   264 cmd_fd   268 async_fd
  *   ibv_mr            0 context  8 pd  16 addr  24 length (u64)  32 handle  36 lkey  40 rkey
  *   ibv_cq            0 context  8 channel  16 cq_context  24 handle  28 cqe
  *   ibv_comp_channel  0 context  8 fd
+ *   ibv_srq           0 context  8 srq_context  16 pd  24 handle
  *   ibv_qp            0 context  8 qp_context  16 pd  24 send_cq  32 recv_cq  40 srq  48 handle  52 qp_num  56 state  60 type
  *
  *   ibv_wc, 48 bytes        0 wr_id (u64)  8 status  12 opcode  16 vendor_err  20 byte_len  24 imm_data (network order)
@@ -22,6 +23,7 @@ export const CONTEXT_ASYNC_FD = 268
 /** Entries of the table of functions. */
 export const FUNCTION_POLL_CQ = 11
 export const FUNCTION_REQ_NOTIFY_CQ = 12
+export const FUNCTION_POST_SRQ_RECV = 20
 export const FUNCTION_POST_SEND = 25
 export const FUNCTION_POST_RECV = 26
 
@@ -33,8 +35,11 @@ export const MR_RKEY = 40
 export const CQ_CHANNEL = 8
 export const CHANNEL_FD = 8
 
+export const SRQ_PD = 16
+
 export const QP_PD = 16
 export const QP_SEND_CQ = 24
+export const QP_SRQ = 40
 export const QP_NUMBER = 52
 export const QP_TYPE = 60
 
@@ -44,10 +49,12 @@ export const WC_ID_LOW_WORD = 0 / 4
 export const WC_ID_HIGH_WORD = 4 / 4
 export const WC_STATUS_WORD = 8 / 4
 export const WC_IMM_WORD = 24 / 4
+export const WC_QP_NUMBER_WORD = 28 / 4
 
 export const SEND_WR_SIZE = 128
 export const SEND_ID_LOW_WORD = 0 / 4
 export const SEND_ID_HIGH_WORD = 4 / 4
+export const SEND_NEXT_WORD = 8 / 4
 export const SEND_SGE = 16
 export const SEND_SGE_COUNT_WORD = 24 / 4
 export const SEND_OPCODE_WORD = 28 / 4
@@ -58,8 +65,11 @@ export const SEND_REMOTE_HIGH_WORD = 44 / 4
 export const SEND_RKEY_WORD = 48 / 4
 
 export const RECV_WR_SIZE = 32
+export const RECV_ID_LOW_WORD = 0 / 4
 export const RECV_ID_HIGH_WORD = 4 / 4
 export const RECV_NEXT = 8
+export const RECV_SGE = 16
+export const RECV_SGE_COUNT = 24
 
 export const SGE_SIZE = 16
 export const SGE_LOW_WORD = 0 / 4
@@ -71,6 +81,7 @@ export const SGE_LKEY_WORD = 12 / 4
 export const INIT_SIZE = 64
 export const INIT_SEND_CQ = 8
 export const INIT_RECV_CQ = 16
+export const INIT_SRQ = 24
 export const INIT_SEND_COUNT = 32
 export const INIT_RECV_COUNT = 36
 export const INIT_SEND_SGES = 40
@@ -78,6 +89,20 @@ export const INIT_RECV_SGES = 44
 export const INIT_INLINE = 48
 export const INIT_TYPE = 52
 export const TYPE_RC = 2
+
+/** struct ibv_srq_init_attr: 0 srq_context  8 max_wr  12 max_sge  16 srq_limit. */
+export const SRQ_INIT_SIZE = 24
+export const SRQ_INIT_MAX_WR = 8
+export const SRQ_INIT_MAX_SGE = 12
+
+/** struct ibv_device_attr: 232 bytes, of which the number of ports is the last. */
+export const DEVICE_SIZE = 232
+export const DEVICE_GUID = 64
+export const DEVICE_MAX_CQE = 132
+export const DEVICE_MAX_SRQ = 212
+export const DEVICE_MAX_SRQ_WR = 216
+export const DEVICE_PORT_COUNT = 227
+export const GUID_SIZE = 8
 
 /** struct ibv_qp_attr: 144 bytes, of which ibv_ah_attr are 32 from byte 56 on. */
 export const ATTR_SIZE = 144
@@ -111,6 +136,8 @@ export const STATE_ERROR = 6
 /** Which fields of ibv_qp_attr each step sets: enum ibv_qp_attr_mask. */
 export const MASK_STATE = 1
 export const MASK_INIT = MASK_STATE | (1 << 3) | (1 << 4) | (1 << 5)
+/** For a device whose connections the connection manager makes, which does the rest. */
+export const MASK_INIT_MANAGED = MASK_STATE | (1 << 3)
 export const MASK_RTR = MASK_STATE | (1 << 7) | (1 << 8) | (1 << 12) | (1 << 15) | (1 << 17) | (1 << 20)
 export const MASK_RTS = MASK_STATE | (1 << 9) | (1 << 10) | (1 << 11) | (1 << 13) | (1 << 16)
 
@@ -136,6 +163,7 @@ export const ASYNC_TYPE = 8
 export const ASYNC_QUEUE_ERROR = 0
 export const ASYNC_DEVICE_FATAL = 8
 export const ASYNC_PORT_ERROR = 10
+export const ASYNC_SHARED_QUEUE_ERROR = 14
 export const ASYNC_GID_CHANGE = 18
 
 export const ACCESS_LOCAL_WRITE = 1
@@ -144,6 +172,7 @@ export const ACCESS_REMOTE_READ = 4
 
 export const OPCODE_RDMA_WRITE = 0
 export const OPCODE_RDMA_WRITE_WITH_IMM = 1
+export const OPCODE_SEND = 2
 export const OPCODE_RDMA_READ = 4
 
 export const SEND_SIGNALED = 2

@@ -11,9 +11,10 @@ import type { Access, CompletionSink, Registration, RemoteMemory } from '../nic.
 import { BROKEN, NO_RESOURCE, OK, OUT_OF_BOUNDS, type Status } from '../status.ts'
 import { OPCODE_RDMA_READ, OPCODE_RDMA_WRITE, WC_SUCCESS } from './library-layout.ts'
 import type { CachedRegion, RegistrationCache } from './registration-cache.ts'
-import { ONE_SIDED_MAX, type SendQueue, WORK_ONE_SIDED } from './send-queue.ts'
+import { ONE_SIDED_MAX, type SendQueue } from './send-queue.ts'
 import { SendWork } from './send-work.ts'
 import type { VerbsAdapter } from './verbs-adapter.ts'
+import { WORK_ONE_SIDED } from './work-identity.ts'
 
 const KEY_MAGIC = 0x4d565346
 const KEY_SIZE = 32

@@ -6,13 +6,21 @@ import { BROKEN, CLOSED, OUT_OF_BOUNDS, type Status } from '../status.ts'
 import { frameMaxOf, receivesOf } from './frame-layout.ts'
 import { OneSided, VerbsMemory, VerbsRegistration } from './one-sided.ts'
 import { QueuePair } from './queue-pair.ts'
+import { RECEIVES_AT_ONCE, ReceiveChain } from './receive-chain.ts'
 import { ReceiveQueue } from './receive-queue.ts'
+import { OwnReceives } from './receive-supply.ts'
 import type { RegistrationCache } from './registration-cache.ts'
-import { SendQueue, sendsOf, WORK_RECEIVE } from './send-queue.ts'
+import { SendQueue, sendsOf } from './send-queue.ts'
+import type { Grant } from './shared-receives.ts'
 import { Slab } from './slab.ts'
-import { type CompletionOwner, IDENTITY_KIND_SHIFT, type VerbsAdapter } from './verbs-adapter.ts'
+import type { CompletionOwner, VerbsAdapter } from './verbs-adapter.ts'
 
 const { ENOMEM } = constants.errno
+/**
+ * What a queue pair that is stopped has taken of the shared queue is told by completions, soon. Some providers drop those that
+ * nobody has polled when the queue pair is destroyed, and then nobody would know of the receives.
+ */
+const DRAIN_MS = 20
 
 export abstract class QueueInterface implements CompletionOwner {
   readonly capabilities: Capabilities
@@ -26,6 +34,8 @@ export abstract class QueueInterface implements CompletionOwner {
   /** The peer has said its last word. */
   protected isPeerGone = false
   readonly #cache: RegistrationCache
+  /** Undefined: the receives are the queue pair's own. */
+  readonly #grant: Grant | undefined
   readonly #slot: number
   readonly #completionsMax: number
   #isReferenced = false
@@ -36,27 +46,41 @@ export abstract class QueueInterface implements CompletionOwner {
     this.adapter = adapter
     this.#cache = cache
     this.capabilities = capabilitiesOf(ringSize)
-    this.#completionsMax = receivesOf(ringSize) + sendsOf(ringSize)
-    this.#slot = adapter.enter(this, this.#completionsMax)
+    const usual = receivesOf(ringSize)
+    const grant = adapter.sharedReceives.take(usual)
+    this.#grant = grant
+    const sendMax = sendsOf(grant?.count ?? usual, grant !== undefined)
+    // A frame is two requests where its word follows it.
+    const requestMax = adapter.manager === undefined ? sendMax : 2 * sendMax
+    // Room for those of the shared queue is kept for all together.
+    this.#completionsMax = requestMax + (grant === undefined ? usual : 0)
+    try {
+      this.#slot = adapter.enter(this, this.#completionsMax)
+    } catch (error) {
+      adapter.sharedReceives.giveBack(grant, 0)
+      throw error
+    }
     let slab: Slab | undefined
     let qp: QueuePair | undefined
     try {
       slab = orWithoutCache(cache, () => new Slab(adapter, ringSize))
       this.slab = slab
-      const identity = (WORK_RECEIVE << IDENTITY_KIND_SHIFT) | this.#slot
       qp = orWithoutCache(
         cache,
-        () => new QueuePair(adapter, sendsOf(ringSize), receivesOf(ringSize), identity),
+        () => new QueuePair(adapter, requestMax, grant === undefined ? usual : 0, grant?.queue),
       )
       this.qp = qp
-      this.receives = new ReceiveQueue(qp, slab)
+      const supply = grant ?? new OwnReceives(qp, chainsOf(adapter, slab, this.#slot), usual)
+      this.receives = new ReceiveQueue(supply, slab)
     } catch (error) {
       qp?.destroy()
       slab?.release()
       adapter.leave(this.#slot, this.#completionsMax)
+      adapter.sharedReceives.giveBack(grant, 0)
       throw error
     }
-    this.sends = new SendQueue(adapter, this.qp, this.slab, this.#slot)
+    if (grant !== undefined) adapter.addSharer(this.qp.number, this)
+    this.sends = new SendQueue(adapter, this.qp, this.slab, this.#slot, this.receives.count, sendMax)
     this.oneSided = new OneSided(adapter, this.sends)
   }
 
@@ -140,9 +164,19 @@ export abstract class QueueInterface implements CompletionOwner {
     this.unref()
     this.ignore()
     this.#isReleased = true
-    this.qp.destroy()
-    this.adapter.pollAll()
-    this.adapter.leave(this.#slot, this.#completionsMax)
+    if (this.#grant === undefined) return this.#giveBack()
+    this.qp.stop()
+    setTimeout(() => this.#giveBack(), DRAIN_MS).unref()
+  }
+
+  #giveBack(): void {
+    const { adapter, qp } = this
+    adapter.pollAll()
+    qp.destroy()
+    adapter.pollAll()
+    if (this.#grant !== undefined) adapter.removeSharer(qp.number)
+    adapter.sharedReceives.giveBack(this.#grant, this.receives.unspent)
+    adapter.leave(this.#slot, this.#completionsMax)
     this.slab.release()
   }
 
@@ -177,6 +211,15 @@ function orWithoutCache<T>(cache: RegistrationCache, make: () => T): T {
     if ((error as NicError).errno !== ENOMEM || !cache.clear()) throw error
     return make()
   }
+}
+
+/** What is posted, in turn. */
+function chainsOf({ verbs, manager }: VerbsAdapter, slab: Slab, slot: number): ReceiveChain[] {
+  if (manager === undefined) return [new ReceiveChain(verbs.libc, slot)]
+  return Array.from(
+    { length: receivesOf(slab.ringSize) / RECEIVES_AT_ONCE },
+    (_, i) => new ReceiveChain(verbs.libc, slot, { slab, first: i * RECEIVES_AT_ONCE }),
+  )
 }
 
 function capabilitiesOf(ringSize: number): Capabilities {

@@ -34,33 +34,36 @@ import {
   INIT_SEND_CQ,
   INIT_SEND_SGES,
   INIT_SIZE,
+  INIT_SRQ,
   INIT_TYPE,
   LINK_ETHERNET,
   MASK_INIT,
+  MASK_INIT_MANAGED,
   MASK_RTR,
   MASK_RTS,
   MASK_STATE,
   QP_NUMBER,
   QP_PD,
   QP_SEND_CQ,
+  QP_SRQ,
   QP_TYPE,
-  RECV_ID_HIGH_WORD,
-  RECV_NEXT,
-  RECV_WR_SIZE,
   STATE_ERROR,
   STATE_INIT,
   STATE_RTR,
   STATE_RTS,
   TYPE_RC,
 } from './library-layout.ts'
+import type { ReceiveChain } from './receive-chain.ts'
 import type { SendWork } from './send-work.ts'
 import type { VerbsAdapter } from './verbs-adapter.ts'
 import type { Pointer } from './verbs-library.ts'
 
 /** Wanted; the device may give less, or more. */
 const INLINE_WANTED = 128
+/** iWARP devices refuse what is too much for them; some have no more than this. */
+const INLINE_WANTED_IWARP = 48
 /** RDMA reads under way each way. */
-const READS_AT_ONCE = 4
+export const READS_AT_ONCE = 4
 /**
  * 4.096 us * 2^14 = 67 ms for an acknowledgement, and six more tries: after half a second the peer counts as lost. Not seven:
  * the kernel's software device takes that for ever.
@@ -72,33 +75,31 @@ const RNR_RETRY_FOREVER = 7
 /** 0.64 ms. */
 const RNR_TIMER = 12
 const HOP_LIMIT = 64
-/** Receives that are posted with one call. */
-export const RECEIVES_AT_ONCE = 32
+/** In place of a queue of receives that is shared. */
+const NO_QUEUE = 0n
 
 export class QueuePair {
   readonly number: number
   readonly inlineMax: number
   readonly #adapter: VerbsAdapter
   readonly #pointer: Pointer
-  /** Receives without memory, chained: the immediate is all that they bring. */
-  readonly #receiveChain: Buffer
-  readonly #chainAt: Pointer
-  readonly #badAt: Pointer
   #isOpen = true
   #isMute = false
 
-  /** `receiveIdentity` is what completions of its receives say. */
-  constructor(adapter: VerbsAdapter, sendCount: number, receiveCount: number, receiveIdentity: number) {
+  /** With so many receives of its own, or those of a shared queue. */
+  constructor(adapter: VerbsAdapter, sendCount: number, receiveCount: number, sharedQueue = NO_QUEUE) {
     const { verbs, pd, cq } = adapter
     this.#adapter = adapter
     const attributes = Buffer.alloc(INIT_SIZE)
     attributes.writeBigUInt64LE(cq, INIT_SEND_CQ)
     attributes.writeBigUInt64LE(cq, INIT_RECV_CQ)
+    attributes.writeBigUInt64LE(sharedQueue, INIT_SRQ)
     attributes.writeUInt32LE(sendCount, INIT_SEND_COUNT)
     attributes.writeUInt32LE(receiveCount, INIT_RECV_COUNT)
     attributes.writeUInt32LE(1, INIT_SEND_SGES)
     attributes.writeUInt32LE(1, INIT_RECV_SGES)
-    attributes.writeUInt32LE(INLINE_WANTED, INIT_INLINE)
+    const inline = adapter.manager === undefined ? INLINE_WANTED : INLINE_WANTED_IWARP
+    attributes.writeUInt32LE(inline, INIT_INLINE)
     attributes.writeInt32LE(TYPE_RC, INIT_TYPE)
     const pointer = verbs.ibv_create_qp(pd, attributes)
     if (pointer === null) throw systemError(verbs.libc, 'ibv_create_qp')
@@ -106,6 +107,7 @@ export class QueuePair {
     if (
       verbs.readPointer(pointer, QP_PD) !== BigInt(pd) ||
       verbs.readPointer(pointer, QP_SEND_CQ) !== BigInt(cq) ||
+      verbs.readPointer(pointer, QP_SRQ) !== sharedQueue ||
       verbs.readUint32(pointer, QP_TYPE) !== TYPE_RC
     ) {
       verbs.ibv_destroy_qp(pointer)
@@ -116,19 +118,10 @@ export class QueuePair {
     }
     this.number = verbs.readUint32(pointer, QP_NUMBER)
     this.inlineMax = attributes.readUInt32LE(INIT_INLINE)
-    this.#receiveChain = Buffer.from(new ArrayBuffer(RECEIVES_AT_ONCE * RECV_WR_SIZE + 8))
-    this.#chainAt = verbs.libc.address(this.#receiveChain)
-    this.#badAt = this.#chainAt + BigInt(RECEIVES_AT_ONCE * RECV_WR_SIZE)
-    for (let i = 0; i < RECEIVES_AT_ONCE; i++) {
-      const at = i * RECV_WR_SIZE
-      this.#receiveChain.writeInt32LE(receiveIdentity, at + 4 * RECV_ID_HIGH_WORD)
-      const next = i + 1 < RECEIVES_AT_ONCE ? this.#chainAt + BigInt(at + RECV_WR_SIZE) : 0n
-      this.#receiveChain.writeBigUInt64LE(next, at + RECV_NEXT)
-    }
     this.#enterInit()
   }
 
-  /** Ready to receive and to send. */
+  /** Ready to receive and to send; where there is a connection manager, that does it. */
   connect(own: EndAddress, peer: EndAddress): void {
     const { port } = this.#adapter
     const receive = Buffer.alloc(ATTR_SIZE)
@@ -170,21 +163,17 @@ export class QueuePair {
     this.#isMute = true
   }
 
-  /** Posts RECEIVES_AT_ONCE receives. Returns as `post` does; after an errno nobody knows how many there are. */
-  postReceives(): number {
+  /** Posts receives of its own. Returns as `post` does; after an errno nobody knows how many there are. */
+  postReceives(chain: ReceiveChain): number {
     if (!this.#isOpen || this.#isMute) return 0
     const { counters, functions } = this.#adapter
     counters.postReceives++
-    return functions.postReceive(this.#pointer, this.#chainAt, this.#badAt)
+    return functions.postReceive(this.#pointer, chain.pointer, chain.badPointer)
   }
 
   /** What a post's errno means to people. */
   postError(syscall: 'ibv_post_send' | 'ibv_post_recv', errno: number): NicError {
-    const name = this.#adapter.verbs.libc.errnoName(errno)
-    return new NicError('ERR_NIC_SYSTEM', `the device takes no more work: ${syscall} ${name}`, {
-      syscall,
-      errno,
-    })
+    return this.#adapter.postError(syscall, errno)
   }
 
   /** Nothing is sent or taken any more; what was posted completes as flushed. */
@@ -207,7 +196,8 @@ export class QueuePair {
     attributes.writeUInt32LE(ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE, ATTR_ACCESS)
     attributes.writeUInt8(this.#adapter.port.number, ATTR_PORT)
     try {
-      this.#modify(attributes, MASK_INIT, 'its port')
+      const mask = this.#adapter.manager === undefined ? MASK_INIT : MASK_INIT_MANAGED
+      this.#modify(attributes, mask, 'its port')
     } catch (error) {
       this.destroy()
       throw error

@@ -1,3 +1,4 @@
+import type { NicError } from '../errors.ts'
 import type { FrameSink } from '../nic.ts'
 import {
   align8,
@@ -5,9 +6,8 @@ import {
   CELL_RENEWED_WORD,
   FRAME_HEADER_SIZE,
   frameMaxOf,
-  receivesOf,
 } from './frame-layout.ts'
-import { type QueuePair, RECEIVES_AT_ONCE } from './queue-pair.ts'
+import type { ReceiveSupply } from './receive-supply.ts'
 import type { Slab } from './slab.ts'
 
 /**
@@ -27,7 +27,7 @@ export class ReceiveQueue {
   /** As the peer was told. */
   toldReleased = 0
   toldRenewed = 0
-  readonly #qp: QueuePair
+  readonly #supply: ReceiveSupply
   readonly #size: number
   readonly #mask: number
   readonly #frameMax: number
@@ -38,25 +38,34 @@ export class ReceiveQueue {
   #count = 0
   /** Where the next frame that arrives lies behind. */
   #tail = 0
-  #spent = 0
   /** Behind the last frame that was handled. */
   #polled = 0
   #isPolling = false
   #isOpen = true
 
-  constructor(qp: QueuePair, slab: Slab) {
-    this.#qp = qp
+  constructor(supply: ReceiveSupply, slab: Slab) {
+    this.#supply = supply
     this.bytes = slab.receiveBytes
     this.words = slab.receiveWords
     this.#size = slab.ringSize
     this.#mask = slab.ringSize - 1
     this.#frameMax = frameMaxOf(slab.ringSize)
-    this.#receives = receivesOf(slab.ringSize)
+    this.#receives = supply.count
     this.#lengths = new Int32Array(this.#receives)
-    for (let posted = 0; posted < this.#receives; posted += RECEIVES_AT_ONCE) {
-      const errno = qp.postReceives()
-      if (errno !== 0) throw qp.postError('ibv_post_recv', errno)
-    }
+  }
+
+  /** What the peer is told. */
+  get count(): number {
+    return this.#receives
+  }
+
+  /** Receives that were taken, and that nobody has said can be used anew. */
+  get unspent(): number {
+    return (this.arrived - this.renewed) | 0
+  }
+
+  postError(): NicError {
+    return this.#supply.postError(this.errno)
   }
 
   get waiting(): number {
@@ -89,6 +98,11 @@ export class ReceiveQueue {
 
   renewedBy(at: number): number {
     return this.words[(at >> 2) + CELL_RENEWED_WORD] as number
+  }
+
+  /** A receive was taken, and nothing came. */
+  acceptFailure(): void {
+    this.arrived = (this.arrived + 1) | 0
   }
 
   /** A receive was taken by something other than a frame. */
@@ -156,9 +170,8 @@ export class ReceiveQueue {
   }
 
   #spend(): void {
-    if (++this.#spent < RECEIVES_AT_ONCE) return
-    this.#spent = 0
-    this.errno ||= this.#qp.postReceives()
-    if (this.errno === 0) this.renewed = (this.renewed + RECEIVES_AT_ONCE) | 0
+    const renewed = this.#supply.renew()
+    if (renewed < 0) this.errno ||= -renewed
+    else if (this.errno === 0) this.renewed = (this.renewed + renewed) | 0
   }
 }

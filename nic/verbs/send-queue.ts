@@ -10,32 +10,35 @@ import {
   KIND_FRAME,
   KIND_SHIFT,
   PAGE_SIZE,
+  READ_BACK_AT,
   RECEIVES_RESERVED,
-  receivesOf,
   swapBytes,
 } from './frame-layout.ts'
-import { OPCODE_RDMA_WRITE, OPCODE_RDMA_WRITE_WITH_IMM } from './library-layout.ts'
+import { OPCODE_RDMA_READ, OPCODE_RDMA_WRITE, OPCODE_RDMA_WRITE_WITH_IMM } from './library-layout.ts'
+import { NotedWork, NoticeSource } from './noted-work.ts'
 import type { QueuePair } from './queue-pair.ts'
 import { SendWork } from './send-work.ts'
 import type { Slab } from './slab.ts'
 import { SplitAddress } from './split-address.ts'
-import { IDENTITY_KIND_SHIFT, type VerbsAdapter } from './verbs-adapter.ts'
-
-/** Kinds of requests, in the identities of their completions. */
-export const WORK_RECEIVE = 1
-export const WORK_SEND = 2
-export const WORK_ONE_SIDED = 3
-export const WORK_HELLO = 4
-export const WORK_BYE = 5
+import type { VerbsAdapter } from './verbs-adapter.ts'
+import { identityOf, WORK_BYE, WORK_SEND } from './work-identity.ts'
 
 /** One-sided operations under way or not polled yet. */
 export const ONE_SIDED_MAX = 64
 
 const NOWHERE = new SplitAddress(0)
 
-/** Requests under way. All of them complete if the connection fails, so the completion queue has room for as many. */
-export function sendsOf(ringSize: number): number {
-  return receivesOf(ringSize) + ONE_SIDED_MAX
+/** Places that frames leave for one-sided operations, and those for words to the peer: with 16 receives there are not many. */
+const ONE_SIDED_RESERVED = 16
+const CONTROL_RESERVED = 4
+const FRAMES_LEAVE = ONE_SIDED_RESERVED + CONTROL_RESERVED
+
+/**
+ * Requests under way, by the receives of this end. All of them complete if the connection fails, so the completion queue has
+ * room for as many.
+ */
+export function sendsOf(receives: number, isShared: boolean): number {
+  return receives + (isShared ? FRAMES_LEAVE : ONE_SIDED_MAX)
 }
 
 /**
@@ -56,11 +59,10 @@ export class SendQueue {
   readonly #slab: Slab
   readonly #frameWork: SendWork
   readonly #controlWork: SendWork
-  readonly #identity: number
+  readonly #slot: number
   readonly #size: number
   readonly #mask: number
   readonly #frameMax: number
-  readonly #receives: number
   readonly #sendMax: number
   readonly #signalEvery: number
   readonly #ownCell: SplitAddress
@@ -70,36 +72,50 @@ export class SendQueue {
   #peerCell = NOWHERE
   #peerRing = NOWHERE
   #rkey = 0
+  /** That it has. */
+  #receives = 0
   #tail = 0
   #reservedAt = 0
   #posted = 0
   #completed = 0
   #isOpen = false
 
-  constructor(adapter: VerbsAdapter, qp: QueuePair, slab: Slab, slot: number) {
+  /** `receives` are those of this end. */
+  constructor(
+    adapter: VerbsAdapter,
+    qp: QueuePair,
+    slab: Slab,
+    slot: number,
+    receives: number,
+    sendMax: number,
+  ) {
     const { ringSize } = slab
     this.#qp = qp
     this.#slab = slab
     this.#ownCell = new SplitAddress(slab.ownCellAddress)
     this.#ownRing = new SplitAddress(slab.sendAddress)
     this.#lkey = slab.outgoing.lkey | 0
-    this.#identity = slot
+    this.#slot = slot
     this.bytes = slab.sendBytes
     this.words = slab.sendWords
-    this.#frameWork = new SendWork(adapter.verbs.libc, qp.inlineMax)
-    this.#controlWork = new SendWork(adapter.verbs.libc, qp.inlineMax)
+    const { libc } = adapter.verbs
+    const source = adapter.manager === undefined ? undefined : new NoticeSource(slab)
+    const newWork = (): SendWork =>
+      source === undefined ? new SendWork(libc, qp.inlineMax) : new NotedWork(libc, qp.inlineMax, source)
+    this.#frameWork = newWork()
+    this.#controlWork = newWork()
     this.#size = ringSize
     this.#mask = ringSize - 1
     this.#frameMax = frameMaxOf(ringSize)
-    this.#receives = receivesOf(ringSize)
-    this.#sendMax = sendsOf(ringSize)
-    this.#signalEvery = this.#receives / 4
+    this.#sendMax = sendMax
+    this.#signalEvery = receives / 4
   }
 
   connect(peer: EndAddress): void {
     this.#peerCell = new SplitAddress(peer.address)
     this.#peerRing = new SplitAddress(peer.address + PAGE_SIZE)
     this.#rkey = peer.rkey | 0
+    this.#receives = peer.receives
     this.#isOpen = true
   }
 
@@ -149,7 +165,7 @@ export class SendQueue {
 
   /** Writes the cell into the peer's memory, where it is found by whoever looks. Undefined: not now. */
   writeCell(released: number, renewed: number): number | undefined {
-    if (!this.hasPlace) return undefined
+    if (!this.#hasPlace(FRAMES_LEAVE)) return undefined
     this.#fillCell(OPCODE_RDMA_WRITE, released, renewed)
     return this.post(this.#controlWork, WORK_SEND, false, true)
   }
@@ -162,7 +178,7 @@ export class SendQueue {
     renewed: number,
     work = WORK_SEND,
   ): number | undefined {
-    if (!this.hasPlace || ((this.sent - this.renewedSeen) | 0) >= this.#receives) return undefined
+    if (!this.#hasPlace(0) || ((this.sent - this.renewedSeen) | 0) >= this.#receives) return undefined
     this.#fillCell(OPCODE_RDMA_WRITE_WITH_IMM, released, renewed)
     this.#controlWork.setImmediateData(swapBytes((kind << KIND_SHIFT) | value))
     this.sent = (this.sent + 1) | 0
@@ -172,17 +188,30 @@ export class SendQueue {
   /** Hands `work` over; its completion, if it has one, frees the places of all before it. */
   post(work: SendWork, kind: number, isSignaled: boolean, mayInline: boolean): number {
     this.#posted = (this.#posted + 1) | 0
-    work.setIdentity(this.#posted, (kind << IDENTITY_KIND_SHIFT) | this.#identity)
+    work.setIdentity(this.#posted, identityOf(kind, this.#slot))
     work.setFlags(isSignaled || (this.#posted & (this.#signalEvery - 1)) === 0, mayInline)
     return this.#qp.post(work)
+  }
+
+  /**
+   * Reads the peer's cell: what answers has taken everything before. For a device whose sends are complete once they are handed
+   * over. False: not now.
+   */
+  readBack(): boolean {
+    if (!this.hasPlace) return false
+    const sink = new SplitAddress(this.#slab.address + READ_BACK_AT)
+    this.#controlWork.setTransfer(OPCODE_RDMA_READ, CELL_SIZE, this.#slab.incoming.lkey | 0, this.#rkey)
+    this.#controlWork.setPlaces(sink, this.#peerCell, 0)
+    return this.post(this.#controlWork, WORK_BYE, true, false) === 0
   }
 
   handleSent(low: number): void {
     this.#completed = low
   }
 
+  /** For a one-sided operation. */
   get hasPlace(): boolean {
-    return this.#isOpen && this.#hasPlace()
+    return this.#hasPlace(CONTROL_RESERVED)
   }
 
   /** What the peer has said of its receiving half: false, and a violation, if that cannot be. */
@@ -229,12 +258,13 @@ export class SendQueue {
     return (
       this.#size - ((this.#tail - this.releasedSeen) | 0) >= total &&
       ((this.sent - this.renewedSeen) | 0) < this.#receives - RECEIVES_RESERVED &&
-      this.#hasPlace()
+      this.#hasPlace(FRAMES_LEAVE)
     )
   }
 
-  #hasPlace(): boolean {
-    return ((this.#posted - this.#completed) | 0) < this.#sendMax
+  /** One, and so many more. */
+  #hasPlace(more: number): boolean {
+    return this.#isOpen && ((this.#posted - this.#completed) | 0) + more < this.#sendMax
   }
 
   #fillCell(opcode: number, released: number, renewed: number): void {

@@ -6,25 +6,30 @@
 import { statSync } from 'node:fs'
 import { NicError } from '../errors.ts'
 import { systemError } from '../posix/libc.ts'
+import type { ConnectionManager } from './connection-manager.ts'
 import { newCounters, type VerbsCounters } from './counters.ts'
 import { assertDescriptor, setNonBlocking } from './descriptors.ts'
 import { chooseGid, type Port, userDeviceOf } from './device-choice.ts'
+import { sharedDepthOf } from './device-limits.ts'
+import { type DeviceObjects, destroyObjects, makeObjects } from './device-objects.ts'
 import {
+  ACCESS_LOCAL_WRITE,
+  ACCESS_REMOTE_WRITE,
   ASYNC_DEVICE_FATAL,
   ASYNC_GID_CHANGE,
   ASYNC_PORT,
   ASYNC_PORT_ERROR,
   ASYNC_QUEUE_ERROR,
+  ASYNC_SHARED_QUEUE_ERROR,
   ASYNC_SIZE,
   ASYNC_TYPE,
-  CHANNEL_FD,
   CONTEXT_ASYNC_FD,
   CONTEXT_COMMAND_FD,
   CONTEXT_FUNCTIONS,
-  CQ_CHANNEL,
   FUNCTION_POLL_CQ,
   FUNCTION_POST_RECV,
   FUNCTION_POST_SEND,
+  FUNCTION_POST_SRQ_RECV,
   FUNCTION_REQ_NOTIFY_CQ,
   MR_ADDRESS,
   MR_LENGTH,
@@ -33,20 +38,22 @@ import {
   WC_ID_HIGH_WORD,
   WC_ID_LOW_WORD,
   WC_IMM_WORD,
+  WC_QP_NUMBER_WORD,
   WC_SIZE,
   WC_STATUS_WORD,
   WC_WORDS,
 } from './library-layout.ts'
 import { RegistrationCache } from './registration-cache.ts'
+import { SharedReceives } from './shared-receives.ts'
 import type { DeviceFunctions, Pointer, PollHandle, VerbsLibrary } from './verbs-library.ts'
+import { IDENTITY_KIND_SHIFT, SLOT_MASK, SLOT_SHARED } from './work-identity.ts'
 
 /** Completions taken with one call. */
 const BATCH = 64
 /** Of the completion queue at first; it grows with the connections. */
 const COMPLETIONS_FIRST = 4096
-/** The identity of a request, beside 32 bits of its own: its kind, and the slot of its connection. */
-export const IDENTITY_KIND_SHIFT = 24
-const SLOT_MASK = 0xff_ffff
+/** The kernel's iWARP device cannot make its queue larger later. */
+const COMPLETIONS_FIRST_IWARP = 32768
 /** How often it is looked whether a device in use is still there: some go without a word, and wait for their users. */
 const PRESENCE_MS = 1000
 /** How long the end of the process is held up for what is still on its way out. */
@@ -73,6 +80,8 @@ export interface MemoryRegion {
 export class VerbsAdapter {
   readonly verbs: VerbsLibrary
   readonly port: Port
+  /** Of an iWARP device: it makes the connections, and what follows from that is different in some places. */
+  readonly manager: ConnectionManager | undefined
   readonly functions: DeviceFunctions
   readonly pd: Pointer
   readonly cq: Pointer
@@ -87,12 +96,13 @@ export class VerbsAdapter {
   /** Everything was given back, and nothing may be called any more. */
   isClosed = false
   readonly cache = new RegistrationCache(this)
+  readonly sharedReceives: SharedReceives
   readonly #context: Pointer
   readonly #asyncWatcher: PollHandle
   readonly #userDevice: string
   readonly #userDeviceNumber: number
   #presence: NodeJS.Timeout | undefined
-  readonly #channel: Pointer
+  readonly #objects: DeviceObjects
   readonly #watcher: PollHandle
   readonly #batch = new Int32Array(new ArrayBuffer(BATCH * WC_SIZE))
   readonly #batchAt: Pointer
@@ -100,18 +110,23 @@ export class VerbsAdapter {
   readonly #eventQueue = Buffer.alloc(8)
   readonly #eventOwner = Buffer.alloc(8)
   readonly #owners: (CompletionOwner | undefined)[] = []
+  /** By queue pair: those whose receives are of the shared queue. */
+  readonly #sharers = new Map<number, CompletionOwner>()
   readonly #woken: CompletionOwner[] = []
   #isNotified = false
   #attentive = 0
   #references = 0
-  #completionsMax = COMPLETIONS_FIRST
+  #completionsMax: number
   #completionsPromised = 0
+  #connections = 0
   readonly #lingering = new Set<CompletionOwner>()
 
-  constructor(library: VerbsLibrary, context: Pointer, port: Port) {
+  constructor(library: VerbsLibrary, context: Pointer, port: Port, manager?: ConnectionManager) {
     const { libc } = library
     this.verbs = library
     this.port = port
+    this.manager = manager
+    this.#completionsMax = manager === undefined ? COMPLETIONS_FIRST : COMPLETIONS_FIRST_IWARP
     this.#context = context
     this.#userDevice = userDeviceOf(port.device)
     this.#userDeviceNumber = numberOf(this.#userDevice)
@@ -129,29 +144,17 @@ export class VerbsAdapter {
       functionAt(FUNCTION_REQ_NOTIFY_CQ),
       functionAt(FUNCTION_POST_SEND),
       functionAt(FUNCTION_POST_RECV),
+      functionAt(FUNCTION_POST_SRQ_RECV),
     )
-    const orThrow = (pointer: Pointer | null, call: string): Pointer => {
-      if (pointer === null) throw systemError(libc, call)
-      return BigInt(pointer)
-    }
-    this.pd = orThrow(library.ibv_alloc_pd(context), 'ibv_alloc_pd')
-    this.#channel = orThrow(library.ibv_create_comp_channel(context), 'ibv_create_comp_channel')
-    this.cq = orThrow(
-      library.ibv_create_cq(context, COMPLETIONS_FIRST, null, this.#channel, 0),
-      'ibv_create_cq',
-    )
-    const channelFd = library.readUint32(this.#channel, CHANNEL_FD)
-    assertDescriptor(channelFd, /infinibandevent|uverbs/, 'ibv_comp_channel')
-    if (library.readPointer(this.cq, CQ_CHANNEL) !== this.#channel) {
-      throw new NicError(
-        'ERR_NIC_UNAVAILABLE',
-        'libibverbs keeps struct ibv_cq in another way than is known here',
-      )
-    }
-    this.#batchAt = libc.address(Buffer.from(this.#batch.buffer))
-    setNonBlocking(libc, channelFd)
+    // A receive of an iWARP device has memory of its connection.
+    const depth = manager === undefined ? sharedDepthOf(library, context, port.device) : 0
     setNonBlocking(libc, asyncFd)
-    this.#watcher = library.watch(channelFd, () => this.#handleEvent())
+    this.#objects = makeObjects(library, context, this.#completionsMax)
+    this.pd = this.#objects.pd
+    this.cq = this.#objects.cq
+    this.sharedReceives = new SharedReceives(this, depth)
+    this.#batchAt = libc.address(Buffer.from(this.#batch.buffer))
+    this.#watcher = library.watch(this.#objects.channelFd, () => this.#handleEvent())
     const event = Buffer.alloc(ASYNC_SIZE)
     this.#asyncWatcher = library.watch(asyncFd, () => this.#handleAsyncEvent(context, event))
     process.on('exit', this.#handleExit)
@@ -171,7 +174,10 @@ export class VerbsAdapter {
     counters.completions += count
     for (let i = 0, at = 0; i < count; i++, at += WC_WORDS) {
       const identity = batch[at + WC_ID_HIGH_WORD] as number
-      this.#owners[identity & SLOT_MASK]?.handleCompletion(
+      const slot = identity & SLOT_MASK
+      const owner =
+        slot === SLOT_SHARED ? this.#sharers.get(batch[at + WC_QP_NUMBER_WORD] as number) : this.#owners[slot]
+      owner?.handleCompletion(
         identity >>> IDENTITY_KIND_SHIFT,
         batch[at + WC_ID_LOW_WORD] as number,
         batch[at + WC_STATUS_WORD] as number,
@@ -210,10 +216,17 @@ export class VerbsAdapter {
     if (--this.#references === 0) this.#watcher.unref()
   }
 
+  assertUsable(): void {
+    if (this.lostReason !== undefined) throw new NicError('ERR_NIC_UNAVAILABLE', this.lostReason)
+    if (!this.isClosed) return
+    throw new NicError('ERR_NIC_UNAVAILABLE', `${this.port.device} has another address now; connect anew`)
+  }
+
   /** A slot for a connection that has up to `completions` of them at once. */
   enter(owner: CompletionOwner, completions: number): number {
-    assertUsable(this)
-    this.#promise(completions)
+    this.assertUsable()
+    this.promise(completions)
+    this.#connections++
     const free = this.#owners.indexOf(undefined)
     const slot = free < 0 ? this.#owners.length : free
     this.#owners[slot] = owner
@@ -223,11 +236,20 @@ export class VerbsAdapter {
 
   leave(slot: number, completions: number): void {
     this.#owners[slot] = undefined
-    this.#completionsPromised -= completions
-    if (this.#completionsPromised > 0) return
+    this.promise(-completions)
+    if (--this.#connections > 0) return
     clearInterval(this.#presence)
     this.#presence = undefined
     this.#letGo()
+  }
+
+  /** Its completions of receives name no slot, but the queue pair. */
+  addSharer(queuePair: number, owner: CompletionOwner): void {
+    this.#sharers.set(queuePair, owner)
+  }
+
+  removeSharer(queuePair: number): void {
+    this.#sharers.delete(queuePair)
   }
 
   /** Closed, with something still on its way: the process waits for it a little if it ends. */
@@ -238,8 +260,10 @@ export class VerbsAdapter {
 
   register(address: Pointer, length: number, access: number): MemoryRegion {
     const { verbs } = this
-    assertUsable(this)
-    const pointer = verbs.ibv_reg_mr(this.pd, address, length, access)
+    this.assertUsable()
+    // What an iWARP device reads from afar comes as a write of the other one.
+    const isSink = this.manager !== undefined && (access & ACCESS_LOCAL_WRITE) !== 0
+    const pointer = verbs.ibv_reg_mr(this.pd, address, length, isSink ? access | ACCESS_REMOTE_WRITE : access)
     if (pointer === null) throw registrationError(verbs, length)
     const readBack = verbs.readPointer(pointer, MR_ADDRESS)
     if (readBack !== address || verbs.readPointer(pointer, MR_LENGTH) !== BigInt(length)) {
@@ -260,7 +284,19 @@ export class VerbsAdapter {
     this.#letGo()
   }
 
-  #promise(completions: number): void {
+  /** What a post's errno means to people. */
+  postError(syscall: string, said: number): NicError {
+    // Some providers say it as the kernel does, negative.
+    const errno = Math.abs(said)
+    const name = this.verbs.libc.errnoName(errno)
+    return new NicError('ERR_NIC_SYSTEM', `the device takes no more work: ${syscall} ${name}`, {
+      syscall,
+      errno,
+    })
+  }
+
+  /** The completion queue has room for so many more; throws if it cannot. Less than 0: so many fewer are needed. */
+  promise(completions: number): void {
     const promised = this.#completionsPromised + completions
     let max = this.#completionsMax
     while (max < promised) max *= 2
@@ -283,7 +319,7 @@ export class VerbsAdapter {
   }
 
   #handleEvent(): void {
-    while (this.verbs.ibv_get_cq_event(this.#channel, this.#eventQueue, this.#eventOwner) === 0) {
+    while (this.verbs.ibv_get_cq_event(this.#objects.channel, this.#eventQueue, this.#eventOwner) === 0) {
       this.counters.events++
       this.verbs.ibv_ack_cq_events(this.cq, 1)
     }
@@ -317,10 +353,12 @@ export class VerbsAdapter {
       const isOurPort = event.readInt32LE(ASYNC_PORT) === number
       this.verbs.ibv_ack_async_event(event)
       if (type === ASYNC_DEVICE_FATAL) this.#lose(`${device} has failed or was removed`)
-      // There is one queue in this context.
+      // There is one queue of each kind in this context.
+      else if (type === ASYNC_SHARED_QUEUE_ERROR) this.#lose(`the queue of receives of ${device} has failed`)
       else if (type === ASYNC_QUEUE_ERROR) this.#lose(`the completion queue of ${device} has failed`)
       else if (type === ASYNC_PORT_ERROR && isOurPort) this.#lose(`port ${number} of ${device} has gone down`)
-      else if (type === ASYNC_GID_CHANGE && isOurPort) this.#lookForAddress(context)
+      else if (type === ASYNC_GID_CHANGE && isOurPort && this.manager === undefined)
+        this.#lookForAddress(context)
     }
   }
 
@@ -358,16 +396,15 @@ export class VerbsAdapter {
   }
 
   readonly #close = (): void => {
-    if (this.isClosed || this.#completionsPromised > 0) return
+    if (this.isClosed || this.#connections > 0) return
     this.cache.clear()
     if (this.counters.registrations !== this.counters.deregistrations) return
     this.isClosed = true
     process.off('exit', this.#handleExit)
     this.#watcher.close()
     this.#asyncWatcher.close()
-    this.verbs.ibv_destroy_cq(this.cq)
-    this.verbs.ibv_destroy_comp_channel(this.#channel)
-    this.verbs.ibv_dealloc_pd(this.pd)
+    this.manager?.close()
+    destroyObjects(this.verbs, this.#objects)
     this.verbs.ibv_close_device(this.#context)
   }
 
@@ -376,6 +413,7 @@ export class VerbsAdapter {
     // koffi must not call anybody while Node takes the event loop down.
     this.#watcher.close()
     this.#asyncWatcher.close()
+    this.manager?.silence()
   }
 
   /** The process ends: what was handed over before goes out, as the kernel sees to it with TCP. */
@@ -384,12 +422,6 @@ export class VerbsAdapter {
     const deadlineMs = performance.now() + EXIT_MS_MAX
     while (this.#lingering.size > 0 && performance.now() < deadlineMs) this.poll()
   }
-}
-
-function assertUsable({ lostReason, isClosed, port }: VerbsAdapter): void {
-  if (lostReason !== undefined) throw new NicError('ERR_NIC_UNAVAILABLE', lostReason)
-  if (isClosed)
-    throw new NicError('ERR_NIC_UNAVAILABLE', `${port.device} has another address now; connect anew`)
 }
 
 /** Which device it is: the next of that name has another number. 0 if there is none. */

@@ -12,6 +12,7 @@ export interface DeviceFunctions {
   /** 0, or an errno. */
   postSend(qp: Pointer, request: Pointer, bad: Pointer): number
   postReceive(qp: Pointer, request: Pointer, bad: Pointer): number
+  postSharedReceive(srq: Pointer, request: Pointer, bad: Pointer): number
 }
 
 export interface PollHandle {
@@ -27,6 +28,7 @@ export interface VerbsLibrary {
   ibv_get_device_name(device: Pointer): string
   ibv_open_device(device: Pointer): Pointer | null
   ibv_close_device(context: Pointer): number
+  ibv_query_device(context: Pointer, attributes: Uint8Array): number
   ibv_query_port(context: Pointer, port: number, attributes: Uint8Array): number
   ibv_query_gid(context: Pointer, port: number, index: number, gid: Uint8Array): number
   ibv_alloc_pd(context: Pointer): Pointer | null
@@ -44,6 +46,8 @@ export interface VerbsLibrary {
   ): Pointer | null
   ibv_resize_cq(cq: Pointer, count: number): number
   ibv_destroy_cq(cq: Pointer): number
+  ibv_create_srq(pd: Pointer, attributes: Uint8Array): Pointer | null
+  ibv_destroy_srq(srq: Pointer): number
   ibv_create_qp(pd: Pointer, attributes: Uint8Array): Pointer | null
   ibv_modify_qp(qp: Pointer, attributes: Uint8Array, mask: number): number
   ibv_destroy_qp(qp: Pointer): number
@@ -55,7 +59,13 @@ export interface VerbsLibrary {
   /** Fields of the library's structures. */
   readPointer(at: Pointer, offset: number): Pointer
   readUint32(at: Pointer, offset: number): number
-  deviceFunctions(poll: Pointer, notify: Pointer, send: Pointer, receive: Pointer): DeviceFunctions
+  deviceFunctions(
+    poll: Pointer,
+    notify: Pointer,
+    send: Pointer,
+    receive: Pointer,
+    sharedReceive: Pointer,
+  ): DeviceFunctions
   /** Calls `listener` from the event loop while the descriptor is readable. Does not keep the loop alive until `ref`. */
   watch(fd: number, listener: () => void): PollHandle
 }
@@ -71,6 +81,7 @@ const PROTOTYPES = {
   ibv_get_device_name: 'const char *ibv_get_device_name(void *device)',
   ibv_open_device: 'void *ibv_open_device(void *device)',
   ibv_close_device: 'int ibv_close_device(void *context)',
+  ibv_query_device: 'int ibv_query_device(void *context, void *attributes)',
   ibv_query_port: 'int ibv_query_port(void *context, uint8_t port, void *attributes)',
   ibv_query_gid: 'int ibv_query_gid(void *context, uint8_t port, int index, void *gid)',
   ibv_alloc_pd: 'void *ibv_alloc_pd(void *context)',
@@ -82,6 +93,8 @@ const PROTOTYPES = {
   ibv_create_cq: 'void *ibv_create_cq(void *context, int count, void *own, void *channel, int vector)',
   ibv_resize_cq: 'int ibv_resize_cq(void *cq, int count)',
   ibv_destroy_cq: 'int ibv_destroy_cq(void *cq)',
+  ibv_create_srq: 'void *ibv_create_srq(void *pd, void *attributes)',
+  ibv_destroy_srq: 'int ibv_destroy_srq(void *srq)',
   ibv_create_qp: 'void *ibv_create_qp(void *pd, void *attributes)',
   ibv_modify_qp: 'int ibv_modify_qp(void *qp, void *attributes, int mask)',
   ibv_destroy_qp: 'int ibv_destroy_qp(void *qp)',
@@ -124,7 +137,7 @@ function bind(libc: Libc): LibraryResult {
   )
   const poll = koffi.proto('int FastSocketsPollCq(void *cq, int count, void *completions)')
   const notify = koffi.proto('int FastSocketsNotify(void *cq, int solicited)')
-  const post = koffi.proto('int FastSocketsPost(void *qp, void *request, void *bad)')
+  const post = koffi.proto('int FastSocketsPost(void *queue, void *request, void *bad)')
   const pointer = (value: unknown): Pointer => BigInt((value ?? 0) as bigint)
   const asFunction = (at: Pointer, type: unknown): unknown => koffi.decode(at, type as never)
   return {
@@ -133,11 +146,12 @@ function bind(libc: Libc): LibraryResult {
       libc,
       readPointer: (at, offset) => pointer(koffi.decode(at, offset, 'void *')),
       readUint32: (at, offset) => koffi.decode(at, offset, 'uint32_t') as number,
-      deviceFunctions: (pollAt, notifyAt, sendAt, receiveAt) => ({
+      deviceFunctions: (pollAt, notifyAt, sendAt, receiveAt, sharedReceiveAt) => ({
         pollCq: asFunction(pollAt, poll) as DeviceFunctions['pollCq'],
         requestNotify: asFunction(notifyAt, notify) as DeviceFunctions['requestNotify'],
         postSend: asFunction(sendAt, post) as DeviceFunctions['postSend'],
         postReceive: asFunction(receiveAt, post) as DeviceFunctions['postReceive'],
+        postSharedReceive: asFunction(sharedReceiveAt, post) as DeviceFunctions['postSharedReceive'],
       }),
       watch: (fd, listener) => {
         const handle = koffi.node.poll(fd, { readable: true }, listener) as unknown as PollHandle

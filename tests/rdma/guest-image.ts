@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:f
 import { homedir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { provideIwarp } from './iwarp-module.ts'
 
 /** Debian's packages for the emulator and the RAM disk, and what the guest uses of the host's file system. */
 const PACKAGES = {
@@ -14,12 +15,14 @@ const PACKAGES = {
   ip: 'iproute2',
   rdma: 'iproute2',
 } as const
-const LIBRARIES = ['rdma-core', 'libibverbs1', 'ibverbs-providers']
+const LIBRARIES = ['rdma-core', 'libibverbs1', 'librdmacm1', 'ibverbs-providers']
 /** `rdma_rxe` needs `crc32_generic`, which nothing pulls in by itself. */
 const MODULES =
   'crc32_generic rdma_rxe ib_uverbs 9p 9pnet_virtio virtio_pci virtio_net overlay veth unix sch_ingress cls_u32 act_gact'.split(
     ' ',
   )
+
+const IWARP_MODULES = ['siw', 'rdma_ucm']
 
 const INIT = fileURLToPath(new URL('../../../tests/rdma/guest/init.sh', import.meta.url))
 
@@ -28,21 +31,24 @@ export interface GuestImage {
   readonly initrd: string
 }
 
-/** Installs what is missing and makes the image; throws an error that says what cannot be had. */
-export function prepareImage(): GuestImage {
+/** Installs what is missing and makes an image, perhaps with iWARP; throws an error that says what cannot be had. */
+export function prepareImage(isIwarp = false): GuestImage {
   installPackages()
   const cache = process.env.FASTSOCKETS_RDMA_CACHE || join(homedir(), '.cache', 'fastsockets-rdma')
   mkdirSync(cache, { recursive: true })
   const version = fetchKernel(cache)
+  if (isIwarp) provideIwarp(cache, version)
   return {
     kernel: join(cache, 'kernel', 'boot', `vmlinuz-${version}`),
-    initrd: buildRamDisk(cache, version),
+    initrd: isIwarp
+      ? buildRamDisk(cache, version, 'initrd-iwarp', [...MODULES, ...IWARP_MODULES])
+      : buildRamDisk(cache, version, 'initrd', MODULES),
   }
 }
 
 function installPackages(): void {
   const missing = Object.entries(PACKAGES).filter(([command]) => !isCommand(command))
-  const isThere = isPackage('libibverbs1') && isPackage('ibverbs-providers')
+  const isThere = LIBRARIES.every(isPackage)
   if (missing.length === 0 && isThere) return
   if (process.getuid?.() !== 0 || !isCommand('apt-get')) {
     throw new Error(`not installed: ${missing.map(([, name]) => name).join(', ') || LIBRARIES.join(', ')}`)
@@ -76,26 +82,26 @@ function fetchKernel(cache: string): string {
   return readdirSync(modules)[0] as string
 }
 
-function buildRamDisk(cache: string, version: string): string {
-  const root = join(cache, 'initrd')
+function buildRamDisk(cache: string, version: string, name: string, modules: readonly string[]): string {
+  const root = join(cache, name)
   rmSync(root, { recursive: true, force: true })
   for (const folder of ['bin', 'modules']) mkdirSync(join(root, folder), { recursive: true })
   copyFileSync(which('busybox'), join(root, 'bin', 'busybox'))
   copyFileSync(INIT, join(root, 'init'))
   // In the order in which they are to be loaded.
-  modulePaths(join(cache, 'kernel'), version).forEach((path, i) => {
+  modulePaths(join(cache, 'kernel'), version, modules).forEach((path, i) => {
     copyFileSync(path, join(root, 'modules', `${String(i).padStart(3, '0')}-${basename(path)}`))
   })
-  const initrd = join(cache, 'initrd.gz')
+  const initrd = join(cache, `${name}.gz`)
   execFileSync('sh', ['-c', `chmod +x init && find . | cpio -o -H newc --quiet | gzip -1 > '${initrd}'`], {
     cwd: root,
   })
   return initrd
 }
 
-function modulePaths(kernel: string, version: string): string[] {
+function modulePaths(kernel: string, version: string, modules: readonly string[]): string[] {
   const paths = new Set<string>()
-  for (const module of MODULES) {
+  for (const module of modules) {
     const show = execFileSync('modprobe', ['-d', kernel, '-S', version, '--show-depends', module], {
       encoding: 'utf8',
     })

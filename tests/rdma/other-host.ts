@@ -24,16 +24,17 @@ export interface Program {
   tell(line: string): void
 }
 
-/** Relinked; killed at the latest when the test ends. */
+/** Relinked; killed at the latest when the test ends. `preparation`: what the shell does before it becomes the program. */
 export function startElsewhere(
   t: Test,
   file: URL,
   args: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
+  preparation = 'exec',
 ): Program {
   const bootId = `/tmp/${randomUUID()}`
   writeFileSync(bootId, `${randomUUID()}\n`)
-  const script = `mount --bind ${bootId} ${BOOT_ID} && exec "$0" "$@"`
+  const script = `mount --bind ${bootId} ${BOOT_ID} && ${preparation} "$0" "$@"`
   const command = [process.execPath, '--import', REGISTER.href, fileURLToPath(file), ...args]
   const child = spawn('unshare', ['--mount', 'sh', '-c', script, ...command], {
     stdio: ['pipe', 'pipe', 'inherit'],

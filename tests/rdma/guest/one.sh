@@ -1,5 +1,5 @@
-# One host with a software RDMA device: a pair of virtual Ethernet interfaces, and rxe over one of them. The other one is in
-# a network namespace, which stands for a host that has no RDMA device. Large packets: each costs an emulator much.
+# One host with a software RDMA device: a pair of virtual Ethernet interfaces, and rxe or siw (TYPE) over one of them. The other
+# one is in a network namespace, which stands for a host that has no RDMA device. Large packets: each costs an emulator much.
 ulimit -l unlimited
 ip link set lo up
 ip netns add far
@@ -8,7 +8,7 @@ ip addr add 10.77.0.1/24 dev rdma0
 ip link set rdma0 up
 ip -n far addr add 10.77.0.2/24 dev rdma1
 ip -n far link set rdma1 up
-rdma link add rxe0 type rxe netdev rdma0 || exit 99
+rdma link add "${TYPE}0" type "$TYPE" netdev rdma0 || exit 99
 failed=0
 for test in $TESTS; do
   echo "# $test"

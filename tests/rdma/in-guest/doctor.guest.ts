@@ -1,24 +1,6 @@
 /** `fastsockets doctor` where there is a device: it is named, and both ways are tried. */
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { plainEnvironment } from '../../support/child.ts'
-
-const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
-
-interface Report {
-  readonly isFast: boolean
-  readonly checks: readonly { name: string; state: string; detail: string; hint?: string }[]
-}
-
-function doctor(): Promise<{ code: number; report: Report }> {
-  const options = { env: plainEnvironment() }
-  return new Promise(resolve => {
-    const child = execFile(process.execPath, [CLI, 'doctor', '--json'], options, (_error, stdout) => {
-      resolve({ code: child.exitCode as number, report: JSON.parse(stdout) as Report })
-    })
-  })
-}
+import { doctor } from '../device-reports.ts'
 
 await t.test('doctor names the device, and talks over it and over shared memory', async t => {
   const { code, report } = await doctor()

@@ -1,9 +1,9 @@
 /** Everything that can be wrong with a device, provoked: each has a name, and a text that says what to do. */
-import { execFile, execFileSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { NicError } from '../../../nic/errors.ts'
@@ -17,25 +17,27 @@ import {
   ASYNC_PORT,
   ASYNC_PORT_ERROR,
   ASYNC_QUEUE_ERROR,
+  ASYNC_SHARED_QUEUE_ERROR,
   ASYNC_TYPE,
+  CQ_CHANNEL,
   WC_FLUSHED,
   WC_RETRY_EXCEEDED,
   WC_RNR_RETRY_EXCEEDED,
 } from '../../../nic/verbs/library-layout.ts'
 import { requireAdapter } from '../../../nic/verbs/open-adapter.ts'
-import { QueuePair, RECEIVES_AT_ONCE } from '../../../nic/verbs/queue-pair.ts'
+import { QueuePair } from '../../../nic/verbs/queue-pair.ts'
+import { RECEIVES_AT_ONCE } from '../../../nic/verbs/receive-chain.ts'
 import { RegistrationCache } from '../../../nic/verbs/registration-cache.ts'
-import { WORK_SEND } from '../../../nic/verbs/send-queue.ts'
 import { VerbsAdapter } from '../../../nic/verbs/verbs-adapter.ts'
 import { VerbsInterface } from '../../../nic/verbs/verbs-interface.ts'
 import { loadVerbs, type VerbsLibrary } from '../../../nic/verbs/verbs-library.ts'
-import { plainEnvironment } from '../../support/child.ts'
+import { WORK_SEND } from '../../../nic/verbs/work-identity.ts'
 import { Handler, sendFrame } from '../../support/frames.ts'
 import { until } from '../../support/until.ts'
 import { connectEnds } from '../connected-ends.ts'
+import { addDevice, report, run } from '../device-reports.ts'
 import type { PinnedReport } from '../programs/pinned-report.ts'
 
-const REPORT = fileURLToPath(new URL('../programs/device-report.js', import.meta.url))
 const PINNED = fileURLToPath(new URL('../programs/pinned-report.js', import.meta.url))
 /** Bytes; a process that is held to it. */
 const PINNABLE = 2 * 1024 * 1024
@@ -43,38 +45,6 @@ const PINNABLE = 2 * 1024 * 1024
 const REMOTE_ACCESS_ERROR = 10
 const OTHER_ADDRESS = '10.77.0.3'
 const NOBODY = 'setpriv --reuid 65534 --regid 65534 --clear-groups --no-new-privs'
-
-interface Report {
-  readonly device?: string
-  readonly end?: { state: string; code: string; message: string; status: number }
-  /** The command that took the device away came to its end. */
-  readonly commandEnded?: boolean
-  readonly availability: { usable: boolean; code?: string; reason?: string }
-}
-
-/** What a program reports that starts after `preparation`, in a mount namespace of its own. */
-async function run<T>(preparation: string, program: string[], env: NodeJS.ProcessEnv = {}): Promise<T> {
-  const script = `${preparation} "$0" "$@"`
-  const command = ['--mount', 'sh', '-c', script, process.execPath, ...program]
-  const { stdout } = await promisify(execFile)('unshare', command, { env: { ...plainEnvironment(), ...env } })
-  return JSON.parse(stdout) as T
-}
-
-async function report(preparation: string, env: NodeJS.ProcessEnv = {}, command?: string): Promise<Report> {
-  return await run(preparation, [REPORT, ...(command === undefined ? [] : [command])], env)
-}
-
-/** A second device, over an interface of its own. */
-function addDevice(name: string, link: string): void {
-  const commands = [
-    `ip link add ${link} type veth peer name ${link}-peer`,
-    `ip addr add 10.79.${link.slice(-1)}.1/24 dev ${link}`,
-    `ip link set ${link}-peer up`,
-    `ip link set ${link} up`,
-    `rdma link add ${name} type rxe netdev ${link}`,
-  ]
-  execFileSync('sh', ['-ec', commands.join('\n')])
-}
 
 await t.test('what is missing has a name', { jobs: 2 }, async t => {
   const folder = '/usr/lib/x86_64-linux-gnu'
@@ -101,12 +71,6 @@ await t.test('what is missing has a name', { jobs: 2 }, async t => {
     ['a page that may be pinned', 'VERBS_MEMLOCK', /RLIMIT_MEMLOCK/, `ulimit -l 0; exec ${NOBODY}`],
     ['the device', 'VERBS_NO_DEVICE', /no RDMA device rxe9/, 'exec', { FASTSOCKETS_VERBS_DEVICE: 'rxe9' }],
     ['the port', 'VERBS_PORT_DOWN', /no port 7/, 'exec', { FASTSOCKETS_VERBS_PORT: '7' }],
-    [
-      'the connection manager',
-      'VERBS_IWARP',
-      /rxe0 is iWARP/,
-      'echo "4: RNIC" > /tmp/iwarp; mount --bind /tmp/iwarp $(readlink -f /sys/class/infiniband/rxe0)/node_type; exec',
-    ],
     ['an address', 'VERBS_NO_GID', /no address/, 'exec', { FASTSOCKETS_VERBS_GID_INDEX: '200' }],
   ]
   for (const [what, code, reason, preparation, env] of cases) {
@@ -215,6 +179,7 @@ await t.test('a device that fails ends the connections over it', async t => {
   const fatal: [event: Event, message: RegExp][] = [
     [{ type: ASYNC_DEVICE_FATAL }, /has failed or was removed/],
     [{ type: ASYNC_QUEUE_ERROR }, /the completion queue of rxe0 has failed/],
+    [{ type: ASYNC_SHARED_QUEUE_ERROR }, /the queue of receives of rxe0 has failed/],
     [{ type: ASYNC_PORT_ERROR, port: 1 }, /port 1 of rxe0 has gone down/],
   ]
   for (const [event, message] of fatal) {
@@ -354,11 +319,19 @@ await t.test('structures that lie elsewhere are refused', async t => {
       `libibverbs keeps struct ${structure} in another way than is known here`,
     )
   t.throws(() => new VerbsAdapter(moved, chosen.context, chosen.port), refusal('ibv_context'))
+  const withoutChannel: VerbsLibrary = {
+    ...real,
+    readPointer: (at, offset) => (offset === CQ_CHANNEL ? 0n : real.readPointer(at, offset)),
+  }
+  const descriptors = (): number => readdirSync('/proc/self/fd').length
+  const before = descriptors()
+  t.throws(() => new VerbsAdapter(withoutChannel, chosen.context, chosen.port), refusal('ibv_cq'))
+  t.equal(descriptors(), before, 'what was made before it is given back')
   const adapter = requireAdapter()
   const misled = Object.create(adapter, { verbs: { value: moved } }) as VerbsAdapter
   const page = new Uint8Array(new ArrayBuffer(4096))
   t.throws(() => misled.register(real.libc.address(page), page.length, 0), refusal('ibv_mr'))
-  t.throws(() => new QueuePair(misled, 64, 64, 0), refusal('ibv_qp'))
+  t.throws(() => new QueuePair(misled, 64, 64), refusal('ibv_qp'))
 })
 
 await t.test('who gets another address uses it for new connections at once', async t => {

@@ -9,7 +9,8 @@ import t, { type Test } from 'tap'
 import net, { transportOf } from '../../../fastsockets/index.ts'
 import { registerMetrics } from '../../../fastsockets/metrics.ts'
 import { describeDevice, type VerbsCounters, verbsCounters } from '../../../nic/index.ts'
-import { RING_SIZE_MIN } from '../../../nic/verbs/frame-layout.ts'
+import { PAGE_SIZE, RING_SIZE_MIN } from '../../../nic/verbs/frame-layout.ts'
+import { requireAdapter } from '../../../nic/verbs/open-adapter.ts'
 import { eventually, withWatchdog } from '../../support/until.ts'
 import { type Program, startElsewhere } from '../other-host.ts'
 import { newSum, patternedMiB } from '../patterned.ts'
@@ -26,6 +27,10 @@ const CONNECTIONS = 200
 const TIMES_WRITTEN = 6
 /** Of many small writes. */
 const PIECE = 4096
+/** What a server may pin that is held to it: root without the capability to pin more. */
+const PINNABLE_KIB = 4096
+const HELD = 'setpriv --inh-caps -ipc_lock --bounding-set -ipc_lock'
+const MIB_SMALL = 8
 const WAIT_MS_MAX = 120_000
 
 interface Started {
@@ -33,8 +38,8 @@ interface Started {
   readonly port: number
 }
 
-async function startServer(t: Test): Promise<Started> {
-  const program = startElsewhere(t, SERVER)
+async function startServer(t: Test, preparation?: string): Promise<Started> {
+  const program = startElsewhere(t, SERVER, [], {}, preparation)
   const { port } = await program.next<{ port: number }>()
   return { program, port }
 }
@@ -196,6 +201,28 @@ await t.test('a server that stands still uses up the credit, and goes on where i
   process.kill(pid as number, 'SIGCONT')
   expected.update(bytes)
   for (let i = 0; i < 4; i++) expected.update(bytes.subarray(i))
+  socket.end()
+  t.equal(JSON.parse((await answer).toString()).sum, expected.digest('hex'))
+})
+
+await t.test('a server that may pin little has small rings, and all arrives', async t => {
+  const { port } = await startServer(t, `ulimit -l ${PINNABLE_KIB}; exec ${HELD}`)
+  const { slabBytes } = requireAdapter()
+  const socket = await dial(port)
+  t.equal(transportOf(socket).transport, 'verbs', JSON.stringify(transportOf(socket)))
+  t.equal(requireAdapter().slabBytes - slabBytes, 2 * (RING_SIZE_MIN + PAGE_SIZE))
+  socket.write('h')
+  const answer = readAll(socket)
+  const expected = newSum()
+  // Some pieces are fetched by the server, if it can, and some are copied into the ring.
+  for (let i = 0; i < MIB_SMALL; i++) {
+    const bytes = patternedMiB(i)
+    expected.update(bytes)
+    for (let at = 0; at < bytes.length; at += bytes.length >> i) {
+      const piece = bytes.subarray(at, at + (bytes.length >> i))
+      if (!socket.write(piece)) await withWatchdog('room', once(socket, 'drain'), WAIT_MS_MAX)
+    }
+  }
   socket.end()
   t.equal(JSON.parse((await answer).toString()).sum, expected.digest('hex'))
 })

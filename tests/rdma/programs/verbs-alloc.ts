@@ -1,8 +1,14 @@
-/** Bytes of garbage that a frame costs: `--expose-gc` and a large new space, as in tests/alloc. */
-import { type Driver, drivers, type FrameSink } from '../../../nic/index.ts'
+/**
+ * Bytes of garbage that a frame costs: `--expose-gc` and a large new space, as in tests/alloc. With `shared` as its argument, over
+ * ends that have their receives of the shared queue.
+ */
+import { type Driver, drivers, type FrameSink, type VirtualInterface } from '../../../nic/index.ts'
+import { RING_SIZE_MIN } from '../../../nic/verbs/frame-layout.ts'
+import { requireAdapter } from '../../../nic/verbs/open-adapter.ts'
 
 const COUNT = 4096
-const BATCH = 16
+/** Fewer than the receives of an end that shares. */
+const BATCH = 8
 /** The emulator is slow, and the compiler shares its core with us: so often until the loop is compiled. */
 const ROUNDS_MAX = 40
 /** Bytes a frame; no object is that small. */
@@ -10,8 +16,16 @@ const NOTHING = 0.5
 const FRAME_LENGTH = 64
 
 const verbs = drivers.get('verbs') as Driver
-const offer = verbs.offer()
-const [near, far] = await Promise.all([verbs.connect(offer.blob), offer.accepted])
+const { sharedReceives } = requireAdapter()
+
+async function connect(): Promise<[VirtualInterface, VirtualInterface]> {
+  const offer = verbs.offer({ queueSize: RING_SIZE_MIN })
+  return await Promise.all([verbs.connect(offer.blob), offer.accepted])
+}
+
+let ends = await connect()
+if (process.argv[2] === 'shared') while (sharedReceives.granted === 0) ends = await connect()
+const [near, far] = ends
 let arrived = 0
 const sink: FrameSink = {
   handleFrame() {
@@ -52,5 +66,6 @@ function measure(act: () => void): number {
 // To look costs some kilobytes by itself, which are much for so few frames.
 const look = measure(() => {})
 const bytes = measure(exchangeFrames) - look
-console.log(JSON.stringify({ bytes, control: measure(makeGarbage) - look, look }))
+const { granted } = sharedReceives
+console.log(JSON.stringify({ bytes, control: measure(makeGarbage) - look, look, granted }))
 process.exit()

@@ -1,0 +1,49 @@
+/** Where the receives of a connection come from: they are its queue pair's own, or granted of a queue that many share. */
+import type { NicError } from '../errors.ts'
+import type { QueuePair } from './queue-pair.ts'
+import { RECEIVES_AT_ONCE, type ReceiveChain } from './receive-chain.ts'
+
+export interface ReceiveSupply {
+  /** So many are there for this connection at any time, which is what its peer is told. A power of two. */
+  readonly count: number
+  /** One of them was used. Returns how many can be used anew, or an errno, negative: then the peer counts on too many. */
+  renew(): number
+  /** What that errno means to people. */
+  postError(errno: number): NicError
+}
+
+export class OwnReceives implements ReceiveSupply {
+  readonly count: number
+  readonly #qp: QueuePair
+  /** One that is posted again and again; or with memory, as many as all receives are, in turn. */
+  readonly #chains: readonly ReceiveChain[]
+  #next = 0
+  #spent = 0
+
+  constructor(qp: QueuePair, chains: readonly ReceiveChain[], count: number) {
+    this.#qp = qp
+    this.#chains = chains
+    this.count = count
+    for (let posted = 0; posted < count; posted += RECEIVES_AT_ONCE) {
+      const errno = this.#post()
+      if (errno !== 0) throw this.postError(errno)
+    }
+  }
+
+  renew(): number {
+    if (++this.#spent < RECEIVES_AT_ONCE) return 0
+    this.#spent = 0
+    const errno = this.#post()
+    return errno === 0 ? RECEIVES_AT_ONCE : -errno
+  }
+
+  postError(errno: number): NicError {
+    return this.#qp.postError('ibv_post_recv', errno)
+  }
+
+  #post(): number {
+    const chain = this.#chains[this.#next] as ReceiveChain
+    this.#next = this.#next + 1 === this.#chains.length ? 0 : this.#next + 1
+    return Math.abs(this.#qp.postReceives(chain))
+  }
+}
