@@ -5,6 +5,7 @@
  */
 import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../am/index.ts'
 import type { VirtualInterface } from '../nic/index.ts'
+import { nextTick, setImmediate } from '../nic/real-time.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import { type ConnectionEvent, EVENTS, tell } from './events.ts'
 import { drainTicks } from './node-internals.ts'
@@ -61,7 +62,7 @@ export class SocketChannel implements ChannelOwner {
   turn = 0
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
-  readonly #streams = new StreamTable()
+  readonly streams = new StreamTable()
   #isOpen = true
   readonly #toSend = new StreamQueue(1)
   readonly #toDeliver = new StreamQueue(2)
@@ -69,7 +70,7 @@ export class SocketChannel implements ChannelOwner {
   #offerMin: number | undefined
   #restIsScheduled = false
   #isResuming = false
-  #keepAliveCount = 0
+  keepAliveCount = 0
   readonly #isRaw: boolean
   readonly #pollLoop = new PollLoop()
 
@@ -113,14 +114,14 @@ export class SocketChannel implements ChannelOwner {
 
   /** Asks the peer for a connection to its listener; undefined if there is no room for another socket. */
   connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
-    if (!this.#isOpen || this.#streams.isFull) return undefined
-    const stream = new Stream(this, this.#streams.takeId(), 'client')
+    if (!this.#isOpen || this.streams.isFull) return undefined
+    const stream = new Stream(this, this.streams.takeId(), 'client')
     if (!sendConnect(this.channel, stream.id, port, address, family)) {
-      this.#streams.giveBack(stream.id)
+      this.streams.giveBack(stream.id)
       return undefined
     }
     stream.sink = sink
-    this.#streams.put(stream)
+    this.streams.put(stream)
     return stream
   }
 
@@ -141,7 +142,7 @@ export class SocketChannel implements ChannelOwner {
     try {
       return this.channel.progress(DRAIN_MESSAGES) > 0
     } catch (error) {
-      process.nextTick(() => {
+      nextTick(() => {
         throw error
       })
       return true
@@ -204,18 +205,18 @@ export class SocketChannel implements ChannelOwner {
   }
 
   forget(stream: Stream): void {
-    this.#streams.delete(stream)
+    this.streams.delete(stream)
     this.#toSend.delete(stream)
     this.#toDeliver.delete(stream)
   }
 
   /** While any socket counts, the doorbell keeps the event loop alive. */
   keepAlive(): void {
-    if (this.#keepAliveCount++ === 0) this.channel.end.ref()
+    if (this.keepAliveCount++ === 0) this.channel.end.ref()
   }
 
   letGo(): void {
-    if (--this.#keepAliveCount === 0) this.channel.end.unref()
+    if (--this.keepAliveCount === 0) this.channel.end.unref()
   }
 
   /** What the channel tells its owner. A write is over before the answer to it is heard. */
@@ -269,14 +270,14 @@ export class SocketChannel implements ChannelOwner {
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
     const address = message.copy().toString('latin1')
-    if (this.#streams.isFull) return message.reply(REFUSE, from, REFUSAL.LIMIT)
-    const stream = new Stream(this, this.#streams.takeId(), 'server')
+    if (this.streams.isFull) return message.reply(REFUSE, from, REFUSAL.LIMIT)
+    const stream = new Stream(this, this.streams.takeId(), 'server')
     const accepted = this.#accept(stream, port, address, family)
     if (typeof accepted === 'number') {
-      this.#streams.giveBack(stream.id)
+      this.streams.giveBack(stream.id)
       return message.reply(REFUSE, from, accepted)
     }
-    this.#streams.put(stream)
+    this.streams.put(stream)
     stream.handleAccepted(from, window)
     message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort)
     accepted.begin()
@@ -284,7 +285,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleAccept(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     const window = message.word(2)
     const clientPort = message.word(3)
     if (
@@ -303,14 +304,14 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleRefuse(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     if (stream === undefined || stream.peerId !== -1) return this.#refuse('a REFUSE that nobody asked for')
     stream.handleRefused(message.word(1))
     this.#drainTicks()
   }
 
   handleData(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     if (stream === undefined || stream.peerId === -1)
       return this.#refuse(`data for socket ${message.word(0)}`)
     const fin = (message.word(3) & FLAG_FIN) !== 0
@@ -341,7 +342,7 @@ export class SocketChannel implements ChannelOwner {
 
   /** The stream that a message of ZCopy means, after taking what it says of `consumed`. */
   #placed(message: Message): Stream | undefined {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     const fault =
       stream === undefined || stream.peerId === -1 || message.length > KEY_MAX
         ? `ZCopy for socket ${message.word(0)}`
@@ -352,7 +353,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleReadCompleted(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     // The socket may be closed already while this was under way.
     const fault =
       stream?.outgoing.handleReadCompleted(message.word(1)) ??
@@ -362,12 +363,12 @@ export class SocketChannel implements ChannelOwner {
 
   handleConsumed(message: Message): void {
     // The socket may be closed already while this was under way.
-    const fault = this.#streams.get(message.word(0))?.outgoing.handleConsumed(message.word(1))
+    const fault = this.streams.get(message.word(0))?.outgoing.handleConsumed(message.word(1))
     if (fault !== undefined) this.#refuse(fault)
   }
 
   handleClose(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     if (stream === undefined) return
     if (stream.peerId === -1) return this.#refuse('a CLOSE before the ACCEPT')
     stream.handleClosed(message.word(1))
@@ -444,6 +445,6 @@ export class SocketChannel implements ChannelOwner {
     this.lifeline?.end(cause !== undefined)
     this.#toSend.clear()
     this.#scheduleRest()
-    for (const stream of this.#streams.all()) stream.handleChannelGone(cause)
+    for (const stream of this.streams.all()) stream.handleChannelGone(cause)
   }
 }

@@ -2,6 +2,7 @@
 import diagnostics from 'node:diagnostics_channel'
 import type { Server, Socket } from 'node:net'
 import { isOwn } from '../../nic/index.ts'
+import { setTimeout } from '../../nic/real-time.ts'
 import { EVENTS, tell } from '../events.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { type Place, type RowText, StatusRow, statusPage } from './status-page.ts'
