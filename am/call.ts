@@ -1,3 +1,4 @@
+import { clearTimeout, setTimeout } from '../nic/real-time.ts'
 import { watchAbort } from './abort-watch.ts'
 import { AmError, rangeError, typeError } from './errors.ts'
 import type { Message } from './message.ts'

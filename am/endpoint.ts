@@ -3,9 +3,9 @@
  * table, and a segment. See am/README.md for what it promises.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Observable } from 'rxjs'
 import { OK, openLoopbackPair, type Status } from '../nic/index.ts'
+import { nextTurn } from '../nic/real-time.ts'
 import { Call, checkWait, type WaitOptions, within } from './call.ts'
 import { ChannelGroup } from './channel-group.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'

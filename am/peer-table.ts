@@ -1,4 +1,5 @@
 import type { Driver, VirtualInterface } from '../nic/index.ts'
+import { clearTimeout, performance, setTimeout } from '../nic/real-time.ts'
 import type { ChannelOwner } from './channel.ts'
 import type { ChannelGroup } from './channel-group.ts'
 import { EndpointChannel } from './endpoint-channel.ts'

@@ -1,4 +1,5 @@
 import { yieldCore } from '../nic/index.ts'
+import { performance } from '../nic/real-time.ts'
 
 /** After so many polls in a row that found nothing the core is offered to whoever needs it, perhaps the peer. */
 const YIELD_POLLS = 512

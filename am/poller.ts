@@ -10,6 +10,7 @@
  * Where the queue for the cores is long, there is no spinning at all (core-contention.ts).
  */
 import { ablation, yieldCore } from '../nic/index.ts'
+import { performance, setImmediate } from '../nic/real-time.ts'
 import type { Channel } from './channel.ts'
 import { CoreContention } from './core-contention.ts'
 import { PollerCounts } from './poller-counts.ts'

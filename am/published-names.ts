@@ -2,6 +2,7 @@
 import debug from 'debug'
 import type { NameClient, NewRegistration, Problem, Registration } from '../nameservice/index.ts'
 import { type Driver, newOwnSocket } from '../nic/index.ts'
+import { clearTimeout, setTimeout } from '../nic/real-time.ts'
 import { AmError, rangeError } from './errors.ts'
 import { CONTROL_VERSION, decodeTag, encodeTag } from './rendezvous/control-messages.ts'
 import { isAlive } from './rendezvous/dialing.ts'

@@ -1,5 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { performance } from '../nic/real-time.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
 
 /** How long a look at the network interfaces is believed. */

@@ -1,4 +1,5 @@
 /** Decides, for each connect, between a fast channel and TCP, and carries it out under the socket's own eyes. */
+import { setImmediate } from '../nic/real-time.ts'
 import { reachableOwnAddress, sourceAddressFor } from './addresses.ts'
 import { greetingTimeoutMs } from './bootstrap/bootstrap-client.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'

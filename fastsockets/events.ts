@@ -9,6 +9,7 @@
  */
 import diagnostics, { type Channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
+import { nextTick } from '../nic/real-time.ts'
 import type { FallbackReason } from './reasons.ts'
 import type { Place } from './status/status-page.ts'
 
@@ -48,5 +49,5 @@ export function tell(
   channel: Channel,
   event: ConnectionEvent | CloseEvent | FallbackEvent | ListeningEvent,
 ): void {
-  if (channel.hasSubscribers) process.nextTick(() => channel.publish(event))
+  if (channel.hasSubscribers) nextTick(() => channel.publish(event))
 }

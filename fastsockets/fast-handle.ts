@@ -5,6 +5,7 @@
  * data goes out through `socket.push`. What native code sees is in native-side.ts.
  */
 import { AsyncResource } from 'node:async_hooks'
+import { nextTick, queueMicrotask } from '../nic/real-time.ts'
 import { runInClosingPhase } from './closing-phase.ts'
 import type {
   Dialer,
@@ -114,7 +115,7 @@ function defineFastHandle(): FastHandleClass | undefined {
       if (this.stream === undefined) return 1
       this.#shutdownRequest = request
       // As libuv does, also if the end is out at once: 'prefinish' comes when what the program does now is over.
-      if (this.stream.shutdown()) queueMicrotask(() => process.nextTick(() => this.handleShutdown()))
+      if (this.stream.shutdown()) queueMicrotask(() => nextTick(() => this.handleShutdown()))
       this.updateLife()
       return 0
     }

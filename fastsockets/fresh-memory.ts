@@ -7,6 +7,7 @@
  */
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { isMainThread } from 'node:worker_threads'
+import { clearInterval, performance, setInterval } from '../nic/real-time.ts'
 
 const OPTION = '--heap-growing-percent'
 const MEBI = 1 << 20
@@ -23,8 +24,6 @@ const RESIDENT_MAX = 384 * MEBI
 /** Leaves it to V8. */
 const BY_ITSELF = 0
 
-/** The real one, also while a program tests with timers that do not run. */
-const { setInterval: startInterval } = globalThis
 const isAllowed = isMainThread && process.env.FASTSOCKETS_V8_FLAGS !== 'keep' && !isChosenByUser()
 let left = RUSH_BYTES
 let lookedAtMs = 0
@@ -69,6 +68,6 @@ function setGrowth(wanted: number): void {
     clearInterval(watch)
     watch = undefined
   } else {
-    watch ??= startInterval(handleWatch, RUSH_MS).unref()
+    watch ??= setInterval(handleWatch, RUSH_MS).unref()
   }
 }

@@ -3,6 +3,7 @@
  * program's callback is over. Only what finds window now is held, so it is out for certain afterwards.
  */
 import { copyBytes } from '../nic/index.ts'
+import { nextTick, performance } from '../nic/real-time.ts'
 
 /** Larger writes gain nothing by being held. */
 export const HELD_CHUNK_MAX = 4 * 1024
@@ -60,7 +61,7 @@ export class HeldBytes {
 
 /** After the callback that runs now; at the latest when the process ends, by `process.exit()` for example. */
 function flushAfterwards(holder: Holder): void {
-  if (holders.push(holder) === 1) process.nextTick(flushAllHeld)
+  if (holders.push(holder) === 1) nextTick(flushAllHeld)
   if (isWatchingExit) return
   isWatchingExit = true
   // Before the listener that takes the rings away.

@@ -1,4 +1,5 @@
 /** A server says 'listening' when relinked clients can reach it, too: programs take it for the sign to send them. */
+import { clearTimeout, nextTick, setTimeout } from '../nic/real-time.ts'
 import type { FastServer } from './listeners.ts'
 
 /** If whoever it waits for does not answer, the server listens all the same. */
@@ -35,7 +36,7 @@ export function holdListening(server: FastServer): () => void {
       else Reflect.deleteProperty(server, 'emit')
     }
     // As Node does it: in a turn of its own, and not if the program has closed the server meanwhile.
-    if (due.has(server)) process.nextTick(emitDue)
+    if (due.has(server)) nextTick(emitDue)
   }
   const emitDue = (): void => {
     if (due.delete(server) && server._handle === handle) server.emit('listening')

@@ -9,6 +9,7 @@
  * - `net.Socket.prototype._getpeername`, `_getsockname`        for sockets that another process has bridged
  * - `tls.TLSSocket.prototype._wrapHandle`    to know who is over a fast socket
  * - `net.Server.prototype.listen`, `_listen2`, `close`         a hashed port beside each TCP listener
+ * - `_getActiveHandles` and `getActiveResourcesInfo` of this process       as if each fast socket had a handle of the kernel's
  * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
  */
 import { syncBuiltinESMExports } from 'node:module'
@@ -16,6 +17,7 @@ import net from 'node:net'
 import tls from 'node:tls'
 import debug from 'debug'
 import { isOwn, markOwn } from '../nic/index.ts'
+import { showActive } from './active-handles.ts'
 import { nameFarEnd } from './bridge-names.ts'
 import { RouteDialer } from './dialer.ts'
 import { fastHandleClass, isFastHandle } from './fast-handle.ts'
@@ -78,6 +80,7 @@ export function install(): boolean {
   wrapClient(Handle, peers)
   wrapSocket()
   wrapServer(peers)
+  showActive(peers)
   watchAccepted(socket => isFastHandle((socket as FastSocket)._handle), countTcpAccepted)
   syncBuiltinESMExports()
   log('installed')

@@ -2,12 +2,12 @@
  * The name service, as far as sockets use it: listeners say where their bootstrap is, and clients ask, so that a hashed
  * port that somebody else has does not matter. Nothing needs it, and nothing waits for it but a client for 5 ms.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import debug from 'debug'
 import { threadNames } from '../am/index.ts'
 import type { Registration } from '../nameservice/index.ts'
 import { isDaemonExpected } from '../nameservice/socket-path.ts'
 import { hostIdentity } from '../nic/index.ts'
+import { clearInterval, performance, setInterval, sleep } from '../nic/real-time.ts'
 import { allOwnAddresses } from './addresses.ts'
 import { VERSION } from './bootstrap/bootstrap-layout.ts'
 import { REMOTE_DRIVER, remoteDriver } from './remote-hosts.ts'

@@ -2,6 +2,8 @@
  * A native stream takes no completion of a write while it is still within the call that made the write. Such a call may
  * be ours: data that we give to tls or http2 can make them write.
  */
+import { queueMicrotask } from '../nic/real-time.ts'
+
 let depth = 0
 let isFinishing = false
 const completions: (() => void)[] = []

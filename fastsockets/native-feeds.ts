@@ -7,6 +7,7 @@
  * call of native code. See docs/decisions/0016-native-feeds.md.
  */
 import { type Idle, openIdle } from '../nic/index.ts'
+import { setImmediate } from '../nic/real-time.ts'
 import { drainTicks } from './node-internals.ts'
 
 export interface FeedTarget {

@@ -48,6 +48,7 @@ import { type FallbackCode, type FallbackReason, fallbackReason } from './reason
 import { askingOf, REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from './remote-hosts.ts'
 import { SocketChannel } from './socket-channel.ts'
 import { tellStep } from './steps.ts'
+import type { Stream } from './stream.ts'
 import { type Family, UNIX } from './unix-paths.ts'
 
 const log = debug('fastsockets:peers')
@@ -95,7 +96,8 @@ export class Peers implements BootstrapHost {
   readonly #calls = new Map<string, Promise<Reached | FallbackReason>>()
   /** Open channels to other threads and processes, for whoever polls them by hand. */
   readonly openChannels: SocketChannel[] = []
-  #ownChannel: SocketChannel | undefined
+  /** Both ends of the channel of this thread to itself. */
+  ownChannels: readonly SocketChannel[] = []
   #offerCount = 0
 
   /** `isRaw`: the channels carry raw sockets only. */
@@ -107,12 +109,19 @@ export class Peers implements BootstrapHost {
 
   /** The channel of this thread to itself. */
   ownChannel(): SocketChannel {
-    if (this.#ownChannel?.isOpen) return this.#ownChannel
-    const [near, far] = openLoopbackPair()
+    const [known] = this.ownChannels
+    if (known?.isOpen) return known
     const id = this.#endpointId.toString('hex')
-    new SocketChannel(far, id, this.#accept, () => {})
-    this.#ownChannel = new SocketChannel(near, id, this.#accept, () => {})
-    return this.#ownChannel
+    const [near, far] = openLoopbackPair()
+    const farChannel = new SocketChannel(far, id, this.#accept, () => {})
+    const channel = new SocketChannel(near, id, this.#accept, () => {})
+    this.ownChannels = [channel, farChannel]
+    return channel
+  }
+
+  /** The streams of all channels. */
+  streams(): Stream[] {
+    return [...this.ownChannels, ...this.openChannels].flatMap(channel => channel.streams.all())
   }
 
   /** The channel to whoever listens on `port` at `address`, an address of this host; or why there is none. */

@@ -1,4 +1,5 @@
 /** What a dialer remembers of where it has been: a channel, the workers of a cluster, or why there is none. */
+import { performance } from '../nic/real-time.ts'
 import type { FallbackCode, FallbackReason } from './reasons.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import { WorkerGroup } from './worker-group.ts'

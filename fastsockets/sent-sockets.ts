@@ -3,6 +3,7 @@
  * a bridge (bridge.ts) just before Node takes their handle.
  */
 import diagnostics from 'node:diagnostics_channel'
+import { nextTick } from '../nic/real-time.ts'
 import { isAboutBootstrap } from './bootstrap/primary-listener.ts'
 import { bridge } from './bridge.ts'
 import { isFastHandle } from './fast-handle.ts'
@@ -70,9 +71,7 @@ function wrapSend(target: Sender, send: Send, exchange: HandleExchange): void {
       bridgeOrFail(handle, exchange)
     } catch (failure) {
       // As Node tells of whatever cannot be sent.
-      process.nextTick(() =>
-        callback === undefined ? this.emit('error', failure as Error) : callback(failure),
-      )
+      nextTick(() => (callback === undefined ? this.emit('error', failure as Error) : callback(failure)))
       return false
     }
     return send.call(this, message, ...rest)

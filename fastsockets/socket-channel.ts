@@ -5,6 +5,7 @@
  */
 import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../am/index.ts'
 import type { VirtualInterface } from '../nic/index.ts'
+import { nextTick, setImmediate } from '../nic/real-time.ts'
 import { REFUSAL } from './bootstrap/bootstrap-layout.ts'
 import type { Accepted, Acceptor, Lifeline } from './channel-contract.ts'
 import { type ConnectionEvent, EVENTS, tell } from './events.ts'
@@ -50,7 +51,7 @@ export class SocketChannel implements ChannelOwner {
   turn = 0
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
-  readonly #streams = new StreamTable()
+  readonly streams = new StreamTable()
   readonly #toSend = new StreamQueue(1)
   readonly #toDeliver = new StreamQueue(2)
   readonly #posted = new PostedBytes()
@@ -60,7 +61,7 @@ export class SocketChannel implements ChannelOwner {
   #restIsScheduled = false
   #isResuming = false
   #isOpen = true
-  #keepAliveCount = 0
+  keepAliveCount = 0
   readonly #isRaw: boolean
   readonly #pollLoop = new PollLoop()
 
@@ -106,14 +107,14 @@ export class SocketChannel implements ChannelOwner {
 
   /** Asks the peer for a connection to its listener; undefined if there is no room for another socket. */
   connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
-    if (!this.#isOpen || this.#streams.isFull) return undefined
-    const stream = new Stream(this, this.#streams.takeId(), 'client')
+    if (!this.#isOpen || this.streams.isFull) return undefined
+    const stream = new Stream(this, this.streams.takeId(), 'client')
     if (!sendConnect(this.channel, stream.id, port, address, family)) {
-      this.#streams.takeBack(stream.id)
+      this.streams.takeBack(stream.id)
       return undefined
     }
     stream.sink = sink
-    this.#streams.put(stream)
+    this.streams.put(stream)
     if (family !== UNIX) this.#awaited.handleAsked(stream)
     return stream
   }
@@ -135,7 +136,7 @@ export class SocketChannel implements ChannelOwner {
     try {
       return this.channel.progress(DRAIN_MESSAGES) > 0
     } catch (error) {
-      process.nextTick(() => {
+      nextTick(() => {
         throw error
       })
       return true
@@ -195,18 +196,18 @@ export class SocketChannel implements ChannelOwner {
   }
 
   forget(stream: Stream): void {
-    this.#streams.delete(stream)
+    this.streams.delete(stream)
     this.#toSend.delete(stream)
     this.#toDeliver.delete(stream)
   }
 
   /** While any socket counts, the doorbell keeps the event loop alive. */
   keepAlive(): void {
-    if (this.#keepAliveCount++ === 0) this.channel.end.ref()
+    if (this.keepAliveCount++ === 0) this.channel.end.ref()
   }
 
   letGo(): void {
-    if (--this.#keepAliveCount === 0) this.channel.end.unref()
+    if (--this.keepAliveCount === 0) this.channel.end.unref()
   }
 
   /** What the channel tells its owner. A write is over before the answer to it is heard. */
@@ -261,20 +262,20 @@ export class SocketChannel implements ChannelOwner {
       return this.#refuse('a CONNECT out of bounds')
     const address = message.copy().toString('latin1')
     const promisedPort = family === UNIX ? 0 : this.#promised.take()
-    const stream = this.#streams.isFull ? undefined : new Stream(this, this.#streams.takeId(), 'server')
+    const stream = this.streams.isFull ? undefined : new Stream(this, this.streams.takeId(), 'server')
     let accepted: Accepted | number = REFUSAL.NOT_LISTENING
     try {
       accepted = stream ? this.#accept(stream, port, address, family, promisedPort) : REFUSAL.LIMIT
     } finally {
       // Or a getter of the program's server has thrown, and its client is not to wait for ever.
       if (typeof accepted === 'number') {
-        if (stream !== undefined) this.#streams.takeBack(stream.id)
+        if (stream !== undefined) this.streams.takeBack(stream.id)
         clientPorts.release(promisedPort)
         message.reply(REFUSE, from, accepted)
       }
     }
     if (stream === undefined || typeof accepted === 'number') return
-    this.#streams.put(stream)
+    this.streams.put(stream)
     stream.handleAccepted(from, window)
     const [a, b, c, d] = this.#promised.promise()
     message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort, a, b, c, d)
@@ -283,7 +284,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleAccept(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     const window = message.word(2)
     const clientPort = message.word(3)
     if (stream === undefined || stream.peerId !== -1) return this.#refuse('an ACCEPT that nobody asked for')
@@ -299,7 +300,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleRefuse(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     if (stream === undefined || stream.peerId !== -1) return this.#refuse('a REFUSE that nobody asked for')
     this.#awaited.handleRefused(stream)
     stream.handleRefused(message.word(1))
@@ -309,7 +310,7 @@ export class SocketChannel implements ChannelOwner {
   handleData(message: Message): void {
     // Not by `word(i)`, which checks each time whether the message is live: this is the busiest of all.
     const { words, wordCount, bytes, offset, length } = message
-    const stream = this.#streams.get(words[0] as number)
+    const stream = this.streams.get(words[0] as number)
     if (stream === undefined || stream.peerId === -1 || wordCount !== BYTES_WORDS)
       return this.#refuse(`data for socket ${words[0]}`)
     const fin = ((words[3] as number) & FLAG_FIN) !== 0
@@ -339,7 +340,7 @@ export class SocketChannel implements ChannelOwner {
 
   /** The stream that a message of ZCopy means, after taking what it says of `consumed`. */
   #placed(message: Message): Stream | undefined {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     const fault =
       stream === undefined || stream.peerId === -1 || message.length > KEY_MAX
         ? `ZCopy for socket ${message.word(0)}`
@@ -350,7 +351,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleReadCompleted(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     // The socket may be closed already while this was under way.
     const fault =
       stream?.outgoing.handleReadCompleted(message.word(1)) ??
@@ -360,12 +361,12 @@ export class SocketChannel implements ChannelOwner {
 
   handleConsumed(message: Message): void {
     // The socket may be closed already while this was under way.
-    const fault = this.#streams.get(message.word(0))?.outgoing.handleConsumed(message.word(1))
+    const fault = this.streams.get(message.word(0))?.outgoing.handleConsumed(message.word(1))
     if (fault !== undefined) this.#refuse(fault)
   }
 
   handleClose(message: Message): void {
-    const stream = this.#streams.get(message.word(0))
+    const stream = this.streams.get(message.word(0))
     if (stream === undefined) return
     if (stream.peerId === -1) return this.#refuse('a CLOSE before the ACCEPT')
     stream.handleClosed(message.word(1), message.word(2))
@@ -444,6 +445,6 @@ export class SocketChannel implements ChannelOwner {
     this.lifeline?.end(cause !== undefined)
     this.#toSend.clear()
     this.#scheduleRest()
-    for (const stream of this.#streams.all()) stream.handleChannelGone(cause)
+    for (const stream of this.streams.all()) stream.handleChannelGone(cause)
   }
 }

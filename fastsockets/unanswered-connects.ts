@@ -1,5 +1,6 @@
 /** Connects that a listener was asked for, in the order of asking. */
 import { AsyncResource } from 'node:async_hooks'
+import { performance, setTimeout } from '../nic/real-time.ts'
 import type { FastHandle } from './fast-handle-contract.ts'
 import type { Stream } from './stream.ts'
 
@@ -10,8 +11,6 @@ interface Asked<T> {
   readonly askedMs: number
 }
 
-/** The real one, also while a program tests with timers that do not run. */
-const { setTimeout: startTimer } = globalThis
 /** The timer is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
 const scope = new AsyncResource('FASTSOCKETS')
 
@@ -65,7 +64,7 @@ export class UnansweredConnects<T> {
 
   #start(ms: number): void {
     scope.runInAsyncScope(() => {
-      this.#timer = startTimer(this.#handleTimer, ms).unref()
+      this.#timer = setTimeout(this.#handleTimer, ms).unref()
     })
   }
 }

@@ -5,6 +5,7 @@
  * has chosen; so connections take that way until as many calls in a row as there are known workers have met no new one.
  * From then on they are spread here, over the channels. After a while, or when a worker has gone, it begins anew.
  */
+import { performance } from '../nic/real-time.ts'
 import type { SocketChannel } from './socket-channel.ts'
 
 /** Workers that are looked for and used; connections to the others of a larger cluster come from other clients. */

@@ -12,12 +12,14 @@ const LINES_MAX = 450
 /** What the files of a layer may import: whole folders, or single doors of other layers. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   nic: ['nic/'],
-  am: ['am/', 'nic/index.ts', 'nameservice/index.ts'],
-  nameservice: ['nameservice/'],
+  am: ['am/', 'nic/index.ts', 'nic/real-time.ts', 'nameservice/index.ts'],
+  nameservice: ['nameservice/', 'nic/real-time.ts'],
   fastsockets: [
     'fastsockets/',
     'am/index.ts',
     'nic/index.ts',
+
+    'nic/real-time.ts',
     'nameservice/index.ts',
     'nameservice/named.ts',
     'nameservice/socket-path.ts',

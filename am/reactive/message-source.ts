@@ -1,3 +1,4 @@
+import { queueMicrotask } from '../../nic/real-time.ts'
 import { AmError } from '../errors.ts'
 import type { HandlerTable } from '../handler-table.ts'
 import type { Message } from '../message.ts'

@@ -5,6 +5,7 @@
  * being taken up waits inside the operator, and they take up what waits in order; when none runs, the emission was all
  * there was. Streams that are merged before the operator share its downstream subscriber, and so its line.
  */
+import { queueMicrotask } from '../../nic/real-time.ts'
 
 /** Called once: whether the message was handled, or was let go before anybody looked at it. */
 export type Finish = (isHandled: boolean) => void

@@ -19,6 +19,7 @@ import {
   NO_RESOURCE,
   type VirtualInterface,
 } from '../../nic/index.ts'
+import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import { Receiver } from './receiver.ts'
 import { HEADER_SIZE, KIND_ACK, KIND_MASK, KIND_PROBE, KIND_WORD } from './reliability-layout.ts'
 import { checkOptions, type ReliabilityOptions } from './reliability-options.ts'

@@ -1,4 +1,5 @@
 import type { VirtualInterface } from '../../nic/index.ts'
+import { performance } from '../../nic/real-time.ts'
 import { CRC_START, copyWithCrc, crcOfWords } from './crc32c.ts'
 import type { Receiver } from './receiver.ts'
 import {

@@ -1,6 +1,7 @@
 import type net from 'node:net'
 import debug from 'debug'
 import { receiveNow } from '../../nic/index.ts'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { type ControlMessage, decodeControl, LINE_MAX } from './control-messages.ts'
 
 const log = debug('fastsockets:am:control')

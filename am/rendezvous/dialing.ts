@@ -1,6 +1,7 @@
 /** Both ends of the way from a name to a connected virtual interface. */
 import type net from 'node:net'
 import { type Driver, NicError, newOwnSocket, type Offer, type VirtualInterface } from '../../nic/index.ts'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { AmError } from '../errors.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, type ControlMessage, encodeTag, type Open } from './control-messages.ts'

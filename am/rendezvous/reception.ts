@@ -1,6 +1,7 @@
 /** Hears which endpoint callers want, and hands them over to it. What they say is a stranger's word. */
 import type net from 'node:net'
 import debug from 'debug'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, NAME_MAX, type Open, type RefusalCode } from './control-messages.ts'
 

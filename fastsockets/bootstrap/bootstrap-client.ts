@@ -1,6 +1,7 @@
 /** The client's part of the bootstrap: finds the hashed port, hears the greeting, shakes hands. */
 import net from 'node:net'
 import debug from 'debug'
+import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import type { FallbackCode } from '../reasons.ts'
 import { tellStep } from '../steps.ts'
 import { type Family, shadowName, UNIX } from '../unix-paths.ts'

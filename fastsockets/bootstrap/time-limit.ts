@@ -1,4 +1,6 @@
 /** One limit for all steps of something: none may take more than the ones before have left. */
+import { performance } from '../../nic/real-time.ts'
+
 export class TimeLimit {
   readonly #endMs: number
 

@@ -1,5 +1,6 @@
 /** What a policy means for a listener. */
 import { isIP, type Server } from 'node:net'
+import { nextTick } from '../../nic/real-time.ts'
 import { isFastHandle } from '../fast-handle.ts'
 import type { FastServer } from '../listeners.ts'
 import type { TcpHandle } from '../node-internals.ts'
@@ -37,5 +38,5 @@ export function refuseTcpClients(server: FastServer): void {
 /** The policy requires the fast way of a listener that cannot have it: it does not listen. */
 export function failListening(server: Server, reason: FallbackReason): void {
   server.close()
-  process.nextTick(() => server.emit('error', new RequiredError(reason)))
+  nextTick(() => server.emit('error', new RequiredError(reason)))
 }

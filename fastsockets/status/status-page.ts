@@ -1,6 +1,7 @@
 import { threadId } from 'node:worker_threads'
 import { movePollerStats, POLLER_COUNTS } from '../../am/index.ts'
 import { openPage } from '../../nic/index.ts'
+import { dateNow, performance } from '../../nic/real-time.ts'
 import { ownProgram } from '../policy/own-policy.ts'
 import { FALLBACK_REASONS, type FallbackCode } from '../reasons.ts'
 import {
@@ -118,7 +119,7 @@ export class StatusPage {
     this.#words[row + ROW.ROLE] = ROLES.indexOf(text.role)
     this.#words[row + ROW.LOCAL_PORT] = text.local?.port ?? 0
     this.#words[row + ROW.REMOTE_PORT] = text.remote?.port ?? 0
-    this.#words[row + ROW.START_MS] = Date.now()
+    this.#words[row + ROW.START_MS] = dateNow()
     this.#words[row + ROW.ZCOPY] = text.zcopy === undefined ? 0 : ZCOPY_STATES.indexOf(text.zcopy) + 1
     this.#putText(at + LOCAL_AT, ADDRESS_SIZE, text.local?.address ?? '')
     this.#putText(at + REMOTE_AT, ADDRESS_SIZE, text.remote?.address ?? '')

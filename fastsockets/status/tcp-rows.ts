@@ -6,6 +6,7 @@ import { AsyncResource } from 'node:async_hooks'
 import diagnostics from 'node:diagnostics_channel'
 import type { Server, Socket } from 'node:net'
 import { isOwn } from '../../nic/index.ts'
+import { clearInterval, setInterval, setTimeout } from '../../nic/real-time.ts'
 import { EVENTS, tell } from '../events.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { BYTES_IN, BYTES_OUT } from './status-layout.ts'
@@ -20,8 +21,6 @@ type Shown = { [ROW]?: CountedRow | RowText | undefined }
 const OPEN_AFTER_MS = 10
 const COUNT_EVERY_MS = 1000
 const waiting: Shown[] = []
-/** The real one, also while a program tests with timers that do not run. */
-const { setInterval: startTimer } = globalThis
 /** The timer is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
 const scope = new AsyncResource('FASTSOCKETS')
 
@@ -40,7 +39,7 @@ class CountedRow {
     this.#count()
     if (CountedRow.#timer !== undefined) return
     scope.runInAsyncScope(() => {
-      CountedRow.#timer = startTimer(CountedRow.#countAll, COUNT_EVERY_MS).unref()
+      CountedRow.#timer = setInterval(CountedRow.#countAll, COUNT_EVERY_MS).unref()
     })
   }
 

@@ -10,6 +10,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { cpus, homedir, release, type } from 'node:os'
 import { dirname, join } from 'node:path'
 import debug from 'debug'
+import { dateNow } from '../../nic/real-time.ts'
 
 const VERSION = 1
 /** A kernel or a processor's microcode may have changed: then it is measured anew. */
@@ -30,14 +31,14 @@ export function thresholdPath(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 /** In bytes; Infinity if everything is to be copied, undefined if nothing is known, or too long ago. */
-export function readThreshold(driver: string, nowMs = Date.now()): number | undefined {
+export function readThreshold(driver: string, nowMs = dateNow()): number | undefined {
   const found = readAll()[kindOf(driver)]
   if (found === undefined || nowMs - found.measuredMs > EXPIRES_MS || found.measuredMs > nowMs)
     return undefined
   return found.bytes ?? Number.POSITIVE_INFINITY
 }
 
-export function writeThreshold(driver: string, bytes: number, nowMs = Date.now()): void {
+export function writeThreshold(driver: string, bytes: number, nowMs = dateNow()): void {
   const path = thresholdPath()
   const measured = { bytes: Number.isFinite(bytes) ? bytes : null, measuredMs: nowMs }
   const others = Object.entries(readAll())

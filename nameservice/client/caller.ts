@@ -1,5 +1,6 @@
 /** One question, one answer: over a unix socket in a pipeline, over TCP as HTTP is spoken everywhere. */
 import type { ClientRequest, IncomingMessage } from 'node:http'
+import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import { PROBLEM_URN } from '../problem.ts'
 import { parseJson, readProblem } from './answers.ts'
 import { EndedError, NameError, unavailable } from './errors.ts'

@@ -1,6 +1,7 @@
 /** A stream of events from the daemon that comes back by itself, and goes on where it was. */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import type { Problem } from '../problem.ts'
 import type { Change } from '../record.ts'
 import { type Cursor, formatCursor } from '../store/change-log.ts'

@@ -2,6 +2,7 @@
  * Look-ups with a memory. What was looked up is watched, so it is known to be current without asking; when the daemon
  * cannot be reached, what was known last is answered and says that it may be out of date.
  */
+import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import type { Change, Entry } from '../record.ts'
 import { Backoff } from './backoff.ts'
 import { isPassing } from './errors.ts'

@@ -2,6 +2,7 @@
  * One background stream for all single names that a client cares for: those that it has looked up, and its own. The set
  * grows as the program goes on; the stream is then opened anew, from before what is known of any of its names.
  */
+import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import type { Change, Entry } from '../record.ts'
 import type { Cursor } from '../store/change-log.ts'
 import type { NameError } from './errors.ts'

@@ -1,4 +1,5 @@
 /** Questions that the daemon has told to come later. */
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { type NameError, unavailable } from './errors.ts'
 
 export class Pauses {

@@ -4,6 +4,7 @@
  * read together; so a question costs a fraction of what `node:http` takes for it.
  */
 import type { Socket } from 'node:net'
+import { clearInterval, clearTimeout, nextTick, setInterval, setTimeout } from '../../nic/real-time.ts'
 import type { Reply } from './caller.ts'
 import { type NameError, unavailable } from './errors.ts'
 import { ReplyReader } from './reply-reader.ts'
@@ -164,7 +165,7 @@ class Connection {
     this.#sent.push(sent)
     this.#size += asked.text.length
     // After all promises that are kept now: whoever goes on with a reply asks the next question then.
-    if (this.#unwritten === '') process.nextTick(flush, this)
+    if (this.#unwritten === '') nextTick(flush, this)
     this.#unwritten += asked.text
   }
 

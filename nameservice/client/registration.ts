@@ -1,4 +1,5 @@
 /** One name that a program wants to have. */
+import { queueMicrotask } from '../../nic/real-time.ts'
 import type { Problem } from '../problem.ts'
 import type { Entry, NewRecord } from '../record.ts'
 import type { NameError } from './errors.ts'

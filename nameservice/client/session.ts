@@ -2,6 +2,7 @@
  * Keeps a client's names registered: one lease for all of them, kept alive; and whatever happens to the daemon, each
  * name is registered anew as soon as it can be. All of it goes on in the background and keeps no program alive.
  */
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { PROBLEM_URN } from '../problem.ts'
 import type { Change, Entry, Lease } from '../record.ts'
 import type { Cursor } from '../store/change-log.ts'

@@ -14,6 +14,7 @@
  */
 import { copyBytes } from '../copy.ts'
 import type { Capabilities, FrameSink, VirtualInterface } from '../nic.ts'
+import { clearTimeout, performance, setTimeout } from '../real-time.ts'
 import { BROKEN, CLOSED, NO_RESOURCE } from '../status.ts'
 import { ForwardingInterface } from '../wrapper/forwarding-interface.ts'
 import type { Faults } from './fault-options.ts'

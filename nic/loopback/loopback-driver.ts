@@ -15,6 +15,7 @@ import type {
   RemoteMemory,
   VirtualInterface,
 } from '../nic.ts'
+import { clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } from '../real-time.ts'
 import { RingConsumer } from '../ring/ring-consumer.ts'
 import { RingInterface } from '../ring/ring-interface.ts'
 import { frameMaxOf, isRingSize, RING_SIZE_DEFAULT, ringBytes } from '../ring/ring-layout.ts'

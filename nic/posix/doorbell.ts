@@ -6,6 +6,7 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import net from 'node:net'
+import { markOwn } from '../own-sockets.ts'
 import { MSG_DONTWAIT, MSG_NOSIGNAL, POLLRDHUP } from './constants.ts'
 import type { Libc } from './libc.ts'
 
@@ -39,6 +40,7 @@ export class Doorbell {
     this.#libc = libc
     const options = { fd, writable: false, onread: this.#reader() } satisfies SocketOptions
     this.#socket = rootScope.runInAsyncScope(() => new net.Socket(options))
+    markOwn(this.#socket)
     this.#socket.pause()
     this.#socket.unref()
     // A peer that leaves bytes of ours unread resets the connection: an end like any other.

@@ -1,6 +1,7 @@
 import { copyBytes } from '../copy.ts'
 import type { CopyCosts } from '../nic.ts'
 import { loadLibc } from '../posix/libc.ts'
+import { performance } from '../real-time.ts'
 import { readProcess } from './process-memory.ts'
 
 /** As much of a ring as is under way at a time. */

@@ -6,6 +6,7 @@ import { markOwn } from '../own-sockets.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
 import { type Credentials, duplicate, peerCredentials } from '../posix/unix-socket.ts'
+import { clearTimeout, setTimeout } from '../real-time.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import {
   HANDOFF_VERSION,

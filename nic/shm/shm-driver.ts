@@ -8,7 +8,6 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
 import { Doorbell } from '../posix/doorbell.ts'
@@ -22,6 +21,7 @@ import {
   receiveMessage,
   sendMessage,
 } from '../posix/unix-socket.ts'
+import { nextTurn, performance, sleep } from '../real-time.ts'
 import { isRingSize, RING_SIZE_DEFAULT } from '../ring/ring-layout.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import { measureCopyCosts } from './copy-costs.ts'

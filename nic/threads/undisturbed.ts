@@ -9,6 +9,7 @@
  *   IDLE  --stop-->   DOOMED                        by the thread that stops it: the worker enters nothing any more
  */
 import { Worker } from 'node:worker_threads'
+import { performance } from '../real-time.ts'
 import { descendantRows, familyRows, ownRow, workerStates } from './thread-table.ts'
 
 const IDLE = 0

@@ -6,6 +6,7 @@ import type {
   RemoteMemory,
   VirtualInterface,
 } from '../nic.ts'
+import { performance } from '../real-time.ts'
 import type { Status } from '../status.ts'
 import { ForwardingInterface } from '../wrapper/forwarding-interface.ts'
 

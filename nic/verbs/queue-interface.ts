@@ -2,6 +2,7 @@
 import { constants } from 'node:os'
 import type { NicError } from '../errors.ts'
 import type { Access, Capabilities, InterfaceState, Registration, RemoteMemory } from '../nic.ts'
+import { setTimeout } from '../real-time.ts'
 import { BROKEN, CLOSED, OUT_OF_BOUNDS, type Status } from '../status.ts'
 import { frameMaxOf, receivesOf } from './frame-layout.ts'
 import { OneSided, VerbsMemory, VerbsRegistration } from './one-sided.ts'

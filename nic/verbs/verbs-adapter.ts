@@ -6,6 +6,7 @@
 import { statSync } from 'node:fs'
 import { NicError } from '../errors.ts'
 import { systemError } from '../posix/libc.ts'
+import { clearInterval, performance, setImmediate, setInterval } from '../real-time.ts'
 import type { ConnectionManager } from './connection-manager.ts'
 import { newCounters, type VerbsCounters } from './counters.ts'
 import { assertDescriptor, setNonBlocking } from './descriptors.ts'

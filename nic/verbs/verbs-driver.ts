@@ -6,6 +6,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
+import { clearTimeout, setTimeout } from '../real-time.ts'
 import {
   BLOB_MAGIC,
   decodeAddress,

@@ -1,6 +1,7 @@
 /** One end of a connection between two RDMA devices: the contract of nic.ts over a queue pair (frame-layout.ts). */
 import { NicError } from '../errors.ts'
 import type { CompletionSink, FrameSink, InterfaceState, VirtualInterface } from '../nic.ts'
+import { clearTimeout, setTimeout } from '../real-time.ts'
 import { BROKEN, CLOSED } from '../status.ts'
 import type { EndAddress } from './address-layout.ts'
 import {

@@ -1,4 +1,5 @@
 /** What the reliability layer does by the clock: time-outs, probes, silence, sleep. */
+import { createHook } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openEndpoint } from '../../am/index.ts'
@@ -210,8 +211,9 @@ t.test('two who owe each other nothing sleep without timers', async t => {
   })
   t.equal(far.arm(0), true)
   await until('the acknowledgement', () => near.unacknowledged === 0)
+  const pause = sleep(20)
   const timers = countTimers(t)
-  await sleep(20)
+  await pause
   t.equal(timers.count, 0)
 })
 
@@ -241,13 +243,11 @@ t.test('active messages run over a bad network, also from sleep', async t => {
 /** Counts the timers that are made from now on to the end of the test. */
 function countTimers(t: Test): { count: number } {
   const timers = { count: 0 }
-  const { setTimeout } = globalThis
-  globalThis.setTimeout = ((...args: Parameters<typeof setTimeout>) => {
-    timers.count++
-    return setTimeout(...args)
-  }) as typeof setTimeout
-  t.teardown(() => {
-    globalThis.setTimeout = setTimeout
-  })
+  const hook = createHook({
+    init: (_id, type) => {
+      if (type === 'Timeout') timers.count++
+    },
+  }).enable()
+  t.teardown(() => void hook.disable())
   return timers
 }

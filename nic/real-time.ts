@@ -1,0 +1,14 @@
+/**
+ * Time as it is. Programs, their tests above all, put timers and clocks in the place of Node's that run only when they say
+ * so. Node's own sockets do not notice, and neither may what is beneath ours: whatever a program's process runs imports
+ * these, which are the functions that were there when it was loaded.
+ */
+import promises from 'node:timers/promises'
+
+export const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, queueMicrotask } =
+  globalThis
+export const { setTimeout: sleep, setImmediate: nextTurn } = promises
+export const nextTick: typeof process.nextTick = process.nextTick.bind(process)
+const { timeOrigin } = globalThis.performance
+export const performance = { timeOrigin, now: globalThis.performance.now.bind(globalThis.performance) }
+export const dateNow = Date.now
