@@ -10,7 +10,8 @@ const SCENARIOS: Readonly<Record<string, string>> = {
   finish: "'prefinish' and 'finish' come when what the program does now is over",
   bareEnd: 'so they do if there was nothing to write',
   writeAfterReset: 'a write fails with the reset that has come and was not heard of',
-  pausedReset: 'who does not read does not hear of a reset, and who reads late what came before it is told that it is the end',
+  pausedReset:
+    'who does not read does not hear of a reset, and who reads late what came before it is told that it is the end',
   pausedWriter: 'a write that waits hears of it if nobody reads',
   tlsWriter: 'a TLS socket that writes to somebody who goes hears of it once, and of nothing after its close',
   unreadOnTheWay: 'what was on its way to somebody who has closed makes it a reset',

@@ -4,8 +4,8 @@
  */
 import { once } from 'node:events'
 import net from 'node:net'
-import tls from 'node:tls'
 import { setTimeout as sleep } from 'node:timers/promises'
+import tls from 'node:tls'
 import { transportOf } from '../../../fastsockets/transport.ts'
 import { closed, connect, credentials, listen, log, wire } from './dialogue.ts'
 
@@ -134,7 +134,8 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
     const secureClient = tls.connect({ socket: client, rejectUnauthorized: false })
     secureServer.write('hello')
     for (const [name, socket] of Object.entries({ peer, secureServer })) {
-      for (const event of ['end', 'close']) socket.on(event, hadError => log.push(`${name} ${event} ${hadError}`))
+      for (const event of ['end', 'close'])
+        socket.on(event, hadError => log.push(`${name} ${event} ${hadError}`))
       socket.on('error', (error: NodeJS.ErrnoException) => log.push(`${name} ${error.syscall} ${error.code}`))
     }
     secureServer.resume()
