@@ -217,9 +217,9 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       if (isReading) for (const bytes of this.#held.splice(0)) scheduleFeed(this, bytes, false)
     }
 
-    /** Bytes that were received, and that nobody has read: held back, or scheduled only. */
+    /** Bytes that were received, and that nobody has read. */
     get isHolding(): boolean {
-      return this.#scheduledLength > 0
+      return this.#held.some(bytes => bytes !== undefined)
     }
 
     /** The native stream has given data to Node's own reader: nobody native listens. */

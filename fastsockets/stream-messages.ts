@@ -4,6 +4,7 @@
  */
 import type { Channel } from '../am/index.ts'
 import { copyBytes } from '../nic/index.ts'
+import type { Stream } from './stream.ts'
 import {
   BYTES_WORDS,
   CLOSE,
@@ -107,9 +108,9 @@ export function sendWriteCompleted(
   return true
 }
 
-export function sendClose(channel: Channel, to: number, how: number, received: number): boolean {
+export function sendClose({ channel: { channel }, peerId }: Stream, how: number, received: number): boolean {
   if (channel.reserveRequest(CLOSE, CLOSE_WORDS, 0) < 0) return false
-  channel.putWord(0, to)
+  channel.putWord(0, peerId)
   channel.putWord(1, how)
   channel.putWord(2, received)
   channel.commit(0)

@@ -420,13 +420,11 @@ export class Stream {
   }
 
   #sendClose(): void {
-    const { channel, peerId } = this
+    const { channel, outgoing } = this
     // What was written small in this turn goes first.
-    this.#closeOwed =
-      channel.isOpen &&
-      (!this.outgoing.flushHeld() ||
-        !sendClose(channel.channel, peerId, this.#closeHow, this.#receivedAtClose))
-    if (this.#closeOwed) this.channel.scheduleSend(this)
+    const mayGo = !channel.isOpen || outgoing.flushHeld()
+    this.#closeOwed = !mayGo || (channel.isOpen && !sendClose(this, this.#closeHow, this.#receivedAtClose))
+    if (this.#closeOwed) channel.scheduleSend(this)
   }
 
   #fail(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
