@@ -25,6 +25,7 @@ import {
 import { errnoOf, systemError, UV_EBADF, UV_ECANCELED } from './socket-errors.ts'
 import type { Stream, StreamErrorCode, StreamSink } from './stream.ts'
 import { clientName, serverName } from './stream-addresses.ts'
+import { guard } from './thrown-errors.ts'
 import { type Family, UNIX } from './unix-paths.ts'
 import { lengthOf, toBytes, toChunks, type WrittenChunk } from './written-chunks.ts'
 
@@ -201,8 +202,8 @@ function defineFastHandle(): FastHandleClass | undefined {
       this.stream = undefined
     }
 
-    run(action: () => void): void {
-      this.#scope.runInAsyncScope(action)
+    override run(action: () => void): void {
+      this.#scope.runInAsyncScope(guard, undefined, action)
     }
 
     finishConnect(status: number): void {
@@ -267,7 +268,7 @@ function defineFastHandle(): FastHandleClass | undefined {
       const callback = this.#writeCallback
       this.#writeCallback = undefined
       this.socket?._unrefTimer()
-      if (callback !== undefined) this.#scope.runInAsyncScope(callback)
+      if (callback !== undefined) this.run(callback)
       this.finishNativeWrite(0)
       this.updateLife()
     }
@@ -315,6 +316,10 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     #push(bytes: Buffer): void {
+      guard(this.#pushNow, this, bytes)
+    }
+
+    #pushNow(bytes: Buffer): void {
       const socket = this.socket as FastSocket
       socket._unrefTimer()
       if (socket.destroyed || socket.push(bytes)) return

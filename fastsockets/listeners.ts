@@ -19,6 +19,7 @@ import { addTo, type StatusRow, statusPage } from './status/status-page.ts'
 import { tellStep } from './steps.ts'
 import type { Stream } from './stream.ts'
 import { clientPorts } from './synthetic-ports.ts'
+import { guard } from './thrown-errors.ts'
 import { recordFast } from './transport.ts'
 import { type Family, isUnixKey, UNIX, unixKey } from './unix-paths.ts'
 
@@ -42,6 +43,8 @@ interface Listener {
   readonly isShared: boolean
   /** The asynchronous context of `listen`, in which a plain server's connections arrive, too. */
   readonly scope: AsyncResource
+  /** Nobody's context, which what is accepted belongs to; but the listener has caused it. */
+  readonly accepted: AsyncResource
   readonly host: BootstrapHost
   /** Undefined if Node's own accept path takes the connections. */
   readonly raw: RawAcceptor | undefined
@@ -99,13 +102,17 @@ function enter(
   if (handle === null) return 'ADDRESS'
   const place = placeOf(server, handle, isShared)
   if (typeof place === 'string') return place
+  const scope = new AsyncResource('FASTSOCKETSERVER')
   const listener: Listener = {
     server,
     handle,
     ...place,
     ipv6Only,
     isShared,
-    scope: new AsyncResource('FASTSOCKETSERVER'),
+    scope,
+    accepted: rootScope.runInAsyncScope(
+      () => new AsyncResource('FASTSOCKETSERVER', { triggerAsyncId: scope.asyncId() }),
+    ),
     host,
     raw,
     bootstrap: undefined,
@@ -212,8 +219,8 @@ function wantsNoMore(server: FastServer): boolean {
 
 function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleClass): void {
   // As with a TCP handle that libuv has accepted: 'connection' belongs to `listen`, what follows to nobody's context.
-  const handle = rootScope.runInAsyncScope(() => new Handle(undefined))
-  listener.scope.runInAsyncScope(() => {
+  const handle = listener.accepted.runInAsyncScope(() => new Handle(undefined))
+  listener.scope.runInAsyncScope(guard, undefined, () => {
     const shadow = listener.server._handle
     handle.adopt(stream)
     tellStep('server accepted')

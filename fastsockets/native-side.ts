@@ -10,6 +10,7 @@ import { hasFeeds, scheduleFeed } from './native-feeds.ts'
 import { disown, type JsStreamClass, ownerOf, type ReadListener } from './node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EPIPE } from './socket-errors.ts'
 import type { Stream } from './stream.ts'
+import { isHandled, throwLater } from './thrown-errors.ts'
 
 /** So much is scheduled for the native stream at most before it is asked again whether it reads. */
 const SCHEDULED_MAX = 64 * 1024
@@ -199,15 +200,26 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       this.#isProbing = true
       enterNative()
       try {
-        if (bytes === undefined) super.emitEOF()
-        else {
-          this.readCount += bytes.length
-          super.readBuffer(bytes)
-        }
+        if (!isHandled()) this.#give(bytes)
+        else this.#giveGuarded(bytes)
       } finally {
         this.#isProbing = false
         leaveNative()
         if (wasFull && !this.isFull) this.stream?.startReading()
+      }
+    }
+
+    #give(bytes: Buffer | undefined): void {
+      if (bytes === undefined) return super.emitEOF()
+      this.readCount += bytes.length
+      super.readBuffer(bytes)
+    }
+
+    #giveGuarded(bytes: Buffer | undefined): void {
+      try {
+        this.#give(bytes)
+      } catch (error) {
+        this.run(() => throwLater(error))
       }
     }
 
@@ -258,6 +270,9 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     pushToScript(_bytes: Buffer): void {}
 
     updateLife(): void {}
+
+    /** Runs `action` in the asynchronous context of the socket. */
+    run(_action: () => void): void {}
 
     get isReading(): boolean {
       return false
