@@ -7,6 +7,9 @@
  *   +32  GID, 16 bytes                     +48  LID (u16)     +50  MTU (u8)     +51  link layer (u8)
  *   +52  ring size (u32)                   +56  receives that the other end may use up (u32)
  *   +60  key of the slab's first part (u32)      +64  its address (u64)     +72  zero, 8 bytes
+ *
+ *   An iWARP device, whose link layer is 3 here, has as its GID its IP address (IPv4 mapped), and in place of the packet sequence
+ *   number, in a blob, the port at which its connection manager is called.
  */
 import { areReceives, isRingSize } from './frame-layout.ts'
 import { GID_SIZE, LINK_ETHERNET, LINK_INFINIBAND, MTU_MAX, MTU_MIN } from './library-layout.ts'
@@ -14,6 +17,8 @@ import { GID_SIZE, LINK_ETHERNET, LINK_INFINIBAND, MTU_MAX, MTU_MIN } from './li
 export const ADDRESS_VERSION = 2
 export const ADDRESS_SIZE = 80
 export const NONCE_SIZE = 16
+/** Beside those of enum ibv_port_attr's link_layer. */
+export const LINK_IWARP = 3
 export const BLOB_MAGIC = 0x42565346
 export const REPLY_MAGIC = 0x52565346
 
@@ -97,7 +102,7 @@ function isSane(end: EndAddress): boolean {
     end.psn <= NUMBER_MAX &&
     end.mtu >= MTU_MIN &&
     end.mtu <= MTU_MAX &&
-    (end.linkLayer === LINK_ETHERNET || end.linkLayer === LINK_INFINIBAND) &&
+    (end.linkLayer === LINK_ETHERNET || end.linkLayer === LINK_INFINIBAND || end.linkLayer === LINK_IWARP) &&
     isRingSize(end.ringSize) &&
     areReceives(end.receives) &&
     Number.isSafeInteger(end.address + 2 * end.ringSize)

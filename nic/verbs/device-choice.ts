@@ -1,6 +1,6 @@
 /**
- * Which RDMA device, which of its ports and which address of it (GID) are used. The first port that is active, unless
- * the environment says otherwise:
+ * Which RDMA device, which of its ports and which address of it (GID) are used. The first port that is active, iWARP ones
+ * last, unless the environment says otherwise:
  *
  *   FASTSOCKETS_VERBS_DEVICE      name, as in /sys/class/infiniband
  *   FASTSOCKETS_VERBS_PORT        number from 1
@@ -9,6 +9,8 @@
 import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { systemError } from '../posix/libc.ts'
+import { LINK_IWARP } from './address-layout.ts'
+import { type ConnectionManager, openManager } from './connection-manager.ts'
 import {
   GID_SIZE,
   LINK_ETHERNET,
@@ -22,6 +24,7 @@ import {
   PORT_SIZE,
   PORT_STATE,
 } from './library-layout.ts'
+import { MAPPED } from './socket-address.ts'
 import { FORK_UNNEEDED, type Pointer, type VerbsLibrary } from './verbs-library.ts'
 
 const SYSFS = '/sys/class/infiniband'
@@ -30,7 +33,6 @@ const USER_DEVICES = '/sys/class/infiniband_verbs'
 const DEVICE_VARIABLE = 'FASTSOCKETS_VERBS_DEVICE'
 const PORT_VARIABLE = 'FASTSOCKETS_VERBS_PORT'
 const GID_VARIABLE = 'FASTSOCKETS_VERBS_GID_INDEX'
-const MAPPED = Buffer.from('00000000000000000000ffff', 'hex')
 const LINK_LOCAL = Buffer.from('fe80', 'hex')
 /** Node type of iWARP devices in sysfs. */
 const IWARP = 'RNIC'
@@ -43,6 +45,7 @@ export interface Port {
   readonly lid: number
   /** As enum ibv_mtu. */
   readonly mtu: number
+  /** As libibverbs has it, or LINK_IWARP. */
   readonly linkLayer: number
 }
 
@@ -55,6 +58,8 @@ export interface NoDevice {
 export interface ChosenDevice {
   readonly context: Pointer
   readonly port: Port
+  /** Of an iWARP device. */
+  readonly manager?: ConnectionManager
 }
 
 /** An open context and the port to use, or why there is none; `open` contexts that are not used are closed. */
@@ -68,9 +73,13 @@ export function chooseDevice(library: VerbsLibrary): ChosenDevice | NoDevice {
   }
   try {
     let refusal = reasonForNone(wanted)
-    for (let i = 0; i < count.readInt32LE(0); i++) {
+    const devices = Array.from({ length: count.readInt32LE(0) }, (_, i) => {
       const device = library.readPointer(list, 8 * i)
-      const name = library.ibv_get_device_name(device)
+      return { device, name: library.ibv_get_device_name(device) }
+    })
+    for (const { device, name } of devices.sort(
+      (a, b) => Number(isIwarp(a.name)) - Number(isIwarp(b.name)),
+    )) {
       if (wanted && name !== wanted) continue
       const found = openDevice(library, device, name)
       if ('context' in found) return found
@@ -94,14 +103,7 @@ function reasonForNone(wanted: string | undefined): NoDevice {
   return { code: 'VERBS_NO_DEVICE', reason }
 }
 
-function openDevice(
-  library: VerbsLibrary,
-  device: Pointer,
-  name: string,
-): { context: Pointer; port: Port } | NoDevice {
-  if (sysfs(name, 'node_type').includes(IWARP)) {
-    return { code: 'VERBS_IWARP', reason: `${name} is iWARP, which needs the RDMA connection manager` }
-  }
+function openDevice(library: VerbsLibrary, device: Pointer, name: string): ChosenDevice | NoDevice {
   // A program that starts others forks. Where the kernel does not look after pinned pages, ours would part from the NIC's.
   if (library.ibv_is_fork_initialized() !== FORK_UNNEEDED) {
     return {
@@ -112,9 +114,25 @@ function openDevice(
   const context = library.ibv_open_device(device)
   if (context === null) return reasonForClosed(library, name)
   const port = choosePort(library, context, name)
-  if ('number' in port) return { context, port }
-  library.ibv_close_device(context)
-  return port
+  if ('number' in port && !isIwarp(name)) return { context, port }
+  const chosen = 'number' in port ? addManager(library, context, port) : port
+  if (!('context' in chosen)) library.ibv_close_device(context)
+  return chosen
+}
+
+/** The connections of an iWARP device are not made by its queue pairs alone, and it goes by IP addresses. */
+function addManager(library: VerbsLibrary, context: Pointer, port: Port): ChosenDevice | NoDevice {
+  const manager = openManager(library, port.device)
+  if (typeof manager !== 'string')
+    return { context, port: { ...port, gid: manager.address, linkLayer: LINK_IWARP }, manager }
+  return {
+    code: 'VERBS_IWARP',
+    reason: `${port.device} is iWARP, which needs the RDMA connection manager: ${manager}`,
+  }
+}
+
+function isIwarp(device: string): boolean {
+  return sysfs(device, 'node_type').includes(IWARP)
 }
 
 /** Why a device cannot be opened. The library looks further where it may not, and then says that nothing is there. */
@@ -177,7 +195,7 @@ export function chooseGid(
   }
   const wanted = numberFrom(GID_VARIABLE)
   if (wanted !== undefined) return readGid(wanted)
-  if (linkLayer !== LINK_ETHERNET) return readGid(0)
+  if (linkLayer !== LINK_ETHERNET || isIwarp(device)) return readGid(0)
   return namesIn(`${device}/ports/${port}/gid_attrs/types`)
     .map(Number)
     .filter(index => sysfs(device, `ports/${port}/gid_attrs/types/${index}`).includes('RoCE v2'))

@@ -9,6 +9,9 @@
  *   +4096 + ring size    page of this end's own cell, from which it is sent
  *   +8192 + ring size    send ring, written by this end
  *
+ *   On an iWARP device, which knows no immediate data, the word follows the write as a message of 4 bytes. In the page of the
+ *   credit cell lie, from +1024 on, the words that have come; in that of the own cell, from +1024 on, those that are sent.
+ *
  *   credit cell, 8 bytes, and the first 8 bytes of each frame
  *   +0  RELEASED   u32, bytes of the ring released so far
  *   +4  RENEWED    u32, receives posted anew so far
@@ -28,6 +31,12 @@ export const CELL_SIZE = 8
 export const CELL_RELEASED_WORD = 0 / 4
 export const CELL_RENEWED_WORD = 4 / 4
 export const FRAME_HEADER_SIZE = 8
+/** In place of immediates. Of those sent there are more than can be under way. */
+export const NOTICES_AT = 1024
+export const NOTICE_SIZE = 4
+export const SENT_NOTICES = 512
+/** Behind the cell: what is read back of the peer's. */
+export const READ_BACK_AT = 64
 
 export const KIND_SHIFT = 28
 export const VALUE_MASK = 0x0fff_ffff

@@ -54,6 +54,7 @@ export const WC_QP_NUMBER_WORD = 28 / 4
 export const SEND_WR_SIZE = 128
 export const SEND_ID_LOW_WORD = 0 / 4
 export const SEND_ID_HIGH_WORD = 4 / 4
+export const SEND_NEXT_WORD = 8 / 4
 export const SEND_SGE = 16
 export const SEND_SGE_COUNT_WORD = 24 / 4
 export const SEND_OPCODE_WORD = 28 / 4
@@ -64,8 +65,11 @@ export const SEND_REMOTE_HIGH_WORD = 44 / 4
 export const SEND_RKEY_WORD = 48 / 4
 
 export const RECV_WR_SIZE = 32
+export const RECV_ID_LOW_WORD = 0 / 4
 export const RECV_ID_HIGH_WORD = 4 / 4
 export const RECV_NEXT = 8
+export const RECV_SGE = 16
+export const RECV_SGE_COUNT = 24
 
 export const SGE_SIZE = 16
 export const SGE_LOW_WORD = 0 / 4
@@ -132,6 +136,8 @@ export const STATE_ERROR = 6
 /** Which fields of ibv_qp_attr each step sets: enum ibv_qp_attr_mask. */
 export const MASK_STATE = 1
 export const MASK_INIT = MASK_STATE | (1 << 3) | (1 << 4) | (1 << 5)
+/** For a device whose connections the connection manager makes, which does the rest. */
+export const MASK_INIT_MANAGED = MASK_STATE | (1 << 3)
 export const MASK_RTR = MASK_STATE | (1 << 7) | (1 << 8) | (1 << 12) | (1 << 15) | (1 << 17) | (1 << 20)
 export const MASK_RTS = MASK_STATE | (1 << 9) | (1 << 10) | (1 << 11) | (1 << 13) | (1 << 16)
 
@@ -166,6 +172,7 @@ export const ACCESS_REMOTE_READ = 4
 
 export const OPCODE_RDMA_WRITE = 0
 export const OPCODE_RDMA_WRITE_WITH_IMM = 1
+export const OPCODE_SEND = 2
 export const OPCODE_RDMA_READ = 4
 
 export const SEND_SIGNALED = 2

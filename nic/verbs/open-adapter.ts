@@ -65,10 +65,11 @@ function tryOpen(): VerbsAdapter | NoDevice {
   }
 }
 
-function openDevice(library: VerbsLibrary, { context, port }: ChosenDevice): VerbsAdapter {
+function openDevice(library: VerbsLibrary, { context, port, manager }: ChosenDevice): VerbsAdapter {
   try {
-    return new VerbsAdapter(library, context, port)
+    return new VerbsAdapter(library, context, port, manager)
   } catch (error) {
+    manager?.close()
     library.ibv_close_device(context)
     throw error
   }

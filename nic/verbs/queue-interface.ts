@@ -6,7 +6,7 @@ import { BROKEN, CLOSED, OUT_OF_BOUNDS, type Status } from '../status.ts'
 import { frameMaxOf, receivesOf } from './frame-layout.ts'
 import { OneSided, VerbsMemory, VerbsRegistration } from './one-sided.ts'
 import { QueuePair } from './queue-pair.ts'
-import { ReceiveChain } from './receive-chain.ts'
+import { RECEIVES_AT_ONCE, ReceiveChain } from './receive-chain.ts'
 import { ReceiveQueue } from './receive-queue.ts'
 import { OwnReceives } from './receive-supply.ts'
 import type { RegistrationCache } from './registration-cache.ts'
@@ -50,8 +50,10 @@ export abstract class QueueInterface implements CompletionOwner {
     const grant = adapter.sharedReceives.take(usual)
     this.#grant = grant
     const sendMax = sendsOf(grant?.count ?? usual, grant !== undefined)
+    // A frame is two requests where its word follows it.
+    const requestMax = adapter.manager === undefined ? sendMax : 2 * sendMax
     // Room for those of the shared queue is kept for all together.
-    this.#completionsMax = sendMax + (grant === undefined ? usual : 0)
+    this.#completionsMax = requestMax + (grant === undefined ? usual : 0)
     try {
       this.#slot = adapter.enter(this, this.#completionsMax)
     } catch (error) {
@@ -65,10 +67,10 @@ export abstract class QueueInterface implements CompletionOwner {
       this.slab = slab
       qp = orWithoutCache(
         cache,
-        () => new QueuePair(adapter, sendMax, grant === undefined ? usual : 0, grant?.queue),
+        () => new QueuePair(adapter, requestMax, grant === undefined ? usual : 0, grant?.queue),
       )
       this.qp = qp
-      const supply = grant ?? new OwnReceives(qp, new ReceiveChain(adapter.verbs.libc, this.#slot), usual)
+      const supply = grant ?? new OwnReceives(qp, chainsOf(adapter, slab, this.#slot), usual)
       this.receives = new ReceiveQueue(supply, slab)
     } catch (error) {
       qp?.destroy()
@@ -209,6 +211,15 @@ function orWithoutCache<T>(cache: RegistrationCache, make: () => T): T {
     if ((error as NicError).errno !== ENOMEM || !cache.clear()) throw error
     return make()
   }
+}
+
+/** What is posted, in turn. */
+function chainsOf({ verbs, manager }: VerbsAdapter, slab: Slab, slot: number): ReceiveChain[] {
+  if (manager === undefined) return [new ReceiveChain(verbs.libc, slot)]
+  return Array.from(
+    { length: receivesOf(slab.ringSize) / RECEIVES_AT_ONCE },
+    (_, i) => new ReceiveChain(verbs.libc, slot, { slab, first: i * RECEIVES_AT_ONCE }),
+  )
 }
 
 function capabilitiesOf(ringSize: number): Capabilities {

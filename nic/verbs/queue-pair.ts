@@ -38,6 +38,7 @@ import {
   INIT_TYPE,
   LINK_ETHERNET,
   MASK_INIT,
+  MASK_INIT_MANAGED,
   MASK_RTR,
   MASK_RTS,
   MASK_STATE,
@@ -59,8 +60,10 @@ import type { Pointer } from './verbs-library.ts'
 
 /** Wanted; the device may give less, or more. */
 const INLINE_WANTED = 128
+/** iWARP devices refuse what is too much for them; some have no more than this. */
+const INLINE_WANTED_IWARP = 48
 /** RDMA reads under way each way. */
-const READS_AT_ONCE = 4
+export const READS_AT_ONCE = 4
 /**
  * 4.096 us * 2^14 = 67 ms for an acknowledgement, and six more tries: after half a second the peer counts as lost. Not seven:
  * the kernel's software device takes that for ever.
@@ -95,7 +98,8 @@ export class QueuePair {
     attributes.writeUInt32LE(receiveCount, INIT_RECV_COUNT)
     attributes.writeUInt32LE(1, INIT_SEND_SGES)
     attributes.writeUInt32LE(1, INIT_RECV_SGES)
-    attributes.writeUInt32LE(INLINE_WANTED, INIT_INLINE)
+    const inline = adapter.manager === undefined ? INLINE_WANTED : INLINE_WANTED_IWARP
+    attributes.writeUInt32LE(inline, INIT_INLINE)
     attributes.writeInt32LE(TYPE_RC, INIT_TYPE)
     const pointer = verbs.ibv_create_qp(pd, attributes)
     if (pointer === null) throw systemError(verbs.libc, 'ibv_create_qp')
@@ -117,7 +121,7 @@ export class QueuePair {
     this.#enterInit()
   }
 
-  /** Ready to receive and to send. */
+  /** Ready to receive and to send; where there is a connection manager, that does it. */
   connect(own: EndAddress, peer: EndAddress): void {
     const { port } = this.#adapter
     const receive = Buffer.alloc(ATTR_SIZE)
@@ -192,7 +196,8 @@ export class QueuePair {
     attributes.writeUInt32LE(ACCESS_REMOTE_READ | ACCESS_REMOTE_WRITE, ATTR_ACCESS)
     attributes.writeUInt8(this.#adapter.port.number, ATTR_PORT)
     try {
-      this.#modify(attributes, MASK_INIT, 'its port')
+      const mask = this.#adapter.manager === undefined ? MASK_INIT : MASK_INIT_MANAGED
+      this.#modify(attributes, mask, 'its port')
     } catch (error) {
       this.destroy()
       throw error

@@ -1,12 +1,33 @@
 import type { Libc } from '../posix/libc.ts'
-import { RECV_ID_HIGH_WORD, RECV_NEXT, RECV_WR_SIZE } from './library-layout.ts'
+import { NOTICE_SIZE } from './frame-layout.ts'
+import {
+  RECV_ID_HIGH_WORD,
+  RECV_ID_LOW_WORD,
+  RECV_NEXT,
+  RECV_SGE,
+  RECV_SGE_COUNT,
+  RECV_WR_SIZE,
+  SGE_LENGTH_WORD,
+  SGE_LKEY_WORD,
+  SGE_SIZE,
+} from './library-layout.ts'
+import type { Slab } from './slab.ts'
 import type { Pointer } from './verbs-library.ts'
-import { identityOf, WORK_RECEIVE } from './work-identity.ts'
+import { identityOf, WORK_NOTICE, WORK_RECEIVE } from './work-identity.ts'
 
 /** Receives that are posted with one call. */
 export const RECEIVES_AT_ONCE = 32
 
-/** Receives without memory, chained: the immediate is all that they bring. Built once, posted again and again. */
+/** Where a bundle of receives has memory: for notices of the slab, from the one with this index on. */
+export interface NoticePlaces {
+  readonly slab: Slab
+  readonly first: number
+}
+
+/**
+ * Receives, chained, built once and posted again and again. Without memory the immediate is all that they bring; with it each
+ * takes one notice, and its completion says which.
+ */
 export class ReceiveChain {
   readonly pointer: Pointer
   /** Where the library may say which of them it refused. */
@@ -15,16 +36,27 @@ export class ReceiveChain {
   readonly memory: Buffer
 
   /** `slot` is what completions of these receives say. */
-  constructor(libc: Libc, slot: number) {
-    this.memory = Buffer.from(new ArrayBuffer(RECEIVES_AT_ONCE * RECV_WR_SIZE + 8))
+  constructor(libc: Libc, slot: number, places?: NoticePlaces) {
+    const identity = identityOf(places === undefined ? WORK_RECEIVE : WORK_NOTICE, slot)
+    const sgesAt = RECEIVES_AT_ONCE * RECV_WR_SIZE
+    const badAt = sgesAt + RECEIVES_AT_ONCE * SGE_SIZE
+    this.memory = Buffer.from(new ArrayBuffer(badAt + 8))
     this.pointer = libc.address(this.memory)
-    this.badPointer = this.pointer + BigInt(RECEIVES_AT_ONCE * RECV_WR_SIZE)
-    const identity = identityOf(WORK_RECEIVE, slot)
+    this.badPointer = this.pointer + BigInt(badAt)
     for (let i = 0; i < RECEIVES_AT_ONCE; i++) {
       const at = i * RECV_WR_SIZE
       this.memory.writeInt32LE(identity, at + 4 * RECV_ID_HIGH_WORD)
       const next = i + 1 < RECEIVES_AT_ONCE ? this.pointer + BigInt(at + RECV_WR_SIZE) : 0n
       this.memory.writeBigUInt64LE(next, at + RECV_NEXT)
+      if (places === undefined) continue
+      const index = places.first + i
+      const sgeAt = sgesAt + i * SGE_SIZE
+      this.memory.writeInt32LE(index, at + 4 * RECV_ID_LOW_WORD)
+      this.memory.writeBigUInt64LE(this.pointer + BigInt(sgeAt), at + RECV_SGE)
+      this.memory.writeInt32LE(1, at + RECV_SGE_COUNT)
+      this.memory.writeBigUInt64LE(BigInt(places.slab.noticesAddress + index * NOTICE_SIZE), sgeAt)
+      this.memory.writeUInt32LE(NOTICE_SIZE, sgeAt + 4 * SGE_LENGTH_WORD)
+      this.memory.writeUInt32LE(places.slab.incoming.lkey, sgeAt + 4 * SGE_LKEY_WORD)
     }
   }
 }

@@ -15,15 +15,17 @@ export interface ReceiveSupply {
 export class OwnReceives implements ReceiveSupply {
   readonly count: number
   readonly #qp: QueuePair
-  readonly #chain: ReceiveChain
+  /** One that is posted again and again; or with memory, as many as all receives are, in turn. */
+  readonly #chains: readonly ReceiveChain[]
+  #next = 0
   #spent = 0
 
-  constructor(qp: QueuePair, chain: ReceiveChain, count: number) {
+  constructor(qp: QueuePair, chains: readonly ReceiveChain[], count: number) {
     this.#qp = qp
-    this.#chain = chain
+    this.#chains = chains
     this.count = count
     for (let posted = 0; posted < count; posted += RECEIVES_AT_ONCE) {
-      const errno = qp.postReceives(chain)
+      const errno = this.#post()
       if (errno !== 0) throw this.postError(errno)
     }
   }
@@ -31,11 +33,17 @@ export class OwnReceives implements ReceiveSupply {
   renew(): number {
     if (++this.#spent < RECEIVES_AT_ONCE) return 0
     this.#spent = 0
-    const errno = this.#qp.postReceives(this.#chain)
+    const errno = this.#post()
     return errno === 0 ? RECEIVES_AT_ONCE : -errno
   }
 
   postError(errno: number): NicError {
     return this.#qp.postError('ibv_post_recv', errno)
+  }
+
+  #post(): number {
+    const chain = this.#chains[this.#next] as ReceiveChain
+    this.#next = this.#next + 1 === this.#chains.length ? 0 : this.#next + 1
+    return Math.abs(this.#qp.postReceives(chain))
   }
 }

@@ -10,16 +10,18 @@ import {
   KIND_FRAME,
   KIND_SHIFT,
   PAGE_SIZE,
+  READ_BACK_AT,
   RECEIVES_RESERVED,
   swapBytes,
 } from './frame-layout.ts'
-import { OPCODE_RDMA_WRITE, OPCODE_RDMA_WRITE_WITH_IMM } from './library-layout.ts'
+import { OPCODE_RDMA_READ, OPCODE_RDMA_WRITE, OPCODE_RDMA_WRITE_WITH_IMM } from './library-layout.ts'
+import { NotedWork, NoticeSource } from './noted-work.ts'
 import type { QueuePair } from './queue-pair.ts'
 import { SendWork } from './send-work.ts'
 import type { Slab } from './slab.ts'
 import { SplitAddress } from './split-address.ts'
 import type { VerbsAdapter } from './verbs-adapter.ts'
-import { identityOf, WORK_SEND } from './work-identity.ts'
+import { identityOf, WORK_BYE, WORK_SEND } from './work-identity.ts'
 
 /** One-sided operations under way or not polled yet. */
 export const ONE_SIDED_MAX = 64
@@ -96,8 +98,12 @@ export class SendQueue {
     this.#slot = slot
     this.bytes = slab.sendBytes
     this.words = slab.sendWords
-    this.#frameWork = new SendWork(adapter.verbs.libc, qp.inlineMax)
-    this.#controlWork = new SendWork(adapter.verbs.libc, qp.inlineMax)
+    const { libc } = adapter.verbs
+    const source = adapter.manager === undefined ? undefined : new NoticeSource(slab)
+    const newWork = (): SendWork =>
+      source === undefined ? new SendWork(libc, qp.inlineMax) : new NotedWork(libc, qp.inlineMax, source)
+    this.#frameWork = newWork()
+    this.#controlWork = newWork()
     this.#size = ringSize
     this.#mask = ringSize - 1
     this.#frameMax = frameMaxOf(ringSize)
@@ -185,6 +191,18 @@ export class SendQueue {
     work.setIdentity(this.#posted, identityOf(kind, this.#slot))
     work.setFlags(isSignaled || (this.#posted & (this.#signalEvery - 1)) === 0, mayInline)
     return this.#qp.post(work)
+  }
+
+  /**
+   * Reads the peer's cell: what answers has taken everything before. For a device whose sends are complete once they are handed
+   * over. False: not now.
+   */
+  readBack(): boolean {
+    if (!this.hasPlace) return false
+    const sink = new SplitAddress(this.#slab.address + READ_BACK_AT)
+    this.#controlWork.setTransfer(OPCODE_RDMA_READ, CELL_SIZE, this.#slab.incoming.lkey | 0, this.#rkey)
+    this.#controlWork.setPlaces(sink, this.#peerCell, 0)
+    return this.post(this.#controlWork, WORK_BYE, true, false) === 0
   }
 
   handleSent(low: number): void {

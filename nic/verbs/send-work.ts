@@ -5,6 +5,7 @@ import {
   SEND_ID_LOW_WORD,
   SEND_IMM_WORD,
   SEND_INLINE,
+  SEND_NEXT_WORD,
   SEND_OPCODE_WORD,
   SEND_REMOTE_HIGH_WORD,
   SEND_REMOTE_LOW_WORD,
@@ -74,6 +75,13 @@ export class SendWork {
     words[SGE_WORD + SGE_HIGH_WORD] = Math.floor(local / TWO_TO_32)
     words[SEND_REMOTE_LOW_WORD] = remote | 0
     words[SEND_REMOTE_HIGH_WORD] = Math.floor(remote / TWO_TO_32)
+  }
+
+  /** What is posted with it; `at` is its address. */
+  setNext(at: SplitAddress | undefined): void {
+    if (at !== undefined) return at.writeTo(this.#words, SEND_NEXT_WORD, 0)
+    this.#words[SEND_NEXT_WORD] = 0
+    this.#words[SEND_NEXT_WORD + 1] = 0
   }
 
   /** In network order. */

@@ -1,5 +1,5 @@
-import { CELL_SIZE, PAGE_SIZE } from './frame-layout.ts'
-import { ACCESS_LOCAL_WRITE, ACCESS_REMOTE_WRITE } from './library-layout.ts'
+import { CELL_SIZE, NOTICES_AT, PAGE_SIZE, RECEIVES_MAX, SENT_NOTICES } from './frame-layout.ts'
+import { ACCESS_LOCAL_WRITE, ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE } from './library-layout.ts'
 import type { MemoryRegion, VerbsAdapter } from './verbs-adapter.ts'
 
 /**
@@ -12,12 +12,17 @@ export class Slab {
   readonly incoming: MemoryRegion
   readonly address: number
   readonly cellWords: Int32Array
+  /** Of an iWARP device. */
+  readonly noticesAddress: number
+  readonly notices: Int32Array
   readonly receiveBytes: Uint8Array
   readonly receiveWords: Int32Array
   /** Ours to send from. */
   readonly outgoing: MemoryRegion
   readonly ownCellAddress: number
   readonly ownCellWords: Int32Array
+  readonly sentNoticesAddress: number
+  readonly sentNotices: Int32Array
   readonly sendAddress: number
   readonly sendBytes: Uint8Array
   readonly sendWords: Int32Array
@@ -29,7 +34,9 @@ export class Slab {
     const base = adapter.verbs.libc.address(new Uint8Array(memory))
     this.#adapter = adapter
     this.ringSize = ringSize
-    this.incoming = adapter.register(base, half, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE)
+    // To read the cell back is how the other end of an iWARP connection knows that all has arrived.
+    const reading = adapter.manager === undefined ? 0 : ACCESS_REMOTE_READ
+    this.incoming = adapter.register(base, half, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | reading)
     try {
       this.outgoing = adapter.register(base + BigInt(half), half, 0)
     } catch (error) {
@@ -39,10 +46,14 @@ export class Slab {
     adapter.slabBytes += 2 * half
     this.address = Number(base)
     this.cellWords = new Int32Array(memory, 0, CELL_SIZE / 4)
+    this.noticesAddress = this.address + NOTICES_AT
+    this.notices = new Int32Array(memory, NOTICES_AT, RECEIVES_MAX)
     this.receiveBytes = new Uint8Array(memory, PAGE_SIZE, ringSize)
     this.receiveWords = new Int32Array(memory, PAGE_SIZE, ringSize / 4)
     this.ownCellAddress = this.address + half
     this.ownCellWords = new Int32Array(memory, half, CELL_SIZE / 4)
+    this.sentNoticesAddress = this.ownCellAddress + NOTICES_AT
+    this.sentNotices = new Int32Array(memory, half + NOTICES_AT, SENT_NOTICES)
     this.sendAddress = this.ownCellAddress + PAGE_SIZE
     this.sendBytes = new Uint8Array(memory, half + PAGE_SIZE, ringSize)
     this.sendWords = new Int32Array(memory, half + PAGE_SIZE, ringSize / 4)

@@ -6,12 +6,15 @@
 import { statSync } from 'node:fs'
 import { NicError } from '../errors.ts'
 import { systemError } from '../posix/libc.ts'
+import type { ConnectionManager } from './connection-manager.ts'
 import { newCounters, type VerbsCounters } from './counters.ts'
 import { assertDescriptor, setNonBlocking } from './descriptors.ts'
 import { chooseGid, type Port, userDeviceOf } from './device-choice.ts'
 import { sharedDepthOf } from './device-limits.ts'
 import { type DeviceObjects, destroyObjects, makeObjects } from './device-objects.ts'
 import {
+  ACCESS_LOCAL_WRITE,
+  ACCESS_REMOTE_WRITE,
   ASYNC_DEVICE_FATAL,
   ASYNC_GID_CHANGE,
   ASYNC_PORT,
@@ -49,6 +52,8 @@ import { IDENTITY_KIND_SHIFT, SLOT_MASK, SLOT_SHARED } from './work-identity.ts'
 const BATCH = 64
 /** Of the completion queue at first; it grows with the connections. */
 const COMPLETIONS_FIRST = 4096
+/** The kernel's iWARP device cannot make its queue larger later. */
+const COMPLETIONS_FIRST_IWARP = 32768
 /** How often it is looked whether a device in use is still there: some go without a word, and wait for their users. */
 const PRESENCE_MS = 1000
 /** How long the end of the process is held up for what is still on its way out. */
@@ -75,6 +80,8 @@ export interface MemoryRegion {
 export class VerbsAdapter {
   readonly verbs: VerbsLibrary
   readonly port: Port
+  /** Of an iWARP device: it makes the connections, and what follows from that is different in some places. */
+  readonly manager: ConnectionManager | undefined
   readonly functions: DeviceFunctions
   readonly pd: Pointer
   readonly cq: Pointer
@@ -109,15 +116,17 @@ export class VerbsAdapter {
   #isNotified = false
   #attentive = 0
   #references = 0
-  #completionsMax = COMPLETIONS_FIRST
+  #completionsMax: number
   #completionsPromised = 0
   #connections = 0
   readonly #lingering = new Set<CompletionOwner>()
 
-  constructor(library: VerbsLibrary, context: Pointer, port: Port) {
+  constructor(library: VerbsLibrary, context: Pointer, port: Port, manager?: ConnectionManager) {
     const { libc } = library
     this.verbs = library
     this.port = port
+    this.manager = manager
+    this.#completionsMax = manager === undefined ? COMPLETIONS_FIRST : COMPLETIONS_FIRST_IWARP
     this.#context = context
     this.#userDevice = userDeviceOf(port.device)
     this.#userDeviceNumber = numberOf(this.#userDevice)
@@ -137,9 +146,10 @@ export class VerbsAdapter {
       functionAt(FUNCTION_POST_RECV),
       functionAt(FUNCTION_POST_SRQ_RECV),
     )
-    const depth = sharedDepthOf(library, context, port.device)
+    // A receive of an iWARP device has memory of its connection.
+    const depth = manager === undefined ? sharedDepthOf(library, context, port.device) : 0
     setNonBlocking(libc, asyncFd)
-    this.#objects = makeObjects(library, context, COMPLETIONS_FIRST)
+    this.#objects = makeObjects(library, context, this.#completionsMax)
     this.pd = this.#objects.pd
     this.cq = this.#objects.cq
     this.sharedReceives = new SharedReceives(this, depth)
@@ -251,7 +261,9 @@ export class VerbsAdapter {
   register(address: Pointer, length: number, access: number): MemoryRegion {
     const { verbs } = this
     this.assertUsable()
-    const pointer = verbs.ibv_reg_mr(this.pd, address, length, access)
+    // What an iWARP device reads from afar comes as a write of the other one.
+    const isSink = this.manager !== undefined && (access & ACCESS_LOCAL_WRITE) !== 0
+    const pointer = verbs.ibv_reg_mr(this.pd, address, length, isSink ? access | ACCESS_REMOTE_WRITE : access)
     if (pointer === null) throw registrationError(verbs, length)
     const readBack = verbs.readPointer(pointer, MR_ADDRESS)
     if (readBack !== address || verbs.readPointer(pointer, MR_LENGTH) !== BigInt(length)) {
@@ -273,7 +285,9 @@ export class VerbsAdapter {
   }
 
   /** What a post's errno means to people. */
-  postError(syscall: string, errno: number): NicError {
+  postError(syscall: string, said: number): NicError {
+    // Some providers say it as the kernel does, negative.
+    const errno = Math.abs(said)
     const name = this.verbs.libc.errnoName(errno)
     return new NicError('ERR_NIC_SYSTEM', `the device takes no more work: ${syscall} ${name}`, {
       syscall,
@@ -343,7 +357,8 @@ export class VerbsAdapter {
       else if (type === ASYNC_SHARED_QUEUE_ERROR) this.#lose(`the queue of receives of ${device} has failed`)
       else if (type === ASYNC_QUEUE_ERROR) this.#lose(`the completion queue of ${device} has failed`)
       else if (type === ASYNC_PORT_ERROR && isOurPort) this.#lose(`port ${number} of ${device} has gone down`)
-      else if (type === ASYNC_GID_CHANGE && isOurPort) this.#lookForAddress(context)
+      else if (type === ASYNC_GID_CHANGE && isOurPort && this.manager === undefined)
+        this.#lookForAddress(context)
     }
   }
 
@@ -388,6 +403,7 @@ export class VerbsAdapter {
     process.off('exit', this.#handleExit)
     this.#watcher.close()
     this.#asyncWatcher.close()
+    this.manager?.close()
     destroyObjects(this.verbs, this.#objects)
     this.verbs.ibv_close_device(this.#context)
   }
@@ -397,6 +413,7 @@ export class VerbsAdapter {
     // koffi must not call anybody while Node takes the event loop down.
     this.#watcher.close()
     this.#asyncWatcher.close()
+    this.manager?.silence()
   }
 
   /** The process ends: what was handed over before goes out, as the kernel sees to it with TCP. */

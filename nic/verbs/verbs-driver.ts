@@ -11,6 +11,7 @@ import {
   decodeAddress,
   type EndAddress,
   encodeAddress,
+  LINK_IWARP,
   NONCE_SIZE,
   REPLY_MAGIC,
 } from './address-layout.ts'
@@ -81,15 +82,21 @@ export function hasDevice(): boolean {
 export function describeDevice(): string | undefined {
   const found = openAdapter()
   if (!(found instanceof VerbsAdapter)) return undefined
-  const { device, number, gidIndex, gid, mtu } = found.port
+  const { device, number, gidIndex, gid, mtu, linkLayer } = found.port
+  if (linkLayer === LINK_IWARP)
+    return `${device} port ${number}, iWARP at ${addressText(gid)}, MTU ${128 << mtu}`
   return `${device} port ${number}, GID ${gidIndex} (${gid.toString('hex')}), MTU ${128 << mtu}`
 }
 
-/** The device's own address in its network, as text, if it has one: what an RoCE device's GID says. */
+/** The device's own address in its network, as text, if it has one: what an RoCE device's GID says, or an iWARP device's IP address. */
 export function deviceAddress(): string | undefined {
   const found = openAdapter()
-  if (!(found instanceof VerbsAdapter) || found.port.linkLayer !== LINK_ETHERNET) return undefined
-  const { gid } = found.port
+  if (!(found instanceof VerbsAdapter)) return undefined
+  const { gid, linkLayer } = found.port
+  return linkLayer === LINK_ETHERNET || linkLayer === LINK_IWARP ? addressText(gid) : undefined
+}
+
+function addressText(gid: Buffer): string {
   if (gid.readUInt16BE(10) === 0xffff && gid.subarray(0, 10).every(byte => byte === 0))
     return gid.subarray(12).join('.')
   const groups = Array.from({ length: 8 }, (_, i) => gid.readUInt16BE(2 * i).toString(16)).join(':')
@@ -103,7 +110,7 @@ function offer(options: OfferOptions = {}): Offer {
   }
   const end = openEnd(ringSize)
   const nonce = randomBytes(NONCE_SIZE)
-  const own = end.addressFor(nonce, randomInt(PSN_LIMIT))
+  const own = expectAnswer(end, nonce)
   const key = nonce.toString('hex')
   let cancel = (): void => {}
   let answer = (_reply: Uint8Array): void => {}
@@ -151,6 +158,16 @@ function offer(options: OfferOptions = {}): Offer {
   }
 }
 
+function expectAnswer(end: VerbsInterface, nonce: Buffer): EndAddress {
+  try {
+    end.expect(nonce)
+    return end.addressFor(nonce, randomInt(PSN_LIMIT))
+  } catch (error) {
+    end.close()
+    throw error
+  }
+}
+
 async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<VirtualInterface> {
   const peer = decodeAddress(BLOB_MAGIC, blob)
   if (peer === undefined)
@@ -184,7 +201,7 @@ function handshake(
 ): Promise<void> {
   const own = end.addressFor(peer.nonce, randomInt(PSN_LIMIT))
   if (!areAlike(own, peer)) {
-    throw new NicError('ERR_NIC_CONNECT_FAILED', 'one end is on InfiniBand, the other on Ethernet')
+    throw new NicError('ERR_NIC_CONNECT_FAILED', 'the two ends are not on the same kind of network')
   }
   return new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => {

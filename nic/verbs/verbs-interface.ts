@@ -15,14 +15,24 @@ import {
 } from './frame-layout.ts'
 import { WC_FLUSHED, WC_RETRY_EXCEEDED, WC_RNR_RETRY_EXCEEDED, WC_SUCCESS } from './library-layout.ts'
 import { QueueInterface } from './queue-interface.ts'
-import { WORK_BYE, WORK_HELLO, WORK_ONE_SIDED, WORK_RECEIVE, WORK_SEND } from './work-identity.ts'
+import type { Way, WayUser } from './way.ts'
+import {
+  WORK_BYE,
+  WORK_HELLO,
+  WORK_NOTICE,
+  WORK_ONE_SIDED,
+  WORK_RECEIVE,
+  WORK_SEND,
+} from './work-identity.ts'
 
 /** How long a closed connection waits for what is still on its way out: the peer may be gone. */
 const LINGER_MS_MAX = 1000
+/** See `#nudge`. */
+const NUDGE_MS = 20
 /** In place of a control word that is waited for. */
 const NOTHING = -1
 
-export class VerbsInterface extends QueueInterface implements VirtualInterface {
+export class VerbsInterface extends QueueInterface implements VirtualInterface, WayUser {
   readonly driver = 'verbs'
   failure: NicError | undefined
   #handshake: ((error: NicError | undefined) => void) | undefined
@@ -35,6 +45,15 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
   /** Room that the peer waits for, in bytes of the ring, or NOTHING. */
   #peerWants = NOTHING
   #linger: NodeJS.Timeout | undefined
+  /** Where a connection manager makes the connection. */
+  #way: Way | undefined
+  /** The peer, which has called, says the first word. */
+  #answersHello = false
+
+  /** From now on whoever knows the nonce may call, where connections are made by calls. */
+  expect(nonce: Buffer): void {
+    this.#way ??= this.adapter.manager?.expect(nonce, this.qp.number, this)
+  }
 
   /** What the peer has to know of this end. */
   addressFor(nonce: Buffer, psn: number): EndAddress {
@@ -43,7 +62,8 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
     return {
       nonce,
       number: this.qp.number,
-      psn,
+      // Where to call, where that is how it is done.
+      psn: this.#way === undefined ? psn : (this.adapter.manager?.port ?? psn),
       gid,
       lid,
       mtu,
@@ -62,13 +82,56 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
     isOffering: boolean,
     done: (error: NicError | undefined) => void,
   ): void {
-    this.qp.connect(own, peer)
+    const { manager } = this.adapter
+    if (manager === undefined) this.qp.connect(own, peer)
     this.sends.connect(peer)
     this.#handshake = done
     this.attend()
     this.ref()
-    if (isOffering) this.#control(KIND_HELLO, 0, WORK_HELLO)
+    if (manager === undefined) {
+      if (isOffering) this.#control(KIND_HELLO, 0, WORK_HELLO)
+    } else if (isOffering) {
+      this.#answersHello = true
+      this.expect(own.nonce)
+      this.#way?.accept()
+    } else {
+      this.#way = manager.call(peer.gid, peer.psn, peer.nonce, this.qp.number, this)
+    }
     this.adapter.pollAll()
+  }
+
+  /** Who has called speaks first: the other one must not, before it has heard something. */
+  handleWayOpen(): void {
+    if (this.state === 'closed') this.adapter.wake(this)
+    else if (this.#control(KIND_HELLO, 0, WORK_SEND)) this.#nudge()
+  }
+
+  handleWayFailed(reason: string): void {
+    if (this.state === 'closed') this.adapter.wake(this)
+    else this.#break(new NicError('ERR_NIC_CONNECT_FAILED', reason))
+  }
+
+  handleWayClosed(): void {
+    // Its last word may not have been looked at.
+    this.adapter.pollAll()
+    if (this.state === 'closed') this.#endLinger()
+    else if (!this.isPeerGone)
+      this.#break(new NicError('ERR_NIC_PEER_LOST', 'the peer has ended the connection'))
+  }
+
+  /**
+   * The kernel's software iWARP device can overlook a message that comes while it is still accepting: it looks again when the
+   * next one comes.
+   */
+  #nudge(): void {
+    const timer = setTimeout(() => {
+      if (this.#handshake === undefined || this.state !== 'open') return
+      const { released, renewed } = this.receives
+      const errno = this.sends.writeCell(released, renewed) ?? 0
+      if (errno !== 0) this.#failPost(errno)
+      else this.#nudge()
+    }, NUDGE_MS)
+    timer.unref()
   }
 
   reserve(length: number): number {
@@ -142,7 +205,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
     this.state = 'closed'
     this.#listener = undefined
     // The last word goes out behind the frames; when it is acknowledged, so are they.
-    const isSaid = wasOpen && this.#control(KIND_BYE, 0, WORK_BYE)
+    const isSaid = wasOpen && this.#sayBye()
     this.sends.close()
     this.receives.close()
     if (!isSaid) return this.adapter.wake(this)
@@ -161,6 +224,8 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
       if (this.#isArmed && this.#isReady()) this.#wakeUser()
       return
     }
+    if (kind === WORK_NOTICE)
+      return this.handleCompletion(WORK_RECEIVE, low, status, this.slab.notices[low] as number)
     this.sends.handleSent(low)
     if (kind === WORK_BYE) return this.#endLinger()
     if (kind === WORK_HELLO) return this.adapter.wake(this)
@@ -226,7 +291,10 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
       this.#isWantOut = false
       if (this.#isArmed && this.#roomWanted > 0 && !this.#isReady()) this.#want()
     } else if (kind === KIND_HELLO) {
-      if (this.#handshake !== undefined) this.adapter.wake(this)
+      if (this.#handshake === undefined) return
+      if (!this.#answersHello) return this.adapter.wake(this)
+      this.#answersHello = false
+      this.#control(KIND_HELLO, 0, WORK_HELLO)
     } else if (kind === KIND_BYE) {
       this.#losePeer()
     } else {
@@ -281,6 +349,12 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
     this.receives.noteTold()
     if (errno !== 0) this.#failPost(errno)
     return errno === 0
+  }
+
+  /** True if the completion of it will say that everything has arrived. */
+  #sayBye(): boolean {
+    if (this.adapter.manager === undefined) return this.#control(KIND_BYE, 0, WORK_BYE)
+    return this.#control(KIND_BYE, 0, WORK_SEND) && this.sends.readBack()
   }
 
   #handleFailure(kind: number, status: number): void {
@@ -350,6 +424,10 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface {
     clearTimeout(this.#linger)
     this.#linger = undefined
     this.adapter.linger(this, false)
+    // It rings again when it knows how that has ended.
+    if (this.#way?.isCalling) return
     this.release()
+    this.#way?.close()
+    this.#way = undefined
   }
 }

@@ -12,6 +12,8 @@ export const WORK_SEND = 2
 export const WORK_ONE_SIDED = 3
 export const WORK_HELLO = 4
 export const WORK_BYE = 5
+/** A receive with memory, of an iWARP device. */
+export const WORK_NOTICE = 6
 
 export function identityOf(kind: number, slot: number): number {
   return (kind << IDENTITY_KIND_SHIFT) | slot

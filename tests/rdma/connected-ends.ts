@@ -14,6 +14,7 @@ export async function connectEnds(
   const near = new VerbsInterface(adapter, cache, RING_SIZE)
   const far = new VerbsInterface(adapter, cache, RING_SIZE)
   const nonce = Buffer.alloc(NONCE_SIZE)
+  near.expect(nonce)
   const here = near.addressFor(nonce, PSN)
   const there = far.addressFor(nonce, PSN)
   await Promise.all([

@@ -15,14 +15,14 @@ const PACKAGES = {
   ip: 'iproute2',
   rdma: 'iproute2',
 } as const
-const LIBRARIES = ['rdma-core', 'libibverbs1', 'ibverbs-providers']
+const LIBRARIES = ['rdma-core', 'libibverbs1', 'librdmacm1', 'ibverbs-providers']
 /** `rdma_rxe` needs `crc32_generic`, which nothing pulls in by itself. */
 const MODULES =
   'crc32_generic rdma_rxe ib_uverbs 9p 9pnet_virtio virtio_pci virtio_net overlay veth unix sch_ingress cls_u32 act_gact'.split(
     ' ',
   )
 
-const IWARP_MODULES = ['siw']
+const IWARP_MODULES = ['siw', 'rdma_ucm']
 
 const INIT = fileURLToPath(new URL('../../../tests/rdma/guest/init.sh', import.meta.url))
 
@@ -48,7 +48,7 @@ export function prepareImage(isIwarp = false): GuestImage {
 
 function installPackages(): void {
   const missing = Object.entries(PACKAGES).filter(([command]) => !isCommand(command))
-  const isThere = isPackage('libibverbs1') && isPackage('ibverbs-providers')
+  const isThere = LIBRARIES.every(isPackage)
   if (missing.length === 0 && isThere) return
   if (process.getuid?.() !== 0 || !isCommand('apt-get')) {
     throw new Error(`not installed: ${missing.map(([, name]) => name).join(', ') || LIBRARIES.join(', ')}`)

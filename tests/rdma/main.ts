@@ -13,8 +13,14 @@ import { type GuestImage, prepareImage } from './guest-image.ts'
 const SUFFIX = '.guest.js'
 /** What chooses the two hosts. */
 const PAIR = 'pair'
-/** What chooses the host whose device is an iWARP one, and the test of it. */
+/** What chooses the host whose device is an iWARP one; tests with this before their names run only there. */
 const IWARP = 'iwarp'
+/** What runs there besides, by words of its own. */
+const OVER_IWARP: Readonly<Record<string, string>> = {
+  'iwarp-conformance': 'conformance',
+  'iwarp-am': 'am',
+  'iwarp-sockets': 'sockets',
+}
 const IN_GUEST = fileURLToPath(new URL('./in-guest/', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('./programs/pair.js', import.meta.url))
 const CLI = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.url))
@@ -32,6 +38,9 @@ const ENVIRONMENT = {
   FASTSOCKETS_RDMA_MIB: process.env.FASTSOCKETS_RDMA_MIB ?? '',
 }
 
+/** All of what `sockets` sends is sent over the other device. */
+const IWARP_ENVIRONMENT = { FASTSOCKETS_RDMA_MIB: process.env.FASTSOCKETS_RDMA_MIB || '32' }
+
 function findImage(isIwarp: boolean): GuestImage | undefined {
   if (process.platform !== 'linux' || process.arch !== 'x64')
     return skip('the guest is a Linux x64 kernel', isIwarp)
@@ -46,31 +55,41 @@ function skip(reason: string, isIwarp = false): undefined {
   console.log(`SKIPPED: the tests over ${isIwarp ? 'iWARP' : 'RDMA'}: ${reason}`)
 }
 
-/** The names of what runs on one host, but for what is about iWARP. */
-function allTests(): string[] {
-  return readdirSync(IN_GUEST)
+/** The names of what runs on one host; those of one whose device is an iWARP one. */
+function allTests(isIwarp: boolean): string[] {
+  const names = readdirSync(IN_GUEST)
     .filter(name => name.endsWith(SUFFIX))
     .map(name => name.slice(0, -SUFFIX.length))
-    .filter(name => name !== IWARP)
+    .filter(name => name.startsWith(IWARP) === isIwarp)
+  return isIwarp ? [...names, ...Object.keys(OVER_IWARP)] : names
 }
 
-/** All, or those whose names contain one of the arguments. */
-function chosenTests(words: readonly string[]): string[] {
-  return allTests().filter(name => words.length === 0 || words.some(word => name.includes(word)))
+/** All, or those whose names contain one of the arguments; for iWARP the words begin as the names do. */
+function chosenTests(words: readonly string[], isIwarp: boolean): string[] {
+  const isChosen = (name: string): boolean =>
+    words.some(word => (isIwarp ? name.startsWith(word) : name.includes(word)))
+  return allTests(isIwarp).filter(name => words.length === 0 || isChosen(name))
 }
 
 /** Words by which nothing is chosen. */
 function strayWords(words: readonly string[]): string[] {
-  return words.filter(word => word !== PAIR && word !== IWARP && chosenTests([word]).length === 0)
+  return words.filter(
+    word => word !== PAIR && [false, true].every(isIwarp => chosenTests([word], isIwarp).length === 0),
+  )
 }
 
 /** One host, with everything that one host can show; its software device is of the kernel's module `type`. */
 function runAlone(image: GuestImage, type: 'rxe' | 'siw', tests: readonly string[]): Promise<GuestEnd> {
-  const files = tests.map(name => `${IN_GUEST}${name}${SUFFIX}`)
+  const files = tests.map(name => `${IN_GUEST}${OVER_IWARP[name] ?? name}${SUFFIX}`)
   return runGuest(image, {
     prefix: '',
     script: 'one.sh',
-    environment: { ...ENVIRONMENT, TYPE: type, TESTS: files.join(' ') },
+    environment: {
+      ...ENVIRONMENT,
+      ...(type === 'siw' && IWARP_ENVIRONMENT),
+      TYPE: type,
+      TESTS: files.join(' '),
+    },
     network: [],
     timeoutMs: ALL_TIMEOUT_MS,
   })
@@ -120,20 +139,20 @@ async function main(): Promise<number> {
   const words = process.argv.slice(2)
   const stray = strayWords(words)
   if (stray.length > 0) {
-    console.error(
-      `there is no test ${stray.join(', ')}; there are: ${[...allTests(), IWARP, PAIR].join(', ')}`,
-    )
+    const words = [...allTests(false), ...allTests(true), PAIR].join(', ')
+    console.error(`there is no test ${stray.join(', ')}; there are: ${words}`)
     return 2
   }
   const image = findImage(false)
   if (image === undefined) return 0
-  const isChosen = (name: string): boolean => words.length === 0 || words.includes(name)
   const runs: [name: string, run: () => Promise<GuestEnd>][] = []
-  const tests = chosenTests(words)
+  const tests = chosenTests(words, false)
   if (tests.length > 0) runs.push(['one host', () => runAlone(image, 'rxe', tests)])
-  const iwarpImage = isChosen(IWARP) ? findImage(true) : undefined
-  if (iwarpImage !== undefined) runs.push(['a host with iWARP', () => runAlone(iwarpImage, 'siw', [IWARP])])
-  if (isChosen(PAIR)) runs.push(['two hosts', () => runPair(image)])
+  const iwarpTests = chosenTests(words, true)
+  const iwarpImage = iwarpTests.length > 0 ? findImage(true) : undefined
+  if (iwarpImage !== undefined)
+    runs.push(['a host with iWARP', () => runAlone(iwarpImage, 'siw', iwarpTests)])
+  if (words.length === 0 || words.includes(PAIR)) runs.push(['two hosts', () => runPair(image)])
   let passed = 0
   let failed = 0
   for (const [name, run] of runs) {

@@ -71,12 +71,6 @@ await t.test('what is missing has a name', { jobs: 2 }, async t => {
     ['a page that may be pinned', 'VERBS_MEMLOCK', /RLIMIT_MEMLOCK/, `ulimit -l 0; exec ${NOBODY}`],
     ['the device', 'VERBS_NO_DEVICE', /no RDMA device rxe9/, 'exec', { FASTSOCKETS_VERBS_DEVICE: 'rxe9' }],
     ['the port', 'VERBS_PORT_DOWN', /no port 7/, 'exec', { FASTSOCKETS_VERBS_PORT: '7' }],
-    [
-      'the connection manager',
-      'VERBS_IWARP',
-      /rxe0 is iWARP/,
-      'echo "4: RNIC" > /tmp/iwarp; mount --bind /tmp/iwarp $(readlink -f /sys/class/infiniband/rxe0)/node_type; exec',
-    ],
     ['an address', 'VERBS_NO_GID', /no address/, 'exec', { FASTSOCKETS_VERBS_GID_INDEX: '200' }],
   ]
   for (const [what, code, reason, preparation, env] of cases) {
