@@ -94,8 +94,10 @@ export class ConnectionManager {
   }
 
   /** The id is gone, or the nonce is of no use any more. */
-  forget(nonce: Buffer, id: Pointer | undefined): void {
-    this.#awaited.delete(nonce.toString('hex'))
+  forget(way: Way, nonce: Buffer, id: Pointer | undefined): void {
+    const key = nonce.toString('hex')
+    // A caller of this process has the same nonce.
+    if (this.#awaited.get(key) === way) this.#awaited.delete(key)
     if (id !== undefined) this.#ways.delete(id)
   }
 

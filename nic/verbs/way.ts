@@ -60,7 +60,7 @@ export class Way {
 
   /** The queue pair is gone, or never was connected. */
   close(): void {
-    this.#manager.forget(this.#nonce, this.#id)
+    this.#manager.forget(this, this.#nonce, this.#id)
     if (this.#id !== undefined) this.#manager.library.rdma_destroy_id(this.#id)
     this.#id = undefined
   }
