@@ -172,7 +172,7 @@ function defineFastHandle(): FastHandleClass | undefined {
       this.stream?.close(this.isHolding)
       runInClosingPhase(createTcp, () => {
         try {
-          this.run(() => callback?.call(this))
+          this.#scope.runInAsyncScope(() => callback?.call(this))
         } finally {
           this.attempt = undefined
           this.upper = undefined
@@ -181,10 +181,10 @@ function defineFastHandle(): FastHandleClass | undefined {
       })
       // Before that, and by themselves: what a callback of theirs throws keeps no socket from being closed.
       if (this.#writeCallback !== undefined || this.#shutdownRequest !== undefined || this.hasNativeRequest)
-        runInClosingPhase(createTcp, () => this.run(() => this.#abandonWrites()))
+        runInClosingPhase(createTcp, () => this.#scope.runInAsyncScope(() => this.#abandonWrites()))
       if (request !== undefined)
         runInClosingPhase(createTcp, () =>
-          this.run(() => request.oncomplete?.(UV_ECANCELED, this, request, false, false)),
+          this.#scope.runInAsyncScope(() => request.oncomplete?.(UV_ECANCELED, this, request, false, false)),
         )
     }
 

@@ -8,7 +8,7 @@
  */
 import { type Idle, openIdle } from '../nic/index.ts'
 import { setImmediate } from '../nic/real-time.ts'
-import { drainTicks } from './node-internals.ts'
+import { drainTicks, tellUncaught } from './node-internals.ts'
 
 export interface FeedTarget {
   /** `undefined` is the end. */
@@ -56,10 +56,12 @@ function feedAll(): void {
     while (left-- > 0) (targets.shift() as FeedTarget).feedNow(pieces.shift())
     drainTicks()
   } catch (error) {
-    // Nothing may be thrown into libuv.
-    setImmediate(() => {
-      throw error
-    })
+    // Nothing may be thrown into libuv. Whoever handles it hears of it now, and Node clears what a tick that threw has left.
+    if (!tellUncaught(error)) {
+      setImmediate(() => {
+        throw error
+      })
+    }
   } finally {
     if (hasFeeds()) idle?.start()
   }

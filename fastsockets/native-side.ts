@@ -7,10 +7,15 @@
 import type { FastSocket } from './fast-handle-contract.ts'
 import { afterNativeCall, enterNative, leaveNative } from './native-calls.ts'
 import { hasFeeds, scheduleFeed } from './native-feeds.ts'
-import { disown, type JsStreamClass, ownerOf, type ReadListener } from './node-internals.ts'
+import {
+  disown,
+  isUncaughtHandled,
+  type JsStreamClass,
+  ownerOf,
+  type ReadListener,
+} from './node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EPIPE } from './socket-errors.ts'
 import type { Stream } from './stream.ts'
-import { isHandled, throwLater } from './thrown-errors.ts'
 
 /** So much is scheduled for the native stream at most before it is asked again whether it reads. */
 const SCHEDULED_MAX = 64 * 1024
@@ -200,7 +205,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       this.#isProbing = true
       enterNative()
       try {
-        if (!isHandled()) this.#give(bytes)
+        if (!isUncaughtHandled()) this.#give(bytes)
         else this.#giveGuarded(bytes)
       } finally {
         this.#isProbing = false
@@ -219,7 +224,9 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       try {
         this.#give(bytes)
       } catch (error) {
-        this.run(() => throwLater(error))
+        this.run(() => {
+          throw error
+        })
       }
     }
 

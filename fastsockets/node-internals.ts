@@ -240,9 +240,12 @@ export function tellUncaught(error: unknown): boolean {
   const { _fatalException: tell } = process as {
     _fatalException?: (error: unknown, isRejection: boolean) => boolean
   }
-  const isHandled =
-    process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()
-  return isHandled && tell?.(error, false) === true
+  return isUncaughtHandled() && tell?.(error, false) === true
+}
+
+/** Asked within the context of a socket, where a domain may be listening. */
+export function isUncaughtHandled(): boolean {
+  return process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()
 }
 
 function look(): NodeInternals | undefined {

@@ -8,3 +8,9 @@ t.test('errors of listeners belong to whoever made the socket', async t => {
   t.equal(plain.length, 4)
   t.strictSame(await new Child(t, program('thrown'), [], relinked()).receive<string[]>(), plain)
 })
+
+t.test('a next tick that throws behind native code is an error like any other', async t => {
+  const plain = await new Child(t, program('thrown-ends')).receive<string[]>()
+  t.strictSame(plain, ['end 0', 'end 1', 'end 2'])
+  t.strictSame(await new Child(t, program('thrown-ends'), [], relinked()).receive<string[]>(), plain)
+})
