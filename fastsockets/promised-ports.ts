@@ -10,6 +10,8 @@ import { PORTS_PROMISED_MAX } from './stream-layout.ts'
 import { clientPorts } from './synthetic-ports.ts'
 
 const PORT_MAX = 0xffff
+/** In place of a stream's promised port: it has asked, and waits here for an answer or a promise. */
+const PORT_AWAITED = -1
 
 /** The server's side. */
 export class PromisedPorts {
@@ -51,17 +53,23 @@ export class AwaitedPorts {
 
   handleAsked(stream: Stream): void {
     const port = this.#ports.shift()
-    if (port === undefined) this.#asked.push(stream)
-    else stream.promisePort(port)
+    if (port !== undefined) return stream.promisePort(port)
+    stream.promisedPort = PORT_AWAITED
+    this.#asked.push(stream)
   }
 
-  handleRefused(stream: Stream): void {
-    if (this.#asked[0] === stream) this.#asked.shift()
+  /** False if others have asked before it: whoever answers out of turn would leave them here for ever. */
+  handleAnswered(stream: Stream): boolean {
+    if (stream.promisedPort !== PORT_AWAITED) return true
+    if (this.#asked[0] !== stream) return false
+    this.#asked.shift()
+    stream.promisedPort = 0
+    return true
   }
 
-  /** False if it was promised another port, or if such ports cannot be promised; 0 is no promise. */
+  /** False if it is not its turn, was promised another port, or if such ports cannot be promised; 0 is no promise. */
   handleAccepted(stream: Stream, port: number, promises: readonly number[]): boolean {
-    this.handleRefused(stream)
+    if (!this.handleAnswered(stream)) return false
     const isAsPromised = stream.promisedPort === 0 || stream.promisedPort === port
     return isAsPromised && promises.every(promise => this.#add(promise))
   }

@@ -293,7 +293,7 @@ export class SocketChannel implements ChannelOwner {
     if (clientPort <= 0 || clientPort > 0xffff) return this.#refuse(`client port ${clientPort}`)
     const promises = [message.word(4), message.word(5), message.word(6), message.word(7)]
     if (!this.#awaited.handleAccepted(stream, clientPort, promises))
-      return this.#refuse('a port that was not promised, or promises that cannot be kept')
+      return this.#refuse('an ACCEPT out of turn, or ports that were or cannot be promised')
     if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
     stream.handleAccepted(message.word(1), window)
     this.#drainTicks()
@@ -302,7 +302,7 @@ export class SocketChannel implements ChannelOwner {
   handleRefuse(message: Message): void {
     const stream = this.streams.get(message.word(0))
     if (stream === undefined || stream.peerId !== -1) return this.#refuse('a REFUSE that nobody asked for')
-    this.#awaited.handleRefused(stream)
+    if (!this.#awaited.handleAnswered(stream)) return this.#refuse('a REFUSE out of turn')
     stream.handleRefused(message.word(1))
     this.#drainTicks()
   }

@@ -36,7 +36,7 @@ export class Stream {
   peerId = -1
   sink: StreamSink | undefined
   addresses: StreamAddresses | undefined
-  /** The client's port if the server accepts; 0 if it has not said so before. */
+  /** The client's port if the server accepts; 0 if it has not said so before, `PORT_AWAITED` while it may. */
   promisedPort = 0
   /** Called once, when this side has closed or the channel is gone. */
   onClosed: (() => void) | undefined
@@ -168,7 +168,7 @@ export class Stream {
   /** The peer is busy: what the program writes and ends waits for its answer. */
   presumeConnected(): void {
     this.state = 'presumed'
-    this.promisePort(this.promisedPort)
+    if (this.promisedPort > 0) this.promisePort(this.promisedPort)
   }
 
   promisePort(port: number): void {

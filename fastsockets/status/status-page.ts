@@ -69,6 +69,11 @@ export class StatusRow {
     this.counts = counts
   }
 
+  /** There was room on the page. */
+  get isShown(): boolean {
+    return this.#index !== NOT_SHOWN
+  }
+
   /** The row is free for others; the counts stay as they are. */
   close(): void {
     if (this.#index === NOT_SHOWN) return

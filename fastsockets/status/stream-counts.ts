@@ -13,7 +13,7 @@ import {
   PEER_WINDOW,
   STREAM_STATE,
 } from './status-layout.ts'
-import type { StatusRow } from './status-page.ts'
+import { addTo, type StatusRow } from './status-page.ts'
 
 export interface StreamCounters {
   /** Of the bytes received, those that found no receive posted, and went through the receive buffer. */
@@ -64,34 +64,34 @@ export class StreamCounts {
   }
 
   received(length: number): void {
-    this.#add(BYTES_IN, length)
+    addTo(this.#words, BYTES_IN, length)
   }
 
   sent(length: number): void {
-    this.#add(BYTES_OUT, length)
+    addTo(this.#words, BYTES_OUT, length)
   }
 
   /** They found no receive posted, and went through the receive buffer. */
   buffered(length: number): void {
-    this.#add(BYTES_BUFFERED, length)
+    addTo(this.#words, BYTES_BUFFERED, length)
   }
 
   /** Of those received: straight from the peer's memory. */
   fetched(length: number): void {
-    this.#add(BYTES_FETCHED, length)
+    addTo(this.#words, BYTES_FETCHED, length)
   }
 
   /** Of those sent: the peer fetched them itself. */
   fetchedByPeer(length: number): void {
-    this.#add(PEER_FETCHED, length)
+    addTo(this.#words, PEER_FETCHED, length)
   }
 
   taken(length: number): void {
-    this.#add(BYTES_TAKEN, length)
+    addTo(this.#words, BYTES_TAKEN, length)
   }
 
   takenByPeer(length: number): void {
-    this.#add(PEER_TAKEN, length)
+    addTo(this.#words, PEER_TAKEN, length)
   }
 
   /** What the program has written and is not sent yet. */
@@ -106,11 +106,6 @@ export class StreamCounts {
 
   endedByPeer(): void {
     this.#end(ENDED_BY_PEER)
-  }
-
-  #add(word: number, count: number): void {
-    const words = this.#words
-    words[word] = (words[word] as number) + count
   }
 
   #end(direction: number): void {

@@ -90,7 +90,7 @@ function openRows(): void {
   for (const shown of waiting.splice(0)) {
     const text = shown[ROW]
     if (text === undefined || text instanceof CountedRow) continue
-    shown[ROW] = new CountedRow(statusPage().open(text, true), shown as Socket)
+    shown[ROW] = countedRow(statusPage().open(text, true), shown as Socket)
   }
 }
 
@@ -129,7 +129,12 @@ export function showAccepted(socket: Socket): void {
     local: placeOf(localAddress, localPort),
     remote,
   })
-  shown[ROW] = new CountedRow(row, socket)
+  shown[ROW] = countedRow(row, socket)
+}
+
+/** What found no room on the page is not looked at: so many at most are, once a second. */
+function countedRow(row: StatusRow, socket: Socket): CountedRow | undefined {
+  return row.isShown ? new CountedRow(row, socket) : undefined
 }
 
 function placeOf(address: string | undefined, port: number | undefined): Place | undefined {

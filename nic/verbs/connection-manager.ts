@@ -38,7 +38,7 @@ const NONCE_SIZE = 16
 const DEVICE_NODE = '/dev/infiniband/rdma_cm'
 
 export class ConnectionManager {
-  readonly library: ManagerLibrary
+  readonly rdmacm: ManagerLibrary
   readonly verbs: VerbsLibrary
   /** The device's address, in 16 bytes; IPv4 is mapped. */
   readonly address: Buffer
@@ -52,13 +52,13 @@ export class ConnectionManager {
   #port = 0
 
   constructor(
-    library: ManagerLibrary,
+    rdmacm: ManagerLibrary,
     verbs: VerbsLibrary,
     channel: Pointer,
     listener: Pointer,
     address: Buffer,
   ) {
-    this.library = library
+    this.rdmacm = rdmacm
     this.verbs = verbs
     this.address = address
     this.#channel = channel
@@ -71,7 +71,7 @@ export class ConnectionManager {
   /** Where others may call; listens from then on. */
   get port(): number {
     if (this.#port !== 0) return this.#port
-    if (this.library.rdma_listen(this.#listener, BACKLOG) !== 0)
+    if (this.rdmacm.rdma_listen(this.#listener, BACKLOG) !== 0)
       throw systemError(this.verbs.libc, 'rdma_listen')
     const bound = this.verbs.readUint32(this.#listener, ID_OWN_ADDRESS)
     this.#port = ((bound >>> 16) & 0xff) * 256 + (bound >>> 24)
@@ -86,7 +86,7 @@ export class ConnectionManager {
   }
 
   call(address: Buffer, port: number, nonce: Buffer, number: number, user: WayUser): Way {
-    const id = createId(this.library, this.verbs, this.#channel)
+    const id = createId(this.rdmacm, this.verbs, this.#channel)
     const way = new Way(this, nonce, number, user)
     this.#ways.set(id, way)
     way.call(id, socketAddress(this.address, 0), socketAddress(address, port))
@@ -104,8 +104,8 @@ export class ConnectionManager {
   /** No connection is left. */
   close(): void {
     this.#watcher.close()
-    this.library.rdma_destroy_id(this.#listener)
-    this.library.rdma_destroy_event_channel(this.#channel)
+    this.rdmacm.rdma_destroy_id(this.#listener)
+    this.rdmacm.rdma_destroy_event_channel(this.#channel)
   }
 
   /** koffi must not call anybody while Node takes the event loop down. */
@@ -114,15 +114,15 @@ export class ConnectionManager {
   }
 
   #handleEvents(): void {
-    const { library, verbs } = this
-    while (library.rdma_get_cm_event(this.#channel, this.#event) === 0) {
+    const { rdmacm, verbs } = this
+    while (rdmacm.rdma_get_cm_event(this.#channel, this.#event) === 0) {
       const at = this.#event.readBigUInt64LE(0)
       const id = verbs.readPointer(at, EVENT_ID)
       const type = verbs.readUint32(at, EVENT_TYPE)
       const status = verbs.readUint32(at, EVENT_STATUS) | 0
       const nonce = type === EVENT_REQUEST ? this.#nonceOf(at) : ''
       // An id cannot go while an event of it is not acknowledged.
-      library.rdma_ack_cm_event(at)
+      rdmacm.rdma_ack_cm_event(at)
       if (type === EVENT_REQUEST) this.#handleRequest(id, nonce)
       else this.#handleEvent(this.#ways.get(id), type, status)
     }
@@ -140,7 +140,7 @@ export class ConnectionManager {
   #handleRequest(id: Pointer, nonce: string): void {
     const way = this.#awaited.get(nonce)
     // To destroy it rejects the caller.
-    if (way === undefined) return void this.library.rdma_destroy_id(id)
+    if (way === undefined) return void this.rdmacm.rdma_destroy_id(id)
     this.#awaited.delete(nonce)
     this.#ways.set(id, way)
     way.handleRequest(id)
@@ -170,15 +170,20 @@ export function openManager(verbs: VerbsLibrary, device: string): ConnectionMana
   const made = library.rdma_create_event_channel()
   if (made === null) return `${DEVICE_NODE} ${systemError(verbs.libc, 'rdma_create_event_channel').message}`
   const channel = BigInt(made)
-  for (const address of ownAddresses()) {
-    const mapped = mappedAddress(address)
-    const id = createId(library, verbs, channel)
-    if (library.rdma_bind_addr(id, socketAddress(mapped, 0)) === 0 && deviceOf(verbs, id) === device)
-      return new ConnectionManager(library, verbs, channel, id, mapped)
-    library.rdma_destroy_id(id)
+  let refusal = 'none of the IP addresses of this host belongs to it'
+  try {
+    for (const address of ownAddresses()) {
+      const mapped = mappedAddress(address)
+      const id = createId(library, verbs, channel)
+      if (library.rdma_bind_addr(id, socketAddress(mapped, 0)) === 0 && deviceOf(verbs, id) === device)
+        return new ConnectionManager(library, verbs, channel, id, mapped)
+      library.rdma_destroy_id(id)
+    }
+  } catch (error) {
+    refusal = (error as Error).message
   }
   library.rdma_destroy_event_channel(channel)
-  return 'none of the IP addresses of this host belongs to it'
+  return refusal
 }
 
 /** Which device the connection manager has found for the address. */

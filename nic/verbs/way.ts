@@ -47,7 +47,7 @@ export class Way {
   /** Calls from `own` to `peer`. */
   call(id: Pointer, own: Buffer, peer: Buffer): void {
     this.#id = id
-    if (this.#manager.library.rdma_resolve_addr(id, own, peer, RESOLVE_MS) !== 0)
+    if (this.#manager.rdmacm.rdma_resolve_addr(id, own, peer, RESOLVE_MS) !== 0)
       this.#fail('rdma_resolve_addr')
   }
 
@@ -55,13 +55,13 @@ export class Way {
   accept(): void {
     this.#isAccepting = true
     if (this.#id === undefined) return
-    if (this.#manager.library.rdma_accept(this.#id, this.#parameters(0)) !== 0) this.#fail('rdma_accept')
+    if (this.#manager.rdmacm.rdma_accept(this.#id, this.#parameters(0)) !== 0) this.#fail('rdma_accept')
   }
 
   /** The queue pair is gone, or never was connected. */
   close(): void {
     this.#manager.forget(this, this.#nonce, this.#id)
-    if (this.#id !== undefined) this.#manager.library.rdma_destroy_id(this.#id)
+    if (this.#id !== undefined) this.#manager.rdmacm.rdma_destroy_id(this.#id)
     this.#id = undefined
   }
 
@@ -71,14 +71,14 @@ export class Way {
   }
 
   handleAddress(): void {
-    const { library } = this.#manager
-    if (library.rdma_resolve_route(this.#id as Pointer, RESOLVE_MS) !== 0) this.#fail('rdma_resolve_route')
+    const { rdmacm } = this.#manager
+    if (rdmacm.rdma_resolve_route(this.#id as Pointer, RESOLVE_MS) !== 0) this.#fail('rdma_resolve_route')
   }
 
   handleRoute(): void {
     const parameters = this.#parameters(this.#nonce.length)
     this.isCalling = true
-    if (this.#manager.library.rdma_connect(this.#id as Pointer, parameters) === 0) return
+    if (this.#manager.rdmacm.rdma_connect(this.#id as Pointer, parameters) === 0) return
     this.isCalling = false
     this.#fail('rdma_connect')
   }
