@@ -142,6 +142,17 @@ export async function withPair<T>(
   )
 }
 
+/** `count` pairs at the same time; `use` is called with their clients. */
+export async function withPairs<T>(
+  contestant: Contestant,
+  count: number,
+  use: (clients: readonly Half[]) => Promise<T>,
+  open: readonly Half[] = [],
+): Promise<T> {
+  if (open.length === count) return await use(open)
+  return await withPair(contestant, ({ client }) => withPairs(contestant, count, use, [...open, client]))
+}
+
 /** CPU time of processes so far. */
 export async function cpuUsOf(halves: readonly Half[]): Promise<number> {
   const usages = await Promise.all(halves.map(half => half.ask({ ask: 'usage' })))

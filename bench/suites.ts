@@ -17,6 +17,7 @@ import { oversubscribed } from './suites/oversubscribed.ts'
 import { pingpong } from './suites/pingpong.ts'
 import { stream } from './suites/stream.ts'
 import { threads } from './suites/threads.ts'
+import { warmup } from './suites/warmup.ts'
 
 export const SUITES: readonly Suite[] = [
   pingpong,
@@ -27,6 +28,7 @@ export const SUITES: readonly Suite[] = [
   many,
   idle,
   oversubscribed,
+  warmup,
   cpu,
   memory,
   apps,

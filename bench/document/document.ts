@@ -29,7 +29,12 @@ const NO_HELP = `Besides what the table shows:
 
 - Transfers that wait for files gain nothing; with few cores they may lose, because both sides poll while they wait and the file
   system's threads want the same cores.
-- The first 0.3 s of a program: V8 is still compiling, with us as with TCP.
+- The first seconds of a program, until V8 has compiled it. What the kernel does for TCP is warm; what we do instead is JavaScript that is
+  new: some four times the function calls of a plain socket for a message, three times for a connection, and each costs 0.5 us while it is
+  cold. One pair of processes passes TCP within the first second; where many share few cores it takes some seconds, since their code
+  also drives each other's out of the caches. The suite \`warmup\` shows it, second by second; all other suites measure warm programs.
+- New connections gain less than messages: most of what is left is Node's own, which makes, tells and takes down a \`net.Socket\` on
+  each side, whatever carries the bytes.
 - On a single core two programs take turns, and a round trip takes about as long as with TCP. Where there are more busy processes than
   cores, polling has to give way; the suite \`oversubscribed\` measures that.
 - A server that is not relinked gets plain TCP. What that costs a relinked client is \`net-half-relinked\`.

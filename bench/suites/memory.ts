@@ -10,7 +10,7 @@ const TALK = { warmUpMs: 0, ms: 30 } as const
 export const memory: Suite = {
   name: 'memory',
   what: 'memory of both sides for a connection, and for a peer; that of the kernel is not in it',
-  quickSeconds: 5,
+  quickSeconds: 4,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong', POLLS, OWN_PARTNER)
     const trials = contestants.map(contestant => ({

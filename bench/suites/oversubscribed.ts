@@ -1,14 +1,14 @@
 import { availableParallelism } from 'node:os'
-import type { Contestant } from '../contestants/contestant.ts'
 import { contestantsFor, OWN_PARTNER, POLLS } from '../contestants.ts'
-import { decodeLatencies, type Half, withPair } from '../half.ts'
+import { decodeLatencies, type Half, withPairs } from '../half.ts'
 import { measureInRounds } from '../rounds.ts'
 import { LARGE, SMALL, timesOf } from '../sizes.ts'
 import type { Sample, Suite, SuiteContext } from '../suite.ts'
 
 const PAIRS_MIN = 8
-/** Each process has a small share of a core, and must have become hot all the same. */
-const TIMES = { warmUpMs: 2000, ms: 2000 }
+/** Each process has a small share of a core, and must have become warm all the same; the suite `warmup` shows the way there. */
+const TRIP_TIMES = { warmUpMs: 8000, ms: 2000 }
+const STREAM_TIMES = { warmUpMs: 2000, ms: 2000 }
 
 export const oversubscribed: Suite = {
   name: 'oversubscribed',
@@ -27,13 +27,13 @@ export const oversubscribed: Suite = {
 }
 
 async function measure(context: SuiteContext, clients: readonly Half[]): Promise<Sample[]> {
-  const times = context.isQuick ? timesOf(context) : TIMES
+  const quick = context.isQuick ? timesOf(context) : undefined
   const parameters = (size: number) => ({ pairs: clients.length, size })
   const trips = await Promise.all(
-    clients.map(client => client.ask({ ask: 'pingPong', size: SMALL, ...times })),
+    clients.map(client => client.ask({ ask: 'pingPong', size: SMALL, ...(quick ?? TRIP_TIMES) })),
   )
   const streams = await Promise.all(
-    clients.map(client => client.ask({ ask: 'stream', size: LARGE, ...times })),
+    clients.map(client => client.ask({ ask: 'stream', size: LARGE, ...(quick ?? STREAM_TIMES) })),
   )
   const tripRate = sum(trips.map(counted => decodeLatencies(counted).count / (counted.ms / 1000)))
   const byteRate = sum(streams.map(({ bytes, ms }) => bytes / (ms / 1000)))
@@ -41,17 +41,6 @@ async function measure(context: SuiteContext, clients: readonly Half[]): Promise
     { parameters: parameters(SMALL), metric: 'roundTrips', unit: '1/s', better: 'higher', value: tripRate },
     { parameters: parameters(LARGE), metric: 'rate', unit: 'B/s', better: 'higher', value: byteRate },
   ]
-}
-
-/** Opens `count` pairs, then calls `use` with their clients. */
-async function withPairs<T>(
-  contestant: Contestant,
-  count: number,
-  use: (clients: readonly Half[]) => Promise<T>,
-  open: readonly Half[] = [],
-): Promise<T> {
-  if (open.length === count) return await use(open)
-  return await withPair(contestant, ({ client }) => withPairs(contestant, count, use, [...open, client]))
 }
 
 function sum(values: readonly number[]): number {
