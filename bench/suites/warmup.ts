@@ -3,8 +3,7 @@
  * program that ends after a second sees little else. All other suites measure warm programs.
  */
 import type { Contestant } from '../contestants/contestant.ts'
-import { contestant as netRelinked } from '../contestants/net-relinked.ts'
-import { contestant as netTcp } from '../contestants/net-tcp.ts'
+import { contestantsFor, type Objection } from '../contestants.ts'
 import { decodeLatencies, type Half, withClients, withPair, withPairs } from '../half.ts'
 import type { Question } from '../half-questions.ts'
 import { measureInRounds } from '../rounds.ts'
@@ -18,12 +17,15 @@ const QUICK_SECONDS = 1
 /** Of a "second" of a quick run, which is there for its shape. */
 const QUICK_MS = 30
 
+const BYSTANDER: Objection = ({ name }) =>
+  name === 'net-relinked' || name === 'net-tcp' ? undefined : 'only plain and relinked programs are watched'
+
 export const warmup: Suite = {
   name: 'warmup',
   what: 'cold programs, second by second: connections, 64 B round trips of 8 clients with a server, and of 8 pairs',
   quickSeconds: 3,
   run: async context => {
-    const contestants = [netRelinked, netTcp].filter(({ name }) => context.wants(name))
+    const contestants = await contestantsFor(context, 'connect', BYSTANDER)
     const trials = contestants.map(contestant => ({
       contestant: contestant.name,
       measure: () => measure(contestant, context),
