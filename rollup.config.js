@@ -8,8 +8,8 @@ import { parseAst } from '@rollup/wasm-node/parseAst'
 
 const RUNTIME = 'fastsockets/runtime'
 const LAYERS = ['nic', 'am', 'fastsockets']
-/** Programs, what few load, and the two modules whose loading relinks. */
-const APART = /^dist\/fastsockets\/(cli\/|index\.js|metrics\.js|register\.js|runtime\.js)/
+/** Programs, what few load, the two modules whose loading relinks, and what only compilers look at. */
+const APART = /^dist\/fastsockets\/(cli\/|index\.js|metrics\.js|register\.js|runtime\.js|types\.js)/
 
 const modules = LAYERS.flatMap(layer =>
   readdirSync(join('dist', layer), { recursive: true }).map(file => join('dist', layer, file)),

@@ -11,6 +11,7 @@ import { type Peers, reasonOfRefusal } from './peers.ts'
 import { allowsDriver, decide, decidePath, ownPolicy } from './policy/own-policy.ts'
 import { type Decision, NO_POLICY } from './policy/policy.ts'
 import { explainFailure } from './policy/required-error.ts'
+import { nameInRules } from './policy/unix-names.ts'
 import { type FallbackReason, fallbackReason } from './reasons.ts'
 import { remoteAddress } from './remote-hosts.ts'
 import { lasts, Routes } from './routes.ts'
@@ -219,7 +220,8 @@ export class RouteDialer implements Dialer {
     const stream = channel.connect(handle, port, address, family)
     if (stream === undefined) return false
     tellStep('client asked')
-    if (family !== UNIX) {
+    if (family === UNIX) stream.unixPath = nameInRules(handle.host as string)
+    else {
       stream.addresses = {
         address,
         source: channel.way?.own ?? sourceAddressFor(address),

@@ -34,7 +34,7 @@ export interface FallbackEvent {
 
 export interface ListeningEvent {
   readonly local: Place
-  /** Undefined if all candidates are taken. */
+  /** Undefined if all candidates are taken, and on a unix path, which needs none. */
   readonly hashedPort: number | undefined
 }
 

@@ -4,6 +4,8 @@
 import net from 'node:net'
 import { install } from './install.ts'
 import { prepareNames } from './names.ts'
+import { RequiredError } from './policy/required-error.ts'
+import { FALLBACK_REASONS } from './reasons.ts'
 import { transportOf } from './transport.ts'
 
 // Not waited for: a module that waits cannot be required.
@@ -15,10 +17,12 @@ export { RequiredError } from './policy/required-error.ts'
 export { FALLBACK_REASONS, type FallbackCode, type FallbackReason } from './reasons.ts'
 export { type Transport, transportOf } from './transport.ts'
 
-/** `node:net` itself, with `transportOf`. */
-const fastsockets: typeof net & { transportOf: typeof transportOf } = Object.assign(
+const ours = { transportOf, RequiredError, FALLBACK_REASONS }
+
+/** `node:net` itself, with what is ours. */
+const fastsockets: typeof net & typeof ours = Object.assign(
   Object.create(Object.getPrototypeOf(net), Object.getOwnPropertyDescriptors(net)) as typeof net,
-  { transportOf },
+  ours,
 )
 
 export default fastsockets

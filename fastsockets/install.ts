@@ -10,6 +10,7 @@
  * - `tls.TLSSocket.prototype._wrapHandle`    to know who is over a fast socket
  * - `net.Server.prototype.listen`, `_listen2`, `close`         a hashed port beside each TCP listener
  * - `_getActiveHandles` and `getActiveResourcesInfo` of this process       as if each fast socket had a handle of the kernel's
+ * - `publish` of the diagnostics channels of `node:net`     servers and sockets of ours are not told (own-diagnostics.ts)
  * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
  */
 import { syncBuiltinESMExports } from 'node:module'
@@ -41,6 +42,7 @@ import {
   type SocketInternals,
   type SocketName,
 } from './node-internals.ts'
+import { hideOwn } from './own-diagnostics.ts'
 import { Peers } from './peers.ts'
 import { decideByName, decideListener, failListening, refuseTcpClients } from './policy/listener-policy.ts'
 import { decidePath } from './policy/own-policy.ts'
@@ -81,6 +83,7 @@ export function install(): boolean {
   wrapSocket()
   wrapServer(peers)
   showActive(peers)
+  hideOwn()
   watchAccepted(socket => isFastHandle((socket as FastSocket)._handle), countTcpAccepted)
   syncBuiltinESMExports()
   log('installed')

@@ -12,6 +12,7 @@ import { EVENTS, tell } from './events.ts'
 import type { FastHandleClass } from './fast-handle-contract.ts'
 import { announce, retract } from './names.ts'
 import { nodeInternals, type ServerInternals, type SocketName, type TcpHandle } from './node-internals.ts'
+import { nameInRules } from './policy/unix-names.ts'
 import type { FallbackCode } from './reasons.ts'
 import { mayAskUs, prepareRemote } from './remote-hosts.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from './status/status-layout.ts'
@@ -36,6 +37,8 @@ interface Listener {
   /** The server's handle when it began to listen: a cluster primary takes it away, and serves its workers with it. */
   readonly handle: object
   readonly address: string
+  /** What people call it, if it is on a unix path: there the address is a key. */
+  readonly path?: string
   readonly family: Family
   readonly port: number
   readonly ipv6Only: boolean
@@ -124,12 +127,13 @@ function enter(
   return listener
 }
 
-type Place = Pick<Listener, 'address' | 'family' | 'port'>
+type Place = Pick<Listener, 'address' | 'path' | 'family' | 'port'>
 
 function placeOf(server: FastServer, handle: TcpHandle, isShared: boolean): Place | FallbackCode {
   if (server._pipeName !== undefined) {
-    const key = unixKey(server._pipeName)
-    return key === undefined ? 'PIPE' : { address: key, family: UNIX, port: 0 }
+    const path = server._pipeName
+    const key = unixKey(path)
+    return key === undefined ? 'PIPE' : { address: key, path: nameInRules(path), family: UNIX, port: 0 }
   }
   // A worker's handle is only a stand-in, whose address the primary has told.
   if (!nodeInternals()?.isTcp(handle) && !isShared) return 'CLUSTER'
@@ -201,6 +205,7 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
     if (listener?.server._handle?.onconnection === undefined) return REFUSAL.NOT_LISTENING
     if (listener.isShared && wantsNoMore(listener.server)) return REFUSAL.LIMIT
     const begin = (): void => beginConnection(listener, stream, Handle)
+    stream.unixPath = listener.path
     if (family === UNIX) return { clientPort: NO_PORT, begin }
     const clientPort = promisedPort || clientPorts.allocate()
     if (clientPort === 0) return REFUSAL.LIMIT
@@ -321,14 +326,15 @@ function openSharedBootstrap(
 
 /** On the status page, with the bootstrap port that it has now. */
 function show(listener: Listener, reason: FallbackCode | undefined): void {
-  const { address, port, bootstrap, row: old } = listener
-  tell(EVENTS.listening, { local: { address, port }, hashedPort: bootstrap?.port })
+  const { port, bootstrap, row: old } = listener
+  const local = { address: listener.path ?? listener.address, port }
+  tell(EVENTS.listening, { local, hashedPort: bootstrap?.port })
   old?.close()
   listener.row = statusPage().open({
     kind: 'listener',
     transport: bootstrap === undefined ? 'tcp' : 'shm',
     role: 'server',
-    local: { address, port },
+    local,
     remote: { address: '', port: bootstrap?.port ?? 0 },
     ...(reason && { reason }),
   })

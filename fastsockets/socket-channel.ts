@@ -191,8 +191,8 @@ export class SocketChannel implements ChannelOwner {
     tell(EVENTS.close, { ...this.#describe(stream), bytesIn, bytesOut })
   }
 
-  #describe({ addresses, role }: Stream): ConnectionEvent {
-    return { transport: this.transport, role, ...endsOf(addresses, role) }
+  #describe(stream: Stream): ConnectionEvent {
+    return { transport: this.transport, role: stream.role, ...endsOf(stream) }
   }
 
   forget(stream: Stream): void {

@@ -21,12 +21,20 @@ export function clientName({ source, family, clientPort }: StreamAddresses): Soc
   return { address: source, family, ...(clientPort > 0 && { port: clientPort }) }
 }
 
-/** The same as one of the two sees it. */
-export function endsOf(
-  addresses: StreamAddresses | undefined,
-  role: 'client' | 'server',
-): { local: Place | undefined; remote: Place | undefined } {
-  const server = addresses && { address: addresses.address, port: addresses.serverPort }
+interface Ends {
+  readonly role: 'client' | 'server'
+  readonly addresses: StreamAddresses | undefined
+  /** As `nameInRules` has it. */
+  readonly unixPath: string | undefined
+}
+
+/** The same as one of the two sees it. Only the server's end of a unix connection has a name. */
+export function endsOf({ role, addresses, unixPath }: Ends): {
+  local: Place | undefined
+  remote: Place | undefined
+} {
+  const named = unixPath === undefined ? undefined : { address: unixPath, port: 0 }
+  const server = addresses ? { address: addresses.address, port: addresses.serverPort } : named
   const client = addresses && { address: addresses.source, port: addresses.clientPort }
   return role === 'client' ? { local: client, remote: server } : { local: server, remote: client }
 }

@@ -22,7 +22,6 @@ import { PostedSink } from './zcopy/posted-sink.ts'
 
 export type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 
-/** Receive posting; see nic/ablation.ts. */
 const POSTS = ablation('no-posting') === undefined
 
 /** `presumed`: the program takes it for connected, and the peer has not answered yet. */
@@ -36,6 +35,7 @@ export class Stream {
   peerId = -1
   sink: StreamSink | undefined
   addresses: StreamAddresses | undefined
+  unixPath: string | undefined
   /** The client's port if the server accepts; 0 if it has not said so before, `PORT_AWAITED` while it may. */
   promisedPort = 0
   /** Called once, when this side has closed or the channel is gone. */

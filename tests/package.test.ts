@@ -85,6 +85,44 @@ ${PAIR}`,
     )
     t.ok(Number(names) > 0, `fastsockets/${part}`)
   }
+  await t.test('a program in TypeScript finds the types of node:net, and ours', async t => {
+    const body = `
+const server: net.Server = net.createServer((socket: net.Socket) => {
+  const { transport, reason }: net.Transport = net.transportOf(socket)
+  const code: net.FallbackCode | undefined = reason?.code
+  console.log(transport, code, net.FALLBACK_REASONS.POLICY)
+})
+class Mine extends net.Socket {}
+const options: net.TcpNetConnectOpts = { port: (server.address() as net.AddressInfo).port }
+new Mine().connect(options).on('error', error => error instanceof net.RequiredError)
+`
+    const named = `import type { Socket } from 'fastsockets'
+import { CompletionQueue, connect, listen, type RawServer, type RawSocket } from 'fastsockets/raw'
+import { openEndpoint } from 'fastsockets/am'
+import { registerMetrics } from 'fastsockets/metrics'
+export const all: [Socket?, RawServer?, RawSocket?] = []
+console.log(CompletionQueue, connect, listen, openEndpoint, registerMetrics)
+`
+    writeFileSync(join(folder, 'imported.mts'), `import net from 'fastsockets'\n${body}\n${named}`)
+    writeFileSync(join(folder, 'all.mts'), `import * as net from 'fastsockets'\n${body}`)
+    writeFileSync(join(folder, 'required.cts'), `import net = require('fastsockets')\n${body}`)
+    writeFileSync(join(folder, 'interop.cts'), `import net from 'fastsockets'\n${body}\n${named}`)
+    const compilerOptions = {
+      module: 'nodenext',
+      target: 'es2022',
+      strict: true,
+      noEmit: true,
+      types: ['node'],
+      typeRoots: [join(ROOT, 'node_modules/@types')],
+    }
+    const files = ['imported.mts', 'all.mts', 'required.cts', 'interop.cts']
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
+    const compiled = await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc')], at).catch(
+      ({ stdout }) => ({ stdout: String(stdout) }),
+    )
+    t.equal(compiled.stdout, '')
+  })
+
   const { stdout } = await run(join(folder, 'node_modules/.bin/fastsockets'), ['--help'], at)
   t.match(stdout, /run.*doctor.*demo/s, 'the bin')
   await t.test('the bench works, and names what is missing', async t => {

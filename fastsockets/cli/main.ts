@@ -66,9 +66,10 @@ function exitCodeOf(error: unknown): number {
   return error.exitCode === OK ? OK : USAGE_ERROR
 }
 
-// Whoever reads our output may have seen enough (`fastsockets doctor | head -1`).
+// Whoever reads our output may have seen enough (`fastsockets doctor | head -1`, `fastsockets status --watch | head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
+  process.exit()
 })
 
 await main()

@@ -2,7 +2,7 @@
 import { realpathSync } from 'node:fs'
 import { type Decision, NO_POLICY, type Policy } from './policy.ts'
 import { findPolicyFile, PolicyError, readPolicyFile } from './policy-file.ts'
-import type { Role, Use } from './policy-schema.ts'
+import { DRIVERS, type Role, USER_ID_MAX, type Use } from './policy-schema.ts'
 import { nameInRules } from './unix-names.ts'
 
 export const USE_VARIABLE = 'FASTSOCKETS_USE'
@@ -70,13 +70,20 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
     result = result.with({ default: use as Use, defaultBecause: `${USE_VARIABLE}=${use}`, rules: [] })
   }
   if (users) {
-    const uids = users.split(',').map(Number)
-    if (!uids.every(uid => Number.isInteger(uid) && uid >= 0)) {
+    const uids = listOf(users)
+    // What is empty would count as 0, which is root.
+    if (!uids.every(uid => /^\d{1,10}$/.test(uid) && Number(uid) <= USER_ID_MAX)) {
       throw environmentError(USERS_VARIABLE, `must be user ids with commas between, not ${users}`)
     }
-    result = result.with({ users: uids })
+    result = result.with({ users: uids.map(Number) })
   }
-  if (drivers) result = result.with({ drivers: drivers.split(',') })
+  if (drivers) {
+    const names = listOf(drivers)
+    if (!names.every(name => (DRIVERS as readonly string[]).includes(name))) {
+      throw environmentError(DRIVERS_VARIABLE, `must be of ${DRIVERS.join(', ')}, not ${drivers}`)
+    }
+    result = result.with({ drivers: names })
+  }
   return result
 }
 
@@ -92,6 +99,10 @@ function resolve(path: string): string {
   } catch {
     return path
   }
+}
+
+function listOf(text: string): string[] {
+  return text.split(',').map(part => part.trim())
 }
 
 function environmentError(variable: string, text: string): PolicyError {

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Policy } from './policy.ts'
-import { POLICY_SCHEMA, type PolicyDocument } from './policy-schema.ts'
+import { POLICY_SCHEMA, PORT_DEMAND, type PolicyDocument } from './policy-schema.ts'
 import { Rule } from './rule.ts'
 
 export const POLICY_VARIABLE = 'FASTSOCKETS_POLICY'
@@ -57,19 +57,22 @@ export function readPolicyFile(path: string): Policy {
 }
 
 export function parsePolicy(text: string, path: string): Policy {
-  const { parseDocument, LineCounter, isMap } = require('yaml') as typeof import('yaml')
+  const { parseDocument, LineCounter, isMap, visit } = require('yaml') as typeof import('yaml')
   const counter = new LineCounter()
   const document = parseDocument(text, { lineCounter: counter, uniqueKeys: true })
-  if (document.errors.length > 0) {
-    throw new PolicyError(
-      path,
-      document.errors.map(error => ({
-        line: error.linePos?.[0].line ?? 0,
-        rule: undefined,
-        text: error.message.split('\n')[0]?.replace(/ at line .*$/, '') ?? error.code,
-      })),
-    )
-  }
+  const unreadable: PolicyProblem[] = document.errors.map(error => ({
+    line: error.linePos?.[0].line ?? 0,
+    rule: undefined,
+    text: error.message.split('\n')[0]?.replace(/ at line .*$/, '') ?? error.code,
+  }))
+  // A few lines of them can stand for gigabytes.
+  visit(document, {
+    Alias: (_key, { source, range }) => {
+      const line = counter.linePos(range?.[0] ?? 0).line
+      unreadable.push({ line, rule: undefined, text: `*${source}: a policy may not have aliases` })
+    },
+  })
+  if (unreadable.length > 0) throw new PolicyError(path, unreadable)
 
   /** The line of what stands at `keys`, or of `key` in it. */
   const lineOf = (keys: readonly (string | number)[], key?: string): number => {
@@ -80,7 +83,7 @@ export function parsePolicy(text: string, path: string): Policy {
     return at === undefined ? 1 : counter.linePos(at[0]).line
   }
 
-  const value = (document.toJS({ maxAliasCount: 0 }) ?? {}) as PolicyDocument
+  const value = (document.toJS() ?? {}) as PolicyDocument
   const problems = validate(value).map(({ keys, key, text }) => ({
     line: lineOf(keys, key),
     rule: keys[0] === 'rules' && typeof keys[1] === 'number' ? keys[1] + 1 : undefined,
@@ -110,18 +113,24 @@ function validate(value: unknown): Finding[] {
   const { Ajv } = require('ajv') as typeof import('ajv')
   const check = new Ajv({ allErrors: true, allowUnionTypes: true }).compile(POLICY_SCHEMA)
   if (check(value)) return []
-  return (check.errors ?? []).map(({ instancePath, keyword, params, message }) => {
+  // Of a port, each form that it may have has something to say.
+  const errors = (check.errors ?? []).filter(
+    ({ instancePath, keyword }) => keyword === 'anyOf' || !instancePath.endsWith('/port'),
+  )
+  return errors.map(({ instancePath, keyword, params, message }) => {
     const keys = instancePath
       .split('/')
       .slice(1)
       .map(part => (/^\d+$/.test(part) ? Number(part) : part))
     const name = [...keys].reverse().find(key => typeof key === 'string')
+    if (keyword === 'anyOf') return { keys, text: `port ${PORT_DEMAND}` }
     if (keyword === 'additionalProperties') {
       const key = String(params.additionalProperty)
       return { keys, key, text: `unknown key ${JSON.stringify(key)}` }
     }
     const allowed = keyword === 'enum' ? `: ${(params.allowedValues as string[]).join(', ')}` : ''
-    const subject = name === undefined || name === 'rules' ? '' : `${name} `
+    const isRule = name === 'rules' && keys.length > 1
+    const subject = name === undefined || isRule ? '' : `${name} `
     return { keys, text: `${subject}${message ?? keyword}${allowed}` }
   })
 }

@@ -1,9 +1,14 @@
 /** What may stand in a policy file, as JSON Schema. Unknown keys are errors. */
 const USE = { enum: ['fast', 'tcp', 'require'] } as const
 
+/** The drivers that there are. */
+export const DRIVERS = ['shm', 'loopback', 'verbs'] as const
+
 export const PORT_PATTERN = '^[0-9]{1,5}(-[0-9]{1,5})?$'
+export const PORT_DEMAND = 'must be within 1..65535, or a range such as 8000-8099'
 export const RULES_MAX = 1000
 export const USERS_MAX = 1000
+export const USER_ID_MAX = 0xffff_ffff
 
 export const POLICY_SCHEMA = {
   type: 'object',
@@ -13,9 +18,9 @@ export const POLICY_SCHEMA = {
     users: {
       type: 'array',
       maxItems: USERS_MAX,
-      items: { type: 'integer', minimum: 0, maximum: 0xffff_ffff },
+      items: { type: 'integer', minimum: 0, maximum: USER_ID_MAX },
     },
-    drivers: { type: 'array', uniqueItems: true, items: { enum: ['shm', 'loopback', 'verbs'] } },
+    drivers: { type: 'array', uniqueItems: true, items: { enum: DRIVERS } },
     rules: {
       type: 'array',
       maxItems: RULES_MAX,

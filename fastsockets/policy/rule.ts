@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { matchesGlob, matchesWhole } from './glob.ts'
-import type { Role, RuleDocument, Use } from './policy-schema.ts'
+import { PORT_DEMAND, type Role, type RuleDocument, type Use } from './policy-schema.ts'
 
 /** One rule of a policy: what it is about, and what it asks for. What it does not mention, it does not mind. */
 export class Rule {
@@ -75,7 +75,7 @@ function parsePorts(port: number | string | undefined): readonly [number, number
   if (port === undefined) return [0, 0xffff]
   const [first = 0, last = first] = String(port).split('-').map(Number)
   if (first < 1 || last > 0xffff || first > last) {
-    throw new Error(`port must be within 1..65535, or a range such as 8000-8099, not ${JSON.stringify(port)}`)
+    throw new Error(`port ${PORT_DEMAND}, not ${JSON.stringify(port)}`)
   }
   return [first, last]
 }

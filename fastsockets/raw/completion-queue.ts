@@ -25,6 +25,10 @@ export class CompletionQueue {
   /** A member of one queue at a time; closing it removes it. */
   add(member: Member): void {
     const pollable = member as unknown as Pollable
+    if (typeof pollable?.watch !== 'function') {
+      const error = new TypeError('a member must be a raw socket or a raw server')
+      throw Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' })
+    }
     if (this.#members.has(pollable)) return
     this.#members.add(pollable)
     this.#handleMembership()

@@ -88,6 +88,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   }
 
   trySend(bytes: Uint8Array): number {
+    assertBytes(bytes)
     this.#assertMaySend()
     if (this.#sends.count > 0) return 0
     const stream = this.#open()
@@ -118,7 +119,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   }
 
   tryRecv(into: Uint8Array): number | undefined {
-    if (into.length === 0) assertReceiveBuffer(into)
+    assertReceiveBuffer(into)
     this.#assertOpen('read')
     if (this.#receives.count > 0) return undefined
     const taken = this.#take(into)

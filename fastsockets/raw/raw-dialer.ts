@@ -14,7 +14,7 @@ import { showTcpClient } from '../status/tcp-rows.ts'
 import type { StreamAddresses } from '../stream-addresses.ts'
 import { FastRawSocket } from './fast-raw-socket.ts'
 import { connectPlainly, rawPeers } from './raw-peers.ts'
-import type { RawSocket } from './raw-socket.ts'
+import { assertOptions, assertSignal, type RawSocket } from './raw-socket.ts'
 import { TcpRawSocket } from './tcp-raw-socket.ts'
 
 export interface ConnectOptions {
@@ -34,8 +34,11 @@ interface Target {
 const routes = new Routes()
 
 /** Connects to a server, raw or not, relinked or not. Rejects as `node:net` does, with the error of the last address. */
-export async function connect({ port, host = 'localhost', signal }: ConnectOptions): Promise<RawSocket> {
+export async function connect(options: ConnectOptions): Promise<RawSocket> {
+  assertOptions(options)
+  const { port, host = 'localhost', signal } = options
   assertPort(port)
+  assertSignal(signal)
   signal?.throwIfAborted()
   let failure: unknown
   for (const { address, family } of await resolve(host)) {

@@ -13,7 +13,7 @@ import type { Stream } from '../stream.ts'
 import type { CompletionQueue } from './completion-queue.ts'
 import { FastRawSocket } from './fast-raw-socket.ts'
 import { rawPeers } from './raw-peers.ts'
-import type { Pollable, RawSocket } from './raw-socket.ts'
+import { assertOptions, assertSignal, type Pollable, type RawSocket } from './raw-socket.ts'
 import { TcpRawSocket } from './tcp-raw-socket.ts'
 
 /** What Node uses. */
@@ -35,6 +35,7 @@ interface Waiter {
 
 /** Listens. Rejects as `node:net` does: `EADDRINUSE`, `EACCES`. */
 export async function listen(options: ListenOptions = {}): Promise<RawServer> {
+  assertOptions(options)
   const { port = 0, host, backlog = BACKLOG_DEFAULT } = options
   if (!Number.isInteger(backlog) || backlog < 1) {
     const error = new RangeError(`backlog must be a positive integer, not ${String(backlog)}`)
@@ -120,6 +121,11 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
 
   /** The next connection. Rejects with `EBADF` if the server is closed, and with `ECANCELED` if it is closed meanwhile. */
   accept({ signal }: { readonly signal?: AbortSignal } = {}): Promise<RawSocket> {
+    try {
+      assertSignal(signal)
+    } catch (error) {
+      return Promise.reject(error)
+    }
     if (signal?.aborted) return Promise.reject(signal.reason)
     if (this.#isClosed) return Promise.reject(systemError('EBADF', 'accept'))
     const socket = this.#arrived.shift()

@@ -59,6 +59,17 @@ export function assertReceiveBuffer(into: Uint8Array): void {
   throw Object.assign(error, { code: 'ERR_INVALID_ARG_VALUE' })
 }
 
+/** What everything here is told by: an object, and not an address or a port by itself. */
+export function assertOptions(options: unknown): void {
+  if (typeof options === 'object' && options !== null) return
+  throw Object.assign(new TypeError('options must be an object'), { code: 'ERR_INVALID_ARG_TYPE' })
+}
+
+export function assertSignal(signal: unknown): void {
+  if (signal === undefined || signal instanceof AbortSignal) return
+  throw Object.assign(new TypeError('signal must be an AbortSignal'), { code: 'ERR_INVALID_ARG_TYPE' })
+}
+
 export function assertBytes(bytes: Uint8Array): void {
   if (bytes instanceof Uint8Array) return
   throw Object.assign(new TypeError('bytes must be a Uint8Array'), { code: 'ERR_INVALID_ARG_TYPE' })

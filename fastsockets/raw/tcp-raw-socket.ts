@@ -92,6 +92,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
   }
 
   trySend(bytes: Uint8Array): number {
+    assertBytes(bytes)
     this.#assertMaySend()
     if (this.#socket.writableLength > 0 || bytes.length === 0) return 0
     const { fd } = this

@@ -77,7 +77,7 @@ export interface ListenerStatus {
   readonly startMs: number
   readonly state: string
   readonly local: string
-  /** Undefined if it has none, with the reason. */
+  /** Undefined if it is not fast, with the reason, and on a unix path, which needs none. */
   readonly hashedPort?: number
   readonly reason?: string
   readonly acceptedFast: number

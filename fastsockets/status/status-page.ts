@@ -163,7 +163,9 @@ export class StatusPage {
     addTo(this.#words, word, count)
   }
 
-  #putText(at: number, size: number, text: string): void {
+  #putText(at: number, size: number, whole: string): void {
+    // Of a path that does not fit, its end says more.
+    const text = whole.length > size ? `...${whole.slice(3 - size)}` : whole
     const length = Math.min(size, text.length)
     // An address, mostly. Anything but ASCII is rare, and is longer as bytes than as text.
     for (let i = 0; i < length; i++) {

@@ -8,6 +8,7 @@ import type { Server, Socket } from 'node:net'
 import { isOwn } from '../../nic/index.ts'
 import { clearInterval, setInterval, setTimeout } from '../../nic/real-time.ts'
 import { EVENTS, tell } from '../events.ts'
+import { nameInRules } from '../policy/unix-names.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { BYTES_IN, BYTES_OUT } from './status-layout.ts'
 import { type Place, type RowText, type StatusRow, statusPage } from './status-page.ts'
@@ -68,13 +69,15 @@ class CountedRow {
   }
 }
 
-/** A client that falls back; `remote` is what the program asked for. */
+/** A client that falls back; `place` is what the program asked for. */
 export function showTcpClient(
   socket: Socket,
   reason: FallbackReason,
-  remote: Place | undefined,
+  place: Place | undefined,
   transport: 'tcp' | 'pipe',
 ): void {
+  const isPath = transport === 'pipe' && place !== undefined
+  const remote = isPath ? { address: nameInRules(place.address), port: 0 } : place
   const { code } = reason
   const page = statusPage()
   tell(EVENTS.fallback, { socket, role: 'client', reason, remote })

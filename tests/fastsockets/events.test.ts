@@ -67,3 +67,30 @@ t.test('prom-client shows what is counted', async t => {
   t.notMatch(await registry.metrics(), /^fastsockets_verbs_\w+\{/m, 'nothing of a driver that is not in use')
   socket.destroy()
 })
+
+t.test(
+  'the diagnostics channels of node:net tell of the servers and sockets of the program, and of no others',
+  async t => {
+    const heardBy = async (options: object | undefined) => {
+      const server = new Child(t, program('channels'), [], options)
+      const heard: string[] = []
+      const next = async (): Promise<{ told?: string; port?: number; isOver?: true }> => {
+        const message = await server.receive<{ told?: string; port?: number; isOver?: true }>()
+        if (message.told === undefined) return message
+        heard.push(message.told)
+        return await next()
+      }
+      const { port } = await next()
+      const client = new Child(t, program('client'), [String(port)], options)
+      await client.receive()
+      server.send({})
+      await next()
+      await client.kill()
+      await server.kill()
+      return heard.sort()
+    }
+    const plain = await heardBy(undefined)
+    t.ok(plain.includes('net.server.socket'))
+    t.strictSame(await heardBy(relinked()), plain)
+  },
+)

@@ -42,5 +42,6 @@ function checkPolicy(file: string | undefined): number {
 function describe({ source, ruleCount, users, drivers }: Policy): string {
   const rules = ruleCount === 1 ? '1 rule' : `${ruleCount} rules`
   const others = users.length === 0 ? 'only the own user' : `the own user and ${users.join(', ')}`
-  return `${source}: ${rules}; users: ${others}; drivers: ${drivers?.join(', ') ?? 'all'}`
+  const allowed = drivers?.length === 0 ? 'none' : (drivers?.join(', ') ?? 'all')
+  return `${source}: ${rules}; users: ${others}; drivers: ${allowed}`
 }

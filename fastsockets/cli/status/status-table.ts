@@ -47,8 +47,9 @@ function renderProcess(status: RatedProcess): string {
 }
 
 function renderListener({ local, hashedPort, reason, acceptedFast, acceptedTcp }: ListenerStatus): string {
-  const how = hashedPort === undefined ? `not fast: ${reason ?? ''}` : `hashed port ${hashedPort}`
-  return `  listens on ${local}, ${how}; accepted ${acceptedFast} fast, ${acceptedTcp} over TCP`
+  const port = hashedPort === undefined ? '' : `, hashed port ${hashedPort}`
+  const how = reason === undefined ? port : `, not fast: ${reason}`
+  return `  listens on ${local}${how}; accepted ${acceptedFast} fast, ${acceptedTcp} over TCP`
 }
 
 function cellsOf(socket: RatedSocket): string[] {

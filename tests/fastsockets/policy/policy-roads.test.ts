@@ -105,6 +105,12 @@ t.test('a policy that is wrong keeps everything on TCP, says so, and breaks noth
   t.match(await client.receive(), { transport: 'tcp', reason: { code: 'POLICY_INVALID' } })
   await client.end()
   t.match(client.stderr, /everything stays on TCP: .*yaml:1: unknown key "rule"/)
+  for (const text of ['default: &use fast\nrules: [{ use: *use }]\n', 'rules: [{ use: *nothing }]\n']) {
+    t.match(await outcome(t, port, under(text)), {
+      transport: 'tcp',
+      reason: { code: 'POLICY_INVALID', text: /aliases/ },
+    })
+  }
 })
 
 t.test('the environment goes over the file', async t => {
@@ -119,6 +125,18 @@ t.test('the environment goes over the file', async t => {
   t.match(await outcome(t, port, { ...plainEnvironment(), FASTSOCKETS_USE: 'maybe' }), {
     reason: { code: 'POLICY_INVALID' },
   })
+  t.match(await outcome(t, port, { ...plainEnvironment(), FASTSOCKETS_DRIVERS: 'shm, loopback' }), {
+    transport: 'shm',
+  })
+  for (const [name, value] of [
+    ['FASTSOCKETS_DRIVERS', 'smh'],
+    ['FASTSOCKETS_USERS', '1000,,1001'],
+    ['FASTSOCKETS_USERS', '4294967296'],
+  ] as const) {
+    t.match(await outcome(t, port, { ...plainEnvironment(), [name]: value }), {
+      reason: { code: 'POLICY_INVALID', text: new RegExp(name) },
+    })
+  }
 })
 
 t.test('another user is let in by both policies, and by no other', async t => {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import t, { type Test } from 'tap'
-import { connect, listen, type RawSocket } from '../../../fastsockets/raw/index.ts'
+import { CompletionQueue, connect, listen, type RawSocket } from '../../../fastsockets/raw/index.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
 import { withWatchdog } from '../../support/until.ts'
@@ -56,6 +56,20 @@ for (const wire of WIRES) {
     }
     const { bytesIn, bytesOut } = socket.transport
     t.strictSame({ bytesIn, bytesOut }, { bytesIn: 6_132_235, bytesOut: 6_132_235 })
+  })
+
+  t.test(`over ${wire}: what is no buffer is refused, and harms nothing`, async t => {
+    const { socket } = await connected(t, wire, 'echo')
+    for (const wrong of [undefined, null, 'text', 5, {}, [1], new ArrayBuffer(4), new Uint16Array(2)]) {
+      const bytes = wrong as unknown as Uint8Array
+      const error = { name: 'TypeError', code: /^ERR_INVALID_ARG_/ }
+      t.throws(() => socket.trySend(bytes), error)
+      t.throws(() => socket.tryRecv(bytes), error)
+      await t.rejects(socket.send(bytes), error)
+      await t.rejects(socket.recv(bytes), error)
+    }
+    await socket.send(Buffer.from('still here'))
+    t.equal(String(await receiveExactly(socket, 10)), 'still here')
   })
 
   t.test(`over ${wire}: two programs that poll never need the event loop`, async t => {
@@ -277,4 +291,22 @@ t.test('arguments that make no sense', async t => {
   await t.rejects(socket.send('text' as never), { code: 'ERR_INVALID_ARG_TYPE' })
   t.equal(await socket.send(new Uint8Array(0)), 0)
   t.equal(socket.trySend(new Uint8Array(0)), 0)
+})
+
+t.test('options, signals and members of the wrong kind are refused with a code', async t => {
+  const error = { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' }
+  const server = await listen()
+  t.teardown(() => server.close())
+  const { port } = server.address
+  const notSignal = { signal: 5 as unknown as AbortSignal }
+  for (const wrong of [null, 'localhost', 5] as never[]) {
+    await t.rejects(connect(wrong), error)
+    await t.rejects(listen(wrong), error)
+  }
+  await t.rejects(connect({ port, ...notSignal }), error)
+  await t.rejects(server.accept(notSignal), error)
+  const queue = new CompletionQueue()
+  t.throws(() => queue.add(undefined as never), error)
+  t.throws(() => queue.add({} as never), error)
+  t.equal(queue.poll(), undefined, 'the queue works all the same')
 })

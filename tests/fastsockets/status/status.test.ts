@@ -1,7 +1,9 @@
 /** What is to be seen of relinked processes from outside, and by whom. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readlinkSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
@@ -10,7 +12,7 @@ import { readAllStatus, readStatusOf } from '../../../fastsockets/status/read-st
 import { CONSUMED_DUE, WINDOW } from '../../../fastsockets/stream-layout.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
-import { eventually, until } from '../../support/until.ts'
+import { eventually, until, withWatchdog } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 const NOBODY = 65534
@@ -300,4 +302,49 @@ t.test('fastsockets status', async t => {
   watch.kill('SIGKILL')
   const nobody = spawnSync(process.execPath, [CLI, 'status', '--pid', '1'], { env, encoding: 'utf8' })
   t.match(nobody, { status: 0, stdout: /No relinked process/ })
+})
+
+t.test('listeners and sockets on unix paths have the names of these', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'fastsockets-status-of-unix-paths-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const names = [
+    `${folder}/a.sock`,
+    `${folder}/with-a-long-name-that-is-cut.sock`,
+    `@fastsockets-status-${process.pid}`,
+  ]
+  for (const name of names) {
+    const server = new Child(t, program('unix'), ['server', name], relinked())
+    await server.receive()
+    const client = new Child(t, program('unix'), ['client', name], relinked())
+    await client.receive()
+    const [status] = await eventually('its row', () => {
+      const all = readStatusOf(server.pid)
+      return all[0]?.sockets.length === 1 && all
+    })
+    const shown = name.length > 64 ? `...${name.slice(-61)}` : name
+    t.match(status?.listeners, [{ local: shown, acceptedFast: 1, reason: undefined, hashedPort: undefined }])
+    t.match(status?.sockets, [{ transport: 'shm', role: 'server', local: shown, remote: '' }])
+    t.match(readStatusOf(client.pid)[0]?.sockets, [{ role: 'client', local: '', remote: shown }])
+    const args = [CLI, 'status', '--pid', String(server.pid)]
+    const table = spawnSync(process.execPath, args, { env: plainEnvironment(), encoding: 'utf8' })
+    t.ok(table.stdout.includes(`  listens on ${shown}; accepted 1 fast, 0 over TCP\n`), table.stdout)
+    await client.kill()
+  }
+  const plain = new Child(t, program('unix'), ['server', '@fastsockets-plain'])
+  await plain.receive()
+  const client = new Child(t, program('unix'), ['client', '@fastsockets-plain'], relinked())
+  await client.receive()
+  await eventually('its row', () => readStatusOf(client.pid)[0]?.sockets[0]?.remote === '@fastsockets-plain')
+})
+
+t.test('--watch ends when nobody reads it any more', async t => {
+  const watch = spawn(process.execPath, [CLI, 'status', '--json', '--watch', '0.1'], {
+    env: plainEnvironment(),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.teardown(() => watch.kill('SIGKILL'))
+  await once(watch.stdout, 'data')
+  watch.stdout.destroy()
+  const [code] = await withWatchdog('its end', once(watch, 'exit'))
+  t.equal(code, 0)
 })
