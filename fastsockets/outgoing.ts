@@ -4,6 +4,7 @@ import { SendWindow } from './byte-windows.ts'
 import { flushAllHeld, HELD_CHUNK_MAX, HeldBytes, type Holder } from './held-bytes.ts'
 import { PendingChunks } from './pending-chunks.ts'
 import type { Stream } from './stream.ts'
+import { LINGER_MAX } from './stream-layout.ts'
 import { reserveData, sendFin } from './stream-messages.ts'
 import { ChunkOffers } from './zcopy/chunk-offers.ts'
 import { PeerSink } from './zcopy/peer-sink.ts'
@@ -126,7 +127,7 @@ export class Outgoing implements Holder {
     this.window.advance(fetched)
     counts.sent(fetched)
     counts.fetchedByPeer(fetched)
-    if (state !== 'open') return undefined
+    if (state !== 'open' && !this.isWaiting) return undefined
     this.pending.skip(fetched)
     channel.scheduleSend(this.#stream)
     return undefined
@@ -158,6 +159,11 @@ export class Outgoing implements Holder {
       this.#stream.sink?.handleShutdown()
     }
     return true
+  }
+
+  /** Whether a write that is not out goes out though the program has closed: to TCP the kernel would have it already. */
+  get mayLinger(): boolean {
+    return this.isWaiting && this.pending.length <= LINGER_MAX
   }
 
   /**
