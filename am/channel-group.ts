@@ -2,7 +2,7 @@ import type { VirtualInterface } from '../nic/index.ts'
 import { Channel, type ChannelOptions } from './channel.ts'
 import { closedError } from './errors.ts'
 import { type Handler, HandlerTable } from './handler-table.ts'
-import { Poller } from './poller.ts'
+import { Poller, type ScheduleTurn } from './poller.ts'
 import type { PollerStats } from './poller-counts.ts'
 
 /** `event-loop`: handlers run by themselves. `manual`: only within `poll()`, and the event loop is not touched. */
@@ -93,4 +93,9 @@ export function pollerStats(): Readonly<PollerStats> {
 /** Keeps the counts of this thread's poller in `memory`, in the order of `POLLER_COUNTS`, for others to see. */
 export function movePollerStats(memory: Float64Array): void {
   threadPoller.counts.moveTo(memory)
+}
+
+/** From now on this thread's poller has its turns by `schedule`. */
+export function scheduleTurnsBy(schedule: ScheduleTurn): void {
+  threadPoller.scheduleBy(schedule)
 }

@@ -4,7 +4,13 @@ export type { Status } from '../nic/index.ts'
 export { BROKEN, CLOSED, NO_CREDIT, NO_RESOURCE, OK, OUT_OF_BOUNDS, UNSUPPORTED } from '../nic/index.ts'
 export type { WaitOptions } from './call.ts'
 export { Channel, type ChannelOptions, type ChannelOwner, CREDITS_DEFAULT } from './channel.ts'
-export { ChannelGroup, movePollerStats, type Progress, pollerStats } from './channel-group.ts'
+export {
+  ChannelGroup,
+  movePollerStats,
+  type Progress,
+  pollerStats,
+  scheduleTurnsBy,
+} from './channel-group.ts'
 export { describeFrame } from './describe-frame.ts'
 export { Endpoint, openEndpoint } from './endpoint.ts'
 export { AmError, type AmErrorCode } from './errors.ts'

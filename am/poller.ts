@@ -1,10 +1,10 @@
 /**
  * Progress by the event loop: fast when busy, silent when idle.
  *
- * A channel is *hot* while it moves: it is polled from `setImmediate`, so that timers and other I/O have their turns,
- * with a bounded number of messages each time. When nothing has come for its spin time its doorbell is armed; then,
- * if nothing slipped in meanwhile, it is *cold* and costs nothing until the peer rings. The spin time is learned: a
- * doorbell that rings soon after arming says that spinning on would have caught it, one that does not ring says that
+ * A channel is *hot* while it moves: it is polled once in each turn of the event loop, so that timers and other I/O
+ * have their turns, with a bounded number of messages each time. When nothing has come for its spin time its doorbell is
+ * armed; then, if nothing slipped in meanwhile, it is *cold* and costs nothing until the peer rings. The spin time is
+ * learned: a doorbell that rings soon after arming says that spinning on would have caught it, one that does not says that
  * the spinning was wasted. A turn that found nothing offers its core to others: with more runnable threads than cores
  * (the peer may be one of them, or the garbage collector's helpers) spinning would only keep them from what we wait for.
  * Where the queue for the cores is long, there is no spinning at all (core-contention.ts).
@@ -25,7 +25,11 @@ const SPIN_MS = ABLATED_SPIN_US === undefined ? SPIN_MS_MAX : ABLATED_SPIN_US / 
 const SPIN_STEPS = 8
 const SPIN_MS_STEP = SPIN_MS / SPIN_STEPS
 
+/** Runs `turn` once, in the next turn of the event loop: `setImmediate`, unless whoever is above knows better. */
+export type ScheduleTurn = (turn: () => void) => void
+
 export class Poller {
+  #scheduleTurn: ScheduleTurn = setImmediate
   readonly counts = new PollerCounts()
   readonly #hot: Channel[] = []
   readonly #contention = new CoreContention()
@@ -36,6 +40,10 @@ export class Poller {
     channel.setWake(this.#heat)
     channel.end.setDoorbell(() => this.#answerDoorbell(channel))
     this.#heat(channel)
+  }
+
+  scheduleBy(scheduleTurn: ScheduleTurn): void {
+    this.#scheduleTurn = scheduleTurn
   }
 
   remove(channel: Channel): void {
@@ -63,7 +71,7 @@ export class Poller {
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
-    setImmediate(this.#turn)
+    this.#scheduleTurn(this.#turn)
   }
 
   readonly #turn = (): void => {

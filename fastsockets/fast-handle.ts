@@ -18,6 +18,7 @@ import { defineNativeSide } from './native-side.ts'
 import {
   type ConnectRequest,
   nodeInternals,
+  noteLastWrite,
   noteQueueSize,
   type SocketName,
   type TcpHandle,
@@ -238,10 +239,12 @@ function defineFastHandle(): FastHandleClass | undefined {
         : [toBytes(data as never, encoding as BufferEncoding)]
       const length = lengthOf(chunks)
       this.writtenCount += length
+      noteLastWrite(false)
       if (isRefused) return callback()
       const mayBeHeld = !this.#isNoDelay && !writev
       if (mayBeHeld && stream.outgoing.hold(chunks[0] as Uint8Array)) return callback()
       if (stream.write(chunks)) return callback()
+      noteLastWrite(true)
       noteQueueSize(socket, length)
       this.#writeCallback = callback
       this.updateLife()

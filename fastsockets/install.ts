@@ -25,6 +25,7 @@ import { fastHandleClass, isFastHandle } from './fast-handle.ts'
 import type { FastHandleClass, FastSocket } from './fast-handle-contract.ts'
 import { reasonAgainstFastWay } from './fast-way.ts'
 import { emitHeld, holdListening } from './held-listening.ts'
+import { openIoTurns } from './io-turns.ts'
 import {
   acceptorFor,
   countTcpAccepted,
@@ -73,6 +74,7 @@ export function install(): boolean {
     wrapForRecord(reason)
     return false
   }
+  openIoTurns(nodeInternals() as NodeInternals)
   const Handle = fastHandleClass() as FastHandleClass
   const connect: (this: net.Socket, options: net.NetConnectOpts) => net.Socket = net.Socket.prototype.connect
   const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {

@@ -6,9 +6,8 @@
  * 'data' and 'end' without anything in between that the program has put off. User code never runs here but above such a
  * call of native code. See docs/decisions/0016-native-feeds.md.
  */
-import { type Idle, openIdle } from '../nic/index.ts'
-import { setImmediate } from '../nic/real-time.ts'
-import { drainTicks, tellUncaught } from './node-internals.ts'
+import { scheduleFeeding } from './io-turns.ts'
+import { drainTicks } from './node-internals.ts'
 
 export interface FeedTarget {
   /** `undefined` is the end. */
@@ -22,17 +21,10 @@ const pieces: (Buffer | undefined)[] = []
  * other, and an end that one of them brought may be older than the data of another (decision 0055).
  */
 const ends: FeedTarget[] = []
-let idle: Idle | undefined
-let isOpened = false
 
 /** False where the event loop cannot be had this way: feed at once, then. `isAlone`: the target waits for nothing else. */
 export function scheduleFeed(target: FeedTarget, bytes: Buffer | undefined, isAlone: boolean): boolean {
-  if (!isOpened) {
-    isOpened = true
-    idle = openIdle(feedAll)
-  }
-  if (idle === undefined) return false
-  if (!hasFeeds()) idle.start()
+  if (!hasFeeds() && !scheduleFeeding(feedAll)) return false
   if (bytes === undefined && isAlone) ends.push(target)
   else {
     targets.push(target)
@@ -47,7 +39,6 @@ export function hasFeeds(): boolean {
 }
 
 function feedAll(): void {
-  idle?.stop()
   // What is scheduled meanwhile has the next turn, after what is left if a listener throws.
   let endsLeft = ends.length
   let left = targets.length
@@ -55,14 +46,7 @@ function feedAll(): void {
     while (endsLeft-- > 0) (ends.shift() as FeedTarget).feedNow(undefined)
     while (left-- > 0) (targets.shift() as FeedTarget).feedNow(pieces.shift())
     drainTicks()
-  } catch (error) {
-    // Nothing may be thrown into libuv. Whoever handles it hears of it now, and Node clears what a tick that threw has left.
-    if (!tellUncaught(error)) {
-      setImmediate(() => {
-        throw error
-      })
-    }
   } finally {
-    if (hasFeeds()) idle?.start()
+    if (hasFeeds()) scheduleFeeding(feedAll)
   }
 }

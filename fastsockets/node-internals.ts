@@ -7,6 +7,7 @@
  * - `kReinitializeHandle`: how Node itself gives a connecting socket another handle.
  * - `process._tickCallback`: runs next ticks and microtasks, as Node does between two callbacks from libuv.
  * - `process._fatalException`: what Node calls when a callback from libuv throws.
+ * - `streamBaseState`: where Node's native streams say whether the last write was over at once.
  */
 import { createRequire } from 'node:module'
 import net from 'node:net'
@@ -246,6 +247,34 @@ export function tellUncaught(error: unknown): boolean {
 /** Asked within the context of a socket, where a domain may be listening. */
 export function isUncaughtHandled(): boolean {
   return process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()
+}
+
+interface StreamWrap {
+  readonly streamBaseState?: unknown
+  readonly kLastWriteWasAsync?: unknown
+}
+
+function findStreamState(): { state: Int32Array; index: number } | undefined {
+  // Asked for its deprecations, Node would name this one.
+  const flags = `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`.replaceAll('_', '-')
+  if (flags.includes('pending-deprecation') || process.env.NODE_PENDING_DEPRECATION === '1') return undefined
+  try {
+    const { binding } = process as unknown as { binding(name: string): StreamWrap }
+    const { streamBaseState: state, kLastWriteWasAsync: index } = binding.call(process, 'stream_wrap')
+    return state instanceof Int32Array && typeof index === 'number' ? { state, index } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const streamState = findStreamState()
+
+/**
+ * What net.js reads after each write. A handle that a program has made itself may leave it as it is, as that of spdy does:
+ * then what counts is the last write of any other socket.
+ */
+export function noteLastWrite(isAsync: boolean): void {
+  if (streamState !== undefined) streamState.state[streamState.index] = isAsync ? 1 : 0
 }
 
 function look(): NodeInternals | undefined {

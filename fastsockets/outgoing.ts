@@ -4,6 +4,7 @@ import { SendWindow } from './byte-windows.ts'
 import { flushAllHeld, HELD_CHUNK_MAX, HeldBytes, type Holder } from './held-bytes.ts'
 import { PendingChunks } from './pending-chunks.ts'
 import type { Stream } from './stream.ts'
+import { CHANNEL_LINGER_MAX, LINGER_MAX } from './stream-layout.ts'
 import { reserveData, sendFin } from './stream-messages.ts'
 import { ChunkOffers } from './zcopy/chunk-offers.ts'
 import { PeerSink } from './zcopy/peer-sink.ts'
@@ -18,6 +19,8 @@ export class Outgoing implements Holder {
   #finState: 'open' | 'wanted' | 'sent' = 'open'
   /** Where `window` was when the sink last heard of its pending write. */
   #sequenceTold = 0
+  /** What it had still to send when it closed. */
+  #lingering = 0
 
   constructor(stream: Stream) {
     this.#stream = stream
@@ -126,7 +129,7 @@ export class Outgoing implements Holder {
     this.window.advance(fetched)
     counts.sent(fetched)
     counts.fetchedByPeer(fetched)
-    if (state !== 'open') return undefined
+    if (state !== 'open' && !this.isWaiting) return undefined
     this.pending.skip(fetched)
     channel.scheduleSend(this.#stream)
     return undefined
@@ -160,13 +163,26 @@ export class Outgoing implements Holder {
     return true
   }
 
+  /** The program has closed. Unless it is a reset, a write that is not out goes out all the same: TCP's kernel would have it. */
+  close(isReset: boolean): void {
+    const { length } = this.pending
+    const { streams } = this.#stream.channel
+    const fits = length <= LINGER_MAX && streams.lingering + length <= CHANNEL_LINGER_MAX
+    if (isReset || !this.isWaiting || !fits) return this.clear()
+    this.pending.own()
+    this.#lingering = length
+    streams.lingering += length
+  }
+
   /**
-   * The program has closed: nothing more goes out, and no FIN either, as the CLOSE ends this direction too. What is on offer
-   * stays until the peer has done with it.
+   * Nothing more goes out, and no FIN either, as the CLOSE ends this direction too. What is on offer stays until the peer has
+   * done with it.
    */
   clear(): void {
     if (this.#finState === 'wanted') this.#finState = 'sent'
     this.pending.clear()
+    this.#stream.channel.streams.lingering -= this.#lingering
+    this.#lingering = 0
   }
 
   /** The peer fetches nothing more. */

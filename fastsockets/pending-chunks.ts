@@ -27,6 +27,13 @@ export class PendingChunks {
     this.isWaiting = false
   }
 
+  /** What is left moves to memory of our own: the writer's is his again. */
+  own(): void {
+    const bytes = Buffer.allocUnsafeSlow(this.length)
+    this.copyTo(bytes, 0, bytes.length)
+    this.set([bytes])
+  }
+
   /** What is left of the chunk that is next. */
   get nextLength(): number {
     return this.length === 0 ? 0 : (this.#chunks[this.#index] as Uint8Array).length - this.#offset

@@ -70,6 +70,10 @@ export const CONSUMED_DUE = WINDOW / 2
 export const WINDOW_MAX = 1 << 30
 /** Bytes that one SRC_AVAIL offers: few enough that time-outs see a large write move. */
 export const OFFER_MAX = 4 << 20
+/** A write of a closed socket that still goes out: what Linux lets TCP keep for one (tcp_wmem). */
+export const LINGER_MAX = 4 << 20
+/** All such writes to one peer. */
+export const CHANNEL_LINGER_MAX = 64 << 20
 /** The key of registered memory that SRC_AVAIL carries. */
 export const KEY_MAX = 256
 /** What is fetched at once: a turn of the event loop each, so that other sockets have theirs. */

@@ -72,8 +72,6 @@ export class Stream {
     this.role = role
   }
 
-  // Commands from the sink.
-
   /** True if all of it is out; otherwise the chunks must stay as they are until `handleWritten`. */
   write(chunks: readonly Uint8Array[]): boolean {
     return this.outgoing.write(chunks)
@@ -136,7 +134,7 @@ export class Stream {
     this.#receivedAtClose = this.receiving.sequence
     this.#release()
     this.sink = undefined
-    this.outgoing.clear()
+    this.outgoing.close(this.#closeHow === CLOSE_RESET || this.#isBroken)
     this.#buffer.clear()
     this.#fetches.drop()
     this.state = 'closing'
@@ -148,14 +146,12 @@ export class Stream {
     if (this.#peerClosed && !this.#closeOwed) this.#finish()
   }
 
-  // What the channel has received.
-
   handleAccepted(peerId: number, window: number): void {
     this.peerId = peerId
     this.outgoing.window.open(window)
     if (this.state === 'closing') {
       this.#sendClose()
-      return
+      return this.channel.scheduleSend(this)
     }
     const wasPresumed = this.state === 'presumed'
     this.state = 'open'
@@ -213,6 +209,7 @@ export class Stream {
   /** As TCP does: data for somebody who has closed is answered by a reset. */
   #answerClosed(): undefined {
     this.#closeHow = CLOSE_RESET
+    this.outgoing.clear()
     this.#sendClose()
   }
 
@@ -270,7 +267,10 @@ export class Stream {
     this.#peerClosed = true
     this.#fetches.drop()
     this.outgoing.dropOffer()
-    if (this.state === 'closing' && !this.#closeOwed) return this.#finish()
+    if (this.state === 'closing') {
+      if (this.outgoing.isWaiting) this.#answerClosed()
+      if (!this.#closeOwed) return this.#finish()
+    }
     if (this.state !== 'open') return
     this.counts.endedByPeer()
     this.#losesNextWrite = !isReset
@@ -301,14 +301,12 @@ export class Stream {
     this.channel.scheduleDelivery(this)
   }
 
-  // Called by the channel when there may be room or credit again.
-
   /** Everything that was refused before, in order; false if it is refused again. */
   resume(): boolean {
     if (!this.outgoing.resume()) return false
     if (!this.#fetches.resume()) return false
     if (this.#consumedIsDue() && !this.#sendConsumed()) return false
-    if (this.#closeOwed) {
+    if (this.#closeOwed && !this.outgoing.isWaiting) {
       this.#sendClose()
       if (this.#closeOwed) return false
       if (this.#peerClosed) this.#finish()
@@ -421,7 +419,9 @@ export class Stream {
 
   #sendClose(): void {
     const { channel, outgoing } = this
-    // What was written small in this turn goes first.
+    this.#closeOwed = true
+    // Behind what TCP would have taken; what was written small in this turn goes first, too.
+    if (channel.isOpen && outgoing.isWaiting) return
     const mayGo = !channel.isOpen || outgoing.flushHeld()
     this.#closeOwed = !mayGo || (channel.isOpen && !sendClose(this, this.#closeHow, this.#receivedAtClose))
     if (this.#closeOwed) channel.scheduleSend(this)

@@ -5,7 +5,7 @@
 import { createRequire } from 'node:module'
 import { NicError } from '../errors.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
-import { bindIdle, type OpenIdle } from './uv-idle.ts'
+import { bindIoPhase, type OpenIoPhase } from './uv-phase.ts'
 
 export type Koffi = typeof import('koffi')
 
@@ -60,7 +60,7 @@ export interface Libc {
   errnoName(errno: number): string
   /** Address of the memory behind a buffer; the caller keeps the buffer alive. */
   address(buffer: Uint8Array): bigint
-  openIdle: OpenIdle | undefined
+  openIoPhase: OpenIoPhase | undefined
   /** An ArrayBuffer over foreign memory, which it does not own. */
   view(address: bigint, length: number): ArrayBuffer
 }
@@ -139,10 +139,10 @@ function bindLibc(koffi: Koffi): Libc {
   return {
     ...(functions as unknown as Omit<
       Libc,
-      'mallopt' | 'openIdle' | 'errno' | 'errnoName' | 'address' | 'view'
+      'mallopt' | 'openIoPhase' | 'errno' | 'errnoName' | 'address' | 'view'
     >),
     mallopt: findOptional(() => library.func('int mallopt(int parameter, int value)')),
-    openIdle: findOptional(() => bindIdle(koffi, library)),
+    openIoPhase: findOptional(() => bindIoPhase(koffi, library)),
     errno: () => koffi.errno() as number,
     errnoName: errno => names.get(errno) ?? `errno ${errno}`,
     address: buffer => BigInt(koffi.address(buffer) as unknown as bigint),

@@ -1,0 +1,46 @@
+/**
+ * A check handle of libuv: its callback is called by the event loop itself, with no JavaScript below it. The last that was
+ * started comes first, so it comes before Node's own, which was started with Node and runs the immediates.
+ */
+type Koffi = typeof import('koffi')
+
+const UV_CHECK = 2
+const UV_IDLE = 6
+
+import type { IoPhase } from './io-phase.ts'
+
+/** Makes handles on the event loop of this thread; undefined if Node does not show libuv's functions. */
+export type OpenIoPhase = (callback: () => void) => IoPhase | undefined
+
+export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): OpenIoPhase {
+  const callbackType = koffi.pointer(koffi.proto('void', ['void *']))
+  const getLoop = library.func('int napi_get_uv_event_loop(void *env, _Out_ void **loop)')
+  const sizeOf = library.func('size_t uv_handle_size(int type)')
+  const initializeCheck = library.func('int uv_check_init(void *loop, void *handle)')
+  const startCheck = library.func('uv_check_start', 'int', ['void *', callbackType])
+  const stopCheck = library.func('int uv_check_stop(void *handle)')
+  const initializeIdle = library.func('int uv_idle_init(void *loop, void *handle)')
+  const startIdle = library.func('int uv_idle_start(void *handle, void *callback)')
+  const stopIdle = library.func('int uv_idle_stop(void *handle)')
+  // An idle handle must call something. What is wanted is only that the loop does not wait for I/O.
+  const harmless = library.symbol('uv_is_active')
+  return callback => {
+    const loop: unknown[] = [null]
+    if (getLoop(koffi.node.env, loop) !== 0) return undefined
+    // Never freed: the handles belong to the event loop, which lives as long as the thread.
+    const check = koffi.alloc('char', Number(sizeOf(UV_CHECK)))
+    const idle = koffi.alloc('char', Number(sizeOf(UV_IDLE)))
+    if (initializeCheck(loop[0], check) !== 0 || initializeIdle(loop[0], idle) !== 0) return undefined
+    const registered = koffi.register(callback, callbackType)
+    return {
+      start: () => {
+        startCheck(check, registered)
+        startIdle(idle, harmless)
+      },
+      stop: () => {
+        stopCheck(check)
+        stopIdle(idle)
+      },
+    }
+  }
+}

@@ -1,0 +1,19 @@
+/** What Node promises about the order of events holds for fast sockets: a program may rely on it without knowing. */
+import t from 'tap'
+import { Child } from '../support/child.ts'
+import { program, relinked } from '../support/relinked.ts'
+
+t.test('an immediate that is set while a program hears of I/O comes before timers and other I/O', async t => {
+  const plain = await new Child(t, program('io-order')).receive<string[]>()
+  t.strictSame(
+    plain,
+    ['client data', 'end', 'request', 'response', 'server data'].map(who => `${who}: immediate`),
+  )
+  t.strictSame(await new Child(t, program('io-order'), [], relinked()).receive<string[]>(), plain)
+})
+
+t.test("a handle of the program's own sees what the last write of another socket has left", async t => {
+  const plain = await new Child(t, program('own-handle')).receive<boolean[]>()
+  t.strictSame(plain, [false, true])
+  t.strictSame(await new Child(t, program('own-handle'), [], relinked()).receive<boolean[]>(), plain)
+})
