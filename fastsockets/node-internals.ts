@@ -106,6 +106,8 @@ export interface NodeInternals {
   readonly createPipe: () => PipeHandle
   readonly isTcp: (handle: unknown) => handle is TcpHandle
   readonly reinitialize: symbol
+  /** Nobody reads it: it keeps what the look at Node's insides has made. */
+  readonly lures: readonly unknown[]
 }
 
 type CreateServerHandle = (
@@ -264,6 +266,7 @@ function look(): NodeInternals | undefined {
     createPipe: () => new Pipe(SOCKET),
     isTcp: (handle): handle is TcpHandle => handle instanceof Tcp,
     reinitialize,
+    lures,
   }
 }
 
@@ -276,7 +279,10 @@ const lures: unknown[] = []
 
 type Below = { unref?(): void }
 /** `handle` is there if the socket is put over something; if not, one is made. */
-type WrapHandle = (this: object, ...args: [over: unknown, handle?: Below, ...rest: unknown[]]) => {
+type WrapHandle = (
+  this: object,
+  ...args: [over: unknown, handle?: Below, ...rest: unknown[]]
+) => {
   readonly _parent?: Below
 }
 
