@@ -65,8 +65,11 @@ let preparedMs = 0
  * If there is a daemon: loads what is needed to ask it and asks a first time, which takes much longer than 5 ms. So the
  * first connect finds everything at hand. Never rejects; takes `PREPARE_MS_MAX` at most.
  */
-export async function prepareNames(): Promise<void> {
-  if (!isDaemonExpected()) return
+export function prepareNames(): Promise<void> | undefined {
+  return isDaemonExpected() ? askOnce() : undefined
+}
+
+async function askOnce(): Promise<void> {
   preparedMs = performance.now() + PREPARE_MS_MAX
   await inTime(findBootstrapPort('127.0.0.1', 1), PREPARE_MS_MAX)
   preparedMs = 0

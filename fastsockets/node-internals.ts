@@ -107,6 +107,8 @@ export interface NodeInternals {
   readonly createPipe: () => PipeHandle
   readonly isTcp: (handle: unknown) => handle is TcpHandle
   readonly reinitialize: symbol
+  /** Nobody reads it: it keeps what the look at Node's insides has made. */
+  readonly lures: readonly unknown[]
 }
 
 type CreateServerHandle = (
@@ -293,45 +295,69 @@ function look(): NodeInternals | undefined {
     createPipe: () => new Pipe(SOCKET),
     isTcp: (handle): handle is TcpHandle => handle instanceof Tcp,
     reinitialize,
+    lures,
   }
+}
+
+/**
+ * Whatever a lure has made is kept, for as long as this thread lives. A program that is required before it runs shares its
+ * first turn with what was left behind, and may ask what keeps it alive, or have hooks that hear of ticks, of immediates, and
+ * of the end of what has no beginning.
+ */
+const lures: unknown[] = []
+
+type Below = { unref?(): void }
+/** `handle` is there if the socket is put over something; if not, one is made. */
+type WrapHandle = (
+  this: object,
+  ...args: [over: unknown, handle?: Below, ...rest: unknown[]]
+) => {
+  readonly _parent?: Below
+}
+
+/** A TLS socket finds or makes the handle below it in a method of its own, and need not become a socket any more. */
+function handleBelow(source: Duplex | undefined, options: object = {}): Below | undefined {
+  const { _wrapHandle: wrapHandle } = tls.TLSSocket.prototype as { _wrapHandle?: WrapHandle }
+  if (wrapHandle === undefined) return undefined
+  let below: Below | undefined
+  const isEnough = new Error('the handle has been seen')
+  class Lure extends tls.TLSSocket {
+    _wrapHandle(...args: Parameters<WrapHandle>): never {
+      const wrapped = args[1] ? undefined : wrapHandle?.apply(this, args)
+      below = args[1] ?? wrapped?._parent
+      lures.push(source, below, wrapped)
+      throw isEnough
+    }
+  }
+  try {
+    new Lure(source as never, options)
+  } catch (error) {
+    if (error !== isEnough) return undefined
+  }
+  below?.unref?.()
+  return below
 }
 
 function findJsStream(): JsStreamClass | undefined {
-  try {
-    const lure = new tls.TLSSocket(
-      new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() }) as never,
-    )
-    lure.on('error', () => {})
-    const parent = (lure as unknown as { _handle?: { _parent?: object } })._handle?._parent
-    lure.destroy()
-    const prototype = parent && Object.getPrototypeOf(parent)
-    const methods = ['readBuffer', 'emitEOF', 'finishWrite', 'finishShutdown', 'useUserBuffer']
-    if (!prototype || !methods.every(name => typeof prototype[name] === 'function')) return undefined
-    return prototype.constructor as JsStreamClass
-  } catch {
-    return undefined
-  }
+  const source = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
+  // Node resumes it, which leaves a tick behind.
+  source.resume = () => source
+  const below = handleBelow(source)
+  const prototype = below && Object.getPrototypeOf(below)
+  const methods = ['readBuffer', 'emitEOF', 'finishWrite', 'finishShutdown', 'useUserBuffer']
+  if (!prototype || !methods.every(name => typeof prototype[name] === 'function')) return undefined
+  return prototype.constructor as JsStreamClass
 }
+
+/** Without a list of its own a context reads the certificates of all authorities. */
+const secureContext = (): tls.SecureContext => tls.createSecureContext({ ca: [] })
 
 function findTcp(): (new (type: number) => TcpHandle) | undefined {
-  const handle = (_createServerHandle as CreateServerHandle)('127.0.0.1', 0, 4, undefined, 0)
-  if (typeof handle === 'number') return undefined
-  handle.close()
-  return handle.constructor as new (
-    type: number,
-  ) => TcpHandle
+  const below = handleBelow(undefined, { secureContext: secureContext() })
+  return below?.constructor as (new (type: number) => TcpHandle) | undefined
 }
 
-/** A TLS socket for a unix path makes one for itself. */
 function findPipe(): (new (type: number) => PipeHandle) | undefined {
-  try {
-    const lure = new tls.TLSSocket(undefined as never, { pipe: true } as never)
-    const pipe = (lure as unknown as { _handle?: { _parent?: object } })._handle?._parent
-    lure.destroy()
-    return pipe?.constructor as new (
-      type: number,
-    ) => PipeHandle
-  } catch {
-    return undefined
-  }
+  const below = handleBelow(undefined, { secureContext: secureContext(), pipe: true })
+  return below?.constructor as (new (type: number) => PipeHandle) | undefined
 }

@@ -3,7 +3,6 @@
  * (bootstrap-layout.ts). On one host a channel's descriptors pass over the driver's own road; the bootstrap connection
  * carries only the driver's address blob, and stays as the lifeline.
  */
-import { randomBytes } from 'node:crypto'
 import type net from 'node:net'
 import { constants } from 'node:os'
 import { getSystemErrorName } from 'node:util'
@@ -17,6 +16,7 @@ import {
   keepFreedMemory,
   type Offer,
   openLoopbackPair,
+  randomBytes,
   receiveNow,
   type VirtualInterface,
 } from '../nic/index.ts'

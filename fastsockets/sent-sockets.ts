@@ -76,6 +76,8 @@ function wrapSend(target: Sender, send: Send, exchange: HandleExchange): void {
     }
     return send.call(this, message, ...rest)
   }
+  // In a worker Node marks what cannot be done there.
+  Object.assign(wrapped, send)
   Object.defineProperty(wrapped, 'name', { value: send.name })
   Object.defineProperty(wrapped, 'length', { value: send.length })
   Object.defineProperty(target, 'send', {

@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { hostIdentity } from '../../nic/index.ts'
+import { hostIdentity, randomBytes } from '../../nic/index.ts'
 
 /**
  * An endpoint's global name says where to ask for it: the host (and network namespace), the thread whose rendezvous

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import net from 'node:net'
 import { NicError } from '../errors.ts'
 import type { VirtualInterface } from '../nic.ts'
@@ -6,6 +5,7 @@ import { markOwn } from '../own-sockets.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
 import { type Credentials, duplicate, peerCredentials } from '../posix/unix-socket.ts'
+import { randomBytes } from '../random.ts'
 import { clearTimeout, setTimeout } from '../real-time.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import {

@@ -7,7 +7,6 @@
  * The connection stays open: it is the doorbell of both sides.
  */
 
-import { randomBytes } from 'node:crypto'
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
 import { Doorbell } from '../posix/doorbell.ts'
@@ -21,6 +20,7 @@ import {
   receiveMessage,
   sendMessage,
 } from '../posix/unix-socket.ts'
+import { randomBytes } from '../random.ts'
 import { nextTurn, performance, sleep } from '../real-time.ts'
 import { isRingSize, RING_SIZE_DEFAULT } from '../ring/ring-layout.ts'
 import { undisturbed } from '../threads/undisturbed.ts'

@@ -8,7 +8,8 @@
  *   IDLE  --enter-->  BUSY  --leave-->  IDLE        by the worker
  *   IDLE  --stop-->   DOOMED                        by the thread that stops it: the worker enters nothing any more
  */
-import { Worker } from 'node:worker_threads'
+import { isMainThread, Worker } from 'node:worker_threads'
+import { coverClosedOutput } from '../posix/closed-output.ts'
 import { performance } from '../real-time.ts'
 import { descendantRows, familyRows, ownRow, workerStates } from './thread-table.ts'
 
@@ -61,4 +62,7 @@ Object.defineProperty(Worker.prototype, 'terminate', {
   },
 })
 Object.defineProperty(Worker.prototype.terminate, 'name', { value: 'terminate' })
-process.on('exit', () => doom(descendantRows()))
+process.on('exit', () => {
+  doom(descendantRows())
+  if (isMainThread) coverClosedOutput()
+})

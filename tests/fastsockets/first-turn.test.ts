@@ -1,0 +1,39 @@
+/** A program that is required to be relinked shares its first turn with that: it must not see anything of it. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { plainEnvironment } from '../support/child.ts'
+
+const REGISTER = fileURLToPath(new URL('../../fastsockets/register.cjs', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('./programs/first-turn.cjs', import.meta.url))
+const isRequirable = process.features.require_module === true
+
+interface Output {
+  readonly error: Error | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function run(flags: readonly string[], args: readonly string[]): Promise<Output> {
+  return new Promise(resolve => {
+    execFile(process.execPath, [...flags, ...args], { env: plainEnvironment() }, (error, stdout, stderr) => {
+      resolve({ error, stdout, stderr })
+    })
+  })
+}
+
+t.test('first turns are the same', { skip: !isRequirable && 'needs require(esm)' }, async t => {
+  const plain = await run(['--expose-gc'], [PROGRAM])
+  t.equal(plain.error, null, plain.stderr)
+  t.match(JSON.parse(plain.stdout), { unknown: [], isDisabled: [true] })
+  t.strictSame(await run(['--require', REGISTER, '--expose-gc'], [PROGRAM]), plain)
+})
+
+/** For V8 in Node 20, which then has no Atomics; a later one does not know the flag. */
+const FLAG = '--no-harmony-atomics'
+
+t.test('without shared memory in V8 a program runs as it does plain', async t => {
+  const plain = await run([FLAG], ['-p', 'typeof Atomics'])
+  if (plain.error !== null) return t.match(plain.stderr, 'bad option')
+  return t.strictSame(await run(['--require', REGISTER, FLAG], ['-p', 'typeof Atomics']), plain)
+})
