@@ -16,6 +16,8 @@ const GENERATION_MAX = Math.floor(0x7fffffff / STREAMS_MAX)
  * next. The first that grew old keeps all later ones, with the streams that were in them, from being collected young.
  */
 export class StreamTable {
+  /** Bytes that closed streams have still to send. */
+  lingering = 0
   readonly #slots: (Stream | undefined)[] = []
   readonly #generations: number[] = []
   readonly #free: number[] = []
