@@ -41,7 +41,8 @@ export class SendError extends Error {
 
 /** Watches over `send` of this process and of the children that it will have, and over what they inherit. */
 export function watchSentSockets(exchange: HandleExchange): void {
-  if (process.send !== undefined) {
+  // In a worker it only says that it cannot be called there, and Node marks it.
+  if (process.send !== undefined && !('disabled' in process.send)) {
     wrapSend(process as unknown as Sender, process.send as unknown as Send, exchange)
   }
   diagnostics.subscribe('child_process', message => {
@@ -76,8 +77,6 @@ function wrapSend(target: Sender, send: Send, exchange: HandleExchange): void {
     }
     return send.call(this, message, ...rest)
   }
-  // In a worker Node marks what cannot be done there.
-  Object.assign(wrapped, send)
   Object.defineProperty(wrapped, 'name', { value: send.name })
   Object.defineProperty(wrapped, 'length', { value: send.length })
   Object.defineProperty(target, 'send', {

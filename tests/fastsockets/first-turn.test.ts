@@ -25,7 +25,10 @@ function run(flags: readonly string[], args: readonly string[]): Promise<Output>
 t.test('first turns are the same', { skip: !isRequirable && 'needs require(esm)' }, async t => {
   const plain = await run(['--expose-gc'], [PROGRAM])
   t.equal(plain.error, null, plain.stderr)
-  t.match(JSON.parse(plain.stdout), { unknown: [], isDisabled: [true] })
+  t.match(JSON.parse(plain.stdout), {
+    unknown: [],
+    workerSend: [true, 'process.send() is not supported in workers'],
+  })
   t.strictSame(await run(['--require', REGISTER, '--expose-gc'], [PROGRAM]), plain)
 })
 

@@ -43,8 +43,8 @@ function talk(): void {
       const { code, message, name } = refusalOf(() => socket.write('text', 'buffer' as BufferEncoding))
       socket.destroy()
       server.close()
-      askWorker(isDisabled => {
-        const told = { resources, handleCount, unknown, types, refusal: { code, message, name }, isDisabled }
+      askWorker(workerSend => {
+        const told = { resources, handleCount, unknown, types, refusal: { code, message, name }, workerSend }
         process.stdout.write(`${JSON.stringify(told)}\n`, () => closeSync(1))
       })
     })
@@ -61,8 +61,10 @@ function refusalOf(action: () => void): NodeJS.ErrnoException {
 }
 
 /** A worker that takes itself for a child with a channel. */
-function askWorker(answer: (isDisabled: unknown) => void): void {
-  const source = "require('worker_threads').parentPort.postMessage([process.send?.disabled])"
+function askWorker(answer: (workerSend: unknown) => void): void {
+  const source = `let error
+    try { process.send() } catch (thrown) { error = thrown }
+    require('worker_threads').parentPort.postMessage([process.send?.disabled, error?.message])`
   const env = { ...process.env, NODE_CHANNEL_FD: 'none' }
   new Worker(source, { eval: true, env }).once('message', answer)
 }
