@@ -2,20 +2,20 @@
  * `import net from 'fastsockets'`: everything that `node:net` exports, relinked, and `transportOf`.
  */
 import net from 'node:net'
-import { install } from './install.ts'
-import { prepareNames } from './names.ts'
+import { prepareNames } from './connect/names.ts'
+import { transportOf } from './handle/transport.ts'
 import { RequiredError } from './policy/required-error.ts'
 import { FALLBACK_REASONS } from './reasons.ts'
-import { transportOf } from './transport.ts'
+import { install } from './relink/install.ts'
 
 // Not waited for: a module that waits cannot be required.
 if (install()) void prepareNames()
 
 export * from 'node:net'
-export type { CloseEvent, ConnectionEvent, FallbackEvent, ListeningEvent } from './events.ts'
+export { type Transport, transportOf } from './handle/transport.ts'
 export { RequiredError } from './policy/required-error.ts'
 export { FALLBACK_REASONS, type FallbackCode, type FallbackReason } from './reasons.ts'
-export { type Transport, transportOf } from './transport.ts'
+export type { CloseEvent, ConnectionEvent, FallbackEvent, ListeningEvent } from './status/events.ts'
 
 const ours = { transportOf, RequiredError, FALLBACK_REASONS }
 

@@ -4,4 +4,5 @@ const { features } = process as { features: { require_module?: boolean } }
 // V8 can be told to leave memory for several threads out: then there is nothing to be had.
 const isShared = typeof SharedArrayBuffer === 'function' && typeof Atomics === 'object'
 if (!features.require_module) void import('./register.js')
-else if (isShared && require('./install.js').install()) void require('./names.js').prepareNames()
+else if (isShared && require('./relink/install.js').install())
+  void require('./connect/names.js').prepareNames()

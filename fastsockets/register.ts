@@ -1,5 +1,6 @@
 /** `node --import fastsockets/register app.js`: relinks this program. Loads on any platform. */
-import { install } from './install.ts'
-import { prepareNames } from './names.ts'
+
+import { prepareNames } from './connect/names.ts'
+import { install } from './relink/install.ts'
 
 if (install()) await prepareNames()

@@ -18,7 +18,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'fastsockets/',
     'am/index.ts',
     'nic/index.ts',
-
     'nic/real-time.ts',
     'nameservice/index.ts',
     'nameservice/named.ts',
@@ -27,6 +26,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   tests: ['tests/', 'nic/', 'am/', 'nameservice/', 'fastsockets/', 'bench/'],
   bench: ['bench/', 'nic/', 'am/', 'nameservice/', 'fastsockets/'],
 }
+/** Its folders, from the ground up: each imports only what lies below it, and the files at the top of the layer may import all. */
+const FLOORS_OF_FASTSOCKETS: readonly (readonly string[])[] = [
+  ['host'],
+  ['policy'],
+  ['bootstrap'],
+  ['status'],
+  ['stream'],
+  ['handle'],
+  ['connect'],
+  ['raw', 'relink'],
+  ['cli'],
+]
+/** Below all of them. */
+const GROUND = 'fastsockets/reasons.ts'
 /** Layers that users install; what they import from npm must come along. */
 const SHIPPED = ['nic', 'am', 'nameservice', 'fastsockets']
 /** Other people's programs, as the demo runs them: it says how to install what is missing. */
@@ -53,11 +66,29 @@ function importsOf(source: string): string[] {
   return ts.preProcessFile(source, true, true).importedFiles.map(file => file.fileName)
 }
 
+const TOP = FLOORS_OF_FASTSOCKETS.length
+
+/** `TOP` for the files of fastsockets that are in no folder, -1 for other layers. */
+function floorOf(file: string): number {
+  if (!file.startsWith('fastsockets/')) return -1
+  const floor = FLOORS_OF_FASTSOCKETS.findIndex(folders => folders.includes(folderOf(file)))
+  return floor === -1 ? TOP : floor
+}
+
+function folderOf(file: string): string {
+  return file.split('/')[1] as string
+}
+
 /** What is wrong with `file` importing `specifier`, or undefined. */
 function complaintAbout(file: string, specifier: string): string | undefined {
   const layer = file.split('/')[0] as string
   if (!specifier.startsWith('.')) return complaintAboutPackage(file, specifier)
   const target = posix.join(posix.dirname(file), specifier)
+  const here = floorOf(file)
+  const there = floorOf(target)
+  const isAcross = there > here || (there === here && folderOf(file) !== folderOf(target))
+  if (here >= 0 && here < TOP && isAcross && target !== GROUND)
+    return `${folderOf(file)} may not import ${target}`
   const allowed = MAY_IMPORT[layer] ?? []
   const isAllowed = allowed.some(door => (door.endsWith('/') ? target.startsWith(door) : target === door))
   return isAllowed ? undefined : `${layer} may not import ${target}`
@@ -105,7 +136,10 @@ t.test('a wrong arrow is found, whatever kind of import it is', async t => {
     ['nameservice/index.ts', '../nic/index.ts'],
     ['fastsockets/cli/main.ts', '../../am/channel.ts'],
     ['fastsockets/cli/main.ts', '../../bench/main.ts'],
-    ['fastsockets/peers.ts', '../nic/loopback/loopback-driver.ts'],
+    ['fastsockets/connect/peers.ts', '../../nic/loopback/loopback-driver.ts'],
+    ['fastsockets/stream/stream.ts', '../handle/fast-handle.ts'],
+    ['fastsockets/host/addresses.ts', '../index.ts'],
+    ['fastsockets/raw/index.ts', '../relink/install.ts'],
     ['bench/main.ts', '../tests/support/until.ts'],
     ['am/channel.ts', 'typescript'],
     ['am/channel.ts', '@biomejs/biome/x'],
@@ -125,9 +159,11 @@ t.test('a right arrow is left alone', async t => {
     ['am/channel.ts', './message.ts'],
     ['nic/shm/shm-driver.ts', '../posix/libc.ts'],
     ['nic/shm/shm-driver.ts', 'node:fs'],
-    ['fastsockets/cli/main.ts', '../index.ts'],
-    ['fastsockets/peers.ts', '../nameservice/index.ts'],
-    ['fastsockets/peers.ts', 'debug'],
+    ['fastsockets/cli/main.ts', '../relink/install.ts'],
+    ['fastsockets/host/addresses.ts', '../reasons.ts'],
+    ['fastsockets/index.ts', './relink/install.ts'],
+    ['fastsockets/connect/peers.ts', '../../nameservice/index.ts'],
+    ['fastsockets/connect/peers.ts', 'debug'],
     ['tests/am/channel.test.ts', '../../am/message-layout.ts'],
     ['fastsockets/cli/demo/programs/ftp-client.ts', 'basic-ftp'],
     ['tests/am/channel.test.ts', 'tap'],

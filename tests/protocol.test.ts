@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import * as messageLayout from '../am/message-layout.ts'
 import { UNDELIVERABLE } from '../am/undeliverable.ts'
-import { DATA } from '../fastsockets/stream-layout.ts'
+import { DATA } from '../fastsockets/stream/stream-layout.ts'
 import { openChannelPair, sendRequest } from './support/channels.ts'
 
 const ROOT = new URL('../../', import.meta.url)

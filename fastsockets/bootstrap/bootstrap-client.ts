@@ -2,9 +2,9 @@
 import net from 'node:net'
 import debug from 'debug'
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
+import { tellStep } from '../host/steps.ts'
+import { type Family, shadowName, UNIX } from '../host/unix-paths.ts'
 import type { FallbackCode } from '../reasons.ts'
-import { tellStep } from '../steps.ts'
-import { type Family, shadowName, UNIX } from '../unix-paths.ts'
 import {
   type Answer,
   answerLength,

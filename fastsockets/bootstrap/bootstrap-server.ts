@@ -5,11 +5,10 @@
 import net from 'node:net'
 import debug from 'debug'
 import { markOwn } from '../../nic/index.ts'
-import { reachableOwnAddress, withoutMapping } from '../addresses.ts'
-import { createServerHandle, type ServerInternals, type TcpHandle } from '../node-internals.ts'
-import { mayAskUs } from '../remote-hosts.ts'
-import { tellStep } from '../steps.ts'
-import { type Family, shadowName, UNIX } from '../unix-paths.ts'
+import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
+import { createServerHandle, type ServerInternals, type TcpHandle } from '../host/node-internals.ts'
+import { tellStep } from '../host/steps.ts'
+import { type Family, shadowName, UNIX } from '../host/unix-paths.ts'
 import {
   decodeIntroduction,
   encodeAnswer,
@@ -22,6 +21,7 @@ import {
 } from './bootstrap-layout.ts'
 import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 import { listenThroughPrimary, type SharedPlace } from './primary-listener.ts'
+import { mayAskUs } from './remote-hosts.ts'
 
 const log = debug('fastsockets:bootstrap')
 

@@ -5,8 +5,8 @@
 import net from 'node:net'
 import { markOwn } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
-import { primaryOfCluster, type ServerInternals } from '../node-internals.ts'
-import { type Family, shadowName, UNIX } from '../unix-paths.ts'
+import { primaryOfCluster, type ServerInternals } from '../host/node-internals.ts'
+import { type Family, shadowName, UNIX } from '../host/unix-paths.ts'
 import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 
 const UV_TCP_IPV6ONLY = 1

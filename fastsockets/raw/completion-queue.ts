@@ -1,4 +1,4 @@
-import type { SocketChannel } from '../socket-channel.ts'
+import type { SocketChannel } from '../stream/socket-channel.ts'
 import { rawPeers } from './raw-peers.ts'
 import type { RawServer } from './raw-server.ts'
 import type { Pollable, RawSocket } from './raw-socket.ts'

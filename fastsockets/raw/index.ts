@@ -1,5 +1,5 @@
 /** Raw sockets: the papers' interface, for programs that want no `net.Socket` between them and the wire. */
-export type { Transport } from '../transport.ts'
+export type { Transport } from '../handle/transport.ts'
 export { CompletionQueue, type Member } from './completion-queue.ts'
 export { type ConnectOptions, connect } from './raw-dialer.ts'
 export { type ListenOptions, listen, type RawServer } from './raw-server.ts'

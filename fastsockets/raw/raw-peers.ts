@@ -1,7 +1,7 @@
 import type net from 'node:net'
 import { markOwn } from '../../nic/index.ts'
-import { acceptRaw } from '../listeners.ts'
-import { Peers } from '../peers.ts'
+import { acceptRaw } from '../connect/listeners.ts'
+import { Peers } from '../connect/peers.ts'
 
 let peers: Peers | undefined
 

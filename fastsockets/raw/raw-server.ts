@@ -1,15 +1,21 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { markOwn } from '../../nic/index.ts'
-import { reasonAgainstFastWay } from '../fast-way.ts'
-import { countTcpAccepted, type FastServer, publish, withdraw, yieldHashedPort } from '../listeners.ts'
-import { decideListener } from '../policy/listener-policy.ts'
+import { reasonAgainstFastWay } from '../connect/fast-way.ts'
+import { decideListener } from '../connect/listener-policy.ts'
+import {
+  countTcpAccepted,
+  type FastServer,
+  publish,
+  withdraw,
+  yieldHashedPort,
+} from '../connect/listeners.ts'
+import { systemError } from '../host/socket-errors.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
-import { systemError } from '../socket-errors.ts'
 import { statusPage } from '../status/status-page.ts'
 import { showAccepted } from '../status/tcp-rows.ts'
-import type { Stream } from '../stream.ts'
+import type { Stream } from '../stream/stream.ts'
 import type { CompletionQueue } from './completion-queue.ts'
 import { FastRawSocket } from './fast-raw-socket.ts'
 import { rawPeers } from './raw-peers.ts'

@@ -1,5 +1,5 @@
-import type { SocketChannel } from '../socket-channel.ts'
-import type { Transport } from '../transport.ts'
+import type { Transport } from '../handle/transport.ts'
+import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { CompletionQueue } from './completion-queue.ts'
 
 /** Operations of one socket that wait, each way. One more fails with ENOBUFS. */

@@ -1,10 +1,10 @@
 import type net from 'node:net'
 import { constants } from 'node:os'
 import { receiveNow, sendNow, shutdownNow } from '../../nic/index.ts'
+import type { Transport } from '../handle/transport.ts'
+import { systemError } from '../host/socket-errors.ts'
 import type { FallbackReason } from '../reasons.ts'
-import { systemError } from '../socket-errors.ts'
 import { hideTcp } from '../status/tcp-rows.ts'
-import type { Transport } from '../transport.ts'
 import type { CompletionQueue } from './completion-queue.ts'
 import { Operations } from './operations.ts'
 import {

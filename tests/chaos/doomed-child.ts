@@ -6,7 +6,7 @@
  */
 import diagnostics from 'node:diagnostics_channel'
 import net from 'node:net'
-import { transportOf } from '../../fastsockets/transport.ts'
+import { transportOf } from '../../fastsockets/handle/transport.ts'
 import { PatternWriter } from './pattern.ts'
 
 export interface Told {

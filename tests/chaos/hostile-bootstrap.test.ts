@@ -19,8 +19,8 @@ import {
   versionOf,
 } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
+import { Peers } from '../../fastsockets/connect/peers.ts'
 import net, { type Socket, transportOf } from '../../fastsockets/index.ts'
-import { Peers } from '../../fastsockets/peers.ts'
 import { hostIdentity } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { liveMemory } from '../support/garbage.ts'

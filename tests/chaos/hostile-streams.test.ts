@@ -6,8 +6,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { KIND_REPLY, KIND_REQUEST } from '../../am/message-layout.ts'
-import { SocketChannel } from '../../fastsockets/socket-channel.ts'
-import type { Stream, StreamSink } from '../../fastsockets/stream.ts'
+import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
+import type { Stream, StreamSink } from '../../fastsockets/stream/stream.ts'
 import {
   ACCEPT,
   CHANNEL_CREDITS,
@@ -18,7 +18,7 @@ import {
   FLAG_FIN,
   REFUSE,
   WINDOW,
-} from '../../fastsockets/stream-layout.ts'
+} from '../../fastsockets/stream/stream-layout.ts'
 import { openLoopbackPair, type VirtualInterface } from '../../nic/index.ts'
 import { liveMemory } from '../support/garbage.ts'
 import { drainMessages, sendMessage } from '../support/messages.ts'

@@ -4,8 +4,8 @@
  */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
+import { STEPS } from '../../fastsockets/host/steps.ts'
 import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
-import { STEPS } from '../../fastsockets/steps.ts'
 import { Child } from '../support/child.ts'
 import { seededRandom } from '../support/random.ts'
 import { relinked } from '../support/relinked.ts'

@@ -3,9 +3,9 @@
  * then comes back. argv: port seed rounds
  */
 import net from 'node:net'
-import type { FastHandle } from '../../fastsockets/fast-handle-contract.ts'
-import type { SocketChannel } from '../../fastsockets/socket-channel.ts'
-import { transportOf } from '../../fastsockets/transport.ts'
+import type { FastHandle } from '../../fastsockets/handle/fast-handle-contract.ts'
+import { transportOf } from '../../fastsockets/handle/transport.ts'
+import type { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
 import { Random } from '../support/random.ts'
 
 const [port, seed, rounds] = process.argv.slice(2).map(Number) as [number, number, number]

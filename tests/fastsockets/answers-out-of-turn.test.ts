@@ -4,9 +4,9 @@
  */
 import t from 'tap'
 import { KIND_REPLY, KIND_REQUEST } from '../../am/message-layout.ts'
-import { SocketChannel } from '../../fastsockets/socket-channel.ts'
-import { ACCEPT, CONNECT, REFUSE, WINDOW } from '../../fastsockets/stream-layout.ts'
-import type { StreamSink } from '../../fastsockets/stream-sink.ts'
+import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
+import { ACCEPT, CONNECT, REFUSE, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
+import type { StreamSink } from '../../fastsockets/stream/stream-sink.ts'
 import { openLoopbackPair } from '../../nic/index.ts'
 import { drainMessages, sendMessage } from '../support/messages.ts'
 

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { REFUSAL } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
-import { ACCEPT, CONNECT, REFUSE, STREAMS_MAX, WINDOW } from '../../fastsockets/stream-layout.ts'
+import { ACCEPT, CONNECT, REFUSE, STREAMS_MAX, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { SocketLiar } from '../support/socket-liar.ts'

@@ -1,10 +1,10 @@
 /** Small writes of one turn leave as one message, with `setNoDelay(true)` each at once; and nothing is lost by it. */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
-import { HELD_CHUNK_MAX, HELD_MAX, HeldBytes } from '../../fastsockets/held-bytes.ts'
 import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
-import type { Stream } from '../../fastsockets/stream.ts'
-import { CLOSE, CONSUMED, DATA, WINDOW } from '../../fastsockets/stream-layout.ts'
+import { HELD_CHUNK_MAX, HELD_MAX, HeldBytes } from '../../fastsockets/stream/held-bytes.ts'
+import type { Stream } from '../../fastsockets/stream/stream.ts'
+import { CLOSE, CONSUMED, DATA, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { SocketLiar } from '../support/socket-liar.ts'

@@ -2,8 +2,8 @@
 import { EventEmitter } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { emitHeld, holdListening } from '../../fastsockets/held-listening.ts'
-import type { FastServer } from '../../fastsockets/listeners.ts'
+import { emitHeld, holdListening } from '../../fastsockets/connect/held-listening.ts'
+import type { FastServer } from '../../fastsockets/connect/listeners.ts'
 
 function serverThatHears(): { server: FastServer; heard: string[] } {
   const server = Object.assign(new EventEmitter(), { _handle: {} }) as unknown as FastServer

@@ -1,9 +1,9 @@
 /** What a channel keeps its streams in, by itself: order, ids, and what a wrong id finds. */
 import t from 'tap'
-import type { Stream } from '../../fastsockets/stream.ts'
-import { STREAMS_MAX } from '../../fastsockets/stream-layout.ts'
-import { StreamQueue } from '../../fastsockets/stream-queue.ts'
-import { StreamTable } from '../../fastsockets/stream-table.ts'
+import type { Stream } from '../../fastsockets/stream/stream.ts'
+import { STREAMS_MAX } from '../../fastsockets/stream/stream-layout.ts'
+import { StreamQueue } from '../../fastsockets/stream/stream-queue.ts'
+import { StreamTable } from '../../fastsockets/stream/stream-table.ts'
 
 /** Of a stream, what these two look at. */
 function streamOf(id: number): Stream {

@@ -1,10 +1,10 @@
 /** Whoever decides about connections may throw: a getter of the program's server, for example. */
 import t from 'tap'
 import { REFUSAL } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
-import { SocketChannel } from '../../fastsockets/socket-channel.ts'
-import type { Stream } from '../../fastsockets/stream.ts'
-import { STREAMS_MAX } from '../../fastsockets/stream-layout.ts'
-import type { StreamSink } from '../../fastsockets/stream-sink.ts'
+import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
+import type { Stream } from '../../fastsockets/stream/stream.ts'
+import { STREAMS_MAX } from '../../fastsockets/stream/stream-layout.ts'
+import type { StreamSink } from '../../fastsockets/stream/stream-sink.ts'
 import { openLoopbackPair } from '../../nic/index.ts'
 
 const MANY = STREAMS_MAX + 1000

@@ -1,7 +1,7 @@
 /** Whose turn it is among the workers of a cluster, without any. */
 import t from 'tap'
-import type { SocketChannel } from '../../fastsockets/socket-channel.ts'
-import { WorkerGroup } from '../../fastsockets/worker-group.ts'
+import { WorkerGroup } from '../../fastsockets/connect/worker-group.ts'
+import type { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
 
 const nobody = (): boolean => false
 

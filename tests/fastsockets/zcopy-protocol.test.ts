@@ -7,7 +7,7 @@ import {
   SINK_AVAIL,
   SRC_AVAIL,
   WR_COMPL,
-} from '../../fastsockets/stream-layout.ts'
+} from '../../fastsockets/stream/stream-layout.ts'
 import { type Driver, drivers } from '../../nic/index.ts'
 import { SocketLiar } from '../support/socket-liar.ts'
 import { until } from '../support/until.ts'

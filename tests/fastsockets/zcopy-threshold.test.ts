@@ -2,8 +2,17 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import t from 'tap'
-import { crossover, fromEnvironment, THRESHOLD_MIN, thresholdOf } from '../../fastsockets/zcopy/threshold.ts'
-import { readThreshold, thresholdPath, writeThreshold } from '../../fastsockets/zcopy/threshold-file.ts'
+import {
+  crossover,
+  fromEnvironment,
+  THRESHOLD_MIN,
+  thresholdOf,
+} from '../../fastsockets/stream/zcopy/threshold.ts'
+import {
+  readThreshold,
+  thresholdPath,
+  writeThreshold,
+} from '../../fastsockets/stream/zcopy/threshold-file.ts'
 
 const DAY_MS = 24 * 3_600_000
 process.env.XDG_CACHE_HOME = t.testdir()

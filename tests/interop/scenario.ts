@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
-import { transportOf } from '../../fastsockets/transport.ts'
+import { transportOf } from '../../fastsockets/handle/transport.ts'
 import { Journal } from './journal.ts'
 
 /** Where a service is; further ports by name. */

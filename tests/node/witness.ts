@@ -1,7 +1,7 @@
 /** Preloaded after fastsockets/register: at the end of a process, says how many of its connections were fast. */
 import { appendFileSync } from 'node:fs'
 import net from 'node:net'
-import { transportOf } from '../../fastsockets/transport.ts'
+import { transportOf } from '../../fastsockets/handle/transport.ts'
 
 const path = process.env.FASTSOCKETS_TEST_WITNESS
 const { connect } = net.Socket.prototype

@@ -1,8 +1,8 @@
 /** The peer of a real channel of sockets, made of bare messages: it says what it likes, and keeps what it hears. */
 import type { Test } from 'tap'
 import { type Channel, ChannelGroup, type Message } from '../../am/index.ts'
-import { SocketChannel } from '../../fastsockets/socket-channel.ts'
-import type { Stream } from '../../fastsockets/stream.ts'
+import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
+import type { Stream } from '../../fastsockets/stream/stream.ts'
 import {
   ACCEPT,
   CHANNEL_CREDITS,
@@ -16,8 +16,8 @@ import {
   SRC_AVAIL,
   WINDOW,
   WR_COMPL,
-} from '../../fastsockets/stream-layout.ts'
-import type { StreamSink } from '../../fastsockets/stream-sink.ts'
+} from '../../fastsockets/stream/stream-layout.ts'
+import type { StreamSink } from '../../fastsockets/stream/stream-sink.ts'
 import { copyBytes, openLoopbackPair, type Registration } from '../../nic/index.ts'
 import { until } from './until.ts'
 

@@ -10,8 +10,8 @@ import { writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { isOwn } from '../../../nic/index.ts'
+import { transportOf } from '../../handle/transport.ts'
 import type { FallbackReason } from '../../reasons.ts'
-import { transportOf } from '../../transport.ts'
 import { type Sighting, WITNESS_VARIABLE } from './witness-report.ts'
 
 const sightings = new Map<string, Sighting>()

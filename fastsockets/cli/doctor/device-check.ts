@@ -6,8 +6,8 @@ import {
   type FrameSink,
   type VirtualInterface,
 } from '../../../nic/index.ts'
+import { REMOTE_DRIVER } from '../../bootstrap/remote-hosts.ts'
 import { allowsDriver } from '../../policy/own-policy.ts'
-import { REMOTE_DRIVER } from '../../remote-hosts.ts'
 import { withDeadline } from '../deadline.ts'
 import type { Check } from './check.ts'
 

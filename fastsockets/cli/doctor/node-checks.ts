@@ -1,6 +1,6 @@
 /** What the fast way needs from this Node and from what is installed with it. */
 import { drivers } from '../../../nic/index.ts'
-import { fastHandleClass } from '../../fast-handle.ts'
+import { fastHandleClass } from '../../handle/fast-handle.ts'
 import { DISABLE_VARIABLE } from '../relink.ts'
 import type { Check } from './check.ts'
 

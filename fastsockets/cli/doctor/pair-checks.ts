@@ -1,6 +1,7 @@
 /** Why a program of this user and one server would be fast, or would not. */
-import { explain } from '../../explain.ts'
+
 import type { FallbackCode } from '../../reasons.ts'
+import { explain } from '../explain/explain.ts'
 import type { HostPort } from '../host-port.ts'
 import type { Check } from './check.ts'
 

@@ -1,9 +1,9 @@
 /** `fastsockets explain`: what would become of a connection, and why. */
 import { resolve } from 'node:path'
 import { Command } from 'commander'
-import { type Explanation, explain, explainUnix } from '../../explain.ts'
 import { FAILURE, OK } from '../exit-codes.ts'
 import { type HostPort, parseUnlessUnix } from '../host-port.ts'
+import { type Explanation, explain, explainUnix } from './explain.ts'
 
 const EXAMPLES = `
 Examples:

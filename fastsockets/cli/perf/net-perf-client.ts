@@ -1,8 +1,8 @@
 /** The client of `fastsockets perf` over `node:net`, relinked, by events as ordinary programs use it. */
 import { once } from 'node:events'
 import net from 'node:net'
-import { install } from '../../install.ts'
-import { transportOf } from '../../transport.ts'
+import { transportOf } from '../../handle/transport.ts'
+import { install } from '../../relink/install.ts'
 import { withDeadline } from '../deadline.ts'
 import type { HostPort } from '../host-port.ts'
 import { PerfError } from './errors.ts'

@@ -1,7 +1,7 @@
 /** The server of `fastsockets perf` over `node:net`, relinked: what an ordinary program gets. */
 import { once } from 'node:events'
 import net from 'node:net'
-import { install } from '../../install.ts'
+import { install } from '../../relink/install.ts'
 import type { HostPort } from '../host-port.ts'
 import { decodeAsk, encodeHello, encodeTotal, PERF_MESSAGE_SIZE } from './perf-layout.ts'
 import { ASK_TIMEOUT_MS, CALLERS_MAX, type PerfServer } from './perf-server.ts'

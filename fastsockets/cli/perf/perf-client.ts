@@ -1,5 +1,5 @@
 /** What both clients of `fastsockets perf` can do: one connection each, made for one test. */
-import type { Transport } from '../../transport.ts'
+import type { Transport } from '../../handle/transport.ts'
 import type { HostPort } from '../host-port.ts'
 import type { Ask, PerfTransport, Total } from './perf-layout.ts'
 import type { Length, Span } from './span.ts'

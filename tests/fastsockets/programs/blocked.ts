@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { readSync } from 'node:fs'
 import net from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import { isPatterned, patterned } from '../../support/pattern.ts'
 
 const LARGE = 300_000

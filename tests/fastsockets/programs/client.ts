@@ -4,7 +4,7 @@
  *   argv: port behaviour
  */
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 const [port = '0', behaviour = 'hold'] = process.argv.slice(2)
 
@@ -34,7 +34,7 @@ function flood(): void {
 /** What a hostile peer can do: write garbage into the ring and publish it. */
 function scribble(): void {
   const handle = (
-    socket as unknown as { _handle: import('../../../fastsockets/fast-handle-contract.ts').FastHandle }
+    socket as unknown as { _handle: import('../../../fastsockets/handle/fast-handle-contract.ts').FastHandle }
   )._handle
   const end = handle.stream?.channel.channel.end
   if (end === undefined) throw new Error('this client is not fast')

@@ -1,7 +1,7 @@
 /** A cluster whose worker connects to a server in another process, and reports. argv: port */
 import cluster from 'node:cluster'
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 if (cluster.isPrimary) {
   const worker = cluster.fork()

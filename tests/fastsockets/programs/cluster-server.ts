@@ -6,7 +6,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import http from 'node:http'
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 const [place = '0', count = '2', policy = 'rr', kind = 'net', connectionsMax = '0', preload] =
   process.argv.slice(2)

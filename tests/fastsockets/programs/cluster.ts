@@ -1,7 +1,7 @@
 /** A cluster whose primary connects to the port that its worker listens on. */
 import cluster from 'node:cluster'
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 if (cluster.isPrimary) {
   const worker = cluster.fork()

@@ -7,7 +7,7 @@
  */
 import { once } from 'node:events'
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import { isPatterned, patternAt } from '../../support/pattern.ts'
 import { descriptorCount, residentBytes } from '../../support/resources.ts'
 

@@ -1,6 +1,6 @@
 /** Connects, says so, writes now and then, and waits to be killed. argv: port */
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 const socket = net.connect(Number(process.argv[2]), '127.0.0.1', () => {
   setInterval(() => socket.write('still here'), 1)

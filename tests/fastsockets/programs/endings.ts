@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import tls from 'node:tls'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import { closed, connect, credentials, listen, log, wire } from './dialogue.ts'
 
 /** More than any buffer takes. */

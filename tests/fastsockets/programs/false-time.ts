@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
 import timers from 'node:timers'
 import promises from 'node:timers/promises'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 const LENGTH = 3_000_000
 const HALF = 2

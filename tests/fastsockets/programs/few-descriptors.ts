@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { openSync } from 'node:fs'
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 const COUNT = 400
 const [port, files] = process.argv.slice(2)

@@ -1,7 +1,7 @@
 /** argv: server | client port bytes. The server echoes; the client sends and checks that all of it comes back. */
 import { createHash, randomBytes } from 'node:crypto'
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 const [role, port = '0', size = '0'] = process.argv.slice(2)
 process.on('disconnect', () => process.exit())

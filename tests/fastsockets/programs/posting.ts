@@ -4,8 +4,8 @@
  * many of them found no receive posted.
  */
 import net from 'node:net'
+import { type Transport, transportOf } from '../../../fastsockets/handle/transport.ts'
 import { connect, listen } from '../../../fastsockets/raw/index.ts'
-import { type Transport, transportOf } from '../../../fastsockets/transport.ts'
 import { patternAt } from '../../support/pattern.ts'
 
 const SIZES = [1, 64, 1500, 20_000, 200_000] as const

@@ -12,7 +12,7 @@ import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import tls from 'node:tls'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import {
   bothClosed,
   closed,

@@ -6,7 +6,7 @@
  */
 import { createHash } from 'node:crypto'
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 const [behaviour = 'echo', host = '127.0.0.1', port = '0'] = process.argv.slice(2)
 

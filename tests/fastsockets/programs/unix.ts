@@ -1,6 +1,6 @@
 /** An echo on a unix path, or a client of one, which reports its wire, or how it failed. argv: server | client path */
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 // A zero byte cannot be an argument's.
 const [role, name = ''] = process.argv.slice(2)

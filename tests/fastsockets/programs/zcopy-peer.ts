@@ -3,7 +3,7 @@
  * `{ port }`, then answers { report } with what has come so far. What it sends and expects is `patternAt` each position.
  */
 import net from 'node:net'
-import { transportOf } from '../../../fastsockets/transport.ts'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import { isPatterned, patterned } from '../../support/pattern.ts'
 
 let connection: net.Socket | undefined

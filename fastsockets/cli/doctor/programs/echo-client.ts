@@ -6,7 +6,7 @@ import { randomFillSync } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
 import { createHistogram } from 'node:perf_hooks'
-import { transportOf } from '../../../transport.ts'
+import { transportOf } from '../../../handle/transport.ts'
 
 export interface EchoReport {
   readonly wire: string

@@ -1,0 +1,118 @@
+/**
+ * Other hosts: whether they may be asked for the fast way, and whether they may ask us. Somebody must have said so, because
+ * a host that knows nothing of us sees a stranger calling one of its ports: the policy, by a rule; the name service, by a
+ * record; or the network, because the host is in a subnet that an RDMA device of ours is in, too.
+ */
+import { BlockList, isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { isDaemonExpected } from '../../nameservice/socket-path.ts'
+import { type Driver, deviceAddress, drivers, hasDevice } from '../../nic/index.ts'
+import { performance, setImmediate } from '../../nic/real-time.ts'
+import { reasonAgainstAddress } from '../host/addresses.ts'
+import { allowsDriver, decide } from '../policy/own-policy.ts'
+import { type FallbackReason, fallbackReason } from '../reasons.ts'
+
+/** The driver that leaves the host. */
+export const REMOTE_DRIVER = 'verbs'
+/** What a host that does not answer may cost a client, once. */
+export const REMOTE_TIMEOUT_MS = 50
+/** How long a host that did not answer is not asked again. */
+const SILENT_HOST_TTL_MS = 60_000
+const SILENT_HOSTS_MAX = 1024
+/** How long a look at the network interfaces is believed. */
+const SUBNETS_TTL_MS = 1000
+
+const silentHosts = new Map<string, number>()
+let subnets = new BlockList()
+let lookedAtMs = Number.NEGATIVE_INFINITY
+
+/** Ask at the hashed ports; ask only where the name service says; or do not ask. */
+export type Asking = 'hashed' | 'named' | FallbackReason
+
+export function remoteDriver(): Driver | undefined {
+  const driver = drivers.get(REMOTE_DRIVER)
+  return driver !== undefined && allowsDriver(REMOTE_DRIVER) && driver.availability().usable
+    ? driver
+    : undefined
+}
+
+let isPrepared = false
+
+/** Opens the device before the first caller comes, who would wait for it no longer than for a host that does not answer. */
+export function prepareRemote(address: string): void {
+  if (isPrepared || isLoopback(address) || !hasDevice()) return
+  isPrepared = true
+  setImmediate(remoteDriver).unref()
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || address.startsWith('127.')
+}
+
+/** How a client may look for the fast way to `address` of another host. */
+export function askingOf(address: string, port: number): Asking {
+  const why = reasonAgainstDriver()
+  if (why !== undefined) return fallbackReason('REMOTE_HOST', why)
+  if ((silentHosts.get(address) ?? 0) > performance.now())
+    return fallbackReason('SILENT', 'the host did not answer a moment ago')
+  const { use, isRule } = decide('client', address, port)
+  if (isRule || use === 'require' || isInSubnet(address)) return 'hashed'
+  if (isDaemonExpected()) return 'named'
+  return fallbackReason(
+    'REMOTE_HOST',
+    'it is in no subnet of an RDMA device, and no rule of a policy names it',
+  )
+}
+
+/** The address itself, if another host may be asked at it, or why not. */
+export function remoteAddress(address: string, port: number): string | FallbackReason {
+  const against = reasonAgainstAddress(address)
+  if (against.code !== 'REMOTE_HOST') return against
+  const asking = askingOf(address, port)
+  return typeof asking === 'object' ? asking : address
+}
+
+/** Whether a caller at `peer`, who reached us at `address`, may speak of the listener on `port`. */
+export function mayAskUs(peer: string, address: string, port: number): boolean {
+  if (remoteDriver() === undefined) return false
+  const { use, isRule } = decide('server', address, port)
+  return use !== 'tcp' && (isRule || isInSubnet(peer) || isDaemonExpected())
+}
+
+export function rememberSilent(address: string): void {
+  if (silentHosts.size >= SILENT_HOSTS_MAX) silentHosts.clear()
+  silentHosts.set(address, performance.now() + SILENT_HOST_TTL_MS)
+}
+
+function reasonAgainstDriver(): string | undefined {
+  const availability = drivers.get(REMOTE_DRIVER)?.availability()
+  // The code is what docs/rdma.md lists.
+  if (availability?.usable !== true) return availability && `${availability.code}: ${availability.reason}`
+  return allowsDriver(REMOTE_DRIVER) ? undefined : `the policy does not allow ${REMOTE_DRIVER}`
+}
+
+/** The subnets of the interface whose address is the device's. */
+function isInSubnet(address: string): boolean {
+  const family = isIP(address)
+  if (family === 0 || address.includes('%')) return false
+  const nowMs = performance.now()
+  if (nowMs - lookedAtMs > SUBNETS_TTL_MS) {
+    subnets = findSubnets()
+    lookedAtMs = nowMs
+  }
+  return subnets.check(address, family === 6 ? 'ipv6' : 'ipv4')
+}
+
+function findSubnets(): BlockList {
+  const found = new BlockList()
+  const device = deviceAddress()
+  for (const entries of Object.values(networkInterfaces())) {
+    if (!entries?.some(({ address }) => address === device)) continue
+    for (const { cidr, family, scopeid } of entries) {
+      const [network, bits] = cidr?.split('/') ?? []
+      if (network !== undefined && !scopeid)
+        found.addSubnet(network, Number(bits), family === 'IPv6' ? 'ipv6' : 'ipv4')
+    }
+  }
+  return found
+}

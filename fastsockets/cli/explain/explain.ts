@@ -1,0 +1,75 @@
+/** What would become of a connection of a relinked program, and why. */
+import { lookup } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import { remoteAddress } from '../../bootstrap/remote-hosts.ts'
+import { reasonAgainstFastWay } from '../../connect/fast-way.ts'
+import { reachableOwnAddress } from '../../host/addresses.ts'
+import { type Family, UNIX, unixKey } from '../../host/unix-paths.ts'
+import { ownPolicy, ownProgram } from '../../policy/own-policy.ts'
+import type { Decision } from '../../policy/policy.ts'
+import { pathOfName } from '../../policy/unix-names.ts'
+import { rawPeers } from '../../raw/raw-peers.ts'
+import { type FallbackReason, fallbackReason } from '../../reasons.ts'
+
+export interface Explanation {
+  readonly address: string
+  /** `shm`, `verbs`, `tcp`, `pipe`, or `fails` if the policy requires the fast way and it is not to be had. */
+  readonly outcome: string
+  /** What the policy says. */
+  readonly policy: { readonly use: string; readonly because: string }
+  /** Why it is not fast, if it is not. */
+  readonly reason?: FallbackReason
+}
+
+/**
+ * One explanation for each address that `host` has, in the order in which they would be tried. Does what a connect does,
+ * the handshake with the server included, short of the connection itself; nothing is sent over TCP to `port`.
+ */
+export async function explain(host: string, port: number, program = ownProgram()): Promise<Explanation[]> {
+  const family = isIP(host)
+  const addresses = family === 0 ? await lookup(host, { all: true }) : [{ address: host, family }]
+  const explanations: Explanation[] = []
+  for (const { address, family } of addresses) {
+    const policy = ownPolicy()?.decide(program, 'client', address, port)
+    const target = reachableOwnAddress(address) ?? remoteAddress(address, port)
+    explanations.push(await explainTarget(address, target, port, family === 6 ? 6 : 4, policy))
+  }
+  return explanations
+}
+
+/** The same for a unix socket, by its name in rules. */
+export async function explainUnix(name: string, program = ownProgram()): Promise<Explanation> {
+  const policy = ownPolicy()?.decidePath(program, 'client', name)
+  const target = unixKey(pathOfName(name)) ?? fallbackReason('PIPE')
+  return await explainTarget(`unix:${name}`, target, 0, UNIX, policy)
+}
+
+async function explainTarget(
+  address: string,
+  target: string | FallbackReason,
+  port: number,
+  family: Family,
+  policy: Decision | undefined,
+): Promise<Explanation> {
+  const { use, because } = policy ?? { use: 'tcp', because: 'the policy cannot be used' }
+  const refusal = use === 'tcp' ? fallbackReason('POLICY', because) : undefined
+  const found = await tryFastWay(reasonAgainstFastWay() ?? refusal ?? target, port, family)
+  const reason = typeof found === 'string' ? undefined : found
+  const kernels = family === UNIX ? 'pipe' : 'tcp'
+  const outcome = typeof found === 'string' ? found : use === 'require' ? 'fails' : kernels
+  return { address, outcome, policy: { use, because }, ...(reason && { reason }) }
+}
+
+/** The wire, or why it is none of the fast ones. */
+async function tryFastWay(
+  target: string | FallbackReason,
+  port: number,
+  family: Family,
+): Promise<string | FallbackReason> {
+  if (typeof target !== 'string') return target
+  const found = await rawPeers().reach(target, port, family)
+  if ('code' in found) return found
+  const { transport } = found.channel
+  found.channel.close()
+  return transport
+}

@@ -1,0 +1,325 @@
+/** Decides, for each connect, between a fast channel and TCP, and carries it out under the socket's own eyes. */
+import { setImmediate } from '../../nic/real-time.ts'
+import { greetingTimeoutMs } from '../bootstrap/bootstrap-client.ts'
+import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
+import { remoteAddress } from '../bootstrap/remote-hosts.ts'
+import type { Dialer, FastHandle, FastSocket } from '../handle/fast-handle-contract.ts'
+import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
+import { recordFallback, recordFast } from '../handle/transport.ts'
+import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
+import type { ConnectRequest, NodeInternals, PipeHandle, TcpHandle } from '../host/node-internals.ts'
+import { UV_ECONNREFUSED } from '../host/socket-errors.ts'
+import { tellStep } from '../host/steps.ts'
+import { type Family, UNIX, unixKey } from '../host/unix-paths.ts'
+import { allowsDriver, decide, decidePath, ownPolicy } from '../policy/own-policy.ts'
+import { type Decision, NO_POLICY } from '../policy/policy.ts'
+import { explainFailure } from '../policy/required-error.ts'
+import { nameInRules } from '../policy/unix-names.ts'
+import { type FallbackReason, fallbackReason } from '../reasons.ts'
+import type { Place } from '../status/status-page.ts'
+import { flushAllHeld } from '../stream/held-bytes.ts'
+import type { SocketChannel } from '../stream/socket-channel.ts'
+import type { Stream } from '../stream/stream.ts'
+import { STREAMS_MAX } from '../stream/stream-layout.ts'
+import { findListener } from './listeners.ts'
+import { type Peers, reasonOfRefusal } from './peers.ts'
+import { lasts, Routes } from './routes.ts'
+import { isUnanswered, UnansweredConnects } from './unanswered-connects.ts'
+import type { WorkerGroup } from './worker-group.ts'
+
+/** How long a server may take for its answer before it counts as busy, and the connect as made: as long as for a greeting. */
+const BUSY_MS = greetingTimeoutMs()
+/** Workers that have refused a connection, before it goes by TCP. */
+const EXPLORED_MAX = 8
+/** Messages that are taken in at once when answers may be among them: as many as there may be sockets. */
+const ANSWERS_MAX = STREAMS_MAX
+
+interface Attempt {
+  readonly request: ConnectRequest
+  readonly address: string
+  readonly port: number
+  readonly family: Family
+  /** The listener is in this thread. */
+  isOwn: boolean
+  /** The route that was tried came from memory: it may be stale, and deserves one fresh look. */
+  isRetry: boolean
+  /** The program believes that it is connected: the server is busy, and has not answered. */
+  isPresumed: boolean
+  /** The worker that is asked, if the listener is shared, and those that have refused. */
+  asked: SharedRoute | undefined
+  refusedBy: Set<SocketChannel> | undefined
+  /** How often the hashed port was called again because of that. */
+  exploredCount: number
+}
+
+interface SharedRoute {
+  readonly group: WorkerGroup
+  readonly channel: SocketChannel
+  readonly noteAnswer: () => void
+}
+
+export class RouteDialer implements Dialer {
+  readonly #peers: Peers
+  readonly #internals: NodeInternals
+  readonly #routes = new Routes()
+  readonly #exchange: HandleExchange
+  readonly #unanswered = new UnansweredConnects<Attempt>(BUSY_MS, presumeIfUnanswered)
+
+  constructor(peers: Peers, internals: NodeInternals, exchange: HandleExchange) {
+    this.#peers = peers
+    this.#internals = internals
+    this.#exchange = exchange
+  }
+
+  /**
+   * Why a connect to this host, by the name that the program uses, need not be tried the fast way now; undefined if it
+   * should be. A server that is known not to be relinked costs nothing but this question.
+   */
+  knownReason(host: string, port: unknown): FallbackReason | undefined {
+    // By the name alone a policy cannot be asked.
+    return ownPolicy() === NO_POLICY ? this.#routes.find(host, port)?.reason : undefined
+  }
+
+  dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: Family): number {
+    const { use, because } = decideOn(handle, address, port, family)
+    if (use === 'tcp')
+      return this.#demote(handle, request, address, port, family, fallbackReason('POLICY', because))
+    const target =
+      family === UNIX ? unixKey(address) : (reachableOwnAddress(address) ?? remoteAddress(address, port))
+    if (typeof target !== 'string') {
+      const reason = target ?? fallbackReason('PIPE')
+      return this.#demote(handle, request, address, port, family, reason)
+    }
+    const attempt: Attempt = {
+      request,
+      address: target,
+      port,
+      family,
+      isOwn: false,
+      isRetry: false,
+      isPresumed: false,
+      asked: undefined,
+      refusedBy: undefined,
+      exploredCount: 0,
+    }
+    handle.attempt = attempt
+    if (allowsDriver('loopback') && findListener(port, target, family)?.isShared === false) {
+      attempt.isOwn = true
+      if (this.#open(handle, this.#peers.ownChannel(), attempt)) return 0
+    }
+    attempt.isOwn = false
+    const route = this.#routes.find(target, port)
+    if (route?.channel !== undefined && this.#openPatiently(handle, route.channel, attempt)) return 0
+    if (route?.group !== undefined && this.#openShared(handle, route.group, attempt)) return 0
+    if (route?.reason !== undefined) return this.#demote(handle, request, target, port, family, route.reason)
+    void this.#explore(handle, attempt)
+    return 0
+  }
+
+  handleRefused(handle: FastHandle, refusal: number | undefined): void {
+    const attempt = handle.attempt as Attempt | undefined
+    if (attempt === undefined || handle.isClosed) return
+    if (attempt.isOwn) {
+      // The listener was there when we called, and closed before it accepted: to TCP that is a connection that ends.
+      handle.finishConnect(0)
+      handle.handleEnd()
+      return
+    }
+    // To TCP, a listener that was closed before it accepted what its backlog held, or a process that ended.
+    if (attempt.isPresumed) return handle.handleError('ECONNRESET', 'read', undefined)
+    handle.dropStream()
+    if (attempt.asked !== undefined) return this.#askAnother(handle, attempt, attempt.asked, refusal)
+    this.#routes.forget(attempt.address, attempt.port)
+    if (attempt.isRetry) return this.#demoteLater(handle, attempt, fallbackReason(reasonOfRefusal(refusal)))
+    // Another process may have taken the port meanwhile.
+    attempt.isRetry = true
+    void this.#explore(handle, attempt)
+  }
+
+  demoteToBind(handle: FastHandle): TcpHandle {
+    return this.#replace(handle, fallbackReason('LOCAL_ADDRESS'))
+  }
+
+  async #explore(handle: FastHandle, attempt: Attempt): Promise<void> {
+    const { address, port, family } = attempt
+    const found = await this.#peers.reach(address, port, family)
+    if (handle.isClosed || handle.socket?.destroyed) return
+    if ('code' in found) {
+      const { group } = this.#routes.find(address, port) ?? {}
+      group?.makeDo()
+      if (group !== undefined && this.#openShared(handle, group, attempt)) return
+      return this.#demoteLater(handle, attempt, found)
+    }
+    const { channel, isShared } = found
+    if (isShared) {
+      const group = this.#routes.groupOf(address, port)
+      const isOurs = group.meet(found)
+      if (!isOurs && this.#openShared(handle, group, attempt)) return
+      if (!isOurs) return this.#explore(handle, attempt)
+      if (this.#openAt(handle, group, channel, attempt)) return
+    } else {
+      this.#routes.rememberChannel(address, port, channel)
+      if (this.#openPatiently(handle, channel, attempt)) return
+    }
+    this.#demoteLater(handle, attempt, fallbackReason('LIMIT'))
+  }
+
+  /** Asks the worker whose turn it is; false if that is for the hashed port to say. */
+  #openShared(handle: FastHandle, group: WorkerGroup, attempt: Attempt): boolean {
+    if (!group.isComplete) return false
+    const channel = group.next(channel => attempt.refusedBy?.has(channel) === true)
+    return channel !== undefined && this.#openAt(handle, group, channel, attempt)
+  }
+
+  #openAt(handle: FastHandle, group: WorkerGroup, channel: SocketChannel, attempt: Attempt): boolean {
+    if (!this.#open(handle, channel, attempt)) return false
+    const noteAnswer = group.noteAsked(channel)
+    attempt.asked = { group, channel, noteAnswer }
+    const { request } = attempt
+    const { oncomplete } = request
+    request.oncomplete = (...args) => {
+      noteAnswer()
+      oncomplete?.(...args)
+    }
+    return true
+  }
+
+  /** A worker of several has refused, or has gone. */
+  #askAnother(
+    handle: FastHandle,
+    attempt: Attempt,
+    { group, channel, noteAnswer }: SharedRoute,
+    refusal: number | undefined,
+  ): void {
+    noteAnswer()
+    attempt.asked = undefined
+    attempt.refusedBy ??= new Set()
+    attempt.refusedBy.add(channel)
+    if (refusal !== REFUSAL.LIMIT) group.leave(channel)
+    if (this.#openShared(handle, group, attempt)) return
+    attempt.exploredCount++
+    if (group.isComplete || attempt.exploredCount > EXPLORED_MAX)
+      return this.#demoteLater(handle, attempt, fallbackReason(reasonOfRefusal(refusal)))
+    void this.#explore(handle, attempt)
+  }
+
+  /**
+   * The same, of a listener that answers for itself. If it is busy the program is told after a moment that it is
+   * connected, as the kernel tells it of a connection that waits in the backlog (decision 0081).
+   */
+  #openPatiently(handle: FastHandle, channel: SocketChannel, attempt: Attempt): boolean {
+    if (!this.#open(handle, channel, attempt)) return false
+    this.#unanswered.add(handle, handle.stream as Stream, attempt)
+    return true
+  }
+
+  /** Asks for a connection over `channel`; the answer comes to the handle. */
+  #open(handle: FastHandle, channel: SocketChannel, attempt: Attempt): boolean {
+    const { address, port, family } = attempt
+    flushAllHeld()
+    const stream = channel.connect(handle, port, address, family)
+    if (stream === undefined) return false
+    tellStep('client asked')
+    if (family === UNIX) stream.unixPath = nameInRules(handle.host as string)
+    else {
+      stream.addresses = {
+        address,
+        source: channel.way?.own ?? sourceAddressFor(address),
+        family: family === 6 ? 'IPv6' : 'IPv4',
+        serverPort: port,
+        clientPort: 0,
+      }
+    }
+    handle.adopt(stream)
+    if (handle.socket !== undefined) recordFast(handle.socket, channel.transport)
+    return true
+  }
+
+  #demoteLater(handle: FastHandle, attempt: Attempt, reason: FallbackReason): void {
+    const { request, address, port, family } = attempt
+    handle.run(() => {
+      const status = this.#demote(handle, request, address, port, family, reason)
+      if (status !== 0) request.oncomplete?.(status, handle.successor ?? handle, request, false, false)
+    })
+  }
+
+  #demote(
+    handle: FastHandle,
+    request: ConnectRequest,
+    address: string,
+    port: number,
+    family: Family,
+    reason: FallbackReason,
+  ): number {
+    if (decideOn(handle, address, port, family).use === 'require') return refuseTcp(handle, reason)
+    this.#rememberOnceConnected(handle, request, address, port, reason)
+    const isUnix = family === UNIX
+    const remote = { address: isUnix ? (handle.host as string) : address, port }
+    const tcp = this.#replace(handle, reason, remote, isUnix)
+    if (isUnix) return (tcp as PipeHandle).connect(request, remote.address)
+    return family === 6 ? tcp.connect6(request, address, port) : tcp.connect(request, address, port)
+  }
+
+  /** Gives the socket a TCP handle, or a pipe's, in place of ours, which is over. */
+  #replace(handle: FastHandle, reason: FallbackReason, remote?: Place, isUnix = false): TcpHandle {
+    const socket = handle.socket as FastSocket
+    const tcp = isUnix ? this.#internals.createPipe() : this.#internals.createTcp()
+    recordFallback(socket, reason, remote, isUnix ? 'pipe' : 'tcp')
+    handle.abandonConnect()
+    keepStreamState(socket, () => this.#exchange(socket, tcp))
+    if (handle.isUnreferenced) tcp.unref()
+    handle.successor = tcp
+    return tcp
+  }
+
+  /**
+   * A server that is there, but not by the fast way, is not asked again for a while; neither under its address nor
+   * under the name that the program used.
+   */
+  #rememberOnceConnected(
+    handle: FastHandle,
+    request: ConnectRequest,
+    address: string,
+    port: number,
+    reason: FallbackReason,
+  ): void {
+    if (!lasts(reason)) return
+    const { oncomplete } = request
+    request.oncomplete = (status, ...rest) => {
+      if (status === 0) {
+        this.#routes.rememberReason(address, port, reason)
+        if (handle.host !== undefined) this.#routes.rememberReason(handle.host, port, reason)
+      }
+      oncomplete?.(status, ...rest)
+    }
+  }
+}
+
+function decideOn(handle: FastHandle, address: string, port: number, family: Family): Decision {
+  // By then `address` may be what stands for the path.
+  return family === UNIX ? decidePath('client', handle.host as string) : decide('client', address, port)
+}
+
+/** The policy requires the fast way: this address is as good as refused. Node goes on with the next, if there is one. */
+function refuseTcp(handle: FastHandle, reason: FallbackReason): number {
+  recordFallback(handle.socket as FastSocket, reason)
+  handle.abandonConnect()
+  explainFailure(handle.socket as FastSocket, reason)
+  return UV_ECONNREFUSED
+}
+
+/** The answer may be there: it was this thread that was busy. Then it is heard within two turns of the event loop, or now. */
+function presumeIfUnanswered(handle: FastHandle, stream: Stream, attempt: Attempt): void {
+  if (!isUnanswered(handle, stream)) return
+  setImmediate(() => setImmediate(presumeConnected, handle, stream, attempt))
+}
+
+function presumeConnected(handle: FastHandle, stream: Stream, attempt: Attempt): void {
+  if (!isUnanswered(handle, stream)) return
+  // Behind more messages than a turn takes in.
+  stream.channel.pollNow(ANSWERS_MAX)
+  if (!isUnanswered(handle, stream)) return
+  attempt.isPresumed = true
+  stream.presumeConnected()
+  handle.finishConnect(0)
+}

@@ -1,0 +1,365 @@
+/** The fast listeners of this thread: each an ordinary TCP listener (its shadow) with a hashed port beside it. */
+import { AsyncResource } from 'node:async_hooks'
+import type net from 'node:net'
+import { isIP } from 'node:net'
+import { isDaemonExpected } from '../../nameservice/socket-path.ts'
+import { setImmediate } from '../../nic/real-time.ts'
+import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
+import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
+import { mayAskUs, prepareRemote } from '../bootstrap/remote-hosts.ts'
+import type { FastHandleClass } from '../handle/fast-handle-contract.ts'
+import { recordFast } from '../handle/transport.ts'
+import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
+import {
+  nodeInternals,
+  type ServerInternals,
+  type SocketName,
+  type TcpHandle,
+} from '../host/node-internals.ts'
+import { tellStep } from '../host/steps.ts'
+import { clientPorts } from '../host/synthetic-ports.ts'
+import { guard } from '../host/thrown-errors.ts'
+import { type Family, isUnixKey, UNIX, unixKey } from '../host/unix-paths.ts'
+import { nameInRules } from '../policy/unix-names.ts'
+import type { FallbackCode } from '../reasons.ts'
+import { EVENTS, tell } from '../status/events.ts'
+import { ACCEPTED_FAST, ACCEPTED_TCP } from '../status/status-layout.ts'
+import { addTo, type StatusRow, statusPage } from '../status/status-page.ts'
+import type { Acceptor } from '../stream/channel-contract.ts'
+import type { Stream } from '../stream/stream.ts'
+import { announce, retract } from './names.ts'
+
+export type FastServer = net.Server & ServerInternals
+
+/** Who takes the connections of a listener that belongs to a raw server. */
+export interface RawAcceptor {
+  hasRoom(): boolean
+  take(stream: Stream): void
+}
+
+interface Listener {
+  readonly server: FastServer
+  /** The server's handle when it began to listen: a cluster primary takes it away, and serves its workers with it. */
+  readonly handle: object
+  readonly address: string
+  /** What people call it, if it is on a unix path: there the address is a key. */
+  readonly path?: string
+  readonly family: Family
+  readonly port: number
+  readonly ipv6Only: boolean
+  /** The workers of a cluster share it, by way of their primary. */
+  readonly isShared: boolean
+  /** The asynchronous context of `listen`, in which a plain server's connections arrive, too. */
+  readonly scope: AsyncResource
+  /** Nobody's context, which what is accepted belongs to; but the listener has caused it. */
+  readonly accepted: AsyncResource
+  readonly host: BootstrapHost
+  /** Undefined if Node's own accept path takes the connections. */
+  readonly raw: RawAcceptor | undefined
+  bootstrap: BootstrapServer | undefined
+  row: StatusRow | undefined
+}
+
+/** To Node 20 `maxConnections = 0` is no limit. */
+const ZERO_IS_A_LIMIT = Number.parseInt(process.versions.node, 10) >= 21
+
+/** Clients of a unix path have no port. The wire wants a number. */
+const NO_PORT = 1
+
+/** Made while this module loads, when no program has a context yet. */
+const rootScope = new AsyncResource('FASTSOCKETS')
+
+const byServer = new Map<net.Server, Listener>()
+
+/** Hashed ports that some listener of this thread uses. */
+const hashedPorts = new Set<number>()
+
+/**
+ * Makes a listening server reachable by the fast way. Returns why it cannot be, if it cannot; it works over TCP then.
+ */
+export function publish(
+  server: FastServer,
+  ipv6Only: boolean,
+  host: BootstrapHost,
+  raw?: RawAcceptor,
+): FallbackCode | undefined {
+  const listener = enter(server, ipv6Only, host, raw, false)
+  return typeof listener === 'string' ? listener : openBootstrap(listener, new Set())
+}
+
+/** The same for a listener that a worker of a cluster has from its primary; this takes a while. */
+export function publishShared(
+  server: FastServer,
+  ipv6Only: boolean,
+  host: BootstrapHost,
+  onDone: (code: FallbackCode | undefined) => void,
+): void {
+  const listener = enter(server, ipv6Only, host, undefined, true)
+  if (typeof listener === 'string') onDone(listener)
+  else openSharedBootstrap(listener, new Set(), onDone)
+}
+
+function enter(
+  server: FastServer,
+  ipv6Only: boolean,
+  host: BootstrapHost,
+  raw: RawAcceptor | undefined,
+  isShared: boolean,
+): Listener | FallbackCode {
+  const handle = server._handle
+  if (handle === null) return 'ADDRESS'
+  const place = placeOf(server, handle, isShared)
+  if (typeof place === 'string') return place
+  const scope = new AsyncResource('FASTSOCKETSERVER')
+  const listener: Listener = {
+    server,
+    handle,
+    ...place,
+    ipv6Only,
+    isShared,
+    scope,
+    accepted: rootScope.runInAsyncScope(
+      () => new AsyncResource('FASTSOCKETSERVER', { triggerAsyncId: scope.asyncId() }),
+    ),
+    host,
+    raw,
+    bootstrap: undefined,
+    row: undefined,
+  }
+  byServer.set(server, listener)
+  // By then 'listening' has been emitted, which is when a cluster primary takes the handle.
+  setImmediate(() => withdrawIfTaken(listener)).unref()
+  return listener
+}
+
+type Place = Pick<Listener, 'address' | 'path' | 'family' | 'port'>
+
+function placeOf(server: FastServer, handle: TcpHandle, isShared: boolean): Place | FallbackCode {
+  if (server._pipeName !== undefined) {
+    const path = server._pipeName
+    const key = unixKey(path)
+    return key === undefined ? 'PIPE' : { address: key, path: nameInRules(path), family: UNIX, port: 0 }
+  }
+  // A worker's handle is only a stand-in, whose address the primary has told.
+  if (!nodeInternals()?.isTcp(handle) && !isShared) return 'CLUSTER'
+  const { address, family, port } = nameOf(handle)
+  if (address === undefined || !port) return 'ADDRESS'
+  return { address, family: family === 'IPv6' ? 6 : 4, port }
+}
+
+function nameOf(handle: TcpHandle): SocketName {
+  const name: SocketName = {}
+  return handle.getsockname(name) === 0 ? name : {}
+}
+
+export function withdraw(server: net.Server): void {
+  const listener = byServer.get(server)
+  if (listener === undefined) return
+  byServer.delete(server)
+  closeBootstrap(listener)
+  listener.row?.close()
+}
+
+/** The program wants to listen on `port` itself: if it is a hashed port of ours, that one moves. */
+export function yieldHashedPort(port: number): void {
+  if (!hashedPorts.has(port)) return
+  for (const listener of byServer.values()) {
+    if (listener.bootstrap?.port !== port) continue
+    closeBootstrap(listener)
+    if (listener.isShared) openSharedBootstrap(listener, new Set([port]), () => {})
+    else openBootstrap(listener, new Set([port]))
+  }
+}
+
+/** The listener of this thread, raw or not, that would take a connect to `address`. */
+export function findListener(
+  port: number,
+  address: string,
+  family: Family,
+  isRaw = false,
+): Listener | undefined {
+  let wildcard: Listener | undefined
+  for (const listener of byServer.values()) {
+    if (listener.port !== port || (listener.raw !== undefined) !== isRaw || withdrawIfTaken(listener))
+      continue
+    if (listener.address === address) return listener
+    if (listener.address === '0.0.0.0' && family === 4) wildcard ??= listener
+    if (listener.address === '::' && (family === 6 || !listener.ipv6Only)) wildcard ??= listener
+  }
+  return wildcard
+}
+
+/** Whether the listener serves somebody else now, or nobody. */
+function withdrawIfTaken(listener: Listener): boolean {
+  if (listener.server._handle === listener.handle) return false
+  withdraw(listener.server)
+  return true
+}
+
+/** Takes a peer's CONNECT as the kernel would take a TCP one; Node's own accept path does the rest. */
+export function acceptorFor(Handle: FastHandleClass): Acceptor {
+  return (stream, port, address, family, promisedPort) => {
+    tellStep('server asked')
+    // The peer may say anything; a program will believe these to be addresses of this host.
+    const isPlausible =
+      family === UNIX
+        ? isUnixKey(address)
+        : isIP(address) === family && reachableOwnAddress(address) === address
+    if (!isPlausible || !mayComeFrom(stream, port, address, family)) return REFUSAL.NOT_LISTENING
+    const listener = findListener(port, address, family)
+    if (listener?.server._handle?.onconnection === undefined) return REFUSAL.NOT_LISTENING
+    if (listener.isShared && wantsNoMore(listener.server)) return REFUSAL.LIMIT
+    const begin = (): void => beginConnection(listener, stream, Handle)
+    stream.unixPath = listener.path
+    if (family === UNIX) return { clientPort: NO_PORT, begin }
+    const clientPort = promisedPort || clientPorts.allocate()
+    if (clientPort === 0) return REFUSAL.LIMIT
+    nameServerSide(stream, listener, address, family, clientPort)
+    stream.onClosed = () => clientPorts.release(clientPort)
+    return { clientPort, begin }
+  }
+}
+
+/** A cluster gives such a connection to another worker; only if it has just one, or is told so, does that one drop it. */
+function wantsNoMore(server: FastServer): boolean {
+  const { maxConnections, dropMaxConnection } = server as FastServer & { dropMaxConnection?: boolean }
+  const isLimited = maxConnections > 0 || (maxConnections === 0 && ZERO_IS_A_LIMIT)
+  return isLimited && server._connections >= maxConnections && !dropMaxConnection
+}
+
+function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleClass): void {
+  // As with a TCP handle that libuv has accepted: 'connection' belongs to `listen`, what follows to nobody's context.
+  const handle = listener.accepted.runInAsyncScope(() => new Handle(undefined))
+  listener.scope.runInAsyncScope(guard, undefined, () => {
+    const shadow = listener.server._handle
+    handle.adopt(stream)
+    tellStep('server accepted')
+    // A pipe's handle has no such methods.
+    if (listener.family === UNIX) Object.assign(handle, { getsockname: undefined, getpeername: undefined })
+    if (shadow?.onconnection === undefined) return handle.close()
+    countFastAccepted(listener)
+    // maxConnections, 'drop', blockList, noDelay, pauseOnConnect: all as for a TCP connection.
+    shadow.onconnection(0, handle)
+    if (handle.socket !== undefined) recordFast(handle.socket, stream.channel.transport)
+  })
+}
+
+/** The same for raw servers, which have channels of their own. */
+export function acceptRaw(
+  stream: Stream,
+  port: number,
+  address: string,
+  family: Family,
+): ReturnType<Acceptor> {
+  if (isIP(address) !== family || reachableOwnAddress(address) !== address) return REFUSAL.NOT_LISTENING
+  if (!mayComeFrom(stream, port, address, family)) return REFUSAL.NOT_LISTENING
+  const listener = findListener(port, address, family, true)
+  if (listener?.raw === undefined) return REFUSAL.NOT_LISTENING
+  const clientPort = listener.raw.hasRoom() ? clientPorts.allocate() : 0
+  if (clientPort === 0) return REFUSAL.LIMIT
+  nameServerSide(stream, listener, address, family, clientPort)
+  stream.onClosed = () => clientPorts.release(clientPort)
+  const begin = (): void => {
+    countFastAccepted(listener)
+    listener.raw?.take(stream)
+  }
+  return { clientPort, begin }
+}
+
+/** Another host reaches what it would reach over TCP: the address that it has called, and ports that may be asked for. */
+function mayComeFrom(stream: Stream, port: number, address: string, family: Family): boolean {
+  const { way } = stream.channel
+  if (way === undefined) return true
+  return family !== UNIX && address === way.own && mayAskUs(way.peer, address, port)
+}
+
+/** A dual-stack listener sees IPv4 clients at mapped addresses. */
+function nameServerSide(
+  stream: Stream,
+  listener: Listener,
+  address: string,
+  family: Family,
+  clientPort: number,
+): void {
+  const isMapped = family === 4 && listener.family === 6
+  const prefix = isMapped ? '::ffff:' : ''
+  stream.addresses = {
+    address: prefix + address,
+    source: prefix + (stream.channel.way?.peer ?? sourceAddressFor(address)),
+    family: listener.family === 6 ? 'IPv6' : 'IPv4',
+    serverPort: listener.port,
+    clientPort,
+  }
+}
+
+function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): FallbackCode | undefined {
+  const { port, address, family, ipv6Only, host } = listener
+  const bootstrap = BootstrapServer.open(port, address, family, ipv6Only, host, avoid)
+  listener.bootstrap = bootstrap
+  const reason = bootstrap?.isHashed || (bootstrap && isDaemonExpected()) ? undefined : 'PORTS_TAKEN'
+  show(listener, reason)
+  if (bootstrap === undefined) return reason
+  // Who looks for a unix path needs neither.
+  if (family === UNIX) return reason
+  prepareRemote(address)
+  hashedPorts.add(bootstrap.port)
+  announce(listener, { ...listener, family }, bootstrap.port, host.introduce(port).endpointId.toString('hex'))
+  return reason
+}
+
+function openSharedBootstrap(
+  listener: Listener,
+  avoid: ReadonlySet<number>,
+  onDone: (code: FallbackCode | undefined) => void,
+): void {
+  BootstrapServer.openShared(listener, listener.host, avoid, bootstrap => {
+    // Meanwhile the program may have closed it.
+    if (byServer.get(listener.server) !== listener) {
+      bootstrap?.close()
+      return onDone(undefined)
+    }
+    const reason = bootstrap === undefined ? 'PORTS_TAKEN' : undefined
+    listener.bootstrap = bootstrap
+    show(listener, reason)
+    if (bootstrap !== undefined && listener.family !== UNIX) {
+      prepareRemote(listener.address)
+      hashedPorts.add(bootstrap.port)
+    }
+    onDone(reason)
+  })
+}
+
+/** On the status page, with the bootstrap port that it has now. */
+function show(listener: Listener, reason: FallbackCode | undefined): void {
+  const { port, bootstrap, row: old } = listener
+  const local = { address: listener.path ?? listener.address, port }
+  tell(EVENTS.listening, { local, hashedPort: bootstrap?.port })
+  old?.close()
+  listener.row = statusPage().open({
+    kind: 'listener',
+    transport: bootstrap === undefined ? 'tcp' : 'shm',
+    role: 'server',
+    local,
+    remote: { address: '', port: bootstrap?.port ?? 0 },
+    ...(reason && { reason }),
+  })
+  if (old !== undefined) listener.row.counts.set(old.counts)
+}
+
+/** A server has accepted a client that came by TCP. */
+export function countTcpAccepted(server: net.Server): void {
+  const row = byServer.get(server)?.row
+  if (row !== undefined) addTo(row.counts, ACCEPTED_TCP, 1)
+}
+
+function countFastAccepted({ row }: Listener): void {
+  if (row !== undefined) addTo(row.counts, ACCEPTED_FAST, 1)
+}
+
+function closeBootstrap(listener: Listener): void {
+  if (listener.bootstrap === undefined) return
+  hashedPorts.delete(listener.bootstrap.port)
+  listener.bootstrap.close()
+  listener.bootstrap = undefined
+  retract(listener)
+}

@@ -1,0 +1,150 @@
+/**
+ * The name service, as far as sockets use it: listeners say where their bootstrap is, and clients ask, so that a hashed
+ * port that somebody else has does not matter. Nothing needs it, and nothing waits for it but a client for 5 ms.
+ */
+import debug from 'debug'
+import { threadNames } from '../../am/index.ts'
+import type { Registration } from '../../nameservice/index.ts'
+import { isDaemonExpected } from '../../nameservice/socket-path.ts'
+import { hostIdentity } from '../../nic/index.ts'
+import { clearInterval, performance, setInterval, sleep } from '../../nic/real-time.ts'
+import { VERSION } from '../bootstrap/bootstrap-layout.ts'
+import { REMOTE_DRIVER, remoteDriver } from '../bootstrap/remote-hosts.ts'
+import { allOwnAddresses } from '../host/addresses.ts'
+
+const log = debug('fastsockets:names')
+
+/** The most that a connect waits for the name service once the hashed ports have been asked. */
+export const LOOK_UP_MS_MAX = 5
+/** The most that a program waits for it when it starts: relinked by `--import` before it runs, else with its first connects. */
+const PREPARE_MS_MAX = 100
+/** Names of one listener on all addresses. */
+const NAMES_MAX = 16
+/** How often somebody looks whether there is a daemon by now, as long as there is none. */
+const REPEAT_MS = 1000
+/** A listener that was started anew proves by it that the name is its own: the kernel has given it the port. */
+const OWNER_KEY = 'fastsockets-inet'
+
+export interface Announced {
+  readonly address: string
+  readonly port: number
+  readonly family: 4 | 6
+  readonly ipv6Only: boolean
+}
+
+interface Announcement extends Announced {
+  readonly bootstrapPort: number
+  readonly endpoint: string
+  readonly registrations: Registration[]
+}
+
+const announcements = new Map<object, Announcement>()
+let timer: NodeJS.Timeout | undefined
+/** Names are given back before they are registered anew, with another port perhaps. */
+let retracted: Promise<unknown> = Promise.resolve()
+
+/** Says to the name service, when there is one, where the bootstrap of a listener is. `key` stands for the listener. */
+export function announce(key: object, listener: Announced, bootstrapPort: number, endpoint: string): void {
+  const { address, port, family, ipv6Only } = listener
+  const announcement = { address, port, family, ipv6Only, bootstrapPort, endpoint, registrations: [] }
+  announcements.set(key, announcement)
+  if (isDaemonExpected()) void register(announcement)
+  else timer ??= setInterval(registerAll, REPEAT_MS).unref()
+}
+
+export function retract(key: object): void {
+  const registrations = announcements.get(key)?.registrations ?? []
+  announcements.delete(key)
+  retracted = Promise.all([retracted, ...registrations.map(registration => registration.close())])
+}
+
+/** When the preparation is over at the latest; in the past if it is, or if there is none. */
+let preparedMs = 0
+
+/**
+ * If there is a daemon: loads what is needed to ask it and asks a first time, which takes much longer than 5 ms. So the
+ * first connect finds everything at hand. Never rejects; takes `PREPARE_MS_MAX` at most.
+ */
+export function prepareNames(): Promise<void> | undefined {
+  return isDaemonExpected() ? askOnce() : undefined
+}
+
+async function askOnce(): Promise<void> {
+  preparedMs = performance.now() + PREPARE_MS_MAX
+  await inTime(findBootstrapPort('127.0.0.1', 1), PREPARE_MS_MAX)
+  preparedMs = 0
+}
+
+/** How long a connect waits for the name service now. What is required cannot be waited for before that. */
+export function lookUpMs(): number {
+  return Math.max(LOOK_UP_MS_MAX, preparedMs - performance.now())
+}
+
+/**
+ * Where the bootstrap of the listener at `address` and `port` is, on this host or where a driver reaches it; undefined if
+ * that is not known.
+ */
+export async function findBootstrapPort(address: string, port: number): Promise<number | undefined> {
+  if (!isDaemonExpected()) return undefined
+  try {
+    const names = await threadNames()
+    const { entry } = await names.lookup(`inet:tcp:${address}:${port}`)
+    const { record } = entry ?? {}
+    if (record === undefined) return undefined
+    const isHere = record.host === hostIdentity().toString('hex')
+    return isHere || record.drivers.some(({ name }) => name === REMOTE_DRIVER) ? record.port : undefined
+  } catch (error) {
+    log('%s port %d: %s', address, port, (error as Error).message)
+    return undefined
+  }
+}
+
+export async function inTime<T>(promise: Promise<T>, limitMs: number): Promise<T | undefined> {
+  const isOver = new AbortController()
+  const late = sleep(limitMs, undefined, { signal: isOver.signal }).catch(() => undefined)
+  return await Promise.race([promise, late]).finally(() => isOver.abort())
+}
+
+function registerAll(): void {
+  if (announcements.size > 0 && !isDaemonExpected()) return
+  clearInterval(timer)
+  timer = undefined
+  for (const announcement of announcements.values()) {
+    if (announcement.registrations.length === 0) void register(announcement)
+  }
+}
+
+async function register(announcement: Announcement): Promise<void> {
+  const { port, bootstrapPort, endpoint } = announcement
+  try {
+    const names = await threadNames()
+    await retracted
+    if (![...announcements.values()].includes(announcement)) return
+    const record = {
+      endpoint,
+      host: hostIdentity().toString('hex'),
+      pid: process.pid,
+      uid: process.getuid?.() ?? 0,
+      drivers: ['shm', ...(remoteDriver() === undefined ? [] : [REMOTE_DRIVER])].map(name => ({
+        name,
+        address: '',
+      })),
+      version: VERSION,
+      port: bootstrapPort,
+    }
+    const options = { takeover: true, ownerKey: OWNER_KEY }
+    for (const address of addressesOf(announcement)) {
+      announcement.registrations.push(
+        names.register({ ...record, name: `inet:tcp:${address}:${port}` }, options),
+      )
+    }
+  } catch (error) {
+    log('port %d: %s', port, (error as Error).message)
+  }
+}
+
+function addressesOf({ address, ipv6Only }: Announcement): string[] {
+  if (address === '0.0.0.0') return allOwnAddresses(4).slice(0, NAMES_MAX)
+  if (address !== '::') return [address]
+  return [...(ipv6Only ? [] : allOwnAddresses(4)), ...allOwnAddresses(6)].slice(0, NAMES_MAX)
+}

@@ -1,0 +1,443 @@
+/**
+ * The peers of this thread: who they are, the channel to each, and both ends of the handshake that makes one
+ * (bootstrap-layout.ts). On one host a channel's descriptors pass over the driver's own road; the bootstrap connection
+ * carries only the driver's address blob, and stays as the lifeline.
+ */
+import type net from 'node:net'
+import { constants } from 'node:os'
+import { getSystemErrorName } from 'node:util'
+import debug from 'debug'
+import { isDaemonExpected } from '../../nameservice/socket-path.ts'
+import {
+  ablation,
+  type Driver,
+  drivers,
+  hostIdentity,
+  keepFreedMemory,
+  type Offer,
+  openLoopbackPair,
+  randomBytes,
+  receiveNow,
+  type VirtualInterface,
+} from '../../nic/index.ts'
+import {
+  callBootstrap,
+  callHashedPort,
+  type Greeted,
+  greetingTimeoutMs,
+  shakeHands,
+} from '../bootstrap/bootstrap-client.ts'
+import {
+  ANSWER_HEADER_SIZE,
+  type Answer,
+  answerLength,
+  ENDPOINT_ID_SIZE,
+  encodeReply,
+  type Introduction,
+  REFUSAL,
+  REPLY_MAGIC,
+  VERSION,
+} from '../bootstrap/bootstrap-layout.ts'
+import type { BootstrapHost, Reply } from '../bootstrap/bootstrap-server.ts'
+import {
+  askingOf,
+  REMOTE_DRIVER,
+  REMOTE_TIMEOUT_MS,
+  rememberSilent,
+  remoteDriver,
+} from '../bootstrap/remote-hosts.ts'
+import { TimeLimit } from '../bootstrap/time-limit.ts'
+import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
+import { tellStep } from '../host/steps.ts'
+import { type Family, UNIX } from '../host/unix-paths.ts'
+import { allowsUser } from '../policy/own-policy.ts'
+import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
+import type { Acceptor } from '../stream/channel-contract.ts'
+import { SocketChannel } from '../stream/socket-channel.ts'
+import type { Stream } from '../stream/stream.ts'
+import { findBootstrapPort, inTime, LOOK_UP_MS_MAX, lookUpMs } from './names.ts'
+
+const log = debug('fastsockets:peers')
+
+/** The driver for processes of one host; between hosts it is another (remote-hosts.ts). */
+const DRIVER = 'shm'
+/** Channels of this thread; each costs two rings of shared memory, a doorbell and a lifeline. */
+const CHANNELS_MAX = 1024
+/** Offers that nobody has taken up yet. */
+const OFFERS_MAX = 64
+/** How long a peer may take for the driver's part of the handshake. */
+const DRIVER_TIMEOUT_MS = 1000
+/** How a lifeline ends when its peer, or the way to it, has vanished without a word. */
+const LOST: ReadonlySet<string> = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN'])
+
+type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
+
+/** Who answered for a listener. */
+export interface Reached {
+  readonly channel: SocketChannel
+  /** Others may answer the next time: the listener belongs to the workers of a cluster. */
+  readonly isShared: boolean
+}
+
+const REASON_OF_REFUSAL: Readonly<Record<number, FallbackCode>> = {
+  [REFUSAL.OTHER_USER]: 'OTHER_USER',
+  [REFUSAL.OTHER_HOST]: 'OTHER_HOST',
+  [REFUSAL.VERSION]: 'VERSION',
+  [REFUSAL.NOT_LISTENING]: 'NOT_LISTENING',
+  [REFUSAL.LIMIT]: 'LIMIT',
+  [REFUSAL.DRIVER]: 'DRIVER',
+}
+
+export function reasonOfRefusal(refusal: number | undefined): FallbackCode {
+  return (refusal === undefined ? undefined : REASON_OF_REFUSAL[refusal]) ?? 'HANDSHAKE'
+}
+
+export class Peers implements BootstrapHost {
+  readonly #accept: Acceptor
+  readonly #connect: ConnectFunction
+  readonly #isRaw: boolean
+  readonly #endpointId = randomBytes(ENDPOINT_ID_SIZE)
+  readonly #channels = new Map<string, SocketChannel>()
+  /** Handshakes under way, by address and port: connections that begin meanwhile wait for the same one. */
+  readonly #calls = new Map<string, Promise<Reached | FallbackReason>>()
+  /** Open channels to other threads and processes, for whoever polls them by hand. */
+  readonly openChannels: SocketChannel[] = []
+  /** Both ends of the channel of this thread to itself. */
+  ownChannels: readonly SocketChannel[] = []
+  #offerCount = 0
+
+  /** `isRaw`: the channels carry raw sockets only. */
+  constructor(accept: Acceptor, connect: ConnectFunction, isRaw = false) {
+    this.#isRaw = isRaw
+    this.#accept = accept
+    this.#connect = connect
+  }
+
+  /** The channel of this thread to itself. */
+  ownChannel(): SocketChannel {
+    const [known] = this.ownChannels
+    if (known?.isOpen) return known
+    const id = this.#endpointId.toString('hex')
+    const [near, far] = openLoopbackPair()
+    const farChannel = new SocketChannel(far, id, this.#accept, () => {})
+    const channel = new SocketChannel(near, id, this.#accept, () => {})
+    this.ownChannels = [channel, farChannel]
+    return channel
+  }
+
+  /** The streams of all channels. */
+  streams(): Stream[] {
+    return [...this.ownChannels, ...this.openChannels].flatMap(channel => channel.streams.all())
+  }
+
+  /** The channel to whoever listens on `port` at `address`, an address of this host; or why there is none. */
+  reach(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
+    const key = `${address} ${port}`
+    const underWay = this.#calls.get(key)
+    if (underWay !== undefined) return underWay
+    const call = this.#call(address, port, family)
+      .catch(error => fallbackReason('HANDSHAKE', (error as Error).message))
+      .finally(() => this.#calls.delete(key))
+    this.#calls.set(key, call)
+    return call
+  }
+
+  introduce(port: number): Introduction {
+    return {
+      version: VERSION,
+      port,
+      isShared: false,
+      endpointId: this.#endpointId,
+      hostIdentity: hostIdentity(),
+      uid: process.getuid?.() ?? 0,
+      pid: process.pid,
+    }
+  }
+
+  /** A client has said HELLO. What it says of itself only serves to refuse early: the driver asks the kernel. */
+  answer(hello: Introduction): Reply {
+    if (hello.version !== VERSION) return { refusal: REFUSAL.VERSION }
+    const driver = driverTo(hello)
+    if (driver === undefined && !isHere(hello)) return { refusal: REFUSAL.OTHER_HOST }
+    if (!allowsUser(hello.uid)) return { refusal: REFUSAL.OTHER_USER }
+    if (this.#channels.size >= CHANNELS_MAX || this.#offerCount >= OFFERS_MAX)
+      return { refusal: REFUSAL.LIMIT }
+    if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
+    const offer = tryOffer(driver)
+    if (offer === undefined) return { refusal: REFUSAL.DRIVER }
+    this.#offerCount++
+    const finish = (connection: net.Socket): void => {
+      const cancel = (): void => offer.cancel()
+      connection.once('close', cancel)
+      if (offer.answer !== undefined) hearReply(connection, offer)
+      offer.accepted
+        .then(end => {
+          connection.off('close', cancel)
+          this.#open(end, hello.endpointId.toString('hex'), connection)
+        })
+        .catch(error => {
+          log('offer to pid %d: %s', hello.pid, (error as Error).message)
+          connection.destroy()
+        })
+        .finally(() => {
+          this.#offerCount--
+        })
+    }
+    return { driver: driver.name, blob: offer.blob, finish }
+  }
+
+  async #call(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
+    const limit = limitFor(address, family)
+    const outcome = await this.#find(address, port, family, limit)
+    if ('code' in outcome) {
+      const { code, detail, mayPass } = outcome
+      return { ...fallbackReason(code, detail), ...(mayPass === undefined ? {} : { mayPass }) }
+    }
+    const { connection, greeting } = outcome
+    tellStep('client greeted')
+    const { isShared } = greeting
+    const refusal = this.#judge(greeting)
+    if (refusal !== undefined) {
+      connection.destroy()
+      return fallbackReason(refusal)
+    }
+    const peerId = greeting.endpointId.toString('hex')
+    // Of a cluster's workers it may be this one whose turn it is.
+    const isOwn = isShared && greeting.endpointId.equals(this.#endpointId)
+    const known = isOwn ? this.ownChannel() : this.#channels.get(peerId)
+    if (known?.isOpen) {
+      connection.destroy()
+      return { channel: known, isShared }
+    }
+    const answer = await shakeHands(connection, this.introduce(port), limit.leftMs)
+    if (answer === undefined) return reasonOfFailure(address, limit)
+    tellStep('client answered')
+    try {
+      const channel = await this.#take(answer, greeting, connection, limit)
+      return channel instanceof SocketChannel ? { channel, isShared } : channel
+    } catch (error) {
+      connection.destroy()
+      const { code, message } = error as Error & { code?: string }
+      return code === 'ERR_NIC_PEER_REFUSED'
+        ? fallbackReason('OTHER_USER', message)
+        : reasonOfFailure(address, limit, message)
+    }
+  }
+
+  /** At a hashed port, or where the name service says; who greets first is taken. */
+  async #find(address: string, port: number, family: Family, limit: TimeLimit): Promise<Greeted> {
+    tellStep('client calling')
+    if (isElsewhere(address, family)) return await this.#findRemote(address, port, family, limit)
+    const hashed = callHashedPort(address, port, family, this.#connect)
+    if (family === UNIX || !isDaemonExpected()) return await hashed
+    const named = this.#findNamed(address, port, family)
+    const isGreeted = (outcome: Greeted | undefined): boolean =>
+      outcome !== undefined && 'connection' in outcome
+    let outcome = await Promise.race([
+      hashed,
+      named.then(one => (isGreeted(one) ? (one as Greeted) : hashed)),
+    ])
+    if (!isGreeted(outcome)) outcome = (await inTime(named, lookUpMs())) ?? outcome
+    for (const other of [hashed, named]) {
+      void other.then(one => {
+        if (one !== outcome && one !== undefined && 'connection' in one) one.connection.destroy()
+      })
+    }
+    return outcome
+  }
+
+  async #findNamed(
+    address: string,
+    port: number,
+    family: Family,
+    limit?: TimeLimit,
+  ): Promise<Greeted | undefined> {
+    const question = findBootstrapPort(address, port)
+    // Nobody waits longer for a daemon that hangs; the answer is there for the next connect.
+    const found =
+      limit === undefined
+        ? await question
+        : await inTime(question, Math.min(limit.leftMs, greetingTimeoutMs(LOOK_UP_MS_MAX)))
+    if (found === undefined || limit?.isOver) return undefined
+    return await callBootstrap(address, found, port, family, this.#connect, limit?.leftMs)
+  }
+
+  /** On another host: where the name service says, or at a hashed port if it may be asked. Who is silent is remembered. */
+  async #findRemote(address: string, port: number, family: Family, limit: TimeLimit): Promise<Greeted> {
+    const asking = askingOf(address, port)
+    if (typeof asking === 'object') return { code: asking.code }
+    // Where the name service leads must not use up the time of the hashed ports.
+    const namedLimit = asking === 'named' ? limit : new TimeLimit(limit.leftMs / 2)
+    const named = isDaemonExpected() ? await this.#findNamed(address, port, family, namedLimit) : undefined
+    if (named !== undefined && 'connection' in named) return named
+    const outcome =
+      asking === 'hashed'
+        ? await callHashedPort(address, port, family, this.#connect, limit.leftMs)
+        : (named ?? { code: 'REMOTE_HOST', detail: 'the name service does not know it' })
+    if ('code' in outcome && outcome.code === 'SILENT') rememberSilent(address)
+    return outcome
+  }
+
+  #judge(greeting: Introduction): FallbackCode | undefined {
+    if (driverTo(greeting) === undefined) return 'OTHER_HOST'
+    return allowsUser(greeting.uid) ? undefined : 'OTHER_USER'
+  }
+
+  async #take(
+    answer: Answer,
+    peer: Introduction,
+    connection: net.Socket,
+    limit: TimeLimit,
+  ): Promise<SocketChannel | FallbackReason> {
+    if (answer.result !== 0) {
+      connection.destroy()
+      return fallbackReason(reasonOfRefusal(answer.result))
+    }
+    const driver = driverTo(peer)
+    if (driver === undefined || answer.driver !== driver.name) {
+      connection.destroy()
+      return fallbackReason('DRIVER', `the server offers ${JSON.stringify(answer.driver)}`)
+    }
+    return this.#open(
+      await driver.connect(answer.blob, {
+        timeoutMs: Math.min(driverTimeoutMs(), limit.leftMs),
+        allowUid: allowsUser,
+        reply: bytes => connection.write(encodeReply(bytes)),
+      }),
+      peer.endpointId.toString('hex'),
+      connection,
+    )
+  }
+
+  #open(end: VirtualInterface, peerId: string, connection: net.Socket): SocketChannel {
+    tellStep('channel open')
+    keepFreedMemory()
+    const handleGone = (gone: SocketChannel): void => {
+      if (this.#channels.get(peerId) === gone) this.#channels.delete(peerId)
+      const at = this.openChannels.indexOf(gone)
+      if (at >= 0) this.openChannels.splice(at, 1)
+    }
+    const channel = new SocketChannel(end, peerId, this.#accept, handleGone, this.#isRaw)
+    this.#channels.set(peerId, channel)
+    this.openChannels.push(channel)
+    const { localAddress, remoteAddress } = connection
+    if (end.driver === REMOTE_DRIVER && localAddress !== undefined && remoteAddress !== undefined)
+      channel.way = { own: withoutMapping(localAddress), peer: withoutMapping(remoteAddress) }
+    channel.lifeline = {
+      end: isReset => (isReset ? reset(connection) : connection.destroy()),
+      hearNow: () => hearLifeline(connection, channel),
+    }
+    watchLifeline(connection, channel)
+    return channel
+  }
+}
+
+function isElsewhere(address: string, family: Family): boolean {
+  return family !== UNIX && reachableOwnAddress(address) === undefined
+}
+
+/** On this host every step has a limit of its own; what another host may cost, it may cost with all of them together. */
+function limitFor(address: string, family: Family): TimeLimit {
+  return new TimeLimit(
+    isElsewhere(address, family) ? greetingTimeoutMs(REMOTE_TIMEOUT_MS) : Number.POSITIVE_INFINITY,
+  )
+}
+
+/** A host that greets, and then lets us wait, is as good as silent. */
+function reasonOfFailure(address: string, limit: TimeLimit, detail?: string): FallbackReason {
+  if (!limit.isOver) return fallbackReason('HANDSHAKE', detail)
+  rememberSilent(address)
+  return fallbackReason('SILENT', 'after the greeting nothing came in time')
+}
+
+/** Where greetings take long, the rest does, too. */
+function driverTimeoutMs(): number {
+  return Math.max(DRIVER_TIMEOUT_MS, greetingTimeoutMs(DRIVER_TIMEOUT_MS))
+}
+
+function isHere(peer: Introduction): boolean {
+  return peer.hostIdentity.equals(hostIdentity())
+}
+
+/** Undefined if no driver that may be used leaves the host. */
+function driverTo(peer: Introduction): Driver | undefined {
+  return isHere(peer) ? drivers.get(DRIVER) : remoteDriver()
+}
+
+/** The client's REPLY, for the driver that has made the offer; anything else ends the connection. */
+function hearReply(connection: net.Socket, offer: Offer): void {
+  let heard: Buffer = Buffer.alloc(0)
+  const hear = (bytes: Buffer): void => {
+    heard = Buffer.concat([heard, bytes])
+    const length = answerLength(heard, REPLY_MAGIC)
+    if (length === undefined || heard.length > length) return void connection.destroy()
+    if (heard.length < length || length === ANSWER_HEADER_SIZE) return
+    connection.off('data', hear)
+    offer.answer?.(heard.subarray(ANSWER_HEADER_SIZE))
+  }
+  connection.on('data', hear)
+}
+
+/** Undefined if the driver cannot make one now, for lack of descriptors perhaps. */
+function tryOffer(driver: Driver): Offer | undefined {
+  try {
+    const queueSize = ablation('ring')
+    return driver.offer({
+      timeoutMs: driverTimeoutMs(),
+      allowUid: allowsUser,
+      ...(queueSize && { queueSize }),
+    })
+  } catch (error) {
+    log('no offer: %s', (error as Error).message)
+    return undefined
+  }
+}
+
+/** Bytes of a lifeline, which should have none. */
+const heard = Buffer.alloc(1)
+
+/** What the event loop would say of a lifeline, for those who do not let it run. */
+function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
+  const fd = (connection as unknown as { _handle?: { fd: number } | null })._handle?.fd
+  const length = fd === undefined ? 0 : receiveNow(fd, heard)
+  if (length === -constants.errno.EAGAIN) return
+  // Without a descriptor its 'error' may still have to be told.
+  const { code } = (connection.errored ?? {}) as NodeJS.ErrnoException
+  connection.destroy()
+  channel.handlePeerGone(causeOf(length < 0 ? getSystemErrorName(length) : code))
+}
+
+/** Tells the peer that its sockets have not come to their end, but were cut off. A unix connection cannot say that. */
+function reset(connection: net.Socket): void {
+  if (connection.remoteAddress === undefined) connection.destroy()
+  else connection.resetAndDestroy()
+}
+
+/** What has ended the sockets, by the error that the lifeline met; undefined if the peer has simply gone. */
+function causeOf(code: string | undefined): Error | undefined {
+  if (code === 'ECONNRESET') {
+    return new Error(
+      'the peer has broken off: it has lost its device, or was told what the protocol does not allow',
+    )
+  }
+  if (code === undefined || !LOST.has(code)) return undefined
+  return Object.assign(new Error(`the peer is heard of no more: ${code}`), { code: 'ETIMEDOUT' })
+}
+
+/** The peer says nothing more on this connection; its end, however it comes, is the peer's end. */
+function watchLifeline(connection: net.Socket, channel: SocketChannel): void {
+  const handleEnd = (cause?: Error): void => {
+    log('peer %s is gone', channel.peerName)
+    connection.destroy()
+    channel.handlePeerGone(cause)
+    // Now, as the kernel would tell: who hears next that the process has ended must find its sockets ended, too.
+    channel.deliverRest()
+  }
+  connection.on('data', () => handleEnd())
+  connection.on('end', () => handleEnd())
+  connection.on('close', () => handleEnd())
+  connection.on('error', error => handleEnd(causeOf((error as NodeJS.ErrnoException).code)))
+  connection.unref()
+  connection.resume()
+  if (connection.destroyed || connection.readableEnded) handleEnd()
+}

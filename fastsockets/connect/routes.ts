@@ -1,0 +1,99 @@
+/** What a dialer remembers of where it has been: a channel, the workers of a cluster, or why there is none. */
+import { performance } from '../../nic/real-time.ts'
+import type { FallbackCode, FallbackReason } from '../reasons.ts'
+import type { SocketChannel } from '../stream/socket-channel.ts'
+import { WorkerGroup } from './worker-group.ts'
+
+/** How long a server counts as not relinked after it has accepted a TCP connection. */
+const NOT_RELINKED_TTL_MS = 2000
+/** The same for a stranger on the hashed port. */
+const STRANGER_TTL_MS = 60_000
+/** Somebody who was silent may be a server of ours that was busy. */
+const SILENT_TTL_MS = 5000
+/** Somebody who hung up without a word may be a server of ours whose device was away, or that had too many callers. */
+const HUNG_UP_TTL_MS = 5000
+const ROUTES_MAX = 1024
+
+/** Reasons that stay true for a while. The others are decided anew each time. */
+const TTL_MS: Partial<Record<FallbackCode, number>> = {
+  NOT_RELINKED: NOT_RELINKED_TTL_MS,
+  VERSION: NOT_RELINKED_TTL_MS,
+  OTHER_USER: NOT_RELINKED_TTL_MS,
+  OTHER_HOST: NOT_RELINKED_TTL_MS,
+  HANDSHAKE: NOT_RELINKED_TTL_MS,
+  REMOTE_HOST: NOT_RELINKED_TTL_MS,
+  STRANGER: STRANGER_TTL_MS,
+  SILENT: SILENT_TTL_MS,
+}
+
+export type Route =
+  | { readonly channel: SocketChannel; readonly group?: undefined; readonly reason?: undefined }
+  | { readonly channel?: undefined; readonly group: WorkerGroup; readonly reason?: undefined }
+  | {
+      readonly channel?: undefined
+      readonly group?: undefined
+      readonly reason: FallbackReason
+      readonly expiresMs: number
+    }
+
+/** Whether a reason is worth remembering. */
+export function lasts(reason: FallbackReason): boolean {
+  return TTL_MS[reason.code] !== undefined
+}
+
+export class Routes {
+  readonly #routes = new Map<string, Route>()
+
+  /** What is known about a server, by the address or the name that the program uses, and is not stale. */
+  find(host: string, port: unknown): Route | undefined {
+    const key = keyOf(host, port)
+    const route = this.#routes.get(key)
+    if (route === undefined) return undefined
+    if (!isStale(route)) return route
+    this.#routes.delete(key)
+    return undefined
+  }
+
+  forget(host: string, port: number): void {
+    this.#routes.delete(keyOf(host, port))
+  }
+
+  rememberChannel(host: string, port: number, channel: SocketChannel): void {
+    this.#remember(host, port, { channel })
+  }
+
+  /** The workers behind a listener that they share. */
+  groupOf(host: string, port: number): WorkerGroup {
+    const { group } = this.find(host, port) ?? {}
+    if (group !== undefined) return group
+    const made = new WorkerGroup()
+    this.#remember(host, port, { group: made })
+    return made
+  }
+
+  /** To be called once a TCP connection is made: somebody is there, but not by the fast way. */
+  rememberReason(host: string, port: number, reason: FallbackReason): void {
+    const codeTtlMs = TTL_MS[reason.code]
+    if (codeTtlMs === undefined) return
+    const ttlMs = reason.mayPass === true ? Math.min(codeTtlMs, HUNG_UP_TTL_MS) : codeTtlMs
+    this.#remember(host, port, { reason, expiresMs: performance.now() + ttlMs })
+  }
+
+  #remember(host: string, port: number, route: Route): void {
+    if (this.#routes.size >= ROUTES_MAX) {
+      const [oldest] = this.#routes.keys()
+      if (oldest !== undefined) this.#routes.delete(oldest)
+    }
+    this.#routes.set(keyOf(host, port), route)
+  }
+}
+
+function isStale({ channel, group, ...fallback }: Route): boolean {
+  if (channel !== undefined) return !channel.isOpen
+  if (group !== undefined) return group.isEmpty
+  return 'expiresMs' in fallback && fallback.expiresMs < performance.now()
+}
+
+function keyOf(host: string, port: unknown): string {
+  return `${host} ${port}`
+}

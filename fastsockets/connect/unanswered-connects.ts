@@ -1,0 +1,74 @@
+/** Connects that a listener was asked for, in the order of asking. */
+import { AsyncResource } from 'node:async_hooks'
+import { performance, setTimeout } from '../../nic/real-time.ts'
+import type { FastHandle } from '../handle/fast-handle-contract.ts'
+import type { Stream } from '../stream/stream.ts'
+
+interface Asked<T> {
+  readonly handle: FastHandle
+  readonly stream: Stream
+  readonly attempt: T
+  readonly askedMs: number
+}
+
+/** The timer is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
+const scope = new AsyncResource('FASTSOCKETS')
+
+type Tell<T> = (handle: FastHandle, stream: Stream, attempt: T) => void
+
+/**
+ * Tells which ones have no answer after a while. One timer serves all, and those that are answered are let go with the
+ * next connect: a timer for each would keep every socket of a busy client in memory, closed ones too, until it runs.
+ */
+export class UnansweredConnects<T> {
+  readonly #patienceMs: number
+  readonly #tell: Tell<T>
+  #asked: Asked<T>[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(patienceMs: number, tell: Tell<T>) {
+    this.#patienceMs = patienceMs
+    this.#tell = tell
+  }
+
+  add(handle: FastHandle, stream: Stream, attempt: T): void {
+    this.#forgetAnswered()
+    this.#asked.push({ handle, stream, attempt, askedMs: performance.now() })
+    if (this.#timer === undefined) this.#start(this.#patienceMs)
+  }
+
+  /** Up to the first that waits: others behind it have the timer's next run. */
+  #forgetAnswered(): void {
+    let count = 0
+    for (const { handle, stream } of this.#asked) {
+      if (isUnanswered(handle, stream)) break
+      count++
+    }
+    if (count > 0) this.#asked.splice(0, count)
+  }
+
+  readonly #handleTimer = (): void => {
+    this.#timer = undefined
+    const dueMs = performance.now() - this.#patienceMs
+    const waiting: Asked<T>[] = []
+    for (const one of this.#asked) {
+      const { handle, stream, attempt, askedMs } = one
+      if (!isUnanswered(handle, stream)) continue
+      if (askedMs > dueMs) waiting.push(one)
+      else this.#tell(handle, stream, attempt)
+    }
+    this.#asked = waiting
+    const first = waiting[0]
+    if (first !== undefined) this.#start(Math.ceil(first.askedMs - dueMs))
+  }
+
+  #start(ms: number): void {
+    scope.runInAsyncScope(() => {
+      this.#timer = setTimeout(this.#handleTimer, ms).unref()
+    })
+  }
+}
+
+export function isUnanswered(handle: FastHandle, stream: Stream): boolean {
+  return !handle.isClosed && handle.stream === stream && stream.state === 'connecting'
+}

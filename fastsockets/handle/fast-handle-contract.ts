@@ -1,0 +1,57 @@
+/** What the rest of this layer knows of a fast handle. The class itself is made at run time (fast-handle.ts). */
+import type net from 'node:net'
+import type { ConnectRequest, SocketInternals, TcpHandle } from '../host/node-internals.ts'
+import type { Family } from '../host/unix-paths.ts'
+import type { Stream, StreamSink } from '../stream/stream.ts'
+
+export type FastSocket = net.Socket & SocketInternals
+
+export type WriteCallback = (error?: Error | null) => void
+
+/** How a handle that cannot be fast goes on: as a TCP handle of the same socket. */
+export interface Dialer {
+  /** Starts connecting; returns 0, or a negative errno. Later `handle.finishConnect`, or demotion. */
+  dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: Family): number
+  /** The server, reached over a channel, does not want this connection; undefined if it died instead. */
+  handleRefused(handle: FastHandle, refusal: number | undefined): void
+  /** Replaces the handle by a TCP handle before connecting, because the program binds the local side. */
+  demoteToBind(handle: FastHandle): TcpHandle
+}
+
+/** Everything that this class overrides, so that the native class can be looked up first. */
+export interface FastHandle extends StreamSink {
+  socket: FastSocket | undefined
+  stream: Stream | undefined
+  /** The name, or the unix path, by which the program connects. */
+  host: string | undefined
+  /** The TCP handle that took this one's place; whoever still holds this one closes that, too. */
+  successor: TcpHandle | undefined
+  /** The dialer's: what it knows of the connect that is under way, or was made. */
+  attempt: object | undefined
+  /** The TLS socket over the one that owns this handle: it, and not that one, hears of errors. */
+  upper: FastSocket | undefined
+  readonly isClosed: boolean
+  readonly isUnreferenced: boolean
+  readonly bytesRead: number
+  readonly bytesWritten: number
+  /** Makes this handle the stream's sink. */
+  adopt(stream: Stream): void
+  /** The stream came to nothing; another one, or TCP, may follow. */
+  dropStream(): void
+  /** Runs in the asynchronous context in which the socket was made. */
+  run(action: () => void): void
+  finishConnect(status: number): void
+  /** TCP goes on with this handle's connect: nothing more is said about it here. */
+  abandonConnect(): void
+  writeFromSocket(
+    socket: FastSocket,
+    writev: boolean,
+    data: unknown,
+    encoding: string,
+    callback: WriteCallback,
+  ): void
+  reset(callback: () => void): number
+  close(callback?: () => void): void
+}
+
+export type FastHandleClass = new (dialer: Dialer | undefined) => FastHandle

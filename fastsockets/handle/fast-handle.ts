@@ -1,0 +1,371 @@
+/**
+ * The handle under a fast `net.Socket`: a native stream (JSStream) whose bytes travel over a `Stream`.
+ *
+ * While JavaScript owns the socket, no native code is involved: writes come in through `_writeGeneric` (install.ts) and
+ * data goes out through `socket.push`. What native code sees is in native-side.ts.
+ */
+import { AsyncResource } from 'node:async_hooks'
+import { nextTick, queueMicrotask } from '../../nic/real-time.ts'
+import { runInClosingPhase } from '../host/closing-phase.ts'
+import {
+  type ConnectRequest,
+  nodeInternals,
+  noteLastWrite,
+  noteQueueSize,
+  type SocketName,
+  type TcpHandle,
+} from '../host/node-internals.ts'
+import { errnoOf, systemError, UV_EBADF, UV_ECANCELED } from '../host/socket-errors.ts'
+import { guard } from '../host/thrown-errors.ts'
+import { type Family, UNIX } from '../host/unix-paths.ts'
+import { lengthOf, toBytes, toChunks, type WrittenChunk } from '../host/written-chunks.ts'
+import type { Stream, StreamErrorCode, StreamSink } from '../stream/stream.ts'
+import { clientName, serverName } from '../stream/stream-addresses.ts'
+import type {
+  Dialer,
+  FastHandle,
+  FastHandleClass,
+  FastSocket,
+  WriteCallback,
+} from './fast-handle-contract.ts'
+import { defineNativeSide } from './native-side.ts'
+
+let handleClass: FastHandleClass | undefined
+
+/** The class, made on first use; undefined if this Node has no native stream class where we look for it. */
+export function fastHandleClass(): FastHandleClass | undefined {
+  handleClass ??= defineFastHandle()
+  return handleClass
+}
+
+export function isFastHandle(handle: unknown): handle is FastHandle {
+  return handleClass !== undefined && handle instanceof handleClass
+}
+
+function defineFastHandle(): FastHandleClass | undefined {
+  const internals = nodeInternals()
+  if (internals === undefined) return undefined
+  const { createTcp } = internals
+  const NativeSide = defineNativeSide(internals.JsStream)
+
+  class SocketHandle extends NativeSide {
+    host: string | undefined
+    successor: TcpHandle | undefined
+    attempt: object | undefined
+    upper: FastSocket | undefined
+    isUnreferenced = false
+
+    readonly #dialer: Dialer | undefined
+    readonly #scope = new AsyncResource('FASTSOCKET')
+    #request: ConnectRequest | undefined
+    #isReading = false
+    /** Each write leaves at once. */
+    #isNoDelay = false
+    #countsAsAlive = false
+    #writeCallback: WriteCallback | undefined
+    #shutdownRequest: { oncomplete?: (status: number) => void } | undefined
+
+    constructor(dialer: Dialer | undefined) {
+      super()
+      this.#dialer = dialer
+    }
+
+    // What net.js, tls and http2 see.
+
+    get writeQueueSize(): number {
+      return this.stream?.outgoing.pending.length ?? 0
+    }
+
+    isClosing(): boolean {
+      return this.isClosed
+    }
+
+    /** To a unix path if there is no port. */
+    connect(request: ConnectRequest, address: string, port?: number): number {
+      if (port === undefined) return this.#connect(request, address, 0, UNIX)
+      return this.#connect(request, address, port, 4)
+    }
+
+    connect6(request: ConnectRequest, address: string, port: number): number {
+      return this.#connect(request, address, port, 6)
+    }
+
+    bind(address: string, port: number): number {
+      return (this.#dialer as Dialer).demoteToBind(this as unknown as FastHandle).bind(address, port)
+    }
+
+    bind6(address: string, port: number, flags?: number): number {
+      return (this.#dialer as Dialer).demoteToBind(this as unknown as FastHandle).bind6(address, port, flags)
+    }
+
+    override readStart(): number {
+      this.#isReading = true
+      this.noteReading(true)
+      this.updateLife()
+      this.stream?.startReading()
+      return 0
+    }
+
+    override readStop(): number {
+      this.#isReading = false
+      this.noteReading(false)
+      this.updateLife()
+      return 0
+    }
+
+    override shutdown(request: { oncomplete?: (status: number) => void }): number {
+      if (this.stream === undefined) return 1
+      this.#shutdownRequest = request
+      // As libuv does, also if the end is out at once: 'prefinish' comes when what the program does now is over.
+      if (this.stream.shutdown()) queueMicrotask(() => nextTick(() => this.handleShutdown()))
+      this.updateLife()
+      return 0
+    }
+
+    getsockname(out: SocketName): number {
+      return this.#name(out, false)
+    }
+
+    getpeername(out: SocketName): number {
+      return this.#name(out, true)
+    }
+
+    setNoDelay(isOn: boolean): number {
+      this.#isNoDelay = isOn
+      return 0
+    }
+
+    setKeepAlive(): number {
+      return 0
+    }
+
+    ref(): void {
+      this.isUnreferenced = false
+      this.updateLife()
+    }
+
+    unref(): void {
+      this.isUnreferenced = true
+      this.updateLife()
+    }
+
+    hasRef(): boolean {
+      return !this.isUnreferenced
+    }
+
+    reset(callback: () => void): number {
+      this.stream?.close(true)
+      this.close(callback)
+      return 0
+    }
+
+    close(callback?: () => void): void {
+      if (this.isClosed) {
+        // Closed already, when TCP took over; whoever timed out this attempt means the TCP handle.
+        this.successor?.close(callback)
+        return
+      }
+      this.isClosed = true
+      this.#isReading = false
+      const request = this.#request
+      this.#request = undefined
+      this.updateLife()
+      this.stream?.close(this.isHolding)
+      runInClosingPhase(createTcp, () => {
+        try {
+          this.#scope.runInAsyncScope(() => callback?.call(this))
+        } finally {
+          this.attempt = undefined
+          this.upper = undefined
+          this.letGo()
+        }
+      })
+      // Before that, and by themselves: what a callback of theirs throws keeps no socket from being closed.
+      if (this.#writeCallback !== undefined || this.#shutdownRequest !== undefined || this.hasNativeRequest)
+        runInClosingPhase(createTcp, () => this.#scope.runInAsyncScope(() => this.#abandonWrites()))
+      if (request !== undefined)
+        runInClosingPhase(createTcp, () =>
+          this.#scope.runInAsyncScope(() => request.oncomplete?.(UV_ECANCELED, this, request, false, false)),
+        )
+    }
+
+    // What the dialer and the acceptor use.
+
+    adopt(stream: Stream): void {
+      this.stream = stream
+      stream.sink = this as unknown as StreamSink
+      this.updateLife()
+    }
+
+    dropStream(): void {
+      if (this.#countsAsAlive) this.stream?.channel.letGo()
+      this.#countsAsAlive = false
+      this.stream = undefined
+    }
+
+    override run(action: () => void): void {
+      this.#scope.runInAsyncScope(guard, undefined, action)
+    }
+
+    finishConnect(status: number): void {
+      const request = this.#request
+      if (request === undefined) return
+      this.#request = undefined
+      this.updateLife()
+      const isUp = status === 0
+      this.run(() => request.oncomplete?.(status, this, request, isUp, isUp))
+    }
+
+    abandonConnect(): void {
+      this.#request = undefined
+      this.updateLife()
+    }
+
+    /** `_writeGeneric` of a connected socket: all of it is out, or `callback` is kept until it is. */
+    writeFromSocket(
+      socket: FastSocket,
+      writev: boolean,
+      data: unknown,
+      encoding: string,
+      callback: WriteCallback,
+    ): void {
+      socket._unrefTimer()
+      const stream = this.stream as Stream
+      if (this.isClosed) return callback(systemError('EBADF', 'write'))
+      const isRefused = stream.refusesWrites
+      if (isRefused && !stream.losesWrite()) return callback(systemError(stream.writeError, 'write'))
+      const chunks = writev
+        ? toChunks(data as WrittenChunk[])
+        : [toBytes(data as never, encoding as BufferEncoding)]
+      const length = lengthOf(chunks)
+      this.writtenCount += length
+      noteLastWrite(false)
+      if (isRefused) return callback()
+      const mayBeHeld = !this.#isNoDelay && !writev
+      if (mayBeHeld && stream.outgoing.hold(chunks[0] as Uint8Array)) return callback()
+      if (stream.write(chunks)) return callback()
+      noteLastWrite(true)
+      noteQueueSize(socket, length)
+      this.#writeCallback = callback
+      this.updateLife()
+    }
+
+    // What the stream tells its sink.
+
+    override get isReading(): boolean {
+      return this.#isReading && !this.isClosed && !this.isFull
+    }
+
+    handleData(bytes: Buffer): number {
+      return this.feed(bytes)
+    }
+
+    handleEnd(): void {
+      // As libuv does: after the end there is nothing to read, and nothing to stay alive for.
+      this.#isReading = false
+      this.updateLife()
+      this.feedEnd()
+    }
+
+    handleWritten(): void {
+      const callback = this.#writeCallback
+      this.#writeCallback = undefined
+      this.socket?._unrefTimer()
+      if (callback !== undefined) this.run(callback)
+      this.finishNativeWrite(0)
+      this.updateLife()
+    }
+
+    handleSent(): void {
+      this.socket?._unrefTimer()
+    }
+
+    handleShutdown(): void {
+      const request = this.#shutdownRequest
+      this.#shutdownRequest = undefined
+      if (request !== undefined) this.run(() => request.oncomplete?.(0))
+      this.finishNativeShutdown(0)
+      this.updateLife()
+    }
+
+    handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
+      // As from libuv, a write of native code hears of it first: tls, and whoever writes by it.
+      this.finishNativeWrite(errnoOf(code))
+      const error = systemError(code, syscall, cause)
+      const callback = syscall === 'write' ? this.#writeCallback : undefined
+      if (callback === undefined) return this.run(() => (this.upper ?? this.socket)?.destroy(error))
+      // The write that fails hears of it first, and its socket by it.
+      this.#writeCallback = undefined
+      this.run(() => callback(error))
+      this.updateLife()
+    }
+
+    handleConnected(): void {
+      this.finishConnect(0)
+    }
+    handleRefused(refusal: number | undefined): void {
+      this.#dialer?.handleRefused(this as unknown as FastHandle, refusal)
+    }
+
+    #connect(request: ConnectRequest, address: string, port: number, family: Family): number {
+      this.#request = request
+      this.updateLife()
+      return (this.#dialer as Dialer).dial(this as unknown as FastHandle, request, address, port, family)
+    }
+
+    /** What net.js's own reader does with a buffer. */
+    override pushToScript(bytes: Buffer): void {
+      this.#scope.runInAsyncScope(this.#push, this, bytes)
+    }
+
+    #push(bytes: Buffer): void {
+      guard(this.#pushNow, this, bytes)
+    }
+
+    #pushNow(bytes: Buffer): void {
+      const socket = this.socket as FastSocket
+      socket._unrefTimer()
+      if (socket.destroyed || socket.push(bytes)) return
+      this.reading = false
+      if (!socket.destroyed) this.readStop()
+    }
+
+    #name(out: SocketName, isPeer: boolean): number {
+      const { stream } = this
+      if (stream?.addresses === undefined || stream.state === 'connecting') return UV_EBADF
+      const isServerSide = this.#dialer === undefined
+      Object.assign(
+        out,
+        isServerSide !== isPeer ? serverName(stream.addresses) : clientName(stream.addresses),
+      )
+      return 0
+    }
+
+    /** As with libuv: a handle counts while it reads, writes, connects or shuts down. */
+    override updateLife(): void {
+      const counts =
+        !this.isClosed &&
+        !this.isUnreferenced &&
+        this.stream !== undefined &&
+        (this.#isReading ||
+          this.#request !== undefined ||
+          this.#writeCallback !== undefined ||
+          this.#shutdownRequest !== undefined ||
+          this.hasNativeRequest)
+      if (counts === this.#countsAsAlive) return
+      this.#countsAsAlive = counts
+      if (counts) this.stream?.channel.keepAlive()
+      else this.stream?.channel.letGo()
+    }
+
+    #abandonWrites(): void {
+      const callback = this.#writeCallback
+      this.#writeCallback = undefined
+      this.#shutdownRequest = undefined
+      callback?.(null)
+      this.cancelNativeRequests()
+    }
+  }
+
+  return SocketHandle as unknown as FastHandleClass
+}

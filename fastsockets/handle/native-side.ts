@@ -1,0 +1,317 @@
+/**
+ * What native code sees of a fast handle. Tls, http2 and the HTTP parser attach themselves to the native stream as they
+ * do to a TCP handle: they read `isStreamBase`, call the native `readStart`, or use `useUserBuffer`. From then on data is
+ * given to the native stream, until Node's own JavaScript reader turns out to be its listener.
+ * See docs/decisions/0002-handle-not-subclass.md and 0016-native-feeds.md.
+ */
+
+import { afterNativeCall, enterNative, leaveNative } from '../host/native-calls.ts'
+import { hasFeeds, scheduleFeed } from '../host/native-feeds.ts'
+import {
+  disown,
+  isUncaughtHandled,
+  type JsStreamClass,
+  ownerOf,
+  type ReadListener,
+} from '../host/node-internals.ts'
+import { errnoOf, UV_ECANCELED, UV_EPIPE } from '../host/socket-errors.ts'
+import type { Stream } from '../stream/stream.ts'
+import type { FastSocket } from './fast-handle-contract.ts'
+
+/** So much is scheduled for the native stream at most before it is asked again whether it reads. */
+const SCHEDULED_MAX = 64 * 1024
+/** One read of libuv: whoever listens may stop reading after it, and the parser of http takes nothing more then. */
+const PIECE_MAX = 64 * 1024
+
+/** Of a write that has no way out. */
+function statusOfRefused(stream: Stream | undefined): number {
+  if (stream === undefined) return UV_EPIPE
+  return stream.losesWrite() ? 0 : errnoOf(stream.writeError)
+}
+
+export type NativeSideClass = ReturnType<typeof defineNativeSide>
+
+export function defineNativeSide(JsStream: JsStreamClass) {
+  /** What the native stream calls when JavaScript, and nobody native, listens to it. */
+  const handleNativeRead = function (this: NativeSide, arrayBuffer: ArrayBuffer | undefined): unknown {
+    this.sawScript()
+    return this.onread?.call(this, arrayBuffer)
+  }
+
+  class NativeSide extends JsStream {
+    socket: FastSocket | undefined
+    stream: Stream | undefined
+    isClosed = false
+    /** net.js writes and reads this one. */
+    reading = false
+    readCount = 0
+    writtenCount = 0
+
+    #onread: ReadListener | undefined
+    /** Node's own reader, which net.js sets first. */
+    #stockReader: ReadListener | undefined
+    /** Somebody may have attached native code before the first byte comes. */
+    #mayBeNative = true
+    /** Data is with the native stream, and nobody has said yet who listens to it. */
+    #isProbing = false
+    /** Pieces that are scheduled for the native stream: everything else must queue behind them. */
+    #feedCount = 0
+    #scheduledLength = 0
+    /** Whoever listens has stopped reading, perhaps in the middle of what was scheduled. */
+    #isStopped = false
+    readonly #held: (Buffer | undefined)[] = []
+    /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
+    #userBufferSize = 0
+    #writeRequest: object | undefined
+    #shutdownRequest: object | undefined
+
+    constructor() {
+      super()
+      super.onread = handleNativeRead
+    }
+
+    override get onread(): ReadListener | undefined {
+      return this.#onread
+    }
+
+    /** Set by net.js right after it has made a socket the handle's owner. */
+    override set onread(listener: ReadListener | undefined) {
+      this.#onread = listener
+      this.#stockReader ??= listener
+      this.socket ??= ownerOf(this) as FastSocket | undefined
+      // Anything but the stock reader, such as the agent's guard for idle sockets, must be asked for every byte.
+      if (listener !== this.#stockReader) this.#mayBeNative = true
+    }
+
+    /** Read by whoever is about to attach native code. */
+    override get isStreamBase(): boolean {
+      this.#mayBeNative = true
+      return true
+    }
+
+    override get bytesRead(): number {
+      return this.readCount
+    }
+
+    override get bytesWritten(): number {
+      return this.writtenCount
+    }
+
+    override useUserBuffer(bytes: Uint8Array): void {
+      this.#userBufferSize = bytes.length
+      this.#mayBeNative = true
+      super.useUserBuffer(bytes)
+    }
+
+    /** The native `readStart` and `readStop`: only native code calls those. */
+    onreadstart(): number {
+      this.#mayBeNative = true
+      return this.readStart()
+    }
+
+    onreadstop(): number {
+      return this.readStop()
+    }
+
+    onshutdown(request: object): number {
+      this.#shutdownRequest = request
+      if (this.stream === undefined || this.stream.shutdown()) {
+        afterNativeCall(() => this.finishNativeShutdown(0))
+      } else {
+        this.updateLife()
+      }
+      return 0
+    }
+
+    /**
+     * A session of http2 that writes while it reads expects the write to be over at once, as it is with TCP: only then
+     * does it send the last words of a session that is destroyed. Tls cannot bear that.
+     */
+    onwrite(request: object, buffers: Buffer[]): number {
+      const { stream } = this
+      if (stream === undefined || stream.refusesWrites || this.isClosed) {
+        const status = statusOfRefused(this.isClosed ? undefined : stream)
+        afterNativeCall(() => this.#finishWrite(request, status))
+        return 0
+      }
+      for (const buffer of buffers) this.writtenCount += buffer.length
+      if (!stream.write(buffers)) {
+        this.#writeRequest = request
+        this.updateLife()
+      } else if (this.#isProbing && !this.#isUnderTls) {
+        this.#finishWrite(request, 0)
+      } else {
+        afterNativeCall(() => this.#finishWrite(request, 0))
+      }
+      return 0
+    }
+
+    // What the rest of the handle uses.
+
+    /**
+     * Nothing comes any more. A native object that script has added to is memory that only a full collection frees, and
+     * so would be all that hangs on it.
+     */
+    letGo(): void {
+      this.socket = undefined
+      this.stream = undefined
+      this.#onread = undefined
+      this.#stockReader = undefined
+      this.#held.length = 0
+      disown(this)
+    }
+
+    /** Gives received bytes to whoever listens natively; returns how many were taken. */
+    feed(bytes: Buffer): number {
+      if (!this.#mustQueue) {
+        this.readCount += bytes.length
+        this.pushToScript(bytes)
+        return bytes.length
+      }
+      if (this.#userBufferSize > 0) return this.#fillUserBuffer(bytes)
+      for (let at = 0; at < bytes.length; at += PIECE_MAX) this.#schedule(bytes.subarray(at, at + PIECE_MAX))
+      return bytes.length
+    }
+
+    feedEnd(): void {
+      if (this.#mustQueue) this.#schedule(undefined)
+      else super.emitEOF()
+    }
+
+    /** Whether the native stream must have its turn before it is given more. */
+    get isFull(): boolean {
+      return this.#scheduledLength >= SCHEDULED_MAX
+    }
+
+    /** Native code may listen, or something is queued already, for this stream or before it. */
+    get #mustQueue(): boolean {
+      return this.#mayBeNative || this.#feedCount > 0 || hasFeeds()
+    }
+
+    #schedule(bytes: Buffer | undefined): void {
+      this.#feedCount++
+      this.#scheduledLength += bytes?.length ?? 0
+      if (!scheduleFeed(this, bytes, this.#feedCount === 1)) this.feedNow(bytes)
+    }
+
+    feedNow(bytes: Buffer | undefined): void {
+      if (this.#isStopped || this.#held.length > 0) {
+        this.#held.push(bytes)
+        return
+      }
+      this.#feedCount--
+      if (this.isClosed) return
+      const wasFull = this.isFull
+      this.#scheduledLength -= bytes?.length ?? 0
+      this.#isProbing = true
+      enterNative()
+      try {
+        if (!isUncaughtHandled()) this.#give(bytes)
+        else this.#giveGuarded(bytes)
+      } finally {
+        this.#isProbing = false
+        leaveNative()
+        if (wasFull && !this.isFull) this.stream?.startReading()
+      }
+    }
+
+    #give(bytes: Buffer | undefined): void {
+      if (bytes === undefined) return super.emitEOF()
+      this.readCount += bytes.length
+      super.readBuffer(bytes)
+    }
+
+    #giveGuarded(bytes: Buffer | undefined): void {
+      try {
+        this.#give(bytes)
+      } catch (error) {
+        this.run(() => {
+          throw error
+        })
+      }
+    }
+
+    /** To be told with each `readStart` and `readStop`. */
+    noteReading(isReading: boolean): void {
+      this.#isStopped = !isReading
+      if (isReading) for (const bytes of this.#held.splice(0)) scheduleFeed(this, bytes, false)
+    }
+
+    /** Bytes that were received, and that nobody has read. */
+    get isHolding(): boolean {
+      return this.#held.some(bytes => bytes !== undefined)
+    }
+
+    /** The native stream has given data to Node's own reader: nobody native listens. */
+    sawScript(): void {
+      if (this.#isProbing && this.onread === this.#stockReader) this.#mayBeNative = false
+    }
+
+    get hasNativeRequest(): boolean {
+      return this.#writeRequest !== undefined || this.#shutdownRequest !== undefined
+    }
+
+    finishNativeWrite(status: number): void {
+      const request = this.#writeRequest
+      this.#writeRequest = undefined
+      if (request !== undefined) this.#finishWrite(request, status)
+    }
+
+    finishNativeShutdown(status: number): void {
+      const request = this.#shutdownRequest
+      this.#shutdownRequest = undefined
+      if (request === undefined) return
+      enterNative()
+      try {
+        super.finishShutdown(request, status)
+      } finally {
+        leaveNative()
+      }
+    }
+
+    cancelNativeRequests(): void {
+      this.finishNativeWrite(UV_ECANCELED)
+      this.finishNativeShutdown(UV_ECANCELED)
+    }
+
+    /** What net.js's own reader does with a buffer; the handle knows how. */
+    pushToScript(_bytes: Buffer): void {}
+
+    updateLife(): void {}
+
+    /** Runs `action` in the asynchronous context of the socket. */
+    run(_action: () => void): void {}
+
+    get isReading(): boolean {
+      return false
+    }
+
+    /** A TLSSocket shares the flag `reading` with the handle below it: it puts an accessor in its place. */
+    get #isUnderTls(): boolean {
+      return Object.getOwnPropertyDescriptor(this, 'reading')?.get !== undefined
+    }
+
+    /** One buffer of the program's at a time: it may stop reading after each. */
+    #fillUserBuffer(bytes: Buffer): number {
+      let taken = 0
+      while (taken < bytes.length && this.isReading) {
+        const part = bytes.subarray(taken, taken + this.#userBufferSize)
+        taken += part.length
+        this.readCount += part.length
+        super.readBuffer(part)
+      }
+      return taken
+    }
+
+    #finishWrite(request: object, status: number): void {
+      enterNative()
+      try {
+        super.finishWrite(request, status)
+      } finally {
+        leaveNative()
+      }
+    }
+  }
+
+  return NativeSide
+}

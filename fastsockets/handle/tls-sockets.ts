@@ -1,0 +1,98 @@
+/**
+ * TLS sockets make their own handle: `tls.connect({ port })`, and with it https and http2, wraps a new TCP handle at once,
+ * long before it connects. When it does connect, the handle below can still be exchanged: for a fast one, and for TCP
+ * again if the connection cannot be fast. Node does the same when it tries a second address, but closes the secure
+ * context that both share; so the steps are our own here.
+ */
+import net from 'node:net'
+import tls from 'node:tls'
+import { copyOwner, keepReadBuffer, type NodeInternals } from '../host/node-internals.ts'
+
+/** What tls puts over the handle of a connection. */
+interface TlsWrap {
+  readonly _parent: { close(callback: () => void): void }
+  /** The socket that it was put over, if that was not its own. */
+  readonly _parentWrap: object | null
+  close(): void
+  destroySSL(): void
+  getServername(): string | false | undefined
+  getSession(): Buffer | undefined
+  enableSessionCallbacks(): void
+  enableKeylogCallback(): void
+  enableTrace(): void
+}
+
+interface TlsInternals {
+  _handle: TlsWrap | null
+  ssl: TlsWrap | null
+  readonly _tlsOptions?: { readonly enableTrace?: boolean; readonly isServer?: boolean }
+  _wrapHandle(socket: null, handle: object, hasActiveWrite: boolean): TlsWrap
+  _init(socket: null, wrap: null): void
+  setSession(session: Buffer): void
+  setServername(name: string): void
+}
+
+type TlsSocket = tls.TLSSocket & TlsInternals
+
+const { _wrapHandle, _init } = tls.TLSSocket.prototype as unknown as Partial<TlsInternals>
+/** Whether this Node has what `exchangeTlsHandle` needs. */
+const CAN_EXCHANGE = typeof _wrapHandle === 'function' && typeof _init === 'function'
+
+/** A TLS socket that made its own handle, and has not connected. */
+export function isUnconnectedTls(socket: net.Socket): socket is TlsSocket {
+  if (!(socket instanceof tls.TLSSocket) || socket.destroyed) return false
+  const { _handle, _tlsOptions, connecting, ssl } = socket as TlsSocket
+  // One that was destroyed, and began to connect all the same, has no session any more.
+  if (ssl === null) return false
+  return CAN_EXCHANGE && connecting && _handle?._parentWrap === null && !_tlsOptions?.isServer
+}
+
+/** Puts `handle` below an unconnected TLS socket, which keeps everything that the program has set meanwhile. */
+function exchangeTlsHandle(socket: TlsSocket, handle: object, reinitialize: HandleSetter): void {
+  const old = socket._handle as TlsWrap
+  const servername = old.getServername()
+  const session = old.getSession()
+  const wrap = socket._wrapHandle(null, handle, false)
+  copyOwner(old, handle)
+  // Not through the wrap: it would close the secure context.
+  old._parent.close(() => old.destroySSL())
+  socket._handle = null
+  reinitialize.call(socket, wrap)
+  socket.ssl = wrap
+  const keylogListeners = socket.listeners('keylog')
+  socket._init(null, null)
+  // With --tls-keylog it adds one each time.
+  for (const added of socket.listeners('keylog').slice(keylogListeners.length))
+    socket.off('keylog', added as () => void)
+  if (session) socket.setSession(session)
+  if (servername) socket.setServername(servername)
+  if (socket.listenerCount('session') > 0) wrap.enableSessionCallbacks()
+  if (socket.listenerCount('keylog') > 0) wrap.enableKeylogCallback()
+  if (socket._tlsOptions?.enableTrace) wrap.enableTrace()
+}
+
+export type HandleSetter = (this: net.Socket, handle: object) => void
+export type HandleExchange = (socket: net.Socket, handle: object) => void
+
+/** An exchange by which Node would also reset the stream's state, and forget that the program has called `end()`. */
+export function keepStreamState(socket: net.Socket, exchange: () => void): void {
+  Object.defineProperty(socket, '_undestroy', { value: () => {}, configurable: true })
+  try {
+    exchange()
+  } finally {
+    Reflect.deleteProperty(socket, '_undestroy')
+  }
+}
+
+/** Gives a connecting socket of either kind another handle. To be made before Node's own way is wrapped. */
+export function handleExchange({ reinitialize }: NodeInternals): HandleExchange {
+  const plain = (net.Socket.prototype as unknown as Record<symbol, HandleSetter>)[
+    reinitialize
+  ] as HandleSetter
+  return (socket, handle) => {
+    keepReadBuffer(socket, () => {
+      if (isUnconnectedTls(socket)) exchangeTlsHandle(socket, handle, plain)
+      else plain.call(socket, handle)
+    })
+  }
+}

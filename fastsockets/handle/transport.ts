@@ -1,0 +1,108 @@
+import type { Server, Socket } from 'node:net'
+import type { SocketInternals } from '../host/node-internals.ts'
+import { forgetFailure } from '../policy/required-error.ts'
+import { type FallbackReason, fallbackReason } from '../reasons.ts'
+import type { Place } from '../status/status-page.ts'
+import type { StreamCounters } from '../status/stream-counts.ts'
+import { hideTcp, showTcpClient } from '../status/tcp-rows.ts'
+import { isFastHandle } from './fast-handle.ts'
+
+export interface Transport {
+  /** The wire: a driver's name (`shm`, `loopback`), `tcp`, `pipe`; `connecting` while it is not decided; `none` if it never was. */
+  readonly transport: string
+  /** Why it is not a fast one; always there when it is not. */
+  readonly reason?: FallbackReason
+  readonly bytesIn: number
+  readonly bytesOut: number
+  /** How the bytes of an open fast socket went. */
+  readonly counts?: StreamCounters
+}
+
+interface Wire {
+  readonly transport: string
+  readonly reason?: FallbackReason
+}
+
+/**
+ * What is on record about a socket: a driver's name, or the reason why it has none. A property of the socket, because
+ * a WeakMap costs a connection that cannot be fast more than everything else that we do to it.
+ */
+const RECORD = Symbol('fastsockets.record')
+type Recorded = { [RECORD]?: string | Wire | undefined }
+
+/** Sockets that have begun to connect, and may have become fast. */
+const candidates = new WeakSet<object>()
+
+/** Which wire a socket uses, since when it is known until the socket is collected. Works for TLS sockets, too. */
+export function transportOf(socket: Socket): Transport {
+  const { bytesRead: bytesIn, bytesWritten: bytesOut } = socket
+  const wire = wireOf(socket as WiredSocket)
+  const counts = countsOf(socket as WiredSocket)
+  return { ...wire, bytesIn: bytesIn ?? 0, bytesOut: bytesOut ?? 0, ...(counts && { counts }) }
+}
+
+/** Sockets as Node makes them; the members are not public. */
+type WiredSocket = Partial<SocketInternals> &
+  Recorded & {
+    _parent?: Socket | null
+    _server?: Server | null
+    connecting?: boolean
+    destroyed?: boolean
+  }
+
+function countsOf(socket: WiredSocket): StreamCounters | undefined {
+  if (isFastHandle(socket._handle)) return socket._handle.stream?.counts.snapshot()
+  return socket._parent ? countsOf(socket._parent as WiredSocket) : undefined
+}
+
+function wireOf(socket: WiredSocket): Wire {
+  const record = socket[RECORD]
+  if (typeof record === 'string') return { transport: record }
+  if (record !== undefined) return record
+  if (isFastHandle(socket._handle)) {
+    const channel = socket._handle.stream?.channel
+    return { transport: channel?.transport ?? 'connecting' }
+  }
+  if (socket._parent) return wireOf(socket._parent as WiredSocket)
+  if (socket._server) return { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
+  // One without a handle that we have not met may also be an old connection that is closed.
+  const isIdle = !socket._handle && !socket.connecting && !socket.destroyed
+  if (isIdle || candidates.has(socket)) return { transport: 'none', reason: fallbackReason('NOT_CONNECTED') }
+  return { transport: 'tcp', reason: fallbackReason('NOT_INSTALLED') }
+}
+
+/** The socket begins to connect and may become fast; what was on record of an earlier connection is over. */
+export function recordCandidate(socket: object): void {
+  candidates.add(socket)
+  const recorded = socket as Recorded
+  if (recorded[RECORD] !== undefined) recorded[RECORD] = undefined
+}
+
+/** Whether a connect of this socket under way may go on fast with a further address. */
+export function isCandidate(socket: object): boolean {
+  return candidates.has(socket)
+}
+
+/** The socket is fast, over this driver. */
+export function recordFast(socket: object, transport: string): void {
+  const recorded = socket as Recorded
+  if (typeof recorded[RECORD] === 'object') {
+    forgetFailure(socket as Socket)
+    hideTcp(socket)
+  }
+  recorded[RECORD] = transport
+}
+
+/**
+ * The socket is on TCP, or a unix path served by the kernel, and why; `remote` is what the program asked for.
+ */
+export function recordFallback(
+  socket: object,
+  reason: FallbackReason,
+  remote?: Place,
+  transport: 'tcp' | 'pipe' = 'tcp',
+): void {
+  showTcpClient(socket as Socket, reason, remote, transport)
+  const recorded = socket as Recorded
+  recorded[RECORD] = { transport, reason }
+}

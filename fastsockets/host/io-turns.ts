@@ -1,0 +1,85 @@
+/**
+ * Our turns of the event loop come after its I/O and before its immediates, where libuv would tell of sockets.
+ *
+ * Node promises that an immediate which a program sets while it hears of I/O runs before any timer and any other I/O.
+ * Below an immediate of ours that would not hold. See docs/decisions/0092-io-turns.md.
+ */
+import { scheduleTurnsBy } from '../../am/index.ts'
+import { type IoPhase, openIoPhase } from '../../nic/index.ts'
+import { setImmediate } from '../../nic/real-time.ts'
+import { type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'
+
+let phase: IoPhase | undefined
+let isStarted = false
+/**
+ * A native stream that nobody has, whose end is told again and again: whom it calls runs as what libuv calls does, with
+ * native code below, and its ticks after it.
+ */
+let stage: NativeStream | undefined
+let turn: (() => void) | undefined
+let feed: (() => void) | undefined
+
+/** Where the event loop cannot be had this way, turns stay immediates. */
+export function openIoTurns(internals: NodeInternals): void {
+  phase = openIoPhase(runAll)
+  if (phase === undefined) return
+  stage = new internals.JsStream()
+  stage.onread = runTurn
+  scheduleTurnsBy(scheduleTurn)
+}
+
+function scheduleTurn(next: () => void): void {
+  turn = next
+  start()
+}
+
+/** `action` runs with no native code below it, after the turn. False where there is no such thing. */
+export function scheduleFeeding(action: () => void): boolean {
+  if (phase === undefined) return false
+  feed = action
+  start()
+  return true
+}
+
+/** Stopped when there was nothing to do: to start and to stop it are calls of native code. */
+function start(): void {
+  if (isStarted) return
+  isStarted = true
+  phase?.start()
+}
+
+function runAll(): void {
+  if (turn !== undefined) runGuarded(tellStage)
+  if (feed !== undefined) runGuarded(runFeed)
+  if (turn !== undefined || feed !== undefined) return
+  isStarted = false
+  phase?.stop()
+}
+
+function tellStage(): void {
+  stage?.emitEOF()
+}
+
+function runTurn(): void {
+  const due = turn as () => void
+  turn = undefined
+  due()
+}
+
+function runFeed(): void {
+  const due = feed as () => void
+  feed = undefined
+  due()
+}
+
+/** Nothing may be thrown into libuv. Whoever handles it hears of it now, and Node clears what a tick that threw has left. */
+function runGuarded(action: () => void): void {
+  try {
+    action()
+  } catch (error) {
+    if (tellUncaught(error)) return
+    setImmediate(() => {
+      throw error
+    })
+  }
+}

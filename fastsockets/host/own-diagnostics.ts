@@ -1,0 +1,35 @@
+/** Node tells subscribers of each server and each accepted socket. Ours are not the program's, and nobody hears of them. */
+import diagnostics, { type Channel } from 'node:diagnostics_channel'
+import { isOwn } from '../../nic/index.ts'
+
+const CHANNELS = [
+  'net.server.socket',
+  'tracing:net.server.listen:asyncStart',
+  'tracing:net.server.listen:asyncEnd',
+  'tracing:net.server.listen:error',
+]
+
+interface Told {
+  readonly server?: object
+  readonly socket?: { readonly server?: object }
+}
+
+export function hideOwn(): void {
+  for (const name of CHANNELS) hideOn(diagnostics.channel(name))
+}
+
+function hideOn(channel: Channel): void {
+  const publish = function (this: Channel, message: unknown): void {
+    const { server, socket } = message as Told
+    const told = server ?? socket?.server ?? socket
+    if (told !== undefined && isOwn(told)) return
+    // What it inherits changes when somebody subscribes.
+    Object.getPrototypeOf(this).publish.call(this, message)
+  }
+  Object.defineProperty(channel, 'publish', {
+    value: publish,
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  })
+}

@@ -1,0 +1,52 @@
+/**
+ * What keeps this process alive, as it tells it. Programs and their tests look there for sockets that were left open: fast
+ * ones are listed as TCP sockets are, and what we have opened for ourselves is not.
+ */
+import { isOwn } from '../../nic/index.ts'
+import type { Peers } from '../connect/peers.ts'
+import { isFastHandle } from '../handle/fast-handle.ts'
+import type { FastHandle } from '../handle/fast-handle-contract.ts'
+
+/** Not in the types: it is not documented, and much used. */
+interface ProcessInternals {
+  /** Sockets and servers, where a handle belongs to one. */
+  _getActiveHandles?(): object[]
+}
+type Owner = { readonly _handle?: object | null; readonly listening?: boolean }
+
+export function showActive(peers: Peers): void {
+  const internals = process as typeof process & ProcessInternals
+  const { _getActiveHandles, getActiveResourcesInfo } = internals
+  if (_getActiveHandles === undefined) return
+  internals._getActiveHandles = () => [
+    ..._getActiveHandles.call(process).filter(owner => !isOwn(owner)),
+    ...activeHandles(peers).map(handle => handle.socket as object),
+  ]
+  if (getActiveResourcesInfo === undefined) return
+  process.getActiveResourcesInfo = () => {
+    const names = getActiveResourcesInfo.call(process)
+    const own = _getActiveHandles.call(process).filter(isOwn).map(resourceOf)
+    // The channel of this thread to itself is kept alive by a timer at each end.
+    for (const { keepAliveCount } of peers.ownChannels) if (keepAliveCount > 0) own.push('Timeout')
+    for (const name of own) {
+      const at = names.indexOf(name)
+      if (at >= 0) names.splice(at, 1)
+    }
+    for (const { stream } of activeHandles(peers))
+      names.push(stream?.addresses === undefined ? 'PipeWrap' : 'TCPSocketWrap')
+    return names
+  }
+}
+
+function activeHandles(peers: Peers): FastHandle[] {
+  return peers
+    .streams()
+    .map(({ sink }) => sink as unknown as FastHandle)
+    .filter(it => isFastHandle(it) && !it.isClosed && !it.isUnreferenced && it.socket !== undefined)
+}
+
+function resourceOf({ _handle, listening }: Owner): string {
+  const kind = _handle?.constructor.name
+  if (kind === 'Pipe') return listening === undefined ? 'PipeWrap' : 'PipeServerWrap'
+  return listening === undefined ? 'TCPSocketWrap' : 'TCPServerWrap'
+}

@@ -1,0 +1,63 @@
+/**
+ * A fast socket has no descriptor that another process could be given. A bridge puts one under it: the socket gets the one
+ * end of a unix socket pair for its handle, and this process carries bytes between the other end and the fast stream, for
+ * as long as the connection lasts.
+ *
+ *   peer  ~~ shared memory ~~  relay == near end  ~~ kernel ~~  far end: the socket here, and whoever it is sent to
+ */
+import net from 'node:net'
+import { markOwn, socketPair } from '../../nic/index.ts'
+import type { FastHandle, FastSocket } from '../handle/fast-handle-contract.ts'
+import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
+import {
+  type NodeInternals,
+  nodeInternals,
+  type PipeHandle,
+  type SocketName,
+} from '../host/node-internals.ts'
+import { type EndNames, encodeNames, tellNames } from './bridge-names.ts'
+
+/** Gives a connected fast socket a handle that can be sent. Throws, and changes nothing, if there cannot be one. */
+export function bridge(socket: FastSocket, exchange: HandleExchange): void {
+  const fast = socket._handle as FastHandle
+  if (fast.isClosed || fast.stream === undefined || socket.connecting)
+    throw new Error('the socket is not connected')
+  const names = namesOf(fast as unknown as PipeHandle)
+  const { near: nearFd, far: farFd } = socketPair(names === undefined ? '' : encodeNames(names))
+  const far = (nodeInternals() as NodeInternals).createPipe()
+  far.open(farFd)
+  if (names !== undefined) tellNames(far, names)
+  const near = new net.Socket({ fd: nearFd, readable: true, writable: true, allowHalfOpen: true })
+  markOwn(near)
+  const hasEnded = socket._readableState.ended
+  // The exchange closes the handle that the socket has.
+  socket._handle = null
+  keepStreamState(socket, () => exchange(socket, far))
+  relay(fast, near, hasEnded)
+}
+
+/** Undefined on a unix path. */
+function namesOf(handle: PipeHandle): EndNames | undefined {
+  const local: SocketName = {}
+  const remote: SocketName = {}
+  handle.getsockname?.(local)
+  handle.getpeername?.(remote)
+  return local.address === undefined ? undefined : { local, remote }
+}
+
+/** From here on the bytes of `fast` go to and fro without the program. Keeps it alive, as somebody must carry them. */
+function relay(fast: FastHandle, near: net.Socket, hasEnded: boolean): void {
+  const inner = new net.Socket({
+    handle: fast,
+    allowHalfOpen: true,
+    readable: !hasEnded,
+    writable: true,
+  } as never) as FastSocket
+  fast.socket = inner
+  inner.ref()
+  inner.on('error', () => near.destroy())
+  near.on('error', () => inner.resetAndDestroy())
+  near.pipe(inner)
+  if (hasEnded) near.end()
+  else inner.pipe(near)
+}

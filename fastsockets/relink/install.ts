@@ -1,0 +1,354 @@
+/**
+ * Relinking: wraps the few methods of `node:net` through which everything passes, so that every module that uses them
+ * (http, https, http2, undici, any package), loaded before or after, gets fast sockets. Exports are never replaced.
+ *
+ * - `net.Socket.prototype.connect`      gives a new socket a fast handle; Node's own code then resolves names, emits
+ *                                       events and shapes errors, and calls `handle.connect` when it is time to dial
+ * - `kReinitializeHandle`               the same for the second and later addresses of one connect
+ * - `net.Socket.prototype._writeGeneric`, `resetAndDestroy`    for sockets with a fast handle
+ * - `net.Socket.prototype._getpeername`, `_getsockname`        for sockets that another process has bridged
+ * - `tls.TLSSocket.prototype._wrapHandle`    to know who is over a fast socket
+ * - `net.Server.prototype.listen`, `_listen2`, `close`         a hashed port beside each TCP listener
+ * - `_getActiveHandles` and `getActiveResourcesInfo` of this process       as if each fast socket had a handle of the kernel's
+ * - `publish` of the diagnostics channels of `node:net`     servers and sockets of ours are not told (own-diagnostics.ts)
+ * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
+ */
+import { syncBuiltinESMExports } from 'node:module'
+import net from 'node:net'
+import tls from 'node:tls'
+import debug from 'debug'
+import { isOwn, markOwn } from '../../nic/index.ts'
+import { RouteDialer } from '../connect/dialer.ts'
+import { reasonAgainstFastWay } from '../connect/fast-way.ts'
+import { emitHeld, holdListening } from '../connect/held-listening.ts'
+import { decideByName, decideListener, failListening, refuseTcpClients } from '../connect/listener-policy.ts'
+import {
+  acceptorFor,
+  countTcpAccepted,
+  type FastServer,
+  publish,
+  publishShared,
+  withdraw,
+  yieldHashedPort,
+} from '../connect/listeners.ts'
+import { Peers } from '../connect/peers.ts'
+import { fastHandleClass, isFastHandle } from '../handle/fast-handle.ts'
+import type { FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
+import { type HandleSetter, handleExchange, isUnconnectedTls } from '../handle/tls-sockets.ts'
+import { isCandidate, recordCandidate, recordFallback } from '../handle/transport.ts'
+import { openIoTurns } from '../host/io-turns.ts'
+import {
+  type NodeInternals,
+  nodeInternals,
+  primaryOfCluster,
+  type ServerInternals,
+  type SocketInternals,
+  type SocketName,
+} from '../host/node-internals.ts'
+import { hideOwn } from '../host/own-diagnostics.ts'
+import { decidePath } from '../policy/own-policy.ts'
+import { RequiredError } from '../policy/required-error.ts'
+import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
+import { type Place, statusPage } from '../status/status-page.ts'
+import { hideTcp, watchAccepted } from '../status/tcp-rows.ts'
+import { showActive } from './active-handles.ts'
+import { nameFarEnd } from './bridge-names.ts'
+import { watchSentSockets } from './sent-sockets.ts'
+
+const log = debug('fastsockets:install')
+
+/** One installation per thread, even if two copies of this package are loaded. */
+const INSTALLED = Symbol.for('fastsockets.installed')
+
+const UV_TCP_IPV6ONLY = 1
+
+/** Relinks this thread, once. Returns whether anything can be fast now. */
+export function install(): boolean {
+  const marked = net as unknown as Record<symbol, boolean>
+  if (marked[INSTALLED]) return reasonAgainstFastWay() === undefined
+  marked[INSTALLED] = true
+  statusPage()
+  const reason = reasonAgainstFastWay()
+  if (reason !== undefined) {
+    log('everything over TCP: %s', reason.text)
+    wrapForRecord(reason)
+    return false
+  }
+  openIoTurns(nodeInternals() as NodeInternals)
+  const Handle = fastHandleClass() as FastHandleClass
+  const connect: (this: net.Socket, options: net.NetConnectOpts) => net.Socket = net.Socket.prototype.connect
+  const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
+    markOwn(this)
+    return connect.call(this, options)
+  })
+  wrapClient(Handle, peers)
+  wrapSocket()
+  wrapServer(peers)
+  showActive(peers)
+  hideOwn()
+  watchAccepted(socket => isFastHandle((socket as FastSocket)._handle), countTcpAccepted)
+  syncBuiltinESMExports()
+  log('installed')
+  return true
+}
+
+function wrapClient(Handle: FastHandleClass, peers: Peers): void {
+  const internals = nodeInternals()
+  if (internals === undefined) return
+  const exchange = handleExchange(internals)
+  watchSentSockets(exchange)
+  const dialer = new RouteDialer(peers, internals, exchange)
+  const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
+  const { connect } = prototype
+
+  define(prototype, 'connect', function connect_(this: FastSocket, ...args: unknown[]): net.Socket {
+    const error = isOwn(this) ? undefined : prepare(this, args)
+    if (error !== undefined) return this.destroy(error)
+    return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
+  })
+
+  for (const owner of [net.Socket.prototype, tls.TLSSocket.prototype]) {
+    if (Object.hasOwn(owner, internals.reinitialize)) wrapReinitialize(owner)
+  }
+
+  /** Node gives the socket a TCP handle for the next address. */
+  function wrapReinitialize(owner: object): void {
+    const { reinitialize: symbol, isTcp } = internals as NodeInternals
+    const reinitialize = (owner as typeof prototype)[symbol] as HandleSetter
+    define(owner, symbol, function (this: FastSocket, handle: object): void {
+      const isNextAddress = this.connecting && isCandidate(this)
+      if (!isNextAddress || !isTcp(handle)) return reinitialize.call(this, handle)
+      handle.close()
+      giveFastHandle(this)
+    })
+  }
+
+  function giveFastHandle(socket: FastSocket, host?: string): void {
+    const handle = new Handle(dialer)
+    handle.socket = socket
+    handle.host = host
+    exchange(socket, handle)
+  }
+
+  /** The socket is ready to be fast, or it is on record why it cannot be; an error if it must be and cannot. */
+  function prepare(socket: FastSocket, args: unknown[]): RequiredError | undefined {
+    const target = targetOf(args)
+    if (target === undefined || isFastHandle(socket._handle)) return undefined
+    if (socket.connecting && isCandidate(socket)) return undefined
+    const reason = reasonAgainst(socket, target)
+    if (reason !== undefined) return fallBack(socket, target, reason)
+    recordCandidate(socket)
+    if (!isUnconnectedTls(socket)) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
+    giveFastHandle(socket, hostOf(target))
+    return undefined
+  }
+
+  /** What is known before any name is resolved. */
+  function reasonAgainst(socket: FastSocket, target: Target): FallbackReason | undefined {
+    // A TLS socket that was destroyed is nothing to connect, though Node tries.
+    const isNew = socket.destroyed && !(socket instanceof tls.TLSSocket)
+    if (socket._handle && !isNew && !isUnconnectedTls(socket)) return fallbackReason('OWN_HANDLE')
+    if (target.localAddress || target.localPort) return fallbackReason('LOCAL_ADDRESS')
+    return dialer.knownReason(hostOf(target), target.path ? 0 : target.port)
+  }
+}
+
+/** What a call of `connect` asks for, as far as it matters here. */
+interface Target {
+  readonly host?: unknown
+  readonly port?: unknown
+  readonly path?: unknown
+  readonly localAddress?: unknown
+  readonly localPort?: unknown
+}
+
+/** Undefined if Node will refuse the arguments anyway. */
+function targetOf(args: readonly unknown[]): Target | undefined {
+  const list: readonly unknown[] = Array.isArray(args[0]) ? args[0] : args
+  const first = list[0]
+  if (typeof first === 'object' && first !== null) {
+    const target = first as Target
+    if (target.path && typeof target.path !== 'string') return undefined
+    return target.path || target.port !== undefined ? target : undefined
+  }
+  // As Node decides it: what is not a port is a path.
+  if (typeof first === 'string' && !(Number(first) >= 0)) return { path: first }
+  return { port: first, host: list[1] }
+}
+
+function hostOf({ host, path }: Target): string {
+  if (typeof path === 'string' && path !== '') return path
+  return typeof host === 'string' && host !== '' ? host : 'localhost'
+}
+
+function wrapSocket(): void {
+  const prototype = net.Socket.prototype as net.Socket & SocketInternals
+  const { _writeGeneric, _destroy, resetAndDestroy } = prototype
+
+  define(
+    prototype,
+    '_writeGeneric',
+    function (
+      this: FastSocket,
+      writev: boolean,
+      data: unknown,
+      encoding: string,
+      callback: () => void,
+    ): unknown {
+      const handle = this._handle
+      if (!isFastHandle(handle) || this.connecting) {
+        return _writeGeneric.call(this, writev, data, encoding, callback)
+      }
+      // Node keeps here what waits for the connection, and counts it in bytesWritten.
+      Object.assign(this, { _pendingData: null, _pendingEncoding: '' })
+      handle.writeFromSocket(this, writev, data, encoding, callback)
+      return undefined
+    },
+  )
+
+  noteUpperSockets()
+
+  for (const name of ['_getpeername', '_getsockname'] as const) {
+    const getName = prototype[name]
+    define(prototype, name, function (this: FastSocket): SocketName {
+      nameFarEnd(this._handle)
+      const found = getName.call(this)
+      // The port comes later: Node must not remember that there was none.
+      if (found.address !== undefined && found.port === undefined) this._sockname = null
+      return found
+    })
+  }
+
+  define(prototype, '_destroy', function (this: net.Socket, error: Error | null, callback: () => void): void {
+    hideTcp(this)
+    _destroy.call(this, error, callback)
+  })
+
+  define(prototype, 'resetAndDestroy', function (this: FastSocket): net.Socket {
+    if (!isFastHandle(this._handle)) return resetAndDestroy.call(this)
+    if (this.connecting) this.once('connect', () => this._reset())
+    else this._reset()
+    return this
+  })
+}
+
+/** A TLS socket that is put over a fast one says so only here. */
+function noteUpperSockets(): void {
+  const prototype = tls.TLSSocket.prototype as unknown as { _wrapHandle?: (...args: unknown[]) => unknown }
+  const { _wrapHandle } = prototype
+  if (_wrapHandle === undefined) return
+  define(prototype, '_wrapHandle', function (this: FastSocket, ...args: unknown[]): unknown {
+    const [below, handle] = args
+    if (below && isFastHandle(handle)) handle.upper = this
+    return _wrapHandle.apply(this, args)
+  })
+}
+
+function wrapServer(peers: Peers): void {
+  const prototype = net.Server.prototype as net.Server & ServerInternals
+  const { listen, _listen2, close } = prototype
+
+  define(prototype, 'listen', function listen_(this: FastServer, ...args: unknown[]): net.Server {
+    const port = portOf(args)
+    if (port !== undefined && !isOwn(this)) yieldHashedPort(port)
+    return (listen as (...args: unknown[]) => net.Server).apply(this, args)
+  })
+
+  // Node's own name for "now bind and listen", kept by it for wrappers: the one place that has the real port.
+  define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
+    const isPrimarys = this._handle !== null && hasPlace(args) && primaryOfCluster() !== undefined
+    _listen2.apply(this, args)
+    if (isOwn(this) || this._handle === null) return
+    const { use, because } = decideListener(this)
+    if (use === 'tcp') {
+      statusPage().countFallback('POLICY')
+      return log('a listener is not fast: %s', because)
+    }
+    const ipv6Only = ((args[5] as number) & UV_TCP_IPV6ONLY) !== 0
+    const conclude = (code: FallbackCode | undefined): void => {
+      if (code !== undefined) {
+        statusPage().countFallback(code)
+        log('a listener is not fast: %s', fallbackReason(code).text)
+      }
+      if (use !== 'require' || this._handle === null) return
+      if (code === undefined) refuseTcpClients(this)
+      else failListening(this, fallbackReason(code))
+    }
+    if (!isPrimarys) return conclude(publish(this, ipv6Only, peers))
+    const emitListening = holdListening(this)
+    publishShared(this, ipv6Only, peers, code => {
+      conclude(code)
+      emitListening()
+    })
+  })
+
+  define(
+    prototype,
+    'close',
+    function close_(this: FastServer, callback?: (error?: Error) => void): net.Server {
+      emitHeld(this)
+      withdraw(this)
+      return close.call(this, callback)
+    },
+  )
+}
+
+/** Whether a server is to listen at an address that was asked for, and not on a handle that the program has got. */
+function hasPlace([address, port]: readonly unknown[]): boolean {
+  return typeof address === 'string' || (typeof port === 'number' && port >= 0)
+}
+
+function placeOf(target: Target): Place {
+  return { address: hostOf(target), port: Number(target.port) || 0 }
+}
+
+/** Puts on record why a socket is not fast; an error if the policy requires that it is. */
+function fallBack(socket: net.Socket, target: Target, reason: FallbackReason): RequiredError | undefined {
+  const remote = target.path ? { address: String(target.path), port: 0 } : placeOf(target)
+  recordFallback(socket, reason, remote, target.path ? 'pipe' : 'tcp')
+  const host = hostOf(target)
+  const { use } = target.path ? decidePath('client', host) : decideByName(host, target.port)
+  return use === 'require' ? new RequiredError(reason) : undefined
+}
+
+/** Where nothing can be fast, sockets still say why, and what must be fast fails. */
+function wrapForRecord(reason: FallbackReason): void {
+  const { connect } = net.Socket.prototype
+  const prototype = net.Server.prototype as net.Server & ServerInternals
+  const { _listen2 } = prototype
+  define(
+    net.Socket.prototype,
+    'connect',
+    function connect_(this: net.Socket, ...args: unknown[]): net.Socket {
+      const target = targetOf(args)
+      if (target === undefined || isOwn(this)) recordFallback(this, reason)
+      else {
+        const error = fallBack(this, target, reason)
+        if (error !== undefined) return this.destroy(error)
+      }
+      return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
+    },
+  )
+  define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
+    _listen2.apply(this, args)
+    if (!isOwn(this) && this._handle !== null && decideListener(this).use === 'require')
+      failListening(this, reason)
+  })
+}
+
+function portOf(args: readonly unknown[]): number | undefined {
+  const [first] = args
+  const port = typeof first === 'object' && first !== null ? (first as { port?: unknown }).port : first
+  return typeof port === 'number' || typeof port === 'string' ? Number(port) : undefined
+}
+
+/** Replaces a method and keeps how it looked: name, enumerability. */
+function define(target: object, key: string | symbol, value: (...args: never[]) => unknown): void {
+  const old = Object.getOwnPropertyDescriptor(target, key)
+  const original = old?.value as ((...args: never[]) => unknown) | undefined
+  if (original !== undefined) {
+    Object.defineProperty(value, 'name', { value: original.name, configurable: true })
+    Object.defineProperty(value, 'length', { value: original.length, configurable: true })
+  }
+  Object.defineProperty(target, key, { writable: true, enumerable: true, configurable: true, ...old, value })
+}

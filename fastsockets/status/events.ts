@@ -1,0 +1,53 @@
+/**
+ * What programs may hear of their sockets by `node:diagnostics_channel`. Nothing is made of it unless somebody has
+ * subscribed; subscribers run in the next tick, outside everything of ours.
+ *
+ *   fastsockets:connection   a fast connection is up            ConnectionEvent
+ *   fastsockets:close        this side of it has closed         ConnectionEvent, bytesIn, bytesOut
+ *   fastsockets:fallback     a connection is not fast           FallbackEvent
+ *   fastsockets:listening    a listener can be reached by the fast way, or why it cannot     ListeningEvent
+ */
+import diagnostics, { type Channel } from 'node:diagnostics_channel'
+import type { Socket } from 'node:net'
+import { nextTick } from '../../nic/real-time.ts'
+import type { FallbackReason } from '../reasons.ts'
+import type { Place } from './status-page.ts'
+
+export interface ConnectionEvent {
+  readonly transport: string
+  readonly role: 'client' | 'server'
+  readonly local: Place | undefined
+  readonly remote: Place | undefined
+}
+
+export interface CloseEvent extends ConnectionEvent {
+  readonly bytesIn: number
+  readonly bytesOut: number
+}
+
+export interface FallbackEvent {
+  readonly socket: Socket
+  readonly role: 'client' | 'server'
+  readonly reason: FallbackReason
+  readonly remote: Place | undefined
+}
+
+export interface ListeningEvent {
+  readonly local: Place
+  /** Undefined if all candidates are taken, and on a unix path, which needs none. */
+  readonly hashedPort: number | undefined
+}
+
+export const EVENTS = {
+  connection: diagnostics.channel('fastsockets:connection'),
+  close: diagnostics.channel('fastsockets:close'),
+  fallback: diagnostics.channel('fastsockets:fallback'),
+  listening: diagnostics.channel('fastsockets:listening'),
+} as const
+
+export function tell(
+  channel: Channel,
+  event: ConnectionEvent | CloseEvent | FallbackEvent | ListeningEvent,
+): void {
+  if (channel.hasSubscribers) nextTick(() => channel.publish(event))
+}

@@ -1,0 +1,70 @@
+import { copyBytes } from '../../nic/index.ts'
+import { allocateFresh } from '../host/fresh-memory.ts'
+
+const SIZE_MIN = 16 * 1024
+
+/**
+ * The contiguous receive buffer of one socket (Fast Sockets 1997, section 3.3). It holds what came while nobody was
+ * reading; there is no memory behind it otherwise.
+ */
+export class ReceiveBuffer {
+  #bytes: Buffer | undefined
+  /** What is there lies in bytes `#start … #start + #length`. */
+  #start = 0
+  #length = 0
+  readonly #sizeMax: number
+
+  constructor(sizeMax: number) {
+    this.#sizeMax = sizeMax
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  append(source: Uint8Array, offset: number, length: number): void {
+    const bytes = this.#room(this.#length + length)
+    bytes.set(source.subarray(offset, offset + length), this.#start + this.#length)
+    this.#length += length
+  }
+
+  /** Everything at once, with its memory: the buffer starts afresh. */
+  take(): Buffer {
+    const bytes = (this.#bytes as Buffer).subarray(this.#start, this.#start + this.#length)
+    this.clear()
+    return bytes
+  }
+
+  /** As much as `target` holds; returns how much. The memory stays for what comes next. */
+  takeInto(target: Uint8Array): number {
+    const taken = Math.min(target.length, this.#length)
+    if (taken === 0) return 0
+    copyBytes(this.#bytes as Buffer, this.#start, target, 0, taken)
+    this.#length -= taken
+    this.#start = this.#length === 0 ? 0 : this.#start + taken
+    return taken
+  }
+
+  clear(): void {
+    this.#bytes = undefined
+    this.#start = 0
+    this.#length = 0
+  }
+
+  /** Memory for `needed` bytes in all, those that are there among them. */
+  #room(needed: number): Buffer {
+    const old = this.#bytes
+    if (old !== undefined && old.length >= this.#start + needed) return old
+    const target = old !== undefined && old.length >= needed ? old : this.#larger(needed)
+    old?.copy(target, 0, this.#start, this.#start + this.#length)
+    this.#bytes = target
+    this.#start = 0
+    return target
+  }
+
+  #larger(needed: number): Buffer {
+    let size = this.#bytes?.length ?? SIZE_MIN
+    while (size < needed) size *= 2
+    return allocateFresh(Math.max(needed, Math.min(size, this.#sizeMax)))
+  }
+}

@@ -1,0 +1,450 @@
+/**
+ * All sockets between this thread and one peer: one active-message channel, a table of streams, and the bootstrap
+ * connection whose end says that the peer is gone. Many sockets share the channel; a slow reader stops only its own
+ * sender, because every frame is taken out of the ring as soon as it is seen.
+ */
+import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../../am/index.ts'
+import type { VirtualInterface } from '../../nic/index.ts'
+import { nextTick, setImmediate } from '../../nic/real-time.ts'
+import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
+import { drainTicks } from '../host/node-internals.ts'
+import { clientPorts } from '../host/synthetic-ports.ts'
+import { type Family, UNIX } from '../host/unix-paths.ts'
+import { type ConnectionEvent, EVENTS, tell } from '../status/events.ts'
+import { statusPage } from '../status/status-page.ts'
+import type { Accepted, Acceptor, Lifeline } from './channel-contract.ts'
+import { PostedBytes } from './posted-bytes.ts'
+import { AwaitedPorts, PromisedPorts } from './promised-ports.ts'
+import { socketEndpoint } from './socket-endpoint.ts'
+import { Stream, type StreamSink } from './stream.ts'
+import { endsOf } from './stream-addresses.ts'
+import {
+  ACCEPT,
+  BYTES_WORDS,
+  CHANNEL_CREDITS,
+  FLAG_FIN,
+  KEY_MAX,
+  PORTS_PROMISED_MAX,
+  REFUSE,
+  SEGMENT_MAX,
+  WINDOW,
+  WINDOW_MAX,
+} from './stream-layout.ts'
+import { sendConnect } from './stream-messages.ts'
+import { StreamQueue } from './stream-queue.ts'
+import { StreamTable } from './stream-table.ts'
+import { thresholdOf } from './zcopy/threshold.ts'
+
+const ADDRESS_MAX = 64
+/** How often a dead peer's ring is polled until nothing more comes out of it: more than fits into a ring. */
+const DRAIN_TURNS_MAX = 4096
+const DRAIN_MESSAGES = 64
+
+export class SocketChannel implements ChannelOwner {
+  readonly channel: Channel
+  readonly peerName: string
+  readonly destination = undefined
+  lifeline: Lifeline | undefined
+  /** Addresses of the two hosts, if there are two. */
+  way: { readonly own: string; readonly peer: string } | undefined
+  /** Counts the times that received data was handed over. */
+  turn = 0
+  readonly #accept: Acceptor
+  readonly #onGone: (channel: SocketChannel) => void
+  readonly streams = new StreamTable()
+  readonly #toSend = new StreamQueue(1)
+  readonly #toDeliver = new StreamQueue(2)
+  readonly #posted = new PostedBytes()
+  readonly #promised: PromisedPorts
+  readonly #awaited = new AwaitedPorts()
+  #offerMin: number | undefined
+  #restIsScheduled = false
+  #isResuming = false
+  #isOpen = true
+  keepAliveCount = 0
+  readonly #isRaw: boolean
+  readonly #pollLoop = new PollLoop()
+
+  constructor(
+    end: VirtualInterface,
+    peerName: string,
+    accept: Acceptor,
+    onGone: (channel: SocketChannel) => void,
+    isRaw = false,
+  ) {
+    this.peerName = peerName
+    this.#accept = accept
+    this.#onGone = onGone
+    this.#isRaw = isRaw
+    // Raw sockets wait for their answer, and nobody waits for his own thread.
+    this.#promised = new PromisedPorts(isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX)
+    this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
+  }
+
+  /** Payload of one DATA message. */
+  get segmentMax(): number {
+    return Math.min(SEGMENT_MAX, this.channel.mediumMax)
+  }
+
+  /** Chunks of a write that are at least so long are offered instead of sent. */
+  get offerMin(): number {
+    this.#offerMin ??= this.mayOffer ? thresholdOf(this.transport).bytes : Number.POSITIVE_INFINITY
+    return this.#offerMin
+  }
+
+  /** Whether memory can be read from one process to the other; the system may refuse it. */
+  get mayOffer(): boolean {
+    return this.channel.end.capabilities.rdmaRead
+  }
+
+  get transport(): string {
+    return this.channel.end.driver
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /** Asks the peer for a connection to its listener; undefined if there is no room for another socket. */
+  connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
+    if (!this.#isOpen || this.streams.isFull) return undefined
+    const stream = new Stream(this, this.streams.takeId(), 'client')
+    if (!sendConnect(this.channel, stream.id, port, address, family)) {
+      this.streams.takeBack(stream.id)
+      return undefined
+    }
+    stream.sink = sink
+    this.streams.put(stream)
+    if (family !== UNIX) this.#awaited.handleAsked(stream)
+    return stream
+  }
+
+  /** Ends the channel; to its sockets, and to the peer, as if the other side had gone. */
+  close(): void {
+    this.#end(undefined)
+  }
+
+  /** The peer is gone, or, with a cause, has broken off. What it wrote before is in the ring and is delivered first. */
+  handlePeerGone(cause?: Error): void {
+    if (!this.#isOpen) return
+    for (let turn = 0; turn < DRAIN_TURNS_MAX && this.#drain(); turn++);
+    this.#end(cause)
+  }
+
+  /** Whether anything was left in the ring. What a listener throws goes to the program a moment later. */
+  #drain(): boolean {
+    try {
+      return this.channel.progress(DRAIN_MESSAGES) > 0
+    } catch (error) {
+      nextTick(() => {
+        throw error
+      })
+      return true
+    }
+  }
+
+  /** Takes in up to `limit` messages, for raw sockets that poll, perhaps without ever letting the event loop run. */
+  pollNow(limit: number): number {
+    const handled = this.channel.progress(limit)
+    if (this.lifeline !== undefined) this.#pollLoop.handlePoll(handled, this.lifeline)
+    return handled
+  }
+
+  // What streams ask for.
+
+  scheduleSend(stream: Stream): void {
+    this.#toSend.add(stream)
+    // What is refused while we try again waits for room or credit, which the doorbell brings: no reason to stay awake.
+    if (!this.#isResuming) this.channel.touch()
+  }
+
+  scheduleDelivery(stream: Stream): void {
+    this.#toDeliver.add(stream)
+    this.#scheduleTurn()
+  }
+
+  #scheduleTurn(): void {
+    if (this.#isOpen) this.channel.touch()
+    else this.#scheduleRest()
+  }
+
+  /**
+   * Bytes for a stream that reads. They are copied out of the ring here, gathered with their neighbours, and handed over
+   * at the end of the turn, outside the ring: whatever a program does or throws then, no message is lost.
+   */
+  post(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
+    this.#posted.add(stream, bytes, offset, length)
+  }
+
+  /** A stream is up, and is seen. */
+  show(stream: Stream, window: number): void {
+    const connection = this.#describe(stream)
+    const kind = this.#isRaw ? 'raw' : 'net'
+    const zcopy = this.mayOffer ? 'possible' : 'refused'
+    stream.counts.open(statusPage().open({ kind, zcopy, ...connection }), window)
+    tell(EVENTS.connection, connection)
+  }
+
+  hide(stream: Stream): void {
+    const { bytesIn, bytesOut } = stream.counts
+    if (!stream.counts.close() || !EVENTS.close.hasSubscribers) return
+    tell(EVENTS.close, { ...this.#describe(stream), bytesIn, bytesOut })
+  }
+
+  #describe(stream: Stream): ConnectionEvent {
+    return { transport: this.transport, role: stream.role, ...endsOf(stream) }
+  }
+
+  forget(stream: Stream): void {
+    this.streams.delete(stream)
+    this.#toSend.delete(stream)
+    this.#toDeliver.delete(stream)
+  }
+
+  /** While any socket counts, the doorbell keeps the event loop alive. */
+  keepAlive(): void {
+    if (this.keepAliveCount++ === 0) this.channel.end.ref()
+  }
+
+  letGo(): void {
+    if (--this.keepAliveCount === 0) this.channel.end.unref()
+  }
+
+  /** What the channel tells its owner. A write is over before the answer to it is heard. */
+  handleProgress(): void {
+    this.#resumeSending()
+    this.#deliver()
+  }
+
+  #resumeSending(): void {
+    // Those who are there now: whoever writes more meanwhile has the next turn.
+    for (let left = this.#toSend.size; left > 0; left--) {
+      const { first } = this.#toSend
+      if (first === undefined || !this.#resume(first)) return
+    }
+  }
+
+  /** Tries again to send what was refused; false if it is refused again. It stays on the list also if a callback throws. */
+  #resume(stream: Stream): boolean {
+    this.#toSend.delete(stream)
+    let isDone = false
+    this.#isResuming = true
+    try {
+      isDone = stream.resume()
+    } finally {
+      this.#isResuming = false
+      if (!isDone && stream.state !== 'closed') this.#toSend.add(stream)
+    }
+    return isDone
+  }
+
+  roomWanted(): number {
+    return this.isCongested ? this.segmentMax : 0
+  }
+
+  /** Somebody was refused, and waits for room or credit. */
+  get isCongested(): boolean {
+    return this.#toSend.size > 0
+  }
+
+  handleBroken(error: AmError): void {
+    this.#end(error)
+  }
+
+  // What the peer says.
+
+  handleConnect(message: Message): void {
+    const from = message.word(0)
+    const port = message.word(1)
+    const window = message.word(2)
+    const family = message.word(3) as Family
+    if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
+      return this.#refuse('a CONNECT out of bounds')
+    const address = message.copy().toString('latin1')
+    const promisedPort = family === UNIX ? 0 : this.#promised.take()
+    const stream = this.streams.isFull ? undefined : new Stream(this, this.streams.takeId(), 'server')
+    let accepted: Accepted | number = REFUSAL.NOT_LISTENING
+    try {
+      accepted = stream ? this.#accept(stream, port, address, family, promisedPort) : REFUSAL.LIMIT
+    } finally {
+      // Or a getter of the program's server has thrown, and its client is not to wait for ever.
+      if (typeof accepted === 'number') {
+        if (stream !== undefined) this.streams.takeBack(stream.id)
+        clientPorts.release(promisedPort)
+        message.reply(REFUSE, from, accepted)
+      }
+    }
+    if (stream === undefined || typeof accepted === 'number') return
+    this.streams.put(stream)
+    stream.handleAccepted(from, window)
+    const [a, b, c, d] = this.#promised.promise()
+    message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort, a, b, c, d)
+    accepted.begin()
+    this.#drainTicks()
+  }
+
+  handleAccept(message: Message): void {
+    const stream = this.streams.get(message.word(0))
+    const window = message.word(2)
+    const clientPort = message.word(3)
+    if (stream === undefined || stream.peerId !== -1) return this.#refuse('an ACCEPT that nobody asked for')
+    if (message.word(1) <= 0 || window <= 0 || window > WINDOW_MAX)
+      return this.#refuse('an ACCEPT out of bounds')
+    if (clientPort <= 0 || clientPort > 0xffff) return this.#refuse(`client port ${clientPort}`)
+    const promises = [message.word(4), message.word(5), message.word(6), message.word(7)]
+    if (!this.#awaited.handleAccepted(stream, clientPort, promises))
+      return this.#refuse('an ACCEPT out of turn, or ports that were or cannot be promised')
+    if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
+    stream.handleAccepted(message.word(1), window)
+    this.#drainTicks()
+  }
+
+  handleRefuse(message: Message): void {
+    const stream = this.streams.get(message.word(0))
+    if (stream === undefined || stream.peerId !== -1) return this.#refuse('a REFUSE that nobody asked for')
+    if (!this.#awaited.handleAnswered(stream)) return this.#refuse('a REFUSE out of turn')
+    stream.handleRefused(message.word(1))
+    this.#drainTicks()
+  }
+
+  handleData(message: Message): void {
+    // Not by `word(i)`, which checks each time whether the message is live: this is the busiest of all.
+    const { words, wordCount, bytes, offset, length } = message
+    const stream = this.streams.get(words[0] as number)
+    if (stream === undefined || stream.peerId === -1 || wordCount !== BYTES_WORDS)
+      return this.#refuse(`data for socket ${words[0]}`)
+    const fin = ((words[3] as number) & FLAG_FIN) !== 0
+    const fault =
+      stream.outgoing.handleConsumed(words[2] as number) ??
+      stream.handleData(words[1] as number, bytes, offset, length, fin)
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleSourceAvailable(message: Message): void {
+    const stream = this.#placed(message)
+    if (stream === undefined) return
+    const fault = stream.handleSourceAvailable(message.word(1), message.word(3), message.copy())
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleSinkAvailable(message: Message): void {
+    const stream = this.#placed(message)
+    const fault = stream?.outgoing.handleSinkAvailable(message.word(1), message.word(3), message.copy())
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleWriteCompleted(message: Message): void {
+    const fault = this.#placed(message)?.handleWriteCompleted(message.word(1), message.word(3))
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  /** The stream that a message of ZCopy means, after taking what it says of `consumed`. */
+  #placed(message: Message): Stream | undefined {
+    const stream = this.streams.get(message.word(0))
+    const fault =
+      stream === undefined || stream.peerId === -1 || message.length > KEY_MAX
+        ? `ZCopy for socket ${message.word(0)}`
+        : stream.outgoing.handleConsumed(message.word(2))
+    if (fault === undefined) return stream
+    this.#refuse(fault)
+    return undefined
+  }
+
+  handleReadCompleted(message: Message): void {
+    const stream = this.streams.get(message.word(0))
+    // The socket may be closed already while this was under way.
+    const fault =
+      stream?.outgoing.handleReadCompleted(message.word(1)) ??
+      stream?.outgoing.handleConsumed(message.word(2))
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleConsumed(message: Message): void {
+    // The socket may be closed already while this was under way.
+    const fault = this.streams.get(message.word(0))?.outgoing.handleConsumed(message.word(1))
+    if (fault !== undefined) this.#refuse(fault)
+  }
+
+  handleClose(message: Message): void {
+    const stream = this.streams.get(message.word(0))
+    if (stream === undefined) return
+    if (stream.peerId === -1) return this.#refuse('a CLOSE before the ACCEPT')
+    stream.handleClosed(message.word(1), message.word(2))
+  }
+
+  /**
+   * Hands over what waits in receive buffers, and ends, then everything that has just come: an end that was due before
+   * some other socket's data is seen before it. Goes on where it was if a listener threw.
+   */
+  #deliver(): void {
+    const posted = this.#posted
+    if (posted.isIdle && this.#toDeliver.size === 0) return
+    this.turn++
+    posted.endRun()
+    this.#deliverWaiting()
+    while (posted.takeNext()) {
+      posted.stream?.deliverPosted(posted.bytes)
+      this.#drainTicks()
+    }
+    if (this.#toDeliver.size > 0) this.#scheduleTurn()
+  }
+
+  #deliverWaiting(): void {
+    // Those who are there now: whoever asks again meanwhile has the next turn.
+    for (const stream of this.#toDeliver.snapshot()) {
+      // Behind its own bytes, and a turn later.
+      if (!this.#toDeliver.has(stream) || stream.postedCount > 0) continue
+      this.#toDeliver.delete(stream)
+      let isDone = false
+      try {
+        stream.deliver()
+        isDone = true
+      } finally {
+        // A listener threw: the rest, or the end, still has to come.
+        if (!isDone) this.scheduleDelivery(stream)
+      }
+      this.#drainTicks()
+    }
+  }
+
+  /**
+   * As Node does between two callbacks of libuv. A channel of raw sockets runs no callbacks, and may be polled from within
+   * the program's own code: what waits for its promises goes on after that, or after the turn.
+   */
+  #drainTicks(): void {
+    if (!this.#isRaw) drainTicks()
+  }
+
+  /** A closed channel has no more turns of its own. To be called by the event loop only, not from the program's code. */
+  readonly deliverRest = (): void => {
+    this.#restIsScheduled = false
+    try {
+      this.#deliver()
+    } finally {
+      if (this.#toDeliver.size > 0 || !this.#posted.isEmpty) this.#scheduleRest()
+    }
+  }
+
+  #scheduleRest(): void {
+    if (this.#restIsScheduled) return
+    this.#restIsScheduled = true
+    setImmediate(this.deliverRest)
+  }
+
+  /** The peer broke the rules of this layer: as bad as breaking those of the ring. */
+  #refuse(what: string): void {
+    this.#end(new Error(`the peer broke the socket protocol: ${what}`))
+  }
+
+  #end(cause: Error | undefined): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#promised.clear()
+    this.#onGone(this)
+    socketEndpoint().detach(this.channel)
+    this.lifeline?.end(cause !== undefined)
+    this.#toSend.clear()
+    this.#scheduleRest()
+    for (const stream of this.streams.all()) stream.handleChannelGone(cause)
+  }
+}

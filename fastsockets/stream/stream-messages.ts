@@ -1,0 +1,151 @@
+/**
+ * What streams say to their peers, one function for each message of stream-layout.ts. All of them return whether the
+ * message is out: without credit or room it is not, and nothing has happened.
+ */
+import type { Channel } from '../../am/index.ts'
+import { copyBytes } from '../../nic/index.ts'
+import type { Family } from '../host/unix-paths.ts'
+import type { Stream } from './stream.ts'
+import {
+  BYTES_WORDS,
+  CLOSE,
+  CLOSE_WORDS,
+  CONNECT,
+  CONNECT_WORDS,
+  CONSUMED,
+  CONSUMED_WORDS,
+  DATA,
+  FLAG_FIN,
+  RD_COMPL,
+  RD_COMPL_WORDS,
+  SINK_AVAIL,
+  SRC_AVAIL,
+  WINDOW,
+  WR_COMPL,
+} from './stream-layout.ts'
+
+export function sendConnect(
+  channel: Channel,
+  from: number,
+  port: number,
+  address: string,
+  family: Family,
+): boolean {
+  const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
+  if (at < 0) return false
+  channel.putFourWords(from, port, WINDOW, family)
+  copyBytes(Buffer.from(address, 'latin1'), 0, channel.sendBytes, at, address.length)
+  channel.commit(address.length)
+  return true
+}
+
+/** Begins a DATA message: where its bytes go in the channel's `sendBytes`, or a refusal. Its `commit` sends it. */
+export function reserveData(
+  channel: Channel,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+  flags: number,
+): number {
+  return reserveBytes(channel, DATA, to, sequence, consumed, flags, length)
+}
+
+export function sendFin(channel: Channel, to: number, sequence: number, consumed: number): boolean {
+  if (reserveData(channel, to, sequence, consumed, 0, FLAG_FIN) < 0) return false
+  channel.commit(0)
+  return true
+}
+
+export function sendConsumed(channel: Channel, to: number, consumed: number): boolean {
+  if (channel.reserveRequest(CONSUMED, CONSUMED_WORDS, 0) < 0) return false
+  channel.putWord(0, to)
+  channel.putWord(1, consumed)
+  channel.commit(0)
+  return true
+}
+
+export function sendSourceAvailable(
+  channel: Channel,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+  key: Uint8Array,
+): boolean {
+  return sendPlace(channel, SRC_AVAIL, to, sequence, consumed, length, key)
+}
+
+export function sendSinkAvailable(
+  channel: Channel,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+  key: Uint8Array,
+): boolean {
+  return sendPlace(channel, SINK_AVAIL, to, sequence, consumed, length, key)
+}
+
+export function sendReadCompleted(channel: Channel, to: number, sequence: number, consumed: number): boolean {
+  if (channel.reserveRequest(RD_COMPL, RD_COMPL_WORDS, 0) < 0) return false
+  channel.putWord(0, to)
+  channel.putWord(1, sequence)
+  channel.putWord(2, consumed)
+  channel.commit(0)
+  return true
+}
+
+export function sendWriteCompleted(
+  channel: Channel,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+): boolean {
+  if (reserveBytes(channel, WR_COMPL, to, sequence, consumed, length, 0) < 0) return false
+  channel.commit(0)
+  return true
+}
+
+export function sendClose({ channel: { channel }, peerId }: Stream, how: number, received: number): boolean {
+  if (channel.reserveRequest(CLOSE, CLOSE_WORDS, 0) < 0) return false
+  channel.putWord(0, peerId)
+  channel.putWord(1, how)
+  channel.putWord(2, received)
+  channel.commit(0)
+  return true
+}
+
+/** A place in memory, ours, that stands for bytes of a stream. */
+function sendPlace(
+  channel: Channel,
+  handler: number,
+  to: number,
+  sequence: number,
+  consumed: number,
+  length: number,
+  key: Uint8Array,
+): boolean {
+  const at = reserveBytes(channel, handler, to, sequence, consumed, length, key.length)
+  if (at < 0) return false
+  copyBytes(key, 0, channel.sendBytes, at, key.length)
+  channel.commit(key.length)
+  return true
+}
+
+/** What all messages have in common that are, or stand for, the bytes of a stream from `sequence` on. */
+function reserveBytes(
+  channel: Channel,
+  handler: number,
+  to: number,
+  sequence: number,
+  consumed: number,
+  last: number,
+  payloadLength: number,
+): number {
+  const at = channel.reserveRequest(handler, BYTES_WORDS, payloadLength)
+  if (at < 0) return at
+  channel.putFourWords(to, sequence, consumed, last)
+  return at
+}

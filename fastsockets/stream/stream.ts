@@ -1,0 +1,450 @@
+/**
+ * One byte stream each way between two sockets: sequence numbers, byte credits, half-close, reset. It knows nothing of
+ * `net.Socket`; a `StreamSink` does, and a `SocketChannel` carries the messages (stream-layout.ts).
+ *
+ * Sending has no buffer: a write goes out at once, and what finds no credit or room stays where the caller has it.
+ * Receiving has one, used only when the sink does not read: otherwise data goes straight on (receive posting).
+ */
+import { ablation } from '../../nic/index.ts'
+import { codeOfEnd } from '../host/socket-errors.ts'
+import { StreamCounts } from '../status/stream-counts.ts'
+import { ReceiveWindow } from './byte-windows.ts'
+import { flushAllHeld } from './held-bytes.ts'
+import { Outgoing } from './outgoing.ts'
+import { ReceiveBuffer } from './receive-buffer.ts'
+import type { SocketChannel } from './socket-channel.ts'
+import type { StreamAddresses } from './stream-addresses.ts'
+import { CLOSE_DONE, CLOSE_RESET, WINDOW } from './stream-layout.ts'
+import { sendClose, sendConsumed } from './stream-messages.ts'
+import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
+import { ChunkFetches } from './zcopy/chunk-fetches.ts'
+import { PostedSink } from './zcopy/posted-sink.ts'
+
+export type { StreamErrorCode, StreamSink } from './stream-sink.ts'
+
+const POSTS = ablation('no-posting') === undefined
+
+/** `presumed`: the program takes it for connected, and the peer has not answered yet. */
+type State = 'connecting' | 'presumed' | 'open' | 'closing' | 'closed'
+type ReceiveState = 'open' | 'finReceived' | 'ended'
+
+export class Stream {
+  readonly channel: SocketChannel
+  readonly id: number
+  readonly role: 'client' | 'server'
+  peerId = -1
+  sink: StreamSink | undefined
+  addresses: StreamAddresses | undefined
+  unixPath: string | undefined
+  /** The client's port if the server accepts; 0 if it has not said so before, `PORT_AWAITED` while it may. */
+  promisedPort = 0
+  /** Called once, when this side has closed or the channel is gone. */
+  onClosed: (() => void) | undefined
+  readonly counts = new StreamCounts()
+  /** The channel's: posted pieces that were not handed over yet. */
+  postedCount = 0
+  /** Those of the channel in which it waits, a bit for each. */
+  queues = 0
+  state: State = 'connecting'
+
+  #receiveState: ReceiveState = 'open'
+  readonly receiving = new ReceiveWindow()
+  readonly #fetches = new ChunkFetches(this)
+  readonly postedSink = new PostedSink(this)
+  readonly outgoing = new Outgoing(this)
+  readonly #buffer = new ReceiveBuffer(WINDOW)
+  /** What ends the stream once everything received has been delivered. */
+  #failure: { code: StreamErrorCode; syscall: 'read' | 'write'; cause: Error | undefined } | undefined
+  /** The channel's turn in which data was handed over last. */
+  #deliveredInTurn = -1
+  #peerClosed = false
+  /** What a write fails with if there is no failure that nobody has heard of. */
+  #writeError: StreamErrorCode = 'EPIPE'
+  /** TCP hears only by a write that the peer has closed: the first one is taken, and lost. */
+  #losesNextWrite = false
+  #closeHow = CLOSE_DONE
+  #receivedAtClose = 0
+  #closeOwed = false
+
+  constructor(channel: SocketChannel, id: number, role: 'client' | 'server') {
+    this.channel = channel
+    this.id = id
+    this.role = role
+  }
+
+  /** True if all of it is out; otherwise the chunks must stay as they are until `handleWritten`. */
+  write(chunks: readonly Uint8Array[]): boolean {
+    return this.outgoing.write(chunks)
+  }
+
+  /** Takes what waits in the receive buffer into `target`; returns how much. */
+  takeInto(target: Uint8Array): number {
+    const taken = this.#buffer.takeInto(target)
+    if (taken > 0) this.consume(taken)
+    return taken
+  }
+
+  /** Something waits: data, the end, or an error. */
+  get isReadable(): boolean {
+    return (
+      this.#buffer.length > 0 ||
+      this.#fetches.isOpen ||
+      this.#receiveState !== 'open' ||
+      this.#failure !== undefined
+    )
+  }
+
+  /** Bytes that were received and not taken yet; they are the part of the window that is shut. */
+  get waitingLength(): number {
+    return this.#buffer.length
+  }
+
+  /** Whether a write can only fail, as after shutdown(2) or when the peer is gone. */
+  get refusesWrites(): boolean {
+    return this.outgoing.isFinished || this.#isBroken
+  }
+
+  /** What such a write fails with: an error that nobody has heard of yet comes first, as in TCP. */
+  get writeError(): StreamErrorCode {
+    return this.#failure?.code ?? this.#writeError
+  }
+
+  /** Whether this write is to succeed though nobody will read it. */
+  losesWrite(): boolean {
+    const isLost = this.#losesNextWrite && !this.outgoing.isFinished && this.state === 'open'
+    this.#losesNextWrite = false
+    return isLost
+  }
+
+  /** True if FIN is out already. */
+  shutdown(): boolean {
+    return this.refusesWrites || this.outgoing.finish()
+  }
+
+  /** Deliver what waits; later, not within the caller's own stack. */
+  startReading(): void {
+    if (this.#receiveState !== 'ended' && this.isReadable) this.channel.scheduleDelivery(this)
+  }
+
+  /** Like close(2): no more calls to the sink. Unread bytes make it a reset, as in TCP. */
+  close(reset: boolean): void {
+    if (this.state === 'closing' || this.state === 'closed') return
+    if (reset || this.#buffer.length > 0 || this.postedCount > 0 || this.#fetches.isOpen)
+      this.#closeHow = CLOSE_RESET
+    this.#receivedAtClose = this.receiving.sequence
+    this.#release()
+    this.sink = undefined
+    this.outgoing.close(this.#closeHow === CLOSE_RESET || this.#isBroken)
+    this.#buffer.clear()
+    this.#fetches.drop()
+    this.state = 'closing'
+    if (!this.channel.isOpen) return this.#finish()
+    flushAllHeld()
+    // A connecting stream has no peer to close yet: the answer to CONNECT will find it closing.
+    if (this.peerId === -1) return
+    this.#sendClose()
+    if (this.#peerClosed && !this.#closeOwed) this.#finish()
+  }
+
+  handleAccepted(peerId: number, window: number): void {
+    this.peerId = peerId
+    this.outgoing.window.open(window)
+    if (this.state === 'closing') {
+      this.#sendClose()
+      return this.channel.scheduleSend(this)
+    }
+    const wasPresumed = this.state === 'presumed'
+    this.state = 'open'
+    this.channel.show(this, window)
+    if (this.outgoing.isFinished) this.counts.endedHere()
+    if (wasPresumed) this.channel.scheduleSend(this)
+    else this.sink?.handleConnected()
+  }
+
+  /** The peer is busy: what the program writes and ends waits for its answer. */
+  presumeConnected(): void {
+    this.state = 'presumed'
+    if (this.promisedPort > 0) this.promisePort(this.promisedPort)
+  }
+
+  promisePort(port: number): void {
+    this.promisedPort = port
+    if (this.state === 'presumed' && this.addresses !== undefined) this.addresses.clientPort = port
+  }
+
+  handleRefused(refusal: number | undefined): void {
+    const { sink } = this
+    this.#finish()
+    sink?.handleRefused(refusal)
+  }
+
+  /** Data for this stream; returns what is wrong with it, if anything. */
+  handleData(
+    sequence: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    fin: boolean,
+  ): string | undefined {
+    if (sequence !== this.receiving.sequence)
+      return `sequence ${sequence >>> 0} where ${this.receiving.sequence >>> 0} was due`
+    if (this.receiving.isOverrunBy(length)) return `${length} bytes beyond the window`
+    if (this.#receiveState !== 'open') return 'data after the end'
+    if (this.#fetches.isOpen) return 'data behind an offer'
+    this.receiving.advance(length)
+    // A bare FIN is not data.
+    if (this.state === 'closing') return length > 0 ? this.#answerClosed() : undefined
+    this.postedSink.noteVoid()
+    this.counts.received(length)
+    const placed = this.#place(bytes, offset, length)
+    if (placed < length) this.#keep(bytes, offset + placed, length - placed)
+    if (fin) {
+      this.#receiveState = 'finReceived'
+      this.counts.endedByPeer()
+      this.channel.scheduleDelivery(this)
+    }
+    return undefined
+  }
+
+  /** As TCP does: data for somebody who has closed is answered by a reset. */
+  #answerClosed(): undefined {
+    this.#closeHow = CLOSE_RESET
+    this.outgoing.clear()
+    this.#sendClose()
+  }
+
+  /** The peer has written its next bytes where a receive is posted; returns what is wrong with that, if anything. */
+  handleWriteCompleted(sequence: number, length: number): string | undefined {
+    if (sequence !== this.receiving.sequence || this.#receiveState !== 'open')
+      return 'a write out of sequence'
+    if (!this.postedSink.complete(length)) return `a write of ${length} bytes where no receive is posted`
+    this.receiving.advance(length)
+    if (this.state === 'closing') return this.#answerClosed()
+    this.counts.received(length)
+    this.counts.fetched(length)
+    this.sink?.handlePosted?.(length)
+    this.consume(length)
+    this.channel.scheduleDelivery(this)
+    return undefined
+  }
+
+  /** The peer offers its next bytes instead of sending them; returns what is wrong with that, if anything. */
+  handleSourceAvailable(sequence: number, length: number, key: Uint8Array): string | undefined {
+    if (sequence !== this.receiving.sequence) return 'an offer out of sequence'
+    if (this.#receiveState !== 'open') return 'an offer after the end'
+    if (this.#fetches.isOpen) return 'an offer behind an offer'
+    if (this.state === 'closing') return this.#answerClosed()
+    this.postedSink.noteVoid()
+    this.postedSink.noteLargeChunk()
+    if (!this.#fetches.open(key, length)) return `an offer of ${length} bytes with a key that does not fit`
+    this.channel.scheduleDelivery(this)
+    return undefined
+  }
+
+  /** Straight from the ring into the buffers that a raw socket has posted; what was there before comes first. */
+  #place(bytes: Uint8Array, offset: number, length: number): number {
+    const { sink } = this
+    if (!POSTS || sink?.place === undefined || length === 0 || this.#buffer.length > 0) return 0
+    const placed = sink.place(bytes, offset, length)
+    if (placed > 0) this.consume(placed)
+    return placed
+  }
+
+  #keep(bytes: Uint8Array, offset: number, length: number): void {
+    // Behind posted bytes that are still on their way, everything else must queue, too.
+    if (POSTS && (this.postedCount > 0 || this.#isPosted())) {
+      this.channel.post(this, bytes, offset, length)
+      return
+    }
+    this.#buffer.append(bytes, offset, length)
+    this.counts.buffered(length)
+    if (!POSTS) this.channel.scheduleDelivery(this)
+    this.sink?.handleArrival?.()
+  }
+
+  handleClosed(how: number, received: number): void {
+    const isReset = how === CLOSE_RESET || this.outgoing.isBeyond(received)
+    this.#peerClosed = true
+    this.#fetches.drop()
+    this.outgoing.dropOffer()
+    if (this.state === 'closing') {
+      if (this.outgoing.isWaiting) this.#answerClosed()
+      if (!this.#closeOwed) return this.#finish()
+    }
+    if (this.state !== 'open') return
+    this.counts.endedByPeer()
+    this.#losesNextWrite = !isReset
+    if (this.#receiveState === 'open') {
+      const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading === true)
+      if (isReset) this.#fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
+      else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
+      else this.#receiveState = 'finReceived'
+    } else if (this.outgoing.isWaiting) {
+      // The end had come before the reset: reading ends well all the same, as in TCP.
+      this.#fail('EPIPE', 'write', undefined)
+    }
+    this.channel.scheduleDelivery(this)
+  }
+
+  /** The channel is no more: the peer died, or broke the protocol (`cause`). */
+  handleChannelGone(cause: Error | undefined): void {
+    this.#peerClosed = true
+    this.#fetches.drop()
+    this.outgoing.dropOffer()
+    if (this.state === 'connecting' || this.state === 'presumed') return this.handleRefused(undefined)
+    if (this.state === 'closing') return this.#finish()
+    this.counts.endedByPeer()
+    this.#losesNextWrite = cause === undefined
+    if (cause !== undefined) this.#fail(codeOfEnd(cause), 'read', cause)
+    else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
+    else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
+    this.channel.scheduleDelivery(this)
+  }
+
+  /** Everything that was refused before, in order; false if it is refused again. */
+  resume(): boolean {
+    if (!this.outgoing.resume()) return false
+    if (!this.#fetches.resume()) return false
+    if (this.#consumedIsDue() && !this.#sendConsumed()) return false
+    if (this.#closeOwed && !this.outgoing.isWaiting) {
+      this.#sendClose()
+      if (this.#closeOwed) return false
+      if (this.#peerClosed) this.#finish()
+    }
+    return true
+  }
+
+  /**
+   * Hands over what waits while the sink reads. The end, or an error, comes a turn after the last data, as it does with
+   * TCP, where it takes another read: a program that has all it wants may close the socket first.
+   */
+  deliver(): void {
+    while (this.#buffer.length > 0 && this.sink?.isReading) {
+      const bytes = this.#buffer.take()
+      this.handOver(bytes)
+      if (this.#buffer.length === 0) this.#endInPlaceOfReset()
+    }
+    if (this.sink === undefined) return
+    // If something is left in the buffer, nobody reads: then the offer must not wait for it.
+    if (this.#fetches.isOpen) this.#fetches.fetch(this.sink)
+    if (this.sink === undefined) return
+    if (this.#failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.#failure.code)
+    this.sink.handleArrival?.()
+    if (this.#buffer.length > 0) return
+    if (this.#deliveredInTurn === this.channel.turn) {
+      if (this.#failure !== undefined || this.#receiveState === 'finReceived')
+        this.channel.scheduleDelivery(this)
+      return
+    }
+    if (this.#failure !== undefined) {
+      const { code, syscall, cause } = this.#failure
+      // Who does not read does not hear of it, unless by a write. Raw sockets are asked, not told.
+      if (syscall === 'read' && !this.sink.isReading && !this.#isRaw) return
+      this.#failure = undefined
+      this.#receiveState = 'ended'
+      this.sink.handleError(code, syscall, cause)
+    } else if (this.#receiveState === 'finReceived' && this.sink.isReading) {
+      this.#receiveState = 'ended'
+      this.sink.handleEnd()
+    }
+  }
+
+  /** Who reads what was there before a reset is told that it is the end, by libuv: only a write can say more. */
+  #endInPlaceOfReset(): void {
+    const failure = this.#failure
+    if (failure?.code !== 'ECONNRESET' || failure.syscall !== 'read') return
+    if (failure.cause !== undefined || this.#isRaw) return
+    this.#failure = undefined
+    this.#writeError = failure.code
+    this.#receiveState = 'finReceived'
+  }
+
+  /** Bytes that were posted, now in memory of their own. */
+  deliverPosted(bytes: Buffer): void {
+    if (!this.#isPosted()) {
+      if (this.state !== 'open') return
+      this.#buffer.append(bytes, 0, bytes.length)
+      this.counts.buffered(bytes.length)
+      return
+    }
+    this.handOver(bytes)
+  }
+
+  handOver(bytes: Buffer): void {
+    const { sink } = this
+    if (sink === undefined) return
+    this.#deliveredInTurn = this.channel.turn
+    // A listener that throws has had the bytes all the same.
+    let taken = bytes.length
+    try {
+      taken = sink.handleData(bytes)
+    } finally {
+      // The sink may have closed meanwhile; then nobody wants the rest either.
+      if (taken < bytes.length && this.sink !== undefined) {
+        this.#buffer.append(bytes, taken, bytes.length - taken)
+        this.counts.buffered(bytes.length - taken)
+      }
+      this.consume(taken)
+    }
+  }
+
+  consume(taken: number): void {
+    this.receiving.consume(taken)
+    this.counts.taken(taken)
+    if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
+  }
+
+  get #isBroken(): boolean {
+    const isUp = this.state === 'open' || this.state === 'presumed'
+    return this.#peerClosed || !isUp || !this.channel.isOpen
+  }
+
+  get #isRaw(): boolean {
+    return this.sink?.place !== undefined
+  }
+
+  #isPosted(): boolean {
+    return this.#buffer.length === 0 && this.sink !== undefined && this.sink.isReading
+  }
+
+  #consumedIsDue(): boolean {
+    return this.state === 'open' && !this.#peerClosed && this.receiving.isConsumedDue
+  }
+
+  #sendConsumed(): boolean {
+    if (!sendConsumed(this.channel.channel, this.peerId, this.receiving.consumed)) return false
+    this.receiving.noteConsumedSent()
+    return true
+  }
+
+  #sendClose(): void {
+    const { channel, outgoing } = this
+    this.#closeOwed = true
+    // Behind what TCP would have taken; what was written small in this turn goes first, too.
+    if (channel.isOpen && outgoing.isWaiting) return
+    const mayGo = !channel.isOpen || outgoing.flushHeld()
+    this.#closeOwed = !mayGo || (channel.isOpen && !sendClose(this, this.#closeHow, this.#receivedAtClose))
+    if (this.#closeOwed) channel.scheduleSend(this)
+  }
+
+  #fail(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
+    this.#failure ??= { code, syscall, cause }
+  }
+
+  #release(): void {
+    this.onClosed?.()
+    this.onClosed = undefined
+    this.channel.hide(this)
+  }
+
+  #finish(): void {
+    if (this.state === 'closed') return
+    this.state = 'closed'
+    this.postedSink.drop()
+    this.outgoing.dropOffer()
+    this.#release()
+    this.sink = undefined
+    this.outgoing.clear()
+    this.channel.forget(this)
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * ZCopy: large chunks of a write are not sent but offered, and the receiver fetches them from the writer's memory, in one
+ * copy (SDP for Windows 2006, section 4: SrcAvail, RdCompl). One chunk of a stream at a time is on offer.
+ */
+import type { Registration } from '../../../nic/index.ts'
+import type { Outgoing } from '../outgoing.ts'
+import type { Stream } from '../stream.ts'
+import { OFFER_MAX } from '../stream-layout.ts'
+import { sendSourceAvailable } from '../stream-messages.ts'
+import { MAY_BE_READ } from './one-sided.ts'
+import { THRESHOLD_MIN } from './threshold.ts'
+
+/** Bytes that are copied after an offer that was not taken: twice as many each time, up to the second number. */
+const COPY_RUN_MIN = 1 << 20
+const COPY_RUN_MAX = 1 << 26
+
+/** The sender's half, for one stream: when a chunk is offered instead of sent, and what becomes of it. */
+export class ChunkOffers {
+  readonly #stream: Stream
+  readonly #outgoing: Outgoing
+  /** The chunk on offer: its memory must not be changed meanwhile. */
+  #offer: Registration | undefined
+  /** Bytes that go as data before the next offer, and how many it will be if that one is not taken. */
+  #copyLeft = 0
+  #copyNext = COPY_RUN_MIN
+
+  constructor(stream: Stream, outgoing: Outgoing) {
+    this.#stream = stream
+    this.#outgoing = outgoing
+  }
+
+  /** Nothing else of this stream may be sent meanwhile. */
+  get isOut(): boolean {
+    return this.#offer !== undefined
+  }
+
+  /** Whether the chunk that is next should be offered. */
+  get isWanted(): boolean {
+    const length = this.#outgoing.pending.nextLength
+    return length >= THRESHOLD_MIN && this.#copyLeft <= 0 && length >= this.#stream.channel.offerMin
+  }
+
+  noteCopied(length: number): void {
+    this.#copyLeft -= length
+  }
+
+  send(): void {
+    const { channel, receiving, peerId } = this.#stream
+    const { pending, window } = this.#outgoing
+    const offer = channel.channel.end.register(pending.next(OFFER_MAX), MAY_BE_READ)
+    const { bytes, key } = offer
+    const { length } = bytes
+    if (!sendSourceAvailable(channel.channel, peerId, window.sequence, receiving.consumed, length, key)) {
+      offer.deregister()
+      channel.scheduleSend(this.#stream)
+      return
+    }
+    this.#offer = offer
+    window.offered = length
+    receiving.noteConsumedSent()
+  }
+
+  /** The peer has fetched up to `sequence`, and wants the rest as data; returns how much it has, or -1 if it cannot be. */
+  complete(sequence: number): number {
+    const fetched = (sequence - this.#outgoing.window.sequence) | 0
+    const offered = this.#offer?.bytes.length ?? -1
+    if (fetched < 0 || fetched > offered) return -1
+    this.drop()
+    if (fetched === offered) {
+      this.#copyNext = COPY_RUN_MIN
+    } else {
+      this.#copyLeft = Math.max(offered - fetched, this.#copyNext)
+      this.#copyNext = Math.min(2 * this.#copyNext, COPY_RUN_MAX)
+    }
+    return fetched
+  }
+
+  /** The writer's memory is its own again. */
+  drop(): void {
+    this.#offer?.deregister()
+    this.#offer = undefined
+    this.#outgoing.window.offered = 0
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * What was measured, in the user's cache folder:
+ *
+ *   { "version": 1, "thresholds": { "shm, AMD EPYC …, Linux 6.1": { "bytes": 131072, "measuredMs": 1732240000000 } } }
+ *
+ * `bytes` is null where everything is copied. The file may be deleted at any time; one that cannot be read or written is
+ * as good as none.
+ */
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { cpus, homedir, release, type } from 'node:os'
+import { dirname, join } from 'node:path'
+import debug from 'debug'
+import { dateNow } from '../../../nic/real-time.ts'
+
+const VERSION = 1
+/** A kernel or a processor's microcode may have changed: then it is measured anew. */
+const EXPIRES_MS = 30 * 24 * 3_600_000
+/** Peers of more kinds than these are not remembered: the oldest go. */
+const KINDS_MAX = 64
+const SIZE_MAX = 64 * 1024
+
+const log = debug('fastsockets:zcopy')
+
+interface Remembered {
+  readonly bytes: number | null
+  readonly measuredMs: number
+}
+
+export function thresholdPath(env: NodeJS.ProcessEnv = process.env): string {
+  return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'fastsockets', 'zcopy.json')
+}
+
+/** In bytes; Infinity if everything is to be copied, undefined if nothing is known, or too long ago. */
+export function readThreshold(driver: string, nowMs = dateNow()): number | undefined {
+  const found = readAll()[kindOf(driver)]
+  if (found === undefined || nowMs - found.measuredMs > EXPIRES_MS || found.measuredMs > nowMs)
+    return undefined
+  return found.bytes ?? Number.POSITIVE_INFINITY
+}
+
+export function writeThreshold(driver: string, bytes: number, nowMs = dateNow()): void {
+  const path = thresholdPath()
+  const measured = { bytes: Number.isFinite(bytes) ? bytes : null, measuredMs: nowMs }
+  const others = Object.entries(readAll())
+    .filter(([kind]) => kind !== kindOf(driver))
+    .sort(([, a], [, b]) => b.measuredMs - a.measuredMs)
+    .slice(0, KINDS_MAX - 1)
+  const thresholds = Object.fromEntries([...others, [kindOf(driver), measured]])
+  const temporary = `${path}.${process.pid}`
+  try {
+    makeFolder(dirname(dirname(path)))
+    makeFolder(dirname(path))
+    writeFileSync(temporary, `${JSON.stringify({ version: VERSION, thresholds }, undefined, 2)}\n`)
+    renameSync(temporary, path)
+  } catch (error) {
+    log('cannot remember the threshold: %s', (error as Error).message)
+  }
+}
+
+/** Not by `recursive`, which never ends in some folders of the kernel's (Node 20). */
+function makeFolder(path: string): void {
+  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 })
+}
+
+/** What the costs depend on. */
+function kindOf(driver: string): string {
+  return `${driver}, ${cpus()[0]?.model ?? 'unknown processor'}, ${type()} ${release()}`
+}
+
+function readAll(): Record<string, Remembered> {
+  try {
+    const text = readFileSync(thresholdPath(), 'utf8')
+    const content: unknown = text.length > SIZE_MAX ? undefined : JSON.parse(text)
+    if (!isContent(content)) return {}
+    return Object.fromEntries(Object.entries(content.thresholds).filter(([, value]) => isRemembered(value)))
+  } catch {
+    return {}
+  }
+}
+
+function isContent(value: unknown): value is { thresholds: Record<string, Remembered> } {
+  const content = value as { version?: unknown; thresholds?: unknown } | null | undefined
+  return content?.version === VERSION && typeof content.thresholds === 'object' && content.thresholds !== null
+}
+
+function isRemembered(value: unknown): value is Remembered {
+  const { bytes, measuredMs } = (value ?? {}) as Partial<Remembered>
+  return (bytes === null || (Number.isSafeInteger(bytes) && Number(bytes) > 0)) && Number.isFinite(measuredMs)
+}
