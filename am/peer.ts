@@ -1,5 +1,4 @@
-import debug from 'debug'
-import { NicError, type VirtualInterface } from '../nic/index.ts'
+import { NicError, openLog, type VirtualInterface } from '../nic/index.ts'
 import type { ChannelOwner } from './channel.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'
 import { AmError } from './errors.ts'
@@ -8,7 +7,7 @@ import type { ControlConnection } from './rendezvous/control-connection.ts'
 import { type ControlMessage, decodeTag, encodeTag } from './rendezvous/control-messages.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 
-const log = debug('fastsockets:am:peer')
+const log = openLog('fastsockets:am:peer')
 
 /** Requests for the segment that wait for their answer: as many as there are destinations. */
 const MAPS_MAX = 65536

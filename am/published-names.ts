@@ -1,7 +1,6 @@
 /** Names that programs choose for their endpoints, by way of the name service. */
-import debug from 'debug'
 import type { NameClient, NewRegistration, Problem, Registration } from '../nameservice/index.ts'
-import { type Driver, newOwnSocket } from '../nic/index.ts'
+import { type Driver, newOwnSocket, openLog } from '../nic/index.ts'
 import { clearTimeout, setTimeout } from '../nic/real-time.ts'
 import { AmError, rangeError } from './errors.ts'
 import { CONTROL_VERSION, decodeTag, encodeTag } from './rendezvous/control-messages.ts'
@@ -15,7 +14,7 @@ import {
 } from './rendezvous/endpoint-name.ts'
 import { decodeTcpAddress, encodeTcpAddress, type TcpAddress } from './rendezvous/remote-rendezvous.ts'
 
-const log = debug('fastsockets:am:names')
+const log = openLog('fastsockets:am:names')
 
 /** Where an endpoint was found. */
 export interface Located {

@@ -3,13 +3,13 @@
  * back to the program what cannot be delivered, with the reason. Tags and calls live here, too.
  */
 
-import debug from 'debug'
 import {
   BROKEN,
   copyBytes,
   NO_CREDIT,
   NO_RESOURCE,
   OK,
+  openLog,
   type Status,
   type VirtualInterface,
 } from '../nic/index.ts'
@@ -38,7 +38,7 @@ import type { Tag } from './tag.ts'
 import { UNDELIVERABLE, undeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
 
-const logReturn = debug('fastsockets:am:returned')
+const logReturn = openLog('fastsockets:am:returned')
 
 /** Polls without a message after which acknowledgements that are owed go alone, however few. */
 const LULL_POLLS = 16

@@ -1,10 +1,9 @@
 import type net from 'node:net'
-import debug from 'debug'
-import { receiveNow } from '../../nic/index.ts'
+import { openLog, receiveNow } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { type ControlMessage, decodeControl, LINE_MAX } from './control-messages.ts'
 
-const log = debug('fastsockets:am:control')
+const log = openLog('fastsockets:am:control')
 
 /** JSON of ours is ASCII: no character is cut in half. */
 const received = Buffer.alloc(LINE_MAX)

@@ -1,11 +1,12 @@
 /** Hears which endpoint callers want, and hands them over to it. What they say is a stranger's word. */
+
 import type net from 'node:net'
-import debug from 'debug'
+import { openLog } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, NAME_MAX, type Open, type RefusalCode } from './control-messages.ts'
 
-const log = debug('fastsockets:am:rendezvous')
+const log = openLog('fastsockets:am:rendezvous')
 
 const OPEN_TIMEOUT_MS = 2000
 

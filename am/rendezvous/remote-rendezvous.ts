@@ -4,11 +4,10 @@
  */
 import { once } from 'node:events'
 import net, { isIP } from 'node:net'
-import debug from 'debug'
-import { type Driver, deviceAddress, markOwn } from '../../nic/index.ts'
+import { type Driver, deviceAddress, markOwn, openLog } from '../../nic/index.ts'
 import { Reception, type RendezvousHost } from './reception.ts'
 
-const log = debug('fastsockets:am:rendezvous')
+const log = openLog('fastsockets:am:rendezvous')
 
 /** Callers who were not answered yet, to each of whom memory may have been promised. */
 const REMOTE_CALLERS_MAX = 64

@@ -1,6 +1,7 @@
 /** The client's part of the bootstrap: finds the hashed port, hears the greeting, shakes hands. */
+
 import net from 'node:net'
-import debug from 'debug'
+import { openLog } from '../../nic/index.ts'
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, shadowName, UNIX } from '../host/unix-paths.ts'
@@ -21,7 +22,7 @@ import {
 } from './bootstrap-layout.ts'
 import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 
-const log = debug('fastsockets:bootstrap')
+const log = openLog('fastsockets:bootstrap')
 
 /** A stranger who says nothing may cost this much, over all candidates together; then it is TCP. */
 const GREETING_TIMEOUT_MS = 80

@@ -3,8 +3,7 @@
  * (bootstrap-layout.ts). One for each fast TCP listener of the program, bound to the same address.
  */
 import net from 'node:net'
-import debug from 'debug'
-import { markOwn } from '../../nic/index.ts'
+import { markOwn, openLog } from '../../nic/index.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import { createServerHandle, type ServerInternals, type TcpHandle } from '../host/node-internals.ts'
 import { tellStep } from '../host/steps.ts'
@@ -23,7 +22,7 @@ import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 import { listenThroughPrimary, type SharedPlace } from './primary-listener.ts'
 import { mayAskUs } from './remote-hosts.ts'
 
-const log = debug('fastsockets:bootstrap')
+const log = openLog('fastsockets:bootstrap')
 
 /** Callers who have not finished the handshake yet; more are hung up on. */
 const CALLERS_MAX = 256

@@ -2,17 +2,16 @@
  * The name service, as far as sockets use it: listeners say where their bootstrap is, and clients ask, so that a hashed
  * port that somebody else has does not matter. Nothing needs it, and nothing waits for it but a client for 5 ms.
  */
-import debug from 'debug'
 import { threadNames } from '../../am/index.ts'
 import type { Registration } from '../../nameservice/index.ts'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
-import { hostIdentity } from '../../nic/index.ts'
+import { hostIdentity, openLog } from '../../nic/index.ts'
 import { clearInterval, performance, setInterval, sleep } from '../../nic/real-time.ts'
 import { VERSION } from '../bootstrap/bootstrap-layout.ts'
 import { REMOTE_DRIVER, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import { allOwnAddresses } from '../host/addresses.ts'
 
-const log = debug('fastsockets:names')
+const log = openLog('fastsockets:names')
 
 /** The most that a connect waits for the name service once the hashed ports have been asked. */
 export const LOOK_UP_MS_MAX = 5

@@ -6,7 +6,6 @@
 import type net from 'node:net'
 import { constants } from 'node:os'
 import { getSystemErrorName } from 'node:util'
-import debug from 'debug'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import {
   ablation,
@@ -15,6 +14,7 @@ import {
   hostIdentity,
   keepFreedMemory,
   type Offer,
+  openLog,
   openLoopbackPair,
   randomBytes,
   receiveNow,
@@ -57,7 +57,7 @@ import { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import { findBootstrapPort, inTime, LOOK_UP_MS_MAX, lookUpMs } from './names.ts'
 
-const log = debug('fastsockets:peers')
+const log = openLog('fastsockets:peers')
 
 /** The driver for processes of one host; between hosts it is another (remote-hosts.ts). */
 const DRIVER = 'shm'

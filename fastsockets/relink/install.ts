@@ -16,8 +16,7 @@
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import tls from 'node:tls'
-import debug from 'debug'
-import { isOwn, markOwn } from '../../nic/index.ts'
+import { isOwn, markOwn, openLog } from '../../nic/index.ts'
 import { RouteDialer } from '../connect/dialer.ts'
 import { reasonAgainstFastWay } from '../connect/fast-way.ts'
 import { emitHeld, holdListening } from '../connect/held-listening.ts'
@@ -55,7 +54,7 @@ import { showActive } from './active-handles.ts'
 import { nameFarEnd } from './bridge-names.ts'
 import { watchSentSockets } from './sent-sockets.ts'
 
-const log = debug('fastsockets:install')
+const log = openLog('fastsockets:install')
 
 /** One installation per thread, even if two copies of this package are loaded. */
 const INSTALLED = Symbol.for('fastsockets.installed')

@@ -5,7 +5,9 @@ import t from 'tap'
 import { plainEnvironment } from '../support/child.ts'
 
 const REGISTER = fileURLToPath(new URL('../../fastsockets/register.cjs', import.meta.url))
+const IMPORTED = new URL('../../fastsockets/register.js', import.meta.url).href
 const PROGRAM = fileURLToPath(new URL('./programs/first-turn.cjs', import.meta.url))
+const TIMEOUT_MS = 20_000
 const isRequirable = process.features.require_module === true
 
 interface Output {
@@ -16,9 +18,14 @@ interface Output {
 
 function run(flags: readonly string[], args: readonly string[]): Promise<Output> {
   return new Promise(resolve => {
-    execFile(process.execPath, [...flags, ...args], { env: plainEnvironment() }, (error, stdout, stderr) => {
-      resolve({ error, stdout, stderr })
-    })
+    execFile(
+      process.execPath,
+      [...flags, ...args],
+      { env: plainEnvironment(), timeout: TIMEOUT_MS },
+      (error, stdout, stderr) => {
+        resolve({ error, stdout, stderr })
+      },
+    )
   })
 }
 
@@ -39,4 +46,12 @@ t.test('without shared memory in V8 a program runs as it does plain', async t =>
   const plain = await run([FLAG], ['-p', 'typeof Atomics'])
   if (plain.error !== null) return t.match(plain.stderr, 'bad option')
   return t.strictSame(await run(['--require', REGISTER, FLAG], ['-p', 'typeof Atomics']), plain)
+})
+
+t.test('a program may close its standard output and error', async t => {
+  for (const fds of [[1], [2], [0, 1, 2]]) {
+    const program = `for (const fd of ${JSON.stringify(fds)}) fs.closeSync(fd)`
+    const { error } = await run(['--import', IMPORTED], ['-e', program])
+    t.equal(error, null, `without ${fds}`)
+  }
 })

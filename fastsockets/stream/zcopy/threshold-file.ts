@@ -6,10 +6,11 @@
  * `bytes` is null where everything is copied. The file may be deleted at any time; one that cannot be read or written is
  * as good as none.
  */
+
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { cpus, homedir, release, type } from 'node:os'
 import { dirname, join } from 'node:path'
-import debug from 'debug'
+import { openLog } from '../../../nic/index.ts'
 import { dateNow } from '../../../nic/real-time.ts'
 
 const VERSION = 1
@@ -19,7 +20,7 @@ const EXPIRES_MS = 30 * 24 * 3_600_000
 const KINDS_MAX = 64
 const SIZE_MAX = 64 * 1024
 
-const log = debug('fastsockets:zcopy')
+const log = openLog('fastsockets:zcopy')
 
 interface Remembered {
   readonly bytes: number | null

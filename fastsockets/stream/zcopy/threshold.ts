@@ -2,8 +2,7 @@
  * From which size on chunks are offered instead of copied. Measured once for each kind of peer, remembered in a file
  * (WSDLite 2000: the threshold is a property of the machine, and is found when it is first needed).
  */
-import debug from 'debug'
-import { type CopyCosts, drivers } from '../../../nic/index.ts'
+import { type CopyCosts, drivers, openLog } from '../../../nic/index.ts'
 import { readThreshold, writeThreshold } from './threshold-file.ts'
 
 export const THRESHOLD_VARIABLE = 'FASTSOCKETS_ZCOPY_THRESHOLD'
@@ -17,7 +16,7 @@ const THRESHOLD_DEFAULT = 256 * 1024
 const OFFER_US = 60
 const NEVER = Number.POSITIVE_INFINITY
 
-const log = debug('fastsockets:zcopy')
+const log = openLog('fastsockets:zcopy')
 const known = new Map<string, Threshold>()
 
 export interface Threshold {
