@@ -24,7 +24,7 @@ const behaviours: Record<string, (socket: net.Socket) => void> = {
     })
     socket.on('end', () => socket.end(JSON.stringify({ bytes, sha256: hash.digest('hex') })))
   },
-  /** Writes as fast as it may, for ever; each byte is its position modulo 251. */
+  /** Writes as fast as it may, for ever, and lets others have their turns; each byte is its position modulo 251. */
   flood: socket => {
     let position = 0
     const write = (): void => {
@@ -35,7 +35,7 @@ const behaviours: Record<string, (socket: net.Socket) => void> = {
         process.send?.({ written: position })
         if (!socket.write(chunk)) break
       }
-      socket.once('drain', write)
+      socket.once('drain', () => setImmediate(write))
     }
     write()
   },
