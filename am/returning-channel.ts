@@ -2,7 +2,6 @@
  * A channel that loses nothing without saying so: it keeps what it has sent until the peer has done with it, and gives
  * back to the program what cannot be delivered, with the reason. Tags and calls live here, too.
  */
-
 import {
   BROKEN,
   copyBytes,

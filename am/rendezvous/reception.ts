@@ -1,5 +1,4 @@
 /** Hears which endpoint callers want, and hands them over to it. What they say is a stranger's word. */
-
 import type net from 'node:net'
 import { openLog } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'

@@ -1,5 +1,4 @@
 /** The client's part of the bootstrap: finds the hashed port, hears the greeting, shakes hands. */
-
 import net from 'node:net'
 import { openLog } from '../../nic/index.ts'
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'

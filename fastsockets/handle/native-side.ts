@@ -4,7 +4,6 @@
  * given to the native stream, until Node's own JavaScript reader turns out to be its listener.
  * See docs/decisions/0002-handle-not-subclass.md and 0016-native-feeds.md.
  */
-
 import { afterNativeCall, enterNative, leaveNative } from '../host/native-calls.ts'
 import { hasFeeds, scheduleFeed } from '../host/native-feeds.ts'
 import {

@@ -1,5 +1,4 @@
 /** What a channel of sockets needs of those around it. */
-
 import type { Family } from '../host/unix-paths.ts'
 import type { Stream } from './stream.ts'
 

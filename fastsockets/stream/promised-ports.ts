@@ -5,7 +5,6 @@
  * Each CONNECT to an address uses up the oldest promise, if there is one, whatever the answer; each ACCEPT promises up to
  * four more. Messages keep their order both ways, so both sides know which CONNECT has which port.
  */
-
 import { clientPorts } from '../host/synthetic-ports.ts'
 import type { Stream } from './stream.ts'
 import { PORTS_PROMISED_MAX } from './stream-layout.ts'

@@ -6,7 +6,6 @@
  * and accepts, by default, only its own user. The offering side then makes the segment and passes it with SCM_RIGHTS.
  * The connection stays open: it is the doorbell of both sides.
  */
-
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
 import { Doorbell } from '../posix/doorbell.ts'

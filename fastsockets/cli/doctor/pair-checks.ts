@@ -1,5 +1,4 @@
 /** Why a program of this user and one server would be fast, or would not. */
-
 import type { FallbackCode } from '../../reasons.ts'
 import { explain } from '../explain/explain.ts'
 import type { HostPort } from '../host-port.ts'

@@ -6,7 +6,6 @@
  * `bytes` is null where everything is copied. The file may be deleted at any time; one that cannot be read or written is
  * as good as none.
  */
-
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { cpus, homedir, release, type } from 'node:os'
 import { dirname, join } from 'node:path'
