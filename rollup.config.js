@@ -85,6 +85,8 @@ export default {
     [RUNTIME, RUNTIME],
     ...modules.map(file => [file.slice('dist/'.length, -'.js'.length), file]),
   ]),
+  // Nothing is left out, not even what is written and never read: that is how memory is kept for native code.
+  treeshake: false,
   external: id => !id.startsWith('\0') && (isPackage(id) || isNameService(id)),
   plugins: [naming, ordinaryNames],
   output: {

@@ -24,14 +24,19 @@ import { type Libc, loadLibc, systemError } from './libc.ts'
 const SOCKET_TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
 
 // struct msghdr, 64-bit: name 0, namelen 8, iov 16, iovlen 24, control 32, controllen 40, flags 48; 56 bytes.
-const MSGHDR_SIZE = 56
 const MSGHDR_IOV = 16
 const MSGHDR_IOV_COUNT = 24
 const MSGHDR_CONTROL = 32
 const MSGHDR_CONTROL_LENGTH = 40
 const MSGHDR_FLAGS = 48
+// struct iovec: base 0, length 8; 16 bytes.
+const VECTOR = 64
 // struct cmsghdr: len 0, level 8, type 12, then the descriptors.
+const CONTROL = VECTOR + 16
 const CMSG_HEADER_SIZE = 16
+export const DESCRIPTORS_MAX = 8
+const BYTES = CONTROL + controlSize(DESCRIPTORS_MAX)
+export const MESSAGE_MAX = 4096
 
 export interface Credentials {
   /** 0 when the peer lives in a pid namespace that we cannot see into. */
@@ -72,18 +77,19 @@ export function peerCredentials(libc: Libc, fd: number): Credentials {
   return { pid: value.readInt32LE(0), uid: value.readUInt32LE(4) }
 }
 
+/** At most `MESSAGE_MAX` bytes and `DESCRIPTORS_MAX` descriptors; all of it, or an error. */
 export function sendMessage(libc: Libc, fd: number, bytes: Uint8Array, descriptors: readonly number[]): void {
-  const control = Buffer.alloc(descriptors.length === 0 ? 0 : controlSize(descriptors.length))
+  const message = prepareMessage(libc, bytes.length, descriptors.length)
+  message.set(bytes, BYTES)
   if (descriptors.length > 0) {
-    control.writeBigUInt64LE(BigInt(CMSG_HEADER_SIZE + 4 * descriptors.length), 0)
-    control.writeInt32LE(SOL_SOCKET, 8)
-    control.writeInt32LE(SCM_RIGHTS, 12)
+    message.writeBigUInt64LE(BigInt(CMSG_HEADER_SIZE + 4 * descriptors.length), CONTROL)
+    message.writeInt32LE(SOL_SOCKET, CONTROL + 8)
+    message.writeInt32LE(SCM_RIGHTS, CONTROL + 12)
     descriptors.forEach((descriptor, i) => {
-      control.writeInt32LE(descriptor, CMSG_HEADER_SIZE + 4 * i)
+      message.writeInt32LE(descriptor, CONTROL + CMSG_HEADER_SIZE + 4 * i)
     })
   }
-  const sent = libc.sendmsg(fd, messageHeader(libc, bytes, control), MSG_NOSIGNAL)
-  inFlight.referenced = []
+  const sent = libc.sendmsg(fd, message, MSG_NOSIGNAL)
   if (sent < 0) throw connectionError(libc, 'sendmsg')
   if (sent !== bytes.length) throw new NicError('ERR_NIC_CONNECT_FAILED', 'sendmsg sent a part')
 }
@@ -95,22 +101,19 @@ export function receiveMessage(
   length: number,
   descriptorMax: number,
 ): ReceivedMessage | undefined {
-  const bytes = Buffer.alloc(length)
-  const control = Buffer.alloc(controlSize(descriptorMax))
-  const header = messageHeader(libc, bytes, control)
-  const received = libc.recvmsg(fd, header, MSG_CMSG_CLOEXEC)
-  inFlight.referenced = []
+  const message = prepareMessage(libc, length, descriptorMax)
+  const received = libc.recvmsg(fd, message, MSG_CMSG_CLOEXEC)
   if (received < 0) {
     const errno = libc.errno()
     if (errno === EAGAIN || errno === EINTR) return undefined
     throw connectionError(libc, 'recvmsg')
   }
-  const descriptors = readDescriptors(control, Number(header.readBigUInt64LE(MSGHDR_CONTROL_LENGTH)))
-  if ((header.readInt32LE(MSGHDR_FLAGS) & MSG_CTRUNC) !== 0 || descriptors.length > descriptorMax) {
+  const descriptors = readDescriptors(message, Number(message.readBigUInt64LE(MSGHDR_CONTROL_LENGTH)))
+  if ((message.readInt32LE(MSGHDR_FLAGS) & MSG_CTRUNC) !== 0 || descriptors.length > descriptorMax) {
     for (const descriptor of descriptors) libc.close(descriptor)
     throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'the peer sent more descriptors than were asked for')
   }
-  return { bytes: bytes.subarray(0, received), descriptors }
+  return { bytes: Buffer.from(message.subarray(BYTES, BYTES + received)), descriptors }
 }
 
 /** That the peer is gone is its own affair; everything else is a failed system call. */
@@ -120,33 +123,43 @@ function connectionError(libc: Libc, syscall: string): NicError {
   return new NicError('ERR_NIC_CONNECT_FAILED', 'the peer has gone away', { syscall, errno })
 }
 
-function readDescriptors(control: Buffer, controlLength: number): number[] {
+function readDescriptors(message: Buffer, controlLength: number): number[] {
   const descriptors: number[] = []
   if (controlLength < CMSG_HEADER_SIZE) return descriptors
-  const length = Number(control.readBigUInt64LE(0))
-  if (control.readInt32LE(8) !== SOL_SOCKET || control.readInt32LE(12) !== SCM_RIGHTS) return descriptors
-  for (let at = CMSG_HEADER_SIZE; at + 4 <= length && at + 4 <= control.length; at += 4) {
-    descriptors.push(control.readInt32LE(at))
+  const length = Number(message.readBigUInt64LE(CONTROL))
+  if (message.readInt32LE(CONTROL + 8) !== SOL_SOCKET || message.readInt32LE(CONTROL + 12) !== SCM_RIGHTS)
+    return descriptors
+  for (let at = CMSG_HEADER_SIZE; at + 4 <= length && CONTROL + at + 4 <= BYTES; at += 4) {
+    descriptors.push(message.readInt32LE(CONTROL + at))
   }
   return descriptors
 }
 
-/** What the header in use points at: it holds addresses only, which the garbage collector does not see. */
-const inFlight: { referenced: readonly Uint8Array[] } = { referenced: [] }
+/**
+ * The one message under way in this thread: header, vector, control data and bytes. It holds addresses of itself, which
+ * the garbage collector does not see: so it is too large to lie in V8's heap, where it could move, and never goes.
+ */
+let underWay: { readonly message: Buffer; readonly address: bigint } | undefined
 
-function messageHeader(libc: Libc, bytes: Uint8Array, control: Uint8Array): Buffer {
-  const vector = Buffer.alloc(16)
-  vector.writeBigUInt64LE(libc.address(bytes), 0)
-  vector.writeBigUInt64LE(BigInt(bytes.length), 8)
-  const header = Buffer.alloc(MSGHDR_SIZE)
-  header.writeBigUInt64LE(libc.address(vector), MSGHDR_IOV)
-  header.writeBigUInt64LE(1n, MSGHDR_IOV_COUNT)
-  if (control.length > 0) {
-    header.writeBigUInt64LE(libc.address(control), MSGHDR_CONTROL)
-    header.writeBigUInt64LE(BigInt(control.length), MSGHDR_CONTROL_LENGTH)
+function prepareMessage(libc: Libc, length: number, descriptorCount: number): Buffer {
+  if (length > MESSAGE_MAX || descriptorCount > DESCRIPTORS_MAX) {
+    throw new NicError('ERR_NIC_ARGUMENT', `${length} bytes and ${descriptorCount} descriptors are too many`)
   }
-  inFlight.referenced = [vector, bytes, control]
-  return header
+  if (underWay === undefined) {
+    const message = Buffer.from(new ArrayBuffer(BYTES + MESSAGE_MAX))
+    underWay = { message, address: libc.address(message) }
+  }
+  const { message, address } = underWay
+  message.fill(0, 0, BYTES)
+  message.writeBigUInt64LE(address + BigInt(VECTOR), MSGHDR_IOV)
+  message.writeBigUInt64LE(1n, MSGHDR_IOV_COUNT)
+  message.writeBigUInt64LE(address + BigInt(BYTES), VECTOR)
+  message.writeBigUInt64LE(BigInt(length), VECTOR + 8)
+  if (descriptorCount > 0) {
+    message.writeBigUInt64LE(address + BigInt(CONTROL), MSGHDR_CONTROL)
+    message.writeBigUInt64LE(BigInt(controlSize(descriptorCount)), MSGHDR_CONTROL_LENGTH)
+  }
+  return message
 }
 
 function controlSize(descriptorCount: number): number {

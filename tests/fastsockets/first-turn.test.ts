@@ -16,12 +16,16 @@ interface Output {
   readonly stderr: string
 }
 
-function run(flags: readonly string[], args: readonly string[]): Promise<Output> {
+function run(
+  flags: readonly string[],
+  args: readonly string[],
+  variables: NodeJS.ProcessEnv = {},
+): Promise<Output> {
   return new Promise(resolve => {
     execFile(
       process.execPath,
       [...flags, ...args],
-      { env: plainEnvironment(), timeout: TIMEOUT_MS },
+      { env: { ...plainEnvironment(), ...variables }, timeout: TIMEOUT_MS },
       (error, stdout, stderr) => {
         resolve({ error, stdout, stderr })
       },
@@ -54,4 +58,11 @@ t.test('a program may close its standard output and error', async t => {
     const { error } = await run(['--import', IMPORTED], ['-e', program])
     t.equal(error, null, `without ${fds}`)
   }
+})
+
+t.test('logs are printed for those whom DEBUG names, and nobody else', async t => {
+  const relink = ['--import', IMPORTED]
+  t.match(await run(relink, ['-e', '0'], { DEBUG: 'fastsockets:*' }), { stderr: /fastsockets:install/ })
+  t.equal((await run(relink, ['-e', '0'], { DEBUG: 'other' })).stderr, '')
+  t.equal((await run(relink, ['-e', '0'])).stderr, '')
 })

@@ -76,7 +76,7 @@ t.test('strangers who call', async t => {
   const sayings: [what: string, say: (caller: Caller) => void][] = [
     ['garbage', caller => caller.say(Buffer.from('GET / HTTP/1.1\r\n\r\n'))],
     ['one byte', caller => caller.say(Buffer.from([1]))],
-    ['a great deal', caller => caller.say(Buffer.alloc(100_000, 0x46))],
+    ['a great deal', caller => void caller.trySay(Buffer.alloc(100_000, 0x46))],
     ['a request cut short', caller => caller.say(request(caller).subarray(0, 31))],
     ['a request with another magic', caller => caller.say(request(caller).fill(0, 0, 4))],
     ['a request of another version', caller => caller.say(request(caller).fill(9, VERSION, VERSION + 4))],

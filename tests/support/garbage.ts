@@ -4,14 +4,19 @@ import { runInNewContext } from 'node:vm'
 
 let collect: (() => void) | undefined
 
-/** Collects all garbage, also what a WeakRef has held on to until the end of its turn. */
-export async function collectGarbage(): Promise<void> {
+/** Collects the garbage of now; what a WeakRef has been asked for in this turn stays. */
+export function collectNow(): void {
   if (collect === undefined) {
     setFlagsFromString('--expose-gc')
     collect = runInNewContext('gc') as () => void
   }
-  await nextTurn()
   collect()
+}
+
+/** Collects all garbage, also what a WeakRef has held on to until the end of its turn. */
+export async function collectGarbage(): Promise<void> {
+  await nextTurn()
+  collectNow()
   await nextTurn()
 }
 
