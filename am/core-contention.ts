@@ -6,33 +6,34 @@
  */
 import { type CoreTimes, readCoreTimes } from '../nic/index.ts'
 
-/** How often a spinning thread looks. */
-const SAMPLE_MS = 4
-/** Less time on a core or waiting for one says nothing: the thread has slept. */
-const RUNNABLE_MS_MIN = 2
+/**
+ * How often a spinning thread looks. The collector's and the compiler's threads take a core for some milliseconds: in 32
+ * of them, of two busy programs on two cores, at most a half, where eight pairs of programs take 0.7 and more.
+ */
+const SAMPLE_MS = 32
+/** After a pause it looks sooner: while the queue is there, trying costs the others as little as that. */
+const TRIAL_MS = 8
+/** With less of that time on a core or waiting for one it says nothing: the thread has slept. */
+const RUNNABLE_SHARE_MIN = 0.5
 /**
  * The part of its runnable time that a spinning thread may wait for its core, although it yields after each empty turn.
- * The threads of the collector and the compiler, the peer's too, take less, and one program more than there are cores
- * takes half: it pays to stay awake beside them.
+ * One program more than there are cores takes half: it pays to stay awake beside it.
  */
 const WAITED_SHARE_MAX = 0.65
-/** So many samples in a row must be above that; after a pause one is enough … */
-const SAMPLES_IN_A_ROW = 4
 /**
- * … until so many in a row were not: among others that pause, one that spins is not kept waiting, and they all would
- * begin again, one after the other.
+ * So many trials in a row must be good, and the next pause is a short one again. One is not enough: among others that
+ * pause, one that spins is not kept waiting, and they all would begin again, one after the other.
  */
-const PROBATION_SAMPLES = 64
+const TRIALS = 16
 const PAUSE_MS_MIN = 128
 const PAUSE_MS_MAX = 4096
 
 export class CoreContention {
   readonly #readTimes: () => CoreTimes | undefined
   #sampledAtMs = Number.NEGATIVE_INFINITY
+  #sampleMs = SAMPLE_MS
   #times: CoreTimes | undefined
-  #badInARow = 0
   #goodInARow = 0
-  #isOnProbation = false
   #pausedUntilMs = Number.NEGATIVE_INFINITY
   #pauseMs = PAUSE_MS_MIN
 
@@ -43,7 +44,7 @@ export class CoreContention {
   /** To be asked on each turn of a poller. */
   isContended(nowMs: number): boolean {
     if (nowMs < this.#pausedUntilMs) return true
-    if (nowMs - this.#sampledAtMs >= SAMPLE_MS) this.#sample(nowMs)
+    if (nowMs - this.#sampledAtMs >= this.#sampleMs) this.#sample(nowMs)
     return nowMs < this.#pausedUntilMs
   }
 
@@ -62,23 +63,21 @@ export class CoreContention {
     }
     const waitedMs = now.waitedMs - before.waitedMs
     const runnableMs = now.ranMs - before.ranMs + waitedMs
-    if (runnableMs < RUNNABLE_MS_MIN) return
+    if (runnableMs < this.#sampleMs * RUNNABLE_SHARE_MIN) return
     this.#times = now
     if (waitedMs <= runnableMs * WAITED_SHARE_MAX) this.#noteGood()
     else this.#noteBad(nowMs)
   }
 
   #noteGood(): void {
-    this.#badInARow = 0
-    if (++this.#goodInARow < PROBATION_SAMPLES) return
-    this.#isOnProbation = false
+    if (++this.#goodInARow < TRIALS) return
+    this.#sampleMs = SAMPLE_MS
     this.#pauseMs = PAUSE_MS_MIN
   }
 
   #noteBad(nowMs: number): void {
     this.#goodInARow = 0
-    if (++this.#badInARow < SAMPLES_IN_A_ROW && !this.#isOnProbation) return
-    this.#isOnProbation = true
+    this.#sampleMs = TRIAL_MS
     this.#pausedUntilMs = nowMs + this.#pauseMs
     this.#pauseMs = Math.min(PAUSE_MS_MAX, 2 * this.#pauseMs)
     // What happens in the pause is not judged: sleepers are treated well.

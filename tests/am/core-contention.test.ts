@@ -37,9 +37,9 @@ t.test('so does one that shares it with the threads of the collector, or with on
   t.equal(thread.run(1000), 0)
   for (let i = 0; i < 20; i++) {
     thread.waitedShare = 0.9
-    t.equal(thread.run(8), 0, 'a moment is not enough')
+    t.equal(thread.run(16), 0, 'a moment is not enough')
     thread.waitedShare = 0
-    thread.run(8)
+    thread.run(16)
   }
 })
 
