@@ -56,6 +56,7 @@ export class Outgoing implements Holder {
     flushAllHeld()
     this.pending.set(chunks)
     if (this.#sendPending()) return true
+    this.pending.note()
     this.#noteWaiting()
     return false
   }
@@ -168,8 +169,7 @@ export class Outgoing implements Holder {
     const { length } = this.pending
     const { streams } = this.#stream.channel
     const fits = length <= LINGER_MAX && streams.lingering + length <= CHANNEL_LINGER_MAX
-    if (isReset || !this.isWaiting || !fits) return this.clear()
-    this.pending.own()
+    if (isReset || !this.isWaiting || !fits || !this.pending.own()) return this.clear()
     this.#lingering = length
     streams.lingering += length
   }
@@ -198,6 +198,7 @@ export class Outgoing implements Holder {
     if (this.#stream.peerId === -1 || !this.flushHeld()) return false
     while (pending.length > 0) {
       if (this.#offers.isOut) return false
+      if (!pending.secure(1)) return this.#fail()
       if (this.#sink.isWanted) {
         if (!this.#sink.write()) return false
         continue
@@ -208,6 +209,7 @@ export class Outgoing implements Holder {
       }
       const length = Math.min(pending.length, channel.segmentMax, this.window.credit)
       if (length <= 0) return false
+      if (!pending.secure(length)) return this.#fail()
       const at = this.#reserve(length)
       if (at < 0) {
         channel.scheduleSend(this.#stream)
@@ -219,6 +221,14 @@ export class Outgoing implements Holder {
     }
     pending.clear()
     return true
+  }
+
+  /** The memory of what is pending is gone: nothing of it goes out any more. */
+  #fail(): false {
+    this.pending.clear()
+    this.#stream.fail('EFAULT', 'write', undefined)
+    this.#stream.channel.scheduleDelivery(this.#stream)
+    return false
   }
 
   /** One message of `chunk`, from `offset` on; returns its length, 0 if the window is shut, -1 if there is no room. */

@@ -276,12 +276,12 @@ export class Stream {
     this.#losesNextWrite = !isReset
     if (this.#receiveState === 'open') {
       const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading === true)
-      if (isReset) this.#fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
-      else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
+      if (isReset) this.fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
+      else if (this.outgoing.isWaiting) this.fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
     } else if (this.outgoing.isWaiting) {
       // The end had come before the reset: reading ends well all the same, as in TCP.
-      this.#fail('EPIPE', 'write', undefined)
+      this.fail('EPIPE', 'write', undefined)
     }
     this.channel.scheduleDelivery(this)
   }
@@ -295,8 +295,8 @@ export class Stream {
     if (this.state === 'closing') return this.#finish()
     this.counts.endedByPeer()
     this.#losesNextWrite = cause === undefined
-    if (cause !== undefined) this.#fail(codeOfEnd(cause), 'read', cause)
-    else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
+    if (cause !== undefined) this.fail(codeOfEnd(cause), 'read', cause)
+    else if (this.outgoing.isWaiting) this.fail('ECONNRESET', 'write', undefined)
     else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
     this.channel.scheduleDelivery(this)
   }
@@ -427,7 +427,7 @@ export class Stream {
     if (this.#closeOwed) channel.scheduleSend(this)
   }
 
-  #fail(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
+  fail(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
     this.#failure ??= { code, syscall, cause }
   }
 
