@@ -164,19 +164,28 @@ export class Outgoing implements Holder {
     return true
   }
 
-  /** The program has closed. Unless it is a reset, a write that is not out goes out all the same: TCP's kernel would have it. */
+  /**
+   * The program has closed. Unless it is a reset, a write that is not out goes out all the same: TCP's kernel would have it.
+   * Of one that is too large for that goes what the peer was offered.
+   */
   close(isReset: boolean): void {
     const { length } = this.pending
     const { streams } = this.#stream.channel
-    const fits = length <= LINGER_MAX && streams.lingering + length <= CHANNEL_LINGER_MAX
-    if (isReset || !this.isWaiting || !fits || !this.pending.own()) return this.clear()
-    this.#lingering = length
-    streams.lingering += length
+    const kept = length <= LINGER_MAX ? length : this.window.offered
+    const fits = kept > 0 || length === 0
+    const mayStay = !isReset && this.isWaiting && fits && streams.lingering + kept <= CHANNEL_LINGER_MAX
+    if (mayStay && this.pending.own(kept)) {
+      this.#lingering = kept
+      streams.lingering += kept
+    } else {
+      this.clear()
+    }
+    this.#offers.revoke()
   }
 
   /**
-   * Nothing more goes out, and no FIN either, as the CLOSE ends this direction too. What is on offer stays until the peer has
-   * done with it.
+   * Nothing more goes out, and no FIN either, as the CLOSE ends this direction too. What is on offer stays registered until the
+   * peer has done with it.
    */
   clear(): void {
     if (this.#finState === 'wanted') this.#finState = 'sent'
@@ -253,6 +262,8 @@ export class Outgoing implements Holder {
     channel.channel.commit(length)
     receiving.noteConsumedSent()
     this.window.advance(length)
+    // A sink stands for the place before. It would stand for one 4 GiB on, too.
+    this.#sink.drop()
     counts.sent(length)
   }
 

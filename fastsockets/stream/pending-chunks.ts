@@ -68,10 +68,10 @@ export class PendingChunks {
     this.isWaiting = false
   }
 
-  /** What is left moves to memory of our own: the writer's is his again. False if it is gone. */
-  own(): boolean {
-    if (!this.secure(this.length)) return false
-    const bytes = Buffer.allocUnsafeSlow(this.length)
+  /** The next `length` bytes, which are all from now on, move to memory of our own. False if they are gone. */
+  own(length: number): boolean {
+    if (!this.secure(length)) return false
+    const bytes = Buffer.allocUnsafeSlow(length)
     this.copyTo(bytes, 0, bytes.length)
     this.set([bytes])
     return true

@@ -135,6 +135,7 @@ export class Stream {
     this.#release()
     this.sink = undefined
     this.outgoing.close(this.#closeHow === CLOSE_RESET || this.#isBroken)
+    this.postedSink.revoke()
     this.#buffer.clear()
     this.#fetches.drop()
     this.state = 'closing'
@@ -361,13 +362,10 @@ export class Stream {
 
   /** Bytes that were posted, now in memory of their own. */
   deliverPosted(bytes: Buffer): void {
-    if (!this.#isPosted()) {
-      if (this.state !== 'open') return
-      this.#buffer.append(bytes, 0, bytes.length)
-      this.counts.buffered(bytes.length)
-      return
-    }
-    this.handOver(bytes)
+    if (this.#isPosted()) return this.handOver(bytes)
+    if (this.state !== 'open') return
+    this.#buffer.append(bytes, 0, bytes.length)
+    this.counts.buffered(bytes.length)
   }
 
   handOver(bytes: Buffer): void {

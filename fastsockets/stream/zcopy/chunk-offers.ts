@@ -78,6 +78,11 @@ export class ChunkOffers {
     return fetched
   }
 
+  /** The writer takes its memory back: the peer fetches nothing more of it, where it can be kept from that, and asks for the rest. */
+  revoke(): void {
+    this.#offer?.revoke()
+  }
+
   /** The writer's memory is its own again. */
   drop(): void {
     this.#offer?.deregister()

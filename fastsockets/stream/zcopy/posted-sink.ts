@@ -61,6 +61,11 @@ export class PostedSink {
     this.drop()
   }
 
+  /** The program takes its buffer back: the peer writes nothing more there, where it can be kept from that. */
+  revoke(): void {
+    this.#registration?.revoke()
+  }
+
   drop(): void {
     this.#registration?.deregister()
     this.#registration = undefined
