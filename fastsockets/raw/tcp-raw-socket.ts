@@ -169,7 +169,11 @@ export class TcpRawSocket implements RawSocket, Pollable {
   }
 
   #advance(): void {
-    for (let first = this.#receives.firstFillable; first !== undefined; first = this.#receives.firstFillable) {
+    for (
+      let first = this.#receives.firstFillable;
+      first !== undefined;
+      first = this.#receives.firstFillable
+    ) {
       const taken = this.#take(first.bytes)
       if (taken === undefined) break
       first.done = taken

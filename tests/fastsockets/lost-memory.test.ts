@@ -52,7 +52,7 @@ const KINDS: Record<string, (length: number) => Memory> = {
       buffer,
       detach() {
         kept = structuredClone(buffer, { transfer: [buffer] })
-        t.equal(kept.byteLength, length)
+        if (kept.byteLength !== length) throw new Error('it was not transferred')
       },
     }
   },
@@ -184,6 +184,7 @@ for (const isFast of [true, false]) {
     t.teardown(() => socket.close())
     t.equal(socket.transport.transport, isFast ? 'shm' : 'tcp')
     await socket.send(Buffer.of(0))
+    await reportWhen(peer, 'the connection', ({ received }) => received === 1)
     peer.send({ write: LARGE })
     const into = Buffer.alloc(POSTED)
     let received = 0
@@ -199,12 +200,13 @@ for (const isFast of [true, false]) {
   })
 }
 
-t.test('what the peer has written into a posted buffer that is transferred is where the bytes are', async t => {
+t.test('a posted buffer that is transferred gets its bytes where they are by then, or none', async t => {
   const peer = new Child(t, program('zcopy-peer'), [], relinked())
   const { port } = await peer.receive<{ port: number }>()
   const socket = await connect({ host: '127.0.0.1', port })
   t.teardown(() => socket.close())
   await socket.send(Buffer.of(0))
+  await reportWhen(peer, 'the connection', ({ received }) => received === 1)
   peer.send({ write: LARGE })
   const into = Buffer.alloc(POSTED)
   let received = 0
@@ -213,8 +215,14 @@ t.test('what the peer has written into a posted buffer that is transferred is wh
   const posted = socket.recv(new Uint8Array(buffer))
   const kept = structuredClone(buffer, { transfer: [buffer] })
   peer.send({ write: POSTED })
-  t.equal(await posted, POSTED)
-  t.ok(isPatterned(Buffer.from(kept), received))
+  // If the peer had no mind to write there by itself, there is nothing to copy to.
+  const length = await posted.catch(({ code }) => code)
+  if (length === 'EFAULT') {
+    for (let left = POSTED; left > 0; ) left -= await socket.recv(into)
+  } else {
+    t.equal(length, POSTED)
+    t.ok(isPatterned(Buffer.from(kept), received))
+  }
   peer.send({ write: 10 })
   t.equal(await socket.recv(into), 10, 'and the socket goes on')
 })
