@@ -1,3 +1,4 @@
+import { markAsUntransferable } from 'node:worker_threads'
 import { rangeError } from './errors.ts'
 
 /** Offsets and lengths travel as 32-bit numbers. */
@@ -12,6 +13,8 @@ export class Segment {
       throw rangeError(`a segment of ${length} bytes; the most is ${SEGMENT_MAX}`)
     }
     this.bytes = new Uint8Array(length)
+    // Peers know the address: no other thread may come to own the memory, and free it.
+    markAsUntransferable(this.bytes.buffer)
   }
 
   contains(offset: number, length: number): boolean {

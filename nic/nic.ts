@@ -49,6 +49,8 @@ export interface Access {
   readonly remoteWrite: boolean
   /** The same memory will not be registered again: nothing is to be kept for the next time. */
   readonly isOnce?: boolean
+  /** The peer's access may have to end before the peer knows. */
+  readonly isRevocable?: boolean
 }
 
 /** Local memory that the NIC knows. The memory stays registered, and referenced, until `deregister`. */
@@ -57,6 +59,11 @@ export interface Registration {
   readonly access: Access
   /** Opaque; give it to the peer, which turns it into a `RemoteMemory` with `importKey`. */
   readonly key: Uint8Array
+  /**
+   * Ends the peer's access now: what it tries later completes as `BROKEN`. False if that cannot be had without harm to the
+   * connection; only for what was registered as revocable. `deregister` must follow.
+   */
+  revoke(): boolean
   deregister(): void
 }
 

@@ -7,7 +7,7 @@ export const UV_ECONNREFUSED = -constants.errno.ECONNREFUSED
 export const UV_EPIPE = -constants.errno.EPIPE
 
 /** As libuv has it: negative. */
-export function errnoOf(code: 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE'): number {
+export function errnoOf(code: 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE' | 'EFAULT'): number {
   return -constants.errno[code]
 }
 
@@ -25,7 +25,7 @@ export interface SystemError extends Error {
 
 /** The error that `node:net` gives for a failed read or write: same message, errno, code and syscall. */
 export function systemError(
-  code: 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE' | 'EBADF' | 'ECANCELED' | 'ENOBUFS',
+  code: 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE' | 'EFAULT' | 'EBADF' | 'ECANCELED' | 'ENOBUFS',
   syscall: string,
   cause?: Error,
 ): SystemError {

@@ -191,8 +191,8 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   posted(lengthMax: number): Uint8Array | undefined {
     const into = this.#into
     if (into.length > 0) return into.subarray(this.#filled, this.#filled + lengthMax)
-    const { first } = this.#receives
-    return first?.bytes.subarray(first.done, first.done + lengthMax)
+    const first = this.#receives.firstFillable
+    return first?.bytes.subarray(first.done, Math.min(first.length, first.done + lengthMax))
   }
 
   handlePosted(length: number): void {
@@ -203,7 +203,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     const { first } = this.#receives
     if (first === undefined) return
     first.done += length
-    if (first.done === first.bytes.length) this.#finishReceive()
+    if (first.done === first.length) this.#finishReceive()
   }
 
   /** What came before a receive was posted is taken by it at once: here there is only what `place` left. */
@@ -227,11 +227,11 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   handleWritten(): void {
     const { first } = this.#sends
     if (first === undefined) return
-    first.done = first.bytes.length
+    first.done = first.length
     this.#sends.finishFirst()
     for (let next = this.#sends.first; next !== undefined; next = this.#sends.first) {
       if (!this.#open().write([next.bytes])) return
-      next.done = next.bytes.length
+      next.done = next.length
       this.#sends.finishFirst()
     }
     if (this.#state === 'shutdown') this.#open().shutdown()
@@ -272,7 +272,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
 
   /** The peer may write into the first buffer itself. Only between messages: one that is being placed goes there, too. */
   #postSink(): void {
-    const { first } = this.#receives
+    const first = this.#receives.firstFillable
     const stream = this.#open()
     if (first !== undefined && first.done === 0 && this.#state !== 'closed' && !stream.isReadable)
       stream.postedSink.offer(first.bytes)
@@ -281,17 +281,17 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   #fillPosted(bytes: Uint8Array, offset: number, length: number): number {
     let placed = 0
     for (
-      let first = this.#receives.first;
+      let first = this.#receives.firstFillable;
       first !== undefined && placed < length;
-      first = this.#receives.first
+      first = this.#receives.firstFillable
     ) {
-      const taken = Math.min(length - placed, first.bytes.length - first.done)
+      const taken = Math.min(length - placed, first.length - first.done)
       copyBytes(bytes, offset + placed, first.bytes, first.done, taken)
       // A receive that is not full waits for the end of the turn: more may follow at once.
       if (first.done === 0) this.channel.scheduleDelivery(this.#open())
       first.done += taken
       placed += taken
-      if (first.done === first.bytes.length) this.#finishReceive()
+      if (first.done === first.length) this.#finishReceive()
     }
     return placed
   }

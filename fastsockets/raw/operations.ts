@@ -1,6 +1,10 @@
+import { systemError } from '../host/socket-errors.ts'
+
 /** One operation that waits: a buffer that the socket has for as long, and a promise. */
 export interface Operation {
   readonly bytes: Uint8Array
+  /** Of the buffer when it was given to us. */
+  readonly length: number
   /** How much of it is done. */
   done: number
   readonly resolve: (length: number) => void
@@ -19,9 +23,19 @@ export class Operations {
     return this.#waiting[0]
   }
 
+  /** The first receive that has its buffer: one that the program has transferred or shrunk meanwhile has none to fill. */
+  get firstFillable(): Operation | undefined {
+    for (let first = this.first; first !== undefined; first = this.first) {
+      if (first.bytes.length >= first.length) return first
+      if (first.done > 0) this.finishFirst()
+      else this.#waiting.shift()?.reject(systemError('EFAULT', 'read'))
+    }
+    return undefined
+  }
+
   add(bytes: Uint8Array): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ bytes, done: 0, resolve, reject })
+      this.#waiting.push({ bytes, length: bytes.length, done: 0, resolve, reject })
     })
   }
 

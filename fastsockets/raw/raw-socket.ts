@@ -25,7 +25,7 @@ export interface RawSocket {
   trySend(bytes: Uint8Array): number
   /**
    * Posts `into`, which belongs to the socket until the promise settles: the next bytes to arrive are copied straight to
-   * it. Resolves with their number, at least 1; 0 at the end of the stream.
+   * it, by the peer itself if they are many. Until then its ArrayBuffer must not be transferred or resized. Resolves with their number, at least 1; 0 at the end of the stream.
    */
   recv(into: Uint8Array): Promise<number>
   /**

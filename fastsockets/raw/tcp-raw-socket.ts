@@ -77,6 +77,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
       assertBytes(bytes)
       this.#assertMaySend()
       if (this.#sendCount >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'write')
+      const { length } = bytes
       this.#sendCount++
       this.#updateLife()
       this.#socket.write(bytes, error => {
@@ -86,7 +87,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
         // Node calls back without an error, or with one of its own, if it was the reading that failed.
         else if (this.#socket.destroyed) reject(systemError('ECONNRESET', 'write', error ?? undefined))
         else if (error) reject(error)
-        else resolve(bytes.length)
+        else resolve(length)
       })
     })
   }
@@ -168,7 +169,11 @@ export class TcpRawSocket implements RawSocket, Pollable {
   }
 
   #advance(): void {
-    for (let first = this.#receives.first; first !== undefined; first = this.#receives.first) {
+    for (
+      let first = this.#receives.firstFillable;
+      first !== undefined;
+      first = this.#receives.firstFillable
+    ) {
       const taken = this.#take(first.bytes)
       if (taken === undefined) break
       first.done = taken

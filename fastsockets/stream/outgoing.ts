@@ -56,6 +56,7 @@ export class Outgoing implements Holder {
     flushAllHeld()
     this.pending.set(chunks)
     if (this.#sendPending()) return true
+    this.pending.note()
     this.#noteWaiting()
     return false
   }
@@ -163,20 +164,28 @@ export class Outgoing implements Holder {
     return true
   }
 
-  /** The program has closed. Unless it is a reset, a write that is not out goes out all the same: TCP's kernel would have it. */
+  /**
+   * The program has closed. Unless it is a reset, a write that is not out goes out all the same: TCP's kernel would have it.
+   * Of one that is too large for that goes what the peer was offered.
+   */
   close(isReset: boolean): void {
     const { length } = this.pending
     const { streams } = this.#stream.channel
-    const fits = length <= LINGER_MAX && streams.lingering + length <= CHANNEL_LINGER_MAX
-    if (isReset || !this.isWaiting || !fits) return this.clear()
-    this.pending.own()
-    this.#lingering = length
-    streams.lingering += length
+    const kept = length <= LINGER_MAX ? length : this.window.offered
+    const fits = kept > 0 || length === 0
+    const mayStay = !isReset && this.isWaiting && fits && streams.lingering + kept <= CHANNEL_LINGER_MAX
+    if (mayStay && this.pending.own(kept)) {
+      this.#lingering = kept
+      streams.lingering += kept
+    } else {
+      this.clear()
+    }
+    this.#offers.revoke()
   }
 
   /**
-   * Nothing more goes out, and no FIN either, as the CLOSE ends this direction too. What is on offer stays until the peer has
-   * done with it.
+   * Nothing more goes out, and no FIN either, as the CLOSE ends this direction too. What is on offer stays registered until the
+   * peer has done with it.
    */
   clear(): void {
     if (this.#finState === 'wanted') this.#finState = 'sent'
@@ -198,6 +207,7 @@ export class Outgoing implements Holder {
     if (this.#stream.peerId === -1 || !this.flushHeld()) return false
     while (pending.length > 0) {
       if (this.#offers.isOut) return false
+      if (!pending.secure(1)) return this.#fail()
       if (this.#sink.isWanted) {
         if (!this.#sink.write()) return false
         continue
@@ -208,6 +218,7 @@ export class Outgoing implements Holder {
       }
       const length = Math.min(pending.length, channel.segmentMax, this.window.credit)
       if (length <= 0) return false
+      if (!pending.secure(length)) return this.#fail()
       const at = this.#reserve(length)
       if (at < 0) {
         channel.scheduleSend(this.#stream)
@@ -219,6 +230,14 @@ export class Outgoing implements Holder {
     }
     pending.clear()
     return true
+  }
+
+  /** The memory of what is pending is gone: nothing of it goes out any more. */
+  #fail(): false {
+    this.pending.clear()
+    this.#stream.fail('EFAULT', 'write', undefined)
+    this.#stream.channel.scheduleDelivery(this.#stream)
+    return false
   }
 
   /** One message of `chunk`, from `offset` on; returns its length, 0 if the window is shut, -1 if there is no room. */
@@ -243,6 +262,8 @@ export class Outgoing implements Holder {
     channel.channel.commit(length)
     receiving.noteConsumedSent()
     this.window.advance(length)
+    // A sink stands for the place before. It would stand for one 4 GiB on, too.
+    this.#sink.drop()
     counts.sent(length)
   }
 

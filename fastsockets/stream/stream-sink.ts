@@ -1,4 +1,4 @@
-export type StreamErrorCode = 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE'
+export type StreamErrorCode = 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE' | 'EFAULT'
 
 /** Whoever owns a stream. Every method may run user code. */
 export interface StreamSink {

@@ -135,6 +135,7 @@ export class Stream {
     this.#release()
     this.sink = undefined
     this.outgoing.close(this.#closeHow === CLOSE_RESET || this.#isBroken)
+    this.postedSink.revoke()
     this.#buffer.clear()
     this.#fetches.drop()
     this.state = 'closing'
@@ -276,12 +277,12 @@ export class Stream {
     this.#losesNextWrite = !isReset
     if (this.#receiveState === 'open') {
       const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading === true)
-      if (isReset) this.#fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
-      else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
+      if (isReset) this.fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
+      else if (this.outgoing.isWaiting) this.fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
     } else if (this.outgoing.isWaiting) {
       // The end had come before the reset: reading ends well all the same, as in TCP.
-      this.#fail('EPIPE', 'write', undefined)
+      this.fail('EPIPE', 'write', undefined)
     }
     this.channel.scheduleDelivery(this)
   }
@@ -295,8 +296,8 @@ export class Stream {
     if (this.state === 'closing') return this.#finish()
     this.counts.endedByPeer()
     this.#losesNextWrite = cause === undefined
-    if (cause !== undefined) this.#fail(codeOfEnd(cause), 'read', cause)
-    else if (this.outgoing.isWaiting) this.#fail('ECONNRESET', 'write', undefined)
+    if (cause !== undefined) this.fail(codeOfEnd(cause), 'read', cause)
+    else if (this.outgoing.isWaiting) this.fail('ECONNRESET', 'write', undefined)
     else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
     this.channel.scheduleDelivery(this)
   }
@@ -361,13 +362,10 @@ export class Stream {
 
   /** Bytes that were posted, now in memory of their own. */
   deliverPosted(bytes: Buffer): void {
-    if (!this.#isPosted()) {
-      if (this.state !== 'open') return
-      this.#buffer.append(bytes, 0, bytes.length)
-      this.counts.buffered(bytes.length)
-      return
-    }
-    this.handOver(bytes)
+    if (this.#isPosted()) return this.handOver(bytes)
+    if (this.state !== 'open') return
+    this.#buffer.append(bytes, 0, bytes.length)
+    this.counts.buffered(bytes.length)
   }
 
   handOver(bytes: Buffer): void {
@@ -427,7 +425,7 @@ export class Stream {
     if (this.#closeOwed) channel.scheduleSend(this)
   }
 
-  #fail(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
+  fail(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
     this.#failure ??= { code, syscall, cause }
   }
 

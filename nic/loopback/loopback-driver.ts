@@ -20,7 +20,7 @@ import { RingConsumer } from '../ring/ring-consumer.ts'
 import { RingInterface } from '../ring/ring-interface.ts'
 import { frameMaxOf, isRingSize, RING_SIZE_DEFAULT, ringBytes } from '../ring/ring-layout.ts'
 import { RingProducer } from '../ring/ring-producer.ts'
-import { OK, type Status } from '../status.ts'
+import { BROKEN, OK, type Status } from '../status.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
 const NEVER_MS = 2 ** 31 - 1
@@ -32,7 +32,7 @@ interface PendingOffer {
 }
 
 const offers = new Map<string, PendingOffer>()
-const registrations = new Map<string, Registration>()
+const registrations = new Map<string, LoopbackRegistration>()
 
 export const loopbackDriver: Driver = {
   name: 'loopback',
@@ -121,15 +121,7 @@ class LoopbackInterface extends RingInterface {
   }
 
   register(bytes: Uint8Array, access: Access): Registration {
-    const id = randomUUID()
-    const registration = {
-      bytes,
-      access,
-      key: Buffer.from(id),
-      deregister: () => void registrations.delete(id),
-    }
-    registrations.set(id, registration)
-    return registration
+    return new LoopbackRegistration(bytes, access)
   }
 
   importKey(key: Uint8Array): RemoteMemory {
@@ -161,7 +153,9 @@ class LoopbackInterface extends RingInterface {
     remoteOffset: number,
     length: number,
   ): Status {
-    copyBytes((remote as LoopbackMemory).bytes, remoteOffset, local.bytes, localOffset, length)
+    const memory = remote as LoopbackMemory
+    if (!memory.isThere) return BROKEN
+    copyBytes(memory.bytes, remoteOffset, local.bytes, localOffset, length)
     return OK
   }
 
@@ -172,8 +166,38 @@ class LoopbackInterface extends RingInterface {
     remoteOffset: number,
     length: number,
   ): Status {
-    copyBytes(local.bytes, localOffset, (remote as LoopbackMemory).bytes, remoteOffset, length)
+    const memory = remote as LoopbackMemory
+    if (!memory.isThere) return BROKEN
+    copyBytes(local.bytes, localOffset, memory.bytes, remoteOffset, length)
     return OK
+  }
+}
+
+class LoopbackRegistration implements Registration {
+  readonly bytes: Uint8Array
+  /** Of the bytes, which their owner may transfer or shrink. */
+  readonly length: number
+  readonly access: Access
+  readonly key: Buffer
+  isRevoked = false
+  readonly #id = randomUUID()
+
+  constructor(bytes: Uint8Array, access: Access) {
+    this.bytes = bytes
+    this.length = bytes.length
+    this.access = access
+    this.key = Buffer.from(this.#id)
+    registrations.set(this.#id, this)
+  }
+
+  revoke(): boolean {
+    if (this.access.isRevocable) this.isRevoked = true
+    return this.isRevoked
+  }
+
+  deregister(): void {
+    this.revoke()
+    registrations.delete(this.#id)
   }
 }
 
@@ -181,11 +205,18 @@ class LoopbackMemory implements RemoteMemory {
   readonly length: number
   readonly access: Access
   readonly bytes: Uint8Array
+  readonly #registration: LoopbackRegistration
 
-  constructor(registration: Registration) {
-    this.length = registration.bytes.length
+  constructor(registration: LoopbackRegistration) {
+    this.#registration = registration
+    this.length = registration.length
     this.access = registration.access
     this.bytes = registration.bytes
+  }
+
+  /** Not revoked, nor transferred or shrunk by whoever owns it. */
+  get isThere(): boolean {
+    return !this.#registration.isRevoked && this.bytes.length >= this.length
   }
 }
 

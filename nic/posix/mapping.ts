@@ -58,8 +58,9 @@ export function mapShared(libc: Libc, fd: number, length: number): Mapping {
   return range
 }
 
+/** Once is enough: what is unmapped already may be mapped again, by somebody else. */
 export function unmapShared(libc: Libc, mapping: Mapping): void {
-  mapped.delete(mapping)
+  if (!mapped.delete(mapping)) return
   const address = libc.mmap(mapping.address, mapping.length, READ_WRITE, IDLE | MAP_FIXED, -1, 0)
   // Without anonymous memory in its place the range must stay as it is: leaked, but never dangling.
   if (!isFailure(address)) keep(mapping)

@@ -1,52 +1,108 @@
 /**
  * One-sided access to another process of this host: process_vm_readv(2), process_vm_writev(2).
  *
- *   key of registered memory, 32 bytes, little-endian
+ *   key of registered memory, 40 bytes, little-endian
  *   +0   'FSMK'      +4  access: 1 read, 2 write      +8  address (u64)      +16  length (u64)      +24  owner's pid
+ *   +28  generation  +32 where the owner keeps it (u64), or 0
  *
  * The kernel decides whether we may (same user, ptrace scope); that is tried once, on connecting, with a probe.
+ *
+ * The kernel also lets us where the owner has meanwhile given the memory to somebody else. So revocable memory has a word
+ * beside it, which the owner changes when it takes the memory back. Who has read looks there afterwards, with the same
+ * call: if it is the word of the key, so were the bytes. Who wants to write looks before; between the two is an instant.
  */
 import { NicError } from '../errors.ts'
 import type { Access, Registration, RemoteMemory } from '../nic.ts'
 import { type Libc, systemError } from '../posix/libc.ts'
 
 const KEY_MAGIC = 0x4b4d5346
-const KEY_SIZE = 32
+const KEY_SIZE = 40
 const KEY_ACCESS = 4
 const KEY_ADDRESS = 8
 const KEY_LENGTH = 16
 const KEY_PID = 24
+const KEY_GENERATION = 28
+const KEY_GENERATION_AT = 32
 const READ = 1
 const WRITE = 2
 
-// struct iovec: base 0, length 8. One of each is enough, because calls do not overlap.
-const LOCAL = Buffer.alloc(16)
-const REMOTE = Buffer.alloc(16)
+// struct iovec: base 0, length 8. Two of each, of bytes and generation, are enough, because calls do not overlap.
+const VECTOR_SIZE = 16
+const LOCAL = Buffer.alloc(2 * VECTOR_SIZE)
+const REMOTE = Buffer.alloc(2 * VECTOR_SIZE)
+const WORD_SIZE = 4
+/** The generation that was read. With a buffer of its own, it does not lie in V8's heap, where it could move. */
+const word = new Int32Array(new ArrayBuffer(WORD_SIZE))
+let wordAt: bigint | undefined
 
 export const PROBE_VALUE = 0x46535052
 
 /** Registered memory stays where it is until `deregister`, whoever else has forgotten it. */
 const registered = new Set<Registration>()
 
-export interface ProcessRegistration extends Registration {
-  readonly address: bigint
-}
+/** Revocable registrations of this thread at a time; those beyond cannot be revoked. */
+const GENERATIONS_MAX = 4096
+/** Peers read here: never given back. */
+const generations = new Int32Array(new ArrayBuffer(WORD_SIZE * GENERATIONS_MAX))
+let generationsAt: bigint | undefined
+const freeSlots: number[] = []
+let slotCount = 0
+const NO_SLOT = -1
 
 export interface ProcessMemory extends RemoteMemory {
   readonly address: bigint
+  readonly generation: number
+  /** 0 if it is not revocable. */
+  readonly generationAt: bigint
 }
 
-export function registerMemory(libc: Libc, bytes: Uint8Array, access: Access): ProcessRegistration {
-  const address = libc.address(bytes)
-  const key = Buffer.alloc(KEY_SIZE)
-  key.writeUInt32LE(KEY_MAGIC, 0)
-  key.writeUInt32LE((access.remoteRead ? READ : 0) | (access.remoteWrite ? WRITE : 0), KEY_ACCESS)
-  key.writeBigUInt64LE(address, KEY_ADDRESS)
-  key.writeBigUInt64LE(BigInt(bytes.length), KEY_LENGTH)
-  key.writeInt32LE(process.pid, KEY_PID)
-  const registration = { bytes, access, key, address, deregister: () => void registered.delete(registration) }
-  registered.add(registration)
-  return registration
+export class ProcessRegistration implements Registration {
+  readonly bytes: Uint8Array
+  readonly access: Access
+  readonly key: Uint8Array
+  readonly address: bigint
+  #slot: number
+
+  constructor(libc: Libc, bytes: Uint8Array, access: Access) {
+    this.bytes = bytes
+    this.access = access
+    this.address = libc.address(bytes)
+    this.#slot = access.isRevocable ? takeSlot() : NO_SLOT
+    const key = Buffer.alloc(KEY_SIZE)
+    key.writeUInt32LE(KEY_MAGIC, 0)
+    key.writeUInt32LE((access.remoteRead ? READ : 0) | (access.remoteWrite ? WRITE : 0), KEY_ACCESS)
+    key.writeBigUInt64LE(this.address, KEY_ADDRESS)
+    key.writeBigUInt64LE(BigInt(bytes.length), KEY_LENGTH)
+    key.writeInt32LE(process.pid, KEY_PID)
+    if (this.#slot !== NO_SLOT) {
+      generationsAt ??= libc.address(bytesOf(generations))
+      key.writeInt32LE(Atomics.load(generations, this.#slot), KEY_GENERATION)
+      key.writeBigUInt64LE(generationsAt + BigInt(WORD_SIZE * this.#slot), KEY_GENERATION_AT)
+    }
+    this.key = key
+    registered.add(this)
+  }
+
+  revoke(): boolean {
+    if (this.#slot === NO_SLOT) return false
+    Atomics.add(generations, this.#slot, 1)
+    return true
+  }
+
+  deregister(): void {
+    if (!registered.delete(this) || this.#slot === NO_SLOT) return
+    this.revoke()
+    freeSlots.push(this.#slot)
+    this.#slot = NO_SLOT
+  }
+}
+
+function takeSlot(): number {
+  return freeSlots.pop() ?? (slotCount < GENERATIONS_MAX ? slotCount++ : NO_SLOT)
+}
+
+function bytesOf(words: Int32Array): Uint8Array {
+  return new Uint8Array(words.buffer as ArrayBuffer)
 }
 
 export function importProcessKey(key: Uint8Array): ProcessMemory {
@@ -61,19 +117,59 @@ export function importProcessKey(key: Uint8Array): ProcessMemory {
   return {
     address: view.readBigUInt64LE(KEY_ADDRESS),
     length: Number(length),
+    generation: view.readInt32LE(KEY_GENERATION),
+    generationAt: view.readBigUInt64LE(KEY_GENERATION_AT),
     access: { remoteRead: (access & READ) !== 0, remoteWrite: (access & WRITE) !== 0 },
   }
 }
 
 /** Moves `length` bytes into local memory; returns how many were moved, or -1. */
 export function readProcess(libc: Libc, pid: number, local: bigint, remote: bigint, length: number): number {
-  fillVectors(local, remote, length)
+  setVectors(0, local, remote, length)
   return libc.process_vm_readv(pid, LOCAL, 1, REMOTE, 1, 0)
 }
 
 export function writeProcess(libc: Libc, pid: number, local: bigint, remote: bigint, length: number): number {
-  fillVectors(local, remote, length)
+  setVectors(0, local, remote, length)
   return libc.process_vm_writev(pid, LOCAL, 1, REMOTE, 1, 0)
+}
+
+/** Fills `length` bytes at `local`; false if they are not the memory that the key was for. */
+export function readMemory(
+  libc: Libc,
+  pid: number,
+  local: bigint,
+  memory: ProcessMemory,
+  offset: number,
+  length: number,
+): boolean {
+  const from = memory.address + BigInt(offset)
+  if (memory.generationAt === 0n) return readProcess(libc, pid, local, from, length) === length
+  setVectors(0, local, from, length)
+  setVectors(1, ownWord(libc), memory.generationAt, WORD_SIZE)
+  const moved = libc.process_vm_readv(pid, LOCAL, 2, REMOTE, 2, 0)
+  return moved === length + WORD_SIZE && word[0] === memory.generation
+}
+
+/** Writes `length` bytes from `local`; false if that memory cannot be written, or is not what the key was for. */
+export function writeMemory(
+  libc: Libc,
+  pid: number,
+  local: bigint,
+  memory: ProcessMemory,
+  offset: number,
+  length: number,
+): boolean {
+  if (memory.generationAt !== 0n) {
+    const moved = readProcess(libc, pid, ownWord(libc), memory.generationAt, WORD_SIZE)
+    if (moved !== WORD_SIZE || word[0] !== memory.generation) return false
+  }
+  return writeProcess(libc, pid, local, memory.address + BigInt(offset), length) === length
+}
+
+function ownWord(libc: Libc): bigint {
+  wordAt ??= libc.address(bytesOf(word))
+  return wordAt
 }
 
 /** Why `pid`'s memory cannot be read, or undefined if it can: reads the peer's probe word. */
@@ -86,10 +182,11 @@ export function probeProcess(libc: Libc, pid: number, probeAddress: bigint): str
   return word.readUInt32LE(0) === PROBE_VALUE ? undefined : 'the pid is not the peer that we talk to'
 }
 
-function fillVectors(local: bigint, remote: bigint, length: number): void {
+function setVectors(index: number, local: bigint, remote: bigint, length: number): void {
+  const at = VECTOR_SIZE * index
   const size = BigInt(length)
-  LOCAL.writeBigUInt64LE(local, 0)
-  LOCAL.writeBigUInt64LE(size, 8)
-  REMOTE.writeBigUInt64LE(remote, 0)
-  REMOTE.writeBigUInt64LE(size, 8)
+  LOCAL.writeBigUInt64LE(local, at)
+  LOCAL.writeBigUInt64LE(size, at + 8)
+  REMOTE.writeBigUInt64LE(remote, at)
+  REMOTE.writeBigUInt64LE(size, at + 8)
 }

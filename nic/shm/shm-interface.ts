@@ -10,10 +10,9 @@ import { BROKEN, OK, type Status } from '../status.ts'
 import {
   importProcessKey,
   type ProcessMemory,
-  type ProcessRegistration,
-  readProcess,
-  registerMemory,
-  writeProcess,
+  ProcessRegistration,
+  readMemory,
+  writeMemory,
 } from './process-memory.ts'
 
 export interface ShmParts {
@@ -64,7 +63,7 @@ export class ShmInterface extends RingInterface {
   }
 
   register(bytes: Uint8Array, access: Access): Registration {
-    return registerMemory(this.#libc, bytes, access)
+    return new ProcessRegistration(this.#libc, bytes, access)
   }
 
   importKey(key: Uint8Array): RemoteMemory {
@@ -87,9 +86,10 @@ export class ShmInterface extends RingInterface {
     remoteOffset: number,
     length: number,
   ): Status {
-    const from = (remote as ProcessMemory).address + BigInt(remoteOffset)
     const into = (local as ProcessRegistration).address + BigInt(localOffset)
-    const isRead = this.#bell.isOpen && readProcess(this.#libc, this.#peerPid, into, from, length) === length
+    const memory = remote as ProcessMemory
+    const isRead =
+      this.#bell.isOpen && readMemory(this.#libc, this.#peerPid, into, memory, remoteOffset, length)
     // A worker thread of the peer's may have ended, and its memory be anybody's: Node closes descriptors before that.
     return isRead && this.#bell.hasPeer ? OK : BROKEN
   }
@@ -102,9 +102,9 @@ export class ShmInterface extends RingInterface {
     length: number,
   ): Status {
     if (!this.#bell.hasPeer) return BROKEN
-    const into = (remote as ProcessMemory).address + BigInt(remoteOffset)
     const from = (local as ProcessRegistration).address + BigInt(localOffset)
-    return writeProcess(this.#libc, this.#peerPid, from, into, length) === length ? OK : BROKEN
+    const memory = remote as ProcessMemory
+    return writeMemory(this.#libc, this.#peerPid, from, memory, remoteOffset, length) ? OK : BROKEN
   }
 }
 

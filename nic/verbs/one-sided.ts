@@ -55,6 +55,11 @@ export class VerbsRegistration implements Registration {
     registered.add(this)
   }
 
+  /** The peer's device would be refused, and that breaks the connection. */
+  revoke(): boolean {
+    return false
+  }
+
   deregister(): void {
     if (this.#region === undefined) return
     registered.delete(this)

@@ -11,7 +11,8 @@
  * and an entry refers to it for as long as the device knows it: no address can come to belong to other memory meanwhile.
  * An ArrayBuffer that was transferred away has no bytes any more here, and its entries are dropped when that is seen.
  *
- * What a peer may write to is not kept: the right ends when its user says so. Nor is what its user will not use again:
+ * What a peer may write to is not kept: the right ends when its user says so. Nor is resizable memory: what it has lost and got back
+ * is at the same address, in other pages than those that the device knows. Nor is what its user will not use again:
  * memory that is only kept for a program that has long forgotten it would never be collected.
  */
 import { NicError } from '../errors.ts'
@@ -107,7 +108,7 @@ export class RegistrationCache {
     else counters.cacheExtensions++
     if (known === undefined || (rights & ACCESS_REMOTE_WRITE) !== 0) {
       const entry = this.#add(bytes, rights, begin, end)
-      entry.isRetired = access.isOnce === true
+      entry.isRetired = access.isOnce === true || isResizable(bytes.buffer)
       return entry
     }
     this.#retire(known)
@@ -202,6 +203,11 @@ export class RegistrationCache {
     this.#pinned -= entry.end - entry.begin
     this.#adapter.deregister(entry.region)
   }
+}
+
+/** Not known to the typings. */
+function isResizable(buffer: ArrayBufferLike): boolean {
+  return (buffer as { readonly resizable?: boolean }).resizable === true
 }
 
 function rightsOf(access: Access): number {

@@ -1,5 +1,7 @@
 import type { Test } from 'tap'
 import {
+  type Access,
+  BROKEN,
   CLOSED,
   NO_RESOURCE,
   OK,
@@ -10,6 +12,7 @@ import {
 } from '../../nic/index.ts'
 import { CompletionLog, patterned } from '../support/frames.ts'
 import { collectGarbage } from '../support/garbage.ts'
+import { eventually } from '../support/until.ts'
 import type { MakePair, Pair } from './driver-conformance.ts'
 
 const READ_WRITE = { remoteRead: true, remoteWrite: true }
@@ -21,6 +24,7 @@ interface Memories {
   /** Near's own registered memory. */
   readonly local: Registration
   /** Far's registered memory, as far has it and as near names it. */
+  readonly registration: Registration
   readonly remoteBytes: Uint8Array
   readonly remote: RemoteMemory
 }
@@ -32,6 +36,7 @@ export async function testOneSided(t: Test, makePair: MakePair): Promise<void> {
   if (rdmaRead && rdmaWrite) {
     t.equal(rdmaReason, undefined)
     await testTransfers(t, makePair)
+    await testRevocation(t, makePair)
     await testLimits(t, makePair)
     await testCompletions(t, makePair)
   } else {
@@ -39,7 +44,7 @@ export async function testOneSided(t: Test, makePair: MakePair): Promise<void> {
   }
 }
 
-async function openMemories(t: Test, makePair: MakePair, access = READ_WRITE): Promise<Memories> {
+async function openMemories(t: Test, makePair: MakePair, access: Access = READ_WRITE): Promise<Memories> {
   const pair = await makePair(t)
   const [near, far] = pair
   const remoteBytes = patterned(SIZE, 1)
@@ -50,7 +55,7 @@ async function openMemories(t: Test, makePair: MakePair, access = READ_WRITE): P
     local.deregister()
     registration.deregister()
   })
-  return { pair, local, remoteBytes, remote }
+  return { pair, local, registration, remoteBytes, remote }
 }
 
 async function testKeys(t: Test, makePair: MakePair): Promise<void> {
@@ -94,6 +99,49 @@ async function testKeys(t: Test, makePair: MakePair): Promise<void> {
     registerAndForget()
     await collectGarbage()
     t.not(held.bytes?.deref(), undefined, 'the peer may still write to it')
+  })
+}
+
+async function testRevocation(t: Test, makePair: MakePair): Promise<void> {
+  await t.test('memory that was revoked is neither read nor written, or nothing is promised', async t => {
+    const access = { ...READ_WRITE, isRevocable: true }
+    const { pair, local, registration, remoteBytes, remote } = await openMemories(t, makePair, access)
+    const [near] = pair
+    const log = new CompletionLog()
+    t.equal(near.rdmaRead(local, 0, remote, 0, SIZE, 1), OK)
+    t.equal(near.rdmaWrite(local, 0, remote, 0, SIZE, 2), OK)
+    await eventually('both', () => {
+      near.pollCompletions(log, 10)
+      return log.completions.length === 2
+    })
+    t.strictSame(log.completions.splice(0), [
+      [1, OK],
+      [2, OK],
+    ])
+    if (!registration.revoke()) return
+    // The program uses it for something else.
+    remoteBytes.fill(99)
+    t.equal(near.rdmaRead(local, 0, remote, 0, SIZE, 3), OK)
+    t.equal(near.rdmaWrite(local, 0, remote, 0, SIZE, 4), OK)
+    t.equal(near.pollCompletions(log, 10), 2)
+    t.strictSame(log.completions.splice(0), [
+      [3, BROKEN],
+      [4, BROKEN],
+    ])
+    t.ok(remoteBytes.every(byte => byte === 99))
+    t.equal(near.state, 'open')
+    // Whatever has its place of registration now is something else.
+    registration.deregister()
+    const next = pair[1].register(patterned(SIZE, 3), access)
+    t.equal(near.rdmaRead(local, 0, remote, 0, SIZE, 5), OK)
+    t.equal(near.rdmaRead(local, 0, near.importKey(next.key), 0, SIZE, 6), OK)
+    t.equal(near.pollCompletions(log, 10), 2)
+    t.strictSame(log.completions, [
+      [5, BROKEN],
+      [6, OK],
+    ])
+    t.ok(Buffer.from(next.bytes).equals(local.bytes))
+    next.deregister()
   })
 }
 

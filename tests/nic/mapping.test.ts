@@ -53,6 +53,19 @@ t.test('a range that was given back is used again for the next mapping of its si
   libc.close(fd)
 })
 
+t.test('unmapped twice is unmapped once: what has the range by then keeps it', async t => {
+  const fd = openMemfd(LENGTH)
+  const first = mapShared(libc, fd, LENGTH)
+  unmapShared(libc, first)
+  unmapShared(libc, first)
+  const second = mapShared(libc, fd, LENGTH)
+  const third = mapShared(libc, fd, LENGTH)
+  t.not(second.address, third.address, 'two mappings, two ranges')
+  unmapShared(libc, second)
+  unmapShared(libc, third)
+  libc.close(fd)
+})
+
 t.test('a descriptor that cannot be mapped is an error with its syscall, and costs no range', async t => {
   const fd = openMemfd(LENGTH)
   const mapping = mapShared(libc, fd, LENGTH)

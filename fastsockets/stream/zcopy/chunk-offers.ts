@@ -20,6 +20,8 @@ export class ChunkOffers {
   readonly #outgoing: Outgoing
   /** The chunk on offer: its memory must not be changed meanwhile. */
   #offer: Registration | undefined
+  /** How long it was then: the writer may let go of its buffer, not of its bytes. */
+  #length = 0
   /** Bytes that go as data before the next offer, and how many it will be if that one is not taken. */
   #copyLeft = 0
   #copyNext = COPY_RUN_MIN
@@ -56,6 +58,7 @@ export class ChunkOffers {
       return
     }
     this.#offer = offer
+    this.#length = length
     window.offered = length
     receiving.noteConsumedSent()
   }
@@ -63,7 +66,7 @@ export class ChunkOffers {
   /** The peer has fetched up to `sequence`, and wants the rest as data; returns how much it has, or -1 if it cannot be. */
   complete(sequence: number): number {
     const fetched = (sequence - this.#outgoing.window.sequence) | 0
-    const offered = this.#offer?.bytes.length ?? -1
+    const offered = this.#offer === undefined ? -1 : this.#length
     if (fetched < 0 || fetched > offered) return -1
     this.drop()
     if (fetched === offered) {
@@ -73,6 +76,11 @@ export class ChunkOffers {
       this.#copyNext = Math.min(2 * this.#copyNext, COPY_RUN_MAX)
     }
     return fetched
+  }
+
+  /** The writer takes its memory back: the peer fetches nothing more of it, where it can be kept from that, and asks for the rest. */
+  revoke(): void {
+    this.#offer?.revoke()
   }
 
   /** The writer's memory is its own again. */

@@ -10,8 +10,8 @@ import {
 } from '../../../nic/index.ts'
 import { OFFER_MAX } from '../stream-layout.ts'
 
-export const MAY_BE_READ: Access = { remoteRead: true, remoteWrite: false }
-export const MAY_BE_WRITTEN: Access = { remoteRead: false, remoteWrite: true }
+export const MAY_BE_READ: Access = { remoteRead: true, remoteWrite: false, isRevocable: true }
+export const MAY_BE_WRITTEN: Access = { remoteRead: false, remoteWrite: true, isRevocable: true }
 const OURS_ALONE: Access = { remoteRead: false, remoteWrite: false }
 /** Memory that the program gets, and we never see again. */
 const OURS_ONCE: Access = { ...OURS_ALONE, isOnce: true }

@@ -46,7 +46,8 @@ export class PeerSink {
   write(): boolean {
     const { window, pending } = this.#outgoing
     const { channel, peerId, receiving, counts } = this.#stream
-    const chunk = pending.next(this.#length)
+    // What is there already stays as long as it was, whatever the chunks are by now.
+    const chunk = pending.next(this.#written || this.#length)
     if (this.#written === 0 && !writeRemote(channel.channel.end, chunk, this.#memory as RemoteMemory)) {
       this.drop()
       return true

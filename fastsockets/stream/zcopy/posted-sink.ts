@@ -17,6 +17,8 @@ import { THRESHOLD_MIN } from './threshold.ts'
 export class PostedSink {
   readonly #stream: Stream
   #registration: Registration | undefined
+  /** How much the peer may write there. */
+  #length = 0
   /** The peer's last large chunk is no longer ago than the last receive. Otherwise sinks would be for nothing. */
   #isWorthwhile = false
 
@@ -43,12 +45,12 @@ export class PostedSink {
     }
     receiving.noteConsumedSent()
     this.#registration = registration
+    this.#length = length
   }
 
   /** The peer has written `length` bytes there; false if it cannot have. */
   complete(length: number): boolean {
-    const lengthMax = Math.min(this.#registration?.bytes.length ?? 0, OFFER_MAX)
-    if (length <= 0 || length > lengthMax) return false
+    if (this.#registration === undefined || length <= 0 || length > this.#length) return false
     this.drop()
     return true
   }
@@ -57,6 +59,11 @@ export class PostedSink {
   noteVoid(): void {
     if (this.#registration !== undefined) this.#isWorthwhile = false
     this.drop()
+  }
+
+  /** The program takes its buffer back: the peer writes nothing more there, where it can be kept from that. */
+  revoke(): void {
+    this.#registration?.revoke()
   }
 
   drop(): void {
