@@ -9,8 +9,13 @@ import { type IoPhase, openIoPhase } from '../../nic/index.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'
 
+const NEVER = -1
+
 let phase: IoPhase | undefined
 let isStarted = false
+/** When somebody asked for a connection last, as `lookCount` counts; `NEVER` if a turn has come since. */
+let askedAt = NEVER
+let hasWaited = false
 /**
  * A native stream that nobody has, whose end is told again and again: whom it calls runs as what libuv calls does, with
  * native code below, and its ticks after it.
@@ -41,6 +46,21 @@ export function scheduleFeeding(action: () => void): boolean {
   return true
 }
 
+/**
+ * A connection is asked for. If that happens while libuv tells of I/O, as it does once a name is found, the event loop must
+ * look for I/O once more before anybody hears of it: immediates come first, in one of which the program may give up.
+ */
+export function noteAsked(): void {
+  if (phase !== undefined) askedAt = phase.lookCount()
+}
+
+/** Not twice in a row: who asks in each turn of the event loop must not keep the answers away. */
+function mustWait(): boolean {
+  hasWaited = !hasWaited && askedAt !== NEVER && askedAt === phase?.lookCount()
+  askedAt = NEVER
+  return hasWaited
+}
+
 /** Stopped when there was nothing to do: to start and to stop it are calls of native code. */
 function start(): void {
   if (isStarted) return
@@ -49,7 +69,7 @@ function start(): void {
 }
 
 function runAll(): void {
-  if (turn !== undefined) runGuarded(tellStage)
+  if (turn !== undefined && !mustWait()) runGuarded(tellStage)
   if (feed !== undefined) runGuarded(runFeed)
   if (turn !== undefined || feed !== undefined) return
   isStarted = false
