@@ -21,6 +21,8 @@ let hasWaited = false
  * native code below, and its ticks after it.
  */
 let stage: NativeStream | undefined
+/** What came out of the turn: native code of Node 22 and later loses it if native code further up heard of it before. */
+let thrown: { readonly error: unknown } | undefined
 let turn: (() => void) | undefined
 let feed: (() => void) | undefined
 
@@ -77,13 +79,24 @@ function runAll(): void {
 }
 
 function tellStage(): void {
+  thrown = undefined
   stage?.emitEOF()
+  rethrow()
+}
+
+function rethrow(): void {
+  if (thrown !== undefined) throw thrown.error
 }
 
 function runTurn(): void {
   const due = turn as () => void
   turn = undefined
-  due()
+  try {
+    due()
+  } catch (error) {
+    thrown = { error }
+    throw error
+  }
 }
 
 function runFeed(): void {
