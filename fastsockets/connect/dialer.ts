@@ -7,6 +7,7 @@ import type { Dialer, FastHandle, FastSocket } from '../handle/fast-handle-contr
 import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
 import { recordFallback, recordFast } from '../handle/transport.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
+import { noteAsked } from '../host/io-turns.ts'
 import type { ConnectRequest, NodeInternals, PipeHandle, TcpHandle } from '../host/node-internals.ts'
 import { UV_ECONNREFUSED } from '../host/socket-errors.ts'
 import { tellStep } from '../host/steps.ts'
@@ -219,6 +220,7 @@ export class RouteDialer implements Dialer {
     flushAllHeld()
     const stream = channel.connect(handle, port, address, family)
     if (stream === undefined) return false
+    noteAsked()
     tellStep('client asked')
     if (family === UNIX) stream.unixPath = nameInRules(handle.host as string)
     else {

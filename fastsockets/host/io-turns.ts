@@ -9,13 +9,20 @@ import { type IoPhase, openIoPhase } from '../../nic/index.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'
 
+const NEVER = -1
+
 let phase: IoPhase | undefined
 let isStarted = false
+/** When somebody asked for a connection last, as `lookCount` counts; `NEVER` if a turn has come since. */
+let askedAt = NEVER
+let hasWaited = false
 /**
  * A native stream that nobody has, whose end is told again and again: whom it calls runs as what libuv calls does, with
  * native code below, and its ticks after it.
  */
 let stage: NativeStream | undefined
+/** What came out of the turn: native code of Node 22 and later loses it if native code further up heard of it before. */
+let thrown: { readonly error: unknown } | undefined
 let turn: (() => void) | undefined
 let feed: (() => void) | undefined
 
@@ -41,6 +48,21 @@ export function scheduleFeeding(action: () => void): boolean {
   return true
 }
 
+/**
+ * A connection is asked for. If that happens while libuv tells of I/O, as it does once a name is found, the event loop must
+ * look for I/O once more before anybody hears of it: immediates come first, in one of which the program may give up.
+ */
+export function noteAsked(): void {
+  if (phase !== undefined) askedAt = phase.lookCount()
+}
+
+/** Not twice in a row: who asks in each turn of the event loop must not keep the answers away. */
+function mustWait(): boolean {
+  hasWaited = !hasWaited && askedAt !== NEVER && askedAt === phase?.lookCount()
+  askedAt = NEVER
+  return hasWaited
+}
+
 /** Stopped when there was nothing to do: to start and to stop it are calls of native code. */
 function start(): void {
   if (isStarted) return
@@ -49,7 +71,7 @@ function start(): void {
 }
 
 function runAll(): void {
-  if (turn !== undefined) runGuarded(tellStage)
+  if (turn !== undefined && !mustWait()) runGuarded(tellStage)
   if (feed !== undefined) runGuarded(runFeed)
   if (turn !== undefined || feed !== undefined) return
   isStarted = false
@@ -57,13 +79,24 @@ function runAll(): void {
 }
 
 function tellStage(): void {
+  thrown = undefined
   stage?.emitEOF()
+  rethrow()
+}
+
+function rethrow(): void {
+  if (thrown !== undefined) throw thrown.error
 }
 
 function runTurn(): void {
   const due = turn as () => void
   turn = undefined
-  due()
+  try {
+    due()
+  } catch (error) {
+    thrown = { error }
+    throw error
+  }
 }
 
 function runFeed(): void {

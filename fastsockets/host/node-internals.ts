@@ -285,8 +285,9 @@ function look(): NodeInternals | undefined {
     symbol => symbol.description === 'kReinitializeHandle',
   )
   const JsStream = findJsStream()
-  const Tcp = findTcp()
-  const Pipe = findPipe()
+  const secureContext = anyContext()
+  const Tcp = findTcp(secureContext)
+  const Pipe = findPipe(secureContext)
   if (reinitialize === undefined || JsStream === undefined || !Tcp || !Pipe) return undefined
   const SOCKET = 0
   return {
@@ -349,15 +350,29 @@ function findJsStream(): JsStreamClass | undefined {
   return prototype.constructor as JsStreamClass
 }
 
-/** Without a list of its own a context reads the certificates of all authorities. */
-const secureContext = (): tls.SecureContext => tls.createSecureContext({ ca: [] })
+/**
+ * Without a list of its own a context reads the certificates of all authorities, and what the program was started with may
+ * name ciphers that there are not: a program without TLS never hears of it. Undefined if there can be no context.
+ */
+function anyContext(): tls.SecureContext | undefined {
+  try {
+    return tls.createSecureContext({ ca: [], ciphers: 'TLS_AES_128_GCM_SHA256' })
+  } catch {
+    return undefined
+  }
+}
 
-function findTcp(): (new (type: number) => TcpHandle) | undefined {
-  const below = handleBelow(undefined, { secureContext: secureContext() })
+/** Both kinds are found with one context: none is ever used. */
+function findTcp(
+  secureContext: tls.SecureContext | undefined,
+): (new (type: number) => TcpHandle) | undefined {
+  const below = secureContext && handleBelow(undefined, { secureContext })
   return below?.constructor as (new (type: number) => TcpHandle) | undefined
 }
 
-function findPipe(): (new (type: number) => PipeHandle) | undefined {
-  const below = handleBelow(undefined, { secureContext: secureContext(), pipe: true })
+function findPipe(
+  secureContext: tls.SecureContext | undefined,
+): (new (type: number) => PipeHandle) | undefined {
+  const below = secureContext && handleBelow(undefined, { secureContext, pipe: true })
   return below?.constructor as (new (type: number) => PipeHandle) | undefined
 }

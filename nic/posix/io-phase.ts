@@ -11,6 +11,8 @@ export interface IoPhase {
   /** From now on; it keeps the process alive. */
   start(): void
   stop(): void
+  /** How often the event loop has begun to look for I/O, modulo 2^32; NaN, which equals nothing, if it does not say. */
+  lookCount(): number
 }
 
 /** `callback` must not throw. Undefined where there is no such thing. */

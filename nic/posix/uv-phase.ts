@@ -6,6 +6,8 @@ type Koffi = typeof import('koffi')
 
 const UV_CHECK = 2
 const UV_IDLE = 6
+/** Of `uv_metrics_t`, whose first word counts how often the event loop has begun to look for I/O. */
+const METRICS_SIZE = 128
 
 import type { IoPhase } from './io-phase.ts'
 
@@ -24,6 +26,7 @@ export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): O
   const stopIdle = library.func('int uv_idle_stop(void *handle)')
   // An idle handle must call something. What is wanted is only that the loop does not wait for I/O.
   const harmless = library.symbol('uv_is_active')
+  const getMetrics = bindMetrics(library)
   return callback => {
     const loop: unknown[] = [null]
     if (getLoop(koffi.node.env, loop) !== 0) return undefined
@@ -32,6 +35,7 @@ export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): O
     const idle = koffi.alloc('char', Number(sizeOf(UV_IDLE)))
     if (initializeCheck(loop[0], check) !== 0 || initializeIdle(loop[0], idle) !== 0) return undefined
     const registered = koffi.register(callback, callbackType)
+    const metrics = new Uint32Array(METRICS_SIZE / 4)
     return {
       start: () => {
         startCheck(check, registered)
@@ -41,6 +45,18 @@ export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): O
         stopCheck(check)
         stopIdle(idle)
       },
+      lookCount: () => (getMetrics?.(loop[0], metrics) === 0 ? (metrics[0] as number) : Number.NaN),
     }
+  }
+}
+
+/** Not in Node 20.0 to 20.2. */
+function bindMetrics(
+  library: ReturnType<Koffi['load']>,
+): ((loop: unknown, metrics: Uint32Array) => number) | undefined {
+  try {
+    return library.func('int uv_metrics_info(void *loop, void *metrics)')
+  } catch {
+    return undefined
   }
 }

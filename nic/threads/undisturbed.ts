@@ -16,8 +16,13 @@ import { descendantRows, familyRows, ownRow, workerStates } from './thread-table
 const IDLE = 0
 const BUSY = 1
 const DOOMED = 2
-/** Longest time that either side waits for the other: a worker may be stopped by ways that we do not see. */
-const GRACE_MS = 1000
+/** Longest time that a thread waits for its workers: one may have been stopped by ways that we do not see. */
+const GRACE_MS = 5000
+/**
+ * How long a worker waits for its end. Node ends the workers of a process one after the other, and on a busy machine a
+ * hundred milliseconds may be needed for each; but somebody may only have played the end of the process, and go on.
+ */
+const DOOM_MS = 60_000
 
 let depth = 0
 
@@ -34,7 +39,7 @@ export function undisturbed<T>(action: () => T): T {
 function enter(): void {
   if (ownRow < 0 || Atomics.compareExchange(workerStates, ownRow, IDLE, BUSY) !== DOOMED) return
   // The end comes while we wait here.
-  Atomics.wait(workerStates, ownRow, DOOMED, GRACE_MS)
+  Atomics.wait(workerStates, ownRow, DOOMED, DOOM_MS)
 }
 
 function leave(): void {
@@ -42,13 +47,13 @@ function leave(): void {
   Atomics.notify(workerStates, ownRow)
 }
 
-/** Returns when none of these workers is busy, and none will be. */
+/** Returns when none of these workers is busy, and none will be; those that are busy for too long are left alone. */
 function doom(rows: readonly number[]): void {
   const deadlineMs = performance.now() + GRACE_MS
   for (const row of rows) {
     while (Atomics.compareExchange(workerStates, row, IDLE, DOOMED) === BUSY) {
       const leftMs = deadlineMs - performance.now()
-      if (leftMs <= 0 || Atomics.wait(workerStates, row, BUSY, leftMs) === 'timed-out') return
+      if (leftMs <= 0 || Atomics.wait(workerStates, row, BUSY, leftMs) === 'timed-out') break
     }
   }
 }

@@ -36,6 +36,15 @@ t.test('two relinked programs are fast', async t => {
   t.match(await server.receive(), { accepted: 'shm' })
 })
 
+t.test('programs that were started with ciphers that nobody knows are fast, too', async t => {
+  const options = relinked({ execArgv: ['--tls-cipher-list=NONE_SUCH'] })
+  const server = new Child(t, program('server'), ['echo'], options)
+  const { port } = await server.receive<{ port: number }>()
+  const client = new Child(t, program('reason'), [String(port)], options)
+  t.match(await client.receive(), { transport: 'shm', reason: undefined })
+  t.match(await server.receive(), { accepted: 'shm' })
+})
+
 t.test('a server that is not relinked', async t => {
   const server = new Child(t, program('server'), ['echo'])
   const { port } = await server.receive<{ port: number }>()

@@ -7,7 +7,9 @@ t.test('an immediate that is set while a program hears of I/O comes before timer
   const plain = await new Child(t, program('io-order')).receive<string[]>()
   t.strictSame(
     plain,
-    ['client data', 'end', 'request', 'response', 'server data'].map(who => `${who}: immediate`),
+    ['client asks', 'client data', 'end', 'request', 'response', 'server data'].map(
+      who => `${who}: immediate`,
+    ),
   )
   t.strictSame(await new Child(t, program('io-order'), [], relinked()).receive<string[]>(), plain)
 })

@@ -14,3 +14,11 @@ t.test('a next tick that throws behind native code is an error like any other', 
   t.strictSame(plain, ['end 0', 'end 1', 'end 2'])
   t.strictSame(await new Child(t, program('thrown-ends'), [], relinked()).receive<string[]>(), plain)
 })
+
+t.test('an error with native code below it and above it ends the program', async t => {
+  for (const options of [{}, relinked()]) {
+    const child = new Child(t, program('thrown-under-tls'), [], options)
+    t.match(await child.exited, { code: 1 })
+    t.match(child.stderr, 'nobody handles this')
+  }
+})

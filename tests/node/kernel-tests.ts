@@ -6,7 +6,6 @@
 const TCP_METHODS = "counts calls of a method that it puts into the prototype of Node's TCP handle"
 const ENGINES = 'replaces a native binding before node:tls is loaded, which the preload has loaded already'
 const LISTENS = 'counts how often the primary of a cluster listens: it does so for the bootstrap, too'
-const FLOOD = "needs 10,000 frames in one turn of the event loop, which is a matter of the kernel's buffers"
 const HOOKS =
   'wants hooks to hear of the beginning of everything that they hear of: what all sockets share is older than the hooks'
 const RESOURCES = "compares the asynchronous resources of the kernel's handles"
@@ -40,6 +39,4 @@ export const KERNEL_TESTS: Readonly<Record<string, string>> = {
   'parallel/test-tls-keyengine-unsupported.js': ENGINES,
   'parallel/test-trace-events-net.js': TRACES,
   'parallel/test-worker-init-failure.js': PRELOAD,
-  'sequential/test-http2-ping-flood.js': FLOOD,
-  'sequential/test-http2-settings-flood.js': FLOOD,
 }

@@ -13,6 +13,8 @@ const OUTPUT_MAX = 4000
 const COMMON_PORT = 12346
 
 const WITNESS_FLAG = preloadFlag(new URL('./witness.js', import.meta.url))
+/** Of V8 in Node 20: there, nothing can be fast, and the witness cannot be loaded. */
+const WITHOUT_SHARED_MEMORY = /^--no-harmony-(atomics|sharedarraybuffer)$/
 
 export type Outcome = 'passed' | 'failed' | 'skipped' | 'timeout'
 
@@ -48,7 +50,7 @@ export async function runTest(file: TestFile, options: RunOptions): Promise<Run>
       ...(file.isSequential ? {} : { TEST_PARALLEL: '1' }),
       ...(isRelinked
         ? {
-            NODE_OPTIONS: `${relinkedNodeOptions()} ${WITNESS_FLAG}`,
+            NODE_OPTIONS: optionsFor(file),
             FASTSOCKETS_TEST_WITNESS: testimony,
           }
         : {}),
@@ -75,6 +77,11 @@ export async function runTest(file: TestFile, options: RunOptions): Promise<Run>
   const seen = readTestimony(testimony)
   rmSync(scratch, { recursive: true, force: true })
   return { outcome, output: outcome === 'passed' ? '' : output.trim(), ...seen }
+}
+
+function optionsFor({ flags }: TestFile): string {
+  const isWitnessed = !flags.some(flag => WITHOUT_SHARED_MEMORY.test(flag))
+  return isWitnessed ? `${relinkedNodeOptions()} ${WITNESS_FLAG}` : relinkedNodeOptions()
 }
 
 function outcomeOf(code: number | null, output: string): Outcome {

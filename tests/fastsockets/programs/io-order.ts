@@ -1,7 +1,8 @@
 /**
  * Connections within this process, raw and of http. Whoever hears something sets an immediate, a timer that is due at once,
- * and asks for a file, and tells the order in which they come.
+ * and asks for a file, and tells the order in which they come. Whoever asks for a connection then tells what comes first of that.
  */
+import { once } from 'node:events'
 import { stat } from 'node:fs'
 import http from 'node:http'
 import net, { type AddressInfo, type Server } from 'node:net'
@@ -44,12 +45,34 @@ const echo = net.createServer(socket => {
     socket.write(bytes)
   })
 })
-const socket = net.connect(await portOf(echo), '127.0.0.1')
+const echoPort = await portOf(echo)
+const socket = net.connect(echoPort, '127.0.0.1')
 for (let round = 0; round < ROUNDS; round++) {
   socket.write('x')
   await new Promise(resolve => socket.once('data', () => resolve(note('client data'))))
 }
 await new Promise(resolve => socket.end(() => resolve(undefined)).once('end', () => resolve(note('end'))))
+
+/** Asks for a connection while libuv tells of a file; `block` is time enough for any answer. */
+function ask(): Promise<void> {
+  const heard: string[] = []
+  return new Promise(resolve => {
+    stat('/', () => {
+      const asking = net.connect(echoPort, '127.0.0.1')
+      const isAccepted = once(echo, 'connection').then(() => heard.push('accepted'))
+      const isConnected = once(asking, 'connect').then(() => heard.push('connected'))
+      setImmediate(() => heard.push('immediate'))
+      block()
+      void Promise.all([isAccepted, isConnected]).then(() => {
+        orders.add(`client asks: ${heard[0]}`)
+        asking.destroy()
+        resolve()
+      })
+    })
+  })
+}
+
+for (let round = 0; round < ROUNDS; round++) await ask()
 echo.close()
 
 const web = http.createServer(async (_request, response) => {
