@@ -9,7 +9,7 @@ import { recordFallback, recordFast } from '../handle/transport.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import { noteAsked } from '../host/io-turns.ts'
 import type { ConnectRequest, NodeInternals, PipeHandle, TcpHandle } from '../host/node-internals.ts'
-import { UV_ECONNREFUSED } from '../host/socket-errors.ts'
+import { UV_ECONNREFUSED, UV_ECONNRESET } from '../host/socket-errors.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, UNIX, unixKey } from '../host/unix-paths.ts'
 import { allowsDriver, decide, decidePath, ownPolicy } from '../policy/own-policy.ts'
@@ -42,6 +42,8 @@ interface Attempt {
   readonly family: Family
   /** The listener is in this thread. */
   isOwn: boolean
+  /** When it began, no listener of this thread was there: one that is there later has come too late. */
+  readonly hasNoOwn: boolean
   /** The route that was tried came from memory: it may be stale, and deserves one fresh look. */
   isRetry: boolean
   /** The program believes that it is connected: the server is busy, and has not answered. */
@@ -85,18 +87,21 @@ export class RouteDialer implements Dialer {
     const { use, because } = decideOn(handle, address, port, family)
     if (use === 'tcp')
       return this.#demote(handle, request, address, port, family, fallbackReason('POLICY', because))
-    const target =
-      family === UNIX ? unixKey(address) : (reachableOwnAddress(address) ?? remoteAddress(address, port))
+    const here = family === UNIX ? unixKey(address) : reachableOwnAddress(address)
+    const target = here ?? (family === UNIX ? undefined : remoteAddress(address, port))
     if (typeof target !== 'string') {
       const reason = target ?? fallbackReason('PIPE')
       return this.#demote(handle, request, address, port, family, reason)
     }
+    // One on all addresses is not on those of other hosts.
+    const own = here === undefined ? undefined : findListener(port, here, family)
     const attempt: Attempt = {
       request,
       address: target,
       port,
       family,
       isOwn: false,
+      hasNoOwn: here !== undefined && own === undefined,
       isRetry: false,
       isPresumed: false,
       asked: undefined,
@@ -104,7 +109,7 @@ export class RouteDialer implements Dialer {
       exploredCount: 0,
     }
     handle.attempt = attempt
-    if (allowsDriver('loopback') && findListener(port, target, family)?.isShared === false) {
+    if (own?.isShared === false && allowsDriver('loopback')) {
       attempt.isOwn = true
       if (this.#open(handle, this.#peers.ownChannel(), attempt)) return 0
     }
@@ -121,10 +126,8 @@ export class RouteDialer implements Dialer {
     const attempt = handle.attempt as Attempt | undefined
     if (attempt === undefined || handle.isClosed) return
     if (attempt.isOwn) {
-      // The listener was there when we called, and closed before it accepted: to TCP that is a connection that ends.
-      handle.finishConnect(0)
-      handle.handleEnd()
-      return
+      // The listener was there when we called, and closed before it accepted: the kernel resets what its backlog holds.
+      return handle.finishConnect(UV_ECONNRESET)
     }
     // To TCP, a listener that was closed before it accepted what its backlog held, or a process that ended.
     if (attempt.isPresumed) return handle.handleError('ECONNRESET', 'read', undefined)
@@ -145,6 +148,8 @@ export class RouteDialer implements Dialer {
     const { address, port, family } = attempt
     const found = await this.#peers.reach(address, port, family)
     if (handle.isClosed || handle.socket?.destroyed) return
+    if (attempt.hasNoOwn && findListener(port, address, family)?.isShared === false)
+      return this.#refuseLater(handle, attempt)
     if ('code' in found) {
       const { group } = this.#routes.find(address, port) ?? {}
       group?.makeDo()
@@ -235,6 +240,18 @@ export class RouteDialer implements Dialer {
     handle.adopt(stream)
     if (handle.socket !== undefined) recordFast(handle.socket, channel.transport)
     return true
+  }
+
+  /**
+   * This thread listens there by now. When the program called, nobody did, as nobody else can have the place: the kernel,
+   * which would have been asked at once, had refused.
+   */
+  #refuseLater(handle: FastHandle, { request }: Attempt): void {
+    handle.run(() => {
+      recordFallback(handle.socket as FastSocket, fallbackReason('NOT_RELINKED'))
+      handle.abandonConnect()
+      request.oncomplete?.(UV_ECONNREFUSED, handle, request, false, false)
+    })
   }
 
   #demoteLater(handle: FastHandle, attempt: Attempt, reason: FallbackReason): void {

@@ -1,3 +1,4 @@
+import { systemError } from '../host/socket-errors.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import { rawPeers } from './raw-peers.ts'
 import type { RawServer } from './raw-server.ts'
@@ -7,6 +8,8 @@ export type Member = RawSocket | RawServer
 
 /** Messages that one `poll` takes from each channel. */
 const POLL_MESSAGES = 64
+/** The members of all queues of this thread. */
+const queued = new WeakSet<Pollable>()
 
 /**
  * Many sockets and servers in one place (VIA's completion queue, Fast Sockets' select): which of them has something to
@@ -22,7 +25,10 @@ export class CompletionQueue {
   #serverCount = 0
   #waiter: ((member: Member) => void) | undefined
 
-  /** A member of one queue at a time; closing it removes it. */
+  /**
+   * A member of one queue at a time; closing it removes it. To move one, remove it first: whoever waits at the other queue
+   * would wait for it in vain. Throws `ERR_FASTSOCKETS_QUEUED`, and `EBADF` for one that is closed.
+   */
   add(member: Member): void {
     const pollable = member as unknown as Pollable
     if (typeof pollable?.watch !== 'function') {
@@ -30,6 +36,12 @@ export class CompletionQueue {
       throw Object.assign(error, { code: 'ERR_INVALID_ARG_TYPE' })
     }
     if (this.#members.has(pollable)) return
+    if (pollable.isClosed) throw systemError('EBADF', 'poll')
+    if (queued.has(pollable)) {
+      const error = new Error('it is a member of another completion queue: remove it there first')
+      throw Object.assign(error, { code: 'ERR_FASTSOCKETS_QUEUED' })
+    }
+    queued.add(pollable)
     this.#members.add(pollable)
     this.#handleMembership()
     if (this.#waiter !== undefined) pollable.hold(true)
@@ -39,6 +51,7 @@ export class CompletionQueue {
   remove(member: Member): void {
     const pollable = member as unknown as Pollable
     if (!this.#members.delete(pollable)) return
+    queued.delete(pollable)
     pollable.watch(undefined)
     pollable.hold(false)
     this.#handleMembership()

@@ -72,6 +72,10 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     return this.#hasEnded || this.#failure !== undefined || this.#open().isReadable
   }
 
+  get isClosed(): boolean {
+    return this.#state === 'closed'
+  }
+
   send(bytes: Uint8Array): Promise<number> {
     try {
       assertBytes(bytes)

@@ -125,6 +125,10 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
     return this.#arrived.length > 0
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
   /** The next connection. Rejects with `EBADF` if the server is closed, and with `ECANCELED` if it is closed meanwhile. */
   accept({ signal }: { readonly signal?: AbortSignal } = {}): Promise<RawSocket> {
     try {

@@ -42,6 +42,7 @@ export interface RawSocket {
 /** What a completion queue asks of its members besides. */
 export interface Pollable {
   readonly isReadable: boolean
+  readonly isClosed: boolean
   /** The channel to poll, if it is one. */
   readonly channel: SocketChannel | undefined
   /** Looks for itself whether something has arrived, without the event loop. */

@@ -72,6 +72,10 @@ export class TcpRawSocket implements RawSocket, Pollable {
     )
   }
 
+  get isClosed(): boolean {
+    return this.#state === 'closed'
+  }
+
   send(bytes: Uint8Array): Promise<number> {
     return new Promise((resolve, reject) => {
       assertBytes(bytes)

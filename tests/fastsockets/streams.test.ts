@@ -8,6 +8,8 @@ import { program, relinked } from '../support/relinked.ts'
 const SCENARIOS = [
   'echo strings in every encoding',
   'half-close: the answer comes after the end',
+  'a connect before somebody listens is refused',
+  'a server that closes before it accepts resets who has called',
   'end with data before connect',
   'destroy in the middle',
   'reset',

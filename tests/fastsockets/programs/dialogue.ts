@@ -62,6 +62,11 @@ export function sortByName(): void {
   log.sort((a, b) => (a.split(' ')[0] as string).localeCompare(b.split(' ')[0] as string))
 }
 
+/** It is another one in each run. */
+export function hidePort(port: number): void {
+  for (const [index, line] of log.entries()) log[index] = line.replaceAll(`:${port}`, ':PORT')
+}
+
 export function credentials(): { key: Buffer; cert: Buffer } {
   const read = (name: string): Buffer =>
     readFileSync(new URL(`../../../../tests/fixtures/${name}.pem`, import.meta.url))

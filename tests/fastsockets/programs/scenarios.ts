@@ -26,6 +26,7 @@ import {
   watch,
   wire,
 } from './dialogue.ts'
+import { closedBeforeItAccepts, connectBeforeListen } from './early-calls.ts'
 
 const SCENARIOS: (() => Promise<void>)[] = [
   async function encodings() {
@@ -60,6 +61,9 @@ const SCENARIOS: (() => Promise<void>)[] = [
     sortByName()
     log.push(answered())
   },
+
+  connectBeforeListen,
+  closedBeforeItAccepts,
 
   async function endBeforeConnect() {
     const server = net.createServer()

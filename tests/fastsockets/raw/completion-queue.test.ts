@@ -76,6 +76,42 @@ for (const [wire, env] of [
   })
 }
 
+t.test('a member of one queue is refused by another, and is taken once it is removed', async t => {
+  const [socket] = (await sockets(t, 'echo', plainEnvironment(), 1)) as [RawSocket]
+  const server = await listen({ host: '127.0.0.1' })
+  const first = new CompletionQueue()
+  const second = new CompletionQueue()
+  for (const member of [socket, server]) {
+    first.add(member)
+    first.add(member)
+    t.throws(() => second.add(member), { code: 'ERR_FASTSOCKETS_QUEUED' })
+  }
+  const waiting = first.wait()
+  await socket.send(Buffer.from('x'))
+  t.equal(await withWatchdog('the first queue', waiting), socket, 'it is still a member of the first')
+  first.remove(socket)
+  second.add(socket)
+  t.equal(await withWatchdog('the second queue', second.wait()), socket)
+  t.equal(first.poll(), undefined)
+  server.close()
+  t.equal(first.poll(), undefined)
+})
+
+t.test('what is closed cannot become a member', async t => {
+  const server = await listen({ host: '127.0.0.1' })
+  const made = [
+    ...(await sockets(t, 'echo', plainEnvironment(), 1)),
+    ...(await sockets(t, 'echo', { ...plainEnvironment(), FASTSOCKETS_DISABLE: '1' }, 1)),
+    server,
+  ]
+  const queue = new CompletionQueue()
+  for (const member of made) {
+    member.close()
+    t.throws(() => queue.add(member), { code: 'EBADF' })
+  }
+  t.equal(queue.poll(), undefined)
+})
+
 t.test('an abort signal ends a wait, and another one may follow', async t => {
   const [socket] = (await sockets(t, 'echo', plainEnvironment(), 1)) as [RawSocket]
   const queue = new CompletionQueue()

@@ -94,6 +94,7 @@ async function call(): Promise<void> {
   )
   check('what was sent comes back', await isEchoed(socket, MIB_COUNT))
   if (process.env.LAST) {
+    await callPastOwnListener()
     const named = await dial(NAMED_PORT)
     checkVerbs('a listener without a hashed port is found by name', named)
     check('and answers', await isEchoed(named, 1))
@@ -102,6 +103,17 @@ async function call(): Promise<void> {
     await endServer()
   }
   process.exit()
+}
+
+/** This host listens on the same port, on all its addresses: who calls the other host means the other host. */
+async function callPastOwnListener(): Promise<void> {
+  const own = net.createServer(() => check('our own listener is not called', false))
+  await listen(own, PORT)
+  const socket = await dial(PORT)
+  checkVerbs('with a listener of our own on the same port, the other host is called', socket)
+  check('and answers all the same', await isEchoed(socket, 1))
+  socket.destroy()
+  own.close()
 }
 
 /**

@@ -1,0 +1,41 @@
+/** Scenarios: who calls before somebody listens, or before somebody accepts. */
+import { once } from 'node:events'
+import net from 'node:net'
+import { bothClosed, closed, connect, hidePort, log, sortByName, watch } from './dialogue.ts'
+
+/** A connection, which says the wire, and then its port; its server goes on listening. */
+async function firstCall(): Promise<{ server: net.Server; port: number }> {
+  const pair = await connect()
+  const { port } = pair.server.address() as net.AddressInfo
+  pair.client.end()
+  await bothClosed(pair)
+  return { server: pair.server, port }
+}
+
+export async function connectBeforeListen(): Promise<void> {
+  const { server: first, port } = await firstCall()
+  await new Promise(resolve => first.close(resolve))
+  const client = net.connect(port, '127.0.0.1')
+  const server = net.createServer().listen(port, '127.0.0.1')
+  watch('early', client)
+  await Promise.all([closed(client), once(server, 'listening')])
+  const late = net.connect(port, '127.0.0.1')
+  watch('late', late)
+  await once(late, 'connect')
+  server.close()
+  late.destroy()
+  await closed(late)
+  sortByName()
+  hidePort(port)
+}
+
+export async function closedBeforeItAccepts(): Promise<void> {
+  const { server, port } = await firstCall()
+  server.on('connection', () => log.push('server connection'))
+  const client = net.connect(port, '127.0.0.1', () => log.push('client connect'))
+  watch('client', client)
+  // The client has called by then, and nobody has accepted.
+  process.nextTick(() => server.close())
+  await closed(client)
+  hidePort(port)
+}
