@@ -15,7 +15,7 @@ import type {
   RemoteMemory,
   VirtualInterface,
 } from '../nic.ts'
-import { clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } from '../real-time.ts'
+import { clearInterval, clearTimeout, nextTick, setImmediate, setInterval, setTimeout } from '../real-time.ts'
 import { RingConsumer } from '../ring/ring-consumer.ts'
 import { RingInterface } from '../ring/ring-interface.ts'
 import { frameMaxOf, isRingSize, RING_SIZE_DEFAULT, ringBytes } from '../ring/ring-layout.ts'
@@ -90,6 +90,9 @@ export function openLoopbackPair(ringSize = RING_SIZE_DEFAULT): [VirtualInterfac
   return [first, second]
 }
 
+/** A listener of some interface is being called. */
+let isListening = false
+
 class LoopbackInterface extends RingInterface {
   readonly driver = 'loopback'
   peer: LoopbackInterface | undefined
@@ -135,10 +138,23 @@ class LoopbackInterface extends RingInterface {
     this.peer?.answerDoorbell()
   }
 
+  /**
+   * Before the event loop goes on: who asks a server of its own process for a connection before the loop looks for I/O
+   * finds it accepted before the immediates. Whoever answers from within a listener waits for one of those.
+   */
   answerDoorbell(): void {
-    setImmediate(() => {
-      if (this.state !== 'closed') this.#listener?.()
-    })
+    const later = isListening ? setImmediate : nextTick
+    later(this.#tell)
+  }
+
+  readonly #tell = (): void => {
+    if (this.state === 'closed') return
+    isListening = true
+    try {
+      this.#listener?.()
+    } finally {
+      isListening = false
+    }
   }
 
   protected release(): void {

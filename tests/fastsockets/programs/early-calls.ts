@@ -39,3 +39,22 @@ export async function closedBeforeItAccepts(): Promise<void> {
   await closed(client)
   hidePort(port)
 }
+
+/** Who calls before the event loop looks for I/O is accepted in that turn, before its immediates. */
+export async function closedByAnImmediate(): Promise<void> {
+  const { server, port } = await firstCall()
+  // The pair's own listener is not of interest.
+  server.removeAllListeners('connection').on('connection', socket => {
+    log.push('server connection')
+    socket.end()
+  })
+  // Long enough for nobody to be awake any more.
+  await new Promise(resolve => setTimeout(resolve, 20))
+  const client = net.connect(port, '127.0.0.1')
+  watch('client', client)
+  await new Promise(resolve => setImmediate(resolve))
+  server.close()
+  await closed(client)
+  sortByName()
+  hidePort(port)
+}

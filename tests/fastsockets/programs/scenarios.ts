@@ -26,7 +26,7 @@ import {
   watch,
   wire,
 } from './dialogue.ts'
-import { closedBeforeItAccepts, connectBeforeListen } from './early-calls.ts'
+import { closedBeforeItAccepts, closedByAnImmediate, connectBeforeListen } from './early-calls.ts'
 
 const SCENARIOS: (() => Promise<void>)[] = [
   async function encodings() {
@@ -64,6 +64,7 @@ const SCENARIOS: (() => Promise<void>)[] = [
 
   connectBeforeListen,
   closedBeforeItAccepts,
+  closedByAnImmediate,
 
   async function endBeforeConnect() {
     const server = net.createServer()
