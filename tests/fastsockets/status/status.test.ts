@@ -128,7 +128,10 @@ t.test('of two ends of one host both are asked: an idle connection has nothing i
   const all = await eventually('all to be taken', () => {
     const seen = readAllStatus()
     const there = seen.find(({ pid }) => pid === server.pid)
-    return there?.bytesIn === MORE + 1000 && there.sockets.every(({ recvQueue }) => recvQueue === 0) && seen
+    const isTaken = there?.bytesIn === MORE + 1000 && there.sockets.every(({ recvQueue }) => recvQueue === 0)
+    // Each process notes what it has done at the end of its turn.
+    const isNoted = seen.some(({ pid, bytesOut }) => pid === client.pid && bytesOut === 1000)
+    return isTaken && isNoted && seen
   })
   const queueOf = (pid: number): unknown =>
     all
