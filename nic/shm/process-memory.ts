@@ -31,7 +31,7 @@ const VECTOR_SIZE = 16
 const LOCAL = Buffer.alloc(2 * VECTOR_SIZE)
 const REMOTE = Buffer.alloc(2 * VECTOR_SIZE)
 const WORD_SIZE = 4
-/** The generation that was read. With a buffer of its own, it does not lie in V8's heap, where it could move. */
+/** The word of the peer's that was read last. With a buffer of its own, it does not lie in V8's heap, where it could move. */
 const word = new Int32Array(new ArrayBuffer(WORD_SIZE))
 let wordAt: bigint | undefined
 
@@ -175,11 +175,10 @@ function ownWord(libc: Libc): bigint {
 /** Why `pid`'s memory cannot be read, or undefined if it can: reads the peer's probe word. */
 export function probeProcess(libc: Libc, pid: number, probeAddress: bigint): string | undefined {
   if (pid <= 0) return 'the peer lives in another pid namespace'
-  const word = Buffer.alloc(4)
-  if (readProcess(libc, pid, libc.address(word), probeAddress, 4) !== 4) {
+  if (readProcess(libc, pid, ownWord(libc), probeAddress, WORD_SIZE) !== WORD_SIZE) {
     return `${systemError(libc, 'process_vm_readv').message} (ptrace scope or a container forbids it)`
   }
-  return word.readUInt32LE(0) === PROBE_VALUE ? undefined : 'the pid is not the peer that we talk to'
+  return word[0] === PROBE_VALUE ? undefined : 'the pid is not the peer that we talk to'
 }
 
 function setVectors(index: number, local: bigint, remote: bigint, length: number): void {

@@ -6,13 +6,14 @@
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import net, { type Socket, transportOf } from '../../fastsockets/index.ts'
-import { connect } from '../../fastsockets/raw/index.ts'
+import { connect, type RawSocket } from '../../fastsockets/raw/index.ts'
 import { LINGER_MAX } from '../../fastsockets/stream/stream-layout.ts'
 import { THRESHOLD_MIN, THRESHOLD_VARIABLE } from '../../fastsockets/stream/zcopy/threshold.ts'
 import { Child } from '../support/child.ts'
 import { isPatterned, patterned } from '../support/pattern.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { eventually } from '../support/until.ts'
+import { reportWhen } from '../support/zcopy-reports.ts'
 
 // Here and, by the environment, in the peers.
 process.env[THRESHOLD_VARIABLE] = String(THRESHOLD_MIN)
@@ -21,13 +22,6 @@ const PAGE = 64 * 1024
 const LARGE = 80 * PAGE
 /** Longer than what is offered, and all in memory of its own. */
 const POSTED = 4 * PAGE
-
-interface Report {
-  readonly received: number
-  readonly isIntact: boolean
-  readonly ended?: string
-  readonly paused: boolean
-}
 
 interface Memory {
   readonly buffer: ArrayBuffer
@@ -70,18 +64,6 @@ function resizable(length: number): Resizable {
     options: { maxByteLength: number },
   ) => Resizable
   return new Constructor(length, { maxByteLength: 2 * length })
-}
-
-async function report(peer: Child): Promise<Report> {
-  peer.send({ report: 1 })
-  return await peer.receive<Report>()
-}
-
-async function reportWhen(peer: Child, what: string, holds: (report: Report) => boolean): Promise<Report> {
-  return await eventually(what, async () => {
-    const now = await report(peer)
-    return holds(now) && now
-  })
 }
 
 /** A peer that reads, or not yet; the second socket has the same channel. */
@@ -176,19 +158,28 @@ t.test('many small chunks of memory that is transferred, behind a large one', as
   t.equal(kept.byteLength, LARGE)
 })
 
+/** A raw socket that has received large chunks already, after which the peer has a mind to write to posted buffers itself. */
+async function wornInReceiver(
+  t: Test,
+  isFast: boolean,
+): Promise<{ peer: Child; socket: RawSocket; into: Buffer; received: number }> {
+  const peer = new Child(t, program('zcopy-peer'), [], isFast ? relinked() : {})
+  const { port } = await peer.receive<{ port: number }>()
+  const socket = await connect({ host: '127.0.0.1', port })
+  t.teardown(() => socket.close())
+  t.equal(socket.transport.transport, isFast ? 'shm' : 'tcp')
+  await socket.send(Buffer.of(0))
+  await reportWhen(peer, 'the connection', ({ received }) => received === 1)
+  peer.send({ write: LARGE })
+  const into = Buffer.alloc(POSTED)
+  let received = 0
+  while (received < LARGE) received += await socket.recv(into)
+  return { peer, socket, into, received }
+}
+
 for (const isFast of [true, false]) {
   t.test(`a receive of a raw socket over ${isFast ? 'shm' : 'tcp'} whose buffer shrinks`, async t => {
-    const peer = new Child(t, program('zcopy-peer'), [], isFast ? relinked() : {})
-    const { port } = await peer.receive<{ port: number }>()
-    const socket = await connect({ host: '127.0.0.1', port })
-    t.teardown(() => socket.close())
-    t.equal(socket.transport.transport, isFast ? 'shm' : 'tcp')
-    await socket.send(Buffer.of(0))
-    await reportWhen(peer, 'the connection', ({ received }) => received === 1)
-    peer.send({ write: LARGE })
-    const into = Buffer.alloc(POSTED)
-    let received = 0
-    while (received < LARGE) received += await socket.recv(into)
+    const { peer, socket, into, received } = await wornInReceiver(t, isFast)
     const buffer = resizable(POSTED)
     const lost = socket.recv(new Uint8Array(buffer))
     const next = socket.recv(into)
@@ -201,16 +192,7 @@ for (const isFast of [true, false]) {
 }
 
 t.test('a posted buffer that is transferred gets its bytes where they are by then, or none', async t => {
-  const peer = new Child(t, program('zcopy-peer'), [], relinked())
-  const { port } = await peer.receive<{ port: number }>()
-  const socket = await connect({ host: '127.0.0.1', port })
-  t.teardown(() => socket.close())
-  await socket.send(Buffer.of(0))
-  await reportWhen(peer, 'the connection', ({ received }) => received === 1)
-  peer.send({ write: LARGE })
-  const into = Buffer.alloc(POSTED)
-  let received = 0
-  while (received < LARGE) received += await socket.recv(into)
+  const { peer, socket, into, received } = await wornInReceiver(t, true)
   const buffer = new ArrayBuffer(POSTED)
   const posted = socket.recv(new Uint8Array(buffer))
   const kept = structuredClone(buffer, { transfer: [buffer] })

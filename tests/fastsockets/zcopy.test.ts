@@ -9,20 +9,12 @@ import { Child } from '../support/child.ts'
 import { isPatterned, patterned } from '../support/pattern.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { eventually, withWatchdog } from '../support/until.ts'
+import { report, reportWhen } from '../support/zcopy-reports.ts'
 
 // Here and, by the environment, in the peers.
 process.env[THRESHOLD_VARIABLE] = String(THRESHOLD_MIN)
 const LARGE = 5_000_000
 const WINDOW = 768 * 1024
-
-interface Report {
-  readonly received: number
-  readonly isIntact: boolean
-  readonly isWritten: boolean
-  readonly ended?: string
-  readonly paused: boolean
-  readonly counts?: { zcopyBytesIn: number; zcopyBytesOut: number; bytesBuffered: number }
-}
 
 async function connectedPeer(t: Test): Promise<{ peer: Child; socket: Socket }> {
   const peer = new Child(t, program('zcopy-peer'), [], relinked())
@@ -32,18 +24,6 @@ async function connectedPeer(t: Test): Promise<{ peer: Child; socket: Socket }> 
   await once(socket, 'connect')
   t.equal(transportOf(socket).transport, 'shm')
   return { peer, socket }
-}
-
-async function report(peer: Child): Promise<Report> {
-  peer.send({ report: 1 })
-  return await peer.receive<Report>()
-}
-
-async function reportWhen(peer: Child, what: string, holds: (report: Report) => boolean): Promise<Report> {
-  return await eventually(what, async () => {
-    const now = await report(peer)
-    return holds(now) && now
-  })
 }
 
 t.test('large writes of many sizes among small ones, both ways at once, whole', async t => {
