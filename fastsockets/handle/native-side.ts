@@ -14,13 +14,15 @@ import {
   type ReadListener,
 } from '../host/node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EPIPE } from '../host/socket-errors.ts'
+import { giveBack, giveBackOne } from '../host/spent-memory.ts'
 import type { Stream } from '../stream/stream.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 
 /** So much is scheduled for the native stream at most before it is asked again whether it reads. */
-const SCHEDULED_MAX = 64 * 1024
+const SCHEDULED_MAX = 512 * 1024
 /** One read of libuv: whoever listens may stop reading after it, and the parser of http takes nothing more then. */
 const PIECE_MAX = 64 * 1024
+const NOTHING: readonly Buffer[] = []
 
 /** Of a write that has no way out. */
 function statusOfRefused(stream: Stream | undefined): number {
@@ -62,6 +64,8 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
     #userBufferSize = 0
     #writeRequest: object | undefined
+    /** Its bytes, made for it. */
+    #written: readonly Buffer[] = NOTHING
     #shutdownRequest: object | undefined
 
     constructor() {
@@ -136,8 +140,12 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       for (const buffer of buffers) this.writtenCount += buffer.length
       if (!stream.write(buffers)) {
         this.#writeRequest = request
+        this.#written = buffers
         this.updateLife()
-      } else if (this.#isProbing && !this.#isUnderTls) {
+        return 0
+      }
+      giveBack(buffers)
+      if (this.#isProbing && !this.#isUnderTls) {
         this.#finishWrite(request, 0)
       } else {
         afterNativeCall(() => this.#finishWrite(request, 0))
@@ -218,6 +226,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       if (bytes === undefined) return super.emitEOF()
       this.readCount += bytes.length
       super.readBuffer(bytes)
+      giveBackOne(bytes)
     }
 
     #giveGuarded(bytes: Buffer | undefined): void {
@@ -253,6 +262,9 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     finishNativeWrite(status: number): void {
       const request = this.#writeRequest
       this.#writeRequest = undefined
+      // What was not written may be on offer to the peer.
+      if (status === 0) giveBack(this.#written)
+      this.#written = NOTHING
       if (request !== undefined) this.#finishWrite(request, status)
     }
 

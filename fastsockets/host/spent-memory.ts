@@ -1,0 +1,38 @@
+/**
+ * Memory that was made for a moment, and goes back at once.
+ *
+ * Native code that writes to a JSStream has each piece copied for us into a buffer of its own. Left to V8's collector, a gigabyte a
+ * second of them has it mark the whole heap every few milliseconds (docs/decisions/0083-small-heaps.md), and the next piece never lies
+ * in memory that the core's caches know. See docs/decisions/0105-spent-memory.md.
+ */
+import { MessageChannel } from 'node:worker_threads'
+
+/** Smaller ones cost the collector less than us. */
+const WORTH_MIN = 4096
+
+type Transfer = (this: ArrayBuffer, length: number) => ArrayBuffer
+
+/** Node 21 and later. */
+const { transfer } = ArrayBuffer.prototype as { transfer?: Transfer }
+const detach = transfer === undefined ? detacher() : (buffer: ArrayBuffer) => transfer.call(buffer, 0)
+
+/** Gives back the memory of buffers that nobody else has; they are empty from now on. Of those that share theirs, none. */
+export function giveBack(buffers: readonly Uint8Array[]): void {
+  for (const buffer of buffers) giveBackOne(buffer)
+}
+
+export function giveBackOne({ buffer, length }: Uint8Array): void {
+  if (length >= WORTH_MIN && buffer.byteLength === length) detach(buffer as ArrayBuffer)
+}
+
+/** What is transferred by way of a port that is closed is gone. */
+function detacher(): (buffer: ArrayBuffer) => void {
+  const { port1 } = new MessageChannel()
+  port1.close()
+  const transferred: ArrayBuffer[] = []
+  return buffer => {
+    transferred[0] = buffer
+    port1.postMessage(undefined, transferred)
+    transferred.length = 0
+  }
+}
