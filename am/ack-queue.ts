@@ -80,6 +80,13 @@ export class AckQueue {
     return encodeRun(first, count)
   }
 
+  /** Up to `limit` runs, to `words` from index `at`; returns how many. */
+  takeRuns(words: Int32Array, at: number, limit: number): number {
+    let count = 0
+    for (; count < limit && this.#runCount > 0; count++) words[at + count] = this.takeRun()
+    return count
+  }
+
   #wrap(index: number): number {
     return index >= this.#size ? index - this.#size : index
   }

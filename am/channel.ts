@@ -79,6 +79,10 @@ export class Channel implements FrameSink {
   spinMs = 0
   isHot = false
   isTouched = false
+  /** Whether the poller may `take` and `tell` apart: if no handler is the program's own. */
+  readonly hasHalves: boolean = true
+  /** Handled since the owner was told. */
+  protected taken = 0
   /** Nobody else wants this core: whoever waits for an answer may stay awake for it. */
   maySpin = true
 
@@ -172,11 +176,26 @@ export class Channel implements FrameSink {
   /** Up to `limit` messages, then whatever waits for room or credit. Returns how many messages, or `BROKEN`/`CLOSED`. */
   progress(limit: number): number {
     if (this.#state !== 'open') return this.#state === 'broken' ? BROKEN : CLOSED
+    this.take(limit)
+    return this.tell()
+  }
+
+  /** The first half of `progress`, while this is open: a poller looks at all its channels before it tells any owner. */
+  take(limit: number): void {
+    const wasTouched = this.isTouched
     // If a handler throws, the error goes to the program, and the channel goes on with its next turn.
     this.isTouched = true
     const count = this.end.poll(this, limit)
+    if (count > 0) this.taken += count
     if (count === BROKEN && this.#state === 'open') this.break(this.end.failure)
     if (this.#state === 'open' && this.sendOwed() && this.creditsAreDue()) this.sendCredits()
+    this.isTouched = wasTouched
+  }
+
+  /** The second half; returns what the first has taken. */
+  tell(): number {
+    const count = this.taken
+    this.taken = 0
     this.isTouched = false
     this.owner.handleProgress()
     return count
@@ -357,14 +376,7 @@ export class Channel implements FrameSink {
   protected sendCredits(): boolean {
     const at = this.writer.reserve(KIND_CREDIT, 0, 0, 0, 0, 4 * CREDIT_RUNS_MAX)
     if (at < 0) return false
-    let length = 0
-    while (length < 4 * CREDIT_RUNS_MAX) {
-      const run = this.acks.takeRun()
-      if (run === 0) break
-      this.end.sendWords[(at + length) >> 2] = run
-      length += 4
-    }
-    this.writer.commit(length)
+    this.writer.commit(4 * this.acks.takeRuns(this.end.sendWords, at >> 2, CREDIT_RUNS_MAX))
     return true
   }
 

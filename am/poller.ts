@@ -82,6 +82,7 @@ export class Poller {
     let at = 0
     let left = this.#hot.length
     try {
+      this.#takeAll()
       while (left > 0 && at < this.#hot.length) {
         left--
         const channel = this.#hot[at] as Channel
@@ -94,10 +95,30 @@ export class Poller {
     }
   }
 
+  /**
+   * As libuv asks for everything that has happened before it tells of any: what a listener sends to a socket of its own
+   * process is heard in the next turn, whichever of the two channels comes first, and after the immediates.
+   */
+  #takeAll(): void {
+    let at = 0
+    let left = this.#hot.length
+    while (left-- > 0 && at < this.#hot.length) {
+      const channel = this.#hot[at] as Channel
+      if (channel.hasHalves && !channel.isOver) this.#take(channel)
+      if (this.#hot[at] === channel) at++
+    }
+  }
+
+  #take(channel: Channel): void {
+    channel.take(TURN_MESSAGES_MAX)
+    // It is not hot any more, and nobody else will.
+    if (channel.isOver) channel.tell()
+  }
+
   /** One turn of one channel; true if it has gone to sleep. */
   #advance(channel: Channel, nowMs: number): boolean {
     const wasTouched = channel.isTouched
-    const count = channel.progress(TURN_MESSAGES_MAX)
+    const count = channel.hasHalves ? channel.tell() : channel.progress(TURN_MESSAGES_MAX)
     if (channel.isOver) return true
     const isActive = count > 0 || wasTouched || channel.isTouched
     if (count > 0) {

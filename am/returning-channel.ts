@@ -57,6 +57,7 @@ export interface ReturningChannelOptions extends ChannelOptions {
 }
 
 export class ReturningChannel extends Channel {
+  override readonly hasHalves = false
   readonly counts = new ChannelCounts()
   protected readonly log: RequestLog
   readonly #tag: Tag

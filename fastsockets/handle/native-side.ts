@@ -127,10 +127,11 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     }
 
     /**
-     * A session of http2 that writes while it reads expects the write to be over at once, as it is with TCP: only then
-     * does it send the last words of a session that is destroyed. Tls cannot bear that.
+     * A session of http2 expects a write to be over at once, as it is with TCP: only then does it send the last words of a
+     * session that is destroyed, and only then do requests of several sessions close in the order in which they were
+     * closed. Tls cannot bear that, and script would be told before it is back.
      */
-    onwrite(request: object, buffers: Buffer[]): number {
+    onwrite(request: { readonly oncomplete?: unknown }, buffers: Buffer[]): number {
       const { stream } = this
       if (stream === undefined || stream.refusesWrites || this.isClosed) {
         const status = statusOfRefused(this.isClosed ? undefined : stream)
@@ -145,7 +146,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         return 0
       }
       giveBack(buffers)
-      if (this.#isProbing && !this.#isUnderTls) {
+      if (!this.#isUnderTls && request.oncomplete === undefined) {
         this.#finishWrite(request, 0)
       } else {
         afterNativeCall(() => this.#finishWrite(request, 0))

@@ -19,3 +19,15 @@ t.test("a handle of the program's own sees what the last write of another socket
   t.strictSame(plain, [false, true])
   t.strictSame(await new Child(t, program('own-handle'), [], relinked()).receive<boolean[]>(), plain)
 })
+
+t.test('what is sent within a process while its sender hears of something waits for immediates', async t => {
+  const plain = await new Child(t, program('own-replies')).receive<string[]>()
+  t.strictSame(plain, ['said, ready, answer'])
+  t.strictSame(await new Child(t, program('own-replies'), [], relinked()).receive<string[]>(), plain)
+})
+
+t.test('requests of several http2 sessions close in the order in which they do over TCP', async t => {
+  const plain = await new Child(t, program('http2-closes')).receive<string[]>()
+  t.strictSame(plain.slice().sort(), ['0.0', '1.0', '1.1', '2.0', '2.1', '2.2'])
+  t.strictSame(await new Child(t, program('http2-closes'), [], relinked()).receive<string[]>(), plain)
+})
