@@ -14,6 +14,7 @@ import {
   type ReadListener,
 } from '../host/node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EPIPE } from '../host/socket-errors.ts'
+import { guard } from '../host/thrown-errors.ts'
 import type { Stream } from '../stream/stream.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 
@@ -138,7 +139,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         this.#writeRequest = request
         this.updateLife()
       } else if (this.#isProbing && !this.#isUnderTls) {
-        this.#finishWrite(request, 0)
+        guard(this.#finishAtOnce, this, request)
       } else {
         afterNativeCall(() => this.#finishWrite(request, 0))
       }
@@ -300,6 +301,11 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         super.readBuffer(part)
       }
       return taken
+    }
+
+    /** Node takes a write that throws as one that failed: http2 would finish it again, and Node end the process. */
+    #finishAtOnce(request: object): void {
+      this.#finishWrite(request, 0)
     }
 
     #finishWrite(request: object, status: number): void {
