@@ -14,7 +14,8 @@ import {
   type ReadListener,
 } from '../host/node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EPIPE } from '../host/socket-errors.ts'
-import { giveBack, giveBackOne } from '../host/spent-memory.ts'
+import { giveBack } from '../host/spent-memory.ts'
+import { guard } from '../host/thrown-errors.ts'
 import type { Stream } from '../stream/stream.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 
@@ -147,7 +148,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       }
       giveBack(buffers)
       if (!this.#isUnderTls && request.oncomplete === undefined) {
-        this.#finishWrite(request, 0)
+        guard(this.#finishAtOnce, this, request)
       } else {
         afterNativeCall(() => this.#finishWrite(request, 0))
       }
@@ -227,7 +228,6 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       if (bytes === undefined) return super.emitEOF()
       this.readCount += bytes.length
       super.readBuffer(bytes)
-      giveBackOne(bytes)
     }
 
     #giveGuarded(bytes: Buffer | undefined): void {
@@ -313,6 +313,11 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         super.readBuffer(part)
       }
       return taken
+    }
+
+    /** Node takes a write that throws as one that failed: http2 would finish it again, and Node end the process. */
+    #finishAtOnce(request: object): void {
+      this.#finishWrite(request, 0)
     }
 
     #finishWrite(request: object, status: number): void {

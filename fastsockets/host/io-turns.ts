@@ -8,6 +8,7 @@ import { scheduleTurnsBy } from '../../am/index.ts'
 import { type IoPhase, openIoPhase } from '../../nic/index.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'
+import { raiseStackLimit, restoreStackLimit } from './stack-limit.ts'
 
 const NEVER = -1
 
@@ -71,8 +72,10 @@ function start(): void {
 }
 
 function runAll(): void {
+  raiseStackLimit()
   if (turn !== undefined && !mustWait()) runGuarded(tellStage)
   if (feed !== undefined) runGuarded(runFeed)
+  restoreStackLimit()
   if (turn !== undefined || feed !== undefined) return
   isStarted = false
   phase?.stop()

@@ -18,11 +18,8 @@ const detach = transfer === undefined ? detacher() : (buffer: ArrayBuffer) => tr
 
 /** Gives back the memory of buffers that nobody else has; they are empty from now on. Of those that share theirs, none. */
 export function giveBack(buffers: readonly Uint8Array[]): void {
-  for (const buffer of buffers) giveBackOne(buffer)
-}
-
-export function giveBackOne({ buffer, length }: Uint8Array): void {
-  if (length >= WORTH_MIN && buffer.byteLength === length) detach(buffer as ArrayBuffer)
+  for (const { buffer, length } of buffers)
+    if (length >= WORTH_MIN && buffer.byteLength === length) detach(buffer as ArrayBuffer)
 }
 
 /** What is transferred by way of a port that is closed is gone. */

@@ -1,4 +1,4 @@
-/** What sockets make V8's collector do, counted (docs/decisions/0083 and 0084). */
+/** What sockets make V8's collector do, counted (docs/decisions/0083, 0084 and 0105). */
 import t from 'tap'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
@@ -25,4 +25,13 @@ t.test('what is left of a closed socket is collected young', async t => {
   const dialer = new Child(t, program('collector'), ['dialer', String(port)], relinked())
   const { bytes } = await dialer.receive<{ bytes: number }>()
   t.ok(bytes < OLD_BYTES_MAX, `${bytes.toFixed()} bytes for each connection`)
+})
+
+t.test('a server that writes by native code does not have its heap marked all the time', async t => {
+  const server = new Child(t, program('collector'), ['http2-server'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  new Child(t, program('collector'), ['http2-client', String(port)], relinked())
+  let marked = Number.POSITIVE_INFINITY
+  for (let i = 0; i < GIGABYTES; i++) ({ marked } = await server.receive<{ marked: number }>())
+  t.ok(marked <= MARKED_MAX, `${marked} times for the last gigabyte`)
 })

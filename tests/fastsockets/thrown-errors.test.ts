@@ -15,6 +15,12 @@ t.test('a next tick that throws behind native code is an error like any other', 
   t.strictSame(await new Child(t, program('thrown-ends'), [], relinked()).receive<string[]>(), plain)
 })
 
+t.test('a write of http2 whose callback throws is over, and only once', async t => {
+  const plain = await new Child(t, program('thrown-by-http2')).receive<string[]>()
+  t.strictSame(plain, ['handled: from a callback', 'read answer', 'read rest', 'end'])
+  t.strictSame(await new Child(t, program('thrown-by-http2'), [], relinked()).receive<string[]>(), plain)
+})
+
 t.test('an error with native code below it and above it ends the program', async t => {
   for (const options of [{}, relinked()]) {
     const child = new Child(t, program('thrown-under-tls'), [], options)

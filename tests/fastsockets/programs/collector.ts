@@ -1,8 +1,9 @@
 /**
- * What the garbage collector has to do. argv: server | sender port | dialer port.
- * The server says after each gigabyte how often the whole heap was marked for it; the dialer opens and closes connections,
+ * What the garbage collector has to do. argv: server | sender port | dialer port | http2-server | http2-client port.
+ * The servers say after each gigabyte how often the whole heap was marked for it; the dialer opens and closes connections,
  * and says how many bytes each has added to what only a full collection frees.
  */
+import http2 from 'node:http2'
 import net from 'node:net'
 import { constants, PerformanceObserver } from 'node:perf_hooks'
 import v8 from 'node:v8'
@@ -14,11 +15,53 @@ const AT_ONCE = 8
 const [role, port = '0'] = process.argv.slice(2)
 process.on('disconnect', () => process.exit())
 
-if (role === 'server') serve()
-else if (role === 'sender') send()
-else dial()
+const roles: Record<string, () => void> = {
+  server: serve,
+  sender: send,
+  dialer: dial,
+  'http2-server': serveHttp2,
+  'http2-client': askHttp2,
+}
+roles[role as string]?.()
 
 function serve(): void {
+  const count = gigabytes()
+  const server = net.createServer(socket => {
+    socket.on('error', () => {})
+    socket.on('data', data => count(data.length))
+    socket.on('end', () => socket.end())
+  })
+  listen(server)
+}
+
+/** One answer without an end. */
+function serveHttp2(): void {
+  const count = gigabytes()
+  const chunk = Buffer.alloc(64 * 1024, 1)
+  const server = http2.createServer()
+  server.on('stream', stream => {
+    stream.respond()
+    stream.on('error', () => {})
+    stream.on('drain', write)
+    write()
+    function write(): void {
+      do count(chunk.length)
+      while (stream.write(chunk))
+    }
+  })
+  listen(server)
+}
+
+function askHttp2(): void {
+  http2.connect(`http://127.0.0.1:${port}`).request().resume()
+}
+
+function listen(server: net.Server | http2.Http2Server): void {
+  server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as net.AddressInfo).port }))
+}
+
+/** Is told of bytes, and tells how often the whole heap was marked for each gigabyte of them. */
+function gigabytes(): (length: number) => void {
   let marked = 0
   let left = GIGABYTE
   new PerformanceObserver(list => {
@@ -26,18 +69,13 @@ function serve(): void {
       if ((detail as { kind: number }).kind === constants.NODE_PERFORMANCE_GC_MAJOR) marked++
     }
   }).observe({ entryTypes: ['gc'] })
-  const server = net.createServer(socket => {
-    socket.on('error', () => {})
-    socket.on('data', data => {
-      left -= data.length
-      if (left > 0) return
-      left += GIGABYTE
-      process.send?.({ marked })
-      marked = 0
-    })
-    socket.on('end', () => socket.end())
-  })
-  server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as net.AddressInfo).port }))
+  return length => {
+    left -= length
+    if (left > 0) return
+    left += GIGABYTE
+    process.send?.({ marked })
+    marked = 0
+  }
 }
 
 function send(): void {
