@@ -224,9 +224,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       try {
         this.#give(bytes)
       } catch (error) {
-        this.run(() => {
-          throw error
-        })
+        this.#tell(error)
       }
     }
 
@@ -297,9 +295,25 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         const part = bytes.subarray(taken, taken + this.#userBufferSize)
         taken += part.length
         this.readCount += part.length
-        super.readBuffer(part)
+        // One that throws has had its bytes, and no more of them than that.
+        if (!isUncaughtHandled()) super.readBuffer(part)
+        else this.#readGuarded(part)
       }
       return taken
+    }
+
+    #readGuarded(part: Buffer): void {
+      try {
+        super.readBuffer(part)
+      } catch (error) {
+        this.#tell(error)
+      }
+    }
+
+    #tell(error: unknown): void {
+      this.run(() => {
+        throw error
+      })
     }
 
     #finishWrite(request: object, status: number): void {
