@@ -2,6 +2,7 @@
 import net from 'node:net'
 import { openLog } from '../../nic/index.ts'
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
+import { hideConnect } from '../host/node-internals.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, shadowName, UNIX } from '../host/unix-paths.ts'
 import type { FallbackCode } from '../reasons.ts'
@@ -139,6 +140,7 @@ function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: 
     connection.on('error', () => settle({ code: 'NOT_RELINKED' }))
     connection.on('close', () => settle(heard.length > 0 ? { code: 'STRANGER' } : HUNG_UP))
     connection.on('connect', () => {
+      hideConnect(connection)
       // A port of the ephemeral range that nobody listens on can connect to itself.
       if ('port' in options && connection.localPort === options.port) settle({ code: 'NOT_RELINKED' })
     })

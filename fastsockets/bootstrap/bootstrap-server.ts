@@ -130,13 +130,13 @@ export class BootstrapServer {
     handle.onconnection = (status, accepted) => {
       if (status !== 0) return
       const caller = new net.Socket({ handle: accepted, readable: true, writable: true } as never)
-      markOwn(caller)
       this.#greet(caller, listenerPort, host, true)
     }
   }
 
   #greet(caller: net.Socket, listenerPort: number, host: BootstrapHost, isShared = false): void {
     tellStep('server called')
+    markOwn(caller)
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
     // Who we are is nobody's business on the network, but for hosts that may ask.

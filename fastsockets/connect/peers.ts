@@ -326,6 +326,8 @@ export class Peers implements BootstrapHost {
     channel.lifeline = {
       end: isReset => (isReset ? reset(connection) : connection.destroy()),
       hearNow: () => hearLifeline(connection, channel),
+      ref: () => void (connection.destroyed || connection.ref()),
+      unref: () => void (connection.destroyed || connection.unref()),
     }
     watchLifeline(connection, channel)
     return channel

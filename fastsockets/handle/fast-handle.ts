@@ -15,7 +15,14 @@ import {
   type SocketName,
   type TcpHandle,
 } from '../host/node-internals.ts'
-import { errnoOf, systemError, UV_EBADF, UV_ECANCELED } from '../host/socket-errors.ts'
+import {
+  errnoOf,
+  systemError,
+  UV_EALREADY,
+  UV_EBADF,
+  UV_ECANCELED,
+  UV_EISCONN,
+} from '../host/socket-errors.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { lengthOf, toBytes, toChunks, type WrittenChunk } from '../host/written-chunks.ts'
@@ -42,6 +49,20 @@ export function isFastHandle(handle: unknown): handle is FastHandle {
   return handleClass !== undefined && handle instanceof handleClass
 }
 
+/** A write, or an end, that is not out yet. Its callback runs in the context in which the program asked for it. */
+class Waiting extends AsyncResource {
+  readonly callback: WriteCallback
+
+  constructor(type: string, callback: WriteCallback) {
+    super(type)
+    this.callback = callback
+  }
+
+  tell(error?: Error): void {
+    this.runInAsyncScope(guard, undefined, () => this.callback(error))
+  }
+}
+
 function defineFastHandle(): FastHandleClass | undefined {
   const internals = nodeInternals()
   if (internals === undefined) return undefined
@@ -62,8 +83,8 @@ function defineFastHandle(): FastHandleClass | undefined {
     /** Each write leaves at once. */
     #isNoDelay = false
     #countsAsAlive = false
-    #writeCallback: WriteCallback | undefined
-    #shutdownRequest: { oncomplete?: (status: number) => void } | undefined
+    #write: Waiting | undefined
+    #shutdown: Waiting | undefined
 
     constructor(dialer: Dialer | undefined) {
       super()
@@ -115,7 +136,7 @@ function defineFastHandle(): FastHandleClass | undefined {
 
     override shutdown(request: { oncomplete?: (status: number) => void }): number {
       if (this.stream === undefined) return 1
-      this.#shutdownRequest = request
+      this.#shutdown = new Waiting('FASTSOCKET_SHUTDOWN', () => request.oncomplete?.(0))
       // As libuv does, also if the end is out at once: 'prefinish' comes when what the program does now is over.
       if (this.stream.shutdown()) queueMicrotask(() => nextTick(() => this.handleShutdown()))
       this.updateLife()
@@ -181,7 +202,7 @@ function defineFastHandle(): FastHandleClass | undefined {
         }
       })
       // Before that, and by themselves: what a callback of theirs throws keeps no socket from being closed.
-      if (this.#writeCallback !== undefined || this.#shutdownRequest !== undefined || this.hasNativeRequest)
+      if (this.#write !== undefined || this.#shutdown !== undefined || this.hasNativeRequest)
         runInClosingPhase(createTcp, () => this.#scope.runInAsyncScope(() => this.#abandonWrites()))
       if (request !== undefined)
         runInClosingPhase(createTcp, () =>
@@ -246,7 +267,7 @@ function defineFastHandle(): FastHandleClass | undefined {
       if (stream.write(chunks)) return callback()
       noteLastWrite(true)
       noteQueueSize(socket, length)
-      this.#writeCallback = callback
+      this.#write = new Waiting('FASTSOCKET_WRITE', callback)
       this.updateLife()
     }
 
@@ -268,10 +289,10 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     handleWritten(): void {
-      const callback = this.#writeCallback
-      this.#writeCallback = undefined
+      const write = this.#write
+      this.#write = undefined
       this.socket?._unrefTimer()
-      if (callback !== undefined) this.run(callback)
+      write?.tell()
       this.finishNativeWrite(0)
       this.updateLife()
     }
@@ -281,9 +302,9 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     handleShutdown(): void {
-      const request = this.#shutdownRequest
-      this.#shutdownRequest = undefined
-      if (request !== undefined) this.run(() => request.oncomplete?.(0))
+      const shutdown = this.#shutdown
+      this.#shutdown = undefined
+      shutdown?.tell()
       this.finishNativeShutdown(0)
       this.updateLife()
     }
@@ -292,11 +313,11 @@ function defineFastHandle(): FastHandleClass | undefined {
       // As from libuv, a write of native code hears of it first: tls, and whoever writes by it.
       this.finishNativeWrite(errnoOf(code))
       const error = systemError(code, syscall, cause)
-      const callback = syscall === 'write' ? this.#writeCallback : undefined
-      if (callback === undefined) return this.run(() => (this.upper ?? this.socket)?.destroy(error))
+      const write = syscall === 'write' ? this.#write : undefined
+      if (write === undefined) return this.run(() => (this.upper ?? this.socket)?.destroy(error))
       // The write that fails hears of it first, and its socket by it.
-      this.#writeCallback = undefined
-      this.run(() => callback(error))
+      this.#write = undefined
+      write.tell(error)
       this.updateLife()
     }
 
@@ -308,6 +329,8 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     #connect(request: ConnectRequest, address: string, port: number, family: Family): number {
+      if (this.#request !== undefined) return UV_EALREADY
+      if (this.stream !== undefined) return UV_EISCONN
       this.#request = request
       this.updateLife()
       return (this.#dialer as Dialer).dial(this as unknown as FastHandle, request, address, port, family)
@@ -341,16 +364,15 @@ function defineFastHandle(): FastHandleClass | undefined {
       return 0
     }
 
-    /** As with libuv: a handle counts while it reads, writes, connects or shuts down. */
+    /** As with libuv: a handle counts while it reads, unless it is unreferenced, and while it writes, connects or shuts down. */
     override updateLife(): void {
       const counts =
         !this.isClosed &&
-        !this.isUnreferenced &&
         this.stream !== undefined &&
-        (this.#isReading ||
+        ((this.#isReading && !this.isUnreferenced) ||
           this.#request !== undefined ||
-          this.#writeCallback !== undefined ||
-          this.#shutdownRequest !== undefined ||
+          this.#write !== undefined ||
+          this.#shutdown !== undefined ||
           this.hasNativeRequest)
       if (counts === this.#countsAsAlive) return
       this.#countsAsAlive = counts
@@ -359,10 +381,10 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     #abandonWrites(): void {
-      const callback = this.#writeCallback
-      this.#writeCallback = undefined
-      this.#shutdownRequest = undefined
-      callback?.(null)
+      const write = this.#write
+      this.#write = undefined
+      this.#shutdown = undefined
+      write?.runInAsyncScope(write.callback, undefined, null)
       this.cancelNativeRequests()
     }
   }

@@ -234,9 +234,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       try {
         this.#give(bytes)
       } catch (error) {
-        this.run(() => {
-          throw error
-        })
+        this.#tell(error)
       }
     }
 
@@ -310,7 +308,9 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         const part = bytes.subarray(taken, taken + this.#userBufferSize)
         taken += part.length
         this.readCount += part.length
-        super.readBuffer(part)
+        // One that throws has had its bytes, and no more of them than that.
+        if (!isUncaughtHandled()) super.readBuffer(part)
+        else this.#readGuarded(part)
       }
       return taken
     }
@@ -318,6 +318,20 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     /** Node takes a write that throws as one that failed: http2 would finish it again, and Node end the process. */
     #finishAtOnce(request: object): void {
       this.#finishWrite(request, 0)
+    }
+
+    #readGuarded(part: Buffer): void {
+      try {
+        super.readBuffer(part)
+      } catch (error) {
+        this.#tell(error)
+      }
+    }
+
+    #tell(error: unknown): void {
+      this.run(() => {
+        throw error
+      })
     }
 
     #finishWrite(request: object, status: number): void {

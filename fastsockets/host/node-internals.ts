@@ -13,6 +13,7 @@ import { createRequire } from 'node:module'
 import net from 'node:net'
 import { Duplex } from 'node:stream'
 import tls from 'node:tls'
+import { queueMicrotask } from '../../nic/real-time.ts'
 
 export interface ConnectRequest {
   oncomplete:
@@ -165,6 +166,12 @@ export function noteQueueSize(socket: object, size: number): void {
   if (symbol !== undefined) Object.assign(socket, { [symbol]: size })
 }
 
+/** Whoever measures connects with a PerformanceObserver does not hear of this one. */
+export function hideConnect(socket: object): void {
+  const symbol = symbolOf(socket, 'kPerfHooksNetConnectContext')
+  if (symbol !== undefined) Object.assign(socket, { [symbol]: null })
+}
+
 /**
  * net.js asks a program that reads by `onread` for its buffer each time the socket is given a handle. The program must not
  * notice that this happens twice.
@@ -231,8 +238,25 @@ export function primaryOfCluster(): AskPrimary | undefined {
   return cluster.isWorker ? cluster._getServer : undefined
 }
 
-/** What libuv's callbacks are followed by: next ticks, then microtasks. */
-export const drainTicks: () => void = tickCallback ?? (() => {})
+/**
+ * What libuv's callbacks are followed by: next ticks, then microtasks. A tick that throws leaves its context behind on Node's
+ * stack of contexts, for which native code that is called below would end the program: its error is told here.
+ */
+export function drainTicks(): void {
+  try {
+    tickCallback?.()
+  } catch (error) {
+    if (!tellUncaught(error)) endWith(error)
+  }
+}
+
+/** Out of a microtask Node tells of the error itself, and ends the program there and then. */
+function endWith(error: unknown): void {
+  queueMicrotask(() => {
+    throw error
+  })
+  drainTicks()
+}
 
 /**
  * Gives the program what one of several callbacks has thrown that libuv would call by themselves. False if the program

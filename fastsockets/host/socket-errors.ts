@@ -1,10 +1,12 @@
 import { constants } from 'node:os'
 import { getSystemErrorName } from 'node:util'
 
+export const UV_EALREADY = -constants.errno.EALREADY
 export const UV_EBADF = -constants.errno.EBADF
 export const UV_ECANCELED = -constants.errno.ECANCELED
 export const UV_ECONNREFUSED = -constants.errno.ECONNREFUSED
 export const UV_ECONNRESET = -constants.errno.ECONNRESET
+export const UV_EISCONN = -constants.errno.EISCONN
 export const UV_EPIPE = -constants.errno.EPIPE
 
 /** As libuv has it: negative. */

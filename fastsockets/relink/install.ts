@@ -167,12 +167,16 @@ function targetOf(args: readonly unknown[]): Target | undefined {
   const first = list[0]
   if (typeof first === 'object' && first !== null) {
     const target = first as Target
-    if (target.path && typeof target.path !== 'string') return undefined
-    return target.path || target.port !== undefined ? target : undefined
+    const isMeant = target.path ? typeof target.path === 'string' : isPort(target.port)
+    return isMeant ? target : undefined
   }
   // As Node decides it: what is not a port is a path.
   if (typeof first === 'string' && !(Number(first) >= 0)) return { path: first }
-  return { port: first, host: list[1] }
+  return isPort(first) ? { port: first, host: list[1] } : undefined
+}
+
+function isPort(port: unknown): port is number | string {
+  return typeof port === 'number' || typeof port === 'string'
 }
 
 function hostOf({ host, path }: Target): string {
@@ -338,7 +342,7 @@ function wrapForRecord(reason: FallbackReason): void {
 function portOf(args: readonly unknown[]): number | undefined {
   const [first] = args
   const port = typeof first === 'object' && first !== null ? (first as { port?: unknown }).port : first
-  return typeof port === 'number' || typeof port === 'string' ? Number(port) : undefined
+  return isPort(port) ? Number(port) : undefined
 }
 
 /** Replaces a method and keeps how it looked: name, enumerability. */

@@ -7,6 +7,7 @@ import diagnostics from 'node:diagnostics_channel'
 import type { Server, Socket } from 'node:net'
 import { isOwn } from '../../nic/index.ts'
 import { clearInterval, setInterval, setTimeout } from '../../nic/real-time.ts'
+import type { SocketName, TcpHandle } from '../host/node-internals.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { EVENTS, tell } from './events.ts'
@@ -118,21 +119,31 @@ export function watchAccepted(isFast: (socket: Socket) => boolean, onTcp: (serve
 }
 
 export function showAccepted(socket: Socket): void {
-  const { localAddress, localPort, remoteAddress, remotePort } = socket
+  const ends = endsOf(socket)
   const page = statusPage()
   page.countFallback('ACCEPTED')
-  const remote = placeOf(remoteAddress, remotePort)
+  const remote = placeOf(ends.remote)
   tell(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
   const shown = socket as Shown
   const row = page.open({
     kind: 'tcp',
-    transport: localAddress === undefined ? 'pipe' : 'tcp',
+    transport: ends.local.address === undefined ? 'pipe' : 'tcp',
     role: 'server',
     reason: 'ACCEPTED',
-    local: placeOf(localAddress, localPort),
+    local: placeOf(ends.local),
     remote,
   })
   shown[ROW] = countedRow(row, socket)
+}
+
+/** By its handle: a socket that is asked remembers the answer for longer than Node lets it. */
+function endsOf(socket: Socket): { local: SocketName; remote: SocketName } {
+  const { _handle: handle } = socket as { _handle?: Partial<TcpHandle> | null }
+  const local: SocketName = {}
+  const remote: SocketName = {}
+  handle?.getsockname?.(local)
+  handle?.getpeername?.(remote)
+  return { local, remote }
 }
 
 /** What found no room on the page is not looked at: so many at most are, once a second. */
@@ -140,6 +151,6 @@ function countedRow(row: StatusRow, socket: Socket): CountedRow | undefined {
   return row.isShown ? new CountedRow(row, socket) : undefined
 }
 
-function placeOf(address: string | undefined, port: number | undefined): Place | undefined {
+function placeOf({ address, port }: SocketName): Place | undefined {
   return address === undefined || port === undefined ? undefined : { address, port }
 }

@@ -25,4 +25,7 @@ export interface Lifeline {
   end(isReset: boolean): void
   /** Looks, without the event loop, whether the peer is gone. */
   hearNow(): void
+  /** Whether it keeps the event loop alive. */
+  ref(): void
+  unref(): void
 }

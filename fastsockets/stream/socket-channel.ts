@@ -150,8 +150,6 @@ export class SocketChannel implements ChannelOwner {
     return handled
   }
 
-  // What streams ask for.
-
   scheduleSend(stream: Stream): void {
     this.#toSend.add(stream)
     // What is refused while we try again waits for room or credit, which the doorbell brings: no reason to stay awake.
@@ -201,13 +199,17 @@ export class SocketChannel implements ChannelOwner {
     this.#toDeliver.delete(stream)
   }
 
-  /** While any socket counts, the doorbell keeps the event loop alive. */
+  /** While any socket counts, the doorbell keeps the event loop alive, and the lifeline after it, until the end is told. */
   keepAlive(): void {
-    if (this.keepAliveCount++ === 0) this.channel.end.ref()
+    if (this.keepAliveCount++ > 0) return
+    this.channel.end.ref()
+    this.lifeline?.ref()
   }
 
   letGo(): void {
-    if (--this.keepAliveCount === 0) this.channel.end.unref()
+    if (--this.keepAliveCount > 0) return
+    this.channel.end.unref()
+    this.lifeline?.unref()
   }
 
   /** What the channel tells its owner. A write is over before the answer to it is heard. */
@@ -372,10 +374,7 @@ export class SocketChannel implements ChannelOwner {
     stream.handleClosed(message.word(1), message.word(2))
   }
 
-  /**
-   * Hands over what waits in receive buffers, and ends, then everything that has just come: an end that was due before
-   * some other socket's data is seen before it. Goes on where it was if a listener threw.
-   */
+  /** What waits in receive buffers, and ends, then what has just come. Goes on where it was if a listener threw. */
   #deliver(): void {
     const posted = this.#posted
     if (posted.isIdle && this.#toDeliver.size === 0) return

@@ -21,6 +21,22 @@ t.test('a write of http2 whose callback throws is over, and only once', async t 
   t.strictSame(await new Child(t, program('thrown-by-http2'), [], relinked()).receive<string[]>(), plain)
 })
 
+for (const event of ['end', 'finish', 'prefinish']) {
+  t.test(
+    `a listener of '${event}' that throws is heard of, and else ends the program with its error`,
+    async t => {
+      for (const options of [{}, relinked()]) {
+        const told = new Child(t, program('thrown-ticks'), [event, 'handled'], options)
+        t.equal(await told.receive<string>(), `thrown at ${event}`)
+        t.match(await told.exited, { code: 0 })
+        const ended = new Child(t, program('thrown-ticks'), [event], options)
+        t.match(await ended.exited, { code: 1 })
+        t.match(ended.stderr, `Error: thrown at ${event}`)
+      }
+    },
+  )
+}
+
 t.test('an error with native code below it and above it ends the program', async t => {
   for (const options of [{}, relinked()]) {
     const child = new Child(t, program('thrown-under-tls'), [], options)
