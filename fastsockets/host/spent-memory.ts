@@ -5,7 +5,7 @@
  * second of them has it mark the whole heap every few milliseconds (docs/decisions/0083-small-heaps.md), and the next piece never lies
  * in memory that the core's caches know. See docs/decisions/0105-spent-memory.md.
  */
-import { MessageChannel } from 'node:worker_threads'
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
 
 /** Smaller ones cost the collector less than us. */
 const WORTH_MIN = 4096
@@ -14,7 +14,8 @@ type Transfer = (this: ArrayBuffer, length: number) => ArrayBuffer
 
 /** Node 21 and later. */
 const { transfer } = ArrayBuffer.prototype as { transfer?: Transfer }
-const detach = transfer === undefined ? detacher() : (buffer: ArrayBuffer) => transfer.call(buffer, 0)
+let closedPort: MessagePort | undefined
+const transferred: ArrayBuffer[] = []
 
 /** Gives back the memory of buffers that nobody else has; they are empty from now on. Of those that share theirs, none. */
 export function giveBack(buffers: readonly Uint8Array[]): void {
@@ -23,13 +24,20 @@ export function giveBack(buffers: readonly Uint8Array[]): void {
 }
 
 /** What is transferred by way of a port that is closed is gone. */
-function detacher(): (buffer: ArrayBuffer) => void {
+function detach(buffer: ArrayBuffer): void {
+  if (transfer !== undefined) {
+    transfer.call(buffer, 0)
+    return
+  }
+  closedPort ??= openClosedPort()
+  transferred[0] = buffer
+  closedPort.postMessage(undefined, transferred)
+  transferred.length = 0
+}
+
+/** Not before it is needed: whoever has asynchronous hooks sees it end. */
+function openClosedPort(): MessagePort {
   const { port1 } = new MessageChannel()
   port1.close()
-  const transferred: ArrayBuffer[] = []
-  return buffer => {
-    transferred[0] = buffer
-    port1.postMessage(undefined, transferred)
-    transferred.length = 0
-  }
+  return port1
 }
