@@ -19,8 +19,10 @@ import { guard } from '../host/thrown-errors.ts'
 import type { Stream } from '../stream/stream.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 
-/** So much is scheduled for the native stream at most before it is asked again whether it reads. */
+/** So much is scheduled for native code at most before it is asked again whether it reads. */
 const SCHEDULED_MAX = 512 * 1024
+/** And of a socket of which nobody knows yet who listens to it. */
+const PROBED_MAX = 64 * 1024
 /** One read of libuv: whoever listens may stop reading after it, and the parser of http takes nothing more then. */
 const PIECE_MAX = 64 * 1024
 const NOTHING: readonly Buffer[] = []
@@ -56,6 +58,8 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     #mayBeNative = true
     /** Data is with the native stream, and nobody has said yet who listens to it. */
     #isProbing = false
+    /** It has had data. If script had been there, it would have been seen. */
+    #wasFed = false
     /** Pieces that are scheduled for the native stream: everything else must queue behind them. */
     #feedCount = 0
     #scheduledLength = 0
@@ -189,7 +193,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
 
     /** Whether the native stream must have its turn before it is given more. */
     get isFull(): boolean {
-      return this.#scheduledLength >= SCHEDULED_MAX
+      return this.#scheduledLength >= (this.#wasFed ? SCHEDULED_MAX : PROBED_MAX)
     }
 
     /** Native code may listen, or something is queued already, for this stream or before it. */
@@ -219,6 +223,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         else this.#giveGuarded(bytes)
       } finally {
         this.#isProbing = false
+        this.#wasFed = true
         leaveNative()
         if (wasFull && !this.isFull) this.stream?.startReading()
       }
