@@ -47,6 +47,20 @@ export const TARGETS: readonly Target[] = [
     atLeast: 3,
   },
   {
+    what: 'http2, bytes',
+    suite: 'apps',
+    metric: 'rate',
+    parameters: { app: 'http2', part: 'download' },
+    atLeast: 1,
+  },
+  {
+    what: 'tls, bytes',
+    suite: 'apps',
+    metric: 'rate',
+    parameters: { app: 'tls', part: 'stream 64 KiB' },
+    atLeast: 1,
+  },
+  {
     what: 'more processes than cores: round trips',
     suite: 'oversubscribed',
     metric: 'roundTrips',

@@ -22,6 +22,8 @@ const QUICK_MATRIX_SIZE = 64
 const APPS: Readonly<Record<string, readonly string[]>> = {
   ftp: ['ftp-srv', 'basic-ftp'],
   http: ['autocannon'],
+  http2: [],
+  tls: [],
   express: ['express', 'autocannon'],
   ws: ['ws'],
   'socket.io': ['socket.io', 'socket.io-client'],
@@ -30,8 +32,8 @@ const APPS: Readonly<Record<string, readonly string[]>> = {
 
 export const apps: Suite = {
   name: SUITE,
-  what: 'ftp, http, express, ws, socket.io, gRPC and a matrix product over 4 workers, plain and relinked',
-  quickSeconds: 9,
+  what: 'ftp, http, http2, tls, express, ws, socket.io, gRPC and a matrix product over 4 workers, plain and relinked',
+  quickSeconds: 11,
   contestants: [...Object.values(CONTESTANT_OF_MODE), RAW],
   async run(context) {
     const jobs = [

@@ -7,7 +7,7 @@ import type { Sample, Suite } from '../suite.ts'
 export const pingpong: Suite = {
   name: 'pingpong',
   what: 'round trips, by message size',
-  quickSeconds: 7,
+  quickSeconds: 6,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong')
     const trials = contestants.map(contestant => ({

@@ -7,7 +7,7 @@ import type { Sample, Suite } from '../suite.ts'
 export const stream: Suite = {
   name: 'stream',
   what: "messages one way, by message size; the receiver's rate",
-  quickSeconds: 6,
+  quickSeconds: 5,
   run: async context => {
     const contestants = await contestantsFor(context, 'stream')
     const trials = contestants.map(contestant => ({
