@@ -173,7 +173,7 @@ export class Channel implements FrameSink {
     if (this.maySpin) this.touch()
   }
 
-  /** Up to `limit` messages, then whatever waits for room or credit. Returns how many messages, or `BROKEN`/`CLOSED`. */
+  /** Up to `limit` messages, then whatever waits for room or credit. Returns how many; `BROKEN`/`CLOSED` if it was before. */
   progress(limit: number): number {
     if (this.#state !== 'open') return this.#state === 'broken' ? BROKEN : CLOSED
     this.take(limit)

@@ -32,34 +32,10 @@ export const TARGETS: readonly Target[] = [
     atMost: 1,
   },
   { what: 'new connections a second', suite: 'connect', metric: 'rate', parameters: {}, atLeast: 5 },
-  {
-    what: 'HTTP requests a second, keep-alive',
-    suite: 'apps',
-    metric: 'rate',
-    parameters: { app: 'http', part: 'keep-alive' },
-    atLeast: 1.5,
-  },
-  {
-    what: 'HTTP requests a second, a connection each',
-    suite: 'apps',
-    metric: 'rate',
-    parameters: { app: 'http', part: 'connection each' },
-    atLeast: 3,
-  },
-  {
-    what: 'http2, bytes',
-    suite: 'apps',
-    metric: 'rate',
-    parameters: { app: 'http2', part: 'download' },
-    atLeast: 1,
-  },
-  {
-    what: 'tls, bytes',
-    suite: 'apps',
-    metric: 'rate',
-    parameters: { app: 'tls', part: 'stream 64 KiB' },
-    atLeast: 1,
-  },
+  { what: 'HTTP requests a second, keep-alive', ...rateOf('http', 'keep-alive'), atLeast: 1.5 },
+  { what: 'HTTP requests a second, a connection each', ...rateOf('http', 'connection each'), atLeast: 3 },
+  { what: 'http2, bytes', ...rateOf('http2', 'download'), atLeast: 1 },
+  { what: 'tls, bytes', ...rateOf('tls', 'stream 64 KiB'), atLeast: 1 },
   {
     what: 'more processes than cores: round trips',
     suite: 'oversubscribed',
@@ -109,6 +85,11 @@ function find(report: Report, target: Target): Result | undefined {
       result.metric === target.metric &&
       Object.entries(target.parameters).every(([name, value]) => result.parameters[name] === value),
   )
+}
+
+/** What one part of an app reaches. */
+function rateOf(app: string, part: string): Pick<Target, 'suite' | 'metric' | 'parameters'> {
+  return { suite: 'apps', metric: 'rate', parameters: { app, part } }
 }
 
 function isMet({ atMost, atLeast }: Target, ratio: number): boolean {

@@ -59,7 +59,7 @@ class Waiting extends AsyncResource {
   }
 
   tell(error?: Error): void {
-    this.runInAsyncScope(guard, undefined, () => this.callback(error))
+    this.runInAsyncScope(guard<Error | null | undefined>, undefined, this.callback, undefined, error)
   }
 }
 

@@ -25,7 +25,6 @@ const SCHEDULED_MAX = 512 * 1024
 const PROBED_MAX = 64 * 1024
 /** One read of libuv: whoever listens may stop reading after it, and the parser of http takes nothing more then. */
 const PIECE_MAX = 64 * 1024
-const NOTHING: readonly Buffer[] = []
 
 /** Of a write that has no way out. */
 function statusOfRefused(stream: Stream | undefined): number {
@@ -69,8 +68,6 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
     #userBufferSize = 0
     #writeRequest: object | undefined
-    /** Its bytes, made for it. */
-    #written: readonly Buffer[] = NOTHING
     #shutdownRequest: object | undefined
 
     constructor() {
@@ -146,10 +143,10 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       for (const buffer of buffers) this.writtenCount += buffer.length
       if (!stream.write(buffers)) {
         this.#writeRequest = request
-        this.#written = buffers
         this.updateLife()
         return 0
       }
+      // One that had to wait may have been on offer, and RDMA keeps what was registered.
       giveBack(buffers)
       if (!this.#isUnderTls && request.oncomplete === undefined) {
         guard(this.#finishAtOnce, this, request)
@@ -266,9 +263,6 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     finishNativeWrite(status: number): void {
       const request = this.#writeRequest
       this.#writeRequest = undefined
-      // What was not written may be on offer to the peer.
-      if (status === 0) giveBack(this.#written)
-      this.#written = NOTHING
       if (request !== undefined) this.#finishWrite(request, status)
     }
 

@@ -1,9 +1,9 @@
 /**
  * Memory that was made for a moment, and goes back at once.
  *
- * Native code that writes to a JSStream has each piece copied for us into a buffer of its own. Left to V8's collector, a gigabyte a
- * second of them has it mark the whole heap every few milliseconds (docs/decisions/0083-small-heaps.md), and the next piece never lies
- * in memory that the core's caches know. See docs/decisions/0105-spent-memory.md.
+ * Native code that writes to a JSStream has each piece copied for us into a buffer of its own. Left to V8's collector, a
+ * gigabyte a second of them has it mark the whole heap every few milliseconds (docs/decisions/0083-small-heaps.md), and the
+ * next piece never lies in memory that the core's caches know. See docs/decisions/0105-spent-memory.md.
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 

@@ -14,6 +14,7 @@ const EXPECTED: Record<string, unknown> = {
   contexts: ['write: write', 'end: end'],
   'a reader that throws': { bytesRead: 45, thrown: 2 },
   'measured connects': ['connect'],
+  'names after the end': ['127.0.0.1', 'undefined'],
 }
 
 for (const [task, expected] of Object.entries(EXPECTED)) {

@@ -1,4 +1,7 @@
-/** node:tls, whose records native code makes and reads: small ones there and back, and a stream. A key both sides know does for certificates. */
+/**
+ * node:tls, whose records native code makes and reads: small ones there and back, and a stream. A key that both sides know
+ * does for certificates.
+ */
 import { once } from 'node:events'
 import tls from 'node:tls'
 import { HOST, Meter, measureRoundTrips, play, portOf } from './program.ts'

@@ -3,7 +3,7 @@
  * The server must echo.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import net, { type Socket } from 'node:net'
+import net, { type AddressInfo, type Socket } from 'node:net'
 import { PerformanceObserver } from 'node:perf_hooks'
 
 const [task = '', port = '0'] = process.argv.slice(2)
@@ -67,6 +67,23 @@ const TASKS: Record<string, () => void> = {
     const socket = open()
     socket.resume().end('x')
     socket.on('close', () => setImmediate(() => tell(seen)))
+  },
+  /** Of a socket that came over TCP: who asks for an address of its own gets no other. */
+  'names after the end'() {
+    const seen: string[] = []
+    const server = net.createServer(socket => {
+      socket.resume().on('close', () => {
+        seen.push(String(socket.remoteAddress))
+        server.close(() => tell(seen))
+      })
+    })
+    server.listen(0, '127.0.0.1', () => {
+      const place = { port: (server.address() as AddressInfo).port, localAddress: '127.0.0.1' }
+      const socket = open(place).on('connect', () => {
+        seen.push(String(socket.remoteAddress))
+        socket.end()
+      })
+    })
   },
 }
 
