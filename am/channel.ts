@@ -81,6 +81,8 @@ export class Channel implements FrameSink {
   isTouched = false
   /** Whether the poller may `take` and `tell` apart: if no handler is the program's own. */
   readonly hasHalves: boolean = true
+  /** The accepting end of a channel of this thread to itself: taken before the others. */
+  isFirst = false
   /** Handled since the owner was told. */
   protected taken = 0
   /** Nobody else wants this core: whoever waits for an answer may stay awake for it. */

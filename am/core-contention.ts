@@ -11,7 +11,10 @@ import { type CoreTimes, readCoreTimes } from '../nic/index.ts'
  * of them, of two busy programs on two cores, at most a half, where eight pairs of programs take 0.7 and more.
  */
 const SAMPLE_MS = 32
-/** After a pause it looks sooner: while the queue is there, trying costs the others as little as that. */
+/**
+ * After a pause it looks sooner: while the queue is there, trying costs the others as little as twice that. In so short a
+ * time the collector may have the core for most of it, but hardly twice in a row.
+ */
 const TRIAL_MS = 8
 /** With less of that time on a core or waiting for one it says nothing: the thread has slept. */
 const RUNNABLE_SHARE_MIN = 0.5
@@ -34,6 +37,8 @@ export class CoreContention {
   #sampleMs = SAMPLE_MS
   #times: CoreTimes | undefined
   #goodInARow = 0
+  /** The last look, a short one, found a queue. */
+  #isSuspected = false
   #pausedUntilMs = Number.NEGATIVE_INFINITY
   #pauseMs = PAUSE_MS_MIN
 
@@ -70,6 +75,7 @@ export class CoreContention {
   }
 
   #noteGood(): void {
+    this.#isSuspected = false
     if (++this.#goodInARow < TRIALS) return
     this.#sampleMs = SAMPLE_MS
     this.#pauseMs = PAUSE_MS_MIN
@@ -77,6 +83,8 @@ export class CoreContention {
 
   #noteBad(nowMs: number): void {
     this.#goodInARow = 0
+    this.#isSuspected = !this.#isSuspected && this.#sampleMs === TRIAL_MS
+    if (this.#isSuspected) return
     this.#sampleMs = TRIAL_MS
     this.#pausedUntilMs = nowMs + this.#pauseMs
     this.#pauseMs = Math.min(PAUSE_MS_MAX, 2 * this.#pauseMs)

@@ -97,14 +97,20 @@ export class Poller {
 
   /**
    * As libuv asks for everything that has happened before it tells of any: what a listener sends to a socket of its own
-   * process is heard in the next turn, whichever of the two channels comes first, and after the immediates.
+   * process is heard in the next turn, whichever of the two channels comes first, and after the immediates. Connections are
+   * told of while they are taken, to the one that accepts before the one that asks.
    */
   #takeAll(): void {
+    this.#takeEach(true)
+    this.#takeEach(false)
+  }
+
+  #takeEach(isFirst: boolean): void {
     let at = 0
     let left = this.#hot.length
     while (left-- > 0 && at < this.#hot.length) {
       const channel = this.#hot[at] as Channel
-      if (channel.hasHalves && !channel.isOver) this.#take(channel)
+      if (channel.hasHalves && channel.isFirst === isFirst && !channel.isOver) this.#take(channel)
       if (this.#hot[at] === channel) at++
     }
   }

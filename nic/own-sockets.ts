@@ -6,11 +6,17 @@ import net from 'node:net'
  */
 const OWN = Symbol.for('fastsockets.own')
 
-type Markable = { [OWN]?: true }
+type Markable = { [OWN]?: boolean }
 
 export function markOwn(socket: object): void {
   const markable = socket as Markable
   markable[OWN] = true
+}
+
+/** One of the program's has the property, too, if it is to have the shape of ours. */
+export function giveMark(socket: object): void {
+  const markable = socket as Markable
+  markable[OWN] ??= false
 }
 
 /** A socket of ours, not connected yet. */

@@ -3,6 +3,7 @@ import { openEndpoint } from '../../am/index.ts'
 import { creditsSetting } from '../half-settings.ts'
 import type { LatencyHistogram } from '../latency-histogram.ts'
 import type { Client, Received } from './contestant.ts'
+import { leaveWithParent } from './parent.ts'
 
 type Endpoint = Awaited<ReturnType<typeof openEndpoint>>
 
@@ -66,7 +67,7 @@ export async function serveMessages(polls: boolean): Promise<string> {
 async function pollWhenever(endpoint: Endpoint, isPolling: () => boolean): Promise<void> {
   for (;;) {
     await endpoint.wait()
-    do endpoint.poll()
+    do poll(endpoint)
     while (isPolling())
   }
 }
@@ -84,6 +85,11 @@ function send(endpoint: Endpoint, payload: Buffer, isEcho: boolean): number {
   if (size <= endpoint.limits.medium)
     return endpoint.requestMedium(PEER, isEcho ? ECHO_MEDIUM : SINK, payload)
   return endpoint.requestLong(PEER, isEcho ? ECHO_LONG : SINK, payload, 0)
+}
+
+function poll(endpoint: Endpoint): void {
+  endpoint.poll()
+  leaveWithParent()
 }
 
 class PollingClient implements Client {
@@ -105,8 +111,8 @@ class PollingClient implements Client {
     let startMs = performance.now()
     while (startMs < endMs) {
       const before = this.#answered
-      while (send(endpoint, payload, true) !== 0) endpoint.poll()
-      while (this.#answered === before) endpoint.poll()
+      while (send(endpoint, payload, true) !== 0) poll(endpoint)
+      while (this.#answered === before) poll(endpoint)
       const nowMs = performance.now()
       latencies.recordMs(nowMs - startMs)
       startMs = nowMs
@@ -117,7 +123,7 @@ class PollingClient implements Client {
     const endpoint = this.#endpoint
     const payload = Buffer.alloc(size, 1)
     const endMs = performance.now() + ms
-    do while (send(endpoint, payload, false) !== 0) endpoint.poll()
+    do while (send(endpoint, payload, false) !== 0) poll(endpoint)
     while (performance.now() < endMs)
     this.#ask(COUNT)
     return JSON.parse(this.#answer) as Received
@@ -130,8 +136,8 @@ class PollingClient implements Client {
       isAnswered = true
       this.#answer = message.copy().toString()
     })
-    while (endpoint.request(PEER, handler) !== 0) endpoint.poll()
-    while (!isAnswered) endpoint.poll()
+    while (endpoint.request(PEER, handler) !== 0) poll(endpoint)
+    while (!isAnswered) poll(endpoint)
     endpoint.setHandler(ANSWER, () => {
       this.#answered++
     })

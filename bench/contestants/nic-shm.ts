@@ -2,6 +2,7 @@
 import { drivers, type FrameSink, type VirtualInterface } from '../../nic/index.ts'
 import type { LatencyHistogram } from '../latency-histogram.ts'
 import type { Client, Contestant, Received } from './contestant.ts'
+import { leaveWithParent } from './parent.ts'
 
 const ECHO = 1
 const DATA = 2
@@ -58,7 +59,7 @@ class Server implements FrameSink {
   }
 
   run(): void {
-    while (!this.#isOver && this.#end.poll(this, 64) >= 0) {}
+    while (!this.#isOver && this.#end.poll(this, 64) >= 0) leaveWithParent()
     this.#end.close()
   }
 
@@ -149,5 +150,6 @@ class ShmClient implements Client, FrameSink {
 
   #poll(): void {
     if (this.#end.poll(this, 64) < 0) throw new Error('the other half is gone')
+    leaveWithParent()
   }
 }

@@ -6,7 +6,6 @@ import { type Client, HELD_SIZE, HELD_WINDOW, type Held, openMany, type Received
 const HOST = '127.0.0.1'
 /** That of a read of `node:net`. */
 const BUFFER_SIZE = 64 * 1024
-const CONNECTS_MAX = 5000
 const ANSWER_SIZE_MAX = 200
 
 interface Ports {
@@ -120,8 +119,7 @@ export async function dialRaw(address: string, polls: boolean): Promise<Client> 
     ...first,
     connect: async (ms, latencies) => {
       const endMs = performance.now() + ms
-      for (let i = 0; i < CONNECTS_MAX && performance.now() < endMs; i++) {
-        const startMs = performance.now()
+      for (let startMs = performance.now(); startMs < endMs; startMs = performance.now()) {
         const socket = await open(ports.echo)
         latencies.recordMs(performance.now() - startMs)
         await hearFrom(socket)

@@ -127,7 +127,9 @@ export async function callBootstrap(
 
 function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: number): Promise<Greeted> {
   return new Promise(resolve => {
-    const connection = new net.Socket()
+    log('calling %o', options)
+    // As a program does: first it connects, then it listens. V8 has compiled that.
+    const connection = connect.call(new net.Socket(), options)
     let heard: Buffer = Buffer.alloc(0)
     const settle = (outcome: Greeted): void => {
       clearTimeout(timer)
@@ -158,8 +160,6 @@ function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: 
       connection.pause()
       settle({ connection, greeting })
     })
-    log('calling %o', options)
-    connect.call(connection, options)
   })
 }
 

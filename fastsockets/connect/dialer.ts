@@ -285,7 +285,7 @@ export class RouteDialer implements Dialer {
     const tcp = isUnix ? this.#internals.createPipe() : this.#internals.createTcp()
     recordFallback(socket, reason, remote, isUnix ? 'pipe' : 'tcp')
     handle.abandonConnect()
-    keepStreamState(socket, () => this.#exchange(socket, tcp))
+    keepStreamState(() => this.#exchange(socket, tcp))
     if (handle.isUnreferenced) tcp.unref()
     handle.successor = tcp
     return tcp

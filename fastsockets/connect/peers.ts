@@ -120,6 +120,7 @@ export class Peers implements BootstrapHost {
     const id = this.#endpointId.toString('hex')
     const [near, far] = openLoopbackPair()
     const farChannel = new SocketChannel(far, id, this.#accept, () => {})
+    farChannel.channel.isFirst = true
     const channel = new SocketChannel(near, id, this.#accept, () => {})
     this.ownChannels = [channel, farChannel]
     return channel

@@ -88,10 +88,10 @@ export class Routes {
   }
 }
 
-function isStale({ channel, group, ...fallback }: Route): boolean {
-  if (channel !== undefined) return !channel.isOpen
-  if (group !== undefined) return group.isEmpty
-  return 'expiresMs' in fallback && fallback.expiresMs < performance.now()
+function isStale(route: Route): boolean {
+  if (route.channel !== undefined) return !route.channel.isOpen
+  if (route.group !== undefined) return route.group.isEmpty
+  return route.expiresMs < performance.now()
 }
 
 function keyOf(host: string, port: unknown): string {

@@ -5,8 +5,8 @@
  * data goes out through `socket.push`. What native code sees is in native-side.ts.
  */
 import { AsyncResource } from 'node:async_hooks'
-import { nextTick, queueMicrotask } from '../../nic/real-time.ts'
 import { runInClosingPhase } from '../host/closing-phase.ts'
+import { runAfterIo } from '../host/io-turns.ts'
 import {
   type ConnectRequest,
   nodeInternals,
@@ -137,8 +137,8 @@ function defineFastHandle(): FastHandleClass | undefined {
     override shutdown(request: { oncomplete?: (status: number) => void }): number {
       if (this.stream === undefined) return 1
       this.#shutdown = new Waiting('FASTSOCKET_SHUTDOWN', () => request.oncomplete?.(0))
-      // As libuv does, also if the end is out at once: 'prefinish' comes when what the program does now is over.
-      if (this.stream.shutdown()) queueMicrotask(() => nextTick(() => this.handleShutdown()))
+      // As libuv does, also if the end is out at once.
+      if (this.stream.shutdown()) runAfterIo(() => this.handleShutdown())
       this.updateLife()
       return 0
     }

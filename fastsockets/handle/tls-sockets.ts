@@ -74,18 +74,31 @@ function exchangeTlsHandle(socket: TlsSocket, handle: object, reinitialize: Hand
 export type HandleSetter = (this: net.Socket, handle: object) => void
 export type HandleExchange = (socket: net.Socket, handle: object) => void
 
+let keepsState = false
+
 /** An exchange by which Node would also reset the stream's state, and forget that the program has called `end()`. */
-export function keepStreamState(socket: net.Socket, exchange: () => void): void {
-  Object.defineProperty(socket, '_undestroy', { value: () => {}, configurable: true })
+export function keepStreamState(exchange: () => void): void {
+  keepsState = true
   try {
     exchange()
   } finally {
-    Reflect.deleteProperty(socket, '_undestroy')
+    keepsState = false
   }
+}
+
+/** For all sockets, once: one that had a method of its own, and lost it again, would be slow from then on. */
+function wrapUndestroy(): void {
+  const prototype = net.Socket.prototype as unknown as { _undestroy?: () => void }
+  const { _undestroy } = prototype
+  const value = function undestroy(this: net.Socket): void {
+    if (!keepsState) _undestroy?.call(this)
+  }
+  Object.defineProperty(prototype, '_undestroy', { value, writable: true, configurable: true })
 }
 
 /** Gives a connecting socket of either kind another handle. To be made before Node's own way is wrapped. */
 export function handleExchange({ reinitialize }: NodeInternals): HandleExchange {
+  wrapUndestroy()
   const plain = (net.Socket.prototype as unknown as Record<symbol, HandleSetter>)[
     reinitialize
   ] as HandleSetter

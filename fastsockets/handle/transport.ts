@@ -1,10 +1,11 @@
 import type { Server, Socket } from 'node:net'
+import { giveMark } from '../../nic/index.ts'
 import type { SocketInternals } from '../host/node-internals.ts'
 import { forgetFailure } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Place } from '../status/status-page.ts'
 import type { StreamCounters } from '../status/stream-counts.ts'
-import { hideTcp, showTcpClient } from '../status/tcp-rows.ts'
+import { giveRow, hideTcp, showTcpClient } from '../status/tcp-rows.ts'
 import { isFastHandle } from './fast-handle.ts'
 
 export interface Transport {
@@ -28,10 +29,9 @@ interface Wire {
  * a WeakMap costs a connection that cannot be fast more than everything else that we do to it.
  */
 const RECORD = Symbol('fastsockets.record')
-type Recorded = { [RECORD]?: string | Wire | undefined }
-
-/** Sockets that have begun to connect, and may have become fast. */
-const candidates = new WeakSet<object>()
+/** Whether it has begun to connect, and may have become fast. */
+const CANDIDATE = Symbol('fastsockets.candidate')
+type Recorded = { [RECORD]?: string | Wire | undefined; [CANDIDATE]?: boolean }
 
 /** Which wire a socket uses, since when it is known until the socket is collected. Works for TLS sockets, too. */
 export function transportOf(socket: Socket): Transport {
@@ -67,20 +67,35 @@ function wireOf(socket: WiredSocket): Wire {
   if (socket._server) return { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
   // One without a handle that we have not met may also be an old connection that is closed.
   const isIdle = !socket._handle && !socket.connecting && !socket.destroyed
-  if (isIdle || candidates.has(socket)) return { transport: 'none', reason: fallbackReason('NOT_CONNECTED') }
+  if (isIdle || socket[CANDIDATE] === true)
+    return { transport: 'none', reason: fallbackReason('NOT_CONNECTED') }
   return { transport: 'tcp', reason: fallbackReason('NOT_INSTALLED') }
 }
 
 /** The socket begins to connect and may become fast; what was on record of an earlier connection is over. */
 export function recordCandidate(socket: object): void {
-  candidates.add(socket)
+  giveShape(socket)
   const recorded = socket as Recorded
-  if (recorded[RECORD] !== undefined) recorded[RECORD] = undefined
+  recorded[CANDIDATE] = true
+  recorded[RECORD] = undefined
 }
 
 /** Whether a connect of this socket under way may go on fast with a further address. */
 export function isCandidate(socket: object): boolean {
-  return candidates.has(socket)
+  return (socket as Recorded)[CANDIDATE] === true
+}
+
+/**
+ * All that a socket may have of ours, in one order, whatever becomes of it: what V8 compiles of Node is for the shapes of
+ * sockets that it has met, and all of it is thrown away when it meets another.
+ */
+export function giveShape(socket: object): void {
+  const recorded = socket as Recorded
+  if (recorded[CANDIDATE] !== undefined) return
+  giveMark(socket)
+  recorded[CANDIDATE] = false
+  recorded[RECORD] = undefined
+  giveRow(socket)
 }
 
 /** The socket is fast, over this driver. */
@@ -102,6 +117,7 @@ export function recordFallback(
   remote?: Place,
   transport: 'tcp' | 'pipe' = 'tcp',
 ): void {
+  giveShape(socket)
   showTcpClient(socket as Socket, reason, remote, transport)
   const recorded = socket as Recorded
   recorded[RECORD] = { transport, reason }

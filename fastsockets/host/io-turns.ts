@@ -7,7 +7,7 @@
 import { scheduleTurnsBy } from '../../am/index.ts'
 import { type IoPhase, openIoPhase } from '../../nic/index.ts'
 import { setImmediate } from '../../nic/real-time.ts'
-import { type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'
+import { drainTicks, type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'
 import { raiseStackLimit, restoreStackLimit } from './stack-limit.ts'
 
 const NEVER = -1
@@ -25,14 +25,17 @@ let stage: NativeStream | undefined
 /** What came out of the turn: native code of Node 22 and later loses it if native code further up heard of it before. */
 let thrown: { readonly error: unknown } | undefined
 let turn: (() => void) | undefined
+/** It has its turn now. */
+let mayTurn = false
 let feed: (() => void) | undefined
+const pending: (() => void)[] = []
 
 /** Where the event loop cannot be had this way, turns stay immediates. */
 export function openIoTurns(internals: NodeInternals): void {
   phase = openIoPhase(runAll)
   if (phase === undefined) return
   stage = new internals.JsStream()
-  stage.onread = runTurn
+  stage.onread = runStage
   scheduleTurnsBy(scheduleTurn)
 }
 
@@ -47,6 +50,16 @@ export function scheduleFeeding(action: () => void): boolean {
   feed = action
   start()
   return true
+}
+
+/**
+ * What libuv does not tell from within the call that caused it, as that a shutdown(2) is done: `action` runs after the I/O of
+ * this turn, or before that of the next, and in both cases before immediates. Its ticks run after it.
+ */
+export function runAfterIo(action: () => void): void {
+  if (phase === undefined) return void setImmediate(action)
+  pending.push(action)
+  start()
 }
 
 /**
@@ -73,10 +86,13 @@ function start(): void {
 
 function runAll(): void {
   raiseStackLimit()
-  if (turn !== undefined && !mustWait()) runGuarded(tellStage)
+  mayTurn = turn !== undefined && !mustWait()
+  if (mayTurn || pending.length > 0) runGuarded(tellStage)
   if (feed !== undefined) runGuarded(runFeed)
+  mayTurn = false
+  if (pending.length > 0) runGuarded(tellStage)
   restoreStackLimit()
-  if (turn !== undefined || feed !== undefined) return
+  if (turn !== undefined || feed !== undefined || pending.length > 0) return
   isStarted = false
   phase?.stop()
 }
@@ -91,15 +107,30 @@ function rethrow(): void {
   if (thrown !== undefined) throw thrown.error
 }
 
-function runTurn(): void {
-  const due = turn as () => void
-  turn = undefined
+function runStage(): void {
   try {
-    due()
+    runPending()
+    if (mayTurn) runTurn()
+    runPending()
   } catch (error) {
     thrown = { error }
     throw error
   }
+}
+
+/** Each with its ticks, as if libuv had called it by itself. Those that they ask for come with the next. */
+function runPending(): void {
+  for (let left = pending.length; left > 0; left--) {
+    const action = pending.shift() as () => void
+    action()
+    drainTicks()
+  }
+}
+
+function runTurn(): void {
+  const due = turn as () => void
+  turn = undefined
+  due()
 }
 
 function runFeed(): void {

@@ -34,7 +34,7 @@ import { Peers } from '../connect/peers.ts'
 import { fastHandleClass, isFastHandle } from '../handle/fast-handle.ts'
 import type { FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
 import { type HandleSetter, handleExchange, isUnconnectedTls } from '../handle/tls-sockets.ts'
-import { isCandidate, recordCandidate, recordFallback } from '../handle/transport.ts'
+import { giveShape, isCandidate, recordCandidate, recordFallback } from '../handle/transport.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
   type NodeInternals,
@@ -77,6 +77,7 @@ export function install(): boolean {
   const Handle = fastHandleClass() as FastHandleClass
   const connect: (this: net.Socket, options: net.NetConnectOpts) => net.Socket = net.Socket.prototype.connect
   const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
+    giveShape(this)
     markOwn(this)
     return connect.call(this, options)
   })
@@ -137,7 +138,9 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     const reason = reasonAgainst(socket, target)
     if (reason !== undefined) return fallBack(socket, target, reason)
     recordCandidate(socket)
-    if (!isUnconnectedTls(socket)) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
+    // As Node does, a moment later; it closes a handle that is there.
+    if (socket.destroyed && !isUnconnectedTls(socket))
+      Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
     giveFastHandle(socket, hostOf(target))
     return undefined
   }

@@ -16,15 +16,25 @@ import { type Place, type RowText, type StatusRow, statusPage } from './status-p
 
 /** A property of the socket, because a WeakMap costs every TCP connection more than all the rest. */
 const ROW = Symbol('fastsockets.row')
-/** What the row will say, until it is opened. */
-type Shown = { [ROW]?: CountedRow | RowText | undefined }
+type Shown = { [ROW]?: CountedRow | WaitingRow | undefined }
+
+/** What the row will say, until it is opened. Whoever has closed meanwhile is let go at once: V8 would count it as long-lived. */
+interface WaitingRow {
+  readonly text: RowText
+  socket: Socket | undefined
+}
 
 /** A row is opened so much later: a connection that cannot be fast should cost as little more as can be. */
-const OPEN_AFTER_MS = 10
+const OPEN_AFTER_MS = 50
 const COUNT_EVERY_MS = 1000
-const waiting: Shown[] = []
+const waiting: WaitingRow[] = []
 /** The timer is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
 const scope = new AsyncResource('FASTSOCKETS')
+
+/** A socket has the property from its beginning. */
+export function giveRow(socket: object): void {
+  ;(socket as Shown)[ROW] = undefined
+}
 
 /** The row of a socket, and what it counts. */
 class CountedRow {
@@ -86,15 +96,15 @@ export function showTcpClient(
   const shown = socket as Shown
   hideTcp(socket)
   page.countOpened()
-  shown[ROW] = { kind: 'tcp', transport, role: 'client', reason: code, remote }
-  if (waiting.push(shown) === 1) setTimeout(openRows, OPEN_AFTER_MS).unref()
+  const row: WaitingRow = { text: { kind: 'tcp', transport, role: 'client', reason: code, remote }, socket }
+  shown[ROW] = row
+  if (waiting.push(row) === 1) setTimeout(openRows, OPEN_AFTER_MS).unref()
 }
 
 function openRows(): void {
-  for (const shown of waiting.splice(0)) {
-    const text = shown[ROW]
-    if (text === undefined || text instanceof CountedRow) continue
-    shown[ROW] = countedRow(statusPage().open(text, true), shown as Socket)
+  for (const { text, socket } of waiting.splice(0)) {
+    if (socket === undefined) continue
+    ;(socket as Shown)[ROW] = countedRow(statusPage().open(text, true), socket)
   }
 }
 
@@ -104,6 +114,7 @@ export function hideTcp(socket: object): void {
   const row = shown[ROW]
   if (row === undefined) return
   if (row instanceof CountedRow) row.close()
+  else row.socket = undefined
   shown[ROW] = undefined
 }
 

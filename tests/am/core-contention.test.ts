@@ -57,6 +57,22 @@ t.test(
   },
 )
 
+t.test('in a trial one look is not enough, as the collector may have had the core', async t => {
+  const thread = new Thread()
+  thread.waitedShare = 0.9
+  thread.run(100)
+  thread.waitedShare = 0
+  while (thread.run(1) > 0);
+  for (let i = 0; i < 5; i++) {
+    thread.waitedShare = 0.9
+    t.equal(thread.run(8), 0)
+    thread.waitedShare = 0
+    t.equal(thread.run(8), 0)
+  }
+  thread.waitedShare = 0.9
+  t.ok(thread.run(40) > 0)
+})
+
 t.test('where the system does not say, it is asked once, and nobody is in the way', async t => {
   let questions = 0
   const contention = new CoreContention(() => {

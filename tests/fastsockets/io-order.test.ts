@@ -31,3 +31,24 @@ t.test('requests of several http2 sessions close in the order in which they do o
   t.strictSame(plain.slice().sort(), ['0.0', '1.0', '1.1', '2.0', '2.1', '2.2'])
   t.strictSame(await new Child(t, program('http2-closes'), [], relinked()).receive<string[]>(), plain)
 })
+
+t.test("'finish' comes after all that was heard in its turn, and before immediates", async t => {
+  const plain = await new Child(t, program('ends')).receive<string[]>()
+  t.strictSame(plain, [
+    'data: finish',
+    'file: finish',
+    'immediate: finish',
+    'pair: data, data, finish',
+    'timer: finish',
+  ])
+  t.strictSame(await new Child(t, program('ends'), [], relinked()).receive<string[]>(), plain)
+})
+
+t.test(
+  'within a process a connection is heard of by its server first, and by its client before immediates',
+  async t => {
+    const plain = await new Child(t, program('own-connects')).receive<string[]>()
+    t.strictSame(plain, ['connection, connect, immediate'])
+    t.strictSame(await new Child(t, program('own-connects'), [], relinked()).receive<string[]>(), plain)
+  },
+)

@@ -3,7 +3,8 @@ import autocannon from 'autocannon'
 import { type Figure, HOST } from './program.ts'
 
 const CONNECTIONS = 8
-const WARM_UP = 0.5
+/** As a share of what counts. V8 takes seconds to compile all that a connection runs through. */
+const WARM_UP = 3
 const TIMES_MAX = 512
 /** How often autocannon looks whether its time is up. */
 const SAMPLE_MS = 10

@@ -1,0 +1,42 @@
+/**
+ * A server and its clients in this process. A client that was just heard asks for another connection; tells who hears of it
+ * first, and whether both hear of it before the immediates.
+ */
+import { once } from 'node:events'
+import net, { type AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const ROUNDS = 10
+/** Long enough for everybody to fall asleep: who speaks first then is looked at first. */
+const LULL_MS = 20
+
+const server = net.createServer()
+await new Promise(resolve => server.listen(0, '127.0.0.1', () => resolve(undefined)))
+const { port } = server.address() as AddressInfo
+const orders = new Set<string>()
+
+for (const speaksFirst of ['client', 'server', 'nobody']) {
+  const first = net.connect(port, '127.0.0.1')
+  const [accepted] = (await once(server, 'connection')) as [net.Socket]
+  accepted.resume()
+  first.resume()
+  for (let round = 0; round < ROUNDS; round++) {
+    const heard: string[] = []
+    await sleep(LULL_MS)
+    if (speaksFirst === 'client') first.write('whatever')
+    if (speaksFirst === 'server') accepted.write('whatever')
+    const second = net.connect(port, '127.0.0.1')
+    const isDone = Promise.all([once(server, 'connection'), once(second, 'connect')])
+    server.once('connection', () => {
+      heard.push('connection')
+      setImmediate(() => heard.push('immediate'))
+    })
+    second.once('connect', () => heard.push('connect'))
+    await isDone
+    await new Promise(resolve => setImmediate(resolve))
+    orders.add(heard.join(', '))
+    second.destroy()
+  }
+  first.destroy()
+}
+process.send?.([...orders].sort(), () => process.exit())
