@@ -68,7 +68,10 @@ export class CoreContention {
     }
     const waitedMs = now.waitedMs - before.waitedMs
     const runnableMs = now.ranMs - before.ranMs + waitedMs
-    if (runnableMs < this.#sampleMs * RUNNABLE_SHARE_MIN) return
+    if (runnableMs < this.#sampleMs * RUNNABLE_SHARE_MIN) {
+      this.#isSuspected = false
+      return
+    }
     this.#times = now
     if (waitedMs <= runnableMs * WAITED_SHARE_MAX) this.#noteGood()
     else this.#noteBad(nowMs)

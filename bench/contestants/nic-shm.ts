@@ -40,7 +40,10 @@ function shm() {
 function send(end: VirtualInterface, kind: number, payload: Uint8Array | undefined, length: number): void {
   const size = HEADER_SIZE + length
   let place = end.reserve(size)
-  while (place < 0) place = end.reserve(size)
+  while (place < 0) {
+    leaveWithParent()
+    place = end.reserve(size)
+  }
   end.sendWords[place >> 2] = kind
   if (payload !== undefined) end.sendBytes.set(payload, place + HEADER_SIZE)
   end.commit(size)

@@ -8,5 +8,6 @@ let polls = 0
 
 /** To be called with each poll. */
 export function leaveWithParent(): void {
-  if (++polls % LOOK_EVERY === 0 && process.ppid !== parent) process.exit(1)
+  polls = (polls + 1) % LOOK_EVERY
+  if (polls === 0 && process.ppid !== parent) process.exit(1)
 }

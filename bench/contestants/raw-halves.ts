@@ -2,6 +2,7 @@
 import { connect, listen, type RawServer, type RawSocket } from '../../fastsockets/raw/index.ts'
 import type { LatencyHistogram } from '../latency-histogram.ts'
 import { type Client, HELD_SIZE, HELD_WINDOW, type Held, openMany, type Received } from './contestant.ts'
+import { leaveWithParent } from './parent.ts'
 
 const HOST = '127.0.0.1'
 /** That of a read of `node:net`. */
@@ -34,10 +35,15 @@ async function acceptAll(
   }
 }
 
+function pollIn(socket: RawSocket, buffer: Buffer): number | undefined {
+  leaveWithParent()
+  return socket.tryRecv(buffer)
+}
+
 function pollEcho(socket: RawSocket): void {
   const buffer = Buffer.allocUnsafeSlow(BUFFER_SIZE)
   for (;;) {
-    const length = socket.tryRecv(buffer)
+    const length = pollIn(socket, buffer)
     if (length === 0) return
     if (length !== undefined) pollOut(socket, buffer, length)
   }
@@ -48,7 +54,7 @@ function pollSink(socket: RawSocket): void {
   let bytes = 0
   let startMs = 0
   for (;;) {
-    const length = socket.tryRecv(buffer)
+    const length = pollIn(socket, buffer)
     if (length === undefined) continue
     if (length === 0) break
     if (bytes === 0) startMs = performance.now()
@@ -87,6 +93,7 @@ function answerOf(bytes: number, startMs: number): Buffer {
 
 function pollOut(socket: RawSocket, bytes: Buffer, length: number): void {
   for (let at = 0; at < length; ) {
+    leaveWithParent()
     at += socket.trySend(at === 0 && length === bytes.length ? bytes : bytes.subarray(at, length))
   }
 }
@@ -151,7 +158,9 @@ function pollPingPong(socket: RawSocket, size: number, ms: number, latencies: La
     for (let received = 0; received < size; ) {
       // Sends on between receives: a message larger than the ring comes back before all of it has left.
       if (sent < size) sent += socket.trySend(message.subarray(sent))
-      received += socket.tryRecv(buffer) ?? 0
+      const length = pollIn(socket, buffer)
+      if (length === 0) throw new Error('the other half is gone')
+      received += length ?? 0
     }
     const nowMs = performance.now()
     latencies.recordMs(nowMs - startMs)

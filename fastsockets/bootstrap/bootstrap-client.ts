@@ -129,7 +129,8 @@ function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: 
   return new Promise(resolve => {
     log('calling %o', options)
     // As a program does: first it connects, then it listens. V8 has compiled that.
-    const connection = connect.call(new net.Socket(), options)
+    const connection = new net.Socket()
+    connect.call(connection, options)
     let heard: Buffer = Buffer.alloc(0)
     const settle = (outcome: Greeted): void => {
       clearTimeout(timer)

@@ -19,6 +19,7 @@ import { nameInRules } from '../policy/unix-names.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Place } from '../status/status-page.ts'
 import { flushAllHeld } from '../stream/held-bytes.ts'
+import { presumeConnected } from '../stream/promised-ports.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import { STREAMS_MAX } from '../stream/stream-layout.ts'
@@ -285,7 +286,7 @@ export class RouteDialer implements Dialer {
     const tcp = isUnix ? this.#internals.createPipe() : this.#internals.createTcp()
     recordFallback(socket, reason, remote, isUnix ? 'pipe' : 'tcp')
     handle.abandonConnect()
-    keepStreamState(() => this.#exchange(socket, tcp))
+    keepStreamState(socket, () => this.#exchange(socket, tcp))
     if (handle.isUnreferenced) tcp.unref()
     handle.successor = tcp
     return tcp
@@ -330,15 +331,15 @@ function refuseTcp(handle: FastHandle, reason: FallbackReason): number {
 /** The answer may be there: it was this thread that was busy. Then it is heard within two turns of the event loop, or now. */
 function presumeIfUnanswered(handle: FastHandle, stream: Stream, attempt: Attempt): void {
   if (!isUnanswered(handle, stream)) return
-  setImmediate(() => setImmediate(presumeConnected, handle, stream, attempt))
+  setImmediate(() => setImmediate(presume, handle, stream, attempt))
 }
 
-function presumeConnected(handle: FastHandle, stream: Stream, attempt: Attempt): void {
+function presume(handle: FastHandle, stream: Stream, attempt: Attempt): void {
   if (!isUnanswered(handle, stream)) return
   // Behind more messages than a turn takes in.
   stream.channel.pollNow(ANSWERS_MAX)
   if (!isUnanswered(handle, stream)) return
   attempt.isPresumed = true
-  stream.presumeConnected()
+  presumeConnected(stream)
   handle.finishConnect(0)
 }

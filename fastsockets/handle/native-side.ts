@@ -4,6 +4,7 @@
  * given to the native stream, until Node's own JavaScript reader turns out to be its listener.
  * See docs/decisions/0002-handle-not-subclass.md and 0016-native-feeds.md.
  */
+import { setImmediate } from '../../nic/real-time.ts'
 import { afterNativeCall, enterNative, leaveNative } from '../host/native-calls.ts'
 import { hasFeeds, scheduleFeed } from '../host/native-feeds.ts'
 import {
@@ -25,6 +26,9 @@ const SCHEDULED_MAX = 512 * 1024
 const PROBED_MAX = 64 * 1024
 /** One read of libuv: whoever listens may stop reading after it, and the parser of http takes nothing more then. */
 const PIECE_MAX = 64 * 1024
+
+/** In place of a piece: a turn for what is held. */
+const HELD_TURN = Buffer.alloc(0)
 
 /** Of a write that has no way out. */
 function statusOfRefused(stream: Stream | undefined): number {
@@ -205,10 +209,13 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     }
 
     feedNow(bytes: Buffer | undefined): void {
-      if (this.#isStopped || this.#held.length > 0) {
-        this.#held.push(bytes)
-        return
-      }
+      const isNew = bytes !== HELD_TURN
+      if (isNew && !this.#isStopped && this.#held.length === 0) return this.#feedPiece(bytes)
+      if (isNew) this.#held.push(bytes)
+      if (!this.#isStopped && this.#held.length > 0) this.#feedPiece(this.#held.shift())
+    }
+
+    #feedPiece(bytes: Buffer | undefined): void {
       this.#feedCount--
       if (this.isClosed) return
       const wasFull = this.isFull
@@ -243,7 +250,11 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     /** To be told with each `readStart` and `readStop`. */
     noteReading(isReading: boolean): void {
       this.#isStopped = !isReading
-      if (isReading) for (const bytes of this.#held.splice(0)) scheduleFeed(this, bytes, false)
+      if (!isReading) return
+      // They stay where they are: what has been scheduled meanwhile queues behind them.
+      for (let left = this.#held.length; left > 0; left--) {
+        if (!scheduleFeed(this, HELD_TURN, false)) setImmediate(() => this.feedNow(HELD_TURN))
+      }
     }
 
     /** Bytes that were received, and that nobody has read. */

@@ -74,15 +74,17 @@ function exchangeTlsHandle(socket: TlsSocket, handle: object, reinitialize: Hand
 export type HandleSetter = (this: net.Socket, handle: object) => void
 export type HandleExchange = (socket: net.Socket, handle: object) => void
 
-let keepsState = false
+/** Whose state Node must not reset now. */
+let kept: net.Socket | undefined
 
 /** An exchange by which Node would also reset the stream's state, and forget that the program has called `end()`. */
-export function keepStreamState(exchange: () => void): void {
-  keepsState = true
+export function keepStreamState(socket: net.Socket, exchange: () => void): void {
+  const keptBefore = kept
+  kept = socket
   try {
     exchange()
   } finally {
-    keepsState = false
+    kept = keptBefore
   }
 }
 
@@ -91,9 +93,14 @@ function wrapUndestroy(): void {
   const prototype = net.Socket.prototype as unknown as { _undestroy?: () => void }
   const { _undestroy } = prototype
   const value = function undestroy(this: net.Socket): void {
-    if (!keepsState) _undestroy?.call(this)
+    if (this !== kept) _undestroy?.call(this)
   }
-  Object.defineProperty(prototype, '_undestroy', { value, writable: true, configurable: true })
+  Object.defineProperty(prototype, '_undestroy', {
+    value,
+    writable: true,
+    enumerable: true,
+    configurable: true,
+  })
 }
 
 /** Gives a connecting socket of either kind another handle. To be made before Node's own way is wrapped. */

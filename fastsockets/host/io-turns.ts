@@ -6,7 +6,7 @@
  */
 import { scheduleTurnsBy } from '../../am/index.ts'
 import { type IoPhase, openIoPhase } from '../../nic/index.ts'
-import { setImmediate } from '../../nic/real-time.ts'
+import { nextTick, queueMicrotask, setImmediate } from '../../nic/real-time.ts'
 import { drainTicks, type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'
 import { raiseStackLimit, restoreStackLimit } from './stack-limit.ts'
 
@@ -29,6 +29,8 @@ let turn: (() => void) | undefined
 let mayTurn = false
 let feed: (() => void) | undefined
 const pending: (() => void)[] = []
+/** When the first of them was asked for, as `lookCount` counts. */
+let pendingSince = NEVER
 
 /** Where the event loop cannot be had this way, turns stay immediates. */
 export function openIoTurns(internals: NodeInternals): void {
@@ -54,10 +56,12 @@ export function scheduleFeeding(action: () => void): boolean {
 
 /**
  * What libuv does not tell from within the call that caused it, as that a shutdown(2) is done: `action` runs after the I/O of
- * this turn, or before that of the next, and in both cases before immediates. Its ticks run after it.
+ * this turn, or before that of the next, and in both cases before immediates. Its ticks run after it. Where turns are immediates it
+ * runs when what the program does now is over.
  */
 export function runAfterIo(action: () => void): void {
-  if (phase === undefined) return void setImmediate(action)
+  if (phase === undefined) return queueMicrotask(() => nextTick(action))
+  if (pending.length === 0) pendingSince = phase.lookCount()
   pending.push(action)
   start()
 }
@@ -109,7 +113,7 @@ function rethrow(): void {
 
 function runStage(): void {
   try {
-    runPending()
+    if (pendingSince !== phase?.lookCount()) runPending()
     if (mayTurn) runTurn()
     runPending()
   } catch (error) {
@@ -121,7 +125,9 @@ function runStage(): void {
 /** Each with its ticks, as if libuv had called it by itself. Those that they ask for come with the next. */
 function runPending(): void {
   for (let left = pending.length; left > 0; left--) {
-    const action = pending.shift() as () => void
+    const action = pending.shift()
+    // A program may have run the event loop from within one of them.
+    if (action === undefined) return
     action()
     drainTicks()
   }

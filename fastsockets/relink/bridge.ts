@@ -32,7 +32,7 @@ export function bridge(socket: FastSocket, exchange: HandleExchange): void {
   const hasEnded = socket._readableState.ended
   // The exchange closes the handle that the socket has.
   socket._handle = null
-  keepStreamState(() => exchange(socket, far))
+  keepStreamState(socket, () => exchange(socket, far))
   relay(fast, near, hasEnded)
 }
 

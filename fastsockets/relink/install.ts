@@ -139,8 +139,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     if (reason !== undefined) return fallBack(socket, target, reason)
     recordCandidate(socket)
     // As Node does, a moment later; it closes a handle that is there.
-    if (socket.destroyed && !isUnconnectedTls(socket))
-      Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
+    if (socket.destroyed) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
     giveFastHandle(socket, hostOf(target))
     return undefined
   }

@@ -98,12 +98,17 @@ export function showTcpClient(
   page.countOpened()
   const row: WaitingRow = { text: { kind: 'tcp', transport, role: 'client', reason: code, remote }, socket }
   shown[ROW] = row
-  if (waiting.push(row) === 1) setTimeout(openRows, OPEN_AFTER_MS).unref()
+  if (waiting.push(row) === 1) scope.runInAsyncScope(openRowsLater)
+}
+
+function openRowsLater(): void {
+  setTimeout(openRows, OPEN_AFTER_MS).unref()
 }
 
 function openRows(): void {
   for (const { text, socket } of waiting.splice(0)) {
-    if (socket === undefined) continue
+    // Where nothing can be fast, nobody has told us that it is destroyed.
+    if (socket === undefined || socket.destroyed) continue
     ;(socket as Shown)[ROW] = countedRow(statusPage().open(text, true), socket)
   }
 }

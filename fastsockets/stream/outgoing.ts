@@ -33,12 +33,17 @@ export class Outgoing implements Holder {
     return this.pending.isWaiting
   }
 
+  /** Of a write that waits. One that the peer has fetched to its end has still to be told so. */
+  get hasUnsent(): boolean {
+    return this.pending.length > 0
+  }
+
   /**
    * Whether TCP would tell a write of a reset: one that does not wait for the peer's program to read more first; if nobody
    * reads here, any that waits.
    */
   hearsOfReset(isReading: boolean): boolean {
-    return this.isWaiting && (!isReading || this.window.credit > 0)
+    return this.hasUnsent && (!isReading || this.window.credit > 0)
   }
 
   /** Whether something was on its way to a peer that had `received` so much when it closed. To TCP it was there, unread. */

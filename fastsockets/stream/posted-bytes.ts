@@ -39,6 +39,7 @@ export class PostedBytes {
       this.endRun()
       const own = allocateFresh(length)
       own.set(bytes.subarray(offset, offset + length))
+      stream.postedCount++
       this.#makeReady(stream, own)
       return
     }
@@ -49,6 +50,7 @@ export class PostedBytes {
         this.#runEnd = 0
       }
       this.#run = stream
+      stream.postedCount++
       this.#runStart = this.#runEnd
     }
     copyBytes(bytes, offset, this.#slab, this.#runEnd, length)
@@ -80,8 +82,8 @@ export class PostedBytes {
     this.#makeReady(stream, this.#slab.subarray(this.#runStart, this.#runEnd))
   }
 
+  /** A piece that the stream counts already: what comes next must not overtake it. */
   #makeReady(stream: Stream, bytes: Buffer): void {
-    stream.postedCount++
     this.#readyStreams.push(stream)
     this.#readyBytes.push(bytes)
   }

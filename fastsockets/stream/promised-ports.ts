@@ -44,6 +44,17 @@ export class PromisedPorts {
   }
 }
 
+/** The peer is busy: the program takes the stream for connected, and what it writes and ends waits for the answer. */
+export function presumeConnected(stream: Stream): void {
+  stream.state = 'presumed'
+  if (stream.promisedPort > 0) promisePort(stream, stream.promisedPort)
+}
+
+function promisePort(stream: Stream, port: number): void {
+  stream.promisedPort = port
+  if (stream.state === 'presumed' && stream.addresses !== undefined) stream.addresses.clientPort = port
+}
+
 /** The client's side. */
 export class AwaitedPorts {
   /** Those that have asked, in that order, and have no promise yet. */
@@ -53,7 +64,7 @@ export class AwaitedPorts {
 
   handleAsked(stream: Stream): void {
     const port = this.#ports.shift()
-    if (port !== undefined) return stream.promisePort(port)
+    if (port !== undefined) return promisePort(stream, port)
     stream.promisedPort = PORT_AWAITED
     this.#asked.push(stream)
   }
@@ -79,7 +90,7 @@ export class AwaitedPorts {
     if (port < 0 || port > PORT_MAX || this.#ports.length >= PORTS_PROMISED_MAX) return false
     const stream = this.#asked.shift()
     if (stream === undefined) this.#ports.push(port)
-    else stream.promisePort(port)
+    else promisePort(stream, port)
     return true
   }
 }

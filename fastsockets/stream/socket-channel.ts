@@ -5,7 +5,7 @@
  */
 import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../../am/index.ts'
 import type { VirtualInterface } from '../../nic/index.ts'
-import { nextTick, setImmediate } from '../../nic/real-time.ts'
+import { setImmediate } from '../../nic/real-time.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { drainTicks } from '../host/node-internals.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
@@ -13,6 +13,8 @@ import { type Family, UNIX } from '../host/unix-paths.ts'
 import { type ConnectionEvent, EVENTS, tell } from '../status/events.ts'
 import { statusPage } from '../status/status-page.ts'
 import type { Accepted, Acceptor, Lifeline } from './channel-contract.ts'
+import { FreshStreams } from './fresh-streams.ts'
+import { takeLastWords } from './last-words.ts'
 import { PostedBytes } from './posted-bytes.ts'
 import { AwaitedPorts, PromisedPorts } from './promised-ports.ts'
 import { socketEndpoint } from './socket-endpoint.ts'
@@ -36,9 +38,6 @@ import { StreamTable } from './stream-table.ts'
 import { thresholdOf } from './zcopy/threshold.ts'
 
 const ADDRESS_MAX = 64
-/** How often a dead peer's ring is polled until nothing more comes out of it: more than fits into a ring. */
-const DRAIN_TURNS_MAX = 4096
-const DRAIN_MESSAGES = 64
 
 export class SocketChannel implements ChannelOwner {
   readonly channel: Channel
@@ -55,6 +54,7 @@ export class SocketChannel implements ChannelOwner {
   readonly #toSend = new StreamQueue(1)
   readonly #toDeliver = new StreamQueue(2)
   readonly #posted = new PostedBytes()
+  readonly #fresh = new FreshStreams()
   readonly #promised: PromisedPorts
   readonly #awaited = new AwaitedPorts()
   #offerMin: number | undefined
@@ -127,20 +127,8 @@ export class SocketChannel implements ChannelOwner {
   /** The peer is gone, or, with a cause, has broken off. What it wrote before is in the ring and is delivered first. */
   handlePeerGone(cause?: Error): void {
     if (!this.#isOpen) return
-    for (let turn = 0; turn < DRAIN_TURNS_MAX && this.#drain(); turn++);
+    takeLastWords(this.channel)
     this.#end(cause)
-  }
-
-  /** Whether anything was left in the ring. What a listener throws goes to the program a moment later. */
-  #drain(): boolean {
-    try {
-      return this.channel.progress(DRAIN_MESSAGES) > 0
-    } catch (error) {
-      nextTick(() => {
-        throw error
-      })
-      return true
-    }
   }
 
   /** Takes in up to `limit` messages, for raw sockets that poll, perhaps without ever letting the event loop run. */
@@ -214,8 +202,12 @@ export class SocketChannel implements ChannelOwner {
 
   /** What the channel tells its owner. A write is over before the answer to it is heard. */
   handleProgress(): void {
-    this.#resumeSending()
-    this.#deliver()
+    try {
+      this.#resumeSending()
+      this.#deliver()
+    } finally {
+      this.#fresh.endTurn()
+    }
   }
 
   #resumeSending(): void {
@@ -297,6 +289,7 @@ export class SocketChannel implements ChannelOwner {
     if (!this.#awaited.handleAccepted(stream, clientPort, promises))
       return this.#refuse('an ACCEPT out of turn, or ports that were or cannot be promised')
     if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
+    if (!this.#isRaw) this.#fresh.add(stream)
     stream.handleAccepted(message.word(1), window)
     this.#drainTicks()
   }
@@ -391,8 +384,8 @@ export class SocketChannel implements ChannelOwner {
   #deliverWaiting(): void {
     // Those who are there now: whoever asks again meanwhile has the next turn.
     for (const stream of this.#toDeliver.snapshot()) {
-      // Behind its own bytes, and a turn later.
-      if (!this.#toDeliver.has(stream) || stream.postedCount > 0) continue
+      // Behind its own bytes, and a turn later; and so if it has just been told that it is connected.
+      if (!this.#toDeliver.has(stream) || stream.postedCount > 0 || stream.isFresh) continue
       this.#toDeliver.delete(stream)
       let isDone = false
       try {

@@ -46,6 +46,8 @@ export class Stream {
   /** Those of the channel in which it waits, a bit for each. */
   queues = 0
   state: State = 'connecting'
+  /** Nothing is delivered yet (fresh-streams.ts). */
+  isFresh = false
 
   #receiveState: ReceiveState = 'open'
   readonly receiving = new ReceiveWindow()
@@ -162,17 +164,6 @@ export class Stream {
     else this.sink?.handleConnected()
   }
 
-  /** The peer is busy: what the program writes and ends waits for its answer. */
-  presumeConnected(): void {
-    this.state = 'presumed'
-    if (this.promisedPort > 0) this.promisePort(this.promisedPort)
-  }
-
-  promisePort(port: number): void {
-    this.promisedPort = port
-    if (this.state === 'presumed' && this.addresses !== undefined) this.addresses.clientPort = port
-  }
-
   handleRefused(refusal: number | undefined): void {
     const { sink } = this
     this.#finish()
@@ -278,9 +269,9 @@ export class Stream {
     if (this.#receiveState === 'open') {
       const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading === true)
       if (isReset) this.fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
-      else if (this.outgoing.isWaiting) this.fail('ECONNRESET', 'write', undefined)
+      else if (this.outgoing.hasUnsent) this.fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
-    } else if (this.outgoing.isWaiting) {
+    } else if (this.outgoing.hasUnsent) {
       // The end had come before the reset: reading ends well all the same, as in TCP.
       this.fail('EPIPE', 'write', undefined)
     }
@@ -350,12 +341,16 @@ export class Stream {
     }
   }
 
-  /** Who reads what was there before a reset is told that it is the end, by libuv: only a write can say more. */
+  /**
+   * Who reads what was there before a reset is told that it is the end, by libuv: only a write can say more. One that waits for
+   * the peer to read does.
+   */
   #endInPlaceOfReset(): void {
     const failure = this.#failure
     if (failure?.code !== 'ECONNRESET' || failure.syscall !== 'read') return
     if (failure.cause !== undefined || this.#isRaw) return
-    this.#failure = undefined
+    this.#failure = this.outgoing.hasUnsent ? { ...failure, syscall: 'write' } : undefined
+    if (this.#failure !== undefined) return
     this.#writeError = failure.code
     this.#receiveState = 'finReceived'
   }
@@ -402,7 +397,7 @@ export class Stream {
   }
 
   #isPosted(): boolean {
-    return this.#buffer.length === 0 && this.sink !== undefined && this.sink.isReading
+    return !this.isFresh && this.#buffer.length === 0 && this.sink?.isReading === true
   }
 
   #consumedIsDue(): boolean {
@@ -420,7 +415,7 @@ export class Stream {
     this.#closeOwed = true
     // Behind what TCP would have taken; what was written small in this turn goes first, too.
     if (channel.isOpen && outgoing.isWaiting) return
-    const mayGo = !channel.isOpen || outgoing.flushHeld()
+    const mayGo = !channel.isOpen || (outgoing.flushHeld() && this.#fetches.resume())
     this.#closeOwed = !mayGo || (channel.isOpen && !sendClose(this, this.#closeHow, this.#receivedAtClose))
     if (this.#closeOwed) channel.scheduleSend(this)
   }

@@ -1,5 +1,5 @@
 /**
- * All sockets of a program have one shape, whichever way they went. What V8 has compiled of Node is for the shapes that it has
+ * All sockets that connect have one shape, whichever way they went. What V8 has compiled of Node is for the shapes that it has
  * met: each time that a server which is not relinked was asked again, it would compile all of that anew.
  */
 import t from 'tap'

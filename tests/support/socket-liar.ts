@@ -34,8 +34,14 @@ export class SocketLiar {
   readonly said: Said[] = []
   readonly received: Buffer[] = []
   readonly posted: Buffer[] = []
+  /** What else the program was told. */
+  readonly told: string[] = []
   isReading = true
   isGone = false
+  /** What the program does when it hears data. */
+  handleData: () => void = () => {}
+  /** And when it accepts a connection. */
+  handleConnection: () => void = () => {}
   readonly #channel: Channel
   #stream: Stream | undefined
 
@@ -46,6 +52,7 @@ export class SocketLiar {
       stream => {
         this.#stream = stream
         stream.sink = this.#sink()
+        this.handleConnection()
         return { clientPort: 1, begin: () => {} }
       },
       () => {
@@ -104,8 +111,8 @@ export class SocketLiar {
     return this.#channel.end.register(bytes, access)
   }
 
-  async connect(): Promise<number> {
-    this.say(CONNECT, [1, 80, WINDOW, 4], Buffer.from('127.0.0.1'))
+  async connect(window = WINDOW): Promise<number> {
+    this.say(CONNECT, [1, 80, window, 4], Buffer.from('127.0.0.1'))
     const [, to = 0] = await this.hears(ACCEPT)
     return to
   }
@@ -116,12 +123,16 @@ export class SocketLiar {
       get isReading() {
         return liar.isReading
       },
-      handleData: bytes => liar.received.push(bytes) && bytes.length,
-      handleEnd() {},
-      handleWritten() {},
+      handleData(bytes) {
+        liar.received.push(bytes)
+        liar.handleData()
+        return bytes.length
+      },
+      handleEnd: () => void liar.told.push('end'),
+      handleWritten: () => void liar.told.push('written'),
       handleSent() {},
       handleShutdown() {},
-      handleError() {},
+      handleError: (code, syscall) => void liar.told.push(`${syscall} ${code}`),
       handleConnected() {},
       handleRefused() {},
       handlePosted: length => liar.posted.push(Buffer.alloc(length)),

@@ -1,6 +1,6 @@
 /**
  * A server and its clients in this process. A client that was just heard asks for another connection; tells who hears of it
- * first, and whether both hear of it before the immediates.
+ * first, whether both hear of it before the immediates, and when the client hears what the server says at once.
  */
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
@@ -26,14 +26,15 @@ for (const speaksFirst of ['client', 'server', 'nobody']) {
     if (speaksFirst === 'client') first.write('whatever')
     if (speaksFirst === 'server') accepted.write('whatever')
     const second = net.connect(port, '127.0.0.1')
-    const isDone = Promise.all([once(server, 'connection'), once(second, 'connect')])
-    server.once('connection', () => {
+    const isDone = once(second, 'data')
+    server.once('connection', socket => {
       heard.push('connection')
+      socket.write('welcome')
       setImmediate(() => heard.push('immediate'))
     })
     second.once('connect', () => heard.push('connect'))
+    second.once('data', () => heard.push('data'))
     await isDone
-    await new Promise(resolve => setImmediate(resolve))
     orders.add(heard.join(', '))
     second.destroy()
   }

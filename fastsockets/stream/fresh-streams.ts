@@ -1,0 +1,21 @@
+import type { Stream } from './stream.ts'
+
+/**
+ * Streams whose program hears in this turn that they are connected. As with libuv, which looks for what there is to read only
+ * then, it hears of that in the next turn, after the immediates.
+ */
+export class FreshStreams {
+  readonly #streams: Stream[] = []
+
+  add(stream: Stream): void {
+    stream.isFresh = true
+    this.#streams.push(stream)
+  }
+
+  endTurn(): void {
+    for (let stream = this.#streams.pop(); stream !== undefined; stream = this.#streams.pop()) {
+      stream.isFresh = false
+      stream.startReading()
+    }
+  }
+}

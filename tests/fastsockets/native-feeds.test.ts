@@ -1,0 +1,48 @@
+/** What native streams are told stays in its order, whoever stops reading and goes on, and nothing of it is lost. */
+import { createHash } from 'node:crypto'
+import t from 'tap'
+import { fastHandleClass } from '../../fastsockets/handle/fast-handle.ts'
+import type { FastHandleClass } from '../../fastsockets/handle/fast-handle-contract.ts'
+import '../../fastsockets/register.ts'
+import { Child } from '../support/child.ts'
+import { program, relinked } from '../support/relinked.ts'
+import { until } from '../support/until.ts'
+
+/** What the native side of a handle has for the rest of it. */
+interface Fed {
+  onread: (bytes: ArrayBuffer | undefined) => void
+  feed(bytes: Buffer): number
+  readStart(): number
+  readStop(): number
+}
+
+t.test('a piece that was held is not overtaken by one that was scheduled meanwhile', async t => {
+  const Handle = fastHandleClass() as FastHandleClass
+  const heard: string[] = []
+  const open = (then: (text: string) => void): Fed => {
+    const handle = new Handle(undefined) as unknown as Fed
+    handle.onread = bytes => {
+      const text = Buffer.from(bytes as ArrayBuffer).toString()
+      heard.push(text)
+      then(text)
+    }
+    handle.readStart()
+    return handle
+  }
+  const stopping = open(text => void (text === 'A' && stopping.readStop()))
+  const starting = open(() => void stopping.readStart())
+  stopping.feed(Buffer.from('A'))
+  stopping.feed(Buffer.from('B'))
+  starting.feed(Buffer.from('x'))
+  stopping.feed(Buffer.from('C'))
+  await until('all pieces', () => heard.length === 4)
+  t.strictSame(heard, ['A', 'x', 'B', 'C'])
+})
+
+t.test('a reader in a worker thread that is slower than the writer gets everything', async t => {
+  const child = new Child(t, program('slow-worker'), [], relinked())
+  const { transport, sent, received } = await child.receive<Record<string, string>>()
+  t.equal(transport, 'loopback')
+  t.equal(received, sent)
+  t.equal(sent?.length, createHash('sha256').digest('hex').length)
+})
