@@ -2,18 +2,18 @@ import type { Channel } from '../../am/index.ts'
 import { nextTick } from '../../nic/real-time.ts'
 
 /** How often a dead peer's ring is polled until nothing more comes out of it: more than fits into a ring. */
-const TURNS_MAX = 4096
-const MESSAGES = 64
+const DRAIN_TURNS_MAX = 4096
+const DRAIN_MESSAGES = 64
 
 /** Takes in what a peer that is gone has written before. */
 export function takeLastWords(channel: Channel): void {
-  for (let turn = 0; turn < TURNS_MAX && takeSome(channel); turn++);
+  for (let turn = 0; turn < DRAIN_TURNS_MAX && takeSome(channel); turn++);
 }
 
 /** Whether anything was left in the ring. What a listener throws goes to the program a moment later. */
 function takeSome(channel: Channel): boolean {
   try {
-    return channel.progress(MESSAGES) > 0
+    return channel.progress(DRAIN_MESSAGES) > 0
   } catch (error) {
     nextTick(() => {
       throw error
