@@ -12,10 +12,12 @@ export class FreshStreams {
     this.#streams.push(stream)
   }
 
+  /** In the order in which they were connected. No program's code runs here. */
   endTurn(): void {
-    for (let stream = this.#streams.pop(); stream !== undefined; stream = this.#streams.pop()) {
+    for (const stream of this.#streams) {
       stream.isFresh = false
       stream.startReading()
     }
+    this.#streams.length = 0
   }
 }

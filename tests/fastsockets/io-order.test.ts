@@ -48,7 +48,7 @@ t.test(
   'within a process a connection is heard of by its server first, and by its client before immediates',
   async t => {
     const plain = await new Child(t, program('own-connects')).receive<string[]>()
-    t.strictSame(plain, ['connection, connect, immediate, data'])
+    t.strictSame(plain, ['connection, connect, immediate, data', 'together: 0, 1, 2'])
     t.strictSame(await new Child(t, program('own-connects'), [], relinked()).receive<string[]>(), plain)
   },
 )

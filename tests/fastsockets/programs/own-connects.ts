@@ -40,4 +40,18 @@ for (const speaksFirst of ['client', 'server', 'nobody']) {
   }
   first.destroy()
 }
+
+/** Several at once: their first words are heard in the order in which they came. */
+for (let round = 0; round < ROUNDS; round++) {
+  await sleep(LULL_MS)
+  const welcome = (socket: net.Socket): unknown => socket.write('welcome')
+  server.on('connection', welcome)
+  const heard: number[] = []
+  const clients = Array.from({ length: 3 }, () => net.connect(port, '127.0.0.1'))
+  for (const [i, client] of clients.entries()) client.once('data', () => heard.push(i))
+  await Promise.all(clients.map(client => once(client, 'data')))
+  server.off('connection', welcome)
+  orders.add(`together: ${heard.join(', ')}`)
+  for (const client of clients) client.destroy()
+}
 process.send?.([...orders].sort(), () => process.exit())

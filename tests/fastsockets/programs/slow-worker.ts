@@ -1,6 +1,6 @@
 /**
- * A server in a worker thread that begins to read late, and then reads slowly; a client in the same thread. Sends the digests of what was sent
- * and of what has come.
+ * A server in a worker thread that begins to read late, and then reads slowly; a client in the same thread. Sends the digests of
+ * what was sent and of what has come.
  */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
