@@ -4,8 +4,6 @@
  * carries only the driver's address blob, and stays as the lifeline.
  */
 import type net from 'node:net'
-import { constants } from 'node:os'
-import { getSystemErrorName } from 'node:util'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import {
   ablation,
@@ -17,7 +15,6 @@ import {
   openLog,
   openLoopbackPair,
   randomBytes,
-  receiveNow,
   type VirtualInterface,
 } from '../../nic/index.ts'
 import {
@@ -55,6 +52,7 @@ import { type FallbackCode, type FallbackReason, fallbackReason } from '../reaso
 import type { Acceptor } from '../stream/channel-contract.ts'
 import { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
+import { tieLifeline } from './lifeline.ts'
 import { findBootstrapPort, inTime, LOOK_UP_MS_MAX, lookUpMs } from './names.ts'
 
 const log = openLog('fastsockets:peers')
@@ -67,9 +65,6 @@ const CHANNELS_MAX = 1024
 const OFFERS_MAX = 64
 /** How long a peer may take for the driver's part of the handshake. */
 const DRIVER_TIMEOUT_MS = 1000
-/** How a lifeline ends when its peer, or the way to it, has vanished without a word. */
-const LOST: ReadonlySet<string> = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN'])
-
 type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
 
 /** Who answered for a listener. */
@@ -97,6 +92,7 @@ export class Peers implements BootstrapHost {
   readonly #connect: ConnectFunction
   readonly #isRaw: boolean
   readonly #endpointId = randomBytes(ENDPOINT_ID_SIZE)
+  /** Those that connects of this thread may use, by `keyOf`. */
   readonly #channels = new Map<string, SocketChannel>()
   /** Handshakes under way, by address and port: connections that begin meanwhile wait for the same one. */
   readonly #calls = new Map<string, Promise<Reached | FallbackReason>>()
@@ -161,10 +157,14 @@ export class Peers implements BootstrapHost {
     const driver = driverTo(hello)
     if (driver === undefined && !isHere(hello)) return { refusal: REFUSAL.OTHER_HOST }
     if (!allowsUser(hello.uid)) return { refusal: REFUSAL.OTHER_USER }
-    if (this.#channels.size >= CHANNELS_MAX || this.#offerCount >= OFFERS_MAX)
+    if (this.openChannels.length >= CHANNELS_MAX || this.#offerCount >= OFFERS_MAX)
       return { refusal: REFUSAL.LIMIT }
     if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
-    const offer = tryOffer(driver)
+    let callerUid: number | undefined
+    const offer = tryOffer(driver, uid => {
+      callerUid = uid
+      return allowsUser(uid)
+    })
     if (offer === undefined) return { refusal: REFUSAL.DRIVER }
     this.#offerCount++
     const finish = (connection: net.Socket): void => {
@@ -174,7 +174,10 @@ export class Peers implements BootstrapHost {
       offer.accepted
         .then(end => {
           connection.off('close', cancel)
-          this.#open(end, hello.endpointId.toString('hex'), connection)
+          const peerId = hello.endpointId.toString('hex')
+          // Whom the kernel does not know for one of our own may have said any name: to that one our connects do not go.
+          const isOurs = callerUid !== undefined && callerUid === process.getuid?.()
+          this.#open(end, peerId, connection, isOurs ? keyOf(peerId) : undefined)
         })
         .catch(error => {
           log('offer to pid %d: %s', hello.pid, (error as Error).message)
@@ -205,7 +208,8 @@ export class Peers implements BootstrapHost {
     const peerId = greeting.endpointId.toString('hex')
     // Of a cluster's workers it may be this one whose turn it is.
     const isOwn = isShared && greeting.endpointId.equals(this.#endpointId)
-    const known = isOwn ? this.ownChannel() : this.#channels.get(peerId)
+    const key = keyOf(peerId, isElsewhere(address, family) ? address : undefined)
+    const known = isOwn ? this.ownChannel() : this.#channels.get(key)
     if (known?.isOpen) {
       connection.destroy()
       return { channel: known, isShared }
@@ -214,7 +218,7 @@ export class Peers implements BootstrapHost {
     if (answer === undefined) return reasonOfFailure(address, limit)
     tellStep('client answered')
     try {
-      const channel = await this.#take(answer, greeting, connection, limit)
+      const channel = await this.#take(answer, greeting, connection, key, limit)
       return channel instanceof SocketChannel ? { channel, isShared } : channel
     } catch (error) {
       connection.destroy()
@@ -288,6 +292,7 @@ export class Peers implements BootstrapHost {
     answer: Answer,
     peer: Introduction,
     connection: net.Socket,
+    key: string,
     limit: TimeLimit,
   ): Promise<SocketChannel | FallbackReason> {
     if (answer.result !== 0) {
@@ -307,32 +312,38 @@ export class Peers implements BootstrapHost {
       }),
       peer.endpointId.toString('hex'),
       connection,
+      key,
     )
   }
 
-  #open(end: VirtualInterface, peerId: string, connection: net.Socket): SocketChannel {
+  /** `key`: under which connects of this thread find it, if they may use it. */
+  #open(
+    end: VirtualInterface,
+    peerId: string,
+    connection: net.Socket,
+    key: string | undefined,
+  ): SocketChannel {
     tellStep('channel open')
     keepFreedMemory()
     const handleGone = (gone: SocketChannel): void => {
-      if (this.#channels.get(peerId) === gone) this.#channels.delete(peerId)
+      if (key !== undefined && this.#channels.get(key) === gone) this.#channels.delete(key)
       const at = this.openChannels.indexOf(gone)
       if (at >= 0) this.openChannels.splice(at, 1)
     }
     const channel = new SocketChannel(end, peerId, this.#accept, handleGone, this.#isRaw)
-    this.#channels.set(peerId, channel)
+    if (key !== undefined) this.#channels.set(key, channel)
     this.openChannels.push(channel)
     const { localAddress, remoteAddress } = connection
     if (end.driver === REMOTE_DRIVER && localAddress !== undefined && remoteAddress !== undefined)
       channel.way = { own: withoutMapping(localAddress), peer: withoutMapping(remoteAddress) }
-    channel.lifeline = {
-      end: isReset => (isReset ? reset(connection) : connection.destroy()),
-      hearNow: () => hearLifeline(connection, channel),
-      ref: () => void (connection.destroyed || connection.ref()),
-      unref: () => void (connection.destroyed || connection.unref()),
-    }
-    watchLifeline(connection, channel)
+    tieLifeline(connection, channel)
     return channel
   }
+}
+
+/** Who a peer says it is holds where it was met, and nowhere else: of another host that is `address`. */
+function keyOf(peerId: string, address = 'this host'): string {
+  return `${peerId} ${address}`
 }
 
 function isElsewhere(address: string, family: Family): boolean {
@@ -382,65 +393,16 @@ function hearReply(connection: net.Socket, offer: Offer): void {
 }
 
 /** Undefined if the driver cannot make one now, for lack of descriptors perhaps. */
-function tryOffer(driver: Driver): Offer | undefined {
+function tryOffer(driver: Driver, allowUid: (uid: number) => boolean): Offer | undefined {
   try {
     const queueSize = ablation('ring')
     return driver.offer({
       timeoutMs: driverTimeoutMs(),
-      allowUid: allowsUser,
+      allowUid,
       ...(queueSize && { queueSize }),
     })
   } catch (error) {
     log('no offer: %s', (error as Error).message)
     return undefined
   }
-}
-
-/** Bytes of a lifeline, which should have none. */
-const heard = Buffer.alloc(1)
-
-/** What the event loop would say of a lifeline, for those who do not let it run. */
-function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
-  const fd = (connection as unknown as { _handle?: { fd: number } | null })._handle?.fd
-  const length = fd === undefined ? 0 : receiveNow(fd, heard)
-  if (length === -constants.errno.EAGAIN) return
-  // Without a descriptor its 'error' may still have to be told.
-  const { code } = (connection.errored ?? {}) as NodeJS.ErrnoException
-  connection.destroy()
-  channel.handlePeerGone(causeOf(length < 0 ? getSystemErrorName(length) : code))
-}
-
-/** Tells the peer that its sockets have not come to their end, but were cut off. A unix connection cannot say that. */
-function reset(connection: net.Socket): void {
-  if (connection.remoteAddress === undefined) connection.destroy()
-  else connection.resetAndDestroy()
-}
-
-/** What has ended the sockets, by the error that the lifeline met; undefined if the peer has simply gone. */
-function causeOf(code: string | undefined): Error | undefined {
-  if (code === 'ECONNRESET') {
-    return new Error(
-      'the peer has broken off: it has lost its device, or was told what the protocol does not allow',
-    )
-  }
-  if (code === undefined || !LOST.has(code)) return undefined
-  return Object.assign(new Error(`the peer is heard of no more: ${code}`), { code: 'ETIMEDOUT' })
-}
-
-/** The peer says nothing more on this connection; its end, however it comes, is the peer's end. */
-function watchLifeline(connection: net.Socket, channel: SocketChannel): void {
-  const handleEnd = (cause?: Error): void => {
-    log('peer %s is gone', channel.peerName)
-    connection.destroy()
-    channel.handlePeerGone(cause)
-    // Now, as the kernel would tell: who hears next that the process has ended must find its sockets ended, too.
-    channel.deliverRest()
-  }
-  connection.on('data', () => handleEnd())
-  connection.on('end', () => handleEnd())
-  connection.on('close', () => handleEnd())
-  connection.on('error', error => handleEnd(causeOf((error as NodeJS.ErrnoException).code)))
-  connection.unref()
-  connection.resume()
-  if (connection.destroyed || connection.readableEnded) handleEnd()
 }

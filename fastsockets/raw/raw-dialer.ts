@@ -60,6 +60,7 @@ async function resolve(host: string): Promise<readonly { address: string; family
 async function connectTo(target: Target, signal: AbortSignal | undefined): Promise<RawSocket> {
   const found = await reach(target, signal)
   if (!('code' in found)) return found
+  signal?.throwIfAborted()
   if (decide('client', target.address, target.port).use === 'require') throw new RequiredError(found)
   const socket = await connectTcp(target, signal)
   routes.rememberReason(target.address, target.port, found)
@@ -120,7 +121,9 @@ function open(
       signal?.removeEventListener('abort', abort)
       resolve(isConnected ? socket : fallbackReason(reasonOfRefusal(refusal)))
     })
-    if (!isAsked) resolve(fallbackReason('LIMIT'))
+    if (isAsked) return
+    signal?.removeEventListener('abort', abort)
+    resolve(fallbackReason('LIMIT'))
   })
 }
 

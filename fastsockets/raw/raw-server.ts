@@ -150,7 +150,10 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
           signal?.removeEventListener('abort', abort)
           resolve(socket)
         },
-        reject,
+        reject: error => {
+          signal?.removeEventListener('abort', abort)
+          reject(error)
+        },
       }
       signal?.addEventListener('abort', abort, { once: true })
       this.#waiters.push(waiter)

@@ -217,10 +217,7 @@ export class Outgoing implements Holder {
         if (!this.#sink.write()) return false
         continue
       }
-      if (this.#offers.isWanted) {
-        this.#offers.send()
-        return false
-      }
+      if (this.#offers.isWanted && this.#offers.send()) return false
       const length = Math.min(pending.length, channel.segmentMax, this.window.credit)
       if (length <= 0) return false
       if (!pending.secure(length)) return this.#fail()

@@ -136,10 +136,11 @@ export class SendQueue {
 
   /** Sends the reserved frame, and in it what the receiving half has to say. Returns 0, or an errno. */
   commit(length: number, released: number, renewed: number): number {
+    const size = FRAME_HEADER_SIZE + length
+    if (this.#reservedAt !== this.#tail) this.#undoSkip(size)
     const at = this.#reservedAt & this.#mask
     this.words[(at >> 2) + CELL_RELEASED_WORD] = released
     this.words[(at >> 2) + CELL_RENEWED_WORD] = renewed
-    const size = FRAME_HEADER_SIZE + length
     this.#tail = (this.#reservedAt + align8(size)) | 0
     this.#frameWork.setTransfer(OPCODE_RDMA_WRITE_WITH_IMM, size, this.#lkey, this.#rkey)
     this.#frameWork.setPlaces(this.#ownRing, this.#peerRing, at)
@@ -260,6 +261,18 @@ export class SendQueue {
       ((this.sent - this.renewedSeen) | 0) < this.#receives - RECEIVES_RESERVED &&
       this.#hasPlace(FRAMES_LEAVE)
     )
+  }
+
+  /**
+   * The reserved frame was too long for what is left before the end of the ring. The peer knows only how long it has become: if
+   * that fits there after all, it looks for it there.
+   */
+  #undoSkip(size: number): void {
+    const at = this.#tail & this.#mask
+    if (this.#size - at < align8(size)) return
+    const from = this.#reservedAt & this.#mask
+    this.bytes.copyWithin(at + FRAME_HEADER_SIZE, from + FRAME_HEADER_SIZE, from + size)
+    this.#reservedAt = this.#tail
   }
 
   /** One, and so many more. */

@@ -50,7 +50,8 @@ import type { DeviceFunctions, Pointer, PollHandle, VerbsLibrary } from './verbs
 import { IDENTITY_KIND_SHIFT, SLOT_MASK, SLOT_SHARED } from './work-identity.ts'
 
 /** Completions taken with one call. */
-const BATCH = 64
+/** Completions that one poll takes at most: when it has taken so many, there may be more. */
+export const BATCH = 64
 /** Of the completion queue at first; it grows with the connections. */
 const COMPLETIONS_FIRST = 4096
 /** The kernel's iWARP device cannot make its queue larger later. */

@@ -16,6 +16,7 @@ import {
 } from './frame-layout.ts'
 import { WC_FLUSHED, WC_RETRY_EXCEEDED, WC_RNR_RETRY_EXCEEDED, WC_SUCCESS } from './library-layout.ts'
 import { QueueInterface } from './queue-interface.ts'
+import { BATCH } from './verbs-adapter.ts'
 import type { Way, WayUser } from './way.ts'
 import {
   WORK_BYE,
@@ -157,7 +158,8 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   poll(sink: FrameSink, limit: number): number {
     if (this.state === 'closed') return CLOSED
     if (this.receives.waiting === 0) {
-      if (this.state === 'open') this.adapter.poll()
+      // Those of other connections may lie before ours.
+      while (this.state === 'open' && this.adapter.poll() === BATCH && this.receives.waiting === 0) {}
       if (this.receives.waiting === 0) return this.#brokenOr(0)
     }
     try {

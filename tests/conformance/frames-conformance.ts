@@ -52,6 +52,22 @@ async function testPlaces(t: Test, makePair: MakePair): Promise<void> {
     t.strictSame(drain(far), [Buffer.from([7, 7, 7]), patterned(5, 1)])
   })
 
+  await t.test('also at the end of the queue, where only the shorter one fits', async t => {
+    const [near, far] = await makePair(t)
+    const random = seededRandom(t)
+    let wrong = 0
+    for (let passed = 0; passed < 3 * QUEUE_SIZE; ) {
+      const content = patterned(random.within(0, 300), passed)
+      const at = near.reserve(1000)
+      near.sendBytes.set(content, at)
+      near.commit(content.length)
+      passed += content.length
+      const [arrived] = drain(far)
+      if (arrived?.equals(content) !== true) wrong++
+    }
+    t.equal(wrong, 0)
+  })
+
   await t.test('a cancelled frame is not sent, and its room is not lost', async t => {
     const [near, far] = await makePair(t)
     const [fresh] = await makePair(t)

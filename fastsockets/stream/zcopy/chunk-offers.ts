@@ -7,7 +7,7 @@ import type { Outgoing } from '../outgoing.ts'
 import type { Stream } from '../stream.ts'
 import { OFFER_MAX } from '../stream-layout.ts'
 import { sendSourceAvailable } from '../stream-messages.ts'
-import { MAY_BE_READ } from './one-sided.ts'
+import { MAY_BE_READ, tryRegister } from './one-sided.ts'
 import { THRESHOLD_MIN } from './threshold.ts'
 
 /** Bytes that are copied after an offer that was not taken: twice as many each time, up to the second number. */
@@ -46,21 +46,27 @@ export class ChunkOffers {
     this.#copyLeft -= length
   }
 
-  send(): void {
+  /** Offers it; if there is no room for the message, again later. False if its memory cannot be offered: it is copied. */
+  send(): boolean {
     const { channel, receiving, peerId } = this.#stream
     const { pending, window } = this.#outgoing
-    const offer = channel.channel.end.register(pending.next(OFFER_MAX), MAY_BE_READ)
+    const offer = tryRegister(channel.channel.end, pending.next(OFFER_MAX), MAY_BE_READ)
+    if (offer === undefined) {
+      this.#copy(0)
+      return false
+    }
     const { bytes, key } = offer
     const { length } = bytes
     if (!sendSourceAvailable(channel.channel, peerId, window.sequence, receiving.consumed, length, key)) {
       offer.deregister()
       channel.scheduleSend(this.#stream)
-      return
+      return true
     }
     this.#offer = offer
     this.#length = length
     window.offered = length
     receiving.noteConsumedSent()
+    return true
   }
 
   /** The peer has fetched up to `sequence`, and wants the rest as data; returns how much it has, or -1 if it cannot be. */
@@ -69,18 +75,20 @@ export class ChunkOffers {
     const offered = this.#offer === undefined ? -1 : this.#length
     if (fetched < 0 || fetched > offered) return -1
     this.drop()
-    if (fetched === offered) {
-      this.#copyNext = COPY_RUN_MIN
-    } else {
-      this.#copyLeft = Math.max(offered - fetched, this.#copyNext)
-      this.#copyNext = Math.min(2 * this.#copyNext, COPY_RUN_MAX)
-    }
+    if (fetched === offered) this.#copyNext = COPY_RUN_MIN
+    else this.#copy(offered - fetched)
     return fetched
   }
 
   /** The writer takes its memory back: the peer fetches nothing more of it, where it can be kept from that, and asks for the rest. */
   revoke(): void {
     this.#offer?.revoke()
+  }
+
+  /** Nothing is offered for a while, and not before `length` bytes more. */
+  #copy(length: number): void {
+    this.#copyLeft = Math.max(length, this.#copyNext)
+    this.#copyNext = Math.min(2 * this.#copyNext, COPY_RUN_MAX)
   }
 
   /** The writer's memory is its own again. */

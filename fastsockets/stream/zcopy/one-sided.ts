@@ -4,6 +4,7 @@ import {
   type CompletionSink,
   NicError,
   OK,
+  type Registration,
   type RemoteMemory,
   type Status,
   type VirtualInterface,
@@ -40,6 +41,20 @@ export function importMemory(
   }
 }
 
+/** Undefined if the device can pin no more memory: then bytes are copied, as where nothing is registered. */
+export function tryRegister(
+  end: VirtualInterface,
+  bytes: Uint8Array,
+  access: Access,
+): Registration | undefined {
+  try {
+    return end.register(bytes, access)
+  } catch (error) {
+    if (error instanceof NicError) return undefined
+    throw error
+  }
+}
+
 /** Fills `target` from the peer's memory; false if that cannot be read. `isOnce`: it was made for this. */
 export function readRemote(
   end: VirtualInterface,
@@ -48,7 +63,8 @@ export function readRemote(
   at: number,
   isOnce: boolean,
 ): boolean {
-  const local = end.register(target, isOnce ? OURS_ONCE : OURS_ALONE)
+  const local = tryRegister(end, target, isOnce ? OURS_ONCE : OURS_ALONE)
+  if (local === undefined) return false
   try {
     return completes(end, end.rdmaRead(local, 0, from, at, target.length, 0))
   } finally {
@@ -58,7 +74,8 @@ export function readRemote(
 
 /** Writes `source` to the beginning of the peer's memory; false if that cannot be written. */
 export function writeRemote(end: VirtualInterface, source: Uint8Array, into: RemoteMemory): boolean {
-  const local = end.register(source, OURS_ALONE)
+  const local = tryRegister(end, source, OURS_ALONE)
+  if (local === undefined) return false
   try {
     return completes(end, end.rdmaWrite(local, 0, into, 0, source.length, 0))
   } finally {

@@ -10,7 +10,7 @@ import type { Registration } from '../../../nic/index.ts'
 import type { Stream } from '../stream.ts'
 import { OFFER_MAX } from '../stream-layout.ts'
 import { sendSinkAvailable } from '../stream-messages.ts'
-import { MAY_BE_WRITTEN } from './one-sided.ts'
+import { MAY_BE_WRITTEN, tryRegister } from './one-sided.ts'
 import { THRESHOLD_MIN } from './threshold.ts'
 
 /** The receiver's half: the buffer of a posted receive, which the peer may fill. */
@@ -35,7 +35,8 @@ export class PostedSink {
     const { channel, peerId, receiving } = this.#stream
     if (!this.#isWorthwhile || this.#registration !== undefined || bytes.length < THRESHOLD_MIN) return
     if (!isMainThread || bytes.length < channel.offerMin) return
-    const registration = channel.channel.end.register(bytes, MAY_BE_WRITTEN)
+    const registration = tryRegister(channel.channel.end, bytes, MAY_BE_WRITTEN)
+    if (registration === undefined) return
     const { key } = registration
     const length = Math.min(bytes.length, OFFER_MAX)
     // Refused: then the bytes come as they would have come otherwise.

@@ -152,6 +152,27 @@ t.test('another user is let in by both policies, and by no other', async t => {
   t.match(await outcome(t, port), { transport: 'tcp', reason: { code: 'OTHER_USER' } })
 })
 
+t.test('another user who is let in is not taken for whom it says it is', async t => {
+  if (process.getuid?.() !== 0) {
+    t.comment('SKIPPED: another user who lies (needs root to become one)')
+    return
+  }
+  const NOBODY = 65534
+  const port = await startServer(t)
+  const victim = new Child(
+    t,
+    program('listening-client'),
+    [],
+    relinked({ env: under(`users: [0, ${NOBODY}]\n`) }),
+  )
+  const { port: victims } = await victim.receive<{ port: number }>()
+  const lies = [String(victims), String(port)]
+  const impostor = new Child(t, program('impostor'), lies, { uid: NOBODY, gid: NOBODY })
+  t.match(await impostor.receive(), { state: 'open' })
+  victim.send({ port })
+  t.strictSame(await victim.receive(), { transport: 'shm', answer: 'who is there?' })
+})
+
 t.test('fastsockets policy check', async t => {
   const check = (env: NodeJS.ProcessEnv, ...args: string[]) =>
     spawnSync(process.execPath, [CLI, 'policy', 'check', ...args], { env, encoding: 'utf8' })

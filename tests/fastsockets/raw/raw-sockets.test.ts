@@ -1,8 +1,10 @@
 /** Raw sockets between real processes, over shared memory and over TCP: the same interface, the same outcome. */
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { once, setMaxListeners } from 'node:events'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { CANDIDATE_COUNT, hashedPort } from '../../../fastsockets/bootstrap/hashed-port.ts'
 import { CompletionQueue, connect, listen, type RawSocket } from '../../../fastsockets/raw/index.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
@@ -12,6 +14,8 @@ const WIRES = ['shm', 'tcp'] as const
 type Wire = (typeof WIRES)[number]
 
 const SPIN_MS = 20_000
+/** More than a channel has credits for. */
+const CONNECTS = 4096 + 64
 
 /** Starts a raw server in a process of its own and connects to it over `wire`. */
 async function connected(
@@ -27,6 +31,15 @@ async function connected(
   t.match(socket.transport, wire === 'shm' ? { transport: 'shm' } : { reason: { code: 'NOT_RELINKED' } })
   if (args[0] !== 'never-accept') t.strictSame(await server.receive(), { accepted: wire })
   return { server, socket }
+}
+
+/** A plain server that takes connections and says nothing; its port. */
+async function silentServer(t: Test, port: number, onListening = (_server: Server) => {}): Promise<number> {
+  const server = createServer(socket => socket.resume()).listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  onListening(server)
+  t.teardown(() => void server.close())
+  return (server.address() as AddressInfo).port
 }
 
 async function receiveAll(socket: RawSocket): Promise<Buffer> {
@@ -282,6 +295,40 @@ t.test('an abort signal ends a connect and an accept', async t => {
   waiting.abort(reason)
   await t.rejects(accepted, reason)
   server.close()
+})
+
+t.test('an abort signal ends a connect that goes by TCP, while the fast way is looked for', async t => {
+  const port = await silentServer(t, 0)
+  const called: Promise<unknown>[] = []
+  // Nobody greets there, so the search takes its time.
+  for (let candidate = 0; candidate < CANDIDATE_COUNT; candidate++)
+    await silentServer(t, hashedPort(port, candidate), server => called.push(once(server, 'connection')))
+  const controller = new AbortController()
+  const reason = new Error('enough')
+  const connecting = connect({ port, host: '127.0.0.1', signal: controller.signal })
+  await called[0]
+  controller.abort(reason)
+  await t.rejects(connecting, reason)
+})
+
+t.test('an abort signal that comes when all is settled does nothing', async t => {
+  const server = await listen({ host: '127.0.0.1', backlog: CONNECTS })
+  t.teardown(() => server.close())
+  const { port } = server.address
+  const controller = new AbortController()
+  const { signal } = controller
+  setMaxListeners(0, signal)
+  const first = await connect({ port, host: '127.0.0.1' })
+  // More than the channel has credits for: some go by TCP.
+  const sockets = await Promise.allSettled(
+    Array.from({ length: CONNECTS }, () => connect({ port, host: '127.0.0.1', signal })),
+  )
+  t.ok(sockets.some(it => it.status === 'rejected' || it.value.transport.reason?.code === 'LIMIT'))
+  controller.abort()
+  // What a listener of a signal throws is thrown here.
+  await nextTurn()
+  first.close()
+  for (const socket of sockets) if (socket.status === 'fulfilled') socket.value.close()
 })
 
 t.test('arguments that make no sense', async t => {

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Registry } from 'prom-client'
 import t, { type Test } from 'tap'
@@ -30,6 +30,9 @@ const PIECE = 4096
 /** What a server may pin that is held to it: root without the capability to pin more. */
 const PINNABLE_KIB = 4096
 const HELD = 'setpriv --inh-caps -ipc_lock --bounding-set -ipc_lock'
+/** What each of two clients is sent there: more than both may have pinned. */
+const MIB_EACH = 3
+const LULL_MS = 1000
 const MIB_SMALL = 8
 const WAIT_MS_MAX = 120_000
 
@@ -225,6 +228,22 @@ await t.test('a server that may pin little has small rings, and all arrives', as
   }
   socket.end()
   t.equal(JSON.parse((await answer).toString()).sum, expected.digest('hex'))
+})
+
+await t.test('what a server cannot pin for two clients at once is copied', async t => {
+  const { port } = await startServer(t, `ulimit -l ${PINNABLE_KIB}; exec ${HELD}`)
+  const sockets = [await dial(port), await dial(port)]
+  // Nobody reads yet, so both are on offer, or wait.
+  for (const socket of sockets) socket.pause().write(Buffer.from([0x62, 0, MIB_EACH]))
+  await sleep(LULL_MS)
+  const expected = newSum()
+  for (let i = 0; i < MIB_EACH; i++) expected.update(patternedMiB(i))
+  const sum = expected.digest('hex')
+  const received = await Promise.all(sockets.map(readAll))
+  t.strictSame(
+    received.map(bytes => newSum().update(bytes).digest('hex')),
+    [sum, sum],
+  )
 })
 
 await t.test('a reset is ECONNRESET', async t => {

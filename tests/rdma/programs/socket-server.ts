@@ -1,7 +1,8 @@
 /**
  * A server that knows nothing of Fast Sockets but for what it reports. The first byte that a client sends says what is to
  * happen: `e` everything comes back; `h` the hash of everything comes back once the client has ended; `r` the connection
- * is reset; `s` so many MiB as the next two bytes say are sent, then the end. Commands come by standard input.
+ * is reset; `s` so many MiB as the next two bytes say are sent, `b` the same in one write, then the end. Commands come by
+ * standard input.
  */
 import net, { type AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -17,6 +18,8 @@ const server = net.createServer({ allowHalfOpen: true }, socket => {
     if (mode === 'e') echo(socket, rest)
     else if (mode === 'h') hash(socket, rest)
     else if (mode === 's') void send(socket, rest.readUInt16BE(0))
+    else if (mode === 'b')
+      socket.end(Buffer.concat(Array.from({ length: rest.readUInt16BE(0) }, (_, i) => patternedMiB(i))))
     else socket.resetAndDestroy()
   })
 })

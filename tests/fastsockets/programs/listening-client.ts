@@ -1,0 +1,18 @@
+/** Listens, says where, and is the client of each port that it is told: of what comes back it tells the wire and the bytes. */
+import { once } from 'node:events'
+import net from 'node:net'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
+
+const server = net
+  .createServer(socket => socket.pipe(socket))
+  .listen(0, '127.0.0.1', () => {
+    process.send?.({ port: (server.address() as net.AddressInfo).port })
+  })
+process.on('disconnect', () => process.exit())
+process.on('message', async ({ port }: { port: number }) => {
+  const socket = net.connect(port, '127.0.0.1')
+  socket.write('who is there?')
+  const [bytes] = (await once(socket, 'data')) as [Buffer]
+  process.send?.({ transport: transportOf(socket).transport, answer: bytes.toString() })
+  socket.destroy()
+})
