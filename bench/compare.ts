@@ -25,9 +25,12 @@ function main(files: readonly string[]): number {
   const comparison = compareReports(base, next, () => generator.word() / 2 ** 32)
   if (comparison.compared.length === 0) throw new Error('the two reports have no result in common')
   process.stdout.write(`${describe(comparison)}\n`)
-  const isBroken = comparison.missing.some(({ suite, contestant }) =>
+  const isBroken = comparison.missing.some(({ suite, contestant, ratio }) =>
     next.skipped.some(
-      one => one.suite === suite && one.contestant === contestant && one.reason.startsWith(FAILED),
+      one =>
+        one.suite === suite &&
+        (one.contestant === contestant || one.contestant === ratio?.to) &&
+        one.reason.startsWith(FAILED),
     ),
   )
   return isBroken || comparison.compared.some(({ verdict }) => verdict === 'lost') ? FAILURE : OK

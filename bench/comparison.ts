@@ -7,7 +7,7 @@
  */
 import { median, permutationTest } from 'simple-statistics'
 import type { Report, Result } from './result.ts'
-import { isSameMeasurement, ratiosOfRounds } from './rounds.ts'
+import { BASELINE, isSameMeasurement, ratiosOfRounds } from './rounds.ts'
 
 /** A contestant may become worse by this much. */
 export const TOLERANCE = 0.1
@@ -39,6 +39,8 @@ export function compareReports(base: Report, next: Report, random: () => number)
   const compared: Compared[] = []
   const missing: Result[] = []
   for (const old of base.results) {
+    // What a technique is worth is compared with all of them together: more is no loss, and less no gain.
+    if (old.ratio?.to !== BASELINE) continue
     const oldRatios = ratiosToBaseline(base, old)
     if (oldRatios === undefined) continue
     const result = next.results.find(

@@ -7,6 +7,7 @@ import type { Ability, Contestant } from './contestants/contestant.ts'
 import { contestant as messagePort } from './contestants/message-port.ts'
 import { contestant as netHalfRelinked } from './contestants/net-half-relinked.ts'
 import { contestant as netRelinked } from './contestants/net-relinked.ts'
+import { contestant as netRelinkedServer } from './contestants/net-relinked-server.ts'
 import { contestant as netTcp } from './contestants/net-tcp.ts'
 import { contestant as netUnix } from './contestants/net-unix.ts'
 import { contestant as nicShm } from './contestants/nic-shm.ts'
@@ -25,6 +26,7 @@ export const CONTESTANTS: readonly Contestant[] = [
   netRelinked,
   netTcp,
   netHalfRelinked,
+  netRelinkedServer,
   netUnix,
   messagePort,
   childIpc,
@@ -62,5 +64,6 @@ const WITHOUT: Readonly<Record<Ability, string>> = {
   pingPong: 'it makes no round trips',
   stream: 'it sends nothing one way',
   connect: 'its halves are connected once, when they start',
+  takeTurns: 'both of its sides are the same',
   hold: 'it has no sockets of which there could be many',
 }

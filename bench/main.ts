@@ -1,7 +1,10 @@
 /** `fastsockets bench` and `npm run bench`: the measuring room. See README.md. */
 import { randomInt } from 'node:crypto'
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { FAILURE, OK, USAGE_ERROR } from '../fastsockets/cli/exit-codes.ts'
+import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import { CONTESTANTS } from './contestants.ts'
 import { missingPackage } from './missing-package.ts'
 import { loadPictures } from './pictures.ts'
@@ -35,7 +38,7 @@ Contestants:
 ${CONTESTANTS.map(({ name, what }) => `  ${name.padEnd(18)} ${what}`).join('\n')}
 
 Examples:
-  $ fastsockets bench                                          everything; takes about half an hour
+  $ fastsockets bench                                          everything; takes about an hour
   $ fastsockets bench pingpong stream --contestants raw,net-unix
   $ fastsockets bench --quick                                  a minute at most: does it work? Not for figures
   $ fastsockets bench --quick --rounds 1                       the same, with nothing left out on a slow machine
@@ -78,6 +81,9 @@ async function bench(names: readonly string[], options: BenchOptions, command: C
   const drawn = options.svg !== undefined || options.html !== undefined
   const missing = drawn ? await missingPackage('echarts') : undefined
   if (missing !== undefined) throw new Error(`there can be no pictures: ${missing}`)
+  // Whatever cannot be written is not measured for an hour first.
+  if (options.svg !== undefined) mkdirSync(options.svg, { recursive: true })
+  if (options.html !== undefined) mkdirSync(dirname(options.html), { recursive: true })
   const isQuick = options.quick ?? false
   const { report, failures } = await runSuites(suites, {
     rounds: options.rounds ?? (isQuick ? QUICK_ROUNDS : ROUNDS),
@@ -131,6 +137,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
 })
 
+exitOnInterrupt()
 try {
   await benchCommand().parseAsync()
 } catch (error) {

@@ -14,6 +14,7 @@ import { memory } from './suites/memory.ts'
 import { micro } from './suites/micro.ts'
 import { oversubscribed } from './suites/oversubscribed.ts'
 import { pingpong } from './suites/pingpong.ts'
+import { plainPeers } from './suites/plain-peers.ts'
 import { stream } from './suites/stream.ts'
 import { threads } from './suites/threads.ts'
 import { warmup } from './suites/warmup.ts'
@@ -27,6 +28,7 @@ export const SUITES: readonly Suite[] = [
   many,
   idle,
   oversubscribed,
+  plainPeers,
   warmup,
   cpu,
   memory,

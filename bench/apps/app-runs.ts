@@ -69,12 +69,15 @@ async function witnessed<T>(
   run: (env: NodeJS.ProcessEnv) => Promise<T>,
 ): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), 'fastsockets-bench-'))
+  const remove = (): void => rmSync(folder, { recursive: true, force: true })
+  process.once('exit', remove)
   try {
     const result = await run({ ...environmentOf(mode, folder), ...PATIENCE })
     assertWire(name, readSightings(folder).filter(wasConnected), WIRE_OF_MODE[mode], 1)
     return result
   } finally {
-    rmSync(folder, { recursive: true, force: true })
+    process.off('exit', remove)
+    remove()
   }
 }
 

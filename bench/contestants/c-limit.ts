@@ -21,6 +21,7 @@ export const contestant: Contestant = {
   polls: true,
   relinked: [],
   partner: 'own',
+  tellsMeans: true,
   sizeMax: CACHE_LINE,
   whyNot: async () => {
     try {

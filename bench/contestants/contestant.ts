@@ -4,8 +4,8 @@
  */
 import type { LatencyHistogram } from '../latency-histogram.ts'
 
-/** The methods of `Client`: what a contestant can do. */
-export type Ability = 'pingPong' | 'stream' | 'connect' | 'hold'
+/** What a contestant can do: the methods of `Client`, and to be compared with few others in turns. */
+export type Ability = 'pingPong' | 'stream' | 'connect' | 'hold' | 'takeTurns'
 export type Role = 'server' | 'client'
 
 export interface Contestant {
@@ -19,6 +19,8 @@ export interface Contestant {
   readonly relinked: readonly Role[]
   /** `own`: the client half starts its partner itself, and there is no server half. */
   readonly partner: 'server' | 'own'
+  /** Its latencies are means of many, which have no percentiles. */
+  readonly tellsMeans?: true
   /** Largest message of `pingPong`; any size if it is not there. */
   readonly sizeMax?: number
   /** Why it cannot run here, in one line. */

@@ -5,7 +5,7 @@ import { assertWire } from './wire.ts'
 export const contestant: Contestant = {
   name: 'net-half-relinked',
   what: 'the same program, only the client relinked: what it costs where nothing is won',
-  abilities: ['pingPong', 'stream', 'connect', 'hold'],
+  abilities: ['pingPong', 'stream', 'connect', 'hold', 'takeTurns'],
   polls: false,
   relinked: ['client'],
   partner: 'server',

@@ -4,7 +4,7 @@ import { dialSockets, serveSockets } from './socket-halves.ts'
 export const contestant: Contestant = {
   name: 'net-tcp',
   what: 'node:net over TCP: what all others are compared with',
-  abilities: ['pingPong', 'stream', 'connect', 'hold'],
+  abilities: ['pingPong', 'stream', 'connect', 'hold', 'takeTurns'],
   polls: false,
   relinked: [],
   partner: 'server',

@@ -62,12 +62,17 @@ export async function dialSockets(
   check(first)
   return {
     pingPong: (size, ms, latencies) => pingPong(first, size, ms, latencies),
-    stream: async (size, ms) => await stream(await open(sink, noDelaySetting()), size, ms),
+    stream: async (size, ms) => {
+      const socket = await open(sink, noDelaySetting())
+      check(socket)
+      return await stream(socket, size, ms)
+    },
     connect: async (ms, latencies) => {
       const endMs = performance.now() + ms
       for (let startMs = performance.now(); startMs < endMs; startMs = performance.now()) {
         const socket = await open(echo, true)
         latencies.recordMs(performance.now() - startMs)
+        check(socket)
         await hearFrom(socket)
         socket.destroy()
         await once(socket, 'close')

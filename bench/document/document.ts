@@ -37,7 +37,8 @@ const NO_HELP = `Besides what the table shows:
   each side, whatever carries the bytes.
 - On a single core two programs take turns, and a round trip takes about as long as with TCP. Where there are more busy processes than
   cores, polling has to give way; the suite \`oversubscribed\` measures that.
-- A server that is not relinked gets plain TCP. What that costs a relinked client is \`net-half-relinked\`.
+- A peer that is not relinked gets plain TCP. What that costs is in the suite \`plain-peers\`: \`net-half-relinked\` is a relinked client of a plain server,
+  \`net-relinked-server\` the other way round.
 - A program whose time goes into its own work, such as a parser or a framework, gains only the part that was the kernel's: see the
   suite \`apps\`.
 `

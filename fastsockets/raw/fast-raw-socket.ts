@@ -162,6 +162,10 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#queue?.remove(this)
   }
 
+  reset(): void {
+    this.close(true)
+  }
+
   /** The channel is polled instead. */
   look(): void {}
 

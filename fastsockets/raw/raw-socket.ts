@@ -37,6 +37,8 @@ export interface RawSocket {
   shutdown(): void
   /** As close(2): what was sent arrives all the same; with bytes unread it is a reset. Operations that wait are cut short. */
   close(): void
+  /** Closes with a reset: what the other side has not read is lost to it (`ECONNRESET`), and over TCP no port waits for stragglers. */
+  reset(): void
 }
 
 /** What a completion queue asks of its members besides. */

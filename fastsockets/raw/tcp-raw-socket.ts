@@ -148,6 +148,10 @@ export class TcpRawSocket implements RawSocket, Pollable {
     this.#queue?.remove(this)
   }
 
+  reset(): void {
+    this.close(true)
+  }
+
   look(): void {
     if (this.isReadable || this.#receives.count > 0) return
     const chunk = Buffer.allocUnsafe(LOOK_SIZE)

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { REPORT_VERSION, type Report, type Result } from '../../bench/result.ts'
+import { FAILED, REPORT_VERSION, type Report, type Result } from '../../bench/result.ts'
 import { plainEnvironment } from '../support/child.ts'
 
 const COMPARE = fileURLToPath(new URL('../../bench/compare.js', import.meta.url))
@@ -113,6 +113,34 @@ t.test('comparing reports', async t => {
     const { results, ...rest } = report(OTHER_NOISE)
     const { status, stdout } = compare(base, write('less.json', { ...rest, results: results.slice(0, 3) }))
     t.equal(status, 0)
+    t.match(stdout, 'the new report lacks 1: stream of net-relinked')
+  })
+
+  t.test('what a technique is worth beside all of them is no matter of TCP', async t => {
+    const withAblation = (shipped: number): Report => {
+      const whole = report(NOISE)
+      const both = [NOISE.map(x => x * shipped), NOISE].map((rounds, i) => ({
+        ...result(['as-shipped', 'no-posting'][i] as string, 'ablation', 'higher', rounds),
+        ratio: { to: 'as-shipped', median: 1, low: 1, high: 1 },
+      }))
+      return { ...whole, results: [...whole.results, ...both] }
+    }
+    const { status, stdout } = compare(
+      write('slow.json', withAblation(1)),
+      write('fast.json', withAblation(1.5)),
+    )
+    t.equal(status, 0)
+    t.match(stdout, '2 ratios to TCP compared, 0 changed')
+  })
+
+  t.test('where plain TCP itself broke down, nothing says that all is well', async t => {
+    const { results, ...rest } = report(OTHER_NOISE)
+    const alone = results
+      .filter(one => one.suite === 'pingpong' || one.contestant !== 'net-tcp')
+      .map(one => (one.suite === 'pingpong' ? one : { ...one, ratio: undefined }))
+    const skipped = [{ suite: 'stream', contestant: 'net-tcp', reason: `${FAILED}no memory` }]
+    const { status, stdout } = compare(base, write('without.json', { ...rest, results: alone, skipped }))
+    t.equal(status, 1)
     t.match(stdout, 'the new report lacks 1: stream of net-relinked')
   })
 

@@ -1,9 +1,13 @@
-/** Halves of the bench that poll, and so never hear that their standard input has ended, go with whoever has started them. */
-import { readFileSync } from 'node:fs'
+/** Halves of the bench go with whoever has started them, also those that poll and never hear that their standard input has ended. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { Child } from '../support/child.ts'
-import { eventually } from '../support/until.ts'
+import { Child, plainEnvironment } from '../support/child.ts'
+import { eventually, until } from '../support/until.ts'
 
+const BENCH = fileURLToPath(new URL('../../bench/main.js', import.meta.url))
 const MEASURING = new URL('./measuring.js', import.meta.url)
 
 for (const name of ['nic-shm', 'am-polling', 'raw-polling']) {
@@ -18,6 +22,29 @@ for (const name of ['nic-shm', 'am-polling', 'raw-polling']) {
     await eventually('the end of both halves', () => !halves.some(isThere))
     t.pass('both are gone')
   })
+}
+
+t.test('a run that is interrupted takes its halves with it, and leaves nothing behind', async t => {
+  const folder = t.testdir()
+  const bench = spawn(process.execPath, [BENCH, 'connect', '--contestants', 'net-tcp', '--rounds', '1'], {
+    env: { ...plainEnvironment(), TMPDIR: folder },
+    stdio: 'ignore',
+  })
+  t.teardown(() => void bench.kill('SIGKILL'))
+  const halves = await until('both halves', () => {
+    const pids = childrenOf(bench.pid as number)
+    return pids.length === 2 && pids
+  })
+  const ended = once(bench, 'exit')
+  bench.kill('SIGINT')
+  t.strictSame(await ended, [130, null])
+  await eventually('the end of both halves', () => !halves.some(isThere))
+  t.strictSame(readdirSync(folder), [])
+})
+
+function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return text.trim().split(' ').filter(Boolean).map(Number)
 }
 
 /** Ended, it may still have to be waited for: by whom, the machine decides. */

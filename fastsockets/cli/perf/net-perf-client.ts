@@ -5,7 +5,7 @@ import { transportOf } from '../../handle/transport.ts'
 import { install } from '../../relink/install.ts'
 import { withDeadline } from '../deadline.ts'
 import type { HostPort } from '../host-port.ts'
-import { PerfError } from './errors.ts'
+import { PerfError, perfConnectError } from './errors.ts'
 import { ANSWER_TIMEOUT_MS, type PerfClient } from './perf-client.ts'
 import {
   type Ask,
@@ -24,7 +24,7 @@ export async function dialNet(target: HostPort): Promise<PerfClient> {
   try {
     await once(socket, 'connect')
   } catch (error) {
-    throw new PerfError('ERR_PERF_REFUSED', target, error)
+    throw perfConnectError(target, error)
   }
   try {
     const hello = await withDeadline(receiveMessage(socket), ANSWER_TIMEOUT_MS, 'it said nothing')

@@ -7,6 +7,9 @@ import type { Length, Span } from './span.ts'
 /** For the HELLO of a server that has accepted the connection, and for a TOTAL. */
 export const ANSWER_TIMEOUT_MS = 10_000
 
+/** A server that has stopped must not hold us for ever: so long may no byte move. */
+export const STALL_MS = 10_000
+
 export interface PerfClient {
   /** What the server is made of. */
   readonly server: PerfTransport
@@ -17,6 +20,10 @@ export interface PerfClient {
   /** Sends `message` again and again, then ends the stream; resolves with what the server has received. */
   stream(message: Buffer, length: Length, isPolling: boolean): Promise<Total>
   close(): void
+}
+
+export function stalled(): Error {
+  return new Error(`the server did nothing for ${STALL_MS / 1000} s`)
 }
 
 /** Connects, and waits for the server's HELLO. */

@@ -4,7 +4,7 @@
 //   client   ASK      u32 magic   u8 version   u8 test        u8 flags   9 bytes 0
 //   client   bytes of the test
 //   server   ping-pong: the same bytes; throughput: after the client's end
-//            TOTAL    u64 bytes   u64 nanoseconds from the first of them to the last
+//            TOTAL    u64 bytes   u64 nanoseconds from the ASK to the end
 //
 // A client that only connects says nothing, and hangs up after the HELLO.
 

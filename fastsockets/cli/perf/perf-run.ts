@@ -2,7 +2,7 @@
 import type { HostPort } from '../host-port.ts'
 import { PerfError } from './errors.ts'
 import { dialNet } from './net-perf-client.ts'
-import type { Dial, PerfClient } from './perf-client.ts'
+import { type Dial, type PerfClient, STALL_MS, stalled } from './perf-client.ts'
 import type { PerfTransport } from './perf-layout.ts'
 import { latenciesUs, type PerfReport, type PerfTest } from './perf-report.ts'
 import { dialRaw } from './raw-perf-client.ts'
@@ -19,6 +19,8 @@ export interface PerfOptions {
   /** Before what is measured: the compilers of both programs come to rest. */
   readonly warmUpSeconds: number
 }
+
+const STALL_LOOK_MS = 1000
 
 const DIALS: Readonly<Record<PerfTransport, Dial>> = { raw: dialRaw, net: dialNet }
 
@@ -106,10 +108,31 @@ async function connectOften(target: HostPort, options: PerfOptions, dial: Dial):
 /** Runs `use`, then closes the connection, whatever came of it. */
 async function finish<T>(client: PerfClient, target: HostPort, use: () => Promise<T>): Promise<T> {
   try {
-    return await use()
+    return await unlessStalled(client, use())
   } catch (error) {
     throw new PerfError('ERR_PERF_LOST', target, error)
   } finally {
     client.close()
+  }
+}
+
+/** Who polls keeps the event loop from running, and looks for itself. */
+async function unlessStalled<T>(client: PerfClient, used: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const stall = new Promise<never>((_resolve, reject) => {
+    let seen = -1
+    let sinceMs = 0
+    timer = setInterval(() => {
+      const { bytesIn, bytesOut } = client.transport
+      const nowMs = performance.now()
+      if (bytesIn + bytesOut !== seen) sinceMs = nowMs
+      else if (nowMs - sinceMs > STALL_MS) reject(stalled())
+      seen = bytesIn + bytesOut
+    }, STALL_LOOK_MS)
+  })
+  try {
+    return await Promise.race([used, stall])
+  } finally {
+    clearInterval(timer)
   }
 }

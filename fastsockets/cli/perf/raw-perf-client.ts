@@ -2,8 +2,8 @@
 import { connect, type RawSocket } from '../../raw/index.ts'
 import { withDeadline } from '../deadline.ts'
 import type { HostPort } from '../host-port.ts'
-import { PerfError } from './errors.ts'
-import { ANSWER_TIMEOUT_MS, type PerfClient } from './perf-client.ts'
+import { PerfError, perfConnectError } from './errors.ts'
+import { ANSWER_TIMEOUT_MS, type PerfClient, STALL_MS, stalled } from './perf-client.ts'
 import {
   type Ask,
   decodeHello,
@@ -20,7 +20,7 @@ export async function dialRaw(target: HostPort): Promise<PerfClient> {
   try {
     socket = await connect(target)
   } catch (error) {
-    throw new PerfError('ERR_PERF_REFUSED', target, error)
+    throw perfConnectError(target, error)
   }
   try {
     const hello = await withDeadline(receiveMessage(socket), ANSWER_TIMEOUT_MS, 'it said nothing')
@@ -80,8 +80,9 @@ class RawPerfClient implements PerfClient {
     return decodeTotal(await withDeadline(total, ANSWER_TIMEOUT_MS, 'no total came'))
   }
 
+  /** With a reset, as the other client. */
   close(): void {
-    this.#socket.close()
+    this.#socket.reset()
   }
 }
 
@@ -96,8 +97,6 @@ async function roundTrip(socket: RawSocket, message: Buffer, back: Buffer): Prom
   await sending
 }
 
-/** A server that has stopped must not hold us for ever. */
-const GIVE_UP_MS = 10_000
 const LOOKS = 1024
 
 function pollRoundTrip(socket: RawSocket, message: Buffer, back: Buffer, startMs: number): void {
@@ -132,6 +131,6 @@ function pollSend(socket: RawSocket, message: Buffer): void {
 function standingSince(sinceMs: number, hasMoved: boolean): number {
   const nowMs = performance.now()
   if (hasMoved) return nowMs
-  if (nowMs - sinceMs > GIVE_UP_MS) throw new Error(`the server did nothing for ${GIVE_UP_MS / 1000} s`)
+  if (nowMs - sinceMs > STALL_MS) throw stalled()
   return sinceMs
 }

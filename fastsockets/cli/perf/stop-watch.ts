@@ -1,12 +1,11 @@
-/** What came, and how long it took from the first byte on. */
+/** What came, and how long it took since it was asked for: of a short stream the first bytes are a great part. */
 import type { Total } from './perf-layout.ts'
 
 export class StopWatch {
+  readonly #startMs = performance.now()
   #bytes = 0
-  #startMs = 0
 
   count(length: number): void {
-    if (this.#bytes === 0) this.#startMs = performance.now()
     this.#bytes += length
   }
 

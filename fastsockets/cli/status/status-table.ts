@@ -102,7 +102,8 @@ function renderRows(rows: readonly string[][]): string[] {
 function amount(value: number): string {
   let unit = 0
   let rest = value
-  while (rest >= 1000 && unit < UNITS.length - 1) {
+  // Three digits of 999.5 are 1000.
+  while (rest >= (unit === 0 ? 1000 : 999.5) && unit < UNITS.length - 1) {
     rest /= 1000
     unit++
   }

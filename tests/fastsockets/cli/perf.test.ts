@@ -3,6 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import net from 'node:net'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { decodeAsk, decodeHello, encodeAsk, encodeHello } from '../../../fastsockets/cli/perf/perf-layout.ts'
@@ -12,6 +13,8 @@ import { withWatchdog } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 const SHORT = ['--seconds', '0.05']
+/** By then the test has begun. */
+const UNDER_WAY_MS = 1000
 const NO_FAST = { FASTSOCKETS_DISABLE: '1' }
 
 interface Ended {
@@ -141,6 +144,25 @@ t.test('what cannot be measured is said, with what to do', async t => {
   })
   for (const ended of [raw, ordinary])
     t.match(ended, { code: 1, stdout: '', stderr: /no `fastsockets perf server`/ })
+})
+
+t.test('a server that stands still is given up, with polls or without', async t => {
+  const tests = [
+    ['raw', 'ping-pong'],
+    ['raw', 'ping-pong', '--poll'],
+    ['net', 'ping-pong'],
+    ['net', 'throughput'],
+  ] as const
+  await Promise.all(
+    tests.map(async ([transport, test, ...options]) => {
+      const { server, target } = await startServer(t, transport)
+      const args = [test, target, '--transport', transport, ...options, '--count', '1000000000']
+      const ended = perf(args)
+      await sleep(UNDER_WAY_MS)
+      server.kill('SIGSTOP')
+      t.match(await ended, { code: 1, stderr: /the server did nothing for 10 s/ }, args.join(' '))
+    }),
+  )
 })
 
 t.test('wrong arguments are errors of usage', async t => {

@@ -51,6 +51,12 @@ const behaviours: Record<string, (socket: RawSocket) => Promise<void> | void> = 
     socket.close()
   },
 
+  /** Resets, with nothing unread. */
+  async reset(socket) {
+    await socket.recv(Buffer.alloc(1))
+    socket.reset()
+  },
+
   async greet(socket) {
     await socket.send(Buffer.from('hello'))
     socket.close()

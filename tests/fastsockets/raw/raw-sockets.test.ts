@@ -168,6 +168,12 @@ for (const wire of WIRES) {
     t.match(failure, { code: /^(EPIPE|ECONNRESET)$/, syscall: 'write' })
   })
 
+  t.test(`over ${wire}: a reset is one, though nothing was left unread`, async t => {
+    const { socket } = await connected(t, wire, 'reset')
+    await socket.send(Buffer.alloc(1))
+    await t.rejects(withWatchdog('the reset', socket.recv(Buffer.alloc(1))), { code: 'ECONNRESET' })
+  })
+
   t.test(`over ${wire}: a peer that is killed is noticed in a loop of polls`, async t => {
     const { server, socket } = await connected(t, wire, 'hold')
     server.process.kill('SIGKILL')

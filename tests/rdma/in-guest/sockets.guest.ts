@@ -239,7 +239,7 @@ await t.test('what a server cannot pin for two clients at once is copied', async
   const expected = newSum()
   for (let i = 0; i < MIB_EACH; i++) expected.update(patternedMiB(i))
   const sum = expected.digest('hex')
-  const received = await Promise.all(sockets.map(readAll))
+  const received = await Promise.all(sockets.map(socket => readAll(socket.resume())))
   t.strictSame(
     received.map(bytes => newSum().update(bytes).digest('hex')),
     [sum, sum],

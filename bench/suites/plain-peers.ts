@@ -1,0 +1,149 @@
+/**
+ * What it costs a program that its peer is not relinked: a few percent at most, less than what two pairs of the same programs
+ * differ by, as the system happens to place them. So many pairs of each kind are there at the same time, and have their turns one
+ * after the other, all within seconds.
+ */
+import { geometricMean } from 'simple-statistics'
+import type { Contestant } from '../contestants/contestant.ts'
+import { contestantsFor } from '../contestants.ts'
+import { decodeLatencies, type Half, withPair } from '../half.ts'
+import { measureInRounds } from '../rounds.ts'
+import { LARGE, SMALL } from '../sizes.ts'
+import type { Sample, Suite, SuiteContext, Trial } from '../suite.ts'
+
+interface Scale {
+  /** Of each contestant. */
+  readonly pairs: number
+  /** Of each pair, for each of the questions. */
+  readonly turns: number
+  /** Before its first turn. */
+  readonly firstMs: number
+  readonly warmUpMs: number
+  readonly ms: number
+}
+
+const SCALE: Scale = { pairs: 3, turns: 12, firstMs: 3000, warmUpMs: 50, ms: 250 }
+const QUICK_SCALE: Scale = { pairs: 1, turns: 1, firstMs: 30, warmUpMs: 10, ms: 30 }
+
+interface Meter {
+  readonly metric: string
+  readonly unit: string
+  readonly better: 'lower' | 'higher'
+  readonly parameters: { readonly size?: number }
+  measure(client: Half, warmUpMs: number, ms: number): Promise<number>
+}
+
+const METERS: readonly Meter[] = [
+  {
+    metric: 'roundTrip',
+    unit: 'us',
+    better: 'lower',
+    parameters: { size: SMALL },
+    measure: async (client, warmUpMs, ms) =>
+      timeOfEach(await client.ask({ ask: 'pingPong', size: SMALL, warmUpMs, ms })),
+  },
+  {
+    metric: 'rate',
+    unit: 'B/s',
+    better: 'higher',
+    parameters: { size: LARGE },
+    measure: async (client, warmUpMs, ms) => {
+      const streamed = await client.ask({ ask: 'stream', size: LARGE, warmUpMs, ms })
+      return streamed.bytes / (streamed.ms / 1000)
+    },
+  },
+  {
+    metric: 'connection',
+    unit: 'us',
+    better: 'lower',
+    parameters: {},
+    measure: async (client, warmUpMs, ms) => timeOfEach(await client.ask({ ask: 'connect', warmUpMs, ms })),
+  },
+]
+
+export const plainPeers: Suite = {
+  name: 'plain-peers',
+  what: 'only one side relinked: round trips, a stream, and whole connections of many pairs in turns',
+  quickSeconds: 3,
+  run: async context => {
+    const contestants = await contestantsFor(context, 'takeTurns')
+    return await measureInRounds(context, 'plain-peers', together(contestants, context))
+  },
+}
+
+/** Trials that are measured all at once, when the first of a round is asked for. */
+function together(contestants: readonly Contestant[], context: SuiteContext): Trial[] {
+  let round: Promise<ReadonlyMap<Contestant, readonly Sample[]>> | undefined
+  const asked = new Set<Contestant>()
+  return contestants.map(contestant => ({
+    contestant: contestant.name,
+    measure: async () => {
+      if (round === undefined || asked.has(contestant)) {
+        asked.clear()
+        round = measureAll(contestants, context)
+      }
+      asked.add(contestant)
+      return (await round).get(contestant) ?? []
+    },
+  }))
+}
+
+interface Member {
+  readonly contestant: Contestant
+  readonly client: Half
+}
+
+async function measureAll(
+  contestants: readonly Contestant[],
+  { isQuick }: SuiteContext,
+): Promise<ReadonlyMap<Contestant, readonly Sample[]>> {
+  const scale = isQuick ? QUICK_SCALE : SCALE
+  const all = Array.from({ length: scale.pairs }, () => contestants).flat()
+  return await withMembers(all, async members => {
+    const samples = new Map(contestants.map(contestant => [contestant, [] as Sample[]]))
+    for (const meter of METERS) {
+      const values = await measureInTurns(members, meter, scale)
+      for (const [contestant, list] of values) {
+        const { metric, unit, better, parameters } = meter
+        samples.get(contestant)?.push({ metric, unit, better, parameters, value: geometricMean(list) })
+      }
+    }
+    return samples
+  })
+}
+
+/** What the pairs of each contestant have reached in all their turns. */
+async function measureInTurns(
+  members: readonly Member[],
+  meter: Meter,
+  { turns, firstMs, warmUpMs, ms }: Scale,
+): Promise<ReadonlyMap<Contestant, readonly number[]>> {
+  for (const { client } of members) await meter.measure(client, firstMs, ms)
+  const values = new Map<Contestant, number[]>()
+  for (let turn = 0; turn < turns; turn++) {
+    // There and back: whatever grows with time is the same for all.
+    for (const { contestant, client } of turn % 2 === 0 ? members : [...members].reverse()) {
+      const value = await meter.measure(client, warmUpMs, ms)
+      values.set(contestant, [...(values.get(contestant) ?? []), value])
+    }
+  }
+  return values
+}
+
+/** One connected pair of each in the list, all at the same time. */
+async function withMembers<T>(
+  contestants: readonly Contestant[],
+  use: (members: readonly Member[]) => Promise<T>,
+  members: readonly Member[] = [],
+): Promise<T> {
+  const next = contestants[members.length]
+  if (next === undefined) return await use(members)
+  return await withPair(next, ({ client }) =>
+    withMembers(contestants, use, [...members, { contestant: next, client }]),
+  )
+}
+
+/** In microseconds, on average. */
+function timeOfEach(counted: Parameters<typeof decodeLatencies>[0]): number {
+  return (counted.ms * 1000) / decodeLatencies(counted).count
+}
