@@ -44,6 +44,8 @@ export class Peer implements ChannelOwner {
   /** Somebody has taken an entry back; when none is left, nobody needs this connection. */
   #isUnmapped = false
   #unmapsOwed = 0
+  /** Replies that the peer had sent back when it last took an entry back: they may still be on their way to us. */
+  #repliesToReturn = 0
   readonly #host: PeerHost
   readonly #connection: ControlConnection
   readonly #maps = new Map<number, { take: TakeSegment; reject: (e: Error) => void }>()
@@ -70,11 +72,11 @@ export class Peer implements ChannelOwner {
 
   /** No table has an entry for this connection any more, and nothing is under way. */
   get isRetired(): boolean {
-    const { state, outstanding, isOver, isFlushed, isInHandler } = this.channel
+    const { state, outstanding, isOver, isFlushed, isInHandler, repliesReturned } = this.channel
     if (this.mappings.length > 0 || this.#maps.size > 0 || isInHandler) return false
     if (state !== 'open') return isOver && this.#isEnded
     const isUnmapped = this.#isUnmapped && this.#unmapsOwed === 0 && this.#peerMappingCount === 0
-    return isUnmapped && outstanding === 0 && isFlushed
+    return isUnmapped && outstanding === 0 && isFlushed && repliesReturned >= this.#repliesToReturn
   }
 
   get isGone(): boolean {
@@ -114,10 +116,15 @@ export class Peer implements ChannelOwner {
     this.settleUnmaps()
   }
 
-  /** An UNMAP promises that nothing of ours is under way any more: the peer may let go of the connection then. */
+  /**
+   * An UNMAP promises that nothing of ours is under way any more but the replies that we have sent back, which nobody
+   * acknowledges: the peer may let go of the connection once it has them all.
+   */
   settleUnmaps(): void {
-    if (this.#unmapsOwed === 0 || (this.channel.state === 'open' && this.channel.outstanding > 0)) return
-    for (; this.#unmapsOwed > 0; this.#unmapsOwed--) this.#connection.send({ op: 'unmap' })
+    const { state, outstanding, repliesSentBack } = this.channel
+    if (this.#unmapsOwed === 0 || (state === 'open' && outstanding > 0)) return
+    for (; this.#unmapsOwed > 0; this.#unmapsOwed--)
+      this.#connection.send({ op: 'unmap', bounced: repliesSentBack })
     this.#isUnmapped = true
   }
 
@@ -160,6 +167,7 @@ export class Peer implements ChannelOwner {
       case 'unmap':
         this.#peerMappingCount--
         this.#isUnmapped = true
+        this.#repliesToReturn = message.bounced
         return this.#host.handlePeerProgress(this)
       case 'bye':
         this.#isBye = true

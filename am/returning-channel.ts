@@ -59,6 +59,9 @@ export interface ReturningChannelOptions extends ChannelOptions {
 export class ReturningChannel extends Channel {
   override readonly hasHalves = false
   readonly counts = new ChannelCounts()
+  /** Replies that this side has sent back, and that came back to it, so far. */
+  repliesSentBack = 0
+  repliesReturned = 0
   protected readonly log: RequestLog
   readonly #tag: Tag
   readonly #kept: KeptSlots
@@ -290,6 +293,7 @@ export class ReturningChannel extends Channel {
   ): void {
     this.log.settle(slot)?.handleNoReply()
     this.slots.give(slot)
+    this.repliesSentBack++
     bouncedWords.setArray([...this.message.words.subarray(0, this.message.wordCount)])
     const payload = bytes.subarray(offset, offset + length)
     this.sendAnswer(KIND_BOUNCE, reason, handlerIndex, bouncedWords, payload)
@@ -403,6 +407,7 @@ export class ReturningChannel extends Channel {
       return this.refuse(`one of ${this.#replies} replies came back for reason ${reason}`)
     }
     this.#replies--
+    this.repliesReturned++
     this.counts.returned++
     logReturn('a reply for handler %d at %s came back: %s', handlerIndex, this.owner.peerName, name)
     this.#giveBack(handlerIndex, name, this.owner.destination, bytes, offset, length)

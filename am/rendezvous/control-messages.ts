@@ -8,13 +8,13 @@
  *   REFUSE   answering side         why not; the end
  *   MAP      either side            asks for the segment, showing a tag
  *   MAPPED   the other side         whether the tag is right, and then the segment
- *   UNMAP    either side            one MAP less
+ *   UNMAP    either side            one MAP less, and how many replies were sent back so far
  *   BYE      either side            the endpoint is closed on purpose
  */
 import { CREDITS_LIMIT } from '../message-layout.ts'
 import { SEGMENT_MAX } from '../segment.ts'
 
-export const CONTROL_VERSION = 1
+export const CONTROL_VERSION = 2
 /** Characters in one line: more than the longest message. */
 export const LINE_MAX = 16 * 1024
 const DRIVERS_MAX = 32
@@ -78,6 +78,8 @@ export interface Mapped {
 
 export interface Unmap {
   readonly op: 'unmap'
+  /** Replies that this side has sent back so far. */
+  readonly bounced: number
 }
 
 export interface Bye {
@@ -132,7 +134,7 @@ const FIELDS: Record<ControlMessage['op'], Record<string, Check>> = {
     longMax: number(SEGMENT_MAX),
     key: text(BLOB_MAX),
   },
-  unmap: {},
+  unmap: { bounced: number(Number.MAX_SAFE_INTEGER) },
   bye: {},
 }
 

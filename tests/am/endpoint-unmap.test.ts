@@ -10,6 +10,7 @@ import { testOver } from '../support/world.ts'
 const SINK = 1
 const ECHO = 2
 const ANSWER = 3
+const NOBODY = 99
 
 function setEcho(endpoint: Endpoint): void {
   endpoint.setHandler(ECHO, message => message.reply(ANSWER, message.word(0)))
@@ -61,6 +62,35 @@ testOver(
       b.poll()
       return a.stats().peers.length === 0 && b.stats().peers.length === 0
     })
+  },
+)
+
+testOver(
+  DRIVER_LISTS,
+  'replies that come back after the unmapping are found by one who looks late, and slowly',
+  async (t, world) => {
+    const COUNT = 5
+    const [a, b] = [await world.open(), await world.open({ progress: 'manual' })]
+    const returned: unknown[] = []
+    let handled = 0
+    b.setHandler(0, message => returned.push(message.reason))
+    b.setHandler(ECHO, message => {
+      handled++
+      message.reply(NOBODY)
+    })
+    await a.map(0, b.name)
+    for (let i = 0; i < COUNT; i++) t.equal(a.request(0, ECHO), OK)
+    a.unmap(0)
+    await until('the requests', () => {
+      if (handled < COUNT) b.poll()
+      return handled === COUNT
+    })
+    await someTurns()
+    await until('both to forget', () => {
+      b.poll(1)
+      return a.stats().peers.length === 0 && b.stats().peers.length === 0
+    })
+    t.strictSame(returned, new Array(COUNT).fill('NO_SUCH_HANDLER'))
   },
 )
 

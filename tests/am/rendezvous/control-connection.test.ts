@@ -35,9 +35,9 @@ async function hear(t: Test, said: string): Promise<{ heard: ControlMessage[]; e
 }
 
 t.test('a message is heard without the event loop', async t => {
-  t.strictSame(await hear(t, '{"op":"unmap"}\n'), { heard: [{ op: 'unmap' }], ends: 0 })
+  t.strictSame(await hear(t, '{"op":"bye"}\n'), { heard: [{ op: 'bye' }], ends: 0 })
 })
 
 t.test('what is no message ends the connection at once, and nothing behind it is heard', async t => {
-  t.strictSame(await hear(t, 'nonsense\n{"op":"unmap"}\n'), { heard: [], ends: 1 })
+  t.strictSame(await hear(t, 'nonsense\n{"op":"bye"}\n'), { heard: [], ends: 1 })
 })

@@ -6,7 +6,7 @@ import { SEGMENT_MAX } from '../../../am/segment.ts'
 const RIGHT: { readonly [K in ControlMessage['op']]: ControlMessage & { op: K } } = {
   open: {
     op: 'open',
-    version: 1,
+    version: 2,
     to: '0123456789abcdef',
     from: 'am1-x',
     drivers: ['shm'],
@@ -18,7 +18,7 @@ const RIGHT: { readonly [K in ControlMessage['op']]: ControlMessage & { op: K } 
   refuse: { op: 'refuse', code: 'NO_DRIVER', text: 'none' },
   map: { op: 'map', id: 0, tag: '0000000000000000' },
   mapped: { op: 'mapped', id: 0, isTagRight: true, segment: 0, longMax: 0, key: '' },
-  unmap: { op: 'unmap' },
+  unmap: { op: 'unmap', bounced: 0 },
   bye: { op: 'bye' },
 }
 
@@ -35,6 +35,7 @@ const WHOLE_NUMBERS: [op: ControlMessage['op'], field: string, min: number, max:
   ['mapped', 'id', 0, ID_MAX],
   ['mapped', 'segment', 0, SEGMENT_MAX],
   ['mapped', 'longMax', 0, SEGMENT_MAX],
+  ['unmap', 'bounced', 0, Number.MAX_SAFE_INTEGER],
 ]
 const TEXTS: [op: ControlMessage['op'], field: string, lengthMax: number][] = [
   ['open', 'from', 256],

@@ -4,7 +4,7 @@ import net from 'node:net'
 import t, { type Test } from 'tap'
 import { openEndpoint } from '../../../am/index.ts'
 import type { ControlConnection } from '../../../am/rendezvous/control-connection.ts'
-import type { Open } from '../../../am/rendezvous/control-messages.ts'
+import { CONTROL_VERSION, type Open } from '../../../am/rendezvous/control-messages.ts'
 import { answer } from '../../../am/rendezvous/dialing.ts'
 import { encodeName, newEndpointName } from '../../../am/rendezvous/endpoint-name.ts'
 import {
@@ -69,7 +69,14 @@ async function heardAtLast(t: Test, address: TcpAddress): Promise<string> {
 
 function openMessage(changes: Partial<Open> = {}): string {
   const from = encodeName(newEndpointName())
-  const message = { op: 'open', version: 1, to: ENDPOINT, from, drivers: ['shm', 'loopback'], credits: 8 }
+  const message = {
+    op: 'open',
+    version: CONTROL_VERSION,
+    to: ENDPOINT,
+    from,
+    drivers: ['shm', 'loopback'],
+    credits: 8,
+  }
   return `${JSON.stringify({ ...message, tag: '0'.repeat(16), ...changes })}\n`
 }
 

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
 import { type Endpoint, openEndpoint } from '../../../am/index.ts'
-import type { ControlMessage, Open } from '../../../am/rendezvous/control-messages.ts'
+import { CONTROL_VERSION, type ControlMessage, type Open } from '../../../am/rendezvous/control-messages.ts'
 import {
   decodeName,
   type EndpointName,
@@ -48,7 +48,7 @@ function openMessage(to: EndpointName, changes: Partial<Open> = {}): string {
   const from = encodeName(newEndpointName())
   const message = {
     op: 'open',
-    version: 1,
+    version: CONTROL_VERSION,
     to: to.endpoint,
     from,
     drivers: ['loopback'],
@@ -73,7 +73,7 @@ t.test('a caller is refused with the reason', async t => {
   const nobody = { ...name, endpoint: '0'.repeat(16) }
   const longNames = new Array(32).fill('x'.repeat(256))
   const refusals: [line: string, code: string][] = [
-    [openMessage(name, { version: 2 }), 'VERSION'],
+    [openMessage(name, { version: CONTROL_VERSION + 1 }), 'VERSION'],
     [openMessage(name, { version: 0 }), 'VERSION'],
     [openMessage(nobody), 'NO_SUCH_ENDPOINT'],
     [openMessage(name, { drivers: [] }), 'NO_DRIVER'],
