@@ -21,7 +21,7 @@ export type AmErrorCode =
   | 'ERR_AM_HANDLER_TAKEN'
   /** No endpoint answers to that name: it is closed, its process is gone, or it was never there. */
   | 'ERR_AM_NO_SUCH_ENDPOINT'
-  /** The endpoint lives where none of the drivers reaches, or which this process may not use. */
+  /** The endpoint lives where none of the drivers reaches, or this process may not connect to it, or cannot now. */
   | 'ERR_AM_UNREACHABLE'
   /** A published name was to be found, and the name service cannot be asked. */
   | 'ERR_AM_NO_NAME_SERVICE'

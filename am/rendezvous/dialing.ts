@@ -1,7 +1,7 @@
 /** Both ends of the way from a name to a connected virtual interface. */
 import type net from 'node:net'
 import { type Driver, NicError, newOwnSocket, type Offer, type VirtualInterface } from '../../nic/index.ts'
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import { clearTimeout, performance, setTimeout, sleep } from '../../nic/real-time.ts'
 import { AmError } from '../errors.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, type ControlMessage, encodeTag, type Open } from './control-messages.ts'
@@ -11,6 +11,8 @@ import { KEEP_ALIVE_MS, type TcpAddress } from './remote-rendezvous.ts'
 
 /** A peer that is busy answers when it comes to its event loop; after this it is not there. */
 const DIAL_TIMEOUT_MS = 5000
+/** How often a peer is called that has too many callers waiting. */
+const BUSY_INTERVAL_MS = 10
 
 /** Who we are, to whoever is on the other side. */
 export interface Introduction {
@@ -39,7 +41,7 @@ export async function dial(
   const drivers = isHere ? self.drivers : self.drivers.filter(({ reach }) => reach === 'network')
   const reason = isHere ? undefined : whyNot(drivers, remote)
   if (reason !== undefined) throw unreachable(target, `it is on another host, ${reason}`)
-  const connection = new ControlConnection(await connect(target, isHere ? undefined : remote))
+  const connection = new ControlConnection(await reach(target, isHere ? undefined : remote))
   try {
     const answer = await ask(connection, {
       op: 'open',
@@ -144,6 +146,20 @@ export function isAlive(target: EndpointName): Promise<boolean> {
   )
 }
 
+/** A thread that is too busy to take up its callers lets only so many wait. */
+async function reach(target: EndpointName, remote?: TcpAddress): Promise<net.Socket> {
+  const deadlineMs = performance.now() + DIAL_TIMEOUT_MS
+  for (;;) {
+    try {
+      return await connect(target, remote)
+    } catch (error) {
+      const { code } = ((error as AmError).cause ?? {}) as NodeJS.ErrnoException
+      if (code !== 'EAGAIN' || performance.now() >= deadlineMs) throw error
+    }
+    await sleep(BUSY_INTERVAL_MS)
+  }
+}
+
 function connect(target: EndpointName, remote?: TcpAddress): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
     const socket =
@@ -169,8 +185,7 @@ function connect(target: EndpointName, remote?: TcpAddress): Promise<net.Socket>
     })
     const refused = (cause: NodeJS.ErrnoException): void => {
       clearTimeout(timer)
-      if (remote !== undefined && cause.code !== 'ECONNREFUSED')
-        return reject(unreachable(target, cause.message, cause))
+      if (cause.code !== 'ECONNREFUSED') return reject(unreachable(target, cause.message, cause))
       const message = `nobody answers for ${encodeName(target)}: its thread or process has ended`
       reject(new AmError('ERR_AM_NO_SUCH_ENDPOINT', message, { cause }))
     }
