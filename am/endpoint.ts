@@ -27,7 +27,7 @@ import { type EndpointName, encodeName, newEndpointName } from './rendezvous/end
 import { openToOthers, remoteRendezvous } from './rendezvous/remote-rendezvous.ts'
 import { rendezvous } from './rendezvous/rendezvous.ts'
 import { isHandlerRunning } from './returning-channel.ts'
-import { assertRegion, Segment } from './segment.ts'
+import { assertGet, assertRegion, Segment } from './segment.ts'
 import { type EndpointStats, statsOf } from './stats.ts'
 import { tagOf } from './tag.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
@@ -219,13 +219,7 @@ export class Endpoint {
     ...rest: number[]
   ): Status {
     const mapping = this.#admit(destination, handler)
-    assertRegion(offset, length)
-    assertRegion(into, length)
-    if (length > this.limits.long)
-      throw rangeError(`a get of ${length} bytes; the most is ${this.limits.long}`)
-    if (into + length > this.segment.length) {
-      throw rangeError(`a get into ${into}..${into + length} of a segment of ${this.segment.length} bytes`)
-    }
+    assertGet(offset, length, into, this.limits.long, this.segment.length)
     words.setArray(rest)
     return mapping.channel.get(mapping, handler, words, offset, length, into)
   }
@@ -242,6 +236,7 @@ export class Endpoint {
     } finally {
       waiter.forget()
     }
+    if (this.#mappingOf(destination).channel !== channel) await this.ready(destination, options)
   }
 
   /** A request and its reply, which goes to the caller and not to a handler. Waits for credit and room itself. */
@@ -396,6 +391,8 @@ export class Endpoint {
     const mapping = this.#mappings[index]
     if (mapping === undefined) return
     this.#mappings[index] = undefined
+    // Those who wait look again at what the destination stands for; the channel may end now.
+    mapping.channel.waiters.wake()
     if (mapping.peer !== undefined) this.#peers.removeMapping(mapping.peer, index)
     else this.#letGo(mapping.channel, index)
   }

@@ -31,3 +31,19 @@ export function assertRegion(offset: number, length: number): void {
     throw rangeError(`a region that ends at ${offset + length}; the most is ${SEGMENT_MAX}`)
   }
 }
+
+/** So is a get of more than `most` bytes, or of more than our own segment, of `ownLength` bytes, has room for. */
+export function assertGet(
+  offset: number,
+  length: number,
+  into: number,
+  most: number,
+  ownLength: number,
+): void {
+  assertRegion(offset, length)
+  assertRegion(into, length)
+  if (length > most) throw rangeError(`a get of ${length} bytes; the most is ${most}`)
+  if (into + length > ownLength) {
+    throw rangeError(`a get into ${into}..${into + length} of a segment of ${ownLength} bytes`)
+  }
+}

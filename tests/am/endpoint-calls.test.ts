@@ -233,6 +233,35 @@ testOver(DRIVER_LISTS, 'calls that wait for credit say so if their destination i
   t.equal((await a.call(0, ECHO, undefined, [8])).word(0), 8)
 })
 
+for (const next of ['unmapped', 'mapped to another'] as const) {
+  testOver(
+    DRIVER_LISTS,
+    `who waits for credit when the destination is ${next}, and its connection ends, looks where it leads`,
+    async (t, world) => {
+      const [a, b, c] = [
+        await world.open({ credits: 1 }),
+        await world.open({ credits: 1, progress: 'manual' }),
+        await world.open(),
+      ]
+      for (const endpoint of [b, c]) setEcho(endpoint)
+      await a.map(0, b.name)
+      const underWay = errorOf(a.call(0, ECHO, undefined, [1]))
+      const waiting = [errorOf(a.call(0, ECHO, undefined, [2])), errorOf(a.ready(0))]
+      if (next === 'unmapped') a.unmap(0)
+      else await a.map(0, c.name)
+      await until('the end of the connection', () => {
+        b.poll()
+        return a.stats().peers.every(({ name }) => name !== b.name)
+      })
+      t.match(await withWatchdog('the reply', underWay), { resolved: { source: b.name } })
+      const [called, ready] = await withWatchdog('those who wait', Promise.all(waiting))
+      const isGone = { code: 'ERR_AM_NOT_MAPPED' }
+      t.match(called, next === 'unmapped' ? isGone : { resolved: { source: c.name } })
+      t.match(ready, next === 'unmapped' ? isGone : { resolved: undefined })
+    },
+  )
+}
+
 testOver(
   DRIVER_LISTS,
   'a call may ask for a reply from a stream, from a loop, and from itself',
