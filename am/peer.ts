@@ -196,16 +196,20 @@ export class Peer implements ChannelOwner {
 
   #takeMapped(message: ControlMessage & { op: 'mapped' }): void {
     const waiting = this.#maps.get(message.id)
+    if (waiting === undefined) {
+      log('%s answers what nobody has asked', this.peerName)
+      return this.#connection.destroy()
+    }
     this.#maps.delete(message.id)
     if (this.#maps.size === 0) this.#connection.unref()
-    if (!message.isTagRight) return waiting?.take(undefined)
+    if (!message.isTagRight) return waiting.take(undefined)
     try {
       const memory = message.key === '' ? undefined : importKey(this.channel.end, message.key)
       const segment = { length: message.segment, longMax: message.longMax, memory }
       this.channel.peerSegment = segment
-      waiting?.take(segment)
+      waiting.take(segment)
     } catch (error) {
-      waiting?.reject(error as Error)
+      waiting.reject(error as Error)
       this.#connection.destroy()
     }
   }

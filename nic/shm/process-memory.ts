@@ -23,6 +23,7 @@ const KEY_LENGTH = 16
 const KEY_PID = 24
 const KEY_GENERATION = 28
 const KEY_GENERATION_AT = 32
+const ADDRESS_MAX = 2n ** 64n - 1n
 const READ = 1
 const WRITE = 2
 
@@ -111,11 +112,13 @@ export function importProcessKey(key: Uint8Array): ProcessMemory {
     throw new NicError('ERR_NIC_ARGUMENT', 'this is not a key of shm memory')
   }
   const access = view.readUInt32LE(KEY_ACCESS)
+  const address = view.readBigUInt64LE(KEY_ADDRESS)
   const length = view.readBigUInt64LE(KEY_LENGTH)
-  if (length > BigInt(Number.MAX_SAFE_INTEGER))
-    throw new NicError('ERR_NIC_ARGUMENT', 'the key has no sane length')
+  if (length > BigInt(Number.MAX_SAFE_INTEGER) || address + length > ADDRESS_MAX) {
+    throw new NicError('ERR_NIC_ARGUMENT', 'the key is of no region that memory could have')
+  }
   return {
-    address: view.readBigUInt64LE(KEY_ADDRESS),
+    address,
     length: Number(length),
     generation: view.readInt32LE(KEY_GENERATION),
     generationAt: view.readBigUInt64LE(KEY_GENERATION_AT),

@@ -148,6 +148,9 @@ t.test('a peer that says what it may not is cut off', async t => {
     '{"op":"refuse","code":"LIMIT","text":""}\n',
     '{"op":"offer","driver":"loopback","blob":"","credits":1}\n',
     '{"op":"mapped","id":0,"isTagRight":true,"segment":0,"longMax":0,"key":"AAAA"}\n',
+    // Nobody has asked.
+    '{"op":"mapped","id":7,"isTagRight":true,"segment":100,"longMax":100,"key":""}\n',
+    '{"op":"mapped","id":7,"isTagRight":false,"segment":0,"longMax":0,"key":""}\n',
   ]) {
     const socket = await meet(t, name)
     await until('the peer', () => endpoint.stats().peers.length > 0)
