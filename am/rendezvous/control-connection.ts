@@ -8,6 +8,8 @@ const log = openLog('fastsockets:am:control')
 /** JSON of ours is ASCII: no character is cut in half. */
 const received = Buffer.alloc(LINE_MAX)
 
+/** Reads at a time, of `LINE_MAX` bytes each. */
+const READS_MAX = 4
 /** Messages that wait for a listener. */
 const EARLY_MAX = 16
 /** Bytes that the peer has not taken: whoever asks and never listens is hung up on. */
@@ -92,9 +94,9 @@ export class ControlConnection {
     this.#socket.unref()
   }
 
-  /** Hears what has come without the event loop, for those who do not let it run. */
+  /** Hears what has come without the event loop, for those who do not let it run; of a peer that says a lot, some of it. */
   hearNow(): void {
-    while (!this.#isOver) {
+    for (let reads = 0; reads < READS_MAX && !this.#isOver; reads++) {
       // Looked up each time: once the socket is destroyed its number may be somebody else's.
       const fd = (this.#socket as unknown as { _handle?: { fd: number } | null })._handle?.fd
       const length = fd === undefined ? -1 : receiveNow(fd, received)

@@ -41,3 +41,22 @@ t.test('a message is heard without the event loop', async t => {
 t.test('what is no message ends the connection at once, and nothing behind it is heard', async t => {
   t.strictSame(await hear(t, 'nonsense\n{"op":"bye"}\n'), { heard: [], ends: 1 })
 })
+
+t.test('a peer that goes on talking does not keep its listener', async t => {
+  const ENOUGH = 1000
+  const { connection, peer } = await meet(t)
+  let heard = 0
+  // There is always more to hear: whoever listens hears of it while the peer says it.
+  const say = (): void => void peer.write('{"op":"bye"}\n')
+  connection.listen({
+    handleControl: () => {
+      if (++heard < ENOUGH) say()
+    },
+    handleControlEnd: () => {},
+  })
+  say()
+  connection.hearNow()
+  t.ok(heard > 0 && heard < ENOUGH, `${heard} messages at once`)
+  for (let looks = 0; looks < ENOUGH; looks++) connection.hearNow()
+  t.equal(heard, ENOUGH, 'and all of them in the end')
+})
