@@ -49,14 +49,15 @@ export interface ReceivedMessage {
   readonly descriptors: number[]
 }
 
-/** Connects at once or not at all: a unix socket never leaves a connect under way. */
-export function connectAbstract(libc: Libc, name: string): number {
+/** Connects at once or not at all: a unix socket never leaves a connect under way. Undefined if too many wait there. */
+export function connectAbstract(libc: Libc, name: string): number | undefined {
   const fd = libc.socket(AF_UNIX, SOCKET_TYPE, 0)
   if (fd < 0) throw systemError(libc, 'socket')
   const address = abstractAddress(name)
   if (libc.connect(fd, address, address.length) < 0) {
     const error = systemError(libc, 'connect')
     libc.close(fd)
+    if (error.errno === EAGAIN) return undefined
     throw error
   }
   return fd

@@ -158,7 +158,11 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
     throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of a shm offer')
   }
   const name = socketName(address.subarray(BLOB_NAME, BLOB_NONCE))
-  const bell = undisturbed(() => new Doorbell(libc, connectAbstract(libc, name)))
+  const deadlineMs = performance.now() + (options.timeoutMs ?? TIMEOUT_MS_DEFAULT)
+  const bell = await untilThere(deadlineMs, () => {
+    const fd = connectAbstract(libc, name)
+    return fd === undefined ? undefined : new Doorbell(libc, fd)
+  })
   try {
     const credentials = peerCredentials(libc, bell.fd)
     assertUid(credentials, options.allowUid ?? isOwnUid)
@@ -168,7 +172,7 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
     address.copy(request, REQUEST_NONCE, BLOB_NONCE, BLOB_NONCE + NONCE_SIZE)
     request.writeBigUInt64LE(libc.address(probe), REQUEST_PROBE)
     sendMessage(libc, bell.fd, request, [])
-    return await untilAnswered(options.timeoutMs ?? TIMEOUT_MS_DEFAULT, () => {
+    return await untilThere(deadlineMs, () => {
       const answer = receiveMessage(libc, bell.fd, ANSWER_SIZE, ANSWER_DESCRIPTORS)
       return answer && takeAnswer(libc, bell, answer, credentials)
     })
@@ -211,18 +215,18 @@ function takeAnswer(
 }
 
 /**
- * What `take` makes of the answer, once it is there. Node must not read from the connection before, because it would
- * lose the descriptor: so nobody tells us, and we look.
+ * The connection, or what is made of the answer, once it is there. Nobody tells us when a busy offering side lets more
+ * callers wait; and Node must not read from the connection before us, because it would lose the descriptor. So we look.
  */
-async function untilAnswered<T>(timeoutMs: number, take: () => T | undefined): Promise<T> {
+async function untilThere<T>(deadlineMs: number, take: () => T | undefined): Promise<T> {
   const startMs = performance.now()
   for (;;) {
     const taken = undisturbed(take)
     if (taken !== undefined) return taken
-    const waitedMs = performance.now() - startMs
-    if (waitedMs >= timeoutMs)
+    const nowMs = performance.now()
+    if (nowMs >= deadlineMs)
       throw new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side did not answer in time')
-    await (waitedMs < ANSWER_EAGER_MS ? nextTurn() : sleep(ANSWER_INTERVAL_MS))
+    await (nowMs - startMs < ANSWER_EAGER_MS ? nextTurn() : sleep(ANSWER_INTERVAL_MS))
   }
 }
 

@@ -303,6 +303,23 @@ t.test('two hundred connections leave no descriptor and no mapping behind', asyn
   })
 })
 
+t.test('of many who connect at once all are accepted, however busy the offering side is', async t => {
+  await withoutLeak(t, async () => {
+    const offers = Array.from({ length: CROWD }, () => shm.offer({ queueSize: SIZE }))
+    // Nobody is accepted before the last has called: it is the same thread.
+    const ends = await Promise.allSettled(offers.map(({ blob }) => shm.connect(blob)))
+    t.strictSame(
+      ends.filter(({ status }) => status === 'rejected'),
+      [],
+    )
+    for (const end of ends) if (end.status === 'fulfilled') end.value.close()
+    for (const [i, { accepted, cancel }] of offers.entries()) {
+      if (ends[i]?.status === 'rejected') cancel()
+      else (await accepted).close()
+    }
+  })
+})
+
 t.test('a segment that nobody has taken up is closed with its descriptor', async t => {
   await withoutLeak(t, async () => {
     libc.close(createSegment(libc, SIZE))

@@ -48,7 +48,9 @@ export class Caller {
 
   constructor(blob: Uint8Array) {
     this.#blob = Buffer.from(blob)
-    this.#fd = connectAbstract(this.#libc, socketName(this.#blob.subarray(BLOB_NAME, BLOB_NONCE)))
+    const fd = connectAbstract(this.#libc, socketName(this.#blob.subarray(BLOB_NAME, BLOB_NONCE)))
+    if (fd === undefined) throw new Error('too many callers wait there already')
+    this.#fd = fd
   }
 
   say(bytes: Uint8Array, descriptors: readonly number[] = []): void {
