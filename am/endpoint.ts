@@ -64,7 +64,7 @@ export class Endpoint {
   readonly #mappings: (Mapping | undefined)[] = []
   readonly #pollLoop = new PollLoop()
   readonly #waiters = new ReadyWaiters()
-  /** Handlers that had run when somebody last began to wait. */
+  /** Handlers that had run when the first of those who wait began to. */
   #runsBefore = 0
   #isReferenced: boolean
   #publication: Promise<Publication> | undefined
@@ -322,8 +322,9 @@ export class Endpoint {
     const isManual = this.#options.progress === 'manual'
     // Whoever polls and waits in a loop leaves others their turns, however much there is to poll.
     if (isManual && !this.#group.arm()) return await nextTurn()
+    // Whoever waits already may still have to hear of the handler that runs now.
+    if (this.#waiters.count === 0) this.#runsBefore = this.#group.handlers.runs
     const waiter = this.#waiters.wait()
-    this.#runsBefore = this.#group.handlers.runs
     this.#peers.isWatched = true
     this.#keepAlive()
     try {

@@ -111,6 +111,25 @@ testOver(DRIVER_LISTS, 'wait() of an event-loop endpoint: a message, a time, an 
 
 testOver(
   DRIVER_LISTS,
+  'whoever begins to wait within a handler keeps its end from nobody who waited before',
+  async (t, world) => {
+    const [a, b] = await world.openPair()
+    const later: Promise<void>[] = []
+    b.setHandler(SINK, () => void later.push(b.wait()))
+    for (let round = 0; round < 3; round++) {
+      const earlier = [b.wait(), b.wait()]
+      t.equal(a.request(0, SINK), OK)
+      await withWatchdog('the handler', Promise.all(earlier))
+      t.equal(later.length, round + 1)
+    }
+    b.setHandler(SINK, () => {})
+    t.equal(a.request(0, SINK), OK)
+    await withWatchdog('another handler', Promise.all(later))
+  },
+)
+
+testOver(
+  DRIVER_LISTS,
   'wait() with manual progress: a message, a time, an abort, a new peer, the close',
   async (t, world) => {
     const [a, b] = await world.openPair({}, MANUAL)
