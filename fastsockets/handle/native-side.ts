@@ -42,7 +42,9 @@ export function defineNativeSide(JsStream: JsStreamClass) {
   /** What the native stream calls when JavaScript, and nobody native, listens to it. */
   const handleNativeRead = function (this: NativeSide, arrayBuffer: ArrayBuffer | undefined): unknown {
     this.sawScript()
-    return this.onread?.call(this, arrayBuffer)
+    const next = this.onread?.call(this, arrayBuffer)
+    this.sawUserBuffer(next)
+    return next
   }
 
   class NativeSide extends JsStream {
@@ -265,6 +267,12 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     /** The native stream has given data to Node's own reader: nobody native listens. */
     sawScript(): void {
       if (this.#isProbing && this.onread === this.#stockReader) this.#mayBeNative = false
+    }
+
+    /** Of a program that gives another buffer each time, the next one. */
+    sawUserBuffer(next: unknown): void {
+      if (this.#userBufferSize > 0 && next instanceof Uint8Array && next.length > 0)
+        this.#userBufferSize = next.length
     }
 
     get hasNativeRequest(): boolean {

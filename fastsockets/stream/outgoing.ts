@@ -59,6 +59,12 @@ export class Outgoing implements Holder {
   /** True if all of it is out; otherwise the chunks must stay as they are until the sink is told. */
   write(chunks: readonly Uint8Array[]): boolean {
     flushAllHeld()
+    if (this.isWaiting) {
+      // Native code, and a program that wrote before it: both hear when all of it is out.
+      this.pending.add(chunks)
+      this.#noteWaiting()
+      return false
+    }
     this.pending.set(chunks)
     if (this.#sendPending()) return true
     this.pending.note()
@@ -66,10 +72,11 @@ export class Outgoing implements Holder {
     return false
   }
 
-  /** Keeps a small write until the program's callback is over; false if it must go by `write`. Nothing may be pending. */
+  /** Keeps a small write until the program's callback is over; false if it must go by `write`. */
   hold(chunk: Uint8Array): boolean {
     const { length } = chunk
-    if (length > HELD_CHUNK_MAX || this.#held.length + length > this.window.credit) return false
+    if (this.isWaiting || length > HELD_CHUNK_MAX || this.#held.length + length > this.window.credit)
+      return false
     const { isCongested, segmentMax } = this.#stream.channel
     // The ring is full now: the callback of this write must wait for room.
     if (isCongested) return false
@@ -115,6 +122,13 @@ export class Outgoing implements Holder {
     this.#finState = 'wanted'
     this.#stream.counts.endedHere()
     return this.#sendFin()
+  }
+
+  /** The peer is no more: an end that waits is over; false if none does. */
+  giveUpFin(): boolean {
+    if (this.#finState !== 'wanted' || this.isWaiting) return false
+    this.#finState = 'sent'
+    return true
   }
 
   /** The peer's program has taken bytes; returns what is wrong with the claim, if anything. */
@@ -195,6 +209,11 @@ export class Outgoing implements Holder {
   clear(): void {
     if (this.#finState === 'wanted') this.#finState = 'sent'
     this.pending.clear()
+    this.#endLingering()
+  }
+
+  /** Nothing of a socket that has closed is still to be sent. */
+  #endLingering(): void {
     this.#stream.channel.streams.lingering -= this.#lingering
     this.#lingering = 0
   }
@@ -231,6 +250,7 @@ export class Outgoing implements Holder {
       this.#offers.noteCopied(length)
     }
     pending.clear()
+    this.#endLingering()
     return true
   }
 

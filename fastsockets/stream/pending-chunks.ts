@@ -31,6 +31,18 @@ export class PendingChunks {
     this.isWaiting = true
   }
 
+  /** Another write, behind one that waits. */
+  add(chunks: readonly Uint8Array[]): void {
+    const from = this.#chunks.length
+    this.#chunks = [...this.#chunks, ...chunks]
+    this.length += lengthOf(chunks)
+    for (let i = from; i < this.#chunks.length; i++) {
+      const chunk = this.#chunks[i] as Uint8Array
+      this.#addresses?.push(addressOf(chunk))
+      this.#lengths?.push(chunk.length)
+    }
+  }
+
   /** What is left has to wait, and anything may happen to it. */
   note(): void {
     this.#addresses = this.#chunks.map(addressOf)

@@ -2,23 +2,25 @@ import { copyBytes } from '../../nic/index.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
 import type { Stream } from './stream.ts'
 
-/** Posted bytes are gathered here, so that small messages in one turn become one 'data'. */
-const SLAB_SIZE = 64 * 1024
-/** A message of at least this size gets memory of its own. */
-const SLAB_MESSAGE_MAX = 8 * 1024
+/** Small messages of one turn are gathered here, and become one 'data'. */
+const GATHERED_MAX = 64 * 1024
+/** A message of at least this size is not gathered. */
+const GATHERED_MESSAGE_MAX = 8 * 1024
 
 const EMPTY = Buffer.alloc(0)
 
-/** Bytes for sockets that read, copied out of the ring and on their way to the program, in the order of arrival. */
+/**
+ * Bytes for sockets that read, copied out of the ring and on their way to the program, in the order of arrival. Each piece has memory of
+ * its own, as from libuv: a program may look at all of it, and may transfer it.
+ */
 export class PostedBytes {
   /** What `takeNext` has found. */
   stream: Stream | undefined
   bytes: Buffer = EMPTY
-  #slab = EMPTY
-  /** The stream whose small messages are being gathered, in bytes `#runStart … #runEnd` of the slab. */
+  #gathered = EMPTY
+  /** The stream whose small messages are being gathered, and how many bytes there are. */
   #run: Stream | undefined
-  #runStart = 0
-  #runEnd = 0
+  #runLength = 0
   /** Pieces that are complete, and whose; handed over from `#readyIndex` on. */
   readonly #readyStreams: Stream[] = []
   readonly #readyBytes: Buffer[] = []
@@ -35,26 +37,20 @@ export class PostedBytes {
   }
 
   add(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
-    if (length >= SLAB_MESSAGE_MAX) {
+    if (length >= GATHERED_MESSAGE_MAX) {
       this.endRun()
-      const own = allocateFresh(length)
-      own.set(bytes.subarray(offset, offset + length))
       stream.postedCount++
-      this.#makeReady(stream, own)
+      this.#makeReady(stream, bytes, offset, length)
       return
     }
-    if (this.#run !== stream || this.#runEnd + length > this.#slab.length) {
+    if (this.#run !== stream || this.#runLength + length > GATHERED_MAX) {
       this.endRun()
-      if (this.#runEnd + length > this.#slab.length) {
-        this.#slab = allocateFresh(SLAB_SIZE)
-        this.#runEnd = 0
-      }
+      if (this.#gathered === EMPTY) this.#gathered = allocateFresh(GATHERED_MAX)
       this.#run = stream
       stream.postedCount++
-      this.#runStart = this.#runEnd
     }
-    copyBytes(bytes, offset, this.#slab, this.#runEnd, length)
-    this.#runEnd += length
+    copyBytes(bytes, offset, this.#gathered, this.#runLength, length)
+    this.#runLength += length
   }
 
   /** Finds the next piece; false if there is none. What comes meanwhile queues behind. */
@@ -79,12 +75,15 @@ export class PostedBytes {
     const stream = this.#run
     if (stream === undefined) return
     this.#run = undefined
-    this.#makeReady(stream, this.#slab.subarray(this.#runStart, this.#runEnd))
+    this.#makeReady(stream, this.#gathered, 0, this.#runLength)
+    this.#runLength = 0
   }
 
   /** A piece that the stream counts already: what comes next must not overtake it. */
-  #makeReady(stream: Stream, bytes: Buffer): void {
+  #makeReady(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
+    const own = allocateFresh(length)
+    copyBytes(bytes, offset, own, 0, length)
     this.#readyStreams.push(stream)
-    this.#readyBytes.push(bytes)
+    this.#readyBytes.push(own)
   }
 }

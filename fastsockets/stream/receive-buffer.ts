@@ -28,11 +28,14 @@ export class ReceiveBuffer {
     this.#length += length
   }
 
-  /** Everything at once, with its memory: the buffer starts afresh. */
+  /** Everything at once, in memory that holds nothing else: the buffer starts afresh. */
   take(): Buffer {
-    const bytes = (this.#bytes as Buffer).subarray(this.#start, this.#start + this.#length)
+    const bytes = this.#bytes as Buffer
+    const length = this.#length
+    const own = bytes.length === length ? bytes : allocateFresh(length)
+    if (own !== bytes) copyBytes(bytes, this.#start, own, 0, length)
     this.clear()
-    return bytes
+    return own
   }
 
   /** As much as `target` holds; returns how much. The memory stays for what comes next. */

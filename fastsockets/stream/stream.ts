@@ -2,8 +2,8 @@
  * One byte stream each way between two sockets: sequence numbers, byte credits, half-close, reset. It knows nothing of
  * `net.Socket`; a `StreamSink` does, and a `SocketChannel` carries the messages (stream-layout.ts).
  *
- * Sending has no buffer: a write goes out at once, and what finds no credit or room stays where the caller has it.
- * Receiving has one, used only when the sink does not read: otherwise data goes straight on (receive posting).
+ * Sending has no buffer: a write goes out at once, and what finds no credit or room stays where the caller has it. Receiving has
+ * one, used only when the sink does not read: otherwise data goes straight on (receive posting).
  */
 import { ablation } from '../../nic/index.ts'
 import { codeOfEnd } from '../host/socket-errors.ts'
@@ -55,7 +55,7 @@ export class Stream {
   readonly postedSink = new PostedSink(this)
   readonly outgoing = new Outgoing(this)
   readonly #buffer = new ReceiveBuffer(WINDOW)
-  /** What ends the stream once everything received has been delivered. */
+  /** What ends the stream once all is delivered. */
   #failure: { code: StreamErrorCode; syscall: 'read' | 'write'; cause: Error | undefined } | undefined
   /** The channel's turn in which data was handed over last. */
   #deliveredInTurn = -1
@@ -96,7 +96,7 @@ export class Stream {
     )
   }
 
-  /** Bytes that were received and not taken yet; they are the part of the window that is shut. */
+  /** Received, and not taken yet: the part of the window that is shut. */
   get waitingLength(): number {
     return this.#buffer.length
   }
@@ -184,8 +184,7 @@ export class Stream {
     if (this.#receiveState !== 'open') return 'data after the end'
     if (this.#fetches.isOpen) return 'data behind an offer'
     this.receiving.advance(length)
-    // A bare FIN is not data.
-    if (this.state === 'closing') return length > 0 ? this.#answerClosed() : undefined
+    if (this.state === 'closing') return length > 0 ? this.#answerClosed() : undefined // A bare FIN is no data.
     this.postedSink.noteVoid()
     this.counts.received(length)
     const placed = this.#place(bytes, offset, length)
@@ -319,17 +318,20 @@ export class Stream {
     if (this.sink === undefined) return
     // If something is left in the buffer, nobody reads: then the offer must not wait for it.
     if (this.#fetches.isOpen) this.#fetches.fetch(this.sink)
+    if (!this.channel.isOpen && this.outgoing.giveUpFin()) this.sink?.handleShutdown()
     if (this.sink === undefined) return
     if (this.#failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.#failure.code)
     this.sink.handleArrival?.()
-    if (this.#buffer.length > 0) return
+    const endsWrite = this.#endsWrite()
+    if (this.#buffer.length > 0 && !endsWrite) return
     if (this.#deliveredInTurn === this.channel.turn) {
       if (this.#failure !== undefined || this.#receiveState === 'finReceived')
         this.channel.scheduleDelivery(this)
       return
     }
     if (this.#failure !== undefined) {
-      const { code, syscall, cause } = this.#failure
+      const { code, cause, syscall: failed } = this.#failure
+      const syscall = endsWrite ? 'write' : failed
       // Who does not read does not hear of it, unless by a write. Raw sockets are asked, not told.
       if (syscall === 'read' && !this.sink.isReading && !this.#isRaw) return
       this.#failure = undefined
@@ -339,6 +341,12 @@ export class Stream {
       this.#receiveState = 'ended'
       this.sink.handleEnd()
     }
+  }
+
+  /** A write that waits hears of its end from libuv though nobody reads; what is unread is gone with its socket. */
+  #endsWrite(): boolean {
+    if (this.#failure === undefined || this.#isRaw || this.sink?.isReading === true) return false
+    return this.#failure.syscall === 'write' || this.outgoing.isWaiting
   }
 
   /**
@@ -388,8 +396,7 @@ export class Stream {
   }
 
   get #isBroken(): boolean {
-    const isUp = this.state === 'open' || this.state === 'presumed'
-    return this.#peerClosed || !isUp || !this.channel.isOpen
+    return this.#peerClosed || (this.state !== 'open' && this.state !== 'presumed') || !this.channel.isOpen
   }
 
   get #isRaw(): boolean {

@@ -5,6 +5,7 @@ import {
   CLOSE_DONE,
   CLOSE_RESET,
   CONNECT,
+  CONSUMED,
   DATA,
   RD_COMPL,
   SRC_AVAIL,
@@ -48,6 +49,36 @@ t.test(
     }
   },
 )
+
+t.test('a write behind one that waits goes out behind it', async t => {
+  const liar = new SocketLiar(t)
+  const to = await liar.connect(4)
+  t.notOk(liar.stream.write([Buffer.from('PREFIX')]))
+  t.notOk(liar.stream.write([Buffer.from('more'), Buffer.from('!')]))
+  const heard = (): string =>
+    Buffer.concat(
+      liar.said.filter(({ handler }) => handler === DATA).map(({ payload }) => payload),
+    ).toString()
+  for (const length of [4, 8, 11]) {
+    await until(`${length} bytes`, () => heard().length === length)
+    liar.say(CONSUMED, [to, length])
+  }
+  await until('the write', () => liar.told.length > 0)
+  t.strictSame(liar.told, ['written'])
+  t.equal(heard(), 'PREFIXmore!')
+})
+
+t.test('what a socket that has closed had still to send does not count any more when it is out', async t => {
+  const liar = new SocketLiar(t)
+  const to = await liar.connect(4)
+  const { streams } = liar.stream.channel
+  t.notOk(liar.stream.write([Buffer.from('PREFIX')]))
+  liar.stream.close(false)
+  t.equal(streams.lingering, 2)
+  liar.say(CONSUMED, [to, 4])
+  await liar.hears(CLOSE)
+  t.equal(streams.lingering, 0)
+})
 
 t.test('a close does not overtake that a chunk was fetched', async t => {
   const liar = new SocketLiar(t)

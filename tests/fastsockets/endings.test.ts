@@ -13,6 +13,9 @@ const SCENARIOS: Readonly<Record<string, string>> = {
   pausedReset:
     'who does not read does not hear of a reset, and who reads late what came before it is told that it is the end',
   pausedWriter: 'a write that waits hears of it if nobody reads',
+  unreadWriter: 'also with bytes unread',
+  ownMemory: 'each piece of data has memory of its own, which may be transferred',
+  smallerBuffers: 'whoever reads into buffers that become smaller is asked after each',
   tlsWriter: 'a TLS socket that writes to somebody who goes hears of it once, and of nothing after its close',
   unreadOnTheWay: 'what was on its way to somebody who has closed makes it a reset',
   tlsReset: "a TLS socket that is idle hears of a reset by 'error', and its 'close' says so",

@@ -94,6 +94,79 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
     keepServers()
   },
 
+  /** The same, with bytes that nobody has read, and never will. */
+  async unreadWriter() {
+    const { client, peer, server } = await connect({ pauseOnConnect: true })
+    client.pause()
+    client.write('unread')
+    peer.write(LARGE, error => log.push(`server write ${(error as NodeJS.ErrnoException | null)?.code}`))
+    await sleep(50)
+    client.destroy()
+    await closed(peer)
+    server.close()
+    keepServers()
+  },
+
+  /** What a piece lies in, of two sockets that take turns; and what is left of the others if one is transferred. */
+  async ownMemory() {
+    const pairs = [await connect(), await connect()]
+    for (const [i, { peer, client }] of pairs.entries()) {
+      peer.on('data', data => {
+        log.push(`server ${i} ${data} ${data.byteOffset} ${data.buffer.byteLength}`)
+        if (i === 0) structuredClone(data.buffer, { transfer: [data.buffer as ArrayBuffer] })
+        peer.write('.')
+      })
+      client.resume()
+    }
+    for (const text of ['aaaa', 'bbbb', 'c'.repeat(1000)]) {
+      for (const { client } of pairs) client.write(text)
+      await Promise.all(pairs.map(({ client }) => once(client, 'data')))
+    }
+    for (const { client, peer, server } of pairs) {
+      peer.end()
+      client.end()
+      await closed(client)
+      server.close()
+    }
+    log.splice(0, log.length, ...log.filter(line => /server \d/.test(line)).sort())
+  },
+
+  async smallerBuffers() {
+    let size = 1000
+    const server = net.createServer()
+    const counts: number[] = []
+    const client = new net.Socket({
+      onread: {
+        buffer: () => {
+          const buffer = Buffer.alloc(size)
+          size = 10
+          return buffer
+        },
+        callback: (count: number) => {
+          counts.push(count)
+          setTimeout(() => client.resume(), 5)
+          return counts.length < 2
+        },
+      },
+    } as net.SocketConstructorOpts)
+    const [[peer]] = (await Promise.all([
+      once(server, 'connection'),
+      once(client.connect(await listen(server), '127.0.0.1'), 'connect'),
+    ])) as [[net.Socket], unknown]
+    wire.transport = transportOf(client).transport
+    peer.write('first')
+    await sleep(100)
+    peer.write('x'.repeat(100))
+    for (let turn = 0; turn < 3; turn++) {
+      await new Promise(setImmediate)
+      log.push(`${counts.length <= turn + 2}`)
+    }
+    await sleep(300)
+    log.push(counts.join())
+    client.destroy()
+    server.close()
+  },
+
   /** Whether a write or a read hears of it first is a matter of moments, and differs from time to time. */
   async tlsWriter() {
     for (let round = 0; round < 5; round++) {
