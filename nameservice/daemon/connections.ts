@@ -5,6 +5,8 @@ import type { Socket } from 'node:net'
 
 /** Descriptors that are kept for the store, logs, and whatever else is opened. */
 const DESCRIPTORS_KEPT = 256
+/** Requests under way on one connection. They all come in at once, before any of their answers can be seen to be unread. */
+const PIPELINED_MAX = 64
 
 /** How many requests are under way on a connection. */
 interface Load {
@@ -49,12 +51,23 @@ export class Connections {
     return (this.#loads.get(socket)?.requests ?? 0) > 0
   }
 
-  handleRequest({ socket }: IncomingMessage, response: ServerResponse): void {
+  /** False if it shall not be answered, because there are too many on its connection, which is ended. */
+  handleRequest({ socket }: IncomingMessage, response: ServerResponse): boolean {
     const load = this.#loads.get(socket)
-    if (load === undefined) return
+    if (load === undefined) return true
+    if (load.requests === PIPELINED_MAX) {
+      socket.destroy()
+      return false
+    }
     load.requests += 1
     if (load.requests === 1) this.#idle.delete(socket)
     response.on('close', this.#handleClose)
+    return true
+  }
+
+  /** Whether `socket`, on which nothing has moved for a while, waits for its peer. */
+  isStuck(socket: Socket): boolean {
+    return !this.isBusy(socket) || socket.writableLength > 0
   }
 
   #finish(socket: Socket): void {

@@ -18,6 +18,7 @@ import { ANONYMOUS, type Principal } from './principal.ts'
 import { readJson } from './request-body.ts'
 import type { Limits } from './settings-schema.ts'
 import type { TokenBuckets } from './token-bucket.ts'
+import { UnreadAnswers } from './unread-answers.ts'
 import { type Check, compile } from './validation.ts'
 
 const METHODS: readonly Method[] = ['GET', 'PUT', 'POST', 'DELETE']
@@ -59,6 +60,7 @@ export class HttpHandler {
   readonly #options: HttpHandlerOptions
   readonly #router: Instance<never>
   readonly #checks: Checks[] = []
+  readonly #unread = new UnreadAnswers()
 
   constructor(options: HttpHandlerOptions) {
     this.#options = options
@@ -119,6 +121,8 @@ export class HttpHandler {
     this.#limitRate(principal, startMs)
     checkHost(request)
     if (match instanceof Refusal) return optionsOf(request, match)
+    if (match.checks.operation.access !== 'open')
+      this.#unread.check(principal.owner, match.checks.operation.isListing === true)
     const { target, query } = formOf(match)
     const operate = (body: unknown) =>
       match.checks.operation.handle({ principal, target, query, body, request, response })
@@ -128,8 +132,11 @@ export class HttpHandler {
 
   /** Undefined: it has answered by itself. */
   #end(exchange: Exchange, answer: Answer | undefined): void {
-    const { response, operation } = exchange
-    if (answer !== undefined) send(response, answer, this.#freshnessOf(operation))
+    const { response, operation, caller } = exchange
+    if (answer !== undefined) {
+      this.#unread.add(response, caller, answer.text)
+      send(response, answer, this.#freshnessOf(operation))
+    }
     this.#note(exchange)
   }
 

@@ -164,8 +164,11 @@ export class Listeners {
       if (!this.connections.admit(socket)) endWithProblem(socket, TOO_MANY_CONNECTIONS)
     })
     server.on('request', (request, response) => {
-      this.connections.handleRequest(request, response)
-      this.#handler.handle(request, response, authenticate)
+      if (this.connections.handleRequest(request, response))
+        this.#handler.handle(request, response, authenticate)
+    })
+    server.setTimeout(this.#settings.limits.idleMs, (socket: Socket) => {
+      if (this.connections.isStuck(socket)) socket.destroy()
     })
     server.on('connect', (_request, socket) => endWithProblem(socket, NO_PROXY))
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {

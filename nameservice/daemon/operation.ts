@@ -42,6 +42,8 @@ export interface Operation {
   readonly answers: Readonly<
     Record<number, { readonly description: string; readonly content: string | null }>
   >
+  /** Whether a short question gets a long answer: it must be read before there are many more. */
+  readonly isListing?: boolean
   /** Whether answers, and refusals, say how fresh the names are that they speak of. */
   readonly hasFreshness?: boolean
   /** Problems that are this operation's own. */

@@ -14,7 +14,7 @@ import type { WatchHub } from './watch-hub.ts'
 const PAGE_DEFAULT = 500
 const PAGE_MAX = 1000
 /** Characters of the records of one page, but for its last. */
-const PAGE_LENGTH_MAX = 4 * 1024 * 1024
+const PAGE_LENGTH_MAX = 1024 * 1024
 const WATCHED_MAX = 256
 
 export interface Services {
@@ -66,6 +66,7 @@ function leaseOperations({ registrar }: Services): Operation[] {
       summary: "List the caller's leases; an administrator sees all",
       access: 'read',
       answers: { 200: { description: 'The leases.', content: 'Leases' } },
+      isListing: true,
       problems: [],
       handle: ({ principal }) => json({ leases: registrar.leases(principal) }),
     },
@@ -177,6 +178,7 @@ function nameOperations({ store, registrar }: Services): Operation[] {
         },
       },
       answers: { 200: { description: 'A page of names.', content: 'Entries' } },
+      isListing: true,
       hasFreshness: true,
       problems: [],
       handle: ({ principal, query }) => {

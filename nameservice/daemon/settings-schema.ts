@@ -54,7 +54,12 @@ export const SETTINGS_SCHEMA = group({
       100,
       600_000,
     ),
-    idleMs: count('time that a connection may be silent between requests', 60_000, 100, 3_600_000),
+    idleMs: count(
+      'time that a connection may be silent between requests, or leave an answer unread',
+      60_000,
+      100,
+      3_600_000,
+    ),
     requestsPerSecond: count('requests a second from one owner, and how many it may save up', 200_000),
     connections: count('open connections', 16_384),
     leaseTtlMinMs: count('shortest TTL of a lease', 1000, 100, DAY_MS),
