@@ -4,7 +4,7 @@ import type { StoredChange } from './store.ts'
 export const HISTORY_DEFAULT = 10_000
 
 /** Characters of all changes that are kept: ten thousand of the longest records would be too many. */
-const HISTORY_LENGTH_MAX = 32 * 1024 * 1024
+export const HISTORY_LENGTH_MAX = 32 * 1024 * 1024
 
 const CURSOR = /^([0-9a-f]{12})-(\d{1,15})(?:\.(\d{1,9}))?$/
 
@@ -72,6 +72,10 @@ export class ChangeLog {
 
   get oldest(): string {
     return formatCursor({ epoch: this.#epoch, revision: this.#oldestRevision, part: 0 })
+  }
+
+  get oldestRevision(): number {
+    return this.#oldestRevision
   }
 
   get head(): string {

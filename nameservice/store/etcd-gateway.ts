@@ -210,14 +210,7 @@ export class EtcdGateway {
   }
 
   async #readWatch(response: IncomingMessage, listener: EtcdWatchListener): Promise<void> {
-    response.setEncoding('utf8')
-    let rest = ''
-    for await (const text of response as AsyncIterable<string>) {
-      const lines = (rest + text).split('\n')
-      rest = lines.pop() ?? ''
-      if (rest.length > ANSWER_SIZE_MAX) throw new Error('the answer is too long')
-      for (const line of lines) if (line !== '') handleWatchAnswer(JSON.parse(line) as WatchAnswer, listener)
-    }
+    for await (const line of linesOf(response)) handleWatchAnswer(JSON.parse(line) as WatchAnswer, listener)
   }
 
   /** Asks each member once at most, and anew if the token has run out. */
@@ -310,6 +303,24 @@ function encodeOperation(operation: EtcdOperation): object {
   if ('delete' in operation) return { request_delete_range: { key: encode(operation.delete) } }
   const { put, value, lease } = operation
   return { request_put: { key: encode(put), value: encode(value), lease: String(lease) } }
+}
+
+/** All lines but empty ones. A line may have a thousand changes; it is put together only once. */
+async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
+  response.setEncoding('utf8')
+  let pieces: string[] = []
+  let length = 0
+  for await (const text of response as AsyncIterable<string>) {
+    const [piece = '', ...rest] = text.split('\n')
+    pieces.push(piece)
+    length += piece.length
+    if (length > ANSWER_SIZE_MAX) throw new Error('the answer is too long')
+    if (rest.length === 0) continue
+    const last = rest.pop() as string
+    for (const line of [pieces.join(''), ...rest]) if (line !== '') yield line
+    pieces = [last]
+    length = last.length
+  }
 }
 
 async function readText(response: IncomingMessage): Promise<string> {

@@ -6,7 +6,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { Refusal } from '../problem.ts'
-import { ChangeLog, HISTORY_DEFAULT } from './change-log.ts'
+import { ChangeLog, HISTORY_DEFAULT, HISTORY_LENGTH_MAX } from './change-log.ts'
 import { type EtcdChange, EtcdError, type EtcdGateway, type EtcdOutcome } from './etcd-gateway.ts'
 import { EtcdKeys, leaseId, leaseNumber } from './etcd-keys.ts'
 import { Image } from './image.ts'
@@ -32,7 +32,7 @@ const RETRY_MS = 250
 const RETRY_HINT_MS = 1000
 /** How long a change may take to come back by the watch before we go on without it. */
 const ECHO_MS = 1000
-/** How long the watch may take to tell what we missed. */
+/** How long the watch may be silent while it tells what we missed. */
 const CATCH_UP_MS = 10_000
 
 export interface EtcdStoreOptions {
@@ -181,9 +181,17 @@ export class EtcdStore implements Store {
     const head = await this.#mark()
     const pairs = await this.#gateway.range(this.#keys.prefix, head)
     const history: EtcdChange[] = []
-    const oldest = await this.#watchAfter(Math.max(0, head - this.log.capacity), head, change =>
-      history.push(change),
-    )
+    let length = 0
+    let forgotten = 0
+    const oldest = await this.#watchAfter(Math.max(0, head - this.log.capacity), head, change => {
+      history.push(change)
+      // The log would keep no more of it.
+      for (length += lengthOf(change); length > HISTORY_LENGTH_MAX; ) {
+        const first = history.shift() as EtcdChange
+        length -= lengthOf(first)
+        forgotten = first.revision
+      }
+    })
     this.image.clear()
     // Leases come before names, as l comes before n.
     for (const pair of pairs) this.#apply(pair)
@@ -191,7 +199,7 @@ export class EtcdStore implements Store {
     this.log.reset(
       epoch,
       head,
-      oldest,
+      Math.max(oldest, forgotten),
       revisionsOf(history).flatMap(group => this.#keys.changesOf(group)),
     )
   }
@@ -242,6 +250,7 @@ export class EtcdStore implements Store {
       const watch = (): void => {
         this.#endWatch = this.#gateway.watch(this.#keys.prefix, oldest + 1, {
           handleChanges: changes => {
+            timer.refresh()
             for (const change of changes) if (change.revision <= head) handleMissed(change)
             this.#handleChanges(changes.filter(({ revision }) => revision > head))
             if ((changes.at(-1) as EtcdChange).revision < head) return
@@ -358,6 +367,10 @@ export class EtcdStore implements Store {
     this.#state = 'ready'
     this.#observer.handleState('ready', reason)
   }
+}
+
+function lengthOf({ key, value = '' }: EtcdChange): number {
+  return key.length + value.length
 }
 
 /** Changes that belong together, in order. */

@@ -209,8 +209,8 @@ export class LocalStore implements Store {
   }
 
   #batch({ entries, leases, changes, revision, nameCount, leaseCount }: Draft): Batch {
-    // Every revision here is one change.
-    const oldestRevision = Math.max(this.#keptAfter, revision - this.log.capacity)
+    // Every revision here is one change. The log may have forgotten more of them, because they were long.
+    const oldestRevision = Math.max(this.#keptAfter, revision - this.log.capacity, this.log.oldestRevision)
     const head: JournalHead = { epoch: this.log.epoch, revision, oldestRevision, nameCount, leaseCount }
     return { head, entries, leases, changes: changes.filter(c => c.revision > oldestRevision) }
   }

@@ -1,5 +1,6 @@
 /** The etcd store against a real etcd, and what only it promises. */
 import t, { type Test } from 'tap'
+import { formatCursor } from '../../../nameservice/store/change-log.ts'
 import { EtcdGateway } from '../../../nameservice/store/etcd-gateway.ts'
 import { EtcdKeys, leaseNumber } from '../../../nameservice/store/etcd-keys.ts'
 import { EtcdStore } from '../../../nameservice/store/etcd-store.ts'
@@ -130,6 +131,26 @@ async function testEtcd(t: Test): Promise<void> {
       ['a', 'b', 'c', 'd'],
     )
     t.strictSame(changesAfter(store, start), ['+a', '+b', '+c', '+d'], 'whoever watched has missed nothing')
+  })
+
+  t.test('a history of many long changes is heard in time, as much of it as is kept', async t => {
+    const store = await open(t)
+    const { id } = await store.grant('uid:1', 600_000, yes)
+    const prefix = prefixes.get(store) as string
+    const keys = new EtcdKeys(prefix)
+    const gateway = new EtcdGateway({ endpoints: [etcd.endpoint] })
+    t.teardown(() => gateway.close())
+    const record = recordOf('e').replace('{}', `{"long":"${'x'.repeat(64 * 1024)}"}`)
+    // 40 MB, in as few questions as etcd takes.
+    const puts = Array.from({ length: 20 }, (_, i) =>
+      keys.putEntry({ name: `n/${i}`, lease: id, owner: 'uid:1', key: '', record }),
+    )
+    for (let i = 0; i < 30; i++) await gateway.transact([], puts)
+    await put(store, 'last', id)
+    const late = await open(t, prefix)
+    t.equal(late.image.nameCount, 21)
+    t.strictSame(changesAfter(late, late.log.oldest)?.at(-1), '+last')
+    t.equal(changesAfter(late, formatCursor({ epoch: late.log.epoch, revision: 1, part: 0 })), undefined)
   })
 
   t.test('an etcd that is not there is said so at once', async t => {

@@ -3,6 +3,7 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { HISTORY_LENGTH_MAX } from '../../../nameservice/store/change-log.ts'
 import { type Batch, type Journal, memoryJournal } from '../../../nameservice/store/journal.ts'
 import { LeaseClock } from '../../../nameservice/store/lease-clock.ts'
 import { LevelJournal } from '../../../nameservice/store/level-journal.ts'
@@ -10,6 +11,9 @@ import { LocalStore } from '../../../nameservice/store/local-store.ts'
 import type { StoreObserver } from '../../../nameservice/store/store.ts'
 import { eventually } from '../../support/until.ts'
 import { changesAfter, entry, HISTORY, put, remove, testStore, yes } from './store-conformance.ts'
+
+/** The daemon would not take so long a record; the store does. */
+const RECORD_LENGTH = 512 * 1024
 
 class Notes implements StoreObserver {
   readonly states: string[] = []
@@ -110,6 +114,30 @@ t.test(
     }
   },
 )
+
+t.test('the history on disk is limited by its size as that in memory is', async t => {
+  const store = await openLevel(t, directory(t), { history: 10_000 })
+  const path = directories.get(store) as string
+  const { id } = await store.grant('uid:1', 600_000, yes)
+  const record = JSON.stringify({ endpoint: 'x'.repeat(RECORD_LENGTH) })
+  const start = store.log.head
+  for (let i = 0; i < 1.5 * (HISTORY_LENGTH_MAX / RECORD_LENGTH); i++) await put(store, 'a', id, record)
+  t.equal(changesAfter(store, start), undefined, 'what was first is forgotten')
+  const { oldest, head } = store.log
+  const kept = changesAfter(store, oldest)
+  await store.close()
+
+  const journal = new LevelJournal(path)
+  const { changes } = await journal.open()
+  await journal.close()
+  const length = changes.reduce((sum, { entry }) => sum + (entry?.record.length ?? 0), 0)
+  // What is written together with a change is what was known before it.
+  t.ok(length < HISTORY_LENGTH_MAX + 2 * record.length, `${length} characters`)
+
+  const again = await openLevel(t, path, { history: 10_000 })
+  t.strictSame([again.log.oldest, again.log.head], [oldest, head])
+  t.strictSame(changesAfter(again, oldest), kept)
+})
 
 t.test('a flipped bit anywhere in the data is found out or does no harm', async t => {
   const original = await openLevel(t)
