@@ -53,8 +53,11 @@ export interface HttpHandlerOptions {
   readonly isStopping: () => boolean
 }
 
-/** Who calls; throws a refusal if that must be known and is not. `isOpen`: it need not. */
-export type Authenticate = (request: IncomingMessage, isOpen: boolean) => Principal
+/**
+ * Who calls; throws a refusal if that must be known and is not. `isOpen`: it need not. `isAgain`: it was asked for this
+ * request before, which does not count twice.
+ */
+export type Authenticate = (request: IncomingMessage, isOpen: boolean, isAgain: boolean) => Principal
 
 export class HttpHandler {
   readonly #options: HttpHandlerOptions
@@ -116,7 +119,7 @@ export class HttpHandler {
     const match = this.#match(request)
     const operation = match instanceof Refusal ? undefined : match.checks.operation
     exchange.operation = operation
-    const principal = authenticate(request, operation === undefined || operation.access === 'open')
+    const principal = authenticate(request, operation === undefined || operation.access === 'open', false)
     exchange.caller = principal.owner
     this.#limitRate(principal, startMs)
     checkHost(request)
@@ -124,10 +127,11 @@ export class HttpHandler {
     if (match.checks.operation.access !== 'open')
       this.#unread.check(principal.owner, match.checks.operation.isListing === true)
     const { target, query } = formOf(match)
-    const operate = (body: unknown) =>
+    const operate = (principal: Principal, body: unknown) =>
       match.checks.operation.handle({ principal, target, query, body, request, response })
-    if (match.checks.body === undefined) return operate(undefined)
-    return this.#body(request, match.checks).then(operate)
+    if (match.checks.body === undefined) return operate(principal, undefined)
+    // The caller's token may have ended while the body came in, or may do something else now.
+    return this.#body(request, match.checks).then(body => operate(authenticate(request, false, true), body))
   }
 
   /** Undefined: it has answered by itself. */

@@ -103,7 +103,7 @@ export class Listeners {
     const { tcp, limits } = this.#settings
     const { address, port } = parseListen(tcp.listen) as { address: string; port: number }
     const server = tcp.certificate === '' ? createServer(optionsOf(limits)) : await this.#makeTlsServer()
-    this.#attach(server, (request, isOpen) => this.#authenticate(request, isOpen))
+    this.#attach(server, (...asked) => this.#authenticate(...asked))
     server.listen({ host: address, port, backlog: BACKLOG })
     await listening(server, 'tcp.listen')
     return (server.address() as { port: number }).port
@@ -181,8 +181,8 @@ export class Listeners {
   }
 
   /** Who calls over TCP. */
-  #authenticate(request: IncomingMessage, isOpen: boolean): Principal {
-    const waitMs = this.#buckets.take(`address:${request.socket.remoteAddress}`)
+  #authenticate(request: IncomingMessage, isOpen: boolean, isAgain: boolean): Principal {
+    const waitMs = isAgain ? 0 : this.#buckets.take(`address:${request.socket.remoteAddress}`)
     if (waitMs > 0)
       throw new Refusal('rate', 'Too many requests from this address.', { retryAfterMs: waitMs })
     if (isOpen || this.#tokens === undefined) return ANONYMOUS

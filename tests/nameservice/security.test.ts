@@ -1,5 +1,7 @@
 /** Who may do what: users over the unix socket, tokens over TCP, and what never leaves the daemon. */
+import { once } from 'node:events'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -272,6 +274,32 @@ t.test('tokens and certificates are read anew on SIGHUP; what is wrong changes n
   await eventually('the end of the watch of a token that is none any more', () =>
     outcomes.includes('ERR_NAMES_REFUSED'),
   )
+})
+
+t.test('a token that ends while a request comes in is none any more', async t => {
+  const tokens = tokenFile(t, [{ name: 'old', token: WRITER, prefixes: [''], access: 'write' }])
+  const named = await Named.start(t, { args: ['--tcp-listen', '127.0.0.1:0', '--tcp-tokens', tokens] })
+  const call = request({
+    host: '127.0.0.1',
+    port: portOf(named),
+    method: 'POST',
+    path: '/v1/watch',
+    headers: {
+      authorization: `Bearer ${WRITER}`,
+      'content-type': 'application/json',
+      'content-length': '2',
+      expect: '100-continue',
+    },
+  })
+  t.teardown(() => call.destroy())
+  call.flushHeaders()
+  await once(call, 'continue')
+  writeTokens(tokens, [{ name: 'new', token: READER, prefixes: [''], access: 'read' }])
+  named.signal('SIGHUP')
+  await eventually('the news', () => named.log.includes('read anew'))
+  call.end('{}')
+  const [response] = (await once(call, 'response')) as [IncomingMessage]
+  t.equal(response.statusCode, 401)
 })
 
 t.test('a token file must be kept from others, and be right', async t => {
