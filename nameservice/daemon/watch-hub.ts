@@ -63,6 +63,9 @@ export class WatchHub implements LogListener {
   /** Begins a stream on `response`, whose head has not been written. Throws a refusal. */
   open(owner: string, filter: WatchFilter, after: Cursor | undefined, response: ServerResponse): void {
     const { watchers, watchersPerOwner } = this.#limits
+    // Behind another answer it would have no connection, and never hear of its end.
+    if (response.socket === null)
+      throw new Refusal('malformed', 'A watch must not wait for another answer on its connection.')
     const owned = this.#countByOwner.get(owner) ?? 0
     if (owned >= watchersPerOwner) {
       throw new Refusal('limit-watchers', `An owner may have ${watchersPerOwner} watchers.`)

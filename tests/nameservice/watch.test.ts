@@ -1,4 +1,6 @@
 /** Watching the real daemon: no change is lost or told twice, whatever happens to connections and daemons. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import t from 'tap'
 import { Named, RawWatch } from '../support/named.ts'
 import { seededRandom } from '../support/random.ts'
@@ -24,6 +26,24 @@ t.test('a watch is told every change of its names, in order, with what they now 
   t.strictSame(all.events[6]?.data, { type: 'delete', name: 'b', revision: 7 })
   const revisions = all.events.slice(1).map(({ data }) => data.revision)
   t.strictSame(revisions, [2, 3, 4, 5, 6, 7])
+})
+
+t.test('a watch that waits for the answer to another request is refused, and takes no place', async t => {
+  const named = await Named.start(t, { args: ['--limits-watchers', '2'] })
+  const countOf = async () => {
+    const { text } = await named.ask('GET', '/metrics')
+    return Number(/^fastsockets_named_watchers (\d+)$/m.exec(text)?.[1])
+  }
+  for (let i = 0; i < 4; i++) {
+    const socket = connect(named.socketPath)
+    t.teardown(() => socket.destroy())
+    socket.write('GET /v1/watch HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2))
+    const [head] = await once(socket.setEncoding('utf8'), 'data')
+    t.match(head, /^HTTP\/1.1 200 .*event: hello/s, 'the first is a watch')
+    t.equal(await countOf(), 1)
+    socket.destroy()
+    await eventually('its end', async () => (await countOf()) === 0)
+  }
 })
 
 t.test('whoever comes back with the last id hears the rest, also from the next daemon', async t => {
