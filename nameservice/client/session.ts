@@ -2,7 +2,7 @@
  * Keeps a client's names registered: one lease for all of them, kept alive; and whatever happens to the daemon, each
  * name is registered anew as soon as it can be. All of it goes on in the background and keeps no program alive.
  */
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import { clearInterval, clearTimeout, setInterval, setTimeout } from '../../nic/real-time.ts'
 import { PROBLEM_URN } from '../problem.ts'
 import type { Change, Entry, Lease } from '../record.ts'
 import type { Cursor } from '../store/change-log.ts'
@@ -22,6 +22,7 @@ const KEEP_ALIVES = 3
 /** How long somebody who wants to take a name over waits before it asks again. */
 const TAKEOVER_RETRY_MS = 1000
 const GOODBYE_MS = 1000
+const ALIVE_MS = 1000
 const NO_SUCH_LEASE: string = `${PROBLEM_URN}no-such-lease`
 const NAME_HELD: string = `${PROBLEM_URN}name-held`
 
@@ -68,8 +69,14 @@ export class Session implements NameListener {
     clearTimeout(this.#retry)
     for (const registration of this.#registrations.values()) registration.handleClosed(closedError())
     this.#registrations.clear()
-    await this.#settling
-    await this.#endLease()
+    // What was begun goes on in the background; who waits for its end shall not end before it.
+    const alive = setInterval(() => {}, ALIVE_MS)
+    try {
+      await this.#settling
+      await this.#endLease()
+    } finally {
+      clearInterval(alive)
+    }
   }
 
   isInterestedIn(name: string): boolean {

@@ -306,6 +306,20 @@ t.test('a program with a registration and a remembered name ends when it has not
   t.strictSame(await child.end(), { code: 0, signal: null })
 })
 
+t.test('a program that closes its client goes on afterwards, whatever became of its names', async t => {
+  const named = await Named.start(t)
+  const close = async (): Promise<void> => {
+    const child = new Child(t, new URL('./close-child.js', import.meta.url), [named.address])
+    t.strictSame(await child.receive(), { closed: true })
+    t.strictSame(await child.end(), { code: 0, signal: null })
+  }
+  await close()
+  t.match((await named.ask('GET', '/v1/leases')).json, { leases: [] }, 'the lease is given back')
+  named.signal('SIGSTOP')
+  t.teardown(() => named.signal('SIGCONT'))
+  await close()
+})
+
 t.test('an address that is none, a daemon that is none', async t => {
   t.throws(() => new NameClient({ address: 'ftp://x' }), { code: 'ERR_NAMES_ARGUMENT' })
   const { createServer } = await import('node:http')
