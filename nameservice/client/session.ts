@@ -218,8 +218,9 @@ export class Session implements NameListener {
       await this.#api.keepAlive(id, { isBackground: true, timeoutMs: ttlMs / KEEP_ALIVES })
       this.#keepAliveLater(ttlMs / KEEP_ALIVES)
     } catch (error) {
-      const isGone = error instanceof NameError && error.problem?.type === NO_SUCH_LEASE
-      if (isGone && this.#lease?.id === id) {
+      // It is gone, or will be: to register anew is to find out why.
+      const isRefused = error instanceof NameError && !isPassing(error)
+      if (isRefused && this.#lease?.id === id) {
         this.#loseLease()
         this.#settle()
       } else this.#keepAliveLater(this.#backoff.nextMs())

@@ -276,6 +276,23 @@ t.test('tokens and certificates are read anew on SIGHUP; what is wrong changes n
   )
 })
 
+t.test('a registration whose token has ended is refused, and its program hears of it', async t => {
+  const tokens = tokenFile(t, [{ name: 'old', token: WRITER, prefixes: [''], access: 'write' }])
+  const named = await Named.start(t, { args: ['--tcp-listen', '127.0.0.1:0', '--tcp-tokens', tokens] })
+  const client = named.client({ address: `http://127.0.0.1:${portOf(named)}`, token: WRITER, ttlMs: 1500 })
+  const heard: string[] = []
+  const registration = client.register(
+    { name: 'mine', endpoint: 'e', uid: 7 },
+    { onState: (state, problem) => heard.push(`${state} ${problem?.status ?? ''}`) },
+  )
+  await registration.registered
+  writeTokens(tokens, [{ name: 'new', token: READER, prefixes: [''], access: 'read' }])
+  named.signal('SIGHUP')
+  await eventually('the refusal', () => registration.state === 'refused')
+  t.strictSame(heard, ['registered ', 'pending ', 'refused 401'])
+  await eventually('the end of the name', async () => (await named.lookUp('mine')).status === 404)
+})
+
 t.test('a token that ends while a request comes in is none any more', async t => {
   const tokens = tokenFile(t, [{ name: 'old', token: WRITER, prefixes: [''], access: 'write' }])
   const named = await Named.start(t, { args: ['--tcp-listen', '127.0.0.1:0', '--tcp-tokens', tokens] })
