@@ -106,6 +106,8 @@ export class EtcdGateway {
   readonly #agents: readonly Agent[]
   readonly #urls: readonly URL[]
   #current = 0
+  /** How to end the watches that there are. */
+  readonly #watches = new Set<() => void>()
   #token: string | undefined
 
   constructor(options: EtcdOptions) {
@@ -184,9 +186,13 @@ export class EtcdGateway {
     let isEnded = false
     const end = (): void => {
       if (isEnded) return
-      isEnded = true
-      call.destroy()
+      stop()
       listener.handleEnd()
+    }
+    const stop = (): void => {
+      isEnded = true
+      this.#watches.delete(end)
+      call.destroy()
     }
     const call = this.#request(
       'watch',
@@ -199,10 +205,8 @@ export class EtcdGateway {
       true,
     )
     call.once('error', end)
-    return () => {
-      isEnded = true
-      call.destroy()
-    }
+    this.#watches.add(end)
+    return stop
   }
 
   close(): void {
@@ -216,6 +220,7 @@ export class EtcdGateway {
   /** Asks each member once at most, and anew if the token has run out. */
   async #ask<T>(path: string, body: object): Promise<T> {
     for (let tried = 1; ; tried++) {
+      const asked = this.#current
       try {
         if (this.#options.user !== undefined && this.#token === undefined) await this.#authenticate()
         return await this.#askOnce<T>(path, body)
@@ -224,10 +229,17 @@ export class EtcdGateway {
         const isTokenOld = isRefused && error.grpcCode === UNAUTHENTICATED && this.#token !== undefined
         if (isTokenOld) this.#token = undefined
         else if (isRefused) throw error
-        else this.#current = (this.#current + 1) % this.#urls.length
+        else this.#leave(asked)
         if (tried > this.#urls.length) throw error
       }
     }
+  }
+
+  /** Goes to the next member, unless somebody else has. Watches go along: this one may hang, and never end them. */
+  #leave(member: number): void {
+    if (this.#current !== member || this.#urls.length === 1) return
+    this.#current = (member + 1) % this.#urls.length
+    for (const end of this.#watches) end()
   }
 
   async #authenticate(): Promise<void> {

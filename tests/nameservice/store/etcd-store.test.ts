@@ -1,4 +1,6 @@
 /** The etcd store against a real etcd, and what only it promises. */
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { formatCursor } from '../../../nameservice/store/change-log.ts'
 import { EtcdGateway } from '../../../nameservice/store/etcd-gateway.ts'
@@ -11,6 +13,43 @@ import { changesAfter, HISTORY, put, recordOf, testStore, yes } from './store-co
 const OBSERVER = { handleState() {}, handleCommit() {}, handleExpired() {}, handleQuarantine() {} }
 const absence = etcdAbsence()
 
+/** A way to etcd that can be blocked: then connections are there, and nothing moves on them. */
+class Way {
+  readonly endpoint: string
+  readonly #sockets = new Set<Socket>()
+  #isBlocked = false
+
+  static async open(t: Test, endpoint: string): Promise<Way> {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    return new Way(t, server, new URL(endpoint))
+  }
+
+  private constructor(t: Test, server: Server, { hostname, port }: URL) {
+    this.endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    server.on('connection', near => {
+      const far = connect(Number(port), hostname)
+      for (const [from, to] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        this.#sockets.add(from.on('error', () => {}).on('close', () => to.destroy()))
+        from.on('data', data => {
+          if (!this.#isBlocked) to.write(data)
+        })
+      }
+    })
+    t.teardown(() => {
+      server.close()
+      for (const socket of this.#sockets) socket.destroy()
+    })
+  }
+
+  block(): void {
+    this.#isBlocked = true
+  }
+}
+
 if (absence !== undefined) {
   t.comment(`SKIPPED: the etcd store: ${absence}`)
   t.test('the etcd store', { skip: absence }, async () => {})
@@ -20,12 +59,8 @@ async function testEtcd(t: Test): Promise<void> {
   const etcd = await Etcd.start(t)
   let truths = 0
   const prefixes = new WeakMap<object, string>()
-  const open = async (
-    t: Test,
-    prefix = `/test/${++truths}`,
-    endpoint = etcd.endpoint,
-  ): Promise<EtcdStore> => {
-    const gateway = new EtcdGateway({ endpoints: [endpoint] })
+  const open = async (t: Test, prefix = `/test/${++truths}`, ...endpoints: string[]): Promise<EtcdStore> => {
+    const gateway = new EtcdGateway({ endpoints: endpoints.length === 0 ? [etcd.endpoint] : endpoints })
     const store = new EtcdStore({ gateway, prefix, observer: OBSERVER, history: HISTORY })
     prefixes.set(store, prefix)
     await store.open()
@@ -151,6 +186,46 @@ async function testEtcd(t: Test): Promise<void> {
     t.equal(late.image.nameCount, 21)
     t.strictSame(changesAfter(late, late.log.oldest)?.at(-1), '+last')
     t.equal(changesAfter(late, formatCursor({ epoch: late.log.epoch, revision: 1, part: 0 })), undefined)
+  })
+
+  t.test('a watch does not stay with a member that no question is asked any more', async t => {
+    const way = await Way.open(t, etcd.endpoint)
+    const gateway = new EtcdGateway({ endpoints: [way.endpoint, etcd.endpoint] })
+    t.teardown(() => gateway.close())
+    const prefix = `/test/${++truths}`
+    await gateway.transact([], [{ put: prefix, value: 'x', lease: 0n }])
+    let heard = 0
+    let ends = 0
+    const end = gateway.watch(prefix, 1, {
+      handleChanges: changes => {
+        heard += changes.length
+      },
+      handleCompacted() {},
+      handleEnd: () => {
+        ends += 1
+      },
+    })
+    t.teardown(end)
+    await eventually('the change', () => heard > 0)
+    way.block()
+    t.match(await Promise.all([gateway.get(prefix), gateway.get(prefix)]), [{ value: 'x' }, { value: 'x' }])
+    t.equal(ends, 1)
+  })
+
+  t.test('a member hangs: everything moves on to the next, the watch too', async t => {
+    const [first, second] = [await Way.open(t, etcd.endpoint), await Way.open(t, etcd.endpoint)]
+    const store = await open(t, `/test/${++truths}`, first.endpoint, second.endpoint)
+    const start = store.log.head
+    const other = await open(t, prefixes.get(store))
+    const { id } = await other.grant('uid:1', 600_000, yes)
+    await put(other, 'a', id)
+    await eventually('the change', () => store.image.entry('a') !== undefined)
+    first.block()
+    await put(other, 'b', id)
+    await eventually('the next', () => store.image.entry('b') !== undefined && !store.isStale)
+    t.strictSame(changesAfter(store, start), ['+a', '+b'])
+    await put(store, 'c', id)
+    t.equal((await store.keepAlive(id))?.id, id)
   })
 
   t.test('an etcd that is not there is said so at once', async t => {
