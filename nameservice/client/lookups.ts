@@ -78,6 +78,8 @@ export class Lookups implements NameListener {
     this.#backoff.reset()
   }
 
+  handleLost(): void {}
+
   #ask(name: string): Promise<Lookup> {
     const underway = this.#underway.get(name)
     if (underway !== undefined) return underway

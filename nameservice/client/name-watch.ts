@@ -19,10 +19,15 @@ const OPEN_PAUSE_MS = 1000
 /** How long a daemon that refused the stream is left alone. */
 const REFUSED_MS = 30_000
 
+/** As of no point in any history. */
+const UNKNOWN: Cursor = { epoch: '', revision: 0, part: 0 }
+
 export interface NameListener {
   isInterestedIn(name: string): boolean
   handleChange(change: Change): void
   handleUp(epoch: string): void
+  /** Changes were missed, or undone: nothing is known any more of what was registered. */
+  handleLost(): void
 }
 
 export class NameWatch implements StreamListener {
@@ -106,8 +111,11 @@ export class NameWatch implements StreamListener {
 
   handleDown(): void {}
 
+  /** The history may have gone back: what was known may be of a later time than what is so now. */
   handleLost(): void {
     this.#start = undefined
+    for (const name of this.#names.keys()) this.#names.set(name, UNKNOWN)
+    for (const listener of this.#listeners) listener.handleLost()
   }
 
   /** Without a stream every look-up asks the daemon. */
@@ -143,6 +151,7 @@ export class NameWatch implements StreamListener {
     const heard = wholeRevision(this.#stream?.cursor)
     let first = heard
     for (const [name, known] of this.#names) {
+      if (known === UNKNOWN) continue
       // What the old stream covers is known as of its last event.
       if (heard !== undefined && this.isCurrent(name)) this.#names.set(name, heard)
       else if (first === undefined || (first.epoch === known.epoch && known.revision < first.revision))

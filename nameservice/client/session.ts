@@ -94,6 +94,12 @@ export class Session implements NameListener {
     this.#settle()
   }
 
+  /** What is registered still is registered once more: under the same lease that harms nothing. */
+  handleLost(): void {
+    for (const registration of this.#registrations.values())
+      if (registration.state === 'registered') registration.handlePending()
+  }
+
   handleChange(change: Change): void {
     const registration = this.#registrations.get(change.name)
     if (registration?.state !== 'registered') return

@@ -208,8 +208,11 @@ export class EtcdStore implements Store {
   async #resume(): Promise<void> {
     const epoch = await this.#readEpoch()
     if (epoch === this.log.epoch) {
+      const head = await this.#mark()
+      // etcd was restored from a backup: revisions that were told stand for something else from now on.
+      if (head <= this.#revision) return await this.#load(await this.#renewEpoch())
       const missed: EtcdChange[] = []
-      const oldest = await this.#watchAfter(this.#revision, await this.#mark(), change => missed.push(change))
+      const oldest = await this.#watchAfter(this.#revision, head, change => missed.push(change))
       if (oldest === this.#revision) return this.#follow(missed)
     }
     await this.#load(epoch)
@@ -222,6 +225,15 @@ export class EtcdStore implements Store {
     if (pair === undefined || !/^[0-9a-f]{12}$/.test(pair.value))
       throw new Error('what is in etcd is not ours')
     return pair.value
+  }
+
+  /** Another epoch than that of the log; the same for all daemons. */
+  async #renewEpoch(): Promise<string> {
+    const key = this.#keys.epoch
+    const { value, revision } = (await this.#gateway.get(key)) ?? { value: undefined, revision: 0 }
+    if (value === this.log.epoch)
+      await this.#gateway.transact([{ key, revision }], [{ put: key, value: newEpoch(), lease: 0n }])
+    return await this.#readEpoch()
   }
 
   /** A change that the watch will tell: once it has, it has told everything before. */

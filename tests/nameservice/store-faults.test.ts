@@ -1,6 +1,6 @@
 /** What goes wrong with the store and the disk of the real daemon. */
 import { spawnSync } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readdirSync, writeFileSync } from 'node:fs'
+import { closeSync, cpSync, mkdirSync, openSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { Named, temporaryFolder } from '../support/named.ts'
@@ -97,6 +97,33 @@ t.test('the store is damaged: it is put aside, and clients are back by themselve
   t.strictSame(await strict.spawn(), { code: 1, signal: null })
   t.match(strict.stderr, 'the store is damaged')
   t.ok(readdirSync(named.storePath).length > 0, 'and is left as it is')
+})
+
+t.test('a backup is restored: clients take nothing for the present that was later', async t => {
+  const named = await Named.start(t)
+  const client = named.client({ ttlMs: 60_000 })
+  const lease = await named.grant()
+  await client.register({ name: 'before', endpoint: 'e' }).registered
+  await named.end('SIGTERM')
+  const backup = join(temporaryFolder(t), 'backup')
+  cpSync(named.storePath, backup, { recursive: true })
+  await named.up()
+  const registration = client.register({ name: 'after', endpoint: 'e' })
+  await registration.registered
+  await named.register('lost', lease)
+  t.match(await client.lookup('lost'), { status: 'found' })
+  await eventually('the watch', () => client.peek('lost')?.stale === false)
+  await named.end('SIGTERM')
+  rmSync(named.storePath, { recursive: true })
+  cpSync(backup, named.storePath, { recursive: true })
+  await named.up()
+  await eventually('the name', async () => (await named.lookUp('after')).status === 200)
+  await eventually('the look-up', async () => {
+    const { status, stale } = await client.lookup('lost')
+    return status === 'absent' && !stale
+  })
+  await eventually('the watch', () => client.peek('lost')?.stale === false)
+  t.equal(registration.state, 'registered')
 })
 
 t.test('a damaged store that is a volume of its own is put aside within it', async t => {

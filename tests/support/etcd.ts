@@ -1,7 +1,7 @@
 /** A real etcd for a test: Debian's etcd-server, one member, on ports of its own. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { createServer } from 'node:net'
@@ -79,6 +79,17 @@ export class Etcd {
   /** As if somebody had set up the cluster anew. */
   forget(): void {
     rmSync(join(this.#folder, 'data'), { recursive: true, force: true })
+  }
+
+  /** Keeps a copy of what it holds, while it is stopped. */
+  save(): void {
+    cpSync(join(this.#folder, 'data'), join(this.#folder, 'saved'), { recursive: true })
+  }
+
+  /** As if somebody had restored a backup. */
+  restore(): void {
+    this.forget()
+    cpSync(join(this.#folder, 'saved'), join(this.#folder, 'data'), { recursive: true })
   }
 
   async ask(path: string, body: object): Promise<unknown> {

@@ -149,6 +149,33 @@ async function testEtcd(t: Test): Promise<void> {
     },
   )
 
+  t.test('etcd is restored from a backup: what was changed since then is not believed any more', async t => {
+    const own = await Etcd.start(t)
+    const store = await open(t, '/test', own.endpoint)
+    const { id } = await store.grant('uid:1', 600_000, yes)
+    await put(store, 'a', id)
+    await own.stop('SIGTERM')
+    own.save()
+    await own.up()
+    await eventually('it to be back', () => store.state === 'ready')
+    for (const name of ['b', 'c', 'd', 'e']) await put(store, name, id)
+    const { epoch, head } = store.log
+    await own.stop('SIGTERM')
+    await eventually('it to notice', () => store.state === 'unavailable')
+    own.restore()
+    await own.up()
+    await eventually('it to be back', () => store.state === 'ready')
+    t.strictSame(
+      store.image.list('', '', 10).map(({ name }) => name),
+      ['a'],
+    )
+    t.not(store.log.epoch, epoch)
+    t.equal(changesAfter(store, head), undefined)
+    await put(store, 'f', id)
+    const other = await open(t, '/test', own.endpoint)
+    t.equal(other.log.epoch, store.log.epoch)
+  })
+
   t.test('etcd compacts its history: a store that opens then knows where it begins', async t => {
     const own = await Etcd.start(t)
     const store = await open(t, '/own', own.endpoint)
