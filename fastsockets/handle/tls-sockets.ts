@@ -2,17 +2,20 @@
  * TLS sockets make their own handle: `tls.connect({ port })`, and with it https and http2, wraps a new TCP handle at once,
  * long before it connects. When it does connect, the handle below can still be exchanged: for a fast one, and for TCP
  * again if the connection cannot be fast. Node does the same when it tries a second address, but closes the secure
- * context that both share; so the steps are our own here.
+ * context that both share; so the steps are our own here. They also are if a TLS socket was put over another one that
+ * connects, and that one gets another handle.
  */
 import net from 'node:net'
 import tls from 'node:tls'
 import { copyOwner, keepReadBuffer, type NodeInternals } from '../host/node-internals.ts'
+import { isFastHandle } from './fast-handle.ts'
+import type { FastSocket } from './fast-handle-contract.ts'
 
 /** What tls puts over the handle of a connection. */
 interface TlsWrap {
   readonly _parent: { close(callback: () => void): void }
   /** The socket that it was put over, if that was not its own. */
-  readonly _parentWrap: object | null
+  _parentWrap: object | null
   close(): void
   destroySSL(): void
   getServername(): string | false | undefined
@@ -26,7 +29,7 @@ interface TlsInternals {
   _handle: TlsWrap | null
   ssl: TlsWrap | null
   readonly _tlsOptions?: { readonly enableTrace?: boolean; readonly isServer?: boolean }
-  _wrapHandle(socket: null, handle: object, hasActiveWrite: boolean): TlsWrap
+  _wrapHandle(below: null, handle: object, hasActiveWrite: boolean): TlsWrap
   _init(socket: null, wrap: null): void
   setSession(session: Buffer): void
   setServername(name: string): void
@@ -38,24 +41,51 @@ const { _wrapHandle, _init } = tls.TLSSocket.prototype as unknown as Partial<Tls
 /** Whether this Node has what `exchangeTlsHandle` needs. */
 const CAN_EXCHANGE = typeof _wrapHandle === 'function' && typeof _init === 'function'
 
-/** A TLS socket that made its own handle, and has not connected. */
-export function isUnconnectedTls(socket: net.Socket): socket is TlsSocket {
-  if (!(socket instanceof tls.TLSSocket) || socket.destroyed) return false
-  const { _handle, _tlsOptions, connecting, ssl } = socket as TlsSocket
-  // One that was destroyed, and began to connect all the same, has no session any more.
-  if (ssl === null) return false
-  return CAN_EXCHANGE && connecting && _handle?._parentWrap === null && !_tlsOptions?.isServer
+/** By the handle of a socket that connects: the TLS socket that was put over it meanwhile. */
+const uppers = new WeakMap<object, TlsSocket>()
+
+/** A TLS socket is put over another one, which has this handle now. */
+export function noteUpper(upper: net.Socket, below: net.Socket, handle: object): void {
+  if (isFastHandle(handle)) handle.upper = upper as FastSocket
+  if (below.connecting) uppers.set(handle, upper as TlsSocket)
 }
 
-/** Puts `handle` below an unconnected TLS socket, which keeps everything that the program has set meanwhile. */
-function exchangeTlsHandle(socket: TlsSocket, handle: object, reinitialize: HandleSetter): void {
+/** A TLS socket that made its own handle, and has not connected. */
+export function isUnconnectedTls(socket: net.Socket): socket is TlsSocket {
+  if (!(socket instanceof tls.TLSSocket) || !isExchangeable(socket as TlsSocket)) return false
+  const { _handle, _tlsOptions } = socket as TlsSocket
+  return _handle?._parentWrap === null && !_tlsOptions?.isServer
+}
+
+function isExchangeable({ destroyed, connecting, ssl }: TlsSocket): boolean {
+  // One that was destroyed, and began to connect all the same, has no session any more.
+  return CAN_EXCHANGE && connecting && !destroyed && ssl !== null
+}
+
+/**
+ * Puts `handle` below an unconnected TLS socket, which keeps everything that the program has set meanwhile. `below` is
+ * the socket that the handle belongs to, if not to the TLS socket itself: that one has closed the old handle.
+ */
+function exchangeTlsHandle(
+  socket: TlsSocket,
+  handle: object,
+  reinitialize: HandleSetter,
+  below?: net.Socket,
+): void {
   const old = socket._handle as TlsWrap
   const servername = old.getServername()
   const session = old.getSession()
-  const wrap = socket._wrapHandle(null, handle, false)
-  copyOwner(old, handle)
-  // Not through the wrap: it would close the secure context.
-  old._parent.close(() => old.destroySSL())
+  const wrap = socket._wrapHandle(null, handle, below !== undefined && below.writableLength > 0)
+  if (below === undefined) {
+    copyOwner(old, handle)
+    // Not through the wrap: it would close the secure context.
+    old._parent.close(() => old.destroySSL())
+  } else {
+    // Not for Node to do: it would listen for the end of `below` once more each time.
+    wrap._parentWrap = below
+    noteUpper(socket, below, handle)
+    old.destroySSL()
+  }
   socket._handle = null
   reinitialize.call(socket, wrap)
   socket.ssl = wrap
@@ -109,10 +139,20 @@ export function handleExchange({ reinitialize }: NodeInternals): HandleExchange 
   const plain = (net.Socket.prototype as unknown as Record<symbol, HandleSetter>)[
     reinitialize
   ] as HandleSetter
+  const exchangeBelow = (upper: TlsSocket | undefined, below: net.Socket): void => {
+    if (upper === undefined || !isExchangeable(upper)) return
+    const old = upper._handle as object
+    keepStreamState(upper, () =>
+      exchangeTlsHandle(upper, (below as FastSocket)._handle as object, plain, below),
+    )
+    exchangeBelow(uppers.get(old), upper)
+  }
   return (socket, handle) => {
+    const { _handle: old } = socket as FastSocket
     keepReadBuffer(socket, () => {
       if (isUnconnectedTls(socket)) exchangeTlsHandle(socket, handle, plain)
       else plain.call(socket, handle)
     })
+    if (old) exchangeBelow(uppers.get(old), socket)
   }
 }

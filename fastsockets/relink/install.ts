@@ -33,7 +33,7 @@ import {
 import { Peers } from '../connect/peers.ts'
 import { fastHandleClass, isFastHandle } from '../handle/fast-handle.ts'
 import type { FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
-import { type HandleSetter, handleExchange, isUnconnectedTls } from '../handle/tls-sockets.ts'
+import { type HandleSetter, handleExchange, isUnconnectedTls, noteUpper } from '../handle/tls-sockets.ts'
 import { giveShape, isCandidate, recordCandidate, recordFallback } from '../handle/transport.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
@@ -237,14 +237,14 @@ function wrapSocket(): void {
   })
 }
 
-/** A TLS socket that is put over a fast one says so only here. */
+/** A TLS socket that is put over another one says so only here. */
 function noteUpperSockets(): void {
   const prototype = tls.TLSSocket.prototype as unknown as { _wrapHandle?: (...args: unknown[]) => unknown }
   const { _wrapHandle } = prototype
   if (_wrapHandle === undefined) return
   define(prototype, '_wrapHandle', function (this: FastSocket, ...args: unknown[]): unknown {
     const [below, handle] = args
-    if (below && isFastHandle(handle)) handle.upper = this
+    if (below instanceof net.Socket && handle) noteUpper(this, below, handle)
     return _wrapHandle.apply(this, args)
   })
 }
