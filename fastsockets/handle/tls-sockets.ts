@@ -62,6 +62,13 @@ function isExchangeable({ destroyed, connecting, ssl }: TlsSocket): boolean {
   return CAN_EXCHANGE && connecting && !destroyed && ssl !== null
 }
 
+/** An attempt that took too long took the session with it. Node makes another one over its next handle, and forgets it. */
+export function renewSession(socket: net.Socket, handle: object, reinitialize: HandleSetter): void {
+  reinitialize.call(socket, handle)
+  const renewed = socket as TlsSocket
+  renewed.ssl = renewed._handle
+}
+
 /**
  * Puts `handle` below an unconnected TLS socket, which keeps everything that the program has set meanwhile. `below` is
  * the socket that the handle belongs to, if not to the TLS socket itself: that one has closed the old handle.

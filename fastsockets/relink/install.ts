@@ -33,7 +33,13 @@ import {
 import { Peers } from '../connect/peers.ts'
 import { fastHandleClass, isFastHandle } from '../handle/fast-handle.ts'
 import type { FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
-import { type HandleSetter, handleExchange, isUnconnectedTls, noteUpper } from '../handle/tls-sockets.ts'
+import {
+  type HandleSetter,
+  handleExchange,
+  isUnconnectedTls,
+  noteUpper,
+  renewSession,
+} from '../handle/tls-sockets.ts'
 import { giveShape, isCandidate, recordCandidate, recordFallback } from '../handle/transport.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
@@ -118,7 +124,8 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     define(owner, symbol, function (this: FastSocket, handle: object): void {
       const isNextAddress = this.connecting && isCandidate(this)
       if (!isNextAddress || !isTcp(handle)) return reinitialize.call(this, handle)
-      handle.close()
+      if (this instanceof tls.TLSSocket && !isUnconnectedTls(this)) renewSession(this, handle, reinitialize)
+      else handle.close()
       giveFastHandle(this)
     })
   }

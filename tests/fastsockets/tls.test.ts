@@ -29,5 +29,18 @@ for (const [server, options, transport] of [
     await t.test('TLS over a socket that connects to the second of two addresses', async t => {
       t.same(await connect(t, 'over-second', port, relinked()), { transport, log: EVENTS })
     })
+
+    await t.test('TLS that goes on from a server that has no room for more', async t => {
+      await new Child(t, program('full-listener'), ['127.0.0.2', String(port)]).receive()
+      t.same(await connect(t, 'second', port), { transport: 'tcp', log: EVENTS })
+      t.same(await connect(t, 'second', port, relinked()), { transport, log: EVENTS })
+    })
+
+    await t.test('TLS that goes on from a server whose greeting does not come', async t => {
+      const stopped = new Child(t, program('server'), ['echo', '127.0.0.2', String(port)], relinked())
+      await stopped.receive()
+      stopped.process.kill('SIGSTOP')
+      t.same(await connect(t, 'second', port, relinked()), { transport, log: EVENTS })
+    })
   })
 }

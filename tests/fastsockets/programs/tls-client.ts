@@ -20,6 +20,11 @@ const WAYS: Readonly<Record<string, () => tls.TLSSocket>> = {
     const options = { port: Number(port), host: 'two', autoSelectFamily: true, lookup: lookUp('127.0.0.9') }
     return tls.connect({ socket: net.connect(options), ...ALL_TRUSTED })
   },
+  /** At the first address nobody answers. */
+  second: () => {
+    const options = { port: Number(port), host: 'two', autoSelectFamily: true, lookup: lookUp('127.0.0.2') }
+    return tls.connect({ ...options, ...ALL_TRUSTED } as tls.ConnectionOptions)
+  },
 }
 
 const socket = WAYS[way as string]?.() as tls.TLSSocket
