@@ -292,6 +292,7 @@ function defineFastHandle(): FastHandleClass | undefined {
       const write = this.#write
       this.#write = undefined
       this.socket?._unrefTimer()
+      if (write !== undefined && this.socket !== undefined) noteQueueSize(this.socket, 0)
       write?.tell()
       this.finishNativeWrite(0)
       this.updateLife()

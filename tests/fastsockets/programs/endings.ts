@@ -247,6 +247,20 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
     server.close()
   },
 
+  async timeoutAfterWrite() {
+    const { client, peer, server } = await connect()
+    client.resume()
+    await new Promise(resolve => peer.write(LARGE, resolve))
+    peer.setTimeout(200)
+    const later = sleep(300).then(() => log.push('server later'))
+    await once(peer, 'timeout')
+    await later
+    peer.destroy()
+    await closed(peer)
+    server.close()
+    keepServers()
+  },
+
   async throwingWrite() {
     const thrown = new Promise(resolve => process.on('uncaughtException', resolve))
     process.on('uncaughtException', error => log.push(`uncaught ${error.message}`))
