@@ -25,7 +25,7 @@ import {
 } from '../host/socket-errors.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
-import { lengthOf, toBytes, toChunks, type WrittenChunk } from '../host/written-chunks.ts'
+import { isCountedLate, lengthOf, toBytes, toChunks, type WrittenChunk } from '../host/written-chunks.ts'
 import type { Stream, StreamErrorCode, StreamSink } from '../stream/stream.ts'
 import { clientName, serverName } from '../stream/stream-addresses.ts'
 import type {
@@ -254,12 +254,13 @@ function defineFastHandle(): FastHandleClass | undefined {
       const stream = this.stream as Stream
       if (this.isClosed) return callback(systemError('EBADF', 'write'))
       const isRefused = stream.refusesWrites
-      if (isRefused && !stream.losesWrite()) return callback(systemError(stream.writeError, 'write'))
+      const hasFailed = isRefused && !stream.losesWrite()
       const chunks = writev
         ? toChunks(data as WrittenChunk[])
         : [toBytes(data as never, encoding as BufferEncoding)]
       const length = lengthOf(chunks)
-      this.writtenCount += length
+      if (!hasFailed || writev || !isCountedLate(data, encoding)) this.writtenCount += length
+      if (hasFailed) return callback(systemError(stream.writeError, 'write'))
       noteLastWrite(false)
       if (isRefused) return callback()
       const mayBeHeld = !this.#isNoDelay && !writev

@@ -25,6 +25,27 @@ export function toChunks(data: readonly WrittenChunk[]): Uint8Array[] {
   )
 }
 
+/** So much Node sets aside for a character, of the encodings that it writes by itself. */
+const BYTES_SET_ASIDE: Readonly<Record<string, number>> = {
+  utf8: 3,
+  'utf-8': 3,
+  ucs2: 2,
+  'ucs-2': 2,
+  utf16le: 2,
+  'utf-16le': 2,
+  latin1: 1,
+  binary: 1,
+  ascii: 1,
+}
+/** With more, a string is written as a buffer is. */
+const SET_ASIDE_MAX = 16_384
+
+/** Node counts a write before it fails, but for a short string that is written by itself. */
+export function isCountedLate(data: unknown, encoding: string): boolean {
+  if (typeof data !== 'string') return false
+  return data.length * (BYTES_SET_ASIDE[encoding] ?? Number.POSITIVE_INFINITY) <= SET_ASIDE_MAX
+}
+
 export function lengthOf(chunks: readonly Uint8Array[]): number {
   let length = 0
   for (const chunk of chunks) length += chunk.length

@@ -19,6 +19,7 @@ const SCENARIOS: Readonly<Record<string, string>> = {
   tlsWriter: 'a TLS socket that writes to somebody who goes hears of it once, and of nothing after its close',
   unreadOnTheWay: 'what was on its way to somebody who has closed makes it a reset',
   tlsReset: "a TLS socket that is idle hears of a reset by 'error', and its 'close' says so",
+  failedWrites: 'bytes of a write that fails are counted, but not those of a short string',
   timeoutAfterWrite: 'a socket is idle for one period, and no longer, after a write that had to wait',
   throwingCloses: "listeners of 'close' that throw keep no other socket from closing in the same turn",
   throwingWrite: "nor does the callback of a write that is given up keep its socket from 'close'",

@@ -247,6 +247,38 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
     server.close()
   },
 
+  async failedWrites() {
+    const writes: Readonly<Record<string, (client: net.Socket) => void>> = {
+      bytes: client => client.write(Buffer.from('more')),
+      string: client => client.write('more'),
+      'utf-8': client => client.write('m'.repeat(5461)),
+      'longer utf-8': client => client.write('m'.repeat(5462)),
+      latin1: client => client.write('m'.repeat(16_384), 'latin1'),
+      'longer latin1': client => client.write('m'.repeat(16_385), 'latin1'),
+      hex: client => client.write('abcd', 'hex'),
+      several: client => {
+        client.cork()
+        client.write('more')
+        client.write('and more')
+        client.uncork()
+      },
+    }
+    for (const [name, write] of Object.entries(writes)) {
+      const server = net.createServer(peer => peer.destroy())
+      const client = net.connect({ port: await listen(server), host: '127.0.0.1', allowHalfOpen: true })
+      client.on('error', (error: NodeJS.ErrnoException) => log.push(`${error.syscall} ${error.code}`))
+      await once(client.resume(), 'end')
+      wire.transport = transportOf(client).transport
+      client.write('some')
+      // Plain, the answer to that must have come.
+      await sleep(50)
+      write(client)
+      await closed(client)
+      log.push(`${name} ${client.bytesWritten}`)
+      server.close()
+    }
+  },
+
   async timeoutAfterWrite() {
     const { client, peer, server } = await connect()
     client.resume()
