@@ -31,6 +31,8 @@ export interface FastHandle extends StreamSink {
   /** The TLS socket over the one that owns this handle: it, and not that one, hears of errors. */
   upper: FastSocket | undefined
   readonly isClosed: boolean
+  /** Whether it connects to a unix path, or is connected by one: programs are told that it is a pipe. */
+  readonly isOnPath: boolean
   readonly isUnreferenced: boolean
   readonly bytesRead: number
   readonly bytesWritten: number

@@ -79,6 +79,7 @@ function defineFastHandle(): FastHandleClass | undefined {
     readonly #dialer: Dialer | undefined
     readonly #scope = new AsyncResource('FASTSOCKET')
     #request: ConnectRequest | undefined
+    #isForPath = false
     #isReading = false
     /** Each write leaves at once. */
     #isNoDelay = false
@@ -178,6 +179,10 @@ function defineFastHandle(): FastHandleClass | undefined {
       this.stream?.close(true)
       this.close(callback)
       return 0
+    }
+
+    get isOnPath(): boolean {
+      return this.#isForPath || this.stream?.unixPath !== undefined
     }
 
     close(callback?: () => void): void {
@@ -334,6 +339,7 @@ function defineFastHandle(): FastHandleClass | undefined {
       if (this.#request !== undefined) return UV_EALREADY
       if (this.stream !== undefined) return UV_EISCONN
       this.#request = request
+      this.#isForPath = family === UNIX
       this.updateLife()
       return (this.#dialer as Dialer).dial(this as unknown as FastHandle, request, address, port, family)
     }

@@ -56,7 +56,7 @@ function relay(fast: FastHandle, near: net.Socket, hasEnded: boolean): void {
   fast.socket = inner
   inner.ref()
   inner.on('error', () => near.destroy())
-  near.on('error', () => inner.resetAndDestroy())
+  near.on('error', () => inner._reset())
   near.pipe(inner)
   if (hasEnded) near.end()
   else inner.pipe(near)

@@ -237,7 +237,8 @@ function wrapSocket(): void {
   })
 
   define(prototype, 'resetAndDestroy', function (this: FastSocket): net.Socket {
-    if (!isFastHandle(this._handle)) return resetAndDestroy.call(this)
+    // Of a pipe Node says that it cannot be reset.
+    if (!isFastHandle(this._handle) || this._handle.isOnPath) return resetAndDestroy.call(this)
     if (this.connecting) this.once('connect', () => this._reset())
     else this._reset()
     return this

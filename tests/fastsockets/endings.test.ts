@@ -21,6 +21,7 @@ const SCENARIOS: Readonly<Record<string, string>> = {
   tlsReset: "a TLS socket that is idle hears of a reset by 'error', and its 'close' says so",
   failedWrites: 'bytes of a write that fails are counted, but not those of a short string',
   timeoutAfterWrite: 'a socket is idle for one period, and no longer, after a write that had to wait',
+  resetOnPath: 'neither end of a unix path can be reset, and both can be used as before',
   throwingCloses: "listeners of 'close' that throw keep no other socket from closing in the same turn",
   throwingWrite: "nor does the callback of a write that is given up keep its socket from 'close'",
 }

@@ -221,6 +221,35 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
     server.close()
   },
 
+  async resetOnPath() {
+    const path = `\0endings-${process.pid}`
+    const reset = (name: string, socket: net.Socket): void => {
+      try {
+        socket.resetAndDestroy()
+      } catch (error) {
+        log.push(`${name} ${(error as NodeJS.ErrnoException).code}`)
+      }
+    }
+    const server = net.createServer(peer => {
+      peer.once('data', data => {
+        reset('accepted', peer)
+        peer.end(`heard ${data}`)
+      })
+    })
+    server.listen(path)
+    await once(server, 'listening')
+    const client = net.connect(path)
+    reset('connecting', client)
+    await once(client, 'connect')
+    wire.transport = transportOf(client).transport
+    reset('connected', client)
+    client.write('words')
+    log.push(String((await once(client, 'data'))[0]))
+    client.resume()
+    await closed(client)
+    server.close()
+  },
+
   async throwingCloses() {
     process.on('uncaughtException', error => log.push(`uncaught ${error.message}`))
     const server = net.createServer(peer => peer.on('error', () => {}).resume())
