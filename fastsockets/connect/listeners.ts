@@ -135,8 +135,9 @@ function enter(
 type Place = Pick<Listener, 'address' | 'path' | 'family' | 'port'>
 
 function placeOf(server: FastServer, handle: TcpHandle, isShared: boolean): Place | FallbackCode {
-  if (server._pipeName !== undefined) {
-    const path = server._pipeName
+  const path = server._pipeName
+  // Node keeps that of an earlier `listen`; but only a pipe's handle has no such method.
+  if (path !== undefined && handle.getsockname === undefined) {
     const key = unixKey(path)
     return key === undefined ? 'PIPE' : { address: key, path: nameInRules(path), family: UNIX, port: 0 }
   }

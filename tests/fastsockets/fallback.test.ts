@@ -60,6 +60,26 @@ t.test('a client that is not relinked', async t => {
   t.match(await server.receive(), { accepted: 'tcp' })
 })
 
+t.test('a server that has listened on a unix path before', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'fastsockets-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const path = join(folder, 'socket')
+  const server = net.createServer(socket => socket.pipe(socket)).listen(path)
+  await once(server, 'listening')
+  server.close()
+  await once(server, 'close')
+  // Now somebody else has the path.
+  await new Child(t, program('unix'), ['server', path]).receive()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const client = new Child(t, program('client'), [String(port)], relinked())
+  t.match(await client.receive(), { connected: 'shm' })
+  const other = new Child(t, program('unix'), ['client', path], relinked())
+  t.match(await other.receive(), { transport: 'pipe' })
+})
+
 t.test('a port where nobody listens is refused as ever', async t => {
   const port = await freePort()
   const socket = net.connect(port, '127.0.0.1')
