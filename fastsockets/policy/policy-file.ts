@@ -1,14 +1,15 @@
 /** Finds and reads the policy file. The parser and the validator are loaded only if there is one. */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { home } from '../host/home.ts'
 import { Policy } from './policy.ts'
 import { POLICY_SCHEMA, PORT_DEMAND, type PolicyDocument } from './policy-schema.ts'
 import { Rule } from './rule.ts'
 
 export const POLICY_VARIABLE = 'FASTSOCKETS_POLICY'
 const FILE_NAME = 'fastsockets/policy.yaml'
+const USER_FOLDER = '.config'
 const SYSTEM_FOLDER = '/etc'
 /** A larger file is a mistake. */
 const FILE_SIZE_MAX = 1024 * 1024
@@ -39,9 +40,11 @@ export class PolicyError extends Error {
 export function findPolicyFile(env: NodeJS.ProcessEnv = process.env): string | undefined {
   const named = env[POLICY_VARIABLE]
   if (named) return named
-  const userFolder = env.XDG_CONFIG_HOME || join(homedir(), '.config')
+  const folder = home()
+  const userFolder = env.XDG_CONFIG_HOME || (folder && join(folder, USER_FOLDER))
+  const folders = userFolder ? [userFolder, SYSTEM_FOLDER] : [SYSTEM_FOLDER]
   // A folder that may not be entered (HOME of another user, say) is no folder of this user's.
-  return [join(userFolder, FILE_NAME), join(SYSTEM_FOLDER, FILE_NAME)].find(path => existsSync(path))
+  return folders.map(it => join(it, FILE_NAME)).find(path => existsSync(path))
 }
 
 /** Throws a `PolicyError` that names every line and rule that is wrong. */

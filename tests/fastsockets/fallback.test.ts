@@ -18,6 +18,8 @@ import { freePort, occupyHashedPorts } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
 
 const NOBODY = 65534
+/** Has no entry in /etc/passwd. */
+const UNKNOWN = 54_321
 
 async function echoOnce(port: number, options: Partial<TcpNetConnectOpts> = {}): Promise<Transport> {
   const socket = net.connect({ port, host: '127.0.0.1', ...options })
@@ -153,6 +155,19 @@ t.test('a client of another user', async t => {
   const { port } = await server.receive<{ port: number }>()
   const client = new Child(t, program('client'), [String(port)], relinked({ uid: NOBODY, gid: NOBODY }))
   t.match(await client.receive(), { connected: 'tcp' })
+})
+
+t.test('a user whom nobody knows, and who has no home', async t => {
+  if (process.getuid?.() !== 0) {
+    t.comment('SKIPPED: a user whom nobody knows (needs root to become one)')
+    return
+  }
+  const { HOME: _home, XDG_CONFIG_HOME: _config, XDG_CACHE_HOME: _cache, ...env } = plainEnvironment()
+  const options = relinked({ uid: UNKNOWN, gid: UNKNOWN, env })
+  const server = new Child(t, program('server'), ['echo'], options)
+  const { port } = await server.receive<{ port: number }>()
+  const client = new Child(t, program('client'), [String(port)], options)
+  t.match(await client.receive(), { connected: 'shm' })
 })
 
 t.test('switched off by the environment', async t => {

@@ -61,7 +61,7 @@ t.test('remembered, for a while, by kind of peer', async t => {
   t.equal(readThreshold('one', nowMs + 29 * DAY_MS), 100_000)
   t.equal(readThreshold('one', nowMs + 31 * DAY_MS), undefined, 'too long ago')
   t.equal(readThreshold('one', nowMs - 1), undefined, 'a clock that was put back')
-  t.equal(statSync(dirname(thresholdPath())).mode & 0o777, 0o700)
+  t.equal(statSync(dirname(thresholdPath() as string)).mode & 0o777, 0o700)
 })
 
 t.test('a file that is spoilt, or cannot be written, is as good as none', async t => {
@@ -73,16 +73,23 @@ t.test('a file that is spoilt, or cannot be written, is as good as none', async 
     '{"version":2,"thresholds":{}}',
     '{"version":1,"thresholds":null}',
   ]) {
-    writeFileSync(thresholdPath(), content)
+    writeFileSync(thresholdPath() as string, content)
     t.equal(readThreshold('one'), undefined, content)
   }
   writeThreshold('one', 50_000)
-  const text = readFileSync(thresholdPath(), 'utf8')
+  const text = readFileSync(thresholdPath() as string, 'utf8')
   for (const bytes of ['"5"', '-5', '0', '1.5', '{}', 'true']) {
-    writeFileSync(thresholdPath(), text.replace('50000', bytes))
+    writeFileSync(thresholdPath() as string, text.replace('50000', bytes))
     t.equal(readThreshold('one'), undefined, bytes)
   }
   process.env.XDG_CACHE_HOME = '/proc/nowhere'
+  writeThreshold('one', 50_000)
+  t.equal(readThreshold('one'), undefined)
+})
+
+t.test('without a home nothing is remembered', async t => {
+  for (const home of ['XDG_CACHE_HOME', 'HOME']) process.env[home] = ''
+  t.equal(thresholdPath(), undefined)
   writeThreshold('one', 50_000)
   t.equal(readThreshold('one'), undefined)
 })

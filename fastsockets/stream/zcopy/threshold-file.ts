@@ -7,10 +7,11 @@
  * as good as none.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { cpus, homedir, release, type } from 'node:os'
+import { cpus, release, type } from 'node:os'
 import { dirname, join } from 'node:path'
 import { openLog } from '../../../nic/index.ts'
 import { dateNow } from '../../../nic/real-time.ts'
+import { home } from '../../host/home.ts'
 
 const VERSION = 1
 /** A kernel or a processor's microcode may have changed: then it is measured anew. */
@@ -26,8 +27,11 @@ interface Remembered {
   readonly measuredMs: number
 }
 
-export function thresholdPath(env: NodeJS.ProcessEnv = process.env): string {
-  return join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'fastsockets', 'zcopy.json')
+/** Undefined where there is no such folder. */
+export function thresholdPath(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const folder = home()
+  const cacheFolder = env.XDG_CACHE_HOME || (folder && join(folder, '.cache'))
+  return cacheFolder ? join(cacheFolder, 'fastsockets', 'zcopy.json') : undefined
 }
 
 /** In bytes; Infinity if everything is to be copied, undefined if nothing is known, or too long ago. */
@@ -40,6 +44,7 @@ export function readThreshold(driver: string, nowMs = dateNow()): number | undef
 
 export function writeThreshold(driver: string, bytes: number, nowMs = dateNow()): void {
   const path = thresholdPath()
+  if (path === undefined) return
   const measured = { bytes: Number.isFinite(bytes) ? bytes : null, measuredMs: nowMs }
   const others = Object.entries(readAll())
     .filter(([kind]) => kind !== kindOf(driver))
@@ -68,8 +73,10 @@ function kindOf(driver: string): string {
 }
 
 function readAll(): Record<string, Remembered> {
+  const path = thresholdPath()
+  if (path === undefined) return {}
   try {
-    const text = readFileSync(thresholdPath(), 'utf8')
+    const text = readFileSync(path, 'utf8')
     const content: unknown = text.length > SIZE_MAX ? undefined : JSON.parse(text)
     if (!isContent(content)) return {}
     return Object.fromEntries(Object.entries(content.thresholds).filter(([, value]) => isRemembered(value)))
