@@ -50,6 +50,11 @@ type WiredSocket = Partial<SocketInternals> &
     destroyed?: boolean
   }
 
+/** Also of a socket that has been sent away meanwhile, or that other processes have, too. */
+export function isFast(socket: object): boolean {
+  return isFastHandle((socket as WiredSocket)._handle) || typeof (socket as Recorded)[RECORD] === 'string'
+}
+
 function countsOf(socket: WiredSocket): StreamCounters | undefined {
   if (isFastHandle(socket._handle)) return socket._handle.stream?.counts.snapshot()
   return socket._parent ? countsOf(socket._parent as WiredSocket) : undefined

@@ -9,6 +9,7 @@ import net from 'node:net'
 import { markOwn, socketPair } from '../../nic/index.ts'
 import type { FastHandle, FastSocket } from '../handle/fast-handle-contract.ts'
 import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
+import { recordFast } from '../handle/transport.ts'
 import {
   type NodeInternals,
   nodeInternals,
@@ -30,6 +31,7 @@ export function bridge(socket: FastSocket, exchange: HandleExchange): void {
   const near = new net.Socket({ fd: nearFd, readable: true, writable: true, allowHalfOpen: true })
   markOwn(near)
   const hasEnded = socket._readableState.ended
+  recordFast(socket, fast.stream.channel.transport)
   // The exchange closes the handle that the socket has.
   socket._handle = null
   keepStreamState(socket, () => exchange(socket, far))

@@ -40,7 +40,7 @@ import {
   noteUpper,
   renewSession,
 } from '../handle/tls-sockets.ts'
-import { giveShape, isCandidate, recordCandidate, recordFallback } from '../handle/transport.ts'
+import { giveShape, isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
   type NodeInternals,
@@ -92,7 +92,7 @@ export function install(): boolean {
   wrapServer(peers)
   showActive(peers)
   hideOwn()
-  watchAccepted(socket => isFastHandle((socket as FastSocket)._handle), countTcpAccepted)
+  watchAccepted(isFast, countTcpAccepted)
   syncBuiltinESMExports()
   log('installed')
   return true

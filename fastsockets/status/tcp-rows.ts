@@ -63,9 +63,9 @@ class CountedRow {
   }
 
   static readonly #countAll = (): void => {
-    // Where nothing can be fast, nobody tells us that a socket is destroyed.
+    // Where nothing can be fast, nobody tells us that a socket is destroyed; one that was sent away never is.
     for (const row of CountedRow.#all.slice()) {
-      if (row.#socket.destroyed) hideTcp(row.#socket)
+      if (row.#socket.destroyed || !hasHandle(row.#socket)) hideTcp(row.#socket)
       else row.#count()
     }
     if (CountedRow.#all.length > 0) return
@@ -140,6 +140,8 @@ export function showAccepted(socket: Socket): void {
   page.countFallback('ACCEPTED')
   const remote = placeOf(ends.remote)
   tell(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
+  // The program may have sent it away at once.
+  if (!hasHandle(socket)) return
   const shown = socket as Shown
   const row = page.open({
     kind: 'tcp',
@@ -150,6 +152,10 @@ export function showAccepted(socket: Socket): void {
     remote,
   })
   shown[ROW] = countedRow(row, socket)
+}
+
+function hasHandle(socket: Socket): boolean {
+  return Boolean((socket as { _handle?: object | null })._handle)
 }
 
 /** By its handle: a socket that is asked remembers the answer for longer than Node lets it. */

@@ -6,11 +6,16 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import net, { type AddressInfo, transportOf } from '../../fastsockets/index.ts'
 import { decodeNames, encodeNames } from '../../fastsockets/relink/bridge-names.ts'
+import { readStatusOf } from '../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
+import { eventually } from '../support/until.ts'
 
 /** Required, not imported: a child that imports may be handed something before it is relinked. */
 const REGISTER = fileURLToPath(new URL('../../fastsockets/register.cjs', import.meta.url))
+
+/** Sockets, of which the last one or two may be held by what the last message was about. */
+const SENT = 3
 
 interface Started {
   readonly parent: Child
@@ -115,6 +120,41 @@ t.test('a socket that is not connected yet cannot be sent, which is said at once
   socket.end('hello')
   t.equal(String(Buffer.concat(await socket.toArray())), 'hello')
 })
+
+for (const when of ['at-once', 'later']) {
+  for (const [client, options, accepted, fallbacks] of [
+    ['relinked', relinked(), { acceptedFast: SENT, acceptedTcp: 0 }, {}],
+    ['plain', {}, { acceptedFast: 0, acceptedTcp: SENT }, { ACCEPTED: SENT }],
+  ] as const) {
+    t.test(
+      `sockets of a ${client} client that are sent ${when} are kept by nobody, and shown no more`,
+      async t => {
+        const parent = new Child(
+          t,
+          program('sending-parent'),
+          [when],
+          relinked({ execArgv: ['--expose-gc'] }),
+        )
+        const { port } = await parent.receive<{ port: number }>()
+        for (let i = 0; i < SENT; i++) {
+          const sender = new Child(t, program('client'), [String(port)], options)
+          await sender.receive()
+          await sender.receive()
+        }
+        const status = await eventually('the end of the rows', () => {
+          const [status] = readStatusOf(parent.pid)
+          return status?.sockets.length === 0 && status
+        })
+        t.match(status, { listeners: [accepted] })
+        t.strictSame(status.fallbacks, fallbacks)
+        await eventually('the end of the sockets', async () => {
+          const { left } = await parent.ask<{ left: number }>({})
+          return left < SENT
+        })
+      },
+    )
+  }
+}
 
 t.test('a policy keeps the port on TCP: the kernel hands the socket over', async t => {
   const folder = t.testdir({ 'policy.yaml': 'rules: [{ role: server, use: tcp }]' })
