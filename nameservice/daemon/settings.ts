@@ -12,6 +12,7 @@ export class SettingsError extends Error {
   readonly code = 'ERR_SETTINGS'
 }
 
+const SYSTEM_STATE = '/var/lib'
 const STORE = 'fastsockets/named/store'
 
 type Tree = { [key: string]: unknown }
@@ -73,7 +74,16 @@ function defaultStorePath(env: NodeJS.ProcessEnv): string {
   const { STATE_DIRECTORY, XDG_STATE_HOME } = env
   if (STATE_DIRECTORY) return join(STATE_DIRECTORY.split(':')[0] as string, 'store')
   if (XDG_STATE_HOME) return join(XDG_STATE_HOME, STORE)
-  return process.getuid?.() === 0 ? join('/var/lib', STORE) : join(homedir(), '.local/state', STORE)
+  return join(process.getuid?.() === 0 ? SYSTEM_STATE : ownState(), STORE)
+}
+
+/** A user without a home must say where the store is: the system's folder is not its own. */
+function ownState(): string {
+  try {
+    return join(homedir(), '.local/state')
+  } catch {
+    return SYSTEM_STATE
+  }
 }
 
 function checked(value: unknown, source: string): Tree {
