@@ -50,7 +50,7 @@ export async function contestantsFor(
   for (const contestant of CONTESTANTS) {
     if (!context.wants(contestant.name)) continue
     const reason =
-      (contestant.abilities.includes(ability) ? undefined : WITHOUT[ability]) ??
+      (contestant.abilities.includes(ability) ? undefined : (contestant.unable ?? WITHOUT[ability])) ??
       objections.map(objection => objection(contestant)).find(found => found !== undefined) ??
       (await contestant.whyNot?.())
     if (reason === undefined) chosen.push(contestant)

@@ -13,6 +13,8 @@ export interface Contestant {
   /** One line, without a full stop. */
   readonly what: string
   readonly abilities: readonly Ability[]
+  /** Why it does nothing else, where others would have a reason of their own. */
+  readonly unable?: string
   /** Looks for messages in a loop, which takes a core for each half; otherwise the event loop says when there are any. */
   readonly polls: boolean
   /** Which halves run with `fastsockets/register`. */

@@ -5,6 +5,7 @@ export const contestant: Contestant = {
   name: 'net-relinked-server',
   what: 'the same program, only the server relinked: what it costs to be ready for others',
   abilities: ['takeTurns'],
+  unable: 'it is compared in plain-peers alone',
   polls: false,
   relinked: ['server'],
   partner: 'server',

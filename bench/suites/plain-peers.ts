@@ -64,7 +64,7 @@ const METERS: readonly Meter[] = [
 export const plainPeers: Suite = {
   name: 'plain-peers',
   what: 'only one side relinked: round trips, a stream, and whole connections of many pairs in turns',
-  quickSeconds: 3,
+  quickSeconds: 2,
   run: async context => {
     const contestants = await contestantsFor(context, 'takeTurns')
     return await measureInRounds(context, 'plain-peers', together(contestants, context))

@@ -14,7 +14,7 @@ import net, {
   transportOf,
 } from '../../fastsockets/index.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
-import { freePort, occupyHashedPorts } from '../support/ports.ts'
+import { crowdedPort, freePort, occupyHashedPorts } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
 
 const NOBODY = 65534
@@ -104,8 +104,7 @@ t.test('the first hashed port is taken: the next candidate serves', async t => {
 })
 
 t.test('all hashed ports are taken: TCP only, and the listener works all the same', async t => {
-  const port = await freePort()
-  await occupyHashedPorts(t, port)
+  const port = await crowdedPort(t)
   const server = new Child(t, program('server'), ['echo', '127.0.0.1', String(port)], relinked())
   await server.receive()
   t.match(await echoOnce(port), { transport: 'tcp', reason: { code: 'STRANGER' } })

@@ -7,7 +7,7 @@ import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import { hostIdentity } from '../../nic/index.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { Named } from '../support/named.ts'
-import { freePort, occupyHashedPorts } from '../support/ports.ts'
+import { crowdedPort, freePort } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { eventually } from '../support/until.ts'
 
@@ -91,8 +91,7 @@ t.test('the name of a listener on all addresses is there for each of them', asyn
 
 t.test('hashed ports that others have do not matter', async t => {
   const named = await Named.start(t)
-  const port = await freePort()
-  await occupyHashedPorts(t, port)
+  const port = await crowdedPort(t)
   await listen(t, named, '127.0.0.1', port)
   const { record } = await registered(named, port)
   t.not(record?.port, undefined)
@@ -101,8 +100,7 @@ t.test('hashed ports that others have do not matter', async t => {
 
 t.test('nor do they by --require, not even for what is connected at once', async t => {
   const named = await Named.start(t)
-  const port = await freePort()
-  await occupyHashedPorts(t, port)
+  const port = await crowdedPort(t)
   await listen(t, named, '127.0.0.1', port)
   await registered(named, port)
   let transport = ''
@@ -117,8 +115,7 @@ t.test('nor do they by --require, not even for what is connected at once', async
 
 t.test('a server that was killed and started again has its name at once', async t => {
   const named = await Named.start(t)
-  const port = await freePort()
-  await occupyHashedPorts(t, port)
+  const port = await crowdedPort(t)
   const { child } = await listen(t, named, '127.0.0.1', port)
   await registered(named, port)
   await child.kill()

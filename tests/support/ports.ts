@@ -1,8 +1,13 @@
 /** Ports that tests need, and ports that tests take away. */
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import type { Test } from 'tap'
 import { CANDIDATE_COUNT, hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
+
+const PORT_MIN = 10_000
+/** From here on Linux takes ports for clients and for whoever asks for any, unless it is told otherwise. */
+const EPHEMERAL_MIN = 32_768
 
 /** Holds some of a port's candidates, so that a listener has to do without them. */
 export async function occupyHashedPorts(
@@ -18,12 +23,29 @@ export async function occupyHashedPorts(
   }
 }
 
-/** A port that was free a moment ago. */
+/** A free port whose candidates are all held. */
+export async function crowdedPort(t: Test): Promise<number> {
+  for (;;) {
+    const port = await freePort()
+    try {
+      await occupyHashedPorts(t, port)
+      return port
+    } catch (error) {
+      // A candidate is somebody's at the moment, and may be free when it matters.
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    }
+  }
+}
+
+/** A port that was free a moment ago, and that the system gives to nobody who does not ask for it. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = randomInt(PORT_MIN, EPHEMERAL_MIN)
+    const server = createServer().listen(port, '127.0.0.1')
+    await once(server, 'listening').catch(() => {})
+    if (!server.listening) continue
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }
