@@ -41,7 +41,7 @@ export async function dial(
   const drivers = isHere ? self.drivers : self.drivers.filter(({ reach }) => reach === 'network')
   const reason = isHere ? undefined : whyNot(drivers, remote)
   if (reason !== undefined) throw unreachable(target, `it is on another host, ${reason}`)
-  const connection = new ControlConnection(await reach(target, isHere ? undefined : remote))
+  const connection = new ControlConnection(await connectInTime(target, isHere ? undefined : remote))
   try {
     const answer = await ask(connection, {
       op: 'open',
@@ -147,7 +147,7 @@ export function isAlive(target: EndpointName): Promise<boolean> {
 }
 
 /** A thread that is too busy to take up its callers lets only so many wait. */
-async function reach(target: EndpointName, remote?: TcpAddress): Promise<net.Socket> {
+async function connectInTime(target: EndpointName, remote?: TcpAddress): Promise<net.Socket> {
   const deadlineMs = performance.now() + DIAL_TIMEOUT_MS
   for (;;) {
     try {

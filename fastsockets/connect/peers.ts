@@ -175,9 +175,8 @@ export class Peers implements BootstrapHost {
         .then(end => {
           connection.off('close', cancel)
           const peerId = hello.endpointId.toString('hex')
-          // Whom the kernel does not know for one of our own may have said any name: to that one our connects do not go.
-          const isOurs = callerUid !== undefined && callerUid === process.getuid?.()
-          this.#open(end, peerId, connection, isOurs ? keyOf(peerId) : undefined)
+          const key = callerUid === undefined ? undefined : keyOf(peerId, userOf(callerUid))
+          this.#open(end, peerId, connection, key)
         })
         .catch(error => {
           log('offer to pid %d: %s', hello.pid, (error as Error).message)
@@ -208,7 +207,7 @@ export class Peers implements BootstrapHost {
     const peerId = greeting.endpointId.toString('hex')
     // Of a cluster's workers it may be this one whose turn it is.
     const isOwn = isShared && greeting.endpointId.equals(this.#endpointId)
-    const key = keyOf(peerId, isElsewhere(address, family) ? address : undefined)
+    const key = keyOf(peerId, isElsewhere(address, family) ? address : userOf(greeting.uid))
     const known = isOwn ? this.ownChannel() : this.#channels.get(key)
     if (known?.isOpen) {
       connection.destroy()
@@ -304,16 +303,17 @@ export class Peers implements BootstrapHost {
       connection.destroy()
       return fallbackReason('DRIVER', `the server offers ${JSON.stringify(answer.driver)}`)
     }
-    return this.#open(
-      await driver.connect(answer.blob, {
-        timeoutMs: Math.min(driverTimeoutMs(), limit.leftMs),
-        allowUid: allowsUser,
-        reply: bytes => connection.write(encodeReply(bytes)),
-      }),
-      peer.endpointId.toString('hex'),
-      connection,
-      key,
-    )
+    let uid: number | undefined
+    const end = await driver.connect(answer.blob, {
+      timeoutMs: Math.min(driverTimeoutMs(), limit.leftMs),
+      allowUid: one => {
+        uid = one
+        return allowsUser(one)
+      },
+      reply: bytes => connection.write(encodeReply(bytes)),
+    })
+    const peerId = peer.endpointId.toString('hex')
+    return this.#open(end, peerId, connection, uid === undefined ? key : keyOf(peerId, userOf(uid)))
   }
 
   /** `key`: under which connects of this thread find it, if they may use it. */
@@ -341,9 +341,14 @@ export class Peers implements BootstrapHost {
   }
 }
 
-/** Who a peer says it is holds where it was met, and nowhere else: of another host that is `address`. */
-function keyOf(peerId: string, address = 'this host'): string {
-  return `${peerId} ${address}`
+/** Who a peer says it is holds where it was met, and nowhere else: at an address of another host, or as a user of this one. */
+function keyOf(peerId: string, place: string): string {
+  return `${peerId} ${place}`
+}
+
+/** By the kernel, of a peer that has a channel; by its greeting, of one that may have. */
+function userOf(uid: number): string {
+  return `user ${uid}`
 }
 
 function isElsewhere(address: string, family: Family): boolean {

@@ -108,7 +108,7 @@ function openRowsLater(): void {
 function openRows(): void {
   for (const { text, socket } of waiting.splice(0)) {
     // Where nothing can be fast, nobody has told us that it is destroyed.
-    if (socket === undefined || socket.destroyed) continue
+    if (socket === undefined || socket.destroyed || !hasHandle(socket)) continue
     ;(socket as Shown)[ROW] = countedRow(statusPage().open(text, true), socket)
   }
 }

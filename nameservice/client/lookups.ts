@@ -79,6 +79,7 @@ export class Lookups implements NameListener {
   }
 
   handleLost(): void {}
+  handleRefused(): void {}
 
   #ask(name: string): Promise<Lookup> {
     const underway = this.#underway.get(name)

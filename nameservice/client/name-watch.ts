@@ -28,6 +28,8 @@ export interface NameListener {
   handleUp(epoch: string): void
   /** Changes were missed, or undone: nothing is known any more of what was registered. */
   handleLost(): void
+  /** There is no stream for a while, which would have told the rest. */
+  handleRefused(): void
 }
 
 export class NameWatch implements StreamListener {
@@ -123,6 +125,7 @@ export class NameWatch implements StreamListener {
     this.#stream = undefined
     this.#streamed = new Set()
     this.#refusedUntilMs = performance.now() + REFUSED_MS
+    for (const listener of this.#listeners) listener.handleRefused()
   }
 
   #tell(change: Change): void {

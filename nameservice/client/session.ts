@@ -100,6 +100,11 @@ export class Session implements NameListener {
       if (registration.state === 'registered') registration.handlePending()
   }
 
+  /** Nobody tells when the daemon is there: what is pending is tried now. */
+  handleRefused(): void {
+    this.#settle()
+  }
+
   handleChange(change: Change): void {
     const registration = this.#registrations.get(change.name)
     if (registration?.state !== 'registered') return
@@ -243,14 +248,16 @@ export class Session implements NameListener {
   }
 
   async #close(registration: Registration): Promise<void> {
-    const { name, state } = registration
+    const { name, state, entry } = registration
     if (this.#registrations.get(name) !== registration) return
     this.#registrations.delete(name)
     this.#waiting.delete(registration)
     this.#unwatchOwn(name)
     registration.handleClosed(closedError())
     const lease = this.#lease
-    if (state === 'registered' && lease !== undefined) await this.#deregister(name, lease.id)
+    // One that is to be registered once more may still be there.
+    const mayBeThere = state === 'registered' || (state === 'pending' && entry !== undefined)
+    if (mayBeThere && lease !== undefined) await this.#deregister(name, lease.id)
     if (this.#registrations.size === 0 && this.#settling === undefined) await this.#endLease()
   }
 

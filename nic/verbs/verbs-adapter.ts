@@ -49,7 +49,6 @@ import { SharedReceives } from './shared-receives.ts'
 import type { DeviceFunctions, Pointer, PollHandle, VerbsLibrary } from './verbs-library.ts'
 import { IDENTITY_KIND_SHIFT, SLOT_MASK, SLOT_SHARED } from './work-identity.ts'
 
-/** Completions taken with one call. */
 /** Completions that one poll takes at most: when it has taken so many, there may be more. */
 export const BATCH = 64
 /** Of the completion queue at first; it grows with the connections. */

@@ -9,7 +9,7 @@
 // A client that only connects says nothing, and hangs up after the HELLO.
 
 export const PERF_MAGIC = 0x46505346
-export const PERF_VERSION = 1
+export const PERF_VERSION = 2
 /** HELLO, ASK and TOTAL. */
 export const PERF_MESSAGE_SIZE = 16
 const VERSION_OFFSET = 4

@@ -3,18 +3,22 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import net from 'node:net'
 import { createInterface } from 'node:readline'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { decodeAsk, decodeHello, encodeAsk, encodeHello } from '../../../fastsockets/cli/perf/perf-layout.ts'
+import {
+  decodeAsk,
+  decodeHello,
+  encodeAsk,
+  encodeHello,
+  PERF_MESSAGE_SIZE,
+} from '../../../fastsockets/cli/perf/perf-layout.ts'
 import type { PerfReport } from '../../../fastsockets/cli/perf/perf-report.ts'
+import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { plainEnvironment } from '../../support/child.ts'
-import { withWatchdog } from '../../support/until.ts'
+import { eventually, withWatchdog } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 const SHORT = ['--seconds', '0.05']
-/** By then the test has begun. */
-const UNDER_WAY_MS = 1000
 const NO_FAST = { FASTSOCKETS_DISABLE: '1' }
 
 interface Ended {
@@ -44,6 +48,12 @@ async function startServer(t: Test, transport: string): Promise<{ server: ChildP
   const ready = JSON.parse(line) as { host: string; port: number; transport: string }
   t.match(ready, { host: '127.0.0.1', transport })
   return { server, target: `127.0.0.1:${ready.port}` }
+}
+
+/** What its connections have received. */
+function bytesOf(pid: number): number {
+  const sockets = readStatusOf(pid).flatMap(({ sockets }) => sockets)
+  return sockets.reduce((sum, { bytesIn }) => sum + bytesIn, 0)
 }
 
 async function report(
@@ -158,7 +168,7 @@ t.test('a server that stands still is given up, with polls or without', async t 
       const { server, target } = await startServer(t, transport)
       const args = [test, target, '--transport', transport, ...options, '--count', '1000000000']
       const ended = perf(args)
-      await sleep(UNDER_WAY_MS)
+      await eventually('the bytes of the test', () => bytesOf(server.pid as number) > 2 * PERF_MESSAGE_SIZE)
       server.kill('SIGSTOP')
       t.match(await ended, { code: 1, stderr: /the server did nothing for 10 s/ }, args.join(' '))
     }),

@@ -159,18 +159,24 @@ t.test('another user who is let in is not taken for whom it says it is', async t
   }
   const NOBODY = 65534
   const port = await startServer(t)
-  const victim = new Child(
-    t,
-    program('listening-client'),
-    [],
-    relinked({ env: under(`users: [0, ${NOBODY}]\n`) }),
-  )
+  const env = under(`users: [0, ${NOBODY}]\n`)
+  const victim = new Child(t, program('listening-client'), [], relinked({ env }))
   const { port: victims } = await victim.receive<{ port: number }>()
   const lies = [String(victims), String(port)]
   const impostor = new Child(t, program('impostor'), lies, { uid: NOBODY, gid: NOBODY })
-  t.match(await impostor.receive(), { state: 'open' })
+  const { state, port: impostors } = await impostor.receive<{ state: string; port: number }>()
+  t.equal(state, 'open')
   victim.send({ port })
   t.strictSame(await victim.receive(), { transport: 'shm', answer: 'who is there?' })
+  await victim.kill()
+
+  // Nor if it was called.
+  const caller = new Child(t, program('listening-client'), [], relinked({ env }))
+  await caller.receive()
+  caller.send({ port: impostors })
+  t.match(await caller.receive(), { transport: 'tcp', answer: 'impostor' })
+  caller.send({ port })
+  t.strictSame(await caller.receive(), { transport: 'shm', answer: 'who is there?' })
 })
 
 t.test('fastsockets policy check', async t => {

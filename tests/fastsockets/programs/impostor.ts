@@ -1,28 +1,44 @@
 /**
  * argv: victim's port, port of who is to be passed for. Says hello to the victim by the other one's endpoint id, takes up its
- * offer, and keeps quiet.
+ * offer, and keeps quiet. Then it listens, says where, and greets whoever calls by that id, too.
  */
-import net from 'node:net'
+import { once } from 'node:events'
+import net, { type AddressInfo } from 'node:net'
 import { callHashedPort, shakeHands } from '../../../fastsockets/bootstrap/bootstrap-client.ts'
+import { REFUSAL } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { BootstrapServer } from '../../../fastsockets/bootstrap/bootstrap-server.ts'
+import { Peers } from '../../../fastsockets/connect/peers.ts'
 import { type Driver, drivers } from '../../../nic/index.ts'
 
 const HOST = '127.0.0.1'
 const WAIT_MS = 10_000
 const [victim, other] = process.argv.slice(2).map(Number) as [number, number]
+const { connect } = net.Socket.prototype
 
 async function call(port: number) {
-  const found = await callHashedPort(HOST, port, 4, net.Socket.prototype.connect, WAIT_MS)
+  const found = await callHashedPort(HOST, port, 4, connect, WAIT_MS)
   if ('code' in found) throw new Error(found.code)
   return found
 }
 
 const { connection, greeting } = await call(other)
 connection.destroy()
+const { endpointId } = greeting
+const peers = new Peers(() => REFUSAL.NOT_LISTENING, connect)
+
 const called = await call(victim)
-const hello = { ...greeting, port: victim, uid: process.getuid?.() ?? 0, pid: process.pid }
-const answer = await shakeHands(called.connection, hello, WAIT_MS)
+const answer = await shakeHands(called.connection, { ...peers.introduce(victim), endpointId }, WAIT_MS)
 if (answer?.result !== 0) throw new Error(`refused: ${answer?.result}`)
 const driver = drivers.get(answer.driver) as Driver
 const end = await driver.connect(answer.blob, { allowUid: () => true })
+
+const server = net.createServer(socket => socket.end('impostor')).listen(0, HOST)
+await once(server, 'listening')
+const { port } = server.address() as AddressInfo
+const host = {
+  introduce: (port: number) => ({ ...peers.introduce(port), endpointId }),
+  answer: peers.answer.bind(peers),
+}
+BootstrapServer.open(port, HOST, 4, false, host, new Set())
 process.on('disconnect', () => process.exit())
-process.send?.({ state: end.state })
+process.send?.({ state: end.state, port })
