@@ -7,6 +7,7 @@ import { geometricMean } from 'simple-statistics'
 import type { Contestant } from '../contestants/contestant.ts'
 import { contestantsFor } from '../contestants.ts'
 import { decodeLatencies, type Half, withPair } from '../half.ts'
+import type { Counted } from '../half-questions.ts'
 import { measureInRounds } from '../rounds.ts'
 import { LARGE, SMALL } from '../sizes.ts'
 import type { Sample, Suite, SuiteContext, Trial } from '../suite.ts'
@@ -25,13 +26,22 @@ interface Scale {
 const SCALE: Scale = { pairs: 3, turns: 12, firstMs: 3000, warmUpMs: 50, ms: 250 }
 const QUICK_SCALE: Scale = { pairs: 1, turns: 1, firstMs: 30, warmUpMs: 10, ms: 30 }
 
+/** Round trips, connections or bytes, and how long they took. */
+interface Amount {
+  readonly count: number
+  readonly ms: number
+}
+
 interface Meter {
   readonly metric: string
   readonly unit: string
   readonly better: 'lower' | 'higher'
   readonly parameters: { readonly size?: number }
-  measure(client: Half, warmUpMs: number, ms: number): Promise<number>
+  measure(client: Half, warmUpMs: number, ms: number): Promise<Amount>
+  value(amount: Amount): number
 }
+
+const timeOfEach = ({ count, ms }: Amount): number => (ms * 1000) / count
 
 const METERS: readonly Meter[] = [
   {
@@ -40,7 +50,8 @@ const METERS: readonly Meter[] = [
     better: 'lower',
     parameters: { size: SMALL },
     measure: async (client, warmUpMs, ms) =>
-      timeOfEach(await client.ask({ ask: 'pingPong', size: SMALL, warmUpMs, ms })),
+      amountOf(await client.ask({ ask: 'pingPong', size: SMALL, warmUpMs, ms })),
+    value: timeOfEach,
   },
   {
     metric: 'rate',
@@ -49,15 +60,17 @@ const METERS: readonly Meter[] = [
     parameters: { size: LARGE },
     measure: async (client, warmUpMs, ms) => {
       const streamed = await client.ask({ ask: 'stream', size: LARGE, warmUpMs, ms })
-      return streamed.bytes / (streamed.ms / 1000)
+      return { count: streamed.bytes, ms: streamed.ms }
     },
+    value: ({ count, ms }) => count / (ms / 1000),
   },
   {
     metric: 'connection',
     unit: 'us',
     better: 'lower',
     parameters: {},
-    measure: async (client, warmUpMs, ms) => timeOfEach(await client.ask({ ask: 'connect', warmUpMs, ms })),
+    measure: async (client, warmUpMs, ms) => amountOf(await client.ask({ ask: 'connect', warmUpMs, ms })),
+    value: timeOfEach,
   },
 ]
 
@@ -112,20 +125,26 @@ async function measureAll(
   })
 }
 
-/** What the pairs of each contestant have reached in all their turns. */
+/** What each pair of each contestant has reached in all its turns: one of them alone may be stalled by anything. */
 async function measureInTurns(
   members: readonly Member[],
   meter: Meter,
   { turns, firstMs, warmUpMs, ms }: Scale,
 ): Promise<ReadonlyMap<Contestant, readonly number[]>> {
   for (const { client } of members) await meter.measure(client, firstMs, ms)
-  const values = new Map<Contestant, number[]>()
+  const sums = members.map(member => ({ member, count: 0, ms: 0 }))
   for (let turn = 0; turn < turns; turn++) {
     // There and back: whatever grows with time is the same for all.
-    for (const { contestant, client } of turn % 2 === 0 ? members : [...members].reverse()) {
-      const value = await meter.measure(client, warmUpMs, ms)
-      values.set(contestant, [...(values.get(contestant) ?? []), value])
+    for (const sum of turn % 2 === 0 ? sums : [...sums].reverse()) {
+      const amount = await meter.measure(sum.member.client, warmUpMs, ms)
+      sum.count += amount.count
+      sum.ms += amount.ms
     }
+  }
+  const values = new Map<Contestant, number[]>()
+  for (const { member, ...sum } of sums) {
+    const { contestant } = member
+    values.set(contestant, [...(values.get(contestant) ?? []), meter.value(sum)])
   }
   return values
 }
@@ -143,7 +162,6 @@ async function withMembers<T>(
   )
 }
 
-/** In microseconds, on average. */
-function timeOfEach(counted: Parameters<typeof decodeLatencies>[0]): number {
-  return (counted.ms * 1000) / decodeLatencies(counted).count
+function amountOf(counted: Counted): Amount {
+  return { count: decodeLatencies(counted).count, ms: counted.ms }
 }
