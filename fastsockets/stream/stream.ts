@@ -184,7 +184,7 @@ export class Stream {
     if (this.#receiveState !== 'open') return 'data after the end'
     if (this.#fetches.isOpen) return 'data behind an offer'
     this.receiving.advance(length)
-    if (this.state === 'closing') return length > 0 ? this.#answerClosed() : undefined // A bare FIN is no data.
+    if (this.state === 'closing') return length > 0 ? this.#answerClosed() : undefined
     this.postedSink.noteVoid()
     this.counts.received(length)
     const placed = this.#place(bytes, offset, length)
@@ -197,7 +197,7 @@ export class Stream {
     return undefined
   }
 
-  /** As TCP does: data for somebody who has closed is answered by a reset. */
+  /** As TCP does: data for somebody who has closed, and not a bare FIN, is answered by a reset. */
   #answerClosed(): undefined {
     this.#closeHow = CLOSE_RESET
     this.outgoing.clear()

@@ -83,29 +83,10 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
     keepServers()
   },
 
-  async pausedWriter() {
-    const { client, peer, server } = await connect({ pauseOnConnect: true })
-    client.pause()
-    peer.write(LARGE, error => log.push(`server write ${(error as NodeJS.ErrnoException | null)?.code}`))
-    await sleep(50)
-    client.destroy()
-    await closed(peer)
-    server.close()
-    keepServers()
-  },
+  pausedWriter: () => resetWriter(false),
 
   /** The same, with bytes that nobody has read, and never will. */
-  async unreadWriter() {
-    const { client, peer, server } = await connect({ pauseOnConnect: true })
-    client.pause()
-    client.write('unread')
-    peer.write(LARGE, error => log.push(`server write ${(error as NodeJS.ErrnoException | null)?.code}`))
-    await sleep(50)
-    client.destroy()
-    await closed(peer)
-    server.close()
-    keepServers()
-  },
+  unreadWriter: () => resetWriter(true),
 
   /** What a piece lies in, of two sockets that take turns; and what is left of the others if one is transferred. */
   async ownMemory() {
@@ -337,6 +318,19 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
     server.close()
     forgetWatched()
   },
+}
+
+/** The peer of somebody who writes, and does not read, goes. */
+async function resetWriter(isSomethingUnread: boolean): Promise<void> {
+  const { client, peer, server } = await connect({ pauseOnConnect: true })
+  client.pause()
+  if (isSomethingUnread) client.write('unread')
+  peer.write(LARGE, error => log.push(`server write ${(error as NodeJS.ErrnoException | null)?.code}`))
+  await sleep(50)
+  client.destroy()
+  await closed(peer)
+  server.close()
+  keepServers()
 }
 
 /** The other one's have no order between them. */
