@@ -16,6 +16,7 @@ import {
   type SocketName,
   type TcpHandle,
 } from '../host/node-internals.ts'
+import { ZERO_IS_A_LIMIT } from '../host/node-versions.ts'
 import { tellStep } from '../host/steps.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { guard } from '../host/thrown-errors.ts'
@@ -59,9 +60,6 @@ interface Listener {
   bootstrap: BootstrapServer | undefined
   row: StatusRow | undefined
 }
-
-/** To Node 20 `maxConnections = 0` is no limit. */
-const ZERO_IS_A_LIMIT = Number.parseInt(process.versions.node, 10) >= 21
 
 /** Clients of a unix path have no port. The wire wants a number. */
 const NO_PORT = 1

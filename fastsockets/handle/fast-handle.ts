@@ -15,6 +15,7 @@ import {
   type SocketName,
   type TcpHandle,
 } from '../host/node-internals.ts'
+import { TELLS_OF_CANCELED_WRITES } from '../host/node-versions.ts'
 import {
   errnoOf,
   systemError,
@@ -392,7 +393,8 @@ function defineFastHandle(): FastHandleClass | undefined {
       const write = this.#write
       this.#write = undefined
       this.#shutdown = undefined
-      write?.runInAsyncScope(write.callback, undefined, null)
+      const error = TELLS_OF_CANCELED_WRITES ? systemError('ECANCELED', 'write') : null
+      write?.runInAsyncScope(write.callback, undefined, error)
       this.cancelNativeRequests()
     }
   }

@@ -12,6 +12,7 @@ import {
   isUncaughtHandled,
   type JsStreamClass,
   ownerOf,
+  ownRead,
   type ReadListener,
 } from '../host/node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EPIPE } from '../host/socket-errors.ts'
@@ -42,7 +43,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
   /** What the native stream calls when JavaScript, and nobody native, listens to it. */
   const handleNativeRead = function (this: NativeSide, arrayBuffer: ArrayBuffer | undefined): unknown {
     this.sawScript()
-    const next = this.onread?.call(this, arrayBuffer)
+    const next = this.onread?.call(this, ownRead(arrayBuffer))
     this.sawUserBuffer(next)
     return next
   }

@@ -7,7 +7,7 @@
  * - `kReinitializeHandle`: how Node itself gives a connecting socket another handle.
  * - `process._tickCallback`: runs next ticks and microtasks, as Node does between two callbacks from libuv.
  * - `process._fatalException`: what Node calls when a callback from libuv throws.
- * - `streamBaseState`: where Node's native streams say whether the last write was over at once.
+ * - `streamBaseState`: where Node's native streams say whether the last write was over at once, and what they have read.
  */
 import { createRequire } from 'node:module'
 import net from 'node:net'
@@ -278,16 +278,20 @@ export function isUncaughtHandled(): boolean {
 interface StreamWrap {
   readonly streamBaseState?: unknown
   readonly kLastWriteWasAsync?: unknown
+  readonly kReadBytesOrError?: unknown
+  readonly kArrayBufferOffset?: unknown
 }
 
-function findStreamState(): { state: Int32Array; index: number } | undefined {
+function findStreamState() {
   // Asked for its deprecations, Node would name this one.
   const flags = `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`.replaceAll('_', '-')
   if (flags.includes('pending-deprecation') || process.env.NODE_PENDING_DEPRECATION === '1') return undefined
   try {
     const { binding } = process as unknown as { binding(name: string): StreamWrap }
-    const { streamBaseState: state, kLastWriteWasAsync: index } = binding.call(process, 'stream_wrap')
-    return state instanceof Int32Array && typeof index === 'number' ? { state, index } : undefined
+    const { streamBaseState: state, ...indices } = binding.call(process, 'stream_wrap')
+    const { kLastWriteWasAsync: async, kReadBytesOrError: read, kArrayBufferOffset: offset } = indices
+    if (typeof async !== 'number' || typeof read !== 'number' || typeof offset !== 'number') return undefined
+    return state instanceof Int32Array ? { state, async, read, offset } : undefined
   } catch {
     return undefined
   }
@@ -300,7 +304,21 @@ const streamState = findStreamState()
  * then what counts is the last write of any other socket.
  */
 export function noteLastWrite(isAsync: boolean): void {
-  if (streamState !== undefined) streamState.state[streamState.index] = isAsync ? 1 : 0
+  if (streamState !== undefined) streamState.state[streamState.async] = isAsync ? 1 : 0
+}
+
+/**
+ * What the native stream has read, in memory of its own for a program that may transfer it, as a TCP handle gives it. Newer
+ * Node has many pieces of a JSStream, of all sockets, in one.
+ */
+export function ownRead(arrayBuffer: ArrayBuffer | undefined): ArrayBuffer | undefined {
+  if (arrayBuffer === undefined || streamState === undefined) return arrayBuffer
+  const { state, read, offset } = streamState
+  const length = state[read] as number
+  if (length === arrayBuffer.byteLength) return arrayBuffer
+  const start = state[offset] as number
+  state[offset] = 0
+  return arrayBuffer.slice(start, start + length)
 }
 
 function look(): NodeInternals | undefined {

@@ -6,6 +6,7 @@
  * one, used only when the sink does not read: otherwise data goes straight on (receive posting).
  */
 import { ablation } from '../../nic/index.ts'
+import { TELLS_OF_LATE_RESETS } from '../host/node-versions.ts'
 import { codeOfEnd } from '../host/socket-errors.ts'
 import { StreamCounts } from '../status/stream-counts.ts'
 import { ReceiveWindow } from './byte-windows.ts'
@@ -350,13 +351,12 @@ export class Stream {
   }
 
   /**
-   * Who reads what was there before a reset is told that it is the end, by libuv: only a write can say more. One that waits for
-   * the peer to read does.
+   * Older libuv tells who reads what was there before a reset that it is the end: only a write, if one waits, says more.
    */
   #endInPlaceOfReset(): void {
     const failure = this.#failure
-    if (failure?.code !== 'ECONNRESET' || failure.syscall !== 'read') return
-    if (failure.cause !== undefined || this.#isRaw) return
+    if (TELLS_OF_LATE_RESETS || this.#isRaw || failure?.code !== 'ECONNRESET') return
+    if (failure.syscall !== 'read' || failure.cause !== undefined) return
     this.#failure = this.outgoing.hasUnsent ? { ...failure, syscall: 'write' } : undefined
     if (this.#failure !== undefined) return
     this.#writeError = failure.code
