@@ -226,17 +226,18 @@ export class Endpoint {
 
   /** After a refusal: resolves when the same request may succeed. With manual progress, somebody must poll meanwhile. */
   async ready(destination: number, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const { channel } = this.#mappingOf(destination)
     checkWait(options)
-    if (channel.isReady) return
-    const waiter = channel.waiters.wait()
-    channel.touch() // it may sleep, with a doorbell that is not for this
-    try {
-      await within(waiter.promise, `destination ${destination}`, options)
-    } finally {
-      waiter.forget()
+    // After a wait the destination may be another one, and the news may have been somebody else's.
+    while (!this.#mappingOf(destination).channel.isReady) {
+      const { channel } = this.#mappingOf(destination)
+      const waiter = channel.waiters.wait()
+      channel.touch() // it may sleep, with a doorbell that is not for this
+      try {
+        await within(waiter.promise, `destination ${destination}`, options)
+      } finally {
+        waiter.forget()
+      }
     }
-    if (this.#mappingOf(destination).channel !== channel) await this.ready(destination, options)
   }
 
   /** A request and its reply, which goes to the caller and not to a handler. Waits for credit and room itself. */

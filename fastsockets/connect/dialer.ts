@@ -171,6 +171,11 @@ export class RouteDialer implements Dialer {
     this.#demoteLater(handle, attempt, fallbackReason('LIMIT'))
   }
 
+  /** Who has asked waits for no answer any more. Node may have forgotten the request, which would have said so. */
+  handleClosed(handle: FastHandle): void {
+    ;(handle.attempt as Attempt | undefined)?.asked?.noteAnswer()
+  }
+
   /** Asks the worker whose turn it is; false if that is for the hashed port to say. */
   #openShared(handle: FastHandle, group: WorkerGroup, attempt: Attempt): boolean {
     if (!group.isComplete) return false

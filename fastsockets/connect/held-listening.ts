@@ -20,6 +20,8 @@ export function holdListening(server: FastServer): () => void {
   const emit = server.emit as (event: string | symbol, ...args: unknown[]) => boolean
   let isHeld = true
   const hold = function (this: FastServer, event: string | symbol, ...args: unknown[]): boolean {
+    // Whom the primary sends meanwhile comes after it all the same.
+    if (event === 'connection') emitHeld(server)
     if (event !== 'listening' || !isHeld) return emit.call(this, event, ...args)
     due.set(server, () => {
       release()

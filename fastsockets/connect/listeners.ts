@@ -50,6 +50,8 @@ interface Listener {
   readonly ipv6Only: boolean
   /** The workers of a cluster share it, by way of their primary. */
   readonly isShared: boolean
+  /** No client seems to have its port. */
+  readonly isPortReserved: boolean
   /** The asynchronous context of `listen`, in which a plain server's connections arrive, too. */
   readonly scope: AsyncResource
   /** Nobody's context, which what is accepted belongs to; but the listener has caused it. */
@@ -115,6 +117,7 @@ function enter(
     ...place,
     ipv6Only,
     isShared,
+    isPortReserved: place.family !== UNIX && clientPorts.reserve(place.port),
     scope,
     accepted: rootScope.runInAsyncScope(
       () => new AsyncResource('FASTSOCKETSERVER', { triggerAsyncId: scope.asyncId() }),
@@ -155,6 +158,7 @@ export function withdraw(server: net.Server): void {
   const listener = byServer.get(server)
   if (listener === undefined) return
   byServer.delete(server)
+  if (listener.isPortReserved) clientPorts.release(listener.port)
   closeBootstrap(listener)
   listener.row?.close()
 }
@@ -191,7 +195,8 @@ export function findListener(
 /** Whether the listener serves somebody else now, or nobody. */
 function withdrawIfTaken(listener: Listener): boolean {
   if (listener.server._handle === listener.handle) return false
-  withdraw(listener.server)
+  // It may have another listener by now.
+  if (byServer.get(listener.server) === listener) withdraw(listener.server)
   return true
 }
 
@@ -357,8 +362,10 @@ function countFastAccepted({ row }: Listener): void {
 
 function closeBootstrap(listener: Listener): void {
   if (listener.bootstrap === undefined) return
-  hashedPorts.delete(listener.bootstrap.port)
+  const { port } = listener.bootstrap
   listener.bootstrap.close()
   listener.bootstrap = undefined
+  // That of 127.0.0.1 may also be that of ::1.
+  if (![...byServer.values()].some(({ bootstrap }) => bootstrap?.port === port)) hashedPorts.delete(port)
   retract(listener)
 }

@@ -146,7 +146,7 @@ export class Peers implements BootstrapHost {
       isShared: false,
       endpointId: this.#endpointId,
       hostIdentity: hostIdentity(),
-      uid: process.getuid?.() ?? 0,
+      uid: process.geteuid?.() ?? 0,
       pid: process.pid,
     }
   }
@@ -207,7 +207,8 @@ export class Peers implements BootstrapHost {
     const peerId = greeting.endpointId.toString('hex')
     // Of a cluster's workers it may be this one whose turn it is.
     const isOwn = isShared && greeting.endpointId.equals(this.#endpointId)
-    const key = keyOf(peerId, isElsewhere(address, family) ? address : userOf(greeting.uid))
+    const isLocal = isHere(greeting) && !isElsewhere(address, family)
+    const key = keyOf(peerId, isLocal ? userOf(greeting.uid) : address)
     const known = isOwn ? this.ownChannel() : this.#channels.get(key)
     if (known?.isOpen) {
       connection.destroy()
@@ -217,7 +218,7 @@ export class Peers implements BootstrapHost {
     if (answer === undefined) return reasonOfFailure(address, limit)
     tellStep('client answered')
     try {
-      const channel = await this.#take(answer, greeting, connection, key, limit)
+      const channel = await this.#take(answer, greeting, connection, { key, isLocal }, limit)
       return channel instanceof SocketChannel ? { channel, isShared } : channel
     } catch (error) {
       connection.destroy()
@@ -291,7 +292,7 @@ export class Peers implements BootstrapHost {
     answer: Answer,
     peer: Introduction,
     connection: net.Socket,
-    key: string,
+    { key, isLocal }: { readonly key: string; readonly isLocal: boolean },
     limit: TimeLimit,
   ): Promise<SocketChannel | FallbackReason> {
     if (answer.result !== 0) {
@@ -313,7 +314,8 @@ export class Peers implements BootstrapHost {
       reply: bytes => connection.write(encodeReply(bytes)),
     })
     const peerId = peer.endpointId.toString('hex')
-    return this.#open(end, peerId, connection, uid === undefined ? key : keyOf(peerId, userOf(uid)))
+    const proved = isLocal && uid !== undefined ? keyOf(peerId, userOf(uid)) : key
+    return this.#open(end, peerId, connection, proved)
   }
 
   /** `key`: under which connects of this thread find it, if they may use it. */

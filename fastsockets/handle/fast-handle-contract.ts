@@ -14,6 +14,8 @@ export interface Dialer {
   dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: Family): number
   /** The server, reached over a channel, does not want this connection; undefined if it died instead. */
   handleRefused(handle: FastHandle, refusal: number | undefined): void
+  /** It was closed before there was an answer. */
+  handleClosed(handle: FastHandle): void
   /** Replaces the handle by a TCP handle before connecting, because the program binds the local side. */
   demoteToBind(handle: FastHandle): TcpHandle
 }

@@ -173,7 +173,7 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     hasRef(): boolean {
-      return !this.isUnreferenced
+      return !this.isUnreferenced && !this.isClosed
     }
 
     reset(callback: () => void): number {
@@ -196,6 +196,7 @@ function defineFastHandle(): FastHandleClass | undefined {
       this.#isReading = false
       const request = this.#request
       this.#request = undefined
+      if (request !== undefined) this.#dialer?.handleClosed(this as unknown as FastHandle)
       this.updateLife()
       this.stream?.close(this.isHolding)
       runInClosingPhase(createTcp, () => {

@@ -90,7 +90,9 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     override set onread(listener: ReadListener | undefined) {
       this.#onread = listener
       this.#stockReader ??= listener
-      this.socket ??= ownerOf(this) as FastSocket | undefined
+      // A program may give the handle to another socket.
+      if (listener === this.#stockReader)
+        this.socket = (ownerOf(this) as FastSocket | undefined) ?? this.socket
       // Anything but the stock reader, such as the agent's guard for idle sockets, must be asked for every byte.
       if (listener !== this.#stockReader) this.#mayBeNative = true
     }
@@ -198,6 +200,11 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     /** Whether the native stream must have its turn before it is given more. */
     get isFull(): boolean {
       return this.#scheduledLength >= (this.#wasFed ? SCHEDULED_MAX : PROBED_MAX)
+    }
+
+    /** Whoever reads has not had all that was taken for it. */
+    get isFeeding(): boolean {
+      return this.#feedCount > 0 && !this.#isStopped && !this.isClosed
     }
 
     /** Native code may listen, or something is queued already, for this stream or before it. */

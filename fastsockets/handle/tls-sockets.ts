@@ -7,7 +7,7 @@
  */
 import net from 'node:net'
 import tls from 'node:tls'
-import { copyOwner, keepReadBuffer, type NodeInternals } from '../host/node-internals.ts'
+import { copyOwner, keepReadBuffer, type NodeInternals, repeatOptions } from '../host/node-internals.ts'
 import { isFastHandle } from './fast-handle.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 
@@ -41,13 +41,13 @@ const { _wrapHandle, _init } = tls.TLSSocket.prototype as unknown as Partial<Tls
 /** Whether this Node has what `exchangeTlsHandle` needs. */
 const CAN_EXCHANGE = typeof _wrapHandle === 'function' && typeof _init === 'function'
 
-/** By the handle of a socket that connects: the TLS socket that was put over it meanwhile. */
-const uppers = new WeakMap<object, TlsSocket>()
+/** By the handle of a socket that connects: the TLS socket that was put over it meanwhile. Handles may live longer than that. */
+const uppers = new WeakMap<object, WeakRef<TlsSocket>>()
 
 /** A TLS socket is put over another one, which has this handle now. */
 export function noteUpper(upper: net.Socket, below: net.Socket, handle: object): void {
   if (isFastHandle(handle)) handle.upper = upper as FastSocket
-  if (below.connecting) uppers.set(handle, upper as TlsSocket)
+  if (below.connecting) uppers.set(handle, new WeakRef(upper as TlsSocket))
 }
 
 /** A TLS socket that made its own handle, and has not connected. */
@@ -91,6 +91,7 @@ function exchangeTlsHandle(
     // Not for Node to do: it would listen for the end of `below` once more each time.
     wrap._parentWrap = below
     noteUpper(socket, below, handle)
+    repeatOptions(socket, handle)
     old.destroySSL()
   }
   socket._handle = null
@@ -152,7 +153,7 @@ export function handleExchange({ reinitialize }: NodeInternals): HandleExchange 
     keepStreamState(upper, () =>
       exchangeTlsHandle(upper, (below as FastSocket)._handle as object, plain, below),
     )
-    exchangeBelow(uppers.get(old), upper)
+    exchangeBelow(uppers.get(old)?.deref(), upper)
   }
   return (socket, handle) => {
     const { _handle: old } = socket as FastSocket
@@ -160,6 +161,6 @@ export function handleExchange({ reinitialize }: NodeInternals): HandleExchange 
       if (isUnconnectedTls(socket)) exchangeTlsHandle(socket, handle, plain)
       else plain.call(socket, handle)
     })
-    if (old) exchangeBelow(uppers.get(old), socket)
+    if (old) exchangeBelow(uppers.get(old)?.deref(), socket)
   }
 }

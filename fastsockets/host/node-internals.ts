@@ -166,6 +166,19 @@ export function noteQueueSize(socket: object, size: number): void {
   if (symbol !== undefined) Object.assign(socket, { [symbol]: size })
 }
 
+interface Options {
+  setNoDelay?(isOn: boolean): void
+  setKeepAlive?(isOn: boolean, delayS: unknown): void
+}
+
+/** What the socket was told to be it told a handle that is gone: `handle` is told, too. */
+export function repeatOptions(socket: object, handle: Options): void {
+  const has = (description: string): unknown =>
+    (socket as Record<symbol, unknown>)[symbolOf(socket, description) as symbol]
+  if (has('kSetNoDelay')) handle.setNoDelay?.(true)
+  if (has('kSetKeepAlive')) handle.setKeepAlive?.(true, has('kSetKeepAliveInitialDelay'))
+}
+
 /** Whoever measures connects with a PerformanceObserver does not hear of this one. */
 export function hideConnect(socket: object): void {
   const symbol = symbolOf(socket, 'kPerfHooksNetConnectContext')

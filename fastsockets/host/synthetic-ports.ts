@@ -1,7 +1,19 @@
 import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+
+const require = createRequire(import.meta.url)
 
 const UNPRIVILEGED_MIN = 1024
 const PORT_MAX = 65535
+
+/** The workers of a cluster share listeners: each has a stripe of the ports, and goes on to others' only when that is full. */
+const STRIPES = 64
+
+/** Every `stride`-th port, beginning with number `offset`. */
+export interface Stripe {
+  readonly stride: number
+  readonly offset: number
+}
 
 /**
  * Local ports for the clients of a listener whose connections never had a TCP handshake. They lie outside the kernel's
@@ -10,37 +22,76 @@ const PORT_MAX = 65535
 export class SyntheticPorts {
   /** By port. */
   readonly #isUsed = new Uint8Array(PORT_MAX + 1)
-  #usedCount = 0
   readonly #first: number
   readonly #last: number
+  readonly #findStripe: () => Stripe
+  #stripe: Stripe | undefined
+  #usedCount = 0
+  /** Of those of the stripe. */
+  #ownLeft = 0
+  #nextOwn = 0
   #next: number
 
-  constructor(range = largestFreeRange(ephemeralRange())) {
+  constructor(range = largestFreeRange(ephemeralRange()), findStripe = stripeOfWorker) {
     this.#first = range[0]
     this.#last = range[1]
+    this.#findStripe = findStripe
     this.#next = this.#first
   }
 
   /** 0 if all are taken. */
   allocate(): number {
-    const count = this.#last - this.#first + 1
-    if (this.#usedCount >= count) return 0
-    while (this.#isUsed[this.#next]) this.#advance()
-    const port = this.#next
+    const { stride } = this.#useStripe()
+    if (this.#usedCount > this.#last - this.#first) return 0
+    if (this.#ownLeft > 0) {
+      while (!this.reserve(this.#nextOwn)) this.#nextOwn = this.#after(this.#nextOwn, stride)
+      return this.#nextOwn
+    }
+    while (!this.reserve(this.#next)) this.#next = this.#after(this.#next, 1)
+    return this.#next
+  }
+
+  /** The program listens on it: no client shall seem to have it. False if it is taken. */
+  reserve(port: number): boolean {
+    this.#useStripe()
+    if (port < this.#first || port > this.#last || this.#isUsed[port] === 1) return false
     this.#isUsed[port] = 1
     this.#usedCount++
-    this.#advance()
-    return port
+    if (this.#isOwn(port)) this.#ownLeft--
+    return true
   }
 
   release(port: number): void {
-    this.#usedCount -= this.#isUsed[port] as number
+    if (this.#isUsed[port] !== 1) return
     this.#isUsed[port] = 0
+    this.#usedCount--
+    if (this.#isOwn(port)) this.#ownLeft++
   }
 
-  #advance(): void {
-    this.#next = this.#next === this.#last ? this.#first : this.#next + 1
+  #after(port: number, step: number): number {
+    const after = port + step
+    return after <= this.#last ? after : this.#first + (step === 1 ? 0 : (this.#stripe as Stripe).offset)
   }
+
+  #isOwn(port: number): boolean {
+    const { stride, offset } = this.#stripe as Stripe
+    return (port - this.#first) % stride === offset
+  }
+
+  /** Which one is known once the program listens. */
+  #useStripe(): Stripe {
+    if (this.#stripe !== undefined) return this.#stripe
+    this.#stripe = this.#findStripe()
+    const { stride, offset } = this.#stripe
+    this.#nextOwn = this.#first + offset
+    this.#ownLeft = Math.max(0, Math.floor((this.#last - this.#nextOwn) / stride) + 1)
+    return this.#stripe
+  }
+}
+
+function stripeOfWorker(): Stripe {
+  const { worker } = require('node:cluster') as { worker?: { id: number } }
+  return worker === undefined ? { stride: 1, offset: 0 } : { stride: STRIPES, offset: worker.id % STRIPES }
 }
 
 /** Those of this thread. */

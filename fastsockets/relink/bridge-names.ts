@@ -19,6 +19,7 @@ const NAME = /^fs-ends-[0-9a-f]{8}-([0-9a-f.:]+),(\d{1,5}),([0-9a-f.:]+),(\d{1,5
 
 /** Handles that were looked at, so that it happens once. */
 const known = new WeakSet<object>()
+const farEnds = new WeakSet<object>()
 
 export function encodeNames({ local, remote }: EndNames): string {
   const ends = [local, remote].map(({ address = '', port = 0 }) => `${address},${port}`)
@@ -47,7 +48,15 @@ export function nameFarEnd(handle: object | null): void {
   known.add(handle)
   const name = nameOfPeer(fd)
   const names = name === undefined ? undefined : decodeNames(name)
-  if (names !== undefined) tellNames(handle, names)
+  if (names === undefined) return
+  tellNames(handle, names)
+  farEnds.add(handle)
+}
+
+/** Whether it was found to be one. A reset of it would be taken for a mistake: to Node it is a pipe. */
+export function isFarEnd(handle: object | null): boolean {
+  nameFarEnd(handle)
+  return handle !== null && farEnds.has(handle)
 }
 
 export function tellNames(handle: object, { local, remote }: EndNames): void {

@@ -57,7 +57,7 @@ import { type FallbackCode, type FallbackReason, fallbackReason } from '../reaso
 import { type Place, statusPage } from '../status/status-page.ts'
 import { hideTcp, watchAccepted } from '../status/tcp-rows.ts'
 import { showActive } from './active-handles.ts'
-import { nameFarEnd } from './bridge-names.ts'
+import { isFarEnd, nameFarEnd } from './bridge-names.ts'
 import { watchSentSockets } from './sent-sockets.ts'
 
 const log = openLog('fastsockets:install')
@@ -237,6 +237,8 @@ function wrapSocket(): void {
   })
 
   define(prototype, 'resetAndDestroy', function (this: FastSocket): net.Socket {
+    // The bridge has no reset to pass on: to its other side it is an end (decision 0059).
+    if (isFarEnd(this._handle)) return this.destroy()
     // Of a pipe Node says that it cannot be reset.
     if (!isFastHandle(this._handle) || this._handle.isOnPath) return resetAndDestroy.call(this)
     if (this.connecting) this.once('connect', () => this._reset())

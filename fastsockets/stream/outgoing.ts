@@ -42,7 +42,7 @@ export class Outgoing implements Holder {
    * Whether TCP would tell a write of a reset: one that does not wait for the peer's program to read more first; if nobody
    * reads here, any that waits.
    */
-  hearsOfReset(isReading: boolean): boolean {
+  hearsOfReset(isReading = false): boolean {
     return this.hasUnsent && (!isReading || this.window.credit > 0)
   }
 

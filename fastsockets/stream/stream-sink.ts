@@ -4,6 +4,8 @@ export type StreamErrorCode = 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE' | 'EFAULT'
 export interface StreamSink {
   /** A receive is posted: data may be handed over. */
   readonly isReading: boolean
+  /** Of what was handed over something is on its way to a listener that reads: no error may overtake it. */
+  readonly isFeeding?: boolean
   /** The bytes are the sink's to keep. Returns how many it took: fewer than all only if it stopped reading. */
   handleData(bytes: Buffer): number
   handleEnd(): void

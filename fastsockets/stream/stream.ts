@@ -267,7 +267,7 @@ export class Stream {
     this.counts.endedByPeer()
     this.#losesNextWrite = !isReset
     if (this.#receiveState === 'open') {
-      const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading === true)
+      const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading || this.sink?.isFeeding)
       if (isReset) this.fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
       else if (this.outgoing.hasUnsent) this.fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
@@ -323,6 +323,7 @@ export class Stream {
     if (this.sink === undefined) return
     if (this.#failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.#failure.code)
     this.sink.handleArrival?.()
+    if (this.#failure !== undefined && this.sink.isFeeding) return this.channel.scheduleDelivery(this)
     const endsWrite = this.#endsWrite()
     if (this.#buffer.length > 0 && !endsWrite) return
     if (this.#deliveredInTurn === this.channel.turn) {
@@ -333,8 +334,8 @@ export class Stream {
     if (this.#failure !== undefined) {
       const { code, cause, syscall: failed } = this.#failure
       const syscall = endsWrite ? 'write' : failed
-      // Who does not read does not hear of it, unless by a write. Raw sockets are asked, not told.
-      if (syscall === 'read' && !this.sink.isReading && !this.#isRaw) return
+      // Who does not read does not hear of it, unless by a write that waits. Raw sockets are asked, not told.
+      if (!endsWrite && !this.sink.isReading && !this.#isRaw) return
       this.#failure = undefined
       this.#receiveState = 'ended'
       this.sink.handleError(code, syscall, cause)
@@ -347,12 +348,10 @@ export class Stream {
   /** A write that waits hears of its end from libuv though nobody reads; what is unread is gone with its socket. */
   #endsWrite(): boolean {
     if (this.#failure === undefined || this.#isRaw || this.sink?.isReading === true) return false
-    return this.#failure.syscall === 'write' || this.outgoing.isWaiting
+    return this.#failure.code === 'EFAULT' || this.outgoing.isWaiting
   }
 
-  /**
-   * Older libuv tells who reads what was there before a reset that it is the end: only a write, if one waits, says more.
-   */
+  /** Older libuv tells who reads what was there before a reset that it is the end: only a write, if one waits, says more. */
   #endInPlaceOfReset(): void {
     const failure = this.#failure
     if (TELLS_OF_LATE_RESETS || this.#isRaw || failure?.code !== 'ECONNRESET') return

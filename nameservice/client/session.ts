@@ -2,13 +2,13 @@
  * Keeps a client's names registered: one lease for all of them, kept alive; and whatever happens to the daemon, each
  * name is registered anew as soon as it can be. All of it goes on in the background and keeps no program alive.
  */
-import { clearInterval, clearTimeout, setInterval, setTimeout } from '../../nic/real-time.ts'
+import { clearInterval, clearTimeout, performance, setInterval, setTimeout } from '../../nic/real-time.ts'
 import { PROBLEM_URN } from '../problem.ts'
 import type { Change, Entry, Lease } from '../record.ts'
 import type { Cursor } from '../store/change-log.ts'
 import { Backoff } from './backoff.ts'
 import { isPassing, NameError } from './errors.ts'
-import type { NameApi } from './name-api.ts'
+import type { NameApi, RegisterAnswer } from './name-api.ts'
 import type { NameListener, NameWatch } from './name-watch.ts'
 import type { NewRegistration, RegistrationOptions } from './registration.ts'
 import { Registration } from './registration.ts'
@@ -37,6 +37,7 @@ export class Session implements NameListener {
   /** Own names of which changes are told. */
   readonly #watched = new Set<string>()
   #lease: Lease | undefined
+  #keptAtMs = 0
   /** History in which the lease was last known to exist. */
   #epoch: string | undefined
   #keeper: NodeJS.Timeout | undefined
@@ -94,7 +95,7 @@ export class Session implements NameListener {
     this.#settle()
   }
 
-  /** What is registered still is registered once more: under the same lease that harms nothing. */
+  /** What happened meanwhile is not known: each name is looked up, and those that are gone are registered anew. */
   handleLost(): void {
     for (const registration of this.#registrations.values())
       if (registration.state === 'registered') registration.handlePending()
@@ -150,14 +151,11 @@ export class Session implements NameListener {
   }
 
   async #registerOne(registration: Registration, lease: string): Promise<void> {
-    const { name, record, options } = registration
-    const { takeover, ownerKey } = options
+    const { name } = registration
     try {
-      const { entry, cursor } = await this.#api.register(name, lease, record, {
-        isBackground: true,
-        ...(takeover === undefined ? {} : { takeover }),
-        ...(ownerKey === undefined ? {} : { ownerKey }),
-      })
+      const { entry, cursor } =
+        (await this.#findOwn(registration, lease)) ?? (await this.#put(registration, lease))
+      if (entry.lease !== lease) return registration.handleLost()
       this.#epoch = cursor.epoch
       if (registration.state === 'closed') return void (await this.#deregister(name, lease))
       registration.handleRegistered(entry)
@@ -165,6 +163,22 @@ export class Session implements NameListener {
     } catch (error) {
       this.#handleRefusal(registration, error)
     }
+  }
+
+  /** Under this very lease it was registered before. If it is there, nobody has to hear of it again. */
+  async #findOwn({ name, entry }: Registration, lease: string): Promise<RegisterAnswer | undefined> {
+    if (entry?.lease !== lease) return undefined
+    const { isStale, ...found } = await this.#api.lookUp(name, { isBackground: true })
+    return isStale || found.entry === undefined ? undefined : { entry: found.entry, cursor: found.cursor }
+  }
+
+  #put({ name, record, options }: Registration, lease: string): Promise<RegisterAnswer> {
+    const { takeover, ownerKey } = options
+    return this.#api.register(name, lease, record, {
+      isBackground: true,
+      ...(takeover === undefined ? {} : { takeover }),
+      ...(ownerKey === undefined ? {} : { ownerKey }),
+    })
   }
 
   #watchOwn(name: string, cursor: Cursor, entry: Entry): void {
@@ -177,8 +191,8 @@ export class Session implements NameListener {
   #unwatchOwn(name: string): void {
     this.#watch.remove(name)
     if (!this.#watched.delete(name) || this.#epoch === undefined) return
-    for (const { name: other, entry } of this.#registrations.values()) {
-      if (entry === undefined || this.#watched.has(other)) continue
+    for (const { name: other, entry, state } of this.#registrations.values()) {
+      if (entry === undefined || state !== 'registered' || this.#watched.has(other)) continue
       return this.#watchOwn(other, { epoch: this.#epoch, revision: entry.revision, part: 0 }, entry)
     }
   }
@@ -212,6 +226,7 @@ export class Session implements NameListener {
     if (this.#lease !== undefined) return this.#lease
     const lease = await this.#api.grant(this.#ttlMs, { isBackground: true })
     this.#lease = lease
+    this.#keptAtMs = performance.now()
     this.#keepAliveLater(lease.ttlMs / KEEP_ALIVES)
     return lease
   }
@@ -227,15 +242,20 @@ export class Session implements NameListener {
     if (id === undefined || ttlMs === undefined) return
     try {
       await this.#api.keepAlive(id, { isBackground: true, timeoutMs: ttlMs / KEEP_ALIVES })
+      this.#keptAtMs = performance.now()
       this.#keepAliveLater(ttlMs / KEEP_ALIVES)
     } catch (error) {
-      // It is gone, or will be: to register anew is to find out why.
-      const isRefused = error instanceof NameError && !isPassing(error)
-      if (isRefused && this.#lease?.id === id) {
+      if (this.#lease?.id === id && this.#hasEnded(error, ttlMs)) {
         this.#loseLease()
         this.#settle()
       } else this.#keepAliveLater(this.#backoff.nextMs())
     }
+  }
+
+  /** Whether the lease is gone. Another refusal, as of a token that is missing from a file for a moment, may yet pass. */
+  #hasEnded(error: unknown, ttlMs: number): boolean {
+    if (!(error instanceof NameError) || isPassing(error)) return false
+    return error.problem?.type === NO_SUCH_LEASE || performance.now() - this.#keptAtMs >= ttlMs
   }
 
   /** All names are gone with it. */

@@ -12,6 +12,7 @@ const SOCKETS_MAX = 64
 /** gRPC's codes, as the gateway tells them. */
 const NOT_FOUND = 5
 const UNAUTHENTICATED = 16
+const ENDED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
 
 export interface EtcdOptions {
   readonly endpoints: readonly string[]
@@ -73,6 +74,14 @@ export class EtcdError extends Error {
 
   get isNotFound(): boolean {
     return this.grpcCode === NOT_FOUND
+  }
+}
+
+/** A connection that was kept had ended when it was used again: that says nothing of the member. */
+class StaleConnectionError extends Error {
+  constructor(cause: Error) {
+    super('the connection had ended', { cause })
+    this.name = 'StaleConnectionError'
   }
 }
 
@@ -229,7 +238,7 @@ export class EtcdGateway {
         const isTokenOld = isRefused && error.grpcCode === UNAUTHENTICATED && this.#token !== undefined
         if (isTokenOld) this.#token = undefined
         else if (isRefused) throw error
-        else this.#leave(asked)
+        else if (!(error instanceof StaleConnectionError)) this.#leave(asked)
         if (tried > this.#urls.length) throw error
       }
     }
@@ -262,9 +271,9 @@ export class EtcdGateway {
         false,
       )
       const timer = setTimeout(() => call.destroy(new Error('etcd did not answer in time')), TIMEOUT_MS)
-      call.once('error', error => {
+      call.once('error', (error: NodeJS.ErrnoException) => {
         clearTimeout(timer)
-        reject(error)
+        reject(call.reusedSocket && ENDED.has(error.code ?? '') ? new StaleConnectionError(error) : error)
       })
     })
   }

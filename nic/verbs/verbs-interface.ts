@@ -31,6 +31,8 @@ import {
 const LINGER_MS_MAX = 1000
 /** See `#nudge`. */
 const NUDGE_MS = 20
+/** Batches of completions that one poll takes at most. */
+const POLL_BATCHES_MAX = 64
 /** In place of a control word that is waited for. */
 const NOTHING = -1
 
@@ -158,8 +160,9 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   poll(sink: FrameSink, limit: number): number {
     if (this.state === 'closed') return CLOSED
     if (this.receives.waiting === 0) {
-      // Those of other connections may lie before ours.
-      while (this.state === 'open' && this.adapter.poll() === BATCH && this.receives.waiting === 0) {}
+      // Those of other connections may lie before ours, and one of them may never stop.
+      for (let left = POLL_BATCHES_MAX; left > 0 && this.state === 'open'; left--)
+        if (this.adapter.poll() < BATCH || this.receives.waiting > 0) break
       if (this.receives.waiting === 0) return this.#brokenOr(0)
     }
     try {

@@ -102,6 +102,8 @@ t.test('rr: one port, three workers', async t => {
     const all = await Promise.all(Array.from({ length: 30 }, () => connect(t, port)))
     t.ok(all.every(({ told }) => told.transport === 'shm'))
     isEven(t, [...met, ...all])
+    const ports = all.map(({ socket }) => socket.localPort)
+    t.equal(new Set(ports).size, ports.length, 'each has a port of its own')
   })
 
   await t.test('clients that are not relinked are served over TCP, by all workers', async t => {

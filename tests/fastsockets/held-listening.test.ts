@@ -48,6 +48,17 @@ t.test('a server that is closed meanwhile has said it', async t => {
   t.same(heard, ['listening'])
 })
 
+t.test('a connection that comes meanwhile comes after it', async t => {
+  const { server, heard } = serverThatHears()
+  server.on('connection', () => heard.push('connection'))
+  const release = holdListening(server)
+  server.emit('listening')
+  server.emit('connection')
+  release()
+  await nextTurn()
+  t.same(heard, ['listening', 'connection'])
+})
+
 t.test('a server that has lost its handle says nothing', async t => {
   const { server, heard } = serverThatHears()
   const release = holdListening(server)

@@ -204,6 +204,24 @@ for (const kind of ['embedded', 'memory']) {
   )
 }
 
+t.test('who has missed a part of the history looks its names up, and writes only what is gone', async t => {
+  const named = await Named.start(t, { args: ['--store-history', '20'] })
+  const child = new Child(t, new URL('registered-child.js', import.meta.url), [`unix:${named.socketPath}`])
+  t.match(await child.receive(), { state: 'registered' })
+  const { json: before } = await named.lookUp('mine')
+  child.process.kill('SIGSTOP')
+  await named.kill()
+  await named.up()
+  const lease = await named.grant()
+  for (let i = 0; i < 30; i++) await named.register('other', lease)
+  await named.ask('DELETE', '/v1/names/removed')
+  child.process.kill('SIGCONT')
+  t.strictSame(await child.receive(), { state: 'pending' })
+  t.strictSame(await child.receive(), { state: 'registered' })
+  t.strictSame((await named.lookUp('mine')).json, before, 'nobody has to hear of it again')
+  await eventually('what was removed', async () => (await named.lookUp('removed')).status === 200)
+})
+
 t.test('a lease that the daemon has lost is replaced', async t => {
   const named = await Named.start(t)
   const client = named.client({ ttlMs: 3000 })

@@ -4,6 +4,7 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { NameClient } from '../../nameservice/index.ts'
@@ -291,6 +292,30 @@ t.test('a registration whose token has ended is refused, and its program hears o
   await eventually('the refusal', () => registration.state === 'refused')
   t.strictSame(heard, ['registered ', 'pending ', 'refused 401'])
   await eventually('the end of the name', async () => (await named.lookUp('mine')).status === 404)
+})
+
+t.test('a token that is missing from the file for a moment costs nobody a name', async t => {
+  const own = { name: 'own', token: WRITER, prefixes: [''], access: 'write' }
+  const other = { name: 'other', token: READER, prefixes: [''], access: 'read' }
+  const tokens = tokenFile(t, [own])
+  const named = await Named.start(t, { args: ['--tcp-listen', '127.0.0.1:0', '--tcp-tokens', tokens] })
+  const client = named.client({ address: `http://127.0.0.1:${portOf(named)}`, token: WRITER, ttlMs: 6000 })
+  const states: string[] = []
+  const registration = client.register(
+    { name: 'mine', endpoint: 'e', uid: 7 },
+    { onState: state => states.push(state) },
+  )
+  const { revision } = await registration.registered
+  const refusals = async (): Promise<number> =>
+    Number(/"unauthenticated"\} (\d+)$/m.exec((await named.ask('GET', '/metrics')).text)?.[1] ?? 0)
+  writeTokens(tokens, [other])
+  named.signal('SIGHUP')
+  await eventually('refused keep-alives', async () => (await refusals()) > 1)
+  writeTokens(tokens, [own])
+  named.signal('SIGHUP')
+  await delay(4000)
+  t.strictSame(states, ['registered'])
+  t.match((await named.lookUp('mine')).json, { revision })
 })
 
 t.test('a token that ends while a request comes in is none any more', async t => {

@@ -6,6 +6,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import net, { type AddressInfo, type Socket } from 'node:net'
 import { PerformanceObserver } from 'node:perf_hooks'
 
+/** Long enough for a server to answer and die. */
+const BUSY_MS = 500
 const [task = '', port = '0'] = process.argv.slice(2)
 const open = (options = {}): Socket => net.connect({ port: Number(port), host: '127.0.0.1', ...options })
 const tell = (seen: unknown): void => void process.send?.(seen)
@@ -21,6 +23,36 @@ const TASKS: Record<string, () => void> = {
     const socket = open()
     socket.connect(Number(port), '127.0.0.1')
     socket.on('error', error => tell([codeOf(error), socket.destroyed]))
+  },
+  /** What was received is heard, though a write waits that fails, and all of it has come while nobody could hear. */
+  'an early answer'() {
+    const socket = open()
+    let bytes = 0
+    socket.on('data', data => {
+      bytes += data.length
+    })
+    socket.on('error', error => tell([bytes, codeOf(error)]))
+    socket.on('connect', () => {
+      socket.write(Buffer.alloc(20_000_000))
+      for (const beganMs = performance.now(); performance.now() - beganMs < BUSY_MS; ) {}
+    })
+  },
+  /** It is the one that hears, and closes the handle. */
+  'another owner'() {
+    const first = open()
+    const seen: string[] = []
+    first.on('data', () => seen.push('the first'))
+    first.on('connect', () => {
+      const { _handle: handle } = first as unknown as { _handle: { hasRef(): boolean } }
+      Object.assign(first, { _handle: null })
+      const second = new net.Socket({ handle } as never)
+      second.on('data', data => {
+        seen.push(`the second: ${data}, ${handle.hasRef()}`)
+        second.end()
+      })
+      second.on('close', () => setImmediate(() => tell([...seen, Boolean(handle.hasRef())])))
+      second.write('hello')
+    })
   },
   'strange ports'() {
     const seen = [Symbol('port'), {}, null, true].map(strange => {

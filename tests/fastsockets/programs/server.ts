@@ -44,6 +44,12 @@ const behaviours: Record<string, (socket: net.Socket) => void> = {
     process.exit(0)
   },
   hangup: socket => socket.destroy(),
+  /** Answers before it has read anything, and is killed. */
+  'answer-and-die': socket => {
+    socket.pause()
+    for (let i = 0; i < 3; i++) socket.write(Buffer.alloc(25_000))
+    socket.write(Buffer.alloc(25_000), () => process.kill(process.pid, 'SIGKILL'))
+  },
 }
 
 const server = net.createServer({ allowHalfOpen: behaviour === 'sink' }, socket => {
