@@ -1,12 +1,11 @@
 /** `fastsockets bench` and `npm run bench`: the measuring room. See README.md. */
 import { randomInt } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { FAILURE, OK, USAGE_ERROR } from '../fastsockets/cli/exit-codes.ts'
 import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import { CONTESTANTS } from './contestants.ts'
 import { missingPackage } from './missing-package.ts'
+import { prepareOutputs } from './outputs.ts'
 import { loadPictures } from './pictures.ts'
 import { reportTables } from './report-table.ts'
 import type { Report } from './result.ts'
@@ -77,13 +76,11 @@ function benchCommand(): Command {
 }
 
 async function bench(names: readonly string[], options: BenchOptions, command: Command): Promise<void> {
-  const suites = names.length === 0 ? SUITES : names.map(name => suiteOf(name, command))
+  const suites = names.length === 0 ? SUITES : [...new Set(names)].map(name => suiteOf(name, command))
   const drawn = options.svg !== undefined || options.html !== undefined
   const missing = drawn ? await missingPackage('echarts') : undefined
   if (missing !== undefined) throw new Error(`there can be no pictures: ${missing}`)
-  // Whatever cannot be written is not measured for an hour first.
-  if (options.svg !== undefined) mkdirSync(options.svg, { recursive: true })
-  if (options.html !== undefined) mkdirSync(dirname(options.html), { recursive: true })
+  prepareOutputs(options)
   const isQuick = options.quick ?? false
   const { report, failures } = await runSuites(suites, {
     rounds: options.rounds ?? (isQuick ? QUICK_ROUNDS : ROUNDS),
@@ -96,9 +93,9 @@ async function bench(names: readonly string[], options: BenchOptions, command: C
   })
   if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
   else process.stdout.write(`${reportTables(report)}\n\ntargets\n${targetTable(report)}\n`)
-  await draw(report, options)
   for (const failure of failures) process.stderr.write(`failed: ${failure}\n`)
   process.exitCode = failures.length === 0 ? OK : FAILURE
+  await draw(report, options)
 }
 
 async function draw(report: Report, { svg, html }: BenchOptions): Promise<void> {
@@ -132,10 +129,12 @@ function wholeNumber(text: string, least: number, most: number): number {
   throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
 }
 
-// Whoever reads our output may have seen enough (`fastsockets bench | head`).
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
-})
+// Whoever reads our output, or how far we are, may have seen enough (`fastsockets bench | head`).
+for (const output of [process.stdout, process.stderr]) {
+  output.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+  })
+}
 
 exitOnInterrupt()
 try {

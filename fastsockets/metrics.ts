@@ -15,6 +15,7 @@ export interface MetricsOptions {
  *   fastsockets_connections{transport,reason}   sockets that are open; reason is empty if they are fast
  *   fastsockets_connections_opened_total        sockets that were opened, fast or not
  *   fastsockets_bytes_total{direction}          bytes of fast sockets, `in` and `out`
+ *   fastsockets_zcopy_bytes_total{direction}    those of them that were fetched from the writer's memory
  *   fastsockets_credit_bytes                    what may still be sent, over all fast sockets
  *   fastsockets_buffered_bytes                  what was received and not taken, over all fast sockets
  *   fastsockets_fallbacks_total{reason}         connections and listeners that are not fast

@@ -1,9 +1,9 @@
-/** What a policy means for a listener. */
-import { isIP, type Server } from 'node:net'
+/** What a policy means for a listener, and for a connect that cannot be fast. */
+import { isIP, type Server, type Socket } from 'node:net'
 import { nextTick } from '../../nic/real-time.ts'
 import { isFastHandle } from '../handle/fast-handle.ts'
 import type { TcpHandle } from '../host/node-internals.ts'
-import { decide, decidePath } from '../policy/own-policy.ts'
+import { decide, decidePath, ownPolicy } from '../policy/own-policy.ts'
 import type { Decision } from '../policy/policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import type { FallbackReason } from '../reasons.ts'
@@ -18,10 +18,43 @@ export function decideListener(server: Server): Decision {
   return decide('server', name.address, name.port)
 }
 
-/** What holds for a connect of this program, as far as it is known before the name is resolved. */
-export function decideByName(host: string, port: unknown): Decision {
-  const address = host === 'localhost' ? '127.0.0.1' : isIP(host) === 0 ? undefined : host
-  return decide('client', address, Number(port))
+/**
+ * The error of a connect that must be fast and cannot be. If the policy speaks of addresses, and there is only a name, it
+ * comes when the name is resolved.
+ */
+export function refuseIfRequired(
+  socket: Socket,
+  host: string,
+  port: number,
+  reason: FallbackReason,
+): RequiredError | undefined {
+  const address = isIP(host) === 0 ? undefined : host
+  if (address !== undefined || ownPolicy()?.hasAddresses !== true)
+    return decide('client', address, port).use === 'require' ? new RequiredError(reason) : undefined
+  if (!unresolved.has(socket)) socket.prependListener('lookup', judgeAddress)
+  unresolved.set(socket, { port, reason })
+  return undefined
+}
+
+interface Unresolved {
+  readonly port: number
+  readonly reason: FallbackReason
+}
+
+/** Sockets whose connect waits for its addresses. */
+const unresolved = new WeakMap<Socket, Unresolved>()
+
+/** As a listener of 'lookup'; Node calls it for each address, all at once, before it connects to any. */
+function judgeAddress(this: Socket, _error: Error | null, address: string | undefined): void {
+  const connect = unresolved.get(this)
+  if (connect === undefined) return
+  nextTick(() => {
+    if (unresolved.get(this) !== connect) return
+    unresolved.delete(this)
+    this.off('lookup', judgeAddress)
+  })
+  if (address !== undefined && decide('client', address, connect.port).use === 'require')
+    this.destroy(new RequiredError(connect.reason))
 }
 
 /** The policy requires the fast way of a listener that has it: whoever comes by TCP is hung up on. */

@@ -1,5 +1,7 @@
 /** The policy that holds for this program: the file's, and over it what the environment asks for. */
-import { realpathSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { basename, isAbsolute } from 'node:path'
 import { type Decision, NO_POLICY, type Policy } from './policy.ts'
 import { findPolicyFile, PolicyError, readPolicyFile } from './policy-file.ts'
 import { DRIVERS, type Role, USER_ID_MAX, type Use } from './policy-schema.ts'
@@ -89,16 +91,23 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
 
 /** The path of the program that runs, as rules see it. */
 export function ownProgram(): string {
-  program ??= resolve(process.argv[1] ?? process.execPath)
+  program ??= programOf(process.argv[1] ?? process.execPath)
   return program
 }
 
-function resolve(path: string): string {
+/** What rules call a program that is started by `path`: its file, as Node finds it (`node .`, `node server`), links followed. */
+export function programOf(path: string): string {
   try {
-    return realpathSync(path)
+    return realpathSync(isAbsolute(path) ? complete(path) : path)
   } catch {
     return path
   }
+}
+
+function complete(path: string): string {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile()) return path
+  // By a relative name: what is found by the path itself, Node would remember for the program that it is about to start.
+  return createRequire(path).resolve(`./${basename(path)}`)
 }
 
 function listOf(text: string): string[] {

@@ -43,12 +43,20 @@ export class Policy {
   }
 
   #decideBy(rule: Rule | undefined): Decision {
-    const { source } = this.#parts
-    if (rule !== undefined) {
-      return { use: rule.use, because: `rule ${rule.number} of ${source}, line ${rule.line}`, isRule: true }
-    }
-    const because = this.#parts.defaultBecause ?? `the default of ${source}`
-    return { use: this.#parts.default, because, isRule: false }
+    if (rule === undefined) return this.default
+    const { use, number, line } = rule
+    return { use, because: `rule ${number} of ${this.source}, line ${line}`, isRule: true }
+  }
+
+  /** What holds where no rule does. */
+  get default(): Decision {
+    const { default: use, defaultBecause = `the default of ${this.source}` } = this.#parts
+    return { use, because: defaultBecause, isRule: false }
+  }
+
+  /** A name says nothing of what holds for its addresses. */
+  get hasAddresses(): boolean {
+    return this.#parts.rules.some(({ hasAddress }) => hasAddress)
   }
 
   allowsUser(uid: number): boolean {
@@ -81,6 +89,7 @@ export class Policy {
 export const NO_POLICY = new Policy({
   source: 'no policy file',
   default: 'fast',
+  defaultBecause: 'no policy file',
   users: [],
   drivers: undefined,
   rules: [],

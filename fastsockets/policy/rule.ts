@@ -24,6 +24,11 @@ export class Rule {
       throw new Error('path is for unix sockets, which have neither address nor port: make two rules of it')
   }
 
+  /** It is about some addresses only. */
+  get hasAddress(): boolean {
+    return this.#addresses !== undefined
+  }
+
   get #isAboutAddresses(): boolean {
     return this.#document.address !== undefined || this.#document.port !== undefined
   }

@@ -2,7 +2,7 @@ import { systemError } from '../host/socket-errors.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import { rawPeers } from './raw-peers.ts'
 import type { RawServer } from './raw-server.ts'
-import type { Pollable, RawSocket } from './raw-socket.ts'
+import { assertOptions, assertSignal, type Pollable, type RawSocket } from './raw-socket.ts'
 
 export type Member = RawSocket | RawServer
 
@@ -68,9 +68,19 @@ export class CompletionQueue {
     return this.#takeReady()
   }
 
-  /** The next member that is ready, as soon as there is one. One wait at a time; `signal` ends it. */
-  wait({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Member> {
-    if (this.#waiter !== undefined) return Promise.reject(new Error('one wait at a time'))
+  /**
+   * The next member that is ready, as soon as there is one; `signal` ends the wait. One at a time: another rejects with
+   * `ERR_FASTSOCKETS_WAITING`.
+   */
+  wait(options: { readonly signal?: AbortSignal } = {}): Promise<Member> {
+    try {
+      assertOptions(options)
+      assertSignal(options.signal)
+      this.#assertNobodyWaits()
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    const { signal } = options
     if (signal?.aborted) return Promise.reject(signal.reason)
     const ready = this.poll()
     if (ready !== undefined) return Promise.resolve(ready)
@@ -110,6 +120,11 @@ export class CompletionQueue {
       this.#isQueued.delete(member)
     }
     return undefined
+  }
+
+  #assertNobodyWaits(): void {
+    if (this.#waiter === undefined) return
+    throw Object.assign(new Error('one wait at a time'), { code: 'ERR_FASTSOCKETS_WAITING' })
   }
 
   #endWait(): void {

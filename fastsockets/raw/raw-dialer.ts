@@ -19,7 +19,7 @@ import { TcpRawSocket } from './tcp-raw-socket.ts'
 
 export interface ConnectOptions {
   readonly port: number
-  /** By default `localhost`. */
+  /** By default, and if it is empty, `localhost`. */
   readonly host?: string
   /** Ends the attempt; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal
@@ -36,12 +36,12 @@ const routes = new Routes()
 /** Connects to a server, raw or not, relinked or not. Rejects as `node:net` does, with the error of the last address. */
 export async function connect(options: ConnectOptions): Promise<RawSocket> {
   assertOptions(options)
-  const { port, host = 'localhost', signal } = options
+  const { port, host, signal } = options
   assertPort(port)
   assertSignal(signal)
   signal?.throwIfAborted()
   let failure: unknown
-  for (const { address, family } of await resolve(host)) {
+  for (const { address, family } of await resolve(host || 'localhost', signal)) {
     signal?.throwIfAborted()
     try {
       return await connectTo({ address, family: family === 6 ? 6 : 4, port }, signal)
@@ -52,9 +52,28 @@ export async function connect(options: ConnectOptions): Promise<RawSocket> {
   throw failure
 }
 
-async function resolve(host: string): Promise<readonly { address: string; family: number }[]> {
+/** At least one. */
+async function resolve(
+  host: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly { address: string; family: number }[]> {
   const family = isIP(host)
-  return family === 0 ? await lookup(host, { all: true }) : [{ address: host, family }]
+  if (family !== 0) return [{ address: host, family }]
+  const found = await unlessAborted(lookup(host, { all: true }), signal)
+  if (found.length > 0) return found
+  const error = new Error(`getaddrinfo ENOTFOUND ${host}`)
+  throw Object.assign(error, { code: 'ENOTFOUND', syscall: 'getaddrinfo', hostname: host })
+}
+
+/** What becomes of `promise`, or the signal's reason if that comes first. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason)
+    void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { once: true })
+  })
 }
 
 async function connectTo(target: Target, signal: AbortSignal | undefined): Promise<RawSocket> {
@@ -88,7 +107,8 @@ async function reach(
     // Another process may have taken the port meanwhile: look afresh.
     routes.forget(target.address, port)
   }
-  const found = await rawPeers().reach(address, port, family)
+  // A search that is given up goes on: others may wait for it, and the next connect finds its channel.
+  const found = await unlessAborted(rawPeers().reach(address, port, family), signal)
   if ('code' in found) return found
   const { channel } = found
   signal?.throwIfAborted()

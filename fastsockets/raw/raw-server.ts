@@ -130,12 +130,14 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   }
 
   /** The next connection. Rejects with `EBADF` if the server is closed, and with `ECANCELED` if it is closed meanwhile. */
-  accept({ signal }: { readonly signal?: AbortSignal } = {}): Promise<RawSocket> {
+  accept(options: { readonly signal?: AbortSignal } = {}): Promise<RawSocket> {
     try {
-      assertSignal(signal)
+      assertOptions(options)
+      assertSignal(options.signal)
     } catch (error) {
       return Promise.reject(error)
     }
+    const { signal } = options
     if (signal?.aborted) return Promise.reject(signal.reason)
     if (this.#isClosed) return Promise.reject(systemError('EBADF', 'accept'))
     const socket = this.#arrived.shift()

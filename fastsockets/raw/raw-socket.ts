@@ -20,7 +20,7 @@ export interface RawSocket {
   send(bytes: Uint8Array): Promise<number>
   /**
    * Sends as much of `bytes` as goes out now, and returns how much: 0 if nothing does. They may be reused on return.
-   * Never waits, allocates nothing.
+   * Never waits, allocates nothing, but for a copy where the C library is not to be had.
    */
   trySend(bytes: Uint8Array): number
   /**

@@ -1,6 +1,6 @@
 import type net from 'node:net'
 import { constants } from 'node:os'
-import { receiveNow, sendNow, shutdownNow } from '../../nic/index.ts'
+import { canMoveNow, receiveNow, sendNow, shutdownNow } from '../../nic/index.ts'
 import type { Transport } from '../handle/transport.ts'
 import { systemError } from '../host/socket-errors.ts'
 import type { FallbackReason } from '../reasons.ts'
@@ -22,6 +22,7 @@ const LOOK_SIZE = 16 * 1024
 /**
  * A raw socket over TCP. Promises go by Node's own stream; `trySend` and `tryRecv` ask the kernel directly, because a
  * program that polls may not let the event loop run. Whatever Node has read before comes first, so that the order holds.
+ * Where the C library is not to be had, there is only Node's stream.
  */
 export class TcpRawSocket implements RawSocket, Pollable {
   readonly channel = undefined
@@ -29,6 +30,8 @@ export class TcpRawSocket implements RawSocket, Pollable {
   readonly #reason: FallbackReason
   readonly #receives = new Operations()
   #sendCount = 0
+  /** Writes of `trySend` that Node has not called back. */
+  #copyCount = 0
   #queue: CompletionQueue | undefined
   #state: 'open' | 'shutdown' | 'closed' = 'open'
   #hasEnded = false
@@ -100,6 +103,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     assertBytes(bytes)
     this.#assertMaySend()
     if (this.#socket.writableLength > 0 || bytes.length === 0) return 0
+    if (!canMoveNow()) return this.#writeCopy(bytes)
     const { fd } = this
     const sent = fd === undefined ? -EPIPE : sendNow(fd, bytes)
     if (sent >= 0) {
@@ -144,6 +148,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     // What Node has read already the kernel takes for read.
     if (isReset || this.#looked !== undefined || this.#socket.readableLength > 0)
       this.#socket.resetAndDestroy()
+    else if (this.#copyCount > 0 && this.#socket.writableLength > 0) this.#socket.destroySoon()
     else this.#socket.destroy()
     this.#queue?.remove(this)
   }
@@ -191,6 +196,15 @@ export class TcpRawSocket implements RawSocket, Pollable {
     if (this.isReadable) this.#queue?.handleReadable(this)
   }
 
+  /** Goes out with Node's own next turns, unless the kernel takes it at once. */
+  #writeCopy(bytes: Uint8Array): number {
+    this.#copyCount++
+    this.#socket.write(Buffer.from(bytes), () => {
+      this.#copyCount--
+    })
+    return bytes.length
+  }
+
   /** What Node, or `look`, has read, or how the stream has ended; undefined if neither. */
   #take(into: Uint8Array): number | undefined {
     const chunk = this.#looked ?? this.#read(into.length)
@@ -202,9 +216,13 @@ export class TcpRawSocket implements RawSocket, Pollable {
   }
 
   #read(length: number): Buffer | undefined {
-    const { readableLength } = this.#socket
+    const socket = this.#socket
+    const { readableLength } = socket
     if (readableLength === 0) return undefined
-    return (this.#socket.read(Math.min(length, readableLength)) as Buffer | null) ?? undefined
+    const chunk = socket.read(Math.min(length, readableLength)) as Buffer | null
+    // Node tells of an end that has arrived only to who asks for more than there is.
+    if (socket.readableLength === 0) socket.read(0)
+    return chunk ?? undefined
   }
 
   /** What the kernel has, now. */

@@ -20,7 +20,12 @@ import { isOwn, markOwn, openLog } from '../../nic/index.ts'
 import { RouteDialer } from '../connect/dialer.ts'
 import { reasonAgainstFastWay } from '../connect/fast-way.ts'
 import { emitHeld, holdListening } from '../connect/held-listening.ts'
-import { decideByName, decideListener, failListening, refuseTcpClients } from '../connect/listener-policy.ts'
+import {
+  decideListener,
+  failListening,
+  refuseIfRequired,
+  refuseTcpClients,
+} from '../connect/listener-policy.ts'
 import {
   acceptorFor,
   countTcpAccepted,
@@ -317,13 +322,13 @@ function placeOf(target: Target): Place {
   return { address: hostOf(target), port: Number(target.port) || 0 }
 }
 
-/** Puts on record why a socket is not fast; an error if the policy requires that it is. */
+/** Puts on record why a socket is not fast; an error if it is known that the policy requires it to be. */
 function fallBack(socket: net.Socket, target: Target, reason: FallbackReason): RequiredError | undefined {
   const remote = target.path ? { address: String(target.path), port: 0 } : placeOf(target)
   recordFallback(socket, reason, remote, target.path ? 'pipe' : 'tcp')
   const host = hostOf(target)
-  const { use } = target.path ? decidePath('client', host) : decideByName(host, target.port)
-  return use === 'require' ? new RequiredError(reason) : undefined
+  if (!target.path) return refuseIfRequired(socket, host, Number(target.port), reason)
+  return decidePath('client', host).use === 'require' ? new RequiredError(reason) : undefined
 }
 
 /** Where nothing can be fast, sockets still say why, and what must be fast fails. */

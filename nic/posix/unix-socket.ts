@@ -175,6 +175,11 @@ export function abstractAddress(name: string): Buffer {
   return address
 }
 
+/** Whether the functions below can do anything: they need the C library. */
+export function canMoveNow(): boolean {
+  return loadLibc().libc !== undefined
+}
+
 /**
  * What a socket of Node has got, without waiting for the event loop: the number of bytes, 0 if the other side has hung
  * up, or a negative errno; `-EAGAIN` if there is nothing.

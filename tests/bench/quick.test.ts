@@ -1,10 +1,14 @@
 /** `fastsockets bench --quick`: the shape of its report. The figures mean nothing, and none is looked at. */
-import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { CONTESTANTS } from '../../bench/contestants.ts'
+import { prepareOutputs } from '../../bench/outputs.ts'
 import { checkReport } from '../../bench/read-report.ts'
 import { measureInRounds } from '../../bench/rounds.ts'
 import { runSuites } from '../../bench/run-suites.ts'
@@ -13,6 +17,7 @@ import { SUITES } from '../../bench/suites.ts'
 import { plainEnvironment } from '../support/child.ts'
 
 const CLI = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url))
 const TIMEOUT_MS = 300_000
 
 function bench(...args: string[]) {
@@ -107,6 +112,32 @@ t.test('only what was asked for, and the baseline, as a table', async t => {
   t.match(stdout, /connect: rate.*net-tcp.*net-unix/s)
   t.notMatch(stdout, /pingpong|zeromq-ipc/)
   t.match(stdout, /new connections a second.*not measured/)
+})
+
+t.test('a suite that is named twice is measured once, also if nobody hears how far it is', async t => {
+  const args = ['connect', 'connect', '--quick', '--rounds', '1', '--contestants', 'net-tcp', '--json']
+  const child = spawn(process.execPath, [MAIN, ...args], { env: plainEnvironment() })
+  child.stderr.destroy()
+  const [json, [status]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  t.equal(status, 0)
+  const { results } = checkReport(JSON.parse(json), 'standard output')
+  const keys = results.map(({ parameters, metric }) => JSON.stringify([parameters, metric]))
+  t.ok(keys.length > 0)
+  t.equal(new Set(keys).size, keys.length)
+})
+
+t.test('what cannot be written is complained of before anything is measured', async t => {
+  const folder = t.testdir({ file: '', folder: {} })
+  for (const [option, name, complaint] of [
+    ['--html', 'folder', /EISDIR/],
+    ['--html', 'file/page.html', /ENOTDIR|EEXIST/],
+    ['--svg', 'file', /EEXIST/],
+  ] as const) {
+    const ended = bench('connect', '--quick', '--contestants', 'net-tcp', option, join(folder, name))
+    t.match(ended, { status: 1, stdout: '', stderr: complaint }, `${option} ${name}`)
+  }
+  prepareOutputs({ html: join(folder, 'new/page.html'), svg: join(folder, 'new/pictures') })
+  t.strictSame(readdirSync(join(folder, 'new')), ['pictures'], 'no page is left of the trial')
 })
 
 t.test('errors of usage end with 2, before anything is measured', async t => {

@@ -1,6 +1,7 @@
 /** `fastsockets explain`: what would become of a connection, and why. */
 import { resolve } from 'node:path'
 import { Command } from 'commander'
+import { programOf } from '../../policy/own-policy.ts'
 import { FAILURE, OK } from '../exit-codes.ts'
 import { type HostPort, parseUnlessUnix } from '../host-port.ts'
 import { type Explanation, explain, explainUnix } from './explain.ts'
@@ -34,11 +35,11 @@ export function explainCommand(): Command {
   return new Command('explain')
     .description('what would become of a connection, and why')
     .argument('<server>', 'host:port, or unix:path', parseServer)
-    .option('--program <path>', 'the client, as rules of the policy see it')
+    .option('--program <path>', 'the client, as it would be started; rules are held against the file itself')
     .option('--json', 'print the explanations as JSON')
     .addHelpText('after', EXAMPLES)
     .action(async (server: HostPort | UnixName, { program, json }: ExplainOptions) => {
-      const path = program && resolve(program)
+      const path = program && programOf(resolve(program))
       const explanations =
         'name' in server
           ? [await explainUnix(server.name, path)]

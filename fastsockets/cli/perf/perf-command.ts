@@ -34,7 +34,8 @@ Examples:
 
 The report says which wire was used, and if it was TCP, why not a faster one.
 
-Exit codes: 0 it was measured, 1 it could not be, 2 this is not how the command is used.`
+Exit codes: 0 it was measured, or a server was ended by Ctrl-C; 1 it could not be measured, 2 this is not how
+the command is used.`
 
 const TEST_DESCRIPTIONS: Readonly<Record<PerfTest, string>> = {
   'ping-pong': 'messages there and back, one at a time: the time of a round trip',
@@ -64,7 +65,7 @@ function serverCommand(): Command {
     .addOption(transportOption())
     .option('--json', 'say where it listens as JSON')
     .action(async (where: HostPort, { transport, json }: { transport: PerfTransport; json?: boolean }) => {
-      exitOnInterrupt()
+      exitOnInterrupt(true)
       const { port } = await (transport === 'raw' ? openRawServer(where) : openNetServer(where))
       const { host } = where
       console.log(

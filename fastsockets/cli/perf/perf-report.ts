@@ -30,7 +30,7 @@ export interface PerfReport {
   /** Round trips, messages or connections. */
   readonly count: number
   readonly perSecond: number
-  /** By the receiver's clock, from the first byte to the last. */
+  /** By the receiver's clock, from the ASK to the end of the stream. */
   readonly bytesPerSecond?: number
   /** Of a round trip; of a connection, up to the first bytes that the server says on it. */
   readonly latencyUs?: Latencies

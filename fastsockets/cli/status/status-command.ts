@@ -10,16 +10,16 @@ import { renderStatus } from './status-table.ts'
 const EXAMPLES = `
 Examples:
   $ fastsockets status
-  $ fastsockets status --watch         once a second, until Ctrl-C
+  $ fastsockets status --watch         at once and then once a second, until Ctrl-C
   $ fastsockets status --watch 5 --json | jq .
   $ fastsockets status --pid 4711
 
 The processes are not asked, and not stopped: what they count lies in memory that their own user may read.
 TCP sockets are listed with the reason why they are not fast, their bytes counted once a second.
 
-Exit code: 0.`
+Exit code: 0, also if Ctrl-C ends --watch.`
 
-/** Between the two looks from which the rates of a single report come. */
+/** Between the two looks from which the rates of the first report come. */
 const LOOK_MS = 250
 const CLEAR_SCREEN = '\x1b[2J\x1b[H'
 
@@ -37,28 +37,37 @@ export function statusCommand(): Command {
     .option('--pid <pid>', 'one process only', parsePid)
     .addHelpText('after', EXAMPLES)
     .action(async ({ json = false, watch, pid }: StatusOptions) => {
-      exitOnInterrupt()
+      const isWatching = watch !== undefined
+      exitOnInterrupt(isWatching)
       const look = (): ProcessStatus[] =>
         readAllStatus().filter(
           status => status.pid !== process.pid && (pid === undefined || status.pid === pid),
         )
-      const pauseMs = watch === undefined ? LOOK_MS : (watch === true ? 1 : watch) * 1000
+      const intervalMs = 1000 * (typeof watch === 'number' ? watch : 1)
+      let pauseMs = Math.min(LOOK_MS, intervalMs)
       let before = look()
       do {
         const beforeMs = performance.now()
         await sleep(pauseMs)
         const now = look()
-        print(withRates(now, before, performance.now() - beforeMs), json, watch !== undefined)
+        const rated = withRates(now, before, performance.now() - beforeMs)
+        print(rated, json, isWatching, pid)
         before = now
-      } while (watch !== undefined)
+        pauseMs = intervalMs
+      } while (isWatching)
       process.exitCode = OK
     })
 }
 
-function print(processes: readonly RatedProcess[], json: boolean, isWatching: boolean): void {
+function print(
+  processes: readonly RatedProcess[],
+  json: boolean,
+  isWatching: boolean,
+  pid: number | undefined,
+): void {
   if (json) return console.log(JSON.stringify(processes, undefined, isWatching ? undefined : 2))
   if (isWatching && process.stdout.isTTY) process.stdout.write(CLEAR_SCREEN)
-  console.log(renderStatus(processes))
+  console.log(renderStatus(processes, pid))
 }
 
 function parseSeconds(text: string): number {

@@ -22,9 +22,13 @@ const HEADINGS = Object.keys(COLUMNS)
 const IS_NUMBER = Object.values(COLUMNS).map(kind => kind === 'number')
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
 
-/** For people. */
-export function renderStatus(processes: readonly RatedProcess[]): string {
-  if (processes.length === 0) return 'No relinked process of this user is running.'
+/** For people. `pid`: they asked for one process only. */
+export function renderStatus(processes: readonly RatedProcess[], pid?: number): string {
+  if (processes.length === 0) {
+    return pid === undefined
+      ? 'No relinked process of this user is running.'
+      : `Process ${pid} is no relinked process of this user.`
+  }
   return processes.map(renderProcess).join('\n\n')
 }
 

@@ -1,5 +1,6 @@
 /** The command line tool as somebody meets it who does not know it: every help text, wrong arguments, exit codes. */
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { plainEnvironment } from '../../support/child.ts'
@@ -97,6 +98,14 @@ t.test('what is not how a command is used has exit code 2, and a line that says 
     t.equal(code, 2, args.join(' '))
     t.match(stderr, why)
     t.equal(stdout, '', 'nothing that a pipe could take for a result')
+  }
+})
+
+t.test('whoever has closed our standard error gets the exit code all the same', async t => {
+  for (const args of [['nonsense'], ['status', '--pid', 'abc']]) {
+    const child = spawn(process.execPath, [CLI, ...args], { env: plainEnvironment() })
+    child.stderr.destroy()
+    t.strictSame(await once(child, 'exit'), [2, null], args.join(' '))
   }
 })
 

@@ -1,9 +1,9 @@
 /** The policy decides which road is taken: unmodified programs, relinked, under a policy file. */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
@@ -81,6 +81,47 @@ t.test('a client that must be fast, where nothing can be', async t => {
   const port = await startServer(t)
   const env = { ...under('default: require\n'), FASTSOCKETS_DISABLE: '1' }
   t.match(await outcome(t, port, env), { failed: 'ERR_FASTSOCKETS_REQUIRED', reason: 'DISABLED' })
+})
+
+t.test('rules by address hold for a name, too, where nothing can be fast', async t => {
+  const port = await startServer(t)
+  // For Node it is a name; the system takes it for 127.0.0.1.
+  const name = '127.1'
+  const disabled = (text: string): NodeJS.ProcessEnv => ({ ...under(text), FASTSOCKETS_DISABLE: '1' })
+  for (const env of [
+    disabled('rules: [{ address: 127.0.0.0/8, use: require }]'),
+    disabled(`rules: [{ address: 127.0.0.0/8, use: require }, { port: ${port}, use: fast }]`),
+  ]) {
+    const failed = { failed: 'ERR_FASTSOCKETS_REQUIRED', reason: 'DISABLED' }
+    t.match(await outcome(t, port, env, name), failed)
+    t.match(await outcome(t, port, env), failed)
+  }
+  for (const text of [
+    'rules: [{ address: 10.0.0.0/8, use: require }]',
+    'default: require\nrules: [{ address: 127.0.0.0/8, use: fast }]',
+  ])
+    t.match(await outcome(t, port, disabled(text), name), { transport: 'tcp', reason: { code: 'DISABLED' } })
+})
+
+t.test('rules see the file of a program, however it is started', async t => {
+  const port = await startServer(t)
+  const app = join(realpathSync(folder), 'app')
+  mkdirSync(app)
+  const main = join(app, 'index.js')
+  writeFileSync(main, `import(${JSON.stringify(program('reason').href)})\n`)
+  symlinkSync(main, join(app, 'link.js'))
+  symlinkSync(app, join(folder, 'linked'))
+  const env = under(`rules: [{ program: ${main}, use: tcp }]`)
+  const started = [main, join(app, 'index'), app, join(app, 'link'), join(folder, 'linked')]
+  for (const path of started) {
+    const client = new Child(t, pathToFileURL(path), [String(port)], relinked({ env }))
+    t.match(await client.receive(), { transport: 'tcp', reason: { code: 'POLICY' } }, path)
+  }
+  for (const path of started) {
+    const args = [CLI, 'explain', `127.0.0.1:${port}`, '--program', path]
+    const { stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
+    t.match(stdout, /policy {2}tcp: rule 1 of/, `explain --program ${path}`)
+  }
 })
 
 t.test('a server that must be fast hangs up on who comes by TCP', async t => {
@@ -183,13 +224,44 @@ t.test('fastsockets policy check', async t => {
   const check = (env: NodeJS.ProcessEnv, ...args: string[]) =>
     spawnSync(process.execPath, [CLI, 'policy', 'check', ...args], { env, encoding: 'utf8' })
   const good = under('users: [1000]\nrules: [{ use: tcp }]\n')
-  t.match(check(good), { status: 0, stdout: /yaml: 1 rule; users: the own user and 1000; drivers: all/ })
+  t.match(check(good), {
+    status: 0,
+    stdout:
+      /yaml: 1 rule; default: fast \(the default of .*yaml\); users: the own user and 1000; drivers: all\nFASTSOCKETS_POLICY=.* names the file\.\n$/,
+  })
   const bad = under('rules:\n  - use: sometimes\n')
   t.match(check(bad), { status: 1, stderr: /yaml:2: rule 1: use must be equal to one of/ })
   t.match(check(good, String(bad.FASTSOCKETS_POLICY)), { status: 1 })
   t.match(check({ ...good, FASTSOCKETS_POLICY: '/nowhere' }), { status: 1, stderr: /ENOENT/ })
   const empty = { ...plainEnvironment(), XDG_CONFIG_HOME: folder }
-  t.match(check(empty), { status: 0, stdout: /There is no policy file/ })
+  t.equal(check(empty).stdout, 'There is no policy file: whatever can be fast is.\n')
+  const doctor = (env: NodeJS.ProcessEnv): string =>
+    spawnSync(process.execPath, [CLI, 'doctor'], { env, encoding: 'utf8' }).stdout
+  for (const [env, said] of [
+    [
+      { ...empty, FASTSOCKETS_USE: 'tcp' },
+      [
+        'no policy file: 0 rules; default: tcp (FASTSOCKETS_USE=tcp)',
+        'FASTSOCKETS_USE=tcp holds in place of',
+      ],
+    ],
+    [
+      { ...good, FASTSOCKETS_USE: 'require' },
+      ['1 rule, of which none holds; default: require (FASTSOCKETS_USE=require)'],
+    ],
+    [
+      { ...empty, FASTSOCKETS_USERS: '7', FASTSOCKETS_DRIVERS: 'shm' },
+      [
+        'the own user and 7; drivers: shm',
+        'FASTSOCKETS_USERS=7 holds in',
+        'FASTSOCKETS_DRIVERS=shm holds in',
+      ],
+    ],
+    [{ ...empty, FASTSOCKETS_DISABLE: '1' }, ['default: fast', 'FASTSOCKETS_DISABLE=1 goes over all of it']],
+  ] as const) {
+    for (const output of [check(env).stdout, doctor(env)])
+      for (const part of said) t.ok(output.includes(part), `${part}: ${output}`)
+  }
 })
 
 t.test('fastsockets explain', async t => {

@@ -4,10 +4,13 @@
  *
  *   argv: behaviour [backlog]
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { listen, type RawSocket } from '../../../fastsockets/raw/index.ts'
 
 const [behaviour = 'echo', backlog = '16'] = process.argv.slice(2)
 const BUFFER_SIZE = 64 * 1024
+/** More than the kernel takes at once. */
+const LAST_WORDS_SIZE = 20_000_000
 
 const behaviours: Record<string, (socket: RawSocket) => Promise<void> | void> = {
   async echo(socket) {
@@ -55,6 +58,28 @@ const behaviours: Record<string, (socket: RawSocket) => Promise<void> | void> = 
   async reset(socket) {
     await socket.recv(Buffer.alloc(1))
     socket.reset()
+  },
+
+  /** Answers by `trySend` alone, out of a buffer that it uses anew at once. */
+  async 'echo-trying'(socket) {
+    const buffer = Buffer.alloc(BUFFER_SIZE)
+    for (;;) {
+      const length = await socket.recv(buffer)
+      if (length === 0) break
+      for (let at = 0; at < length; ) {
+        at += socket.trySend(buffer.subarray(at, length))
+        if (at < length) await nextTurn()
+      }
+      buffer.fill(0)
+    }
+    socket.close()
+  },
+
+  /** Closes when it has said how much of its last words has gone out. */
+  'last-words'(socket) {
+    const words = Buffer.alloc(LAST_WORDS_SIZE, 'last words')
+    process.send?.({ sent: socket.trySend(words) })
+    socket.close()
   },
 
   async greet(socket) {

@@ -57,7 +57,7 @@ for (const [wire, env] of [
     queue.add(first)
     queue.add(second)
     const waiting = queue.wait()
-    await t.rejects(queue.wait(), { message: 'one wait at a time' })
+    await t.rejects(queue.wait(), { message: 'one wait at a time', code: 'ERR_FASTSOCKETS_WAITING' })
     await second.send(Buffer.from('ab'))
     t.equal(await withWatchdog('the second socket', waiting), second)
     t.equal(await queue.wait(), second, 'it was not read')

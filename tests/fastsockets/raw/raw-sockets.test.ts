@@ -358,7 +358,10 @@ t.test('options, signals and members of the wrong kind are refused with a code',
   }
   await t.rejects(connect({ port, ...notSignal }), error)
   await t.rejects(server.accept(notSignal), error)
+  await t.rejects(server.accept(null as never), error)
   const queue = new CompletionQueue()
+  await t.rejects(queue.wait(notSignal), error)
+  await t.rejects(queue.wait(null as never), error)
   t.throws(() => queue.add(undefined as never), error)
   t.throws(() => queue.add({} as never), error)
   t.equal(queue.poll(), undefined, 'the queue works all the same')

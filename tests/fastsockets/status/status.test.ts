@@ -307,7 +307,18 @@ t.test('fastsockets status', async t => {
   }
   watch.kill('SIGKILL')
   const nobody = spawnSync(process.execPath, [CLI, 'status', '--pid', '1'], { env, encoding: 'utf8' })
-  t.match(nobody, { status: 0, stdout: /No relinked process/ })
+  t.match(nobody, { status: 0, stdout: 'Process 1 is no relinked process of this user.\n' })
+})
+
+t.test('--watch looks at once, however long it then pauses, and Ctrl-C is its ordinary end', async t => {
+  const { server } = await startServer(t, 'hold')
+  const args = [CLI, 'status', '--json', '--watch', '3600', '--pid', String(server.pid)]
+  const watch = spawn(process.execPath, args, { env: plainEnvironment() })
+  t.teardown(() => void watch.kill('SIGKILL'))
+  const [line] = await withWatchdog('a line', once(createInterface({ input: watch.stdout }), 'line'))
+  t.match(JSON.parse(String(line)), [{ pid: server.pid, inRate: 0 }])
+  watch.kill('SIGINT')
+  t.strictSame(await withWatchdog('its end', once(watch, 'exit')), [0, null])
 })
 
 t.test('listeners and sockets on unix paths have the names of these', async t => {

@@ -1,0 +1,17 @@
+/** Whether pictures and page can be written: whatever cannot be written is not measured for an hour first. */
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+/** Makes the folders that are not there. Throws what stands in the way. */
+export function prepareOutputs({ svg, html }: { readonly svg?: string; readonly html?: string }): void {
+  if (svg !== undefined) {
+    mkdirSync(svg, { recursive: true })
+    accessSync(svg, constants.W_OK | constants.X_OK)
+  }
+  if (html !== undefined) {
+    mkdirSync(dirname(html), { recursive: true })
+    const isThere = existsSync(html)
+    closeSync(openSync(html, 'a'))
+    if (!isThere) rmSync(html)
+  }
+}

@@ -1,0 +1,42 @@
+import { DRIVERS_VARIABLE, loadPolicy, USE_VARIABLE, USERS_VARIABLE } from '../../policy/own-policy.ts'
+import { NO_POLICY, type Policy } from '../../policy/policy.ts'
+import { findPolicyFile, POLICY_VARIABLE, readPolicyFile } from '../../policy/policy-file.ts'
+import { DISABLE_VARIABLE } from '../relink.ts'
+
+/** What each variable does that is set. */
+const EFFECTS: Readonly<Record<string, string>> = {
+  [POLICY_VARIABLE]: 'names the file',
+  [USE_VARIABLE]: 'holds in place of rules and default',
+  [USERS_VARIABLE]: 'holds in place of users',
+  [DRIVERS_VARIABLE]: 'holds in place of drivers',
+  [DISABLE_VARIABLE]: 'goes over all of it: nothing is fast',
+}
+
+/** The policy that holds for programs of this user, in lines for people. Throws a `PolicyError`. */
+export function describeOwnPolicy(): string[] {
+  const policy = loadPolicy()
+  const path = findPolicyFile()
+  const file = path === undefined ? NO_POLICY : readPolicyFile(path)
+  const effects = Object.entries(EFFECTS).flatMap(([name, effect]) => {
+    const value = process.env[name]
+    return value ? [`${name}=${value} ${effect}.`] : []
+  })
+  if (path === undefined && effects.length === 0) return ['There is no policy file: whatever can be fast is.']
+  const rules = policy.ruleCount < file.ruleCount ? `${count(file)}, of which none holds` : count(policy)
+  return [describe(policy, rules), ...effects]
+}
+
+/** What one file says. */
+export function describePolicy(policy: Policy): string {
+  return describe(policy, count(policy))
+}
+
+function describe({ source, default: { use, because }, users, drivers }: Policy, rules: string): string {
+  const others = users.length === 0 ? 'only the own user' : `the own user and ${users.join(', ')}`
+  const allowed = drivers?.length === 0 ? 'none' : (drivers?.join(', ') ?? 'all')
+  return `${source}: ${rules}; default: ${use} (${because}); users: ${others}; drivers: ${allowed}`
+}
+
+function count({ ruleCount }: Policy): string {
+  return ruleCount === 1 ? '1 rule' : `${ruleCount} rules`
+}
