@@ -16,10 +16,19 @@ interface Told {
   readonly transport: string
 }
 
-async function serve(t: Test, port: number, count = 1, kind = 'process'): Promise<Child> {
-  const server = new Child(t, program('shared-port-server'), [port, count, kind].map(String), relinked())
-  await server.receive()
-  return server
+/** All who listen on a port must have the same hashed port: clients look no further than the first that answers. */
+async function serve(t: Test, port: number, count: number, kind = 'process'): Promise<Child[]> {
+  const servers: Child[] = []
+  const hashedPorts: number[] = []
+  for (let left = kind === 'process' ? count : 1; left > 0; left--) {
+    const each = kind === 'process' ? 1 : count
+    const server = new Child(t, program('shared-port-server'), [port, each, kind].map(String), relinked())
+    hashedPorts.push(...(await server.receive<number[]>()))
+    servers.push(server)
+  }
+  t.equal(hashedPorts.length, count)
+  t.equal(new Set(hashedPorts).size, 1, 'one hashed port')
+  return servers
 }
 
 /** What several clients are told, with several connections each. */
@@ -48,8 +57,7 @@ async function meetAll(t: Test, port: number, count: number, transport: string):
 
 testIf(SHARED_PORTS, 'two processes: relinked clients meet both, as plain ones do', async t => {
   const port = await freePort()
-  const first = await serve(t, port)
-  const second = await serve(t, port)
+  const [first, second] = (await serve(t, port, 2)) as [Child, Child]
   for (const transport of ['tcp', 'shm'])
     t.same([...(await meetAll(t, port, 2, transport))].sort(), [`${first.pid} 0`, `${second.pid} 0`].sort())
 
@@ -61,9 +69,9 @@ testIf(SHARED_PORTS, 'two processes: relinked clients meet both, as plain ones d
 
 testIf(SHARED_PORTS, 'the threads of one process', async t => {
   const port = await freePort()
-  const { pid } = await serve(t, port, 2, 'threads')
+  const [process] = await serve(t, port, 2, 'threads')
   for (const transport of ['tcp', 'shm'])
-    t.same([...(await meetAll(t, port, 2, transport))].sort(), [`${pid} 1`, `${pid} 2`])
+    t.same([...(await meetAll(t, port, 2, transport))].sort(), [`${process?.pid} 1`, `${process?.pid} 2`])
 })
 
 testIf(SHARED_PORTS, 'the workers of a cluster, of which the primary has no part in it', async t => {
@@ -74,6 +82,6 @@ testIf(SHARED_PORTS, 'the workers of a cluster, of which the primary has no part
 
 t.test('without it the port is one listener alone', async t => {
   const port = await freePort()
-  await serve(t, port)
+  await serve(t, port, 1)
   await meetAll(t, port, 1, 'shm')
 })
