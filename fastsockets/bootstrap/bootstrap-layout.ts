@@ -7,7 +7,7 @@
  *   +8   version (u16)             these first 12 bytes are the same in every version
  *   +10  zero (u16)
  *   +12  port (u16): the listener's own port, which this hashed port stands for
- *   +14  flags (u16): in a GREETING FLAG_SHARED if other processes share the listener, else zero
+ *   +14  flags (u16): in a GREETING FLAG_SHARED if others share the listener, else zero
  *   +16  endpoint id, 16 random bytes of the speaker's thread
  *   +32  host identity, 16 bytes (host-identity.ts)
  *   +48  user id (u32)
@@ -55,7 +55,7 @@ const AT_PID = 52
 const AT_RESULT = 8
 const AT_LENGTH = 10
 
-/** The listener belongs to a cluster: the next caller may be greeted by another of its workers. */
+/** Workers of a cluster share the listener, or several have one port: the next caller may be greeted by another of them. */
 const FLAG_SHARED = 1
 
 /** Why a server refuses to go on after a HELLO. Numbers are the wire's. */

@@ -5,7 +5,12 @@
 import net from 'node:net'
 import { markOwn, openLog } from '../../nic/index.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
-import { createServerHandle, type ServerInternals, type TcpHandle } from '../host/node-internals.ts'
+import {
+  type Binding,
+  createServerHandle,
+  type ServerInternals,
+  type TcpHandle,
+} from '../host/node-internals.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, shadowName, UNIX } from '../host/unix-paths.ts'
 import {
@@ -40,27 +45,38 @@ export interface BootstrapHost {
   answer(hello: Introduction): Reply
 }
 
+/** Where a listener of this process alone is, and how it is bound: its bootstrap is bound in the same way. */
+export interface BootstrapPlace extends Binding {
+  readonly port: number
+  readonly address: string
+  readonly family: Family
+}
+
 export class BootstrapServer {
   readonly port: number
   /** Clients find the port by themselves. */
   readonly isHashed: boolean
   readonly #server: net.Server
+  /** The next caller may be greeted by somebody else. */
+  readonly #isShared: boolean
   readonly #callers = new Set<net.Socket>()
 
-  /** On any port at all if every candidate is taken: then only the name service knows where. Undefined if there is none. */
+  /**
+   * On any port at all if every candidate is taken, unless others must find the same: then only the name service knows where.
+   * Undefined if there is none.
+   */
   static open(
-    listenerPort: number,
-    address: string,
-    family: Family,
-    ipv6Only: boolean,
+    place: BootstrapPlace,
     host: BootstrapHost,
     avoid: ReadonlySet<number>,
   ): BootstrapServer | undefined {
+    const { port: listenerPort, address, family, isPortShared } = place
     if (family === UNIX) return BootstrapServer.#openUnix(address, host)
-    for (let candidate = 0; candidate <= CANDIDATE_COUNT; candidate++) {
+    const tries = isPortShared ? CANDIDATE_COUNT : CANDIDATE_COUNT + 1
+    for (let candidate = 0; candidate < tries; candidate++) {
       const port = candidate === CANDIDATE_COUNT ? 0 : hashedPort(listenerPort, candidate)
       if (port === listenerPort || avoid.has(port)) continue
-      const handle = createServerHandle(address, port, family, ipv6Only)
+      const handle = createServerHandle(address, port, family, place)
       if (typeof handle === 'number') continue
       const server = new net.Server()
       markOwn(server)
@@ -71,7 +87,8 @@ export class BootstrapServer {
       })
       server.listen(handle)
       server.unref()
-      if (server.listening && !isTaken) return new BootstrapServer(server, port !== 0, listenerPort, host)
+      if (server.listening && !isTaken)
+        return new BootstrapServer(server, port !== 0, listenerPort, host, isPortShared)
     }
     log('no port is free for the bootstrap of %s port %d', address, listenerPort)
     return undefined
@@ -99,19 +116,26 @@ export class BootstrapServer {
         log('the cluster has no bootstrap for %s port %d', place.address, place.port)
         return onOpen(undefined)
       }
-      const bootstrap = new BootstrapServer(server, true, place.port, host)
+      const bootstrap = new BootstrapServer(server, true, place.port, host, true)
       bootstrap.#takeCallers(server, place.port, host)
       onOpen(bootstrap)
     })
   }
 
-  private constructor(server: net.Server, isHashed: boolean, listenerPort: number, host: BootstrapHost) {
+  private constructor(
+    server: net.Server,
+    isHashed: boolean,
+    listenerPort: number,
+    host: BootstrapHost,
+    isShared = false,
+  ) {
     const address = server.address()
     // 0 on a unix path.
     const port = typeof address === 'object' ? (address?.port ?? 0) : 0
     this.port = port
     this.isHashed = isHashed
     this.#server = server
+    this.#isShared = isShared
     server.on('connection', caller => this.#greet(caller, listenerPort, host))
     log('port %d %s %d', listenerPort, isHashed ? 'is hashed to' : 'has its bootstrap at', port)
   }
@@ -130,11 +154,11 @@ export class BootstrapServer {
     handle.onconnection = (status, accepted) => {
       if (status !== 0) return
       const caller = new net.Socket({ handle: accepted, readable: true, writable: true } as never)
-      this.#greet(caller, listenerPort, host, true)
+      this.#greet(caller, listenerPort, host)
     }
   }
 
-  #greet(caller: net.Socket, listenerPort: number, host: BootstrapHost, isShared = false): void {
+  #greet(caller: net.Socket, listenerPort: number, host: BootstrapHost): void {
     tellStep('server called')
     markOwn(caller)
     caller.on('error', error => log('caller: %s', error.message))
@@ -147,7 +171,8 @@ export class BootstrapServer {
     this.#callers.add(caller)
     caller.setTimeout(HELLO_TIMEOUT_MS, () => caller.destroy())
     caller.once('close', () => this.#callers.delete(caller))
-    caller.write(encodeIntroduction(GREETING_MAGIC, { ...host.introduce(listenerPort), isShared }))
+    const greeting = { ...host.introduce(listenerPort), isShared: this.#isShared }
+    caller.write(encodeIntroduction(GREETING_MAGIC, greeting))
     tellStep('server greeted')
     let heard = Buffer.alloc(0)
     const hear = (bytes: Buffer): void => {

@@ -23,7 +23,7 @@ import { presumeConnected } from '../stream/promised-ports.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import { STREAMS_MAX } from '../stream/stream-layout.ts'
-import { findListener } from './listeners.ts'
+import { answersAlone, findListener } from './listeners.ts'
 import { type Peers, reasonOfRefusal } from './peers.ts'
 import { lasts, Routes } from './routes.ts'
 import { isUnanswered, UnansweredConnects } from './unanswered-connects.ts'
@@ -110,7 +110,7 @@ export class RouteDialer implements Dialer {
       exploredCount: 0,
     }
     handle.attempt = attempt
-    if (own?.isShared === false && allowsDriver('loopback')) {
+    if (own !== undefined && answersAlone(own) && allowsDriver('loopback')) {
       attempt.isOwn = true
       if (this.#open(handle, this.#peers.ownChannel(), attempt)) return 0
     }
@@ -149,8 +149,8 @@ export class RouteDialer implements Dialer {
     const { address, port, family } = attempt
     const found = await this.#peers.reach(address, port, family)
     if (handle.isClosed || handle.socket?.destroyed) return
-    if (attempt.hasNoOwn && findListener(port, address, family)?.isShared === false)
-      return this.#refuseLater(handle, attempt)
+    const late = attempt.hasNoOwn ? findListener(port, address, family) : undefined
+    if (late !== undefined && answersAlone(late)) return this.#refuseLater(handle, attempt)
     if ('code' in found) {
       const { group } = this.#routes.find(address, port) ?? {}
       group?.makeDo()

@@ -11,6 +11,7 @@ import type { FastHandleClass } from '../handle/fast-handle-contract.ts'
 import { recordFast } from '../handle/transport.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import {
+  type Binding,
   nodeInternals,
   type ServerInternals,
   type SocketName,
@@ -38,7 +39,7 @@ export interface RawAcceptor {
   take(stream: Stream): void
 }
 
-interface Listener {
+interface Listener extends Binding {
   readonly server: FastServer
   /** The server's handle when it began to listen: a cluster primary takes it away, and serves its workers with it. */
   readonly handle: object
@@ -47,9 +48,8 @@ interface Listener {
   readonly path?: string
   readonly family: Family
   readonly port: number
-  readonly ipv6Only: boolean
   /** The workers of a cluster share it, by way of their primary. */
-  readonly isShared: boolean
+  readonly isOfCluster: boolean
   /** No client seems to have its port. */
   readonly isPortReserved: boolean
   /** The asynchronous context of `listen`, in which a plain server's connections arrive, too. */
@@ -79,36 +79,36 @@ const hashedPorts = new Set<number>()
  */
 export function publish(
   server: FastServer,
-  ipv6Only: boolean,
+  binding: Binding,
   host: BootstrapHost,
   raw?: RawAcceptor,
 ): FallbackCode | undefined {
-  const listener = enter(server, ipv6Only, host, raw, false)
+  const listener = enter(server, binding, host, raw, false)
   return typeof listener === 'string' ? listener : openBootstrap(listener, new Set())
 }
 
 /** The same for a listener that a worker of a cluster has from its primary; this takes a while. */
 export function publishShared(
   server: FastServer,
-  ipv6Only: boolean,
+  binding: Binding,
   host: BootstrapHost,
   onDone: (code: FallbackCode | undefined) => void,
 ): void {
-  const listener = enter(server, ipv6Only, host, undefined, true)
+  const listener = enter(server, binding, host, undefined, true)
   if (typeof listener === 'string') onDone(listener)
   else openSharedBootstrap(listener, new Set(), onDone)
 }
 
 function enter(
   server: FastServer,
-  ipv6Only: boolean,
+  { ipv6Only, isPortShared }: Binding,
   host: BootstrapHost,
   raw: RawAcceptor | undefined,
-  isShared: boolean,
+  isOfCluster: boolean,
 ): Listener | FallbackCode {
   const handle = server._handle
   if (handle === null) return 'ADDRESS'
-  const place = placeOf(server, handle, isShared)
+  const place = placeOf(server, handle, isOfCluster)
   if (typeof place === 'string') return place
   const scope = new AsyncResource('FASTSOCKETSERVER')
   const listener: Listener = {
@@ -116,7 +116,8 @@ function enter(
     handle,
     ...place,
     ipv6Only,
-    isShared,
+    isPortShared,
+    isOfCluster,
     isPortReserved: place.family !== UNIX && clientPorts.reserve(place.port),
     scope,
     accepted: rootScope.runInAsyncScope(
@@ -135,7 +136,7 @@ function enter(
 
 type Place = Pick<Listener, 'address' | 'path' | 'family' | 'port'>
 
-function placeOf(server: FastServer, handle: TcpHandle, isShared: boolean): Place | FallbackCode {
+function placeOf(server: FastServer, handle: TcpHandle, isOfCluster: boolean): Place | FallbackCode {
   const path = server._pipeName
   // Node keeps that of an earlier `listen`; but only a pipe's handle has no such method.
   if (path !== undefined && handle.getsockname === undefined) {
@@ -143,7 +144,7 @@ function placeOf(server: FastServer, handle: TcpHandle, isShared: boolean): Plac
     return key === undefined ? 'PIPE' : { address: key, path: nameInRules(path), family: UNIX, port: 0 }
   }
   // A worker's handle is only a stand-in, whose address the primary has told.
-  if (!nodeInternals()?.isTcp(handle) && !isShared) return 'CLUSTER'
+  if (!nodeInternals()?.isTcp(handle) && !isOfCluster) return 'CLUSTER'
   const { address, family, port } = nameOf(handle)
   if (address === undefined || !port) return 'ADDRESS'
   return { address, family: family === 'IPv6' ? 6 : 4, port }
@@ -169,9 +170,14 @@ export function yieldHashedPort(port: number): void {
   for (const listener of byServer.values()) {
     if (listener.bootstrap?.port !== port) continue
     closeBootstrap(listener)
-    if (listener.isShared) openSharedBootstrap(listener, new Set([port]), () => {})
+    if (listener.isOfCluster) openSharedBootstrap(listener, new Set([port]), () => {})
     else openBootstrap(listener, new Set([port]))
   }
+}
+
+/** Nobody else may take the next connect to the same place. */
+export function answersAlone({ isOfCluster, isPortShared }: Listener): boolean {
+  return !isOfCluster && !isPortShared
 }
 
 /** The listener of this thread, raw or not, that would take a connect to `address`. */
@@ -212,7 +218,7 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
     if (!isPlausible || !mayComeFrom(stream, port, address, family)) return REFUSAL.NOT_LISTENING
     const listener = findListener(port, address, family)
     if (listener?.server._handle?.onconnection === undefined) return REFUSAL.NOT_LISTENING
-    if (listener.isShared && wantsNoMore(listener.server)) return REFUSAL.LIMIT
+    if (listener.isOfCluster && wantsNoMore(listener.server)) return REFUSAL.LIMIT
     const begin = (): void => beginConnection(listener, stream, Handle)
     stream.unixPath = listener.path
     if (family === UNIX) return { clientPort: NO_PORT, begin }
@@ -297,8 +303,8 @@ function nameServerSide(
 }
 
 function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): FallbackCode | undefined {
-  const { port, address, family, ipv6Only, host } = listener
-  const bootstrap = BootstrapServer.open(port, address, family, ipv6Only, host, avoid)
+  const { port, address, family, host } = listener
+  const bootstrap = BootstrapServer.open(listener, host, avoid)
   listener.bootstrap = bootstrap
   const reason = bootstrap?.isHashed || (bootstrap && isDaemonExpected()) ? undefined : 'PORTS_TAKEN'
   show(listener, reason)
@@ -307,6 +313,8 @@ function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): Fallback
   if (family === UNIX) return reason
   prepareRemote(address)
   hashedPorts.add(bootstrap.port)
+  // A name leads to one listener only.
+  if (listener.isPortShared) return reason
   announce(listener, { ...listener, family }, bootstrap.port, host.introduce(port).endpointId.toString('hex'))
   return reason
 }

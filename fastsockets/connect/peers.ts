@@ -70,7 +70,7 @@ type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.So
 /** Who answered for a listener. */
 export interface Reached {
   readonly channel: SocketChannel
-  /** Others may answer the next time: the listener belongs to the workers of a cluster. */
+  /** Others may answer the next time: the workers of a cluster, or whoever has the same port. */
   readonly isShared: boolean
 }
 

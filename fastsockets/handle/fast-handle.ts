@@ -10,7 +10,6 @@ import { runAfterIo } from '../host/io-turns.ts'
 import {
   type ConnectRequest,
   nodeInternals,
-  noteLastWrite,
   noteQueueSize,
   type SocketName,
   type TcpHandle,
@@ -24,6 +23,7 @@ import {
   UV_ECANCELED,
   UV_EISCONN,
 } from '../host/socket-errors.ts'
+import { noteLastWrite, tellReader } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { isCountedLate, lengthOf, toBytes, toChunks, type WrittenChunk } from '../host/written-chunks.ts'
@@ -37,6 +37,9 @@ import type {
   WriteCallback,
 } from './fast-handle-contract.ts'
 import { defineNativeSide } from './native-side.ts'
+
+/** The lowest bits of a type of service. */
+const ECN_MASK = 3
 
 let handleClass: FastHandleClass | undefined
 
@@ -68,6 +71,7 @@ function defineFastHandle(): FastHandleClass | undefined {
   const internals = nodeInternals()
   if (internals === undefined) return undefined
   const { createTcp } = internals
+  const hasTypeOfService = internals.canTcp('setTypeOfService')
   const NativeSide = defineNativeSide(internals.JsStream)
 
   class SocketHandle extends NativeSide {
@@ -85,6 +89,7 @@ function defineFastHandle(): FastHandleClass | undefined {
     /** Each write leaves at once. */
     #isNoDelay = false
     #countsAsAlive = false
+    #typeOfService = 0
     #write: Waiting | undefined
     #shutdown: Waiting | undefined
 
@@ -160,6 +165,15 @@ function defineFastHandle(): FastHandleClass | undefined {
 
     setKeepAlive(): number {
       return 0
+    }
+
+    /** As of Node's own handles, newer ones of TCP have these. No packets: what was set is read again, and that is all. */
+    get setTypeOfService(): ((value: number) => number) | undefined {
+      return hasTypeOfService && !this.isOnPath ? this.#setTypeOfService : undefined
+    }
+
+    get getTypeOfService(): (() => number) | undefined {
+      return hasTypeOfService && !this.isOnPath ? this.#getTypeOfService : undefined
     }
 
     ref(): void {
@@ -320,14 +334,20 @@ function defineFastHandle(): FastHandleClass | undefined {
 
     handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
       // As from libuv, a write of native code hears of it first: tls, and whoever writes by it.
-      this.finishNativeWrite(errnoOf(code))
+      const errno = errnoOf(code)
+      this.finishNativeWrite(errno)
       const error = systemError(code, syscall, cause)
       const write = syscall === 'write' ? this.#write : undefined
-      if (write === undefined) return this.run(() => (this.upper ?? this.socket)?.destroy(error))
+      if (write === undefined) return this.run(() => this.#fail(syscall, errno, error))
       // The write that fails hears of it first, and its socket by it.
       this.#write = undefined
       write.tell(error)
       this.updateLife()
+    }
+
+    #fail(syscall: 'read' | 'write', errno: number, error: Error): void {
+      const owner = this.upper ?? this.socket
+      if (syscall === 'write' || !tellReader(owner?._handle, errno)) owner?.destroy(error)
     }
 
     handleConnected(): void {
@@ -335,6 +355,22 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
     handleRefused(refusal: number | undefined): void {
       this.#dialer?.handleRefused(this as unknown as FastHandle, refusal)
+    }
+
+    /** Before the name is resolved a TCP handle has no descriptor. */
+    get #hasBegun(): boolean {
+      return this.#request !== undefined || this.stream !== undefined
+    }
+
+    #setTypeOfService(value: number): number {
+      if (!this.#hasBegun) return UV_EBADF
+      // The kernel keeps the bits of ECN to itself.
+      this.#typeOfService = value & ~ECN_MASK
+      return 0
+    }
+
+    #getTypeOfService(): number {
+      return this.#hasBegun ? this.#typeOfService : UV_EBADF
     }
 
     #connect(request: ConnectRequest, address: string, port: number, family: Family): number {

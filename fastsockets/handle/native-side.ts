@@ -12,11 +12,11 @@ import {
   isUncaughtHandled,
   type JsStreamClass,
   ownerOf,
-  ownRead,
   type ReadListener,
 } from '../host/node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EPIPE } from '../host/socket-errors.ts'
 import { giveBack } from '../host/spent-memory.ts'
+import { ownRead } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
 import type { Stream } from '../stream/stream.ts'
 import type { FastSocket } from './fast-handle-contract.ts'

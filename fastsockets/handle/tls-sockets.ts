@@ -20,6 +20,7 @@ interface TlsWrap {
   destroySSL(): void
   getServername(): string | false | undefined
   getSession(): Buffer | undefined
+  setSession(session: Buffer): void
   enableSessionCallbacks(): void
   enableKeylogCallback(): void
   enableTrace(): void
@@ -31,7 +32,6 @@ interface TlsInternals {
   readonly _tlsOptions?: { readonly enableTrace?: boolean; readonly isServer?: boolean }
   _wrapHandle(below: null, handle: object, hasActiveWrite: boolean): TlsWrap
   _init(socket: null, wrap: null): void
-  setSession(session: Buffer): void
   setServername(name: string): void
 }
 
@@ -102,7 +102,8 @@ function exchangeTlsHandle(
   // With --tls-keylog it adds one each time.
   for (const added of socket.listeners('keylog').slice(keylogListeners.length))
     socket.off('keylog', added as () => void)
-  if (session) socket.setSession(session)
+  // Not by the socket: newer Node takes none from it that does not say whose it is.
+  if (session) wrap.setSession(session)
   if (servername) socket.setServername(servername)
   if (socket.listenerCount('session') > 0) wrap.enableSessionCallbacks()
   if (socket.listenerCount('keylog') > 0) wrap.enableKeylogCallback()

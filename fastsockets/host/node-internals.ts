@@ -7,13 +7,14 @@
  * - `kReinitializeHandle`: how Node itself gives a connecting socket another handle.
  * - `process._tickCallback`: runs next ticks and microtasks, as Node does between two callbacks from libuv.
  * - `process._fatalException`: what Node calls when a callback from libuv throws.
- * - `streamBaseState`: where Node's native streams say whether the last write was over at once, and what they have read.
  */
 import { createRequire } from 'node:module'
 import net from 'node:net'
 import { Duplex } from 'node:stream'
 import tls from 'node:tls'
+import { isIpv6Only, sharesPort } from '../../nic/index.ts'
 import { queueMicrotask } from '../../nic/real-time.ts'
+import { CAN_SHARE_PORTS } from './node-versions.ts'
 
 export interface ConnectRequest {
   oncomplete:
@@ -43,6 +44,8 @@ export interface TcpHandle {
   getsockname(out: SocketName): number
   getpeername(out: SocketName): number
   listen(backlog: number): number
+  /** Below 0 before it has one; a stand-in in a worker of a cluster has none. */
+  readonly fd?: number
   /** Takes over a descriptor. */
   open(fd: number): number
   close(callback?: () => void): void
@@ -107,6 +110,8 @@ export interface NodeInternals {
   readonly createTcp: () => TcpHandle
   readonly createPipe: () => PipeHandle
   readonly isTcp: (handle: unknown) => handle is TcpHandle
+  /** What a TCP handle of this Node can do, by the name of the method. */
+  readonly canTcp: (method: string) => boolean
   readonly reinitialize: symbol
   /** Nobody reads it: it keeps what the look at Node's insides has made. */
   readonly lures: readonly unknown[]
@@ -152,6 +157,12 @@ export function ownerOf(handle: object): object | undefined {
 export function disown(handle: object): void {
   const symbol = symbolOf(handle, 'owner_symbol')
   if (symbol !== undefined) Object.assign(handle, { [symbol]: null })
+}
+
+/** Whether the socket was made with a `BoundSocket`: net.js remembers that for good. */
+export function hasBoundSource(socket: object): boolean {
+  const symbol = symbolOf(socket, 'kBoundSource')
+  return symbol !== undefined && (socket as Record<symbol, unknown>)[symbol] === true
 }
 
 /** Makes `handle` belong to the owner of `model`. */
@@ -209,21 +220,32 @@ export function keepReadBuffer(socket: object, exchange: () => void): void {
   }
 }
 
+/** How a TCP listener is bound, but for its address. */
+export interface Binding {
+  readonly ipv6Only: boolean
+  /** Others may listen there, too, and the kernel spreads callers over all: `reusePort`. */
+  readonly isPortShared: boolean
+}
+
+/** As net.js passes them to a handle. */
+const UV_TCP_IPV6ONLY = 1
+const UV_TCP_REUSEPORT = 2
+
+/** How a listener is bound: as the kernel says, for the program may have bound it anywhere; or as it was asked for. */
+export function bindingOf({ fd = -1 }: TcpHandle, flags: number): Binding {
+  if (fd < 0) return { ipv6Only: (flags & UV_TCP_IPV6ONLY) !== 0, isPortShared: false }
+  return { ipv6Only: isIpv6Only(fd), isPortShared: CAN_SHARE_PORTS && sharesPort(fd) }
+}
+
 /** A bound TCP handle that does not listen yet, or a negative errno. */
 export function createServerHandle(
   address: string,
   port: number,
   family: number,
-  ipv6Only: boolean,
+  { ipv6Only, isPortShared }: Binding,
 ): TcpHandle | number {
-  const UV_TCP_IPV6ONLY = 1
-  return (_createServerHandle as CreateServerHandle)(
-    address,
-    port,
-    family,
-    undefined,
-    ipv6Only ? UV_TCP_IPV6ONLY : 0,
-  )
+  const flags = (ipv6Only ? UV_TCP_IPV6ONLY : 0) | (isPortShared ? UV_TCP_REUSEPORT : 0)
+  return (_createServerHandle as CreateServerHandle)(address, port, family, undefined, flags)
 }
 
 /** What a worker of a cluster asks its primary for. */
@@ -288,52 +310,6 @@ export function isUncaughtHandled(): boolean {
   return process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()
 }
 
-interface StreamWrap {
-  readonly streamBaseState?: unknown
-  readonly kLastWriteWasAsync?: unknown
-  readonly kReadBytesOrError?: unknown
-  readonly kArrayBufferOffset?: unknown
-}
-
-function findStreamState() {
-  // Asked for its deprecations, Node would name this one.
-  const flags = `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`.replaceAll('_', '-')
-  if (flags.includes('pending-deprecation') || process.env.NODE_PENDING_DEPRECATION === '1') return undefined
-  try {
-    const { binding } = process as unknown as { binding(name: string): StreamWrap }
-    const { streamBaseState: state, ...indices } = binding.call(process, 'stream_wrap')
-    const { kLastWriteWasAsync: async, kReadBytesOrError: read, kArrayBufferOffset: offset } = indices
-    if (typeof async !== 'number' || typeof read !== 'number' || typeof offset !== 'number') return undefined
-    return state instanceof Int32Array ? { state, async, read, offset } : undefined
-  } catch {
-    return undefined
-  }
-}
-
-const streamState = findStreamState()
-
-/**
- * What net.js reads after each write. A handle that a program has made itself may leave it as it is, as that of spdy does:
- * then what counts is the last write of any other socket.
- */
-export function noteLastWrite(isAsync: boolean): void {
-  if (streamState !== undefined) streamState.state[streamState.async] = isAsync ? 1 : 0
-}
-
-/**
- * What the native stream has read, in memory of its own for a program that may transfer it, as a TCP handle gives it. Newer
- * Node has many pieces of a JSStream, of all sockets, in one.
- */
-export function ownRead(arrayBuffer: ArrayBuffer | undefined): ArrayBuffer | undefined {
-  if (arrayBuffer === undefined || streamState === undefined) return arrayBuffer
-  const { state, read, offset } = streamState
-  const length = state[read] as number
-  if (length === arrayBuffer.byteLength) return arrayBuffer
-  const start = state[offset] as number
-  state[offset] = 0
-  return arrayBuffer.slice(start, start + length)
-}
-
 function look(): NodeInternals | undefined {
   if (_createServerHandle === undefined || tickCallback === undefined) return undefined
   const reinitialize = Object.getOwnPropertySymbols(net.Socket.prototype).find(
@@ -350,6 +326,7 @@ function look(): NodeInternals | undefined {
     createTcp: () => new Tcp(SOCKET),
     createPipe: () => new Pipe(SOCKET),
     isTcp: (handle): handle is TcpHandle => handle instanceof Tcp,
+    canTcp: method => method in Tcp.prototype,
     reinitialize,
     lures,
   }

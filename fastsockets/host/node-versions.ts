@@ -10,6 +10,9 @@ export const TELLS_OF_CANCELED_WRITES = isAtLeast(node, 22, 0, 0)
 /** Who reads, late, what was there before a reset: to older libuv the short read was the end, and the reset never told. */
 export const TELLS_OF_LATE_RESETS = isAtLeast(uv, 1, 52, 1)
 
+/** `listen({ reusePort })`: older Node binds without it. */
+export const CAN_SHARE_PORTS = isAtLeast(node, 22, 12, 0)
+
 function isAtLeast(version: string, ...least: readonly number[]): boolean {
   const parts = version.split('.').map(part => Number.parseInt(part, 10))
   const at = least.findIndex((part, i) => parts[i] !== part)

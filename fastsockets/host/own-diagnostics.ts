@@ -1,8 +1,12 @@
-/** Node tells subscribers of each server and each accepted socket. Ours are not the program's, and nobody hears of them. */
+/**
+ * Node tells subscribers of each server and each accepted socket, newer Node of each that connects, too. Ours are not the
+ * program's, and nobody hears of them.
+ */
 import diagnostics, { type Channel } from 'node:diagnostics_channel'
 import { isOwn } from '../../nic/index.ts'
 
 const CHANNELS = [
+  'net.client.socket',
   'net.server.socket',
   'tracing:net.server.listen:asyncStart',
   'tracing:net.server.listen:asyncEnd',

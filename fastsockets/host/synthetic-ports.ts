@@ -1,12 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { threadId } from 'node:worker_threads'
 
 const require = createRequire(import.meta.url)
 
 const UNPRIVILEGED_MIN = 1024
 const PORT_MAX = 65535
 
-/** The workers of a cluster share listeners: each has a stripe of the ports, and goes on to others' only when that is full. */
+/**
+ * The workers of a cluster share listeners, and so may processes and threads that share a port: each has a stripe of the ports,
+ * and goes on to others' only when that is full.
+ */
 const STRIPES = 64
 
 /** Every `stride`-th port, beginning with number `offset`. */
@@ -32,7 +36,7 @@ export class SyntheticPorts {
   #nextOwn = 0
   #next: number
 
-  constructor(range = largestFreeRange(ephemeralRange()), findStripe = stripeOfWorker) {
+  constructor(range = largestFreeRange(ephemeralRange()), findStripe = stripeOfThread) {
     this.#first = range[0]
     this.#last = range[1]
     this.#findStripe = findStripe
@@ -89,9 +93,10 @@ export class SyntheticPorts {
   }
 }
 
-function stripeOfWorker(): Stripe {
+/** Of workers no two among the first 64 have the same. */
+function stripeOfThread(): Stripe {
   const { worker } = require('node:cluster') as { worker?: { id: number } }
-  return worker === undefined ? { stride: 1, offset: 0 } : { stride: STRIPES, offset: worker.id % STRIPES }
+  return { stride: STRIPES, offset: (worker?.id ?? process.pid + threadId) % STRIPES }
 }
 
 /** Those of this thread. */

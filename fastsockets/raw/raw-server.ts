@@ -10,6 +10,7 @@ import {
   withdraw,
   yieldHashedPort,
 } from '../connect/listeners.ts'
+import type { Binding } from '../host/node-internals.ts'
 import { systemError } from '../host/socket-errors.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -21,6 +22,9 @@ import { FastRawSocket } from './fast-raw-socket.ts'
 import { rawPeers } from './raw-peers.ts'
 import { assertOptions, assertSignal, type Pollable, type RawSocket } from './raw-socket.ts'
 import { TcpRawSocket } from './tcp-raw-socket.ts'
+
+/** What `listen` does not offer. */
+const ORDINARY: Binding = { ipv6Only: false, isPortShared: false }
 
 /** What Node uses. */
 const BACKLOG_DEFAULT = 511
@@ -103,7 +107,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   }
 
   #offer(): FallbackReason | undefined {
-    const code = publish(this.#shadow, false, rawPeers(), {
+    const code = publish(this.#shadow, ORDINARY, rawPeers(), {
       hasRoom: () => !this.#isClosed && (this.#arrived.length < this.#backlog || this.#waiters.length > 0),
       take: (stream: Stream) => {
         const socket = new FastRawSocket()

@@ -9,6 +9,7 @@
  * - `net.Socket.prototype._getpeername`, `_getsockname`        for sockets that another process has bridged
  * - `tls.TLSSocket.prototype._wrapHandle`    to know who is over a fast socket
  * - `net.Server.prototype.listen`, `_listen2`, `close`         a hashed port beside each TCP listener
+ * - how a `net.Server` is moved to another thread      it has none any more
  * - `_getActiveHandles` and `getActiveResourcesInfo` of this process       as if each fast socket had a handle of the kernel's
  * - `publish` of the diagnostics channels of `node:net`     servers and sockets of ours are not told (own-diagnostics.ts)
  * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
@@ -48,6 +49,8 @@ import {
 import { giveShape, isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
+  bindingOf,
+  hasBoundSource,
   type NodeInternals,
   nodeInternals,
   primaryOfCluster,
@@ -70,7 +73,8 @@ const log = openLog('fastsockets:install')
 /** One installation per thread, even if two copies of this package are loaded. */
 const INSTALLED = Symbol.for('fastsockets.installed')
 
-const UV_TCP_IPV6ONLY = 1
+/** Node's own name for the method by which an object is moved to another thread. */
+const TRANSFER = 'messaging_transfer_symbol'
 
 /** Relinks this thread, once. Returns whether anything can be fast now. */
 export function install(): boolean {
@@ -160,6 +164,8 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   function reasonAgainst(socket: FastSocket, target: Target): FallbackReason | undefined {
     // A TLS socket that was destroyed is nothing to connect, though Node tries.
     const isNew = socket.destroyed && !(socket instanceof tls.TLSSocket)
+    // Node goes by that it had one, also when it makes another handle.
+    if (socket.destroyed && hasBoundSource(socket)) return fallbackReason('OWN_HANDLE')
     if (socket._handle && !isNew && !isUnconnectedTls(socket)) return fallbackReason('OWN_HANDLE')
     if (target.localAddress || target.localPort) return fallbackReason('LOCAL_ADDRESS')
     return dialer.knownReason(hostOf(target), target.path ? 0 : target.port)
@@ -284,7 +290,7 @@ function wrapServer(peers: Peers): void {
       statusPage().countFallback('POLICY')
       return log('a listener is not fast: %s', because)
     }
-    const ipv6Only = ((args[5] as number) & UV_TCP_IPV6ONLY) !== 0
+    const binding = bindingOf(this._handle, args[5] as number)
     const conclude = (code: FallbackCode | undefined): void => {
       if (code !== undefined) {
         statusPage().countFallback(code)
@@ -294,13 +300,17 @@ function wrapServer(peers: Peers): void {
       if (code === undefined) refuseTcpClients(this)
       else failListening(this, fallbackReason(code))
     }
-    if (!isPrimarys) return conclude(publish(this, ipv6Only, peers))
+    if (!isPrimarys) return conclude(publish(this, binding, peers))
     const emitListening = holdListening(this)
-    publishShared(this, ipv6Only, peers, code => {
+    publishShared(this, binding, peers, code => {
       conclude(code)
       emitListening()
     })
   })
+
+  // Newer Node moves a server to another thread, and leaves one that listens no more.
+  const move = Object.getOwnPropertySymbols(prototype).find(it => it.description === TRANSFER)
+  if (move !== undefined) wrapMove(prototype, move)
 
   define(
     prototype,
@@ -311,6 +321,15 @@ function wrapServer(peers: Peers): void {
       return close.call(this, callback)
     },
   )
+}
+
+function wrapMove(prototype: object, symbol: symbol): void {
+  const move = (prototype as Record<symbol, () => unknown>)[symbol] as () => unknown
+  define(prototype, symbol, function (this: FastServer): unknown {
+    const moved = move.call(this)
+    withdraw(this)
+    return moved
+  })
 }
 
 /** Whether a server is to listen at an address that was asked for, and not on a handle that the program has got. */

@@ -85,12 +85,16 @@ t.test(
       await client.receive()
       server.send({})
       await next()
+      const echo = new Child(t, program('server'), ['echo'], options)
+      server.send(await echo.receive<{ port: number }>())
+      await next()
       await client.kill()
+      await echo.kill()
       await server.kill()
       return heard.sort()
     }
     const plain = await heardBy(undefined)
-    t.ok(plain.includes('net.server.socket'))
+    for (const name of ['net.server.socket', 'net.client.socket']) t.ok(plain.includes(name), name)
     t.strictSame(await heardBy(relinked()), plain)
   },
 )

@@ -74,7 +74,8 @@ for (const [code, refusal] of [
   t.test(`${code}: a server that shakes hands, and refuses the connection`, async t => {
     const port = await plainServer(t)
     const peers = new Peers(() => refusal, connectPlainly)
-    const bootstrap = BootstrapServer.open(port, '127.0.0.1', 4, false, peers, new Set())
+    const place = { port, address: '127.0.0.1', family: 4, ipv6Only: false, isPortShared: false } as const
+    const bootstrap = BootstrapServer.open(place, peers, new Set())
     t.teardown(() => bootstrap?.close())
     meets(t, await clientOf(t, port), code)
   })

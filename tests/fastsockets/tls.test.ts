@@ -30,6 +30,13 @@ for (const [server, options, transport] of [
       t.same(await connect(t, 'over-second', port, relinked()), { transport, log: EVENTS })
     })
 
+    await t.test('a session that is set while TLS connects', async t => {
+      const resume = (clientOptions = {}): Promise<unknown> =>
+        new Child(t, program('tls-session'), [String(port)], clientOptions).receive()
+      t.same(await resume(), { transport: 'tcp', isReused: true })
+      t.same(await resume(relinked()), { transport, isReused: true })
+    })
+
     await t.test('TLS that goes on from a server that has no room for more', async t => {
       await new Child(t, program('full-listener'), ['127.0.0.2', String(port)]).receive()
       t.same(await connect(t, 'second', port), { transport: 'tcp', log: EVENTS })

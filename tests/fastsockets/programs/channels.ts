@@ -1,8 +1,12 @@
-/** A server on TCP and one on a unix name, which report what the diagnostics channels of `node:net` say of them. */
+/**
+ * A server on TCP, one on a unix name, and a client of the port that it is told, which report what the diagnostics channels
+ * of `node:net` say of them.
+ */
 import diagnostics from 'node:diagnostics_channel'
 import net from 'node:net'
 
 const NAMES = [
+  'net.client.socket',
   'net.server.socket',
   'tracing:net.server.listen:asyncStart',
   'tracing:net.server.listen:asyncEnd',
@@ -17,4 +21,9 @@ servers[1]?.listen(`\0fastsockets-channels-${process.pid}`, () => {
   })
 })
 process.on('disconnect', () => process.exit())
-process.on('message', () => process.send?.({ isOver: true }))
+process.on('message', ({ port }: { port?: number }) => {
+  const report = (): void => void process.send?.({ isOver: true })
+  if (port === undefined) return report()
+  const socket = net.connect(port, '127.0.0.1', () => socket.end())
+  socket.resume().on('close', report)
+})

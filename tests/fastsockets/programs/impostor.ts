@@ -39,6 +39,7 @@ const host = {
   introduce: (port: number) => ({ ...peers.introduce(port), endpointId }),
   answer: peers.answer.bind(peers),
 }
-BootstrapServer.open(port, HOST, 4, false, host, new Set())
+const place = { port, address: HOST, family: 4, ipv6Only: false, isPortShared: false } as const
+BootstrapServer.open(place, host, new Set())
 process.on('disconnect', () => process.exit())
 process.send?.({ state: end.state, port })
