@@ -30,6 +30,7 @@ import { addTo, type StatusRow, statusPage } from '../status/status-page.ts'
 import type { Acceptor } from '../stream/channel-contract.ts'
 import type { Stream } from '../stream/stream.ts'
 import { announce, retract } from './names.ts'
+import { hideSlowListener, showSlowListener, slowRowOf } from './slow-listeners.ts'
 
 export type FastServer = net.Server & ServerInternals
 
@@ -84,7 +85,9 @@ export function publish(
   raw?: RawAcceptor,
 ): FallbackCode | undefined {
   const listener = enter(server, binding, host, raw, false)
-  return typeof listener === 'string' ? listener : openBootstrap(listener, new Set())
+  if (typeof listener !== 'string') return openBootstrap(listener, new Set())
+  showSlowListener(server, listener)
+  return listener
 }
 
 /** The same for a listener that a worker of a cluster has from its primary; this takes a while. */
@@ -95,8 +98,9 @@ export function publishShared(
   onDone: (code: FallbackCode | undefined) => void,
 ): void {
   const listener = enter(server, binding, host, undefined, true)
-  if (typeof listener === 'string') onDone(listener)
-  else openSharedBootstrap(listener, new Set(), onDone)
+  if (typeof listener !== 'string') return openSharedBootstrap(listener, new Set(), onDone)
+  showSlowListener(server, listener)
+  onDone(listener)
 }
 
 function enter(
@@ -156,6 +160,7 @@ function nameOf(handle: TcpHandle): SocketName {
 }
 
 export function withdraw(server: net.Server): void {
+  hideSlowListener(server)
   const listener = byServer.get(server)
   if (listener === undefined) return
   byServer.delete(server)
@@ -360,7 +365,7 @@ function show(listener: Listener, reason: FallbackCode | undefined): void {
 
 /** A server has accepted a client that came by TCP. */
 export function countTcpAccepted(server: net.Server): void {
-  const row = byServer.get(server)?.row
+  const row = byServer.get(server)?.row ?? slowRowOf(server)
   if (row !== undefined) addTo(row.counts, ACCEPTED_TCP, 1)
 }
 

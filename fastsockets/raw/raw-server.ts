@@ -10,6 +10,7 @@ import {
   withdraw,
   yieldHashedPort,
 } from '../connect/listeners.ts'
+import { showSlowListener } from '../connect/slow-listeners.ts'
 import type { Binding } from '../host/node-internals.ts'
 import { systemError } from '../host/socket-errors.ts'
 import { RequiredError } from '../policy/required-error.ts'
@@ -100,8 +101,9 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   publish(): void {
     const { use, because } = decideListener(this.#shadow)
     this.#isFastOnly = use === 'require'
-    const reason =
-      use === 'tcp' ? fallbackReason('POLICY', because) : (reasonAgainstFastWay() ?? this.#offer())
+    const known = use === 'tcp' ? fallbackReason('POLICY', because) : reasonAgainstFastWay()
+    if (known !== undefined) showSlowListener(this.#shadow, known.code)
+    const reason = known ?? this.#offer()
     if (reason !== undefined) statusPage().countFallback(reason.code)
     if (reason !== undefined && this.#isFastOnly) throw new RequiredError(reason)
   }

@@ -37,6 +37,7 @@ import {
   yieldHashedPort,
 } from '../connect/listeners.ts'
 import { Peers } from '../connect/peers.ts'
+import { hideSlowListener, showSlowListener } from '../connect/slow-listeners.ts'
 import { fastHandleClass, isFastHandle } from '../handle/fast-handle.ts'
 import type { FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
 import {
@@ -288,6 +289,7 @@ function wrapServer(peers: Peers): void {
     const { use, because } = decideListener(this)
     if (use === 'tcp') {
       statusPage().countFallback('POLICY')
+      showSlowListener(this, 'POLICY')
       return log('a listener is not fast: %s', because)
     }
     const binding = bindingOf(this._handle, args[5] as number)
@@ -354,7 +356,7 @@ function fallBack(socket: net.Socket, target: Target, reason: FallbackReason): R
 function wrapForRecord(reason: FallbackReason): void {
   const { connect } = net.Socket.prototype
   const prototype = net.Server.prototype as net.Server & ServerInternals
-  const { _listen2 } = prototype
+  const { _listen2, close } = prototype
   define(
     net.Socket.prototype,
     'connect',
@@ -370,9 +372,19 @@ function wrapForRecord(reason: FallbackReason): void {
   )
   define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
     _listen2.apply(this, args)
-    if (!isOwn(this) && this._handle !== null && decideListener(this).use === 'require')
-      failListening(this, reason)
+    if (isOwn(this) || this._handle === null) return
+    if (decideListener(this).use === 'require') failListening(this, reason)
+    else showSlowListener(this, reason.code)
   })
+  define(
+    prototype,
+    'close',
+    function close_(this: FastServer, callback?: (error?: Error) => void): net.Server {
+      hideSlowListener(this)
+      return close.call(this, callback)
+    },
+  )
+  watchAccepted(() => false, countTcpAccepted)
 }
 
 function portOf(args: readonly unknown[]): number | undefined {

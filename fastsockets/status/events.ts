@@ -34,8 +34,10 @@ export interface FallbackEvent {
 
 export interface ListeningEvent {
   readonly local: Place
-  /** Undefined if all candidates are taken, and on a unix path, which needs none. */
+  /** Undefined if all candidates are taken or only TCP reaches it, and on a unix path, which needs none. */
   readonly hashedPort: number | undefined
+  /** Why only TCP reaches it; undefined if that is not so. */
+  readonly reason?: FallbackReason
 }
 
 export const EVENTS = {

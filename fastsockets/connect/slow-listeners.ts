@@ -1,0 +1,33 @@
+/** Listeners that only TCP reaches: their rows on the status page, and their events, say why. */
+import type net from 'node:net'
+import { type FallbackCode, fallbackReason } from '../reasons.ts'
+import { EVENTS, tell } from '../status/events.ts'
+import { type StatusRow, statusPage } from '../status/status-page.ts'
+
+const rows = new WeakMap<net.Server, StatusRow>()
+
+export function showSlowListener(server: net.Server, reason: FallbackCode): void {
+  const name = server.address()
+  const local = typeof name === 'object' && name !== null ? name : { address: name ?? '', port: 0 }
+  const { address, port } = local
+  tell(EVENTS.listening, { local: { address, port }, hashedPort: undefined, reason: fallbackReason(reason) })
+  hideSlowListener(server)
+  const row = statusPage().open({
+    kind: 'listener',
+    transport: 'tcp',
+    role: 'server',
+    local: { address, port },
+    remote: { address: '', port: 0 },
+    reason,
+  })
+  rows.set(server, row)
+}
+
+export function hideSlowListener(server: net.Server): void {
+  rows.get(server)?.close()
+  rows.delete(server)
+}
+
+export function slowRowOf(server: net.Server): StatusRow | undefined {
+  return rows.get(server)
+}
