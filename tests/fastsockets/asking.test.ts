@@ -33,12 +33,17 @@ for (const [task, expected] of Object.entries(EXPECTED)) {
 }
 
 t.test('what a server has said before it dies is heard, though a write to it waits', async t => {
-  for (const options of [{}, relinked()]) {
-    const server = new Child(t, program('server'), ['answer-and-die'], options)
+  const cases = [
+    ['answer-and-die', {}, 'tcp', 25_000],
+    ['answer-and-die', relinked(), 'shm', 25_000],
+    ['answer-much-and-die', relinked(), 'shm', 100_000],
+  ] as const
+  for (const [behaviour, options, accepted, bytes] of cases) {
+    const server = new Child(t, program('server'), [behaviour], options)
     const { port } = await server.receive<{ port: number }>()
     const client = new Child(t, program('asking'), ['an early answer', String(port)], options)
-    t.match(await server.receive(), { accepted: options.execArgv ? 'shm' : 'tcp' })
-    t.strictSame(await client.receive(), [100_000, 'ECONNRESET'])
+    t.match(await server.receive(), { accepted })
+    t.strictSame(await client.receive(), [bytes, 'ECONNRESET'])
   }
 })
 

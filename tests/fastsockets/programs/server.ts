@@ -45,11 +45,15 @@ const behaviours: Record<string, (socket: net.Socket) => void> = {
   },
   hangup: socket => socket.destroy(),
   /** Answers before it has read anything, and is killed. */
-  'answer-and-die': socket => {
-    socket.pause()
-    for (let i = 0; i < 3; i++) socket.write(Buffer.alloc(25_000))
-    socket.write(Buffer.alloc(25_000), () => process.kill(process.pid, 'SIGKILL'))
-  },
+  'answer-and-die': socket => answerAndDie(socket, 1),
+  /** More than TCP has room for with somebody who does not read. */
+  'answer-much-and-die': socket => answerAndDie(socket, 4),
+}
+
+function answerAndDie(socket: net.Socket, count: number): void {
+  socket.pause()
+  for (let left = count - 1; left > 0; left--) socket.write(Buffer.alloc(25_000))
+  socket.write(Buffer.alloc(25_000), () => process.kill(process.pid, 'SIGKILL'))
 }
 
 const server = net.createServer({ allowHalfOpen: behaviour === 'sink' }, socket => {
