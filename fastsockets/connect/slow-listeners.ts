@@ -8,15 +8,16 @@ const rows = new WeakMap<net.Server, StatusRow>()
 
 export function showSlowListener(server: net.Server, reason: FallbackCode): void {
   const name = server.address()
-  const local = typeof name === 'object' && name !== null ? name : { address: name ?? '', port: 0 }
-  const { address, port } = local
-  tell(EVENTS.listening, { local: { address, port }, hashedPort: undefined, reason: fallbackReason(reason) })
+  const { address, port } =
+    typeof name === 'object' && name !== null ? name : { address: name ?? '', port: 0 }
+  const local = { address, port }
+  tell(EVENTS.listening, { local, hashedPort: undefined, reason: fallbackReason(reason) })
   hideSlowListener(server)
   const row = statusPage().open({
     kind: 'listener',
     transport: 'tcp',
     role: 'server',
-    local: { address, port },
+    local,
     remote: { address: '', port: 0 },
     reason,
   })

@@ -45,14 +45,22 @@ export class SyntheticPorts {
 
   /** 0 if all are taken. */
   allocate(): number {
-    const { stride } = this.#useStripe()
+    const { stride, offset } = this.#useStripe()
     if (this.#usedCount > this.#last - this.#first) return 0
+    let port = 0
+    // Each comes again only after all the others: who has just gone is not taken for who comes.
     if (this.#ownLeft > 0) {
-      while (!this.reserve(this.#nextOwn)) this.#nextOwn = this.#after(this.#nextOwn, stride)
-      return this.#nextOwn
+      do {
+        port = this.#nextOwn
+        this.#nextOwn = port + stride <= this.#last ? port + stride : this.#first + offset
+      } while (!this.reserve(port))
+    } else {
+      do {
+        port = this.#next
+        this.#next = port === this.#last ? this.#first : port + 1
+      } while (!this.reserve(port))
     }
-    while (!this.reserve(this.#next)) this.#next = this.#after(this.#next, 1)
-    return this.#next
+    return port
   }
 
   /** The program listens on it: no client shall seem to have it. False if it is taken. */
@@ -70,11 +78,6 @@ export class SyntheticPorts {
     this.#isUsed[port] = 0
     this.#usedCount--
     if (this.#isOwn(port)) this.#ownLeft++
-  }
-
-  #after(port: number, step: number): number {
-    const after = port + step
-    return after <= this.#last ? after : this.#first + (step === 1 ? 0 : (this.#stripe as Stripe).offset)
   }
 
   #isOwn(port: number): boolean {

@@ -155,9 +155,9 @@ export class Session implements NameListener {
     try {
       const { entry, cursor } =
         (await this.#findOwn(registration, lease)) ?? (await this.#put(registration, lease))
-      if (entry.lease !== lease) return registration.handleLost()
       this.#epoch = cursor.epoch
       if (registration.state === 'closed') return void (await this.#deregister(name, lease))
+      if (entry.lease !== lease) return registration.handleLost()
       registration.handleRegistered(entry)
       this.#watchOwn(name, cursor, entry)
     } catch (error) {

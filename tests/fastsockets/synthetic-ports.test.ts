@@ -1,0 +1,44 @@
+/** Which ports the clients of a listener seem to have. */
+import t from 'tap'
+import { SyntheticPorts } from '../../fastsockets/host/synthetic-ports.ts'
+
+const open = (): SyntheticPorts => new SyntheticPorts([2000, 2199], () => ({ stride: 64, offset: 3 }))
+const OWN = [2003, 2067, 2131, 2195]
+
+t.test('first those of the stripe, then all others, each once', async t => {
+  const ports = open()
+  const given = Array.from({ length: 200 }, () => ports.allocate())
+  t.strictSame(given.slice(0, OWN.length), OWN)
+  t.equal(new Set(given).size, 200)
+  t.ok(given.every(port => port >= 2000 && port <= 2199))
+  t.equal(ports.allocate(), 0, 'there are no more')
+  ports.release(2067)
+  ports.release(2067)
+  t.equal(ports.allocate(), 2067)
+  t.equal(ports.allocate(), 0)
+})
+
+t.test('one that has just come back is not the next', async t => {
+  const ports = open()
+  const given = OWN.map(() => {
+    const port = ports.allocate()
+    ports.release(port)
+    return port
+  })
+  t.strictSame(given, OWN)
+})
+
+t.test('one that the program listens on is given to nobody', async t => {
+  const ports = open()
+  t.ok(ports.reserve(2067))
+  t.notOk(ports.reserve(2067))
+  t.notOk(ports.reserve(80), 'it is none of them')
+  const given = Array.from({ length: 199 }, () => ports.allocate())
+  t.notOk(given.includes(2067))
+  t.equal(ports.allocate(), 0)
+})
+
+t.test('a range without a port of the stripe has others', async t => {
+  const ports = new SyntheticPorts([2000, 2001], () => ({ stride: 64, offset: 3 }))
+  t.strictSame([ports.allocate(), ports.allocate(), ports.allocate()], [2000, 2001, 0])
+})
