@@ -286,7 +286,7 @@ function defineFastHandle(): FastHandleClass | undefined {
       if (isRefused) return callback()
       const mayBeHeld = !this.#isNoDelay && !writev
       if (mayBeHeld && stream.outgoing.hold(chunks[0] as Uint8Array)) return callback()
-      if (stream.write(chunks)) return callback()
+      if (stream.outgoing.write(chunks)) return callback()
       noteLastWrite(true)
       noteQueueSize(socket, length)
       this.#write = new Waiting('FASTSOCKET_WRITE', callback)
@@ -351,6 +351,7 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     handleConnected(): void {
+      this.attempt = undefined
       this.finishConnect(0)
     }
     handleRefused(refusal: number | undefined): void {

@@ -5,10 +5,12 @@
  * See docs/decisions/0002-handle-not-subclass.md and 0016-native-feeds.md.
  */
 import { setImmediate } from '../../nic/real-time.ts'
+import { allocateFresh } from '../host/fresh-memory.ts'
 import { afterNativeCall, enterNative, leaveNative } from '../host/native-calls.ts'
 import { hasFeeds, scheduleFeed } from '../host/native-feeds.ts'
 import {
   disown,
+  drainTicks,
   isUncaughtHandled,
   type JsStreamClass,
   ownerOf,
@@ -18,15 +20,23 @@ import { errnoOf, UV_ECANCELED, UV_EPIPE } from '../host/socket-errors.ts'
 import { giveBack } from '../host/spent-memory.ts'
 import { ownRead } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
+import { isShared } from '../stream/posted-bytes.ts'
 import type { Stream } from '../stream/stream.ts'
+import { FLAG_PUSH, FRAMING_MAX, WINDOW } from '../stream/stream-layout.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 
-/** So much is scheduled for native code at most before it is asked again whether it reads. */
-const SCHEDULED_MAX = 512 * 1024
+/** So much is scheduled for native code at most before it is asked again whether it reads: as much as one turn can bring. */
+const SCHEDULED_MAX = WINDOW
 /** And of a socket of which nobody knows yet who listens to it. */
 const PROBED_MAX = 64 * 1024
 /** One read of libuv: whoever listens may stop reading after it, and the parser of http takes nothing more then. */
 const PIECE_MAX = 64 * 1024
+
+/**
+ * A session of http2 that answers many requests at once writes their frames at once: pieces of them, so many, are pushed on their
+ * own. Then its peer can ask again while the rest is on its way to it, instead of both waiting for each other by turns.
+ */
+const SLICE = 16
 
 /** In place of a piece: a turn for what is held. */
 const HELD_TURN = Buffer.alloc(0)
@@ -35,6 +45,22 @@ const HELD_TURN = Buffer.alloc(0)
 function statusOfRefused(stream: Stream | undefined): number {
   if (stream === undefined) return UV_EPIPE
   return stream.losesWrite() ? 0 : errnoOf(stream.writeError)
+}
+
+/** True if all of it is out. */
+function writeInSlices({ outgoing }: Stream, buffers: Buffer[]): boolean {
+  if (buffers.length <= SLICE) return outgoing.write(buffers, true)
+  let isOut = true
+  for (let at = 0; at < buffers.length; at += SLICE)
+    isOut = outgoing.write(buffers.slice(at, at + SLICE), true, FLAG_PUSH)
+  return isOut
+}
+
+/** In memory of its own: nobody native listens after all. */
+function copyOf(bytes: Buffer): Buffer {
+  const own = allocateFresh(bytes.length)
+  own.set(bytes)
+  return own
 }
 
 export type NativeSideClass = ReturnType<typeof defineNativeSide>
@@ -60,8 +86,8 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     #onread: ReadListener | undefined
     /** Node's own reader, which net.js sets first. */
     #stockReader: ReadListener | undefined
-    /** Somebody may have attached native code before the first byte comes. */
-    #mayBeNative = true
+    /** Native code may have been attached. Whoever does so looks at `isStreamBase` first. */
+    #mayBeNative = false
     /** Data is with the native stream, and nobody has said yet who listens to it. */
     #isProbing = false
     /** It has had data. If script had been there, it would have been seen. */
@@ -150,14 +176,15 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         return 0
       }
       for (const buffer of buffers) this.writtenCount += buffer.length
-      if (!stream.write(buffers)) {
+      const isHttp2 = !this.#isUnderTls && request.oncomplete === undefined
+      if (!(isHttp2 ? writeInSlices(stream, buffers) : stream.outgoing.write(buffers, true))) {
         this.#writeRequest = request
         this.updateLife()
         return 0
       }
       // One that had to wait may have been on offer, and RDMA keeps what was registered.
       giveBack(buffers)
-      if (!this.#isUnderTls && request.oncomplete === undefined) {
+      if (isHttp2) {
         guard(this.#finishAtOnce, this, request)
       } else {
         afterNativeCall(() => this.#finishWrite(request, 0))
@@ -184,17 +211,29 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     feed(bytes: Buffer): number {
       if (!this.#mustQueue) {
         this.readCount += bytes.length
-        this.pushToScript(bytes)
+        this.pushToScript(isShared(bytes) ? copyOf(bytes) : bytes)
         return bytes.length
       }
       if (this.#userBufferSize > 0) return this.#fillUserBuffer(bytes)
-      for (let at = 0; at < bytes.length; at += PIECE_MAX) this.#schedule(bytes.subarray(at, at + PIECE_MAX))
+      if (bytes.length <= PIECE_MAX + FRAMING_MAX) this.#schedule(bytes)
+      else
+        for (let at = 0; at < bytes.length; at += PIECE_MAX)
+          this.#schedule(bytes.subarray(at, at + PIECE_MAX))
       return bytes.length
     }
 
     feedEnd(): void {
       if (this.#mustQueue) this.#schedule(undefined)
       else super.emitEOF()
+    }
+
+    get isNative(): boolean {
+      return this.#mayBeNative
+    }
+
+    /** It reads into a buffer of the program's. */
+    get copies(): boolean {
+      return this.#userBufferSize > 0 && this.#mustQueue
     }
 
     /** Whether the native stream must have its turn before it is given more. */
@@ -337,6 +376,8 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         // One that throws has had its bytes, and no more of them than that.
         if (!isUncaughtHandled()) super.readBuffer(part)
         else this.#readGuarded(part)
+        // As after each read of libuv.
+        if (taken < bytes.length) drainTicks()
       }
       return taken
     }

@@ -113,7 +113,7 @@ function rethrow(): void {
 
 function runStage(): void {
   try {
-    if (pendingSince !== phase?.lookCount()) runPending()
+    if (pending.length > 0 && pendingSince !== phase?.lookCount()) runPending()
     if (mayTurn) runTurn()
     runPending()
   } catch (error) {

@@ -83,6 +83,9 @@ export interface SocketInternals {
   _handle: object | null
   /** What `_getsockname` has found. */
   _sockname?: SocketName | null
+  /** What was written before it was connected. */
+  _pendingData: unknown
+  _pendingEncoding: string
   /** `ended`: the end has been read, though the program may not have seen it. */
   readonly _readableState: { readonly ended: boolean }
   _unrefTimer(): void

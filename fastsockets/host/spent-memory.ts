@@ -15,24 +15,25 @@ type Transfer = (this: ArrayBuffer, length: number) => ArrayBuffer
 /** Node 21 and later. */
 const { transfer } = ArrayBuffer.prototype as { transfer?: Transfer }
 let closedPort: MessagePort | undefined
-const transferred: ArrayBuffer[] = []
+const spent: ArrayBuffer[] = []
 
 /** Gives back the memory of buffers that nobody else has; they are empty from now on. Of those that share theirs, none. */
 export function giveBack(buffers: readonly Uint8Array[]): void {
-  for (const { buffer, length } of buffers)
-    if (length >= WORTH_MIN && buffer.byteLength === length) detach(buffer as ArrayBuffer)
+  for (const bytes of buffers) {
+    if (bytes.length < WORTH_MIN) continue
+    const { buffer } = bytes
+    if (buffer.byteLength === bytes.length) spent.push(buffer as ArrayBuffer)
+  }
+  if (spent.length === 0) return
+  if (transfer !== undefined) for (const buffer of spent) transfer.call(buffer, 0)
+  else post()
+  spent.length = 0
 }
 
-/** What is transferred by way of a port that is closed is gone. */
-function detach(buffer: ArrayBuffer): void {
-  if (transfer !== undefined) {
-    transfer.call(buffer, 0)
-    return
-  }
+/** What is transferred by way of a port that is closed is gone. All at once: a call costs as much for one as for ten. */
+function post(): void {
   closedPort ??= openClosedPort()
-  transferred[0] = buffer
-  closedPort.postMessage(undefined, transferred)
-  transferred.length = 0
+  closedPort.postMessage(undefined, spent)
 }
 
 /** Not before it is needed: whoever has asynchronous hooks sees it end. */

@@ -224,7 +224,8 @@ function wrapSocket(): void {
         return _writeGeneric.call(this, writev, data, encoding, callback)
       }
       // Node keeps here what waits for the connection, and counts it in bytesWritten.
-      Object.assign(this, { _pendingData: null, _pendingEncoding: '' })
+      this._pendingData = null
+      this._pendingEncoding = ''
       handle.writeFromSocket(this, writev, data, encoding, callback)
       return undefined
     },

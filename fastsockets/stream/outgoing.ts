@@ -4,7 +4,7 @@ import { SendWindow } from './byte-windows.ts'
 import { flushAllHeld, HELD_CHUNK_MAX, HeldBytes, type Holder } from './held-bytes.ts'
 import { PendingChunks } from './pending-chunks.ts'
 import type { Stream } from './stream.ts'
-import { CHANNEL_LINGER_MAX, LINGER_MAX } from './stream-layout.ts'
+import { CHANNEL_LINGER_MAX, FRAMING_MAX, LINGER_MAX } from './stream-layout.ts'
 import { reserveData, sendFin } from './stream-messages.ts'
 import { ChunkOffers } from './zcopy/chunk-offers.ts'
 import { PeerSink } from './zcopy/peer-sink.ts'
@@ -21,6 +21,9 @@ export class Outgoing implements Holder {
   #sequenceTold = 0
   /** What it had still to send when it closed. */
   #lingering = 0
+  /** Of the write that is pending. */
+  #isFramed = false
+  #flags = 0
 
   constructor(stream: Stream) {
     this.#stream = stream
@@ -56,8 +59,11 @@ export class Outgoing implements Holder {
     return this.#finState !== 'open'
   }
 
-  /** True if all of it is out; otherwise the chunks must stay as they are until the sink is told. */
-  write(chunks: readonly Uint8Array[]): boolean {
+  /**
+   * True if all of it is out; otherwise the chunks must stay as they are until the sink is told. `isFramed`: they are frames that
+   * native code has made, for native code. `flags` of its messages.
+   */
+  write(chunks: readonly Uint8Array[], isFramed = false, flags = 0): boolean {
     flushAllHeld()
     if (this.isWaiting) {
       // Native code, and a program that wrote before it: both hear when all of it is out.
@@ -66,6 +72,8 @@ export class Outgoing implements Holder {
       return false
     }
     this.pending.set(chunks)
+    this.#isFramed = isFramed
+    this.#flags = flags
     if (this.#sendPending()) return true
     this.pending.note()
     this.#noteWaiting()
@@ -237,10 +245,10 @@ export class Outgoing implements Holder {
         continue
       }
       if (this.#offers.isWanted && this.#offers.send()) return false
-      const length = Math.min(pending.length, channel.segmentMax, this.window.credit)
+      const length = Math.min(pending.length, this.#segmentMax, this.window.credit)
       if (length <= 0) return false
       if (!pending.secure(length)) return this.#fail()
-      const at = this.#reserve(length)
+      const at = this.#reserve(length, this.#flags)
       if (at < 0) {
         channel.scheduleSend(this.#stream)
         return false
@@ -274,9 +282,15 @@ export class Outgoing implements Holder {
     return length
   }
 
-  #reserve(length: number): number {
+  get #segmentMax(): number {
+    const { segmentMax, channel } = this.#stream.channel
+    const whole = segmentMax + FRAMING_MAX
+    return this.#isFramed && this.pending.length <= whole && whole <= channel.mediumMax ? whole : segmentMax
+  }
+
+  #reserve(length: number, flags = 0): number {
     const { channel, peerId, receiving } = this.#stream
-    return reserveData(channel.channel, peerId, this.window.sequence, receiving.consumed, length, 0)
+    return reserveData(channel.channel, peerId, this.window.sequence, receiving.consumed, length, flags)
   }
 
   #commit(length: number): void {

@@ -8,10 +8,33 @@ const GATHERED_MAX = 64 * 1024
 const GATHERED_MESSAGE_MAX = 8 * 1024
 
 const EMPTY = Buffer.alloc(0)
+/** Where small pieces for native code lie, one behind the other. None is at its beginning: see `isShared`. */
+const SHARED_SIZE = 64 * 1024
+const SHARED_START = 8
+/** What V8 keeps among its objects: an own memory that costs nothing. */
+const IN_HEAP_MAX = 64
+
+let shared = EMPTY
+let sharedAt = 0
+
+/** Native code copies what it is given: its pieces need no memory of their own, which would take longer to make than the copy. */
+function allocateShared(length: number): Buffer {
+  if (sharedAt + length > shared.length) {
+    shared = allocateFresh(SHARED_SIZE)
+    sharedAt = SHARED_START
+  }
+  sharedAt += length
+  return shared.subarray(sharedAt - length, sharedAt)
+}
+
+/** Whether others lie in the same memory: such a piece is not for a program. */
+export function isShared(piece: Buffer): boolean {
+  return piece.byteOffset > 0
+}
 
 /**
- * Bytes for sockets that read, copied out of the ring and on their way to the program, in the order of arrival. Each piece has memory of
- * its own, as from libuv: a program may look at all of it, and may transfer it.
+ * Bytes for sockets that read, copied out of the ring and on their way to the program, in the order of arrival. Each piece that a
+ * program gets has memory of its own, as from libuv: it may look at all of it, and may transfer it.
  */
 export class PostedBytes {
   /** What `takeNext` has found. */
@@ -81,7 +104,8 @@ export class PostedBytes {
 
   /** A piece that the stream counts already: what comes next must not overtake it. */
   #makeReady(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
-    const own = allocateFresh(length)
+    const mayShare = length > IN_HEAP_MAX && length < GATHERED_MESSAGE_MAX && stream.sink?.isNative === true
+    const own = mayShare ? allocateShared(length) : allocateFresh(length)
     copyBytes(bytes, offset, own, 0, length)
     this.#readyStreams.push(stream)
     this.#readyBytes.push(own)

@@ -48,8 +48,9 @@ export const CONSUMED_WORDS = 2
 export const CLOSE_WORDS = 3
 export const RD_COMPL_WORDS = 3
 
-/** DATA flags. */
+/** DATA flags: the end of this direction; and that these bytes are to be handed over by themselves, not with those behind. */
 export const FLAG_FIN = 1
+export const FLAG_PUSH = 2
 
 export const CLOSE_DONE = 0
 export const CLOSE_RESET = 1
@@ -60,6 +61,8 @@ export const CHANNEL_CREDITS = 4096
 export const PORTS_PROMISED_MAX = 8
 /** Payload of one DATA message. */
 export const SEGMENT_MAX = 64 * 1024
+/** So much longer it may be if all of a write fits then: 64 KiB of a program in the frames of tls or http2. */
+export const FRAMING_MAX = 2048
 /**
  * Receive buffer of one socket; allocated only when a reader does not keep up. Three quarters of a ring: enough bytes
  * under way to outlast a sender's wake-up, and room left in the ring for the other sockets.

@@ -6,7 +6,11 @@ export interface StreamSink {
   readonly isReading: boolean
   /** Of what was handed over something is on its way to a listener that reads: no error may overtake it. */
   readonly isFeeding?: boolean
-  /** The bytes are the sink's to keep. Returns how many it took: fewer than all only if it stopped reading. */
+  /** What it is given is copied by native code: pieces may share their memory. */
+  readonly isNative?: boolean
+  /** It keeps nothing of what it is given: bytes are valid only during the call. */
+  readonly copies?: boolean
+  /** The bytes are the sink's to keep, unless it copies. Returns how many it took: fewer than all only if it stopped reading. */
   handleData(bytes: Buffer): number
   handleEnd(): void
   /** The last write is out; only after a write that was not out at once. */

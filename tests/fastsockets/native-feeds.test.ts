@@ -10,6 +10,7 @@ import { until } from '../support/until.ts'
 
 /** What the native side of a handle has for the rest of it. */
 interface Fed {
+  readonly isStreamBase: boolean
   onread: (bytes: ArrayBuffer | undefined) => void
   feed(bytes: Buffer): number
   readStart(): number
@@ -26,6 +27,8 @@ t.test('a piece that was held is not overtaken by one that was scheduled meanwhi
       heard.push(text)
       then(text)
     }
+    // As whoever attaches native code.
+    t.ok(handle.isStreamBase)
     handle.readStart()
     return handle
   }
