@@ -56,6 +56,13 @@ interface Attempt {
   exploredCount: number
 }
 
+/** The address that the kernel refused last, and whom. */
+interface Refused {
+  readonly socket: WeakRef<FastSocket>
+  readonly address: string
+  readonly port: number
+}
+
 interface SharedRoute {
   readonly group: WorkerGroup
   readonly channel: SocketChannel
@@ -67,6 +74,7 @@ export class RouteDialer implements Dialer {
   readonly #internals: NodeInternals
   readonly #routes = new Routes()
   readonly #exchange: HandleExchange
+  #refused: Refused | undefined
   readonly #unanswered = new UnansweredConnects<Attempt>(BUSY_MS, presumeIfUnanswered)
 
   constructor(peers: Peers, internals: NodeInternals, exchange: HandleExchange) {
@@ -94,6 +102,7 @@ export class RouteDialer implements Dialer {
       const reason = target ?? fallbackReason('PIPE')
       return this.#demote(handle, request, address, port, family, reason)
     }
+    if (this.#refused !== undefined) this.#noteNextAddress(handle, request, this.#refused)
     // One on all addresses is not on those of other hosts.
     const own = here === undefined ? undefined : findListener(port, here, family)
     const attempt: Attempt = {
@@ -285,6 +294,17 @@ export class RouteDialer implements Dialer {
     return family === 6 ? tcp.connect6(request, address, port) : tcp.connect(request, address, port)
   }
 
+  /** The same socket goes on with another address, as for `localhost`. If somebody is there, the next one need not look again. */
+  #noteNextAddress(handle: FastHandle, request: ConnectRequest, refused: Refused): void {
+    this.#refused = undefined
+    if (refused.socket.deref() !== handle.socket) return
+    const { oncomplete } = request
+    request.oncomplete = (status, ...rest) => {
+      if (status === 0) this.#routes.rememberRefused(refused.address, refused.port)
+      oncomplete?.(status, ...rest)
+    }
+  }
+
   /** Gives the socket a TCP handle, or a pipe's, in place of ours, which is over. */
   #replace(handle: FastHandle, reason: FallbackReason, remote?: Place, isUnix = false): TcpHandle {
     const socket = handle.socket as FastSocket
@@ -310,7 +330,10 @@ export class RouteDialer implements Dialer {
   ): void {
     if (!lasts(reason)) return
     const { oncomplete } = request
+    const socket = handle.socket as FastSocket
     request.oncomplete = (status, ...rest) => {
+      if (status === UV_ECONNREFUSED && reason.code === 'NOT_RELINKED')
+        this.#refused = { socket: new WeakRef(socket), address, port }
       if (status === 0) {
         this.#routes.rememberReason(address, port, reason)
         if (handle.host !== undefined) this.#routes.rememberReason(handle.host, port, reason)
@@ -341,10 +364,20 @@ function presumeIfUnanswered(handle: FastHandle, stream: Stream, attempt: Attemp
 
 function presume(handle: FastHandle, stream: Stream, attempt: Attempt): void {
   if (!isUnanswered(handle, stream)) return
-  // Behind more messages than a turn takes in.
-  stream.channel.pollNow(ANSWERS_MAX)
+  listen(stream.channel)
   if (!isUnanswered(handle, stream)) return
   attempt.isPresumed = true
   presumeConnected(stream)
   handle.finishConnect(0)
+}
+
+/** Channels that were listened to in this turn of the event loop, for all whose answer may be there. */
+const heard = new Set<SocketChannel>()
+
+/** Behind more messages than a turn takes in. */
+function listen(channel: SocketChannel): void {
+  if (heard.has(channel)) return
+  if (heard.size === 0) setImmediate(() => heard.clear())
+  heard.add(channel)
+  channel.pollNow(ANSWERS_MAX)
 }

@@ -1,6 +1,6 @@
 /** What a dialer remembers of where it has been: a channel, the workers of a cluster, or why there is none. */
 import { performance } from '../../nic/real-time.ts'
-import type { FallbackCode, FallbackReason } from '../reasons.ts'
+import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import { WorkerGroup } from './worker-group.ts'
 
@@ -12,6 +12,8 @@ const STRANGER_TTL_MS = 60_000
 const SILENT_TTL_MS = 5000
 /** Somebody who hung up without a word may be a server of ours whose device was away, or that had too many callers. */
 const HUNG_UP_TTL_MS = 5000
+/** An address of a host at which nobody listens, when somebody does at another one of it. */
+const REFUSED_TTL_MS = 1000
 const ROUTES_MAX = 1024
 
 /** Reasons that stay true for a while. The others are decided anew each time. */
@@ -71,12 +73,24 @@ export class Routes {
     return made
   }
 
-  /** To be called once a TCP connection is made: somebody is there, but not by the fast way. */
+  /**
+   * To be called once a TCP connection is made: somebody is there, but not by the fast way. A channel that another connect has
+   * found meanwhile says more.
+   */
   rememberReason(host: string, port: number, reason: FallbackReason): void {
     const codeTtlMs = TTL_MS[reason.code]
-    if (codeTtlMs === undefined) return
+    if (codeTtlMs === undefined || this.find(host, port)?.channel !== undefined) return
     const ttlMs = reason.mayPass === true ? Math.min(codeTtlMs, HUNG_UP_TTL_MS) : codeTtlMs
     this.#remember(host, port, { reason, expiresMs: performance.now() + ttlMs })
+  }
+
+  /** Nobody listens there: the kernel is asked at once, next time, and not whoever may be at the hashed ports. */
+  rememberRefused(host: string, port: number): void {
+    if (this.find(host, port) !== undefined) return
+    this.#remember(host, port, {
+      reason: fallbackReason('NOT_RELINKED'),
+      expiresMs: performance.now() + REFUSED_TTL_MS,
+    })
   }
 
   #remember(host: string, port: number, route: Route): void {

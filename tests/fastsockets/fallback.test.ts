@@ -31,6 +31,28 @@ async function echoOnce(port: number, options: Partial<TcpNetConnectOpts> = {}):
   return transport
 }
 
+t.test(
+  'a name of two addresses, of which one is refused, is fast each time; the other is found when it is there',
+  async t => {
+    const lookup = (_name: string, _options: object, tell: (error: null, found: object[]) => void): void =>
+      tell(null, [
+        { address: '::1', family: 6 },
+        { address: '127.0.0.1', family: 4 },
+      ])
+    const byName = { host: 'two.addresses', lookup: lookup as never, autoSelectFamily: true }
+    const server = new Child(t, program('server'), ['echo'], relinked())
+    const { port } = await server.receive<{ port: number }>()
+    for (let i = 0; i < 3; i++) t.match(await echoOnce(port, byName), { transport: 'shm', reason: undefined })
+    await server.kill()
+    // While nobody is there nothing may be remembered that would keep the next one away.
+    for (let i = 0; i < 3; i++) await t.rejects(echoOnce(port, byName), { code: 'ECONNREFUSED' })
+    await new Promise(resolve => setTimeout(resolve, 1100))
+    const other = new Child(t, program('server'), ['echo', '::1', String(port)], relinked())
+    await other.receive()
+    t.match(await echoOnce(port, byName), { transport: 'shm', reason: undefined })
+  },
+)
+
 t.test('two relinked programs are fast', async t => {
   const server = new Child(t, program('server'), ['echo'], relinked())
   const { port } = await server.receive<{ port: number }>()
