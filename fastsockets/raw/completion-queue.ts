@@ -59,7 +59,10 @@ export class CompletionQueue {
     this.#ready.splice(this.#ready.indexOf(pollable), 1)
   }
 
-  /** The next member that is ready, or undefined. Takes in what has arrived; never waits, needs no event loop. */
+  /**
+   * The next member that is ready, or undefined. Takes in what has arrived; never waits, needs no event loop, but for a server
+   * to meet a new peer.
+   */
   poll(): Member | undefined {
     // A server's next connection may come by any channel.
     const channels = this.#serverCount > 0 ? rawPeers().openChannels : this.#channels

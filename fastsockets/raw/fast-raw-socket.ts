@@ -85,7 +85,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       return Promise.reject(error)
     }
     const isAlone = this.#sends.count === 0
-    if (isAlone && this.#open().write([bytes])) return Promise.resolve(bytes.length)
+    if (isAlone && this.#open().outgoing.write([bytes])) return Promise.resolve(bytes.length)
     const sent = this.#sends.add(bytes)
     this.#updateLife()
     return sent
@@ -132,10 +132,12 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#into = into
     this.#filled = 0
     try {
-      // One message at a time: what does not fit any more would take a way round through the receive buffer.
-      let handled = stream.channel.pollNow(1)
-      while (handled > 0 && this.#filled > 0 && this.#filled < into.length) {
-        handled = stream.channel.pollNow(1)
+      // One message at a time: what does not fit any more would take a way round through the receive buffer. And not on past
+      // one of somebody else: whoever keeps the channel busy must not keep us here.
+      let before = -1
+      while (this.#filled > before && this.#filled < into.length) {
+        before = this.#filled
+        stream.channel.pollNow(1)
       }
       if (this.#filled > 0) return this.#filled
       if (stream.isReadable) stream.deliver()
@@ -238,7 +240,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     first.done = first.length
     this.#sends.finishFirst()
     for (let next = this.#sends.first; next !== undefined; next = this.#sends.first) {
-      if (!this.#open().write([next.bytes])) return
+      if (!this.#open().outgoing.write([next.bytes])) return
       next.done = next.length
       this.#sends.finishFirst()
     }

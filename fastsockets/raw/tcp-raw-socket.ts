@@ -16,8 +16,8 @@ import {
 } from './raw-socket.ts'
 
 const { EAGAIN, EPIPE } = constants.errno
-/** What `look` takes from the kernel at once. */
-const LOOK_SIZE = 16 * 1024
+/** Where looks of this thread put what they find, before it is kept. */
+const LOOKED = Buffer.allocUnsafeSlow(16 * 1024)
 
 /**
  * A raw socket over TCP. Promises go by Node's own stream; `trySend` and `tryRecv` ask the kernel directly, because a
@@ -159,9 +159,8 @@ export class TcpRawSocket implements RawSocket, Pollable {
 
   look(): void {
     if (this.isReadable || this.#receives.count > 0) return
-    const chunk = Buffer.allocUnsafe(LOOK_SIZE)
-    const length = this.#receive(chunk, false)
-    if (length !== undefined && length > 0) this.#looked = chunk.subarray(0, length)
+    const length = this.#receive(LOOKED, false)
+    if (length !== undefined && length > 0) this.#looked = Buffer.from(LOOKED.subarray(0, length))
     if (this.isReadable) this.#queue?.handleReadable(this)
   }
 

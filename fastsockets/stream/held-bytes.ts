@@ -9,6 +9,8 @@ import { nextTick, performance } from '../../nic/real-time.ts'
 export const HELD_CHUNK_MAX = 4 * 1024
 /** Of one stream. */
 export const HELD_MAX = 32 * 1024
+/** What a stream holds first; more if it writes more. Many sockets may be written to in one turn. */
+const SIZE_MIN = 512
 /** Memory that is kept for the next turn. */
 const KEPT_BUFFERS_MAX = 16
 /** How long a process that ends waits for room for what it holds. */
@@ -33,15 +35,32 @@ export class HeldBytes {
 
   /** False if it must go at once: also if all of it would be longer than `messageMax`, what one message takes. */
   add(holder: Holder, chunk: Uint8Array, messageMax: number): boolean {
-    if (isExiting || this.length + chunk.length > Math.min(HELD_MAX, messageMax)) return false
+    const length = this.length + chunk.length
+    if (isExiting || length > Math.min(HELD_MAX, messageMax)) return false
+    // Nothing to send, and it does not have to wait for anything.
+    if (chunk.length === 0) return true
     if (this.length === 0) {
-      this.#bytes = kept.pop() ?? Buffer.allocUnsafeSlow(HELD_MAX)
       this.#holder = holder
       flushAfterwards(holder)
     }
-    copyBytes(chunk, 0, this.#bytes as Buffer, this.length, chunk.length)
-    this.length += chunk.length
+    copyBytes(chunk, 0, this.#room(length), this.length, chunk.length)
+    this.length = length
     return true
+  }
+
+  /** Memory for `needed` bytes in all, those that are there among them. */
+  #room(needed: number): Buffer {
+    const old = this.#bytes ?? kept.pop()
+    if (old !== undefined && old.length >= needed) {
+      this.#bytes = old
+      return old
+    }
+    let size = old?.length ?? SIZE_MIN
+    while (size < needed) size *= 2
+    const bytes = Buffer.allocUnsafeSlow(size)
+    if (this.length > 0) copyBytes(old as Buffer, 0, bytes, 0, this.length)
+    this.#bytes = bytes
+    return bytes
   }
 
   /** Copies all of it to where a message is being made, and holds nothing more. */

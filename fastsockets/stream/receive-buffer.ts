@@ -2,6 +2,10 @@ import { copyBytes } from '../../nic/index.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
 
 const SIZE_MIN = 16 * 1024
+/** Larger memory of buffers that were emptied, kept for the next that need some. */
+const SPARES_MAX = 4
+
+const spares: Buffer[] = []
 
 /**
  * The contiguous receive buffer of one socket (Fast Sockets 1997, section 3.3). It holds what came while nobody was
@@ -38,14 +42,28 @@ export class ReceiveBuffer {
     return own
   }
 
-  /** As much as `target` holds; returns how much. The memory stays for what comes next. */
+  /** As much as `target` holds; returns how much. Once all is taken, no more than the smallest memory stays. */
   takeInto(target: Uint8Array): number {
     const taken = Math.min(target.length, this.#length)
     if (taken === 0) return 0
     copyBytes(this.#bytes as Buffer, this.#start, target, 0, taken)
-    this.#length -= taken
-    this.#start = this.#length === 0 ? 0 : this.#start + taken
+    this.skip(taken)
     return taken
+  }
+
+  /** What is there, where it lies: valid until something is added or taken. */
+  peek(): Buffer {
+    return (this.#bytes as Buffer).subarray(this.#start, this.#start + this.#length)
+  }
+
+  /** The first `count` bytes have been taken, unless all was dropped meanwhile. */
+  skip(count: number): void {
+    if (this.#bytes === undefined) return
+    this.#length -= count
+    this.#start = this.#length === 0 ? 0 : this.#start + count
+    if (this.#length > 0 || this.#bytes.length <= SIZE_MIN) return
+    if (spares.length < SPARES_MAX) spares.push(this.#bytes)
+    this.clear()
   }
 
   clear(): void {
@@ -68,6 +86,8 @@ export class ReceiveBuffer {
   #larger(needed: number): Buffer {
     let size = this.#bytes?.length ?? SIZE_MIN
     while (size < needed) size *= 2
-    return allocateFresh(Math.max(needed, Math.min(size, this.#sizeMax)))
+    const wanted = Math.max(needed, Math.min(size, this.#sizeMax))
+    const spare = wanted > SIZE_MIN ? spares.findIndex(({ length }) => length >= wanted) : -1
+    return spare === -1 ? allocateFresh(wanted) : (spares.splice(spare, 1)[0] as Buffer)
   }
 }

@@ -10,8 +10,6 @@ import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { drainTicks } from '../host/node-internals.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
-import { type ConnectionEvent, EVENTS, tell } from '../status/events.ts'
-import { statusPage } from '../status/status-page.ts'
 import type { Accepted, Acceptor, Lifeline } from './channel-contract.ts'
 import { FreshStreams } from './fresh-streams.ts'
 import { takeLastWords } from './last-words.ts'
@@ -19,12 +17,12 @@ import { PostedBytes } from './posted-bytes.ts'
 import { AwaitedPorts, PromisedPorts } from './promised-ports.ts'
 import { socketEndpoint } from './socket-endpoint.ts'
 import { Stream, type StreamSink } from './stream.ts'
-import { endsOf } from './stream-addresses.ts'
 import {
   ACCEPT,
   BYTES_WORDS,
   CHANNEL_CREDITS,
   FLAG_FIN,
+  FLAG_PUSH,
   KEY_MAX,
   PORTS_PROMISED_MAX,
   REFUSE,
@@ -32,12 +30,15 @@ import {
   WINDOW,
   WINDOW_MAX,
 } from './stream-layout.ts'
-import { sendConnect } from './stream-messages.ts'
+import { type Connect, sendConnect } from './stream-messages.ts'
 import { StreamQueue } from './stream-queue.ts'
 import { StreamTable } from './stream-table.ts'
+import { WaitingConnects } from './waiting-connects.ts'
 import { thresholdOf } from './zcopy/threshold.ts'
 
 const ADDRESS_MAX = 64
+/** Of any bytes, without a copy of them. */
+const latin1Slice = Buffer.prototype.latin1Slice as (this: Uint8Array, start: number, end: number) => string
 
 export class SocketChannel implements ChannelOwner {
   readonly channel: Channel
@@ -51,6 +52,7 @@ export class SocketChannel implements ChannelOwner {
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
   readonly streams = new StreamTable()
+  readonly #connects = new WaitingConnects()
   readonly #toSend = new StreamQueue(1)
   readonly #toDeliver = new StreamQueue(2)
   readonly #posted = new PostedBytes()
@@ -62,7 +64,7 @@ export class SocketChannel implements ChannelOwner {
   #isResuming = false
   #isOpen = true
   keepAliveCount = 0
-  readonly #isRaw: boolean
+  readonly isRaw: boolean
   readonly #pollLoop = new PollLoop()
 
   constructor(
@@ -75,7 +77,7 @@ export class SocketChannel implements ChannelOwner {
     this.peerName = peerName
     this.#accept = accept
     this.#onGone = onGone
-    this.#isRaw = isRaw
+    this.isRaw = isRaw
     // Raw sockets wait for their answer, and nobody waits for his own thread.
     this.#promised = new PromisedPorts(isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX)
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
@@ -105,18 +107,23 @@ export class SocketChannel implements ChannelOwner {
     return this.#isOpen
   }
 
-  /** Asks the peer for a connection to its listener; undefined if there is no room for another socket. */
+  /** Asks the peer for a connection to its listener; undefined if there may be no further socket. */
   connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
     if (!this.#isOpen || this.streams.isFull) return undefined
     const stream = new Stream(this, this.streams.takeId(), 'client')
-    if (!sendConnect(this.channel, stream.id, port, address, family)) {
-      this.streams.takeBack(stream.id)
-      return undefined
-    }
     stream.sink = sink
     this.streams.put(stream)
-    if (family !== UNIX) this.#awaited.handleAsked(stream)
+    const connect = { stream, port, address, family }
+    if (this.#connects.size === 0 && this.#ask(connect)) return stream
+    this.#connects.add(connect)
+    this.channel.touch()
     return stream
+  }
+
+  readonly #ask = (connect: Connect): boolean => {
+    if (!sendConnect(this.channel, connect)) return false
+    if (connect.family !== UNIX) this.#awaited.handleAsked(connect.stream)
+    return true
   }
 
   /** Ends the channel; to its sockets, and to the peer, as if the other side had gone. */
@@ -162,25 +169,6 @@ export class SocketChannel implements ChannelOwner {
     this.#posted.add(stream, bytes, offset, length)
   }
 
-  /** A stream is up, and is seen. */
-  show(stream: Stream, window: number): void {
-    const connection = this.#describe(stream)
-    const kind = this.#isRaw ? 'raw' : 'net'
-    const zcopy = this.mayOffer ? 'possible' : 'refused'
-    stream.counts.open(statusPage().open({ kind, zcopy, ...connection }), window)
-    tell(EVENTS.connection, connection)
-  }
-
-  hide(stream: Stream): void {
-    const { bytesIn, bytesOut } = stream.counts
-    if (!stream.counts.close() || !EVENTS.close.hasSubscribers) return
-    tell(EVENTS.close, { ...this.#describe(stream), bytesIn, bytesOut })
-  }
-
-  #describe(stream: Stream): ConnectionEvent {
-    return { transport: this.transport, role: stream.role, ...endsOf(stream) }
-  }
-
   forget(stream: Stream): void {
     this.streams.delete(stream)
     this.#toSend.delete(stream)
@@ -211,6 +199,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   #resumeSending(): void {
+    if (this.#connects.size > 0 && !this.#connects.resume(this.streams, this.#ask)) return
     // Those who are there now: whoever writes more meanwhile has the next turn.
     for (let left = this.#toSend.size; left > 0; left--) {
       const { first } = this.#toSend
@@ -229,6 +218,8 @@ export class SocketChannel implements ChannelOwner {
       this.#isResuming = false
       if (!isDone && stream.state !== 'closed') this.#toSend.add(stream)
     }
+    // The sink may have been told that a write is over.
+    this.#drainTicks()
     return isDone
   }
 
@@ -238,7 +229,7 @@ export class SocketChannel implements ChannelOwner {
 
   /** Somebody was refused, and waits for room or credit. */
   get isCongested(): boolean {
-    return this.#toSend.size > 0
+    return this.#toSend.size > 0 || this.#connects.size > 0
   }
 
   handleBroken(error: AmError): void {
@@ -254,7 +245,8 @@ export class SocketChannel implements ChannelOwner {
     const family = message.word(3) as Family
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
-    const address = message.copy().toString('latin1')
+    const { bytes, offset, length } = message
+    const address = latin1Slice.call(bytes, offset, offset + length)
     const promisedPort = family === UNIX ? 0 : this.#promised.take()
     const stream = this.streams.isFull ? undefined : new Stream(this, this.streams.takeId(), 'server')
     let accepted: Accepted | number = REFUSAL.NOT_LISTENING
@@ -289,7 +281,7 @@ export class SocketChannel implements ChannelOwner {
     if (!this.#awaited.handleAccepted(stream, clientPort, promises))
       return this.#refuse('an ACCEPT out of turn, or ports that were or cannot be promised')
     if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
-    if (!this.#isRaw) this.#fresh.add(stream)
+    if (!this.isRaw) this.#fresh.add(stream)
     stream.handleAccepted(message.word(1), window)
     this.#drainTicks()
   }
@@ -308,11 +300,12 @@ export class SocketChannel implements ChannelOwner {
     const stream = this.streams.get(words[0] as number)
     if (stream === undefined || stream.peerId === -1 || wordCount !== BYTES_WORDS)
       return this.#refuse(`data for socket ${words[0]}`)
-    const fin = ((words[3] as number) & FLAG_FIN) !== 0
+    const flags = words[3] as number
     const fault =
       stream.outgoing.handleConsumed(words[2] as number) ??
-      stream.handleData(words[1] as number, bytes, offset, length, fin)
+      stream.handleData(words[1] as number, bytes, offset, length, (flags & FLAG_FIN) !== 0)
     if (fault !== undefined) this.#refuse(fault)
+    else if ((flags & FLAG_PUSH) !== 0) this.#posted.endRun()
   }
 
   handleSourceAvailable(message: Message): void {
@@ -404,7 +397,7 @@ export class SocketChannel implements ChannelOwner {
    * the program's own code: what waits for its promises goes on after that, or after the turn.
    */
   #drainTicks(): void {
-    if (!this.#isRaw) drainTicks()
+    if (!this.isRaw) drainTicks()
   }
 
   /** A closed channel has no more turns of its own. To be called by the event loop only, not from the program's code. */
@@ -435,6 +428,7 @@ export class SocketChannel implements ChannelOwner {
     this.#onGone(this)
     socketEndpoint().detach(this.channel)
     this.lifeline?.end(cause !== undefined)
+    this.#connects.clear()
     this.#toSend.clear()
     this.#scheduleRest()
     for (const stream of this.streams.all()) stream.handleChannelGone(cause)

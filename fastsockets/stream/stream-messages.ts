@@ -24,16 +24,19 @@ import {
   WR_COMPL,
 } from './stream-layout.ts'
 
-export function sendConnect(
-  channel: Channel,
-  from: number,
-  port: number,
-  address: string,
-  family: Family,
-): boolean {
+/** What a client asks for. */
+export interface Connect {
+  readonly stream: Stream
+  readonly port: number
+  /** The address that was dialled. */
+  readonly address: string
+  readonly family: Family
+}
+
+export function sendConnect(channel: Channel, { stream, port, address, family }: Connect): boolean {
   const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
   if (at < 0) return false
-  channel.putFourWords(from, port, WINDOW, family)
+  channel.putFourWords(stream.id, port, WINDOW, family)
   copyBytes(Buffer.from(address, 'latin1'), 0, channel.sendBytes, at, address.length)
   channel.commit(address.length)
   return true

@@ -6,6 +6,7 @@
  * one, used only when the sink does not read: otherwise data goes straight on (receive posting).
  */
 import { ablation } from '../../nic/index.ts'
+import { drainTicks } from '../host/node-internals.ts'
 import { TELLS_OF_LATE_RESETS } from '../host/node-versions.ts'
 import { codeOfEnd } from '../host/socket-errors.ts'
 import { StreamCounts } from '../status/stream-counts.ts'
@@ -17,6 +18,7 @@ import type { SocketChannel } from './socket-channel.ts'
 import type { StreamAddresses } from './stream-addresses.ts'
 import { CLOSE_DONE, CLOSE_RESET, WINDOW } from './stream-layout.ts'
 import { sendClose, sendConsumed } from './stream-messages.ts'
+import { hideStream, showStream } from './stream-rows.ts'
 import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 import { ChunkFetches } from './zcopy/chunk-fetches.ts'
 import { PostedSink } from './zcopy/posted-sink.ts'
@@ -75,11 +77,6 @@ export class Stream {
     this.role = role
   }
 
-  /** True if all of it is out; otherwise the chunks must stay as they are until `handleWritten`. */
-  write(chunks: readonly Uint8Array[]): boolean {
-    return this.outgoing.write(chunks)
-  }
-
   /** Takes what waits in the receive buffer into `target`; returns how much. */
   takeInto(target: Uint8Array): number {
     const taken = this.#buffer.takeInto(target)
@@ -135,6 +132,7 @@ export class Stream {
     if (reset || this.#buffer.length > 0 || this.postedCount > 0 || this.#fetches.isOpen)
       this.#closeHow = CLOSE_RESET
     this.#receivedAtClose = this.receiving.sequence
+    flushAllHeld()
     this.#release()
     this.sink = undefined
     this.outgoing.close(this.#closeHow === CLOSE_RESET || this.#isBroken)
@@ -143,7 +141,6 @@ export class Stream {
     this.#fetches.drop()
     this.state = 'closing'
     if (!this.channel.isOpen) return this.#finish()
-    flushAllHeld()
     // A connecting stream has no peer to close yet: the answer to CONNECT will find it closing.
     if (this.peerId === -1) return
     this.#sendClose()
@@ -159,7 +156,7 @@ export class Stream {
     }
     const wasPresumed = this.state === 'presumed'
     this.state = 'open'
-    this.channel.show(this, window)
+    showStream(this, window)
     if (this.outgoing.isFinished) this.counts.endedHere()
     if (wasPresumed) this.channel.scheduleSend(this)
     else this.sink?.handleConnected()
@@ -312,9 +309,10 @@ export class Stream {
    */
   deliver(): void {
     while (this.#buffer.length > 0 && this.sink?.isReading) {
-      const bytes = this.#buffer.take()
-      this.handOver(bytes)
+      const isLent = this.sink.copies === true
+      this.handOver(isLent ? this.#buffer.peek() : this.#buffer.take(), isLent)
       if (this.#buffer.length === 0) this.#endInPlaceOfReset()
+      if (!this.#isRaw) drainTicks()
     }
     if (this.sink === undefined) return
     // If something is left in the buffer, nobody reads: then the offer must not wait for it.
@@ -370,7 +368,8 @@ export class Stream {
     this.counts.buffered(bytes.length)
   }
 
-  handOver(bytes: Buffer): void {
+  /** `isLent`: they stay in the receive buffer until they are taken. */
+  handOver(bytes: Buffer, isLent = false): void {
     const { sink } = this
     if (sink === undefined) return
     this.#deliveredInTurn = this.channel.turn
@@ -380,7 +379,8 @@ export class Stream {
       taken = sink.handleData(bytes)
     } finally {
       // The sink may have closed meanwhile; then nobody wants the rest either.
-      if (taken < bytes.length && this.sink !== undefined) {
+      if (isLent) this.#buffer.skip(taken)
+      else if (taken < bytes.length && this.sink !== undefined) {
         this.#buffer.append(bytes, taken, bytes.length - taken)
         this.counts.buffered(bytes.length - taken)
       }
@@ -433,7 +433,7 @@ export class Stream {
   #release(): void {
     this.onClosed?.()
     this.onClosed = undefined
-    this.channel.hide(this)
+    hideStream(this)
   }
 
   #finish(): void {

@@ -50,7 +50,7 @@ class Socket implements StreamSink {
     if (what < 3) this.isReading = !this.isReading
     if (this.isReading) this.stream.startReading()
     if (what === 4 && !this.stream.refusesWrites && !this.stream.outgoing.isWaiting)
-      this.stream.write([Buffer.alloc(random.within(0, 100_000))])
+      this.stream.outgoing.write([Buffer.alloc(random.within(0, 100_000))])
     if (what === 5) this.stream.shutdown()
     if (what === 6 && random.chance(0.3)) {
       this.endings++

@@ -20,7 +20,7 @@ const LENGTH = 300_000
 t.test('a write that was fetched to its end is over, though the close came right behind', async t => {
   const liar = new SocketLiar(t)
   const to = await liar.connect()
-  t.notOk(liar.stream.write([Buffer.alloc(LENGTH)]))
+  t.notOk(liar.stream.outgoing.write([Buffer.alloc(LENGTH)]))
   await liar.hears(SRC_AVAIL)
   liar.say(RD_COMPL, [to, LENGTH, LENGTH])
   liar.say(CLOSE, [to, CLOSE_DONE, LENGTH])
@@ -35,7 +35,7 @@ t.test(
       const window = 100
       const liar = new SocketLiar(t)
       const to = await liar.connect(window)
-      t.notOk(liar.stream.write([Buffer.alloc(2 * window)]))
+      t.notOk(liar.stream.outgoing.write([Buffer.alloc(2 * window)]))
       await liar.hears(DATA)
       liar.isReading = false
       if (data !== '') liar.say(DATA, [to, 0, 0, 0], Buffer.from(data))
@@ -53,8 +53,8 @@ t.test(
 t.test('a write behind one that waits goes out behind it', async t => {
   const liar = new SocketLiar(t)
   const to = await liar.connect(4)
-  t.notOk(liar.stream.write([Buffer.from('PREFIX')]))
-  t.notOk(liar.stream.write([Buffer.from('more'), Buffer.from('!')]))
+  t.notOk(liar.stream.outgoing.write([Buffer.from('PREFIX')]))
+  t.notOk(liar.stream.outgoing.write([Buffer.from('more'), Buffer.from('!')]))
   const heard = (): string =>
     Buffer.concat(
       liar.said.filter(({ handler }) => handler === DATA).map(({ payload }) => payload),
@@ -72,7 +72,7 @@ t.test('what a socket that has closed had still to send does not count any more 
   const liar = new SocketLiar(t)
   const to = await liar.connect(4)
   const { streams } = liar.stream.channel
-  t.notOk(liar.stream.write([Buffer.from('PREFIX')]))
+  t.notOk(liar.stream.outgoing.write([Buffer.from('PREFIX')]))
   liar.stream.close(false)
   t.equal(streams.lingering, 2)
   liar.say(CONSUMED, [to, 4])

@@ -57,7 +57,12 @@ t.test('10,000 connections cost no descriptors, and little memory', async t => {
 })
 
 /** A client that may have 200 descriptors, and what became of its connects. */
-async function limited(t: Test, port: number, files: 'none' | 'all', options = relinked()): Promise<object> {
+async function limited(
+  t: Test,
+  port: number,
+  files: 'none' | 'all' | 'burst',
+  options = relinked(),
+): Promise<object> {
   const shell = ['-c', 'ulimit -n 200; exec "$0" "$@"', process.execPath, ...(options.execArgv ?? [])]
   const limits = { execPath: '/bin/sh', execArgv: shell }
   return await new Child(t, program('few-descriptors'), [String(port), files], limits).receive()
@@ -68,6 +73,12 @@ t.test('a process that may open 200 files has 400 connections, where a plain one
   const { port } = await server.receive<{ port: number }>()
   t.strictSame(await limited(t, port, 'none'), { connected: 400, wire: 'shm' })
   t.match(await limited(t, port, 'none', {}), { error: 'EMFILE' })
+})
+
+t.test('more connects in one turn than there are credits are all fast', async t => {
+  const server = new Child(t, program('crowd'), ['server'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  t.strictSame(await limited(t, port, 'burst'), { connected: 5001, wire: 'shm' })
 })
 
 t.test('one that may open no more is told EMFILE, as a plain one', async t => {

@@ -47,6 +47,19 @@ t.test('the diagnostics channels tell of connections, their ends, fallbacks and 
   other.destroy()
 })
 
+t.test('what a socket wrote in the turn in which it was destroyed is counted', async t => {
+  const heard: { readonly bytesOut: number }[] = []
+  const listener = (event: unknown): void => void heard.push(event as { bytesOut: number })
+  diagnostics.subscribe('fastsockets:close', listener)
+  t.teardown(() => diagnostics.unsubscribe('fastsockets:close', listener))
+  const echo = new Child(t, program('server'), ['echo'], relinked())
+  const socket = net.connect((await echo.receive<{ port: number }>()).port, '127.0.0.1')
+  await once(socket, 'connect')
+  socket.write('reply')
+  socket.destroy()
+  t.match(await until('the close', () => heard[0]), { role: 'client', bytesOut: 5 })
+})
+
 t.test('prom-client shows what is counted', async t => {
   const registry = new Registry()
   registerMetrics({ registry })

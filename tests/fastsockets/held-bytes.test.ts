@@ -33,11 +33,22 @@ t.test('no more is held than one message of a small ring takes', async t => {
   t.equal(held.length, HELD_CHUNK_MAX)
 })
 
+t.test('what is held takes memory for what it is, and nothing takes none', async t => {
+  const before = process.memoryUsage().arrayBuffers
+  const many = Array.from({ length: 1000 }, () => new HeldBytes())
+  for (const held of many) {
+    t.equal(held.add({ flushHeld: () => true }, Buffer.alloc(0), HELD_MAX), true)
+    held.add({ flushHeld: () => true }, Buffer.alloc(100), HELD_MAX)
+  }
+  const each = (process.memoryUsage().arrayBuffers - before) / many.length
+  t.ok(each < 2048, `${Math.round(each)} bytes each`)
+})
+
 t.test('whatever follows goes after it: a write, the end, the close', async t => {
   const liar = new SocketLiar(t)
   await liar.connect()
   liar.stream.outgoing.hold(Buffer.from('a'))
-  liar.stream.write([Buffer.from('b')])
+  liar.stream.outgoing.write([Buffer.from('b')])
   liar.stream.outgoing.hold(Buffer.from('c'))
   liar.stream.shutdown()
   await until('the end', () => heard(liar).length === 4)
@@ -69,7 +80,7 @@ t.test('sockets keep the order in which they were written to', async t => {
 
 t.test('nothing that another socket sends overtakes it', async t => {
   const acts: Record<string, (stream: Stream) => void> = {
-    write: stream => void stream.write([Buffer.from('large')]),
+    write: stream => void stream.outgoing.write([Buffer.from('large')]),
     end: stream => void stream.shutdown(),
     close: stream => stream.close(false),
   }
@@ -118,7 +129,7 @@ t.test('large writes, and what finds no window, are not held', async t => {
   const chunks = Array.from({ length: Math.ceil(rest / SMALL) }, (_, i) =>
     Buffer.alloc(Math.min(SMALL, rest - i * SMALL)),
   )
-  liar.stream.write(chunks)
+  liar.stream.outgoing.write(chunks)
   t.notOk(outgoing.hold(Buffer.from('123456')), 'beyond the window')
   t.ok(outgoing.hold(Buffer.from('12345')))
   await until('the rest', () => heard(liar).join('').length === WINDOW)

@@ -91,7 +91,7 @@ function writeAndClose(
   const chunks = Array.from({ length: length / CHUNK }, () => Buffer.alloc(CHUNK))
   for (const stream of streams) {
     for (const chunk of chunks) chunk.fill(VALUE)
-    stream.write(chunks)
+    stream.outgoing.write(chunks)
     poll()
     stream.close(false)
     for (const chunk of chunks) chunk.fill(0)

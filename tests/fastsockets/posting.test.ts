@@ -1,5 +1,7 @@
 /** Receive posting: requests and responses do not touch the socket buffer, by whatever road a program reads. */
+import { once } from 'node:events'
 import t from 'tap'
+import net, { type AddressInfo, transportOf } from '../../fastsockets/index.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 
@@ -27,3 +29,29 @@ for (const road of ['raw', 'onread', 'data']) {
     }
   })
 }
+
+t.test('a reader with a buffer of its own that pauses has each byte buffered once', async t => {
+  const sent = Buffer.from(Array.from({ length: 200_000 }, (_, i) => i % 251))
+  const server = net.createServer(socket => void socket.end(sent)).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await once(server, 'listening')
+  const buffer = Buffer.alloc(1000)
+  const received: Buffer[] = []
+  const socket = net.connect({
+    port: (server.address() as AddressInfo).port,
+    host: '127.0.0.1',
+    onread: {
+      buffer,
+      callback: count => {
+        received.push(Buffer.from(buffer.subarray(0, count)))
+        setImmediate(() => socket.resume())
+        return false
+      },
+    },
+  })
+  await once(socket, 'end')
+  const { transport, counts } = transportOf(socket)
+  t.equal(transport, 'loopback')
+  t.ok(Buffer.concat(received).equals(sent), 'all of it, in order')
+  t.ok((counts?.bytesBuffered ?? 0) <= sent.length, `${counts?.bytesBuffered} bytes were buffered`)
+})

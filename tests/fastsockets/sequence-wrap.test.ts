@@ -99,7 +99,7 @@ for (const [what, position] of [
         for (let length = lengths.shift(); length !== undefined; length = lengths.shift()) {
           const chunk = patterned(sent, length)
           sent += length
-          if (!near.write([chunk])) return
+          if (!near.outgoing.write([chunk])) return
         }
         near.shutdown()
       }
@@ -134,7 +134,7 @@ t.test('a posted receive stands for one place of the stream, and not for the one
   poll()
   t.equal(received, 100)
   pass(near.outgoing.window, far.receiving, 2 ** 32 - 100)
-  near.write([Buffer.alloc(50_000, 2)])
+  near.outgoing.write([Buffer.alloc(50_000, 2)])
   poll()
   t.equal(received, 50_100)
   t.ok(into.every(byte => byte === 0))

@@ -33,6 +33,8 @@ const SCENARIOS = [
   'an answer to somebody who has gone',
   'an end comes before the answer to what it gave up',
   'several closed in one turn',
+  'ticks and microtasks after each read into one buffer',
+  'a write is over before the answer to it',
 ]
 
 for (const [index, name] of SCENARIOS.entries()) {

@@ -1,0 +1,25 @@
+/** What others hear and see of a stream: its row on the status page, and the events that say that it came and went. */
+import { type ConnectionEvent, EVENTS, tell } from '../status/events.ts'
+import { statusPage } from '../status/status-page.ts'
+import type { Stream } from './stream.ts'
+import { endsOf } from './stream-addresses.ts'
+
+/** A stream is up, whose peer grants `window`. */
+export function showStream(stream: Stream, window: number): void {
+  const { isRaw, mayOffer } = stream.channel
+  const connection = describe(stream)
+  const kind = isRaw ? 'raw' : 'net'
+  const zcopy = mayOffer ? 'possible' : 'refused'
+  stream.counts.open(statusPage().open({ kind, zcopy, ...connection }), window)
+  tell(EVENTS.connection, connection)
+}
+
+export function hideStream(stream: Stream): void {
+  const { bytesIn, bytesOut } = stream.counts
+  if (!stream.counts.close() || !EVENTS.close.hasSubscribers) return
+  tell(EVENTS.close, { ...describe(stream), bytesIn, bytesOut })
+}
+
+function describe(stream: Stream): ConnectionEvent {
+  return { transport: stream.channel.transport, role: stream.role, ...endsOf(stream) }
+}

@@ -1,0 +1,32 @@
+import type { Connect } from './stream-messages.ts'
+import type { StreamTable } from './stream-table.ts'
+
+/** CONNECTs that found no credit, or no room in the ring, in the order in which they were asked for. */
+export class WaitingConnects {
+  readonly #waiting: Connect[] = []
+
+  get size(): number {
+    return this.#waiting.length
+  }
+
+  add(connect: Connect): void {
+    this.#waiting.push(connect)
+  }
+
+  /** Up to the first that `ask` refuses; false if there is one. */
+  resume(streams: StreamTable, ask: (connect: Connect) => boolean): boolean {
+    const refused = this.#waiting.findIndex(connect => isOpen(connect, streams) && !ask(connect))
+    this.#waiting.splice(0, refused === -1 ? this.#waiting.length : refused)
+    return refused === -1
+  }
+
+  clear(): void {
+    this.#waiting.length = 0
+  }
+}
+
+/** The program may have closed it meanwhile: then nobody has to hear of it. */
+function isOpen({ stream }: Connect, streams: StreamTable): boolean {
+  if (stream.state === 'closing') stream.handleRefused(undefined)
+  return streams.get(stream.id) === stream && stream.peerId === -1
+}
