@@ -6,7 +6,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { type Driver, drivers, type Offer, OK, UNSUPPORTED } from '../../nic/index.ts'
-import { F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK } from '../../nic/posix/constants.ts'
+import {
+  F_ADD_SEALS,
+  F_SEAL_FUTURE_WRITE,
+  F_SEAL_GROW,
+  F_SEAL_SEAL,
+  F_SEAL_SHRINK,
+  F_SEAL_WRITE,
+} from '../../nic/posix/constants.ts'
 import { requireLibc } from '../../nic/posix/libc.ts'
 import { RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
 import { ANSWER_MAGIC, HANDOFF_VERSION, MAGIC, VERSION } from '../../nic/shm/handoff-layout.ts'
@@ -150,12 +157,19 @@ t.test('offering sides that break the rules', async t => {
   const VIOLATION = 'ERR_NIC_PROTOCOL_VIOLATION'
   const FAILED = 'ERR_NIC_CONNECT_FAILED'
   const tooSmall = segmentBytes(SIZE) - 4096
+  const sized = F_SEAL_SHRINK | F_SEAL_GROW
+  const sealed = (seals: number) => (): [Buffer, number[]] => [
+    answerBytes(),
+    [openMemfd(undefined, sized | seals)],
+  ]
 
   type Make = () => [answer: Buffer, descriptors: number[]]
   const answers: [what: string, code: string, make: Make][] = [
     ['an unsealed segment', VIOLATION, () => [answerBytes(), [openMemfd(undefined, 0)]]],
     ['one that may shrink', VIOLATION, () => [answerBytes(), [openMemfd(undefined, F_SEAL_GROW)]]],
     ['one that may grow', VIOLATION, () => [answerBytes(), [openMemfd(undefined, F_SEAL_SHRINK)]]],
+    ['one that may not be written', VIOLATION, sealed(F_SEAL_WRITE)],
+    ['one that others may not write', VIOLATION, sealed(F_SEAL_FUTURE_WRITE)],
     ['a segment that is too small', VIOLATION, () => [answerBytes(), [openMemfd(tooSmall)]]],
     ['an empty segment', VIOLATION, () => [answerBytes(), [openMemfd(0)]]],
     ['an ordinary file as the segment', VIOLATION, () => [answerBytes(), [file()]]],
