@@ -49,7 +49,7 @@ export interface Access {
   readonly remoteWrite: boolean
   /** The same memory will not be registered again: nothing is to be kept for the next time. */
   readonly isOnce?: boolean
-  /** The peer's access may have to end before the peer knows. */
+  /** The peer's access may have to end before the peer knows: `register` throws if that cannot be had. */
   readonly isRevocable?: boolean
 }
 
