@@ -8,6 +8,7 @@
  */
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
+import { isOwnUser } from '../posix/callers-by-user.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import { type Libc, loadLibc, requireLibc } from '../posix/libc.ts'
 import { type Mapping, unmapShared } from '../posix/mapping.ts'
@@ -86,7 +87,7 @@ function offer(options: OfferOptions = {}): Offer {
   if (!isRingSize(ringSize)) {
     throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 1 GiB')
   }
-  const allowUid = options.allowUid ?? isOwnUid
+  const allowUid = options.allowUid ?? isOwnUser
   listener ??= new HandoffListener(libc)
   const nonce = randomBytes(NONCE_SIZE)
   const { accepted, cancel } = listener.expect(
@@ -165,7 +166,7 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
   })
   try {
     const credentials = peerCredentials(libc, bell.fd)
-    assertUid(credentials, options.allowUid ?? isOwnUid)
+    assertUid(credentials, options.allowUid ?? isOwnUser)
     const request = Buffer.alloc(REQUEST_SIZE)
     request.writeUInt32LE(REQUEST_MAGIC, MAGIC)
     request.writeUInt32LE(HANDOFF_VERSION, VERSION)
@@ -234,8 +235,4 @@ function assertUid(credentials: Credentials, allowUid: (uid: number) => boolean)
   if (!allowUid(credentials.uid)) {
     throw new NicError('ERR_NIC_PEER_REFUSED', `user ${credentials.uid} is not accepted`)
   }
-}
-
-function isOwnUid(uid: number): boolean {
-  return uid === process.getuid?.()
 }

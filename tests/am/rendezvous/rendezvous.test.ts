@@ -16,11 +16,14 @@ import {
 import { drivers } from '../../../nic/index.ts'
 import { Child } from '../../support/child.ts'
 import { noPrlimit, withoutFiles } from '../../support/file-limits.ts'
-import { until, withWatchdog } from '../../support/until.ts'
+import { NOBODY, noOtherUser } from '../../support/other-user.ts'
+import { eventually, until, withWatchdog } from '../../support/until.ts'
 import { ECHO } from '../endpoint-questions.ts'
 
 /** How long a process is called that can take nobody up. */
 const BUSY_MS = 200
+/** Callers of another user who are not answered yet. */
+const OTHERS_MAX = 16
 
 async function open(t: Test): Promise<{ endpoint: Endpoint; name: EndpointName }> {
   const endpoint = await openEndpoint({ drivers: ['loopback'] })
@@ -257,4 +260,21 @@ t.test('a process that can open nothing for its callers lives on', { skip: noPrl
   await friend.map(0, name)
   t.equal((await friend.call(0, ECHO, undefined, [7])).word(0), 7)
   t.equal(child.stderr, '')
+})
+
+const crowdFixture = new URL('../../support/crowd-child.js', import.meta.url)
+
+t.test('callers of another user get few offers at a time', { skip: noOtherUser(crowdFixture) }, async t => {
+  const endpoint = await openEndpoint({ drivers: ['shm', 'loopback'] })
+  t.teardown(() => endpoint.close())
+  const name = decodeName(endpoint.name) as EndpointName
+  const path = rendezvousPath(name.thread).slice(1)
+  const line = openMessage(name, { drivers: ['shm'] })
+  const crowd = new Child(t, crowdFixture, [path, '200', line], { uid: NOBODY, gid: NOBODY })
+  await crowd.receive()
+  await eventually('most of them to be gone', async () => {
+    const { closed } = await crowd.ask<{ closed: number }>({})
+    return closed >= 200 - OTHERS_MAX
+  })
+  await assertServes(t, endpoint)
 })
