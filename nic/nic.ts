@@ -105,6 +105,11 @@ export interface VirtualInterface {
    * through, after the frame is accounted for. Must not be called from within a sink.
    */
   poll(sink: FrameSink, limit: number): number
+  /**
+   * The peer is gone, and what it had sent is polled for the last time: no more than fits into the queue, whoever goes on
+   * writing. Missing where the driver cannot tell.
+   */
+  expectEnd?(): void
 
   /**
    * Asks to be woken by the next frame (and, with `forRoom`, when `forRoom` bytes of room have come back). Returns
