@@ -51,6 +51,8 @@ import { createSegment, mapSegment } from './segment.ts'
 import { ShmInterface } from './shm-interface.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
+/** Largest rings that a connection has: an offer, which a stranger may have made, says how large the frames are that we copy. */
+const RING_CONNECTED_MAX = 16 * RING_SIZE_DEFAULT
 /** An answer is looked for on every turn of the event loop for so long, and then at intervals. */
 const ANSWER_EAGER_MS = 5
 const ANSWER_INTERVAL_MS = 1
@@ -84,8 +86,8 @@ function availability(): Availability {
 function offer(options: OfferOptions = {}): Offer {
   const libc = requireLibc()
   const ringSize = options.queueSize ?? RING_SIZE_DEFAULT
-  if (!isRingSize(ringSize)) {
-    throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 1 GiB')
+  if (!mayConnect(ringSize)) {
+    throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 16 MiB')
   }
   const allowUid = options.allowUid ?? isOwnUser
   listener ??= new HandoffListener(libc)
@@ -201,7 +203,7 @@ function takeAnswer(
       throw new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side refused, or answered something else')
     }
     const ringSize = bytes.readUInt32LE(ANSWER_RING_SIZE)
-    if (!isRingSize(ringSize)) throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring size ${ringSize}`)
+    if (!mayConnect(ringSize)) throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring size ${ringSize}`)
     return new ShmInterface(libc, {
       mapping: mapSegment(libc, segment, ringSize),
       ringSize,
@@ -229,6 +231,10 @@ async function untilThere<T>(deadlineMs: number, take: () => T | undefined): Pro
       throw new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side did not answer in time')
     await (nowMs - startMs < ANSWER_EAGER_MS ? nextTurn() : sleep(ANSWER_INTERVAL_MS))
   }
+}
+
+function mayConnect(ringSize: number): boolean {
+  return isRingSize(ringSize) && ringSize <= RING_CONNECTED_MAX
 }
 
 function assertUid(credentials: Credentials, allowUid: (uid: number) => boolean): void {

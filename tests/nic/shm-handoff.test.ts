@@ -33,6 +33,8 @@ import { descriptorCount, memfdMappingCount } from '../support/resources.ts'
 import { eventually } from '../support/until.ts'
 
 const SIZE = RING_SIZE_MIN
+/** Larger than any that is accepted. */
+const LARGE = 1 << 25
 /** More than are listened to at a time. */
 const CROWD = 320
 /** Callers of another user at a time. */
@@ -187,6 +189,7 @@ t.test('offering sides that break the rules', async t => {
     ['a device as the segment', VIOLATION, () => [answerBytes(), [openSync('/dev/zero', 'r+')]]],
     ['a ring of no size', VIOLATION, () => [answerBytes(0), [openMemfd()]]],
     ['a ring of an odd size', VIOLATION, () => [answerBytes(SIZE + 8), [openMemfd()]]],
+    ['a ring of 32 MiB', VIOLATION, () => [answerBytes(LARGE), [openMemfd(segmentBytes(LARGE))]]],
     ['a ring of 4 GiB', VIOLATION, () => [answerBytes(0xffff_ffff), [openMemfd()]]],
     ['two descriptors', VIOLATION, () => [answerBytes(), [openMemfd(), openMemfd()]]],
     ['eight descriptors', VIOLATION, () => [answerBytes(), Array.from({ length: 8 }, () => openMemfd())]],
