@@ -214,6 +214,10 @@ export class Peers implements BootstrapHost {
       connection.destroy()
       return { channel: known, isShared }
     }
+    if (this.openChannels.length >= CHANNELS_MAX) {
+      connection.destroy()
+      return fallbackReason('LIMIT', `this thread has ${CHANNELS_MAX} channels already`)
+    }
     const answer = await shakeHands(connection, this.introduce(port), limit.leftMs)
     if (answer === undefined) return reasonOfFailure(address, limit)
     tellStep('client answered')
