@@ -40,7 +40,7 @@ interface Announcement extends Announced {
 const announcements = new Map<object, Announcement>()
 let timer: NodeJS.Timeout | undefined
 /** Names are given back before they are registered anew, with another port perhaps. */
-let retracted: Promise<unknown> = Promise.resolve()
+let retracted: Promise<void> = Promise.resolve()
 
 /** Says to the name service, when there is one, where the bootstrap of a listener is. `key` stands for the listener. */
 export function announce(key: object, listener: Announced, bootstrapPort: number, endpoint: string): void {
@@ -54,7 +54,10 @@ export function announce(key: object, listener: Announced, bootstrapPort: number
 export function retract(key: object): void {
   const registrations = announcements.get(key)?.registrations ?? []
   announcements.delete(key)
-  retracted = Promise.all([retracted, ...registrations.map(registration => registration.close())])
+  if (registrations.length === 0) return
+  const closed = Promise.all([retracted, ...registrations.map(registration => registration.close())])
+  // Without what they resolve to: each would hold the one before, for ever.
+  retracted = closed.then(() => undefined)
 }
 
 /** When the preparation is over at the latest; in the past if it is, or if there is none. */
