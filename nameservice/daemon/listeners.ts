@@ -26,6 +26,8 @@ const SWEEP_MS = 20
 /** Between two reports of callers that could not be accepted. */
 const REPORT_MS = 1000
 const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/
+/** As a caller's address, which may be mapped. */
+const FROM_LOOPBACK = /^(::ffff:127\.|127\.|::1$)/
 
 export interface ListenersOptions {
   readonly settings: Settings
@@ -207,7 +209,7 @@ export class Listeners {
 
   /** Who calls over TCP. */
   #authenticate(request: IncomingMessage, isOpen: boolean, isAgain: boolean): Principal {
-    const waitMs = isAgain ? 0 : this.#buckets.take(`address:${request.socket.remoteAddress}`)
+    const waitMs = isAgain ? 0 : this.#buckets.take(`address:${placeOf(request.socket)}`)
     if (waitMs > 0)
       throw new Refusal('rate', 'Too many requests from this address.', { retryAfterMs: waitMs })
     if (isOpen || this.#tokens === undefined) return ANONYMOUS
@@ -216,6 +218,11 @@ export class Listeners {
     if (principal === undefined) throw new Refusal('unauthenticated', 'A valid bearer token is needed.')
     return principal
   }
+}
+
+/** This host has millions of addresses, and is one place all the same. */
+function placeOf({ remoteAddress = '' }: Socket): string {
+  return FROM_LOOPBACK.test(remoteAddress) ? 'loopback' : remoteAddress
 }
 
 function optionsOf({ headerBytes, requestMs, idleMs }: Limits): ServerOptions {
