@@ -6,7 +6,7 @@ import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
-import { mayAskUs, prepareRemote } from '../bootstrap/remote-hosts.ts'
+import { mayAskUs, prepareRemote, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import type { FastHandleClass } from '../handle/fast-handle-contract.ts'
 import { recordFast } from '../handle/transport.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
@@ -22,6 +22,7 @@ import { tellStep } from '../host/steps.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Family, isUnixKey, UNIX, unixKey } from '../host/unix-paths.ts'
+import { allowsDriver } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import type { FallbackCode } from '../reasons.ts'
 import { EVENTS, tell } from '../status/events.ts'
@@ -308,6 +309,7 @@ function nameServerSide(
 }
 
 function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): FallbackCode | undefined {
+  if (!mayReachOthers()) return showClosed(listener)
   const { port, address, family, host } = listener
   const bootstrap = BootstrapServer.open(listener, host, avoid)
   listener.bootstrap = bootstrap
@@ -329,6 +331,7 @@ function openSharedBootstrap(
   avoid: ReadonlySet<number>,
   onDone: (code: FallbackCode | undefined) => void,
 ): void {
+  if (!mayReachOthers()) return onDone(showClosed(listener))
   BootstrapServer.openShared(listener, listener.host, avoid, bootstrap => {
     // Meanwhile the program may have closed it.
     if (byServer.get(listener.server) !== listener) {
@@ -344,6 +347,17 @@ function openSharedBootstrap(
     }
     onDone(reason)
   })
+}
+
+/** Some driver that may be used leaves this thread. */
+function mayReachOthers(): boolean {
+  return allowsDriver('shm') || remoteDriver() !== undefined
+}
+
+/** Only this thread reaches it. */
+function showClosed(listener: Listener): FallbackCode {
+  show(listener, 'POLICY')
+  return 'POLICY'
 }
 
 /** On the status page, with the bootstrap port that it has now. */

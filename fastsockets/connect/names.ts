@@ -10,6 +10,7 @@ import { clearInterval, performance, setInterval, sleep } from '../../nic/real-t
 import { VERSION } from '../bootstrap/bootstrap-layout.ts'
 import { REMOTE_DRIVER, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import { allOwnAddresses } from '../host/addresses.ts'
+import { allowsDriver } from '../policy/own-policy.ts'
 
 const log = openLog('fastsockets:names')
 
@@ -127,10 +128,7 @@ async function register(announcement: Announcement): Promise<void> {
       host: hostIdentity().toString('hex'),
       pid: process.pid,
       uid: process.getuid?.() ?? 0,
-      drivers: ['shm', ...(remoteDriver() === undefined ? [] : [REMOTE_DRIVER])].map(name => ({
-        name,
-        address: '',
-      })),
+      drivers: driverNames().map(name => ({ name, address: '' })),
       version: VERSION,
       port: bootstrapPort,
     }
@@ -143,6 +141,10 @@ async function register(announcement: Announcement): Promise<void> {
   } catch (error) {
     log('port %d: %s', port, (error as Error).message)
   }
+}
+
+function driverNames(): string[] {
+  return [...(allowsDriver('shm') ? ['shm'] : []), ...(remoteDriver() === undefined ? [] : [REMOTE_DRIVER])]
 }
 
 function addressesOf({ address, ipv6Only }: Announcement): string[] {

@@ -47,7 +47,7 @@ import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
-import { allowsUser } from '../policy/own-policy.ts'
+import { allowsDriver, allowsUser } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Acceptor } from '../stream/channel-contract.ts'
 import { SocketChannel } from '../stream/socket-channel.ts'
@@ -191,6 +191,8 @@ export class Peers implements BootstrapHost {
 
   async #call(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
     const limit = limitFor(address, family)
+    if (!allowsDriver(DRIVER) && !isElsewhere(address, family))
+      return fallbackReason('POLICY', `it does not allow ${DRIVER}`)
     const outcome = await this.#find(address, port, family, limit)
     if ('code' in outcome) {
       const { code, detail, mayPass } = outcome
@@ -206,7 +208,7 @@ export class Peers implements BootstrapHost {
     }
     const peerId = greeting.endpointId.toString('hex')
     // Of a cluster's workers it may be this one whose turn it is.
-    const isOwn = isShared && greeting.endpointId.equals(this.#endpointId)
+    const isOwn = isShared && greeting.endpointId.equals(this.#endpointId) && allowsDriver('loopback')
     const isLocal = isHere(greeting) && !isElsewhere(address, family)
     const key = keyOf(peerId, isLocal ? userOf(greeting.uid) : address)
     const known = isOwn ? this.ownChannel() : this.#channels.get(key)
@@ -288,7 +290,7 @@ export class Peers implements BootstrapHost {
   }
 
   #judge(greeting: Introduction): FallbackCode | undefined {
-    if (driverTo(greeting) === undefined) return 'OTHER_HOST'
+    if (driverTo(greeting) === undefined) return isHere(greeting) ? 'POLICY' : 'OTHER_HOST'
     return allowsUser(greeting.uid) ? undefined : 'OTHER_USER'
   }
 
@@ -384,9 +386,10 @@ function isHere(peer: Introduction): boolean {
   return peer.hostIdentity.equals(hostIdentity())
 }
 
-/** Undefined if no driver that may be used leaves the host. */
+/** Undefined if none may be used that goes there. */
 function driverTo(peer: Introduction): Driver | undefined {
-  return isHere(peer) ? drivers.get(DRIVER) : remoteDriver()
+  if (!isHere(peer)) return remoteDriver()
+  return allowsDriver(DRIVER) ? drivers.get(DRIVER) : undefined
 }
 
 /** The client's REPLY, for the driver that has made the offer; anything else ends the connection. */
