@@ -24,7 +24,7 @@ import { guard } from '../host/thrown-errors.ts'
 import { type Family, isUnixKey, UNIX, unixKey } from '../host/unix-paths.ts'
 import { allowsDriver } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
-import type { FallbackCode } from '../reasons.ts'
+import { type FallbackCode, fallbackReason } from '../reasons.ts'
 import { EVENTS, tell } from '../status/events.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from '../status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from '../status/status-page.ts'
@@ -170,15 +170,19 @@ export function withdraw(server: net.Server): void {
   listener.row?.close()
 }
 
-/** The program wants to listen on `port` itself: if it is a hashed port of ours, that one moves. */
+/** The program wants to listen on `port` itself: if it is a hashed port of ours, that one moves, if there is another. */
 export function yieldHashedPort(port: number): void {
   if (!hashedPorts.has(port)) return
   for (const listener of byServer.values()) {
     if (listener.bootstrap?.port !== port) continue
     closeBootstrap(listener)
-    if (listener.isOfCluster) openSharedBootstrap(listener, new Set([port]), () => {})
-    else openBootstrap(listener, new Set([port]))
+    if (listener.isOfCluster) openSharedBootstrap(listener, new Set([port]), countIfSlow)
+    else countIfSlow(openBootstrap(listener, new Set([port])))
   }
+}
+
+function countIfSlow(code: FallbackCode | undefined): void {
+  if (code !== undefined) statusPage().countFallback(code)
 }
 
 /** Nobody else may take the next connect to the same place. */
@@ -364,7 +368,11 @@ function showClosed(listener: Listener): FallbackCode {
 function show(listener: Listener, reason: FallbackCode | undefined): void {
   const { port, bootstrap, row: old } = listener
   const local = { address: listener.path ?? listener.address, port }
-  tell(EVENTS.listening, { local, hashedPort: bootstrap?.port })
+  tell(EVENTS.listening, {
+    local,
+    hashedPort: bootstrap?.port,
+    ...(reason && { reason: fallbackReason(reason) }),
+  })
   old?.close()
   listener.row = statusPage().open({
     kind: 'listener',
