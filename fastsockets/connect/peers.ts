@@ -3,6 +3,7 @@
  * (bootstrap-layout.ts). On one host a channel's descriptors pass over the driver's own road; the bootstrap connection
  * carries only the driver's address blob, and stays as the lifeline.
  */
+import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import {
@@ -65,6 +66,9 @@ const CHANNELS_MAX = 1024
 const OFFERS_MAX = 64
 /** How long a peer may take for the driver's part of the handshake. */
 const DRIVER_TIMEOUT_MS = 1000
+/** A channel is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
+const scope = new AsyncResource('FASTSOCKETS')
+
 type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
 
 /** Who answered for a listener. */
@@ -132,7 +136,8 @@ export class Peers implements BootstrapHost {
     const key = `${address} ${port}`
     const underWay = this.#calls.get(key)
     if (underWay !== undefined) return underWay
-    const call = this.#call(address, port, family)
+    const call = scope
+      .runInAsyncScope(() => this.#call(address, port, family))
       .catch(error => fallbackReason('HANDSHAKE', (error as Error).message))
       .finally(() => this.#calls.delete(key))
     this.#calls.set(key, call)

@@ -6,6 +6,7 @@
  * and accepts, by default, only its own user. The offering side then makes the segment and passes it with SCM_RIGHTS.
  * The connection stays open: it is the doorbell of both sides.
  */
+import { AsyncResource } from 'node:async_hooks'
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
 import { isOwnUser } from '../posix/callers-by-user.ts'
@@ -62,6 +63,8 @@ const probe = Buffer.alloc(8)
 probe.writeUInt32LE(PROBE_VALUE)
 
 let listener: HandoffListener | undefined
+/** What is there for all is in nobody's asynchronous context, and keeps none alive. */
+const scope = new AsyncResource('FASTSOCKETSHANDOFF')
 
 export const shmDriver: Driver = {
   name: 'shm',
@@ -90,7 +93,7 @@ function offer(options: OfferOptions = {}): Offer {
     throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 16 MiB')
   }
   const allowUid = options.allowUid ?? isOwnUser
-  listener ??= new HandoffListener(libc)
+  listener ??= scope.runInAsyncScope(() => new HandoffListener(libc))
   const nonce = randomBytes(NONCE_SIZE)
   const { accepted, cancel } = listener.expect(
     nonce,
