@@ -32,7 +32,7 @@ const PAUSE_MS_MIN = 128
 const PAUSE_MS_MAX = 4096
 
 export class CoreContention {
-  readonly #readTimes: () => CoreTimes | undefined
+  readonly #readTimes: () => CoreTimes | 'never' | undefined
   #sampledAtMs = Number.NEGATIVE_INFINITY
   #sampleMs = SAMPLE_MS
   #times: CoreTimes | undefined
@@ -42,7 +42,7 @@ export class CoreContention {
   #pausedUntilMs = Number.NEGATIVE_INFINITY
   #pauseMs = PAUSE_MS_MIN
 
-  constructor(readTimes = readCoreTimes) {
+  constructor(readTimes: () => CoreTimes | 'never' | undefined = readCoreTimes) {
     this.#readTimes = readTimes
   }
 
@@ -57,11 +57,8 @@ export class CoreContention {
     this.#sampledAtMs = nowMs
     const before = this.#times
     const now = this.#readTimes()
-    if (now === undefined) {
-      // Where the system does not say it never will.
-      this.#sampledAtMs = Number.POSITIVE_INFINITY
-      return
-    }
+    if (now === 'never') this.#sampledAtMs = Number.POSITIVE_INFINITY
+    if (now === 'never' || now === undefined) return
     if (before === undefined) {
       this.#times = now
       return

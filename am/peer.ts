@@ -1,10 +1,12 @@
 import { NicError, openLog, type VirtualInterface } from '../nic/index.ts'
+import { clearTimeout, setTimeout } from '../nic/real-time.ts'
 import type { ChannelOwner } from './channel.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'
 import { AmError } from './errors.ts'
 import type { RemoteSegment } from './mapping.ts'
 import type { ControlConnection } from './rendezvous/control-connection.ts'
 import { type ControlMessage, decodeTag, encodeTag } from './rendezvous/control-messages.ts'
+import { DIAL_TIMEOUT_MS } from './rendezvous/dialing.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 
 const log = openLog('fastsockets:am:peer')
@@ -49,6 +51,8 @@ export class Peer implements ChannelOwner {
   readonly #host: PeerHost
   readonly #connection: ControlConnection
   readonly #maps = new Map<number, { take: TakeSegment; reject: (e: Error) => void }>()
+  /** Those that nobody waits for any more; the peer may still answer. */
+  readonly #lateMaps = new Set<number>()
   #nextMap = FIRST_MAP + 1
   #isBye = false
   #hasSaidBye = false
@@ -85,7 +89,8 @@ export class Peer implements ChannelOwner {
 
   /** Shows a tag. `install` is called before the promise is resolved. */
   askForSegment(tag: bigint, install: TakeSegment): Promise<void> {
-    if (this.isGone || this.#maps.size >= MAPS_MAX) return Promise.reject(this.#goneError())
+    if (this.isGone || this.#maps.size + this.#lateMaps.size >= MAPS_MAX)
+      return Promise.reject(this.#goneError())
     const id = this.#nextMap++
     const mapped = this.#mapped(id, install)
     this.#connection.send({ op: 'map', id, tag: encodeTag(tag) })
@@ -182,7 +187,14 @@ export class Peer implements ChannelOwner {
   #mapped(id: number, install: TakeSegment): Promise<void> {
     this.#connection.ref()
     return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#lateMaps.add(id)
+        this.#drop(id)
+        const text = `${this.peerName} did not answer within ${DIAL_TIMEOUT_MS} ms`
+        reject(new AmError('ERR_AM_TIMEOUT', text))
+      }, DIAL_TIMEOUT_MS)
       const take: TakeSegment = segment => {
+        clearTimeout(timer)
         try {
           install(segment)
           resolve()
@@ -190,18 +202,28 @@ export class Peer implements ChannelOwner {
           reject(error)
         }
       }
-      this.#maps.set(id, { take, reject })
+      const fail = (error: Error): void => {
+        clearTimeout(timer)
+        reject(error)
+      }
+      this.#maps.set(id, { take, reject: fail })
     })
+  }
+
+  #drop(id: number): void {
+    this.#maps.delete(id)
+    if (this.#maps.size === 0) this.#connection.unref()
   }
 
   #takeMapped(message: ControlMessage & { op: 'mapped' }): void {
     const waiting = this.#maps.get(message.id)
     if (waiting === undefined) {
+      // The peer has an entry for us that we have no use for.
+      if (this.#lateMaps.delete(message.id)) return this.#giveUp()
       log('%s answers what nobody has asked', this.peerName)
       return this.#connection.destroy()
     }
-    this.#maps.delete(message.id)
-    if (this.#maps.size === 0) this.#connection.unref()
+    this.#drop(message.id)
     if (!message.isTagRight) return waiting.take(undefined)
     try {
       const memory = message.key === '' ? undefined : importKey(this.channel.end, message.key)
@@ -212,6 +234,11 @@ export class Peer implements ChannelOwner {
       waiting.reject(error as Error)
       this.#connection.destroy()
     }
+  }
+
+  #giveUp(): void {
+    this.sayUnmap()
+    this.#host.handlePeerProgress(this)
   }
 
   #handleEnd(): void {

@@ -181,6 +181,7 @@ export class ReturningChannel extends Channel {
   /** The peer will send nothing more. */
   expectEnd(reason: number): void {
     this.#endReason = reason
+    this.end.expectEnd?.()
     this.touch()
   }
 

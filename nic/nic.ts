@@ -49,7 +49,7 @@ export interface Access {
   readonly remoteWrite: boolean
   /** The same memory will not be registered again: nothing is to be kept for the next time. */
   readonly isOnce?: boolean
-  /** The peer's access may have to end before the peer knows. */
+  /** The peer's access may have to end before the peer knows: `register` throws if that cannot be had. */
   readonly isRevocable?: boolean
 }
 
@@ -105,6 +105,11 @@ export interface VirtualInterface {
    * through, after the frame is accounted for. Must not be called from within a sink.
    */
   poll(sink: FrameSink, limit: number): number
+  /**
+   * The peer is gone, and what it had sent is polled for the last time: no more than fits into the queue, whoever goes on
+   * writing. Missing where the driver cannot tell.
+   */
+  expectEnd?(): void
 
   /**
    * Asks to be woken by the next frame (and, with `forRoom`, when `forRoom` bytes of room have come back). Returns

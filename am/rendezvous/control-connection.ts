@@ -1,6 +1,6 @@
 import type net from 'node:net'
 import { openLog, receiveNow } from '../../nic/index.ts'
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import { clearTimeout, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { type ControlMessage, decodeControl, LINE_MAX } from './control-messages.ts'
 
 const log = openLog('fastsockets:am:control')
@@ -12,6 +12,8 @@ const received = Buffer.alloc(LINE_MAX)
 const READS_MAX = 4
 /** Messages that wait for a listener. */
 const EARLY_MAX = 16
+/** Messages that are handled in one turn: whoever says more waits for the next. */
+const TURN_MAX = 256
 /** Bytes that the peer has not taken: whoever asks and never listens is hung up on. */
 const UNSENT_MAX = 1024 * 1024
 /** How long the peer may take to end its side after we have ended ours. */
@@ -32,6 +34,8 @@ export class ControlConnection {
   #heard = ''
   #isOver = false
   #isEnding = false
+  /** There is more than a turn's worth of messages. */
+  #isPaused = false
   readonly #early: ControlMessage[] = []
 
   constructor(socket: net.Socket) {
@@ -42,6 +46,8 @@ export class ControlConnection {
     this.over = new Promise(resolve => {
       socket.on('close', () => {
         resolve()
+        // The last of what was said may be why it ends.
+        this.#handleSome(Number.POSITIVE_INFINITY)
         this.#end()
       })
     })
@@ -97,6 +103,7 @@ export class ControlConnection {
   /** Hears what has come without the event loop, for those who do not let it run; of a peer that says a lot, some of it. */
   hearNow(): void {
     for (let reads = 0; reads < READS_MAX && !this.#isOver; reads++) {
+      if (this.#isPaused && !this.#catchUp()) return
       // Looked up each time: once the socket is destroyed its number may be somebody else's.
       const fd = (this.#socket as unknown as { _handle?: { fd: number } | null })._handle?.fd
       const length = fd === undefined ? -1 : receiveNow(fd, received)
@@ -108,17 +115,42 @@ export class ControlConnection {
 
   #hear(text: string): void {
     this.#heard += text
-    while (!this.#isOver) {
+    this.#handleSome()
+  }
+
+  #handleSome(limit = TURN_MAX): void {
+    for (let count = 0; !this.#isOver; count++) {
       const at = this.#heard.indexOf('\n')
       if (at < 0) break
+      if (count === limit) return this.#goOnLater()
       const line = this.#heard.slice(0, at)
       this.#heard = this.#heard.slice(at + 1)
       const message = line.length <= LINE_MAX ? decodeControl(line) : undefined
       if (message === undefined) return this.#refuse(line)
-      if (this.#listener === undefined) this.#early.push(message)
-      else this.#listener.handleControl(message)
+      if (this.#listener !== undefined) this.#listener.handleControl(message)
+      else if (this.#early.push(message) > EARLY_MAX) return this.#refuse(line)
     }
-    if (this.#heard.length > LINE_MAX || this.#early.length > EARLY_MAX) this.#refuse(this.#heard)
+    if (this.#heard.length > LINE_MAX) this.#refuse(this.#heard)
+  }
+
+  /** The rest has the next turn, and nothing more is taken from the peer before that. */
+  #goOnLater(): void {
+    if (this.#isPaused) return
+    this.#isPaused = true
+    this.#socket.pause()
+    setImmediate(() => {
+      this.#isPaused = false
+      this.#socket.resume()
+      this.#handleSome()
+    })
+  }
+
+  /** Some of what was taken from the kernel already; true if that is all. */
+  #catchUp(): boolean {
+    this.#handleSome()
+    // Told by 'data', as always.
+    if (!this.#heard.includes('\n') && this.#socket.readableLength > 0) this.#socket.read()
+    return !this.#heard.includes('\n') && this.#socket.readableLength === 0
   }
 
   #refuse(line: string): void {

@@ -10,7 +10,7 @@ import { refuse } from './reception.ts'
 import { KEEP_ALIVE_MS, type TcpAddress } from './remote-rendezvous.ts'
 
 /** A peer that is busy answers when it comes to its event loop; after this it is not there. */
-const DIAL_TIMEOUT_MS = 5000
+export const DIAL_TIMEOUT_MS = 5000
 /** How often a peer is called that has too many callers waiting. */
 const BUSY_INTERVAL_MS = 10
 

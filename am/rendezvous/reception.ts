@@ -1,6 +1,6 @@
 /** Hears which endpoint callers want, and hands them over to it. What they say is a stranger's word. */
 import type net from 'node:net'
-import { openLog } from '../../nic/index.ts'
+import { CallersByUser, isOwnUser, openLog, userOfPeer } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, NAME_MAX, type Open, type RefusalCode } from './control-messages.ts'
@@ -8,6 +8,10 @@ import { CONTROL_VERSION, NAME_MAX, type Open, type RefusalCode } from './contro
 const log = openLog('fastsockets:am:rendezvous')
 
 const OPEN_TIMEOUT_MS = 2000
+/** Callers of another user of this host who were not answered yet. */
+const OTHER_CALLERS_MAX = 16
+/** Nobody knows who calls from another host. */
+const SOMEBODY = -1
 
 /** An endpoint of this thread, as a caller meets it. */
 export interface RendezvousHost {
@@ -16,32 +20,31 @@ export interface RendezvousHost {
 }
 
 export class Reception {
-  readonly #callersMax: number
   readonly #isRemote: boolean
   readonly #find: (endpoint: string) => RendezvousHost | undefined
-  #callers = 0
+  readonly #callers: CallersByUser
 
   /**
-   * More than `callersMax` at once are hung up on: who has not said what it wants, and from elsewhere who was not answered, or
-   * was refused and has not gone.
+   * More than `callersMax` at once are hung up on: who has not said what it wants, and of those from elsewhere or of another
+   * user, who are fewer, who was not answered, or was refused and has not gone.
    */
   constructor(callersMax: number, isRemote: boolean, find: (endpoint: string) => RendezvousHost | undefined) {
-    this.#callersMax = callersMax
+    this.#callers = new CallersByUser(callersMax, isRemote ? callersMax : OTHER_CALLERS_MAX)
     this.#isRemote = isRemote
     this.#find = find
   }
 
   meet(socket: net.Socket): void {
     socket.unref()
-    if (this.#callers >= this.#callersMax) return void socket.destroy()
-    this.#callers++
+    const uid = this.#isRemote ? SOMEBODY : userOfPeer(socket)
+    if (!this.#callers.enter(uid)) return void socket.destroy()
     const connection = new ControlConnection(socket)
     const timer = setTimeout(() => connection.destroy(), OPEN_TIMEOUT_MS)
     timer.unref()
     let isCounted = true
     const leave = (): void => {
       clearTimeout(timer)
-      if (isCounted) this.#callers--
+      if (isCounted) this.#callers.leave(uid)
       isCounted = false
     }
     connection.listen({
@@ -54,8 +57,8 @@ export class Reception {
           log('not answered: %s', error.message)
           connection.destroy()
         })
-        // An offer to somebody elsewhere costs memory, whoever that is; here the kernel knows who it is.
-        if (!this.#isRemote) leave()
+        // What we do for ourselves is no loss; an offer to somebody else costs memory, or a descriptor.
+        if (isOwnUser(uid)) leave()
         else void met.finally(() => (connection.isEnding ? connection.over.then(leave) : leave()))
       },
       handleControlEnd: leave,

@@ -61,6 +61,8 @@ export class RemoteRendezvous {
         this.#reception.meet(socket)
       })
       markOwn(this.#server)
+      // No descriptors for a caller, perhaps: that is no reason for the program to end.
+      this.#server.on('error', error => log('%s', error.message))
       // `exclusive`: a cluster worker answers for its own endpoints.
       this.#server.listen({ host: address, port: 0, exclusive: true })
       this.#server.unref()

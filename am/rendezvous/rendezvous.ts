@@ -5,10 +5,12 @@
 
 import { once } from 'node:events'
 import net from 'node:net'
-import { markOwn } from '../../nic/index.ts'
+import { markOwn, openLog } from '../../nic/index.ts'
 import { rangeError } from '../errors.ts'
 import { rendezvousPath, thisThread } from './endpoint-name.ts'
 import { Reception, type RendezvousHost } from './reception.ts'
+
+const log = openLog('fastsockets:am:rendezvous')
 
 /** Callers who have not said whom they want yet; more are hung up on. */
 const CALLERS_MAX = 1024
@@ -27,6 +29,8 @@ class Rendezvous {
     if (this.#server === undefined) {
       this.#server = net.createServer(socket => this.#reception.meet(socket))
       markOwn(this.#server)
+      // No descriptors for a caller, perhaps: that is no reason for the program to end.
+      this.#server.on('error', error => log('%s', error.message))
       // `exclusive`: a cluster worker answers for its own endpoints.
       this.#server.listen({ path: rendezvousPath(thisThread), exclusive: true })
       this.#server.unref()

@@ -4,6 +4,7 @@
  */
 import net from 'node:net'
 import { markOwn, openLog } from '../../nic/index.ts'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import {
   type Binding,
@@ -31,6 +32,7 @@ const log = openLog('fastsockets:bootstrap')
 
 /** Callers who have not finished the handshake yet; more are hung up on. */
 const CALLERS_MAX = 256
+/** All the time that one of them has, however it uses it. */
 const HELLO_TIMEOUT_MS = 2000
 
 /** The bootstrap connection of a finished handshake: it stays open as long as the channel lives. */
@@ -59,7 +61,8 @@ export class BootstrapServer {
   readonly #server: net.Server
   /** The next caller may be greeted by somebody else. */
   readonly #isShared: boolean
-  readonly #callers = new Set<net.Socket>()
+  /** Each with the end of its time. */
+  readonly #callers = new Map<net.Socket, NodeJS.Timeout>()
 
   /**
    * On any port at all if every candidate is taken, unless others must find the same: then only the name service knows where.
@@ -142,7 +145,7 @@ export class BootstrapServer {
 
   close(): void {
     this.#server.close()
-    for (const caller of this.#callers) caller.destroy()
+    for (const caller of this.#callers.keys()) caller.destroy()
   }
 
   /**
@@ -168,9 +171,8 @@ export class BootstrapServer {
       caller.destroy()
       return
     }
-    this.#callers.add(caller)
-    caller.setTimeout(HELLO_TIMEOUT_MS, () => caller.destroy())
-    caller.once('close', () => this.#callers.delete(caller))
+    this.#callers.set(caller, setTimeout(() => caller.destroy(), HELLO_TIMEOUT_MS).unref())
+    caller.once('close', () => this.#forget(caller))
     const greeting = { ...host.introduce(listenerPort), isShared: this.#isShared }
     caller.write(encodeIntroduction(GREETING_MAGIC, greeting))
     tellStep('server greeted')
@@ -185,6 +187,12 @@ export class BootstrapServer {
     caller.on('data', hear)
   }
 
+  /** It has finished, or is gone. */
+  #forget(caller: net.Socket): void {
+    clearTimeout(this.#callers.get(caller))
+    this.#callers.delete(caller)
+  }
+
   #reply(caller: net.Socket, hello: Introduction, host: BootstrapHost): void {
     tellStep('server introduced')
     const reply = host.answer(hello)
@@ -193,8 +201,7 @@ export class BootstrapServer {
       caller.end(encodeAnswer({ result: reply.refusal, driver: '', blob: Buffer.alloc(0) }))
       return
     }
-    this.#callers.delete(caller)
-    caller.setTimeout(0)
+    this.#forget(caller)
     caller.write(encodeAnswer({ result: 0, driver: reply.driver, blob: Buffer.from(reply.blob) }))
     tellStep('server answered')
     reply.finish(caller)

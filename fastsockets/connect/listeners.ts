@@ -6,7 +6,7 @@ import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
-import { mayAskUs, prepareRemote } from '../bootstrap/remote-hosts.ts'
+import { mayAskUs, prepareRemote, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import type { FastHandleClass } from '../handle/fast-handle-contract.ts'
 import { recordFast } from '../handle/transport.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
@@ -22,8 +22,9 @@ import { tellStep } from '../host/steps.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Family, isUnixKey, UNIX, unixKey } from '../host/unix-paths.ts'
+import { allowsDriver } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
-import type { FallbackCode } from '../reasons.ts'
+import { type FallbackCode, fallbackReason } from '../reasons.ts'
 import { EVENTS, tell } from '../status/events.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from '../status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from '../status/status-page.ts'
@@ -169,15 +170,19 @@ export function withdraw(server: net.Server): void {
   listener.row?.close()
 }
 
-/** The program wants to listen on `port` itself: if it is a hashed port of ours, that one moves. */
+/** The program wants to listen on `port` itself: if it is a hashed port of ours, that one moves, if there is another. */
 export function yieldHashedPort(port: number): void {
   if (!hashedPorts.has(port)) return
   for (const listener of byServer.values()) {
     if (listener.bootstrap?.port !== port) continue
     closeBootstrap(listener)
-    if (listener.isOfCluster) openSharedBootstrap(listener, new Set([port]), () => {})
-    else openBootstrap(listener, new Set([port]))
+    if (listener.isOfCluster) openSharedBootstrap(listener, new Set([port]), countIfSlow)
+    else countIfSlow(openBootstrap(listener, new Set([port])))
   }
+}
+
+function countIfSlow(code: FallbackCode | undefined): void {
+  if (code !== undefined) statusPage().countFallback(code)
 }
 
 /** Nobody else may take the next connect to the same place. */
@@ -308,6 +313,7 @@ function nameServerSide(
 }
 
 function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): FallbackCode | undefined {
+  if (!mayReachOthers()) return showClosed(listener)
   const { port, address, family, host } = listener
   const bootstrap = BootstrapServer.open(listener, host, avoid)
   listener.bootstrap = bootstrap
@@ -329,6 +335,7 @@ function openSharedBootstrap(
   avoid: ReadonlySet<number>,
   onDone: (code: FallbackCode | undefined) => void,
 ): void {
+  if (!mayReachOthers()) return onDone(showClosed(listener))
   BootstrapServer.openShared(listener, listener.host, avoid, bootstrap => {
     // Meanwhile the program may have closed it.
     if (byServer.get(listener.server) !== listener) {
@@ -346,11 +353,26 @@ function openSharedBootstrap(
   })
 }
 
+/** Some driver that may be used leaves this thread. */
+function mayReachOthers(): boolean {
+  return allowsDriver('shm') || remoteDriver() !== undefined
+}
+
+/** Only this thread reaches it. */
+function showClosed(listener: Listener): FallbackCode {
+  show(listener, 'POLICY')
+  return 'POLICY'
+}
+
 /** On the status page, with the bootstrap port that it has now. */
 function show(listener: Listener, reason: FallbackCode | undefined): void {
   const { port, bootstrap, row: old } = listener
   const local = { address: listener.path ?? listener.address, port }
-  tell(EVENTS.listening, { local, hashedPort: bootstrap?.port })
+  tell(EVENTS.listening, {
+    local,
+    hashedPort: bootstrap?.port,
+    ...(reason && { reason: fallbackReason(reason) }),
+  })
   old?.close()
   listener.row = statusPage().open({
     kind: 'listener',

@@ -10,6 +10,7 @@ import { clearInterval, performance, setInterval, sleep } from '../../nic/real-t
 import { VERSION } from '../bootstrap/bootstrap-layout.ts'
 import { REMOTE_DRIVER, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import { allOwnAddresses } from '../host/addresses.ts'
+import { allowsDriver } from '../policy/own-policy.ts'
 
 const log = openLog('fastsockets:names')
 
@@ -40,7 +41,7 @@ interface Announcement extends Announced {
 const announcements = new Map<object, Announcement>()
 let timer: NodeJS.Timeout | undefined
 /** Names are given back before they are registered anew, with another port perhaps. */
-let retracted: Promise<unknown> = Promise.resolve()
+let retracted: Promise<void> = Promise.resolve()
 
 /** Says to the name service, when there is one, where the bootstrap of a listener is. `key` stands for the listener. */
 export function announce(key: object, listener: Announced, bootstrapPort: number, endpoint: string): void {
@@ -54,7 +55,10 @@ export function announce(key: object, listener: Announced, bootstrapPort: number
 export function retract(key: object): void {
   const registrations = announcements.get(key)?.registrations ?? []
   announcements.delete(key)
-  retracted = Promise.all([retracted, ...registrations.map(registration => registration.close())])
+  if (registrations.length === 0) return
+  const closed = Promise.all([retracted, ...registrations.map(registration => registration.close())])
+  // Without what they resolve to: each would hold the one before, for ever.
+  retracted = closed.then(() => undefined)
 }
 
 /** When the preparation is over at the latest; in the past if it is, or if there is none. */
@@ -124,10 +128,7 @@ async function register(announcement: Announcement): Promise<void> {
       host: hostIdentity().toString('hex'),
       pid: process.pid,
       uid: process.getuid?.() ?? 0,
-      drivers: ['shm', ...(remoteDriver() === undefined ? [] : [REMOTE_DRIVER])].map(name => ({
-        name,
-        address: '',
-      })),
+      drivers: driverNames().map(name => ({ name, address: '' })),
       version: VERSION,
       port: bootstrapPort,
     }
@@ -140,6 +141,10 @@ async function register(announcement: Announcement): Promise<void> {
   } catch (error) {
     log('port %d: %s', port, (error as Error).message)
   }
+}
+
+function driverNames(): string[] {
+  return [...(allowsDriver('shm') ? ['shm'] : []), ...(remoteDriver() === undefined ? [] : [REMOTE_DRIVER])]
 }
 
 function addressesOf({ address, ipv6Only }: Announcement): string[] {

@@ -3,6 +3,7 @@
  * (bootstrap-layout.ts). On one host a channel's descriptors pass over the driver's own road; the bootstrap connection
  * carries only the driver's address blob, and stays as the lifeline.
  */
+import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import {
@@ -47,7 +48,7 @@ import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
-import { allowsUser } from '../policy/own-policy.ts'
+import { allowsDriver, allowsUser } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Acceptor } from '../stream/channel-contract.ts'
 import { SocketChannel } from '../stream/socket-channel.ts'
@@ -65,6 +66,9 @@ const CHANNELS_MAX = 1024
 const OFFERS_MAX = 64
 /** How long a peer may take for the driver's part of the handshake. */
 const DRIVER_TIMEOUT_MS = 1000
+/** A channel is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
+const scope = new AsyncResource('FASTSOCKETS')
+
 type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
 
 /** Who answered for a listener. */
@@ -132,7 +136,8 @@ export class Peers implements BootstrapHost {
     const key = `${address} ${port}`
     const underWay = this.#calls.get(key)
     if (underWay !== undefined) return underWay
-    const call = this.#call(address, port, family)
+    const call = scope
+      .runInAsyncScope(() => this.#call(address, port, family))
       .catch(error => fallbackReason('HANDSHAKE', (error as Error).message))
       .finally(() => this.#calls.delete(key))
     this.#calls.set(key, call)
@@ -191,6 +196,8 @@ export class Peers implements BootstrapHost {
 
   async #call(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
     const limit = limitFor(address, family)
+    if (!allowsDriver(DRIVER) && !isElsewhere(address, family))
+      return fallbackReason('POLICY', `it does not allow ${DRIVER}`)
     const outcome = await this.#find(address, port, family, limit)
     if ('code' in outcome) {
       const { code, detail, mayPass } = outcome
@@ -206,13 +213,17 @@ export class Peers implements BootstrapHost {
     }
     const peerId = greeting.endpointId.toString('hex')
     // Of a cluster's workers it may be this one whose turn it is.
-    const isOwn = isShared && greeting.endpointId.equals(this.#endpointId)
+    const isOwn = isShared && greeting.endpointId.equals(this.#endpointId) && allowsDriver('loopback')
     const isLocal = isHere(greeting) && !isElsewhere(address, family)
     const key = keyOf(peerId, isLocal ? userOf(greeting.uid) : address)
     const known = isOwn ? this.ownChannel() : this.#channels.get(key)
     if (known?.isOpen) {
       connection.destroy()
       return { channel: known, isShared }
+    }
+    if (this.openChannels.length >= CHANNELS_MAX) {
+      connection.destroy()
+      return fallbackReason('LIMIT', `this thread has ${CHANNELS_MAX} channels already`)
     }
     const answer = await shakeHands(connection, this.introduce(port), limit.leftMs)
     if (answer === undefined) return reasonOfFailure(address, limit)
@@ -284,7 +295,7 @@ export class Peers implements BootstrapHost {
   }
 
   #judge(greeting: Introduction): FallbackCode | undefined {
-    if (driverTo(greeting) === undefined) return 'OTHER_HOST'
+    if (driverTo(greeting) === undefined) return isHere(greeting) ? 'POLICY' : 'OTHER_HOST'
     return allowsUser(greeting.uid) ? undefined : 'OTHER_USER'
   }
 
@@ -380,9 +391,10 @@ function isHere(peer: Introduction): boolean {
   return peer.hostIdentity.equals(hostIdentity())
 }
 
-/** Undefined if no driver that may be used leaves the host. */
+/** Undefined if none may be used that goes there. */
 function driverTo(peer: Introduction): Driver | undefined {
-  return isHere(peer) ? drivers.get(DRIVER) : remoteDriver()
+  if (!isHere(peer)) return remoteDriver()
+  return allowsDriver(DRIVER) ? drivers.get(DRIVER) : undefined
 }
 
 /** The client's REPLY, for the driver that has made the offer; anything else ends the connection. */

@@ -4,7 +4,13 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { home } from '../host/home.ts'
 import { Policy } from './policy.ts'
-import { POLICY_SCHEMA, PORT_DEMAND, type PolicyDocument } from './policy-schema.ts'
+import {
+  POLICY_SCHEMA,
+  PORT_DEMAND,
+  type PolicyDocument,
+  RULES_MAX,
+  type RuleDocument,
+} from './policy-schema.ts'
 import { Rule } from './rule.ts'
 
 export const POLICY_VARIABLE = 'FASTSOCKETS_POLICY'
@@ -93,7 +99,9 @@ export function parsePolicy(text: string, path: string): Policy {
     text,
   }))
   const rules: Rule[] = []
-  for (const [index, rule] of problems.length > 0 ? [] : (value.rules ?? []).entries()) {
+  for (const [index, rule] of rulesOf(value).entries()) {
+    // Of one with a fault that the schema has seen nothing more can be said.
+    if (problems.some(problem => problem.rule === index + 1)) continue
     const line = lineOf(['rules', index])
     try {
       rules.push(new Rule(rule, index + 1, line))
@@ -104,6 +112,12 @@ export function parsePolicy(text: string, path: string): Policy {
   if (problems.length > 0) throw new PolicyError(path, problems)
   const { default: use = 'fast', users = [], drivers } = value
   return new Policy({ source: path, default: use, users, drivers, rules })
+}
+
+/** Whatever else is wrong with the document. */
+function rulesOf(value: unknown): readonly RuleDocument[] {
+  const { rules } = (value ?? {}) as PolicyDocument
+  return Array.isArray(rules) ? rules.slice(0, RULES_MAX) : []
 }
 
 interface Finding {

@@ -1,5 +1,14 @@
 /** Reads the status pages of other processes, without their help: also of one that is busy, stopped, or about to die. */
-import { closeSync, fstatSync, openSync, readdirSync, readlinkSync, readSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+  statSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { pageLink } from '../../nic/index.ts'
 import { decodeStatus, type ThreadStatus } from './decode-status.ts'
@@ -60,8 +69,10 @@ function isPage(link: string): boolean {
 function readPage(path: string): ThreadStatus | undefined {
   let fd: number | undefined
   try {
-    fd = openSync(path, 'r')
-    if (fstatSync(fd).size !== PAGE_SIZE) return undefined
+    // A link says what it likes: a pipe behind it would be waited for.
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    const stat = fstatSync(fd)
+    if (!stat.isFile() || stat.size !== PAGE_SIZE) return undefined
     const header = Buffer.alloc(HEADER_SIZE)
     readSync(fd, header, 0, HEADER_SIZE, 0)
     const rows = Math.min(Math.max(header.readDoubleLE(8 * HEADER.ROWS_USED) || 0, 0), ROWS_MAX)

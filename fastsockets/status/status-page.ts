@@ -61,10 +61,13 @@ export function addTo(counts: Float64Array, word: number, count: number): void {
 export class StatusRow {
   counts: Float64Array
   readonly #page: StatusPage
+  readonly #kind: Kind
   #index: number
+  #isOpen = true
 
-  constructor(page: StatusPage, index: number, counts: Float64Array) {
+  constructor(page: StatusPage, kind: Kind, index: number, counts: Float64Array) {
     this.#page = page
+    this.#kind = kind
     this.#index = index
     this.counts = counts
   }
@@ -76,11 +79,14 @@ export class StatusRow {
 
   /** The row is free for others; the counts stay as they are. */
   close(): void {
-    if (this.#index === NOT_SHOWN) return
-    const index = this.#index
-    this.#index = NOT_SHOWN
-    this.counts = this.counts.slice()
-    this.#page.release(index, this.counts)
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    if (this.isShown) {
+      this.counts = this.counts.slice()
+      this.#page.release(this.#index)
+      this.#index = NOT_SHOWN
+    }
+    this.#page.keep(this.#kind, this.counts)
   }
 }
 
@@ -114,7 +120,7 @@ export class StatusPage {
   open(text: RowText, isCounted = false): StatusRow {
     if (text.kind !== 'listener' && !isCounted) this.countOpened()
     const index = this.#free.pop() ?? (this.#rowsUsed < this.#rowsMax ? this.#rowsUsed++ : NOT_SHOWN)
-    if (index === NOT_SHOWN) return new StatusRow(this, NOT_SHOWN, new Float64Array(COUNTS_LENGTH))
+    if (index === NOT_SHOWN) return new StatusRow(this, text.kind, NOT_SHOWN, new Float64Array(COUNTS_LENGTH))
     this.#words[HEADER.ROWS_USED] = this.#rowsUsed
     const at = HEADER_SIZE + index * ROW_SIZE
     const row = at / Float64Array.BYTES_PER_ELEMENT
@@ -132,16 +138,20 @@ export class StatusPage {
     this.#words[row + ROW.KIND] = KINDS.indexOf(text.kind)
     return new StatusRow(
       this,
+      text.kind,
       index,
       this.#words.subarray(row + ROW.COUNTS, row + ROW.COUNTS + COUNTS_LENGTH),
     )
   }
 
-  release(index: number, counts: Float64Array): void {
+  release(index: number): void {
     const row = (HEADER_SIZE + index * ROW_SIZE) / Float64Array.BYTES_PER_ELEMENT
-    const kind = KINDS[this.#words[row + ROW.KIND] as number]
     this.#words[row + ROW.KIND] = 0
     this.#free.push(index)
+  }
+
+  /** What a socket has counted that is closed. Of one without a row the sums know from now on. */
+  keep(kind: Kind, counts: Float64Array): void {
     if (kind === 'listener' || kind === 'tcp') return
     this.#add(HEADER.CLOSED_BYTES_IN, counts[BYTES_IN] as number)
     this.#add(HEADER.CLOSED_BYTES_OUT, counts[BYTES_OUT] as number)

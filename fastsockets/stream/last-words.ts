@@ -1,12 +1,14 @@
 import type { Channel } from '../../am/index.ts'
 import { nextTick } from '../../nic/real-time.ts'
 
-/** How often a dead peer's ring is polled until nothing more comes out of it: more than fits into a ring. */
+/** How often a dead peer's queue is polled until nothing more comes out of it: more than fits into a ring. */
 const DRAIN_TURNS_MAX = 4096
 const DRAIN_MESSAGES = 64
 
 /** Takes in what a peer that is gone has written before. */
 export function takeLastWords(channel: Channel): void {
+  // A peer may have ended its lifeline, and live, and write on and on.
+  channel.end.expectEnd?.()
   for (let turn = 0; turn < DRAIN_TURNS_MAX && takeSome(channel); turn++);
 }
 

@@ -1,4 +1,4 @@
-import { ChannelGroup, type Message } from '../../am/index.ts'
+import { AmError, ChannelGroup, type Message } from '../../am/index.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import {
   ACCEPT,
@@ -19,17 +19,33 @@ let endpoint: ChannelGroup | undefined
 export function socketEndpoint(): ChannelGroup {
   if (endpoint !== undefined) return endpoint
   endpoint = new ChannelGroup()
-  endpoint.setHandler(CONNECT, message => ownerOf(message).handleConnect(message))
-  endpoint.setHandler(ACCEPT, message => ownerOf(message).handleAccept(message))
-  endpoint.setHandler(REFUSE, message => ownerOf(message).handleRefuse(message))
-  endpoint.setHandler(DATA, message => ownerOf(message).handleData(message))
-  endpoint.setHandler(CONSUMED, message => ownerOf(message).handleConsumed(message))
-  endpoint.setHandler(CLOSE, message => ownerOf(message).handleClose(message))
-  endpoint.setHandler(SRC_AVAIL, message => ownerOf(message).handleSourceAvailable(message))
-  endpoint.setHandler(RD_COMPL, message => ownerOf(message).handleReadCompleted(message))
-  endpoint.setHandler(SINK_AVAIL, message => ownerOf(message).handleSinkAvailable(message))
-  endpoint.setHandler(WR_COMPL, message => ownerOf(message).handleWriteCompleted(message))
+  endpoint.setHandler(CONNECT, message => requested(message)?.handleConnect(message))
+  endpoint.setHandler(ACCEPT, message => answered(message)?.handleAccept(message))
+  endpoint.setHandler(REFUSE, message => answered(message)?.handleRefuse(message))
+  endpoint.setHandler(DATA, message => requested(message)?.handleData(message))
+  endpoint.setHandler(CONSUMED, message => requested(message)?.handleConsumed(message))
+  endpoint.setHandler(CLOSE, message => requested(message)?.handleClose(message))
+  endpoint.setHandler(SRC_AVAIL, message => requested(message)?.handleSourceAvailable(message))
+  endpoint.setHandler(RD_COMPL, message => requested(message)?.handleReadCompleted(message))
+  endpoint.setHandler(SINK_AVAIL, message => requested(message)?.handleSinkAvailable(message))
+  endpoint.setHandler(WR_COMPL, message => requested(message)?.handleWriteCompleted(message))
   return endpoint
+}
+
+/** Who handles a request; nobody, and the channel is over, if it came as a reply, which nobody could answer. */
+function requested(message: Message): SocketChannel | undefined {
+  return message.isRequest ? ownerOf(message) : refuse(message, 'reply')
+}
+
+/** Who handles a reply; nobody, and the channel is over, if it came as a request. */
+function answered(message: Message): SocketChannel | undefined {
+  return message.isRequest ? refuse(message, 'request') : ownerOf(message)
+}
+
+function refuse(message: Message, kind: string): undefined {
+  const what = `handler ${message.handler} by a ${kind}`
+  const error = new AmError('ERR_AM_PROTOCOL_VIOLATION', `the peer broke the socket protocol: ${what}`)
+  ownerOf(message).handleBroken(error)
 }
 
 function ownerOf(message: Message): SocketChannel {

@@ -29,8 +29,14 @@ export function readLease(value: unknown): Lease {
   }
 }
 
-export function readLeases(value: unknown): Lease[] {
-  return list(fields(value).leases).map(readLease)
+export interface LeasePage {
+  readonly leases: readonly Lease[]
+  readonly next: string | undefined
+}
+
+export function readLeases(value: unknown): LeasePage {
+  const { leases, next } = fields(value)
+  return { leases: list(leases).map(readLease), next: next === undefined ? undefined : text(next) }
 }
 
 export interface EntryPage {

@@ -65,9 +65,15 @@ export class NameApi {
   }
 
   async leases(options: CallOptions = {}): Promise<Lease[]> {
-    return readLeases(
-      parseJson((await this.#caller.ask({ method: 'GET', path: '/v1/leases', ...options })).text),
-    )
+    const leases: Lease[] = []
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      const path = after === '' ? '/v1/leases' : `/v1/leases?after=${encodeURIComponent(after)}`
+      const page = readLeases(parseJson((await this.#caller.ask({ method: 'GET', path, ...options })).text))
+      if (page.next !== undefined && page.next <= after) throw strange()
+      leases.push(...page.leases)
+      after = page.next
+    }
+    return leases
   }
 
   async register(

@@ -154,7 +154,10 @@ export const COMPONENT_SCHEMAS = {
     names: uint('names registered under it', Number.MAX_SAFE_INTEGER),
     expiresInMs: uint('time left; absent if the daemon does not keep it', Number.MAX_SAFE_INTEGER),
   }),
-  Leases: object(['leases'], { leases: { type: 'array', items: ref('Lease') } }),
+  Leases: object(['leases'], {
+    leases: { type: 'array', items: ref('Lease') },
+    next: { ...LEASE_ID, description: 'there is more after this lease; ask again with `after`' },
+  }),
   Registration: REGISTRATION,
   Removal: object(['name', 'revision'], { name: NAME, revision: REVISION }),
   Watch: WATCH,

@@ -75,7 +75,12 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
           : { 'fastsockets-cursor': changes.head },
       isStopping: () => this.#isStopping,
     })
-    this.#listeners = new Listeners({ settings, handler: this.#handler, buckets })
+    this.#listeners = new Listeners({
+      settings,
+      handler: this.#handler,
+      buckets,
+      onLost: ({ message: reason }) => log.error({ reason }, 'a caller could not be accepted'),
+    })
   }
 
   /** Throws a `SettingsError`, a `StoreError` or a `SocketFileError` if it cannot be. */

@@ -23,12 +23,18 @@ const BACKLOG = 4096
 /** What is still being answered when the daemon stops. */
 const GRACE_MS = 2000
 const SWEEP_MS = 20
+/** Between two reports of callers that could not be accepted. */
+const REPORT_MS = 1000
 const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/
+/** As a caller's address, which may be mapped. */
+const FROM_LOOPBACK = /^(::ffff:127\.|127\.|::1$)/
 
 export interface ListenersOptions {
   readonly settings: Settings
   readonly handler: HttpHandler
   readonly buckets: TokenBuckets
+  /** A caller could not be accepted, for lack of descriptors perhaps. */
+  readonly onLost: (error: Error) => void
 }
 
 export class Listeners {
@@ -36,16 +42,19 @@ export class Listeners {
   readonly #settings: Settings
   readonly #handler: HttpHandler
   readonly #buckets: TokenBuckets
+  readonly #onLost: (error: Error) => void
   readonly #servers: Server[] = []
   readonly #unixCallers = new WeakMap<Socket, Principal>()
   readonly #posix = loadPosix()
   #tlsServer: TlsServer | undefined
   #tokens: Tokens | undefined
+  #reportedMs = Number.NEGATIVE_INFINITY
 
-  constructor({ settings, handler, buckets }: ListenersOptions) {
+  constructor({ settings, handler, buckets, onLost }: ListenersOptions) {
     this.#settings = settings
     this.#handler = handler
     this.#buckets = buckets
+    this.#onLost = onLost
     this.connections = new Connections(settings.limits.connections)
   }
 
@@ -83,7 +92,7 @@ export class Listeners {
     } finally {
       process.umask(before)
     }
-    await listening(server, 'socket.path')
+    await this.#listening(server, 'socket.path')
     await chmod(path, mode)
   }
 
@@ -91,7 +100,7 @@ export class Listeners {
   async listenPassed(fd: number): Promise<void> {
     const server = this.#unixServer()
     server.listen({ fd })
-    await listening(server, 'the socket that was passed')
+    await this.#listening(server, 'the socket that was passed')
     // Node knows no address of a unix socket that it has not bound itself; of a TCP socket it does.
     if (typeof server.address() !== 'object' || server.address() === null) return
     server.close()
@@ -105,7 +114,7 @@ export class Listeners {
     const server = tcp.certificate === '' ? createServer(optionsOf(limits)) : await this.#makeTlsServer()
     this.#attach(server, (...asked) => this.#authenticate(...asked))
     server.listen({ host: address, port, backlog: BACKLOG })
-    await listening(server, 'tcp.listen')
+    await this.#listening(server, 'tcp.listen')
     return (server.address() as { port: number }).port
   }
 
@@ -180,9 +189,27 @@ export class Listeners {
     this.#servers.push(server)
   }
 
+  /** Rejects with what the operator can do something about. */
+  async #listening(server: Server, setting: string): Promise<void> {
+    try {
+      await once(server, 'listening')
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      throw new SocketFileError('ERR_SOCKET_LISTEN', `${setting}: cannot listen there: ${code}`)
+    }
+    server.on('error', error => this.#report(error))
+  }
+
+  #report(error: Error): void {
+    const nowMs = performance.now()
+    if (nowMs - this.#reportedMs < REPORT_MS) return
+    this.#reportedMs = nowMs
+    this.#onLost(error)
+  }
+
   /** Who calls over TCP. */
   #authenticate(request: IncomingMessage, isOpen: boolean, isAgain: boolean): Principal {
-    const waitMs = isAgain ? 0 : this.#buckets.take(`address:${request.socket.remoteAddress}`)
+    const waitMs = isAgain ? 0 : this.#buckets.take(`address:${placeOf(request.socket)}`)
     if (waitMs > 0)
       throw new Refusal('rate', 'Too many requests from this address.', { retryAfterMs: waitMs })
     if (isOpen || this.#tokens === undefined) return ANONYMOUS
@@ -193,14 +220,9 @@ export class Listeners {
   }
 }
 
-/** Rejects with what the operator can do something about. */
-async function listening(server: Server, setting: string): Promise<void> {
-  try {
-    await once(server, 'listening')
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new SocketFileError('ERR_SOCKET_LISTEN', `${setting}: cannot listen there: ${code}`)
-  }
+/** This host has millions of addresses, and is one place all the same. */
+function placeOf({ remoteAddress = '' }: Socket): string {
+  return FROM_LOOPBACK.test(remoteAddress) ? 'loopback' : remoteAddress
 }
 
 function optionsOf({ headerBytes, requestMs, idleMs }: Limits): ServerOptions {

@@ -16,6 +16,9 @@ const PAGE_MAX = 1000
 /** Characters of the records of one page, but for its last. */
 const PAGE_LENGTH_MAX = 1024 * 1024
 const WATCHED_MAX = 256
+const PAGE_LIMIT = { type: 'integer', minimum: 1, maximum: PAGE_MAX, default: PAGE_DEFAULT } as {
+  type: 'integer'
+}
 
 export interface Services {
   readonly store: Store
@@ -63,12 +66,18 @@ function leaseOperations({ registrar }: Services): Operation[] {
       id: 'listLeases',
       method: 'GET',
       path: '/v1/leases',
-      summary: "List the caller's leases; an administrator sees all",
+      summary: "List the caller's leases, in the order of their ids; an administrator sees all",
       access: 'read',
-      answers: { 200: { description: 'The leases.', content: 'Leases' } },
+      query: { after: { ...LEASE_ID, type: 'string' }, limit: PAGE_LIMIT },
+      answers: { 200: { description: 'A page of leases.', content: 'Leases' } },
       isListing: true,
       problems: [],
-      handle: ({ principal }) => json({ leases: registrar.leases(principal) }),
+      handle: ({ principal, query }) => {
+        const { after = '', limit = PAGE_DEFAULT } = query as { after?: string; limit?: number }
+        const found = registrar.leases(principal, after, limit + 1)
+        const leases = found.slice(0, limit)
+        return json({ leases, ...(found.length > limit && { next: leases.at(-1)?.id }) })
+      },
     },
     {
       id: 'getLease',
@@ -173,9 +182,7 @@ function nameOperations({ store, registrar }: Services): Operation[] {
       query: {
         prefix: { ...PREFIX, type: 'string' },
         after: { ...NAME, type: 'string' },
-        limit: { type: 'integer', minimum: 1, maximum: PAGE_MAX, default: PAGE_DEFAULT } as {
-          type: 'integer'
-        },
+        limit: PAGE_LIMIT,
       },
       answers: { 200: { description: 'A page of names.', content: 'Entries' } },
       isListing: true,

@@ -57,10 +57,10 @@ export class Registrar {
     if (!(await this.#store.revoke(id))) throw noSuchLease(id)
   }
 
-  /** The caller's leases; an administrator sees all. */
-  leases(caller: Principal): Lease[] {
+  /** A page of the caller's leases; an administrator sees all. */
+  leases(caller: Principal, after: string, limit: number): Lease[] {
     return this.#store.image
-      .leases(caller.isAdmin ? undefined : caller.owner)
+      .leases(caller.isAdmin ? undefined : caller.owner, after, limit)
       .map(lease => this.#describe(lease))
   }
 

@@ -4,7 +4,7 @@ interface Bucket {
   filledMs: number
 }
 
-/** Owners that are remembered; whoever has been quiet for a second is as good as new, and need not be. */
+/** Owners that are remembered: those who asked last. Whoever has been quiet for a second is as good as new, and need not be. */
 const OWNERS_MAX = 10_000
 
 export class TokenBuckets {
@@ -27,22 +27,11 @@ export class TokenBuckets {
   }
 
   #bucket(owner: string, nowMs: number): Bucket {
-    const known = this.#buckets.get(owner)
-    if (known !== undefined) return known
-    if (this.#buckets.size >= OWNERS_MAX) this.#forgetFull(nowMs)
-    const bucket = { tokens: this.#perSecond, filledMs: nowMs }
+    const bucket = this.#buckets.get(owner) ?? { tokens: this.#perSecond, filledMs: nowMs }
+    // Behind all others: the first is who was quiet for longest.
+    this.#buckets.delete(owner)
     this.#buckets.set(owner, bucket)
+    if (this.#buckets.size > OWNERS_MAX) this.#buckets.delete(this.#buckets.keys().next().value as string)
     return bucket
-  }
-
-  #forgetFull(nowMs: number): void {
-    for (const [owner, { filledMs }] of this.#buckets) {
-      if (nowMs - filledMs >= 1000) this.#buckets.delete(owner)
-    }
-    // All of them in one second: the oldest starts anew.
-    for (const owner of this.#buckets.keys()) {
-      if (this.#buckets.size < OWNERS_MAX) break
-      this.#buckets.delete(owner)
-    }
   }
 }

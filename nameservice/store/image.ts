@@ -75,13 +75,20 @@ export class Image implements Facts {
     return found
   }
 
-  /** Leases of `owner`, or all of them. */
-  leases(owner?: string): LeaseState[] {
+  /** Up to `limit` leases of `owner`, or of everybody, whose ids come after `after`, in the order of their ids. */
+  leases(owner?: string, after = '', limit = Number.POSITIVE_INFINITY): LeaseState[] {
     const nowMs = this.#clock.nowMs()
-    const ids = owner === undefined ? this.#leases.keys() : (this.#leasesByOwner.get(owner) ?? [])
-    return [...ids]
-      .map(id => this.#leases.get(id) as LeaseState)
-      .filter(({ deadlineMs }) => deadlineMs > nowMs)
+    let found: LeaseState[] = []
+    let last: string | undefined
+    for (const id of owner === undefined ? this.#leases.keys() : (this.#leasesByOwner.get(owner) ?? [])) {
+      const lease = this.#leases.get(id) as LeaseState
+      if (id <= after || (last !== undefined && id > last) || lease.deadlineMs <= nowMs) continue
+      // Now and then what is too many goes: a page of many leases costs little more than a look at each.
+      if (found.push(lease) < 2 * limit) continue
+      found = firstOf(found, limit)
+      last = found.at(-1)?.id
+    }
+    return firstOf(found, limit)
   }
 
   expiredLeases(): string[] {
@@ -166,4 +173,8 @@ export class Image implements Facts {
     const index = this.#position(name)
     return this.#sorted[index] === name ? index + 1 : index
   }
+}
+
+function firstOf(leases: LeaseState[], limit: number): LeaseState[] {
+  return leases.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit)
 }

@@ -2,6 +2,7 @@
  * Both ends in one thread: the smallest complete driver, and the template for a new one. The rings lie in ordinary
  * memory, the doorbell is a callback, and one-sided access is a copy.
  */
+import { AsyncResource } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
 import { copyBytes } from '../copy.ts'
 import { NicError } from '../errors.ts'
@@ -24,6 +25,8 @@ import { BROKEN, OK, type Status } from '../status.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
 const NEVER_MS = 2 ** 31 - 1
+/** A timer that stays is in nobody's asynchronous context, and keeps none alive. */
+const scope = new AsyncResource('FASTSOCKETSLOOPBACK')
 
 interface PendingOffer {
   readonly ringSize: number
@@ -115,7 +118,7 @@ class LoopbackInterface extends RingInterface {
 
   ref(): void {
     if (this.state !== 'open') return
-    this.#keepAlive ??= setInterval(() => {}, NEVER_MS)
+    this.#keepAlive ??= scope.runInAsyncScope(() => setInterval(() => {}, NEVER_MS))
     this.#keepAlive.ref()
   }
 

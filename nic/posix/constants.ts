@@ -6,6 +6,7 @@ export const MAP_PRIVATE = 0x02
 export const MAP_FIXED = 0x10
 export const MAP_ANONYMOUS = 0x20
 export const MAP_NORESERVE = 0x4000
+export const MAP_FIXED_NOREPLACE = 0x100000
 
 export const MFD_CLOEXEC = 1
 export const MFD_ALLOW_SEALING = 2
@@ -15,6 +16,8 @@ export const F_GET_SEALS = 1034
 export const F_SEAL_SEAL = 1
 export const F_SEAL_SHRINK = 2
 export const F_SEAL_GROW = 4
+export const F_SEAL_WRITE = 8
+export const F_SEAL_FUTURE_WRITE = 16
 
 export const AF_UNIX = 1
 export const SOCK_STREAM = 1

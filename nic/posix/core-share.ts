@@ -5,6 +5,8 @@ import { loadLibc } from './libc.ts'
 /** proc(5): nanoseconds on a core, nanoseconds waiting for one while runnable, time slices. */
 const SCHEDSTAT = '/proc/thread-self/schedstat'
 const TEXT_MAX = 96
+/** Anything else, as a process without descriptors, may be over soon. */
+const NEVER_CODES = new Set<string | undefined>(['ENOENT', 'EACCES', 'EPERM'])
 
 /** How long this thread has had a core, and been without one though it was runnable, since it began. */
 export interface CoreTimes {
@@ -19,17 +21,17 @@ export function yieldCore(): void {
   loadLibc().libc?.sched_yield()
 }
 
-/** `undefined` where the system does not say. It takes about 10 us. */
-export function readCoreTimes(): CoreTimes | undefined {
+/** `never` where the system does not say; undefined if it cannot be asked now. It takes about 10 us. */
+export function readCoreTimes(): CoreTimes | 'never' | undefined {
   let file = -1
   try {
     file = openSync(SCHEDSTAT, 'r')
     const length = readSync(file, text, 0, TEXT_MAX, 0)
     const [ranNs, waitedNs] = text.toString('latin1', 0, length).split(' ').map(Number)
-    if (ranNs === undefined || waitedNs === undefined) return undefined
+    if (ranNs === undefined || waitedNs === undefined) return 'never'
     return { ranMs: ranNs / 1e6, waitedMs: waitedNs / 1e6 }
-  } catch {
-    return undefined
+  } catch (error) {
+    return NEVER_CODES.has((error as NodeJS.ErrnoException).code) ? 'never' : undefined
   } finally {
     if (file !== -1) closeSync(file)
   }

@@ -16,6 +16,7 @@ import { undisturbed } from '../threads/undisturbed.ts'
 import {
   MAP_ANONYMOUS,
   MAP_FIXED,
+  MAP_FIXED_NOREPLACE,
   MAP_NORESERVE,
   MAP_PRIVATE,
   MAP_SHARED,
@@ -51,7 +52,7 @@ export function mapShared(libc: Libc, fd: number, length: number): Mapping {
   const address = libc.mmap(range.address, length, READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0)
   if (isFailure(address)) {
     const error = systemError(libc, 'mmap')
-    keep(range)
+    if (isWhole(libc, range)) keep(range)
     throw error
   }
   mapped.add(range)
@@ -74,6 +75,15 @@ function reserveRange(libc: Libc, length: number): Mapping {
   if (memory.byteLength !== length)
     throw new NicError('ERR_NIC_UNAVAILABLE', 'koffi.view gave another length')
   return { address, length, memory }
+}
+
+/**
+ * Fills the hole that a refused mapping may have left, where the kernel took the old pages away first. False if there is
+ * something: the old pages, or what somebody else has mapped there meanwhile, which must never be replaced.
+ */
+function isWhole(libc: Libc, range: Mapping): boolean {
+  const address = libc.mmap(range.address, range.length, READ_WRITE, IDLE | MAP_FIXED_NOREPLACE, -1, 0)
+  return !isFailure(address) && BigInt(address) === BigInt(range.address)
 }
 
 function keep(range: Mapping): void {

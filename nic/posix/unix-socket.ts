@@ -1,4 +1,5 @@
 /** Abstract unix sockets that pass descriptors (unix(7), cmsg(3)), without blocking and without Node's help. */
+import type net from 'node:net'
 import { NicError } from '../errors.ts'
 import {
   AF_UNIX,
@@ -76,6 +77,13 @@ export function peerCredentials(libc: Libc, fd: number): Credentials {
   length.writeInt32LE(value.length)
   if (libc.getsockopt(fd, SOL_SOCKET, SO_PEERCRED, value, length) < 0) throw systemError(libc, 'getsockopt')
   return { pid: value.readInt32LE(0), uid: value.readUInt32LE(4) }
+}
+
+/** The user at the other end of a unix socket of Node; without the C library, which alone can ask, our own. */
+export function userOfPeer(socket: net.Socket): number {
+  const { libc } = loadLibc()
+  if (libc === undefined) return process.getuid?.() ?? 0
+  return peerCredentials(libc, (socket as unknown as { _handle: { fd: number } })._handle.fd).uid
 }
 
 /** At most `MESSAGE_MAX` bytes and `DESCRIPTORS_MAX` descriptors; all of it, or an error. */

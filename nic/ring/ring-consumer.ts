@@ -34,6 +34,8 @@ export class RingConsumer {
   #released = 0
   #open = true
   #polling = false
+  /** Behind all that a producer can have published that is gone. */
+  #end: number | undefined
 
   constructor(memory: ArrayBuffer, offset: number, size: number) {
     this.#control = new Int32Array(memory, offset, CONTROL_SIZE / 4)
@@ -47,7 +49,7 @@ export class RingConsumer {
   /** Up to `limit` frames to `sink`; returns how many, or `BROKEN` or `CLOSED`. */
   poll(sink: FrameSink, limit: number): number {
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
-    if (this.#stamp() === NO_FRAME) return 0
+    if (this.#stamp() === NO_FRAME || this.#isAtEnd()) return 0
     if (this.#polling) throw new Error('poll was called from within a frame handler')
     this.#polling = true
     try {
@@ -101,6 +103,11 @@ export class RingConsumer {
     return false
   }
 
+  /** The producer is gone: of what somebody goes on writing no more is taken than the ring holds, and a poll's worth. */
+  expectEnd(): void {
+    this.#end ??= (this.#head + this.#size) | 0
+  }
+
   disarm(): void {
     if (this.#open) Atomics.store(this.#control, ARMED_WORD, 0)
   }
@@ -110,6 +117,10 @@ export class RingConsumer {
     this.#control = NO_WORDS
     this.words = NO_WORDS
     this.bytes = NO_BYTES
+  }
+
+  #isAtEnd(): boolean {
+    return this.#end !== undefined && ((this.#head - this.#end) | 0) >= 0
   }
 
   /** Of the next frame, be there one or not. */

@@ -71,6 +71,10 @@ export abstract class RingInterface implements VirtualInterface {
     }
   }
 
+  expectEnd(): void {
+    this.consumer.expectEnd()
+  }
+
   arm(forRoom: number): boolean {
     if (this.state !== 'open') return false
     const isArmed = this.consumer.arm()

@@ -2,6 +2,7 @@ import net from 'node:net'
 import { NicError } from '../errors.ts'
 import type { VirtualInterface } from '../nic.ts'
 import { markOwn } from '../own-sockets.ts'
+import { CallersByUser } from '../posix/callers-by-user.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
 import { type Credentials, duplicate, peerCredentials } from '../posix/unix-socket.ts'
@@ -22,6 +23,8 @@ import {
 /** A stranger may connect and say nothing: not for longer than this, and not more than so many at once. */
 const REQUEST_TIMEOUT_MS = 1000
 const CALLERS_MAX = 256
+/** The same of another user. */
+const OTHER_CALLERS_MAX = 64
 /** Callers who were not accepted yet. */
 const BACKLOG = 128
 
@@ -42,7 +45,7 @@ export class HandoffListener {
   readonly name = randomBytes(16)
   readonly #libc: Libc
   readonly #expected = new Map<string, Expectation>()
-  #callerCount = 0
+  readonly #callers = new CallersByUser(CALLERS_MAX, OTHER_CALLERS_MAX)
 
   constructor(libc: Libc) {
     this.#libc = libc
@@ -98,19 +101,20 @@ export class HandoffListener {
   #accept(caller: net.Socket): void {
     const { fd } = (caller as unknown as { _handle: { fd: number } })._handle
     try {
-      if (this.#callerCount < CALLERS_MAX)
-        this.#listenTo(undisturbed(() => new Doorbell(this.#libc, duplicate(this.#libc, fd))))
+      const { uid } = peerCredentials(this.#libc, fd)
+      const bell = undisturbed(() => new Doorbell(this.#libc, duplicate(this.#libc, fd)))
+      if (this.#callers.enter(uid)) this.#listenTo(bell, uid)
+      else bell.close()
     } catch {
       // Out of descriptors: nobody can be served.
     }
     caller.destroy()
   }
 
-  #listenTo(bell: Doorbell): void {
-    this.#callerCount++
+  #listenTo(bell: Doorbell, uid: number): void {
     const finish = (request: Buffer): void => {
       clearTimeout(timer)
-      this.#callerCount--
+      this.#callers.leave(uid)
       if (!this.#serve(bell, request)) bell.close()
     }
     const timer = setTimeout(finish, REQUEST_TIMEOUT_MS, NO_REQUEST)

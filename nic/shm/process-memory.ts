@@ -41,7 +41,7 @@ export const PROBE_VALUE = 0x46535052
 /** Registered memory stays where it is until `deregister`, whoever else has forgotten it. */
 const registered = new Set<Registration>()
 
-/** Revocable registrations of this thread at a time; those beyond cannot be revoked. */
+/** Revocable registrations of this thread at a time; more are refused. */
 const GENERATIONS_MAX = 4096
 /** Peers read here: never given back. */
 const generations = new Int32Array(new ArrayBuffer(WORD_SIZE * GENERATIONS_MAX))
@@ -99,7 +99,11 @@ export class ProcessRegistration implements Registration {
 }
 
 function takeSlot(): number {
-  return freeSlots.pop() ?? (slotCount < GENERATIONS_MAX ? slotCount++ : NO_SLOT)
+  const slot = freeSlots.pop() ?? slotCount
+  if (slot === GENERATIONS_MAX)
+    throw new NicError('ERR_NIC_UNAVAILABLE', `${GENERATIONS_MAX} revocable registrations are there already`)
+  if (slot === slotCount) slotCount++
+  return slot
 }
 
 function bytesOf(words: Int32Array): Uint8Array {

@@ -13,9 +13,11 @@ import { NicError } from '../errors.ts'
 import {
   F_ADD_SEALS,
   F_GET_SEALS,
+  F_SEAL_FUTURE_WRITE,
   F_SEAL_GROW,
   F_SEAL_SEAL,
   F_SEAL_SHRINK,
+  F_SEAL_WRITE,
   MFD_ALLOW_SEALING,
   MFD_CLOEXEC,
 } from '../posix/constants.ts'
@@ -24,6 +26,7 @@ import { type Mapping, mapShared } from '../posix/mapping.ts'
 import { ringBytes } from '../ring/ring-layout.ts'
 
 const SEALS = F_SEAL_SHRINK | F_SEAL_GROW
+const WRITE_SEALS = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE
 
 export function segmentBytes(ringSize: number): number {
   return 2 * ringBytes(ringSize)
@@ -49,6 +52,10 @@ export function mapSegment(libc: Libc, fd: number, ringSize: number): Mapping {
   const seals = libc.fcntl(fd, F_GET_SEALS, 0)
   if (seals < 0 || (seals & SEALS) !== SEALS) {
     throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'the shared segment is not sealed')
+  }
+  // Some kernels see this only when the old pages of the range are gone.
+  if ((seals & WRITE_SEALS) !== 0) {
+    throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'the shared segment may not be written')
   }
   if (fstatSync(fd).size !== segmentBytes(ringSize)) {
     throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'the shared segment has another size than announced')

@@ -6,8 +6,10 @@
  * and accepts, by default, only its own user. The offering side then makes the segment and passes it with SCM_RIGHTS.
  * The connection stays open: it is the doorbell of both sides.
  */
+import { AsyncResource } from 'node:async_hooks'
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
+import { isOwnUser } from '../posix/callers-by-user.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import { type Libc, loadLibc, requireLibc } from '../posix/libc.ts'
 import { type Mapping, unmapShared } from '../posix/mapping.ts'
@@ -50,6 +52,8 @@ import { createSegment, mapSegment } from './segment.ts'
 import { ShmInterface } from './shm-interface.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
+/** Largest rings that a connection has: an offer, which a stranger may have made, says how large the frames are that we copy. */
+const RING_CONNECTED_MAX = 16 * RING_SIZE_DEFAULT
 /** An answer is looked for on every turn of the event loop for so long, and then at intervals. */
 const ANSWER_EAGER_MS = 5
 const ANSWER_INTERVAL_MS = 1
@@ -59,6 +63,8 @@ const probe = Buffer.alloc(8)
 probe.writeUInt32LE(PROBE_VALUE)
 
 let listener: HandoffListener | undefined
+/** What is there for all is in nobody's asynchronous context, and keeps none alive. */
+const scope = new AsyncResource('FASTSOCKETSHANDOFF')
 
 export const shmDriver: Driver = {
   name: 'shm',
@@ -83,11 +89,11 @@ function availability(): Availability {
 function offer(options: OfferOptions = {}): Offer {
   const libc = requireLibc()
   const ringSize = options.queueSize ?? RING_SIZE_DEFAULT
-  if (!isRingSize(ringSize)) {
-    throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 1 GiB')
+  if (!mayConnect(ringSize)) {
+    throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 16 MiB')
   }
-  const allowUid = options.allowUid ?? isOwnUid
-  listener ??= new HandoffListener(libc)
+  const allowUid = options.allowUid ?? isOwnUser
+  listener ??= scope.runInAsyncScope(() => new HandoffListener(libc))
   const nonce = randomBytes(NONCE_SIZE)
   const { accepted, cancel } = listener.expect(
     nonce,
@@ -165,7 +171,7 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
   })
   try {
     const credentials = peerCredentials(libc, bell.fd)
-    assertUid(credentials, options.allowUid ?? isOwnUid)
+    assertUid(credentials, options.allowUid ?? isOwnUser)
     const request = Buffer.alloc(REQUEST_SIZE)
     request.writeUInt32LE(REQUEST_MAGIC, MAGIC)
     request.writeUInt32LE(HANDOFF_VERSION, VERSION)
@@ -200,7 +206,7 @@ function takeAnswer(
       throw new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side refused, or answered something else')
     }
     const ringSize = bytes.readUInt32LE(ANSWER_RING_SIZE)
-    if (!isRingSize(ringSize)) throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring size ${ringSize}`)
+    if (!mayConnect(ringSize)) throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring size ${ringSize}`)
     return new ShmInterface(libc, {
       mapping: mapSegment(libc, segment, ringSize),
       ringSize,
@@ -230,12 +236,12 @@ async function untilThere<T>(deadlineMs: number, take: () => T | undefined): Pro
   }
 }
 
+function mayConnect(ringSize: number): boolean {
+  return isRingSize(ringSize) && ringSize <= RING_CONNECTED_MAX
+}
+
 function assertUid(credentials: Credentials, allowUid: (uid: number) => boolean): void {
   if (!allowUid(credentials.uid)) {
     throw new NicError('ERR_NIC_PEER_REFUSED', `user ${credentials.uid} is not accepted`)
   }
-}
-
-function isOwnUid(uid: number): boolean {
-  return uid === process.getuid?.()
 }

@@ -64,6 +64,10 @@ export abstract class ForwardingInterface implements VirtualInterface {
     return this.inner.poll(sink, limit)
   }
 
+  expectEnd(): void {
+    this.inner.expectEnd?.()
+  }
+
   arm(forRoom: number): boolean {
     return this.inner.arm(forRoom)
   }

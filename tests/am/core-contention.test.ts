@@ -1,6 +1,8 @@
+import { spawnSync } from 'node:child_process'
 import t from 'tap'
 import { CoreContention } from '../../am/core-contention.ts'
 import { type CoreTimes, readCoreTimes } from '../../nic/index.ts'
+import { plainEnvironment } from '../support/child.ts'
 
 const BURN_MS = 60
 
@@ -77,16 +79,49 @@ t.test('where the system does not say, it is asked once, and nobody is in the wa
   let questions = 0
   const contention = new CoreContention(() => {
     questions++
-    return undefined
+    return 'never'
   })
   const answers = Array.from({ length: 100 }, (_, nowMs) => contention.isContended(nowMs))
   t.notOk(answers.includes(true))
   t.equal(questions, 1)
 })
 
+t.test('where it cannot be asked now it is asked again', async t => {
+  let questions = 0
+  const contention = new CoreContention(() => {
+    questions++
+    return undefined
+  })
+  for (let nowMs = 0; nowMs < 100; nowMs++) t.notOk(contention.isContended(nowMs))
+  t.equal(questions, 4)
+})
+
+t.test('a process without descriptors asks again when it has some', async t => {
+  const program = `
+    import { closeSync, openSync } from 'node:fs'
+    import { readCoreTimes } from '${new URL('../../nic/posix/core-share.js', import.meta.url)}'
+    const files = []
+    try {
+      for (;;) files.push(openSync('/dev/null'))
+    } catch {}
+    const without = readCoreTimes()
+    files.forEach(file => closeSync(file))
+    console.log(typeof without, typeof readCoreTimes())`
+  const shell = [
+    '-c',
+    'ulimit -n 100; exec "$0" "$@"',
+    process.execPath,
+    '--input-type=module',
+    '-e',
+    program,
+  ]
+  const { stdout } = spawnSync('/bin/sh', shell, { encoding: 'utf8', env: plainEnvironment() })
+  t.equal(stdout.trim(), 'undefined object')
+})
+
 t.test('the system says how long this thread has had a core', async t => {
   const before = readCoreTimes()
-  if (before === undefined) return t.fail('no schedstat here')
+  if (typeof before !== 'object') return t.fail('no schedstat here')
   const endMs = performance.now() + BURN_MS
   while (performance.now() < endMs);
   const after = readCoreTimes() as CoreTimes

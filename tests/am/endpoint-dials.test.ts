@@ -5,7 +5,7 @@ import { decodeName, type EndpointName, rendezvousPath } from '../../am/rendezvo
 import { Child } from '../support/child.ts'
 import { PROCESS_DRIVER_LISTS } from '../support/driver-lists.ts'
 import { errorOf } from '../support/endpoints.ts'
-import { withWatchdog } from '../support/until.ts'
+import { until, withWatchdog } from '../support/until.ts'
 import { testOver } from '../support/world.ts'
 import { ECHO } from './endpoint-questions.ts'
 
@@ -64,5 +64,24 @@ testOver(
       after: 2,
     })
     t.equal((await child.end()).code, 0)
+  },
+)
+
+testOver(
+  PROCESS_DRIVER_LISTS,
+  'a peer that is known, and does not run, is not waited for for ever',
+  async (t, world) => {
+    const child = new Child(t, fixture, [world.list.name])
+    const { name } = await child.ask<{ name: string }>({ ask: 'open' })
+    const a = await world.open()
+    await a.map(0, name)
+    child.process.kill('SIGSTOP')
+    await t.rejects(withWatchdog('an answer', a.map(1, name)), { code: 'ERR_AM_TIMEOUT' })
+    child.process.kill('SIGCONT')
+    await a.map(2, name)
+    for (const destination of [0, 2]) t.equal((await a.call(destination, ECHO, undefined, [7])).word(0), 7)
+    a.unmap(0)
+    a.unmap(2)
+    await until('nobody to be there', () => a.stats().peers.length === 0)
   },
 )

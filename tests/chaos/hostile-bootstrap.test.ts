@@ -45,6 +45,8 @@ const CALLS = 700
 const AT_ONCE = 20
 /** More than the offers that one thread makes at a time. */
 const REPLAYS = 150
+/** Between two bytes of a caller who says them one by one. */
+const DRIP_MS = 300
 
 function introduction(random: Random): Introduction {
   return {
@@ -213,3 +215,32 @@ t.test('a hello that is said again and again gets offers up to the limit, which 
   await expectFast(t, port)
   t.equal(server.stderr, '')
 })
+
+t.test(
+  'a caller who goes on saying a little holds its place no longer than one who says nothing',
+  async t => {
+    const random = seededRandom(t)
+    const { port } = await startServer(t)
+    const hello = encodeIntroduction(HELLO_MAGIC, introduction(random))
+    const refused = encodeIntroduction(HELLO_MAGIC, {
+      ...introduction(random),
+      hostIdentity: Buffer.alloc(16),
+    })
+    for (const [what, first] of [
+      ['part of a hello', hello.subarray(0, 1)],
+      ['what is refused', refused],
+    ] as const) {
+      const place = { port: hashedPort(port, 0), host: '127.0.0.1', localAddress: '127.0.0.1' }
+      const socket = net.connect({ ...place, allowHalfOpen: true })
+      socket.on('error', () => {})
+      socket.resume()
+      socket.write(first)
+      let said = 1
+      const timer = setInterval(() => socket.write(hello.subarray(said, ++said)), DRIP_MS)
+      await withWatchdog(what, new Promise<void>(resolve => socket.once('close', () => resolve())))
+      clearInterval(timer)
+      t.ok(said < INTRODUCTION_SIZE, `${what}, and ${said} bytes more`)
+    }
+    await expectFast(t, port)
+  },
+)

@@ -34,3 +34,8 @@ t.test('what is left of a closed socket is collected young', async t => {
 t.test('a server that writes by native code does not have its heap marked all the time', async t => {
   await assertSeldomMarked(t, 'http2-server', 'http2-client')
 })
+
+t.test('a channel holds nothing of the context in which its first connection began', async t => {
+  const child = new Child(t, program('kept-context'), [], relinked())
+  t.strictSame(await child.receive(), { transport: 'loopback', isHeld: false })
+})

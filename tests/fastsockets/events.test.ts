@@ -2,9 +2,14 @@
 import diagnostics from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { Registry } from 'prom-client'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { CANDIDATE_COUNT, hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import net, { type AddressInfo } from '../../fastsockets/index.ts'
 import { registerMetrics } from '../../fastsockets/metrics.ts'
+import type { ThreadStatus } from '../../fastsockets/status/decode-status.ts'
+import type { ListeningEvent } from '../../fastsockets/status/events.ts'
+import { readStatusOf } from '../../fastsockets/status/read-status.ts'
+import { markOwn } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { until } from '../support/until.ts'
@@ -111,3 +116,47 @@ t.test(
     t.strictSame(await heardBy(relinked()), plain)
   },
 )
+
+t.test(
+  'a listener whose hashed port is wanted by the program, and that finds no other, says why it is slow',
+  async t => {
+    const server = net.createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    const rowOf = ({ listeners }: ThreadStatus) =>
+      listeners.find(({ local }) => local === `127.0.0.1:${port}`)
+    const before = ownStatus()
+    const used = rowOf(before)?.hashedPort as number
+    for (let candidate = 0; candidate < CANDIDATE_COUNT; candidate++) {
+      if (hashedPort(port, candidate) !== used) await squat(t, hashedPort(port, candidate))
+    }
+    const heard: unknown[] = []
+    const listener = (event: unknown): void => {
+      if ((event as ListeningEvent).local.port === port) heard.push(event)
+    }
+    diagnostics.subscribe('fastsockets:listening', listener)
+    t.teardown(() => diagnostics.unsubscribe('fastsockets:listening', listener))
+    // The program's own.
+    await squat(t, used, false)
+    t.match(await until('the event', () => heard[0]), { reason: { code: 'PORTS_TAKEN' } })
+    const after = ownStatus()
+    t.equal(after.fallbacks.PORTS_TAKEN, (before.fallbacks.PORTS_TAKEN ?? 0) + 1)
+    t.match(rowOf(after), { reason: 'PORTS_TAKEN' })
+  },
+)
+
+function ownStatus(): ThreadStatus {
+  return readStatusOf(process.pid)[0] as ThreadStatus
+}
+
+async function squat(t: Test, port: number, isOwn = true): Promise<void> {
+  const squatter = new net.Server(socket => socket.destroy())
+  if (isOwn) markOwn(squatter)
+  squatter.on('error', () => {})
+  squatter.listen(port, '127.0.0.1')
+  t.teardown(() => void squatter.close())
+  await new Promise<void>(resolve => {
+    squatter.once('listening', () => resolve()).once('error', () => resolve())
+  })
+}

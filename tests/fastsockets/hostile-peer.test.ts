@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import t from 'tap'
 import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
+import { ACCEPT, CONNECT, REFUSE, WR_COMPL } from '../../fastsockets/stream/stream-layout.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { until, withWatchdog } from '../support/until.ts'
@@ -42,6 +43,36 @@ t.test('garbage in the ring: ECONNRESET with the violation as cause, and the pro
   t.match(await later.receive(), { connected: 'shm' })
   t.equal(transportOf(first as Socket).transport, 'shm')
 })
+
+t.test(
+  'a reply for a request’s handler, and the other way round, costs the peer its sockets and kills nobody',
+  async t => {
+    const answers = [ACCEPT, REFUSE]
+    for (let handler = CONNECT; handler <= WR_COMPL; handler++) {
+      const server = net.createServer()
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const { port } = server.address() as AddressInfo
+      const accepted = once(server, 'connection')
+      const hostile = new Child(t, program('client'), [String(port), 'cross'], relinked())
+      t.match(await hostile.receive(), { connected: 'shm' })
+      const [socket] = (await withWatchdog('a connection', accepted)) as [Socket]
+      socket.write('?')
+      t.match(await hostile.receive(), { data: 1 })
+      const failed = once(socket, 'error')
+      const byReply = !answers.includes(handler)
+      hostile.send({ handler, byReply })
+      const [error] = await withWatchdog('an error', failed)
+      t.equal(error.code, 'ECONNRESET')
+      t.match(
+        error.cause?.message,
+        byReply ? `handler ${handler} by a reply` : `handler ${handler} by a request`,
+      )
+      server.close()
+      await hostile.kill()
+    }
+  },
+)
 
 t.test('a thousand random greetings and hellos are hung up on, and the listener goes on', async t => {
   const { callHashedPort } = await import('../../fastsockets/bootstrap/bootstrap-client.ts')

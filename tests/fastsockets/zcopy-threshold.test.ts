@@ -1,6 +1,7 @@
 /** Where the size from which on chunks are offered comes from. */
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t from 'tap'
 import {
   crossover,
@@ -92,4 +93,27 @@ t.test('without a home nothing is remembered', async t => {
   t.equal(thresholdPath(), undefined)
   writeThreshold('one', 50_000)
   t.equal(readThreshold('one'), undefined)
+})
+
+t.test('what is no file of ours is not waited for, not followed, and not written to', async t => {
+  process.env.XDG_CACHE_HOME = t.testdir({ target: 'untouched' })
+  const target = join(process.env.XDG_CACHE_HOME, 'target')
+  const nowMs = Date.now()
+  writeThreshold('one', 100_000, nowMs)
+  const path = thresholdPath() as string
+  const others: [what: string, make: () => void][] = [
+    ['a pipe', () => spawnSync('mkfifo', [path])],
+    ['a link to a device without an end', () => symlinkSync('/dev/zero', path)],
+    ['a link to a file', () => symlinkSync(target, path)],
+  ]
+  for (const [what, make] of others) {
+    rmSync(path)
+    make()
+    t.equal(readThreshold('one', nowMs), undefined, what)
+    symlinkSync(target, `${path}.${process.pid}`)
+    writeThreshold('two', 200_000, nowMs)
+    t.equal(readThreshold('two', nowMs), 200_000, `${what} is replaced`)
+    t.equal(readFileSync(target, 'utf8'), 'untouched')
+  }
+  t.strictSame(readdirSync(dirname(path)), ['zcopy.json'])
 })

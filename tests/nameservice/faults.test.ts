@@ -5,6 +5,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { noPrlimit, withoutFiles } from '../support/file-limits.ts'
 import { Named, temporaryFolder } from '../support/named.ts'
 import { seededRandom } from '../support/random.ts'
 import { eventually } from '../support/until.ts'
@@ -218,3 +219,19 @@ function residentMiB(pid: number): number {
   const [, kib] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
   return Math.round(Number(kib) / 1024)
 }
+
+t.test('a daemon that can open nothing for its callers lives on', { skip: noPrlimit() }, async t => {
+  const named = await Named.start(t)
+  const lease = await named.grant()
+  await withoutFiles(named.pid, async () => {
+    for (let i = 0; i < 10; i++) {
+      const caller = connect(named.socketPath)
+      caller.on('error', () => {})
+      t.teardown(() => caller.destroy())
+      await once(caller, 'connect')
+    }
+    await delay(200)
+  })
+  await named.register('after', lease)
+  t.equal(named.stderr, '')
+})

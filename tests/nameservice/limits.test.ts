@@ -189,3 +189,27 @@ async function heard(socket: Socket, pattern: RegExp): Promise<string> {
   await eventually(`${pattern}`, () => pattern.test(text))
   return text
 }
+
+t.test('leases are listed in pages, and the client follows them', async t => {
+  const named = await Named.start(t, { args: ['--limits-leases-per-owner', '2000'] })
+  const contract = await ApiContract.of(named)
+  const few = [await named.grant(), await named.grant(), await named.grant()].sort()
+  const [first, second] = few
+  const page = await named.ask('GET', '/v1/leases?limit=2')
+  contract.check(t, 'GET', '/v1/leases', page)
+  t.match(page.json, { leases: [{ id: first }, { id: second }], next: second })
+  const last = await named.ask('GET', `/v1/leases?limit=2&after=${second}`)
+  contract.check(t, 'GET', '/v1/leases', last)
+  t.match(last.json, { leases: [{ id: few[2] }] })
+  t.equal(last.json.next, undefined)
+  t.equal((await named.ask('GET', '/v1/leases?limit=1001')).status, 400)
+  t.equal((await named.ask('GET', '/v1/leases?after=x')).status, 400)
+
+  const many = new Set(few)
+  while (many.size < 1200) {
+    const granted = await Promise.all(Array.from({ length: 50 }, () => named.grant()))
+    for (const id of granted) many.add(id)
+  }
+  const listed = (await named.client().api.leases()).map(({ id }) => id)
+  t.strictSame(listed, [...many].sort())
+})

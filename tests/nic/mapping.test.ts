@@ -1,5 +1,6 @@
 import t from 'tap'
 import { type Driver, drivers } from '../../nic/index.ts'
+import { F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SHRINK } from '../../nic/posix/constants.ts'
 import { loadLibc } from '../../nic/posix/libc.ts'
 import { mapShared, unmapShared } from '../../nic/posix/mapping.ts'
 import { patterned, sendFrame } from '../support/frames.ts'
@@ -66,16 +67,23 @@ t.test('unmapped twice is unmapped once: what has the range by then keeps it', a
   libc.close(fd)
 })
 
-t.test('a descriptor that cannot be mapped is an error with its syscall, and costs no range', async t => {
-  const fd = openMemfd(LENGTH)
-  const mapping = mapShared(libc, fd, LENGTH)
-  unmapShared(libc, mapping)
-  t.throws(() => mapShared(libc, -1, LENGTH), { code: 'ERR_NIC_SYSTEM', syscall: 'mmap' })
-  const next = mapShared(libc, fd, LENGTH)
-  t.equal(next.address, mapping.address)
-  unmapShared(libc, next)
-  libc.close(fd)
-})
+t.test(
+  'what cannot be mapped is an error with its syscall, and leaves no hole for others to fall into',
+  async t => {
+    const fd = openMemfd(LENGTH)
+    const readOnly = openMemfd(LENGTH, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE)
+    for (const refused of [-1, readOnly]) {
+      const mapping = mapShared(libc, fd, LENGTH)
+      const view = new Uint8Array(mapping.memory)
+      unmapShared(libc, mapping)
+      t.throws(() => mapShared(libc, refused, LENGTH), { code: 'ERR_NIC_SYSTEM', syscall: 'mmap' })
+      t.equal(view[0], 0, 'a view from before kills nobody')
+      unmapShared(libc, mapShared(libc, fd, LENGTH))
+    }
+    libc.close(readOnly)
+    libc.close(fd)
+  },
+)
 
 t.test('a queue that a program keeps a view of beyond close kills nobody either', async t => {
   const shm = drivers.get('shm') as Driver

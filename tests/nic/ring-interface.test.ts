@@ -1,6 +1,6 @@
 import t from 'tap'
 import { BROKEN, CLOSED, openLoopbackPair } from '../../nic/index.ts'
-import { FRAME_STAMP, HEAD_WORD, RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
+import { FRAME_HEADER_SIZE, FRAME_STAMP, HEAD_WORD, RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
 import { Collector, drain, fill, patterned, sendFrame } from '../support/frames.ts'
 import { sendControlOf } from '../support/ring-memory.ts'
 
@@ -82,3 +82,22 @@ t.test('a violation in one pair leaves another pair alone', async t => {
   sendFrame(near, patterned(8, 1))
   t.strictSame(drain(far), [patterned(8, 1)])
 })
+
+t.test(
+  'of a peer that is gone no more is taken than the ring holds, and a poll, however much it goes on writing',
+  async t => {
+    const [near, far] = openLoopbackPair(RING_SIZE_MIN)
+    const length = 1000
+    const frame = length + FRAME_HEADER_SIZE
+    const before = fill(near, length).count
+    far.expectEnd?.()
+    let taken = 0
+    for (let count = 1; count > 0; taken += count) {
+      count = far.poll(new Collector(), 4)
+      fill(near, length)
+    }
+    t.ok(taken >= before, 'all that had been written before')
+    t.ok(taken * frame <= RING_SIZE_MIN + 4 * frame, `${taken} frames of ${before}`)
+    t.equal(far.poll(new Collector(), 4), 0)
+  },
+)

@@ -1,26 +1,44 @@
-import { spawnSync } from 'node:child_process'
 import { openSync } from 'node:fs'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { type Driver, drivers, type Offer, OK, UNSUPPORTED } from '../../nic/index.ts'
-import { F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK } from '../../nic/posix/constants.ts'
+import {
+  F_ADD_SEALS,
+  F_SEAL_FUTURE_WRITE,
+  F_SEAL_GROW,
+  F_SEAL_SEAL,
+  F_SEAL_SHRINK,
+  F_SEAL_WRITE,
+} from '../../nic/posix/constants.ts'
 import { requireLibc } from '../../nic/posix/libc.ts'
 import { RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
-import { ANSWER_MAGIC, HANDOFF_VERSION, MAGIC, VERSION } from '../../nic/shm/handoff-layout.ts'
+import {
+  ANSWER_MAGIC,
+  BLOB_NAME,
+  BLOB_NONCE,
+  HANDOFF_VERSION,
+  MAGIC,
+  socketName,
+  VERSION,
+} from '../../nic/shm/handoff-layout.ts'
 import { createSegment, segmentBytes } from '../../nic/shm/segment.ts'
 import type { Question } from '../conformance/shm-peer-child.ts'
 import { Child } from '../support/child.ts'
 import { drain, patterned, sendFrame } from '../support/frames.ts'
 import { answerBytes, Caller, FakeOfferer, openMemfd } from '../support/handoff.ts'
+import { NOBODY, noOtherUser } from '../support/other-user.ts'
 import { descriptorCount, memfdMappingCount } from '../support/resources.ts'
+import { eventually } from '../support/until.ts'
 
 const SIZE = RING_SIZE_MIN
-const NOBODY = 65534
+/** Larger than any that is accepted. */
+const LARGE = 1 << 25
 /** More than are listened to at a time. */
 const CROWD = 320
+/** Callers of another user at a time. */
+const OTHERS_MAX = 64
 const shm = drivers.get('shm') as Driver
 const availability = shm.availability()
 if (!availability.usable) {
@@ -29,6 +47,8 @@ if (!availability.usable) {
 }
 const libc = requireLibc()
 const peerFixture = new URL('../conformance/shm-peer-child.js', import.meta.url)
+
+const crowdFixture = new URL('../support/crowd-child.js', import.meta.url)
 
 /** The connecting side must close these as well as we do, so they are counted in this process, which is both. */
 async function withoutLeak(t: Test, act: () => Promise<void>): Promise<void> {
@@ -150,18 +170,26 @@ t.test('offering sides that break the rules', async t => {
   const VIOLATION = 'ERR_NIC_PROTOCOL_VIOLATION'
   const FAILED = 'ERR_NIC_CONNECT_FAILED'
   const tooSmall = segmentBytes(SIZE) - 4096
+  const sized = F_SEAL_SHRINK | F_SEAL_GROW
+  const sealed = (seals: number) => (): [Buffer, number[]] => [
+    answerBytes(),
+    [openMemfd(undefined, sized | seals)],
+  ]
 
   type Make = () => [answer: Buffer, descriptors: number[]]
   const answers: [what: string, code: string, make: Make][] = [
     ['an unsealed segment', VIOLATION, () => [answerBytes(), [openMemfd(undefined, 0)]]],
     ['one that may shrink', VIOLATION, () => [answerBytes(), [openMemfd(undefined, F_SEAL_GROW)]]],
     ['one that may grow', VIOLATION, () => [answerBytes(), [openMemfd(undefined, F_SEAL_SHRINK)]]],
+    ['one that may not be written', VIOLATION, sealed(F_SEAL_WRITE)],
+    ['one that others may not write', VIOLATION, sealed(F_SEAL_FUTURE_WRITE)],
     ['a segment that is too small', VIOLATION, () => [answerBytes(), [openMemfd(tooSmall)]]],
     ['an empty segment', VIOLATION, () => [answerBytes(), [openMemfd(0)]]],
     ['an ordinary file as the segment', VIOLATION, () => [answerBytes(), [file()]]],
     ['a device as the segment', VIOLATION, () => [answerBytes(), [openSync('/dev/zero', 'r+')]]],
     ['a ring of no size', VIOLATION, () => [answerBytes(0), [openMemfd()]]],
     ['a ring of an odd size', VIOLATION, () => [answerBytes(SIZE + 8), [openMemfd()]]],
+    ['a ring of 32 MiB', VIOLATION, () => [answerBytes(LARGE), [openMemfd(segmentBytes(LARGE))]]],
     ['a ring of 4 GiB', VIOLATION, () => [answerBytes(0xffff_ffff), [openMemfd()]]],
     ['two descriptors', VIOLATION, () => [answerBytes(), [openMemfd(), openMemfd()]]],
     ['eight descriptors', VIOLATION, () => [answerBytes(), Array.from({ length: 8 }, () => openMemfd())]],
@@ -225,15 +253,7 @@ function writeWord(bytes: Buffer, at: number, word: number): Buffer {
   return bytes
 }
 
-/** Why no child of another user can be run here, or false. */
-function noOtherUser(): string | false {
-  if (process.getuid?.() !== 0) return 'needs root, to run a child as nobody'
-  const read = ['-e', 'fs.accessSync(process.argv[1])', fileURLToPath(peerFixture)]
-  const { status } = spawnSync(process.execPath, read, { uid: NOBODY, gid: NOBODY })
-  return status === 0 ? false : 'nobody may not read the compiled tests'
-}
-
-const otherUserMissing = noOtherUser()
+const otherUserMissing = noOtherUser(peerFixture)
 if (otherUserMissing) t.comment(`SKIPPED: another user: ${otherUserMissing}`)
 
 t.test('another user', { skip: otherUserMissing }, async t => {
@@ -266,6 +286,21 @@ t.test('another user', { skip: otherUserMissing }, async t => {
     const { error } = await answer
     t.equal(error?.code, 'ERR_NIC_CONNECT_FAILED')
     t.equal(memfdMappingCount(), 0)
+  })
+
+  await t.test('a crowd of another user has few places, and is in nobody’s way', async t => {
+    const offer = shm.offer({ queueSize: SIZE, timeoutMs: 20_000 })
+    const before = descriptorCount()
+    const name = socketName(Buffer.from(offer.blob).subarray(BLOB_NAME, BLOB_NONCE))
+    const crowd = new Child(t, crowdFixture, [name, String(CROWD)], { uid: NOBODY, gid: NOBODY })
+    await crowd.receive()
+    await eventually('most of them to be gone', async () => {
+      const { closed } = await crowd.ask<{ closed: number }>({})
+      return closed >= CROWD - OTHERS_MAX
+    })
+    // The channel to the child needs some, too.
+    t.ok(descriptorCount() <= before + OTHERS_MAX + 8, `${descriptorCount() - before} descriptors more`)
+    await assertStillStands(t, offer)
   })
 
   await t.test('with the consent of both sides another user is a peer, without one-sided access', async t => {

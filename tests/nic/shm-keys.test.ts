@@ -1,11 +1,19 @@
 /** A key of shm memory may come from anybody: what it says is looked at when it is imported, not when it is used. */
 import t, { type Test } from 'tap'
-import { BROKEN, type Driver, drivers, OK, type VirtualInterface } from '../../nic/index.ts'
+import {
+  BROKEN,
+  type Driver,
+  drivers,
+  OK,
+  type Registration,
+  type VirtualInterface,
+} from '../../nic/index.ts'
 import { CompletionLog } from '../support/frames.ts'
 
 const KEY_ADDRESS = 8
 const KEY_LENGTH = 16
 const SIZE = 4096
+const REVOCABLE_MAX = 4096
 const READ_WRITE = { remoteRead: true, remoteWrite: true }
 const ADDRESS_MAX = 2n ** 64n - 1n
 
@@ -58,4 +66,18 @@ t.test('a region that ends there is one, and cannot be reached', { skip }, async
     [3, BROKEN],
   ])
   local.deregister()
+})
+
+t.test('what could not be revoked is not registered as revocable', { skip }, async t => {
+  const [near] = await openPair(t)
+  const revocable = { ...READ_WRITE, isRevocable: true }
+  const registrations: Registration[] = []
+  const register = (): number => registrations.push(near.register(new Uint8Array(8), revocable))
+  for (let i = 0; i < REVOCABLE_MAX; i++) register()
+  t.throws(register, { code: 'ERR_NIC_UNAVAILABLE' })
+  t.ok(near.register(new Uint8Array(8), READ_WRITE).key, 'what need not be revoked is')
+  registrations.pop()?.deregister()
+  register()
+  t.ok(registrations.every(registration => registration.revoke()))
+  for (const registration of registrations) registration.deregister()
 })

@@ -209,6 +209,7 @@ interface HttpCall {
   readonly socketPath?: string
   readonly host?: string
   readonly port?: number
+  readonly localAddress?: string
   readonly agent?: Agent
   readonly method: string
   readonly path: string

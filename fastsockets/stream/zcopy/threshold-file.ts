@@ -6,12 +6,13 @@
  * `bytes` is null where everything is copied. The file may be deleted at any time; one that cannot be read or written is
  * as good as none.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, release, type } from 'node:os'
 import { dirname, join } from 'node:path'
 import { openLog } from '../../../nic/index.ts'
 import { dateNow } from '../../../nic/real-time.ts'
 import { home } from '../../host/home.ts'
+import { readSmallFile } from '../../host/small-file.ts'
 
 const VERSION = 1
 /** A kernel or a processor's microcode may have changed: then it is measured anew. */
@@ -55,7 +56,10 @@ export function writeThreshold(driver: string, bytes: number, nowMs = dateNow())
   try {
     makeFolder(dirname(dirname(path)))
     makeFolder(dirname(path))
-    writeFileSync(temporary, `${JSON.stringify({ version: VERSION, thresholds }, undefined, 2)}\n`)
+    const text = `${JSON.stringify({ version: VERSION, thresholds }, undefined, 2)}\n`
+    rmSync(temporary, { force: true })
+    // Nothing that is there is followed, or written to.
+    writeFileSync(temporary, text, { flag: 'wx', mode: 0o600 })
     renameSync(temporary, path)
   } catch (error) {
     log('cannot remember the threshold: %s', (error as Error).message)
@@ -76,8 +80,8 @@ function readAll(): Record<string, Remembered> {
   const path = thresholdPath()
   if (path === undefined) return {}
   try {
-    const text = readFileSync(path, 'utf8')
-    const content: unknown = text.length > SIZE_MAX ? undefined : JSON.parse(text)
+    const text = readSmallFile(path, SIZE_MAX)
+    const content: unknown = text === undefined ? undefined : JSON.parse(text)
     if (!isContent(content)) return {}
     return Object.fromEntries(Object.entries(content.thresholds).filter(([, value]) => isRemembered(value)))
   } catch {

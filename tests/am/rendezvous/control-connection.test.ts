@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import net from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { ControlConnection } from '../../../am/rendezvous/control-connection.ts'
 import type { ControlMessage } from '../../../am/rendezvous/control-messages.ts'
@@ -59,4 +60,52 @@ t.test('a peer that goes on talking does not keep its listener', async t => {
   t.ok(heard > 0 && heard < ENOUGH, `${heard} messages at once`)
   for (let looks = 0; looks < ENOUGH; looks++) connection.hearNow()
   t.equal(heard, ENOUGH, 'and all of them in the end')
+})
+
+const TURN_MAX = 256
+const MANY = 5000
+
+t.test(
+  'a peer that says a great deal at once is heard a turn at a time, and in the end altogether',
+  async t => {
+    const { connection, peer } = await meet(t)
+    let heard = 0
+    let before = 0
+    let most = 0
+    connection.listen({ handleControl: () => void heard++, handleControlEnd: () => {} })
+    peer.write('{"op":"bye"}\n'.repeat(MANY))
+    while (heard < MANY && !peer.destroyed) {
+      await nextTurn()
+      most = Math.max(most, heard - before)
+      before = heard
+    }
+    t.equal(heard, MANY)
+    // Those that have just come, and those that have waited.
+    t.ok(most <= 2 * TURN_MAX, `${most} in one turn`)
+  },
+)
+
+t.test('also without the event loop, and in order', async t => {
+  const { connection, peer } = await meet(t)
+  const heard: number[] = []
+  connection.listen({
+    handleControl: message => void heard.push((message as { id: number }).id),
+    handleControlEnd: () => {},
+  })
+  const ids = Array.from({ length: MANY }, (_, id) => id)
+  peer.write(ids.map(id => `{"op":"map","id":${id},"tag":"0000000000000000"}\n`).join(''))
+  // Some come by the event loop, the rest is looked for.
+  while (heard.length === 0) await nextTurn()
+  for (let looks = 0; looks < MANY; looks++) connection.hearNow()
+  while (heard.length < MANY) await nextTurn()
+  t.strictSame(heard, ids)
+})
+
+t.test('what a peer has said before it went is heard, however much it is', async t => {
+  const { connection, peer } = await meet(t)
+  let heard = 0
+  connection.listen({ handleControl: () => void heard++, handleControlEnd: () => t.equal(heard, MANY) })
+  peer.end('{"op":"bye"}\n'.repeat(MANY))
+  await connection.over
+  t.equal(heard, MANY)
 })

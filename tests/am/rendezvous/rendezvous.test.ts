@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Endpoint, openEndpoint } from '../../../am/index.ts'
 import { CONTROL_VERSION, type ControlMessage, type Open } from '../../../am/rendezvous/control-messages.ts'
@@ -13,7 +14,16 @@ import {
   rendezvousPath,
 } from '../../../am/rendezvous/endpoint-name.ts'
 import { drivers } from '../../../nic/index.ts'
-import { until, withWatchdog } from '../../support/until.ts'
+import { Child } from '../../support/child.ts'
+import { noPrlimit, withoutFiles } from '../../support/file-limits.ts'
+import { NOBODY, noOtherUser } from '../../support/other-user.ts'
+import { eventually, until, withWatchdog } from '../../support/until.ts'
+import { ECHO } from '../endpoint-questions.ts'
+
+/** How long a process is called that can take nobody up. */
+const BUSY_MS = 200
+/** Callers of another user who are not answered yet. */
+const OTHERS_MAX = 16
 
 async function open(t: Test): Promise<{ endpoint: Endpoint; name: EndpointName }> {
   const endpoint = await openEndpoint({ drivers: ['loopback'] })
@@ -236,4 +246,35 @@ t.test('whoever maps a name behind which a stranger answers is told so', async t
     await t.rejects(withWatchdog(what, endpoint.map(1, name)), { code }, what)
   }
   t.strictSame(endpoint.stats().peers, [])
+})
+
+t.test('a process that can open nothing for its callers lives on', { skip: noPrlimit() }, async t => {
+  const child = new Child(t, new URL('../endpoint-child.js', import.meta.url), ['shm'])
+  const { name } = await child.ask<{ name: string }>({ ask: 'open' })
+  await withoutFiles(child.pid, async () => {
+    for (let i = 0; i < 10; i++) await call(t, decodeName(name) as EndpointName)
+    await delay(BUSY_MS)
+  })
+  const friend = await openEndpoint({ drivers: ['shm'] })
+  t.teardown(() => friend.close())
+  await friend.map(0, name)
+  t.equal((await friend.call(0, ECHO, undefined, [7])).word(0), 7)
+  t.equal(child.stderr, '')
+})
+
+const crowdFixture = new URL('../../support/crowd-child.js', import.meta.url)
+
+t.test('callers of another user get few offers at a time', { skip: noOtherUser(crowdFixture) }, async t => {
+  const endpoint = await openEndpoint({ drivers: ['shm', 'loopback'] })
+  t.teardown(() => endpoint.close())
+  const name = decodeName(endpoint.name) as EndpointName
+  const path = rendezvousPath(name.thread).slice(1)
+  const line = openMessage(name, { drivers: ['shm'] })
+  const crowd = new Child(t, crowdFixture, [path, '200', line], { uid: NOBODY, gid: NOBODY })
+  await crowd.receive()
+  await eventually('most of them to be gone', async () => {
+    const { closed } = await crowd.ask<{ closed: number }>({})
+    return closed >= 200 - OTHERS_MAX
+  })
+  await assertServes(t, endpoint)
 })

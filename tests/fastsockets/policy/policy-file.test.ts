@@ -106,14 +106,26 @@ rules:
     use: tcp
   - port: 90-80
     use: tcp
+  - address: 10.0.0.0/33
+    use: tcp
 `)
-  t.strictSame(faults.sort(), [
-    '1 - default must be equal to one of the allowed values: fast, tcp, require',
-    '2 - unknown key "user"',
-    '5 1 unknown key "prot"',
-    "6 2 must have required property 'use'",
-    '7 3 port must be within 1..65535, or a range such as 8000-8099',
-  ])
+  t.strictSame(
+    faults.sort(),
+    [
+      '1 - default must be equal to one of the allowed values: fast, tcp, require',
+      '2 - unknown key "user"',
+      '5 1 unknown key "prot"',
+      "6 2 must have required property 'use'",
+      '7 3 port must be within 1..65535, or a range such as 8000-8099',
+      '9 4 port must be within 1..65535, or a range such as 8000-8099, not "90-80"',
+      '11 5 address must be an address or a prefix such as 10.0.0.0/8, not "10.0.0.0/33"',
+    ].sort(),
+  )
+})
+
+t.test('a document that is something else altogether is named, too', async t => {
+  for (const text of ['7', '[1]', 'rules: 7', 'rules: { use: tcp }', 'rules: [7, { use: tcp, port: 90-80 }]'])
+    t.ok(faultsOf(text).length > 0, text)
 })
 
 t.test('what the schema cannot see is named as well', async t => {

@@ -282,3 +282,17 @@ t.test('fastsockets explain', async t => {
   t.match(explain(env, '192.0.2.1:80'), { stdout: /REMOTE_HOST/ })
   t.match(explain(env, 'nonsense'), { status: 2 })
 })
+
+t.test('a policy that allows some drivers allows these', async t => {
+  const own = async (drivers: string): Promise<{ port: number }> => {
+    const env = { ...plainEnvironment(), FASTSOCKETS_DRIVERS: drivers }
+    return await new Child(t, program('own-transport'), [], relinked({ env })).receive()
+  }
+  const here = await own('loopback')
+  t.match(here, { transport: 'loopback' })
+  t.match(await outcome(t, here.port), { transport: 'tcp', reason: { code: 'NOT_RELINKED' } })
+  const others = await own('shm')
+  t.match(others, { transport: 'shm' })
+  t.match(await outcome(t, others.port), { transport: 'shm' })
+  t.match(await own('verbs'), { transport: 'tcp', reason: { code: 'POLICY' } })
+})

@@ -4,7 +4,10 @@
  *   argv: port behaviour
  */
 import net from 'node:net'
+import { KIND_REPLY, KIND_REQUEST } from '../../../am/message-layout.ts'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'
+import type { VirtualInterface } from '../../../nic/index.ts'
+import { sendMessage } from '../../support/messages.ts'
 
 const [port = '0', behaviour = 'hold'] = process.argv.slice(2)
 
@@ -12,6 +15,7 @@ const socket = net.connect(Number(port), '127.0.0.1', () => {
   report({ connected: transportOf(socket).transport })
   if (behaviour === 'flood') flood()
   if (behaviour === 'scribble') process.once('message', scribble)
+  if (behaviour === 'cross') process.once('message', cross)
   if (behaviour === 'unref') socket.unref()
 })
 socket.on('data', data => report({ data: data.length }))
@@ -31,13 +35,28 @@ function flood(): void {
   socket.once('drain', flood)
 }
 
-/** What a hostile peer can do: write garbage into the ring and publish it. */
-function scribble(): void {
+function ring(): VirtualInterface {
   const handle = (
     socket as unknown as { _handle: import('../../../fastsockets/handle/fast-handle-contract.ts').FastHandle }
   )._handle
   const end = handle.stream?.channel.channel.end
   if (end === undefined) throw new Error('this client is not fast')
+  return end
+}
+
+/** What else: a reply where there should be a request, or a request where there should be a reply. */
+function cross(message: unknown): void {
+  const { handler, byReply } = message as { handler: number; byReply: boolean }
+  // The first request of the other side, which is not acknowledged yet; of this side, one that was not used.
+  const slot = byReply ? 0 : 100
+  const words = [1, 80, 1000, 4]
+  const payload = Buffer.from('127.0.0.1')
+  sendMessage(ring(), { kind: byReply ? KIND_REPLY : KIND_REQUEST, handler, slot, words, payload })
+}
+
+/** What a hostile peer can do: write garbage into the ring and publish it. */
+function scribble(): void {
+  const end = ring()
   end.reserve(1024)
   end.sendWords.fill(0x5a5a5a5a)
   // The commit writes a good frame header; what follows is garbage.

@@ -7,6 +7,7 @@ import {
   PAGE_SIZE,
   PROGRAM_AT,
   ROW_SIZE,
+  ROWS_MAX,
 } from '../../../fastsockets/status/status-layout.ts'
 import { StatusPage } from '../../../fastsockets/status/status-page.ts'
 import { StreamCounts } from '../../../fastsockets/status/stream-counts.ts'
@@ -52,6 +53,20 @@ t.test('a row is free for others once it is closed, and its counts are kept in t
     sockets: [{ row: 0, kind: 'raw', bytesIn: 0 }],
     opened: 2,
   })
+})
+
+t.test('a socket that finds no room on the page is in the sums once it is closed', async t => {
+  const page = new StatusPage(new ArrayBuffer(PAGE_SIZE))
+  const row = { kind: 'net', transport: 'shm', role: 'client' } as const
+  for (let i = 0; i < ROWS_MAX; i++) page.open(row)
+  for (const kind of ['net', 'tcp', 'listener'] as const) {
+    const beyond = page.open({ ...row, kind })
+    t.notOk(beyond.isShown)
+    beyond.counts[0] = 7
+    beyond.close()
+    beyond.close()
+  }
+  t.match(decodeStatus(Buffer.from(page.image)), { bytesIn: 7, opened: ROWS_MAX + 2 })
 })
 
 t.test(
