@@ -4,17 +4,13 @@
  */
 import { CREDITS_VARIABLE, NO_DELAY_VARIABLE } from './half-settings.ts'
 import { sizeText } from './quantity.ts'
+import type { Workload } from './warm-up.ts'
 
 /** What ships; the others are compared with it. */
 export const AS_SHIPPED = 'as-shipped'
 
 const KIBI = 1024
 const MEBI = KIBI * KIBI
-
-export interface Workload {
-  readonly kind: 'pingPong' | 'stream'
-  readonly size: number
-}
 
 /** The contestant whose program it is. */
 export type Carrier = 'net-relinked' | 'am-events'
@@ -39,6 +35,9 @@ const SMALL = 64
 const ZCOPY_SIZES = [32 * KIBI, 64 * KIBI, 128 * KIBI, 256 * KIBI, 512 * KIBI, MEBI, 2 * MEBI, 4 * MEBI]
 const NET_WORKLOADS = [...pingPong(SMALL, 16 * KIBI), ...stream(SMALL, 4 * KIBI, ...ZCOPY_SIZES)]
 const MESSAGE_WORKLOADS = [...pingPong(SMALL), ...stream(SMALL, 4 * KIBI)]
+
+/** What every variant does before its first workload: else a stream would be cold in one and warm in the other. */
+export const WARM_UP_WORKLOADS = [...pingPong(SMALL), ...stream(SMALL, 4 * KIBI, 64 * KIBI, MEBI)]
 
 const ablate = (text: string): NodeJS.ProcessEnv => ({ FASTSOCKETS_ABLATE: text })
 const zcopy = (threshold: string): NodeJS.ProcessEnv => ({ FASTSOCKETS_ZCOPY_THRESHOLD: threshold })

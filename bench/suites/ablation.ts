@@ -2,7 +2,7 @@
  * What each technique is worth: the same program with the technique switched off, or set to other numbers, beside the
  * program as it ships. As figures 11 and 12 of the EMP paper, and figure 3 of WSDLite for the threshold of ZCopy.
  */
-import { AS_SHIPPED, type Carrier, VARIANTS, type Variant, type Workload } from '../ablation-variants.ts'
+import { AS_SHIPPED, type Carrier, VARIANTS, type Variant, WARM_UP_WORKLOADS } from '../ablation-variants.ts'
 import { contestant as amEvents } from '../contestants/am-events.ts'
 import type { Contestant } from '../contestants/contestant.ts'
 import { contestant as netRelinked } from '../contestants/net-relinked.ts'
@@ -10,6 +10,7 @@ import { decodeLatencies, type Half, withPair } from '../half.ts'
 import { measureInRounds } from '../rounds.ts'
 import { timesOf } from '../sizes.ts'
 import type { Sample, Suite, SuiteContext } from '../suite.ts'
+import { type Workload, warmUp } from '../warm-up.ts'
 
 const CARRIERS: Readonly<Record<Carrier, Contestant>> = {
   'net-relinked': netRelinked,
@@ -43,6 +44,7 @@ async function measure(variant: Variant, context: SuiteContext): Promise<Sample[
     CARRIERS[over],
     async ({ client }) => {
       const samples: Sample[] = []
+      await warmUp(context, client, WARM_UP_WORKLOADS)
       for (const workload of chosen) samples.push(await sampleOf(workload, over, client, context))
       return samples
     },
