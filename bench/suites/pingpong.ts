@@ -3,6 +3,7 @@ import { decodeLatencies, withPair } from '../half.ts'
 import { measureInRounds } from '../rounds.ts'
 import { ladderOf, timesOf } from '../sizes.ts'
 import type { Sample, Suite } from '../suite.ts'
+import { warmUp, workloadsOf } from '../warm-up.ts'
 
 export const pingpong: Suite = {
   name: 'pingpong',
@@ -15,7 +16,9 @@ export const pingpong: Suite = {
       measure: () =>
         withPair(contestant, async ({ client }) => {
           const samples: Sample[] = []
-          for (const size of ladderOf(context, contestant)) {
+          const sizes = ladderOf(context, contestant)
+          await warmUp(context, client, workloadsOf('pingPong', sizes))
+          for (const size of sizes) {
             const counted = await client.ask({ ask: 'pingPong', size, ...timesOf(context) })
             const latencies = decodeLatencies(counted)
             const value = latencies.percentiles().p50
