@@ -3,13 +3,10 @@
  * cache line) and beside plain `node:net` over TCP in the same run. Medians of five rounds.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import Table from 'cli-table3'
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
 import { plainNodeOptions } from '../fastsockets/cli/relink.ts'
-import { compileLimit } from './contestants/c-limit.ts'
+import { limitProgram, whyNoLimit } from './contestants/c-limit.ts'
 import { contestant as netTcp } from './contestants/net-tcp.ts'
 import { decodeLatencies, withPair } from './half.ts'
 import { describeMachine, warnUnlessQuiet } from './machine.ts'
@@ -44,7 +41,7 @@ interface Rounds {
 }
 
 warnUnlessQuiet(describeMachine())
-const limit = await tryCompileLimit()
+const limit = await tryLimit()
 const rounds: Rounds = {
   limitUs: [],
   tcpUs: [],
@@ -87,18 +84,12 @@ async function echoOverTcp(): Promise<number> {
   })
 }
 
-/** The compiled reference, or undefined, said aloud, where there is no C compiler. */
-async function tryCompileLimit(): Promise<string | undefined> {
-  const directory = mkdtempSync(join(tmpdir(), 'fastsockets-bench-'))
-  process.once('exit', () => rmSync(directory, { recursive: true }))
-  const program = join(directory, 'limit')
-  try {
-    await compileLimit(program)
-    return program
-  } catch {
-    process.stderr.write('skipped: the limit in C, because there is no compiler (cc)\n')
-    return undefined
-  }
+/** The compiled reference, or undefined, said aloud, where it cannot be had. */
+async function tryLimit(): Promise<string | undefined> {
+  const reason = await whyNoLimit()
+  if (reason === undefined) return await limitProgram()
+  process.stderr.write(`skipped: the limit in C: ${reason}\n`)
+  return undefined
 }
 
 function print(): void {
@@ -118,7 +109,7 @@ function print(): void {
     'short round trip, polling, p50',
     `${p50Us.toFixed(3)} us`,
     limit === undefined
-      ? 'no C compiler'
+      ? 'no limit in C'
       : `C limit ${limitUs.toFixed(3)} us: ${(p50Us / limitUs).toFixed(1)} times`,
     'at most 3 times',
     p50Us <= 3 * limitUs,

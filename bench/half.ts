@@ -94,7 +94,8 @@ export async function withUnconnected<T>(
   const clients = Array.from({ length: count }, () => Half.start(contestant, 'client', settings))
   const halves = server === undefined ? clients : [server, ...clients]
   try {
-    const address = server === undefined ? '' : (await server.ask({ ask: 'serve' })).address
+    const address =
+      server === undefined ? await contestant.serve() : (await server.ask({ ask: 'serve' })).address
     const result = await use({ clients, halves, address })
     await Promise.all(halves.map(half => half.stop()))
     return result

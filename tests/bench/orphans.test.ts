@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { contestant as cLimit } from '../../bench/contestants/c-limit.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { eventually, until } from '../support/until.ts'
 
@@ -23,6 +24,24 @@ for (const name of ['nic-shm', 'am-polling', 'raw-polling']) {
     t.pass('both are gone')
   })
 }
+
+const reason = await cLimit.whyNot?.()
+t.test('the two processes of the limit in C', { skip: reason ?? false }, async t => {
+  const env = { ...plainEnvironment(), TMPDIR: t.testdir() }
+  const measuring = new Child(t, MEASURING, ['c-limit'], { env })
+  const [half = 0] = await measuring.receive<number[]>()
+  const all = await until('both', () => {
+    const [limit] = childrenOf(half)
+    const partner = limit === undefined ? [] : childrenOf(limit)
+    return partner.length === 1 && [half, limit as number, ...partner]
+  })
+  t.teardown(() => {
+    for (const pid of all.filter(isThere)) process.kill(pid, 'SIGKILL')
+  })
+  measuring.process.kill('SIGKILL')
+  await eventually('the end of all three', () => !all.some(isThere))
+  t.pass('all are gone')
+})
 
 t.test('a run that is interrupted takes its halves with it, and leaves nothing behind', async t => {
   const folder = t.testdir()
