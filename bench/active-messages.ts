@@ -5,6 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import Table from 'cli-table3'
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
+import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import { plainNodeOptions } from '../fastsockets/cli/relink.ts'
 import { limitProgram, whyNoLimit } from './contestants/c-limit.ts'
 import { contestant as netTcp } from './contestants/net-tcp.ts'
@@ -40,6 +41,7 @@ interface Rounds {
   long: number[]
 }
 
+exitOnInterrupt()
 warnUnlessQuiet(describeMachine())
 const limit = await tryLimit()
 const rounds: Rounds = {

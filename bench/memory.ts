@@ -6,6 +6,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import Table from 'cli-table3'
+import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import { plainNodeOptions, relinkedNodeOptions } from '../fastsockets/cli/relink.ts'
 
 const CROWD = new URL('../tests/fastsockets/programs/crowd.js', import.meta.url)
@@ -27,6 +28,8 @@ const { values } = parseArgs({
   },
 })
 
+// The programs go when they hear nothing more of us.
+exitOnInterrupt()
 const table = new Table({ head: ['', 'memory', 'of it shared', 'descriptors'] })
 for (const mode of ['plain', 'relinked'] as const) {
   table.push(...(await connectionRows(mode, Number(values.connections))))

@@ -1,6 +1,8 @@
 /** Programs from npm, unmodified, plain and relinked in turn: what a user would see. */
 import { RUN_MODES, type RunMode } from '../../fastsockets/cli/demo/run-mode.ts'
+import { whyNoRoom } from '../apps/app-folder.ts'
 import { runMatrix, runPair } from '../apps/app-runs.ts'
+import { ftpFileSize } from '../apps/programs/ftp-file.ts'
 import type { Figure } from '../apps/programs/program.ts'
 import { LatencyHistogram } from '../latency-histogram.ts'
 import { missingPackage } from '../missing-package.ts'
@@ -37,7 +39,7 @@ export const apps: Suite = {
   contestants: [...Object.values(CONTESTANT_OF_MODE), RAW],
   async run(context) {
     const jobs = [
-      ...(await installedApps(context)).map(app => pairTrials(app, context)),
+      ...(await possibleApps(context)).map(app => pairTrials(app, context)),
       matrixTrials(context),
     ]
     const results: Result[][] = jobs.map(() => [])
@@ -53,21 +55,26 @@ export const apps: Suite = {
   },
 }
 
-async function installedApps(context: SuiteContext): Promise<string[]> {
-  const installed: string[] = []
+async function possibleApps(context: SuiteContext): Promise<string[]> {
+  const possible: string[] = []
   for (const [app, packages] of Object.entries(APPS)) {
-    const missing = await missingPackage(...packages)
-    if (missing === undefined) installed.push(app)
-    else for (const mode of wantedModes(context)) context.skip(CONTESTANT_OF_MODE[mode], `${app}: ${missing}`)
+    const reason =
+      (await missingPackage(...packages)) ??
+      (app === 'ftp' ? whyNoRoom(ftpFileSize(msOf(context))) : undefined)
+    if (reason === undefined) possible.push(app)
+    else for (const mode of wantedModes(context)) context.skip(CONTESTANT_OF_MODE[mode], `${app}: ${reason}`)
   }
-  return installed
+  return possible
+}
+
+function msOf({ isQuick }: SuiteContext): number {
+  return isQuick ? QUICK_MS : MS
 }
 
 function pairTrials(app: string, context: SuiteContext): Trial[] {
-  const ms = context.isQuick ? QUICK_MS : MS
   return wantedModes(context).map(mode => ({
     contestant: CONTESTANT_OF_MODE[mode],
-    measure: async () => (await runPair(app, mode, ms)).map(figure => sampleOf(app, figure)),
+    measure: async () => (await runPair(app, mode, msOf(context))).map(figure => sampleOf(app, figure)),
   }))
 }
 

@@ -8,7 +8,6 @@ import { contestant as cLimit } from '../../bench/contestants/c-limit.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { eventually, until } from '../support/until.ts'
 
-const BENCH = fileURLToPath(new URL('../../bench/main.js', import.meta.url))
 const MEASURING = new URL('./measuring.js', import.meta.url)
 
 for (const name of ['nic-shm', 'am-polling', 'raw-polling']) {
@@ -43,23 +42,40 @@ t.test('the two processes of the limit in C', { skip: reason ?? false }, async t
   t.pass('all are gone')
 })
 
-t.test('a run that is interrupted takes its halves with it, and leaves nothing behind', async t => {
-  const folder = t.testdir()
-  const bench = spawn(process.execPath, [BENCH, 'connect', '--contestants', 'net-tcp', '--rounds', '1'], {
-    env: { ...plainEnvironment(), TMPDIR: folder },
-    stdio: 'ignore',
+const INTERRUPTED: readonly [what: string, program: string, args: readonly string[]][] = [
+  ['sockets', 'main', ['connect', '--contestants', 'net-tcp', '--rounds', '1']],
+  ['a file that an app sends', 'main', ['apps', '--contestants', 'net-tcp', '--rounds', '1']],
+  ['active messages', 'active-messages', []],
+]
+for (const [what, program, args] of INTERRUPTED) {
+  t.test(`${what}: a run that is interrupted takes its programs with it, and leaves nothing behind`, async t => {
+    const folder = t.testdir()
+    const path = fileURLToPath(new URL(`../../bench/${program}.js`, import.meta.url))
+    const bench = spawn(process.execPath, [path, ...args], {
+      env: { ...plainEnvironment(), TMPDIR: folder },
+      stdio: 'ignore',
+    })
+    const pid = bench.pid as number
+    t.teardown(() => void bench.kill('SIGKILL'))
+    const programs = await until('both programs', () => {
+      const pids = childrenOf(pid)
+      return pids.length === 2 && pids
+    })
+    if (args[0] === 'apps') await until('the file', () => filesInMemory(pid).includes('file.bin'))
+    const ended = once(bench, 'exit')
+    bench.kill('SIGINT')
+    t.strictSame(await ended, [130, null])
+    await eventually('the end of both programs', () => !programs.some(isThere))
+    t.strictSame(readdirSync(folder), [])
+    t.strictSame(filesInMemory(pid), [])
   })
-  t.teardown(() => void bench.kill('SIGKILL'))
-  const halves = await until('both halves', () => {
-    const pids = childrenOf(bench.pid as number)
-    return pids.length === 2 && pids
-  })
-  const ended = once(bench, 'exit')
-  bench.kill('SIGINT')
-  t.strictSame(await ended, [130, null])
-  await eventually('the end of both halves', () => !halves.some(isThere))
-  t.strictSame(readdirSync(folder), [])
-})
+}
+
+/** In the folders that this process has made for its programs. */
+function filesInMemory(pid: number): string[] {
+  const own = readdirSync('/dev/shm').filter(name => name.startsWith(`fastsockets-bench-${pid}-`))
+  return own.flatMap(name => [name, ...readdirSync(`/dev/shm/${name}`)])
+}
 
 function childrenOf(pid: number): number[] {
   const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
