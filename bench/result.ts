@@ -73,7 +73,7 @@ export interface Ratio {
   readonly to: string
   /** Of the ratios of the rounds: both ran in each round, one soon after the other. */
   readonly median: number
-  /** The median lies between these with 95 % confidence (bootstrap over the rounds). */
+  /** The median lies between these; how sure that is, with so many rounds, `interval.ts` says. */
   readonly low: number
   readonly high: number
 }

@@ -1,9 +1,10 @@
 /** docs/performance.md, from a report: what was run, what it means, where it does not help, and what the papers had. */
 import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from '../ablation-table.ts'
+import { levelText, saysSomething } from '../interval.ts'
 import { axisTitle } from '../pictures/choose-pictures.ts'
 import type { Picture } from '../pictures/picture.ts'
 import { quantity } from '../quantity.ts'
-import { parametersText } from '../report-table.ts'
+import { parametersText, roundsOf } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
 import { timesAsFast } from '../times-as-fast.ts'
 import { type HereFigure, PAPER_FIGURES } from './papers.ts'
@@ -19,8 +20,8 @@ const MEANING = `## What the figures mean
   listed by \`fastsockets bench --help\`.
 - Each contestant runs in processes of its own, after a warm-up, once a round; the order of the contestants changes from round to
   round. A figure is the median of the rounds. For latencies a round's value is its median; percentiles are of all samples together.
-- **A ratio is the result**: of the two values of one round, the median of the rounds; the 95 % interval is a bootstrap over the rounds.
-  With one round there is no interval to speak of. Absolute times are a matter of the machine and of the hour.
+- **A ratio is the result**: of the two values of one round, the median of the rounds. The interval beside it is that in which the true
+  median lies with the probability at its head, by the order of the rounds alone; with fewer than five there is none. Absolute times are a matter of the machine and of the hour.
 - "Times as fast" is the ratio of rates, or the ratio of times turned over: above 1 the relinked program is faster.
 - Rates are by the receiver's clock, from the first byte to the last. 1 GB is 10^9 bytes, 1 KiB is 1024.
 `
@@ -105,7 +106,7 @@ function comparison({ results }: Report): string {
       interval(result),
     ]
   })
-  const head = ['measurement', 'plain, TCP', 'relinked', 'times as fast', '95 %']
+  const head = ['measurement', 'plain, TCP', 'relinked', 'times as fast', levelText(roundsOf(results))]
   return `## Plain and relinked\n\n${table(head, rows, 1)}`
 }
 
@@ -132,7 +133,7 @@ function ablationPart({ results }: Report): string[] {
 function worsePart({ results }: Report): string {
   const worse = results.filter(result => {
     const { contestant, ratio, better, rounds } = result
-    if (rounds.length < 2) return false
+    if (!saysSomething(rounds.length)) return false
     if (ratio?.to !== BASELINE || (contestant !== RELINKED && contestant !== HALF_RELINKED)) return false
     return better === 'higher' ? ratio.high < 1 : ratio.low > 1
   })
@@ -144,8 +145,8 @@ function worsePart({ results }: Report): string {
   ])
   const found =
     rows.length === 0
-      ? 'In this run nothing was slower than plain TCP beyond doubt, which takes more than one round.'
-      : `What was slower than plain TCP in this run:\n\n${table(['measurement', 'contestant', 'times as fast', '95 %'], rows, 2)}`
+      ? 'In this run nothing was slower than plain TCP beyond doubt, which takes five rounds.'
+      : `What was slower than plain TCP in this run:\n\n${table(['measurement', 'contestant', 'times as fast', levelText(roundsOf(results))], rows, 2)}`
   return `## Where it does not help, and why\n\n${found}\n\n${NO_HELP}`
 }
 
@@ -194,7 +195,7 @@ function measurement({ suite, metric, parameters }: Result): string {
 
 /** Of "times as fast". */
 function interval({ ratio, better, rounds }: Result): string {
-  if (ratio === undefined || rounds.length < 2) return ''
+  if (ratio === undefined || !saysSomething(rounds.length)) return ''
   const [low, high] = better === 'higher' ? [ratio.low, ratio.high] : [1 / ratio.high, 1 / ratio.low]
   return `${low.toPrecision(2)} to ${high.toPrecision(2)}`
 }

@@ -3,7 +3,7 @@ import { REPORT_VERSION, type Report, type Result } from '../../bench/result.ts'
 
 /** What a report from somewhere else might say. */
 export const HOSTILE = `<script>alert("1")</script> & 'more' | \`code\``
-const ROUNDS = [1, 1.1, 0.9]
+const ROUNDS = [1, 1.1, 0.9, 1.05, 0.95]
 
 interface Made {
   readonly suite: string
@@ -93,7 +93,7 @@ export function madeUpReport(): Report {
       loadAfter: 2,
       isQuiet: false,
     },
-    options: { rounds: 3, isQuick: false, seed: 1 },
+    options: { rounds: 5, isQuick: false, seed: 1 },
     results,
     skipped: [{ suite: 'pingpong', contestant: 'c-limit', reason: `there is no compiler ${HOSTILE}` }],
   }
