@@ -7,7 +7,8 @@ import { quantity } from '../quantity.ts'
 import { parametersText, roundsOf } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
 import { timesAsFast } from '../times-as-fast.ts'
-import { type HereFigure, PAPER_FIGURES } from './papers.ts'
+import { code, table, text } from './markdown.ts'
+import { papersPart } from './papers-part.ts'
 
 const RELINKED = 'net-relinked'
 const HALF_RELINKED = 'net-half-relinked'
@@ -150,33 +151,6 @@ function worsePart({ results }: Report): string {
   return `## Where it does not help, and why\n\n${found}\n\n${NO_HELP}`
 }
 
-function papersPart(report: Report): string {
-  const rows = PAPER_FIGURES.map(({ paper, what, theirs, tcp, timesAsFast: times = '', source, here }) => {
-    return [paper, what, theirs, tcp, times, source, here === undefined ? '' : hereText(report, here)]
-  })
-  const head = ['paper', 'what', 'theirs', 'their TCP', 'times as fast', 'where', 'here, relinked to TCP']
-  return `## Beside the papers
-
-Their networks, processors and decades are not ours, and they cross a wire where we stay on one host: only the ratio to the TCP of the
-same machine can be compared, and that only roughly.
-
-${table(head, rows)}`
-}
-
-function hereText({ results }: Report, { suite, metric, parameters }: HereFigure): string {
-  const found = results.find(
-    result =>
-      result.suite === suite &&
-      result.metric === metric &&
-      result.contestant === RELINKED &&
-      result.ratio?.to === BASELINE &&
-      Object.entries(parameters).every(([name, value]) => result.parameters[name] === value),
-  )
-  return found === undefined
-    ? 'not in this run'
-    : `${timesAsFast(found).toPrecision(2)}, ${parametersText(found.parameters)}`
-}
-
 function skippedPart({ skipped }: Report): string {
   if (skipped.length === 0) return ''
   const byReason = new Map<string, string[]>()
@@ -206,24 +180,4 @@ function isSame(a: Result, b: Result): boolean {
     a.metric === b.metric &&
     parametersText(a.parameters) === parametersText(b.parameters)
   )
-}
-
-/** Columns from `numbersFrom` on are numbers. */
-function table(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-  numbersFrom = head.length,
-): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
-  const rule = head.map((_, index) => (index < numbersFrom ? '---' : '--:'))
-  return [line(head), line(rule), ...rows.map(line)].join('\n')
-}
-
-/** A report may come from anywhere: what it says must not become markup. */
-function text(from: string): string {
-  return from.replace(/[\\`*_[\]<>|#!&]/g, '\\$&').replace(/\s+/g, ' ')
-}
-
-function code(from: string): string {
-  return `\`${from.replace(/[`|]/g, "'").replace(/\s+/g, ' ')}\``
 }

@@ -19,6 +19,7 @@ const NAMES = [
   'connect-roundTrip.svg',
   'pingpong-roundTrip-percentiles.svg',
   'pingpong-roundTrip.svg',
+  'stream-rate.svg',
 ]
 const report = checkReport(madeUpReport(), 'the made-up report')
 
@@ -77,6 +78,8 @@ t.test('docs/performance.md says how, how fast, and where it does not help', asy
   t.match(page, /\| technique \| setting \| stream 64 KiB \|/)
   t.match(page, /\| as-shipped \| sockets \| 2\.00 GB\/s \|\n\| receive posting \| off \| 0\.500 \|/)
   t.match(page, /\| Sockets over EMP 2002 \| ftp.*\| 1.5, app ftp, part download \|/)
+  t.match(page, /\| WSDLite 2000 \| round trip, mean.*\| 20, geometric mean of 3 sizes \|/)
+  t.match(page, /\| WSDLite 2000 \| peak bandwidth.*\| 2.0, peak to peak of 2 sizes \|/)
   t.notMatch(page, HOSTILE)
   t.notMatch(page.replace(/`.*?`/g, ''), /[^\\]<script/)
 
