@@ -6,11 +6,11 @@ import { execFileSync } from 'node:child_process'
 import Table from 'cli-table3'
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
 import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
-import { plainNodeOptions } from '../fastsockets/cli/relink.ts'
 import { limitProgram, whyNoLimit } from './contestants/c-limit.ts'
 import { contestant as netTcp } from './contestants/net-tcp.ts'
 import { decodeLatencies, withPair } from './half.ts'
 import { describeMachine, warnUnlessQuiet } from './machine.ts'
+import { measuredEnvironment } from './measured-environment.ts'
 import { SMALL } from './sizes.ts'
 
 const ROUNDS = 5
@@ -21,7 +21,7 @@ const TCP_TIMES = { warmUpMs: 500, ms: 2000 }
 
 const GIGA = 1e9
 const MEGA = 1e6
-const env = { ...process.env, NODE_OPTIONS: plainNodeOptions(process.env.NODE_OPTIONS) }
+const env = measuredEnvironment(false)
 
 interface Result {
   readonly p50Us?: number

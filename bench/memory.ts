@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import Table from 'cli-table3'
 import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
-import { plainNodeOptions, relinkedNodeOptions } from '../fastsockets/cli/relink.ts'
+import { measuredEnvironment } from './measured-environment.ts'
 
 const CROWD = new URL('../tests/fastsockets/programs/crowd.js', import.meta.url)
 /** There before the first measurement, so that what is made once is not counted. */
@@ -89,8 +89,7 @@ async function addClient(mode: 'plain' | 'relinked', port: number): Promise<Chil
 }
 
 function start(mode: 'plain' | 'relinked', role: string, port: number): ChildProcess {
-  const options = mode === 'plain' ? plainNodeOptions : relinkedNodeOptions
-  const env = { ...process.env, NODE_OPTIONS: options(process.env.NODE_OPTIONS) }
+  const env = measuredEnvironment(mode === 'relinked')
   return fork(CROWD, [role, String(port)], { env, execArgv: ['--expose-gc'] })
 }
 

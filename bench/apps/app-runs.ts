@@ -2,6 +2,7 @@
 import { ChildProgram } from '../../fastsockets/cli/child-program.ts'
 import { environmentOf, type RunMode, WIRE_OF_MODE } from '../../fastsockets/cli/demo/run-mode.ts'
 import { assertWire, readSightings, type Sighting } from '../../fastsockets/cli/demo/witness-report.ts'
+import { measuredEnvironment } from '../measured-environment.ts'
 import { withFolder } from './app-folder.ts'
 import { WORKER_COUNT } from './programs/matrix.ts'
 import type { Figure } from './programs/program.ts'
@@ -57,7 +58,7 @@ export async function runMatrix(kind: 'net' | 'raw', mode: RunMode, n: number): 
     }
   }
   if (kind === 'net') return await witnessed(`matrix, ${mode},`, mode, run)
-  return await run({ ...process.env, ...PATIENCE })
+  return await run({ ...measuredEnvironment(false), ...PATIENCE })
 }
 
 /** Throws unless every socket of these processes was on the wire of `mode`. */
@@ -67,7 +68,7 @@ async function witnessed<T>(
   run: (env: NodeJS.ProcessEnv) => Promise<T>,
 ): Promise<T> {
   return await withFolder('disk', async folder => {
-    const result = await run({ ...environmentOf(mode, folder), ...PATIENCE })
+    const result = await run({ ...environmentOf(mode, folder, measuredEnvironment(false)), ...PATIENCE })
     assertWire(name, readSightings(folder).filter(wasConnected), WIRE_OF_MODE[mode], 1)
     return result
   })
