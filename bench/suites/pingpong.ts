@@ -1,5 +1,6 @@
 import { contestantsFor } from '../contestants.ts'
 import { decodeLatencies, withPair } from '../half.ts'
+import { sizeText } from '../quantity.ts'
 import { measureInRounds } from '../rounds.ts'
 import { ladderOf, timesOf } from '../sizes.ts'
 import type { Sample, Suite } from '../suite.ts'
@@ -11,6 +12,11 @@ export const pingpong: Suite = {
   quickSeconds: 6,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong')
+    const sizeMax = Math.max(...ladderOf(context))
+    for (const contestant of contestants) {
+      if (ladderOf(context, contestant).includes(sizeMax)) continue
+      context.skip(contestant.name, `it carries messages of up to ${sizeText(contestant.sizeMax ?? 0)} only`)
+    }
     const trials = contestants.map(contestant => ({
       contestant: contestant.name,
       measure: () =>
