@@ -10,6 +10,7 @@ import t from 'tap'
 import { CONTESTANTS } from '../../bench/contestants.ts'
 import { prepareOutputs } from '../../bench/outputs.ts'
 import { checkReport } from '../../bench/read-report.ts'
+import { FAILED } from '../../bench/result.ts'
 import { measureInRounds } from '../../bench/rounds.ts'
 import { runSuites } from '../../bench/run-suites.ts'
 import { QUICK_SECONDS, type Suite } from '../../bench/suite.ts'
@@ -119,6 +120,29 @@ t.test('what is left out of a suite is named: sizes, and apps', async t => {
       report.skipped.some(({ contestant, reason }) => contestant === 'net-tcp' && reason.startsWith(`${app}: `)),
       app,
     )
+})
+
+t.test('a suite that breaks down costs the report nothing of the others', async t => {
+  const broken: Suite = {
+    ...slowSuite('broken', 0, 1, 1),
+    contestants: ['one', 'other'],
+    run: async () => {
+      throw new Error('no limits are known')
+    },
+  }
+  const options = { rounds: 1, isQuick: true, seed: 1, command: 'none' }
+  const suites = [slowSuite('first', 0, 1, 1), broken, slowSuite('last', 0, 1, 1)]
+  const { report, failures } = await runSuites(suites, options)
+  t.strictSame(failures, ['broken: no limits are known'])
+  t.strictSame(
+    report.results.map(({ suite }) => suite),
+    ['first', 'last'],
+  )
+  const reason = `${FAILED}no limits are known`
+  t.strictSame(report.skipped, [
+    { suite: 'broken', contestant: 'one', reason },
+    { suite: 'broken', contestant: 'other', reason },
+  ])
 })
 
 t.test('README.md has each suite', async t => {
