@@ -1,18 +1,18 @@
 /** docs/performance.md, from a report: what was run, what it means, where it does not help, and what the papers had. */
 import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from '../ablation-table.ts'
-import { levelText, saysSomething } from '../interval.ts'
-import { axisTitle } from '../pictures/choose-pictures.ts'
+import { levelText } from '../interval.ts'
 import type { Picture } from '../pictures/picture.ts'
 import { quantity } from '../quantity.ts'
 import { parametersText, roundsOf } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
-import { timesAsFast } from '../times-as-fast.ts'
+import { BASELINE } from '../rounds.ts'
+import { targetRows } from '../targets.ts'
 import { code, table, text } from './markdown.ts'
 import { papersPart } from './papers-part.ts'
+import { intervalCell, measurementCell, timesAsFastCell } from './result-cells.ts'
+import { worsePart } from './worse-part.ts'
 
 const RELINKED = 'net-relinked'
-const HALF_RELINKED = 'net-half-relinked'
-const BASELINE = 'net-tcp'
 
 const MEANING = `## What the figures mean
 
@@ -27,24 +27,6 @@ const MEANING = `## What the figures mean
 - Rates are by the receiver's clock, from the first byte to the last. 1 GB is 10^9 bytes, 1 KiB is 1024.
 `
 
-const NO_HELP = `Besides what the table shows:
-
-- Transfers that wait for files gain nothing; with few cores they may lose, because both sides poll while they wait and the file
-  system's threads want the same cores.
-- The first seconds of a program, until V8 has compiled it. What the kernel does for TCP is warm; what we do instead is JavaScript that is
-  new: some four times the function calls of a plain socket for a message, three times for a connection, and each costs 0.5 us while it is
-  cold. One pair of processes passes TCP within the first second; where many share few cores it takes some seconds, since their code
-  also drives each other's out of the caches. The suite \`warmup\` shows it, second by second; all other suites measure warm programs.
-- New connections gain less than messages: most of what is left is Node's own, which makes, tells and takes down a \`net.Socket\` on
-  each side, whatever carries the bytes.
-- On a single core two programs take turns, and a round trip takes about as long as with TCP. Where there are more busy processes than
-  cores, polling has to give way; the suite \`oversubscribed\` measures that.
-- A peer that is not relinked gets plain TCP. What that costs is in the suite \`plain-peers\`: \`net-half-relinked\` is a relinked client of a plain server,
-  \`net-relinked-server\` the other way round.
-- A program whose time goes into its own work, such as a parser or a framework, gains only the part that was the kernel's: see the
-  suite \`apps\`.
-`
-
 export function performanceDocument(report: Report, pictures: readonly Picture[]): string {
   return [
     '# Performance',
@@ -53,6 +35,7 @@ export function performanceDocument(report: Report, pictures: readonly Picture[]
     runPart(report),
     MEANING,
     comparison(report),
+    targetsPart(report),
     ...picturesPart(report, pictures),
     worsePart(report),
     papersPart(report),
@@ -100,15 +83,28 @@ function comparison({ results }: Report): string {
   const rows = relinked.map(result => {
     const base = results.find(other => other.contestant === BASELINE && isSame(other, result))
     return [
-      measurement(result),
+      measurementCell(result),
       base === undefined ? '' : quantity(base.median, base.unit),
       quantity(result.median, result.unit),
-      timesAsFast(result).toPrecision(2),
-      interval(result),
+      timesAsFastCell(result),
+      intervalCell(result),
     ]
   })
   const head = ['measurement', 'plain, TCP', 'relinked', 'times as fast', levelText(roundsOf(results))]
   return `## Plain and relinked\n\n${table(head, rows, 1)}`
+}
+
+/** What was promised, and whether it holds. */
+function targetsPart(report: Report): string {
+  const rows = targetRows(report).map(({ what, promise, ratio, interval, verdict }) => {
+    return [what, promise, ratio, interval, verdict === 'MISSED' ? '**missed**' : verdict]
+  })
+  const head = ['target', 'promise', 'ratio to TCP', levelText(roundsOf(report.results)), '']
+  return `## Targets
+
+What sockets must reach, as ratios of relinked to plain: of times, small ones are good, of rates, large ones.
+
+${table(head, rows)}`
 }
 
 function picturesPart(report: Report, pictures: readonly Picture[]): string[] {
@@ -130,27 +126,6 @@ function ablationPart({ results }: Report): string[] {
   return [ABLATION_MEANING, table(head, rows, 2)]
 }
 
-/** Where it is slower, and the interval leaves no doubt. */
-function worsePart({ results }: Report): string {
-  const worse = results.filter(result => {
-    const { contestant, ratio, better, rounds } = result
-    if (!saysSomething(rounds.length)) return false
-    if (ratio?.to !== BASELINE || (contestant !== RELINKED && contestant !== HALF_RELINKED)) return false
-    return better === 'higher' ? ratio.high < 1 : ratio.low > 1
-  })
-  const rows = worse.map(result => [
-    measurement(result),
-    result.contestant,
-    timesAsFast(result).toPrecision(2),
-    interval(result),
-  ])
-  const found =
-    rows.length === 0
-      ? 'In this run nothing was slower than plain TCP beyond doubt, which takes five rounds.'
-      : `What was slower than plain TCP in this run:\n\n${table(['measurement', 'contestant', 'times as fast', levelText(roundsOf(results))], rows, 2)}`
-  return `## Where it does not help, and why\n\n${found}\n\n${NO_HELP}`
-}
-
 function skippedPart({ skipped }: Report): string {
   if (skipped.length === 0) return ''
   const byReason = new Map<string, string[]>()
@@ -158,20 +133,8 @@ function skippedPart({ skipped }: Report): string {
     const key = `${suite}: ${reason.split('\n')[0] ?? ''}`
     byReason.set(key, [...(byReason.get(key) ?? []), contestant])
   }
-  const lines = [...byReason].map(([reason, contestants]) => `- ${text(reason)} (${contestants.join(', ')})`)
+  const lines = [...byReason].map(([reason, contestants]) => `- ${text(reason)} (${text(contestants.join(', '))})`)
   return `## Not measured\n\n${lines.join('\n')}`
-}
-
-function measurement({ suite, metric, parameters }: Result): string {
-  const of = parametersText(parameters)
-  return `${suite}, ${axisTitle(metric)}${of === '' ? '' : `, ${of}`}`
-}
-
-/** Of "times as fast". */
-function interval({ ratio, better, rounds }: Result): string {
-  if (ratio === undefined || !saysSomething(rounds.length)) return ''
-  const [low, high] = better === 'higher' ? [ratio.low, ratio.high] : [1 / ratio.high, 1 / ratio.low]
-  return `${low.toPrecision(2)} to ${high.toPrecision(2)}`
 }
 
 function isSame(a: Result, b: Result): boolean {

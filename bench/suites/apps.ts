@@ -33,6 +33,9 @@ const APPS: Readonly<Record<string, readonly string[]>> = {
   grpc: ['@grpc/grpc-js'],
 }
 
+/** Of all, installed or not. */
+export const APP_NAMES: readonly string[] = [...Object.keys(APPS), MATRIX]
+
 export const apps: Suite = {
   name: SUITE,
   what: 'ftp, http, http2, tls, express, ws, socket.io, gRPC and a matrix product over 4 workers, plain and relinked',
