@@ -48,7 +48,7 @@ export interface Result {
   /** `us`, `B/s`, `1/s`, `s/GB`, `B`, … */
   readonly unit: string
   readonly better: 'lower' | 'higher'
-  /** One value a round, in the order of the rounds. For latencies it is the round's median. */
+  /** One value a round, in the order of the rounds. For latencies it is the round's median; in `plain-peers` its mean. */
   readonly rounds: readonly number[]
   /** The median of `rounds`. */
   readonly median: number
