@@ -6,6 +6,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import Table from 'cli-table3'
+import { USAGE_ERROR } from '../fastsockets/cli/exit-codes.ts'
 import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import { measuredEnvironment } from './measured-environment.ts'
 
@@ -14,6 +15,10 @@ const CROWD = new URL('../tests/fastsockets/programs/crowd.js', import.meta.url)
 const FIRST_CONNECTIONS = 200
 /** More than the rings hold, both ways: each page of them has been used then. */
 const EXCHANGED_BYTES = 8_000_000
+/** There are no more ports. */
+const CONNECTIONS_MAX = 60_000
+/** Each is a process. */
+const PEERS_MAX = 1000
 
 interface Usage {
   readonly descriptors: number
@@ -21,21 +26,40 @@ interface Usage {
   readonly sharedBytes: number
 }
 
-const { values } = parseArgs({
-  options: {
-    connections: { type: 'string', default: '10000' },
-    peers: { type: 'string', default: '16' },
-  },
-})
+const { connections, peers } = readCounts()
 
 // The programs go when they hear nothing more of us.
 exitOnInterrupt()
 const table = new Table({ head: ['', 'memory', 'of it shared', 'descriptors'] })
 for (const mode of ['plain', 'relinked'] as const) {
-  table.push(...(await connectionRows(mode, Number(values.connections))))
-  table.push(...(await peerRows(mode, Number(values.peers))))
+  table.push(...(await connectionRows(mode, connections)))
+  table.push(...(await peerRows(mode, peers)))
 }
 process.stdout.write(`${table}\n`)
+
+function readCounts(): { readonly connections: number; readonly peers: number } {
+  try {
+    const { values } = parseArgs({
+      options: {
+        connections: { type: 'string', default: '10000' },
+        peers: { type: 'string', default: '16' },
+      },
+    })
+    return {
+      connections: countOf('connections', values.connections, CONNECTIONS_MAX),
+      peers: countOf('peers', values.peers, PEERS_MAX),
+    }
+  } catch (error) {
+    process.stderr.write(`bench:memory: ${(error as Error).message}\n`)
+    process.exit(USAGE_ERROR)
+  }
+}
+
+function countOf(name: string, text: string, most: number): number {
+  const count = Number(text)
+  if (/^\d+$/.test(text) && count >= 1 && count <= most) return count
+  throw new Error(`--${name} must be a whole number from 1 to ${most}`)
+}
 
 async function connectionRows(mode: 'plain' | 'relinked', count: number): Promise<string[][]> {
   const { server, port } = await startServer(mode)

@@ -89,6 +89,8 @@ export interface Skipped {
 }
 
 const NAME = { type: 'string', minLength: 1, maxLength: 100 } as const
+/** Of which names of files are made. */
+const WORD = { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9-]{0,99}$' } as const
 const TEXT = { type: 'string', maxLength: 4096 } as const
 const POSITIVE = { type: 'number', exclusiveMinimum: 0 } as const
 const NOT_NEGATIVE = { type: 'number', minimum: 0 } as const
@@ -119,10 +121,10 @@ const RESULT_SCHEMA = {
   additionalProperties: false,
   required: ['suite', 'contestant', 'parameters', 'metric', 'unit', 'better', 'rounds', 'median'],
   properties: {
-    suite: NAME,
+    suite: WORD,
     contestant: NAME,
     parameters: { type: 'object', maxProperties: 20, additionalProperties: { type: ['string', 'number'] } },
-    metric: NAME,
+    metric: WORD,
     unit: NAME,
     better: { enum: ['lower', 'higher'] },
     rounds: { type: 'array', minItems: 1, maxItems: 1000, items: POSITIVE },

@@ -39,19 +39,19 @@ export async function runSuites(suites: readonly Suite[], options: RunOptions): 
   const machine = describeMachine()
   warnUnlessQuiet(machine)
   const startedAt = new Date()
-  const generator = new FaultRandom(seed)
-  const random = (): number => generator.word() / 2 ** 32
   const results: Result[] = []
   const skipped: Skipped[] = []
   const failures: string[] = []
   for (const [index, suite] of suites.entries()) {
     const later = suites.slice(index + 1).reduce((sum, { quickSeconds }) => sum + quickSeconds, 0)
+    // One for each: a suite has its order whatever else is measured.
+    const generator = new FaultRandom(seed)
     const bar = new ProgressBar(suite.name)
     const context: SuiteContext = {
       rounds,
       isQuick,
       deadlineMs: startMs + (secondsMax - later) * 1000,
-      random,
+      random: () => generator.word() / 2 ** 32,
       wants: name =>
         contestants === undefined || contestants.has(name) || name === (suite.baseline ?? BASELINE),
       skip: (contestant, reason) => skipped.push({ suite: suite.name, contestant, reason }),

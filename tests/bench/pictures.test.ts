@@ -89,4 +89,8 @@ t.test('docs/performance.md says how, how fast, and where it does not help', asy
 
   writeFileSync(file, '{"version":1}')
   t.match(run(file), { status: 1, stderr: /is no report/ })
+  const elsewhere = report.results.map(result => ({ ...result, suite: '../../elsewhere' }))
+  writeFileSync(file, JSON.stringify({ ...report, results: elsewhere }))
+  t.match(run(file), { status: 1, stderr: /is no report.*suite must match pattern/ })
+  t.strictSame(readdirSync(join(docs, 'performance')).sort(), [...NAMES, 'kept.txt'].sort(), 'all are there still')
 })
