@@ -42,7 +42,7 @@ interface Rounds {
 }
 
 exitOnInterrupt()
-warnUnlessQuiet(describeMachine())
+warnUnlessQuiet(await describeMachine())
 const limit = await tryLimit()
 const rounds: Rounds = {
   limitUs: [],

@@ -47,7 +47,7 @@ process.once('exit', () => {
   daemon.kill('SIGKILL')
   rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
 })
-warnUnlessQuiet(describeMachine())
+warnUnlessQuiet(await describeMachine())
 await untilReady()
 await measure()
 daemon.kill('SIGKILL')

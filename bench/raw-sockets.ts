@@ -31,7 +31,7 @@ class Figures {
 }
 
 exitOnInterrupt()
-warnUnlessQuiet(describeMachine())
+warnUnlessQuiet(await describeMachine())
 const polled = new Figures()
 const waited = new Figures()
 for (let round = 0; round < ROUNDS; round++) {

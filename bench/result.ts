@@ -32,6 +32,8 @@ export interface Machine {
   /** The load averages of one minute, before the first suite and after the last. */
   readonly loadBefore: number
   readonly loadAfter: number
+  /** How many cores were at work just before; absent where the kernel does not say, and in reports of earlier releases. */
+  readonly busyCoresBefore?: number
   /** Whether little else ran when it began. Figures of a machine that is not quiet are a hint. */
   readonly isQuiet: boolean
 }
@@ -146,6 +148,7 @@ const MACHINE_SCHEMA = {
     kernel: TEXT,
     loadBefore: NOT_NEGATIVE,
     loadAfter: NOT_NEGATIVE,
+    busyCoresBefore: NOT_NEGATIVE,
     isQuiet: { type: 'boolean' },
   },
 } as const

@@ -35,9 +35,9 @@ const COMPLAINT_LENGTH_MAX = 3000
 
 export async function runSuites(suites: readonly Suite[], options: RunOptions): Promise<Run> {
   const { rounds, isQuick, seed, contestants, command, secondsMax = Number.POSITIVE_INFINITY } = options
-  const startMs = performance.now()
-  const machine = describeMachine()
+  const machine = await describeMachine()
   warnUnlessQuiet(machine)
+  const startMs = performance.now()
   const startedAt = new Date()
   const results: Result[] = []
   const skipped: Skipped[] = []

@@ -1,6 +1,7 @@
 /** docs/performance.md, from a report: what was run, what it means, where it does not help, and what the papers had. */
 import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from '../ablation-table.ts'
 import { levelText } from '../interval.ts'
+import { busyText } from '../machine.ts'
 import type { Picture } from '../pictures/picture.ts'
 import { quantity } from '../quantity.ts'
 import { parametersText, roundsOf } from '../report-table.ts'
@@ -56,7 +57,7 @@ function warnings({ machine, options }: Report): string {
     ...(machine.isQuiet
       ? []
       : [
-          `**The machine was not quiet (load ${machine.loadBefore.toFixed(1)} before, ${machine.loadAfter.toFixed(1)} after): a hint, not a result.**`,
+          `**The machine was not quiet (${busyText(machine)} before): a hint, not a result.**`,
         ]),
     ...(options.isQuick ? ['**A quick run: for the shape of this page, not for figures.**'] : []),
   ].join('\n\n')
@@ -72,7 +73,7 @@ function runPart({ machine, options, command, startedAt, seconds }: Report): str
       `${text(machine.model)}, ${machine.cores} cores, ${quantity(machine.memoryBytes, 'B')} of memory`,
     ],
     ['Node, kernel', `${text(machine.node)}, ${text(machine.kernel)}`],
-    ['load', `${machine.loadBefore.toFixed(2)} before, ${machine.loadAfter.toFixed(2)} after`],
+    ['busy', `${busyText(machine)} before, load ${machine.loadAfter.toFixed(2)} after`],
   ]
   return `## The run\n\n${table(['', ''], rows)}`
 }
