@@ -20,7 +20,12 @@ export function chanceOfLead(
   const asFar = deals.filter(deal => {
     const chosen = new Set(deal)
     const isChosen = (_value: number, index: number): boolean => chosen.has(index)
-    return leadOf(all.filter(isChosen), all.filter((value, index) => !isChosen(value, index))) >= found
+    return (
+      leadOf(
+        all.filter(isChosen),
+        all.filter((value, index) => !isChosen(value, index)),
+      ) >= found
+    )
   })
   return asFar.length / deals.length
 }
@@ -29,9 +34,10 @@ function leadOf(values: readonly number[], others: readonly number[]): number {
   return trimmedMean(values) - trimmedMean(others) + TIE_BREAK * (mean([...values]) - mean([...others]))
 }
 
-/** Without the lowest and the highest: one wild round, on either side, changes little. */
+/** Without the lowest fifth and the highest: one wild round of five, on either side, changes little. */
 function trimmedMean(values: readonly number[]): number {
-  return mean(values.toSorted((a, b) => a - b).slice(1, -1))
+  const left = Math.floor(values.length / 5)
+  return mean(values.toSorted((a, b) => a - b).slice(left, values.length - left))
 }
 
 /** Which `size` of `count` come to the first side. */
