@@ -36,9 +36,6 @@ const ZCOPY_SIZES = [32 * KIBI, 64 * KIBI, 128 * KIBI, 256 * KIBI, 512 * KIBI, M
 const NET_WORKLOADS = [...pingPong(SMALL, 16 * KIBI), ...stream(SMALL, 4 * KIBI, ...ZCOPY_SIZES)]
 const MESSAGE_WORKLOADS = [...pingPong(SMALL), ...stream(SMALL, 4 * KIBI)]
 
-/** What every variant does before its first workload: else a stream would be cold in one and warm in the other. */
-export const WARM_UP_WORKLOADS = [...pingPong(SMALL), ...stream(SMALL, 4 * KIBI, 64 * KIBI, MEBI)]
-
 const ablate = (text: string): NodeJS.ProcessEnv => ({ FASTSOCKETS_ABLATE: text })
 const zcopy = (threshold: string): NodeJS.ProcessEnv => ({ FASTSOCKETS_ZCOPY_THRESHOLD: threshold })
 
