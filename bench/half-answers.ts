@@ -66,7 +66,9 @@ export class HalfAnswers {
   #assertPreload(role: Role): void {
     const isMeant = this.#contestant.relinked.includes(role)
     if (isRelinked() === isMeant) return
-    throw new Error(`this half is ${isMeant ? 'plain, and should be relinked' : 'relinked, and should be plain'}`)
+    throw new Error(
+      `this half is ${isMeant ? 'plain, and should be relinked' : 'relinked, and should be plain'}`,
+    )
   }
 
   /** A method of the client half, which the contestant says it has. */

@@ -77,7 +77,7 @@ function benchCommand(): Command {
 
 async function bench(names: readonly string[], options: BenchOptions, command: Command): Promise<void> {
   const suites = names.length === 0 ? SUITES : [...new Set(names)].map(name => suiteOf(name, command))
-  refuseStrangers(suites, options.contestants, command)
+  refuseStrangers(suites, command, options.contestants)
   const drawn = options.svg !== undefined || options.html !== undefined
   const missing = drawn ? await missingPackage('echarts') : undefined
   if (missing !== undefined) throw new Error(`there can be no pictures: ${missing}`)
@@ -114,13 +114,11 @@ function suiteOf(name: string, command: Command): Suite {
 }
 
 /** Whoever is in none of these suites would be left out in silence. */
-function refuseStrangers(suites: readonly Suite[], wanted: ReadonlySet<string> = new Set(), command: Command): void {
+function refuseStrangers(suites: readonly Suite[], command: Command, wanted: Iterable<string> = []): void {
   const known = new Set(suites.flatMap(contestantsOf))
   const strangers = [...wanted].filter(name => !known.has(name))
   if (strangers.length === 0) return
-  command.error(
-    `error: no suite of these has ${strangers.join(', ')}; they have ${[...known].join(', ')}`,
-  )
+  command.error(`error: no suite of these has ${strangers.join(', ')}; they have ${[...known].join(', ')}`)
 }
 
 function parseContestants(text: string): ReadonlySet<string> {

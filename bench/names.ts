@@ -34,6 +34,8 @@ interface Result {
   readonly p99Ms: number
 }
 
+exitOnInterrupt()
+warnUnlessQuiet(await describeMachine())
 const folder = mkdtempSync(join(tmpdir(), 'named-bench-'))
 const socketPath = join(folder, 's')
 const table = new Table({
@@ -41,13 +43,11 @@ const table = new Table({
   style: { head: [], border: [], compact: true },
 })
 
-exitOnInterrupt()
 let daemon = start()
 process.once('exit', () => {
   daemon.kill('SIGKILL')
   rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
 })
-warnUnlessQuiet(await describeMachine())
 await untilReady()
 await measure()
 daemon.kill('SIGKILL')

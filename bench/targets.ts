@@ -85,7 +85,8 @@ export function targetRows(report: Report): TargetRow[] {
     const { what } = target
     const result = find(report, target)
     const promise = promiseOf(target)
-    if (result?.ratio === undefined) return { what, promise, ratio: '', interval: '', verdict: 'not measured' }
+    if (result?.ratio === undefined)
+      return { what, promise, ratio: '', interval: '', verdict: 'not measured' }
     const { median } = result.ratio
     const verdict = isMet(target, median) ? 'holds' : 'MISSED'
     return { what, promise, ratio: median.toPrecision(3), interval: intervalText(result), verdict }

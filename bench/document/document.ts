@@ -56,9 +56,7 @@ function warnings({ machine, options }: Report): string {
   return [
     ...(machine.isQuiet
       ? []
-      : [
-          `**The machine was not quiet (${busyText(machine)} before): a hint, not a result.**`,
-        ]),
+      : [`**The machine was not quiet (${busyText(machine)} before): a hint, not a result.**`]),
     ...(options.isQuick ? ['**A quick run: for the shape of this page, not for figures.**'] : []),
   ].join('\n\n')
 }
@@ -137,7 +135,9 @@ function skippedPart({ skipped }: Report): string {
     const key = `${suite}: ${reason.split('\n')[0] ?? ''}`
     byReason.set(key, [...(byReason.get(key) ?? []), contestant])
   }
-  const lines = [...byReason].map(([reason, contestants]) => `- ${text(reason)} (${text(contestants.join(', '))})`)
+  const lines = [...byReason].map(
+    ([reason, contestants]) => `- ${text(reason)} (${text(contestants.join(', '))})`,
+  )
   return `## Not measured\n\n${lines.join('\n')}`
 }
 

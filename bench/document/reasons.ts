@@ -5,15 +5,20 @@ const RELINKED = 'net-relinked'
 
 const ONE_SIDE =
   'Only one side is relinked: the bytes go by plain TCP, with our wrappers around some of the methods of Node. There is nothing to win.'
-const FRAMEWORK = 'Most of the time is the own work of the program, its parser and its framework, which no wire saves.'
+const FRAMEWORK =
+  'Most of the time is the own work of the program, its parser and its framework, which no wire saves.'
 
 const OF_SUITES: Readonly<Record<string, string>> = {
-  pingpong: 'On a core of their own both sides poll; where they share one, a round trip is two switches between them, as with TCP.',
-  stream: 'Where both sides share a core, the writer fills the ring and waits until the reader has had its turn, as with TCP.',
+  pingpong:
+    'On a core of their own both sides poll; where they share one, a round trip is two switches between them, as with TCP.',
+  stream:
+    'Where both sides share a core, the writer fills the ring and waits until the reader has had its turn, as with TCP.',
   connect:
-    'Most of a connection is Node\'s own, which makes, tells and takes down a `net.Socket` on each side, whatever carries the bytes.',
-  fanin: 'With more busy processes than cores nobody may poll for long: messages wake their receiver by a doorbell, a system call as those of TCP.',
-  threads: 'With more busy threads than cores nobody may poll for long: messages wake their receiver by a doorbell, a system call as those of TCP.',
+    "Most of a connection is Node's own, which makes, tells and takes down a `net.Socket` on each side, whatever carries the bytes.",
+  fanin:
+    'With more busy processes than cores nobody may poll for long: messages wake their receiver by a doorbell, a system call as those of TCP.',
+  threads:
+    'With more busy threads than cores nobody may poll for long: messages wake their receiver by a doorbell, a system call as those of TCP.',
   many: 'What each of many sockets costs Node itself is the same on both wires.',
   idle: 'A relinked process looks for news by a timer besides its doorbell, and keeps its page for `fastsockets status`, also when nothing happens.',
   oversubscribed:
@@ -32,7 +37,7 @@ const OF_APPS: Readonly<Record<string, string>> = {
   http2:
     'Native code of Node gives us each frame in a buffer of its own, which is copied once more; for TCP the kernel gathers them. In bulk each ' +
     'side also sleeps at the ends of windows.',
-  tls: 'Native code of Node gives us each record in a buffer of its own, which is copied once more; most of the time is the cipher\'s, which no wire saves.',
+  tls: "Native code of Node gives us each record in a buffer of its own, which is copied once more; most of the time is the cipher's, which no wire saves.",
   express: FRAMEWORK,
   ws: FRAMEWORK,
   'socket.io': FRAMEWORK,

@@ -14,8 +14,7 @@ const TASKSET = spawnSync('sh', ['-c', 'command -v taskset'], { encoding: 'utf8'
 
 /** One of those on which this process may run. */
 function ownCore(): string {
-  const [, first = '0'] =
-    /^Cpus_allowed_list:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []
+  const [, first = '0'] = /^Cpus_allowed_list:\s+(\d+)/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []
   return first
 }
 

@@ -5,18 +5,21 @@ import { FaultRandom } from '../../nic/fault/fault-random.ts'
 
 const TRIALS = 4000
 
-t.test('few rounds have no interval, five have theirs from end to end, many leave the outermost out', async t => {
-  for (const rounds of [1, 2, 3, 4]) {
-    t.notOk(saysSomething(rounds))
-    t.equal(levelText(rounds), '')
-  }
-  t.equal(levelText(5), '93 %')
-  t.strictSame(intervalOf([3, 1, 2, 5, 4]), { low: 1, high: 5 })
-  t.equal(levelText(6), '96 %')
-  t.strictSame(intervalOf([3, 1, 2, 5, 4, 6, 9, 8, 7]), { low: 2, high: 8 })
-  t.equal(levelText(9), '96 %')
-  t.strictSame(intervalOf([7]), { low: 7, high: 7 })
-})
+t.test(
+  'few rounds have no interval, five have theirs from end to end, many leave the outermost out',
+  async t => {
+    for (const rounds of [1, 2, 3, 4]) {
+      t.notOk(saysSomething(rounds))
+      t.equal(levelText(rounds), '')
+    }
+    t.equal(levelText(5), '93 %')
+    t.strictSame(intervalOf([3, 1, 2, 5, 4]), { low: 1, high: 5 })
+    t.equal(levelText(6), '96 %')
+    t.strictSame(intervalOf([3, 1, 2, 5, 4, 6, 9, 8, 7]), { low: 2, high: 8 })
+    t.equal(levelText(9), '96 %')
+    t.strictSame(intervalOf([7]), { low: 7, high: 7 })
+  },
+)
 
 t.test('so often, and not much oftener, the true median lies in it, whatever the distribution', async t => {
   const random = new FaultRandom(1)
@@ -31,7 +34,10 @@ t.test('so often, and not much oftener, the true median lies in it, whatever the
         if (low <= median && median <= high) inside++
       }
       const share = inside / TRIALS
-      t.ok(share > level - 0.015 && share < level + 0.025, `${rounds} rounds: ${share}, which is said to be ${level}`)
+      t.ok(
+        share > level - 0.015 && share < level + 0.025,
+        `${rounds} rounds: ${share}, which is said to be ${level}`,
+      )
     }
   }
 })

@@ -25,6 +25,10 @@ t.test('both ways, connections and peers, are in the table', async t => {
   const { status, stdout, stderr } = memory('--connections', '20', '--peers', '1')
   t.equal(status, 0, stderr)
   for (const mode of ['plain', 'relinked'])
-    for (const what of ['an idle connection, server', 'an idle connection, client', 'a peer with one connection'])
+    for (const what of [
+      'an idle connection, server',
+      'an idle connection, client',
+      'a peer with one connection',
+    ])
       t.match(stdout, `${mode}: ${what}`)
 })

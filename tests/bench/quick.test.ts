@@ -14,8 +14,8 @@ import { FAILED } from '../../bench/result.ts'
 import { measureInRounds } from '../../bench/rounds.ts'
 import { runSuites } from '../../bench/run-suites.ts'
 import { QUICK_SECONDS, type Suite } from '../../bench/suite.ts'
-import { SUITES } from '../../bench/suites.ts'
 import { apps } from '../../bench/suites/apps.ts'
+import { SUITES } from '../../bench/suites.ts'
 import { plainEnvironment } from '../support/child.ts'
 
 const CLI = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.url))
@@ -117,7 +117,9 @@ t.test('what is left out of a suite is named: sizes, and apps', async t => {
   t.strictSame(report.results, [])
   for (const app of ['ftp', 'http', 'grpc', 'matrix'])
     t.ok(
-      report.skipped.some(({ contestant, reason }) => contestant === 'net-tcp' && reason.startsWith(`${app}: `)),
+      report.skipped.some(
+        ({ contestant, reason }) => contestant === 'net-tcp' && reason.startsWith(`${app}: `),
+      ),
       app,
     )
 })

@@ -17,5 +17,8 @@ t.test('each suite that is compared with plain TCP, and each app', async t => {
   }
   for (const contestant of ['net-half-relinked', 'net-relinked-server'])
     t.match(reasonFor({ suite: 'plain-peers', contestant, parameters: {} }), [contestant, /Only one side/])
-  t.equal(reasonFor({ suite: 'apps', contestant: 'net-relinked', parameters: { app: 'toString' } }), undefined)
+  t.equal(
+    reasonFor({ suite: 'apps', contestant: 'net-relinked', parameters: { app: 'toString' } }),
+    undefined,
+  )
 })

@@ -33,9 +33,7 @@ function step(contestant: string, ratio: number, parameters: Result['parameters'
 
 t.test('latencies have five percentiles, and nothing that says the same twice', async t => {
   const text = reportTables(madeUpReport())
-  const latencies = rowsOf(
-    text.slice(text.indexOf('pingpong: roundTrip'), text.indexOf('stream: rate')),
-  )
+  const latencies = rowsOf(text.slice(text.indexOf('pingpong: roundTrip'), text.indexOf('stream: rate')))
   t.strictSame(latencies[0], [
     'parameters',
     'contestant',

@@ -106,7 +106,8 @@ function testCommand(test: PerfTest): Command {
     const run = { transport, poll, size, seconds, warmUpSeconds, ...(count !== undefined && { count }) }
     const report = await runPerf(test, target, run).catch((error: unknown) => {
       // Which server it is, only its greeting says.
-      if ((error as PerfError).code === 'ERR_PERF_NO_POLL') command.error(`error: ${(error as Error).message}`)
+      if ((error as PerfError).code === 'ERR_PERF_NO_POLL')
+        command.error(`error: ${(error as Error).message}`)
       throw error
     })
     console.log(json ? JSON.stringify(report, undefined, 2) : describeReport(report))

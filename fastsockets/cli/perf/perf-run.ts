@@ -109,7 +109,10 @@ async function connectOften(target: HostPort, options: PerfOptions, dial: Dial):
     const wires = counts.all
     const [most] = wires
     const transport = most === undefined ? client.transport : { ...most, transport: most.wire }
-    return [{ server: client.server, transport }, { ...measuredIn(span), wires }]
+    return [
+      { server: client.server, transport },
+      { ...measuredIn(span), wires },
+    ]
   }
 }
 
@@ -142,7 +145,8 @@ async function unlessStalled<T>(client: PerfClient, used: Promise<T>): Promise<T
       const { bytesIn, bytesOut } = client.transport
       const nowMs = performance.now()
       if (bytesIn + bytesOut !== seen) sinceMs = nowMs
-      else if (nowMs - sinceMs > STALL_MS) reject(new Error(`the server did nothing for ${STALL_MS / 1000} s`))
+      else if (nowMs - sinceMs > STALL_MS)
+        reject(new Error(`the server did nothing for ${STALL_MS / 1000} s`))
       seen = bytesIn + bytesOut
     }, STALL_LOOK_MS)
   })
