@@ -51,7 +51,9 @@ function describe({ compared, missing }: Comparison): string {
     `${compared.length} ratios to TCP compared, ${changed.length} changed by more than ${TOLERANCE * 100} %, ` +
       `${unclear.length} cannot be told: their rounds scatter so much that a loss of half would not show`,
   ]
-  if (changed.length + unclear.length > 0) lines.push(tableOf([...changed, ...unclear]))
+  if (unclear.length > 0) lines.push(`  ${countsOf(unclear)}`)
+  const shown = [...changed, ...unclear.filter(one => Math.abs(changeOf(one)) > TOLERANCE)]
+  if (shown.length > 0) lines.push(tableOf(shown))
   if (missing.length > 0) {
     const names = new Set(missing.map(({ suite, contestant }) => `${suite} of ${contestant}`))
     lines.push(`the new report lacks ${missing.length}: ${[...names].join(', ')}`)
@@ -59,13 +61,26 @@ function describe({ compared, missing }: Comparison): string {
   return lines.join('\n')
 }
 
+/** 0.1 is 10 % more. */
+function changeOf({ before, after }: Compared): number {
+  return after / before - 1
+}
+
+/** How many there are of each suite. */
+function countsOf(compared: readonly Compared[]): string {
+  const counts = new Map<string, number>()
+  for (const { result } of compared) counts.set(result.suite, (counts.get(result.suite) ?? 0) + 1)
+  return [...counts].map(([suite, count]) => `${suite}: ${count}`).join(', ')
+}
+
 function tableOf(shown: readonly Compared[]): string {
   const table = new Table({
     head: ['suite', 'contestant', 'parameters', 'metric', 'before', 'after', ''],
     style: { head: [], border: [], compact: true },
   })
-  for (const { result, before, after, verdict } of shown) {
-    const percent = (100 * Math.abs(after / before - 1)).toFixed(0)
+  for (const one of shown) {
+    const { result, before, after, verdict } = one
+    const percent = (100 * Math.abs(changeOf(one))).toFixed(0)
     table.push([
       result.suite,
       result.contestant,

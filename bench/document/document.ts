@@ -20,8 +20,8 @@ const MEANING = `## What the figures mean
 - \`net-tcp\` is a plain Node program over TCP on the loopback interface; \`net-relinked\` is the same program with
   \`--import fastsockets/register\` on both sides; \`net-half-relinked\` has it on the client only, and so stays on TCP. The others are
   listed by \`fastsockets bench --help\`.
-- Each contestant runs in processes of its own, once a round, after a warm-up where the suite is not about cold programs; the order of the contestants changes from round to
-  round. A figure is the median of the rounds. For latencies a round's value is its median, but in \`plain-peers\` the mean;
+- Each contestant runs in processes of its own, once a round, after a warm-up where the suite is not about cold programs; the order of
+  the contestants changes from round to round. A figure is the median of the rounds. For latencies a round's value is its median, but in \`plain-peers\` the mean;
   percentiles are of all samples together. \`c-limit\` tells means of many round trips only.
 - **A ratio is the result**: of the two values of one round, the median of the rounds. The interval beside it is that in which the true
   median lies with the probability at its head, by the order of the rounds alone; with fewer than five there is none. Absolute times

@@ -17,7 +17,7 @@ const CARRIERS: Readonly<Record<Carrier, Contestant>> = {
   'am-events': amEvents,
 }
 
-/** A hundred of them are a round: less would be cold, more would take a tenth of an hour longer. */
+/** There are a hundred in a round, each with new processes. */
 const TIMES = { warmUpMs: 500, ms: 300 }
 
 export const ablation: Suite = {
