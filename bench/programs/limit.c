@@ -1,7 +1,7 @@
 /*
  * What two processes of this machine can do at best, without any library.
  *
- *   limit                     mean round trip of one cache line, in microseconds
+ *   limit                     mean round trip of one cache line, in microseconds, for a second
  *   limit pingpong MS         the same for that long: one line for each batch of round trips, its mean in nanoseconds
  *   limit stream SIZE MS      messages of SIZE bytes, copied into a ring and out of it: bytes, and nanoseconds
  */
@@ -20,7 +20,7 @@
 /* Of the time that is measured; a count of round trips would take minutes where both share a core. */
 #define WARM_UP 0.1
 
-enum { ROUNDS = 3000000, BATCH = 1000, CACHE_LINE = 64, RING_SIZE = 1 << 18, CHUNK_MAX = RING_SIZE / 4 };
+enum { MEAN_MS = 1000, BATCH = 1000, CACHE_LINE = 64, RING_SIZE = 1 << 18, CHUNK_MAX = RING_SIZE / 4 };
 
 typedef struct {
   _Alignas(CACHE_LINE) atomic_ulong ping;
@@ -58,23 +58,27 @@ static void answer(Shared *shared) {
   }
 }
 
-static double bounce(Shared *shared, unsigned long *done, unsigned long count) {
+static double bounce(Shared *shared, unsigned long *done) {
   double start = now_ns();
-  for (unsigned long last = *done + count; *done < last;) {
+  for (unsigned long last = *done + BATCH; *done < last;) {
     atomic_store(&shared->ping, ++*done);
     while (atomic_load(&shared->pong) != *done) {}
   }
-  return (now_ns() - start) / count;
+  return (now_ns() - start) / BATCH;
 }
 
 static void ping_pong(double ms) {
   Shared *shared = share();
   unsigned long done = 0;
   if (fork_partner() == 0) answer(shared);
-  if (ms < 0) printf("%.4f\n", bounce(shared, &done, ROUNDS) / 1000);
-  else {
-    for (double end = now_ns() + WARM_UP * ms * 1e6; now_ns() < end;) bounce(shared, &done, BATCH);
-    for (double end = now_ns() + ms * 1e6; now_ns() < end;) printf("%.1f\n", bounce(shared, &done, BATCH));
+  if (ms < 0) {
+    double start = now_ns();
+    do bounce(shared, &done);
+    while (now_ns() < start + MEAN_MS * 1e6);
+    printf("%.4f\n", (now_ns() - start) / done / 1000);
+  } else {
+    for (double end = now_ns() + WARM_UP * ms * 1e6; now_ns() < end;) bounce(shared, &done);
+    for (double end = now_ns() + ms * 1e6; now_ns() < end;) printf("%.1f\n", bounce(shared, &done));
   }
   atomic_store(&shared->is_over, 1);
   wait(0);

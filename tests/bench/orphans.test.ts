@@ -8,7 +8,7 @@ import { whyNoRoom } from '../../bench/apps/app-folder.ts'
 import { ftpFileSize } from '../../bench/apps/programs/ftp-file.ts'
 import { contestant as cLimit } from '../../bench/contestants/c-limit.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
-import { eventually, until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 const MEASURING = new URL('./measuring.js', import.meta.url)
 
@@ -31,7 +31,7 @@ t.test('the two processes of the limit in C', { skip: reason ?? false }, async t
   const env = { ...plainEnvironment(), TMPDIR: t.testdir() }
   const measuring = new Child(t, MEASURING, ['c-limit'], { env })
   const [half = 0] = await measuring.receive<number[]>()
-  const all = await until('both', () => {
+  const all = await eventually('both', () => {
     const [limit] = childrenOf(half)
     const partner = limit === undefined ? [] : childrenOf(limit)
     return partner.length === 1 && [half, limit as number, ...partner]
@@ -61,11 +61,11 @@ for (const [what, program, args, skip = ''] of INTERRUPTED) {
     })
     const pid = bench.pid as number
     t.teardown(() => void bench.kill('SIGKILL'))
-    const programs = await until('both programs', () => {
+    const programs = await eventually('both programs', () => {
       const pids = childrenOf(pid)
       return pids.length === 2 && pids
     })
-    if (args[0] === 'apps') await until('the file', () => filesInMemory(pid).includes('file.bin'))
+    if (args[0] === 'apps') await eventually('the file', () => filesInMemory(pid).includes('file.bin'))
     const ended = once(bench, 'exit')
     bench.kill('SIGINT')
     t.strictSame(await ended, [130, null])
