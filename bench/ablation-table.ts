@@ -3,6 +3,7 @@
  * settings down, workloads across.
  */
 import { AS_SHIPPED, VARIANTS } from './ablation-variants.ts'
+import { saysSomething } from './interval.ts'
 import { quantity, sizeText } from './quantity.ts'
 import type { Result } from './result.ts'
 import { timesAsFast } from './times-as-fast.ts'
@@ -12,7 +13,7 @@ export const ABLATION_SUITE = 'ablation'
 /** What the cells are, for above the table. */
 export const ABLATION_MEANING =
   'Times as fast as what ships, which is 1: below, the technique at that setting costs, above, it gains. In brackets where ' +
-  'the 95 % interval has 1 in it, which says nothing. The rows of what ships have its own figures.'
+  'the rounds do not say which: their interval has 1 in it, or they are fewer than five. The rows of what ships have its own figures.'
 
 export interface AblationTable {
   readonly columns: readonly AblationColumn[]
@@ -91,7 +92,7 @@ function cellOf(result: Result): string {
   if (contestant === AS_SHIPPED) return quantity(median, unit)
   if (ratio === undefined) return ''
   const text = timesAsFast(result).toPrecision(3)
-  const saysNothing = rounds.length > 1 && ratio.low <= 1 && ratio.high >= 1
+  const saysNothing = !saysSomething(rounds.length) || (ratio.low <= 1 && ratio.high >= 1)
   return saysNothing ? `(${text})` : text
 }
 

@@ -4,17 +4,13 @@
  */
 import { CREDITS_VARIABLE, NO_DELAY_VARIABLE } from './half-settings.ts'
 import { sizeText } from './quantity.ts'
+import type { Workload } from './warm-up.ts'
 
 /** What ships; the others are compared with it. */
 export const AS_SHIPPED = 'as-shipped'
 
 const KIBI = 1024
 const MEBI = KIBI * KIBI
-
-export interface Workload {
-  readonly kind: 'pingPong' | 'stream'
-  readonly size: number
-}
 
 /** The contestant whose program it is. */
 export type Carrier = 'net-relinked' | 'am-events'

@@ -3,16 +3,14 @@
  * cache line) and beside plain `node:net` over TCP in the same run. Medians of five rounds.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import Table from 'cli-table3'
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
-import { plainNodeOptions } from '../fastsockets/cli/relink.ts'
-import { compileLimit } from './contestants/c-limit.ts'
+import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
+import { limitProgram, whyNoLimit } from './contestants/c-limit.ts'
 import { contestant as netTcp } from './contestants/net-tcp.ts'
 import { decodeLatencies, withPair } from './half.ts'
 import { describeMachine, warnUnlessQuiet } from './machine.ts'
+import { measuredEnvironment } from './measured-environment.ts'
 import { SMALL } from './sizes.ts'
 
 const ROUNDS = 5
@@ -23,7 +21,7 @@ const TCP_TIMES = { warmUpMs: 500, ms: 2000 }
 
 const GIGA = 1e9
 const MEGA = 1e6
-const env = { ...process.env, NODE_OPTIONS: plainNodeOptions(process.env.NODE_OPTIONS) }
+const env = measuredEnvironment(false)
 
 interface Result {
   readonly p50Us?: number
@@ -43,8 +41,9 @@ interface Rounds {
   long: number[]
 }
 
-warnUnlessQuiet(describeMachine())
-const limit = await tryCompileLimit()
+exitOnInterrupt()
+warnUnlessQuiet(await describeMachine())
+const limit = await tryLimit()
 const rounds: Rounds = {
   limitUs: [],
   tcpUs: [],
@@ -87,18 +86,12 @@ async function echoOverTcp(): Promise<number> {
   })
 }
 
-/** The compiled reference, or undefined, said aloud, where there is no C compiler. */
-async function tryCompileLimit(): Promise<string | undefined> {
-  const directory = mkdtempSync(join(tmpdir(), 'fastsockets-bench-'))
-  process.once('exit', () => rmSync(directory, { recursive: true }))
-  const program = join(directory, 'limit')
-  try {
-    await compileLimit(program)
-    return program
-  } catch {
-    process.stderr.write('skipped: the limit in C, because there is no compiler (cc)\n')
-    return undefined
-  }
+/** The compiled reference, or undefined, said aloud, where it cannot be had. */
+async function tryLimit(): Promise<string | undefined> {
+  const reason = await whyNoLimit()
+  if (reason === undefined) return await limitProgram()
+  process.stderr.write(`skipped: the limit in C: ${reason}\n`)
+  return undefined
 }
 
 function print(): void {
@@ -118,7 +111,7 @@ function print(): void {
     'short round trip, polling, p50',
     `${p50Us.toFixed(3)} us`,
     limit === undefined
-      ? 'no C compiler'
+      ? 'no limit in C'
       : `C limit ${limitUs.toFixed(3)} us: ${(p50Us / limitUs).toFixed(1)} times`,
     'at most 3 times',
     p50Us <= 3 * limitUs,

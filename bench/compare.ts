@@ -45,11 +45,15 @@ function readComparable(file: string): Report {
 }
 
 function describe({ compared, missing }: Comparison): string {
-  const changed = compared.filter(({ verdict }) => verdict !== 'same')
+  const changed = compared.filter(({ verdict }) => verdict === 'lost' || verdict === 'gained')
+  const unclear = compared.filter(({ verdict }) => verdict === 'unclear')
   const lines = [
-    `${compared.length} ratios to TCP compared, ${changed.length} changed by more than ${TOLERANCE * 100} %`,
+    `${compared.length} ratios to TCP compared, ${changed.length} changed by more than ${TOLERANCE * 100} %, ` +
+      `${unclear.length} cannot be told: their rounds scatter so much that a loss of half would not show`,
   ]
-  if (changed.length > 0) lines.push(tableOf(changed))
+  if (unclear.length > 0) lines.push(`  ${countsOf(unclear)}`)
+  const shown = [...changed, ...unclear.filter(one => Math.abs(changeOf(one)) > TOLERANCE)]
+  if (shown.length > 0) lines.push(tableOf(shown))
   if (missing.length > 0) {
     const names = new Set(missing.map(({ suite, contestant }) => `${suite} of ${contestant}`))
     lines.push(`the new report lacks ${missing.length}: ${[...names].join(', ')}`)
@@ -57,13 +61,26 @@ function describe({ compared, missing }: Comparison): string {
   return lines.join('\n')
 }
 
-function tableOf(changed: readonly Compared[]): string {
+/** 0.1 is 10 % more. */
+function changeOf({ before, after }: Compared): number {
+  return after / before - 1
+}
+
+/** How many there are of each suite. */
+function countsOf(compared: readonly Compared[]): string {
+  const counts = new Map<string, number>()
+  for (const { result } of compared) counts.set(result.suite, (counts.get(result.suite) ?? 0) + 1)
+  return [...counts].map(([suite, count]) => `${suite}: ${count}`).join(', ')
+}
+
+function tableOf(shown: readonly Compared[]): string {
   const table = new Table({
     head: ['suite', 'contestant', 'parameters', 'metric', 'before', 'after', ''],
     style: { head: [], border: [], compact: true },
   })
-  for (const { result, before, after, worse, verdict } of changed) {
-    const percent = (100 * (verdict === 'lost' ? worse - 1 : 1 / worse - 1)).toFixed(0)
+  for (const one of shown) {
+    const { result, before, after, verdict } = one
+    const percent = (100 * Math.abs(changeOf(one))).toFixed(0)
     table.push([
       result.suite,
       result.contestant,
@@ -71,7 +88,7 @@ function tableOf(changed: readonly Compared[]): string {
       result.metric,
       before.toPrecision(3),
       after.toPrecision(3),
-      `${percent} % ${verdict === 'lost' ? 'WORSE' : 'better'}`,
+      verdict === 'unclear' ? 'cannot be told' : `${percent} % ${verdict === 'lost' ? 'WORSE' : 'better'}`,
     ])
   }
   return table.toString()

@@ -4,8 +4,10 @@
  *
  * A loss is real if the new rounds would still be worse had the base been worse by `TOLERANCE` itself; a one-sided
  * permutation test over the rounds says how likely chance alone gives that. So drift within the tolerance never alarms.
+ * Where even a loss of half would not be found, because the rounds scatter so much, nothing can be told.
  */
-import { median, permutationTest } from 'simple-statistics'
+import { median } from 'simple-statistics'
+import { chanceOfLead } from './permutation.ts'
 import type { Report, Result } from './result.ts'
 import { BASELINE, isSameMeasurement, ratiosOfRounds } from './rounds.ts'
 
@@ -15,17 +17,16 @@ export const TOLERANCE = 0.1
 const LEVEL = 0.01
 /** With fewer in both reports, no difference can be told from chance at that level. */
 export const ROUNDS_MIN = 5
-const PERMUTATIONS = 10_000
+/** As a factor: a loss that must be seen, or the rounds say nothing. */
+const GREAT_LOSS = 2
 
-export type Verdict = 'lost' | 'gained' | 'same'
+export type Verdict = 'lost' | 'gained' | 'same' | 'unclear'
 
 export interface Compared {
   readonly result: Result
   /** Medians of the ratios to TCP. */
   readonly before: number
   readonly after: number
-  /** How much worse the new ratio is, as a factor: 1.2 is 20 % worse, 0.5 twice as good. */
-  readonly worse: number
   readonly verdict: Verdict
 }
 
@@ -70,30 +71,36 @@ function compareRounds(
   const sign = result.better === 'lower' ? 1 : -1
   const before = oldRatios.map(ratio => sign * Math.log(ratio))
   const after = newRatios.map(ratio => sign * Math.log(ratio))
-  const margin = Math.log(1 + TOLERANCE)
-  const isLost = isGreater(
-    after,
-    before.map(value => value + margin),
-    random,
-  )
-  const isGained =
-    !isLost &&
-    isGreater(
-      before,
-      after.map(value => value + margin),
-      random,
-    )
   return {
     result,
     before: median([...oldRatios]),
     after: median([...newRatios]),
-    worse: Math.exp(median(after) - median(before)),
-    verdict: isLost ? 'lost' : isGained ? 'gained' : 'same',
+    verdict: verdictOf(before, after, { worse: changeBy(sign, 1), better: changeBy(sign, -1) }, random),
   }
 }
 
+/** How far a ratio moves that grows, or shrinks, by the tolerance: 10 % of a rate is 10 % of the rate. */
+function changeBy(sign: 1 | -1, direction: 1 | -1): number {
+  return Math.abs(Math.log(1 + sign * direction * TOLERANCE))
+}
+
+/** Of rounds as logarithms of how bad they are; `margins` are how much worse or better they may become. */
+function verdictOf(
+  before: readonly number[],
+  after: readonly number[],
+  margins: { readonly worse: number; readonly better: number },
+  random: () => number,
+): Verdict {
+  const allowed = before.map(value => value + margins.worse)
+  if (isGreater(after, allowed, random)) return 'lost'
+  const enough = after.map(value => value + margins.better)
+  if (isGreater(before, enough, random)) return 'gained'
+  const shift = median([...before]) - median([...after]) + Math.log(GREAT_LOSS)
+  const afterGreatLoss = after.map(value => value + shift)
+  return isGreater(afterGreatLoss, allowed, random) ? 'same' : 'unclear'
+}
+
 function isGreater(values: readonly number[], others: readonly number[], random: () => number): boolean {
-  // The test takes a second for all results of a report; most of them need none.
   if (median([...values]) <= median([...others])) return false
-  return permutationTest([...values], [...others], 'greater', PERMUTATIONS, random) < LEVEL
+  return chanceOfLead(values, others, random) < LEVEL
 }

@@ -14,7 +14,7 @@ import { contestant as nicShm } from './contestants/nic-shm.ts'
 import { contestant as raw } from './contestants/raw.ts'
 import { contestant as rawPolling } from './contestants/raw-polling.ts'
 import { contestant as zeromqIpc } from './contestants/zeromq-ipc.ts'
-import type { SuiteContext } from './suite.ts'
+import type { Suite, SuiteContext } from './suite.ts'
 
 export const CONTESTANTS: readonly Contestant[] = [
   cLimit,
@@ -32,6 +32,11 @@ export const CONTESTANTS: readonly Contestant[] = [
   childIpc,
   zeromqIpc,
 ]
+
+/** The names of all that may be in a suite. */
+export function contestantsOf({ contestants }: Pick<Suite, 'contestants'>): readonly string[] {
+  return contestants ?? CONTESTANTS.map(({ name }) => name)
+}
 
 /** Why a suite leaves a contestant out, or undefined. */
 export type Objection = (contestant: Contestant) => string | undefined

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import type { Client, Contestant, Held } from './contestants/contestant.ts'
+import type { Client, Contestant, Held, Role } from './contestants/contestant.ts'
+import { isRelinked } from './contestants/wire.ts'
 import type { Counted, Failed, Question, Streamed, Usage } from './half-questions.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
 
@@ -26,8 +27,10 @@ export class HalfAnswers {
   async answer(question: Question): Promise<object> {
     switch (question.ask) {
       case 'serve':
+        this.#assertPreload('server')
         return { address: await this.#contestant.serve() }
       case 'dial':
+        this.#assertPreload('client')
         this.#client = await this.#contestant.dial(question.address)
         return {}
       case 'pingPong': {
@@ -58,6 +61,14 @@ export class HalfAnswers {
         await this.#client?.close()
         return {}
     }
+  }
+
+  #assertPreload(role: Role): void {
+    const isMeant = this.#contestant.relinked.includes(role)
+    if (isRelinked() === isMeant) return
+    throw new Error(
+      `this half is ${isMeant ? 'plain, and should be relinked' : 'relinked, and should be plain'}`,
+    )
   }
 
   /** A method of the client half, which the contestant says it has. */

@@ -1,6 +1,5 @@
 /** Starts the halves of contestants as processes, and speaks with them. */
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
-import { plainNodeOptions, relinkedNodeOptions } from '../fastsockets/cli/relink.ts'
 import type { Contestant, Role } from './contestants/contestant.ts'
 import type {
   Asked,
@@ -14,6 +13,7 @@ import type {
   Usage,
 } from './half-questions.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
+import { measuredEnvironment } from './measured-environment.ts'
 
 const PROGRAM = new URL('./programs/half.js', import.meta.url)
 /** Longer than anything that a suite asks for, on a slow machine. */
@@ -24,13 +24,7 @@ export class Half {
   readonly #name: string
 
   static start(contestant: Contestant, role: Role, settings: NodeJS.ProcessEnv = {}): Half {
-    const options = process.env.NODE_OPTIONS
-    const isRelinked = contestant.relinked.includes(role)
-    const env = {
-      ...process.env,
-      NODE_OPTIONS: isRelinked ? relinkedNodeOptions(options) : plainNodeOptions(options),
-      ...settings,
-    }
+    const env = { ...measuredEnvironment(contestant.relinked.includes(role)), ...settings }
     const name = `the ${role} half of ${contestant.name}`
     return new Half(name, ChildProgram.start(name, PROGRAM, [contestant.name], env))
   }
@@ -94,7 +88,8 @@ export async function withUnconnected<T>(
   const clients = Array.from({ length: count }, () => Half.start(contestant, 'client', settings))
   const halves = server === undefined ? clients : [server, ...clients]
   try {
-    const address = server === undefined ? '' : (await server.ask({ ask: 'serve' })).address
+    const address =
+      server === undefined ? await contestant.serve() : (await server.ask({ ask: 'serve' })).address
     const result = await use({ clients, halves, address })
     await Promise.all(halves.map(half => half.stop()))
     return result

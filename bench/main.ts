@@ -3,7 +3,7 @@ import { randomInt } from 'node:crypto'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { FAILURE, OK, USAGE_ERROR } from '../fastsockets/cli/exit-codes.ts'
 import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
-import { CONTESTANTS } from './contestants.ts'
+import { CONTESTANTS, contestantsOf } from './contestants.ts'
 import { missingPackage } from './missing-package.ts'
 import { prepareOutputs } from './outputs.ts'
 import { loadPictures } from './pictures.ts'
@@ -77,6 +77,7 @@ function benchCommand(): Command {
 
 async function bench(names: readonly string[], options: BenchOptions, command: Command): Promise<void> {
   const suites = names.length === 0 ? SUITES : [...new Set(names)].map(name => suiteOf(name, command))
+  refuseStrangers(suites, command, options.contestants)
   const drawn = options.svg !== undefined || options.html !== undefined
   const missing = drawn ? await missingPackage('echarts') : undefined
   if (missing !== undefined) throw new Error(`there can be no pictures: ${missing}`)
@@ -112,11 +113,16 @@ function suiteOf(name: string, command: Command): Suite {
   return command.error(`error: there is no suite ${name}; there are ${all}`)
 }
 
+/** Whoever is in none of these suites would be left out in silence. */
+function refuseStrangers(suites: readonly Suite[], command: Command, wanted: Iterable<string> = []): void {
+  const known = new Set(suites.flatMap(contestantsOf))
+  const strangers = [...wanted].filter(name => !known.has(name))
+  if (strangers.length === 0) return
+  command.error(`error: no suite of these has ${strangers.join(', ')}; they have ${[...known].join(', ')}`)
+}
+
 function parseContestants(text: string): ReadonlySet<string> {
-  const known = new Set([
-    ...CONTESTANTS.map(({ name }) => name),
-    ...SUITES.flatMap(own => own.contestants ?? []),
-  ])
+  const known = new Set(SUITES.flatMap(contestantsOf))
   const names = text.split(',')
   const unknown = names.filter(name => !known.has(name))
   if (unknown.length === 0) return new Set(names)

@@ -6,13 +6,19 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import Table from 'cli-table3'
-import { plainNodeOptions, relinkedNodeOptions } from '../fastsockets/cli/relink.ts'
+import { USAGE_ERROR } from '../fastsockets/cli/exit-codes.ts'
+import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
+import { measuredEnvironment } from './measured-environment.ts'
 
 const CROWD = new URL('../tests/fastsockets/programs/crowd.js', import.meta.url)
 /** There before the first measurement, so that what is made once is not counted. */
 const FIRST_CONNECTIONS = 200
 /** More than the rings hold, both ways: each page of them has been used then. */
 const EXCHANGED_BYTES = 8_000_000
+/** There are no more ports. */
+const CONNECTIONS_MAX = 60_000
+/** Each is a process. */
+const PEERS_MAX = 1000
 
 interface Usage {
   readonly descriptors: number
@@ -20,19 +26,40 @@ interface Usage {
   readonly sharedBytes: number
 }
 
-const { values } = parseArgs({
-  options: {
-    connections: { type: 'string', default: '10000' },
-    peers: { type: 'string', default: '16' },
-  },
-})
+const { connections, peers } = readCounts()
 
+// The programs go when they hear nothing more of us.
+exitOnInterrupt()
 const table = new Table({ head: ['', 'memory', 'of it shared', 'descriptors'] })
 for (const mode of ['plain', 'relinked'] as const) {
-  table.push(...(await connectionRows(mode, Number(values.connections))))
-  table.push(...(await peerRows(mode, Number(values.peers))))
+  table.push(...(await connectionRows(mode, connections)))
+  table.push(...(await peerRows(mode, peers)))
 }
 process.stdout.write(`${table}\n`)
+
+function readCounts(): { readonly connections: number; readonly peers: number } {
+  try {
+    const { values } = parseArgs({
+      options: {
+        connections: { type: 'string', default: '10000' },
+        peers: { type: 'string', default: '16' },
+      },
+    })
+    return {
+      connections: countOf('connections', values.connections, CONNECTIONS_MAX),
+      peers: countOf('peers', values.peers, PEERS_MAX),
+    }
+  } catch (error) {
+    process.stderr.write(`bench:memory: ${(error as Error).message}\n`)
+    process.exit(USAGE_ERROR)
+  }
+}
+
+function countOf(name: string, text: string, most: number): number {
+  const count = Number(text)
+  if (/^\d+$/.test(text) && count >= 1 && count <= most) return count
+  throw new Error(`--${name} must be a whole number from 1 to ${most}`)
+}
 
 async function connectionRows(mode: 'plain' | 'relinked', count: number): Promise<string[][]> {
   const { server, port } = await startServer(mode)
@@ -86,8 +113,7 @@ async function addClient(mode: 'plain' | 'relinked', port: number): Promise<Chil
 }
 
 function start(mode: 'plain' | 'relinked', role: string, port: number): ChildProcess {
-  const options = mode === 'plain' ? plainNodeOptions : relinkedNodeOptions
-  const env = { ...process.env, NODE_OPTIONS: options(process.env.NODE_OPTIONS) }
+  const env = measuredEnvironment(mode === 'relinked')
   return fork(CROWD, [role, String(port)], { env, execArgv: ['--expose-gc'] })
 }
 

@@ -13,6 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import Table from 'cli-table3'
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
+import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import { describeMachine, warnUnlessQuiet } from './machine.ts'
 
 const SECONDS = 5
@@ -33,6 +34,8 @@ interface Result {
   readonly p99Ms: number
 }
 
+exitOnInterrupt()
+warnUnlessQuiet(await describeMachine())
 const folder = mkdtempSync(join(tmpdir(), 'named-bench-'))
 const socketPath = join(folder, 's')
 const table = new Table({
@@ -40,14 +43,14 @@ const table = new Table({
   style: { head: [], border: [], compact: true },
 })
 
-warnUnlessQuiet(describeMachine())
-let daemon = await start()
-try {
-  await measure()
-} finally {
+let daemon = start()
+process.once('exit', () => {
   daemon.kill('SIGKILL')
-  rmSync(folder, { recursive: true, force: true })
-}
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
+})
+await untilReady()
+await measure()
+daemon.kill('SIGKILL')
 process.stdout.write(`${table.toString()}\n`)
 
 async function measure(): Promise<void> {
@@ -76,7 +79,8 @@ async function measure(): Promise<void> {
     daemon.kill(i % 2 ? 'SIGTERM' : 'SIGKILL')
     await once(daemon, 'exit')
     const startMs = performance.now()
-    daemon = await start()
+    daemon = start()
+    await untilReady()
     starts.push(performance.now() - startMs)
   }
   const startMs = starts.toSorted((a, b) => a - b)[STARTS >> 1] ?? Number.NaN
@@ -84,11 +88,13 @@ async function measure(): Promise<void> {
   await holder.stop()
 }
 
-async function start(): Promise<ChildProcess> {
+function start(): ChildProcess {
   const args = [MAIN, 'named', '--socket-path', socketPath, '--store-path', join(folder, 'store')]
-  const started = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
+  return spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+async function untilReady(): Promise<void> {
   while (!(await isReady())) await delay(2)
-  return started
 }
 
 function isReady(): Promise<boolean> {

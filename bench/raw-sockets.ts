@@ -1,6 +1,7 @@
 /** `npm run bench:raw`: what raw sockets promise, over shared memory, polling and by the event loop. Medians of five rounds. */
 import Table from 'cli-table3'
 import { median } from 'simple-statistics'
+import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import type { Contestant } from './contestants/contestant.ts'
 import { contestant as waiting } from './contestants/raw.ts'
 import { contestant as polling } from './contestants/raw-polling.ts'
@@ -29,7 +30,8 @@ class Figures {
   }
 }
 
-warnUnlessQuiet(describeMachine())
+exitOnInterrupt()
+warnUnlessQuiet(await describeMachine())
 const polled = new Figures()
 const waited = new Figures()
 for (let round = 0; round < ROUNDS; round++) {

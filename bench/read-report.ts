@@ -23,8 +23,16 @@ export function checkReport(value: unknown, name: string): Report {
       `${name} is a report of version ${String(version)}; this program reads version ${REPORT_VERSION}`,
     )
   }
-  if (validate(value)) return value
+  const complaint = `${name} is no report of fastsockets bench`
+  if (!validate(value)) {
+    throw new Error(`${complaint}: ${ajv.errorsText(validate.errors, { dataVar: 'it' })}`)
+  }
+  // Rounds are compared one by one: none may be missing.
+  const { rounds } = value.options
+  const broken = value.results.find(result => result.rounds.length !== rounds)
+  if (broken === undefined) return value
+  const { suite, contestant, metric } = broken
   throw new Error(
-    `${name} is no report of fastsockets bench: ${ajv.errorsText(validate.errors, { dataVar: 'it' })}`,
+    `${complaint}: it has ${rounds} rounds, but ${suite}, ${contestant}, ${metric} has ${broken.rounds.length}`,
   )
 }

@@ -4,11 +4,11 @@
  */
 import Table from 'cli-table3'
 import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from './ablation-table.ts'
+import { levelText, saysSomething } from './interval.ts'
 import { quantity, sizeText } from './quantity.ts'
 import type { Parameters, Report, Result } from './result.ts'
 
 const STYLE = { head: [], border: [], compact: true }
-const RATIO_HEAD = ['to the baseline', '(95 %)']
 
 export function reportTables(report: Report): string {
   const groups = new Map<string, Result[]>()
@@ -31,7 +31,7 @@ function groupTable(results: readonly Result[]): string {
   const hasLatencies = results.some(({ latencies }) => latencies !== undefined)
   const values = hasLatencies ? ['p50', 'p90', 'p99', 'p99.9', 'max'] : ['median']
   const table = new Table({
-    head: ['parameters', 'contestant', ...values, ...RATIO_HEAD],
+    head: ['parameters', 'contestant', ...values, 'to the baseline', levelText(roundsOf(results))],
     colAligns: ['left', 'left', ...values.map(() => 'right' as const), 'right', 'left'],
     style: STYLE,
   })
@@ -53,9 +53,20 @@ export function percentileTexts({ median, unit, latencies }: Result): string[] {
   return [p50, p90, p99, p999, max].map(value => quantity(value, unit))
 }
 
-function ratioTexts({ ratio }: Result): string[] {
-  if (ratio === undefined) return ['', '']
-  return [ratio.median.toPrecision(3), `${ratio.low.toPrecision(3)} to ${ratio.high.toPrecision(3)}`]
+function ratioTexts(result: Result): string[] {
+  const { ratio } = result
+  return ratio === undefined ? ['', ''] : [ratio.median.toPrecision(3), intervalText(result)]
+}
+
+/** Of the ratio; nothing where the rounds are too few. */
+export function intervalText({ ratio, rounds }: Result): string {
+  if (ratio === undefined || !saysSomething(rounds.length)) return ''
+  return `${ratio.low.toPrecision(3)} to ${ratio.high.toPrecision(3)}`
+}
+
+/** All results of a report have as many. */
+export function roundsOf([first]: readonly Result[]): number {
+  return first?.rounds.length ?? 0
 }
 
 function ablationText(report: Report): string | undefined {

@@ -32,6 +32,8 @@ export interface Machine {
   /** The load averages of one minute, before the first suite and after the last. */
   readonly loadBefore: number
   readonly loadAfter: number
+  /** How many cores were at work just before; absent where the kernel does not say, and in reports of earlier releases. */
+  readonly busyCoresBefore?: number
   /** Whether little else ran when it began. Figures of a machine that is not quiet are a hint. */
   readonly isQuiet: boolean
 }
@@ -48,7 +50,7 @@ export interface Result {
   /** `us`, `B/s`, `1/s`, `s/GB`, `B`, … */
   readonly unit: string
   readonly better: 'lower' | 'higher'
-  /** One value a round, in the order of the rounds. For latencies it is the round's median. */
+  /** One value a round, in the order of the rounds. For latencies it is the round's median; in `plain-peers` its mean. */
   readonly rounds: readonly number[]
   /** The median of `rounds`. */
   readonly median: number
@@ -73,7 +75,7 @@ export interface Ratio {
   readonly to: string
   /** Of the ratios of the rounds: both ran in each round, one soon after the other. */
   readonly median: number
-  /** The median lies between these with 95 % confidence (bootstrap over the rounds). */
+  /** The median lies between these; how sure that is, with so many rounds, `interval.ts` says. */
   readonly low: number
   readonly high: number
 }
@@ -89,6 +91,8 @@ export interface Skipped {
 }
 
 const NAME = { type: 'string', minLength: 1, maxLength: 100 } as const
+/** Of which names of files are made. */
+const WORD = { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9-]{0,99}$' } as const
 const TEXT = { type: 'string', maxLength: 4096 } as const
 const POSITIVE = { type: 'number', exclusiveMinimum: 0 } as const
 const NOT_NEGATIVE = { type: 'number', minimum: 0 } as const
@@ -119,10 +123,10 @@ const RESULT_SCHEMA = {
   additionalProperties: false,
   required: ['suite', 'contestant', 'parameters', 'metric', 'unit', 'better', 'rounds', 'median'],
   properties: {
-    suite: NAME,
+    suite: WORD,
     contestant: NAME,
     parameters: { type: 'object', maxProperties: 20, additionalProperties: { type: ['string', 'number'] } },
-    metric: NAME,
+    metric: WORD,
     unit: NAME,
     better: { enum: ['lower', 'higher'] },
     rounds: { type: 'array', minItems: 1, maxItems: 1000, items: POSITIVE },
@@ -144,6 +148,7 @@ const MACHINE_SCHEMA = {
     kernel: TEXT,
     loadBefore: NOT_NEGATIVE,
     loadAfter: NOT_NEGATIVE,
+    busyCoresBefore: NOT_NEGATIVE,
     isQuiet: { type: 'boolean' },
   },
 } as const

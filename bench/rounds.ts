@@ -1,5 +1,6 @@
 /** Measures contestants in rounds: each once a round, in an order that changes, and what came out as results with ratios. */
-import { median, quantile, sampleWithReplacement, shuffle } from 'simple-statistics'
+import { median, shuffle } from 'simple-statistics'
+import { intervalOf } from './interval.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
 import type { Parameters, Ratio, Result } from './result.ts'
 import type { Sample, SuiteContext, Trial } from './suite.ts'
@@ -7,10 +8,6 @@ import type { Sample, SuiteContext, Trial } from './suite.ts'
 /** What others are compared with, unless the suite says otherwise. */
 export const BASELINE = 'net-tcp'
 const NO_TIME = '--quick has no time left for it; with --rounds 1 it takes what it needs'
-const RESAMPLES = 2000
-/** 95 % lie between. */
-const LOW = 0.025
-const HIGH = 0.975
 
 /**
  * Results in the order of `trials`. A trial that throws, or measures what is no positive number, is on record as failed
@@ -45,7 +42,7 @@ export async function measureInRounds(
   }
   context.progress(stepCount, stepCount, '')
   const results = [...outcomes.values()].flatMap(outcome => outcome.results(context.rounds))
-  return results.map(result => withRatio(result, results, baseline, context.random))
+  return results.map(result => withRatio(result, results, baseline))
 }
 
 /** The samples of one trial. */
@@ -91,11 +88,11 @@ class Outcome {
   }
 }
 
-function withRatio(result: Result, all: readonly Result[], baseline: string, random: () => number): Result {
+function withRatio(result: Result, all: readonly Result[], baseline: string): Result {
   if (result.contestant === baseline) return result
   const base = all.find(other => other.contestant === baseline && isSameMeasurement(other, result))
   if (base === undefined) return result
-  return { ...result, ratio: ratioOf(baseline, ratiosOfRounds(result, base), random) }
+  return { ...result, ratio: ratioOf(baseline, ratiosOfRounds(result, base)) }
 }
 
 export function isSameMeasurement(a: Result, b: Result): boolean {
@@ -115,10 +112,6 @@ export function ratiosOfRounds(result: Result, base: Result): number[] {
   })
 }
 
-function ratioOf(to: string, ratios: readonly number[], random: () => number): Ratio {
-  const medians: number[] = []
-  for (let i = 0; i < RESAMPLES; i++) {
-    medians.push(median(sampleWithReplacement([...ratios], ratios.length, random)))
-  }
-  return { to, median: median([...ratios]), low: quantile(medians, LOW), high: quantile(medians, HIGH) }
+function ratioOf(to: string, ratios: readonly number[]): Ratio {
+  return { to, median: median([...ratios]), ...intervalOf(ratios) }
 }

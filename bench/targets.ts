@@ -1,5 +1,7 @@
 /** What sockets must reach, as ratios to plain `node:net` over TCP in the same run (`README.md`). */
 import Table from 'cli-table3'
+import { levelText } from './interval.ts'
+import { intervalText } from './report-table.ts'
 import type { Parameters, Report, Result } from './result.ts'
 import { LARGE, SMALL } from './sizes.ts'
 
@@ -68,20 +70,36 @@ const NOTHING_LOST: readonly Target[] = [
   })),
 )
 
+/** One for each target. */
+export interface TargetRow {
+  readonly what: string
+  readonly promise: string
+  /** To TCP, with its interval; both empty if it was not measured. */
+  readonly ratio: string
+  readonly interval: string
+  readonly verdict: 'holds' | 'MISSED' | 'not measured'
+}
+
+export function targetRows(report: Report): TargetRow[] {
+  return [...TARGETS, ...NOTHING_LOST].map(target => {
+    const { what } = target
+    const result = find(report, target)
+    const promise = promiseOf(target)
+    if (result?.ratio === undefined)
+      return { what, promise, ratio: '', interval: '', verdict: 'not measured' }
+    const { median } = result.ratio
+    const verdict = isMet(target, median) ? 'holds' : 'MISSED'
+    return { what, promise, ratio: median.toPrecision(3), interval: intervalText(result), verdict }
+  })
+}
+
 export function targetTable(report: Report): string {
   const table = new Table({
-    head: ['target', 'ratio to TCP', '95 %', 'promise', ''],
+    head: ['target', 'ratio to TCP', levelText(report.options.rounds), 'promise', ''],
     style: { head: [], border: [], compact: true },
   })
-  for (const target of [...TARGETS, ...NOTHING_LOST]) {
-    const ratio = find(report, target)?.ratio
-    table.push([
-      target.what,
-      ratio === undefined ? '' : ratio.median.toPrecision(3),
-      ratio === undefined ? '' : `${ratio.low.toPrecision(3)} to ${ratio.high.toPrecision(3)}`,
-      promiseOf(target),
-      ratio === undefined ? 'not measured' : isMet(target, ratio.median) ? 'holds' : 'MISSED',
-    ])
+  for (const { what, ratio, interval, promise, verdict } of targetRows(report)) {
+    table.push([what, ratio, interval, promise, verdict])
   }
   return table.toString()
 }

@@ -1,10 +1,9 @@
 /** One app, once, in one mode: its processes from start to end, with the proof of which wire they used. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { ChildProgram } from '../../fastsockets/cli/child-program.ts'
 import { environmentOf, type RunMode, WIRE_OF_MODE } from '../../fastsockets/cli/demo/run-mode.ts'
 import { assertWire, readSightings, type Sighting } from '../../fastsockets/cli/demo/witness-report.ts'
+import { measuredEnvironment } from '../measured-environment.ts'
+import { withFolder } from './app-folder.ts'
 import { WORKER_COUNT } from './programs/matrix.ts'
 import type { Figure } from './programs/program.ts'
 
@@ -17,26 +16,26 @@ const PATIENCE = { FASTSOCKETS_GREETING_TIMEOUT_MS: '10000' }
 
 /** A server and its client, unmodified packages both. */
 export async function runPair(app: string, mode: RunMode, ms: number): Promise<readonly Figure[]> {
-  return await witnessed(`${app}, ${mode},`, mode, async env => {
-    const script = programOf(app)
-    const server = ChildProgram.start(`${app} server (${mode})`, script, ['server'], env)
-    try {
-      const { port } = await server.receive<{ port: number }>(START_TIMEOUT_MS)
-      const client = ChildProgram.start(
-        `${app} client (${mode})`,
-        script,
-        ['client', String(port), String(ms)],
-        env,
-      )
-      // Each of its parts may take as long.
-      const figures = await client.receive<Figure[]>(10 * ms + RUN_TIMEOUT_MS)
-      await client.stop()
-      await server.stop()
-      return figures
-    } finally {
-      server.kill()
-    }
-  })
+  return await withFolder('memory', folder =>
+    witnessed(`${app}, ${mode},`, mode, async env => {
+      const script = programOf(app)
+      const server = ChildProgram.start(`${app} server (${mode})`, script, ['server', folder], env)
+      const programs = [server]
+      try {
+        const { port } = await server.receive<{ port: number }>(START_TIMEOUT_MS)
+        const args = ['client', String(port), String(ms)]
+        const client = ChildProgram.start(`${app} client (${mode})`, script, args, env)
+        programs.push(client)
+        // Each of its parts may take as long.
+        const figures = await client.receive<Figure[]>(10 * ms + RUN_TIMEOUT_MS)
+        await client.stop()
+        await server.stop()
+        return figures
+      } finally {
+        for (const program of programs) program.kill()
+      }
+    }),
+  )
 }
 
 /** A coordinator and its workers. Raw sockets are no net.Socket, and no witness sees them: those programs look for themselves. */
@@ -59,7 +58,7 @@ export async function runMatrix(kind: 'net' | 'raw', mode: RunMode, n: number): 
     }
   }
   if (kind === 'net') return await witnessed(`matrix, ${mode},`, mode, run)
-  return await run({ ...process.env, ...PATIENCE })
+  return await run({ ...measuredEnvironment(false), ...PATIENCE })
 }
 
 /** Throws unless every socket of these processes was on the wire of `mode`. */
@@ -68,17 +67,11 @@ async function witnessed<T>(
   mode: RunMode,
   run: (env: NodeJS.ProcessEnv) => Promise<T>,
 ): Promise<T> {
-  const folder = mkdtempSync(join(tmpdir(), 'fastsockets-bench-'))
-  const remove = (): void => rmSync(folder, { recursive: true, force: true })
-  process.once('exit', remove)
-  try {
-    const result = await run({ ...environmentOf(mode, folder), ...PATIENCE })
+  return await withFolder('disk', async folder => {
+    const result = await run({ ...environmentOf(mode, folder, measuredEnvironment(false)), ...PATIENCE })
     assertWire(name, readSightings(folder).filter(wasConnected), WIRE_OF_MODE[mode], 1)
     return result
-  } finally {
-    process.off('exit', remove)
-    remove()
-  }
+  })
 }
 
 /** What a client wrote to a socket that it then destroyed before it was connected was on no wire. */

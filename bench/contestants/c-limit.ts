@@ -1,7 +1,7 @@
 /** What the machine can do: two processes in C, compiled on the spot where there is a compiler. */
-import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { type ExecFileException, execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -23,24 +23,44 @@ export const contestant: Contestant = {
   partner: 'own',
   tellsMeans: true,
   sizeMax: CACHE_LINE,
-  whyNot: async () => {
-    try {
-      await run('cc', ['--version'])
-      return undefined
-    } catch {
-      return 'there is no C compiler (cc)'
-    }
-  },
-  serve: async () => '',
+  whyNot: whyNoLimit,
+  serve: limitProgram,
   dial,
 }
 
-async function dial(): Promise<Client> {
-  const folder = await mkdtemp(join(tmpdir(), 'fastsockets-bench-'))
-  const program = join(folder, 'limit')
-  await compileLimit(program)
+/** Why there can be no limit in C, in one line: found out by compiling it, and letting it run for a moment. */
+export async function whyNoLimit(): Promise<string | undefined> {
+  if (availableParallelism() < 2) return 'its two processes need a core each'
+  try {
+    await run(await limitProgram(), ['pingpong', '1'])
+    return undefined
+  } catch (error) {
+    const { path, code, stderr } = error as ExecFileException
+    if (path === 'cc' && code === 'ENOENT') return 'there is no C compiler (cc)'
+    const detail = stderr?.trim().split('\n')[0] || (error as Error).message
+    return `its program in C cannot be compiled, or cannot run: ${detail}`
+  }
+}
+
+let program: Promise<string> | undefined
+
+/** Compiled once for this process, which removes it when it exits. */
+export function limitProgram(): Promise<string> {
+  program ??= compile()
+  return program
+}
+
+async function compile(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'fastsockets-bench-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'limit')
+  await run('cc', ['-O2', '-o', path, fileURLToPath(SOURCE)])
+  return path
+}
+
+async function dial(path: string): Promise<Client> {
   const limit = async (...args: (string | number)[]): Promise<string> =>
-    (await run(program, args.map(String), { maxBuffer: OUTPUT_MAX })).stdout
+    (await run(path, args.map(String), { maxBuffer: OUTPUT_MAX })).stdout
   return {
     pingPong: async (_size, ms, latencies) => {
       for (const line of (await limit('pingpong', ms)).trim().split('\n')) latencies.record(Number(line))
@@ -49,11 +69,6 @@ async function dial(): Promise<Client> {
       const [bytes = 0, ns = 0] = (await limit('stream', size, ms)).split(' ').map(Number)
       return { bytes, ms: ns / NS_PER_MS }
     },
-    close: () => rm(folder, { recursive: true, force: true }),
+    close: async () => {},
   }
-}
-
-/** Rejects where there is no compiler. */
-export async function compileLimit(program: string): Promise<void> {
-  await run('cc', ['-O2', '-o', program, fileURLToPath(SOURCE)])
 }

@@ -27,7 +27,7 @@ export interface Contestant {
   readonly sizeMax?: number
   /** Why it cannot run here, in one line. */
   whyNot?(): Promise<string | undefined>
-  /** The server half: gives what `dial` needs, and serves until its process ends. */
+  /** The server half: gives what `dial` needs, and serves until its process ends. Without one, the bench itself calls it. */
   serve(): Promise<string>
   /** The client half. Rejects if it is not on the wire that was meant. */
   dial(address: string): Promise<Client>

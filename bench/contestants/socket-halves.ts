@@ -162,11 +162,12 @@ class HeldSockets implements Held {
     const sockets = this.#sockets
     const message = Buffer.alloc(HELD_SIZE, 1)
     const endMs = performance.now() + ms
-    let next = 0
-    let underWay = 0
+    const window = Math.min(HELD_WINDOW, sockets.length)
+    let underWay = window
     await new Promise<void>((resolve, reject) => {
-      const start = (): void => {
-        const socket = sockets[next++ % sockets.length] as net.Socket
+      // Each place in the window has sockets of its own: a socket never has two round trips under way.
+      const start = (first: number, at: number): void => {
+        const socket = sockets[at] as net.Socket
         const sentMs = performance.now()
         let left = HELD_SIZE
         const receive = (data: Buffer): void => {
@@ -175,15 +176,14 @@ class HeldSockets implements Held {
           socket.off('data', receive)
           const nowMs = performance.now()
           latencies.recordMs(nowMs - sentMs)
-          if (nowMs < endMs) return start()
+          if (nowMs < endMs) return start(first, at + window < sockets.length ? at + window : first)
           if (--underWay === 0) resolve()
         }
         socket.on('data', receive)
         socket.write(message)
       }
       for (const socket of sockets) socket.once('error', reject)
-      underWay = Math.min(HELD_WINDOW, sockets.length)
-      for (let i = 0; i < underWay; i++) start()
+      for (let first = 0; first < window; first++) start(first, first)
     })
     for (const socket of sockets) socket.removeAllListeners('error')
   }

@@ -1,46 +1,34 @@
 /** docs/performance.md, from a report: what was run, what it means, where it does not help, and what the papers had. */
 import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from '../ablation-table.ts'
-import { axisTitle } from '../pictures/choose-pictures.ts'
+import { levelText } from '../interval.ts'
+import { busyText } from '../machine.ts'
 import type { Picture } from '../pictures/picture.ts'
 import { quantity } from '../quantity.ts'
-import { parametersText } from '../report-table.ts'
+import { parametersText, roundsOf } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
-import { timesAsFast } from '../times-as-fast.ts'
-import { type HereFigure, PAPER_FIGURES } from './papers.ts'
+import { BASELINE } from '../rounds.ts'
+import { targetRows } from '../targets.ts'
+import { code, table, text } from './markdown.ts'
+import { papersPart } from './papers-part.ts'
+import { intervalCell, measurementCell, timesAsFastCell } from './result-cells.ts'
+import { worsePart } from './worse-part.ts'
 
 const RELINKED = 'net-relinked'
-const HALF_RELINKED = 'net-half-relinked'
-const BASELINE = 'net-tcp'
 
 const MEANING = `## What the figures mean
 
 - \`net-tcp\` is a plain Node program over TCP on the loopback interface; \`net-relinked\` is the same program with
   \`--import fastsockets/register\` on both sides; \`net-half-relinked\` has it on the client only, and so stays on TCP. The others are
   listed by \`fastsockets bench --help\`.
-- Each contestant runs in processes of its own, after a warm-up, once a round; the order of the contestants changes from round to
-  round. A figure is the median of the rounds. For latencies a round's value is its median; percentiles are of all samples together.
-- **A ratio is the result**: of the two values of one round, the median of the rounds; the 95 % interval is a bootstrap over the rounds.
-  With one round there is no interval to speak of. Absolute times are a matter of the machine and of the hour.
+- Each contestant runs in processes of its own, once a round, after a warm-up where the suite is not about cold programs; the order of
+  the contestants changes from round to round. A figure is the median of the rounds. For latencies a round's value is its median, but in \`plain-peers\` the mean;
+  percentiles are of all samples together. \`c-limit\` tells means of many round trips only.
+- **A ratio is the result**: of the two values of one round, the median of the rounds. The interval beside it is that in which the true
+  median lies with the probability at its head, by the order of the rounds alone; with fewer than five there is none. Absolute times
+  are a matter of the machine and of the hour.
 - "Times as fast" is the ratio of rates, or the ratio of times turned over: above 1 the relinked program is faster.
-- Rates are by the receiver's clock, from the first byte to the last. 1 GB is 10^9 bytes, 1 KiB is 1024.
-`
-
-const NO_HELP = `Besides what the table shows:
-
-- Transfers that wait for files gain nothing; with few cores they may lose, because both sides poll while they wait and the file
-  system's threads want the same cores.
-- The first seconds of a program, until V8 has compiled it. What the kernel does for TCP is warm; what we do instead is JavaScript that is
-  new: some four times the function calls of a plain socket for a message, three times for a connection, and each costs 0.5 us while it is
-  cold. One pair of processes passes TCP within the first second; where many share few cores it takes some seconds, since their code
-  also drives each other's out of the caches. The suite \`warmup\` shows it, second by second; all other suites measure warm programs.
-- New connections gain less than messages: most of what is left is Node's own, which makes, tells and takes down a \`net.Socket\` on
-  each side, whatever carries the bytes.
-- On a single core two programs take turns, and a round trip takes about as long as with TCP. Where there are more busy processes than
-  cores, polling has to give way; the suite \`oversubscribed\` measures that.
-- A peer that is not relinked gets plain TCP. What that costs is in the suite \`plain-peers\`: \`net-half-relinked\` is a relinked client of a plain server,
-  \`net-relinked-server\` the other way round.
-- A program whose time goes into its own work, such as a parser or a framework, gains only the part that was the kernel's: see the
-  suite \`apps\`.
+- Rates of streams are by the receiver's clock, from the first byte to the last; other rates are of what was complete at the client.
+- 1 GB is 10^9 bytes, 1 KiB is 1024.
 `
 
 export function performanceDocument(report: Report, pictures: readonly Picture[]): string {
@@ -51,6 +39,7 @@ export function performanceDocument(report: Report, pictures: readonly Picture[]
     runPart(report),
     MEANING,
     comparison(report),
+    targetsPart(report),
     ...picturesPart(report, pictures),
     worsePart(report),
     papersPart(report),
@@ -67,9 +56,7 @@ function warnings({ machine, options }: Report): string {
   return [
     ...(machine.isQuiet
       ? []
-      : [
-          `**The machine was not quiet (load ${machine.loadBefore.toFixed(1)} before, ${machine.loadAfter.toFixed(1)} after): a hint, not a result.**`,
-        ]),
+      : [`**The machine was not quiet (${busyText(machine)} before): a hint, not a result.**`]),
     ...(options.isQuick ? ['**A quick run: for the shape of this page, not for figures.**'] : []),
   ].join('\n\n')
 }
@@ -84,7 +71,7 @@ function runPart({ machine, options, command, startedAt, seconds }: Report): str
       `${text(machine.model)}, ${machine.cores} cores, ${quantity(machine.memoryBytes, 'B')} of memory`,
     ],
     ['Node, kernel', `${text(machine.node)}, ${text(machine.kernel)}`],
-    ['load', `${machine.loadBefore.toFixed(2)} before, ${machine.loadAfter.toFixed(2)} after`],
+    ['busy', `${busyText(machine)} before, load ${machine.loadAfter.toFixed(2)} after`],
   ]
   return `## The run\n\n${table(['', ''], rows)}`
 }
@@ -98,15 +85,28 @@ function comparison({ results }: Report): string {
   const rows = relinked.map(result => {
     const base = results.find(other => other.contestant === BASELINE && isSame(other, result))
     return [
-      measurement(result),
+      measurementCell(result),
       base === undefined ? '' : quantity(base.median, base.unit),
       quantity(result.median, result.unit),
-      timesAsFast(result).toPrecision(2),
-      interval(result),
+      timesAsFastCell(result),
+      intervalCell(result),
     ]
   })
-  const head = ['measurement', 'plain, TCP', 'relinked', 'times as fast', '95 %']
+  const head = ['measurement', 'plain, TCP', 'relinked', 'times as fast', levelText(roundsOf(results))]
   return `## Plain and relinked\n\n${table(head, rows, 1)}`
+}
+
+/** What was promised, and whether it holds. */
+function targetsPart(report: Report): string {
+  const rows = targetRows(report).map(({ what, promise, ratio, interval, verdict }) => {
+    return [what, promise, ratio, interval, verdict === 'MISSED' ? '**missed**' : verdict]
+  })
+  const head = ['target', 'promise', 'ratio to TCP', levelText(roundsOf(report.results)), '']
+  return `## Targets
+
+What sockets must reach, as ratios of relinked to plain: of times, small ones are good, of rates, large ones.
+
+${table(head, rows)}`
 }
 
 function picturesPart(report: Report, pictures: readonly Picture[]): string[] {
@@ -128,54 +128,6 @@ function ablationPart({ results }: Report): string[] {
   return [ABLATION_MEANING, table(head, rows, 2)]
 }
 
-/** Where it is slower, and the interval leaves no doubt. */
-function worsePart({ results }: Report): string {
-  const worse = results.filter(result => {
-    const { contestant, ratio, better, rounds } = result
-    if (rounds.length < 2) return false
-    if (ratio?.to !== BASELINE || (contestant !== RELINKED && contestant !== HALF_RELINKED)) return false
-    return better === 'higher' ? ratio.high < 1 : ratio.low > 1
-  })
-  const rows = worse.map(result => [
-    measurement(result),
-    result.contestant,
-    timesAsFast(result).toPrecision(2),
-    interval(result),
-  ])
-  const found =
-    rows.length === 0
-      ? 'In this run nothing was slower than plain TCP beyond doubt, which takes more than one round.'
-      : `What was slower than plain TCP in this run:\n\n${table(['measurement', 'contestant', 'times as fast', '95 %'], rows, 2)}`
-  return `## Where it does not help, and why\n\n${found}\n\n${NO_HELP}`
-}
-
-function papersPart(report: Report): string {
-  const rows = PAPER_FIGURES.map(({ paper, what, theirs, tcp, timesAsFast: times = '', source, here }) => {
-    return [paper, what, theirs, tcp, times, source, here === undefined ? '' : hereText(report, here)]
-  })
-  const head = ['paper', 'what', 'theirs', 'their TCP', 'times as fast', 'where', 'here, relinked to TCP']
-  return `## Beside the papers
-
-Their networks, processors and decades are not ours, and they cross a wire where we stay on one host: only the ratio to the TCP of the
-same machine can be compared, and that only roughly.
-
-${table(head, rows)}`
-}
-
-function hereText({ results }: Report, { suite, metric, parameters }: HereFigure): string {
-  const found = results.find(
-    result =>
-      result.suite === suite &&
-      result.metric === metric &&
-      result.contestant === RELINKED &&
-      result.ratio?.to === BASELINE &&
-      Object.entries(parameters).every(([name, value]) => result.parameters[name] === value),
-  )
-  return found === undefined
-    ? 'not in this run'
-    : `${timesAsFast(found).toPrecision(2)}, ${parametersText(found.parameters)}`
-}
-
 function skippedPart({ skipped }: Report): string {
   if (skipped.length === 0) return ''
   const byReason = new Map<string, string[]>()
@@ -183,20 +135,10 @@ function skippedPart({ skipped }: Report): string {
     const key = `${suite}: ${reason.split('\n')[0] ?? ''}`
     byReason.set(key, [...(byReason.get(key) ?? []), contestant])
   }
-  const lines = [...byReason].map(([reason, contestants]) => `- ${text(reason)} (${contestants.join(', ')})`)
+  const lines = [...byReason].map(
+    ([reason, contestants]) => `- ${text(reason)} (${text(contestants.join(', '))})`,
+  )
   return `## Not measured\n\n${lines.join('\n')}`
-}
-
-function measurement({ suite, metric, parameters }: Result): string {
-  const of = parametersText(parameters)
-  return `${suite}, ${axisTitle(metric)}${of === '' ? '' : `, ${of}`}`
-}
-
-/** Of "times as fast". */
-function interval({ ratio, better, rounds }: Result): string {
-  if (ratio === undefined || rounds.length < 2) return ''
-  const [low, high] = better === 'higher' ? [ratio.low, ratio.high] : [1 / ratio.high, 1 / ratio.low]
-  return `${low.toPrecision(2)} to ${high.toPrecision(2)}`
 }
 
 function isSame(a: Result, b: Result): boolean {
@@ -205,24 +147,4 @@ function isSame(a: Result, b: Result): boolean {
     a.metric === b.metric &&
     parametersText(a.parameters) === parametersText(b.parameters)
   )
-}
-
-/** Columns from `numbersFrom` on are numbers. */
-function table(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-  numbersFrom = head.length,
-): string {
-  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
-  const rule = head.map((_, index) => (index < numbersFrom ? '---' : '--:'))
-  return [line(head), line(rule), ...rows.map(line)].join('\n')
-}
-
-/** A report may come from anywhere: what it says must not become markup. */
-function text(from: string): string {
-  return from.replace(/[\\`*_[\]<>|#!&]/g, '\\$&').replace(/\s+/g, ' ')
-}
-
-function code(from: string): string {
-  return `\`${from.replace(/[`|]/g, "'").replace(/\s+/g, ' ')}\``
 }

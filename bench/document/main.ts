@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command, CommanderError } from 'commander'
 import { FAILURE, OK, USAGE_ERROR } from '../../fastsockets/cli/exit-codes.ts'
-import { choosePictures } from '../pictures/choose-pictures.ts'
 import { drawPictures } from '../pictures/index.ts'
 import { readReport } from '../read-report.ts'
 import { performanceDocument } from './document.ts'
@@ -18,14 +17,17 @@ const command = new Command('bench:document')
   .exitOverride()
   .action(async (file: string, { docs }: { docs: string }) => {
     const report = readReport(file)
+    const drawn = await drawPictures(report)
+    const page = performanceDocument(
+      report,
+      drawn.map(({ picture }) => picture),
+    )
     const directory = join(docs, 'performance')
-    // Pictures of earlier runs may not be among those of this one.
     mkdirSync(directory, { recursive: true })
+    // Pictures of earlier runs may not be among those of this one.
     for (const name of readdirSync(directory)) if (name.endsWith('.svg')) rmSync(join(directory, name))
-    for (const { picture, svg } of await drawPictures(report)) {
-      writeFileSync(join(directory, `${picture.name}.svg`), svg)
-    }
-    writeFileSync(join(docs, 'performance.md'), performanceDocument(report, choosePictures(report)))
+    for (const { picture, svg } of drawn) writeFileSync(join(directory, `${picture.name}.svg`), svg)
+    writeFileSync(join(docs, 'performance.md'), page)
   })
 
 try {

@@ -1,7 +1,8 @@
 /** A report as one HTML file that needs nothing else: pictures, tables, the machine. No script; all text is escaped. */
 import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from '../ablation-table.ts'
+import { levelText } from '../interval.ts'
 import { quantity } from '../quantity.ts'
-import { parametersText, percentileTexts } from '../report-table.ts'
+import { intervalText, parametersText, percentileTexts, roundsOf } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
 import type { Drawn } from './index.ts'
 
@@ -78,7 +79,14 @@ function suitePart(suite: string, report: Report, drawn: readonly Drawn[]): stri
   const results = report.results.filter(result => result.suite === suite)
   const pictures = drawn.filter(({ picture }) => picture.name.startsWith(`${suite}-`))
   const percentiles = ['p50', 'p90', 'p99', 'p99.9', 'max']
-  const head = ['parameters', 'contestant', 'metric', ...percentiles, 'to the baseline', '95 %']
+  const head = [
+    'parameters',
+    'contestant',
+    'metric',
+    ...percentiles,
+    'to the baseline',
+    levelText(roundsOf(results)),
+  ]
   return [
     `<h2>${escapeHtml(suite)}</h2>`,
     ...pictures.map(({ svg }) => `<figure>${svg}</figure>`),
@@ -108,7 +116,7 @@ function row(result: Result): string[] {
     td(metric),
     ...percentileTexts(result).map(text => td(text, 'number')),
     td(ratio === undefined ? '' : ratio.median.toPrecision(3), 'number'),
-    td(ratio === undefined ? '' : `${ratio.low.toPrecision(3)} to ${ratio.high.toPrecision(3)}`, 'number'),
+    td(intervalText(result), 'number'),
   ]
 }
 

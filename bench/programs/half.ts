@@ -16,10 +16,11 @@ const [name = ''] = process.argv.slice(2)
 const half = await HalfAnswers.of(name)
 const threads: Worker[] = []
 
+// Also while it is at something that takes long, for somebody who is gone.
+process.stdin.once('end', () => process.exit())
 for await (const line of createInterface({ input: process.stdin })) {
   print(await orFailed(() => answer(JSON.parse(line) as Asked)))
 }
-process.exit()
 
 async function answer(asked: Asked): Promise<object> {
   switch (asked.ask) {

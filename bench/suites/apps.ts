@@ -1,6 +1,8 @@
 /** Programs from npm, unmodified, plain and relinked in turn: what a user would see. */
 import { RUN_MODES, type RunMode } from '../../fastsockets/cli/demo/run-mode.ts'
+import { whyNoRoom } from '../apps/app-folder.ts'
 import { runMatrix, runPair } from '../apps/app-runs.ts'
+import { ftpFileSize } from '../apps/programs/ftp-file.ts'
 import type { Figure } from '../apps/programs/program.ts'
 import { LatencyHistogram } from '../latency-histogram.ts'
 import { missingPackage } from '../missing-package.ts'
@@ -11,6 +13,7 @@ import type { Sample, Suite, SuiteContext, Trial } from '../suite.ts'
 const SUITE = 'apps'
 const CONTESTANT_OF_MODE: Readonly<Record<RunMode, string>> = { plain: 'net-tcp', relinked: 'net-relinked' }
 const RAW = 'raw'
+const MATRIX = 'matrix'
 const MS = 2000
 const QUICK_MS = 20
 /** Of quick jobs, which may disturb each other: nobody looks at their figures. */
@@ -30,6 +33,9 @@ const APPS: Readonly<Record<string, readonly string[]>> = {
   grpc: ['@grpc/grpc-js'],
 }
 
+/** Of all, installed or not. */
+export const APP_NAMES: readonly string[] = [...Object.keys(APPS), MATRIX]
+
 export const apps: Suite = {
   name: SUITE,
   what: 'ftp, http, http2, tls, express, ws, socket.io, gRPC and a matrix product over 4 workers, plain and relinked',
@@ -37,15 +43,15 @@ export const apps: Suite = {
   contestants: [...Object.values(CONTESTANT_OF_MODE), RAW],
   async run(context) {
     const jobs = [
-      ...(await installedApps(context)).map(app => pairTrials(app, context)),
-      matrixTrials(context),
+      ...(await possibleApps(context)).map(app => ({ app, trials: pairTrials(app, context) })),
+      { app: MATRIX, trials: matrixTrials(context) },
     ]
     const results: Result[][] = jobs.map(() => [])
     let next = 0
     const work = async (): Promise<void> => {
       for (let index = next++; index < jobs.length; index = next++) {
-        const part = partOf(context, index, jobs.length)
-        results[index] = await measureInRounds(part, SUITE, jobs[index] as Trial[])
+        const { app, trials } = jobs[index] as Job
+        results[index] = await measureInRounds(partOf(context, app, index, jobs.length), SUITE, trials)
       }
     }
     await Promise.all(Array.from({ length: context.isQuick ? QUICK_JOBS_AT_A_TIME : 1 }, work))
@@ -53,21 +59,31 @@ export const apps: Suite = {
   },
 }
 
-async function installedApps(context: SuiteContext): Promise<string[]> {
-  const installed: string[] = []
+interface Job {
+  readonly app: string
+  readonly trials: readonly Trial[]
+}
+
+async function possibleApps(context: SuiteContext): Promise<string[]> {
+  const possible: string[] = []
   for (const [app, packages] of Object.entries(APPS)) {
-    const missing = await missingPackage(...packages)
-    if (missing === undefined) installed.push(app)
-    else for (const mode of wantedModes(context)) context.skip(CONTESTANT_OF_MODE[mode], `${app}: ${missing}`)
+    const reason =
+      (await missingPackage(...packages)) ??
+      (app === 'ftp' ? whyNoRoom(ftpFileSize(msOf(context))) : undefined)
+    if (reason === undefined) possible.push(app)
+    else for (const mode of wantedModes(context)) context.skip(CONTESTANT_OF_MODE[mode], `${app}: ${reason}`)
   }
-  return installed
+  return possible
+}
+
+function msOf({ isQuick }: SuiteContext): number {
+  return isQuick ? QUICK_MS : MS
 }
 
 function pairTrials(app: string, context: SuiteContext): Trial[] {
-  const ms = context.isQuick ? QUICK_MS : MS
   return wantedModes(context).map(mode => ({
     contestant: CONTESTANT_OF_MODE[mode],
-    measure: async () => (await runPair(app, mode, ms)).map(figure => sampleOf(app, figure)),
+    measure: async () => (await runPair(app, mode, msOf(context))).map(figure => sampleOf(app, figure)),
   }))
 }
 
@@ -75,7 +91,7 @@ function matrixTrials(context: SuiteContext): Trial[] {
   const n = context.isQuick ? QUICK_MATRIX_SIZE : MATRIX_SIZE
   const trial = (contestant: string, kind: 'net' | 'raw', mode: RunMode): Trial => ({
     contestant,
-    measure: async () => (await runMatrix(kind, mode, n)).map(figure => sampleOf('matrix', figure)),
+    measure: async () => (await runMatrix(kind, mode, n)).map(figure => sampleOf(MATRIX, figure)),
   })
   const trials = wantedModes(context).map(mode => trial(CONTESTANT_OF_MODE[mode], 'net', mode))
   return context.wants(RAW) ? [...trials, trial(RAW, 'raw', 'plain')] : trials
@@ -96,16 +112,16 @@ function sampleOf(app: string, { part, metric, unit, value, latencies }: Figure)
   }
 }
 
-/** The context of one of `count` jobs: its progress is a share of the suite's. */
-export function partOf(context: SuiteContext, index: number, count: number): SuiteContext {
+/** The context of one of `count` jobs: its progress is a share of the suite's, and what it leaves out has its name. */
+function partOf(context: SuiteContext, app: string, index: number, count: number): SuiteContext {
   return {
     rounds: context.rounds,
     isQuick: context.isQuick,
     deadlineMs: context.deadlineMs,
     random: context.random,
     wants: contestant => context.wants(contestant),
-    skip: (contestant, reason) => context.skip(contestant, reason),
-    fail: (contestant, error) => context.fail(contestant, error),
+    skip: (contestant, reason) => context.skip(contestant, `${app}: ${reason}`),
+    fail: (contestant, error) => context.fail(contestant, new Error(`${app}: ${error.message}`)),
     progress: (done, total, what) => context.progress(index * total + done, count * total, what),
   }
 }

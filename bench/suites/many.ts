@@ -4,6 +4,7 @@ import { decodeLatencies, withPair } from '../half.ts'
 import { measureInRounds } from '../rounds.ts'
 import { timesOf } from '../sizes.ts'
 import type { Sample, Suite } from '../suite.ts'
+import { warmUpMsOf } from '../warm-up.ts'
 
 /** Descriptors of a half besides those of its sockets. */
 const OTHER_DESCRIPTORS = 100
@@ -22,6 +23,9 @@ export const many: Suite = {
       measure: () =>
         withPair(contestant, async ({ client }) => {
           const samples: Sample[] = []
+          await client.ask({ ask: 'hold', count: 1 })
+          await client.ask({ ask: 'heldRoundTrips', warmUpMs: 0, ms: warmUpMsOf(context) })
+          await client.ask({ ask: 'letGo' })
           for (const sockets of counts) {
             await client.ask({ ask: 'hold', count: sockets })
             const counted = await client.ask({ ask: 'heldRoundTrips', ...timesOf(context) })

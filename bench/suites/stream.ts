@@ -3,6 +3,7 @@ import { withPair } from '../half.ts'
 import { measureInRounds } from '../rounds.ts'
 import { ladderOf, timesOf } from '../sizes.ts'
 import type { Sample, Suite } from '../suite.ts'
+import { warmUp, workloadsOf } from '../warm-up.ts'
 
 export const stream: Suite = {
   name: 'stream',
@@ -15,7 +16,9 @@ export const stream: Suite = {
       measure: () =>
         withPair(contestant, async ({ client }) => {
           const samples: Sample[] = []
-          for (const size of ladderOf(context)) {
+          const sizes = ladderOf(context)
+          await warmUp(context, client, workloadsOf('stream', sizes))
+          for (const size of sizes) {
             const { bytes, ms } = await client.ask({ ask: 'stream', size, ...timesOf(context) })
             const value = bytes / (ms / 1000)
             samples.push({ parameters: { size }, metric: 'rate', unit: 'B/s', better: 'higher', value })

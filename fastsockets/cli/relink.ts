@@ -5,6 +5,12 @@ const REGISTER_FLAG = preloadFlag(
   new URL(process.features.require_module ? '../register.cjs' : '../register.js', import.meta.url),
 )
 
+/** One option, or the value of one: blanks may be in quotes, in which a backslash takes the next character as it is. */
+const WORD = /(?:"(?:\\.|[^"\\])*"|[^\s"])+/gs
+const PRELOAD = /^(--import|--require|-r)(?:=(.*))?$/s
+/** By the package's name, or by a path or URL of its file. */
+const REGISTER = /(?:^|\/)fastsockets\/register(?:\.c?js)?$/
+
 /** Set to anything but the empty string, it keeps everything on TCP. */
 export const DISABLE_VARIABLE = 'FASTSOCKETS_DISABLE'
 
@@ -24,12 +30,22 @@ export function relinkedNodeOptions(existing = ''): string {
   return addFlag(existing, REGISTER_FLAG)
 }
 
-/** NODE_OPTIONS without the flag that `relinkedNodeOptions` adds. */
+/** NODE_OPTIONS without anything that preloads `fastsockets/register`, of this package or another copy, however it is said. */
 export function plainNodeOptions(existing = ''): string {
-  return existing
-    .split(' ')
-    .filter(word => word !== REGISTER_FLAG)
-    .join(' ')
+  const words = existing.match(WORD) ?? []
+  const kept: string[] = []
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] as string
+    const [, option, value] = PRELOAD.exec(unquoted(word)) ?? []
+    const module = value ?? unquoted(words[i + 1] ?? '')
+    if (option === undefined || !REGISTER.test(module)) kept.push(word)
+    else if (value === undefined) i++
+  }
+  return kept.join(' ')
+}
+
+function unquoted(word: string): string {
+  return word.replace(/\\(.)|"/gs, '$1')
 }
 
 export function addFlag(nodeOptions: string, flag: string): string {

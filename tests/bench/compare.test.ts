@@ -32,7 +32,7 @@ function result(contestant: string, suite: string, better: 'lower' | 'higher', r
 
 /** A contestant with one latency and one rate: `worse` times worse than in a report with `worse` 1. */
 function report(noise: readonly number[], { worse = 1, machine = 1 } = {}): Report {
-  const tcp = noise.map((_, i) => TCP_US * machine * (OTHER_NOISE[i] as number))
+  const tcp = noise.map((_, i) => TCP_US * machine * (OTHER_NOISE[i % OTHER_NOISE.length] as number))
   const results = [
     result('net-tcp', 'pingpong', 'lower', tcp),
     result('net-tcp', 'stream', 'higher', tcp),
@@ -106,7 +106,37 @@ t.test('comparing reports', async t => {
 
   t.test('one wild round is no loss', async t => {
     const wild = [0.95, 1.07, 9, 0.93, 1.04]
-    t.equal(compare(base, write('wild.json', report(wild))).status, 0)
+    const { status, stdout } = compare(base, write('wild.json', report(wild)))
+    t.equal(status, 0)
+    t.match(stdout, '0 changed by more than 10 %, 1 cannot be told')
+  })
+
+  t.test('a wild round of the base hides no loss in silence', async t => {
+    const wild = (value: number) => write(`wild-base-${value}.json`, report([1.03, 0.96, value, 0.99, 0.94]))
+    const worse = write('half.json', report(OTHER_NOISE, { worse: 2 }))
+    for (const value of [0.05, 20]) {
+      const { stdout } = compare(wild(value), worse)
+      // For a time it is wild to the one side, for a rate to the other: there the loss is found.
+      t.match(stdout, '1 changed by more than 10 %, 1 cannot be told')
+      t.match(stdout, value > 1 ? /pingpong.*cannot be told/ : /stream.*cannot be told/)
+    }
+    const many = (worse: number) => report([...NOISE, ...OTHER_NOISE, 20, 0.05], { worse })
+    t.match(compare(write('many.json', many(1)), write('many-worse.json', many(2))), {
+      status: 1,
+      stdout: /pingpong.*50 % WORSE|stream.*50 % WORSE/,
+    })
+  })
+
+  t.test('ten percent of a rate are ten percent of the rate', async t => {
+    const even = [1, 1, 1, 1, 1]
+    const even1 = write('even.json', report(even))
+    const { stdout: little } = compare(even1, write('little.json', report(even, { worse: 1 / 0.905 })))
+    t.notMatch(little, /stream.*WORSE/)
+    t.match(little, /pingpong.*10 % WORSE/, 'a time is more than 10 % longer then')
+    t.match(
+      compare(even1, write('lower.json', report(even, { worse: 1 / 0.895 }))).stdout,
+      /stream.*10 % WORSE|stream.*11 % WORSE/,
+    )
   })
 
   t.test('what a new report lacks is said', async t => {
@@ -152,6 +182,10 @@ t.test('comparing reports', async t => {
       'newer.json': [{ ...good, version: 2 }, /version 2; this program reads version 1/],
       'few.json': [report(NOISE.slice(0, 3)), /3 rounds.*5 or more/],
       'quick.json': [{ ...good, options: { ...good.options, isQuick: true } }, /--quick/],
+      'missing-round.json': [
+        { ...good, options: { ...good.options, rounds: 6 } },
+        /it has 6 rounds, but pingpong, net-tcp, roundTrip has 5/,
+      ],
       'empty.json': [{ ...good, results: [] }, /no result in common/],
       'negative.json': [
         { ...good, results: [{ ...good.results[0], rounds: [-1] }] },

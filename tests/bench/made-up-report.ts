@@ -3,7 +3,7 @@ import { REPORT_VERSION, type Report, type Result } from '../../bench/result.ts'
 
 /** What a report from somewhere else might say. */
 export const HOSTILE = `<script>alert("1")</script> & 'more' | \`code\``
-const ROUNDS = [1, 1.1, 0.9]
+const ROUNDS = [1, 1.1, 0.9, 1.05, 0.95]
 
 interface Made {
   readonly suite: string
@@ -49,6 +49,20 @@ export function madeUpReport(): Report {
       make({ suite: 'pingpong', contestant: 'net-tcp', parameters: { size }, value: 60 }),
       make({ suite: 'pingpong', contestant: 'net-relinked', parameters: { size }, value: 3, ratio: 0.05 }),
     ]),
+    ...[
+      { size: 64, plain: 1e9, ratio: 8 },
+      { size: 65_536, plain: 4e9, ratio: 1.5 },
+    ].flatMap(({ size, plain, ratio }) => [
+      make({ suite: 'stream', contestant: 'net-tcp', parameters: { size }, metric: 'rate', value: plain }),
+      make({
+        suite: 'stream',
+        contestant: 'net-relinked',
+        parameters: { size },
+        metric: 'rate',
+        value: plain * ratio,
+        ratio,
+      }),
+    ]),
     make({ suite: 'connect', contestant: 'net-tcp', value: 100 }),
     make({ suite: 'connect', contestant: 'net-half-relinked', value: 200, ratio: 2 }),
     make({ suite: 'connect', contestant: HOSTILE, value: 90, ratio: 0.9 }),
@@ -93,7 +107,7 @@ export function madeUpReport(): Report {
       loadAfter: 2,
       isQuiet: false,
     },
-    options: { rounds: 3, isQuick: false, seed: 1 },
+    options: { rounds: 5, isQuick: false, seed: 1 },
     results,
     skipped: [{ suite: 'pingpong', contestant: 'c-limit', reason: `there is no compiler ${HOSTILE}` }],
   }

@@ -19,6 +19,7 @@ const NAMES = [
   'connect-roundTrip.svg',
   'pingpong-roundTrip-percentiles.svg',
   'pingpong-roundTrip.svg',
+  'stream-rate.svg',
 ]
 const report = checkReport(madeUpReport(), 'the made-up report')
 
@@ -74,12 +75,26 @@ t.test('docs/performance.md says how, how fast, and where it does not help', asy
   t.match(page, /not quiet/)
   t.match(page, /\| pingpong, round trip, 64 B \| 60.0 us \| 3.00 us \| 20 \|/)
   t.match(page, /Where it does not help[\s\S]*\| connect, round trip \| net-half-relinked \| 0.50 \|/)
+  t.match(page, /Why:\n\n- `net-half-relinked`: Only one side is relinked/)
+  t.match(page, /\| 64 B echo \| at most 1\/8 \| 0\.0500 \| 0\.0450 to 0\.0550 \| holds \|/)
+  t.match(page, /\| 64 KiB writes \| at least 3 \| 1\.50 \| 1\.35 to 1\.65 \| \*\*missed\*\* \|/)
+  t.match(page, /\| new connections a second \| at least 5 \| {2}\| {2}\| not measured \|/)
   t.match(page, /\| technique \| setting \| stream 64 KiB \|/)
   t.match(page, /\| as-shipped \| sockets \| 2\.00 GB\/s \|\n\| receive posting \| off \| 0\.500 \|/)
   t.match(page, /\| Sockets over EMP 2002 \| ftp.*\| 1.5, app ftp, part download \|/)
+  t.match(page, /\| WSDLite 2000 \| round trip, mean.*\| 20, geometric mean of 3 sizes \|/)
+  t.match(page, /\| WSDLite 2000 \| peak bandwidth.*\| 2.0, peak to peak of 2 sizes \|/)
   t.notMatch(page, HOSTILE)
   t.notMatch(page.replace(/`.*?`/g, ''), /[^\\]<script/)
 
   writeFileSync(file, '{"version":1}')
   t.match(run(file), { status: 1, stderr: /is no report/ })
+  const elsewhere = report.results.map(result => ({ ...result, suite: '../../elsewhere' }))
+  writeFileSync(file, JSON.stringify({ ...report, results: elsewhere }))
+  t.match(run(file), { status: 1, stderr: /is no report.*suite must match pattern/ })
+  t.strictSame(
+    readdirSync(join(docs, 'performance')).sort(),
+    [...NAMES, 'kept.txt'].sort(),
+    'all are there still',
+  )
 })

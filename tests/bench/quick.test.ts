@@ -10,9 +10,11 @@ import t from 'tap'
 import { CONTESTANTS } from '../../bench/contestants.ts'
 import { prepareOutputs } from '../../bench/outputs.ts'
 import { checkReport } from '../../bench/read-report.ts'
+import { FAILED } from '../../bench/result.ts'
 import { measureInRounds } from '../../bench/rounds.ts'
 import { runSuites } from '../../bench/run-suites.ts'
 import { QUICK_SECONDS, type Suite } from '../../bench/suite.ts'
+import { apps } from '../../bench/suites/apps.ts'
 import { SUITES } from '../../bench/suites.ts'
 import { plainEnvironment } from '../support/child.ts'
 
@@ -101,6 +103,50 @@ t.test('a run that may take so long begins nothing later, and names what it has 
   t.equal(whole.results.length, 3)
 })
 
+t.test('what is left out of a suite is named: sizes, and apps', async t => {
+  const { status, stdout, stderr } = bench('pingpong', '--quick', '--contestants', 'c-limit', '--json')
+  t.equal(status, 0, stderr)
+  const limited = checkReport(JSON.parse(stdout), 'standard output')
+  const reasons = limited.skipped.map(({ contestant, reason }) => `${contestant}: ${reason}`)
+  if (limited.results.some(({ contestant }) => contestant === 'c-limit'))
+    t.strictSame(reasons, ['c-limit: it carries messages of up to 64 B only'])
+  else t.equal(reasons.length, 1)
+
+  const options = { rounds: 1, isQuick: true, seed: 1, command: 'none', secondsMax: 0 }
+  const { report } = await runSuites([apps], options)
+  t.strictSame(report.results, [])
+  for (const app of ['ftp', 'http', 'grpc', 'matrix'])
+    t.ok(
+      report.skipped.some(
+        ({ contestant, reason }) => contestant === 'net-tcp' && reason.startsWith(`${app}: `),
+      ),
+      app,
+    )
+})
+
+t.test('a suite that breaks down costs the report nothing of the others', async t => {
+  const broken: Suite = {
+    ...slowSuite('broken', 0, 1, 1),
+    contestants: ['one', 'other'],
+    run: async () => {
+      throw new Error('no limits are known')
+    },
+  }
+  const options = { rounds: 1, isQuick: true, seed: 1, command: 'none' }
+  const suites = [slowSuite('first', 0, 1, 1), broken, slowSuite('last', 0, 1, 1)]
+  const { report, failures } = await runSuites(suites, options)
+  t.strictSame(failures, ['broken: no limits are known'])
+  t.strictSame(
+    report.results.map(({ suite }) => suite),
+    ['first', 'last'],
+  )
+  const reason = `${FAILED}no limits are known`
+  t.strictSame(report.skipped, [
+    { suite: 'broken', contestant: 'one', reason },
+    { suite: 'broken', contestant: 'other', reason },
+  ])
+})
+
 t.test('README.md has each suite', async t => {
   const readme = readFileSync(new URL('../../../bench/README.md', import.meta.url), 'utf8')
   for (const { name } of SUITES) t.match(readme, `\n| \`${name}\` `)
@@ -144,6 +190,8 @@ t.test('errors of usage end with 2, before anything is measured', async t => {
   for (const [args, complaint] of [
     [['nonsense'], /there is no suite nonsense; there are pingpong,/],
     [['--contestants', 'net-tcp,carrier-pigeon'], /There is no carrier-pigeon; there are c-limit,/],
+    [['micro', '--contestants', 'raw'], /no suite of these has raw; they have ring-/],
+    [['apps', 'micro', '--contestants', 'raw,dispatch,c-limit'], /no suite of these has c-limit;/],
     [['--rounds', '0'], /a whole number from 1 to 1000/],
     [['--seed', 'x'], /a whole number from 0/],
     [['--nonsense'], /unknown option '--nonsense'/],

@@ -25,7 +25,7 @@ function step(contestant: string, ratio: number, parameters: Result['parameters'
     metric,
     unit: isRate ? 'B/s' : 'us',
     better: isRate ? 'higher' : 'lower',
-    rounds: [1, 1],
+    rounds: [1, 1, 1, 1, 1],
     median: 1,
     ratio: { to: 'as-shipped', median: ratio, low: 0.9 * ratio, high: 1.1 * ratio },
   }
@@ -33,9 +33,7 @@ function step(contestant: string, ratio: number, parameters: Result['parameters'
 
 t.test('latencies have five percentiles, and nothing that says the same twice', async t => {
   const text = reportTables(madeUpReport())
-  const latencies = rowsOf(
-    text.slice(text.indexOf('pingpong: roundTrip'), text.indexOf('connect: roundTrip')),
-  )
+  const latencies = rowsOf(text.slice(text.indexOf('pingpong: roundTrip'), text.indexOf('stream: rate')))
   t.strictSame(latencies[0], [
     'parameters',
     'contestant',
@@ -45,7 +43,7 @@ t.test('latencies have five percentiles, and nothing that says the same twice', 
     'p99.9',
     'max',
     'to the baseline',
-    '(95 %)',
+    '93 %',
   ])
   t.ok(
     latencies.some(
@@ -54,7 +52,7 @@ t.test('latencies have five percentiles, and nothing that says the same twice', 
     ),
   )
   const rates = rowsOf(text.slice(text.indexOf('apps: rate'), text.indexOf('\nablation\n')))
-  t.strictSame(rates[0], ['parameters', 'contestant', 'median', 'to the baseline', '(95 %)'])
+  t.strictSame(rates[0], ['parameters', 'contestant', 'median', 'to the baseline', '93 %'])
 })
 
 t.test('techniques are one table: settings down, workloads across', async t => {

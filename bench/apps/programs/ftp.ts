@@ -1,26 +1,21 @@
 /** ftp-srv and basic-ftp: a file in memory, up and down. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import type { Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { Client } from 'basic-ftp'
 import { FtpSrv } from 'ftp-srv'
+import { ftpFileSize } from './ftp-file.ts'
 import { type Figure, HOST, play } from './program.ts'
 
 const NAME = 'file.bin'
 const CHUNK = Buffer.alloc(1 << 20, 'z')
-/** What the papers' FTP sends in a second of the run, at most; the least that is worth a transfer. */
-const BYTES_PER_MS = 256 * 1024
 /** The server looks for free ports from here on; different for each process, so that two seldom look at the same. */
 const PASSIVE_PORT_MIN = 20_000 + (process.pid % 10_000)
 /** In place of bunyan, which would print to standard output. */
 const silence = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, child: () => silence }
 
-async function serve(): Promise<number> {
-  // A disk would be the bottleneck of every transfer.
-  const root = mkdtempSync(join(process.platform === 'linux' ? '/dev/shm' : tmpdir(), 'fastsockets-ftp-'))
-  process.once('exit', () => rmSync(root, { recursive: true, force: true }))
+async function serve(root: string): Promise<number> {
   writeFileSync(join(root, 'warm-up.bin'), CHUNK)
   const ftp = new FtpSrv({
     url: `ftp://${HOST}:0`,
@@ -39,7 +34,7 @@ async function serve(): Promise<number> {
 play({
   serve,
   async call(port, ms) {
-    const chunkCount = Math.ceil((ms * BYTES_PER_MS) / CHUNK.length)
+    const chunkCount = Math.ceil(ftpFileSize(ms) / CHUNK.length)
     const bytes = chunkCount * CHUNK.length
     const client = new Client()
     await client.access({ host: HOST, port })

@@ -1,7 +1,7 @@
 /**
  * Both halves of one app as a program: an unmodified package from npm at either end. It knows nothing of Fast Sockets.
  *
- *   argv: server | client, and for the client the port and how long to measure, in milliseconds
+ *   argv: server FOLDER | client PORT MS (how long to measure, in milliseconds)
  *
  * The server prints its port and ends with its standard input; the client prints what it measured.
  */
@@ -24,14 +24,15 @@ export interface Figure {
 }
 
 export interface App {
-  serve(): Promise<number>
+  /** `folder` is empty, in memory, and removed by who has started us. */
+  serve(folder: string): Promise<number>
   call(port: number, ms: number): Promise<readonly Figure[]>
 }
 
 export function play(app: App): void {
-  const [role, port, ms] = process.argv.slice(2)
-  if (role === 'server') void app.serve().then(port => print({ port }))
-  else void app.call(Number(port), Number(ms)).then(print)
+  const [role, place = '', ms] = process.argv.slice(2)
+  if (role === 'server') void app.serve(place).then(port => print({ port }))
+  else void app.call(Number(place), Number(ms)).then(print)
   process.stdin.resume().once('end', () => process.exit())
 }
 

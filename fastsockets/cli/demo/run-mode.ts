@@ -11,11 +11,15 @@ export const WIRE_OF_MODE: Record<RunMode, string> = { plain: 'tcp', relinked: '
 const WITNESS_FLAG = preloadFlag(new URL('./witness.js', import.meta.url))
 
 /** The only thing in which plain and relinked runs differ. */
-export function environmentOf(mode: RunMode, witnessFolder: string): NodeJS.ProcessEnv {
-  const existing = process.env.NODE_OPTIONS
+export function environmentOf(
+  mode: RunMode,
+  witnessFolder: string,
+  environment: NodeJS.ProcessEnv = process.env,
+): NodeJS.ProcessEnv {
+  const existing = environment.NODE_OPTIONS
   const nodeOptions = mode === 'relinked' ? relinkedNodeOptions(existing) : plainNodeOptions(existing)
   return {
-    ...process.env,
+    ...environment,
     NODE_OPTIONS: addFlag(nodeOptions, WITNESS_FLAG),
     [WITNESS_VARIABLE]: witnessFolder,
   }

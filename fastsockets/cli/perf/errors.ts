@@ -6,6 +6,7 @@ export const PERF_ERRORS = {
   ERR_PERF_UNREACHABLE: 'there is no way to',
   ERR_PERF_STRANGER: 'no `fastsockets perf server` of this version listens at',
   ERR_PERF_LOST: 'the connection was lost to',
+  ERR_PERF_NO_POLL: 'no server that can poll listens at',
 } as const
 
 export type PerfErrorCode = keyof typeof PERF_ERRORS
@@ -13,6 +14,7 @@ export type PerfErrorCode = keyof typeof PERF_ERRORS
 const ADVICE: Partial<Record<PerfErrorCode, string>> = {
   ERR_PERF_UNREACHABLE: 'what does the system say?',
   ERR_PERF_LOST: 'does the server still run?',
+  ERR_PERF_NO_POLL: 'leave out --poll, or start one of raw sockets there',
 }
 
 /** Of a connect that has failed. */

@@ -22,9 +22,5 @@ export interface PerfClient {
   close(): void
 }
 
-export function stalled(): Error {
-  return new Error(`the server did nothing for ${STALL_MS / 1000} s`)
-}
-
 /** Connects, and waits for the server's HELLO. */
 export type Dial = (target: HostPort) => Promise<PerfClient>

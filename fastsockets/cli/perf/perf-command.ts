@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { OK } from '../exit-codes.ts'
 import { type HostPort, parseHostPort, parseListening } from '../host-port.ts'
 import { exitOnInterrupt } from '../interrupts.ts'
+import type { PerfError } from './errors.ts'
 import { openNetServer } from './net-perf-server.ts'
 import { type PerfTransport, TRANSPORTS } from './perf-layout.ts'
 import { describeReport, PERF_TESTS, type PerfTest } from './perf-report.ts'
@@ -102,13 +103,12 @@ function testCommand(test: PerfTest): Command {
     const { transport = 'raw', poll = false, size = 1, seconds = SECONDS, count, json } = options
     if (poll && transport !== 'raw') command.error('error: --poll needs --transport raw')
     const warmUpSeconds = options.warmUp ?? WARM_UP_SHARE * seconds
-    const report = await runPerf(test, target, {
-      transport,
-      poll,
-      size,
-      seconds,
-      warmUpSeconds,
-      ...(count !== undefined && { count }),
+    const run = { transport, poll, size, seconds, warmUpSeconds, ...(count !== undefined && { count }) }
+    const report = await runPerf(test, target, run).catch((error: unknown) => {
+      // Which server it is, only its greeting says.
+      if ((error as PerfError).code === 'ERR_PERF_NO_POLL')
+        command.error(`error: ${(error as Error).message}`)
+      throw error
     })
     console.log(json ? JSON.stringify(report, undefined, 2) : describeReport(report))
     // Channels and servers of this process would keep it for a moment.

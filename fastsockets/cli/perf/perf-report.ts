@@ -3,6 +3,7 @@ import type { RecordableHistogram } from 'node:perf_hooks'
 import Table from 'cli-table3'
 import type { FallbackReason } from '../../reasons.ts'
 import type { PerfTransport } from './perf-layout.ts'
+import type { WireCount } from './wire-counts.ts'
 
 export const PERF_TESTS = ['ping-pong', 'throughput', 'connect'] as const
 export type PerfTest = (typeof PERF_TESTS)[number]
@@ -21,6 +22,8 @@ export interface PerfReport {
   /** The wire (`shm`, `verbs`, `tcp`), and why it is not a fast one if it is not. */
   readonly wire: string
   readonly reason?: FallbackReason
+  /** Of a test of connections: how many went by which, the most common first. That one is `wire`. */
+  readonly wires?: readonly WireCount[]
   /** Bytes of a message; a test of connections has none. */
   readonly size?: number
   /** Before what was measured. */
@@ -62,6 +65,10 @@ export function latenciesUs(histogram: RecordableHistogram): Latencies {
   }
 }
 
+function wireText({ wire, reason }: Pick<WireCount, 'wire' | 'reason'>): string {
+  return reason === undefined ? wire : `${wire}, because ${reason.code}: ${reason.text}`
+}
+
 export function describeReport(report: PerfReport): string {
   const { test, target, transport, wire, reason, size, warmUpSeconds, seconds, count, perSecond, latencyUs } =
     report
@@ -70,7 +77,9 @@ export function describeReport(report: PerfReport): string {
   table.push(
     ['test', `${test}${size === undefined ? '' : `, ${size} bytes`}, with ${target.host}:${target.port}`],
     ['programs', `client ${client}, server ${server}${poll ? ', polling' : ', by the event loop'}`],
-    ['wire', reason === undefined ? wire : `${wire}, because ${reason.code}: ${reason.text}`],
+    ...(report.wires !== undefined && report.wires.length > 1
+      ? report.wires.map(one => ['wire', `${wireText(one)}: ${one.count} connections`])
+      : [['wire', wireText({ wire, ...(reason && { reason }) })]]),
     [
       'measured',
       `${count} in ${seconds.toFixed(2)} s, ${Math.round(perSecond)} a second, after ${warmUpSeconds} s of warm-up`,

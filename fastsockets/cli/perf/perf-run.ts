@@ -1,12 +1,14 @@
 /** One test of `fastsockets perf`: warm-up, measurement, report. */
+import type { Transport } from '../../handle/transport.ts'
 import type { HostPort } from '../host-port.ts'
 import { PerfError } from './errors.ts'
 import { dialNet } from './net-perf-client.ts'
-import { type Dial, type PerfClient, STALL_MS, stalled } from './perf-client.ts'
+import { type Dial, type PerfClient, STALL_MS } from './perf-client.ts'
 import type { PerfTransport } from './perf-layout.ts'
 import { latenciesUs, type PerfReport, type PerfTest } from './perf-report.ts'
 import { dialRaw } from './raw-perf-client.ts'
 import { type Length, Span } from './span.ts'
+import { WireCounts } from './wire-counts.ts'
 
 export interface PerfOptions {
   readonly transport: PerfTransport
@@ -24,9 +26,9 @@ const STALL_LOOK_MS = 1000
 
 const DIALS: Readonly<Record<PerfTransport, Dial>> = { raw: dialRaw, net: dialNet }
 
-type Measured = Pick<PerfReport, 'seconds' | 'count' | 'perSecond' | 'bytesPerSecond' | 'latencyUs'>
-/** What one of the connections says of itself; all of a run use the same wire. */
-type Wired = Pick<PerfClient, 'server' | 'transport'>
+type Measured = Pick<PerfReport, 'seconds' | 'count' | 'perSecond' | 'bytesPerSecond' | 'latencyUs' | 'wires'>
+/** What a connection says of itself; of many that which most of them say. */
+type Wired = Pick<PerfClient, 'server'> & { readonly transport: Pick<Transport, 'transport' | 'reason'> }
 
 export async function runPerf(test: PerfTest, target: HostPort, options: PerfOptions): Promise<PerfReport> {
   const run = { 'ping-pong': pingPong, throughput, connect: connectOften }[test]
@@ -65,7 +67,7 @@ function measuredIn({ count, seconds, histogram }: Span): Measured {
 
 async function pingPong(target: HostPort, options: PerfOptions, dial: Dial): Promise<[Wired, Measured]> {
   const { poll, size } = options
-  const client = await dial(target)
+  const client = await dialPoller(target, options, dial)
   const span = openSpan(options)
   await finish(client, target, async () => {
     await client.ask({ test: 'ping-pong', isPolling: poll })
@@ -79,7 +81,7 @@ async function throughput(target: HostPort, options: PerfOptions, dial: Dial): P
   const message = Buffer.alloc(size, 2)
   // The warm-up has a connection of its own, so that the server's clock begins with what is measured.
   const stream = async (lengthOf: (startMs: number) => Length) => {
-    const client = await dial(target)
+    const client = await dialPoller(target, options, dial)
     return await finish(client, target, async () => {
       await client.ask({ test: 'throughput', isPolling: poll })
       const total = await client.stream(message, lengthOf(performance.now()), poll)
@@ -95,14 +97,31 @@ async function throughput(target: HostPort, options: PerfOptions, dial: Dial): P
 
 async function connectOften(target: HostPort, options: PerfOptions, dial: Dial): Promise<[Wired, Measured]> {
   const span = openSpan(options)
+  const counts = new WireCounts()
   for (;;) {
     const startMs = performance.now()
     const client = await dial(target)
+    const before = span.count
     const goesOn = span.record(startMs)
-    const wired = { server: client.server, transport: client.transport }
+    if (span.count > before) counts.add(client.transport)
     client.close()
-    if (!goesOn) return [wired, measuredIn(span)]
+    if (goesOn) continue
+    const wires = counts.all
+    const [most] = wires
+    const transport = most === undefined ? client.transport : { ...most, transport: most.wire }
+    return [
+      { server: client.server, transport },
+      { ...measuredIn(span), wires },
+    ]
   }
+}
+
+/** For a test in which both sides may have to poll, which a server of `node:net` cannot. */
+async function dialPoller(target: HostPort, { poll }: PerfOptions, dial: Dial): Promise<PerfClient> {
+  const client = await dial(target)
+  if (!poll || client.server === 'raw') return client
+  client.close()
+  throw new PerfError('ERR_PERF_NO_POLL', target)
 }
 
 /** Runs `use`, then closes the connection, whatever came of it. */
@@ -116,7 +135,7 @@ async function finish<T>(client: PerfClient, target: HostPort, use: () => Promis
   }
 }
 
-/** Who polls keeps the event loop from running, and looks for itself. */
+/** Who polls lets the event loop run while nothing moves. */
 async function unlessStalled<T>(client: PerfClient, used: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const stall = new Promise<never>((_resolve, reject) => {
@@ -126,7 +145,8 @@ async function unlessStalled<T>(client: PerfClient, used: Promise<T>): Promise<T
       const { bytesIn, bytesOut } = client.transport
       const nowMs = performance.now()
       if (bytesIn + bytesOut !== seen) sinceMs = nowMs
-      else if (nowMs - sinceMs > STALL_MS) reject(stalled())
+      else if (nowMs - sinceMs > STALL_MS)
+        reject(new Error(`the server did nothing for ${STALL_MS / 1000} s`))
       seen = bytesIn + bytesOut
     }, STALL_LOOK_MS)
   })

@@ -1,9 +1,10 @@
 /** The client of `fastsockets perf` over raw sockets, by promises or in a loop of polls. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { connect, type RawSocket } from '../../raw/index.ts'
 import { withDeadline } from '../deadline.ts'
 import type { HostPort } from '../host-port.ts'
 import { PerfError, perfConnectError } from './errors.ts'
-import { ANSWER_TIMEOUT_MS, type PerfClient, STALL_MS, stalled } from './perf-client.ts'
+import { ANSWER_TIMEOUT_MS, type PerfClient } from './perf-client.ts'
 import {
   type Ask,
   decodeHello,
@@ -13,6 +14,7 @@ import {
   type PerfTransport,
   type Total,
 } from './perf-layout.ts'
+import { PolledMessage } from './polled-message.ts'
 import type { Length, Span } from './span.ts'
 
 export async function dialRaw(target: HostPort): Promise<PerfClient> {
@@ -62,18 +64,24 @@ class RawPerfClient implements PerfClient {
 
   async pingPong(message: Buffer, span: Span, isPolling: boolean): Promise<void> {
     const back = Buffer.alloc(message.length)
+    const polled = new PolledMessage(this.#socket, message, back)
     for (;;) {
       const startMs = performance.now()
-      if (isPolling) pollRoundTrip(this.#socket, message, back, startMs)
-      else await roundTrip(this.#socket, message, back)
+      if (isPolling) {
+        polled.begin()
+        while (!polled.poll()) await nextTurn()
+      } else await roundTrip(this.#socket, message, back)
       if (!span.record(startMs)) return
     }
   }
 
   async stream(message: Buffer, { untilMs, countMin }: Length, isPolling: boolean): Promise<Total> {
+    const polled = new PolledMessage(this.#socket, message)
     for (let count = 0; count < countMin || performance.now() < untilMs; count++) {
-      if (isPolling) pollSend(this.#socket, message)
-      else await this.#socket.send(message)
+      if (isPolling) {
+        polled.begin()
+        while (!polled.poll()) await nextTurn()
+      } else await this.#socket.send(message)
     }
     this.#socket.shutdown()
     const total = receiveMessage(this.#socket)
@@ -95,42 +103,4 @@ async function roundTrip(socket: RawSocket, message: Buffer, back: Buffer): Prom
     received += length
   }
   await sending
-}
-
-const LOOKS = 1024
-
-function pollRoundTrip(socket: RawSocket, message: Buffer, back: Buffer, startMs: number): void {
-  const size = message.length
-  let sent = socket.trySend(message)
-  let received = 0
-  let seen = 0
-  let sinceMs = startMs
-  for (let looks = 1; received < size; looks++) {
-    if (sent < size) sent += socket.trySend(sent === 0 ? message : message.subarray(sent))
-    const length = socket.tryRecv(back)
-    if (length === 0) throw new Error('the server hung up')
-    received += length ?? 0
-    if (looks % LOOKS !== 0) continue
-    sinceMs = standingSince(sinceMs, sent + received !== seen)
-    seen = sent + received
-  }
-}
-
-function pollSend(socket: RawSocket, message: Buffer): void {
-  let seen = 0
-  let sinceMs = Number.POSITIVE_INFINITY
-  for (let sent = 0, looks = 1; sent < message.length; looks++) {
-    sent += socket.trySend(sent === 0 ? message : message.subarray(sent))
-    if (looks % LOOKS !== 0) continue
-    sinceMs = standingSince(sinceMs, looks === LOOKS || sent !== seen)
-    seen = sent
-  }
-}
-
-/** Since when no byte has moved; throws if that is too long. */
-function standingSince(sinceMs: number, hasMoved: boolean): number {
-  const nowMs = performance.now()
-  if (hasMoved) return nowMs
-  if (nowMs - sinceMs > STALL_MS) throw stalled()
-  return sinceMs
 }

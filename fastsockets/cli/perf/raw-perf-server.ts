@@ -48,12 +48,16 @@ async function receiveAsk(socket: RawSocket): Promise<Buffer> {
   const timer = setTimeout(() => socket.close(), ASK_TIMEOUT_MS)
   const ask = Buffer.alloc(PERF_MESSAGE_SIZE)
   let length = 0
-  while (length < ask.length) {
-    const received = await socket.recv(ask.subarray(length))
-    if (received === 0) break
-    length += received
+  try {
+    while (length < ask.length) {
+      const received = await socket.recv(ask.subarray(length))
+      if (received === 0) break
+      length += received
+    }
+  } finally {
+    // Also of one that is reset, as clients do that only connect.
+    clearTimeout(timer)
   }
-  clearTimeout(timer)
   return ask.subarray(0, length)
 }
 

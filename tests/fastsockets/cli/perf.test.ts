@@ -3,6 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import net from 'node:net'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import {
@@ -12,13 +13,15 @@ import {
   encodeHello,
   PERF_MESSAGE_SIZE,
 } from '../../../fastsockets/cli/perf/perf-layout.ts'
-import type { PerfReport } from '../../../fastsockets/cli/perf/perf-report.ts'
+import { describeReport, type PerfReport } from '../../../fastsockets/cli/perf/perf-report.ts'
 import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
-import { plainEnvironment } from '../../support/child.ts'
+import { Child, plainEnvironment } from '../../support/child.ts'
 import { eventually, withWatchdog } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 const SHORT = ['--seconds', '0.05']
+/** For Fast Sockets it is a platform on which there is no C library to call. */
+const WITHOUT_LIBRARY = "data:text/javascript,Object.defineProperty(process,'platform',{value:'plan9'})"
 const NO_FAST = { FASTSOCKETS_DISABLE: '1' }
 
 interface Ended {
@@ -93,6 +96,8 @@ t.test('each test says what it measured, over which wire, and why not over a fas
   t.ok(Number.isInteger(throughput.count), 'whole messages arrived')
   t.match(connect, { test: 'connect', wire: 'shm' })
   t.notOk('size' in connect)
+  t.match(connect.wires, [{ wire: 'shm', count: connect.count }])
+  t.equal(connect.wires?.length, 1)
   t.ok(connect.count > 0)
   t.match(overNet, { transport: { client: 'net', server: 'net', poll: false }, wire: 'shm' })
   t.match(overTcp, { wire: 'tcp', reason: { code: 'DISABLED', text: /FASTSOCKETS_DISABLE/ } })
@@ -156,6 +161,54 @@ t.test('what cannot be measured is said, with what to do', async t => {
   })
   for (const ended of [raw, ordinary])
     t.match(ended, { code: 1, stdout: '', stderr: /no `fastsockets perf server`/ })
+})
+
+t.test('a run of connections by two wires says how many went by each, and why', async t => {
+  const { server, target } = await startServer(t, 'net')
+  const args = [CLI, 'perf', 'connect', target, '--transport', 'net', '--seconds', '8', '--warm-up', '0']
+  server.kill('SIGSTOP')
+  // Nobody greets it, so it is on TCP; some seconds later it asks again.
+  const client = spawn(process.execPath, [...args, '--json'], {
+    env: { ...plainEnvironment(), FASTSOCKETS_GREETING_TIMEOUT_MS: '50' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.teardown(() => client.kill('SIGKILL'))
+  const printed = text(client.stdout)
+  await eventually('that it is on TCP', () =>
+    readStatusOf(client.pid as number).some(({ fallbacks }) => (fallbacks.SILENT ?? 0) > 0),
+  )
+  server.kill('SIGCONT')
+  const found = JSON.parse(await printed) as PerfReport
+  const { wires = [], wire, count } = found
+  t.strictSame(wires.map(one => `${one.wire} ${one.reason?.code}`).sort(), ['shm undefined', 'tcp SILENT'])
+  t.equal(wire, wires[0]?.wire)
+  t.equal(
+    wires.reduce((sum, one) => sum + one.count, 0),
+    count,
+  )
+  t.match(describeReport(found), /by the event loop.*SILENT.*: \d+ connections/s)
+})
+
+t.test('a server keeps nothing of connections that were reset', async t => {
+  const child = new Child(t, new URL('./perf-timers-child.js', import.meta.url))
+  t.strictSame(await child.receive(), { left: 0 })
+})
+
+t.test('without the C library, too, a client that polls comes to an end', async t => {
+  const { target } = await startServer(t, 'raw')
+  const env = { NODE_OPTIONS: `--import=${WITHOUT_LIBRARY}` }
+  for (const test of ['ping-pong', 'throughput']) {
+    const polled = await report(t, [test, target, '--poll'], env, ['--count', '20', '--warm-up', '0'])
+    t.match(polled, { count: 20, wire: 'tcp', reason: { code: 'PLATFORM' }, transport: { poll: true } })
+  }
+})
+
+t.test('a server that cannot poll is not said to', async t => {
+  const { target } = await startServer(t, 'net')
+  for (const test of ['ping-pong', 'throughput']) {
+    const ended = await perf([test, target, '--poll', ...SHORT])
+    t.match(ended, { code: 2, stdout: '', stderr: /no server that can poll listens at .*leave out --poll/ })
+  }
 })
 
 t.test('a server that stands still is given up, with polls or without', async t => {
