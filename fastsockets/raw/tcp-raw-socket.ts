@@ -16,8 +16,10 @@ import {
 } from './raw-socket.ts'
 
 const { EAGAIN, EPIPE } = constants.errno
-/** Where looks of this thread put what they find, before it is kept. */
-const LOOKED = Buffer.allocUnsafeSlow(16 * 1024)
+/** What `look` takes from the kernel at once. */
+const LOOK_SIZE = 16 * 1024
+/** Where looks of this thread put it, before it is kept. */
+const LOOKED = Buffer.allocUnsafeSlow(LOOK_SIZE)
 
 /**
  * A raw socket over TCP. Promises go by Node's own stream; `trySend` and `tryRecv` ask the kernel directly, because a

@@ -27,6 +27,7 @@ import {
   wire,
 } from './dialogue.ts'
 import { closedBeforeItAccepts, closedByAnImmediate, connectBeforeListen } from './early-calls.ts'
+import { TICKS } from './ticks.ts'
 
 const SCENARIOS: (() => Promise<void>)[] = [
   async function encodings() {
@@ -442,38 +443,7 @@ const SCENARIOS: (() => Promise<void>)[] = [
     await new Promise(setImmediate)
   },
 
-  async function onreadAndTicks() {
-    const buffer = Buffer.alloc(4)
-    const callback = (count: number): boolean => {
-      log.push(`callback ${count}`)
-      process.nextTick(() => log.push('tick'))
-      queueMicrotask(() => log.push(`microtask ${buffer.toString('latin1', 0, count)}`))
-      return true
-    }
-    const pair = await connect({}, { onread: { buffer, callback } })
-    pair.peer.resume().end('0123456789ab')
-    await bothClosed(pair)
-    pair.server.close()
-    log.splice(0, log.length, ...log.filter(line => !line.startsWith('server')))
-  },
-
-  async function writtenBeforeTheAnswer() {
-    const pair = await connect()
-    const { client, peer, server } = pair
-    let left = 1 << 20
-    let isWritten = false
-    peer.on('data', data => {
-      left -= data.length
-      if (left === 0) peer.end('answer')
-    })
-    client.on('data', data => log.push(`client ${data} ${isWritten}`))
-    await new Promise(resolve => client.write(Buffer.alloc(left), resolve))
-    isWritten = true
-    client.end()
-    await bothClosed(pair)
-    sortByName()
-    server.close()
-  },
+  ...TICKS,
 ]
 
 await SCENARIOS[Number(process.argv[2])]?.()
