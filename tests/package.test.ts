@@ -133,11 +133,11 @@ console.log(CompletionQueue, connect, listen, openEndpoint, registerMetrics)
     const { results, skipped } = JSON.parse(stdout)
     const measured = new Set(results.map(({ contestant }: { contestant: string }) => contestant))
     t.ok(measured.has('net-tcp'), 'plain node:net')
-    const limitReason = skipped.find(
-      ({ contestant }: { contestant: string }) => contestant === 'c-limit',
-    )?.reason
-    if (limitReason === undefined) t.ok(measured.has('c-limit'), 'its source in C came along')
-    else t.equal(limitReason, 'there is no C compiler (cc)')
+    const reasons = skipped
+      .filter(({ contestant }: { contestant: string }) => contestant === 'c-limit')
+      .map(({ reason }: { reason: string }) => reason)
+    if (measured.has('c-limit')) t.pass('its source in C came along')
+    else t.ok(reasons.includes('there is no C compiler (cc)'), reasons.join('; '))
     t.match(skipped, [{ contestant: 'zeromq-ipc', reason: /package zeromq is not installed: npm install/ }])
   })
 })

@@ -100,6 +100,8 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     readonly #held: (Buffer | undefined)[] = []
     /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
     #userBufferSize = 0
+    /** Native code has written: tls or http2 listens, and not the parser of http, which takes 64 KiB at a time. */
+    #isFramed = false
     #writeRequest: object | undefined
     #shutdownRequest: object | undefined
 
@@ -175,6 +177,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         afterNativeCall(() => this.#finishWrite(request, status))
         return 0
       }
+      this.#isFramed = true
       for (const buffer of buffers) this.writtenCount += buffer.length
       const isHttp2 = !this.#isUnderTls && request.oncomplete === undefined
       if (!(isHttp2 ? writeInSlices(stream, buffers) : stream.outgoing.write(buffers, true))) {
@@ -215,7 +218,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         return bytes.length
       }
       if (this.#userBufferSize > 0) return this.#fillUserBuffer(bytes)
-      if (bytes.length <= PIECE_MAX + FRAMING_MAX) this.#schedule(bytes)
+      if (this.#isFramed && bytes.length <= PIECE_MAX + FRAMING_MAX) this.#schedule(bytes)
       else
         for (let at = 0; at < bytes.length; at += PIECE_MAX)
           this.#schedule(bytes.subarray(at, at + PIECE_MAX))
