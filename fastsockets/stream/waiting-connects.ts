@@ -15,7 +15,7 @@ export class WaitingConnects {
 
   /** Up to the first that `ask` refuses; false if there is one. */
   resume(streams: StreamTable, ask: (connect: Connect) => boolean): boolean {
-    const refused = this.#waiting.findIndex(connect => isOpen(connect, streams) && !ask(connect))
+    const refused = this.#waiting.findIndex(connect => isStillWanted(connect, streams) && !ask(connect))
     this.#waiting.splice(0, refused === -1 ? this.#waiting.length : refused)
     return refused === -1
   }
@@ -25,8 +25,8 @@ export class WaitingConnects {
   }
 }
 
-/** The program may have closed it meanwhile: then nobody has to hear of it. */
-function isOpen({ stream }: Connect, streams: StreamTable): boolean {
+/** The program may have closed it meanwhile: then it ends here, and nobody has to hear of it. */
+function isStillWanted({ stream }: Connect, streams: StreamTable): boolean {
   if (stream.state === 'closing') stream.handleRefused(undefined)
   return streams.get(stream.id) === stream && stream.peerId === -1
 }

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
 import { HELD_CHUNK_MAX, HELD_MAX, HeldBytes } from '../../fastsockets/stream/held-bytes.ts'
 import type { Stream } from '../../fastsockets/stream/stream.ts'
-import { CLOSE, CONSUMED, DATA, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
+import { CLOSE, CONSUMED, DATA, SEGMENT_MAX, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { SocketLiar } from '../support/socket-liar.ts'
@@ -60,6 +60,17 @@ t.test('whatever follows goes after it: a write, the end, the close', async t =>
   other.stream.close(false)
   await until('the close', () => other.said.some(({ handler }) => handler === CLOSE))
   t.same(heard(other), ['last words'])
+})
+
+t.test('64 KiB in the frames of native code leave as one message, others as two', async t => {
+  const framed = [Buffer.alloc(SEGMENT_MAX), Buffer.alloc(100)]
+  for (const [isFramed, count] of [[true, 1] as const, [false, 2] as const]) {
+    const liar = new SocketLiar(t)
+    await liar.connect()
+    t.ok(liar.stream.outgoing.write(framed, isFramed))
+    await until('all of it', () => heard(liar).join('').length === SEGMENT_MAX + 100)
+    t.equal(heard(liar).length, count)
+  }
 })
 
 t.test('sockets keep the order in which they were written to', async t => {
