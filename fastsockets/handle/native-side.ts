@@ -16,9 +16,9 @@ import {
   ownerOf,
   type ReadListener,
 } from '../host/node-internals.ts'
-import { errnoOf, UV_ECANCELED, UV_EPIPE } from '../host/socket-errors.ts'
+import { errnoOf, UV_ECANCELED, UV_EOF, UV_EPIPE } from '../host/socket-errors.ts'
 import { giveBack } from '../host/spent-memory.ts'
-import { ownRead } from '../host/stream-state.ts'
+import { ownRead, tellRead } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { isShared } from '../stream/posted-bytes.ts'
 import type { Stream } from '../stream/stream.ts'
@@ -226,8 +226,13 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     }
 
     feedEnd(): void {
-      if (this.#mustQueue) this.#schedule(undefined)
-      else super.emitEOF()
+      if (this.#mustQueue) return this.#schedule(undefined)
+      // As the native stream would, with less ado.
+      this.run(() => this.#endScript())
+    }
+
+    #endScript(): void {
+      if (this.#onread === undefined || !tellRead(this, this.#onread, UV_EOF)) super.emitEOF()
     }
 
     get isNative(): boolean {

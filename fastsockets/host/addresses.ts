@@ -16,9 +16,15 @@ let lookedAtMs = Number.NEGATIVE_INFINITY
 export function reachableOwnAddress(address: string): string | undefined {
   if (address === '0.0.0.0') return '127.0.0.1'
   if (address === '::') return '::1'
+  if (address === '127.0.0.1') return address
   if (isIPv4(address)) return address.startsWith('127.') || isOwn(address) ? address : undefined
   if (!isIPv6(address) || address.includes('%')) return undefined
   return address === '::1' || isOwn(address) ? address : undefined
+}
+
+/** Whether the fast way may carry a connect to exactly this address. */
+export function isReachable(address: string, family: number): boolean {
+  return family === (address.includes(':') ? 6 : 4) && reachableOwnAddress(address) === address
 }
 
 /** A dual-stack listener sees IPv4 callers at mapped addresses. */
@@ -26,9 +32,15 @@ export function withoutMapping(address: string): string {
   return address.replace(/^::ffff:(?=[\d.]+$)/, '')
 }
 
-/** Why `address`, which is not reachable here, is left to TCP. An address with a zone may be of this host or another. */
+/** An IPv4 address in the form of an IPv6 one. */
+const MAPPED = /^::ffff:[\da-f]+[.:]/i
+
+/**
+ * Why `address`, which is not reachable here, is left to TCP. An address with a zone, or a mapped one, may be of this host or
+ * another.
+ */
 export function reasonAgainstAddress(address: string): FallbackReason {
-  return fallbackReason(address.includes('%') ? 'ADDRESS' : 'REMOTE_HOST')
+  return fallbackReason(address.includes('%') || MAPPED.test(address) ? 'ADDRESS' : 'REMOTE_HOST')
 }
 
 /** The address from which the kernel would connect to `address` of this host. */

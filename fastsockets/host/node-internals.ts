@@ -159,7 +159,7 @@ export function ownerOf(handle: object): object | undefined {
 /** The handle has been closed, and has no owner any more. */
 export function disown(handle: object): void {
   const symbol = symbolOf(handle, 'owner_symbol')
-  if (symbol !== undefined) Object.assign(handle, { [symbol]: null })
+  if (symbol !== undefined) (handle as Record<symbol, object | null>)[symbol] = null
 }
 
 /** Whether the socket was made with a `BoundSocket`: net.js remembers that for good. */

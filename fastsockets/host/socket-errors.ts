@@ -6,6 +6,8 @@ export const UV_EBADF = -constants.errno.EBADF
 export const UV_ECANCELED = -constants.errno.ECANCELED
 export const UV_ECONNREFUSED = -constants.errno.ECONNREFUSED
 export const UV_ECONNRESET = -constants.errno.ECONNRESET
+/** libuv's own. */
+export const UV_EOF = -4095
 export const UV_EISCONN = -constants.errno.EISCONN
 export const UV_EPIPE = -constants.errno.EPIPE
 

@@ -59,8 +59,14 @@ const STOCK_READER = 'onStreamRead'
  */
 export function tellReader(handle: object | null | undefined, errno: number): boolean {
   const { onread } = (handle ?? {}) as { readonly onread?: ReadListener }
-  if (streamState === undefined || onread === undefined || onread.name === STOCK_READER) return false
+  if (onread === undefined || onread.name === STOCK_READER) return false
+  return tellRead(handle as object, onread, errno)
+}
+
+/** Tells a reader what no native code has to know of: the end, or an error. False where it must go by the native stream. */
+export function tellRead(handle: object, reader: ReadListener, errno: number): boolean {
+  if (streamState === undefined) return false
   streamState.state[streamState.read] = errno
-  onread.call(handle, undefined)
+  reader.call(handle, undefined)
   return true
 }

@@ -52,6 +52,8 @@ export interface RowText {
 const CODES = Object.keys(FALLBACK_REASONS)
 const NOT_SHOWN = -1
 const ASCII_MAX = 0x7f
+/** Whoever counts after the end, counts here; nobody reads it. */
+const DISCARDED = new Float64Array(COUNTS_LENGTH)
 
 export function addTo(counts: Float64Array, word: number, count: number): void {
   counts[word] = (counts[word] as number) + count
@@ -59,6 +61,7 @@ export function addTo(counts: Float64Array, word: number, count: number): void {
 
 /** A socket or listener on the page. Its counts are written in place; without a page they are ordinary memory. */
 export class StatusRow {
+  /** Valid while the row is open. */
   counts: Float64Array
   readonly #page: StatusPage
   readonly #kind: Kind
@@ -77,16 +80,15 @@ export class StatusRow {
     return this.#index !== NOT_SHOWN
   }
 
-  /** The row is free for others; the counts stay as they are. */
+  /** The row is free for others; the page keeps the sum. */
   close(): void {
     if (!this.#isOpen) return
     this.#isOpen = false
-    if (this.isShown) {
-      this.counts = this.counts.slice()
-      this.#page.release(this.#index)
-      this.#index = NOT_SHOWN
-    }
     this.#page.keep(this.#kind, this.counts)
+    this.counts = DISCARDED
+    if (!this.isShown) return
+    this.#page.release(this.#index)
+    this.#index = NOT_SHOWN
   }
 }
 
@@ -96,6 +98,8 @@ export class StatusPage {
   readonly #bytes: Uint8Array
   readonly #rowsMax: number
   readonly #free: number[] = []
+  /** By row: what is made once, as the next socket of a row is much like the last one. */
+  readonly #made: { readonly counts: Float64Array; local: string; remote: string }[] = []
   #rowsUsed = 0
 
   /** `memory`: zeros of `PAGE_SIZE`, for others to see; undefined if there is none. */
@@ -124,7 +128,9 @@ export class StatusPage {
     this.#words[HEADER.ROWS_USED] = this.#rowsUsed
     const at = HEADER_SIZE + index * ROW_SIZE
     const row = at / Float64Array.BYTES_PER_ELEMENT
-    this.#bytes.fill(0, at, at + ROW_SIZE)
+    this.#made[index] ??= { counts: this.#countsOf(row), local: '', remote: '' }
+    const made = this.#made[index]
+    made.counts.fill(0)
     this.#words[row + ROW.TRANSPORT] = Math.max(0, (TRANSPORTS as readonly string[]).indexOf(text.transport))
     this.#words[row + ROW.REASON] = text.reason === undefined ? 0 : CODES.indexOf(text.reason) + 1
     this.#words[row + ROW.ROLE] = ROLES.indexOf(text.role)
@@ -132,16 +138,19 @@ export class StatusPage {
     this.#words[row + ROW.REMOTE_PORT] = text.remote?.port ?? 0
     this.#words[row + ROW.START_MS] = dateNow()
     this.#words[row + ROW.ZCOPY] = text.zcopy === undefined ? 0 : ZCOPY_STATES.indexOf(text.zcopy) + 1
-    this.#putText(at + LOCAL_AT, ADDRESS_SIZE, text.local?.address ?? '')
-    this.#putText(at + REMOTE_AT, ADDRESS_SIZE, text.remote?.address ?? '')
+    const { address: local = '' } = text.local ?? {}
+    const { address: remote = '' } = text.remote ?? {}
+    if (local !== made.local) this.#putText(at + LOCAL_AT, ADDRESS_SIZE, local)
+    if (remote !== made.remote) this.#putText(at + REMOTE_AT, ADDRESS_SIZE, remote)
+    made.local = local
+    made.remote = remote
     // Says that the rest is there.
     this.#words[row + ROW.KIND] = KINDS.indexOf(text.kind)
-    return new StatusRow(
-      this,
-      text.kind,
-      index,
-      this.#words.subarray(row + ROW.COUNTS, row + ROW.COUNTS + COUNTS_LENGTH),
-    )
+    return new StatusRow(this, text.kind, index, made.counts)
+  }
+
+  #countsOf(row: number): Float64Array {
+    return this.#words.subarray(row + ROW.COUNTS, row + ROW.COUNTS + COUNTS_LENGTH)
   }
 
   release(index: number): void {

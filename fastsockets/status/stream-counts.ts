@@ -26,21 +26,34 @@ export interface StreamCounters {
 /** Before the connection is up. */
 const NOTHING_COUNTED = new Float64Array(COUNTS_LENGTH)
 
-/** What one stream counts: on the status page while the connection is up, for itself afterwards. */
+interface Totals extends StreamCounters {
+  readonly bytesIn: number
+  readonly bytesOut: number
+}
+
+/** What one stream counts: on the status page while the connection is up. Afterwards that is what it was at the end. */
 export class StreamCounts {
   #words: Float64Array = NOTHING_COUNTED
   #row: StatusRow | undefined
+  #atEnd: Totals | undefined
 
   get bytesIn(): number {
-    return this.#words[BYTES_IN] as number
+    return this.#atEnd?.bytesIn ?? (this.#words[BYTES_IN] as number)
   }
 
   get bytesOut(): number {
-    return this.#words[BYTES_OUT] as number
+    return this.#atEnd?.bytesOut ?? (this.#words[BYTES_OUT] as number)
   }
 
   snapshot(): StreamCounters {
+    const { bytesBuffered, zcopyBytesIn, zcopyBytesOut } = this.#atEnd ?? this.#totals()
+    return { bytesBuffered, zcopyBytesIn, zcopyBytesOut }
+  }
+
+  #totals(): Totals {
     return {
+      bytesIn: this.#words[BYTES_IN] as number,
+      bytesOut: this.#words[BYTES_OUT] as number,
       bytesBuffered: this.#words[BYTES_BUFFERED] as number,
       zcopyBytesIn: this.#words[BYTES_FETCHED] as number,
       zcopyBytesOut: this.#words[PEER_FETCHED] as number,
@@ -57,6 +70,7 @@ export class StreamCounts {
   /** False if the connection was never up, or is closed already. */
   close(): boolean {
     if (this.#row === undefined) return false
+    this.#atEnd = this.#totals()
     this.#row.close()
     this.#words = this.#row.counts
     this.#row = undefined

@@ -37,7 +37,7 @@ export function sendConnect(channel: Channel, { stream, port, address, family }:
   const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
   if (at < 0) return false
   channel.putFourWords(stream.id, port, WINDOW, family)
-  copyBytes(Buffer.from(address, 'latin1'), 0, channel.sendBytes, at, address.length)
+  for (let i = 0; i < address.length; i++) channel.sendBytes[at + i] = address.charCodeAt(i)
   channel.commit(address.length)
   return true
 }

@@ -1,6 +1,6 @@
 /** A status page is a stranger's input: whatever stands in it, it is read without harm. */
 import t from 'tap'
-import { decodeStatus } from '../../../fastsockets/status/decode-status.ts'
+import { decodeStatus, type ThreadStatus } from '../../../fastsockets/status/decode-status.ts'
 import {
   HEADER,
   HEADER_SIZE,
@@ -98,11 +98,37 @@ t.test(
 
 t.test('without memory to share everything is counted all the same', async t => {
   const page = new StatusPage(undefined)
-  const row = page.open({ kind: 'net', transport: 'shm', role: 'client' })
-  row.counts[0] = 7
-  row.close()
-  t.equal(row.counts[0], 7)
+  const counts = new StreamCounts()
+  counts.open(page.open({ kind: 'net', transport: 'shm', role: 'client' }), 100)
+  counts.received(7)
+  counts.close()
+  t.equal(counts.bytesIn, 7)
 })
+
+t.test(
+  'a row is as good as new for its next socket, and what the last one counts late is nobody’s',
+  async t => {
+    const page = new StatusPage(new ArrayBuffer(PAGE_SIZE))
+    const open = (address: string): StreamCounts => {
+      const counts = new StreamCounts()
+      const local = { address, port: 80 }
+      counts.open(page.open({ kind: 'net', transport: 'shm', role: 'client', local }), 100)
+      return counts
+    }
+    const first = open('127.0.0.1')
+    first.received(7)
+    first.endedHere()
+    first.close()
+    const second = open('::1')
+    first.received(5)
+    second.received(1)
+    t.equal(first.bytesIn, 7)
+    const { bytesIn, sockets } = decodeStatus(page.image) as ThreadStatus
+    t.equal(bytesIn, 8)
+    t.match(sockets, [{ bytesIn: 1, local: '[::1]:80', state: 'ESTAB' }])
+    t.equal(sockets.length, 1)
+  },
+)
 
 t.test('what is no page, or of another version, is refused', async t => {
   const page = somePage()
