@@ -1,7 +1,7 @@
 /** The client's part of the bootstrap: finds the hashed port, hears the greeting, shakes hands. */
 import net from 'node:net'
 import { openLog } from '../../nic/index.ts'
-import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
+import { clearTimeout, performance, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { hideConnect } from '../host/node-internals.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, shadowName, UNIX } from '../host/unix-paths.ts'
@@ -132,14 +132,17 @@ function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: 
     const connection = new net.Socket()
     connect.call(connection, options)
     let heard: Buffer = Buffer.alloc(0)
+    let isSettled = false
     const settle = (outcome: Greeted): void => {
+      if (isSettled) return
+      isSettled = true
       clearTimeout(timer)
       connection.removeAllListeners()
       connection.on('error', () => {})
       if (!('connection' in outcome)) connection.destroy()
       resolve(outcome)
     }
-    const timer = setTimeout(() => settle({ code: 'SILENT' }), timeoutMs)
+    const timer = setTimeout(() => afterIo(() => settle({ code: 'SILENT' })), timeoutMs)
     connection.on('error', () => settle({ code: 'NOT_RELINKED' }))
     connection.on('close', () => settle(heard.length > 0 ? { code: 'STRANGER' } : HUNG_UP))
     connection.on('connect', () => {
@@ -164,6 +167,11 @@ function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: 
   })
 }
 
+/** It may have been this thread that was busy: then what was waited for is there, and is heard within two turns of the event loop. */
+function afterIo(action: () => void): void {
+  setImmediate(() => setImmediate(action))
+}
+
 /** Introduces us and waits for the answer; undefined if none came, or none that makes sense. */
 export function shakeHands(
   connection: net.Socket,
@@ -172,7 +180,10 @@ export function shakeHands(
 ): Promise<Answer | undefined> {
   return new Promise(resolve => {
     let heard: Buffer = Buffer.alloc(0)
+    let isSettled = false
     const settle = (answer: Answer | undefined): void => {
+      if (isSettled) return
+      isSettled = true
       clearTimeout(timer)
       connection.removeAllListeners()
       connection.on('error', () => {})
@@ -180,7 +191,7 @@ export function shakeHands(
       resolve(answer)
     }
     const ordinaryMs = Math.max(ANSWER_TIMEOUT_MS, greetingTimeoutMs(0))
-    const timer = setTimeout(() => settle(undefined), Math.min(ordinaryMs, limitMs))
+    const timer = setTimeout(() => afterIo(() => settle(undefined)), Math.min(ordinaryMs, limitMs))
     connection.on('error', () => settle(undefined))
     connection.on('close', () => settle(undefined))
     connection.on('data', bytes => {

@@ -55,8 +55,8 @@ export function askingOf(address: string, port: number): Asking {
   if (why !== undefined) return fallbackReason('REMOTE_HOST', why)
   if ((silentHosts.get(address) ?? 0) > performance.now())
     return fallbackReason('SILENT', 'the host did not answer a moment ago')
-  const { use, isRule } = decide('client', address, port)
-  if (isRule || use === 'require' || isInSubnet(address)) return 'hashed'
+  const { use, isForAddress } = decide('client', address, port)
+  if (isForAddress || use === 'require' || isInSubnet(address)) return 'hashed'
   if (isDaemonExpected()) return 'named'
   return fallbackReason(
     'REMOTE_HOST',
@@ -75,8 +75,8 @@ export function remoteAddress(address: string, port: number): string | FallbackR
 /** Whether a caller at `peer`, who reached us at `address`, may speak of the listener on `port`. */
 export function mayAskUs(peer: string, address: string, port: number): boolean {
   if (remoteDriver() === undefined) return false
-  const { use, isRule } = decide('server', address, port)
-  return use !== 'tcp' && (isRule || isInSubnet(peer) || isDaemonExpected())
+  const { use, isForAddress } = decide('server', address, port)
+  return use !== 'tcp' && (isForAddress || isInSubnet(peer) || isDaemonExpected())
 }
 
 export function rememberSilent(address: string): void {

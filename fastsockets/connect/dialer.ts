@@ -24,7 +24,7 @@ import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import { STREAMS_MAX } from '../stream/stream-layout.ts'
 import { answersAlone, findListener } from './listeners.ts'
-import { type Peers, reasonOfRefusal } from './peers.ts'
+import { type Peers, reasonOfNoRoom, reasonOfRefusal } from './peers.ts'
 import { lasts, Routes } from './routes.ts'
 import { isUnanswered, UnansweredConnects } from './unanswered-connects.ts'
 import type { WorkerGroup } from './worker-group.ts'
@@ -177,7 +177,7 @@ export class RouteDialer implements Dialer {
       this.#routes.rememberChannel(address, port, channel)
       if (this.#openPatiently(handle, channel, attempt)) return
     }
-    this.#demoteLater(handle, attempt, fallbackReason('LIMIT'))
+    this.#demoteLater(handle, attempt, reasonOfNoRoom(channel))
   }
 
   /** Who has asked waits for no answer any more. Node may have forgotten the request, which would have said so. */
@@ -335,8 +335,9 @@ export class RouteDialer implements Dialer {
       if (status === UV_ECONNREFUSED && reason.code === 'NOT_RELINKED')
         this.#refused = { socket: new WeakRef(socket), address, port }
       if (status === 0) {
-        this.#routes.rememberReason(address, port, reason)
-        if (handle.host !== undefined) this.#routes.rememberReason(handle.host, port, reason)
+        const isKnownBetter = !this.#routes.rememberReason(address, port, reason)
+        if (handle.host !== undefined && !isKnownBetter)
+          this.#routes.rememberReason(handle.host, port, reason)
       }
       oncomplete?.(status, ...rest)
     }

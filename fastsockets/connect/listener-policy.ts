@@ -9,7 +9,7 @@ import { RequiredError } from '../policy/required-error.ts'
 import type { FallbackReason } from '../reasons.ts'
 import type { FastServer } from './listeners.ts'
 
-const NO_RULE: Decision = { use: 'fast', because: 'it has no address', isRule: false }
+const NO_RULE: Decision = { use: 'fast', because: 'it has no address', isForAddress: false }
 
 export function decideListener(server: Server): Decision {
   const name = server.address()

@@ -1,7 +1,6 @@
 /** The fast listeners of this thread: each an ordinary TCP listener (its shadow) with a hashed port beside it. */
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
-import { isIP } from 'node:net'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
@@ -9,7 +8,7 @@ import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-serv
 import { mayAskUs, prepareRemote, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import type { FastHandleClass } from '../handle/fast-handle-contract.ts'
 import { recordFast } from '../handle/transport.ts'
-import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
+import { isReachable, sourceAddressFor } from '../host/addresses.ts'
 import {
   type Binding,
   nodeInternals,
@@ -221,10 +220,7 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
   return (stream, port, address, family, promisedPort) => {
     tellStep('server asked')
     // The peer may say anything; a program will believe these to be addresses of this host.
-    const isPlausible =
-      family === UNIX
-        ? isUnixKey(address)
-        : isIP(address) === family && reachableOwnAddress(address) === address
+    const isPlausible = family === UNIX ? isUnixKey(address) : isReachable(address, family)
     if (!isPlausible || !mayComeFrom(stream, port, address, family)) return REFUSAL.NOT_LISTENING
     const listener = findListener(port, address, family)
     if (listener?.server._handle?.onconnection === undefined) return REFUSAL.NOT_LISTENING
@@ -271,7 +267,7 @@ export function acceptRaw(
   address: string,
   family: Family,
 ): ReturnType<Acceptor> {
-  if (isIP(address) !== family || reachableOwnAddress(address) !== address) return REFUSAL.NOT_LISTENING
+  if (!isReachable(address, family)) return REFUSAL.NOT_LISTENING
   if (!mayComeFrom(stream, port, address, family)) return REFUSAL.NOT_LISTENING
   const listener = findListener(port, address, family, true)
   if (listener?.raw === undefined) return REFUSAL.NOT_LISTENING
@@ -373,6 +369,7 @@ function show(listener: Listener, reason: FallbackCode | undefined): void {
     hashedPort: bootstrap?.port,
     ...(reason && { reason: fallbackReason(reason) }),
   })
+  const counted = old?.counts.slice()
   old?.close()
   listener.row = statusPage().open({
     kind: 'listener',
@@ -382,7 +379,7 @@ function show(listener: Listener, reason: FallbackCode | undefined): void {
     remote: { address: '', port: bootstrap?.port ?? 0 },
     ...(reason && { reason }),
   })
-  if (old !== undefined) listener.row.counts.set(old.counts)
+  if (counted !== undefined) listener.row.counts.set(counted)
 }
 
 /** A server has accepted a client that came by TCP. */

@@ -1,6 +1,7 @@
 /**
  * The name service, as far as sockets use it: listeners say where their bootstrap is, and clients ask, so that a hashed
- * port that somebody else has does not matter. Nothing needs it, and nothing waits for it but a client for 5 ms.
+ * port that somebody else has does not matter. Nothing needs it, and nothing waits for it but a client for 5 ms, or until
+ * it is ready to ask (`lookUpMs`).
  */
 import { threadNames } from '../../am/index.ts'
 import type { Registration } from '../../nameservice/index.ts'

@@ -87,6 +87,11 @@ const REASON_OF_REFUSAL: Readonly<Record<number, FallbackCode>> = {
   [REFUSAL.DRIVER]: 'DRIVER',
 }
 
+/** Why a channel takes no further socket of ours. */
+export function reasonOfNoRoom({ isOpen }: SocketChannel): FallbackReason {
+  return fallbackReason(isOpen ? 'LIMIT' : 'HANDSHAKE')
+}
+
 export function reasonOfRefusal(refusal: number | undefined): FallbackCode {
   return (refusal === undefined ? undefined : REASON_OF_REFUSAL[refusal]) ?? 'HANDSHAKE'
 }

@@ -24,6 +24,7 @@ const TTL_MS: Partial<Record<FallbackCode, number>> = {
   OTHER_HOST: NOT_RELINKED_TTL_MS,
   HANDSHAKE: NOT_RELINKED_TTL_MS,
   REMOTE_HOST: NOT_RELINKED_TTL_MS,
+  ADDRESS: NOT_RELINKED_TTL_MS,
   STRANGER: STRANGER_TTL_MS,
   SILENT: SILENT_TTL_MS,
 }
@@ -74,14 +75,16 @@ export class Routes {
   }
 
   /**
-   * To be called once a TCP connection is made: somebody is there, but not by the fast way. A channel that another connect has
-   * found meanwhile says more.
+   * To be called once a TCP connection is made: somebody is there, but not by the fast way. False if another connect has found
+   * a channel meanwhile, which says more.
    */
-  rememberReason(host: string, port: number, reason: FallbackReason): void {
+  rememberReason(host: string, port: number, reason: FallbackReason): boolean {
     const codeTtlMs = TTL_MS[reason.code]
-    if (codeTtlMs === undefined || this.find(host, port)?.channel !== undefined) return
+    const known = this.find(host, port)
+    if (codeTtlMs === undefined || known?.channel !== undefined || known?.group !== undefined) return false
     const ttlMs = reason.mayPass === true ? Math.min(codeTtlMs, HUNG_UP_TTL_MS) : codeTtlMs
     this.#remember(host, port, { reason, expiresMs: performance.now() + ttlMs })
+    return true
   }
 
   /** Nobody listens there: the kernel is asked at once, next time, and not whoever may be at the hashed ports. */
@@ -94,11 +97,19 @@ export class Routes {
   }
 
   #remember(host: string, port: number, route: Route): void {
-    if (this.#routes.size >= ROUTES_MAX) {
+    const key = keyOf(host, port)
+    const isNew = !this.#routes.has(key)
+    // Channels that have ended are not kept until somebody asks for just them.
+    if (route.channel !== undefined || this.#routes.size >= ROUTES_MAX) this.#forgetStale()
+    if (isNew && this.#routes.size >= ROUTES_MAX) {
       const [oldest] = this.#routes.keys()
       if (oldest !== undefined) this.#routes.delete(oldest)
     }
-    this.#routes.set(keyOf(host, port), route)
+    this.#routes.set(key, route)
+  }
+
+  #forgetStale(): void {
+    for (const [key, route] of this.#routes) if (isStale(route)) this.#routes.delete(key)
   }
 }
 

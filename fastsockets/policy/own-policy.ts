@@ -38,7 +38,7 @@ export function policyFailure(): PolicyError | undefined {
 /** What holds for a connection or a listener of this program. */
 export function decide(role: Role, address: string | undefined, port: number): Decision {
   const own = ownPolicy()
-  if (own === undefined) return { use: 'tcp', because: failure?.message ?? '', isRule: false }
+  if (own === undefined) return { use: 'tcp', because: failure?.message ?? '', isForAddress: false }
   if (own === NO_POLICY) return FAST
   return own.decide(ownProgram(), role, address, port)
 }
@@ -50,7 +50,7 @@ export function decidePath(role: Role, path: string): Decision {
   return own.decidePath(ownProgram(), role, nameInRules(path))
 }
 
-const FAST: Decision = { use: 'fast', because: 'no policy file', isRule: false }
+const FAST: Decision = { use: 'fast', because: 'no policy file', isForAddress: false }
 
 /** Whether a process of user `uid` may be talked to the fast way. */
 export function allowsUser(uid: number): boolean {

@@ -6,8 +6,8 @@ export interface Decision {
   readonly use: Use
   /** For people: which rule, of which file. */
   readonly because: string
-  /** A rule says it, and not the default. */
-  readonly isRule: boolean
+  /** A rule says it that has an address, and not the default, or one that is about all hosts. */
+  readonly isForAddress: boolean
 }
 
 export interface PolicyParts {
@@ -44,14 +44,14 @@ export class Policy {
 
   #decideBy(rule: Rule | undefined): Decision {
     if (rule === undefined) return this.default
-    const { use, number, line } = rule
-    return { use, because: `rule ${number} of ${this.source}, line ${line}`, isRule: true }
+    const { use, number, line, hasAddress } = rule
+    return { use, because: `rule ${number} of ${this.source}, line ${line}`, isForAddress: hasAddress }
   }
 
   /** What holds where no rule does. */
   get default(): Decision {
     const { default: use, defaultBecause = `the default of ${this.source}` } = this.#parts
-    return { use, because: defaultBecause, isRule: false }
+    return { use, because: defaultBecause, isForAddress: false }
   }
 
   /** A name says nothing of what holds for its addresses. */

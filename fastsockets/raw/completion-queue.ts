@@ -20,8 +20,9 @@ export class CompletionQueue {
   /** Those who were ready when last heard of, each once, in the order in which they are named. */
   readonly #ready: Pollable[] = []
   readonly #isQueued = new Set<Pollable>()
-  /** The distinct channels of the members. */
+  /** The distinct channels of the members, and how many of them each has. */
   #channels: readonly SocketChannel[] = []
+  readonly #memberCounts = new Map<SocketChannel, number>()
   #serverCount = 0
   #waiter: ((member: Member) => void) | undefined
 
@@ -43,7 +44,7 @@ export class CompletionQueue {
     }
     queued.add(pollable)
     this.#members.add(pollable)
-    this.#handleMembership()
+    this.#count(member, 1)
     if (this.#waiter !== undefined) pollable.hold(true)
     pollable.watch(this)
   }
@@ -54,7 +55,7 @@ export class CompletionQueue {
     queued.delete(pollable)
     pollable.watch(undefined)
     pollable.hold(false)
-    this.#handleMembership()
+    this.#count(member, -1)
     if (!this.#isQueued.delete(pollable)) return
     this.#ready.splice(this.#ready.indexOf(pollable), 1)
   }
@@ -135,13 +136,18 @@ export class CompletionQueue {
     for (const member of this.#members) member.hold(false)
   }
 
-  #handleMembership(): void {
-    const channels = new Set<SocketChannel>()
-    this.#serverCount = 0
-    for (const member of this.#members) {
-      if ('accept' in member) this.#serverCount++
-      else if (member.channel !== undefined) channels.add(member.channel)
+  /** `change`: 1 for a member that has come, -1 for one that goes. */
+  #count(member: Member, change: 1 | -1): void {
+    if ('accept' in member) {
+      this.#serverCount += change
+      return
     }
-    this.#channels = [...channels]
+    const { channel } = member as unknown as Pollable
+    if (channel === undefined) return
+    const before = this.#memberCounts.get(channel) ?? 0
+    const count = before + change
+    if (count > 0) this.#memberCounts.set(channel, count)
+    else this.#memberCounts.delete(channel)
+    if (before === 0 || count === 0) this.#channels = [...this.#memberCounts.keys()]
   }
 }

@@ -1,6 +1,6 @@
 import { copyBytes } from '../../nic/index.ts'
 import type { Transport } from '../handle/transport.ts'
-import { systemError } from '../host/socket-errors.ts'
+import { type SystemError, systemError } from '../host/socket-errors.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import type { StreamAddresses } from '../stream/stream-addresses.ts'
@@ -33,7 +33,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   #queue: CompletionQueue | undefined
   #state: 'open' | 'shutdown' | 'closed' = 'open'
   #hasEnded = false
-  #failure: Error | undefined
+  #failure: SystemError | undefined
   #isHeld = false
   #countsAsAlive = false
 
@@ -168,8 +168,10 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.close(true)
   }
 
-  /** The channel is polled instead. */
-  look(): void {}
+  /** The channel is polled instead. One that has ended has no more turns, in a program that only polls. */
+  look(): void {
+    if (!this.channel.isOpen && this.isReadable) this.#queue?.handleReadable(this)
+  }
 
   watch(queue: CompletionQueue | undefined): void {
     this.#queue = queue
@@ -332,7 +334,8 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
 
   #assertMaySend(): void {
     this.#assertOpen('write')
-    if (this.#failure !== undefined) throw systemError('ECONNRESET', 'write', this.#failure)
+    const failure = this.#failure
+    if (failure !== undefined) throw systemError(failure.code as StreamErrorCode, 'write', failure)
     if (this.#state === 'shutdown' || this.#open().refusesWrites) throw systemError('EPIPE', 'write')
   }
 

@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises'
 import net, { isIP } from 'node:net'
 import { remoteAddress } from '../bootstrap/remote-hosts.ts'
 import { reasonAgainstFastWay } from '../connect/fast-way.ts'
-import { reasonOfRefusal } from '../connect/peers.ts'
+import { reasonOfNoRoom, reasonOfRefusal } from '../connect/peers.ts'
 import { Routes } from '../connect/routes.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import { decide } from '../policy/own-policy.ts'
@@ -110,10 +110,11 @@ async function reach(
   // A search that is given up goes on: others may wait for it, and the next connect finds its channel.
   const found = await unlessAborted(rawPeers().reach(address, port, family), signal)
   if ('code' in found) return found
-  const { channel } = found
+  const { channel, isShared } = found
   signal?.throwIfAborted()
   const opened = await open(channel, address, target, signal)
-  if (opened instanceof FastRawSocket) routes.rememberChannel(target.address, port, channel)
+  // Of several who share the port, the kernel or the primary chooses each time.
+  if (opened instanceof FastRawSocket && !isShared) routes.rememberChannel(target.address, port, channel)
   return opened
 }
 
@@ -143,7 +144,7 @@ function open(
     })
     if (isAsked) return
     signal?.removeEventListener('abort', abort)
-    resolve(fallbackReason('LIMIT'))
+    resolve(reasonOfNoRoom(channel))
   })
 }
 

@@ -15,7 +15,12 @@ import {
   type RawSocket,
 } from './raw-socket.ts'
 
-const { EAGAIN, EPIPE } = constants.errno
+const { EAGAIN, EPIPE, ETIMEDOUT } = constants.errno
+
+function codeOf(errno: number): 'EPIPE' | 'ETIMEDOUT' | 'ECONNRESET' {
+  if (errno === -EPIPE) return 'EPIPE'
+  return errno === -ETIMEDOUT ? 'ETIMEDOUT' : 'ECONNRESET'
+}
 /** What `look` takes from the kernel at once. */
 const LOOK_SIZE = 16 * 1024
 /** Where looks of this thread put it, before it is kept. */
@@ -112,7 +117,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
       this.#bytesOut += sent
       return sent
     }
-    if (sent !== -EAGAIN) throw systemError(sent === -EPIPE ? 'EPIPE' : 'ECONNRESET', 'write')
+    if (sent !== -EAGAIN) throw systemError(codeOf(sent), 'write')
     return 0
   }
 
@@ -237,7 +242,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     }
     if (length === -EAGAIN) return undefined
     if (length === 0) this.#hasEnded = true
-    else this.#failure = systemError('ECONNRESET', 'read')
+    else this.#failure = systemError(codeOf(length), 'read')
     return mayThrow ? this.#ending() : undefined
   }
 

@@ -104,6 +104,7 @@ t.test('DRIVER: a process that may make no file of the size of a segment', async
 for (const [code, host] of [
   ['REMOTE_HOST', '192.0.2.1'],
   ['ADDRESS', '::1%lo'],
+  ['ADDRESS', '::ffff:127.0.0.1'],
 ] as const) {
   t.test(`${code}: a connect to ${host}`, async t => {
     const socket = net.connect(9, host)

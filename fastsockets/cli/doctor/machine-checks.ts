@@ -54,7 +54,8 @@ function oneSidedAccess(): Check {
   const scope = Number(text)
   const detail = `yama/ptrace_scope ${scope}: ${PTRACE_SCOPES[scope] ?? 'not known'}`
   if (scope === 0) return { name, state: 'ok', detail }
-  const hint = 'sockets do not need it; for one-sided reads and writes: sysctl kernel.yama.ptrace_scope=0'
+  const hint =
+    'without it large writes are copied twice; for one-sided reads and writes: sysctl kernel.yama.ptrace_scope=0'
   return { name, state: 'note', detail, hint }
 }
 

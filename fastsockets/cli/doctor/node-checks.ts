@@ -53,7 +53,7 @@ function koffi(): Check {
     name,
     state: 'failed',
     detail: reason,
-    hint: 'install the dependencies again, without --omit=optional: npm install fastsockets',
+    hint: 'install the dependencies again, without --omit=optional: npm ci',
   }
 }
 

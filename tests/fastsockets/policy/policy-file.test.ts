@@ -36,18 +36,18 @@ rules:
   t.strictSame(policy.decide(app, 'client', '10.1.2.3', 5432), {
     use: 'require',
     because: 'rule 1 of policy.yaml, line 5',
-    isRule: true,
+    isForAddress: true,
   })
   t.strictSame(policy.decide(app, 'server', '10.1.2.3', 8050), {
     use: 'fast',
     because: 'rule 2 of policy.yaml, line 11',
-    isRule: true,
+    isForAddress: false,
   })
   t.equal(policy.decide(app, 'client', 'fd12::1', 1).because, 'rule 3 of policy.yaml, line 12')
   t.strictSame(policy.decide(app, 'client', '11.1.2.3', 5432), {
     use: 'tcp',
     because: 'the default of policy.yaml',
-    isRule: false,
+    isForAddress: false,
   })
   t.equal(policy.decide('/srv/other.js', 'client', '10.1.2.3', 5432).use, 'tcp', 'another program')
   t.equal(policy.decide(app, 'server', '10.1.2.3', 5432).use, 'tcp', 'another role')

@@ -184,6 +184,21 @@ for (const wire of WIRES) {
     t.equal(length, 0)
   })
 
+  t.test(
+    `over ${wire}: a completion queue names a socket whose peer is killed, in a loop of polls`,
+    async t => {
+      const { server, socket } = await connected(t, wire, 'hold')
+      const queue = new CompletionQueue()
+      queue.add(socket)
+      server.process.kill('SIGKILL')
+      const deadlineMs = performance.now() + SPIN_MS
+      let member: unknown
+      while (member === undefined && performance.now() < deadlineMs) member = queue.poll()
+      t.equal(member, socket)
+      t.equal(socket.tryRecv(Buffer.alloc(1)), 0)
+    },
+  )
+
   t.test(`over ${wire}: a peer that is killed ends a posted receive, and a send that waits`, async t => {
     const { server, socket } = await connected(t, wire, 'hold')
     const received = socket.recv(Buffer.alloc(1)).catch((error: NodeJS.ErrnoException) => error.code)
