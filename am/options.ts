@@ -30,7 +30,7 @@ export interface EndpointOptions {
   readonly drivers?: readonly (string | Driver)[]
   /** `event-loop`: handlers run by themselves. `manual`: only within `poll()`. */
   readonly progress?: Progress
-  /** Requests in flight to each destination; two endpoints use the smaller number of both. */
+  /** Requests in flight to each peer; two endpoints use the smaller number of both. */
   readonly credits?: number
   /** Longest payloads that this endpoint sends and takes: medium at most 64 KiB (the default), long by default 4 MiB. */
   readonly limits?: { readonly medium?: number; readonly long?: number }

@@ -1,6 +1,6 @@
 /** The client of the name service. */
 import { createRequire } from 'node:module'
-import type { Observable } from 'rxjs'
+import type { Observable, Subscriber } from 'rxjs'
 import { kindOf } from '../name.ts'
 import type { Change, Entry } from '../record.ts'
 import { type Cursor, parseCursor } from '../store/change-log.ts'
@@ -42,7 +42,7 @@ export class NameClient {
   readonly #watch: NameWatch
   readonly #lookups: Lookups
   readonly #session: Session
-  readonly #streams = new Set<EventStream>()
+  readonly #streams = new Map<EventStream, Subscriber<NameEvent>>()
   #isClosed = false
 
   /** Connects to nobody yet. Throws `ERR_NAMES_ARGUMENT` if the options make no sense. */
@@ -86,7 +86,8 @@ export class NameClient {
   /**
    * Every change of names that begin with `prefix`, each once, in order, also over restarts of the daemon. Cold: each
    * subscription is a stream of its own, which keeps the program alive. There is no back-pressure: what a subscriber
-   * does not take at once, it must hold itself. Errs with `ERR_NAMES_REFUSED` only.
+   * does not take at once, it must hold itself. Errs with `ERR_NAMES_REFUSED`, or `ERR_NAMES_CLOSED` if the client is closed
+   * already; completes when it is closed later.
    */
   watch$(prefix = '', { after }: WatchOptions = {}): Observable<NameEvent> {
     const cursor = after === undefined ? undefined : checkedCursor(after)
@@ -107,7 +108,7 @@ export class NameClient {
           handleRefused: error => subscriber.error(error),
         },
       })
-      this.#streams.add(stream)
+      this.#streams.set(stream, subscriber)
       return () => {
         this.#streams.delete(stream)
         stream.close()
@@ -119,7 +120,7 @@ export class NameClient {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#watch.close()
-    for (const stream of this.#streams) stream.close()
+    for (const subscriber of [...this.#streams.values()]) subscriber.complete()
     await this.#session.close()
     this.#caller.close()
     this.#target.close()
