@@ -46,18 +46,26 @@ export function lasts(reason: FallbackReason): boolean {
 
 export class Routes {
   readonly #routes = new Map<string, Route>()
+  /** What was asked for last: to make the key of a plain server takes longer than the rest of what we do to its connection. */
+  #last: { readonly host: string; readonly port: unknown; readonly route: Route } | undefined
 
   /** What is known about a server, by the address or the name that the program uses, and is not stale. */
   find(host: string, port: unknown): Route | undefined {
+    const last = this.#last
+    if (last !== undefined && last.host === host && last.port === port && !isStale(last.route)) return last.route
     const key = keyOf(host, port)
     const route = this.#routes.get(key)
     if (route === undefined) return undefined
-    if (!isStale(route)) return route
+    if (!isStale(route)) {
+      this.#last = { host, port, route }
+      return route
+    }
     this.#routes.delete(key)
     return undefined
   }
 
   forget(host: string, port: number): void {
+    this.#last = undefined
     this.#routes.delete(keyOf(host, port))
   }
 
@@ -97,6 +105,7 @@ export class Routes {
   }
 
   #remember(host: string, port: number, route: Route): void {
+    this.#last = undefined
     const key = keyOf(host, port)
     const isNew = !this.#routes.has(key)
     // Channels that have ended are not kept until somebody asks for just them.
