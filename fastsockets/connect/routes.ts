@@ -52,7 +52,8 @@ export class Routes {
   /** What is known about a server, by the address or the name that the program uses, and is not stale. */
   find(host: string, port: unknown): Route | undefined {
     const last = this.#last
-    if (last !== undefined && last.host === host && last.port === port && !isStale(last.route)) return last.route
+    if (last !== undefined && last.host === host && last.port === port && !isStale(last.route))
+      return last.route
     const key = keyOf(host, port)
     const route = this.#routes.get(key)
     if (route === undefined) return undefined
