@@ -43,10 +43,14 @@ else if (what === 'paced' || what === 'paced-plain') await pace(first, second, t
 else await rush(first)
 
 async function fill(count: number): Promise<void> {
-  const { id } = await client.api.grant(3_600_000)
+  // One lease may not have all of them.
+  const leases = [await client.api.grant(3_600_000), await client.api.grant(3_600_000)] as const
   let next = 0
   const work = async (): Promise<void> => {
-    while (next < count) await client.api.register(nameOf(next++), id, RECORD)
+    while (next < count) {
+      const { id } = leases[next % 2 === 0 ? 0 : 1]
+      await client.api.register(nameOf(next++), id, RECORD)
+    }
   }
   await Promise.all(Array.from({ length: PARALLEL }, work))
   await stay({ names: count })

@@ -31,7 +31,10 @@ export interface WatchOptions {
   readonly after?: string
 }
 
-/** `up`: the watch has begun, or goes on. `reset`: changes were missed that can no longer be told; list anew. */
+/**
+ * `up`: the watch has begun, or goes on. `reset`: changes were missed that can no longer be told; list anew. It comes when
+ * the watch goes on, so that no change after that listing is missed, just before `up`.
+ */
 export type NameEvent = Change | { readonly type: 'up' } | { readonly type: 'reset' }
 
 export class NameClient {
@@ -95,16 +98,23 @@ export class NameClient {
     const rxjs = createRequire(import.meta.url)('rxjs') as typeof import('rxjs')
     return new rxjs.Observable(subscriber => {
       if (this.#isClosed) return subscriber.error(new NameError('ERR_NAMES_CLOSED', 'the client is closed'))
+      let isLost = false
       const stream = new EventStream({
         target: this.#target,
         filter: { prefixes: [prefix] },
         after: cursor,
         isBackground: false,
         listener: {
-          handleUp: () => subscriber.next({ type: 'up' }),
+          handleUp: () => {
+            if (isLost) subscriber.next({ type: 'reset' })
+            isLost = false
+            subscriber.next({ type: 'up' })
+          },
           handleChange: change => subscriber.next(change),
           handleDown: () => {},
-          handleLost: () => subscriber.next({ type: 'reset' }),
+          handleLost: () => {
+            isLost = true
+          },
           handleRefused: error => subscriber.error(error),
         },
       })

@@ -108,7 +108,8 @@ export class Registration {
   }
 
   #enter(state: RegistrationState, problem: Problem | undefined): void {
-    if (this.#state === state && this.#problem === problem) return
+    // What was under way when it was closed changes nothing any more.
+    if (this.#state === 'closed' || (this.#state === state && this.#problem === problem)) return
     this.#state = state
     this.#problem = problem
     const { onState } = this.options

@@ -116,8 +116,26 @@ export class Session implements NameListener {
 
   /** A name of ours is gone: with its lease, or because somebody removed it. */
   async #findOutWhy(registration: Registration): Promise<void> {
-    await this.#keepAlive()
-    if (this.#lease !== undefined && registration.state === 'registered') registration.handleLost()
+    const isKept = await this.#keepAlive()
+    if (this.#lease === undefined || registration.state !== 'registered') return
+    if (isKept) return registration.handleLost()
+    // Nobody has said why.
+    registration.handlePending()
+    this.#settle()
+  }
+
+  /** Not all names are watched, but their number is told: if there are fewer than we have, each is looked up. */
+  async #findMissing({ id, names }: Lease): Promise<void> {
+    const ours = [...this.#registrations.values()].filter(({ state }) => state === 'registered')
+    if (names >= ours.length) return
+    for (const registration of ours) {
+      const { name, entry: known } = registration
+      if (known === undefined) continue
+      const { entry, cursor, isStale } = await this.#api.lookUp(name, { isBackground: true })
+      const isNews = !isStale && cursor.epoch === this.#epoch && cursor.revision >= known.revision
+      if (!isNews || this.#lease?.id !== id || registration.entry !== known) continue
+      if (registration.state === 'registered' && entry?.lease !== id) registration.handleLost()
+    }
   }
 
   /** Registers what is not registered, one round after the other, until there is nothing left or nobody answers. */
@@ -152,15 +170,20 @@ export class Session implements NameListener {
 
   async #registerOne(registration: Registration, lease: string): Promise<void> {
     const { name } = registration
+    // It was closed while the lease was granted.
+    if (registration.state !== 'pending') return
     try {
-      const { entry, cursor } =
-        (await this.#findOwn(registration, lease)) ?? (await this.#put(registration, lease))
+      const found = await this.#findOwn(registration, lease)
+      if (found === undefined && hasClosed(registration)) return
+      const { entry, cursor } = found ?? (await this.#put(registration, lease))
       this.#epoch = cursor.epoch
-      if (registration.state === 'closed') return void (await this.#deregister(name, lease))
+      if (hasClosed(registration)) return await this.#deregister(name, lease)
       if (entry.lease !== lease) return registration.handleLost()
       registration.handleRegistered(entry)
       this.#watchOwn(name, cursor, entry)
     } catch (error) {
+      // It may be there although nobody has said so.
+      if (hasClosed(registration) && isPassing(error)) await this.#deregister(name, lease)
       this.#handleRefusal(registration, error)
     }
   }
@@ -202,6 +225,7 @@ export class Session implements NameListener {
     if (isPassing(error) || !(error instanceof NameError)) throw error
     const { problem } = error
     if (problem?.type === NO_SUCH_LEASE) return this.#loseLease()
+    if (hasClosed(registration)) return
     if (problem?.type !== NAME_HELD || !registration.options.takeover)
       return registration.handleRefused(error)
     registration.handlePending(problem)
@@ -234,21 +258,26 @@ export class Session implements NameListener {
   #keepAliveLater(delayMs: number): void {
     clearTimeout(this.#keeper)
     if (this.#isClosed) return
-    this.#keeper = setTimeout(() => this.#keepAlive(), delayMs).unref()
+    this.#keeper = setTimeout(() => void this.#keepAlive(), delayMs).unref()
   }
 
-  async #keepAlive(): Promise<void> {
+  /** Whether the daemon has said that the lease lives. */
+  async #keepAlive(): Promise<boolean> {
     const { id, ttlMs } = this.#lease ?? {}
-    if (id === undefined || ttlMs === undefined) return
+    if (id === undefined || ttlMs === undefined) return false
     try {
-      await this.#api.keepAlive(id, { isBackground: true, timeoutMs: ttlMs / KEEP_ALIVES })
+      const kept = await this.#api.keepAlive(id, { isBackground: true, timeoutMs: ttlMs / KEEP_ALIVES })
       this.#keptAtMs = performance.now()
       this.#keepAliveLater(ttlMs / KEEP_ALIVES)
+      // Who gets no answer is told so by the next keep-alive.
+      void this.#findMissing(kept).catch(() => {})
+      return true
     } catch (error) {
       if (this.#lease?.id === id && this.#hasEnded(error, ttlMs)) {
         this.#loseLease()
         this.#settle()
       } else this.#keepAliveLater(this.#backoff.nextMs())
+      return false
     }
   }
 
@@ -291,6 +320,11 @@ export class Session implements NameListener {
     clearTimeout(this.#keeper)
     if (lease !== undefined) await this.#api.revoke(lease.id, { timeoutMs: GOODBYE_MS }).catch(() => {})
   }
+}
+
+/** Also after waiting, in which its state may have changed. */
+function hasClosed({ state }: Registration): boolean {
+  return state === 'closed'
 }
 
 function closedError(): NameError {

@@ -2,7 +2,7 @@
 import type { Refusal } from '../problem.ts'
 import type { Store, StoreObserver, StoreState } from '../store/store.ts'
 import type { DaemonLog } from './daemon-log.ts'
-import { HttpHandler, type HttpObserver } from './http-handler.ts'
+import { HttpHandler, type HttpObserver, NO_OPERATION, UNKNOWN_CALLER } from './http-handler.ts'
 import { Listeners } from './listeners.ts'
 import { Metrics } from './metrics.ts'
 import { openApiDocument } from './openapi.ts'
@@ -80,6 +80,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
       handler: this.#handler,
       buckets,
       onLost: ({ message: reason }) => log.error({ reason }, 'a caller could not be accepted'),
+      onRefused: refusal => this.handleRefusal(NO_OPERATION, refusal, UNKNOWN_CALLER),
     })
   }
 
@@ -93,7 +94,8 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
     try {
       await this.#listen()
     } catch (error) {
-      await this.#store.close()
+      // The listeners that are there already would keep the process alive.
+      await this.#close()
       throw error
     }
     this.#isListening = true
@@ -128,9 +130,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
     this.#isStopping = true
     this.#log.info({ reason }, 'stopping')
     this.#serviceManager.notifyStopping()
-    this.#hub.close()
-    await this.#listeners.close()
-    await this.#store.close()
+    await this.#close()
     this.#log.info({ names: this.#store.image.nameCount }, 'stopped')
   }
 
@@ -179,6 +179,12 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
   handleBehind(): void {
     this.#metrics.behind.inc()
     this.#log.debug('a watcher was too far behind')
+  }
+
+  async #close(): Promise<void> {
+    this.#hub.close()
+    await this.#listeners.close()
+    await this.#store.close()
   }
 
   async #listen(): Promise<void> {

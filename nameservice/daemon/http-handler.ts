@@ -27,7 +27,9 @@ const PARAMETER = /\{\w+\}/
 const ENDING: ReadonlySet<ProblemCode> = new Set(['stopping', 'request-timeout'])
 /** A name may have 200 characters, each written as three. */
 const TARGET_LENGTH_MAX = 1000
-const NO_OPERATION = 'none'
+/** What is observed of a request that has not got as far as an operation, or a caller. */
+export const NO_OPERATION = 'none'
+export const UNKNOWN_CALLER = 'unknown'
 const PREPARE_DELAY_MS = 300
 const NOTHING: Readonly<Record<string, never>> = {}
 
@@ -101,7 +103,7 @@ export class HttpHandler {
       response,
       startMs: performance.now(),
       operation: undefined,
-      caller: 'unknown',
+      caller: UNKNOWN_CALLER,
     }
     try {
       const answer = this.#begin(exchange, authenticate)
@@ -115,10 +117,12 @@ export class HttpHandler {
 
   #begin(exchange: Exchange, authenticate: Authenticate): Answer | undefined | Promise<Answer | undefined> {
     const { request, response, startMs } = exchange
-    if (this.#options.isStopping()) throw new Refusal('stopping', 'The daemon is stopping.')
     const match = this.#match(request)
     const operation = match instanceof Refusal ? undefined : match.checks.operation
     exchange.operation = operation
+    // Probes are answered to the end: a daemon that stops lives, but is not ready.
+    if (this.#options.isStopping() && operation?.access !== 'open')
+      throw new Refusal('stopping', 'The daemon is stopping.')
     const principal = authenticate(request, operation === undefined || operation.access === 'open', false)
     exchange.caller = principal.owner
     this.#limitRate(principal, startMs)

@@ -4,6 +4,8 @@ import { chmod, readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { createSecureContext } from 'node:tls'
 import { Refusal } from '../problem.ts'
 import { Connections } from './connections.ts'
 import type { Authenticate, HttpHandler } from './http-handler.ts'
@@ -35,6 +37,13 @@ export interface ListenersOptions {
   readonly buckets: TokenBuckets
   /** A caller could not be accepted, for lack of descriptors perhaps. */
   readonly onLost: (error: Error) => void
+  /** A caller was refused who had not got as far as a request. */
+  readonly onRefused: (refusal: Refusal) => void
+}
+
+interface TlsFiles {
+  readonly cert: Buffer
+  readonly key: Buffer
 }
 
 export class Listeners {
@@ -43,18 +52,21 @@ export class Listeners {
   readonly #handler: HttpHandler
   readonly #buckets: TokenBuckets
   readonly #onLost: (error: Error) => void
+  readonly #onRefused: (refusal: Refusal) => void
   readonly #servers: Server[] = []
   readonly #unixCallers = new WeakMap<Socket, Principal>()
   readonly #posix = loadPosix()
+  #tlsFiles: TlsFiles | undefined
   #tlsServer: TlsServer | undefined
   #tokens: Tokens | undefined
   #reportedMs = Number.NEGATIVE_INFINITY
 
-  constructor({ settings, handler, buckets, onLost }: ListenersOptions) {
+  constructor({ settings, handler, buckets, onLost, onRefused }: ListenersOptions) {
     this.#settings = settings
     this.#handler = handler
     this.#buckets = buckets
     this.#onLost = onLost
+    this.#onRefused = onRefused
     this.connections = new Connections(settings.limits.connections)
   }
 
@@ -63,11 +75,12 @@ export class Listeners {
     return this.#posix.reason
   }
 
-  /** Throws a `SettingsError` if the settings ask for what is not safe. */
+  /** Throws a `SettingsError` if files cannot be used, or the settings ask for what is not safe. */
   async readSecrets(): Promise<void> {
     const { tcp } = this.#settings
     if (tcp.tokens !== '') this.#tokens = await Tokens.read(tcp.tokens)
     const listen = parseListen(tcp.listen)
+    if (listen !== undefined && tcp.certificate !== '') this.#tlsFiles = await this.#readTlsFiles()
     if (listen === undefined || LOOPBACK.test(listen.address)) return
     if (tcp.certificate !== '' && this.#tokens !== undefined && this.#tokens.count > 0) return
     throw new SettingsError('tcp.listen: beyond loopback only with tcp.tokens, tcp.certificate and tcp.key')
@@ -77,7 +90,7 @@ export class Listeners {
   async reload(): Promise<void> {
     const { tcp } = this.#settings
     const tokens = tcp.tokens === '' ? undefined : await Tokens.read(tcp.tokens)
-    const context = this.#tlsServer && (await this.#tlsFiles())
+    const context = this.#tlsServer && (await this.#readTlsFiles())
     if (context !== undefined) this.#tlsServer?.setSecureContext(context)
     this.#tokens = tokens
   }
@@ -111,7 +124,8 @@ export class Listeners {
   async listenTcp(): Promise<number> {
     const { tcp, limits } = this.#settings
     const { address, port } = parseListen(tcp.listen) as { address: string; port: number }
-    const server = tcp.certificate === '' ? createServer(optionsOf(limits)) : await this.#makeTlsServer()
+    const files = this.#tlsFiles
+    const server = files === undefined ? createServer(optionsOf(limits)) : this.#makeTlsServer(files)
     this.#attach(server, (...asked) => this.#authenticate(...asked))
     server.listen({ host: address, port, backlog: BACKLOG })
     await this.#listening(server, 'tcp.listen')
@@ -144,11 +158,11 @@ export class Listeners {
     return server
   }
 
-  async #makeTlsServer(): Promise<TlsServer> {
+  #makeTlsServer(files: TlsFiles): TlsServer {
     const { limits } = this.#settings
     this.#tlsServer = createTlsServer({
       ...optionsOf(limits),
-      ...(await this.#tlsFiles()),
+      ...files,
       minVersion: 'TLSv1.2',
       handshakeTimeout: TLS_HANDSHAKE_MS,
     })
@@ -158,10 +172,13 @@ export class Listeners {
     return this.#tlsServer
   }
 
-  async #tlsFiles(): Promise<{ cert: Buffer; key: Buffer }> {
+  async #readTlsFiles(): Promise<TlsFiles> {
     const { certificate, key } = this.#settings.tcp
     try {
-      return { cert: await readFile(certificate), key: await readFile(key) }
+      const files = { cert: await readFile(certificate), key: await readFile(key) }
+      // Throws if they are no certificate and its key.
+      createSecureContext(files)
+      return files
     } catch (error) {
       throw new SettingsError(`tcp.certificate or tcp.key: ${(error as NodeJS.ErrnoException).code}`)
     }
@@ -170,7 +187,7 @@ export class Listeners {
   #attach(server: Server, authenticate: Authenticate): void {
     const isTls = server === this.#tlsServer
     server.on(isTls ? 'secureConnection' : 'connection', (socket: Socket) => {
-      if (!this.connections.admit(socket)) endWithProblem(socket, TOO_MANY_CONNECTIONS)
+      if (!this.connections.admit(socket)) this.#refuse(socket, TOO_MANY_CONNECTIONS)
     })
     server.on('request', (request, response) => {
       if (this.connections.handleRequest(request, response))
@@ -179,14 +196,19 @@ export class Listeners {
     server.setTimeout(this.#settings.limits.idleMs, (socket: Socket) => {
       if (this.connections.isStuck(socket)) socket.destroy()
     })
-    server.on('connect', (_request, socket) => endWithProblem(socket, NO_PROXY))
+    server.on('connect', (_request, socket) => this.#refuse(socket, NO_PROXY))
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       const refusal = refusalOf(error)
       // In the middle of an answer another one would only be taken for a part of it.
       if (refusal === undefined || !socket.writable || this.connections.isBusy(socket)) socket.destroy()
-      else endWithProblem(socket, refusal)
+      else this.#refuse(socket, refusal)
     })
     this.#servers.push(server)
+  }
+
+  #refuse(socket: Duplex, refusal: Refusal): void {
+    this.#onRefused(refusal)
+    endWithProblem(socket, refusal)
   }
 
   /** Rejects with what the operator can do something about. */

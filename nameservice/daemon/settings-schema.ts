@@ -68,7 +68,7 @@ export const SETTINGS_SCHEMA = group({
     leasesPerOwner: count('leases of one owner', 16_384),
     names: count('names', 131_072),
     recordsBytes: count('bytes of all records together', 64 * MIB, 1024, 4096 * MIB),
-    namesPerLease: count('names under one lease', 16_384),
+    namesPerLease: count('names under one lease; half of store.history at most', 5000),
     watchers: count('watchers', 8192),
     watchersPerOwner: count('watchers of one owner', 4096),
   }),

@@ -59,7 +59,11 @@ export async function readYaml(path: string): Promise<unknown> {
   const document = parseDocument(text, { prettyErrors: false })
   const [mistake] = document.errors
   if (mistake !== undefined) throw new SettingsError(`a file is not YAML: ${mistake.code}`)
-  return document.toJS({ maxAliasCount: 0 })
+  try {
+    return document.toJS({ maxAliasCount: 0 })
+  } catch {
+    throw new SettingsError('a file has an alias, which is not followed')
+  }
 }
 
 function defaults(env: NodeJS.ProcessEnv): Tree {
@@ -106,7 +110,14 @@ function checkTogether({ socket, tcp, store, etcd, limits }: Settings): void {
   if (store.kind === 'embedded' && store.path === '') wrong('store.path: must not be empty')
   if (store.kind === 'etcd' && etcd.endpoints.length === 0)
     wrong('etcd.endpoints: there must be one at least')
+  if (!etcd.endpoints.every(endpoint => URL.canParse(`${endpoint}`)))
+    wrong('etcd.endpoints: each must be a URL')
+  if ((etcd.certificate === '') !== (etcd.key === '')) wrong('etcd.certificate and etcd.key belong together')
+  if ((etcd.user === '') !== (etcd.passwordFile === ''))
+    wrong('etcd.user and etcd.passwordFile belong together')
   if (limits.leaseTtlMinMs > limits.leaseTtlMaxMs) wrong('limits.leaseTtlMinMs is above limits.leaseTtlMaxMs')
+  // The end of a lease is a change of each of its names, and shall not push every watcher behind.
+  if (limits.namesPerLease > store.history / 2) wrong('limits.namesPerLease is above half of store.history')
 }
 
 /** `10.0.0.7:80`, `[::1]:80`. */

@@ -1,5 +1,6 @@
 /** The store that the settings ask for. */
 import { readFileSync } from 'node:fs'
+import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { EtcdGateway } from '../store/etcd-gateway.ts'
 import { EtcdStore } from '../store/etcd-store.ts'
 import { memoryJournal } from '../store/journal.ts'
@@ -9,7 +10,7 @@ import type { Store, StoreObserver } from '../store/store.ts'
 import { SettingsError } from './settings.ts'
 import type { Settings } from './settings-schema.ts'
 
-/** Throws a `SettingsError` if a file that the settings name cannot be read. */
+/** Throws a `SettingsError` if a file that the settings name cannot be read, or is not what it should be. */
 export function makeStore(settings: Settings, observer: StoreObserver): Store {
   const { kind, path, history, onDamage: onCorrupt } = settings.store
   if (kind === 'etcd') {
@@ -22,13 +23,28 @@ export function makeStore(settings: Settings, observer: StoreObserver): Store {
 
 function readEtcdOptions({ endpoints, ca, certificate, key, user, passwordFile }: Settings['etcd']) {
   const password = readText('etcd.passwordFile', passwordFile)
+  const files = {
+    ...optional('ca', readText('etcd.ca', ca)),
+    ...optional('cert', readText('etcd.certificate', certificate)),
+    ...optional('key', readText('etcd.key', key)),
+  }
+  checkTls(files)
   return {
     endpoints: endpoints as string[],
-    ...optional('ca', readText('etcd.ca', ca)),
-    ...optional('certificate', readText('etcd.certificate', certificate)),
-    ...optional('key', readText('etcd.key', key)),
+    ...optional('ca', files.ca),
+    ...optional('certificate', files.cert),
+    ...optional('key', files.key),
     ...optional('user', user === '' ? undefined : user),
     ...optional('password', password?.trimEnd()),
+  }
+}
+
+function checkTls(files: SecureContextOptions): void {
+  if (Object.keys(files).length === 0) return
+  try {
+    createSecureContext(files)
+  } catch (error) {
+    throw new SettingsError(`etcd.ca, etcd.certificate or etcd.key: ${(error as NodeJS.ErrnoException).code}`)
   }
 }
 

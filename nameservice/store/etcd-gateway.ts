@@ -4,7 +4,9 @@
  */
 import { Agent, type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
+import type { Socket } from 'node:net'
 
+/** How long etcd may be silent until its answer is whole. */
 const TIMEOUT_MS = 2000
 /** All names of the largest store in one answer. */
 const ANSWER_SIZE_MAX = 256 * 1024 * 1024
@@ -12,6 +14,8 @@ const SOCKETS_MAX = 64
 /** gRPC's codes, as the gateway tells them. */
 const NOT_FOUND = 5
 const UNAUTHENTICATED = 16
+/** "Permission denied", "resource exhausted" (its disk quota, perhaps), "data loss". */
+const NO_CHANGES: readonly number[] = [7, 8, 15]
 const ENDED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
 
 export interface EtcdOptions {
@@ -67,13 +71,18 @@ export class EtcdError extends Error {
   readonly grpcCode: number
 
   constructor(grpcCode: number) {
-    super(`etcd refused: code ${grpcCode}`)
+    super(`etcd refused: gRPC code ${grpcCode}`)
     this.name = 'EtcdError'
     this.grpcCode = grpcCode
   }
 
   get isNotFound(): boolean {
     return this.grpcCode === NOT_FOUND
+  }
+
+  /** Whether it would refuse every change. */
+  get isOfAllChanges(): boolean {
+    return NO_CHANGES.includes(this.grpcCode)
   }
 }
 
@@ -83,6 +92,22 @@ class StaleConnectionError extends Error {
     super('the connection had ended', { cause })
     this.name = 'StaleConnectionError'
   }
+}
+
+/** There was no connection on which to ask: nothing can have been done. */
+class UnsentError extends Error {
+  constructor(cause: Error) {
+    super('there was no connection', { cause })
+    this.name = 'UnsentError'
+  }
+}
+
+/** Why it did not work, for an operator. Says nothing of what is in etcd. */
+export function reasonOf(error: unknown): string {
+  const { cause, code, name, message } = error as NodeJS.ErrnoException
+  if (cause !== undefined) return reasonOf(cause)
+  // What JSON.parse says has a piece of the text.
+  return code ?? (name === 'SyntaxError' ? 'the answer is not JSON' : message)
 }
 
 interface Header {
@@ -149,17 +174,22 @@ export class EtcdGateway {
     return kvs[0] && decodePair(kvs[0])
   }
 
-  /** All of it if every comparison holds, else nothing: then `found` is what the first key is. */
+  /**
+   * All of it if every comparison holds, else nothing: then `found` is what the first key is. `isHarmlessTwice`: if nobody
+   * has said whether it was done, it may be done once more.
+   */
   async transact(
     compare: readonly EtcdCompare[],
     operations: readonly EtcdOperation[],
+    isHarmlessTwice = false,
   ): Promise<EtcdOutcome> {
     const [first] = compare
-    const { header, succeeded, responses } = await this.#ask<TransactAnswer>('kv/txn', {
+    const body = {
       compare: compare.map(encodeCompare),
       success: operations.map(encodeOperation),
       failure: first === undefined ? [] : [{ request_range: { key: encode(first.key) } }],
-    })
+    }
+    const { header, succeeded, responses } = await this.#ask<TransactAnswer>('kv/txn', body, isHarmlessTwice)
     if (succeeded === true) return { succeeded, revision: Number(header.revision), found: undefined }
     const pair = responses?.[0]?.response_range?.kvs?.[0]
     return { succeeded: false, revision: Number(header.revision), found: pair && decodePair(pair) }
@@ -167,7 +197,11 @@ export class EtcdGateway {
 
   /** etcd may grant more than was asked for. */
   async grant(ttlS: number): Promise<{ id: bigint; ttlS: number }> {
-    const { ID, TTL } = await this.#ask<{ ID: string; TTL: string }>('lease/grant', { TTL: String(ttlS) })
+    const { ID, TTL } = await this.#ask<{ ID: string; TTL: string }>(
+      'lease/grant',
+      { TTL: String(ttlS) },
+      false,
+    )
     return { id: BigInt(ID), ttlS: Number(TTL) }
   }
 
@@ -179,7 +213,7 @@ export class EtcdGateway {
 
   /** Throws an `EtcdError` that is "not found" if the lease has ended. */
   async revoke(id: bigint): Promise<void> {
-    await this.#ask('lease/revoke', { ID: String(id) })
+    await this.#ask('lease/revoke', { ID: String(id) }, false)
   }
 
   /** Changes of keys that begin with `prefix`, from `revision` on. Returns how to end it. */
@@ -226,20 +260,31 @@ export class EtcdGateway {
     for await (const line of linesOf(response)) handleWatchAnswer(JSON.parse(line) as WatchAnswer, listener)
   }
 
-  /** Asks each member once at most, and anew if the token has run out. */
-  async #ask<T>(path: string, body: object): Promise<T> {
+  /**
+   * Asks each member once at most, and anew if the token has run out, or a connection that was kept. What is not harmless
+   * when it is done twice goes to the next member only if it cannot have been done by this one.
+   */
+  async #ask<T>(path: string, body: object, isHarmlessTwice = true): Promise<T> {
+    let failed = 0
     for (let tried = 1; ; tried++) {
       const asked = this.#current
+      let isSent = false
       try {
         if (this.#options.user !== undefined && this.#token === undefined) await this.#authenticate()
+        isSent = true
         return await this.#askOnce<T>(path, body)
       } catch (error) {
-        const isRefused = error instanceof EtcdError
-        const isTokenOld = isRefused && error.grpcCode === UNAUTHENTICATED && this.#token !== undefined
-        if (isTokenOld) this.#token = undefined
-        else if (isRefused) throw error
-        else if (!(error instanceof StaleConnectionError)) this.#leave(asked)
         if (tried > this.#urls.length) throw error
+        if (error instanceof StaleConnectionError) continue
+        if (error instanceof EtcdError) {
+          if (error.grpcCode !== UNAUTHENTICATED || this.#token === undefined) throw error
+          this.#token = undefined
+          continue
+        }
+        failed += 1
+        this.#leave(asked)
+        const mayBeDone = isSent && !(error instanceof UnsentError)
+        if (failed >= this.#urls.length || (mayBeDone && !isHarmlessTwice)) throw error
       }
     }
   }
@@ -263,7 +308,7 @@ export class EtcdGateway {
         path,
         JSON.stringify(body),
         response => {
-          readText(response)
+          readText(response, () => timer.refresh())
             .then(text => resolve(parseAnswer<T>(response.statusCode, text)))
             .catch(reject)
             .finally(() => clearTimeout(timer))
@@ -271,9 +316,16 @@ export class EtcdGateway {
         false,
       )
       const timer = setTimeout(() => call.destroy(new Error('etcd did not answer in time')), TIMEOUT_MS)
+      let isConnected = false
+      call.once('socket', (socket: Socket) => {
+        if (call.reusedSocket || !socket.connecting) isConnected = true
+        else socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => (isConnected = true))
+      })
       call.once('error', (error: NodeJS.ErrnoException) => {
         clearTimeout(timer)
-        reject(call.reusedSocket && ENDED.has(error.code ?? '') ? new StaleConnectionError(error) : error)
+        const isStale = call.reusedSocket && ENDED.has(error.code ?? '')
+        if (isStale) reject(new StaleConnectionError(error))
+        else reject(isConnected ? error : new UnsentError(error))
       })
     })
   }
@@ -344,10 +396,12 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   }
 }
 
-async function readText(response: IncomingMessage): Promise<string> {
+/** `handleChunk` is called with each piece of it. */
+async function readText(response: IncomingMessage, handleChunk: () => void): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
+    handleChunk()
     size += chunk.length
     if (size > ANSWER_SIZE_MAX) throw new Error('the answer is too long')
     chunks.push(chunk)
@@ -359,7 +413,8 @@ function parseAnswer<T>(status: number | undefined, text: string): T {
   if (status === 200) return JSON.parse(text) as T
   const { code } = JSON.parse(text) as { code?: number }
   // "Unavailable", "deadline exceeded" and the like are a member without its cluster, not a refusal.
-  if (code === undefined || [1, 2, 4, 14].includes(code)) throw new Error('etcd is not available')
+  if (code === undefined) throw new Error(`etcd answers ${status}`)
+  if ([1, 2, 4, 14].includes(code)) throw new Error(`etcd is not available: gRPC code ${code}`)
   throw new EtcdError(code)
 }
 

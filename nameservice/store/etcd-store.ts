@@ -7,7 +7,7 @@
 import { randomBytes } from 'node:crypto'
 import { Refusal } from '../problem.ts'
 import { ChangeLog, HISTORY_DEFAULT, HISTORY_LENGTH_MAX } from './change-log.ts'
-import { type EtcdChange, EtcdError, type EtcdGateway, type EtcdOutcome } from './etcd-gateway.ts'
+import { type EtcdChange, EtcdError, type EtcdGateway, type EtcdOutcome, reasonOf } from './etcd-gateway.ts'
 import { EtcdKeys, leaseId, leaseNumber } from './etcd-keys.ts'
 import { Image } from './image.ts'
 import { newEpoch } from './journal.ts'
@@ -54,6 +54,8 @@ export class EtcdStore implements Store {
   readonly #keys: EtcdKeys
   readonly #observer: StoreObserver
   #state: StoreState = 'unavailable'
+  /** etcd is there, but takes no changes. */
+  #isRefused = false
   /** The copy is as of this revision. */
   #revision = 0
   #endWatch: (() => void) | undefined
@@ -84,7 +86,7 @@ export class EtcdStore implements Store {
       await this.#load(await this.#readEpoch())
     } catch (cause) {
       await this.close()
-      throw new StoreError('ERR_STORE_UNAVAILABLE', 'etcd cannot be used', cause)
+      throw new StoreError('ERR_STORE_UNAVAILABLE', `etcd cannot be used: ${reasonOf(cause)}`, cause)
     }
     this.#handleReady('etcd is there')
     this.#pulse = setInterval(() => void this.#checkPulse(), PULSE_MS).unref()
@@ -119,7 +121,10 @@ export class EtcdStore implements Store {
   async keepAlive(id: string): Promise<StoredLease | undefined> {
     const lease = this.image.lease(id)
     if (lease === undefined) return undefined
-    return (await this.#ask(() => this.#gateway.keepAlive(leaseNumber(id)))) ? lease : undefined
+    // An etcd that takes no changes ends leases all the same.
+    return (await this.#ask(() => this.#gateway.keepAlive(leaseNumber(id)), this.#isRefused))
+      ? lease
+      : undefined
   }
 
   async revoke(id: string): Promise<boolean> {
@@ -206,6 +211,7 @@ export class EtcdStore implements Store {
 
   /** Goes on where the connection was lost. */
   async #resume(): Promise<void> {
+    // A change, even if it changes nothing: it shows whether etcd takes any.
     const epoch = await this.#readEpoch()
     if (epoch === this.log.epoch) {
       const head = await this.#mark()
@@ -220,7 +226,7 @@ export class EtcdStore implements Store {
 
   async #readEpoch(): Promise<string> {
     const key = this.#keys.epoch
-    await this.#gateway.transact([{ key, revision: 0 }], [{ put: key, value: newEpoch(), lease: 0n }])
+    await this.#gateway.transact([{ key, revision: 0 }], [{ put: key, value: newEpoch(), lease: 0n }], true)
     const pair = await this.#gateway.get(key)
     if (pair === undefined || !/^[0-9a-f]{12}$/.test(pair.value))
       throw new Error('what is in etcd is not ours')
@@ -239,7 +245,8 @@ export class EtcdStore implements Store {
   /** A change that the watch will tell: once it has, it has told everything before. */
   async #mark(): Promise<number> {
     const value = randomBytes(6).toString('hex')
-    return (await this.#gateway.transact([], [{ put: this.#keys.mark, value, lease: 0n }])).revision
+    const { revision } = await this.#gateway.transact([], [{ put: this.#keys.mark, value, lease: 0n }], true)
+    return revision
   }
 
   /**
@@ -327,15 +334,20 @@ export class EtcdStore implements Store {
     })
   }
 
-  /** Asks etcd; whatever is not an answer means that it cannot be reached. */
-  async #ask<T>(question: () => Promise<T>): Promise<T> {
+  /** Asks etcd; whatever is not an answer means that it cannot be reached. `isAlways`: also if it is unavailable. */
+  async #ask<T>(question: () => Promise<T>, isAlways = false): Promise<T> {
     if (this.#isClosed) throw new Refusal('stopping', 'The daemon is stopping.')
-    if (this.#state === 'unavailable') throw unavailable('etcd cannot be reached; look-ups are answered.')
+    if (this.#state === 'unavailable' && !isAlways) {
+      throw unavailable(
+        `etcd ${this.#isRefused ? 'takes no changes' : 'cannot be reached'}; look-ups are answered.`,
+      )
+    }
     try {
       return await question()
     } catch (error) {
       if (error instanceof Refusal) throw error
-      if (!(error instanceof EtcdError)) this.#lose('etcd does not answer')
+      if (!(error instanceof EtcdError)) this.#lose(`etcd does not answer: ${reasonOf(error)}`)
+      else if (error.isOfAllChanges) this.#lose(`etcd takes no changes: ${reasonOf(error)}`, true)
       throw unavailable('etcd has not taken the change, or has not said so.')
     }
   }
@@ -345,13 +357,14 @@ export class EtcdStore implements Store {
     try {
       const pair = await this.#gateway.get(this.#keys.epoch)
       if (pair?.value !== this.log.epoch) this.#lose('what is in etcd is not what it was')
-    } catch {
-      this.#lose('etcd does not answer')
+    } catch (error) {
+      this.#lose(`etcd does not answer: ${reasonOf(error)}`)
     }
   }
 
-  #lose(reason: string): void {
+  #lose(reason: string, isRefused = false): void {
     if (this.#state === 'unavailable' || this.#isClosed) return
+    this.#isRefused = isRefused
     this.#endWatch?.()
     this.#state = 'unavailable'
     this.#observer.handleState('unavailable', reason)
@@ -364,7 +377,8 @@ export class EtcdStore implements Store {
       try {
         await this.#resume()
         this.#handleReady('etcd is back')
-      } catch {
+      } catch (error) {
+        this.#isRefused = error instanceof EtcdError && error.isOfAllChanges
         this.#reconnectLater()
       }
     }, RETRY_MS).unref()

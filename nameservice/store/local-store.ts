@@ -222,9 +222,9 @@ export class LocalStore implements Store {
   }
 
   #expire(): void {
-    if (this.#state === 'unavailable') return
+    // Always: a clock that nobody reads takes it that the daemon stood still.
     const ids = this.image.expiredLeases().filter(id => !this.#ending.has(id))
-    if (ids.length === 0) return
+    if (ids.length === 0 || this.#state === 'unavailable') return
     const ends = ids.map(async id => {
       this.#ending.add(id)
       await this.#submit(draft => this.#end(draft, draft.storedLease(id)))

@@ -28,6 +28,10 @@ class Run {
     t.teardown(() => this.#child.kill('SIGKILL'))
   }
 
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal)
+  }
+
   async end(signal?: NodeJS.Signals): Promise<this & { code: number }> {
     if (signal !== undefined) this.#child.kill(signal)
     const [code] = await this.#closed
@@ -88,6 +92,32 @@ t.test('register keeps a name until it is interrupted', async t => {
   t.strictSame(await named.names(), [], 'and then given back')
 })
 
+t.test('register ends when the name is refused later on', async t => {
+  const named = await Named.start(t, { args: ['--store-kind', 'memory'] })
+  const holder = new Run(t, named, ['register', 'held', '--endpoint', 'e'])
+  await eventually('it', () => holder.stdout.includes('held is registered'))
+  // The next daemon knows nothing of it, and somebody else is faster.
+  holder.signal('SIGSTOP')
+  await named.kill()
+  await named.up()
+  await named.register('held', await named.grant())
+  const { code, stderr } = await holder.end('SIGCONT')
+  t.equal(code, 1)
+  t.match(stderr, 'Somebody else holds the name')
+})
+
+t.test('what strangers have written does nothing to the terminal, and JSON says it all the same', async t => {
+  const named = await Named.start(t)
+  const label = '\x1b]0;title\x07 \x9b2J \u202e'
+  await named.register('a', await named.grant(), { endpoint: 'e', labels: { x: label } })
+  const table = await new Run(t, named, ['get', 'a']).end()
+  t.match(table.stdout, '\\u001b]0;title\\u0007 \\u009b2J \\u202e')
+  const json = await new Run(t, named, ['get', 'a', '--json']).end()
+  const listing = await new Run(t, named, ['ls']).end()
+  for (const { stdout } of [table, json, listing]) t.notMatch(stdout, /[^\P{Cc}\n]|\u202e/u)
+  t.match(JSON.parse(json.stdout), { record: { labels: { x: label } } })
+})
+
 t.test('watch prints every change', async t => {
   const named = await Named.start(t)
   const lease = await named.grant()
@@ -128,6 +158,13 @@ t.test('without a daemon, or not as it is used', async t => {
   for (const args of [
     ['get'],
     ['get', 'NO'],
+    ['rm', 'NO'],
+    ['rm', 'a', 'NO'],
+    ['watch', '--after', 'x'],
+    ['--address', 'ftp://x', 'ls'],
+    ['--token-file', '/nowhere/token', 'ls'],
+    ['--ca-file', '/nowhere/ca', 'ls'],
+    ['register', 'a', '--endpoint', 'e', '--owner-key-file', '/nowhere/key'],
     ['register', 'a'],
     ['register', 'a', '--endpoint', 'e', '--label', 'x'],
     ['nothing'],

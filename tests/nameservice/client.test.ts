@@ -205,7 +205,7 @@ for (const kind of ['embedded', 'memory']) {
 }
 
 t.test('who has missed a part of the history looks its names up, and writes only what is gone', async t => {
-  const named = await Named.start(t, { args: ['--store-history', '20'] })
+  const named = await Named.start(t, { args: ['--store-history', '20', '--limits-names-per-lease', '10'] })
   const child = new Child(t, new URL('registered-child.js', import.meta.url), [`unix:${named.socketPath}`])
   t.match(await child.receive(), { state: 'registered' })
   const { json: before } = await named.lookUp('mine')
@@ -295,6 +295,22 @@ t.test('watch$: every change, over restarts of the daemon; a cursor of a listing
   )
   watching.unsubscribe()
   t.throws(() => client.watch$('', { after: 'x' }), { code: 'ERR_NAMES_ARGUMENT' })
+})
+
+t.test('watch$: whoever lists anew after a reset misses nothing that changes from then on', async t => {
+  const named = await Named.start(t, { args: ['--store-kind', 'memory'] })
+  const client = named.client()
+  const events: string[] = []
+  const watching = client.watch$().subscribe(event => {
+    events.push(describe(event))
+    if (event.type === 'reset') void named.grant().then(lease => named.register('after', lease))
+  })
+  t.teardown(() => watching.unsubscribe())
+  await eventually('the watch', () => events.includes('up'))
+  await named.kill()
+  await named.up()
+  await eventually('the change', () => events.includes('+after'))
+  t.strictSame(events, ['up', 'reset', 'up', '+after'])
 })
 
 t.test('a closed client gives everything back and does nothing more', async t => {

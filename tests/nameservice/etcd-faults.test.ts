@@ -158,6 +158,30 @@ function testDaemonsOnEtcd(t: Test): void {
     })
   })
 
+  t.test('an etcd that is full refuses all changes: that is told, and leases live on', async t => {
+    const etcd = await Etcd.start(t)
+    const named = await Named.start(t, onEtcd(etcd))
+    const lease = await named.grant(5000)
+    await named.register('a', lease)
+    const alarm = (action: string) =>
+      etcd.ask('maintenance/alarm', { action, memberID: '1', alarm: 'NOSPACE' })
+    await alarm('ACTIVATE')
+    t.equal((await named.register('b', lease)).status, 503)
+    t.match((await named.ask('GET', '/readyz')).json, { reasons: ['the store is unavailable'] })
+    const told = named.messages().find(({ level }) => level === 'error')
+    t.match(told, { reason: 'etcd takes no changes: etcd refused: gRPC code 8' })
+    const startMs = performance.now()
+    while (performance.now() - startMs < 7000) {
+      t.equal((await named.ask('POST', `/v1/leases/${lease}/keepalive`)).status, 200)
+      t.equal((await named.ask('GET', '/readyz')).status, 503, 'until a change is taken')
+      await delay(500)
+    }
+    t.equal((await named.lookUp('a')).status, 200)
+    await alarm('DEACTIVATE')
+    await eventually('it to be well', async () => (await named.ask('GET', '/readyz')).status === 200)
+    t.equal((await named.register('b', lease)).status, 200)
+  })
+
   t.test('an etcd that hangs is noticed', async t => {
     const etcd = await Etcd.start(t)
     const named = await Named.start(t, onEtcd(etcd))
@@ -190,6 +214,7 @@ function testDaemonsOnEtcd(t: Test): void {
     const stranger = new Named(t, { args: [...onEtcd(etcd).args, ...flags] })
     t.strictSame(await stranger.spawn(), { code: 1, signal: null })
     t.notMatch(stranger.log + stranger.stderr, 'wrong')
+    t.match(stranger.stderr, /etcd cannot be used: etcd refused: gRPC code \d+/)
     writeFileSync(passwordFile, 'of-names\n')
     const named = await Named.start(t, { args: [...onEtcd(etcd).args, ...flags] })
     const lease = await named.grant()
@@ -208,6 +233,6 @@ function testDaemonsOnEtcd(t: Test): void {
   t.test('without etcd the daemon does not start, and says why', async t => {
     const named = new Named(t, { args: ['--store-kind', 'etcd', '--etcd-endpoints', 'http://127.0.0.1:1'] })
     t.strictSame(await named.spawn(), { code: 1, signal: null })
-    t.match(named.stderr, 'etcd cannot be used')
+    t.match(named.stderr, 'etcd cannot be used: ECONNREFUSED')
   })
 }

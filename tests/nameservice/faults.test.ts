@@ -17,7 +17,9 @@ t.test(
   `SIGKILL in a stream of ${REGISTRATIONS} registrations: what was acknowledged is there, and whole`,
   async t => {
     const random = seededRandom(t)
-    const named = await Named.start(t)
+    const named = await Named.start(t, {
+      args: ['--limits-names-per-lease', `${REGISTRATIONS}`, '--store-history', `${2 * REGISTRATIONS}`],
+    })
     const { api } = named.client()
     const ended = await named.grant()
     await named.register('ended', ended)

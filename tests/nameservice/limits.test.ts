@@ -155,7 +155,8 @@ t.test('the size of a request', async t => {
   const head = await connected(t, named)
   head.write(`GET /v1/names?prefix=${'x'.repeat(3000)} HTTP/1.1\r\nhost: x\r\n\r\n`)
   t.match(await heard(head, /\}$/), /^HTTP\/1.1 431 .*urn:fastsockets:problem:headers-too-large/s)
-  t.equal((await named.ask('GET', '/healthz')).status, 200)
+  const { text } = await named.ask('GET', '/metrics')
+  t.match(text, /^fastsockets_named_refusals_total\{problem="headers-too-large"\} 1$/m)
 })
 
 t.test('connections: the one that is idle the longest goes; if none is, the newcomer is told', async t => {
@@ -167,9 +168,16 @@ t.test('connections: the one that is idle the longest goes; if none is, the newc
   t.notOk(idle.at(-1)?.destroyed)
 
   const busy = await Named.start(t, { args: ['--limits-connections', '3'] })
-  for (let i = 0; i < 3; i++) await new RawWatch(t, busy).started()
+  const watches = [0, 1, 2].map(() => new RawWatch(t, busy))
+  for (const watch of watches) await watch.started()
   const late = await connected(t, busy)
   t.match(await heard(late, /\}$/), /^HTTP\/1.1 429 .*urn:fastsockets:problem:limit-connections/s)
+  for (const watch of watches) watch.close()
+  const counted = await eventually('a place', async () => {
+    const reply = await busy.ask('GET', '/metrics').catch(() => undefined)
+    return reply?.status === 200 && reply.text
+  })
+  t.match(counted, /^fastsockets_named_refusals_total\{problem="limit-connections"\} [1-9]/m)
 })
 
 async function connected(t: Test, { socketPath }: Named): Promise<Socket> {

@@ -1,7 +1,7 @@
 /** Configuration: by file, environment and flags, the later wins; what is wrong is said, with where it came from. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -25,6 +25,8 @@ function run(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, 'named', ...args], {
     env: { ...plainEnvironment(), ...env },
     encoding: 'utf8',
+    // One that runs although it should not.
+    timeout: 30_000,
   })
   return { status, stdout, stderr }
 }
@@ -48,6 +50,7 @@ t.test('defaults, a file, the environment and flags, in this order', async t => 
   writeFileSync(file, 'socket: { path: /file }\nstore: { kind: memory, history: 100 }\nadmins: [1, 2]\n')
   const env = {
     FASTSOCKETS_NAMED_STORE_HISTORY: '200',
+    FASTSOCKETS_NAMED_LIMITS_NAMES_PER_LEASE: '50',
     FASTSOCKETS_NAMED_LOG_LEVEL: 'warn',
     XDG_RUNTIME_DIR: '/xdg',
   }
@@ -163,7 +166,11 @@ t.test('what is wrong is said, with where it came from', async t => {
       [/the configuration file: limits.names must be integer/, none, {}, 'limits: { names: "7" }'],
       [/a file is not YAML/, none, {}, '{ a: ['],
       [/the configuration file: must be object/, none, {}, '- 1'],
+      [/a file has an alias/, none, {}, 'admins: &a [1]\nlog: *a'],
       [/etcd.endpoints: there must be one/, flag('store.kind', 'etcd')],
+      [/etcd.endpoints: each must be a URL/, flag('etcd.endpoints', 'http://a:1,http://')],
+      [/etcd.certificate and etcd.key belong together/, flag('etcd.certificate', 'x')],
+      [/etcd.user and etcd.passwordFile belong together/, flag('etcd.user', 'x')],
       [/tcp.listen: must be ADDRESS:PORT/, flag('tcp.listen', '7000')],
       [/tcp.certificate and tcp.key belong together/, flag('tcp.certificate', 'x')],
       [
@@ -171,6 +178,7 @@ t.test('what is wrong is said, with where it came from', async t => {
         flag('limits.leaseTtlMaxMs', '1000'),
         { FASTSOCKETS_NAMED_LIMITS_LEASE_TTL_MIN_MS: '2000' },
       ],
+      [/namesPerLease is above half of store.history/, flag('store.history', '9999')],
     ]
   for (const [complaint, flags, env = {}, content] of wrong) {
     if (content !== undefined) writeFileSync(file, content)
@@ -193,6 +201,26 @@ t.test('with settings that are wrong the daemon does not start', async t => {
   }
 })
 
+t.test('files that the settings name, and that cannot be used, are settings that are wrong', async t => {
+  const folder = temporaryFolder(t)
+  const socket = ['--socket-path', join(folder, 's')]
+  const etcd = ['--store-kind', 'etcd', '--etcd-endpoints', 'http://127.0.0.1:1', ...socket]
+  const tcp = ['--store-kind', 'memory', '--tcp-listen', '127.0.0.1:0', ...socket]
+  const nowhere = join(folder, 'nowhere')
+  for (const [complaint, args] of [
+    ['etcd.ca: ENOENT', [...etcd, '--etcd-ca', nowhere]],
+    ['etcd.key: ENOENT', [...etcd, '--etcd-certificate', CERTIFICATE, '--etcd-key', nowhere]],
+    ['etcd.passwordFile: ENOENT', [...etcd, '--etcd-user', 'u', '--etcd-password-file', nowhere]],
+    ['etcd.ca, etcd.certificate or etcd.key: ERR_', [...etcd, '--etcd-certificate', KEY, '--etcd-key', KEY]],
+    ['tcp.certificate or tcp.key: ENOENT', [...tcp, '--tcp-certificate', CERTIFICATE, '--tcp-key', nowhere]],
+    ['tcp.certificate or tcp.key: ERR_', [...tcp, '--tcp-certificate', KEY, '--tcp-key', KEY]],
+  ] as const) {
+    const { status, stderr } = run(args)
+    t.equal(status, 2, complaint)
+    t.match(stderr, complaint)
+  }
+})
+
 t.test('where it cannot listen, it does not start, and says where', async t => {
   const folder = temporaryFolder(t)
   const memory = ['--store-kind', 'memory']
@@ -210,6 +238,9 @@ t.test('where it cannot listen, it does not start, and says where', async t => {
   const taken = run([...memory, '--socket-path', 'none', '--tcp-listen', `127.0.0.1:${port}`])
   t.equal(taken.status, 1)
   t.match(taken.stderr, 'tcp.listen: cannot listen there: EADDRINUSE')
+  const second = [...memory, '--socket-path', join(folder, 's'), '--tcp-listen', `127.0.0.1:${port}`]
+  t.equal(run(second).status, 1, 'nor does half of it, where the first place is free')
+  t.notOk(existsSync(join(folder, 's')))
 })
 
 t.test('a health check says whether a daemon is ready', async t => {

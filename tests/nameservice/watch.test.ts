@@ -86,8 +86,31 @@ t.test('a daemon that stops tells its watchers', async t => {
   t.strictSame(await named.names(), ['last'], 'leases are kept')
 })
 
+t.test('a daemon that stops says that it lives, and is not ready', async t => {
+  const named = await Named.start(t)
+  const heard: string[] = []
+  const probes = ['/healthz', '/readyz'].map((path, i) => {
+    const socket = connect(named.socketPath)
+    t.teardown(() => socket.destroy())
+    socket.setEncoding('utf8').on('data', text => {
+      heard[i] = (heard[i] ?? '') + text
+    })
+    socket.on('error', () => {})
+    // What has begun to come in is waited for.
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n`)
+    return socket
+  })
+  await named.lookUp('a')
+  const exited = named.end('SIGTERM')
+  await eventually('it to stop', () => named.messages().some(({ msg }) => msg === 'stopping'))
+  for (const probe of probes) probe.write('\r\n')
+  t.strictSame(await exited, { code: 0, signal: null })
+  t.match(heard[0], /^HTTP\/1.1 200 /)
+  t.match(heard[1], /^HTTP\/1.1 503 .*"reasons":\["the daemon is stopping"\]/s)
+})
+
 t.test('a watcher that is too far behind is told so', async t => {
-  const named = await Named.start(t, { args: ['--store-history', '20'] })
+  const named = await Named.start(t, { args: ['--store-history', '20', '--limits-names-per-lease', '10'] })
   const lease = await named.grant()
   const { headers } = await named.lookUp('x')
   const start = String(headers['fastsockets-cursor'])
@@ -109,7 +132,7 @@ t.test('a watcher that is too far behind is told so', async t => {
 })
 
 t.test('one that does not read is not waited for, and is told when it reads again', async t => {
-  const named = await Named.start(t, { args: ['--store-history', '100'] })
+  const named = await Named.start(t, { args: ['--store-history', '100', '--limits-names-per-lease', '50'] })
   const lease = await named.grant()
   const { connect } = await import('node:net')
   const slow = connect(named.socketPath)

@@ -88,12 +88,12 @@ async function run(
   if (healthCheck !== undefined) return await checkHealth(settings, healthCheck, parseListen)
 
   const { log, flush } = openLog(settings.log.level)
-  const daemon = new Daemon({ settings, log, version: packageVersion() })
   const stop = new Promise<string>(resolve => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve)
   })
-  process.on('SIGHUP', () => void daemon.reload())
   try {
+    const daemon = new Daemon({ settings, log, version: packageVersion() })
+    process.on('SIGHUP', () => void daemon.reload())
     await daemon.start()
     await daemon.stop(await stop)
     return OK

@@ -11,9 +11,9 @@ import {
   type NewRecord,
   TOKEN_FILE_VARIABLE,
 } from '../../../nameservice/index.ts'
-import { FAILURE, OK } from '../exit-codes.ts'
+import { FAILURE, OK, USAGE_ERROR } from '../exit-codes.ts'
 import { followNames, holdName } from './names-streams.ts'
-import { printEntries, printEntry, printLeases, printRegistered } from './names-tables.ts'
+import { asJson, printEntries, printEntry, printLeases, printRegistered, shown } from './names-tables.ts'
 
 const NOTES = `
 The daemon is found at $XDG_RUNTIME_DIR/fastsockets/named.sock or /run/fastsockets/named.sock, unless --address or
@@ -34,6 +34,7 @@ const DAEMON_HINT = `(fastsockets named starts the daemon; --address or ${ADDRES
 
 interface CommonOptions {
   readonly address?: string
+  /** What is in the file, as with all of them. */
   readonly tokenFile?: string
   readonly caFile?: string
   readonly json?: boolean
@@ -57,8 +58,8 @@ export function namesCommand(): Command {
   const names = new Command('names')
     .description('list, look up, watch, register and remove names of the name service')
     .option('--address <where>', 'unix:PATH, http://HOST:PORT or https://HOST:PORT')
-    .option('--token-file <file>', 'file with the bearer token, for TCP')
-    .option('--ca-file <file>', 'file with the certificates to trust, PEM')
+    .option('--token-file <file>', 'file with the bearer token, for TCP', content)
+    .option('--ca-file <file>', 'file with the certificates to trust, PEM', content)
     .option('--json', 'print JSON; "watch" prints one value a line')
     .addHelpText('after', NOTES)
   const add = (command: Command): Command => {
@@ -91,13 +92,13 @@ export function namesCommand(): Command {
       await withClient(command, (client, isJson) => followNames(client, prefix, after, isJson))
     })
   add(registerCommand())
-  add(new Command('rm').argument('<names...>', 'what to remove'))
+  add(new Command('rm').argument('<names...>', 'what to remove', addName))
     .description('remove names')
     .action(async (wanted: string[], _options, command: Command) => {
       await withClient(command, async (client, isJson) => {
         for (const name of wanted) {
           const revision = await client.api.deregister(name)
-          process.stdout.write(isJson ? `${JSON.stringify({ name, revision })}\n` : `${name} is removed\n`)
+          process.stdout.write(isJson ? `${asJson({ name, revision })}\n` : `${name} is removed\n`)
         }
       })
     })
@@ -125,13 +126,13 @@ function registerCommand(): Command {
       '--takeover',
       'take the name from whoever holds it, with the same owner key or when their lease ends',
     )
-    .option('--owner-key-file <file>', 'file with the owner key')
+    .option('--owner-key-file <file>', 'file with the owner key', content)
     .option('--once', 'register, print and leave: the name goes when the TTL is over')
     .action(async (name: string, flags: RegisterFlags, command: Command) => {
       const { ttl, takeover, ownerKeyFile, once } = flags
       const options = {
         ...(takeover === undefined ? {} : { takeover }),
-        ...(ownerKeyFile === undefined ? {} : { ownerKey: readFileSync(ownerKeyFile, 'utf8').trim() }),
+        ...(ownerKeyFile === undefined ? {} : { ownerKey: ownerKeyFile.trim() }),
       }
       await withClient(
         command,
@@ -166,26 +167,41 @@ async function withClient(
   const { address, tokenFile, caFile, json } = command.optsWithGlobals<CommonOptions>()
   const options: NameClientOptions = {
     ...(address === undefined ? {} : { address }),
-    ...(tokenFile === undefined ? {} : { token: readFileSync(tokenFile, 'utf8').trim() }),
-    ...(caFile === undefined ? {} : { ca: readFileSync(caFile, 'utf8') }),
+    ...(tokenFile === undefined ? {} : { token: tokenFile.trim() }),
+    ...(caFile === undefined ? {} : { ca: caFile }),
     ...(ttlMs === undefined ? {} : { ttlMs }),
   }
-  const client = new NameClient(options)
+  let client: NameClient | undefined
   try {
+    client = new NameClient(options)
     await use(client, json === true)
     process.exitCode = OK
   } catch (error) {
-    process.stderr.write(`fastsockets names: ${(error as Error).message}\n`)
-    if ((error as NameError).code === 'ERR_NAMES_UNAVAILABLE') process.stderr.write(`${DAEMON_HINT}\n`)
-    process.exitCode = FAILURE
+    const { code, message } = error as NameError
+    process.stderr.write(`fastsockets names: ${shown(message)}\n`)
+    if (code === 'ERR_NAMES_UNAVAILABLE') process.stderr.write(`${DAEMON_HINT}\n`)
+    process.exitCode = code === 'ERR_NAMES_ARGUMENT' ? USAGE_ERROR : FAILURE
   } finally {
-    await client.close()
+    await client?.close()
   }
 }
 
 function name(text: string): string {
   if (kindOf(text) === undefined) throw new InvalidArgumentError('Neither an endpoint nor an inet name.')
   return text
+}
+
+function addName(text: string, before: readonly string[] = []): string[] {
+  return [...before, name(text)]
+}
+
+/** Of a file. */
+function content(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new InvalidArgumentError(`It cannot be read: ${(error as NodeJS.ErrnoException).code}.`)
+  }
 }
 
 function number(text: string): number {

@@ -3,6 +3,23 @@ import Table from 'cli-table3'
 import type { Entry, Lease } from '../../../nameservice/index.ts'
 
 const STYLE = { head: [], border: [], compact: true }
+/** What a terminal takes for a command, or by which text looks like another: controls, ends of lines, directions. */
+const UNFIT = /[\p{Cc}\p{Zl}\p{Zp}\u{61c}\u{200e}\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}]/gu
+
+/** Text of strangers, for a terminal. */
+export function shown(text: string): string {
+  return text.replace(UNFIT, escaped)
+}
+
+/** The same for JSON, which says the same with escapes as without them. */
+export function asJson(value: unknown, indent?: number): string {
+  const lines = JSON.stringify(value, undefined, indent).split('\n')
+  return lines.map(shown).join('\n')
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
 
 export function printEntries(entries: readonly Entry[], isJson: boolean): void {
   if (isJson) return printJson(entries)
@@ -13,7 +30,8 @@ export function printEntries(entries: readonly Entry[], isJson: boolean): void {
   })
   for (const { name, owner, lease, revision, record } of entries) {
     const { endpoint, pid, drivers } = record
-    table.push([name, endpoint, owner, pid, drivers.map(driver => driver.name).join(' '), lease, revision])
+    const cells = [name, endpoint, owner, pid, drivers.map(driver => driver.name).join(' '), lease, revision]
+    table.push(cells.map(cell => shown(`${cell}`)))
   }
   process.stdout.write(`${table.toString()}\n`)
 }
@@ -23,16 +41,20 @@ export function printEntry(entry: Entry, isJson: boolean): void {
   const { name, owner, lease, revision, record } = entry
   const { drivers, labels, ...plain } = record
   const table = new Table({ style: STYLE })
-  table.push(['name', name], ['owner', owner], ['lease', lease], ['revision', revision])
-  for (const [field, value] of Object.entries(plain)) table.push([field, value])
-  for (const driver of drivers) table.push([`driver ${driver.name}`, driver.address])
-  for (const [label, value] of Object.entries(labels)) table.push([`label ${label}`, value])
+  const rows = [
+    ...Object.entries({ name, owner, lease, revision, ...plain }),
+    ...drivers.map(driver => [`driver ${driver.name}`, driver.address]),
+    ...Object.entries(labels).map(([label, value]) => [`label ${label}`, value]),
+  ]
+  for (const row of rows) table.push(row.map(cell => shown(`${cell}`)))
   process.stdout.write(`${table.toString()}\n`)
 }
 
 export function printRegistered(entry: Entry, isJson: boolean): void {
   if (isJson) return printJson(entry)
-  process.stdout.write(`${entry.name} is registered, revision ${entry.revision}, lease ${entry.lease}\n`)
+  process.stdout.write(
+    `${shown(entry.name)} is registered, revision ${entry.revision}, lease ${shown(entry.lease)}\n`,
+  )
 }
 
 export function printLeases(leases: readonly Lease[], isJson: boolean): void {
@@ -43,7 +65,8 @@ export function printLeases(leases: readonly Lease[], isJson: boolean): void {
     style: STYLE,
   })
   for (const { id, owner, names, ttlMs, expiresInMs } of leases) {
-    table.push([id, owner, names, seconds(ttlMs), expiresInMs === undefined ? '' : seconds(expiresInMs)])
+    const left = expiresInMs === undefined ? '' : seconds(expiresInMs)
+    table.push([shown(id), shown(owner), names, seconds(ttlMs), left])
   }
   process.stdout.write(`${table.toString()}\n`)
 }
@@ -53,5 +76,5 @@ function seconds(ms: number): string {
 }
 
 function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, undefined, 2)}\n`)
+  process.stdout.write(`${asJson(value, 2)}\n`)
 }

@@ -2,6 +2,7 @@
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { HISTORY_LENGTH_MAX } from '../../../nameservice/store/change-log.ts'
 import { type Batch, type Journal, memoryJournal } from '../../../nameservice/store/journal.ts'
@@ -221,6 +222,30 @@ t.test(
     t.equal(again.image.leaseCount, 1)
   },
 )
+
+t.test('while nothing can be changed leases end all the same', async t => {
+  let isFull = false
+  const fickle: Journal = {
+    ...memoryJournal,
+    write: async batch => {
+      if (isFull) throw new Error('No space left on device')
+      await memoryJournal.write(batch)
+    },
+    reopen: async () => {
+      if (isFull) throw new Error('No space left on device')
+    },
+  }
+  const store = await opened(t, fickle)
+  const { id } = await store.grant('uid:1', 1000, yes)
+  await put(store, 'a', id)
+  isFull = true
+  await t.rejects(put(store, 'b', id), { code: 'store-unavailable' })
+  t.ok(store.image.entry('a'))
+  // Longer than a clock that nobody reads takes for time in which the process ran.
+  await delay(2500)
+  t.equal(store.state, 'unavailable')
+  t.equal(store.image.entry('a'), undefined)
+})
 
 t.test('leases run on a clock that only this process can stop', async t => {
   let monotonicMs = 1e9
