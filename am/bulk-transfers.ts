@@ -7,8 +7,10 @@ import {
   type Access,
   type CompletionSink,
   copyBytes,
+  NicError,
   NO_RESOURCE,
   OK,
+  openLog,
   type Registration,
   type RemoteMemory,
   type Status,
@@ -43,6 +45,8 @@ export const PART_MAX = 64 * 1024
 
 const SEGMENT_ACCESS: Access = { remoteRead: true, remoteWrite: true }
 const NO_ACCESS: Access = { remoteRead: false, remoteWrite: false }
+
+const log = openLog('fastsockets:am:bulk')
 
 /** A transfer in parts that is under way, and the message that ends it. */
 interface Job {
@@ -95,7 +99,7 @@ export class BulkTransfers implements CompletionSink {
     const { frameMax, rdmaRead, rdmaWrite } = this.#end.capabilities
     this.partMax = Math.min(PART_MAX, frameMax - HEADER_SIZE_MAX)
     if (options.segment.bytes.length > 0 && (rdmaRead || rdmaWrite)) {
-      this.#registration = this.#end.register(options.segment.bytes, SEGMENT_ACCESS)
+      this.#registration = this.#register(options.segment.bytes, SEGMENT_ACCESS)
     }
   }
 
@@ -269,7 +273,8 @@ export class BulkTransfers implements CompletionSink {
     }
     const room = this.peerSegment?.length ?? 0
     const memory = this.#memoryOf(this.peerSegment)
-    if (memory === undefined || offset + length > room || !this.#end.hasRoom(HEADER_SIZE_MAX)) return false
+    const isWithin = offset + length <= room && length <= (this.peerSegment?.longMax ?? 0)
+    if (memory === undefined || !isWithin || !this.#end.hasRoom(HEADER_SIZE_MAX)) return false
     return (
       this.#write(memory, payload, offset) &&
       this.#sendWhole(KIND_REPLY, slot, handler, words, ZERO_TAG, offset, length, undefined) === OK
@@ -351,8 +356,21 @@ export class BulkTransfers implements CompletionSink {
     return this.#isPeerSegmentGone ? undefined : segment?.memory
   }
 
+  /** Undefined if the driver cannot, for want of memory that may be locked, perhaps: then bytes go in parts. */
+  #register(bytes: Uint8Array, access: Access): Registration | undefined {
+    try {
+      return this.#end.register(bytes, access)
+    } catch (error) {
+      if (!(error instanceof NicError)) throw error
+      log('%d bytes are not registered: %s', bytes.length, error.message)
+      return undefined
+    }
+  }
+
+  /** False if that cannot be done one-sidedly. */
   #write(memory: RemoteMemory, payload: Uint8Array, offset: number): boolean {
-    const local = this.#end.register(payload, NO_ACCESS)
+    const local = this.#register(payload, NO_ACCESS)
+    if (local === undefined) return false
     try {
       return this.#isComplete(this.#end.rdmaWrite(local, 0, memory, offset, payload.length, 0))
     } finally {

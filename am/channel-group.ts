@@ -17,6 +17,8 @@ export class ChannelGroup {
   readonly #channels: Channel[] = []
   readonly #poller: Poller | undefined
   readonly #onWake: () => void
+  /** Where the next poll begins: behind a channel whose handler has thrown. */
+  #next = 0
   #isClosed = false
 
   /** `onWake`: with manual progress, when an armed doorbell has rung, or there may be something to do without one. */
@@ -46,6 +48,7 @@ export class ChannelGroup {
   detach(channel: Channel): void {
     const at = this.#channels.indexOf(channel)
     if (at >= 0) this.#channels.splice(at, 1)
+    if (at >= 0 && at < this.#next) this.#next--
     this.#poller?.remove(channel)
     channel.close()
   }
@@ -53,9 +56,11 @@ export class ChannelGroup {
   /** Handles what has arrived on every channel, up to `limit` messages each; returns how many. Never waits. */
   poll(limit = 64): number {
     let count = 0
-    // Handlers may close channels meanwhile.
-    for (let i = 0; i < this.#channels.length; i++) {
-      const handled = (this.#channels[i] as Channel).progress(limit)
+    // Handlers may add and close channels meanwhile.
+    for (let left = this.#channels.length; left > 0 && this.#channels.length > 0; left--) {
+      if (this.#next >= this.#channels.length) this.#next = 0
+      const channel = this.#channels[this.#next++] as Channel
+      const handled = channel.progress(limit)
       if (handled > 0) count += handled
     }
     return count

@@ -5,6 +5,7 @@ import {
   HANDLER_SHIFT,
   HEAD_SIZE,
   headerSize,
+  KIND_BOUNCE,
   KIND_CREDIT,
   KIND_GET,
   KIND_MASK,
@@ -26,7 +27,8 @@ import { undeliverableReason } from './undeliverable.ts'
 const KIND_NAMES = ['REQUEST', 'REPLY', 'CREDIT', 'RETURN', 'LONG', 'PART', 'GET', 'BOUNCE'] as const
 
 /**
- * What a frame says, for people: `traceDriver(driver, write, describeFrame)`.
+ * What a frame says, for people: `traceDriver(driver, write, describeFrame)`. Of a reliable driver: over others, the frame
+ * begins with another header (reliability-layout.ts).
  *
  *   LONG handler 5 slot 3 tag 0x2a region 4096+100 words 1 -2 payload 100 acks 7+2
  */
@@ -58,8 +60,13 @@ function describeAddress(kind: number, head: number): string[] {
   const handler = (head >> HANDLER_SHIFT) & HANDLER_MASK
   const slot = head >>> SLOT_SHIFT
   const slotText = slot === NO_SLOT ? [] : [`slot ${slot}`]
+  if (kind === KIND_BOUNCE) return [reasonText(slot), `handler ${handler}`]
   if (kind === KIND_CREDIT) return []
-  if (kind === KIND_RETURN) return [undeliverableReason(handler) ?? `reason ${handler}`, ...slotText]
+  if (kind === KIND_RETURN) return [reasonText(handler), ...slotText]
   if (kind === KIND_PART || kind === KIND_GET) return slotText
   return [`handler ${handler}`, ...slotText]
+}
+
+function reasonText(reason: number): string {
+  return undeliverableReason(reason) ?? `reason ${reason}`
 }

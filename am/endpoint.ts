@@ -331,7 +331,7 @@ export class Endpoint {
     try {
       await within(waiter.promise, 'wait', options)
     } catch (error) {
-      if ((error as AmError).code !== 'ERR_AM_TIMEOUT') throw error
+      if ((error as AmError | null)?.code !== 'ERR_AM_TIMEOUT') throw error
     } finally {
       waiter.forget()
       this.#peers.isWatched = this.#waiters.count > 0

@@ -3,7 +3,7 @@ import { clearTimeout, performance, setTimeout } from '../nic/real-time.ts'
 import type { ChannelOwner } from './channel.ts'
 import type { ChannelGroup } from './channel-group.ts'
 import { EndpointChannel } from './endpoint-channel.ts'
-import { closedError } from './errors.ts'
+import { AmError, closedError } from './errors.ts'
 import type { RemoteSegment } from './mapping.ts'
 import type { CheckedOptions } from './options.ts'
 import { Peer, type PeerHost } from './peer.ts'
@@ -66,15 +66,16 @@ export class PeerTable implements PeerHost, RendezvousHost {
     install: (peer: Peer, segment: RemoteSegment | undefined) => void,
   ): Promise<void> {
     const name = encodeName(target)
-    // Nothing is waited for between this look and the next dial: two maps of one name must not both dial.
-    const underWay = this.#dials.get(name)
-    const known = underWay === undefined ? this.#known(name) : await underWay
-    if (known !== undefined) {
+    for (;;) {
+      // Nothing is waited for between the last look and the dial: two maps of one name must not both dial.
+      const underWay = this.#dials.get(name)
+      const known = underWay === undefined ? this.#known(name) : await underWay
+      if (known === undefined) break
       try {
         return await known.askForSegment(tag, segment => install(known, segment))
       } catch (error) {
         if (!known.isGone) throw error
-        // It went at this very moment; there may be another way to whoever has its name.
+        // It went at this very moment. There may be another way to whoever has its name; others may be on it already.
       }
     }
     if (this.#isClosed) throw closedError()
@@ -191,7 +192,14 @@ export class PeerTable implements PeerHost, RendezvousHost {
   #add(name: string, meeting: Meeting, isHearsay = false): Peer {
     const peer = new Peer(name, meeting.connection, this)
     peer.isHearsay = isHearsay
-    peer.channel = this.openChannel(meeting.end, meeting.credits, peer)
+    try {
+      peer.channel = this.openChannel(meeting.end, meeting.credits, peer)
+    } catch (error) {
+      // No memory for it, perhaps.
+      turnAway(meeting)
+      const why = `there is no channel to ${name}: ${(error as Error).message}`
+      throw new AmError('ERR_AM_UNREACHABLE', why, { cause: error })
+    }
     this.#peers.add(peer)
     this.#setDestination(name)
     return peer
@@ -199,7 +207,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
 
   #setDestination(name: string): void {
     const peers = [...this.#peers].filter(({ peerName, isHearsay }) => peerName === name && !isHearsay)
-    const [destination] = peers.flatMap(({ mappings }) => mappings)
+    const destination = peers.find(({ mappings }) => mappings.length > 0)?.mappings[0]
     for (const peer of peers) peer.destination = destination
   }
 
@@ -225,7 +233,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
   }
 }
 
-/** The endpoint was closed while the two met. */
+/** The two have met, and nothing comes of it. */
 function turnAway({ end, connection }: Meeting): void {
   end.close()
   connection.destroy()

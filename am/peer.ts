@@ -13,6 +13,8 @@ const log = openLog('fastsockets:am:peer')
 
 /** Requests for the segment that wait for their answer: as many as there are destinations. */
 const MAPS_MAX = 65536
+/** Of these, so many are with the peer: it is not told more at once than its control connection may hold. */
+const MAPS_TOLD_MAX = 256
 /** The number of the MAP that an OPEN contains. */
 const FIRST_MAP = 0
 
@@ -51,6 +53,8 @@ export class Peer implements ChannelOwner {
   readonly #host: PeerHost
   readonly #connection: ControlConnection
   readonly #maps = new Map<number, { take: TakeSegment; reject: (e: Error) => void }>()
+  /** Those of them that the peer has not been told of yet, and their tags. */
+  readonly #untold = new Map<number, bigint>()
   /** Those that nobody waits for any more; the peer may still answer. */
   readonly #lateMaps = new Set<number>()
   #nextMap = FIRST_MAP + 1
@@ -93,7 +97,8 @@ export class Peer implements ChannelOwner {
       return Promise.reject(this.#goneError())
     const id = this.#nextMap++
     const mapped = this.#mapped(id, install)
-    this.#connection.send({ op: 'map', id, tag: encodeTag(tag) })
+    this.#untold.set(id, tag)
+    this.#tellMaps()
     return mapped
   }
 
@@ -168,7 +173,8 @@ export class Peer implements ChannelOwner {
       case 'map':
         return this.answerMap(decodeTag(message.tag), message.id)
       case 'mapped':
-        return this.#takeMapped(message)
+        this.#takeMapped(message)
+        return this.#tellMaps()
       case 'unmap':
         this.#peerMappingCount--
         this.#isUnmapped = true
@@ -184,11 +190,19 @@ export class Peer implements ChannelOwner {
     }
   }
 
+  #tellMaps(): void {
+    for (const [id, tag] of this.#untold) {
+      if (this.#maps.size - this.#untold.size + this.#lateMaps.size >= MAPS_TOLD_MAX) return
+      this.#untold.delete(id)
+      this.#connection.send({ op: 'map', id, tag: encodeTag(tag) })
+    }
+  }
+
   #mapped(id: number, install: TakeSegment): Promise<void> {
     this.#connection.ref()
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.#lateMaps.add(id)
+        if (!this.#untold.delete(id)) this.#lateMaps.add(id)
         this.#drop(id)
         const text = `${this.peerName} did not answer within ${DIAL_TIMEOUT_MS} ms`
         reject(new AmError('ERR_AM_TIMEOUT', text))
@@ -247,6 +261,7 @@ export class Peer implements ChannelOwner {
     if (!this.#hasSaidBye) log('%s %s', this.peerName, this.#isBye ? 'has closed' : 'is dead')
     for (const waiting of this.#maps.values()) waiting.reject(this.#goneError())
     this.#maps.clear()
+    this.#untold.clear()
     this.channel.expectEnd(this.#isBye ? UNDELIVERABLE.PEER_CLOSED : UNDELIVERABLE.PEER_DEAD)
     this.#host.handlePeerProgress(this)
   }

@@ -32,6 +32,10 @@ export class Poller {
   #scheduleTurn: ScheduleTurn = setImmediate
   readonly counts = new PollerCounts()
   readonly #hot: Channel[] = []
+  /** Whose messages are handled at this moment. */
+  #current: Channel | undefined
+  /** Those whose handlers have thrown, which ended the turn: they wait until all the others have had theirs. */
+  readonly #thrown = new Set<Channel>()
   readonly #contention = new CoreContention()
   #isScheduled = false
 
@@ -48,6 +52,7 @@ export class Poller {
 
   remove(channel: Channel): void {
     channel.isHot = false
+    this.#thrown.delete(channel)
     const at = this.#hot.indexOf(channel)
     if (at >= 0) this.#hot.splice(at, 1)
   }
@@ -86,11 +91,14 @@ export class Poller {
       while (left > 0 && at < this.#hot.length) {
         left--
         const channel = this.#hot[at] as Channel
-        const isAsleep = this.#advance(channel, nowMs)
+        const isAsleep = !this.#thrown.has(channel) && this.#advance(channel, nowMs)
         if (isAsleep) this.remove(channel)
         else if (this.#hot[at] === channel) at++
       }
+      if (this.#thrown.size > 0) this.#thrown.clear()
     } finally {
+      if (this.#current?.isHot) this.#thrown.add(this.#current)
+      this.#current = undefined
       if (this.#hot.length > 0) this.#schedule()
     }
   }
@@ -110,21 +118,26 @@ export class Poller {
     let left = this.#hot.length
     while (left-- > 0 && at < this.#hot.length) {
       const channel = this.#hot[at] as Channel
-      if (channel.hasHalves && channel.isFirst === isFirst && !channel.isOver) this.#take(channel)
+      const isTaken = channel.hasHalves && channel.isFirst === isFirst && !channel.isOver
+      if (isTaken && !this.#thrown.has(channel)) this.#take(channel)
       if (this.#hot[at] === channel) at++
     }
   }
 
   #take(channel: Channel): void {
+    this.#current = channel
     channel.take(TURN_MESSAGES_MAX)
     // It is not hot any more, and nobody else will.
     if (channel.isOver) channel.tell()
+    this.#current = undefined
   }
 
   /** One turn of one channel; true if it has gone to sleep. */
   #advance(channel: Channel, nowMs: number): boolean {
     const wasTouched = channel.isTouched
+    this.#current = channel
     const count = channel.hasHalves ? channel.tell() : channel.progress(TURN_MESSAGES_MAX)
+    this.#current = undefined
     if (channel.isOver) return true
     const isActive = count > 0 || wasTouched || channel.isTouched
     if (count > 0) {

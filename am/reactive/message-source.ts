@@ -45,12 +45,12 @@ export class MessageSource {
 
   join(taker: MessageTaker): void {
     if (this.#isOver) return taker.end()
-    if (this.#takers.size === 0) {
-      if (this.#handlers.get(this.#index) !== undefined) {
-        throw new AmError('ERR_AM_HANDLER_TAKEN', `handler ${this.#index} is set already`)
-      }
-      this.#handlers.set(this.#index, this.#handle)
+    // Also if others have joined: the program may have set the handler since then, or taken it away.
+    const handler = this.#handlers.get(this.#index)
+    if (handler !== undefined && handler !== this.#handle) {
+      throw new AmError('ERR_AM_HANDLER_TAKEN', `handler ${this.#index} is set already`)
     }
+    this.#handlers.set(this.#index, this.#handle)
     this.#takers.add(taker)
   }
 

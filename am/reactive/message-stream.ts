@@ -52,7 +52,7 @@ class SubscriberFlow implements MessageTaker {
   take(message: ReceivedMessage, finish: Finish): void {
     const subscriber = this.#subscriber
     if (subscriber.closed) finish(false)
-    else emit(() => subscriber.next(message), this.#uptakes, finish)
+    else emit(subscriber, message, this.#uptakes, finish)
   }
 
   end(): void {

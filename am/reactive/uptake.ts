@@ -3,7 +3,9 @@
  * subscriber of their own, which they add to the one downstream of them: at that moment they take the message up, and
  * when that inner subscriber ends they are done with it. While one of them runs, a message that was emitted without
  * being taken up waits inside the operator, and they take up what waits in order; when none runs, the emission was all
- * there was. Streams that are merged before the operator share its downstream subscriber, and so its line.
+ * there was. Streams that are merged before the operator share its downstream subscriber, and so its line. An operator
+ * that ends its subscription in the middle of a message, and begins the next one then, adds a subscriber, too: it takes
+ * nothing up.
  */
 import { queueMicrotask } from '../../nic/real-time.ts'
 
@@ -18,8 +20,14 @@ export interface Downstream {
 
 const uptakes = new WeakMap<Downstream, Uptake>()
 
-/** The message that is being emitted at this moment and has not been taken up, and whereto. */
-let emitted: { readonly by: readonly Uptake[]; readonly finish: Finish } | undefined
+interface Emission {
+  readonly source: { readonly closed: boolean }
+  readonly by: readonly Uptake[]
+  readonly finish: Finish
+}
+
+/** The message that is being emitted at this moment and has not been taken up, by whom and whereto. */
+let emitted: Emission | undefined
 
 /** Every place downstream of `subscriber` where its messages may be taken up, the nearest first. */
 export function uptakesOf(subscriber: unknown): Uptake[] {
@@ -32,11 +40,17 @@ export function uptakesOf(subscriber: unknown): Uptake[] {
   return found
 }
 
-/** Emits a message; `finish` is called when it is done with. */
-export function emit(next: () => void, by: readonly Uptake[], finish: Finish): void {
-  const emission = { by, finish }
+/** As much of the subscriber that a source emits to. */
+interface Source<T> {
+  readonly closed: boolean
+  next(value: T): void
+}
+
+/** Emits a message to `source`; `finish` is called when it is done with. */
+export function emit<T>(source: Source<T>, message: T, by: readonly Uptake[], finish: Finish): void {
+  const emission = { source, by, finish }
   emitted = emission
-  next()
+  source.next(message)
   if (emitted !== emission) return
   emitted = undefined
   const busy = by.find(uptake => uptake.isBusy)
@@ -82,6 +96,8 @@ export class Uptake {
 
   #takeEmitted(): Finish | undefined {
     if (!emitted?.by.includes(this)) return undefined
+    // `retry`, `repeat`, `concat`: what begins now is the next subscription to a source, and not for the message.
+    if (emitted.source.closed) return undefined
     const { finish } = emitted
     emitted = undefined
     return finish

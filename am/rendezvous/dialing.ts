@@ -1,7 +1,16 @@
 /** Both ends of the way from a name to a connected virtual interface. */
 import type net from 'node:net'
-import { type Driver, NicError, newOwnSocket, type Offer, type VirtualInterface } from '../../nic/index.ts'
-import { clearTimeout, performance, setTimeout, sleep } from '../../nic/real-time.ts'
+import { constants } from 'node:os'
+import {
+  type Driver,
+  isOwnUser,
+  NicError,
+  newOwnSocket,
+  type Offer,
+  userOfPeer,
+  type VirtualInterface,
+} from '../../nic/index.ts'
+import { clearTimeout, nextTurn, performance, setTimeout, sleep } from '../../nic/real-time.ts'
 import { AmError } from '../errors.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, type ControlMessage, encodeTag, type Open } from './control-messages.ts'
@@ -61,9 +70,29 @@ export async function dial(
     connection.unref()
     return { end, connection, credits: Math.min(self.credits, answer.credits) }
   } catch (error) {
+    const isGone = error instanceof NicError && (await hasGone(connection, error))
     connection.destroy()
+    if (isGone) throw missing(target, `it went while it was called: ${error.message}`, error)
     throw error instanceof NicError ? unreachable(target, error.message, error) : error
   }
+}
+
+/** Whether the peer's process ended after its offer, and left the driver nobody to connect with. */
+async function hasGone(connection: ControlConnection, error: NicError): Promise<boolean> {
+  if (error.errno === constants.errno.ECONNREFUSED) return true
+  let isRefused = false
+  let isOver = false
+  connection.listen({
+    handleControl: ({ op }) => {
+      isRefused ||= op === 'refuse'
+    },
+    handleControlEnd: () => {
+      isOver = true
+    },
+  })
+  connection.hearNow()
+  if (!isOver) await nextTurn()
+  return isOver && !isRefused
 }
 
 function whyNot(drivers: readonly Driver[], remote: TcpAddress | undefined): string | undefined {
@@ -101,8 +130,8 @@ export async function answer(
   connection.send({ op: 'offer', driver: driver.name, blob, credits })
   try {
     return { end: await offer.accepted, connection, credits }
-  } catch {
-    connection.destroy()
+  } catch (error) {
+    refuse(connection, 'NO_DRIVER', `${driver.name}: ${(error as Error).message}`)
     return undefined
   }
 }
@@ -142,7 +171,7 @@ export function isAlive(target: EndpointName): Promise<boolean> {
       socket.destroy()
       return true
     },
-    error => (error.cause as NodeJS.ErrnoException | undefined)?.code !== 'ECONNREFUSED',
+    error => (error as AmError).code !== 'ERR_AM_NO_SUCH_ENDPOINT',
   )
 }
 
@@ -181,13 +210,15 @@ function connect(target: EndpointName, remote?: TcpAddress): Promise<net.Socket>
     socket.once('connect', () => {
       clearTimeout(timer)
       socket.off('error', refused)
-      resolve(socket)
+      if (remote !== undefined || isOwnUser(userOfPeer(socket))) return resolve(socket)
+      // Anybody may take the address of a thread that has ended. A stranger is not told our tag.
+      socket.destroy()
+      reject(missing(target, 'another user has its address'))
     })
     const refused = (cause: NodeJS.ErrnoException): void => {
       clearTimeout(timer)
       if (cause.code !== 'ECONNREFUSED') return reject(unreachable(target, cause.message, cause))
-      const message = `nobody answers for ${encodeName(target)}: its thread or process has ended`
-      reject(new AmError('ERR_AM_NO_SUCH_ENDPOINT', message, { cause }))
+      reject(missing(target, 'its thread or process has ended', cause))
     }
     socket.once('error', refused)
   })
@@ -216,6 +247,10 @@ function ask(connection: ControlConnection, open: Open): Promise<ControlMessage 
         fail(new AmError('ERR_AM_NO_SUCH_ENDPOINT', `${open.to} hung up: its process has ended`)),
     })
   })
+}
+
+function missing(target: EndpointName, why: string, cause?: Error): AmError {
+  return new AmError('ERR_AM_NO_SUCH_ENDPOINT', `nobody answers for ${encodeName(target)}: ${why}`, { cause })
 }
 
 function unreachable(target: EndpointName, why: string, cause?: Error): AmError {

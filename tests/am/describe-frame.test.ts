@@ -1,5 +1,7 @@
 import t from 'tap'
 import { describeFrame, openEndpoint } from '../../am/index.ts'
+import { encodeHead, KIND_BOUNCE } from '../../am/message-layout.ts'
+import { UNDELIVERABLE } from '../../am/undeliverable.ts'
 import { drivers, traceDriver } from '../../nic/index.ts'
 
 t.test('what is no message is said to be none', async t => {
@@ -35,4 +37,11 @@ t.test('a trace of two endpoints tells every message', async t => {
   ]) {
     t.match(trace, said)
   }
+})
+
+t.test('a reply that comes back says why', async t => {
+  const frame = Buffer.alloc(16)
+  frame.writeInt32LE(encodeHead(KIND_BOUNCE, 1, 6, UNDELIVERABLE.TOO_LONG))
+  frame.writeInt32LE(-7, 8)
+  t.equal(describeFrame(frame, 0, frame.length), 'BOUNCE TOO_LONG handler 6 words -7')
 })

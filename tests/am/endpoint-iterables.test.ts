@@ -285,3 +285,21 @@ testOver(DRIVER_LISTS, 'a handler and a stream do not share an index', async (t,
   t.equal(a.request(0, STREAM), OK)
   await until('the handler, which the subscriber did not take away', () => handled === 1)
 })
+
+testOver(
+  DRIVER_LISTS,
+  'a handler that was taken away is set again for the next who joins',
+  async (t, world) => {
+    const [a, b] = await world.openPair()
+    const seen: string[] = []
+    const note = (who: string) => (message: ReceivedMessage) => void seen.push(`${who} ${message.word(0)}`)
+    b.messages(STREAM).subscribe(note('first'))
+    b.setHandler(STREAM, undefined)
+    b.messages(STREAM).subscribe(note('second'))
+    t.equal(a.request(0, STREAM, 7), OK)
+    await until('both of them', () => seen.length === 2)
+    t.strictSame(seen, ['first 7', 'second 7'])
+    b.setHandler(STREAM, () => {})
+    t.throws(() => b.messages(STREAM)[Symbol.asyncIterator](), { code: 'ERR_AM_HANDLER_TAKEN' })
+  },
+)

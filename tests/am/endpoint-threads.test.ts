@@ -13,10 +13,6 @@ import { testOver, type World } from '../support/world.ts'
 import { ANSWER, ECHO, SINK } from './endpoint-questions.ts'
 import type { Order } from './endpoint-worker.ts'
 
-/** To be `false` as soon as the shm doorbell is watched by Node itself. */
-const TERMINATE_SKIP: string | false =
-  'terminating a thread whose shm doorbell rings may abort the process (a watch of koffi)'
-
 const program = new URL('./endpoint-worker.js', import.meta.url)
 const fixture = new URL('./endpoint-child.js', import.meta.url)
 
@@ -70,9 +66,9 @@ function setEcho(endpoint: Endpoint): void {
   endpoint.setHandler(ECHO, message => message.replyMedium(ANSWER, message.payload(), message.word(0)))
 }
 
-for (const [kind, start, forceSkip] of [
-  ['worker threads', startThread, TERMINATE_SKIP],
-  ['cluster workers', startClusterWorker, false],
+for (const [kind, start] of [
+  ['worker threads', startThread],
+  ['cluster workers', startClusterWorker],
 ] as const) {
   testOver(
     PROCESS_DRIVER_LISTS,
@@ -134,7 +130,6 @@ for (const [kind, start, forceSkip] of [
         await until('a return', () => returned === count + 1)
       }
     },
-    forceSkip,
   )
 
   testOver(PROCESS_DRIVER_LISTS, `${kind}: many that come and go leave no descriptors`, async (t, world) => {

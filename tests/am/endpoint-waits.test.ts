@@ -311,3 +311,15 @@ testOver(DRIVER_LISTS, 'close() with manual progress sends again what was lost',
   })
   await closing
 })
+
+testOver(
+  DRIVER_LISTS,
+  'a wait that is aborted for nothing in particular rejects with that',
+  async (t, world) => {
+    const a = await world.open()
+    const controller = new AbortController()
+    const wait = errorOf(a.wait({ signal: controller.signal }))
+    controller.abort(null)
+    t.equal(await withWatchdog('its end', wait), null)
+  },
+)

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Channel, ChannelGroup, type ChannelOptions, pollerStats } from '../../am/index.ts'
-import { drivers } from '../../nic/index.ts'
+import { drivers, openLoopbackPair } from '../../nic/index.ts'
 import { OwnerLog, sendRequest } from '../support/channels.ts'
 import { Child } from '../support/child.ts'
 import { patterned } from '../support/frames.ts'
@@ -164,6 +164,35 @@ t.test('what a handler throws reaches the program, and no other message is lost 
   t.strictSame(errors, ['message 0', 'message 3', 'message 6', 'message 9'])
   t.strictSame(handled, [numbers, numbers])
   t.same(await child.end(), { code: 0, signal: null })
+})
+
+t.test('a handler that throws again and again keeps no other channel waiting', async t => {
+  const child = new Child(t, new URL('./starving-handler-child.js', import.meta.url))
+  t.strictSame(await child.receive(), { handled: 10 })
+  t.same(await child.end(), { code: 0, signal: null })
+})
+
+t.test('nor does it by hand', async t => {
+  const [sender, receiver] = [new ChannelGroup(), new ChannelGroup({ progress: 'manual' })]
+  t.teardown(() => sender.close())
+  t.teardown(() => receiver.close())
+  const channels = [0, 1, 2].map(() => {
+    const [near, far] = openLoopbackPair()
+    receiver.attach(far, { owner: new OwnerLog() })
+    return sender.attach(near, { owner: new OwnerLog() })
+  })
+  let handled = 0
+  receiver.setHandler(SINK, () => void handled++)
+  receiver.setHandler(ECHO, () => {
+    throw new Error('as always')
+  })
+  const [first, second, third] = channels as [Channel, Channel, Channel]
+  sendRequest(third, SINK)
+  for (let i = 0; i < 3; i++) {
+    for (const channel of [first, second]) sendRequest(channel, ECHO)
+    t.throws(() => receiver.poll(), { message: 'as always' })
+  }
+  t.equal(handled, 1)
 })
 
 for (const [name, driver] of drivers) {

@@ -2,10 +2,12 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
+import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Endpoint, openEndpoint } from '../../../am/index.ts'
 import { CONTROL_VERSION, type ControlMessage, type Open } from '../../../am/rendezvous/control-messages.ts'
+import { isAlive } from '../../../am/rendezvous/dialing.ts'
 import {
   decodeName,
   type EndpointName,
@@ -13,20 +15,23 @@ import {
   newEndpointName,
   rendezvousPath,
 } from '../../../am/rendezvous/endpoint-name.ts'
-import { drivers } from '../../../nic/index.ts'
+import { type Driver, drivers } from '../../../nic/index.ts'
+import { BLOB_NAME, BLOB_NONCE } from '../../../nic/shm/handoff-layout.ts'
 import { Child } from '../../support/child.ts'
 import { noPrlimit, withoutFiles } from '../../support/file-limits.ts'
 import { NOBODY, noOtherUser } from '../../support/other-user.ts'
 import { eventually, until, withWatchdog } from '../../support/until.ts'
 import { ECHO } from '../endpoint-questions.ts'
 
+const endpointFixture = new URL('../endpoint-child.js', import.meta.url)
+
 /** How long a process is called that can take nobody up. */
 const BUSY_MS = 200
 /** Callers of another user who are not answered yet. */
 const OTHERS_MAX = 16
 
-async function open(t: Test): Promise<{ endpoint: Endpoint; name: EndpointName }> {
-  const endpoint = await openEndpoint({ drivers: ['loopback'] })
+async function open(t: Test, driver = 'loopback'): Promise<{ endpoint: Endpoint; name: EndpointName }> {
+  const endpoint = await openEndpoint({ drivers: [driver] })
   t.teardown(() => endpoint.close())
   return { endpoint, name: decodeName(endpoint.name) as EndpointName }
 }
@@ -42,6 +47,11 @@ async function call(t: Test, { thread }: EndpointName): Promise<net.Socket> {
 /** Whether it ends in peace or by a reset. */
 function closeOf(socket: net.Socket): Promise<void> {
   return new Promise(resolve => socket.once('close', () => resolve()))
+}
+
+function noShm(): string | false {
+  const availability = (drivers.get('shm') as Driver).availability()
+  return availability.usable ? false : availability.reason
 }
 
 /** All that is said until the other side hangs up. */
@@ -224,10 +234,11 @@ async function impersonate(t: Test, answer: (socket: net.Socket) => void): Promi
   return encodeName({ host, thread, endpoint: '0'.repeat(16) })
 }
 
+const offerLine = (changes: object): string =>
+  `${JSON.stringify({ op: 'offer', driver: 'loopback', blob: 'AAAA', credits: 8, ...changes })}\n`
+
 t.test('whoever maps a name behind which a stranger answers is told so', async t => {
   const { endpoint } = await open(t)
-  const offer = (changes: object): string =>
-    `${JSON.stringify({ op: 'offer', driver: 'loopback', blob: 'AAAA', credits: 8, ...changes })}\n`
   const answers: [what: string, answer: (socket: net.Socket) => void, code: string][] = [
     ['noise', socket => socket.write(randomBytes(100_000)), 'ERR_AM_NO_SUCH_ENDPOINT'],
     ['nothing, and hangs up', socket => socket.end(), 'ERR_AM_NO_SUCH_ENDPOINT'],
@@ -235,11 +246,12 @@ t.test('whoever maps a name behind which a stranger answers is told so', async t
     ['an open', socket => socket.write(openMessage(newEndpointName())), 'ERR_AM_UNREACHABLE'],
     [
       'an offer of a driver that is not here',
-      socket => socket.write(offer({ driver: 'verbs' })),
+      socket => socket.write(offerLine({ driver: 'verbs' })),
       'ERR_AM_UNREACHABLE',
     ],
-    ['an offer that is none', socket => socket.write(offer({})), 'ERR_AM_UNREACHABLE'],
-    ['an offer and no credits', socket => socket.write(offer({ credits: 0 })), 'ERR_AM_NO_SUCH_ENDPOINT'],
+    ['an offer that is none', socket => socket.write(offerLine({})), 'ERR_AM_UNREACHABLE'],
+    ['an offer, and hangs up', socket => socket.end(offerLine({})), 'ERR_AM_NO_SUCH_ENDPOINT'],
+    ['an offer and no credits', socket => socket.write(offerLine({ credits: 0 })), 'ERR_AM_NO_SUCH_ENDPOINT'],
   ]
   for (const [what, answer, code] of answers) {
     const name = await impersonate(t, answer)
@@ -248,8 +260,52 @@ t.test('whoever maps a name behind which a stranger answers is told so', async t
   t.strictSame(endpoint.stats().peers, [])
 })
 
+t.test('whoever dies between the offer and the connection is nobody', { skip: noShm() }, async t => {
+  const { endpoint } = await open(t, 'shm')
+  const offer = (drivers.get('shm') as Driver).offer()
+  offer.cancel()
+  const blob = Buffer.from(offer.blob)
+  // Its socket's name: nobody listens there.
+  randomBytes(BLOB_NONCE - BLOB_NAME).copy(blob, BLOB_NAME)
+  const line = offerLine({ driver: 'shm', blob: blob.toString('base64') })
+  const name = await impersonate(t, socket => socket.write(line))
+  await t.rejects(endpoint.map(1, name), { code: 'ERR_AM_NO_SUCH_ENDPOINT' })
+})
+
+t.test('maps that have asked a peer that goes share one new connection', async t => {
+  const { endpoint } = await open(t)
+  let calls = 0
+  const name = await impersonate(t, socket => {
+    const isFirst = ++calls === 1
+    const offer = (drivers.get('loopback') as Driver).offer()
+    void offer.accepted.then(end => t.teardown(() => end.close()))
+    socket.write(offerLine({ blob: Buffer.from(offer.blob).toString('base64') }))
+    const answerMap = (id: number): void => {
+      const answer = { op: 'mapped', id, isTagRight: true, segment: 0, longMax: 0, key: '' }
+      socket.write(`${JSON.stringify(answer)}\n`)
+    }
+    answerMap(0)
+    createInterface({ input: socket }).on('line', line => {
+      if (isFirst) socket.destroy()
+      else answerMap(JSON.parse(line).id)
+    })
+  })
+  await endpoint.map(0, name)
+  const maps = Array.from({ length: 8 }, (_, i) => endpoint.map(1 + i, name))
+  await withWatchdog('all of them', Promise.all(maps))
+  t.equal(calls, 2)
+})
+
+t.test('more maps at once than a control connection holds cut nobody off', async t => {
+  const [near, far] = [await open(t), await open(t)]
+  await near.endpoint.map(0, far.endpoint.name)
+  const maps = Array.from({ length: 25_000 }, (_, i) => near.endpoint.map(1 + i, far.endpoint.name))
+  await withWatchdog('all of them', Promise.all(maps))
+  t.equal(near.endpoint.stats().peers.length, 1)
+})
+
 t.test('a process that can open nothing for its callers lives on', { skip: noPrlimit() }, async t => {
-  const child = new Child(t, new URL('../endpoint-child.js', import.meta.url), ['shm'])
+  const child = new Child(t, endpointFixture, ['shm'])
   const { name } = await child.ask<{ name: string }>({ ask: 'open' })
   await withoutFiles(child.pid, async () => {
     for (let i = 0; i < 10; i++) await call(t, decodeName(name) as EndpointName)
@@ -260,6 +316,15 @@ t.test('a process that can open nothing for its callers lives on', { skip: noPrl
   await friend.map(0, name)
   t.equal((await friend.call(0, ECHO, undefined, [7])).word(0), 7)
   t.equal(child.stderr, '')
+})
+
+t.test('nobody is mapped or alive behind another user', { skip: noOtherUser(endpointFixture) }, async t => {
+  const { endpoint } = await open(t, 'shm')
+  const child = new Child(t, endpointFixture, ['shm'], { uid: NOBODY, gid: NOBODY })
+  const { name } = await child.ask<{ name: string }>({ ask: 'open' })
+  await t.rejects(endpoint.map(0, name), { code: 'ERR_AM_NO_SUCH_ENDPOINT', message: /another user/ })
+  t.equal(await isAlive(decodeName(name) as EndpointName), false)
+  t.equal(await isAlive(decodeName(endpoint.name) as EndpointName), true)
 })
 
 const crowdFixture = new URL('../../support/crowd-child.js', import.meta.url)
