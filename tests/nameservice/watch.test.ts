@@ -103,8 +103,11 @@ t.test('a daemon that stops says that it lives, and is not ready', async t => {
   await named.lookUp('a')
   const exited = named.end('SIGTERM')
   await eventually('it to stop', () => named.messages().some(({ msg }) => msg === 'stopping'))
+  const answered = probes.map(probe => once(probe, 'close'))
   for (const probe of probes) probe.write('\r\n')
   t.strictSame(await exited, { code: 0, signal: null })
+  // The end of a process may be heard of before its last words.
+  await Promise.all(answered)
   t.match(heard[0], /^HTTP\/1.1 200 /)
   t.match(heard[1], /^HTTP\/1.1 503 .*"reasons":\["the daemon is stopping"\]/s)
 })
