@@ -100,7 +100,8 @@ t.test('a daemon that stops says that it lives, and is not ready', async t => {
     socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n`)
     return socket
   })
-  await named.lookUp('a')
+  // It has had some turns to accept the probes and read what they said.
+  for (let i = 0; i < 10; i++) await named.lookUp('a')
   const exited = named.end('SIGTERM')
   await eventually('it to stop', () => named.messages().some(({ msg }) => msg === 'stopping'))
   const answered = probes.map(probe => once(probe, 'close'))
