@@ -2,7 +2,7 @@ import type { VirtualInterface } from '../nic/index.ts'
 import { Channel, type ChannelOptions } from './channel.ts'
 import { closedError } from './errors.ts'
 import { type Handler, HandlerTable } from './handler-table.ts'
-import { Poller, type ScheduleTurn } from './poller.ts'
+import { type MayTurnNow, Poller, type ScheduleTurn } from './poller.ts'
 import type { PollerStats } from './poller-counts.ts'
 
 /** `event-loop`: handlers run by themselves. `manual`: only within `poll()`, and the event loop is not touched. */
@@ -101,6 +101,6 @@ export function movePollerStats(memory: Float64Array): void {
 }
 
 /** From now on this thread's poller has its turns by `schedule`. */
-export function scheduleTurnsBy(schedule: ScheduleTurn): void {
-  threadPoller.scheduleBy(schedule)
+export function scheduleTurnsBy(schedule: ScheduleTurn, mayTurnNow: MayTurnNow): void {
+  threadPoller.scheduleBy(schedule, mayTurnNow)
 }

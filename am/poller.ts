@@ -28,8 +28,12 @@ const SPIN_MS_STEP = SPIN_MS / SPIN_STEPS
 /** Runs `turn` once, in the next turn of the event loop: `setImmediate`, unless whoever is above knows better. */
 export type ScheduleTurn = (turn: () => void) => void
 
+/** Whether what a doorbell has announced may be heard while the event loop tells of the doorbell. */
+export type MayTurnNow = () => boolean
+
 export class Poller {
   #scheduleTurn: ScheduleTurn = setImmediate
+  #mayTurnNow: MayTurnNow = never
   readonly counts = new PollerCounts()
   readonly #hot: Channel[] = []
   /** Whose messages are handled at this moment. */
@@ -42,12 +46,13 @@ export class Poller {
   add(channel: Channel): void {
     channel.spinMs = SPIN_MS
     channel.setWake(this.#heat)
-    channel.end.setDoorbell(() => this.#answerDoorbell(channel))
+    channel.end.setDoorbell(isIo => this.#answerDoorbell(channel, isIo === true))
     this.#heat(channel)
   }
 
-  scheduleBy(scheduleTurn: ScheduleTurn): void {
+  scheduleBy(scheduleTurn: ScheduleTurn, mayTurnNow: MayTurnNow): void {
     this.#scheduleTurn = scheduleTurn
+    this.#mayTurnNow = mayTurnNow
   }
 
   remove(channel: Channel): void {
@@ -59,18 +64,26 @@ export class Poller {
 
   readonly #heat = (channel: Channel): void => {
     if (channel.isHot) return
+    this.#add(channel)
+    this.#schedule()
+  }
+
+  #add(channel: Channel): void {
     channel.isHot = true
     channel.isTouched = true
     channel.end.disarm()
     this.#hot.push(channel)
-    this.#schedule()
   }
 
-  #answerDoorbell(channel: Channel): void {
+  #answerDoorbell(channel: Channel, isIo: boolean): void {
     if (channel.isOver) return
     this.counts.addDoorbell()
     if (performance.now() - channel.lastActiveMs < SPIN_MS + channel.spinMs) lengthenSpin(channel)
-    this.#heat(channel)
+    if (channel.isHot) return
+    this.#add(channel)
+    // As libuv tells of a socket, without a detour, if nobody else is to be looked at before.
+    if (isIo && !this.#isScheduled && this.#mayTurnNow()) this.#turn()
+    else this.#schedule()
   }
 
   #schedule(): void {
@@ -159,6 +172,10 @@ export class Poller {
     this.counts.addSleep()
     return true
   }
+}
+
+function never(): boolean {
+  return false
 }
 
 function lengthenSpin(channel: Channel): void {

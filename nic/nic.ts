@@ -75,6 +75,9 @@ export interface RemoteMemory {
 
 export type InterfaceState = 'open' | 'closed' | 'broken'
 
+/** `isIo`: the event loop calls as it calls for I/O, with no program below. Missing where the driver cannot tell. */
+export type DoorbellAnswer = (isIo?: boolean) => void
+
 export interface VirtualInterface {
   readonly driver: string
   readonly capabilities: Capabilities
@@ -119,10 +122,10 @@ export interface VirtualInterface {
   arm(forRoom: number): boolean
   disarm(): void
   /**
-   * Called from the event loop after an armed interface was woken. One listener; it may poll. It may also be called for
+   * Called from the event loop after an armed interface was woken. One listener, told whether that is I/O; it may poll. It may also be called for
    * nothing, for the last time when the peer is gone.
    */
-  setDoorbell(listener: () => void): void
+  setDoorbell(listener: DoorbellAnswer): void
   /** Whether the doorbell keeps the event loop alive, as long as there is somebody to ring it. It does not at first. */
   ref(): void
   unref(): void

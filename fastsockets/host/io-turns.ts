@@ -38,12 +38,17 @@ export function openIoTurns(internals: NodeInternals): void {
   if (phase === undefined) return
   stage = new internals.JsStream()
   stage.onread = runStage
-  scheduleTurnsBy(scheduleTurn)
+  scheduleTurnsBy(scheduleTurn, mayTurnNow)
 }
 
 function scheduleTurn(next: () => void): void {
   turn = next
   start()
+}
+
+/** While libuv tells of a doorbell, which is I/O as any other: if nothing is due before. */
+function mayTurnNow(): boolean {
+  return pending.length === 0 && (askedAt === NEVER || askedAt !== phase?.lookCount())
 }
 
 /** `action` runs with no native code below it, after the turn. False where there is no such thing. */

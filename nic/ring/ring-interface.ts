@@ -5,6 +5,7 @@ import type {
   Access,
   Capabilities,
   CompletionSink,
+  DoorbellAnswer,
   FrameSink,
   InterfaceState,
   Registration,
@@ -135,7 +136,7 @@ export abstract class RingInterface implements VirtualInterface {
     this.release()
   }
 
-  abstract setDoorbell(listener: () => void): void
+  abstract setDoorbell(listener: DoorbellAnswer): void
   abstract ref(): void
   abstract unref(): void
   abstract register(bytes: Uint8Array, access: Access): Registration

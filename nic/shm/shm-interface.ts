@@ -1,4 +1,4 @@
-import type { Access, Capabilities, Registration, RemoteMemory } from '../nic.ts'
+import type { Access, Capabilities, DoorbellAnswer, Registration, RemoteMemory } from '../nic.ts'
 import type { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
 import { type Mapping, unmapShared } from '../posix/mapping.ts'
@@ -50,8 +50,8 @@ export class ShmInterface extends RingInterface {
     this.#bell.watch(() => {})
   }
 
-  setDoorbell(listener: () => void): void {
-    this.#bell.watch(() => listener())
+  setDoorbell(listener: DoorbellAnswer): void {
+    this.#bell.watch((_bytes, length) => listener(length > 0))
   }
 
   ref(): void {

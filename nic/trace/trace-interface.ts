@@ -1,6 +1,7 @@
 import type {
   Access,
   CompletionSink,
+  DoorbellAnswer,
   FrameSink,
   Registration,
   RemoteMemory,
@@ -90,10 +91,10 @@ export class TraceInterface extends ForwardingInterface {
     this.inner.disarm()
   }
 
-  override setDoorbell(listener: () => void): void {
-    this.inner.setDoorbell(() => {
+  override setDoorbell(listener: DoorbellAnswer): void {
+    this.inner.setDoorbell(isIo => {
       this.#write('doorbell rung')
-      listener()
+      listener(isIo)
     })
   }
 

@@ -3,6 +3,7 @@ import type {
   Access,
   Capabilities,
   CompletionSink,
+  DoorbellAnswer,
   FrameSink,
   InterfaceState,
   Registration,
@@ -76,7 +77,7 @@ export abstract class ForwardingInterface implements VirtualInterface {
     this.inner.disarm()
   }
 
-  setDoorbell(listener: () => void): void {
+  setDoorbell(listener: DoorbellAnswer): void {
     this.inner.setDoorbell(listener)
   }
 

@@ -52,3 +52,9 @@ t.test(
     t.strictSame(await new Child(t, program('own-connects'), [], relinked()).receive<string[]>(), plain)
   },
 )
+
+t.test('what a doorbell has announced is heard as any I/O is, and what its listener throws, too', async t => {
+  const plain = await new Child(t, program('woken')).receive<string[]>()
+  t.strictSame(plain, ['thrown, tick, microtask, immediate'])
+  t.strictSame(await new Child(t, program('woken'), [], relinked()).receive<string[]>(), plain)
+})
