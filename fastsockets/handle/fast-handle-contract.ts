@@ -38,6 +38,8 @@ export interface FastHandle extends StreamSink {
   readonly isUnreferenced: boolean
   readonly bytesRead: number
   readonly bytesWritten: number
+  /** Native code has been attached that has not looked at `isStreamBase`. */
+  noteNative(): void
   /** Makes this handle the stream's sink. */
   adopt(stream: Stream): void
   /** The stream came to nothing; another one, or TCP, may follow. */

@@ -235,6 +235,11 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       if (this.#onread === undefined || !tellRead(this, this.#onread, UV_EOF)) super.emitEOF()
     }
 
+    /** Native code has been attached that has not looked at `isStreamBase`. */
+    noteNative(): void {
+      this.#mayBeNative = true
+    }
+
     get isNative(): boolean {
       return this.#mayBeNative
     }

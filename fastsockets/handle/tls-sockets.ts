@@ -8,6 +8,7 @@
 import net from 'node:net'
 import tls from 'node:tls'
 import { copyOwner, keepReadBuffer, type NodeInternals, repeatOptions } from '../host/node-internals.ts'
+import { moveConsumer } from './consumed-handles.ts'
 import { isFastHandle } from './fast-handle.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 
@@ -162,6 +163,8 @@ export function handleExchange({ reinitialize }: NodeInternals): HandleExchange 
       if (isUnconnectedTls(socket)) exchangeTlsHandle(socket, handle, plain)
       else plain.call(socket, handle)
     })
-    if (old) exchangeBelow(uppers.get(old)?.deref(), socket)
+    if (!old) return
+    moveConsumer(old, handle)
+    exchangeBelow(uppers.get(old)?.deref(), socket)
   }
 }

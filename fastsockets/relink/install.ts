@@ -10,6 +10,7 @@
  * - `tls.TLSSocket.prototype._wrapHandle`    to know who is over a fast socket
  * - `net.Server.prototype.listen`, `_listen2`, `close`         a hashed port beside each TCP listener
  * - how a `net.Server` is moved to another thread      it has none any more
+ * - `process.binding`, by which a program may get the parser of http (consumed-handles.ts)
  * - `_getActiveHandles` and `getActiveResourcesInfo` of this process       as if each fast socket had a handle of the kernel's
  * - `publish` of the diagnostics channels of `node:net`     servers and sockets of ours are not told (own-diagnostics.ts)
  * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
@@ -38,6 +39,7 @@ import {
 } from '../connect/listeners.ts'
 import { Peers } from '../connect/peers.ts'
 import { hideSlowListener, showSlowListener } from '../connect/slow-listeners.ts'
+import { noteConsumers } from '../handle/consumed-handles.ts'
 import { fastHandleClass, isFastHandle } from '../handle/fast-handle.ts'
 import type { FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
 import {
@@ -48,6 +50,7 @@ import {
   renewSession,
 } from '../handle/tls-sockets.ts'
 import { giveShape, isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
+import { define } from '../host/define.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
   bindingOf,
@@ -232,6 +235,7 @@ function wrapSocket(): void {
   )
 
   noteUpperSockets()
+  noteConsumers()
 
   for (const name of ['_getpeername', '_getsockname'] as const) {
     const getName = prototype[name]
@@ -392,15 +396,4 @@ function portOf(args: readonly unknown[]): number | undefined {
   const [first] = args
   const port = typeof first === 'object' && first !== null ? (first as { port?: unknown }).port : first
   return isPort(port) ? Number(port) : undefined
-}
-
-/** Replaces a method and keeps how it looked: name, enumerability. */
-function define(target: object, key: string | symbol, value: (...args: never[]) => unknown): void {
-  const old = Object.getOwnPropertyDescriptor(target, key)
-  const original = old?.value as ((...args: never[]) => unknown) | undefined
-  if (original !== undefined) {
-    Object.defineProperty(value, 'name', { value: original.name, configurable: true })
-    Object.defineProperty(value, 'length', { value: original.length, configurable: true })
-  }
-  Object.defineProperty(target, key, { writable: true, enumerable: true, configurable: true, ...old, value })
 }

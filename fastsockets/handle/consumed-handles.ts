@@ -1,0 +1,57 @@
+/**
+ * The parser of http attaches itself to a native stream by `consume(handle)`. Node's own http looks at `isStreamBase`
+ * first, and only once it is connected. A program that has the parser by `process.binding` may do neither: its handle is
+ * told, and if the socket gets another one while it connects, the parser goes along.
+ */
+import { define } from '../host/define.ts'
+import { isFastHandle } from './fast-handle.ts'
+
+/** What we use of an `HTTPParser`. */
+interface Parser {
+  consume(handle: object): void
+  unconsume(): void
+}
+
+const parsers = new WeakMap<object, Parser>()
+const handles = new WeakMap<Parser, object>()
+const wrapped = new WeakSet<Parser>()
+
+/** To be called once. Deprecated as it is, `process.binding` is the only public way to the class. */
+export function noteConsumers(): void {
+  const { binding } = process as { binding?: (name: string) => unknown }
+  if (binding === undefined) return
+  define(process, 'binding', (name: string): unknown => {
+    const found = binding.call(process, name)
+    if (name === 'http_parser') wrapParser(found as { HTTPParser?: { prototype?: Parser } })
+    return found
+  })
+}
+
+/** The socket has `handle` now: whoever consumed `old` consumes that. */
+export function moveConsumer(old: object, handle: object): void {
+  const parser = parsers.get(old)
+  if (parser === undefined) return
+  parser.unconsume()
+  parser.consume(handle)
+}
+
+function wrapParser({ HTTPParser }: { HTTPParser?: { prototype?: Parser } }): void {
+  const prototype = HTTPParser?.prototype
+  if (prototype?.consume === undefined || prototype.unconsume === undefined || wrapped.has(prototype)) return
+  wrapped.add(prototype)
+  const { consume, unconsume } = prototype
+  define(prototype, 'consume', function (this: Parser, handle: object): void {
+    if (isFastHandle(handle)) {
+      handle.noteNative()
+      parsers.set(handle, this)
+      handles.set(this, handle)
+    }
+    consume.call(this, handle)
+  })
+  define(prototype, 'unconsume', function (this: Parser): void {
+    const handle = handles.get(this)
+    if (handle !== undefined) parsers.delete(handle)
+    handles.delete(this)
+    unconsume.call(this)
+  })
+}

@@ -1,0 +1,23 @@
+/** Native code that attaches itself to the handle of a socket that is still connecting, as no module of Node does. */
+import t from 'tap'
+import { Child } from '../support/child.ts'
+import { program, relinked } from '../support/relinked.ts'
+
+interface Told {
+  readonly heard: readonly string[]
+  readonly handle: string
+}
+
+const HEARD = ['headers', 'first', 'other']
+
+t.test('a parser that has consumed a connecting socket hears of its bytes', async t => {
+  for (const [server, client, handle] of [
+    [undefined, undefined, 'TCP'],
+    [relinked(), relinked(), 'SocketHandle'],
+    [undefined, relinked(), 'TCP'],
+  ] as const) {
+    const port = await new Child(t, program('consumed'), [], server).receive<number>()
+    const told = await new Child(t, program('consumed'), [String(port)], client).receive<Told>()
+    t.strictSame(told, { heard: HEARD, handle })
+  }
+})

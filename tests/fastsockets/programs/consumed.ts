@@ -1,0 +1,57 @@
+/**
+ * A program that has the parser of http by `process.binding`, and gives it the handle of a socket that is still connecting.
+ * It tells what the parser heard, and what kind of handle was under it.
+ */
+import net, { type AddressInfo } from 'node:net'
+
+interface Parser {
+  [callback: number]: (...args: never[]) => unknown
+  initialize(type: number, resource: object, maxHeaderSize: number, lenientFlags: number): void
+  consume(handle: object): void
+}
+
+interface ParserClass {
+  new (): Parser
+  readonly RESPONSE: number
+  readonly kOnHeadersComplete: number
+  readonly kOnBody: number
+  readonly kOnMessageComplete: number
+}
+
+/** The second half comes by itself. */
+const PAUSE_MS = 20
+
+function serve(): void {
+  const server = net.createServer(socket => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst')
+    setTimeout(() => socket.end('other'), PAUSE_MS)
+  })
+  server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+}
+
+function ask(port: number): void {
+  const { binding } = process as unknown as { binding(name: string): { HTTPParser: ParserClass } }
+  Object.assign(process, { noDeprecation: true })
+  const { HTTPParser } = binding('http_parser')
+  const socket = net.connect(port, '127.0.0.1')
+  const heard: string[] = []
+  const parser = new HTTPParser()
+  parser.initialize(HTTPParser.RESPONSE, {}, 0, 0)
+  parser[HTTPParser.kOnHeadersComplete] = () => {
+    heard.push('headers')
+  }
+  parser[HTTPParser.kOnBody] = (bytes: Buffer) => heard.push(bytes.toString())
+  parser[HTTPParser.kOnMessageComplete] = () => {
+    const handle = handleOf(socket).constructor.name
+    process.send?.({ heard, handle }, () => process.exit())
+  }
+  parser.consume(handleOf(socket))
+}
+
+function handleOf(socket: net.Socket): object {
+  return (socket as unknown as { _handle: object })._handle
+}
+
+const [role] = process.argv.slice(2)
+if (role === undefined) serve()
+else ask(Number(role))
