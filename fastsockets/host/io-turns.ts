@@ -17,6 +17,8 @@ let isStarted = false
 /** When somebody asked for a connection last, as `lookCount` counts; `NEVER` if a turn has come since. */
 let askedAt = NEVER
 let hasWaited = false
+/** When a doorbell's turn was had there and then last, as `lookCount` counts. */
+let heardAt = NEVER
 /**
  * A native stream that nobody has, whose end is told again and again: whom it calls runs as what libuv calls does, with
  * native code below, and its ticks after it.
@@ -46,9 +48,15 @@ function scheduleTurn(next: () => void): void {
   start()
 }
 
-/** While libuv tells of a doorbell, which is I/O as any other: if nothing is due before. */
+/**
+ * While libuv tells of a doorbell, which is I/O as any other: if nothing is due before. Then there is no second turn before
+ * the immediates, which come before what the peer answers to the first.
+ */
 function mayTurnNow(): boolean {
-  return pending.length === 0 && (askedAt === NEVER || askedAt !== phase?.lookCount())
+  const count = phase?.lookCount() ?? Number.NaN
+  if (Number.isNaN(count) || pending.length > 0 || askedAt === count) return false
+  heardAt = count
+  return true
 }
 
 /** `action` runs with no native code below it, after the turn. False where there is no such thing. */
@@ -86,6 +94,13 @@ function mustWait(): boolean {
   return hasWaited
 }
 
+/** In this turn of the event loop, by a doorbell. */
+function wasHeard(): boolean {
+  const wasHeard = heardAt !== NEVER && heardAt === phase?.lookCount()
+  heardAt = NEVER
+  return wasHeard
+}
+
 /** Stopped when there was nothing to do: to start and to stop it are calls of native code. */
 function start(): void {
   if (isStarted) return
@@ -95,7 +110,7 @@ function start(): void {
 
 function runAll(): void {
   raiseStackLimit()
-  mayTurn = turn !== undefined && !mustWait()
+  mayTurn = turn !== undefined && !wasHeard() && !mustWait()
   if (mayTurn || pending.length > 0) runGuarded(tellStage)
   if (feed !== undefined) runGuarded(runFeed)
   mayTurn = false

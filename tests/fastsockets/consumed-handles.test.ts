@@ -8,9 +8,21 @@ interface Told {
   readonly handle: string
 }
 
+/** Newer Node keeps its parser to itself. */
+function hasParser(): boolean {
+  const { binding } = process as unknown as { binding(name: string): unknown }
+  try {
+    return binding('http_parser') !== undefined
+  } catch {
+    return false
+  }
+}
+
+const skip = !hasParser() && `Node ${process.version} has no parser of http in process.binding`
+
 const HEARD = ['headers', 'first', 'other']
 
-t.test('a parser that has consumed a connecting socket hears of its bytes', async t => {
+t.test('a parser that has consumed a connecting socket hears of its bytes', { skip }, async t => {
   for (const [server, client, handle] of [
     [undefined, undefined, 'TCP'],
     [relinked(), relinked(), 'SocketHandle'],

@@ -58,3 +58,9 @@ t.test('what a doorbell has announced is heard as any I/O is, and what its liste
   t.strictSame(plain, ['thrown, tick, microtask, immediate'])
   t.strictSame(await new Child(t, program('woken'), [], relinked()).receive<string[]>(), plain)
 })
+
+t.test('what a peer answers at once is heard after the immediates', async t => {
+  const plain = await new Child(t, program('overtaking')).receive<object>()
+  t.strictSame(plain, { inOrder: 20, overtaken: 0 })
+  t.strictSame(await new Child(t, program('overtaking'), [], relinked()).receive<object>(), plain)
+})
