@@ -28,7 +28,7 @@ const SPIN_MS_STEP = SPIN_MS / SPIN_STEPS
 /** Runs `turn` once, in the next turn of the event loop: `setImmediate`, unless whoever is above knows better. */
 export type ScheduleTurn = (turn: () => void) => void
 
-/** Whether what a doorbell has announced may be heard while the event loop tells of the doorbell. */
+/** Whether what a doorbell has announced may be heard while the event loop tells of the doorbell. After a yes it is. */
 export type MayTurnNow = () => boolean
 
 export class Poller {

@@ -16,7 +16,7 @@ const parsers = new WeakMap<object, Parser>()
 const handles = new WeakMap<Parser, object>()
 const wrapped = new WeakSet<Parser>()
 
-/** To be called once. Deprecated as it is, `process.binding` is the only public way to the class. */
+/** To be called once. Deprecated as it is, `process.binding` is the only public way to the class; Node 26 has none. */
 export function noteConsumers(): void {
   const { binding } = process as { binding?: (name: string) => unknown }
   if (binding === undefined) return
