@@ -57,9 +57,10 @@ export class Poller {
 
   remove(channel: Channel): void {
     channel.isHot = false
-    this.#thrown.delete(channel)
-    const at = this.#hot.indexOf(channel)
-    if (at >= 0) this.#hot.splice(at, 1)
+    if (this.#thrown.size > 0) this.#thrown.delete(channel)
+    // Most have one channel only, or the last has just been pushed.
+    if (this.#hot.at(-1) === channel) this.#hot.pop()
+    else if (this.#hot.includes(channel)) this.#hot.splice(this.#hot.indexOf(channel), 1)
   }
 
   readonly #heat = (channel: Channel): void => {

@@ -46,6 +46,7 @@ import {
 } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
+import { teachCopiedOptions } from '../host/copied-options.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { allowsDriver, allowsUser } from '../policy/own-policy.ts'
@@ -343,6 +344,7 @@ export class Peers implements BootstrapHost {
   ): SocketChannel {
     tellStep('channel open')
     keepFreedMemory()
+    teachCopiedOptions()
     const handleGone = (gone: SocketChannel): void => {
       if (key !== undefined && this.#channels.get(key) === gone) this.#channels.delete(key)
       const at = this.openChannels.indexOf(gone)

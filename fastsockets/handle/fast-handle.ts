@@ -359,19 +359,19 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     /** Before the name is resolved a TCP handle has no descriptor. */
-    get #hasBegun(): boolean {
+    #hasBegun(): boolean {
       return this.#request !== undefined || this.stream !== undefined
     }
 
     #setTypeOfService(value: number): number {
-      if (!this.#hasBegun) return UV_EBADF
+      if (!this.#hasBegun()) return UV_EBADF
       // The kernel keeps the bits of ECN to itself.
       this.#typeOfService = value & ~ECN_MASK
       return 0
     }
 
     #getTypeOfService(): number {
-      return this.#hasBegun ? this.#typeOfService : UV_EBADF
+      return this.#hasBegun() ? this.#typeOfService : UV_EBADF
     }
 
     #connect(request: ConnectRequest, address: string, port: number, family: Family): number {

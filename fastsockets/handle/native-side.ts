@@ -179,7 +179,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       }
       this.#isFramed = true
       for (const buffer of buffers) this.writtenCount += buffer.length
-      const isHttp2 = !this.#isUnderTls && request.oncomplete === undefined
+      const isHttp2 = !this.#isUnderTls() && request.oncomplete === undefined
       if (!(isHttp2 ? writeInSlices(stream, buffers) : stream.outgoing.write(buffers, true))) {
         this.#writeRequest = request
         this.updateLife()
@@ -212,7 +212,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
 
     /** Gives received bytes to whoever listens natively; returns how many were taken. */
     feed(bytes: Buffer): number {
-      if (!this.#mustQueue) {
+      if (!this.#mustQueue()) {
         this.readCount += bytes.length
         this.pushToScript(isShared(bytes) ? copyOf(bytes) : bytes)
         return bytes.length
@@ -226,7 +226,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     }
 
     feedEnd(): void {
-      if (this.#mustQueue) return this.#schedule(undefined)
+      if (this.#mustQueue()) return this.#schedule(undefined)
       // As the native stream would, with less ado.
       this.run(() => this.#endScript())
     }
@@ -246,7 +246,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
 
     /** It reads into a buffer of the program's. */
     get copies(): boolean {
-      return this.#userBufferSize > 0 && this.#mustQueue
+      return this.#userBufferSize > 0 && this.#mustQueue()
     }
 
     /** Whether the native stream must have its turn before it is given more. */
@@ -260,7 +260,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     }
 
     /** Native code may listen, or something is queued already, for this stream or before it. */
-    get #mustQueue(): boolean {
+    #mustQueue(): boolean {
       return this.#mayBeNative || this.#feedCount > 0 || hasFeeds()
     }
 
@@ -375,7 +375,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     }
 
     /** A TLSSocket shares the flag `reading` with the handle below it: it puts an accessor in its place. */
-    get #isUnderTls(): boolean {
+    #isUnderTls(): boolean {
       return Object.getOwnPropertyDescriptor(this, 'reading')?.get !== undefined
     }
 

@@ -50,6 +50,7 @@ import {
   renewSession,
 } from '../handle/tls-sockets.ts'
 import { giveShape, isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
+import { teachCopiedOptions } from '../host/copied-options.ts'
 import { define } from '../host/define.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
@@ -155,6 +156,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     const target = targetOf(args)
     if (target === undefined || isFastHandle(socket._handle)) return undefined
     if (socket.connecting && isCandidate(socket)) return undefined
+    teachCopiedOptions()
     const reason = reasonAgainst(socket, target)
     if (reason !== undefined) return fallBack(socket, target, reason)
     recordCandidate(socket)
@@ -291,6 +293,7 @@ function wrapServer(peers: Peers): void {
     const isPrimarys = this._handle !== null && hasPlace(args) && primaryOfCluster() !== undefined
     _listen2.apply(this, args)
     if (isOwn(this) || this._handle === null) return
+    teachCopiedOptions()
     const { use, because } = decideListener(this)
     if (use === 'tcp') {
       statusPage().countFallback('POLICY')

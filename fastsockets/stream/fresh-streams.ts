@@ -14,6 +14,7 @@ export class FreshStreams {
 
   /** In the order in which they were connected. No program's code runs here. */
   endTurn(): void {
+    if (this.#streams.length === 0) return
     for (const stream of this.#streams) {
       stream.isFresh = false
       stream.startReading()

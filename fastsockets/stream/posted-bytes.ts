@@ -45,18 +45,20 @@ export class PostedBytes {
   #run: Stream | undefined
   #runLength = 0
   /** Pieces that are complete, and whose; handed over from `#readyIndex` on. */
-  readonly #readyStreams: Stream[] = []
+  readonly #readyStreams: (Stream | undefined)[] = []
   readonly #readyBytes: Buffer[] = []
   #readyIndex = 0
+  /** The arrays stay as long as they have been: to shorten one is a call of V8's runtime. */
+  #readyCount = 0
 
   /** Nothing is complete. */
   get isEmpty(): boolean {
-    return this.#readyStreams.length === 0
+    return this.#readyCount === 0
   }
 
   /** Nothing has come at all. */
   get isIdle(): boolean {
-    return this.#run === undefined && this.#readyStreams.length === 0
+    return this.#run === undefined && this.#readyCount === 0
   }
 
   add(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
@@ -78,17 +80,17 @@ export class PostedBytes {
 
   /** Finds the next piece; false if there is none. What comes meanwhile queues behind. */
   takeNext(): boolean {
-    if (this.#readyIndex === this.#readyStreams.length) this.endRun()
-    if (this.#readyIndex === this.#readyStreams.length) {
-      if (this.#readyIndex === 0) return false
-      this.#readyStreams.length = 0
-      this.#readyBytes.length = 0
+    if (this.#readyIndex === this.#readyCount) this.endRun()
+    if (this.#readyIndex === this.#readyCount) {
       this.#readyIndex = 0
+      this.#readyCount = 0
       return false
     }
     const at = this.#readyIndex++
     this.stream = this.#readyStreams[at] as Stream
     this.bytes = this.#readyBytes[at] as Buffer
+    this.#readyStreams[at] = undefined
+    this.#readyBytes[at] = EMPTY
     this.stream.postedCount--
     return true
   }
@@ -107,7 +109,7 @@ export class PostedBytes {
     const mayShare = length > IN_HEAP_MAX && length < GATHERED_MESSAGE_MAX && stream.sink?.isNative === true
     const own = mayShare ? allocateShared(length) : allocateFresh(length)
     copyBytes(bytes, offset, own, 0, length)
-    this.#readyStreams.push(stream)
-    this.#readyBytes.push(own)
+    this.#readyStreams[this.#readyCount] = stream
+    this.#readyBytes[this.#readyCount++] = own
   }
 }

@@ -1,0 +1,31 @@
+/**
+ * What it costs to construct a `net.Socket`: it copies its options by `{...options}` and adds to the copy.
+ *
+ * V8 of Node 20 gives such a copy a hidden class that remembers nothing: each socket makes new ones, and thirty loads of
+ * its constructors miss their caches, some 6 us in all. Once the place where they are copied has seen that options may
+ * be of any shape, it copies them in the ordinary way. See docs/decisions/0109-copied-options.md.
+ */
+import net from 'node:net'
+import { performance } from '../../nic/real-time.ts'
+
+/** Later ones remember. */
+const IS_FORGETFUL = process.versions.v8.startsWith('11.')
+/** So often must a function run until V8 notes what it sees there, and then some. */
+const LESSONS = 48
+/** V8 forgets what it noted of functions that did not run for a while. */
+const LASTS_MS = 30_000
+
+const construct = net.Socket as unknown as (this: object, options: object) => void
+let taughtMs = Number.NEGATIVE_INFINITY
+
+/**
+ * Has options copied whose shape cannot be copied fast. What they are for is no socket, of which V8 would learn how large
+ * sockets are; it has no handle, and is garbage. Takes 1.5 ms the first time, and 0.3 ms later; nothing within `LASTS_MS`.
+ */
+export function teachCopiedOptions(): void {
+  if (!IS_FORGETFUL) return
+  const nowMs = performance.now()
+  if (nowMs - taughtMs < LASTS_MS) return
+  taughtMs = nowMs
+  for (let i = 0; i < LESSONS; i++) construct.call(Object.create(net.Socket.prototype), Object.create(null))
+}
