@@ -10,6 +10,7 @@
  */
 import { createRequire } from 'node:module'
 import net from 'node:net'
+import process from 'node:process'
 import { Duplex } from 'node:stream'
 import tls from 'node:tls'
 import { isIpv6Only, sharesPort } from '../../nic/index.ts'

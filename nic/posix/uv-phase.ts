@@ -15,7 +15,8 @@ import type { IoPhase } from './io-phase.ts'
 export type OpenIoPhase = (callback: () => void) => IoPhase | undefined
 
 export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): OpenIoPhase {
-  const callbackType = koffi.pointer(koffi.proto('void', ['void *']))
+  // It is called with the handle, in a register that nobody needs to look at: a BigInt less in each turn.
+  const callbackType = koffi.pointer(koffi.proto('void', []))
   const getLoop = library.func('int napi_get_uv_event_loop(void *env, _Out_ void **loop)')
   const sizeOf = library.func('size_t uv_handle_size(int type)')
   const initializeCheck = library.func('int uv_check_init(void *loop, void *handle)')
