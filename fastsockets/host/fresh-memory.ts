@@ -5,7 +5,6 @@
  * limit, some 15 MB above its size, and one that is passed once is passed again every 50 MB: a stream of 64 KiB messages
  * then spends two thirds of its time marking (docs/decisions/0083-small-heaps.md).
  */
-import { Buffer } from 'node:buffer'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { isMainThread } from 'node:worker_threads'
 import { clearInterval, performance, setInterval } from '../../nic/real-time.ts'

@@ -10,7 +10,6 @@
  */
 import { createRequire } from 'node:module'
 import net from 'node:net'
-import process from 'node:process'
 import { Duplex } from 'node:stream'
 import tls from 'node:tls'
 import { isIpv6Only, sharesPort } from '../../nic/index.ts'
@@ -129,6 +128,11 @@ type CreateServerHandle = (
   flags: number,
 ) => TcpHandle | number
 
+/**
+ * Not imported, which would read each of its members: its `stdin` is a socket, made when it is asked for. And not left
+ * global, where a getter answers each time.
+ */
+const { process } = globalThis
 const { _tickCallback: tickCallback } = process as unknown as { _tickCallback?: () => void }
 const { _createServerHandle } = net as unknown as { _createServerHandle?: CreateServerHandle }
 
