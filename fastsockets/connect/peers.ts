@@ -47,6 +47,7 @@ import {
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import { teachCopiedOptions } from '../host/copied-options.ts'
+import { compileEarly } from '../host/early-compiling.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { allowsDriver, allowsUser } from '../policy/own-policy.ts'
@@ -345,6 +346,7 @@ export class Peers implements BootstrapHost {
     tellStep('channel open')
     keepFreedMemory()
     teachCopiedOptions()
+    compileEarly()
     const handleGone = (gone: SocketChannel): void => {
       if (key !== undefined && this.#channels.get(key) === gone) this.#channels.delete(key)
       const at = this.openChannels.indexOf(gone)

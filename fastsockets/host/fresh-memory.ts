@@ -5,9 +5,9 @@
  * limit, some 15 MB above its size, and one that is passed once is passed again every 50 MB: a stream of 64 KiB messages
  * then spends two thirds of its time marking (docs/decisions/0083-small-heaps.md).
  */
-import { getHeapStatistics, setFlagsFromString } from 'node:v8'
-import { isMainThread } from 'node:worker_threads'
+import { getHeapStatistics } from 'node:v8'
 import { clearInterval, performance, setInterval } from '../../nic/real-time.ts'
+import { mayChange, setOption } from './v8-options.ts'
 
 const OPTION = '--heap-growing-percent'
 const MEBI = 1 << 20
@@ -24,7 +24,7 @@ const RESIDENT_MAX = 384 * MEBI
 /** Leaves it to V8. */
 const BY_ITSELF = 0
 
-const isAllowed = isMainThread && process.env.FASTSOCKETS_V8_FLAGS !== 'keep' && !isChosenByUser()
+const isAllowed = mayChange(OPTION)
 let left = RUSH_BYTES
 let lookedAtMs = 0
 let percent = BY_ITSELF
@@ -35,10 +35,6 @@ export function allocateFresh(length: number): Buffer<ArrayBuffer> {
   left -= length
   if (left <= 0) look()
   return Buffer.allocUnsafeSlow(length)
-}
-
-function isChosenByUser(): boolean {
-  return `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`.replaceAll('_', '-').includes(OPTION)
 }
 
 function look(): void {
@@ -63,7 +59,7 @@ function growthFor(used: number): number {
 function setGrowth(wanted: number): void {
   if (wanted === percent) return
   percent = wanted
-  setFlagsFromString(`${OPTION}=${wanted}`)
+  setOption(OPTION, wanted)
   if (wanted === BY_ITSELF) {
     clearInterval(watch)
     watch = undefined

@@ -1,0 +1,61 @@
+/**
+ * How soon V8 compiles what runs often.
+ *
+ * It counts for each function, and is patient: a function must run some thousand times. What a message or a connection runs
+ * through is a hundred functions, and until they are compiled each costs ten times as much. So while the first messages
+ * come V8 is impatient. See docs/decisions/0110-early-compiling.md.
+ */
+import { pollerStats } from '../../am/index.ts'
+import { clearInterval, setInterval } from '../../nic/real-time.ts'
+import { mayChange, setOption } from './v8-options.ts'
+
+/** So many messages are handled, and what they run through is compiled. */
+const MESSAGES = 10_000
+/** The first messages may be few, and V8 is as patient as ever with a program that does something else meanwhile. */
+const LOOK_MS = 1000
+const LOOK_MESSAGES = 25
+
+interface Patience {
+  readonly option: string
+  readonly eager: number
+  /** V8's own. */
+  readonly usual: number
+}
+
+/** By the version of V8. Others are left alone: whoever does not know an option prints an error. */
+const PATIENCE: Readonly<Record<string, readonly Patience[]>> = {
+  // Node 20. Bytes of bytecode that are run.
+  '11.3': [{ option: '--interrupt-budget', eager: 8192, usual: 67_584 }],
+  '12.4': invocations(),
+  '13.6': invocations(),
+  '14.6': invocations(),
+}
+
+const [major, minor] = process.versions.v8.split('.')
+const patience = (PATIENCE[`${major}.${minor}`] ?? []).filter(({ option }) => mayChange(option))
+let watch: NodeJS.Timeout | undefined
+let messages = 0
+
+/** Somebody to talk to has been found. */
+export function compileEarly(): void {
+  if (patience.length === 0 || watch !== undefined || messages >= MESSAGES) return
+  for (const { option, eager } of patience) setOption(option, eager)
+  watch = setInterval(look, LOOK_MS).unref()
+}
+
+function look(): void {
+  const before = messages
+  messages = pollerStats().messages
+  if (messages < MESSAGES && messages - before >= LOOK_MESSAGES) return
+  for (const { option, usual } of patience) setOption(option, usual)
+  clearInterval(watch)
+  watch = undefined
+}
+
+/** How often a function must run, and how often since it last saw something new. */
+function invocations(): readonly Patience[] {
+  return [
+    { option: '--invocation-count-for-turbofan', eager: 500, usual: 3000 },
+    { option: '--minimum-invocations-after-ic-update', eager: 100, usual: 500 },
+  ]
+}
