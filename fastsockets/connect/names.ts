@@ -7,7 +7,7 @@ import { threadNames } from '../../am/index.ts'
 import type { Registration } from '../../nameservice/index.ts'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import { hostIdentity, openLog } from '../../nic/index.ts'
-import { clearInterval, performance, setInterval, sleep } from '../../nic/real-time.ts'
+import { clearTimeout, performance, setTimeout, sleep } from '../../nic/real-time.ts'
 import { VERSION } from '../bootstrap/bootstrap-layout.ts'
 import { REMOTE_DRIVER, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import { allOwnAddresses } from '../host/addresses.ts'
@@ -21,8 +21,9 @@ export const LOOK_UP_MS_MAX = 5
 const PREPARE_MS_MAX = 100
 /** Names of one listener on all addresses. */
 const NAMES_MAX = 16
-/** How often somebody looks whether there is a daemon by now, as long as there is none. */
-const REPEAT_MS = 1000
+/** As long as there is no daemon somebody looks for one again: soon after a listener has begun, then more and more seldom. */
+const REPEAT_MS_MIN = 1000
+const REPEAT_MS_MAX = 32_000
 /** A listener that was started anew proves by it that the name is its own: the kernel has given it the port. */
 const OWNER_KEY = 'fastsockets-inet'
 
@@ -41,6 +42,7 @@ interface Announcement extends Announced {
 
 const announcements = new Map<object, Announcement>()
 let timer: NodeJS.Timeout | undefined
+let repeatMs = REPEAT_MS_MIN
 /** Names are given back before they are registered anew, with another port perhaps. */
 let retracted: Promise<void> = Promise.resolve()
 
@@ -49,8 +51,15 @@ export function announce(key: object, listener: Announced, bootstrapPort: number
   const { address, port, family, ipv6Only } = listener
   const announcement = { address, port, family, ipv6Only, bootstrapPort, endpoint, registrations: [] }
   announcements.set(key, announcement)
-  if (isDaemonExpected()) void register(announcement)
-  else timer ??= setInterval(registerAll, REPEAT_MS).unref()
+  if (isDaemonExpected()) return void register(announcement)
+  clearTimeout(timer)
+  repeatMs = REPEAT_MS_MIN
+  registerLater()
+}
+
+function registerLater(): void {
+  timer = setTimeout(registerAll, repeatMs).unref()
+  repeatMs = Math.min(2 * repeatMs, REPEAT_MS_MAX)
 }
 
 export function retract(key: object): void {
@@ -110,9 +119,7 @@ export async function inTime<T>(promise: Promise<T>, limitMs: number): Promise<T
 }
 
 function registerAll(): void {
-  if (announcements.size > 0 && !isDaemonExpected()) return
-  clearInterval(timer)
-  timer = undefined
+  if (announcements.size > 0 && !isDaemonExpected()) return registerLater()
   for (const announcement of announcements.values()) {
     if (announcement.registrations.length === 0) void register(announcement)
   }

@@ -346,7 +346,8 @@ export class Peers implements BootstrapHost {
     tellStep('channel open')
     keepFreedMemory()
     teachCopiedOptions()
-    compileEarly()
+    // Who polls raw sockets may never let the event loop run, which ends it.
+    if (!this.#isRaw) compileEarly()
     const handleGone = (gone: SocketChannel): void => {
       if (key !== undefined && this.#channels.get(key) === gone) this.#channels.delete(key)
       const at = this.openChannels.indexOf(gone)

@@ -27,5 +27,9 @@ export function teachCopiedOptions(): void {
   const nowMs = performance.now()
   if (nowMs - taughtMs < LASTS_MS) return
   taughtMs = nowMs
-  for (let i = 0; i < LESSONS; i++) construct.call(Object.create(net.Socket.prototype), Object.create(null))
+  try {
+    for (let i = 0; i < LESSONS; i++) construct.call(Object.create(net.Socket.prototype), Object.create(null))
+  } catch {
+    // A program has put something else in the place of Node's constructor, or of what that calls.
+  }
 }

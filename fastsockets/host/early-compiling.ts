@@ -11,9 +11,11 @@ import { mayChange, setOption } from './v8-options.ts'
 
 /** So many messages are handled, and what they run through is compiled. */
 const MESSAGES = 10_000
-/** The first messages may be few, and V8 is as patient as ever with a program that does something else meanwhile. */
+/** With less than so many in that time a program does something else, for which V8 is to be as patient as ever. */
 const LOOK_MS = 1000
 const LOOK_MESSAGES = 25
+/** Of a process, in all: twice what programs took to become warm where each had the eighth of a core. */
+const LOOKS = 20
 
 interface Patience {
   readonly option: string
@@ -26,6 +28,7 @@ interface Patience {
 const PATIENCE: Readonly<Record<string, readonly Patience[]>> = {
   // Node 20. Bytes of bytecode that are run.
   '11.3': [{ option: '--interrupt-budget', eager: 8192, usual: 67_584 }],
+  // Node 22, 24 and 26.
   '12.4': invocations(),
   '13.6': invocations(),
   '14.6': invocations(),
@@ -34,19 +37,27 @@ const PATIENCE: Readonly<Record<string, readonly Patience[]>> = {
 const [major, minor] = process.versions.v8.split('.')
 const patience = (PATIENCE[`${major}.${minor}`] ?? []).filter(({ option }) => mayChange(option))
 let watch: NodeJS.Timeout | undefined
+let looksLeft = LOOKS
+/** Handled when somebody looked last. */
 let messages = 0
 
-/** Somebody to talk to has been found. */
+/** A peer is found, and its messages are handled by the event loop. */
 export function compileEarly(): void {
-  if (patience.length === 0 || watch !== undefined || messages >= MESSAGES) return
+  ;({ messages } = pollerStats())
+  if (patience.length === 0 || messages >= MESSAGES || looksLeft === 0) return
+  if (watch !== undefined) {
+    watch.refresh()
+    return
+  }
   for (const { option, eager } of patience) setOption(option, eager)
   watch = setInterval(look, LOOK_MS).unref()
 }
 
 function look(): void {
   const before = messages
-  messages = pollerStats().messages
-  if (messages < MESSAGES && messages - before >= LOOK_MESSAGES) return
+  ;({ messages } = pollerStats())
+  looksLeft--
+  if (messages < MESSAGES && messages - before >= LOOK_MESSAGES && looksLeft > 0) return
   for (const { option, usual } of patience) setOption(option, usual)
   clearInterval(watch)
   watch = undefined

@@ -99,6 +99,7 @@ t.test('a connection that ends under a question is replaced once, if it had answ
 /** Calls `answerName` for each look-up, and answers them in pieces that do not end where answers do. */
 function answerAll(socket: Socket, answerName: (name: string, index: number) => string | undefined): void {
   let text = ''
+  let rest = ''
   let index = 0
   socket.setEncoding('utf8').on('data', (piece: string) => {
     text += piece
@@ -111,9 +112,14 @@ function answerAll(socket: Socket, answerName: (name: string, index: number) => 
       const found = answerName(name, index++)
       return found === undefined ? answer(NO_SUCH_NAME, '404 Not Found') : answer(found)
     })
-    const bytes = answers.join('').replaceAll('c-1', CURSOR)
+    // More questions may come before the immediate.
+    const bytes = rest + answers.join('').replaceAll('c-1', CURSOR)
+    rest = bytes.slice(bytes.length >> 1)
     socket.write(bytes.slice(0, bytes.length >> 1))
-    setImmediate(() => socket.write(bytes.slice(bytes.length >> 1)))
+    setImmediate(() => {
+      socket.write(rest)
+      rest = ''
+    })
   })
 }
 

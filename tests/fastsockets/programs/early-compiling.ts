@@ -1,14 +1,18 @@
 /**
- * argv: a port to connect to; listens if there is none, and tells its own. Asked whether V8 compiles what has run some times,
- * it runs a function that is new so often, and looks. Asked for round trips, the client makes them.
- *
- * Needs --allow-natives-syntax.
+ * An echo server that is also a client. It tells its port, and does what it is asked: `port` for round trips with the server
+ * there, over a connection of its own, with pauses in between; nothing for whether V8 compiles a function that is new and has
+ * run some times. Needs --allow-natives-syntax.
  */
 import { once } from 'node:events'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const [, , port] = process.argv
+interface Question {
+  readonly port?: number
+  readonly roundTrips?: number
+  readonly pauseMs?: number
+}
+
 /** Enough for an impatient V8, and too little for a patient one. */
 const RUNS = process.versions.v8.startsWith('11.') ? 700 : 1500
 /** What V8 compiles it compiles in a thread of its own, and on newer Nodes twice, the second time better. */
@@ -19,28 +23,26 @@ type Sum = (a: number, b: number) => number
 
 const isOptimized = new Function('f', 'return %ActiveTierIsTurbofan(f)') as (f: Sum) => boolean
 let sums = 0
-let socket: net.Socket | undefined
 
-if (port === undefined) {
-  const server = net.createServer({ noDelay: true }, accepted => accepted.pipe(accepted))
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  process.send?.({ port: (server.address() as net.AddressInfo).port })
-} else process.send?.({})
+const server = net.createServer({ noDelay: true }, accepted => accepted.pipe(accepted))
+await once(server.listen(0, '127.0.0.1'), 'listening')
+process.send?.({ port: (server.address() as net.AddressInfo).port })
 
-process.on('message', async ({ roundTrips = 0 }: { roundTrips?: number }) => {
-  if (roundTrips > 0) await echo(roundTrips)
-  process.send?.({ isCompiled: await isCompiled() })
+process.on('message', async ({ port, roundTrips = 1, pauseMs = 0 }: Question) => {
+  if (port === undefined) process.send?.({ isCompiled: await isCompiled() })
+  else process.send?.({ echoed: await echo(port, roundTrips, pauseMs) })
 })
 
-async function echo(roundTrips: number): Promise<void> {
-  if (socket === undefined) {
-    socket = net.connect({ port: Number(port), host: '127.0.0.1', noDelay: true })
-    await once(socket, 'connect')
-  }
+async function echo(port: number, roundTrips: number, pauseMs: number): Promise<number> {
+  const socket = net.connect({ port, host: '127.0.0.1', noDelay: true })
+  await once(socket, 'connect')
   for (let i = 0; i < roundTrips; i++) {
     socket.write('x')
     await once(socket, 'data')
+    if (pauseMs > 0) await sleep(pauseMs)
   }
+  socket.destroy()
+  return roundTrips
 }
 
 /** Whether V8 compiles a function that nobody has run before. */
