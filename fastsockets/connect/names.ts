@@ -23,7 +23,7 @@ const PREPARE_MS_MAX = 100
 const NAMES_MAX = 16
 /** As long as there is no daemon somebody looks for one again: soon after a listener has begun, then more and more seldom. */
 const REPEAT_MS_MIN = 1000
-const REPEAT_MS_MAX = 32_000
+const REPEAT_MS_MAX = 5000
 /** A listener that was started anew proves by it that the name is its own: the kernel has given it the port. */
 const OWNER_KEY = 'fastsockets-inet'
 
