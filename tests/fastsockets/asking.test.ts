@@ -33,16 +33,16 @@ for (const [task, expected] of Object.entries(EXPECTED)) {
 }
 
 t.test('what a server has said before it dies is heard, though a write to it waits', async t => {
+  // Over TCP the kernel may throw away what was not read yet: a plain pair is heard most times, and not always.
   const cases = [
-    ['answer-and-die', {}, 'tcp', 25_000],
-    ['answer-and-die', relinked(), 'shm', 25_000],
-    ['answer-much-and-die', relinked(), 'shm', 100_000],
+    ['answer-and-die', 25_000],
+    ['answer-much-and-die', 100_000],
   ] as const
-  for (const [behaviour, options, accepted, bytes] of cases) {
-    const server = new Child(t, program('server'), [behaviour], options)
+  for (const [behaviour, bytes] of cases) {
+    const server = new Child(t, program('server'), [behaviour], relinked())
     const { port } = await server.receive<{ port: number }>()
-    const client = new Child(t, program('asking'), ['an early answer', String(port)], options)
-    t.match(await server.receive(), { accepted })
+    const client = new Child(t, program('asking'), ['an early answer', String(port)], relinked())
+    t.match(await server.receive(), { accepted: 'shm' })
     t.strictSame(await client.receive(), [bytes, 'ECONNRESET'])
   }
 })
