@@ -40,15 +40,17 @@ let watch: NodeJS.Timeout | undefined
 let looksLeft = LOOKS
 /** Handled when somebody looked last. */
 let messages = 0
+/** Another peer was found since then. */
+let hasJoined = false
 
 /** A peer is found, and its messages are handled by the event loop. */
 export function compileEarly(): void {
-  ;({ messages } = pollerStats())
-  if (patience.length === 0 || messages >= MESSAGES || looksLeft === 0) return
   if (watch !== undefined) {
-    watch.refresh()
+    hasJoined = true
     return
   }
+  ;({ messages } = pollerStats())
+  if (patience.length === 0 || messages >= MESSAGES || looksLeft === 0) return
   for (const { option, eager } of patience) setOption(option, eager)
   watch = setInterval(look, LOOK_MS).unref()
 }
@@ -57,7 +59,9 @@ function look(): void {
   const before = messages
   ;({ messages } = pollerStats())
   looksLeft--
-  if (messages < MESSAGES && messages - before >= LOOK_MESSAGES && looksLeft > 0) return
+  const isWanted = hasJoined || messages - before >= LOOK_MESSAGES
+  hasJoined = false
+  if (isWanted && messages < MESSAGES && looksLeft > 0) return
   for (const { option, usual } of patience) setOption(option, usual)
   clearInterval(watch)
   watch = undefined

@@ -32,8 +32,9 @@ t.test(
     }
     for (const log of logs) {
       const text = readFileSync(log, 'latin1')
-      t.match(text, MISS, 'V8 tells of the first ones')
-      t.ok((text.match(MISS)?.length ?? 0) < COUNT / 10, 'hardly ever')
+      const misses = text.match(MISS)?.length ?? 0
+      t.ok(misses > 0, 'V8 tells of the first ones')
+      t.ok(misses < COUNT / 10, 'hardly ever')
     }
   },
 )
