@@ -109,6 +109,14 @@ export interface VirtualInterface {
    */
   poll(sink: FrameSink, limit: number): number
   /**
+   * One int32 of this side's program that the peer's can look at any time, by `shownWord`, though it may have frames before it
+   * that it has not polled: what was shown before a frame was committed, or before anything else, is seen after it. 0 at first.
+   * Missing where no memory is shared.
+   */
+  showWord?(word: number): void
+  /** What the peer shows: any word at all. */
+  readonly shownWord?: number | undefined
+  /**
    * The peer is gone, and what it had sent is polled for the last time: no more than fits into the queue, whoever goes on
    * writing. Missing where the driver cannot tell.
    */

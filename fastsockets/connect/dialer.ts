@@ -25,7 +25,7 @@ import type { Stream } from '../stream/stream.ts'
 import { STREAMS_MAX } from '../stream/stream-layout.ts'
 import { answersAlone, findListener } from './listeners.ts'
 import { type Peers, reasonOfNoRoom, reasonOfRefusal } from './peers.ts'
-import { lasts, Routes } from './routes.ts'
+import { type ChannelRoute, lasts, Routes } from './routes.ts'
 import { isUnanswered, UnansweredConnects } from './unanswered-connects.ts'
 import type { WorkerGroup } from './worker-group.ts'
 
@@ -47,8 +47,10 @@ interface Attempt {
   readonly hasNoOwn: boolean
   /** The route that was tried came from memory: it may be stale, and deserves one fresh look. */
   isRetry: boolean
-  /** The program believes that it is connected: the server is busy, and has not answered. */
-  isPresumed: boolean
+  /** Where it asks, if the listener answers for itself, how many the peer had closed before, and when it asked. */
+  route: ChannelRoute | undefined
+  listenersClosed: number | undefined
+  askedAt: number
   /** The worker that is asked, if the listener is shared, and those that have refused. */
   asked: SharedRoute | undefined
   refusedBy: Set<SocketChannel> | undefined
@@ -75,7 +77,7 @@ export class RouteDialer implements Dialer {
   readonly #routes = new Routes()
   readonly #exchange: HandleExchange
   #refused: Refused | undefined
-  readonly #unanswered = new UnansweredConnects<Attempt>(BUSY_MS, presumeIfUnanswered)
+  readonly #unanswered = new UnansweredConnects(BUSY_MS, presumeIfUnanswered)
 
   constructor(peers: Peers, internals: NodeInternals, exchange: HandleExchange) {
     this.#peers = peers
@@ -113,7 +115,9 @@ export class RouteDialer implements Dialer {
       isOwn: false,
       hasNoOwn: here !== undefined && own === undefined,
       isRetry: false,
-      isPresumed: false,
+      route: undefined,
+      listenersClosed: undefined,
+      askedAt: Number.NaN,
       asked: undefined,
       refusedBy: undefined,
       exploredCount: 0,
@@ -125,7 +129,7 @@ export class RouteDialer implements Dialer {
     }
     attempt.isOwn = false
     const route = this.#routes.find(target, port)
-    if (route?.channel !== undefined && this.#openPatiently(handle, route.channel, attempt)) return 0
+    if (route?.channel !== undefined && this.#openPatiently(handle, route, attempt)) return 0
     if (route?.group !== undefined && this.#openShared(handle, route.group, attempt)) return 0
     if (route?.reason !== undefined) return this.#demote(handle, request, target, port, family, route.reason)
     void this.#explore(handle, attempt)
@@ -139,8 +143,6 @@ export class RouteDialer implements Dialer {
       // The listener was there when we called, and closed before it accepted: the kernel resets what its backlog holds.
       return handle.finishConnect(UV_ECONNRESET)
     }
-    // To TCP, a listener that was closed before it accepted what its backlog held, or a process that ended.
-    if (attempt.isPresumed) return handle.handleError('ECONNRESET', 'read', undefined)
     handle.dropStream()
     if (attempt.asked !== undefined) return this.#askAnother(handle, attempt, attempt.asked, refusal)
     this.#routes.forget(attempt.address, attempt.port)
@@ -174,8 +176,8 @@ export class RouteDialer implements Dialer {
       if (!isOurs) return this.#explore(handle, attempt)
       if (this.#openAt(handle, group, channel, attempt)) return
     } else {
-      this.#routes.rememberChannel(address, port, channel)
-      if (this.#openPatiently(handle, channel, attempt)) return
+      const route = this.#routes.rememberChannel(address, port, channel)
+      if (this.#openPatiently(handle, route, attempt)) return
     }
     this.#demoteLater(handle, attempt, reasonOfNoRoom(channel))
   }
@@ -194,6 +196,7 @@ export class RouteDialer implements Dialer {
 
   #openAt(handle: FastHandle, group: WorkerGroup, channel: SocketChannel, attempt: Attempt): boolean {
     if (!this.#open(handle, channel, attempt)) return false
+    attempt.route = undefined
     const noteAnswer = group.noteAsked(channel)
     attempt.asked = { group, channel, noteAnswer }
     const { request } = attempt
@@ -225,13 +228,27 @@ export class RouteDialer implements Dialer {
   }
 
   /**
-   * The same, of a listener that answers for itself. If it is busy the program is told after a moment that it is
-   * connected, as the kernel tells it of a connection that waits in the backlog (decision 0081).
+   * The same, of a listener that answers for itself. The program is told that it is connected, as the kernel tells it of a
+   * connection that waits in the backlog: at once if the listener is known to be there (decision 0111), otherwise, if it is
+   * busy, after a moment (decision 0081).
    */
-  #openPatiently(handle: FastHandle, channel: SocketChannel, attempt: Attempt): boolean {
+  #openPatiently(handle: FastHandle, route: ChannelRoute, attempt: Attempt): boolean {
+    const { channel } = route
+    // Before it asks: what is closed while it is accepted counts as later.
+    const { listenersClosed } = channel
     if (!this.#open(handle, channel, attempt)) return false
-    this.#unanswered.add(handle, handle.stream as Stream, attempt)
+    attempt.route = route
+    attempt.listenersClosed = listenersClosed
+    const stream = handle.stream as Stream
+    this.#unanswered.add(handle, stream)
+    const isKnown = listenersClosed !== undefined && listenersClosed === route.listenersClosed
+    if (isKnown) channel.presumeSoon(stream, listenersClosed, attempt.askedAt)
     return true
+  }
+
+  handleAccepted(handle: FastHandle): void {
+    const { route, listenersClosed } = (handle.attempt as Attempt | undefined) ?? {}
+    if (route !== undefined) route.listenersClosed = listenersClosed
   }
 
   /** Asks for a connection over `channel`; the answer comes to the handle. */
@@ -240,7 +257,7 @@ export class RouteDialer implements Dialer {
     flushAllHeld()
     const stream = channel.connect(handle, port, address, family)
     if (stream === undefined) return false
-    noteAsked()
+    attempt.askedAt = noteAsked()
     tellStep('client asked')
     if (family === UNIX) stream.unixPath = nameInRules(handle.host as string)
     else {
@@ -358,18 +375,17 @@ function refuseTcp(handle: FastHandle, reason: FallbackReason): number {
 }
 
 /** The answer may be there: it was this thread that was busy. Then it is heard within two turns of the event loop, or now. */
-function presumeIfUnanswered(handle: FastHandle, stream: Stream, attempt: Attempt): void {
+function presumeIfUnanswered(handle: FastHandle, stream: Stream): void {
   if (!isUnanswered(handle, stream)) return
-  setImmediate(() => setImmediate(presume, handle, stream, attempt))
+  setImmediate(() => setImmediate(presume, handle, stream))
 }
 
-function presume(handle: FastHandle, stream: Stream, attempt: Attempt): void {
+function presume(handle: FastHandle, stream: Stream): void {
   if (!isUnanswered(handle, stream)) return
   listen(stream.channel)
   if (!isUnanswered(handle, stream)) return
-  attempt.isPresumed = true
   presumeConnected(stream)
-  handle.finishConnect(0)
+  handle.handleConnected()
 }
 
 /** Channels that were listened to in this turn of the event loop, for all whose answer may be there. */

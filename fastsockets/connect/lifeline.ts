@@ -61,7 +61,7 @@ function watchLifeline(connection: net.Socket, channel: SocketChannel): void {
     connection.destroy()
     channel.handlePeerGone(cause)
     // Now, as the kernel would tell: who hears next that the process has ended must find its sockets ended, too.
-    channel.deliverRest()
+    channel.deliveries.tellRest()
   }
   connection.on('data', () => handleEnd())
   connection.on('end', () => handleEnd())

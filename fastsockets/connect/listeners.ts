@@ -28,6 +28,7 @@ import { EVENTS, tell } from '../status/events.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from '../status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from '../status/status-page.ts'
 import type { Acceptor } from '../stream/channel-contract.ts'
+import { countClosedListener } from '../stream/closed-listeners.ts'
 import type { Stream } from '../stream/stream.ts'
 import { announce, retract } from './names.ts'
 import { hideSlowListener, showSlowListener, slowRowOf } from './slow-listeners.ts'
@@ -164,6 +165,7 @@ export function withdraw(server: net.Server): void {
   const listener = byServer.get(server)
   if (listener === undefined) return
   byServer.delete(server)
+  countClosedListener()
   if (listener.isPortReserved) clientPorts.release(listener.port)
   closeBootstrap(listener)
   listener.row?.close()

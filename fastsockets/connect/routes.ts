@@ -29,8 +29,17 @@ const TTL_MS: Partial<Record<FallbackCode, number>> = {
   SILENT: SILENT_TTL_MS,
 }
 
+/** A listener that answers for itself, in another process or thread. */
+export interface ChannelRoute {
+  readonly channel: SocketChannel
+  readonly group?: undefined
+  readonly reason?: undefined
+  /** How many listeners the peer had closed when it was asked for a connection that this one accepted. */
+  listenersClosed: number | undefined
+}
+
 export type Route =
-  | { readonly channel: SocketChannel; readonly group?: undefined; readonly reason?: undefined }
+  | ChannelRoute
   | { readonly channel?: undefined; readonly group: WorkerGroup; readonly reason?: undefined }
   | {
       readonly channel?: undefined
@@ -70,8 +79,10 @@ export class Routes {
     this.#routes.delete(keyOf(host, port))
   }
 
-  rememberChannel(host: string, port: number, channel: SocketChannel): void {
-    this.#remember(host, port, { channel })
+  rememberChannel(host: string, port: number, channel: SocketChannel): ChannelRoute {
+    const route = { channel, listenersClosed: undefined }
+    this.#remember(host, port, route)
+    return route
   }
 
   /** The workers behind a listener that they share. */

@@ -4,36 +4,35 @@ import { performance, setTimeout } from '../../nic/real-time.ts'
 import type { FastHandle } from '../handle/fast-handle-contract.ts'
 import type { Stream } from '../stream/stream.ts'
 
-interface Asked<T> {
+interface Asked {
   readonly handle: FastHandle
   readonly stream: Stream
-  readonly attempt: T
   readonly askedMs: number
 }
 
 /** The timer is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
 const scope = new AsyncResource('FASTSOCKETS')
 
-type Tell<T> = (handle: FastHandle, stream: Stream, attempt: T) => void
+type Tell = (handle: FastHandle, stream: Stream) => void
 
 /**
  * Tells which ones have no answer after a while. One timer serves all, and those that are answered are let go with the
  * next connect: a timer for each would keep every socket of a busy client in memory, closed ones too, until it runs.
  */
-export class UnansweredConnects<T> {
+export class UnansweredConnects {
   readonly #patienceMs: number
-  readonly #tell: Tell<T>
-  #asked: Asked<T>[] = []
+  readonly #tell: Tell
+  #asked: Asked[] = []
   #timer: NodeJS.Timeout | undefined
 
-  constructor(patienceMs: number, tell: Tell<T>) {
+  constructor(patienceMs: number, tell: Tell) {
     this.#patienceMs = patienceMs
     this.#tell = tell
   }
 
-  add(handle: FastHandle, stream: Stream, attempt: T): void {
+  add(handle: FastHandle, stream: Stream): void {
     this.#forgetAnswered()
-    this.#asked.push({ handle, stream, attempt, askedMs: performance.now() })
+    this.#asked.push({ handle, stream, askedMs: performance.now() })
     if (this.#timer === undefined) this.#start(this.#patienceMs)
   }
 
@@ -50,12 +49,12 @@ export class UnansweredConnects<T> {
   readonly #handleTimer = (): void => {
     this.#timer = undefined
     const dueMs = performance.now() - this.#patienceMs
-    const waiting: Asked<T>[] = []
+    const waiting: Asked[] = []
     for (const one of this.#asked) {
-      const { handle, stream, attempt, askedMs } = one
+      const { handle, stream, askedMs } = one
       if (!isUnanswered(handle, stream)) continue
       if (askedMs > dueMs) waiting.push(one)
-      else this.#tell(handle, stream, attempt)
+      else this.#tell(handle, stream)
     }
     this.#asked = waiting
     const first = waiting[0]

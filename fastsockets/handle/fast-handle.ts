@@ -351,9 +351,11 @@ function defineFastHandle(): FastHandleClass | undefined {
     }
 
     handleConnected(): void {
+      if (this.stream?.isAnswered === true) this.#dialer?.handleAccepted(this as unknown as FastHandle)
       this.attempt = undefined
       this.finishConnect(0)
     }
+
     handleRefused(refusal: number | undefined): void {
       this.#dialer?.handleRefused(this as unknown as FastHandle, refusal)
     }

@@ -82,9 +82,16 @@ export function runAfterIo(action: () => void): void {
 /**
  * A connection is asked for. If that happens while libuv tells of I/O, as it does once a name is found, the event loop must
  * look for I/O once more before anybody hears of it: immediates come first, in one of which the program may give up.
+ * Returns when that was, as `lookCount` counts.
  */
-export function noteAsked(): void {
-  if (phase !== undefined) askedAt = phase.lookCount()
+export function noteAsked(): number {
+  askedAt = phase?.lookCount() ?? NEVER
+  return askedAt
+}
+
+/** How often the event loop has begun to look for I/O. `NaN` where that cannot be known. */
+export function lookCount(): number {
+  return phase?.lookCount() ?? Number.NaN
 }
 
 /** Not twice in a row: who asks in each turn of the event loop must not keep the answers away. */

@@ -300,7 +300,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       const taken = Math.min(length - placed, first.length - first.done)
       copyBytes(bytes, offset + placed, first.bytes, first.done, taken)
       // A receive that is not full waits for the end of the turn: more may follow at once.
-      if (first.done === 0) this.channel.scheduleDelivery(this.#open())
+      if (first.done === 0) this.channel.deliveries.schedule(this.#open())
       first.done += taken
       placed += taken
       if (first.done === first.length) this.#finishReceive()

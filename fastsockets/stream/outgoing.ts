@@ -236,7 +236,7 @@ export class Outgoing implements Holder {
   #sendPending(): boolean {
     const { pending } = this
     const { channel } = this.#stream
-    if (this.#stream.peerId === -1 || !this.flushHeld()) return false
+    if (!this.#stream.maySend || !this.flushHeld()) return false
     while (pending.length > 0) {
       if (this.#offers.isOut) return false
       if (!pending.secure(1)) return this.#fail()
@@ -244,7 +244,7 @@ export class Outgoing implements Holder {
         if (!this.#sink.write()) return false
         continue
       }
-      if (this.#offers.isWanted && this.#offers.send()) return false
+      if (this.#offers.isWanted && this.#stream.isAnswered && this.#offers.send()) return false
       const length = Math.min(pending.length, this.#segmentMax, this.window.credit)
       if (length <= 0) return false
       if (!pending.secure(length)) return this.#fail()
@@ -266,7 +266,7 @@ export class Outgoing implements Holder {
   #fail(): false {
     this.pending.clear()
     this.#stream.fail('EFAULT', 'write', undefined)
-    this.#stream.channel.scheduleDelivery(this.#stream)
+    this.#stream.channel.deliveries.schedule(this.#stream)
     return false
   }
 
@@ -310,7 +310,7 @@ export class Outgoing implements Holder {
 
   #sendFin(): boolean {
     const { channel, peerId, receiving } = this.#stream
-    if (this.isWaiting || peerId === -1 || !this.flushHeld()) return false
+    if (this.isWaiting || !this.#stream.maySend || !this.flushHeld()) return false
     if (!sendFin(channel.channel, peerId, this.window.sequence, receiving.consumed)) {
       channel.scheduleSend(this.#stream)
       return false

@@ -7,7 +7,7 @@
  */
 import { clientPorts } from '../host/synthetic-ports.ts'
 import type { Stream } from './stream.ts'
-import { PORTS_PROMISED_MAX } from './stream-layout.ts'
+import { EARLY_WINDOW, PORTS_PROMISED_MAX } from './stream-layout.ts'
 
 const PORT_MAX = 0xffff
 /** In place of a stream's promised port: it has asked, and waits here for an answer or a promise. */
@@ -44,9 +44,11 @@ export class PromisedPorts {
   }
 }
 
-/** The peer is busy: the program takes the stream for connected, and what it writes and ends waits for the answer. */
+/** The program takes the stream for connected before the peer has answered. */
 export function presumeConnected(stream: Stream): void {
   stream.state = 'presumed'
+  stream.maySend = true
+  stream.outgoing.window.open(EARLY_WINDOW)
   if (stream.promisedPort > 0) promisePort(stream, stream.promisedPort)
 }
 

@@ -5,15 +5,15 @@
  */
 import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../../am/index.ts'
 import type { VirtualInterface } from '../../nic/index.ts'
-import { setImmediate } from '../../nic/real-time.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { drainTicks } from '../host/node-internals.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import type { Accepted, Acceptor, Lifeline } from './channel-contract.ts'
-import { FreshStreams } from './fresh-streams.ts'
+import { hideClosedListeners, showClosedListeners } from './closed-listeners.ts'
+import { Deliveries } from './deliveries.ts'
+import { EarlyConnects } from './early-connects.ts'
 import { takeLastWords } from './last-words.ts'
-import { PostedBytes } from './posted-bytes.ts'
 import { AwaitedPorts, PromisedPorts } from './promised-ports.ts'
 import { socketEndpoint } from './socket-endpoint.ts'
 import { Stream, type StreamSink } from './stream.ts'
@@ -21,6 +21,7 @@ import {
   ACCEPT,
   BYTES_WORDS,
   CHANNEL_CREDITS,
+  EARLY_WINDOW,
   FLAG_FIN,
   FLAG_PUSH,
   KEY_MAX,
@@ -47,20 +48,16 @@ export class SocketChannel implements ChannelOwner {
   lifeline: Lifeline | undefined
   /** Addresses of the two hosts, if there are two. */
   way: { readonly own: string; readonly peer: string } | undefined
-  /** Counts the times that received data was handed over. */
-  turn = 0
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
   readonly streams = new StreamTable()
   readonly #connects = new WaitingConnects()
   readonly #toSend = new StreamQueue(1)
-  readonly #toDeliver = new StreamQueue(2)
-  readonly #posted = new PostedBytes()
-  readonly #fresh = new FreshStreams()
+  readonly deliveries = new Deliveries(this)
+  readonly #early = new EarlyConnects(this)
   readonly #promised: PromisedPorts
   readonly #awaited = new AwaitedPorts()
   #offerMin: number | undefined
-  #restIsScheduled = false
   #isResuming = false
   #isOpen = true
   keepAliveCount = 0
@@ -81,6 +78,7 @@ export class SocketChannel implements ChannelOwner {
     // Raw sockets wait for their answer, and nobody waits for his own thread.
     this.#promised = new PromisedPorts(isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX)
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
+    showClosedListeners(end)
   }
 
   /** Payload of one DATA message. */
@@ -105,6 +103,22 @@ export class SocketChannel implements ChannelOwner {
 
   get isOpen(): boolean {
     return this.#isOpen
+  }
+
+  /** How many listeners the peer has closed; undefined if it cannot be seen, as on another host. */
+  get listenersClosed(): number | undefined {
+    return this.channel.end.shownWord
+  }
+
+  /**
+   * The program may hear of the connection before it is answered, if the peer has then closed no more listeners than
+   * `listenersClosed`. `askedAt`, as `lookCount` counts, is when it was asked for.
+   */
+  presumeSoon(stream: Stream, listenersClosed: number, askedAt: number): void {
+    // It is not out yet, or another may find no room for it, or nobody knows when it would be too early.
+    if (this.#connects.size > 0 || !this.streams.hasPlenty || Number.isNaN(askedAt)) return
+    this.#early.add(stream, listenersClosed, askedAt)
+    this.channel.touch()
   }
 
   /** Asks the peer for a connection to its listener; undefined if there may be no further socket. */
@@ -151,28 +165,10 @@ export class SocketChannel implements ChannelOwner {
     if (!this.#isResuming) this.channel.touch()
   }
 
-  scheduleDelivery(stream: Stream): void {
-    this.#toDeliver.add(stream)
-    this.#scheduleTurn()
-  }
-
-  #scheduleTurn(): void {
-    if (this.#isOpen) this.channel.touch()
-    else this.#scheduleRest()
-  }
-
-  /**
-   * Bytes for a stream that reads. They are copied out of the ring here, gathered with their neighbours, and handed over
-   * at the end of the turn, outside the ring: whatever a program does or throws then, no message is lost.
-   */
-  post(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
-    this.#posted.add(stream, bytes, offset, length)
-  }
-
   forget(stream: Stream): void {
     this.streams.delete(stream)
     this.#toSend.delete(stream)
-    this.#toDeliver.delete(stream)
+    this.deliveries.forget(stream)
   }
 
   /** While any socket counts, the doorbell keeps the event loop alive, and the lifeline after it, until the end is told. */
@@ -191,10 +187,19 @@ export class SocketChannel implements ChannelOwner {
   /** What the channel tells its owner. A write is over before the answer to it is heard. */
   handleProgress(): void {
     try {
+      if (!this.#early.isEmpty) this.#tellEarly()
       this.#resumeSending()
-      this.#deliver()
+      this.deliveries.tell()
     } finally {
-      this.#fresh.endTurn()
+      this.deliveries.endTurn()
+    }
+  }
+
+  #tellEarly(): void {
+    try {
+      this.#early.tell()
+    } finally {
+      if (!this.#early.isEmpty) this.channel.touch()
     }
   }
 
@@ -245,50 +250,51 @@ export class SocketChannel implements ChannelOwner {
     const family = message.word(3) as Family
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
+    if (this.streams.get(-from) !== undefined) return this.#refuse(`a second CONNECT as ${from}`)
     const { bytes, offset, length } = message
     const address = latin1Slice.call(bytes, offset, offset + length)
     const promisedPort = family === UNIX ? 0 : this.#promised.take()
-    const stream = this.streams.isFull ? undefined : new Stream(this, this.streams.takeId(), 'server')
+    const stream = this.streams.isFull ? undefined : new Stream(this, -from, 'server')
     let accepted: Accepted | number = REFUSAL.NOT_LISTENING
     try {
       accepted = stream ? this.#accept(stream, port, address, family, promisedPort) : REFUSAL.LIMIT
     } finally {
       // Or a getter of the program's server has thrown, and its client is not to wait for ever.
       if (typeof accepted === 'number') {
-        if (stream !== undefined) this.streams.takeBack(stream.id)
+        this.streams.noteRefused(-from)
         clientPorts.release(promisedPort)
         message.reply(REFUSE, from, accepted)
       }
     }
     if (stream === undefined || typeof accepted === 'number') return
     this.streams.put(stream)
-    stream.handleAccepted(from, window)
+    stream.handleAccepted(window)
     const [a, b, c, d] = this.#promised.promise()
-    message.reply(ACCEPT, from, stream.id, WINDOW, accepted.clientPort, a, b, c, d)
+    message.reply(ACCEPT, from, WINDOW, accepted.clientPort, a, b, c, d)
+    if (!this.isRaw) this.deliveries.addFresh(stream)
     accepted.begin()
     this.#drainTicks()
   }
 
   handleAccept(message: Message): void {
     const stream = this.streams.get(message.word(0))
-    const window = message.word(2)
-    const clientPort = message.word(3)
-    if (stream === undefined || stream.peerId !== -1) return this.#refuse('an ACCEPT that nobody asked for')
-    if (message.word(1) <= 0 || window <= 0 || window > WINDOW_MAX)
-      return this.#refuse('an ACCEPT out of bounds')
+    const window = message.word(1)
+    const clientPort = message.word(2)
+    if (!isAsked(stream)) return this.#refuse('an ACCEPT that nobody asked for')
+    if (window < EARLY_WINDOW || window > WINDOW_MAX) return this.#refuse('an ACCEPT out of bounds')
     if (clientPort <= 0 || clientPort > 0xffff) return this.#refuse(`client port ${clientPort}`)
-    const promises = [message.word(4), message.word(5), message.word(6), message.word(7)]
+    const promises = [message.word(3), message.word(4), message.word(5), message.word(6)]
     if (!this.#awaited.handleAccepted(stream, clientPort, promises))
       return this.#refuse('an ACCEPT out of turn, or ports that were or cannot be promised')
     if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
-    if (!this.isRaw) this.#fresh.add(stream)
-    stream.handleAccepted(message.word(1), window)
+    if (!this.isRaw && stream.state === 'connecting') this.deliveries.addFresh(stream)
+    stream.handleAccepted(window)
     this.#drainTicks()
   }
 
   handleRefuse(message: Message): void {
     const stream = this.streams.get(message.word(0))
-    if (stream === undefined || stream.peerId !== -1) return this.#refuse('a REFUSE that nobody asked for')
+    if (!isAsked(stream)) return this.#refuse('a REFUSE that nobody asked for')
     if (!this.#awaited.handleAnswered(stream)) return this.#refuse('a REFUSE out of turn')
     stream.handleRefused(message.word(1))
     this.#drainTicks()
@@ -298,14 +304,19 @@ export class SocketChannel implements ChannelOwner {
     // Not by `word(i)`, which checks each time whether the message is live: this is the busiest of all.
     const { words, wordCount, bytes, offset, length } = message
     const stream = this.streams.get(words[0] as number)
-    if (stream === undefined || stream.peerId === -1 || wordCount !== BYTES_WORDS)
-      return this.#refuse(`data for socket ${words[0]}`)
+    if (stream === undefined || !stream.isAnswered || wordCount !== BYTES_WORDS)
+      return this.#handleLostData(words[0] as number)
     const flags = words[3] as number
     const fault =
       stream.outgoing.handleConsumed(words[2] as number) ??
       stream.handleData(words[1] as number, bytes, offset, length, (flags & FLAG_FIN) !== 0)
     if (fault !== undefined) this.#refuse(fault)
-    else if ((flags & FLAG_PUSH) !== 0) this.#posted.endRun()
+    else if ((flags & FLAG_PUSH) !== 0) this.deliveries.endRun(stream)
+  }
+
+  /** What a client has sent to somebody who has refused it, before it heard of that. */
+  #handleLostData(to: number): void {
+    if (!this.streams.wasRefused(to)) this.#refuse(`data for socket ${to}`)
   }
 
   handleSourceAvailable(message: Message): void {
@@ -330,7 +341,7 @@ export class SocketChannel implements ChannelOwner {
   #placed(message: Message): Stream | undefined {
     const stream = this.streams.get(message.word(0))
     const fault =
-      stream === undefined || stream.peerId === -1 || message.length > KEY_MAX
+      stream === undefined || !stream.isAnswered || message.length > KEY_MAX
         ? `ZCopy for socket ${message.word(0)}`
         : stream.outgoing.handleConsumed(message.word(2))
     if (fault === undefined) return stream
@@ -356,40 +367,8 @@ export class SocketChannel implements ChannelOwner {
   handleClose(message: Message): void {
     const stream = this.streams.get(message.word(0))
     if (stream === undefined) return
-    if (stream.peerId === -1) return this.#refuse('a CLOSE before the ACCEPT')
+    if (!stream.isAnswered) return this.#refuse('a CLOSE before the ACCEPT')
     stream.handleClosed(message.word(1), message.word(2))
-  }
-
-  /** What waits in receive buffers, and ends, then what has just come. Goes on where it was if a listener threw. */
-  #deliver(): void {
-    const posted = this.#posted
-    if (posted.isIdle && this.#toDeliver.size === 0) return
-    this.turn++
-    posted.endRun()
-    this.#deliverWaiting()
-    while (posted.takeNext()) {
-      posted.stream?.deliverPosted(posted.bytes)
-      this.#drainTicks()
-    }
-    if (this.#toDeliver.size > 0) this.#scheduleTurn()
-  }
-
-  #deliverWaiting(): void {
-    // Those who are there now: whoever asks again meanwhile has the next turn.
-    for (const stream of this.#toDeliver.snapshot()) {
-      // Behind its own bytes, and a turn later; and so if it has just been told that it is connected.
-      if (!this.#toDeliver.has(stream) || stream.postedCount > 0 || stream.isFresh) continue
-      this.#toDeliver.delete(stream)
-      let isDone = false
-      try {
-        stream.deliver()
-        isDone = true
-      } finally {
-        // A listener threw: the rest, or the end, still has to come.
-        if (!isDone) this.scheduleDelivery(stream)
-      }
-      this.#drainTicks()
-    }
   }
 
   /**
@@ -398,22 +377,6 @@ export class SocketChannel implements ChannelOwner {
    */
   #drainTicks(): void {
     if (!this.isRaw) drainTicks()
-  }
-
-  /** A closed channel has no more turns of its own. To be called by the event loop only, not from the program's code. */
-  readonly deliverRest = (): void => {
-    this.#restIsScheduled = false
-    try {
-      this.#deliver()
-    } finally {
-      if (this.#toDeliver.size > 0 || !this.#posted.isEmpty) this.#scheduleRest()
-    }
-  }
-
-  #scheduleRest(): void {
-    if (this.#restIsScheduled) return
-    this.#restIsScheduled = true
-    setImmediate(this.deliverRest)
   }
 
   /** The peer broke the rules of this layer: as bad as breaking those of the ring. */
@@ -428,9 +391,16 @@ export class SocketChannel implements ChannelOwner {
     this.#onGone(this)
     socketEndpoint().detach(this.channel)
     this.lifeline?.end(cause !== undefined)
+    hideClosedListeners(this.channel.end)
+    this.#early.clear()
     this.#connects.clear()
     this.#toSend.clear()
-    this.#scheduleRest()
+    this.deliveries.scheduleRest()
     for (const stream of this.streams.all()) stream.handleChannelGone(cause)
   }
+}
+
+/** It has asked the peer for a connection, and has no answer. */
+function isAsked(stream: Stream | undefined): stream is Stream {
+  return stream !== undefined && stream.id > 0 && !stream.isAnswered
 }

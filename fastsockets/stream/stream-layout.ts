@@ -1,10 +1,11 @@
 /**
  * The active messages that sockets consist of. Words are int32; sequence numbers count bytes, start at 0 and wrap at
- * 2^32. A socket number is the receiver's own: `to` always names a socket of the process that gets the message.
+ * 2^32. The client gives a connection its number, which is positive. `to` says whose it is: a positive number is one that the
+ * receiver has given, a negative one the sender's own, negated. So a client can speak of it before it has an answer.
  *
  *   index     kind      words                                     payload
- *   CONNECT   request   0 from   1 port   2 window   3 family     the address that was dialled, ASCII
- *   ACCEPT    reply     0 to     1 from   2 window   3 client port   4 to 7 promised ports, or 0
+ *   CONNECT   request   0 number 1 port   2 window   3 family     the address that was dialled, ASCII
+ *   ACCEPT    reply     0 to     1 window 2 client port   3 to 6 promised ports, or 0
  *   REFUSE    reply     0 to     1 refusal (bootstrap-layout.ts)
  *   DATA      request   0 to     1 sequence   2 consumed   3 flags   bytes of the stream
  *   CONSUMED  request   0 to     1 consumed
@@ -15,7 +16,8 @@
  *   WR_COMPL  request   0 to     1 sequence   2 consumed   3 length
  *
  * `window` is the size of the sender's receive buffer for this socket: the peer may have that many bytes under way that
- * are not yet reported as consumed. `consumed` counts the bytes that the program has taken; it rides on every DATA and
+ * are not yet reported as consumed. Before the ACCEPT a client may have `EARLY_WINDOW` bytes under way; it may send DATA and
+ * CLOSE then, nothing else. If a REFUSE comes instead they were said to nobody. `consumed` counts the bytes that the program has taken; it rides on every DATA and
  * goes alone once half a window is owed (EMP 2002, delayed and piggybacked acknowledgements).
  *
  * SRC_AVAIL stands in place of `length` bytes of DATA: the receiver may fetch them from the sender's memory. It says by
@@ -27,8 +29,8 @@
  *
  * FIN ends a direction after its last byte; CLOSE_DONE says that the program has closed the socket and reads nothing
  * more; CLOSE_RESET that it closed it with bytes unread or on purpose. `received` is the sequence up to which bytes had come
- * by then: if more was sent, it was on its way, and unread, too. A socket number is free again when both sides
- * have said CLOSE.
+ * by then: if more was sent, it was on its way, and unread, too. The number of a connection is free again when both sides
+ * have said CLOSE, or after a REFUSE.
  */
 export const CONNECT = 1
 export const ACCEPT = 2
@@ -71,6 +73,8 @@ export const WINDOW = 768 * 1024
 /** Half a window is owed: rarely enough to cost nothing, early enough that the sender does not run dry. */
 export const CONSUMED_DUE = WINDOW / 2
 export const WINDOW_MAX = 1 << 30
+/** What a client sends before it has an answer. Less is no window. */
+export const EARLY_WINDOW = SEGMENT_MAX
 /** Bytes that one SRC_AVAIL offers: few enough that time-outs see a large write move. */
 export const OFFER_MAX = 4 << 20
 /** A write of a closed socket that still goes out: what Linux lets TCP keep for one (tcp_wmem). */

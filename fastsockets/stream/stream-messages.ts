@@ -111,9 +111,10 @@ export function sendWriteCompleted(
   return true
 }
 
-export function sendClose({ channel: { channel }, peerId }: Stream, how: number, received: number): boolean {
+export function sendClose(stream: Stream, how: number, received: number): boolean {
+  const { channel } = stream.channel
   if (channel.reserveRequest(CLOSE, CLOSE_WORDS, 0) < 0) return false
-  channel.putWord(0, peerId)
+  channel.putWord(0, stream.peerId)
   channel.putWord(1, how)
   channel.putWord(2, received)
   channel.commit(0)

@@ -20,8 +20,9 @@ export interface StreamSink {
   /** FIN is out; only after a shutdown that was not out at once. */
   handleShutdown(): void
   handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void
+  /** It is accepted, or is taken to be (`Stream.isAnswered`). */
   handleConnected(): void
-  /** A refusal's wire number; undefined if the peer died meanwhile. */
+  /** Before it was connected. A refusal's wire number; undefined if the peer died meanwhile. */
   handleRefused(refusal: number | undefined): void
   /**
    * Raw sockets only; no user code may run in these. Takes bytes out of the ring into posted buffers, and returns how

@@ -5,12 +5,13 @@ const SLOT_MASK = STREAMS_MAX - 1
 const GENERATION_MAX = Math.floor(0x7fffffff / STREAMS_MAX)
 
 /**
- * The streams of a channel by their ids, which are a slot and how often it was given out: positive, and not soon the same.
+ * The streams of a channel by their numbers. Those that this side has asked for have a number of ours: a slot and how often
+ * that was given out, positive, and not soon the same. Those that the peer has asked for have the peer's, negated.
  *
- * A late message never finds a new stream, not even when an id is given out again. Only an id that the peer was told counts,
- * and it is free when the peer has answered for the last time, and has been told so. To be given out anew it takes
- * `GENERATION_MAX` connections of that slot, each with an answer of the peer. Messages keep their order both ways: with the
- * first of these answers the peer has forgotten the old socket, and what it had said of that has arrived.
+ * A late message never finds a new stream, not even when a number is given out again: it is free when the peer has answered for
+ * the last time, and has been told so. To be given out anew it takes `GENERATION_MAX` connections of that slot, each with an
+ * answer of the peer. Messages keep their order both ways: with the first of these answers the peer has forgotten the old
+ * socket, and what it had said of that has arrived.
  *
  * Not a Map: V8 makes a Map anew each time as many entries have gone as it has room for, and links each old one to the
  * next. The first that grew old keeps all later ones, with the streams that were in them, from being collected young.
@@ -18,58 +19,84 @@ const GENERATION_MAX = Math.floor(0x7fffffff / STREAMS_MAX)
 export class StreamTable {
   /** Bytes that closed streams have still to send. */
   lingering = 0
-  readonly #slots: (Stream | undefined)[] = []
+  readonly #ours: (Stream | undefined)[] = []
   readonly #generations: number[] = []
   readonly #free: number[] = []
+  readonly #theirs: (Stream | undefined)[] = []
+  /** By slot: the number that was refused last. Its client may have sent something before it heard of that. */
+  readonly #refused: number[] = []
   #size = 0
 
   get isFull(): boolean {
     return this.#size >= STREAMS_MAX
   }
 
+  /** Whether it will be some time until it is full, whatever the peer asks for meanwhile. */
+  get hasPlenty(): boolean {
+    return this.#size < STREAMS_MAX / 2
+  }
+
   get(id: number): Stream | undefined {
-    const slot = id & SLOT_MASK
-    const stream = slot < this.#slots.length ? this.#slots[slot] : undefined
+    const slots = id < 0 ? this.#theirs : this.#ours
+    const slot = slotOf(id)
+    const stream = slot < slots.length ? slots[slot] : undefined
     return stream?.id === id ? stream : undefined
   }
 
-  /** For a stream that is put here later, or given up; there must be room. */
+  /** For a stream that is put here at once; there must be room. */
   takeId(): number {
     const slot = this.#free.pop() ?? this.#addSlot()
-    this.#size++
     return (this.#generations[slot] as number) * STREAMS_MAX + slot
   }
 
+  /** There must be room, and nobody of that number. */
   put(stream: Stream): void {
-    this.#slots[stream.id & SLOT_MASK] = stream
+    const slot = slotOf(stream.id)
+    if (stream.id > 0) this.#ours[slot] = stream
+    else {
+      // No holes: an array with many is another, slower kind of array.
+      while (this.#theirs.length <= slot) this.#theirs.push(undefined)
+      this.#theirs[slot] = stream
+    }
+    this.#size++
   }
 
-  /** An id that the peer has not heard of. The next one may be the same. */
-  takeBack(id: number): void {
-    this.#release(id & SLOT_MASK)
+  /** The peer asked for it in vain. */
+  noteRefused(id: number): void {
+    const slot = slotOf(id)
+    while (this.#refused.length <= slot) this.#refused.push(0)
+    this.#refused[slot] = id
+  }
+
+  wasRefused(id: number): boolean {
+    return id < 0 && this.#refused[slotOf(id)] === id
   }
 
   /** Does nothing if it is not there. */
   delete(stream: Stream): void {
     if (this.get(stream.id) !== stream) return
-    const slot = stream.id & SLOT_MASK
+    const slot = slotOf(stream.id)
+    this.#size--
+    if (stream.id < 0) {
+      this.#theirs[slot] = undefined
+      return
+    }
     const generation = this.#generations[slot] as number
     this.#generations[slot] = generation === GENERATION_MAX ? 1 : generation + 1
-    this.#release(slot)
-  }
-
-  #release(slot: number): void {
-    this.#slots[slot] = undefined
+    this.#ours[slot] = undefined
     this.#free.push(slot)
-    this.#size--
   }
 
   #addSlot(): number {
-    this.#slots.push(undefined)
+    this.#ours.push(undefined)
     return this.#generations.push(1) - 1
   }
 
   all(): Stream[] {
-    return this.#slots.filter(stream => stream !== undefined)
+    return [...this.#ours, ...this.#theirs].filter(stream => stream !== undefined)
   }
+}
+
+function slotOf(id: number): number {
+  return (id < 0 ? -id : id) & SLOT_MASK
 }

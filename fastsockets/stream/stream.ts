@@ -13,11 +13,12 @@ import { StreamCounts } from '../status/stream-counts.ts'
 import { ReceiveWindow } from './byte-windows.ts'
 import { flushAllHeld } from './held-bytes.ts'
 import { Outgoing } from './outgoing.ts'
+import { OwnClose } from './own-close.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import type { StreamAddresses } from './stream-addresses.ts'
-import { CLOSE_DONE, CLOSE_RESET, WINDOW } from './stream-layout.ts'
-import { sendClose, sendConsumed } from './stream-messages.ts'
+import { CLOSE_RESET, WINDOW } from './stream-layout.ts'
+import { sendConsumed } from './stream-messages.ts'
 import { hideStream, showStream } from './stream-rows.ts'
 import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 import { ChunkFetches } from './zcopy/chunk-fetches.ts'
@@ -35,7 +36,10 @@ export class Stream {
   readonly channel: SocketChannel
   readonly id: number
   readonly role: 'client' | 'server'
-  peerId = -1
+  /** The peer has accepted. */
+  isAnswered = false
+  /** The peer may be told of bytes and ends: it has accepted, or is taken to do so. */
+  maySend = false
   sink: StreamSink | undefined
   addresses: StreamAddresses | undefined
   unixPath: string | undefined
@@ -54,7 +58,7 @@ export class Stream {
 
   #receiveState: ReceiveState = 'open'
   readonly receiving = new ReceiveWindow()
-  readonly #fetches = new ChunkFetches(this)
+  readonly fetches = new ChunkFetches(this)
   readonly postedSink = new PostedSink(this)
   readonly outgoing = new Outgoing(this)
   readonly #buffer = new ReceiveBuffer(WINDOW)
@@ -67,14 +71,17 @@ export class Stream {
   #writeError: StreamErrorCode = 'EPIPE'
   /** TCP hears only by a write that the peer has closed: the first one is taken, and lost. */
   #losesNextWrite = false
-  #closeHow = CLOSE_DONE
-  #receivedAtClose = 0
-  #closeOwed = false
+  readonly #close = new OwnClose(this)
 
   constructor(channel: SocketChannel, id: number, role: 'client' | 'server') {
     this.channel = channel
     this.id = id
     this.role = role
+  }
+
+  /** How the peer is told that it is meant. */
+  get peerId(): number {
+    return -this.id
   }
 
   /** Takes what waits in the receive buffer into `target`; returns how much. */
@@ -88,7 +95,7 @@ export class Stream {
   get isReadable(): boolean {
     return (
       this.#buffer.length > 0 ||
-      this.#fetches.isOpen ||
+      this.fetches.isOpen ||
       this.#receiveState !== 'open' ||
       this.#failure !== undefined
     )
@@ -123,49 +130,51 @@ export class Stream {
 
   /** Deliver what waits; later, not within the caller's own stack. */
   startReading(): void {
-    if (this.#receiveState !== 'ended' && this.isReadable) this.channel.scheduleDelivery(this)
+    if (this.#receiveState !== 'ended' && this.isReadable) this.channel.deliveries.schedule(this)
   }
 
   /** Like close(2): no more calls to the sink. Unread bytes make it a reset, as in TCP. */
   close(reset: boolean): void {
     if (this.state === 'closing' || this.state === 'closed') return
-    if (reset || this.#buffer.length > 0 || this.postedCount > 0 || this.#fetches.isOpen)
-      this.#closeHow = CLOSE_RESET
-    this.#receivedAtClose = this.receiving.sequence
+    const isUnread = this.#buffer.length > 0 || this.postedCount > 0 || this.fetches.isOpen
+    this.#close.decide(reset || isUnread, this.receiving.sequence)
     flushAllHeld()
     this.#release()
     this.sink = undefined
-    this.outgoing.close(this.#closeHow === CLOSE_RESET || this.#isBroken)
+    this.outgoing.close(this.#close.isReset || this.#isBroken)
     this.postedSink.revoke()
     this.#buffer.clear()
-    this.#fetches.drop()
+    this.fetches.drop()
     this.state = 'closing'
     if (!this.channel.isOpen) return this.#finish()
-    // A connecting stream has no peer to close yet: the answer to CONNECT will find it closing.
-    if (this.peerId === -1) return
-    this.#sendClose()
-    if (this.#peerClosed && !this.#closeOwed) this.#finish()
+    // The answer to CONNECT will find it closing.
+    if (!this.maySend) return
+    this.#close.send()
+    if (this.#peerClosed && !this.#close.isOwed) this.#finish()
   }
 
-  handleAccepted(peerId: number, window: number): void {
-    this.peerId = peerId
+  handleAccepted(window: number): void {
+    const wasPresumed = this.maySend
+    this.isAnswered = true
+    this.maySend = true
     this.outgoing.window.open(window)
     if (this.state === 'closing') {
-      this.#sendClose()
+      if (!wasPresumed) this.#close.send()
       return this.channel.scheduleSend(this)
     }
-    const wasPresumed = this.state === 'presumed'
     this.state = 'open'
     showStream(this, window)
     if (this.outgoing.isFinished) this.counts.endedHere()
-    if (wasPresumed) this.channel.scheduleSend(this)
-    else this.sink?.handleConnected()
+    if (!wasPresumed) this.sink?.handleConnected()
+    else if (this.outgoing.isWaiting) this.channel.scheduleSend(this)
   }
 
   handleRefused(refusal: number | undefined): void {
-    const { sink } = this
+    const { sink, state } = this
     this.#finish()
-    sink?.handleRefused(refusal)
+    // To TCP, a listener that was closed before it accepted what its backlog held, or a process that ended.
+    if (state === 'presumed') sink?.handleError('ECONNRESET', 'read', undefined)
+    else sink?.handleRefused(refusal)
   }
 
   /** Data for this stream; returns what is wrong with it, if anything. */
@@ -180,7 +189,7 @@ export class Stream {
       return `sequence ${sequence >>> 0} where ${this.receiving.sequence >>> 0} was due`
     if (this.receiving.isOverrunBy(length)) return `${length} bytes beyond the window`
     if (this.#receiveState !== 'open') return 'data after the end'
-    if (this.#fetches.isOpen) return 'data behind an offer'
+    if (this.fetches.isOpen) return 'data behind an offer'
     this.receiving.advance(length)
     if (this.state === 'closing') return length > 0 ? this.#answerClosed() : undefined
     this.postedSink.noteVoid()
@@ -190,16 +199,16 @@ export class Stream {
     if (fin) {
       this.#receiveState = 'finReceived'
       this.counts.endedByPeer()
-      this.channel.scheduleDelivery(this)
+      this.channel.deliveries.schedule(this)
     }
     return undefined
   }
 
   /** As TCP does: data for somebody who has closed, and not a bare FIN, is answered by a reset. */
   #answerClosed(): undefined {
-    this.#closeHow = CLOSE_RESET
+    this.#close.turnIntoReset()
     this.outgoing.clear()
-    this.#sendClose()
+    this.#close.send()
   }
 
   /** The peer has written its next bytes where a receive is posted; returns what is wrong with that, if anything. */
@@ -213,7 +222,7 @@ export class Stream {
     this.counts.fetched(length)
     this.sink?.handlePosted?.(length)
     this.consume(length)
-    this.channel.scheduleDelivery(this)
+    this.channel.deliveries.schedule(this)
     return undefined
   }
 
@@ -221,12 +230,12 @@ export class Stream {
   handleSourceAvailable(sequence: number, length: number, key: Uint8Array): string | undefined {
     if (sequence !== this.receiving.sequence) return 'an offer out of sequence'
     if (this.#receiveState !== 'open') return 'an offer after the end'
-    if (this.#fetches.isOpen) return 'an offer behind an offer'
+    if (this.fetches.isOpen) return 'an offer behind an offer'
     if (this.state === 'closing') return this.#answerClosed()
     this.postedSink.noteVoid()
     this.postedSink.noteLargeChunk()
-    if (!this.#fetches.open(key, length)) return `an offer of ${length} bytes with a key that does not fit`
-    this.channel.scheduleDelivery(this)
+    if (!this.fetches.open(key, length)) return `an offer of ${length} bytes with a key that does not fit`
+    this.channel.deliveries.schedule(this)
     return undefined
   }
 
@@ -242,23 +251,23 @@ export class Stream {
   #keep(bytes: Uint8Array, offset: number, length: number): void {
     // Behind posted bytes that are still on their way, everything else must queue, too.
     if (POSTS && (this.postedCount > 0 || this.#isPosted())) {
-      this.channel.post(this, bytes, offset, length)
+      this.channel.deliveries.post(this, bytes, offset, length)
       return
     }
     this.#buffer.append(bytes, offset, length)
     this.counts.buffered(length)
-    if (!POSTS) this.channel.scheduleDelivery(this)
+    if (!POSTS) this.channel.deliveries.schedule(this)
     this.sink?.handleArrival?.()
   }
 
   handleClosed(how: number, received: number): void {
     const isReset = how === CLOSE_RESET || this.outgoing.isBeyond(received)
     this.#peerClosed = true
-    this.#fetches.drop()
+    this.fetches.drop()
     this.outgoing.dropOffer()
     if (this.state === 'closing') {
       if (this.outgoing.isWaiting) this.#answerClosed()
-      if (!this.#closeOwed) return this.#finish()
+      if (!this.#close.isOwed) return this.#finish()
     }
     if (this.state !== 'open') return
     this.counts.endedByPeer()
@@ -272,13 +281,13 @@ export class Stream {
       // The end had come before the reset: reading ends well all the same, as in TCP.
       this.fail('EPIPE', 'write', undefined)
     }
-    this.channel.scheduleDelivery(this)
+    this.channel.deliveries.schedule(this)
   }
 
   /** The channel is no more: the peer died, or broke the protocol (`cause`). */
   handleChannelGone(cause: Error | undefined): void {
     this.#peerClosed = true
-    this.#fetches.drop()
+    this.fetches.drop()
     this.outgoing.dropOffer()
     if (this.state === 'connecting' || this.state === 'presumed') return this.handleRefused(undefined)
     if (this.state === 'closing') return this.#finish()
@@ -287,17 +296,17 @@ export class Stream {
     if (cause !== undefined) this.fail(codeOfEnd(cause), 'read', cause)
     else if (this.outgoing.isWaiting) this.fail('ECONNRESET', 'write', undefined)
     else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
-    this.channel.scheduleDelivery(this)
+    this.channel.deliveries.schedule(this)
   }
 
   /** Everything that was refused before, in order; false if it is refused again. */
   resume(): boolean {
     if (!this.outgoing.resume()) return false
-    if (!this.#fetches.resume()) return false
+    if (!this.fetches.resume()) return false
     if (this.#consumedIsDue() && !this.#sendConsumed()) return false
-    if (this.#closeOwed && !this.outgoing.isWaiting) {
-      this.#sendClose()
-      if (this.#closeOwed) return false
+    if (this.#close.isOwed && !this.outgoing.isWaiting) {
+      this.#close.send()
+      if (this.#close.isOwed) return false
       if (this.#peerClosed) this.#finish()
     }
     return true
@@ -316,17 +325,17 @@ export class Stream {
     }
     if (this.sink === undefined) return
     // If something is left in the buffer, nobody reads: then the offer must not wait for it.
-    if (this.#fetches.isOpen) this.#fetches.fetch(this.sink)
+    if (this.fetches.isOpen) this.fetches.fetch(this.sink)
     if (!this.channel.isOpen && this.outgoing.giveUpFin()) this.sink?.handleShutdown()
     if (this.sink === undefined) return
     if (this.#failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.#failure.code)
     this.sink.handleArrival?.()
-    if (this.#failure !== undefined && this.sink.isFeeding) return this.channel.scheduleDelivery(this)
+    if (this.#failure !== undefined && this.sink.isFeeding) return this.channel.deliveries.schedule(this)
     const endsWrite = this.#endsWrite()
     if (this.#buffer.length > 0 && !endsWrite) return
-    if (this.#deliveredInTurn === this.channel.turn) {
+    if (this.#deliveredInTurn === this.channel.deliveries.turn) {
       if (this.#failure !== undefined || this.#receiveState === 'finReceived')
-        this.channel.scheduleDelivery(this)
+        this.channel.deliveries.schedule(this)
       return
     }
     if (this.#failure !== undefined) {
@@ -372,7 +381,7 @@ export class Stream {
   handOver(bytes: Buffer, isLent = false): void {
     const { sink } = this
     if (sink === undefined) return
-    this.#deliveredInTurn = this.channel.turn
+    this.#deliveredInTurn = this.channel.deliveries.turn
     // A listener that throws has had the bytes all the same.
     let taken = bytes.length
     try {
@@ -403,7 +412,7 @@ export class Stream {
   }
 
   #isPosted(): boolean {
-    return !this.isFresh && this.#buffer.length === 0 && this.sink?.isReading === true
+    return this.#buffer.length === 0 && this.sink?.isReading === true
   }
 
   #consumedIsDue(): boolean {
@@ -414,16 +423,6 @@ export class Stream {
     if (!sendConsumed(this.channel.channel, this.peerId, this.receiving.consumed)) return false
     this.receiving.noteConsumedSent()
     return true
-  }
-
-  #sendClose(): void {
-    const { channel, outgoing } = this
-    this.#closeOwed = true
-    // Behind what TCP would have taken; what was written small in this turn goes first, too.
-    if (channel.isOpen && outgoing.isWaiting) return
-    const mayGo = !channel.isOpen || (outgoing.flushHeld() && this.#fetches.resume())
-    this.#closeOwed = !mayGo || (channel.isOpen && !sendClose(this, this.#closeHow, this.#receivedAtClose))
-    if (this.#closeOwed) channel.scheduleSend(this)
   }
 
   fail(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {

@@ -28,5 +28,5 @@ export class WaitingConnects {
 /** The program may have closed it meanwhile: then it ends here, and nobody has to hear of it. */
 function isStillWanted({ stream }: Connect, streams: StreamTable): boolean {
   if (stream.state === 'closing') stream.handleRefused(undefined)
-  return streams.get(stream.id) === stream && stream.peerId === -1
+  return streams.get(stream.id) === stream && !stream.isAnswered
 }

@@ -10,6 +10,7 @@ import {
   HEAD_WORD,
   NO_FRAME,
   ROOM_WANTED_WORD,
+  SHOWN_WORD,
   SKIP,
   stampOf,
 } from './ring-layout.ts'
@@ -44,6 +45,11 @@ export class RingConsumer {
     this.#size = size
     this.#frameMax = frameMaxOf(size)
     this.#releaseAfter = size / 16
+  }
+
+  /** What the producer's program shows. */
+  get shownWord(): number {
+    return this.#open ? Atomics.load(this.#control, SHOWN_WORD) : 0
   }
 
   /** Up to `limit` frames to `sink`; returns how many, or `BROKEN` or `CLOSED`. */

@@ -72,6 +72,14 @@ export abstract class RingInterface implements VirtualInterface {
     }
   }
 
+  showWord(word: number): void {
+    this.producer.showWord(word)
+  }
+
+  get shownWord(): number {
+    return this.consumer.shownWord
+  }
+
   expectEnd(): void {
     this.consumer.expectEnd()
   }

@@ -9,6 +9,7 @@ import {
   HEAD_WORD,
   NO_FRAME,
   ROOM_WANTED_WORD,
+  SHOWN_WORD,
   SKIP,
   stampOf,
 } from './ring-layout.ts'
@@ -54,6 +55,11 @@ export class RingProducer {
     }
     this.#reservedAt = (this.#tail + skip) | 0
     return (this.#reservedAt & (this.#size - 1)) + FRAME_HEADER_SIZE
+  }
+
+  /** For the consumer's program to see at any time, without a frame. */
+  showWord(word: number): void {
+    if (this.#open) Atomics.store(this.#control, SHOWN_WORD, word)
   }
 
   /** Publishes the reserved frame with `length` bytes of content. Returns whether the consumer asked to be woken. */

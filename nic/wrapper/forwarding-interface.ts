@@ -65,6 +65,14 @@ export abstract class ForwardingInterface implements VirtualInterface {
     return this.inner.poll(sink, limit)
   }
 
+  showWord(word: number): void {
+    this.inner.showWord?.(word)
+  }
+
+  get shownWord(): number | undefined {
+    return this.inner.shownWord
+  }
+
   expectEnd(): void {
     this.inner.expectEnd?.()
   }

@@ -97,6 +97,8 @@ class Round {
   /** Requests of the victim that wait for an answer: its CONNECTs. */
   readonly #asked: { slot: number; from: number }[] = []
   #slot = 0
+  /** Of the connection that was asked for last. */
+  #number = 0
 
   constructor(random: Random) {
     this.#random = random
@@ -146,7 +148,7 @@ class Round {
   #listen(): void {
     for (const { kind, handler, slot, words } of drainMessages(this.#wire)) {
       if (kind === KIND_REPLY && handler === ACCEPT)
-        this.#known.push({ number: words[1] as number, sequence: 0 })
+        this.#known.push({ number: -(words[0] as number), sequence: 0 })
       if (kind === KIND_REQUEST && handler === CONNECT) this.#asked.push({ slot, from: words[0] as number })
     }
   }
@@ -157,7 +159,7 @@ class Round {
     if (asked !== undefined && random.chance(0.3)) {
       this.#asked.shift()
       const handler = random.pick([ACCEPT, ACCEPT, REFUSE, DATA])
-      const words = [this.#lie(asked.from), this.#lie(77), this.#lie(WINDOW), this.#lie(1025)]
+      const words = [this.#lie(asked.from), this.#lie(WINDOW), this.#lie(1025)]
       if (sendMessage(this.#wire, { kind: KIND_REPLY, handler, slot: asked.slot, words })) {
         this.sent++
         if (handler === ACCEPT) this.#known.push({ number: asked.from, sequence: 0 })
@@ -167,7 +169,7 @@ class Round {
     const at = random.within(0, Math.max(0, this.#known.length - 1))
     const known = this.#known[at]
     if (known === undefined || random.chance(0.05)) {
-      this.#request(CONNECT, [this.#lie(5), 80, this.#lie(WINDOW), 4], '127.0.0.1')
+      this.#request(CONNECT, [this.#lie(++this.#number), 80, this.#lie(WINDOW), 4], '127.0.0.1')
       return
     }
     const to = this.#lie(known.number)

@@ -43,7 +43,7 @@ function answer(answers: readonly { handler: number; of: 0 | 1 }[]): {
       kind: KIND_REPLY,
       handler,
       slot,
-      words: [words[0] as number, 7 + i, WINDOW, CLIENT_PORT + i],
+      words: [words[0] as number, WINDOW, CLIENT_PORT + i],
     })
   }
   channel.pollNow(64)

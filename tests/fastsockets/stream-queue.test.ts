@@ -55,12 +55,14 @@ t.test('a table gives no id twice while it can be meant, and knows no id that it
 
 t.test('a table has room for STREAMS_MAX, and ids stay positive when they begin again', async t => {
   const table = new StreamTable()
-  const ids = new Set<number>()
-  for (let i = 0; i < STREAMS_MAX; i++) ids.add(table.takeId())
-  t.equal(ids.size, STREAMS_MAX)
+  const streams = Array.from({ length: STREAMS_MAX }, () => {
+    const stream = streamOf(table.takeId())
+    table.put(stream)
+    return stream
+  })
+  t.equal(new Set(streams.map(({ id }) => id)).size, STREAMS_MAX)
   t.ok(table.isFull)
-  const last = [...ids].at(-1) as number
-  table.takeBack(last)
+  table.delete(streams[7] as Stream)
   t.notOk(table.isFull)
   let least = Number.POSITIVE_INFINITY
   let most = 0
@@ -74,21 +76,22 @@ t.test('a table has room for STREAMS_MAX, and ids stay positive when they begin 
   t.ok(least > 0 && most <= 0x7fffffff)
 })
 
-t.test(
-  'ids that the peer never heard of do not count: none comes back before others have been used up',
-  async t => {
-    const table = new StreamTable()
-    const old = streamOf(table.takeId())
-    table.put(old)
-    table.delete(old)
-    const next = table.takeId()
-    table.takeBack(next)
-    // As many connects as there are ids of a slot find no room in the ring.
-    for (let i = 0; i < 70_000; i++) {
-      const id = table.takeId()
-      if (id !== next) return t.fail(`${id} after ${i} connects that nobody heard of`)
-      table.takeBack(id)
-    }
-    t.not(next, old.id)
-  },
-)
+t.test("a table keeps the peer's numbers apart from its own, and knows which it has refused", async t => {
+  const table = new StreamTable()
+  const own = streamOf(table.takeId())
+  table.put(own)
+  const theirs = streamOf(-own.id)
+  t.equal(table.get(theirs.id), undefined)
+  table.put(theirs)
+  t.equal(table.get(own.id), own)
+  t.equal(table.get(theirs.id), theirs)
+  for (const id of [-0x80000000, -0x7fffffff, theirs.id - STREAMS_MAX])
+    t.equal(table.get(id), undefined, `${id}`)
+  t.strictSame(table.all(), [own, theirs])
+  table.delete(theirs)
+  t.strictSame(table.all(), [own])
+  t.notOk(table.wasRefused(theirs.id))
+  table.noteRefused(theirs.id)
+  t.ok(table.wasRefused(theirs.id))
+  for (const id of [own.id, theirs.id - STREAMS_MAX, -0x80000000]) t.notOk(table.wasRefused(id), `${id}`)
+})

@@ -113,8 +113,8 @@ export class SocketLiar {
 
   async connect(window = WINDOW): Promise<number> {
     this.say(CONNECT, [1, 80, window, 4], Buffer.from('127.0.0.1'))
-    const [, to = 0] = await this.hears(ACCEPT)
-    return to
+    const [number = 0] = await this.hears(ACCEPT)
+    return -number
   }
 
   #sink(): StreamSink {

@@ -61,12 +61,12 @@ export class ChunkFetches {
       stream.counts.received(bytes.length)
       stream.counts.fetched(bytes.length)
       if (this.#left === 0) this.#end()
-      else stream.channel.scheduleDelivery(stream)
+      else stream.channel.deliveries.schedule(stream)
       if (posted === undefined) return stream.handOver(bytes as Buffer)
       sink.handlePosted?.(bytes.length)
       stream.consume(bytes.length)
     } else if (sink.posted !== undefined && this.#turns++ < POST_TURNS) {
-      stream.channel.scheduleDelivery(stream)
+      stream.channel.deliveries.schedule(stream)
     } else {
       this.#end()
     }

@@ -1,0 +1,72 @@
+import { lookCount } from '../host/io-turns.ts'
+import { drainTicks } from '../host/node-internals.ts'
+import { presumeConnected } from './promised-ports.ts'
+import type { SocketChannel } from './socket-channel.ts'
+import type { Stream } from './stream.ts'
+
+/**
+ * How often the event loop looks for I/O before a program is told: once, as of TCP, and once more. A server that has nothing else
+ * to do has answered by then, and is sooner done with a connection whose first bytes come after its answer.
+ */
+const LOOKS = 2
+
+interface Early {
+  readonly stream: Stream
+  /** What the peer showed when it accepted the last one there. */
+  readonly listenersClosed: number
+  /** When it was asked for, as `lookCount` counts. */
+  readonly askedAt: number
+}
+
+/**
+ * Connections of which the program hears before the peer has answered, as the kernel completes a handshake in the place of
+ * a listener (decision 0111).
+ *
+ * Not before the event loop has looked for I/O: then a peer that had died is known to be dead, and what it had said and closed
+ * is known, too.
+ */
+export class EarlyConnects {
+  readonly #channel: SocketChannel
+  #early: Early[] = []
+
+  constructor(channel: SocketChannel) {
+    this.#channel = channel
+  }
+
+  get isEmpty(): boolean {
+    return this.#early.length === 0
+  }
+
+  add(stream: Stream, listenersClosed: number, askedAt: number): void {
+    this.#early.push({ stream, listenersClosed, askedAt })
+  }
+
+  /** Whatever its sink does or throws, each is told once. */
+  tell(): void {
+    const now = lookCount()
+    for (let left = this.#early.length; left > 0; left--) {
+      const early = this.#early[0]
+      // In the order of asking; a program may have run the event loop from within one of them.
+      if (early === undefined || ((now - early.askedAt) | 0) < LOOKS) return
+      this.#early.shift()
+      if (!this.#isSure(early)) continue
+      presumeConnected(early.stream)
+      early.stream.sink?.handleConnected()
+      drainTicks()
+    }
+  }
+
+  clear(): void {
+    this.#early = []
+  }
+
+  /** Otherwise the answer will say. */
+  #isSure({ stream, listenersClosed }: Early): boolean {
+    if (stream.state !== 'connecting') return false
+    return this.#channel.listenersClosed === listenersClosed && (stream.promisedPort > 0 || isOnPath(stream))
+  }
+}
+
+function isOnPath(stream: Stream): boolean {
+  return stream.unixPath !== undefined
+}

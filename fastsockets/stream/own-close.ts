@@ -1,0 +1,41 @@
+import type { Stream } from './stream.ts'
+import { CLOSE_DONE, CLOSE_RESET } from './stream-layout.ts'
+import { sendClose } from './stream-messages.ts'
+
+/** The CLOSE that this side owes the peer, once its program has closed the socket. */
+export class OwnClose {
+  /** It is wanted, and not out yet. */
+  isOwed = false
+  readonly #stream: Stream
+  #how = CLOSE_DONE
+  #received = 0
+
+  constructor(stream: Stream) {
+    this.#stream = stream
+  }
+
+  get isReset(): boolean {
+    return this.#how === CLOSE_RESET
+  }
+
+  /** How it is closed, and what had come by then. */
+  decide(isReset: boolean, received: number): void {
+    this.#how = isReset ? CLOSE_RESET : CLOSE_DONE
+    this.#received = received
+  }
+
+  /** A close that was none becomes a reset. */
+  turnIntoReset(): void {
+    this.#how = CLOSE_RESET
+  }
+
+  /** Behind what TCP would have taken; what was written small in this turn goes first, too. */
+  send(): void {
+    const { channel, outgoing } = this.#stream
+    this.isOwed = true
+    if (channel.isOpen && outgoing.isWaiting) return
+    const mayGo = !channel.isOpen || (outgoing.flushHeld() && this.#stream.fetches.resume())
+    this.isOwed = !mayGo || (channel.isOpen && !sendClose(this.#stream, this.#how, this.#received))
+    if (this.isOwed) channel.scheduleSend(this.#stream)
+  }
+}
