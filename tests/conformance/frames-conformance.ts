@@ -9,6 +9,29 @@ export async function testFrames(t: Test, makePair: MakePair): Promise<void> {
   await testDelivery(t, makePair)
   await testRefusals(t, makePair)
   await testPolling(t, makePair)
+  await testShownWord(t, makePair)
+}
+
+async function testShownWord(t: Test, makePair: MakePair): Promise<void> {
+  await t.test('a word that is shown is seen at once, before the frames, by the other side only', async t => {
+    const [near, far] = await makePair(t)
+    sendFrame(near, patterned(100, 1))
+    if (far.shownWord === undefined) {
+      near.showWord?.(7)
+      return t.equal(far.shownWord, undefined, 'no memory is shared')
+    }
+    t.equal(far.shownWord, 0)
+    for (const word of [7, -1, 0x7fffffff]) {
+      near.showWord?.(word)
+      t.equal(far.shownWord, word)
+    }
+    t.equal(near.shownWord, 0)
+    t.strictSame(drain(far), [patterned(100, 1)])
+    far.close()
+    t.equal(far.shownWord, 0, 'nothing is seen by who has closed')
+    near.close()
+    near.showWord?.(8)
+  })
 }
 
 async function testPlaces(t: Test, makePair: MakePair): Promise<void> {
