@@ -25,6 +25,14 @@ export function copyBytes(
   )
 }
 
+/**
+ * Whether its first `length` bytes are there: its ArrayBuffer may have been transferred or shrunk. The length of an array alone does not
+ * tell: where V8 of Node 20 and 22 has seen a resizable buffer, its compiled code finds that of a transferred one unchanged.
+ */
+export function hasBytes(bytes: Uint8Array, length: number): boolean {
+  return bytes.length >= length && (length === 0 || bytes.buffer.byteLength > 0)
+}
+
 /** Eight at a time: half the time of one at a time. */
 function copyInLoop(source: Uint8Array, from: number, target: Uint8Array, to: number, length: number): void {
   let i = 0

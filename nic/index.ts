@@ -5,7 +5,7 @@ import { shmDriver } from './shm/shm-driver.ts'
 import { verbsDriver } from './verbs/verbs-driver.ts'
 
 export { ablation } from './ablation.ts'
-export { copyBytes } from './copy.ts'
+export { copyBytes, hasBytes } from './copy.ts'
 export { NicError, type NicErrorCode } from './errors.ts'
 export { faultDriver, wrapWithFaults } from './fault/fault-driver.ts'
 export type { FaultCounts, FaultInterface } from './fault/fault-interface.ts'

@@ -1,3 +1,4 @@
+import { hasBytes } from '../../nic/index.ts'
 import { systemError } from '../host/socket-errors.ts'
 
 /** One operation that waits: a buffer that the socket has for as long, and a promise. */
@@ -26,7 +27,7 @@ export class Operations {
   /** The first receive that has its buffer: one that the program has transferred or shrunk meanwhile has none to fill. */
   get firstFillable(): Operation | undefined {
     for (let first = this.first; first !== undefined; first = this.first) {
-      if (first.bytes.length >= first.length) return first
+      if (hasBytes(first.bytes, first.length)) return first
       if (first.done > 0) this.finishFirst()
       else this.#waiting.shift()?.reject(systemError('EFAULT', 'read'))
     }

@@ -1,4 +1,4 @@
-import { addressOf, copyBytes, readOwnMemory } from '../../nic/index.ts'
+import { addressOf, copyBytes, hasBytes, readOwnMemory } from '../../nic/index.ts'
 import { lengthOf } from '../host/written-chunks.ts'
 
 const NOTHING: readonly Uint8Array[] = []
@@ -56,7 +56,7 @@ export class PendingChunks {
     let left = length + this.#offset
     for (let i = this.#index; left > 0; i++) {
       const noted = lengths[i] as number
-      if ((this.#chunks[i] as Uint8Array).length < noted && !this.#recover(i)) return false
+      if (!hasBytes(this.#chunks[i] as Uint8Array, noted) && !this.#recover(i)) return false
       left -= noted
     }
     return true

@@ -4,7 +4,7 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import { randomUUID } from 'node:crypto'
-import { copyBytes } from '../copy.ts'
+import { copyBytes, hasBytes } from '../copy.ts'
 import { NicError } from '../errors.ts'
 import type {
   Access,
@@ -235,7 +235,7 @@ class LoopbackMemory implements RemoteMemory {
 
   /** Not revoked, nor transferred or shrunk by whoever owns it. */
   get isThere(): boolean {
-    return !this.#registration.isRevoked && this.bytes.length >= this.length
+    return !this.#registration.isRevoked && hasBytes(this.bytes, this.length)
   }
 }
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { copyBytes } from '../../nic/index.ts'
+import { copyBytes, hasBytes } from '../../nic/index.ts'
 import { patterned } from '../support/frames.ts'
 
 const LENGTHS = [0, 1, 7, 8, 63, 64, 95, 96, 97, 128, 1000]
@@ -30,4 +30,25 @@ t.test('copyBytes reads the part of a buffer that an array shows, not the buffer
     copyBytes(part, 4, target, 0, length)
     t.ok(whole.subarray(36, 36 + length).equals(target), `${length} bytes`)
   }
+})
+
+t.test('hasBytes sees that a buffer is gone or shorter, also once V8 has compiled it', async t => {
+  type Resizable = ArrayBuffer & { resize(length: number): void }
+  const make = ArrayBuffer as unknown as new (length: number, options: { maxByteLength: number }) => Resizable
+  const resizable = new make(100, { maxByteLength: 200 })
+  // Many times, with all kinds that there are: it is what was seen that is compiled.
+  const seen = [new Uint8Array(100), new Uint8Array(resizable), Buffer.alloc(100)]
+  let count = 0
+  for (let i = 0; i < 1_000_000; i++) if (hasBytes(seen[i % 3] as Uint8Array, 100)) count++
+  t.equal(count, 1_000_000)
+  await new Promise(resolve => setTimeout(resolve, 100))
+  const buffer = new ArrayBuffer(100)
+  const [all, part] = [new Uint8Array(buffer), new Uint8Array(buffer, 10, 20)]
+  t.ok(hasBytes(all, 100) && hasBytes(part, 20))
+  structuredClone(buffer, { transfer: [buffer] })
+  t.notOk(hasBytes(all, 100))
+  t.notOk(hasBytes(part, 20))
+  t.ok(hasBytes(all, 0))
+  resizable.resize(50)
+  t.notOk(hasBytes(seen[1] as Uint8Array, 100))
 })
