@@ -27,6 +27,8 @@ const naming = {
   load: id => (id === `\0${RUNTIME}` ? '' : null),
 }
 
+const OTHER_THAN_ASCII = /[^\p{ASCII}]/gu
+
 /** What programs see with `console.log`: there, private stays private. */
 const VISIBLE =
   /^(NativeSide|SocketHandle|Endpoint|ReceivedMessage|FastRawSocket|TcpRawSocket|RawServer|CompletionQueue)$/
@@ -87,10 +89,28 @@ const bare = {
 }
 
 function withoutComments(code) {
-  const compilerOptions = { removeComments: true, target: 'ES2023', module: 'ESNext' }
-  const { outputText } = ts.transpileModule(code, { compilerOptions })
-  // What is left stands in strings.
-  return outputText.replace(/[^\p{ASCII}]/gu, escapeCharacter)
+  const { outputText } = ts.transpileModule(code, {
+    fileName: 'runtime.js',
+    compilerOptions: {
+      allowJs: true,
+      removeComments: true,
+      target: 'ES2023',
+      module: 'ESNext',
+      verbatimModuleSyntax: true,
+    },
+  })
+  forbidOutsideStrings(parseAst(outputText))
+  return outputText.replace(OTHER_THAN_ASCII, escapeCharacter)
+}
+
+/** In a regular expression, or in the raw text of a template, an escaped character would not be the same. */
+function forbidOutsideStrings(node) {
+  if (Array.isArray(node)) for (const each of node) forbidOutsideStrings(each)
+  if (typeof node?.type !== 'string') return
+  const raw = node.type === 'TaggedTemplateExpression' ? node.quasi.quasis.map(({ value }) => value.raw) : []
+  const text = [node.regex?.pattern ?? '', ...raw].join('')
+  if (text.search(OTHER_THAN_ASCII) >= 0) throw new Error(`not ASCII: ${text}`)
+  for (const value of Object.values(node)) if (typeof value === 'object') forbidOutsideStrings(value)
 }
 
 function escapeCharacter(character) {

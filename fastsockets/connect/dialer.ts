@@ -18,8 +18,8 @@ import { explainFailure } from '../policy/required-error.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Place } from '../status/status-page.ts'
+import { presumeConnected } from '../stream/handshake.ts'
 import { flushAllHeld } from '../stream/held-bytes.ts'
-import { presumeConnected } from '../stream/promised-ports.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import { STREAMS_MAX } from '../stream/stream-layout.ts'
@@ -142,6 +142,11 @@ export class RouteDialer implements Dialer {
     if (attempt.isOwn) {
       // The listener was there when we called, and closed before it accepted: the kernel resets what its backlog holds.
       return handle.finishConnect(UV_ECONNRESET)
+    }
+    if (handle.stream?.handshake.isPresumed === true) {
+      // To TCP, a listener that was closed before it accepted what its backlog held, or a process that ended.
+      if (attempt.route !== undefined) attempt.route.listenersClosed = undefined
+      return handle.handleError('ECONNRESET', 'read', undefined)
     }
     handle.dropStream()
     if (attempt.asked !== undefined) return this.#askAnother(handle, attempt, attempt.asked, refusal)
@@ -385,7 +390,7 @@ function presume(handle: FastHandle, stream: Stream): void {
   listen(stream.channel)
   if (!isUnanswered(handle, stream)) return
   presumeConnected(stream)
-  handle.handleConnected()
+  handle.finishConnect(0)
 }
 
 /** Channels that were listened to in this turn of the event loop, for all whose answer may be there. */

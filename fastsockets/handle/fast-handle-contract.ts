@@ -12,9 +12,9 @@ export type WriteCallback = (error?: Error | null) => void
 export interface Dialer {
   /** Starts connecting; returns 0, or a negative errno. Later `handle.finishConnect`, or demotion. */
   dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: Family): number
-  /** The server has accepted, and the program has not heard of it yet. */
+  /** The server has accepted. */
   handleAccepted(handle: FastHandle): void
-  /** The server, reached over a channel, does not want this connection; undefined if it died instead. */
+  /** The server, reached over a channel, does not want this connection; undefined if it died instead. The program may be told already. */
   handleRefused(handle: FastHandle, refusal: number | undefined): void
   /** It was closed before there was an answer. */
   handleClosed(handle: FastHandle): void

@@ -350,9 +350,12 @@ function defineFastHandle(): FastHandleClass | undefined {
       if (syscall === 'write' || !tellReader(owner?._handle, errno)) owner?.destroy(error)
     }
 
-    handleConnected(): void {
-      if (this.stream?.isAnswered === true) this.#dialer?.handleAccepted(this as unknown as FastHandle)
+    handleAnswered(): void {
+      this.#dialer?.handleAccepted(this as unknown as FastHandle)
       this.attempt = undefined
+    }
+
+    handleConnected(): void {
       this.finishConnect(0)
     }
 

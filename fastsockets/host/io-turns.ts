@@ -85,8 +85,9 @@ export function runAfterIo(action: () => void): void {
  * Returns when that was, as `lookCount` counts.
  */
 export function noteAsked(): number {
-  askedAt = phase?.lookCount() ?? NEVER
-  return askedAt
+  const now = lookCount()
+  askedAt = Number.isNaN(now) ? NEVER : now
+  return now
 }
 
 /** How often the event loop has begun to look for I/O. `NaN` where that cannot be known. */

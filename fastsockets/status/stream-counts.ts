@@ -64,6 +64,15 @@ export class StreamCounts {
   open(row: StatusRow, window: number): void {
     this.#row = row
     this.#words = row.counts
+    this.grant(window)
+  }
+
+  get isOpen(): boolean {
+    return this.#row !== undefined
+  }
+
+  /** The peer's receive buffer has another size. */
+  grant(window: number): void {
     this.#words[PEER_WINDOW] = window
   }
 
@@ -81,8 +90,9 @@ export class StreamCounts {
     addTo(this.#words, BYTES_IN, length)
   }
 
+  /** Not before it is up: then it is said how much was sent before. */
   sent(length: number): void {
-    addTo(this.#words, BYTES_OUT, length)
+    if (this.#words !== NOTHING_COUNTED) addTo(this.#words, BYTES_OUT, length)
   }
 
   /** They found no receive posted, and went through the receive buffer. */

@@ -1,6 +1,7 @@
 import { lookCount } from '../host/io-turns.ts'
 import { drainTicks } from '../host/node-internals.ts'
-import { presumeConnected } from './promised-ports.ts'
+import { presumeConnected } from './handshake.ts'
+import { knowsItsPort } from './promised-ports.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import type { Stream } from './stream.ts'
 
@@ -12,7 +13,7 @@ const LOOKS = 2
 
 interface Early {
   readonly stream: Stream
-  /** What the peer showed when it accepted the last one there. */
+  /** What the peer showed when one was asked for that it has accepted. */
   readonly listenersClosed: number
   /** When it was asked for, as `lookCount` counts. */
   readonly askedAt: number
@@ -47,11 +48,14 @@ export class EarlyConnects {
     for (let left = this.#early.length; left > 0; left--) {
       const early = this.#early[0]
       // In the order of asking; a program may have run the event loop from within one of them.
-      if (early === undefined || ((now - early.askedAt) | 0) < LOOKS) return
+      if (early === undefined) return
+      const { stream, askedAt } = early
+      const isConnecting = stream.state === 'connecting'
+      if (isConnecting && ((now - askedAt) | 0) < LOOKS) return
       this.#early.shift()
-      if (!this.#isSure(early)) continue
-      presumeConnected(early.stream)
-      early.stream.sink?.handleConnected()
+      if (!isConnecting || !this.#isSure(early)) continue
+      presumeConnected(stream)
+      stream.sink?.handleConnected()
       drainTicks()
     }
   }
@@ -62,11 +66,6 @@ export class EarlyConnects {
 
   /** Otherwise the answer will say. */
   #isSure({ stream, listenersClosed }: Early): boolean {
-    if (stream.state !== 'connecting') return false
-    return this.#channel.listenersClosed === listenersClosed && (stream.promisedPort > 0 || isOnPath(stream))
+    return this.#channel.listenersClosed === listenersClosed && knowsItsPort(stream)
   }
-}
-
-function isOnPath(stream: Stream): boolean {
-  return stream.unixPath !== undefined
 }

@@ -217,6 +217,7 @@ export class Outgoing implements Holder {
   clear(): void {
     if (this.#finState === 'wanted') this.#finState = 'sent'
     this.pending.clear()
+    this.#held.clear()
     this.#endLingering()
   }
 
@@ -236,7 +237,7 @@ export class Outgoing implements Holder {
   #sendPending(): boolean {
     const { pending } = this
     const { channel } = this.#stream
-    if (!this.#stream.maySend || !this.flushHeld()) return false
+    if (!this.#stream.handshake.maySend || !this.flushHeld()) return false
     while (pending.length > 0) {
       if (this.#offers.isOut) return false
       if (!pending.secure(1)) return this.#fail()
@@ -244,7 +245,7 @@ export class Outgoing implements Holder {
         if (!this.#sink.write()) return false
         continue
       }
-      if (this.#offers.isWanted && this.#stream.isAnswered && this.#offers.send()) return false
+      if (this.#offers.isWanted && this.#stream.handshake.isAnswered && this.#offers.send()) return false
       const length = Math.min(pending.length, this.#segmentMax, this.window.credit)
       if (length <= 0) return false
       if (!pending.secure(length)) return this.#fail()
@@ -310,7 +311,7 @@ export class Outgoing implements Holder {
 
   #sendFin(): boolean {
     const { channel, peerId, receiving } = this.#stream
-    if (this.isWaiting || !this.#stream.maySend || !this.flushHeld()) return false
+    if (this.isWaiting || !this.#stream.handshake.maySend || !this.flushHeld()) return false
     if (!sendFin(channel.channel, peerId, this.window.sequence, receiving.consumed)) {
       channel.scheduleSend(this.#stream)
       return false

@@ -1,11 +1,14 @@
 import type { Stream } from './stream.ts'
-import { CLOSE_DONE, CLOSE_RESET } from './stream-layout.ts'
+import { CLOSE_DONE, CLOSE_EARLY, CLOSE_RESET } from './stream-layout.ts'
 import { sendClose } from './stream-messages.ts'
 
 /** The CLOSE that this side owes the peer, once its program has closed the socket. */
 export class OwnClose {
-  /** It is wanted, and not out yet. */
+  /** It is wanted, and not out yet: the first, or a second one that says that it is a reset. */
   isOwed = false
+  /** The first is out. */
+  isOut = false
+  hasBegun = false
   readonly #stream: Stream
   #how = CLOSE_DONE
   #received = 0
@@ -20,7 +23,8 @@ export class OwnClose {
 
   /** How it is closed, and what had come by then. */
   decide(isReset: boolean, received: number): void {
-    this.#how = isReset ? CLOSE_RESET : CLOSE_DONE
+    const ordinary = this.#stream.handshake.isAnswered ? CLOSE_DONE : CLOSE_EARLY
+    this.#how = isReset ? CLOSE_RESET : ordinary
     this.#received = received
   }
 
@@ -32,10 +36,12 @@ export class OwnClose {
   /** Behind what TCP would have taken; what was written small in this turn goes first, too. */
   send(): void {
     const { channel, outgoing } = this.#stream
+    this.hasBegun = true
     this.isOwed = true
     if (channel.isOpen && outgoing.isWaiting) return
     const mayGo = !channel.isOpen || (outgoing.flushHeld() && this.#stream.fetches.resume())
     this.isOwed = !mayGo || (channel.isOpen && !sendClose(this.#stream, this.#how, this.#received))
     if (this.isOwed) channel.scheduleSend(this.#stream)
+    else this.isOut = true
   }
 }

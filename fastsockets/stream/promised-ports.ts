@@ -7,7 +7,7 @@
  */
 import { clientPorts } from '../host/synthetic-ports.ts'
 import type { Stream } from './stream.ts'
-import { EARLY_WINDOW, PORTS_PROMISED_MAX } from './stream-layout.ts'
+import { PORTS_PROMISED_MAX } from './stream-layout.ts'
 
 const PORT_MAX = 0xffff
 /** In place of a stream's promised port: it has asked, and waits here for an answer or a promise. */
@@ -44,15 +44,13 @@ export class PromisedPorts {
   }
 }
 
-/** The program takes the stream for connected before the peer has answered. */
-export function presumeConnected(stream: Stream): void {
-  stream.state = 'presumed'
-  stream.maySend = true
-  stream.outgoing.window.open(EARLY_WINDOW)
-  if (stream.promisedPort > 0) promisePort(stream, stream.promisedPort)
+/** It is promised, or there is none. */
+export function knowsItsPort({ promisedPort, unixPath }: Stream): boolean {
+  return promisedPort > 0 || unixPath !== undefined
 }
 
-function promisePort(stream: Stream, port: number): void {
+/** A stream that the program takes for connected says so from now on. */
+export function promisePort(stream: Stream, port: number): void {
   stream.promisedPort = port
   if (stream.state === 'presumed' && stream.addresses !== undefined) stream.addresses.clientPort = port
 }

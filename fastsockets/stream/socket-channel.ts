@@ -137,6 +137,7 @@ export class SocketChannel implements ChannelOwner {
   readonly #ask = (connect: Connect): boolean => {
     if (!sendConnect(this.channel, connect)) return false
     if (connect.family !== UNIX) this.#awaited.handleAsked(connect.stream)
+    connect.stream.handleAsked()
     return true
   }
 
@@ -250,7 +251,7 @@ export class SocketChannel implements ChannelOwner {
     const family = message.word(3) as Family
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
-    if (this.streams.get(-from) !== undefined) return this.#refuse(`a second CONNECT as ${from}`)
+    if (!this.streams.hasPlaceFor(-from)) return this.#refuse(`a CONNECT as ${from} in the place of another`)
     const { bytes, offset, length } = message
     const address = latin1Slice.call(bytes, offset, offset + length)
     const promisedPort = family === UNIX ? 0 : this.#promised.take()
@@ -304,7 +305,7 @@ export class SocketChannel implements ChannelOwner {
     // Not by `word(i)`, which checks each time whether the message is live: this is the busiest of all.
     const { words, wordCount, bytes, offset, length } = message
     const stream = this.streams.get(words[0] as number)
-    if (stream === undefined || !stream.isAnswered || wordCount !== BYTES_WORDS)
+    if (stream === undefined || !stream.handshake.isAnswered || wordCount !== BYTES_WORDS)
       return this.#handleLostData(words[0] as number)
     const flags = words[3] as number
     const fault =
@@ -341,7 +342,7 @@ export class SocketChannel implements ChannelOwner {
   #placed(message: Message): Stream | undefined {
     const stream = this.streams.get(message.word(0))
     const fault =
-      stream === undefined || !stream.isAnswered || message.length > KEY_MAX
+      stream === undefined || !stream.handshake.isAnswered || message.length > KEY_MAX
         ? `ZCopy for socket ${message.word(0)}`
         : stream.outgoing.handleConsumed(message.word(2))
     if (fault === undefined) return stream
@@ -360,14 +361,16 @@ export class SocketChannel implements ChannelOwner {
 
   handleConsumed(message: Message): void {
     // The socket may be closed already while this was under way.
-    const fault = this.streams.get(message.word(0))?.outgoing.handleConsumed(message.word(1))
+    const stream = this.streams.get(message.word(0))
+    if (stream?.handshake.isAnswered === false) return this.#refuse('a CONSUMED before the ACCEPT')
+    const fault = stream?.outgoing.handleConsumed(message.word(1))
     if (fault !== undefined) this.#refuse(fault)
   }
 
   handleClose(message: Message): void {
     const stream = this.streams.get(message.word(0))
     if (stream === undefined) return
-    if (!stream.isAnswered) return this.#refuse('a CLOSE before the ACCEPT')
+    if (!stream.handshake.isAnswered) return this.#refuse('a CLOSE before the ACCEPT')
     stream.handleClosed(message.word(1), message.word(2))
   }
 
@@ -402,5 +405,5 @@ export class SocketChannel implements ChannelOwner {
 
 /** It has asked the peer for a connection, and has no answer. */
 function isAsked(stream: Stream | undefined): stream is Stream {
-  return stream !== undefined && stream.id > 0 && !stream.isAnswered
+  return stream !== undefined && stream.id > 0 && !stream.handshake.isAnswered
 }

@@ -9,7 +9,7 @@
  *   REFUSE    reply     0 to     1 refusal (bootstrap-layout.ts)
  *   DATA      request   0 to     1 sequence   2 consumed   3 flags   bytes of the stream
  *   CONSUMED  request   0 to     1 consumed
- *   CLOSE     request   0 to     1 how: CLOSE_DONE or CLOSE_RESET   2 received
+ *   CLOSE     request   0 to     1 how: CLOSE_DONE, CLOSE_RESET or CLOSE_EARLY   2 received
  *   SRC_AVAIL request   0 to     1 sequence   2 consumed   3 length   key of the sender's memory
  *   RD_COMPL  request   0 to     1 sequence   2 consumed
  *   SINK_AVAIL request  0 to     1 sequence   2 consumed   3 length   key of the receiver's memory
@@ -30,7 +30,8 @@
  * FIN ends a direction after its last byte; CLOSE_DONE says that the program has closed the socket and reads nothing
  * more; CLOSE_RESET that it closed it with bytes unread or on purpose. `received` is the sequence up to which bytes had come
  * by then: if more was sent, it was on its way, and unread, too. The number of a connection is free again when both sides
- * have said CLOSE, or after a REFUSE.
+ * have said CLOSE, or after a REFUSE. CLOSE_EARLY is a CLOSE_DONE of a client that had no answer yet: whatever was sent to
+ * it was sent after its end.
  */
 export const CONNECT = 1
 export const ACCEPT = 2
@@ -56,6 +57,7 @@ export const FLAG_PUSH = 2
 
 export const CLOSE_DONE = 0
 export const CLOSE_RESET = 1
+export const CLOSE_EARLY = 2
 
 /** Requests in flight per channel: enough for 64-byte messages to fill half a ring. */
 export const CHANNEL_CREDITS = 4096

@@ -4,13 +4,15 @@ import { statusPage } from '../status/status-page.ts'
 import type { Stream } from './stream.ts'
 import { endsOf } from './stream-addresses.ts'
 
-/** A stream is up, whose peer grants `window`. */
+/** A stream is up, whose peer grants `window`; or more is known of one that is shown already. */
 export function showStream(stream: Stream, window: number): void {
+  if (stream.counts.isOpen) return stream.counts.grant(window)
   const { isRaw, mayOffer } = stream.channel
   const connection = describe(stream)
   const kind = isRaw ? 'raw' : 'net'
   const zcopy = mayOffer ? 'possible' : 'refused'
   stream.counts.open(statusPage().open({ kind, zcopy, ...connection }), window)
+  stream.counts.sent(stream.outgoing.window.sequence)
   tell(EVENTS.connection, connection)
 }
 

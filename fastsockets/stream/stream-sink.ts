@@ -20,9 +20,10 @@ export interface StreamSink {
   /** FIN is out; only after a shutdown that was not out at once. */
   handleShutdown(): void
   handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void
-  /** It is accepted, or is taken to be (`Stream.isAnswered`). */
+  /** The peer has accepted; `handleConnected` follows if that was not presumed before. */
+  handleAnswered?(): void
   handleConnected(): void
-  /** Before it was connected. A refusal's wire number; undefined if the peer died meanwhile. */
+  /** Also if it was presumed to be connected. A refusal's wire number; undefined if the peer died meanwhile. */
   handleRefused(refusal: number | undefined): void
   /**
    * Raw sockets only; no user code may run in these. Takes bytes out of the ring into posted buffers, and returns how

@@ -49,7 +49,12 @@ export class StreamTable {
     return (this.#generations[slot] as number) * STREAMS_MAX + slot
   }
 
-  /** There must be room, and nobody of that number. */
+  /** Whether nobody has the place of this number, which is the peer's. */
+  hasPlaceFor(id: number): boolean {
+    return this.#theirs[slotOf(id)] === undefined
+  }
+
+  /** There must be room, and nobody in the place of that number. */
   put(stream: Stream): void {
     const slot = slotOf(stream.id)
     if (stream.id > 0) this.#ours[slot] = stream

@@ -11,13 +11,14 @@ import { TELLS_OF_LATE_RESETS } from '../host/node-versions.ts'
 import { codeOfEnd } from '../host/socket-errors.ts'
 import { StreamCounts } from '../status/stream-counts.ts'
 import { ReceiveWindow } from './byte-windows.ts'
+import { Handshake } from './handshake.ts'
 import { flushAllHeld } from './held-bytes.ts'
 import { Outgoing } from './outgoing.ts'
 import { OwnClose } from './own-close.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import type { StreamAddresses } from './stream-addresses.ts'
-import { CLOSE_RESET, WINDOW } from './stream-layout.ts'
+import { CLOSE_EARLY, CLOSE_RESET, WINDOW } from './stream-layout.ts'
 import { sendConsumed } from './stream-messages.ts'
 import { hideStream, showStream } from './stream-rows.ts'
 import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
@@ -36,10 +37,7 @@ export class Stream {
   readonly channel: SocketChannel
   readonly id: number
   readonly role: 'client' | 'server'
-  /** The peer has accepted. */
-  isAnswered = false
-  /** The peer may be told of bytes and ends: it has accepted, or is taken to do so. */
-  maySend = false
+  readonly handshake = new Handshake()
   sink: StreamSink | undefined
   addresses: StreamAddresses | undefined
   unixPath: string | undefined
@@ -148,33 +146,36 @@ export class Stream {
     this.state = 'closing'
     if (!this.channel.isOpen) return this.#finish()
     // The answer to CONNECT will find it closing.
-    if (!this.maySend) return
+    if (!this.handshake.maySend) return
     this.#close.send()
     if (this.#peerClosed && !this.#close.isOwed) this.#finish()
   }
 
+  handleAsked(): void {
+    this.handshake.isAsked = true
+    if (this.handshake.isPresumed) this.channel.scheduleSend(this)
+  }
+
   handleAccepted(window: number): void {
-    const wasPresumed = this.maySend
-    this.isAnswered = true
-    this.maySend = true
+    const { handshake } = this
+    handshake.isAnswered = true
     this.outgoing.window.open(window)
+    this.sink?.handleAnswered?.()
     if (this.state === 'closing') {
-      if (!wasPresumed) this.#close.send()
+      if (!this.#close.hasBegun) this.#close.send()
       return this.channel.scheduleSend(this)
     }
     this.state = 'open'
     showStream(this, window)
     if (this.outgoing.isFinished) this.counts.endedHere()
-    if (!wasPresumed) this.sink?.handleConnected()
+    if (!handshake.isPresumed) this.sink?.handleConnected()
     else if (this.outgoing.isWaiting) this.channel.scheduleSend(this)
   }
 
   handleRefused(refusal: number | undefined): void {
-    const { sink, state } = this
+    const { sink } = this
     this.#finish()
-    // To TCP, a listener that was closed before it accepted what its backlog held, or a process that ended.
-    if (state === 'presumed') sink?.handleError('ECONNRESET', 'read', undefined)
-    else sink?.handleRefused(refusal)
+    sink?.handleRefused(refusal)
   }
 
   /** Data for this stream; returns what is wrong with it, if anything. */
@@ -254,20 +255,21 @@ export class Stream {
       this.channel.deliveries.post(this, bytes, offset, length)
       return
     }
-    this.#buffer.append(bytes, offset, length)
-    this.counts.buffered(length)
+    this.#store(bytes, offset, length)
     if (!POSTS) this.channel.deliveries.schedule(this)
     this.sink?.handleArrival?.()
   }
 
   handleClosed(how: number, received: number): void {
-    const isReset = how === CLOSE_RESET || this.outgoing.isBeyond(received)
+    // What was sent to a client that closed before it was accepted came after its end.
+    const isReset = how === CLOSE_RESET || (how !== CLOSE_EARLY && this.outgoing.isBeyond(received))
     this.#peerClosed = true
     this.fetches.drop()
     this.outgoing.dropOffer()
     if (this.state === 'closing') {
       if (this.outgoing.isWaiting) this.#answerClosed()
-      if (!this.#close.isOwed) return this.#finish()
+      // Also if it should hear of a reset, too: its number may come again at once.
+      if (this.#close.isOut) return this.#finish()
     }
     if (this.state !== 'open') return
     this.counts.endedByPeer()
@@ -303,7 +305,7 @@ export class Stream {
   resume(): boolean {
     if (!this.outgoing.resume()) return false
     if (!this.fetches.resume()) return false
-    if (this.#consumedIsDue() && !this.#sendConsumed()) return false
+    if (!this.#reportConsumed()) return false
     if (this.#close.isOwed && !this.outgoing.isWaiting) {
       this.#close.send()
       if (this.#close.isOwed) return false
@@ -373,8 +375,12 @@ export class Stream {
   deliverPosted(bytes: Buffer): void {
     if (this.#isPosted()) return this.handOver(bytes)
     if (this.state !== 'open') return
-    this.#buffer.append(bytes, 0, bytes.length)
-    this.counts.buffered(bytes.length)
+    this.#store(bytes, 0, bytes.length)
+  }
+
+  #store(bytes: Uint8Array, offset: number, length: number): void {
+    this.#buffer.append(bytes, offset, length)
+    this.counts.buffered(length)
   }
 
   /** `isLent`: they stay in the receive buffer until they are taken. */
@@ -389,10 +395,8 @@ export class Stream {
     } finally {
       // The sink may have closed meanwhile; then nobody wants the rest either.
       if (isLent) this.#buffer.skip(taken)
-      else if (taken < bytes.length && this.sink !== undefined) {
-        this.#buffer.append(bytes, taken, bytes.length - taken)
-        this.counts.buffered(bytes.length - taken)
-      }
+      else if (taken < bytes.length && this.sink !== undefined)
+        this.#store(bytes, taken, bytes.length - taken)
       this.consume(taken)
     }
   }
@@ -400,7 +404,7 @@ export class Stream {
   consume(taken: number): void {
     this.receiving.consume(taken)
     this.counts.taken(taken)
-    if (this.#consumedIsDue() && !this.#sendConsumed()) this.channel.scheduleSend(this)
+    if (!this.#reportConsumed()) this.channel.scheduleSend(this)
   }
 
   get #isBroken(): boolean {
@@ -415,11 +419,9 @@ export class Stream {
     return this.#buffer.length === 0 && this.sink?.isReading === true
   }
 
-  #consumedIsDue(): boolean {
-    return this.state === 'open' && !this.#peerClosed && this.receiving.isConsumedDue
-  }
-
-  #sendConsumed(): boolean {
+  /** If it is due; false if there is no room for it. */
+  #reportConsumed(): boolean {
+    if (this.state !== 'open' || this.#peerClosed || !this.receiving.isConsumedDue) return true
     if (!sendConsumed(this.channel.channel, this.peerId, this.receiving.consumed)) return false
     this.receiving.noteConsumedSent()
     return true

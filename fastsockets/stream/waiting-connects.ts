@@ -25,8 +25,11 @@ export class WaitingConnects {
   }
 }
 
-/** The program may have closed it meanwhile: then it ends here, and nobody has to hear of it. */
+/**
+ * The program may have closed it meanwhile: then it ends here, and nobody has to hear of it. But if the program took it for
+ * connected, the server sees it come and go.
+ */
 function isStillWanted({ stream }: Connect, streams: StreamTable): boolean {
-  if (stream.state === 'closing') stream.handleRefused(undefined)
-  return streams.get(stream.id) === stream && !stream.isAnswered
+  if (stream.state === 'closing' && !stream.handshake.isPresumed) stream.handleRefused(undefined)
+  return streams.get(stream.id) === stream && !stream.handshake.isAnswered
 }

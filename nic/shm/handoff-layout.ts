@@ -15,7 +15,7 @@
  * The probe address is where the sender keeps a known word (PROBE_VALUE): reading it through process_vm_readv shows
  * whether one-sided access is allowed, and that the pid from SO_PEERCRED is the peer.
  */
-export const HANDOFF_VERSION = 4
+export const HANDOFF_VERSION = 5
 
 export const BLOB_MAGIC = 0x48535346
 export const BLOB_SIZE = 40

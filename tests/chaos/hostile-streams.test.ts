@@ -17,6 +17,7 @@ import {
   DATA,
   FLAG_FIN,
   REFUSE,
+  STREAMS_MAX,
   WINDOW,
 } from '../../fastsockets/stream/stream-layout.ts'
 import { openLoopbackPair, type VirtualInterface } from '../../nic/index.ts'
@@ -169,7 +170,11 @@ class Round {
     const at = random.within(0, Math.max(0, this.#known.length - 1))
     const known = this.#known[at]
     if (known === undefined || random.chance(0.05)) {
-      this.#request(CONNECT, [this.#lie(++this.#number), 80, this.#lie(WINDOW), 4], '127.0.0.1')
+      this.#request(
+        CONNECT,
+        [this.#lie(++this.#number + STREAMS_MAX * random.within(0, 3)), 80, this.#lie(WINDOW), 4],
+        '127.0.0.1',
+      )
       return
     }
     const to = this.#lie(known.number)

@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { REFUSAL } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { Stream } from '../../fastsockets/stream/stream.ts'
 import { ACCEPT, CONNECT, REFUSE, STREAMS_MAX, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
@@ -10,6 +11,8 @@ import { until } from '../support/until.ts'
 
 /** Of an idle connection, at either end: some three times what was measured (fastsockets/README.md). */
 const CONNECTION_BYTES_MAX = 20_000
+/** Sockets that the flooded side has asked for itself. */
+const OWN = 100
 
 interface Usage {
   readonly descriptors: number
@@ -90,16 +93,22 @@ t.test('one that may open no more is told EMFILE, as a plain one', async t => {
 
 t.test('a peer that floods with CONNECT gets so many sockets, and no more', async t => {
   const liar = new SocketLiar(t)
-  const count = STREAMS_MAX + 100
   const address = Buffer.from('127.0.0.1')
-  for (let from = 1; from <= count; ) {
-    if (liar.say(CONNECT, [from, 80, WINDOW, 4], address)) from++
-    else await nextTurn()
+  const flood = async (first: number, last: number): Promise<void> => {
+    for (let from = first; from <= last; ) {
+      if (liar.say(CONNECT, [from, 80, WINDOW, 4], address)) from++
+      else await nextTurn()
+    }
+    await until('all answers', () => liar.said.length >= last)
   }
-  await until('all answers', () => liar.said.length >= count)
+  await flood(1, 1)
+  // Those that this side has asked for count, too.
+  const { channel } = liar.stream
+  for (let i = 0; i < OWN; i++) channel.streams.put(new Stream(channel, channel.streams.takeId(), 'client'))
+  await flood(2, STREAMS_MAX)
   const answers = (handler: number) => liar.said.filter(said => said.handler === handler)
-  t.equal(answers(ACCEPT).length, STREAMS_MAX)
+  t.equal(answers(ACCEPT).length, STREAMS_MAX - OWN)
   const refusals = answers(REFUSE).map(({ words }) => words[1])
-  t.strictSame(refusals, Array(100).fill(REFUSAL.LIMIT))
+  t.strictSame(refusals, Array(OWN).fill(REFUSAL.LIMIT))
   t.notOk(liar.isGone, 'the others of that channel go on')
 })

@@ -3,8 +3,10 @@
  * handshake for it; and not once the server has closed its listener, or is gone.
  */
 import t, { type Test } from 'tap'
-import { ChannelGroup } from '../../am/index.ts'
+import { ChannelGroup, type ChannelOwner } from '../../am/index.ts'
+import { presumeConnected } from '../../fastsockets/stream/handshake.ts'
 import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
+import type { Stream } from '../../fastsockets/stream/stream.ts'
 import {
   ACCEPT,
   CHANNEL_CREDITS,
@@ -14,10 +16,11 @@ import {
   DATA,
   EARLY_WINDOW,
   REFUSE,
+  STREAMS_MAX,
   WINDOW,
 } from '../../fastsockets/stream/stream-layout.ts'
 import type { StreamSink } from '../../fastsockets/stream/stream-sink.ts'
-import { openLoopbackPair } from '../../nic/index.ts'
+import { NO_RESOURCE, openLoopbackPair } from '../../nic/index.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { SocketLiar } from '../support/socket-liar.ts'
@@ -29,6 +32,16 @@ const env = { ...plainEnvironment(), FASTSOCKETS_GREETING_TIMEOUT_MS: String(PAT
 /** Where the event loop does not count how often it has looked, answers are waited for. */
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 const skip = major === 20 && minor < 3 ? 'needs Node 20.3' : false
+
+function idleOwner(peerName: string): ChannelOwner {
+  return {
+    peerName,
+    destination: undefined,
+    handleProgress() {},
+    roomWanted: () => 0,
+    handleBroken() {},
+  }
+}
 
 interface Answer {
   readonly log: readonly string[]
@@ -100,9 +113,30 @@ t.test('the server stands still: it is connected, and what is written is out', {
   t.strictSame(seen, [
     ['0 connect number'],
     ['0 close'],
-    ['0 connection', '0 immediate', '0 data early', '0 close'],
+    ['0 connection', '0 immediate', '0 data early', '0 end', '0 close'],
   ])
 })
+
+t.test(
+  'who has gone before it was accepted has come to its end, whatever was said to it',
+  { skip },
+  async t => {
+    const seen = await compare(t, async pair => {
+      await pair.server.ask({ deed: 'greet' })
+      await pair.server.ask({ deed: 'block' })
+      await pair.client('connect')
+      await pair.client('go')
+      pair.release()
+      const heard: string[] = []
+      await eventually('the end', async () => {
+        heard.push(...(await pair.serverLog()))
+        return heard.includes('0 close')
+      })
+      return heard
+    })
+    t.strictSame(seen, ['0 connection', '0 immediate', '0 end', '0 close'])
+  },
+)
 
 t.test('early bytes skip the socket buffer, too', { skip }, async t => {
   await compare(t, async pair => {
@@ -147,6 +181,57 @@ t.test('a listener that closes before it accepts resets who is connected', { ski
   t.strictSame(seen, [['0 connect number'], ['0 read ECONNRESET', '0 close']])
 })
 
+t.test('in a worker thread answers are waited for, and it ends by itself', async t => {
+  const server = new Child(t, program('server'), ['echo'], relinked())
+  const { port } = await server.receive<{ port: number }>()
+  const worker = new Child(t, program('connecting-worker'), [String(port)], relinked())
+  t.strictSame(await worker.receive(), { transports: ['shm', 'shm', 'shm'] })
+  t.match(await worker.end(), { code: 0 })
+})
+
+t.test('a program may be told before its CONNECT has found room: nothing overtakes that', async t => {
+  const [end, other] = openLoopbackPair()
+  const asking = new SocketChannel(
+    end,
+    'asking',
+    () => 3,
+    () => {},
+  )
+  const heard: string[] = []
+  const group = new ChannelGroup()
+  const hear = (what: string, handler: number): void =>
+    group.setHandler(handler, message => heard.push(`${what} ${Math.abs(message.word(0))}`))
+  hear('CONNECT', CONNECT)
+  hear('DATA', DATA)
+  hear('CLOSE', CLOSE)
+  const channel = group.attach(other, { credits: CHANNEL_CREDITS, owner: idleOwner('asking') })
+  t.teardown(() => {
+    asking.close()
+    group.detach(channel)
+  })
+  const sink: Partial<StreamSink> = { handleWritten() {}, handleRefused() {} }
+  const { reserveRequest } = asking.channel
+  asking.channel.reserveRequest = () => NO_RESOURCE
+  const [written, gone] = [1, 2].map(() => asking.connect(sink as StreamSink, 80, '127.0.0.1', 4)) as [
+    Stream,
+    Stream,
+  ]
+  for (const stream of [written, gone]) presumeConnected(stream)
+  asking.channel.reserveRequest = reserveRequest
+  t.notOk(written.outgoing.write([Buffer.from('early')]))
+  t.notOk(gone.outgoing.write([Buffer.from('early')]))
+  gone.close(false)
+  t.equal(written.counts.bytesOut, 0)
+  const numbers = [written.id, gone.id]
+  await until('all of it', () => heard.length >= 4)
+  t.strictSame(
+    heard,
+    [`CONNECT ${numbers[0]}`, `CONNECT ${numbers[1]}`, `DATA ${numbers[0]}`, `DATA ${numbers[1]}`],
+    'and the CLOSE of who has gone follows the answer',
+  )
+  t.equal(written.outgoing.window.sequence, 5)
+})
+
 t.test('what a client had said before it heard that it is refused is nobody’s', async t => {
   const [end, other] = openLoopbackPair()
   const refusing = new SocketChannel(
@@ -158,14 +243,7 @@ t.test('what a client had said before it heard that it is refused is nobody’s'
   const heard: number[] = []
   const group = new ChannelGroup()
   group.setHandler(REFUSE, message => heard.push(message.word(0)))
-  const owner = {
-    peerName: 'refusing',
-    destination: undefined,
-    handleProgress() {},
-    roomWanted: () => 0,
-    handleBroken() {},
-  }
-  const channel = group.attach(other, { credits: CHANNEL_CREDITS, owner })
+  const channel = group.attach(other, { credits: CHANNEL_CREDITS, owner: idleOwner('refusing') })
   t.teardown(() => {
     refusing.close()
     group.detach(channel)
@@ -185,11 +263,32 @@ t.test('what a client had said before it heard that it is refused is nobody’s'
   await until('the end', () => !refusing.isOpen)
 })
 
-t.test('a number that is in use is not given again', async t => {
+t.test('a place that is taken is not given again', async t => {
+  for (const number of [1, 1 + STREAMS_MAX]) {
+    const liar = new SocketLiar(t)
+    await liar.connect()
+    liar.say(CONNECT, [number, 80, WINDOW, 4], Buffer.from('127.0.0.1'))
+    await until('the end', () => liar.isGone)
+  }
+})
+
+t.test('a place is free when both have said CLOSE, also if a reset is still to be said', async t => {
   const liar = new SocketLiar(t)
-  await liar.connect()
-  liar.say(CONNECT, [1, 80, WINDOW, 4], Buffer.from('127.0.0.1'))
-  await until('the end', () => liar.isGone)
+  const to = await liar.connect()
+  const { stream } = liar
+  stream.close(false)
+  await liar.hears(CLOSE)
+  const { channel } = stream.channel
+  const { reserveRequest } = channel
+  // The answer to bytes for somebody who has closed finds no room.
+  channel.reserveRequest = (handler, ...rest) =>
+    handler === CLOSE ? NO_RESOURCE : reserveRequest.call(channel, handler, ...rest)
+  liar.say(DATA, [to, 0, 0, 0], Buffer.from('late'))
+  liar.say(CLOSE, [to, CLOSE_DONE, 0])
+  liar.say(CONNECT, [1 + STREAMS_MAX, 80, WINDOW, 4], Buffer.from('127.0.0.1'))
+  t.strictSame((await liar.hears(ACCEPT))[0], 1 + STREAMS_MAX)
+  t.notOk(liar.isGone)
+  t.equal(stream.state, 'closed')
 })
 
 t.test('a window that is less than what may have been sent before is none', async t => {
@@ -203,14 +302,7 @@ t.test('a window that is less than what may have been sent before is none', asyn
     )
     const group = new ChannelGroup()
     group.setHandler(CONNECT, message => message.reply(ACCEPT, message.word(0), window, 1025))
-    const owner = {
-      peerName: 'asking',
-      destination: undefined,
-      handleProgress() {},
-      roomWanted: () => 0,
-      handleBroken() {},
-    }
-    const channel = group.attach(other, { credits: CHANNEL_CREDITS, owner })
+    const channel = group.attach(other, { credits: CHANNEL_CREDITS, owner: idleOwner('asking') })
     let outcome = ''
     const sink: Partial<StreamSink> = {
       handleConnected() {

