@@ -14,7 +14,7 @@ import net, {
   transportOf,
 } from '../../fastsockets/index.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
-import { crowdedPort, freePort, occupyHashedPorts } from '../support/ports.ts'
+import { crowdedPort, freePort } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
 
 const NOBODY = 65534
@@ -118,8 +118,7 @@ t.test('a port where nobody listens is refused as ever', async t => {
 })
 
 t.test('the first hashed port is taken: the next candidate serves', async t => {
-  const port = await freePort()
-  await occupyHashedPorts(t, port, 1)
+  const port = await crowdedPort(t, 1)
   const server = new Child(t, program('server'), ['echo', '127.0.0.1', String(port)], relinked())
   await server.receive()
   t.match(await echoOnce(port), { transport: 'shm' })

@@ -10,11 +10,7 @@ const PORT_MIN = 10_000
 const EPHEMERAL_MIN = 32_768
 
 /** Holds some of a port's candidates, so that a listener has to do without them. */
-export async function occupyHashedPorts(
-  t: Test,
-  port: number,
-  count: number = CANDIDATE_COUNT,
-): Promise<void> {
+async function occupyHashedPorts(t: Test, port: number, count: number): Promise<void> {
   for (let candidate = 0; candidate < count; candidate++) {
     const squatter = createServer(socket => socket.destroy())
     squatter.listen(hashedPort(port, candidate), '127.0.0.1')
@@ -23,12 +19,12 @@ export async function occupyHashedPorts(
   }
 }
 
-/** A free port whose candidates are all held. */
-export async function crowdedPort(t: Test): Promise<number> {
+/** A free port of whose candidates the first `count` are held. */
+export async function crowdedPort(t: Test, count: number = CANDIDATE_COUNT): Promise<number> {
   for (;;) {
     const port = await freePort()
     try {
-      await occupyHashedPorts(t, port)
+      await occupyHashedPorts(t, port, count)
       return port
     } catch (error) {
       // A candidate is somebody's at the moment, and may be free when it matters.
