@@ -113,7 +113,7 @@ for (const [kind, start] of [
       own.setHandler(0, message => {
         if (message.reason === 'PEER_DEAD') returned++
       })
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < 2; round++) {
         const helper = start(t, world)
         const { name } = await helper.receive<Introduction>()
         await own.map(0, name)
@@ -143,9 +143,9 @@ for (const [kind, start] of [
       await until('its end', () => isOver(helper))
       await until('us to forget', () => own.stats().peers.length === 0)
     }
-    for (let i = 0; i < 2; i++) await round()
+    await round()
     const before = descriptorCount()
-    for (let i = 0; i < 4; i++) await round()
+    for (let i = 0; i < 3; i++) await round()
     await until('the descriptors', () => descriptorCount() <= before)
   })
 }
