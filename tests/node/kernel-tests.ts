@@ -13,6 +13,8 @@ const IMMEDIATES =
   'stays in a domain for good, in which Node warns at every immediate: fast sockets have some'
 const PERMISSION = 'gives Node no right to read files: it cannot read a preload, either'
 const TRACES = "counts what the kernel's handles write into a trace"
+const PARSER =
+  "attaches the parser of http, from a module that is Node's own, to a handle that is not connected"
 const PRELOAD = 'lets a worker start without descriptors: Node fails at the preload with another error'
 
 export const KERNEL_TESTS: Readonly<Record<string, string>> = {
@@ -39,4 +41,5 @@ export const KERNEL_TESTS: Readonly<Record<string, string>> = {
   'parallel/test-tls-keyengine-unsupported.js': ENGINES,
   'parallel/test-trace-events-net.js': TRACES,
   'parallel/test-worker-init-failure.js': PRELOAD,
+  'sequential/test-http-regr-gh-2928.js': PARSER,
 }
