@@ -101,6 +101,11 @@ export function movePollerStats(memory: Float64Array): void {
 }
 
 /** From now on this thread's poller has its turns by `schedule`. */
+/** For who runs the turns: whether there is something to do for one, at once or after a short wait in place. */
+export function awaitWork(): boolean {
+  return threadPoller.awaitWork()
+}
+
 export function scheduleTurnsBy(schedule: ScheduleTurn, mayTurnNow: MayTurnNow): void {
   threadPoller.scheduleBy(schedule, mayTurnNow)
 }

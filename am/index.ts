@@ -5,6 +5,7 @@ export { BROKEN, CLOSED, NO_CREDIT, NO_RESOURCE, OK, OUT_OF_BOUNDS, UNSUPPORTED 
 export type { WaitOptions } from './call.ts'
 export { Channel, type ChannelOptions, type ChannelOwner, CREDITS_DEFAULT } from './channel.ts'
 export {
+  awaitWork,
   ChannelGroup,
   movePollerStats,
   type Progress,

@@ -14,6 +14,7 @@ import { performance, setImmediate } from '../nic/real-time.ts'
 import type { Channel } from './channel.ts'
 import { CoreContention } from './core-contention.ts'
 import { PollerCounts } from './poller-counts.ts'
+import { WaitInPlace } from './wait-in-place.ts'
 
 /** Messages handled per channel and turn. */
 const TURN_MESSAGES_MAX = 256
@@ -41,7 +42,13 @@ export class Poller {
   /** Those whose handlers have thrown, which ended the turn: they wait until all the others have had theirs. */
   readonly #thrown = new Set<Channel>()
   readonly #contention = new CoreContention()
+  readonly #wait = new WaitInPlace()
   #isScheduled = false
+
+  /** Between two turns that follow each other without the event loop: is there something to do for the next? */
+  awaitWork(): boolean {
+    return SPIN_MS > 0 && this.#wait.awaitWork(this.#hot)
+  }
 
   add(channel: Channel): void {
     channel.spinMs = SPIN_MS

@@ -109,6 +109,11 @@ export interface VirtualInterface {
    */
   poll(sink: FrameSink, limit: number): number
   /**
+   * Whether the memory shows a frame to `poll`, for who wants to wait in place; to ask costs less than a poll. Missing where only
+   * a poll can tell, and where nothing can come while this thread waits.
+   */
+  hasFrame?(): boolean
+  /**
    * One int32 of this side's program that the peer's can look at any time, by `shownWord`, though it may have frames before it
    * that it has not polled: what was shown before a frame was committed, or before anything else, is seen after it. 0 at first.
    * Missing where no memory is shared.

@@ -4,13 +4,15 @@
  * Node promises that an immediate which a program sets while it hears of I/O runs before any timer and any other I/O.
  * Below an immediate of ours that would not hold. See docs/decisions/0092-io-turns.md.
  */
-import { scheduleTurnsBy } from '../../am/index.ts'
+import { awaitWork, scheduleTurnsBy } from '../../am/index.ts'
 import { type IoPhase, openIoPhase } from '../../nic/index.ts'
-import { nextTick, queueMicrotask, setImmediate } from '../../nic/real-time.ts'
+import { nextTick, performance, queueMicrotask, setImmediate } from '../../nic/real-time.ts'
 import { drainTicks, type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'
 import { raiseStackLimit, restoreStackLimit } from './stack-limit.ts'
 
 const NEVER = -1
+/** So long turns may follow each other while the event loop has nothing else to do. What the kernel has meanwhile waits as long. */
+const TURNS_MS = 0.1
 
 let phase: IoPhase | undefined
 let isStarted = false
@@ -116,17 +118,37 @@ function start(): void {
   phase?.start()
 }
 
+/**
+ * Turns follow each other, as if the event loop had gone around between them, while it has nothing else to do: it finds
+ * nothing there, but takes longer than many a peer to answer.
+ */
 function runAll(): void {
   raiseStackLimit()
-  mayTurn = turn !== undefined && !wasHeard() && !mustWait()
-  if (mayTurn || pending.length > 0) runGuarded(tellStage)
-  if (feed !== undefined) runGuarded(runFeed)
-  mayTurn = false
-  if (pending.length > 0) runGuarded(tellStage)
+  if (runOnce() && isTurnNext()) {
+    const untilMs = performance.now() + TURNS_MS
+    while (awaitWork() && runOnce() && isTurnNext() && performance.now() < untilMs);
+  }
   restoreStackLimit()
   if (turn !== undefined || feed !== undefined || pending.length > 0) return
   isStarted = false
   phase?.stop()
+}
+
+/** Nothing else is due, as far as the event loop can tell without asking the kernel. */
+function isTurnNext(): boolean {
+  if (turn === undefined || feed !== undefined || pending.length > 0) return false
+  return askedAt === NEVER && phase?.wouldWait() === true
+}
+
+/** Whether it was a turn's. */
+function runOnce(): boolean {
+  mayTurn = turn !== undefined && !wasHeard() && !mustWait()
+  if (mayTurn || pending.length > 0) runGuarded(tellStage)
+  if (feed !== undefined) runGuarded(runFeed)
+  const hasTurned = mayTurn
+  mayTurn = false
+  if (pending.length > 0) runGuarded(tellStage)
+  return hasTurned
 }
 
 function tellStage(): void {

@@ -11,6 +11,8 @@ export interface IoPhase {
   /** From now on; it keeps the process alive. */
   start(): void
   stop(): void
+  /** Whether the event loop would wait for I/O now if this were stopped: no immediate, no timer and no closed handle is due. */
+  wouldWait(): boolean
   /** How often the event loop has begun to look for I/O, modulo 2^32; NaN, which equals nothing, if it does not say. */
   lookCount(): number
 }

@@ -25,6 +25,7 @@ export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): O
   const initializeIdle = library.func('int uv_idle_init(void *loop, void *handle)')
   const startIdle = library.func('int uv_idle_start(void *handle, void *callback)')
   const stopIdle = library.func('int uv_idle_stop(void *handle)')
+  const backendTimeout = library.func('int uv_backend_timeout(void *loop)')
   // An idle handle must call something. What is wanted is only that the loop does not wait for I/O.
   const harmless = library.symbol('uv_is_active')
   const getMetrics = bindMetrics(library)
@@ -45,6 +46,13 @@ export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): O
       stop: () => {
         stopCheck(check)
         stopIdle(idle)
+      },
+      wouldWait: () => {
+        // It makes the loop say that something is due. Whoever runs the loop from within a listener needs it back.
+        stopIdle(idle)
+        const timeoutMs = backendTimeout(loop[0])
+        startIdle(idle, harmless)
+        return timeoutMs !== 0
       },
       lookCount: () => (getMetrics?.(loop[0], metrics) === 0 ? (metrics[0] as number) : Number.NaN),
     }

@@ -52,6 +52,11 @@ export class RingConsumer {
     return this.#open ? Atomics.load(this.#control, SHOWN_WORD) : 0
   }
 
+  /** Whether something is there, whatever `poll` will think of it. */
+  hasFrame(): boolean {
+    return this.#open && this.#stamp() !== NO_FRAME
+  }
+
   /** Up to `limit` frames to `sink`; returns how many, or `BROKEN` or `CLOSED`. */
   poll(sink: FrameSink, limit: number): number {
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN

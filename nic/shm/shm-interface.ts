@@ -50,6 +50,10 @@ export class ShmInterface extends RingInterface {
     this.#bell.watch(() => {})
   }
 
+  hasFrame(): boolean {
+    return this.consumer.hasFrame()
+  }
+
   setDoorbell(listener: DoorbellAnswer): void {
     this.#bell.watch((_bytes, length) => listener(length > 0))
   }
