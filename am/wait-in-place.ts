@@ -1,8 +1,11 @@
+import { yieldCore } from '../nic/index.ts'
 import { performance } from '../nic/real-time.ts'
 import type { Channel } from './channel.ts'
 
 /** A peer that is at work answers sooner; what else the event loop has to do is late by as much. */
 const WAIT_MS = 0.02
+/** By then a warm peer has answered. One that has not may need this core, or wait for a thread that compiles. */
+const YIELD_MS = 0.005
 /** So often memory is looked at between two looks at the clock. */
 const LOOKS = 16
 /** With more channels that move, one of them has something to do anyway. */
@@ -27,14 +30,20 @@ export class WaitInPlace {
       this.#skips--
       return false
     }
-    const untilMs = performance.now() + WAIT_MS
-    do {
+    const begunMs = performance.now()
+    let waitedMs = 0
+    let hasYielded = false
+    while (waitedMs < WAIT_MS) {
       for (let look = 0; look < LOOKS; look++) {
         if (!hasWork(channels)) continue
         this.#skipsNext = 0
         return true
       }
-    } while (performance.now() < untilMs)
+      waitedMs = performance.now() - begunMs
+      if (waitedMs < YIELD_MS || hasYielded) continue
+      hasYielded = true
+      yieldCore()
+    }
     this.#skipsNext = Math.min(SKIPS_MAX, 2 * this.#skipsNext + 1)
     this.#skips = this.#skipsNext
     return false
