@@ -100,12 +100,12 @@ export function movePollerStats(memory: Float64Array): void {
   threadPoller.counts.moveTo(memory)
 }
 
-/** From now on this thread's poller has its turns by `schedule`. */
-/** For who runs the turns: whether there is something to do for one, at once or after a short wait in place. */
-export function awaitWork(): boolean {
-  return threadPoller.awaitWork()
+/** For who runs the turns: whether there is something to do for one, at once or after a short wait in place, if it may wait. */
+export function awaitWork(mayWait: () => boolean): boolean {
+  return threadPoller.awaitWork(mayWait)
 }
 
+/** From now on this thread's poller has its turns by `schedule`. */
 export function scheduleTurnsBy(schedule: ScheduleTurn, mayTurnNow: MayTurnNow): void {
   threadPoller.scheduleBy(schedule, mayTurnNow)
 }

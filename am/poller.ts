@@ -46,8 +46,8 @@ export class Poller {
   #isScheduled = false
 
   /** Between two turns that follow each other without the event loop: is there something to do for the next? */
-  awaitWork(): boolean {
-    return SPIN_MS > 0 && this.#wait.awaitWork(this.#hot)
+  awaitWork(mayWait: () => boolean): boolean {
+    return SPIN_MS > 0 && this.#wait.awaitWork(this.#hot, mayWait)
   }
 
   add(channel: Channel): void {

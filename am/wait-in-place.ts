@@ -22,14 +22,15 @@ export class WaitInPlace {
   #skips = 0
   #skipsNext = 0
 
-  /** Hot. Whether one of `channels` has something to do. */
-  awaitWork(channels: readonly Channel[]): boolean {
-    if (!mayWait(channels)) return false
-    if (hasWork(channels)) return true
+  /** Hot. Whether one of `channels` has something to do. `mayWait` takes longer than a look, and is asked only if it counts. */
+  awaitWork(channels: readonly Channel[], mayWait: () => boolean): boolean {
+    if (!canTell(channels)) return false
+    if (hasWork(channels)) return mayWait()
     if (this.#skips > 0) {
       this.#skips--
       return false
     }
+    if (!mayWait()) return false
     const begunMs = performance.now()
     let waitedMs = 0
     let hasYielded = false
@@ -50,7 +51,7 @@ export class WaitInPlace {
   }
 }
 
-function mayWait(channels: readonly Channel[]): boolean {
+function canTell(channels: readonly Channel[]): boolean {
   if (channels.length === 0 || channels.length > CHANNELS_MAX) return false
   for (let at = 0; at < channels.length; at++) {
     const { maySpin, isOver, end } = channels[at] as Channel

@@ -124,9 +124,11 @@ function start(): void {
  */
 function runAll(): void {
   raiseStackLimit()
-  if (runOnce() && isTurnNext()) {
-    const untilMs = performance.now() + TURNS_MS
-    while (awaitWork() && runOnce() && isTurnNext() && performance.now() < untilMs);
+  let untilMs = Number.POSITIVE_INFINITY
+  while (runOnce() && awaitWork(isTurnNext)) {
+    const nowMs = performance.now()
+    if (nowMs >= untilMs) break
+    untilMs = Math.min(untilMs, nowMs + TURNS_MS)
   }
   restoreStackLimit()
   if (turn !== undefined || feed !== undefined || pending.length > 0) return

@@ -52,15 +52,15 @@ export class RingConsumer {
     return this.#open ? Atomics.load(this.#control, SHOWN_WORD) : 0
   }
 
-  /** Whether something is there, whatever `poll` will think of it. */
+  /** Whether something is there to be polled, whatever `poll` will think of it. */
   hasFrame(): boolean {
-    return this.#open && this.#stamp() !== NO_FRAME
+    return this.#open && this.#stamp() !== NO_FRAME && !this.#isAtEnd()
   }
 
   /** Up to `limit` frames to `sink`; returns how many, or `BROKEN` or `CLOSED`. */
   poll(sink: FrameSink, limit: number): number {
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
-    if (this.#stamp() === NO_FRAME || this.#isAtEnd()) return 0
+    if (!this.hasFrame()) return 0
     if (this.#polling) throw new Error('poll was called from within a frame handler')
     this.#polling = true
     try {

@@ -10,6 +10,7 @@ export async function testFrames(t: Test, makePair: MakePair): Promise<void> {
   await testRefusals(t, makePair)
   await testPolling(t, makePair)
   await testShownWord(t, makePair)
+  await testHasFrame(t, makePair)
 }
 
 async function testShownWord(t: Test, makePair: MakePair): Promise<void> {
@@ -31,6 +32,32 @@ async function testShownWord(t: Test, makePair: MakePair): Promise<void> {
     t.equal(far.shownWord, 0, 'nothing is seen by who has closed')
     near.close()
     near.showWord?.(8)
+  })
+}
+
+async function testHasFrame(t: Test, makePair: MakePair): Promise<void> {
+  await t.test('where memory tells of a frame, it tells of those that a poll would hand over', async t => {
+    const [near, far] = await makePair(t)
+    if (far.hasFrame === undefined) {
+      sendFrame(near, patterned(100, 1))
+      return t.strictSame(drain(far), [patterned(100, 1)], 'only a poll can tell')
+    }
+    t.notOk(far.hasFrame())
+    sendFrame(near, patterned(100, 1))
+    t.ok(far.hasFrame())
+    t.notOk(near.hasFrame?.())
+    t.strictSame(drain(far), [patterned(100, 1)])
+    t.notOk(far.hasFrame())
+    far.expectEnd?.()
+    for (let sent = 0; sent <= 2 * QUEUE_SIZE; sent += 1000) {
+      sendFrame(near, patterned(1000, 1))
+      drain(far)
+    }
+    t.equal(far.poll(new Collector(), 1), 0, 'of one that is gone no more is taken than fitted')
+    t.notOk(far.hasFrame(), 'nor is it told of')
+    far.close()
+    t.notOk(far.hasFrame())
+    near.close()
   })
 }
 

@@ -9,7 +9,6 @@ interface Told {
   readonly timers: number
   readonly immediates: number
   readonly late: number
-  readonly loops: number
 }
 
 t.test('beside round trips without a pause, TCP, timers and immediates have their turns', async t => {

@@ -1,7 +1,7 @@
 /**
  * argv: client | server. A client that has round trips without a pause with a server in another process, then with a plain one
  * besides, while timers and immediates of its own are due. Tells how many of each there were until each has come often, or the time
- * is over, and how many turns the event loop has taken for the round trips before.
+ * is over.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,10 +12,6 @@ import { fileURLToPath } from 'node:url'
 const OFTEN = 200
 const TRIPS_MIN = 20_000
 const TIME_MS = 20_000
-
-interface Loops {
-  readonly uvMetricsInfo?: { readonly loopCount: number }
-}
 
 function serve(): void {
   const server = net.createServer({ noDelay: true }, socket => {
@@ -35,21 +31,13 @@ async function connect(execArgv: string[]): Promise<net.Socket> {
   return socket
 }
 
-function loopCount(): number {
-  return (performance.nodeTiming as unknown as Loops).uvMetricsInfo?.loopCount ?? 0
-}
-
 async function measure(): Promise<void> {
   const [busy, other] = [await connect(process.execArgv), await connect([])]
-  const told = { trips: 0, others: 0, timers: 0, immediates: 0, late: 0, loops: 0 }
+  const told = { trips: 0, others: 0, timers: 0, immediates: 0, late: 0 }
   let isDue = false
   const begunAt = performance.now()
-  const loopsBefore = loopCount()
   busy.on('data', () => {
-    if (++told.trips === TRIPS_MIN) {
-      told.loops = loopCount() - loopsBefore
-      other.write('y')
-    }
+    if (++told.trips === TRIPS_MIN) other.write('y')
     // Had the event loop to run it, no answer may overtake it.
     if (isDue) told.late++
     if (told.trips % 16 === 0) {
