@@ -36,10 +36,10 @@ const pending: (() => void)[] = []
 /** When the first of them was asked for, as `lookCount` counts. */
 let pendingSince = NEVER
 
-/** Where the event loop cannot be had this way, turns stay immediates. */
+/** Once is enough. Where the event loop cannot be had this way, turns stay immediates. */
 export function openIoTurns(internals: NodeInternals): void {
-  phase = openIoPhase(runAll)
-  if (phase === undefined) return
+  phase ??= openIoPhase(runAll)
+  if (phase === undefined || stage !== undefined) return
   stage = new internals.JsStream()
   stage.onread = runStage
   scheduleTurnsBy(scheduleTurn, mayTurnNow)

@@ -2,6 +2,8 @@ import type net from 'node:net'
 import { markOwn } from '../../nic/index.ts'
 import { acceptRaw } from '../connect/listeners.ts'
 import { Peers } from '../connect/peers.ts'
+import { openIoTurns } from '../host/io-turns.ts'
+import { nodeInternals } from '../host/node-internals.ts'
 
 let peers: Peers | undefined
 
@@ -10,7 +12,12 @@ let peers: Peers | undefined
  * program may poll them from within its own code and nobody else's runs.
  */
 export function rawPeers(): Peers {
-  peers ??= new Peers(acceptRaw, connectPlainly, true)
+  if (peers === undefined) {
+    const internals = nodeInternals()
+    // A relinked program has them already.
+    if (internals !== undefined) openIoTurns(internals)
+    peers = new Peers(acceptRaw, connectPlainly, true)
+  }
   return peers
 }
 
