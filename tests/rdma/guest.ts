@@ -36,6 +36,8 @@ export function runGuest(image: GuestImage, run: GuestRun): Promise<GuestEnd> {
     })
     let end: GuestEnd = 'not booted'
     const kill = (): unknown => guest.kill('SIGKILL')
+    // Whoever runs us may be interrupted.
+    process.once('exit', kill)
     let timer = setTimeout(kill, BOOT_MS_MAX)
     createInterface({ input: guest.stdout }).on('line', raw => {
       const line = plainText(raw)
@@ -53,6 +55,7 @@ export function runGuest(image: GuestImage, run: GuestRun): Promise<GuestEnd> {
     guest.on('error', error => console.log(`${run.prefix}${error.message}`))
     guest.on('close', () => {
       clearTimeout(timer)
+      process.off('exit', kill)
       rmSync(folder, { recursive: true, force: true })
       resolve(end)
     })

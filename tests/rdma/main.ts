@@ -6,6 +6,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { exitOnInterrupt } from '../../fastsockets/cli/interrupts.ts'
 import { REGISTER } from '../support/relinked.ts'
 import { type GuestEnd, runGuest } from './guest.ts'
 import { type GuestImage, prepareImage } from './guest-image.ts'
@@ -181,4 +182,5 @@ function outcomeOf(end: GuestEnd): string {
   return typeof end === 'number' ? `exit code ${end}` : end
 }
 
+exitOnInterrupt()
 process.exitCode = await main()
