@@ -20,6 +20,7 @@ import { errnoOf, UV_ECANCELED, UV_EOF, UV_EPIPE } from '../host/socket-errors.t
 import { giveBack } from '../host/spent-memory.ts'
 import { ownRead, tellRead } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
+import { takeBack } from '../stream/lent-memory.ts'
 import { isShared } from '../stream/posted-bytes.ts'
 import type { Stream } from '../stream/stream.ts'
 import { FLAG_PUSH, FRAMING_MAX, WINDOW } from '../stream/stream-layout.ts'
@@ -57,9 +58,11 @@ function writeInSlices({ outgoing }: Stream, buffers: Buffer[]): boolean {
 }
 
 /** In memory of its own: nobody native listens after all. */
-function copyOf(bytes: Buffer): Buffer {
+function makeOwn(bytes: Buffer): Buffer {
+  if (!isShared(bytes)) return bytes
   const own = allocateFresh(bytes.length)
   own.set(bytes)
+  takeBack(bytes)
   return own
 }
 
@@ -214,14 +217,13 @@ export function defineNativeSide(JsStream: JsStreamClass) {
     feed(bytes: Buffer): number {
       if (!this.#mustQueue()) {
         this.readCount += bytes.length
-        this.pushToScript(isShared(bytes) ? copyOf(bytes) : bytes)
+        this.pushToScript(makeOwn(bytes))
         return bytes.length
       }
       if (this.#userBufferSize > 0) return this.#fillUserBuffer(bytes)
-      if (this.#isFramed && bytes.length <= PIECE_MAX + FRAMING_MAX) this.#schedule(bytes)
-      else
-        for (let at = 0; at < bytes.length; at += PIECE_MAX)
-          this.#schedule(bytes.subarray(at, at + PIECE_MAX))
+      if (bytes.length <= PIECE_MAX || (this.#isFramed && bytes.length <= PIECE_MAX + FRAMING_MAX))
+        this.#schedule(bytes)
+      else this.#scheduleParts(makeOwn(bytes))
       return bytes.length
     }
 
@@ -264,6 +266,10 @@ export function defineNativeSide(JsStream: JsStreamClass) {
       return this.#mayBeNative || this.#feedCount > 0 || hasFeeds()
     }
 
+    #scheduleParts(bytes: Buffer): void {
+      for (let at = 0; at < bytes.length; at += PIECE_MAX) this.#schedule(bytes.subarray(at, at + PIECE_MAX))
+    }
+
     #schedule(bytes: Buffer | undefined): void {
       this.#feedCount++
       this.#scheduledLength += bytes?.length ?? 0
@@ -291,6 +297,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         this.#isProbing = false
         this.#wasFed = true
         leaveNative()
+        if (bytes !== undefined) takeBack(bytes)
         if (wasFull && !this.isFull) this.stream?.startReading()
       }
     }
@@ -392,6 +399,7 @@ export function defineNativeSide(JsStream: JsStreamClass) {
         // As after each read of libuv.
         if (taken < bytes.length) drainTicks()
       }
+      if (taken === bytes.length) takeBack(bytes)
       return taken
     }
 

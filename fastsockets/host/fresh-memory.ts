@@ -32,9 +32,14 @@ let watch: NodeJS.Timeout | undefined
 
 /** Uninitialised, and not of a pool. */
 export function allocateFresh(length: number): Buffer<ArrayBuffer> {
+  noteFresh(length)
+  return Buffer.allocUnsafeSlow(length)
+}
+
+/** So many received bytes get memory anew, here or by native code. */
+export function noteFresh(length: number): void {
   left -= length
   if (left <= 0) look()
-  return Buffer.allocUnsafeSlow(length)
 }
 
 function look(): void {

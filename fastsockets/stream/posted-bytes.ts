@@ -1,5 +1,6 @@
 import { copyBytes } from '../../nic/index.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
+import { LENT_MAX, lend } from './lent-memory.ts'
 import type { Stream } from './stream.ts'
 
 /** Small messages of one turn are gathered here, and become one 'data'. */
@@ -18,6 +19,11 @@ let shared = EMPTY
 let sharedAt = 0
 
 /** Native code copies what it is given: its pieces need no memory of their own, which would take longer to make than the copy. */
+function allocateForNative(length: number): Buffer {
+  if (length <= IN_HEAP_MAX || length > LENT_MAX) return allocateFresh(length)
+  return length < GATHERED_MESSAGE_MAX ? allocateShared(length) : lend(length)
+}
+
 function allocateShared(length: number): Buffer {
   if (sharedAt + length > shared.length) {
     shared = allocateFresh(SHARED_SIZE)
@@ -27,7 +33,7 @@ function allocateShared(length: number): Buffer {
   return shared.subarray(sharedAt - length, sharedAt)
 }
 
-/** Whether others lie in the same memory: such a piece is not for a program. */
+/** Whether others lie in the same memory, now or later: such a piece is not for a program. */
 export function isShared(piece: Buffer): boolean {
   return piece.byteOffset > 0
 }
@@ -106,10 +112,9 @@ export class PostedBytes {
 
   /** A piece that the stream counts already: what comes next must not overtake it. */
   #makeReady(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
-    const mayShare = length > IN_HEAP_MAX && length < GATHERED_MESSAGE_MAX && stream.sink?.isNative === true
-    const own = mayShare ? allocateShared(length) : allocateFresh(length)
-    copyBytes(bytes, offset, own, 0, length)
+    const piece = stream.sink?.isNative === true ? allocateForNative(length) : allocateFresh(length)
+    copyBytes(bytes, offset, piece, 0, length)
     this.#readyStreams[this.#readyCount] = stream
-    this.#readyBytes[this.#readyCount++] = own
+    this.#readyBytes[this.#readyCount++] = piece
   }
 }
