@@ -7,6 +7,8 @@ import { FRAMING_MAX, SEGMENT_MAX } from './stream-layout.ts'
 
 /** The longest piece. */
 export const LENT_MAX = SEGMENT_MAX + FRAMING_MAX
+/** The shortest: a piece that a reader leaves waiting holds no more than twice its length. */
+export const LENT_MIN = LENT_MAX / 2
 /** None is at the beginning of its memory: it is not for a program (`isShared` in posted-bytes.ts). */
 const START = 8
 const SIZE = START + LENT_MAX
@@ -15,7 +17,7 @@ const KEPT_MAX = 16
 
 const kept: ArrayBuffer[] = []
 
-/** Of `LENT_MAX` bytes at most, whatever is in them. */
+/** Of `LENT_MIN` to `LENT_MAX` bytes, whatever is in them. */
 export function lend(length: number): Buffer<ArrayBuffer> {
   // Native code makes as much again for its copy.
   noteFresh(length)

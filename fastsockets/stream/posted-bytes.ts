@@ -1,6 +1,6 @@
 import { copyBytes } from '../../nic/index.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
-import { LENT_MAX, lend } from './lent-memory.ts'
+import { LENT_MAX, LENT_MIN, lend } from './lent-memory.ts'
 import type { Stream } from './stream.ts'
 
 /** Small messages of one turn are gathered here, and become one 'data'. */
@@ -20,8 +20,8 @@ let sharedAt = 0
 
 /** Native code copies what it is given: its pieces need no memory of their own, which would take longer to make than the copy. */
 function allocateForNative(length: number): Buffer {
-  if (length <= IN_HEAP_MAX || length > LENT_MAX) return allocateFresh(length)
-  return length < GATHERED_MESSAGE_MAX ? allocateShared(length) : lend(length)
+  if (length > IN_HEAP_MAX && length < GATHERED_MESSAGE_MAX) return allocateShared(length)
+  return length >= LENT_MIN && length <= LENT_MAX ? lend(length) : allocateFresh(length)
 }
 
 function allocateShared(length: number): Buffer {

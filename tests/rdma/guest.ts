@@ -37,7 +37,11 @@ export function runGuest(image: GuestImage, run: GuestRun): Promise<GuestEnd> {
     let end: GuestEnd = 'not booted'
     const kill = (): unknown => guest.kill('SIGKILL')
     // Whoever runs us may be interrupted.
-    process.once('exit', kill)
+    const abandon = (): void => {
+      kill()
+      rmSync(folder, { recursive: true, force: true })
+    }
+    process.once('exit', abandon)
     let timer = setTimeout(kill, BOOT_MS_MAX)
     createInterface({ input: guest.stdout }).on('line', raw => {
       const line = plainText(raw)
@@ -55,7 +59,7 @@ export function runGuest(image: GuestImage, run: GuestRun): Promise<GuestEnd> {
     guest.on('error', error => console.log(`${run.prefix}${error.message}`))
     guest.on('close', () => {
       clearTimeout(timer)
-      process.off('exit', kill)
+      process.off('exit', abandon)
       rmSync(folder, { recursive: true, force: true })
       resolve(end)
     })
