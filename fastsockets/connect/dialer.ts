@@ -89,7 +89,7 @@ export class RouteDialer implements Dialer {
    * Why a connect to this host, by the name that the program uses, need not be tried the fast way now; undefined if it
    * should be. A server that is known not to be relinked costs nothing but this question.
    */
-  knownReason(host: string, port: unknown): FallbackReason | undefined {
+  knownReason(host: string, port: number): FallbackReason | undefined {
     // By the name alone a policy cannot be asked.
     return ownPolicy() === NO_POLICY ? this.#routes.find(host, port)?.reason : undefined
   }

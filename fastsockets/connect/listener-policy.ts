@@ -4,7 +4,7 @@ import { nextTick } from '../../nic/real-time.ts'
 import { isFastHandle } from '../handle/fast-handle.ts'
 import type { TcpHandle } from '../host/node-internals.ts'
 import { decide, decidePath, ownPolicy } from '../policy/own-policy.ts'
-import type { Decision } from '../policy/policy.ts'
+import { type Decision, NO_POLICY } from '../policy/policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import type { FallbackReason } from '../reasons.ts'
 import type { FastServer } from './listeners.ts'
@@ -28,6 +28,7 @@ export function refuseIfRequired(
   port: number,
   reason: FallbackReason,
 ): RequiredError | undefined {
+  if (ownPolicy() === NO_POLICY) return undefined
   const address = isIP(host) === 0 ? undefined : host
   if (address !== undefined || ownPolicy()?.hasAddresses !== true)
     return decide('client', address, port).use === 'require' ? new RequiredError(reason) : undefined

@@ -56,10 +56,10 @@ export function lasts(reason: FallbackReason): boolean {
 export class Routes {
   readonly #routes = new Map<string, Route>()
   /** What was asked for last: to make the key of a plain server takes longer than the rest of what we do to its connection. */
-  #last: { readonly host: string; readonly port: unknown; readonly route: Route } | undefined
+  #last: { readonly host: string; readonly port: number; readonly route: Route } | undefined
 
   /** What is known about a server, by the address or the name that the program uses, and is not stale. */
-  find(host: string, port: unknown): Route | undefined {
+  find(host: string, port: number): Route | undefined {
     const last = this.#last
     if (last !== undefined && last.host === host && last.port === port && !isStale(last.route))
       return last.route
@@ -140,6 +140,6 @@ function isStale(route: Route): boolean {
   return route.expiresMs < performance.now()
 }
 
-function keyOf(host: string, port: unknown): string {
+function keyOf(host: string, port: number): string {
   return `${host} ${port}`
 }

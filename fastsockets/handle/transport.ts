@@ -113,6 +113,9 @@ export function recordFast(socket: object, transport: string): void {
   recorded[RECORD] = transport
 }
 
+/** The connections of a server that is known not to be relinked share what is on record of them. */
+let lastFallback: Wire | undefined
+
 /**
  * The socket is on TCP, or a unix path served by the kernel, and why; `remote` is what the program asked for.
  */
@@ -124,6 +127,8 @@ export function recordFallback(
 ): void {
   giveShape(socket)
   showTcpClient(socket as Socket, reason, remote, transport)
+  if (lastFallback?.reason !== reason || lastFallback.transport !== transport)
+    lastFallback = { transport, reason }
   const recorded = socket as Recorded
-  recorded[RECORD] = { transport, reason }
+  recorded[RECORD] = lastFallback
 }

@@ -67,10 +67,11 @@ import { hideOwn } from '../host/own-diagnostics.ts'
 import { decidePath } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
-import { type Place, statusPage } from '../status/status-page.ts'
+import { statusPage } from '../status/status-page.ts'
 import { hideTcp, watchAccepted } from '../status/tcp-rows.ts'
 import { showActive } from './active-handles.ts'
 import { isFarEnd, nameFarEnd } from './bridge-names.ts'
+import { type ConnectTarget, isPort, targetOf } from './connect-target.ts'
 import { watchSentSockets } from './sent-sockets.ts'
 
 const log = openLog('fastsockets:install')
@@ -162,52 +163,20 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     recordCandidate(socket)
     // As Node does, a moment later; it closes a handle that is there.
     if (socket.destroyed) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
-    giveFastHandle(socket, hostOf(target))
+    giveFastHandle(socket, target.address)
     return undefined
   }
 
   /** What is known before any name is resolved. */
-  function reasonAgainst(socket: FastSocket, target: Target): FallbackReason | undefined {
+  function reasonAgainst(socket: FastSocket, target: ConnectTarget): FallbackReason | undefined {
     // A TLS socket that was destroyed is nothing to connect, though Node tries.
     const isNew = socket.destroyed && !(socket instanceof tls.TLSSocket)
     // Node goes by that it had one, also when it makes another handle.
     if (socket.destroyed && hasBoundSource(socket)) return fallbackReason('OWN_HANDLE')
     if (socket._handle && !isNew && !isUnconnectedTls(socket)) return fallbackReason('OWN_HANDLE')
-    if (target.localAddress || target.localPort) return fallbackReason('LOCAL_ADDRESS')
-    return dialer.knownReason(hostOf(target), target.path ? 0 : target.port)
+    if (target.isBound) return fallbackReason('LOCAL_ADDRESS')
+    return dialer.knownReason(target.address, target.port)
   }
-}
-
-/** What a call of `connect` asks for, as far as it matters here. */
-interface Target {
-  readonly host?: unknown
-  readonly port?: unknown
-  readonly path?: unknown
-  readonly localAddress?: unknown
-  readonly localPort?: unknown
-}
-
-/** Undefined if Node will refuse the arguments anyway. */
-function targetOf(args: readonly unknown[]): Target | undefined {
-  const list: readonly unknown[] = Array.isArray(args[0]) ? args[0] : args
-  const first = list[0]
-  if (typeof first === 'object' && first !== null) {
-    const target = first as Target
-    const isMeant = target.path ? typeof target.path === 'string' : isPort(target.port)
-    return isMeant ? target : undefined
-  }
-  // As Node decides it: what is not a port is a path.
-  if (typeof first === 'string' && !(Number(first) >= 0)) return { path: first }
-  return isPort(first) ? { port: first, host: list[1] } : undefined
-}
-
-function isPort(port: unknown): port is number | string {
-  return typeof port === 'number' || typeof port === 'string'
-}
-
-function hostOf({ host, path }: Target): string {
-  if (typeof path === 'string' && path !== '') return path
-  return typeof host === 'string' && host !== '' ? host : 'localhost'
 }
 
 function wrapSocket(): void {
@@ -347,17 +316,16 @@ function hasPlace([address, port]: readonly unknown[]): boolean {
   return typeof address === 'string' || (typeof port === 'number' && port >= 0)
 }
 
-function placeOf(target: Target): Place {
-  return { address: hostOf(target), port: Number(target.port) || 0 }
-}
-
 /** Puts on record why a socket is not fast; an error if it is known that the policy requires it to be. */
-function fallBack(socket: net.Socket, target: Target, reason: FallbackReason): RequiredError | undefined {
-  const remote = target.path ? { address: String(target.path), port: 0 } : placeOf(target)
-  recordFallback(socket, reason, remote, target.path ? 'pipe' : 'tcp')
-  const host = hostOf(target)
-  if (!target.path) return refuseIfRequired(socket, host, Number(target.port), reason)
-  return decidePath('client', host).use === 'require' ? new RequiredError(reason) : undefined
+function fallBack(
+  socket: net.Socket,
+  target: ConnectTarget,
+  reason: FallbackReason,
+): RequiredError | undefined {
+  const { address, port, isPath } = target
+  recordFallback(socket, reason, target, isPath ? 'pipe' : 'tcp')
+  if (!isPath) return refuseIfRequired(socket, address, port, reason)
+  return decidePath('client', address).use === 'require' ? new RequiredError(reason) : undefined
 }
 
 /** Where nothing can be fast, sockets still say why, and what must be fast fails. */

@@ -51,5 +51,9 @@ export function tell(
   channel: Channel,
   event: ConnectionEvent | CloseEvent | FallbackEvent | ListeningEvent,
 ): void {
-  if (channel.hasSubscribers) nextTick(() => channel.publish(event))
+  if (channel.hasSubscribers) nextTick(publish, channel, event)
+}
+
+function publish(channel: Channel, event: object): void {
+  channel.publish(event)
 }

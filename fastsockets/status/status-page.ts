@@ -39,7 +39,7 @@ export interface Place {
 }
 
 /** What a row says besides its counts. */
-export interface RowText {
+interface RowText {
   readonly kind: Kind
   readonly transport: string
   readonly role: 'client' | 'server'

@@ -9,10 +9,10 @@ import { isOwn } from '../../nic/index.ts'
 import { clearInterval, setInterval, setTimeout } from '../../nic/real-time.ts'
 import type { SocketName, TcpHandle } from '../host/node-internals.ts'
 import { nameInRules } from '../policy/unix-names.ts'
-import { type FallbackReason, fallbackReason } from '../reasons.ts'
+import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import { EVENTS, tell } from './events.ts'
 import { BYTES_IN, BYTES_OUT } from './status-layout.ts'
-import { type Place, type RowText, type StatusRow, statusPage } from './status-page.ts'
+import { type Place, type StatusRow, statusPage } from './status-page.ts'
 
 /** A property of the socket, because a WeakMap costs every TCP connection more than all the rest. */
 const ROW = Symbol('fastsockets.row')
@@ -20,7 +20,9 @@ type Shown = { [ROW]?: CountedRow | WaitingRow | undefined }
 
 /** What the row will say, until it is opened. Whoever has closed meanwhile is let go at once: V8 would count it as long-lived. */
 interface WaitingRow {
-  readonly text: RowText
+  readonly transport: 'tcp' | 'pipe'
+  readonly reason: FallbackCode
+  readonly remote: Place | undefined
   socket: Socket | undefined
 }
 
@@ -89,14 +91,17 @@ export function showTcpClient(
 ): void {
   const isPath = transport === 'pipe' && place !== undefined
   const remote = isPath ? { address: nameInRules(place.address), port: 0 } : place
-  const { code } = reason
   const page = statusPage()
-  tell(EVENTS.fallback, { socket, role: 'client', reason, remote })
-  page.countFallback(code)
+  if (EVENTS.fallback.hasSubscribers) {
+    // `place` may say more.
+    const told = remote && { address: remote.address, port: remote.port }
+    tell(EVENTS.fallback, { socket, role: 'client', reason, remote: told })
+  }
+  page.countFallback(reason.code)
   const shown = socket as Shown
   hideTcp(socket)
   page.countOpened()
-  const row: WaitingRow = { text: { kind: 'tcp', transport, role: 'client', reason: code, remote }, socket }
+  const row: WaitingRow = { transport, reason: reason.code, remote, socket }
   shown[ROW] = row
   if (waiting.push(row) === 1) scope.runInAsyncScope(openRowsLater)
 }
@@ -106,10 +111,11 @@ function openRowsLater(): void {
 }
 
 function openRows(): void {
-  for (const { text, socket } of waiting.splice(0)) {
+  for (const { transport, reason, remote, socket } of waiting.splice(0)) {
     // Where nothing can be fast, nobody has told us that it is destroyed.
     if (socket === undefined || socket.destroyed || !hasHandle(socket)) continue
-    ;(socket as Shown)[ROW] = countedRow(statusPage().open(text, true), socket)
+    const row = statusPage().open({ kind: 'tcp', transport, role: 'client', reason, remote }, true)
+    ;(socket as Shown)[ROW] = countedRow(row, socket)
   }
 }
 
