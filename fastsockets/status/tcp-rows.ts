@@ -93,7 +93,7 @@ export function showTcpClient(
   const remote = isPath ? { address: nameInRules(place.address), port: 0 } : place
   const page = statusPage()
   if (EVENTS.fallback.hasSubscribers) {
-    // `place` may say more.
+    // Made only for those who listen, and without what else `place` may say.
     const told = remote && { address: remote.address, port: remote.port }
     tell(EVENTS.fallback, { socket, role: 'client', reason, remote: told })
   }

@@ -45,11 +45,17 @@ t.test('the diagnostics channels tell of connections, their ends, fallbacks and 
   t.match(await find('close'), { transport: 'shm', role: 'client', remote, bytesIn: 5, bytesOut: 5 })
 
   const plain = new Child(t, program('server'), ['echo'])
-  const other = net.connect((await plain.receive<{ port: number }>()).port, '127.0.0.1')
-  await once(other, 'connect')
-  t.match(await find('fallback'), { role: 'client', reason: { code: 'NOT_RELINKED' } })
-  t.equal((await find('fallback')).socket, other)
-  other.destroy()
+  const place = { address: '127.0.0.1', port: (await plain.receive<{ port: number }>()).port }
+  // The second one's reason is known before it begins.
+  for (let count = 1; count <= 2; count++) {
+    const other = net.connect(place.port, place.address)
+    await once(other, 'connect')
+    const { socket, remote, ...rest } = heard.filter(({ name }) => name === 'fallback').at(-1)?.event ?? {}
+    t.match(rest, { role: 'client', reason: { code: 'NOT_RELINKED' } })
+    t.equal(socket, other)
+    t.strictSame(remote, place)
+    other.destroy()
+  }
 })
 
 t.test('what a socket wrote in the turn in which it was destroyed is counted', async t => {
