@@ -40,9 +40,11 @@ export class HalfAnswers {
       }
       case 'stream':
         return await this.#stream(question.size, question.warmUpMs, question.ms)
-      case 'connect':
-        await this.#able('connect')(question.warmUpMs, new LatencyHistogram())
-        return await countLatencies(latencies => this.#able('connect')(question.ms, latencies))
+      case 'connect': {
+        const { warmUpMs, ms, options } = question
+        await this.#able('connect')(warmUpMs, new LatencyHistogram(), options)
+        return await countLatencies(latencies => this.#able('connect')(ms, latencies, options))
+      }
       case 'hold':
         this.#held = await this.#able('hold')(question.count)
         return {}

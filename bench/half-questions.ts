@@ -5,7 +5,8 @@ export type Question =
   | { readonly ask: 'serve' }
   | { readonly ask: 'dial'; readonly address: string }
   | ({ readonly ask: 'pingPong' | 'stream'; readonly size: number } & Times)
-  | ({ readonly ask: 'connect' | 'heldRoundTrips' } & Times)
+  | ({ readonly ask: 'connect'; readonly options?: 'spread' } & Times)
+  | ({ readonly ask: 'heldRoundTrips' } & Times)
   | { readonly ask: 'hold'; readonly count: number }
   | { readonly ask: 'letGo' | 'usage' | 'memory' | 'close' }
 

@@ -38,8 +38,11 @@ export interface Client {
   pingPong?(size: number, ms: number, latencies: LatencyHistogram): Promise<void>
   /** Sends messages of `size` bytes one way for `ms`, at least one; what the other half has received, by its own clock. */
   stream?(size: number, ms: number): Promise<Received>
-  /** Opens a connection, has one byte echoed, closes it, and so on for `ms`; records how long each took to open. */
-  connect?(ms: number, latencies: LatencyHistogram): Promise<void>
+  /**
+   * Opens a connection, has one byte echoed, closes it, and so on for `ms`; records how long each took to open. Whether a
+   * program writes its options out or spreads others, Node 20 treats them differently (decision 0109).
+   */
+  connect?(ms: number, latencies: LatencyHistogram, options?: 'spread'): Promise<void>
   /** Opens `count` connections besides, and holds them. */
   hold?(count: number): Promise<Held>
   /** CPU time of processes that the client half has started itself, so far. */

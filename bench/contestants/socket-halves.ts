@@ -55,11 +55,14 @@ export async function dialSockets(
   check: (socket: net.Socket) => void = () => {},
 ): Promise<Client> {
   const { echo, sink } = JSON.parse(address) as Addresses
-  const open = async (to: net.NetConnectOpts, noDelay: boolean): Promise<net.Socket> => {
-    const socket = net.connect({ ...to, noDelay } as net.NetConnectOpts)
-    await once(socket, 'connect')
-    return socket
-  }
+  const open = async (to: net.NetConnectOpts, noDelay: boolean): Promise<net.Socket> =>
+    await connected(
+      net.connect(
+        'path' in to ? { path: to.path, noDelay } : { host: to.host as string, port: to.port, noDelay },
+      ),
+    )
+  const openSpread = async (): Promise<net.Socket> =>
+    await connected(net.connect({ ...echo, noDelay: true } as net.NetConnectOpts))
   const first = await open(echo, true)
   check(first)
   return {
@@ -69,11 +72,12 @@ export async function dialSockets(
       check(socket)
       return await stream(socket, size, ms)
     },
-    connect: async (ms, latencies) => {
+    connect: async (ms, latencies, options) => {
+      const connect = options === 'spread' ? openSpread : () => open(echo, true)
       const endMs = performance.now() + ms
       let made = 0
       for (let startMs = performance.now(); startMs < endMs; startMs = performance.now()) {
-        const socket = await open(echo, true)
+        const socket = await connect()
         latencies.recordMs(performance.now() - startMs)
         if (made++ % CHECK_EVERY === 0) check(socket)
         await hearFrom(socket)
@@ -90,6 +94,11 @@ export async function dialSockets(
       first.destroy()
     },
   }
+}
+
+async function connected(socket: net.Socket): Promise<net.Socket> {
+  await once(socket, 'connect')
+  return socket
 }
 
 /** The kernel connects before the server knows of it: an echo shows that it does. */

@@ -1,11 +1,11 @@
 import type { Server, Socket } from 'node:net'
-import { giveMark } from '../../nic/index.ts'
 import type { SocketInternals } from '../host/node-internals.ts'
 import { forgetFailure } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
+import { knownNotesOf, notesOf, type PlainWire } from '../status/socket-notes.ts'
 import type { Place } from '../status/status-page.ts'
 import type { StreamCounters } from '../status/stream-counts.ts'
-import { giveRow, hideTcp, showTcpClient } from '../status/tcp-rows.ts'
+import { hideTcp, showTcpClient } from '../status/tcp-rows.ts'
 import { isFastHandle } from './fast-handle.ts'
 
 export interface Transport {
@@ -24,15 +24,6 @@ interface Wire {
   readonly reason?: FallbackReason
 }
 
-/**
- * What is on record about a socket: a driver's name, or the reason why it has none. A property of the socket, because
- * a WeakMap costs a connection that cannot be fast more than everything else that we do to it.
- */
-const RECORD = Symbol('fastsockets.record')
-/** Whether it has begun to connect, and may have become fast. */
-const CANDIDATE = Symbol('fastsockets.candidate')
-type Recorded = { [RECORD]?: string | Wire | undefined; [CANDIDATE]?: boolean }
-
 /** Which wire a socket uses, since when it is known until the socket is collected. Works for TLS sockets, too. */
 export function transportOf(socket: Socket): Transport {
   const { bytesRead: bytesIn, bytesWritten: bytesOut } = socket
@@ -42,17 +33,16 @@ export function transportOf(socket: Socket): Transport {
 }
 
 /** Sockets as Node makes them; the members are not public. */
-type WiredSocket = Partial<SocketInternals> &
-  Recorded & {
-    _parent?: Socket | null
-    _server?: Server | null
-    connecting?: boolean
-    destroyed?: boolean
-  }
+type WiredSocket = Partial<SocketInternals> & {
+  _parent?: Socket | null
+  _server?: Server | null
+  connecting?: boolean
+  destroyed?: boolean
+}
 
 /** Also of a socket that has been sent away meanwhile, or that other processes have, too. */
 export function isFast(socket: object): boolean {
-  return isFastHandle((socket as WiredSocket)._handle) || typeof (socket as Recorded)[RECORD] === 'string'
+  return isFastHandle((socket as WiredSocket)._handle) || typeof knownNotesOf(socket)?.record === 'string'
 }
 
 function countsOf(socket: WiredSocket): StreamCounters | undefined {
@@ -61,7 +51,8 @@ function countsOf(socket: WiredSocket): StreamCounters | undefined {
 }
 
 function wireOf(socket: WiredSocket): Wire {
-  const record = socket[RECORD]
+  const notes = knownNotesOf(socket)
+  const record = notes?.record
   if (typeof record === 'string') return { transport: record }
   if (record !== undefined) return record
   if (isFastHandle(socket._handle)) {
@@ -72,49 +63,35 @@ function wireOf(socket: WiredSocket): Wire {
   if (socket._server) return { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
   // One without a handle that we have not met may also be an old connection that is closed.
   const isIdle = !socket._handle && !socket.connecting && !socket.destroyed
-  if (isIdle || socket[CANDIDATE] === true)
+  if (isIdle || notes?.isCandidate === true)
     return { transport: 'none', reason: fallbackReason('NOT_CONNECTED') }
   return { transport: 'tcp', reason: fallbackReason('NOT_INSTALLED') }
 }
 
 /** The socket begins to connect and may become fast; what was on record of an earlier connection is over. */
 export function recordCandidate(socket: object): void {
-  giveShape(socket)
-  const recorded = socket as Recorded
-  recorded[CANDIDATE] = true
-  recorded[RECORD] = undefined
+  const notes = notesOf(socket)
+  notes.isCandidate = true
+  notes.record = undefined
 }
 
 /** Whether a connect of this socket under way may go on fast with a further address. */
 export function isCandidate(socket: object): boolean {
-  return (socket as Recorded)[CANDIDATE] === true
-}
-
-/**
- * All that a socket may have of ours, in one order, whatever becomes of it: what V8 compiles of Node is for the shapes of
- * sockets that it has met, and all of it is thrown away when it meets another.
- */
-export function giveShape(socket: object): void {
-  const recorded = socket as Recorded
-  if (recorded[CANDIDATE] !== undefined) return
-  giveMark(socket)
-  recorded[CANDIDATE] = false
-  recorded[RECORD] = undefined
-  giveRow(socket)
+  return knownNotesOf(socket)?.isCandidate === true
 }
 
 /** The socket is fast, over this driver. */
 export function recordFast(socket: object, transport: string): void {
-  const recorded = socket as Recorded
-  if (typeof recorded[RECORD] === 'object') {
+  const notes = notesOf(socket)
+  if (typeof notes.record === 'object') {
     forgetFailure(socket as Socket)
     hideTcp(socket)
   }
-  recorded[RECORD] = transport
+  notes.record = transport
 }
 
 /** The connections of a server that is known not to be relinked share what is on record of them. */
-let lastFallback: Wire | undefined
+let lastFallback: PlainWire | undefined
 
 /**
  * The socket is on TCP, or a unix path served by the kernel, and why; `remote` is what the program asked for.
@@ -125,10 +102,7 @@ export function recordFallback(
   remote?: Place,
   transport: 'tcp' | 'pipe' = 'tcp',
 ): void {
-  giveShape(socket)
-  showTcpClient(socket as Socket, reason, remote, transport)
   if (lastFallback?.reason !== reason || lastFallback.transport !== transport)
     lastFallback = { transport, reason }
-  const recorded = socket as Recorded
-  recorded[RECORD] = lastFallback
+  showTcpClient(socket as Socket, lastFallback, remote)
 }

@@ -83,7 +83,7 @@ async function connectTo(target: Target, signal: AbortSignal | undefined): Promi
   if (decide('client', target.address, target.port).use === 'require') throw new RequiredError(found)
   const socket = await connectTcp(target, signal)
   routes.rememberReason(target.address, target.port, found)
-  showTcpClient(socket, found, target, 'tcp')
+  showTcpClient(socket, { transport: 'tcp', reason: found }, target)
   return new TcpRawSocket(socket, found)
 }
 

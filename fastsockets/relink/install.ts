@@ -49,7 +49,7 @@ import {
   noteUpper,
   renewSession,
 } from '../handle/tls-sockets.ts'
-import { giveShape, isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
+import { isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
 import { teachCopiedOptions } from '../host/copied-options.ts'
 import { define } from '../host/define.ts'
 import { openIoTurns } from '../host/io-turns.ts'
@@ -67,6 +67,7 @@ import { hideOwn } from '../host/own-diagnostics.ts'
 import { decidePath } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
+import { notesOf } from '../status/socket-notes.ts'
 import { statusPage } from '../status/status-page.ts'
 import { hideTcp, watchAccepted } from '../status/tcp-rows.ts'
 import { showActive } from './active-handles.ts'
@@ -98,7 +99,7 @@ export function install(): boolean {
   const Handle = fastHandleClass() as FastHandleClass
   const connect: (this: net.Socket, options: net.NetConnectOpts) => net.Socket = net.Socket.prototype.connect
   const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
-    giveShape(this)
+    notesOf(this)
     markOwn(this)
     return connect.call(this, options)
   })

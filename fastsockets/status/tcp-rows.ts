@@ -9,34 +9,18 @@ import { isOwn } from '../../nic/index.ts'
 import { clearInterval, setInterval, setTimeout } from '../../nic/real-time.ts'
 import type { SocketName, TcpHandle } from '../host/node-internals.ts'
 import { nameInRules } from '../policy/unix-names.ts'
-import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
+import { fallbackReason } from '../reasons.ts'
 import { EVENTS, tell } from './events.ts'
+import { knownNotesOf, notesOf, type PlainWire, type SocketNotes } from './socket-notes.ts'
 import { BYTES_IN, BYTES_OUT } from './status-layout.ts'
 import { type Place, type StatusRow, statusPage } from './status-page.ts'
-
-/** A property of the socket, because a WeakMap costs every TCP connection more than all the rest. */
-const ROW = Symbol('fastsockets.row')
-type Shown = { [ROW]?: CountedRow | WaitingRow | undefined }
-
-/** What the row will say, until it is opened. Whoever has closed meanwhile is let go at once: V8 would count it as long-lived. */
-interface WaitingRow {
-  readonly transport: 'tcp' | 'pipe'
-  readonly reason: FallbackCode
-  readonly remote: Place | undefined
-  socket: Socket | undefined
-}
 
 /** A row is opened so much later: a connection that cannot be fast should cost as little more as can be. */
 const OPEN_AFTER_MS = 50
 const COUNT_EVERY_MS = 1000
-const waiting: WaitingRow[] = []
+const waiting: SocketNotes[] = []
 /** The timer is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
 const scope = new AsyncResource('FASTSOCKETS')
-
-/** A socket has the property from its beginning. */
-export function giveRow(socket: object): void {
-  ;(socket as Shown)[ROW] = undefined
-}
 
 /** The row of a socket, and what it counts. */
 class CountedRow {
@@ -82,28 +66,25 @@ class CountedRow {
   }
 }
 
-/** A client that falls back; `place` is what the program asked for. */
-export function showTcpClient(
-  socket: Socket,
-  reason: FallbackReason,
-  place: Place | undefined,
-  transport: 'tcp' | 'pipe',
-): void {
-  const isPath = transport === 'pipe' && place !== undefined
+/** A client that falls back to `wire`, as is on record then; `place` is what the program asked for. */
+export function showTcpClient(socket: Socket, wire: PlainWire, place: Place | undefined): void {
+  const { reason } = wire
+  const isPath = wire.transport === 'pipe' && place !== undefined
   const remote = isPath ? { address: nameInRules(place.address), port: 0 } : place
   const page = statusPage()
+  const notes = notesOf(socket)
+  notes.record = wire
   if (EVENTS.fallback.hasSubscribers) {
     // Made only for those who listen, and without what else `place` may say.
     const told = remote && { address: remote.address, port: remote.port }
     tell(EVENTS.fallback, { socket, role: 'client', reason, remote: told })
   }
   page.countFallback(reason.code)
-  const shown = socket as Shown
-  hideTcp(socket)
+  hide(notes)
   page.countOpened()
-  const row: WaitingRow = { transport, reason: reason.code, remote, socket }
-  shown[ROW] = row
-  if (waiting.push(row) === 1) scope.runInAsyncScope(openRowsLater)
+  notes.waiting = socket
+  notes.remote = remote
+  if (waiting.push(notes) === 1) scope.runInAsyncScope(openRowsLater)
 }
 
 function openRowsLater(): void {
@@ -111,22 +92,31 @@ function openRowsLater(): void {
 }
 
 function openRows(): void {
-  for (const { transport, reason, remote, socket } of waiting.splice(0)) {
+  for (const notes of waiting.splice(0)) {
+    const { waiting: socket, record, remote } = notes
+    notes.waiting = undefined
     // Where nothing can be fast, nobody has told us that it is destroyed.
-    if (socket === undefined || socket.destroyed || !hasHandle(socket)) continue
-    const row = statusPage().open({ kind: 'tcp', transport, role: 'client', reason, remote }, true)
-    ;(socket as Shown)[ROW] = countedRow(row, socket)
+    if (socket === undefined || socket.destroyed || !hasHandle(socket) || typeof record !== 'object') continue
+    const { transport, reason } = record
+    const row = statusPage().open(
+      { kind: 'tcp', transport, role: 'client', reason: reason.code, remote },
+      true,
+    )
+    notes.row = countedRow(row, socket)
   }
 }
 
 /** The socket is destroyed, or fast after all. */
 export function hideTcp(socket: object): void {
-  const shown = socket as Shown
-  const row = shown[ROW]
-  if (row === undefined) return
-  if (row instanceof CountedRow) row.close()
-  else row.socket = undefined
-  shown[ROW] = undefined
+  const notes = knownNotesOf(socket)
+  if (notes !== undefined) hide(notes)
+}
+
+/** Whoever has closed before it had a row is let go at once: V8 would count it as long-lived. */
+function hide(notes: SocketNotes): void {
+  notes.waiting = undefined
+  notes.row?.close()
+  notes.row = undefined
 }
 
 /** Shows those that a server accepts over TCP: Node tells of them by itself. `handle` says if a socket is fast. */
@@ -148,7 +138,6 @@ export function showAccepted(socket: Socket): void {
   tell(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
   // The program may have sent it away at once.
   if (!hasHandle(socket)) return
-  const shown = socket as Shown
   const row = page.open({
     kind: 'tcp',
     transport: ends.local.address === undefined ? 'pipe' : 'tcp',
@@ -157,7 +146,7 @@ export function showAccepted(socket: Socket): void {
     local: placeOf(ends.local),
     remote,
   })
-  shown[ROW] = countedRow(row, socket)
+  notesOf(socket).row = countedRow(row, socket)
 }
 
 function hasHandle(socket: Socket): boolean {

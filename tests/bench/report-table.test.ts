@@ -112,7 +112,7 @@ t.test('what must be lost by nobody who is not relinked is 3 %, whatever is meas
   const lost = (contestant: string, median: number): Result => ({
     suite: 'plain-peers',
     contestant,
-    parameters: {},
+    parameters: { options: 'written out' },
     metric: 'connection',
     unit: 'us',
     better: 'lower',
