@@ -2,6 +2,9 @@
 export const CREDITS_VARIABLE = 'FASTSOCKETS_BENCH_CREDITS'
 export const NO_DELAY_VARIABLE = 'FASTSOCKETS_BENCH_NO_DELAY'
 
+/** For suites in which many processes or threads start, or share a core: how fast they find each other is not measured there. */
+export const PATIENCE = { FASTSOCKETS_GREETING_TIMEOUT_MS: '2000' }
+
 /** Of endpoints of active messages. */
 export function creditsSetting(): { credits?: number } {
   const credits = process.env[CREDITS_VARIABLE]

@@ -142,10 +142,15 @@ export async function withPairs<T>(
   contestant: Contestant,
   count: number,
   use: (clients: readonly Half[]) => Promise<T>,
+  settings: NodeJS.ProcessEnv = {},
   open: readonly Half[] = [],
 ): Promise<T> {
   if (open.length === count) return await use(open)
-  return await withPair(contestant, ({ client }) => withPairs(contestant, count, use, [...open, client]))
+  return await withPair(
+    contestant,
+    ({ client }) => withPairs(contestant, count, use, settings, [...open, client]),
+    settings,
+  )
 }
 
 /** CPU time of processes so far. */

@@ -7,6 +7,7 @@ import { contestant as amEvents } from '../contestants/am-events.ts'
 import type { Contestant } from '../contestants/contestant.ts'
 import { contestant as netRelinked } from '../contestants/net-relinked.ts'
 import { decodeLatencies, type Half, type Pair, withPair } from '../half.ts'
+import { PATIENCE } from '../half-settings.ts'
 import { measureInRounds } from '../rounds.ts'
 import { timesOf } from '../sizes.ts'
 import type { Sample, Suite, SuiteContext } from '../suite.ts'
@@ -39,9 +40,6 @@ export const ablation: Suite = {
     return await measureInRounds(context, 'ablation', trials, AS_SHIPPED)
   },
 }
-
-/** Some hundred pairs a round: one whose server is kept from greeting in time would take the ratios of all. */
-const PATIENCE = { FASTSOCKETS_GREETING_TIMEOUT_MS: '2000' }
 
 /** Each workload has a pair of its own: what another has made warm, or large, would count for some variants and not for others. */
 async function measure(variant: Variant, context: SuiteContext): Promise<Sample[]> {

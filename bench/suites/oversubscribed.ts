@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { contestantsFor, OWN_PARTNER, POLLS } from '../contestants.ts'
 import { decodeLatencies, type Half, withPairs } from '../half.ts'
+import { PATIENCE } from '../half-settings.ts'
 import { measureInRounds } from '../rounds.ts'
 import { LARGE, SMALL, timesOf } from '../sizes.ts'
 import type { Sample, Suite, SuiteContext } from '../suite.ts'
@@ -20,7 +21,7 @@ export const oversubscribed: Suite = {
     const pairs = context.isQuick ? Math.floor(cores / 2) + 1 : Math.max(PAIRS_MIN, cores)
     const trials = contestants.map(contestant => ({
       contestant: contestant.name,
-      measure: () => withPairs(contestant, pairs, clients => measure(context, clients)),
+      measure: () => withPairs(contestant, pairs, clients => measure(context, clients), PATIENCE),
     }))
     return await measureInRounds(context, 'oversubscribed', trials)
   },

@@ -1,10 +1,8 @@
 import { measureClients, roundTripsTogether } from '../clients-together.ts'
 import { withUnconnected } from '../half.ts'
+import { PATIENCE } from '../half-settings.ts'
 import { SMALL } from '../sizes.ts'
 import type { Suite } from '../suite.ts'
-
-/** Threads that all start at once may keep the server from greeting in time; how fast they connect is not measured here. */
-const PATIENCE = { FASTSOCKETS_GREETING_TIMEOUT_MS: '2000' }
 
 /** The client's main thread only hands on what it is asked; each of the threads has a connection of its own. */
 export const threads: Suite = {
