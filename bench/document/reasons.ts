@@ -4,7 +4,7 @@ import type { Result } from '../result.ts'
 const RELINKED = 'net-relinked'
 
 const ONE_SIDE =
-  'Only one side is relinked: the bytes go by plain TCP, with our wrappers around some of the methods of Node. There is nothing to win.'
+  'Only one side is relinked: the bytes go by plain TCP, with our wrappers around some of the methods of Node.'
 const FRAMEWORK =
   'Most of the time is the own work of the program, its parser and its framework, which no wire saves.'
 

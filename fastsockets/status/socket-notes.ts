@@ -10,8 +10,8 @@ export interface PlainWire {
 }
 
 /**
- * What we note about a socket of the program. It is one member of the socket, because a WeakMap costs a connection that
- * cannot be fast more than everything else that we do to it, and each member more takes its time, too.
+ * What we note about a socket of the program. It is a member of the socket, because a WeakMap costs a connection that
+ * cannot be fast more than everything else that we do to it.
  */
 export class SocketNotes {
   /** A driver's name, or the wire that it has instead. */
@@ -20,7 +20,7 @@ export class SocketNotes {
   isCandidate = false
   /** Where it is on the status page, if it is on TCP. */
   row: { close(): void } | undefined = undefined
-  /** The socket, while it waits for its row, and what the program asked for. */
+  /** While it waits for its row: the socket, and what the program asked for. */
   waiting: Socket | undefined = undefined
   remote: Place | undefined = undefined
 }

@@ -94,7 +94,8 @@ function openRowsLater(): void {
 function openRows(): void {
   for (const notes of waiting.splice(0)) {
     const { waiting: socket, record, remote } = notes
-    notes.waiting = undefined
+    // It may be in the list twice.
+    waitNoMore(notes)
     // Where nothing can be fast, nobody has told us that it is destroyed.
     if (socket === undefined || socket.destroyed || !hasHandle(socket) || typeof record !== 'object') continue
     const { transport, reason } = record
@@ -114,9 +115,14 @@ export function hideTcp(socket: object): void {
 
 /** Whoever has closed before it had a row is let go at once: V8 would count it as long-lived. */
 function hide(notes: SocketNotes): void {
-  notes.waiting = undefined
+  waitNoMore(notes)
   notes.row?.close()
   notes.row = undefined
+}
+
+function waitNoMore(notes: SocketNotes): void {
+  notes.waiting = undefined
+  notes.remote = undefined
 }
 
 /** Shows those that a server accepts over TCP: Node tells of them by itself. `handle` says if a socket is fast. */

@@ -13,9 +13,11 @@ import net, {
   type Transport,
   transportOf,
 } from '../../fastsockets/index.ts'
+import { readStatusOf } from '../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { crowdedPort, freePort } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
+import { eventually } from '../support/until.ts'
 
 const NOBODY = 65534
 /** Has no entry in /etc/passwd. */
@@ -74,6 +76,25 @@ t.test('a server that is not relinked', async t => {
   const { port } = await server.receive<{ port: number }>()
   t.match(await echoOnce(port), { transport: 'tcp', reason: { code: 'NOT_RELINKED' } })
   t.match(await echoOnce(port), { transport: 'tcp', reason: { code: 'NOT_RELINKED' } }, 'remembered')
+})
+
+t.test('a socket that connects over TCP again at once is on the status page once', async t => {
+  const plain = new Child(t, program('server'), ['echo'])
+  const { port } = await plain.receive<{ port: number }>()
+  const remote = `127.0.0.1:${port}`
+  const rows = () => readStatusOf(process.pid)[0]?.sockets.filter(row => row.remote === remote) ?? []
+  const socket = new net.Socket()
+  for (let count = 1; count <= 3; count++) {
+    // Sooner than a row is opened.
+    if (count > 1) await once(socket.destroy(), 'close')
+    await once(socket.connect(port, '127.0.0.1'), 'connect')
+    t.equal(transportOf(socket).transport, 'tcp')
+  }
+  await eventually('the row', () => rows().length > 0)
+  t.match(rows(), [{ kind: 'tcp', role: 'client', reason: 'NOT_RELINKED' }])
+  t.equal(rows().length, 1)
+  await once(socket.destroy(), 'close')
+  t.equal(rows().length, 0)
 })
 
 t.test('a client that is not relinked', async t => {
