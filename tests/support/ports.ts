@@ -1,7 +1,7 @@
 /** Ports that tests need, and ports that tests take away. */
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 import { CANDIDATE_COUNT, hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 
@@ -9,22 +9,28 @@ const PORT_MIN = 10_000
 /** From here on Linux takes ports for clients and for whoever asks for any, unless it is told otherwise. */
 const EPHEMERAL_MIN = 32_768
 
+type Serve = (socket: Socket) => void
+
 /** Holds some of a port's candidates, so that a listener has to do without them. */
-async function occupyHashedPorts(t: Test, port: number, count: number): Promise<void> {
+async function occupyHashedPorts(t: Test, port: number, count: number, serve: Serve): Promise<void> {
   for (let candidate = 0; candidate < count; candidate++) {
-    const squatter = createServer(socket => socket.destroy())
+    const squatter = createServer(serve)
     squatter.listen(hashedPort(port, candidate), '127.0.0.1')
     await once(squatter, 'listening')
     t.teardown(() => void squatter.close())
   }
 }
 
-/** A free port of whose candidates the first `count` are held. */
-export async function crowdedPort(t: Test, count: number = CANDIDATE_COUNT): Promise<number> {
+/** A free port of whose candidates the first `count` are held, by somebody who hangs up if not told otherwise. */
+export async function crowdedPort(
+  t: Test,
+  count: number = CANDIDATE_COUNT,
+  serve: Serve = socket => socket.destroy(),
+): Promise<number> {
   for (;;) {
     const port = await freePort()
     try {
-      await occupyHashedPorts(t, port, count)
+      await occupyHashedPorts(t, port, count, serve)
       return port
     } catch (error) {
       // A candidate is somebody's at the moment, and may be free when it matters.

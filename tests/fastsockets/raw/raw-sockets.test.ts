@@ -1,12 +1,13 @@
 /** Raw sockets between real processes, over shared memory and over TCP: the same interface, the same outcome. */
 import { randomBytes } from 'node:crypto'
-import { once, setMaxListeners } from 'node:events'
-import { type AddressInfo, createServer, type Server } from 'node:net'
+import { EventEmitter, once, setMaxListeners } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { CANDIDATE_COUNT, hashedPort } from '../../../fastsockets/bootstrap/hashed-port.ts'
+import { CANDIDATE_COUNT } from '../../../fastsockets/bootstrap/hashed-port.ts'
 import { CompletionQueue, connect, listen, type RawSocket } from '../../../fastsockets/raw/index.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
+import { crowdedPort } from '../../support/ports.ts'
 import { program, relinked } from '../../support/relinked.ts'
 import { withWatchdog } from '../../support/until.ts'
 
@@ -31,15 +32,6 @@ async function connected(
   t.match(socket.transport, wire === 'shm' ? { transport: 'shm' } : { reason: { code: 'NOT_RELINKED' } })
   if (args[0] !== 'never-accept') t.strictSame(await server.receive(), { accepted: wire })
   return { server, socket }
-}
-
-/** A plain server that takes connections and says nothing; its port. */
-async function silentServer(t: Test, port: number, onListening = (_server: Server) => {}): Promise<number> {
-  const server = createServer(socket => socket.resume()).listen(port, '127.0.0.1')
-  await once(server, 'listening')
-  onListening(server)
-  t.teardown(() => void server.close())
-  return (server.address() as AddressInfo).port
 }
 
 async function receiveAll(socket: RawSocket): Promise<Buffer> {
@@ -319,15 +311,17 @@ t.test('an abort signal ends a connect and an accept', async t => {
 })
 
 t.test('an abort signal ends a connect that goes by TCP, while the fast way is looked for', async t => {
-  const port = await silentServer(t, 0)
-  const called: Promise<unknown>[] = []
+  const calls = new EventEmitter()
   // Nobody greets there, so the search takes its time.
-  for (let candidate = 0; candidate < CANDIDATE_COUNT; candidate++)
-    await silentServer(t, hashedPort(port, candidate), server => called.push(once(server, 'connection')))
+  const port = await crowdedPort(t, CANDIDATE_COUNT, socket => calls.emit('call', socket.resume()))
+  const called = once(calls, 'call')
+  const server = createServer(socket => socket.resume()).listen(port, '127.0.0.1')
+  t.teardown(() => void server.close())
+  await once(server, 'listening')
   const controller = new AbortController()
   const reason = new Error('enough')
   const connecting = connect({ port, host: '127.0.0.1', signal: controller.signal })
-  await called[0]
+  await called
   controller.abort(reason)
   await t.rejects(connecting, reason)
 })
