@@ -6,8 +6,9 @@ const CONNECTIONS = 8
 /** As a share of what counts. V8 takes seconds to compile all that a connection runs through. */
 const WARM_UP = 3
 /**
- * Of so many loads. With the first that begins after another has ended V8 meets what it has not seen (the server has nobody
- * for a moment), and compiles much of autocannon, Node and what is below once more: a tenth of a second or two, plain too.
+ * Of so many loads. With the first that begins after another has ended V8 meets what it has not seen, and compiles much of
+ * autocannon, Node and what is below once more (`--trace-deopt`): for up to half a second there are half as many answers, two
+ * thirds if it is plain.
  */
 const WARM_UP_LOADS = 4
 const TIMES_MAX = 512
