@@ -7,42 +7,38 @@ export interface ConnectTarget extends Place {
   readonly isBound: boolean
 }
 
+/** What a program, which may be wrong, has given. */
+interface SocketOptions {
+  readonly path?: unknown
+  readonly port?: unknown
+  readonly host?: unknown
+  readonly localAddress?: unknown
+  readonly localPort?: unknown
+}
+
 /** Undefined if Node will refuse the arguments anyway. */
 export function targetOf(args: readonly unknown[]): ConnectTarget | undefined {
   const list: readonly unknown[] = Array.isArray(args[0]) ? args[0] : args
   const first = list[0]
   if (typeof first === 'object' && first !== null) return targetOfOptions(first)
   // As Node decides it: what is not a port is a path.
-  if (typeof first === 'string' && !(Number(first) >= 0)) return atPath(first)
+  if (typeof first === 'string' && !(Number(first) >= 0)) return atPath(first, false)
   return isPort(first) ? atPort(list[1], first, false) : undefined
 }
 
-function targetOfOptions(options: object): ConnectTarget | undefined {
-  const path = memberOf(options, 'path')
-  if (path) return typeof path === 'string' ? atPath(path, isBoundBy(options)) : undefined
-  const port = memberOf(options, 'port')
-  return isPort(port) ? atPort(memberOf(options, 'host'), port, isBoundBy(options)) : undefined
+function targetOfOptions({
+  path,
+  port,
+  host,
+  localAddress,
+  localPort,
+}: SocketOptions): ConnectTarget | undefined {
+  const isBound = Boolean(localAddress || localPort)
+  if (path) return typeof path === 'string' ? atPath(path, isBound) : undefined
+  return isPort(port) ? atPort(host, port, isBound) : undefined
 }
 
-function isBoundBy(options: object): boolean {
-  return Boolean(memberOf(options, 'localAddress') || memberOf(options, 'localPort'))
-}
-
-/**
- * Many programs spread their options, which gives each object a class of its own on Node 20 (decision 0109): a load by a constant
- * name misses its cache each time, and so does one of what is not there by any name. Asked for first, they take a tenth of that.
- */
-function memberOf(options: object, name: string): unknown {
-  if (!Object.hasOwn(options, name) && isPlain(Object.getPrototypeOf(options))) return undefined
-  return (options as Record<string, unknown>)[name]
-}
-
-/** Nothing that anybody means is inherited from it. */
-function isPlain(prototype: object | null): boolean {
-  return prototype === null || prototype === Object.prototype
-}
-
-function atPath(path: string, isBound = false): ConnectTarget {
+function atPath(path: string, isBound: boolean): ConnectTarget {
   return { address: path, port: 0, isPath: true, isBound }
 }
 

@@ -50,7 +50,7 @@ import {
   renewSession,
 } from '../handle/tls-sockets.ts'
 import { isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
-import { teachCopiedOptions } from '../host/copied-options.ts'
+import { copyOptions, teachCopiedOptions } from '../host/copied-options.ts'
 import { define } from '../host/define.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
@@ -125,6 +125,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   const { connect } = prototype
 
   define(prototype, 'connect', function connect_(this: FastSocket, ...args: unknown[]): net.Socket {
+    copyOptions(args)
     const error = isOwn(this) ? undefined : prepare(this, args)
     if (error !== undefined) return this.destroy(error)
     return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
@@ -339,6 +340,7 @@ function wrapForRecord(reason: FallbackReason): void {
     net.Socket.prototype,
     'connect',
     function connect_(this: net.Socket, ...args: unknown[]): net.Socket {
+      copyOptions(args)
       const target = targetOf(args)
       if (target === undefined || isOwn(this)) recordFallback(this, reason)
       else {

@@ -1,4 +1,7 @@
-/** argv: a port to connect to; listens if there is none, and tells its own. Constructs as many sockets as it is sent. */
+/**
+ * argv: a port to connect to; listens if there is none, and tells its own. Constructs as many sockets as it is sent, or
+ * connects as often, with options that it spreads.
+ */
 import { once } from 'node:events'
 import net from 'node:net'
 
@@ -14,7 +17,16 @@ if (port === undefined) {
   await once(socket, 'connect')
   process.send?.({ isConnected: true })
 }
-process.on('message', ({ count }: { count: number }) => {
-  for (let i = 0; i < count; i++) sockets.push(new net.Socket({ allowHalfOpen: true, readable: true }))
-  process.send?.({ constructed: sockets.length })
+process.on('message', async ({ count, isSpread }: { count: number; isSpread?: boolean }) => {
+  if (isSpread === true) await connectOften({ host: '127.0.0.1', port: Number(port) }, count)
+  else for (let i = 0; i < count; i++) sockets.push(new net.Socket({ allowHalfOpen: true, readable: true }))
+  process.send?.({ done: count })
 })
+
+async function connectOften(to: net.TcpNetConnectOpts, count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    const socket = net.connect({ ...to, noDelay: true })
+    await once(socket, 'connect')
+    await once(socket.destroy(), 'close')
+  }
+}
