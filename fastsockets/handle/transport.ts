@@ -19,7 +19,8 @@ export interface Transport {
   readonly counts?: StreamCounters
 }
 
-interface Wire {
+/** What of a `Transport` costs nothing to say. */
+export interface Wire {
   readonly transport: string
   readonly reason?: FallbackReason
 }
@@ -27,7 +28,7 @@ interface Wire {
 /** Which wire a socket uses, since when it is known until the socket is collected. Works for TLS sockets, too. */
 export function transportOf(socket: Socket): Transport {
   const { bytesRead: bytesIn, bytesWritten: bytesOut } = socket
-  const wire = wireOf(socket as WiredSocket)
+  const wire = wireOf(socket)
   const counts = countsOf(socket as WiredSocket)
   return { ...wire, bytesIn: bytesIn ?? 0, bytesOut: bytesOut ?? 0, ...(counts && { counts }) }
 }
@@ -50,7 +51,8 @@ function countsOf(socket: WiredSocket): StreamCounters | undefined {
   return socket._parent ? countsOf(socket._parent as WiredSocket) : undefined
 }
 
-function wireOf(socket: WiredSocket): Wire {
+export function wireOf(of: Socket): Wire {
+  const socket = of as WiredSocket
   const notes = knownNotesOf(socket)
   const record = notes?.record
   if (typeof record === 'string') return { transport: record }
@@ -59,7 +61,7 @@ function wireOf(socket: WiredSocket): Wire {
     const channel = socket._handle.stream?.channel
     return { transport: channel?.transport ?? 'connecting' }
   }
-  if (socket._parent) return wireOf(socket._parent as WiredSocket)
+  if (socket._parent) return wireOf(socket._parent)
   if (socket._server) return { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
   // One without a handle that we have not met may also be an old connection that is closed.
   const isIdle = !socket._handle && !socket.connecting && !socket.destroyed
