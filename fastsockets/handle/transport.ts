@@ -8,21 +8,18 @@ import type { StreamCounters } from '../status/stream-counts.ts'
 import { hideTcp, showTcpClient } from '../status/tcp-rows.ts'
 import { isFastHandle } from './fast-handle.ts'
 
-export interface Transport {
+export interface Wire {
   /** The wire: a driver's name (`shm`, `loopback`), `tcp`, `pipe`; `connecting` while it is not decided; `none` if it never was. */
   readonly transport: string
   /** Why it is not a fast one; always there when it is not. */
   readonly reason?: FallbackReason
+}
+
+export interface Transport extends Wire {
   readonly bytesIn: number
   readonly bytesOut: number
   /** How the bytes of an open fast socket went. */
   readonly counts?: StreamCounters
-}
-
-/** What of a `Transport` costs nothing to say. */
-export interface Wire {
-  readonly transport: string
-  readonly reason?: FallbackReason
 }
 
 /** Which wire a socket uses, since when it is known until the socket is collected. Works for TLS sockets, too. */
@@ -51,6 +48,7 @@ function countsOf(socket: WiredSocket): StreamCounters | undefined {
   return socket._parent ? countsOf(socket._parent as WiredSocket) : undefined
 }
 
+/** The same without what has to be counted, for who asks it of each socket. */
 export function wireOf(of: Socket): Wire {
   const socket = of as WiredSocket
   const notes = knownNotesOf(socket)

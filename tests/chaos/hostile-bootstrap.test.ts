@@ -25,6 +25,7 @@ import { hostIdentity } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { liveMemory } from '../support/garbage.ts'
 import { block, longestTurnMs, METER, RUNS } from '../support/measured-child.ts'
+import { portWithFirstHashed } from '../support/ports.ts'
 import { Random, seededRandom } from '../support/random.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { eventually, withWatchdog } from '../support/until.ts'
@@ -137,10 +138,13 @@ async function expectFast(t: Test, port: number): Promise<void> {
   socket.destroy()
 }
 
-/** A relinked server that has been called before, and measures its turns. */
+/** A relinked server that has its first hashed port, has been called before, and measures its turns. */
 async function startServer(t: Test): Promise<{ server: Child; port: number }> {
-  const server = new Child(t, program('server'), ['echo'], relinked({ execArgv: ['--import', METER.href] }))
-  const { port } = await server.receive<{ port: number }>()
+  const port = await portWithFirstHashed()
+  const place = ['127.0.0.1', String(port)]
+  const metered = relinked({ execArgv: ['--import', METER.href] })
+  const server = new Child(t, program('server'), ['echo', ...place], metered)
+  await server.receive()
   await expectFast(t, port)
   return { server, port }
 }

@@ -4,6 +4,7 @@ import t from 'tap'
 import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
 import { ACCEPT, CONNECT, REFUSE, WR_COMPL } from '../../fastsockets/stream/stream-layout.ts'
 import { Child } from '../support/child.ts'
+import { portWithFirstHashed } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { until, withWatchdog } from '../support/until.ts'
 
@@ -78,8 +79,9 @@ t.test('a thousand random greetings and hellos are hung up on, and the listener 
   const { callHashedPort } = await import('../../fastsockets/bootstrap/bootstrap-client.ts')
   const { hashedPort } = await import('../../fastsockets/bootstrap/hashed-port.ts')
   const { randomBytes } = await import('node:crypto')
-  const server = new Child(t, program('server'), ['echo'], relinked())
-  const { port } = await server.receive<{ port: number }>()
+  const port = await portWithFirstHashed()
+  const server = new Child(t, program('server'), ['echo', '127.0.0.1', String(port)], relinked())
+  await server.receive()
   for (let i = 0; i < 1000; i++) {
     const stranger = net.connect({ port: hashedPort(port, 0), host: '127.0.0.1', localAddress: '127.0.0.1' })
     stranger.on('error', () => {})

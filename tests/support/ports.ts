@@ -43,11 +43,24 @@ export async function crowdedPort(
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(PORT_MIN, EPHEMERAL_MIN)
-    const server = createServer().listen(port, '127.0.0.1')
-    await once(server, 'listening').catch(() => {})
-    if (!server.listening) continue
-    server.close()
-    await once(server, 'close')
-    return port
+    if (await isFree(port)) return port
   }
+}
+
+/** One whose first hashed port is as free: who listens there has that one. */
+export async function portWithFirstHashed(): Promise<number> {
+  for (;;) {
+    const port = await freePort()
+    const hashed = hashedPort(port, 0)
+    if (hashed !== port && hashed < EPHEMERAL_MIN && (await isFree(hashed))) return port
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, '127.0.0.1')
+  await once(server, 'listening').catch(() => {})
+  if (!server.listening) return false
+  server.close()
+  await once(server, 'close')
+  return true
 }

@@ -1,7 +1,8 @@
 /**
- * An HTTP client, `node:http` with a keep-alive agent: http-client.js <port> <request count>
+ * An HTTP client, `node:http` with a keep-alive agent: http-client.js <port> <request count> <file warm-ups>
  *
- * Makes that many small requests, one after the other, then fetches the file; prints what each took, after a warm-up.
+ * Makes that many small requests, one after the other, then fetches the file; prints what each took, after a warm-up: more
+ * requests, and the file that many times.
  */
 import { createHash } from 'node:crypto'
 import http from 'node:http'
@@ -14,10 +15,9 @@ export interface HttpResults {
   readonly sha256: string
 }
 
-const [port, requestCount] = process.argv.slice(2).map(Number)
+const [port, requestCount, fileWarmUps = 0] = process.argv.slice(2).map(Number)
 /** Until the compilers of both programs have come to rest. */
 const WARM_UP_COUNT = 5000
-const FILE_WARM_UP_COUNT = 2
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
 
@@ -28,7 +28,7 @@ for (let i = -WARM_UP_COUNT; i < (requestCount ?? 0); i++) {
   if (i >= 0) histogram.record(process.hrtime.bigint() - startedAt)
 }
 
-for (let i = 0; i < FILE_WARM_UP_COUNT; i++) await get('/file')
+for (let i = 0; i < fileWarmUps; i++) await get('/file')
 const startedAt = performance.now()
 const file = await get('/file')
 const fileSeconds = (performance.now() - startedAt) / 1000
