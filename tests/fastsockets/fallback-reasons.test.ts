@@ -14,6 +14,7 @@ import { connectPlainly } from '../../fastsockets/raw/raw-peers.ts'
 import { readStatusOf } from '../../fastsockets/status/read-status.ts'
 import { markOwn } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
+import { freePort } from '../support/ports.ts'
 import { program, REGISTER, relinked } from '../support/relinked.ts'
 import { until } from '../support/until.ts'
 
@@ -172,8 +173,7 @@ t.test('NOT_CONNECTED: what a socket was before its last connect is forgotten', 
 })
 
 t.test('PORTS_TAKEN: a listener whose candidates are all taken', async t => {
-  const probe = await plainServer(t)
-  const port = probe === 65_535 ? probe - 1 : probe + 1
+  const port = await freePort()
   for (let candidate = 0; candidate < CANDIDATE_COUNT; candidate++) {
     const squatter = new nodeNet.Server(socket => socket.destroy())
     markOwn(squatter)

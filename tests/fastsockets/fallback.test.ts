@@ -15,7 +15,7 @@ import net, {
 } from '../../fastsockets/index.ts'
 import { readStatusOf } from '../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
-import { crowdedPort, freePort } from '../support/ports.ts'
+import { crowdedPort, freePort, portWithFirstHashed } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { eventually } from '../support/until.ts'
 
@@ -153,10 +153,10 @@ t.test('all hashed ports are taken: TCP only, and the listener works all the sam
 })
 
 t.test('a program that wants to listen on one of our hashed ports gets it', async t => {
-  const first = net.createServer(socket => socket.pipe(socket)).listen(0, '127.0.0.1')
+  const port = await portWithFirstHashed()
+  const first = net.createServer(socket => socket.pipe(socket)).listen(port, '127.0.0.1')
   await once(first, 'listening')
   t.teardown(() => void first.close())
-  const { port } = first.address() as AddressInfo
   const second = net.createServer(socket => socket.pipe(socket)).listen(hashedPort(port, 0), '127.0.0.1')
   await once(second, 'listening')
   t.teardown(() => void second.close())
