@@ -5,9 +5,11 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseAst } from '@rollup/wasm-node/parseAst'
-import ts from 'typescript'
+import { minify } from 'terser'
 
 const RUNTIME = 'fastsockets/runtime'
+/** What relinked programs do not need. */
+const RAW = 'fastsockets/raw'
 const LAYERS = ['nic', 'am', 'fastsockets']
 /** Programs, what few load, the two modules whose loading relinks, and what only compilers look at. */
 const APART = /^dist\/fastsockets\/(cli\/|index\.js|metrics\.js|register\.js|runtime\.js|types\.js)/
@@ -26,8 +28,6 @@ const naming = {
   resolveId: id => (id === RUNTIME ? `\0${RUNTIME}` : null),
   load: id => (id === `\0${RUNTIME}` ? '' : null),
 }
-
-const OTHER_THAN_ASCII = /[^\p{ASCII}]/gu
 
 /** What programs see with `console.log`: there, private stays private. */
 const VISIBLE =
@@ -80,41 +80,23 @@ function withOrdinaryNames(code) {
 }
 
 /**
- * V8 reads all of it in each program. Comments are a quarter of that, and with one character that is not of ASCII V8 keeps two bytes
- * for each.
+ * V8 keeps all of it in each program, as text, and it is the larger half of what we cost a small one: past 8 MB V8 collects
+ * all garbage again and again (docs/decisions/0113). So comments go, and space, and the names of what is local. Functions and classes keep
+ * theirs, and statements have lines of their own, for stack traces. What is not ASCII is escaped: with one such character V8 keeps two bytes for each.
  */
-const bare = {
-  name: 'bare',
-  renderChunk: (code, { name }) => ({ code: name === RUNTIME ? withoutComments(code) : code, map: null }),
+const small = {
+  name: 'small',
+  renderChunk: async (code, { name }) => (name === RUNTIME ? await shrink(code) : null),
 }
 
-function withoutComments(code) {
-  const { outputText } = ts.transpileModule(code, {
-    fileName: 'runtime.js',
-    compilerOptions: {
-      allowJs: true,
-      removeComments: true,
-      target: 'ES2023',
-      module: 'ESNext',
-      verbatimModuleSyntax: true,
-    },
+async function shrink(code) {
+  const { code: small } = await minify(code, {
+    module: true,
+    compress: false,
+    mangle: { keep_fnames: true, keep_classnames: true },
+    format: { comments: false, semicolons: false, ascii_only: true },
   })
-  forbidOutsideStrings(parseAst(outputText))
-  return outputText.replace(OTHER_THAN_ASCII, escapeCharacter)
-}
-
-/** In a regular expression, or in the raw text of a template, an escaped character would not be the same. */
-function forbidOutsideStrings(node) {
-  if (Array.isArray(node)) for (const each of node) forbidOutsideStrings(each)
-  if (typeof node?.type !== 'string') return
-  const raw = node.type === 'TaggedTemplateExpression' ? node.quasi.quasis.map(({ value }) => value.raw) : []
-  const text = [node.regex?.pattern ?? '', ...raw].join('')
-  if (text.search(OTHER_THAN_ASCII) >= 0) throw new Error(`not ASCII: ${text}`)
-  for (const value of Object.values(node)) if (typeof value === 'object') forbidOutsideStrings(value)
-}
-
-function escapeCharacter(character) {
-  return `\\u{${character.codePointAt(0).toString(16)}}`
+  return { code: small, map: null }
 }
 
 function isPrivate(node) {
@@ -129,11 +111,11 @@ export default {
   // Nothing is left out, not even what is written and never read: that is how memory is kept for native code.
   treeshake: false,
   external: id => !id.startsWith('\0') && (isPackage(id) || isNameService(id)),
-  plugins: [naming, ordinaryNames, bare],
+  plugins: [naming, ordinaryNames, small],
   output: {
     dir: 'dist',
     hoistTransitiveImports: false,
-    manualChunks: () => RUNTIME,
+    manualChunks: id => (id.includes('/fastsockets/raw/') ? RAW : RUNTIME),
     minifyInternalExports: false,
   },
 }

@@ -6,8 +6,9 @@
  * connects, and that one gets another handle.
  */
 import net from 'node:net'
-import tls from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 import { copyOwner, keepReadBuffer, type NodeInternals, repeatOptions } from '../host/node-internals.ts'
+import { tls } from '../host/node-tls.ts'
 import { moveConsumer } from './consumed-handles.ts'
 import { isFastHandle } from './fast-handle.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
@@ -36,7 +37,7 @@ interface TlsInternals {
   setServername(name: string): void
 }
 
-type TlsSocket = tls.TLSSocket & TlsInternals
+type TlsSocket = TLSSocket & TlsInternals
 
 const { _wrapHandle, _init } = tls.TLSSocket.prototype as unknown as Partial<TlsInternals>
 /** Whether this Node has what `exchangeTlsHandle` needs. */

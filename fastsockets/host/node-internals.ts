@@ -11,9 +11,10 @@
 import { createRequire } from 'node:module'
 import net from 'node:net'
 import { Duplex } from 'node:stream'
-import tls from 'node:tls'
+import type { SecureContext } from 'node:tls'
 import { isIpv6Only, sharesPort } from '../../nic/index.ts'
 import { queueMicrotask } from '../../nic/real-time.ts'
+import { tls } from './node-tls.ts'
 import { CAN_SHARE_PORTS } from './node-versions.ts'
 
 export interface ConnectRequest {
@@ -394,7 +395,7 @@ function findJsStream(): JsStreamClass | undefined {
  * Without a list of its own a context reads the certificates of all authorities, and what the program was started with may
  * name ciphers that there are not: a program without TLS never hears of it. Undefined if there can be no context.
  */
-function anyContext(): tls.SecureContext | undefined {
+function anyContext(): SecureContext | undefined {
   try {
     return tls.createSecureContext({ ca: [], ciphers: 'TLS_AES_128_GCM_SHA256' })
   } catch {
@@ -403,16 +404,12 @@ function anyContext(): tls.SecureContext | undefined {
 }
 
 /** Both kinds are found with one context: none is ever used. */
-function findTcp(
-  secureContext: tls.SecureContext | undefined,
-): (new (type: number) => TcpHandle) | undefined {
+function findTcp(secureContext: SecureContext | undefined): (new (type: number) => TcpHandle) | undefined {
   const below = secureContext && handleBelow(undefined, { secureContext })
   return below?.constructor as (new (type: number) => TcpHandle) | undefined
 }
 
-function findPipe(
-  secureContext: tls.SecureContext | undefined,
-): (new (type: number) => PipeHandle) | undefined {
+function findPipe(secureContext: SecureContext | undefined): (new (type: number) => PipeHandle) | undefined {
   const below = secureContext && handleBelow(undefined, { secureContext, pipe: true })
   return below?.constructor as (new (type: number) => PipeHandle) | undefined
 }

@@ -17,7 +17,6 @@
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
-import tls from 'node:tls'
 import { isOwn, markOwn, openLog } from '../../nic/index.ts'
 import { RouteDialer } from '../connect/dialer.ts'
 import { reasonAgainstFastWay } from '../connect/fast-way.ts'
@@ -63,6 +62,7 @@ import {
   type SocketInternals,
   type SocketName,
 } from '../host/node-internals.ts'
+import { tls } from '../host/node-tls.ts'
 import { hideOwn } from '../host/own-diagnostics.ts'
 import { decidePath } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
