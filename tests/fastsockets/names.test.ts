@@ -7,7 +7,7 @@ import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import { hostIdentity } from '../../nic/index.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { Named } from '../support/named.ts'
-import { crowdedPort, freePort } from '../support/ports.ts'
+import { crowdedPort, freePort, portWithFirstHashed } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { eventually } from '../support/until.ts'
 
@@ -76,7 +76,7 @@ async function registered(named: Named, port: number, address = '127.0.0.1') {
 
 t.test('a listener says where its bootstrap is', async t => {
   const named = await Named.start(t)
-  const { child, port } = await listen(t, named)
+  const { child, port } = await listen(t, named, '127.0.0.1', await portWithFirstHashed())
   t.match(await registered(named, port), {
     record: { kind: 'inet', pid: child.pid, uid: process.getuid?.(), port: hashedPort(port, 0) },
   })
@@ -129,7 +129,7 @@ t.test('a server that was killed and started again has its name at once', async 
 
 t.test('a daemon that comes later hears of listeners that are there already', async t => {
   const named = new Named(t)
-  const { port } = await listen(t, named)
+  const { port } = await listen(t, named, '127.0.0.1', await portWithFirstHashed())
   t.equal(await connect(t, named, port), 'shm', 'it is not needed')
   await named.up()
   t.match(await registered(named, port), { record: { port: hashedPort(port, 0) } })

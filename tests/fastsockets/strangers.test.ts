@@ -10,6 +10,7 @@ import net, { transportOf } from '../../fastsockets/index.ts'
 import { fallbackReason } from '../../fastsockets/reasons.ts'
 import { hostIdentity } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
+import { portWithFirstHashed } from '../support/ports.ts'
 import { program } from '../support/relinked.ts'
 
 // The default holds here, and not what the other tests are given for busy machines.
@@ -28,8 +29,9 @@ async function withStranger(
   t: Test,
   behave: (socket: Socket) => void,
 ): Promise<{ port: number; stranger: Stranger } | undefined> {
-  const server = new Child(t, program('server'), ['echo'])
-  const { port } = await server.receive<{ port: number }>()
+  const port = await portWithFirstHashed()
+  const server = new Child(t, program('server'), ['echo', '127.0.0.1', String(port)])
+  await server.receive()
   let heard = 0
   const sockets = new Set<Socket>()
   const stranger = createPlainServer(socket => {
