@@ -80,9 +80,9 @@ function withOrdinaryNames(code) {
 }
 
 /**
- * V8 keeps all of it in each program, as text, and it is the larger half of what we cost a small one: past 8 MB V8 collects
- * all garbage again and again (docs/decisions/0113). So comments go, and space, and the names of what is local. Functions and classes keep
- * theirs, and statements have lines of their own, for stack traces. What is not ASCII is escaped: with one such character V8 keeps two bytes for each.
+ * V8 keeps all of it in each program, as text, and marks a small program again and again once it has more than 8 MB
+ * (docs/decisions/0113). So comments go, space, and the names of what is local. Functions and classes keep theirs, and each statement has its line, for stack
+ * traces. What is not ASCII is escaped: with one such character V8 keeps two bytes for each.
  */
 const small = {
   name: 'small',
