@@ -11,8 +11,8 @@ const RELINKED: readonly string[] = ['net-relinked', 'net-half-relinked', 'net-r
 
 const BESIDES = `Besides what this run shows:
 
-- Transfers that wait for files gain nothing; with few cores they may lose, because both sides poll while they wait and the file
-  system's threads want the same cores.
+- Transfers that wait for files gain little. A program that keeps more than 8 MB has all of it marked by V8 for every 20 to 30 MB of buffers, and
+  what a relinked one keeps besides, 3.5 MB, may be what takes it there: then it serves files up to a quarter slower.
 - The first seconds of a program, until V8 has compiled it: what the kernel does for TCP is warm, what we do instead is JavaScript that is
   new, and more function calls than a plain socket makes. The suite \`warmup\` shows second by second how it passes TCP; that takes longest
   where many processes share few cores, since their code also drives each other's out of the caches. The other suites measure warm
