@@ -45,6 +45,9 @@ const ordinaryNames = {
 function withOrdinaryNames(code) {
   const edits = []
   const namesOf = new Map()
+  const program = parseAst(code)
+  const imports = program.body.filter(({ source }) => source?.value.startsWith('.'))
+  const foreign = new Set(imports.flatMap(({ specifiers = [] }) => specifiers.map(({ local }) => local.name)))
   const visit = (node, owners) => {
     if (Array.isArray(node)) for (const each of node) visit(each, owners)
     if (typeof node?.type !== 'string') return
@@ -55,6 +58,8 @@ function withOrdinaryNames(code) {
           .filter(isPrivate)
           .map(({ name }) => name),
       )
+      if (foreign.has(node.superClass?.name))
+        throw new Error(`${node.id.name}: what its ancestor in another chunk calls private is not known`)
       const inherited = namesOf.get(node.superClass?.name) ?? new Set()
       for (const name of names)
         if (inherited.has(name)) throw new Error(`${node.id.name}: #${name} is an ancestor's, too`)
@@ -67,7 +72,7 @@ function withOrdinaryNames(code) {
     if (isPrivate(node) && !owners.find(({ names }) => names.has(node.name)).isVisible) edits.push(node)
     for (const value of Object.values(node)) if (typeof value === 'object') visit(value, owners)
   }
-  visit(parseAst(code), [])
+  visit(program.body, [])
   let at = 0
   const parts = edits
     .toSorted((a, b) => a.start - b.start)
