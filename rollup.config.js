@@ -34,7 +34,7 @@ const VISIBLE =
   /^(NativeSide|SocketHandle|Endpoint|ReceivedMessage|FastRawSocket|TcpRawSocket|RawServer|CompletionQueue)$/
 
 /**
- * `#name` becomes `$name`, which costs cold code a third less (docs/decisions/0103). The compiler has seen to it that nobody
+ * `#name` becomes `$name`, which costs cold code a third less (docs/decisions/0087). The compiler has seen to it that nobody
  * else uses it; that no two classes of one line have the same name is seen to here.
  */
 const ordinaryNames = {
@@ -86,7 +86,7 @@ function withOrdinaryNames(code) {
 
 /**
  * V8 keeps all of it in each program, as text, and marks a small program again and again once it has more than 8 MB
- * (docs/decisions/0113). So comments go, space, and the names of what is local. Functions and classes keep theirs, and each statement has its line, for stack
+ * (docs/decisions/0087). So comments go, space, and the names of what is local. Functions and classes keep theirs, and each statement has its line, for stack
  * traces. What is not ASCII is escaped: with one such character V8 keeps two bytes for each.
  */
 const small = {
