@@ -13,10 +13,12 @@ const RAW = 'fastsockets/raw'
 const LAYERS = ['nic', 'am', 'fastsockets']
 /** Programs, what few load, the two modules whose loading relinks, and what only compilers look at. */
 const APART = /^dist\/fastsockets\/(cli\/|index\.js|metrics\.js|register\.js|runtime\.js|types\.js)/
+/** Small modules without state: the one file has a copy, and the daemon loads them without it. */
+const TWICE = /^dist\/nic\/(shown-text|trusted-file)\.js$/
 
 const modules = LAYERS.flatMap(layer =>
   readdirSync(join('dist', layer), { recursive: true }).map(file => join('dist', layer, file)),
-).filter(file => file.endsWith('.js') && !APART.test(file))
+).filter(file => file.endsWith('.js') && !APART.test(file) && !TWICE.test(file))
 
 /** Loaded when it is needed, by some. */
 const isNameService = id => id.includes('/nameservice/')

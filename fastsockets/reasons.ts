@@ -2,6 +2,8 @@
  * Why a connection is on TCP. Every connection that is not fast has exactly one of these on record; `transportOf`
  * shows it. Codes are stable; texts are for people.
  */
+import { shownText } from '../nic/shown-text.ts'
+
 export const FALLBACK_REASONS = {
   DISABLED: 'FASTSOCKETS_DISABLE is set',
   POLICY: 'the policy keeps it on TCP',
@@ -43,5 +45,5 @@ export interface FallbackReason {
 /** The reason for `code`, with what else is known about this case. */
 export function fallbackReason(code: FallbackCode, detail?: string): FallbackReason {
   const text = FALLBACK_REASONS[code]
-  return { code, text: detail === undefined ? text : `${text} (${detail})` }
+  return { code, text: detail === undefined ? text : `${text} (${shownText(detail)})` }
 }

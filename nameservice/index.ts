@@ -22,7 +22,12 @@ export type {
   RegistrationOptions,
   RegistrationState,
 } from './client/registration.ts'
-export { CA_FILE_VARIABLE, TOKEN_FILE_VARIABLE } from './client/target.ts'
+export {
+  AUTHORITIES_SIZE_MAX,
+  CA_FILE_VARIABLE,
+  TOKEN_FILE_VARIABLE,
+  TOKEN_SIZE_MAX,
+} from './client/target.ts'
 export { formatInetName, type InetName, parseInetName } from './inet-name.ts'
 export { kindOf, NAME_LENGTH_MAX, type NameKind } from './name.ts'
 export { PROBLEM_URN, type Problem, type ProblemCode } from './problem.ts'

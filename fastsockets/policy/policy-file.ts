@@ -1,7 +1,9 @@
 /** Finds and reads the policy file. The parser and the validator are loaded only if there is one. */
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { shownText } from '../../nic/shown-text.ts'
+import { readTrustedFile } from '../../nic/trusted-file.ts'
 import { home } from '../host/home.ts'
 import { Policy } from './policy.ts'
 import {
@@ -18,7 +20,7 @@ const FILE_NAME = 'fastsockets/policy.yaml'
 const USER_FOLDER = '.config'
 const SYSTEM_FOLDER = '/etc'
 /** A larger file is a mistake. */
-const FILE_SIZE_MAX = 1024 * 1024
+const POLICY_SIZE_MAX = 1024 * 1024
 
 const require = createRequire(import.meta.url)
 
@@ -57,8 +59,7 @@ export function findPolicyFile(env: NodeJS.ProcessEnv = process.env): string | u
 export function readPolicyFile(path: string): Policy {
   let text: string
   try {
-    if (statSync(path).size > FILE_SIZE_MAX) throw new Error(`more than ${FILE_SIZE_MAX} bytes`)
-    text = readFileSync(path, 'utf8')
+    text = readTrustedFile(path, { sizeMax: POLICY_SIZE_MAX }).toString()
   } catch (error) {
     throw new PolicyError(path, [{ line: 0, rule: undefined, text: (error as Error).message }])
   }
@@ -154,5 +155,5 @@ function validate(value: unknown): Finding[] {
 
 function describe(path: string, { line, rule, text }: PolicyProblem): string {
   const place = line === 0 ? path : `${path}:${line}`
-  return rule === undefined ? `${place}: ${text}` : `${place}: rule ${rule}: ${text}`
+  return shownText(rule === undefined ? `${place}: ${text}` : `${place}: rule ${rule}: ${text}`)
 }

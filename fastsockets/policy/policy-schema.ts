@@ -1,4 +1,6 @@
 /** What may stand in a policy file, as JSON Schema. Unknown keys are errors. */
+import { PATTERN_LENGTH_MAX } from './glob.ts'
+
 const USE = { enum: ['fast', 'tcp', 'require'] } as const
 
 /** The drivers that there are. */
@@ -30,8 +32,8 @@ export const POLICY_SCHEMA = {
         required: ['use'],
         properties: {
           use: USE,
-          program: { type: 'string', minLength: 1, maxLength: 4096 },
-          path: { type: 'string', minLength: 1, maxLength: 4096 },
+          program: { type: 'string', minLength: 1, maxLength: PATTERN_LENGTH_MAX },
+          path: { type: 'string', minLength: 1, maxLength: PATTERN_LENGTH_MAX },
           role: { enum: ['client', 'server'] },
           address: { type: 'string', minLength: 2, maxLength: 64 },
           port: {

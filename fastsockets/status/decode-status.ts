@@ -1,4 +1,5 @@
 import { POLLER_COUNTS } from '../../am/index.ts'
+import { shownText } from '../../nic/shown-text.ts'
 import { FALLBACK_REASONS } from '../reasons.ts'
 import {
   ACCEPTED_FAST,
@@ -202,11 +203,11 @@ function placeAt(view: DataView, at: number, port: number): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
-/** Up to the first zero, without what a terminal would obey. */
+/** Up to the first zero, fit for a terminal. Controls are in damaged pages only, and not worth six characters each. */
 function textAt(view: DataView, at: number, size: number): string {
   const bytes = Buffer.from(view.buffer as ArrayBuffer, view.byteOffset + at, size)
   const end = bytes.indexOf(0)
-  return bytes.toString('utf8', 0, end < 0 ? size : end).replace(/\p{Cc}/gu, '?')
+  return shownText(bytes.toString('utf8', 0, end < 0 ? size : end).replace(/\p{Cc}/gu, '?'))
 }
 
 function wordAt(view: DataView, at: number, word: number): number {

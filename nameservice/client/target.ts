@@ -1,5 +1,4 @@
 /** Where the daemon is, and how to reach it. */
-import { readFileSync } from 'node:fs'
 import {
   Agent,
   type AgentOptions,
@@ -11,11 +10,15 @@ import {
 import { Agent as TlsAgent, type AgentOptions as TlsAgentOptions, request as tlsRequest } from 'node:https'
 import { type NetConnectOpts, Socket } from 'node:net'
 import { type ConnectionOptions, connect } from 'node:tls'
+import { readTrustedFile, UntrustedFileError } from '../../nic/trusted-file.ts'
 import { ADDRESS_VARIABLE, findSocketPath } from '../socket-path.ts'
 import { NameError } from './errors.ts'
 import { Pipeline } from './pipeline.ts'
 
 const TOKEN = /^[\x21-\x7e]+$/
+/** Bytes of a file with a token, and of one with certificates. */
+export const TOKEN_SIZE_MAX = 4096
+export const AUTHORITIES_SIZE_MAX = 1024 * 1024
 
 /** Requests of one client at the same time over TCP; others wait. */
 const SOCKETS_MAX = 32
@@ -54,9 +57,11 @@ export class Target {
     const where = address ?? (env[ADDRESS_VARIABLE] || undefined)
     if (where?.startsWith('unix:')) this.#socketPath = where.slice('unix:'.length)
     else if (where !== undefined) this.#url = parseUrl(where)
-    this.authorization = authorizationOf(token ?? readVariable(env, TOKEN_FILE_VARIABLE)?.trim())
+    this.authorization = authorizationOf(
+      token ?? readVariable(env, TOKEN_FILE_VARIABLE, TOKEN_SIZE_MAX, true)?.trim(),
+    )
     this.#openSocket = openSocket ?? (() => new Socket())
-    const authority = ca ?? readVariable(env, CA_FILE_VARIABLE)
+    const authority = ca ?? readVariable(env, CA_FILE_VARIABLE, AUTHORITIES_SIZE_MAX, false)
     this.#tls = authority === undefined ? {} : { ca: authority }
     this.#agent = this.#newAgent({ keepAlive: true, maxSockets: SOCKETS_MAX })
   }
@@ -156,12 +161,18 @@ function authorizationOf(token: string | undefined): string | undefined {
   throw new NameError('ERR_NAMES_ARGUMENT', 'a token has visible characters of ASCII only, and at least one')
 }
 
-function readVariable(env: NodeJS.ProcessEnv, variable: string): string | undefined {
+function readVariable(
+  env: NodeJS.ProcessEnv,
+  variable: string,
+  sizeMax: number,
+  isSecret: boolean,
+): string | undefined {
   const path = env[variable]
   if (!path) return undefined
   try {
-    return readFileSync(path, 'utf8')
+    return readTrustedFile(path, { sizeMax, isSecret }).toString()
   } catch (cause) {
-    throw new NameError('ERR_NAMES_ARGUMENT', `the file that ${variable} names cannot be read`, { cause })
+    const why = cause instanceof UntrustedFileError ? cause.problem : 'cannot be read'
+    throw new NameError('ERR_NAMES_ARGUMENT', `the file that ${variable} names ${why}`, { cause })
   }
 }

@@ -1,18 +1,19 @@
 /** The sockets that the daemon listens on, and who is at the other end of each connection. */
 import { once } from 'node:events'
-import { chmod, readFile } from 'node:fs/promises'
+import { chmod } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createSecureContext } from 'node:tls'
+import { readTrustedFile } from '../../nic/trusted-file.ts'
 import { Refusal } from '../problem.ts'
 import { Connections } from './connections.ts'
 import type { Authenticate, HttpHandler } from './http-handler.ts'
 import { ANONYMOUS, type Principal, unixPrincipal } from './principal.ts'
 import { endWithProblem, NO_PROXY, refusalOf, TOO_MANY_CONNECTIONS } from './raw-problem.ts'
-import { parseListen, SettingsError } from './settings.ts'
-import type { Limits, Settings } from './settings-schema.ts'
+import { parseListen, reasonOfFile, SettingsError } from './settings.ts'
+import { type Limits, PEM_SIZE_MAX, type Settings } from './settings-schema.ts'
 import { loadPosix } from './system/posix.ts'
 import { prepareSocketFile, SocketFileError } from './system/socket-file.ts'
 import type { TokenBuckets } from './token-bucket.ts'
@@ -80,7 +81,7 @@ export class Listeners {
     const { tcp } = this.#settings
     if (tcp.tokens !== '') this.#tokens = await Tokens.read(tcp.tokens)
     const listen = parseListen(tcp.listen)
-    if (listen !== undefined && tcp.certificate !== '') this.#tlsFiles = await this.#readTlsFiles()
+    if (listen !== undefined && tcp.certificate !== '') this.#tlsFiles = this.#readTlsFiles()
     if (listen === undefined || LOOPBACK.test(listen.address)) return
     if (tcp.certificate !== '' && this.#tokens !== undefined && this.#tokens.count > 0) return
     throw new SettingsError('tcp.listen: beyond loopback only with tcp.tokens, tcp.certificate and tcp.key')
@@ -90,7 +91,7 @@ export class Listeners {
   async reload(): Promise<void> {
     const { tcp } = this.#settings
     const tokens = tcp.tokens === '' ? undefined : await Tokens.read(tcp.tokens)
-    const context = this.#tlsServer && (await this.#readTlsFiles())
+    const context = this.#tlsServer && this.#readTlsFiles()
     if (context !== undefined) this.#tlsServer?.setSecureContext(context)
     this.#tokens = tokens
   }
@@ -172,15 +173,18 @@ export class Listeners {
     return this.#tlsServer
   }
 
-  async #readTlsFiles(): Promise<TlsFiles> {
+  #readTlsFiles(): TlsFiles {
     const { certificate, key } = this.#settings.tcp
     try {
-      const files = { cert: await readFile(certificate), key: await readFile(key) }
+      const files = {
+        cert: readTrustedFile(certificate, { sizeMax: PEM_SIZE_MAX }),
+        key: readTrustedFile(key, { sizeMax: PEM_SIZE_MAX, isSecret: true }),
+      }
       // Throws if they are no certificate and its key.
       createSecureContext(files)
       return files
     } catch (error) {
-      throw new SettingsError(`tcp.certificate or tcp.key: ${(error as NodeJS.ErrnoException).code}`)
+      throw new SettingsError(`tcp.certificate or tcp.key: ${reasonOfFile(error)}`)
     }
   }
 

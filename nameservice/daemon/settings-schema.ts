@@ -5,6 +5,8 @@
 import { HISTORY_DEFAULT } from '../store/change-log.ts'
 
 const MIB = 1024 * 1024
+/** Bytes of a file of certificates, a key or a password: all authorities that a system trusts are a quarter of it. */
+export const PEM_SIZE_MAX = MIB
 const DAY_MS = 86_400_000
 
 const count = (description: string, value: number, minimum = 1, maximum = 10_000_000) =>

@@ -1,7 +1,7 @@
 /** The daemon's configuration: defaults, then a file, then the environment, then flags. */
-import { readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { readTrustedFile, type TrustedFileOptions, UntrustedFileError } from '../../nic/trusted-file.ts'
 import { defaultSocketPath } from '../socket-path.ts'
 import { isPlainlyRight } from './settings-check.ts'
 import { LEAVES, type Leaf, SETTINGS_SCHEMA, type Settings, variableOf } from './settings-schema.ts'
@@ -14,6 +14,8 @@ export class SettingsError extends Error {
 
 const SYSTEM_STATE = '/var/lib'
 const STORE = 'fastsockets/named/store'
+/** Bytes of a configuration file: a larger one is a mistake. */
+const SETTINGS_SIZE_MAX = 1024 * 1024
 
 type Tree = { [key: string]: unknown }
 
@@ -26,7 +28,8 @@ export async function loadSettings(
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<Settings> {
   const merged = defaults(env)
-  if (file !== undefined) merge(merged, checked(await readYaml(file), 'the configuration file'))
+  if (file !== undefined)
+    merge(merged, checked(await readYaml(file, { sizeMax: SETTINGS_SIZE_MAX }), 'the configuration file'))
   for (const leaf of LEAVES) {
     const value = env[variableOf(leaf)]
     if (value !== undefined) merge(merged, checked(treeOf(leaf, value), `the variable ${variableOf(leaf)}`))
@@ -46,13 +49,19 @@ export async function printSettings(settings: Settings): Promise<string> {
   return stringify(settings)
 }
 
+/** Why a file cannot be used, without its name. */
+export function reasonOfFile(error: unknown): string {
+  return error instanceof UntrustedFileError ? error.problem : `${(error as NodeJS.ErrnoException).code}`
+}
+
 /** What a YAML or JSON file says. The error names neither the file nor what is in it. */
-export async function readYaml(path: string): Promise<unknown> {
+export async function readYaml(path: string, options: TrustedFileOptions): Promise<unknown> {
   let text: string
   try {
-    text = await readFile(path, 'utf8')
+    text = readTrustedFile(path, options).toString()
   } catch (error) {
-    throw new SettingsError(`a file cannot be read: ${(error as NodeJS.ErrnoException).code}`)
+    const isOpen = error instanceof UntrustedFileError
+    throw new SettingsError(`a file ${isOpen ? '' : 'cannot be read: '}${reasonOfFile(error)}`)
   }
   // Most daemons read no file at all.
   const { parseDocument } = await import('yaml')

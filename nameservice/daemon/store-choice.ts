@@ -1,14 +1,14 @@
 /** The store that the settings ask for. */
-import { readFileSync } from 'node:fs'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
+import { readTrustedFile } from '../../nic/trusted-file.ts'
 import { EtcdGateway } from '../store/etcd-gateway.ts'
 import { EtcdStore } from '../store/etcd-store.ts'
 import { memoryJournal } from '../store/journal.ts'
 import { LevelJournal } from '../store/level-journal.ts'
 import { LocalStore } from '../store/local-store.ts'
 import type { Store, StoreObserver } from '../store/store.ts'
-import { SettingsError } from './settings.ts'
-import type { Settings } from './settings-schema.ts'
+import { reasonOfFile, SettingsError } from './settings.ts'
+import { PEM_SIZE_MAX, type Settings } from './settings-schema.ts'
 
 /** Throws a `SettingsError` if a file that the settings name cannot be read, or is not what it should be. */
 export function makeStore(settings: Settings, observer: StoreObserver): Store {
@@ -22,11 +22,11 @@ export function makeStore(settings: Settings, observer: StoreObserver): Store {
 }
 
 function readEtcdOptions({ endpoints, ca, certificate, key, user, passwordFile }: Settings['etcd']) {
-  const password = readText('etcd.passwordFile', passwordFile)
+  const password = readText('etcd.passwordFile', passwordFile, true)
   const files = {
     ...optional('ca', readText('etcd.ca', ca)),
     ...optional('cert', readText('etcd.certificate', certificate)),
-    ...optional('key', readText('etcd.key', key)),
+    ...optional('key', readText('etcd.key', key, true)),
   }
   checkTls(files)
   return {
@@ -52,11 +52,11 @@ function optional<K extends string>(name: K, value: string | undefined): { [P in
   return value === undefined ? {} : ({ [name]: value } as { [P in K]?: string })
 }
 
-function readText(setting: string, path: string): string | undefined {
+function readText(setting: string, path: string, isSecret = false): string | undefined {
   if (path === '') return undefined
   try {
-    return readFileSync(path, 'utf8')
+    return readTrustedFile(path, { sizeMax: PEM_SIZE_MAX, isSecret }).toString()
   } catch (error) {
-    throw new SettingsError(`${setting}: ${(error as NodeJS.ErrnoException).code}`)
+    throw new SettingsError(`${setting}: ${reasonOfFile(error)}`)
   }
 }

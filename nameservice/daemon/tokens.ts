@@ -1,6 +1,5 @@
 /** Bearer tokens, from a file: whom they stand for, which names they reach, and whether they may change them. */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { stat } from 'node:fs/promises'
 import { Refusal } from '../problem.ts'
 import type { Principal } from './principal.ts'
 import { readYaml, SettingsError } from './settings.ts'
@@ -9,8 +8,8 @@ import { compile } from './validation.ts'
 /** Tokens can be guessed at over a network: 16 characters of base64 are 96 bits. */
 const TOKEN_LENGTH_MIN = 16
 const TOKENS_MAX = 1000
-/** Everybody may read, or others may write. */
-const LOOSE_MODE = 0o026
+/** Bytes of the file: a thousand tokens with all their prefixes. */
+const TOKENS_SIZE_MAX = 16 * 1024 * 1024
 
 const SCHEMA = {
   type: 'object',
@@ -62,9 +61,7 @@ export class Tokens {
 
   /** Throws a `SettingsError`, which names nothing of what is in the file. */
   static async read(path: string): Promise<Tokens> {
-    const { mode } = await stat(path).catch(() => ({ mode: 0 }))
-    if ((mode & LOOSE_MODE) !== 0) throw new SettingsError('the token file must be kept from other users')
-    const content = await readYaml(path)
+    const content = await readYaml(path, { sizeMax: TOKENS_SIZE_MAX, isSecret: true })
     const mistake = check(content)
     if (mistake !== undefined) throw new SettingsError(`the token file: ${mistake.at} ${mistake.detail}`)
     return new Tokens((content as { tokens: TokenEntry[] }).tokens)

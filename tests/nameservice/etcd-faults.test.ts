@@ -7,11 +7,12 @@ import t, { type Test } from 'tap'
 import { Etcd, etcdAbsence } from '../support/etcd.ts'
 import { Named, RawWatch, temporaryFolder } from '../support/named.ts'
 import { seededRandom } from '../support/random.ts'
+import { secretCopy } from '../support/secret-file.ts'
 import { eventually } from '../support/until.ts'
 
 const FIXTURES = new URL('../../../tests/fixtures/', import.meta.url)
 const CERTIFICATE = fileURLToPath(new URL('localhost-cert.pem', FIXTURES))
-const KEY = fileURLToPath(new URL('localhost-key.pem', FIXTURES))
+const KEY = secretCopy(new URL('localhost-key.pem', FIXTURES))
 const absence = etcdAbsence()
 
 if (absence !== undefined) {

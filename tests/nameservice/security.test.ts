@@ -10,10 +10,11 @@ import t, { type Test } from 'tap'
 import { NameClient } from '../../nameservice/index.ts'
 import { Child } from '../support/child.ts'
 import { askHttp, type HttpReply, type Loose, Named, temporaryFolder } from '../support/named.ts'
+import { secretCopy } from '../support/secret-file.ts'
 import { eventually } from '../support/until.ts'
 
 const CERTIFICATE = fileURLToPath(new URL('../../../tests/fixtures/localhost-cert.pem', import.meta.url))
-const KEY = fileURLToPath(new URL('../../../tests/fixtures/localhost-key.pem', import.meta.url))
+const KEY = secretCopy(new URL('../../../tests/fixtures/localhost-key.pem', import.meta.url))
 const ASK_CHILD = new URL('./ask-child.js', import.meta.url)
 const WRITER = 'writer-token-0123456789'
 const READER = 'reader-token-0123456789'

@@ -16,10 +16,11 @@ import { flagOf, LEAVES, variableOf } from '../../nameservice/named.ts'
 import { plainEnvironment } from '../support/child.ts'
 import { MAIN, Named, temporaryFolder } from '../support/named.ts'
 import { freePort } from '../support/ports.ts'
+import { secretCopy } from '../support/secret-file.ts'
 import { eventually } from '../support/until.ts'
 
 const CERTIFICATE = fileURLToPath(new URL('../../../tests/fixtures/localhost-cert.pem', import.meta.url))
-const KEY = fileURLToPath(new URL('../../../tests/fixtures/localhost-key.pem', import.meta.url))
+const KEY = secretCopy(new URL('../../../tests/fixtures/localhost-key.pem', import.meta.url))
 
 function run(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, 'named', ...args], {

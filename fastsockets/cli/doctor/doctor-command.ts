@@ -1,5 +1,6 @@
 /** `fastsockets doctor`: whether this machine can do shared memory, and why not. */
 import { Command } from 'commander'
+import { shownJson, shownText } from '../../../nic/shown-text.ts'
 import { FAILURE, OK } from '../exit-codes.ts'
 import { type HostPort, parseHostPort } from '../host-port.ts'
 import { exitOnInterrupt } from '../interrupts.ts'
@@ -39,7 +40,7 @@ export function doctorCommand(): Command {
       const machine = [...nodeChecks(), ...driverChecks(), ...machineChecks(), policyCheck()]
       const checks = [...machine, live, ...device, ...pair]
       const isFast = live.state === 'ok' && (target === undefined || pair.some(({ state }) => state === 'ok'))
-      if (options.json) console.log(JSON.stringify({ isFast, checks }, undefined, 2))
+      if (options.json) console.log(shownJson({ isFast, checks }, 2))
       else printReport(checks, isFast, target)
       process.exitCode = isFast ? OK : FAILURE
     })
@@ -48,11 +49,11 @@ export function doctorCommand(): Command {
 function printReport(checks: readonly Check[], isFast: boolean, target: HostPort | undefined): void {
   const nameWidth = Math.max(...checks.map(({ name }) => name.length))
   for (const { state, name, detail, hint } of checks) {
-    console.log(`${state.padEnd(6)}  ${name.padEnd(nameWidth)}  ${detail}`)
-    if (hint !== undefined) console.log(`${''.padEnd(6 + 2 + nameWidth + 2)}-> ${hint}`)
+    console.log(`${state.padEnd(6)}  ${name.padEnd(nameWidth)}  ${shownText(detail)}`)
+    if (hint !== undefined) console.log(`${''.padEnd(6 + 2 + nameWidth + 2)}-> ${shownText(hint)}`)
   }
   console.log()
-  console.log(target === undefined ? verdict(isFast) : pairVerdict(isFast, target))
+  console.log(shownText(target === undefined ? verdict(isFast) : pairVerdict(isFast, target)))
 }
 
 function verdict(isFast: boolean): string {

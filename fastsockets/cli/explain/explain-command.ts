@@ -1,6 +1,7 @@
 /** `fastsockets explain`: what would become of a connection, and why. */
 import { resolve } from 'node:path'
 import { Command } from 'commander'
+import { shownJson, shownLines } from '../../../nic/shown-text.ts'
 import { programOf } from '../../policy/own-policy.ts'
 import { FAILURE, OK } from '../exit-codes.ts'
 import { type HostPort, parseUnlessUnix } from '../host-port.ts'
@@ -44,7 +45,7 @@ export function explainCommand(): Command {
         'name' in server
           ? [await explainUnix(server.name, path)]
           : await explain(server.host, server.port, path)
-      if (json) console.log(JSON.stringify(explanations, undefined, 2))
+      if (json) console.log(shownJson(explanations, 2))
       else for (const explanation of explanations) console.log(describe(explanation, server))
       process.exitCode = explanations.some(({ outcome }) => !SLOW.includes(outcome)) ? OK : FAILURE
     })
@@ -65,5 +66,5 @@ function describe({ address, outcome, policy, reason }: Explanation, server: Hos
     `    policy  ${policy.use}: ${policy.because}`,
     ...(reason === undefined ? [] : [`    reason  ${reason.code}: ${reason.text}`]),
   ]
-  return lines.join('\n')
+  return shownLines(lines)
 }

@@ -1,8 +1,8 @@
 /** `fastsockets names`: asks the name service, and changes what is in it. */
-import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
 import {
   ADDRESS_VARIABLE,
+  AUTHORITIES_SIZE_MAX,
   CA_FILE_VARIABLE,
   kindOf,
   NameClient,
@@ -10,10 +10,13 @@ import {
   type NameError,
   type NewRecord,
   TOKEN_FILE_VARIABLE,
+  TOKEN_SIZE_MAX,
 } from '../../../nameservice/index.ts'
+import { shownJson, shownText } from '../../../nic/shown-text.ts'
+import { readTrustedFile, UntrustedFileError } from '../../../nic/trusted-file.ts'
 import { FAILURE, OK, USAGE_ERROR } from '../exit-codes.ts'
 import { followNames, holdName } from './names-streams.ts'
-import { asJson, printEntries, printEntry, printLeases, printRegistered, shown } from './names-tables.ts'
+import { printEntries, printEntry, printLeases, printRegistered } from './names-tables.ts'
 
 const NOTES = `
 The daemon is found at $XDG_RUNTIME_DIR/fastsockets/named.sock or /run/fastsockets/named.sock, unless --address or
@@ -58,7 +61,7 @@ export function namesCommand(): Command {
   const names = new Command('names')
     .description('list, look up, watch, register and remove names of the name service')
     .option('--address <where>', 'unix:PATH, http://HOST:PORT or https://HOST:PORT')
-    .option('--token-file <file>', 'file with the bearer token, for TCP', content)
+    .option('--token-file <file>', 'file with the bearer token, for TCP', secret)
     .option('--ca-file <file>', 'file with the certificates to trust, PEM', content)
     .option('--json', 'print JSON; "watch" prints one value a line')
     .addHelpText('after', NOTES)
@@ -98,7 +101,7 @@ export function namesCommand(): Command {
       await withClient(command, async (client, isJson) => {
         for (const name of wanted) {
           const revision = await client.api.deregister(name)
-          process.stdout.write(isJson ? `${asJson({ name, revision })}\n` : `${name} is removed\n`)
+          process.stdout.write(isJson ? `${shownJson({ name, revision })}\n` : `${name} is removed\n`)
         }
       })
     })
@@ -126,7 +129,7 @@ function registerCommand(): Command {
       '--takeover',
       'take the name from whoever holds it, with the same owner key or when their lease ends',
     )
-    .option('--owner-key-file <file>', 'file with the owner key', content)
+    .option('--owner-key-file <file>', 'file with the owner key', secret)
     .option('--once', 'register, print and leave: the name goes when the TTL is over')
     .action(async (name: string, flags: RegisterFlags, command: Command) => {
       const { ttl, takeover, ownerKeyFile, once } = flags
@@ -178,7 +181,7 @@ async function withClient(
     process.exitCode = OK
   } catch (error) {
     const { code, message } = error as NameError
-    process.stderr.write(`fastsockets names: ${shown(message)}\n`)
+    process.stderr.write(`fastsockets names: ${shownText(message)}\n`)
     if (code === 'ERR_NAMES_UNAVAILABLE') process.stderr.write(`${DAEMON_HINT}\n`)
     process.exitCode = code === 'ERR_NAMES_ARGUMENT' ? USAGE_ERROR : FAILURE
   } finally {
@@ -195,11 +198,21 @@ function addName(text: string, before: readonly string[] = []): string[] {
   return [...before, name(text)]
 }
 
-/** Of a file. */
+/** What is in a file of certificates. */
 function content(path: string): string {
+  return readArgument(path, AUTHORITIES_SIZE_MAX, false)
+}
+
+/** What is in a file that only this user and its group may read. */
+function secret(path: string): string {
+  return readArgument(path, TOKEN_SIZE_MAX, true)
+}
+
+function readArgument(path: string, sizeMax: number, isSecret: boolean): string {
   try {
-    return readFileSync(path, 'utf8')
+    return readTrustedFile(path, { sizeMax, isSecret }).toString()
   } catch (error) {
+    if (error instanceof UntrustedFileError) throw new InvalidArgumentError(`${error.message}.`)
     throw new InvalidArgumentError(`It cannot be read: ${(error as NodeJS.ErrnoException).code}.`)
   }
 }

@@ -5,7 +5,8 @@ import type {
   NewRegistration,
   RegistrationOptions,
 } from '../../../nameservice/index.ts'
-import { asJson, printRegistered, shown } from './names-tables.ts'
+import { shownJson, shownText } from '../../../nic/shown-text.ts'
+import { printRegistered } from './names-tables.ts'
 
 const HINT_MS = 1000
 
@@ -44,7 +45,7 @@ export async function holdName(
         ...options,
         onState: (state, problem) => {
           if (state === 'pending')
-            process.stderr.write(`waiting: ${shown(problem?.detail ?? 'the daemon is away')}\n`)
+            process.stderr.write(`waiting: ${shownText(problem?.detail ?? 'the daemon is away')}\n`)
           // Also after it had been registered, for example under a lease that has ended.
           if (state === 'refused') reject(new Error(problem?.detail ?? `${wanted.name} is refused`))
           if (state === 'lost') reject(new Error(`${wanted.name} was taken by somebody else`))
@@ -63,14 +64,14 @@ export async function holdName(
 }
 
 function printEvent(event: NameEvent, isJson: boolean): void {
-  if (isJson) return void process.stdout.write(`${asJson(event)}\n`)
+  if (isJson) return void process.stdout.write(`${shownJson(event)}\n`)
   switch (event.type) {
     case 'put':
       return void process.stdout.write(
-        `${event.revision}  put     ${shown(event.name)}  ${shown(event.record.endpoint)}\n`,
+        `${event.revision}  put     ${shownText(event.name)}  ${shownText(event.record.endpoint)}\n`,
       )
     case 'delete':
-      return void process.stdout.write(`${event.revision}  delete  ${shown(event.name)}\n`)
+      return void process.stdout.write(`${event.revision}  delete  ${shownText(event.name)}\n`)
     case 'reset':
       return void process.stderr.write('changes were missed: list the names anew\n')
     case 'up':

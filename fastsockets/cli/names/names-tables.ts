@@ -1,26 +1,9 @@
 /** How names and leases are printed: tables for people, JSON for programs. */
 import Table from 'cli-table3'
 import type { Entry, Lease } from '../../../nameservice/index.ts'
+import { shownJson, shownText } from '../../../nic/shown-text.ts'
 
 const STYLE = { head: [], border: [], compact: true }
-/** What a terminal takes for a command, or by which text looks like another: controls, ends of lines, directions. */
-const UNFIT = /[\p{Cc}\p{Zl}\p{Zp}\u{61c}\u{200e}\u{200f}\u{202a}-\u{202e}\u{2066}-\u{2069}]/gu
-
-/** Text of strangers, for a terminal. */
-export function shown(text: string): string {
-  return text.replace(UNFIT, escaped)
-}
-
-/** The same for JSON, which says the same with escapes as without them. */
-export function asJson(value: unknown, indent?: number): string {
-  const lines = JSON.stringify(value, undefined, indent).split('\n')
-  return lines.map(shown).join('\n')
-}
-
-function escaped(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
-}
-
 export function printEntries(entries: readonly Entry[], isJson: boolean): void {
   if (isJson) return printJson(entries)
   const table = new Table({
@@ -31,7 +14,7 @@ export function printEntries(entries: readonly Entry[], isJson: boolean): void {
   for (const { name, owner, lease, revision, record } of entries) {
     const { endpoint, pid, drivers } = record
     const cells = [name, endpoint, owner, pid, drivers.map(driver => driver.name).join(' '), lease, revision]
-    table.push(cells.map(cell => shown(`${cell}`)))
+    table.push(cells.map(cell => shownText(`${cell}`)))
   }
   process.stdout.write(`${table.toString()}\n`)
 }
@@ -46,14 +29,14 @@ export function printEntry(entry: Entry, isJson: boolean): void {
     ...drivers.map(driver => [`driver ${driver.name}`, driver.address]),
     ...Object.entries(labels).map(([label, value]) => [`label ${label}`, value]),
   ]
-  for (const row of rows) table.push(row.map(cell => shown(`${cell}`)))
+  for (const row of rows) table.push(row.map(cell => shownText(`${cell}`)))
   process.stdout.write(`${table.toString()}\n`)
 }
 
 export function printRegistered(entry: Entry, isJson: boolean): void {
   if (isJson) return printJson(entry)
   process.stdout.write(
-    `${shown(entry.name)} is registered, revision ${entry.revision}, lease ${shown(entry.lease)}\n`,
+    `${shownText(entry.name)} is registered, revision ${entry.revision}, lease ${shownText(entry.lease)}\n`,
   )
 }
 
@@ -66,7 +49,7 @@ export function printLeases(leases: readonly Lease[], isJson: boolean): void {
   })
   for (const { id, owner, names, ttlMs, expiresInMs } of leases) {
     const left = expiresInMs === undefined ? '' : seconds(expiresInMs)
-    table.push([shown(id), shown(owner), names, seconds(ttlMs), left])
+    table.push([shownText(id), shownText(owner), names, seconds(ttlMs), left])
   }
   process.stdout.write(`${table.toString()}\n`)
 }
@@ -76,5 +59,5 @@ function seconds(ms: number): string {
 }
 
 function printJson(value: unknown): void {
-  process.stdout.write(`${asJson(value, 2)}\n`)
+  process.stdout.write(`${shownJson(value, 2)}\n`)
 }

@@ -1,5 +1,6 @@
 /** `fastsockets policy check`: whether a policy file is right, and what it says. */
 import { Command } from 'commander'
+import { shownLines } from '../../../nic/shown-text.ts'
 import { PolicyError, readPolicyFile } from '../../policy/policy-file.ts'
 import { FAILURE, OK } from '../exit-codes.ts'
 import { describeOwnPolicy, describePolicy } from './describe-policy.ts'
@@ -28,7 +29,7 @@ export function policyCommand(): Command {
 function checkPolicy(file: string | undefined): number {
   try {
     const lines = file === undefined ? describeOwnPolicy() : [describePolicy(readPolicyFile(file))]
-    console.log(lines.join('\n'))
+    console.log(shownLines(lines))
     return OK
   } catch (error) {
     if (!(error instanceof PolicyError)) throw error

@@ -11,8 +11,8 @@ import { cpus, release, type } from 'node:os'
 import { dirname, join } from 'node:path'
 import { openLog } from '../../../nic/index.ts'
 import { dateNow } from '../../../nic/real-time.ts'
+import { readTrustedFile } from '../../../nic/trusted-file.ts'
 import { home } from '../../host/home.ts'
-import { readSmallFile } from '../../host/small-file.ts'
 
 const VERSION = 1
 /** A kernel or a processor's microcode may have changed: then it is measured anew. */
@@ -63,6 +63,16 @@ export function writeThreshold(driver: string, bytes: number, nowMs = dateNow())
     renameSync(temporary, path)
   } catch (error) {
     log('cannot remember the threshold: %s', (error as Error).message)
+    removeQuietly(temporary)
+  }
+}
+
+/** What could not be put in place, because a folder is there perhaps. */
+function removeQuietly(path: string): void {
+  try {
+    rmSync(path, { force: true })
+  } catch {
+    // Then it could not be made either.
   }
 }
 
@@ -80,8 +90,7 @@ function readAll(): Record<string, Remembered> {
   const path = thresholdPath()
   if (path === undefined) return {}
   try {
-    const text = readSmallFile(path, SIZE_MAX)
-    const content: unknown = text === undefined ? undefined : JSON.parse(text)
+    const content: unknown = JSON.parse(readTrustedFile(path, { sizeMax: SIZE_MAX }).toString())
     if (!isContent(content)) return {}
     return Object.fromEntries(Object.entries(content.thresholds).filter(([, value]) => isRemembered(value)))
   } catch {
