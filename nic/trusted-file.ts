@@ -1,6 +1,6 @@
 /**
  * Files that a program obeys: policies, tokens, keys, certificates, settings, what it remembers. Their names come from the
- * environment, a setting or the home folder, so each is checked before a byte of it is used (docs/decisions/0117).
+ * environment, a setting or the home folder, so each is checked before a byte of it is used (docs/decisions/0131).
  */
 import {
   closeSync,
