@@ -1,4 +1,4 @@
-/** `fastsockets bench` and `npm run bench`: the measuring room. See README.md. */
+/** `fastsockets bench` and `npm run bench`. See README.md. */
 import { randomInt } from 'node:crypto'
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { FAILURE, OK, USAGE_ERROR } from '../fastsockets/cli/exit-codes.ts'
@@ -43,12 +43,12 @@ Examples:
   $ fastsockets bench --quick --rounds 1                       the same, with nothing left out on a slow machine
   $ fastsockets bench --json > report.json
 
-Ratios to net-tcp in one run are the result; times are a matter of the machine.
-Exit codes: 0 all was measured, 1 something broke down, 2 this is not how the command is used.`
+The result is the ratio to net-tcp within one run; absolute times depend on the machine.
+Exit codes: 0 everything was measured, 1 a contestant or suite failed, 2 wrong usage.`
 
 function benchCommand(): Command {
   return new Command('fastsockets bench')
-    .description('measure every way between two processes, beside plain node:net over TCP in the same run')
+    .description('measure ways between two processes against plain node:net over TCP in the same run')
     .argument('[suite...]', 'what to measure; everything by default')
     .option('--quick', `few sizes, one round, ${QUICK_SECONDS} s at most: does it work?`)
     .addOption(
@@ -77,10 +77,10 @@ function benchCommand(): Command {
 
 async function bench(names: readonly string[], options: BenchOptions, command: Command): Promise<void> {
   const suites = names.length === 0 ? SUITES : [...new Set(names)].map(name => suiteOf(name, command))
-  refuseStrangers(suites, command, options.contestants)
+  refuseUnknown(suites, command, options.contestants)
   const drawn = options.svg !== undefined || options.html !== undefined
   const missing = drawn ? await missingPackage('echarts') : undefined
-  if (missing !== undefined) throw new Error(`there can be no pictures: ${missing}`)
+  if (missing !== undefined) throw new Error(`no pictures can be drawn: ${missing}`)
   prepareOutputs(options)
   const isQuick = options.quick ?? false
   const { report, failures } = await runSuites(suites, {
@@ -89,14 +89,20 @@ async function bench(names: readonly string[], options: BenchOptions, command: C
     seed: options.seed ?? randomInt(SEED_MAX),
     command: ['fastsockets bench', ...process.argv.slice(2)].join(' '),
     ...(options.contestants && { contestants: options.contestants }),
-    // Who says how many rounds gets them all.
+    // An explicit number of rounds is never cut short.
     ...(isQuick && options.rounds === undefined && { secondsMax: QUICK_SECONDS }),
   })
   if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
-  else process.stdout.write(`${reportTables(report)}\n\ntargets\n${targetTable(report)}\n`)
+  else process.stdout.write(`${reportTables(report)}\n\n${verdicts(report)}\n`)
   for (const failure of failures) process.stderr.write(`failed: ${failure}\n`)
   process.exitCode = failures.length === 0 ? OK : FAILURE
   await draw(report, options)
+}
+
+/** A quick run has too few rounds for a verdict. */
+function verdicts(report: Report): string {
+  if (report.options.isQuick) return 'a quick run: it shows that everything works; its figures mean nothing'
+  return `targets\n${targetTable(report)}`
 }
 
 async function draw(report: Report, { svg, html }: BenchOptions): Promise<void> {
@@ -113,12 +119,12 @@ function suiteOf(name: string, command: Command): Suite {
   return command.error(`error: there is no suite ${name}; there are ${all}`)
 }
 
-/** Whoever is in none of these suites would be left out in silence. */
-function refuseStrangers(suites: readonly Suite[], command: Command, wanted: Iterable<string> = []): void {
+/** A contestant that is in none of these suites is a mistake in the command. */
+function refuseUnknown(suites: readonly Suite[], command: Command, wanted: Iterable<string> = []): void {
   const known = new Set(suites.flatMap(contestantsOf))
-  const strangers = [...wanted].filter(name => !known.has(name))
-  if (strangers.length === 0) return
-  command.error(`error: no suite of these has ${strangers.join(', ')}; they have ${[...known].join(', ')}`)
+  const unknown = [...wanted].filter(name => !known.has(name))
+  if (unknown.length === 0) return
+  command.error(`error: no suite of these has ${unknown.join(', ')}; they have ${[...known].join(', ')}`)
 }
 
 function parseContestants(text: string): ReadonlySet<string> {
@@ -135,7 +141,7 @@ function wholeNumber(text: string, least: number, most: number): number {
   throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
 }
 
-// Whoever reads our output, or how far we are, may have seen enough (`fastsockets bench | head`).
+// The reader of our output may end first (`fastsockets bench | head`).
 for (const output of [process.stdout, process.stderr]) {
   output.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error

@@ -1,8 +1,10 @@
-/** docs/performance.md, from a report: what was run, what it means, where it does not help, and what the papers had. */
+/** docs/performance.md, from a report: its conclusion, the figures, where relinking does not help, and what the papers had. */
 import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from '../ablation-table.ts'
+import { conclusion } from '../conclusion.ts'
 import { levelText } from '../interval.ts'
 import { busyText } from '../machine.ts'
 import type { Picture } from '../pictures/picture.ts'
+import { headingOf } from '../pictures/titles.ts'
 import { quantity } from '../quantity.ts'
 import { parametersText, roundsOf } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
@@ -17,25 +19,25 @@ const RELINKED = 'net-relinked'
 
 const MEANING = `## What the figures mean
 
-- \`net-tcp\` is a plain Node program over TCP on the loopback interface; \`net-relinked\` is the same program with
-  \`--import fastsockets/register\` on both sides; \`net-half-relinked\` has it on the client only, and so stays on TCP. The others are
-  listed by \`fastsockets bench --help\`.
-- Each contestant runs in processes of its own, once a round, after a warm-up where the suite is not about cold programs; the order of
-  the contestants changes from round to round. A figure is the median of the rounds. For latencies a round's value is its median, but in \`plain-peers\` the mean;
-  percentiles are of all samples together. \`c-limit\` tells means of many round trips only.
-- **A ratio is the result**: of the two values of one round, the median of the rounds. The interval beside it is that in which the true
-  median lies with the probability at its head, by the order of the rounds alone; with fewer than five there is none. Absolute times
-  are a matter of the machine and of the hour.
-- "Times as fast" is the ratio of rates, or the ratio of times turned over: above 1 the relinked program is faster.
-- Rates of streams are by the receiver's clock, from the first byte to the last; other rates are of what was complete at the client.
-- 1 GB is 10^9 bytes, 1 KiB is 1024.
+- \`net-tcp\` is a plain Node program over TCP on the loopback interface. \`net-relinked\` is the same program with
+  \`--import fastsockets/register\` on both sides, \`net-half-relinked\` on the client only, so that it stays on TCP.
+  \`fastsockets bench --help\` lists the others.
+- Each contestant runs in new processes in each round, after a warm-up, in an order that changes. Only the suites about cold
+  programs have no warm-up. A figure is the median of the rounds; percentiles are of all samples together.
+- **A ratio is the result**: the median over the rounds of the two values of one round. The interval beside it contains the true
+  median with the probability at its head; fewer than five rounds have none. Absolute times depend on the machine and the hour.
+- "Times as fast" above 1 means that the relinked program is faster. Of times it is the inverse of the ratio.
+- Rates of streams are by the receiver's clock. 1 GB is 10^9 bytes, 1 KiB is 1024.
+- In the pictures the relinked program is orange and plain TCP is grey. What is shaded, and thin lines at the ends of bars, are the
+  least and the greatest of the rounds.
 `
 
 export function performanceDocument(report: Report, pictures: readonly Picture[]): string {
   return [
     '# Performance',
-    'Generated from a run of `fastsockets bench --json` by `npm run bench:document -- REPORT.json`; change that and not this page.',
+    conclusion(report),
     warnings(report),
+    'This page is made from a report of `fastsockets bench --json` by `npm run bench:document -- REPORT.json`; do not edit it.',
     runPart(report),
     MEANING,
     comparison(report),
@@ -44,7 +46,7 @@ export function performanceDocument(report: Report, pictures: readonly Picture[]
     worsePart(report),
     papersPart(report),
     skippedPart(report),
-    '## Look inside\n\nHow to see where the time goes, and what allocates: [profiling.md](profiling.md).',
+    '## Measure yourself\n\nHow to measure, and how to see where the time goes: [guide/performance.md](guide/performance.md).',
   ]
     .filter(part => part !== '')
     .map(part => part.trim())
@@ -76,7 +78,7 @@ function runPart({ machine, options, command, startedAt, seconds }: Report): str
   return `## The run\n\n${table(['', ''], rows)}`
 }
 
-/** Plain and relinked, for all that both have done. */
+/** Plain and relinked, wherever both were measured. */
 function comparison({ results }: Report): string {
   const relinked = results.filter(
     ({ contestant, ratio }) => contestant === RELINKED && ratio?.to === BASELINE,
@@ -96,15 +98,16 @@ function comparison({ results }: Report): string {
   return `## Plain and relinked\n\n${table(head, rows, 1)}`
 }
 
-/** What was promised, and whether it holds. */
+/** What was promised, and whether it holds. A quick run says nothing of it. */
 function targetsPart(report: Report): string {
+  if (report.options.isQuick) return ''
   const rows = targetRows(report).map(({ what, promise, ratio, interval, verdict }) => {
     return [what, promise, ratio, interval, verdict === 'MISSED' ? '**missed**' : verdict]
   })
   const head = ['target', 'promise', 'ratio to TCP', levelText(roundsOf(report.results)), '']
   return `## Targets
 
-What sockets must reach, as ratios of relinked to plain: of times, small ones are good, of rates, large ones.
+What relinked sockets must reach, as ratios to plain TCP: of times small ones are good, of rates large ones.
 
 ${table(head, rows)}`
 }
@@ -116,7 +119,7 @@ function picturesPart(report: Report, pictures: readonly Picture[]): string[] {
     const tables = suite === ABLATION_SUITE ? ablationPart(report) : []
     if (own.length === 0 && tables.length === 0) return []
     const drawn = own.map(({ name, title }) => `![${title}](performance/${name}.svg)`)
-    return [[`## ${suite}`, ...drawn, ...tables].join('\n\n')]
+    return [[`## ${headingOf(suite)}`, ...drawn, ...tables].join('\n\n')]
   })
 }
 

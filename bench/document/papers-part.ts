@@ -1,4 +1,4 @@
-/** What the papers had, beside what was measured here. */
+/** The figures of the papers beside ours. */
 import { geometricMean } from 'simple-statistics'
 import { parametersText } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
@@ -16,8 +16,8 @@ export function papersPart(report: Report): string {
   const head = ['paper', 'what', 'theirs', 'their TCP', 'times as fast', 'where', 'here, relinked to TCP']
   return `## Beside the papers
 
-Their networks, processors and decades are not ours, and they cross a wire where we stay on one host: only the ratio to the TCP of the
-same machine can be compared, and that only roughly.
+The papers measured other networks and processors in other decades, and crossed a wire where this run stays on one host. Only the ratio to
+the TCP of the same machine can be compared, and only roughly.
 
 ${table(head, rows)}`
 }

@@ -1,6 +1,6 @@
 /** What tables of results have in their cells. */
 import { saysSomething } from '../interval.ts'
-import { axisTitle } from '../pictures/choose-pictures.ts'
+import { axisTitle } from '../pictures/titles.ts'
 import { parametersText } from '../report-table.ts'
 import type { Result } from '../result.ts'
 import { timesAsFast } from '../times-as-fast.ts'

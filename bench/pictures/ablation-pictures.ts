@@ -1,8 +1,10 @@
-/** What techniques are worth: bars of what is switched off, curves of what is swept, and the crossover of ZCopy. */
+/** What techniques are worth: bars for techniques switched off, curves for settings, and the crossover of ZCopy. */
 import { sizeText } from '../quantity.ts'
 import type { Result } from '../result.ts'
 import { timesAsFast } from '../times-as-fast.ts'
 import type { Picture } from './picture.ts'
+import { RATIO_SPREAD, ROUNDS_SPREAD, ratioSpreadOf, spreadOf } from './spread.ts'
+import { withDirection } from './titles.ts'
 
 const SWEEP = /^(spin|ring|credits)-(\d+)/
 const SWEEPS = [
@@ -23,15 +25,21 @@ function switches(results: readonly Result[]): Picture {
   const names = [...new Set(off.map(workload))]
   return {
     name: 'ablation-switches',
-    title: 'ablation: one technique switched off',
+    title: withDirection('One technique switched off: speed against all switched on', 'higher'),
     kind: 'bars',
     x: { title: '', scale: 'names', unit: '', names },
-    y: { title: 'times as fast as it ships', scale: 'linear', unit: 'x' },
+    y: { title: 'times as fast as shipped', scale: 'linear', unit: 'x' },
+    reference: { value: 1, name: 'as shipped' },
+    spread: RATIO_SPREAD,
     series: [...new Set(off.map(({ contestant }) => contestant))].map(contestant => ({
       name: contestant,
       points: off
         .filter(result => result.contestant === contestant)
-        .map(result => [names.indexOf(workload(result)), timesAsFast(result)] as const),
+        .map(result => ({
+          x: names.indexOf(workload(result)),
+          y: timesAsFast(result),
+          ...ratioSpreadOf(result),
+        })),
     })),
   }
 }
@@ -45,15 +53,16 @@ function crossover(results: readonly Result[]): Picture | undefined {
   if (contestants.length < 2) return undefined
   return {
     name: 'ablation-zcopy',
-    title: 'ablation: copies and ZCopy, by threshold',
+    title: withDirection('Large writes: copied, or fetched from the writer (ZCopy)', 'higher'),
     kind: 'curves',
     x: { title: 'size of a write', scale: 'log', unit: 'size' },
     y: { title: 'rate', scale: 'linear', unit: 'B/s' },
+    spread: ROUNDS_SPREAD,
     series: contestants.map(contestant => ({
       name: contestant,
       points: rates
         .filter(result => result.contestant === contestant)
-        .map(({ parameters, median }) => [Number(parameters.size), median] as const),
+        .map(result => ({ x: Number(result.parameters.size), y: result.median, ...spreadOf(result) })),
     })),
   }
 }
@@ -72,7 +81,7 @@ function swept(
   return [
     {
       name: `ablation-${name}`,
-      title: `ablation: ${title}`,
+      title: withDirection(`Speed by ${title}`, 'higher'),
       kind: 'curves',
       x: {
         title: unit === '' ? title : `${title}, ${unit}`,
@@ -80,16 +89,19 @@ function swept(
         unit: '',
         names: names.map(String),
       },
-      y: { title: 'times as fast as it ships', scale: 'linear', unit: 'x' },
+      y: { title: 'times as fast as shipped', scale: 'linear', unit: 'x' },
+      reference: { value: 1, name: 'as shipped' },
+      spread: RATIO_SPREAD,
       series: [...new Set(own.map(workload))].map(work => ({
         name: work,
         points: own
           .filter(result => workload(result) === work)
-          .map(
-            result =>
-              [names.indexOf(Number(SWEEP.exec(result.contestant)?.[2])), timesAsFast(result)] as const,
-          )
-          .toSorted(([a], [b]) => a - b),
+          .map(result => ({
+            x: names.indexOf(Number(SWEEP.exec(result.contestant)?.[2])),
+            y: timesAsFast(result),
+            ...ratioSpreadOf(result),
+          }))
+          .toSorted((a, b) => a.x - b.x),
       })),
     },
   ]

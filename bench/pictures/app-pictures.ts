@@ -1,7 +1,9 @@
-/** Programs from npm: how many times as fast as plain they are relinked. */
+/** Packages from npm: how many times as fast as plain they are relinked. */
 import type { Result } from '../result.ts'
 import { timesAsFast } from '../times-as-fast.ts'
 import type { Picture } from './picture.ts'
+import { RATIO_SPREAD, ratioSpreadOf } from './spread.ts'
+import { withDirection } from './titles.ts'
 
 export function appPictures(results: readonly Result[]): Picture[] {
   const compared = results.filter(({ ratio }) => ratio !== undefined)
@@ -11,15 +13,21 @@ export function appPictures(results: readonly Result[]): Picture[] {
   return [
     {
       name: 'apps-speedup',
-      title: 'apps: times as fast as plain, over TCP',
+      title: withDirection('Packages from npm, relinked: times as fast as over TCP', 'higher'),
       kind: 'bars',
       x: { title: '', scale: 'names', unit: '', names },
-      y: { title: 'times as fast as net-tcp', scale: 'linear', unit: 'x' },
+      y: { title: 'times as fast as plain TCP', scale: 'linear', unit: 'x' },
+      reference: { value: 1, name: 'plain TCP' },
+      spread: RATIO_SPREAD,
       series: contestants.map(contestant => ({
         name: contestant,
         points: compared
           .filter(result => result.contestant === contestant)
-          .map(result => [names.indexOf(appName(result)), timesAsFast(result)] as const),
+          .map(result => ({
+            x: names.indexOf(appName(result)),
+            y: timesAsFast(result),
+            ...ratioSpreadOf(result),
+          })),
       })),
     },
   ]

@@ -1,10 +1,12 @@
-/** A report as one HTML file that needs nothing else: pictures, tables, the machine. No script; all text is escaped. */
+/** A report as one self-contained HTML file: conclusion, pictures, tables, the machine. No script; all text is escaped. */
 import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from '../ablation-table.ts'
+import { conclusion } from '../conclusion.ts'
 import { levelText } from '../interval.ts'
 import { quantity } from '../quantity.ts'
 import { intervalText, parametersText, percentileTexts, roundsOf } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
 import type { Drawn } from './index.ts'
+import { headingOf } from './titles.ts'
 
 const STYLE = `
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 960px; margin: 2em auto; padding: 0 1em; color: #222 }
@@ -21,6 +23,7 @@ export function htmlPage(report: Report, drawn: readonly Drawn[]): string {
   const suites = [...new Set(report.results.map(({ suite }) => suite))]
   const body = [
     '<h1>Fast Sockets: measurements</h1>',
+    conclusionPart(report),
     machinePart(report),
     ...suites.map(suite => suitePart(suite, report, drawn)),
     skippedPart(report),
@@ -51,13 +54,18 @@ export function escapeHtml(text: string): string {
     .replaceAll("'", '&#39;')
 }
 
+function conclusionPart(report: Report): string {
+  const text = conclusion(report)
+  return text === '' ? '' : `<p><strong>${escapeHtml(text)}</strong></p>`
+}
+
 function machinePart({ machine, options, command, startedAt, seconds }: Report): string {
   const rows: [string, string][] = [
     ['command', command],
     ['when', `${startedAt}, ${Math.round(seconds)} s`],
     [
       'rounds',
-      `${options.rounds}${options.isQuick ? ', quick: for the shape, not for figures' : ''}, seed ${options.seed}`,
+      `${options.rounds}${options.isQuick ? ', quick: its figures mean nothing' : ''}, seed ${options.seed}`,
     ],
     [
       'processor',
@@ -68,7 +76,7 @@ function machinePart({ machine, options, command, startedAt, seconds }: Report):
   ]
   const warning = machine.isQuiet
     ? ''
-    : '<p class="warning">The machine was not quiet when this began: take these figures as a hint.</p>'
+    : '<p class="warning">The machine was not quiet when this run began: these figures are a hint only.</p>'
   return `${warning}${table(
     [],
     rows.map(row => row.map(cell => td(cell))),
@@ -88,7 +96,7 @@ function suitePart(suite: string, report: Report, drawn: readonly Drawn[]): stri
     levelText(roundsOf(results)),
   ]
   return [
-    `<h2>${escapeHtml(suite)}</h2>`,
+    `<h2>${escapeHtml(headingOf(suite).replaceAll('`', ''))}</h2>`,
     ...pictures.map(({ svg }) => `<figure>${svg}</figure>`),
     ...(suite === ABLATION_SUITE ? [ablationPart(results)] : []),
     `<details><summary>table</summary>${table(head, results.map(row))}</details>`,

@@ -1,4 +1,4 @@
-/** A picture before it is drawn: what lies on its axes. Knows nothing of the library that draws it. */
+/** A picture before it is drawn: the data on its axes. Knows nothing of the library that draws it. */
 export interface Picture {
   /** Of the file, without its ending. */
   readonly name: string
@@ -6,9 +6,17 @@ export interface Picture {
   /** What the axes are, with units. */
   readonly x: Axis
   readonly y: Axis
+  /** At most `CURVES_MAX` of curves. */
   readonly series: readonly Series[]
   readonly kind: 'curves' | 'bars'
+  /** A line at this value, with its name. */
+  readonly reference?: { readonly value: number; readonly name: string }
+  /** How the spread was found; undefined if no point has one. */
+  readonly spread?: string
 }
+
+/** More curves cannot be told apart. */
+export const CURVES_MAX = 6
 
 export interface Axis {
   readonly title: string
@@ -20,7 +28,18 @@ export interface Axis {
 }
 
 export interface Series {
+  /** A contestant, which has its own look, or any other name. */
   readonly name: string
-  /** For an axis of names, x is the index of the name. */
-  readonly points: readonly (readonly [x: number, y: number])[]
+  readonly points: readonly Point[]
+}
+
+export interface Point {
+  /** For an axis of names the index of the name. */
+  readonly x: number
+  readonly y: number
+  /** The least and the greatest of the rounds. */
+  readonly low?: number
+  readonly high?: number
+  /** The contestant of a bar, where the bars of a series belong to several. */
+  readonly of?: string
 }

@@ -4,8 +4,11 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { choosePictures } from '../../bench/pictures/choose-pictures.ts'
+import { colourOf } from '../../bench/pictures/colours.ts'
 import { writeHtml, writeSvg } from '../../bench/pictures/index.ts'
-import { checkReport } from '../../bench/read-report.ts'
+import { CURVES_MAX } from '../../bench/pictures/picture.ts'
+import { checkReport, readReport } from '../../bench/read-report.ts'
 import { plainEnvironment } from '../support/child.ts'
 import { HOSTILE, madeUpReport } from './made-up-report.ts'
 
@@ -19,7 +22,8 @@ const NAMES = [
   'connect-roundTrip.svg',
   'pingpong-roundTrip-percentiles.svg',
   'pingpong-roundTrip.svg',
-  'stream-rate.svg',
+  'stream-rate-1.svg',
+  'stream-rate-2.svg',
 ]
 const report = checkReport(madeUpReport(), 'the made-up report')
 
@@ -30,14 +34,16 @@ t.test('each suite has its pictures, with axes, units and a legend', async t => 
   const svg = readFileSync(join(directory, 'pingpong-roundTrip.svg'), 'utf8')
   t.match(svg, /^<svg [^>]*xmlns="http:\/\/www\.w3\.org\/2000\/svg"/)
   for (const word of [
-    'message size',
-    'round trip',
     '4 B',
     '64 KiB',
     '10 us',
     '100 us',
-    'net-tcp',
-    'net-relinked',
+    'plain TCP',
+    'relinked',
+    'Time for a round trip, by message size (lower is better)',
+    'message size (logarithmic axis)',
+    'round trip (logarithmic axis)',
+    'shaded: least and greatest of the rounds',
   ]) {
     t.ok(svg.includes(`>${word}<`), word)
   }
@@ -45,6 +51,38 @@ t.test('each suite has its pictures, with axes, units and a legend', async t => 
   t.notMatch(hostile, /<script/)
   t.match(hostile, /&lt;script/)
 })
+
+t.test(
+  'the real report: few curves, one colour a contestant everywhere, what is better, and the spread',
+  async t => {
+    const real = readReport(fileURLToPath(new URL('../../../bench/baseline.json', import.meta.url)))
+    const pictures = choosePictures(real)
+    t.ok(pictures.length > 20, `${pictures.length} pictures`)
+    const files = pictures.map(({ name }) => name)
+    t.equal(new Set(files).size, files.length, 'each has a name of its own')
+    const directory = t.testdir({})
+    await writeSvg(real, directory)
+    for (const { name, title, kind, series } of pictures) {
+      t.match(title, /\((lower|higher) is better\)$/, name)
+      if (kind === 'curves') t.ok(series.length <= CURVES_MAX, `${name}: ${series.length} curves`)
+      const svg = readFileSync(join(directory, `${name}.svg`), 'utf8').toLowerCase()
+      const contestants = new Set(series.flatMap(one => one.points.map(({ of = one.name }) => of)))
+      for (const contestant of ['net-tcp', 'net-relinked', 'net-unix'].filter(known =>
+        contestants.has(known),
+      )) {
+        t.ok(svg.includes(`"${colourOf(contestant)}"`), `${name}: ${contestant}`)
+      }
+      if (!name.endsWith('-percentiles') && !name.includes('-percentiles-')) {
+        t.ok(
+          series.some(({ points }) =>
+            points.some(({ low, high }) => low !== undefined && high !== undefined),
+          ),
+          name,
+        )
+      }
+    }
+  },
+)
 
 t.test('the page is one file without scripts and without anything from elsewhere', async t => {
   const file = join(t.testdir({}), 'report.html')
@@ -72,6 +110,10 @@ t.test('docs/performance.md says how, how fast, and where it does not help', asy
   t.strictSame(readdirSync(join(docs, 'performance')).sort(), [...NAMES, 'kept.txt'].sort())
   const page = readFileSync(join(docs, 'performance.md'), 'utf8')
   for (const [, name = ''] of page.matchAll(/\]\(performance\/(.*?)\)/g)) t.ok(NAMES.includes(name), name)
+  t.match(
+    page,
+    /^# Performance\n\nBetween two warm relinked programs of one host, a 64-byte round trip is 20 times as fast/,
+  )
   t.match(page, /not quiet/)
   t.match(page, /\| pingpong, round trip, 64 B \| 60.0 us \| 3.00 us \| 20 \|/)
   t.match(page, /Where it does not help[\s\S]*\| connect, round trip \| net-half-relinked \| 0.50 \|/)
