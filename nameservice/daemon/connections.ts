@@ -2,26 +2,41 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Limits } from './settings-schema.ts'
+import { type Caller, limitFor } from './shares.ts'
 
 /** Descriptors that are kept for the store, logs, and whatever else is opened. */
 const DESCRIPTORS_KEPT = 256
 /** Requests under way on one connection. They all come in at once, before any of their answers can be seen to be unread. */
 const PIPELINED_MAX = 64
 
-/** How many requests are under way on a connection. */
+/** A connection: whose it is, and how many requests are under way on it. */
 interface Load {
+  readonly owner: Owner
   requests: number
+}
+
+/** Connections of one owner. */
+interface Owner {
+  readonly key: string
+  count: number
+  /** Those without any request under way, the longest idle first. */
+  readonly idle: Set<Socket>
 }
 
 export class Connections {
   readonly #max: number
+  readonly #maxPerOwner: number
   readonly #loads = new Map<Socket, Load>()
-  /** Those without any request under way, the longest idle first. */
+  readonly #owners = new Map<string, Owner>()
+  /** Those of all owners, the longest idle first. */
   readonly #idle = new Set<Socket>()
   readonly #handleClose: (this: ServerResponse) => void
 
-  constructor(max: number) {
-    this.#max = Math.min(max, descriptorsMax() - DESCRIPTORS_KEPT)
+  constructor({ connections, connectionsPerOwner }: Pick<Limits, 'connections' | 'connectionsPerOwner'>) {
+    this.#max = Math.min(connections, descriptorsMax() - DESCRIPTORS_KEPT)
+    // Where there are fewer descriptors than settings allow, a share is as much smaller.
+    this.#maxPerOwner = Math.max(1, Math.floor((connectionsPerOwner * this.#max) / connections))
     const finish = (socket: Socket): void => this.#finish(socket)
     // One function for all requests.
     this.#handleClose = function () {
@@ -33,17 +48,29 @@ export class Connections {
     return this.#loads.size
   }
 
-  /** False if there are too many, and none is idle: then the caller must go. Else the longest idle one does. */
-  admit(socket: Socket): boolean {
-    if (this.#loads.size >= this.#max) {
-      const [oldest] = this.#idle
-      if (oldest === undefined) return false
-      this.#forget(oldest)
-      oldest.destroy()
-    }
-    this.#loads.set(socket, { requests: 0 })
+  /**
+   * False if there are too many of this owner, or in all, and none of them is idle: then the caller must go. Else the one
+   * that is idle for longest does.
+   */
+  admit(socket: Socket, caller: Caller): boolean {
+    const known = this.#owners.get(caller.owner)
+    if (known !== undefined && known.count >= this.#maxPerOwner && !this.#endOldest(known.idle)) return false
+    if (this.#loads.size >= limitFor(caller, this.#max) && !this.#endOldest(this.#idle)) return false
+    const owner = this.#owners.get(caller.owner) ?? { key: caller.owner, count: 0, idle: new Set() }
+    this.#owners.set(owner.key, owner)
+    owner.count += 1
+    owner.idle.add(socket)
+    this.#loads.set(socket, { owner, requests: 0 })
     this.#idle.add(socket)
     socket.once('close', () => this.#forget(socket))
+    return true
+  }
+
+  #endOldest(idle: ReadonlySet<Socket>): boolean {
+    const [oldest] = idle
+    if (oldest === undefined) return false
+    this.#forget(oldest)
+    oldest.destroy()
     return true
   }
 
@@ -51,16 +78,19 @@ export class Connections {
     return (this.#loads.get(socket)?.requests ?? 0) > 0
   }
 
-  /** False if it shall not be answered, because there are too many on its connection, which is ended. */
+  /** False if it shall not be answered: its connection is refused, or has ended, or ends as there are too many on it. */
   handleRequest({ socket }: IncomingMessage, response: ServerResponse): boolean {
     const load = this.#loads.get(socket)
-    if (load === undefined) return true
+    if (load === undefined) return false
     if (load.requests === PIPELINED_MAX) {
       socket.destroy()
       return false
     }
     load.requests += 1
-    if (load.requests === 1) this.#idle.delete(socket)
+    if (load.requests === 1) {
+      this.#idle.delete(socket)
+      load.owner.idle.delete(socket)
+    }
     response.on('close', this.#handleClose)
     return true
   }
@@ -74,12 +104,20 @@ export class Connections {
     const load = this.#loads.get(socket)
     if (load === undefined) return
     load.requests -= 1
-    if (load.requests === 0) this.#idle.add(socket)
+    if (load.requests > 0) return
+    this.#idle.add(socket)
+    load.owner.idle.add(socket)
   }
 
   #forget(socket: Socket): void {
+    const load = this.#loads.get(socket)
+    if (load === undefined) return
+    const { owner } = load
     this.#loads.delete(socket)
     this.#idle.delete(socket)
+    owner.idle.delete(socket)
+    owner.count -= 1
+    if (owner.count === 0) this.#owners.delete(owner.key)
   }
 }
 

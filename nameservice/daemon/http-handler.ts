@@ -17,6 +17,7 @@ import {
 import { ANONYMOUS, type Principal } from './principal.ts'
 import { readJson } from './request-body.ts'
 import type { Limits } from './settings-schema.ts'
+import { ChangesByOwner } from './shares.ts'
 import type { TokenBuckets } from './token-bucket.ts'
 import { UnreadAnswers } from './unread-answers.ts'
 import { type Check, compile } from './validation.ts'
@@ -66,6 +67,7 @@ export class HttpHandler {
   readonly #router: Instance<never>
   readonly #checks: Checks[] = []
   readonly #unread = new UnreadAnswers()
+  readonly #changes = new ChangesByOwner()
 
   constructor(options: HttpHandlerOptions) {
     this.#options = options
@@ -131,11 +133,26 @@ export class HttpHandler {
     if (match.checks.operation.access !== 'open')
       this.#unread.check(principal.owner, match.checks.operation.isListing === true)
     const { target, query } = formOf(match)
-    const operate = (principal: Principal, body: unknown) =>
-      match.checks.operation.handle({ principal, target, query, body, request, response })
+    const operate = (principal: Principal, body: unknown) => {
+      const call = { principal, target, query, body, request, response }
+      return match.checks.operation.access === 'write'
+        ? this.#change(match.checks.operation, call)
+        : match.checks.operation.handle(call)
+    }
     if (match.checks.body === undefined) return operate(principal, undefined)
     // The caller's token may have ended while the body came in, or may do something else now.
     return this.#body(request, match.checks).then(body => operate(authenticate(request, false, true), body))
+  }
+
+  /** What waits for the store counts. */
+  async #change(operation: Operation, call: Call): Promise<Answer | undefined> {
+    const { owner } = call.principal
+    this.#changes.begin(owner)
+    try {
+      return await operation.handle(call)
+    } finally {
+      this.#changes.end(owner)
+    }
   }
 
   /** Undefined: it has answered by itself. */

@@ -14,6 +14,7 @@ import { ANONYMOUS, type Principal, unixPrincipal } from './principal.ts'
 import { endWithProblem, NO_PROXY, refusalOf, TOO_MANY_CONNECTIONS } from './raw-problem.ts'
 import { parseListen, reasonOfFile, SettingsError } from './settings.ts'
 import { type Limits, PEM_SIZE_MAX, type Settings } from './settings-schema.ts'
+import type { Caller } from './shares.ts'
 import { loadPosix } from './system/posix.ts'
 import { prepareSocketFile, SocketFileError } from './system/socket-file.ts'
 import type { TokenBuckets } from './token-bucket.ts'
@@ -68,7 +69,7 @@ export class Listeners {
     this.#buckets = buckets
     this.#onLost = onLost
     this.#onRefused = onRefused
-    this.connections = new Connections(settings.limits.connections)
+    this.connections = new Connections(settings.limits)
   }
 
   /** Why callers over the unix socket cannot be known, or undefined. */
@@ -191,7 +192,7 @@ export class Listeners {
   #attach(server: Server, authenticate: Authenticate): void {
     const isTls = server === this.#tlsServer
     server.on(isTls ? 'secureConnection' : 'connection', (socket: Socket) => {
-      if (!this.connections.admit(socket)) this.#refuse(socket, TOO_MANY_CONNECTIONS)
+      if (!this.connections.admit(socket, this.#callerOf(socket))) this.#refuse(socket, TOO_MANY_CONNECTIONS)
     })
     server.on('request', (request, response) => {
       if (this.connections.handleRequest(request, response))
@@ -208,6 +209,11 @@ export class Listeners {
       else this.#refuse(socket, refusal)
     })
     this.#servers.push(server)
+  }
+
+  /** Whose connection it is before anything is said on it: over TCP its address is all that is known. */
+  #callerOf(socket: Socket): Caller {
+    return this.#unixCallers.get(socket) ?? { owner: `address:${placeOf(socket)}`, isAdmin: false }
   }
 
   #refuse(socket: Duplex, refusal: Refusal): void {

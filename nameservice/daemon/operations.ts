@@ -133,7 +133,14 @@ function nameOperations({ store, registrar }: Services): Operation[] {
       body: { name: 'Registration', schema: REGISTRATION },
       answers: { 200: entry },
       hasFreshness: true,
-      problems: ['no-such-lease', 'name-held', 'limit-names', 'limit-total', 'store-unavailable'],
+      problems: [
+        'no-such-lease',
+        'name-held',
+        'limit-names',
+        'limit-bytes',
+        'limit-total',
+        'store-unavailable',
+      ],
       handle: async ({ principal, target, body }) => {
         const entry = await registrar.register(principal, target, body as RegistrationRequest)
         // Not the head: somebody may have taken the name in the same batch.
@@ -306,7 +313,7 @@ function watch(hub: WatchHub, { principal, request, response }: Call, asked: Wat
       errors: [{ at: 'Last-Event-ID', detail: 'is not the id of an event' }],
     })
   }
-  hub.open(principal.owner, filter, cursor, response)
+  hub.open(principal.owner, filter, cursor, response, principal.isAdmin)
 }
 
 function pageOf(found: readonly StoredEntry[], limit: number): readonly StoredEntry[] {

@@ -10,10 +10,15 @@ const PARSER_REFUSALS: Readonly<Record<string, Refusal>> = {
 }
 const MALFORMED = new Refusal('malformed', 'This is not HTTP/1.1.')
 
+/** Connections that were refused, and the time for which each is kept until its peer has read why. */
+const LINGERING_MAX = 64
+const LINGER_MS = 200
+let lingering = 0
+
 export const NO_PROXY = new Refusal('malformed', 'This is no proxy.')
 export const TOO_MANY_CONNECTIONS = new Refusal(
   'limit-connections',
-  'The daemon has as many connections as it may, and all of them are busy.',
+  'There are as many connections as there may be, of this owner or in all, and all of them are busy.',
 )
 
 /** What to answer to what the parser could not take; undefined if nobody is there to hear it. */
@@ -23,7 +28,10 @@ export function refusalOf(error: NodeJS.ErrnoException): Refusal | undefined {
   return PARSER_REFUSALS[code] ?? MALFORMED
 }
 
-/** Answers and hangs up. */
+/**
+ * Answers and hangs up. What the peer says meanwhile is dropped: unread, it would reset the connection, and the answer would be
+ * lost with it. So the connection lives for a moment longer, if there are not many of them.
+ */
 export function endWithProblem(socket: Duplex, refusal: Refusal): void {
   const body = JSON.stringify(refusal.document)
   const head = [
@@ -32,5 +40,15 @@ export function endWithProblem(socket: Duplex, refusal: Refusal): void {
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy())
+  const text = `${head.join('\r\n')}\r\n\r\n${body}`
+  if (lingering >= LINGERING_MAX) return void socket.end(text, () => socket.destroy())
+  lingering += 1
+  socket.end(text)
+  socket.resume()
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('end', () => socket.destroy())
+  socket.once('close', () => {
+    clearTimeout(timer)
+    lingering -= 1
+  })
 }

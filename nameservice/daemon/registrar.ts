@@ -7,6 +7,7 @@ import type { LeaseState } from '../store/image.ts'
 import type { Facts, NewEntry, Store, StoredEntry, StoredLease } from '../store/store.ts'
 import { mayAct, type Principal, requireWrite } from './principal.ts'
 import type { Limits } from './settings-schema.ts'
+import { limitFor, tooManyInAll } from './shares.ts'
 
 export const TTL_MS_DEFAULT = 10_000
 const ZERO_TAG = '0000000000000000'
@@ -40,7 +41,7 @@ export class Registrar {
       if (facts.leaseCountOf(owner) >= leasesPerOwner) {
         throw new Refusal('limit-leases', `An owner may have ${leasesPerOwner} leases.`)
       }
-      if (facts.leaseCount >= leases) throw new Refusal('limit-total', `There may be ${leases} leases.`)
+      if (facts.leaseCount >= limitFor(caller, leases)) throw tooManyInAll('leases', caller, leases)
     })
     return { ...lease, names: 0, expiresInMs: lease.ttlMs }
   }
@@ -107,11 +108,8 @@ export class Registrar {
 
   #judge(caller: Principal, facts: Facts, entry: NewEntry, isTakeover: boolean): void {
     const holder = facts.entry(entry.name)
-    const { names, namesPerLease, recordsBytes } = this.#limits
-    const growth = entry.record.length - (holder?.record.length ?? 0)
-    if (growth > 0 && facts.recordsLength + growth > recordsBytes) {
-      throw new Refusal('limit-total', `All records together may have ${recordsBytes} bytes.`)
-    }
+    const { names, namesPerLease, namesPerOwner } = this.#limits
+    this.#judgeLength(caller, facts, entry, holder)
     if (holder?.lease === entry.lease) return
     if (holder !== undefined && !(isTakeover && mayTakeOver(caller, holder, entry))) {
       const lease = this.#store.image.lease(holder.lease)
@@ -125,9 +123,25 @@ export class Registrar {
     if (facts.nameCountOf(entry.lease) >= namesPerLease) {
       throw new Refusal('limit-names', `A lease may have ${namesPerLease} names.`)
     }
-    if (holder === undefined && facts.nameCount >= names) {
-      throw new Refusal('limit-total', `There may be ${names} names.`)
+    if (holder?.owner !== entry.owner && facts.nameCountOfOwner(entry.owner) >= namesPerOwner) {
+      throw new Refusal('limit-names', `An owner may have ${namesPerOwner} names.`)
     }
+    if (holder === undefined && facts.nameCount >= limitFor(caller, names))
+      throw tooManyInAll('names', caller, names)
+  }
+
+  /** Of what grows. */
+  #judgeLength(caller: Principal, facts: Facts, entry: NewEntry, holder: StoredEntry | undefined): void {
+    const { recordsBytes, recordsBytesPerOwner } = this.#limits
+    const { owner, record } = entry
+    const growth = record.length - (holder?.record.length ?? 0)
+    const growthOfOwner = holder?.owner === owner ? growth : record.length
+    if (growthOfOwner > 0 && facts.recordsLengthOf(owner) + growthOfOwner > recordsBytesPerOwner) {
+      const detail = `The records of an owner may have ${recordsBytesPerOwner} bytes together.`
+      throw new Refusal('limit-bytes', detail)
+    }
+    if (growth > 0 && facts.recordsLength + growth > limitFor(caller, recordsBytes))
+      throw tooManyInAll('bytes of all records together', caller, recordsBytes)
   }
 
   /** A lease that is not known here may have been granted by another daemon a moment ago. */

@@ -11,6 +11,7 @@ import type { StoredChange } from '../store/store.ts'
 import { EVENT_STREAM_TYPE } from './operation.ts'
 import { entryJson } from './registrar.ts'
 import type { Limits } from './settings-schema.ts'
+import { limitFor, tooManyInAll } from './shares.ts'
 import type { WatchFilter } from './watch-filter.ts'
 import { WatchIndex } from './watch-index.ts'
 import { formatEvent, WatchStream } from './watch-stream.ts'
@@ -61,7 +62,13 @@ export class WatchHub implements LogListener {
   }
 
   /** Begins a stream on `response`, whose head has not been written. Throws a refusal. */
-  open(owner: string, filter: WatchFilter, after: Cursor | undefined, response: ServerResponse): void {
+  open(
+    owner: string,
+    filter: WatchFilter,
+    after: Cursor | undefined,
+    response: ServerResponse,
+    isAdmin = false,
+  ): void {
     const { watchers, watchersPerOwner } = this.#limits
     // Behind another answer it would have no connection, and never hear of its end.
     if (response.socket === null)
@@ -70,7 +77,8 @@ export class WatchHub implements LogListener {
     if (owned >= watchersPerOwner) {
       throw new Refusal('limit-watchers', `An owner may have ${watchersPerOwner} watchers.`)
     }
-    if (this.#streams.size >= watchers) throw new Refusal('limit-total', `There may be ${watchers} watchers.`)
+    if (this.#streams.size >= limitFor({ isAdmin }, watchers))
+      throw tooManyInAll('watchers', { isAdmin }, watchers)
     const position = after === undefined ? this.#log.end : this.#log.indexAfter(after)
     if (position === undefined) throw behind(this.#log)
     const start = after === undefined ? this.#log.head : formatCursor(after)

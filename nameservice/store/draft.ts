@@ -1,26 +1,18 @@
 /** Changes that are decided but not committed yet: the facts as they will be, and what to write. */
+import { ExpectedFacts } from './expected-facts.ts'
 import type { Image, LeaseState } from './image.ts'
-import type { Facts, NewEntry, StoredChange, StoredEntry, StoredLease } from './store.ts'
+import type { NewEntry, StoredChange, StoredEntry, StoredLease } from './store.ts'
 
-export class Draft implements Facts {
+export class Draft extends ExpectedFacts {
   /** What becomes of names and leases; undefined: they are gone. */
   readonly entries = new Map<string, StoredEntry | undefined>()
   readonly leases = new Map<string, StoredLease | undefined>()
   readonly changes: StoredChange[] = []
-  readonly #image: Image
-  readonly #namesMore = new Map<string, number>()
-  readonly #leasesMore = new Map<string, number>()
-  #nameCount: number
-  #leaseCount: number
-  #recordsLength: number
   #revision: number
 
   constructor(image: Image, revision: number) {
-    this.#image = image
+    super(image)
     this.#revision = revision
-    this.#nameCount = image.nameCount
-    this.#leaseCount = image.leaseCount
-    this.#recordsLength = image.recordsLength
   }
 
   get isEmpty(): boolean {
@@ -31,50 +23,27 @@ export class Draft implements Facts {
     return this.#revision
   }
 
-  get nameCount(): number {
-    return this.#nameCount
+  override entry(name: string): StoredEntry | undefined {
+    return this.entries.has(name) ? this.entries.get(name) : this.image.entry(name)
   }
 
-  get leaseCount(): number {
-    return this.#leaseCount
-  }
-
-  get recordsLength(): number {
-    return this.#recordsLength
-  }
-
-  entry(name: string): StoredEntry | undefined {
-    return this.entries.has(name) ? this.entries.get(name) : this.#image.entry(name)
-  }
-
-  lease(id: string): StoredLease | undefined {
-    return this.leases.has(id) ? this.leases.get(id) : this.#image.lease(id)
+  override lease(id: string): StoredLease | undefined {
+    return this.leases.has(id) ? this.leases.get(id) : this.image.lease(id)
   }
 
   /** The lease, though its time may be up. */
   storedLease(id: string): LeaseState | StoredLease | undefined {
-    return this.leases.has(id) ? this.leases.get(id) : this.#image.storedLease(id)
-  }
-
-  nameCountOf(lease: string): number {
-    return this.#image.nameCountOf(lease) + (this.#namesMore.get(lease) ?? 0)
-  }
-
-  leaseCountOf(owner: string): number {
-    return this.#image.leaseCountOf(owner) + (this.#leasesMore.get(owner) ?? 0)
+    return this.leases.has(id) ? this.leases.get(id) : this.image.storedLease(id)
   }
 
   grant(lease: StoredLease): void {
     this.leases.set(lease.id, lease)
-    this.#leaseCount += 1
-    add(this.#leasesMore, lease.owner, 1)
+    this.more.addLease(lease, 1)
   }
 
   put(entry: NewEntry): StoredChange {
     this.#forget(entry.name)
-    this.#nameCount += 1
-    this.#recordsLength += entry.record.length
-    add(this.#namesMore, entry.lease, 1)
+    this.more.addEntry(entry, 1)
     this.#revision += 1
     const { name, lease, owner, key, record } = entry
     // Not by spreading: V8 gives each copy a hidden class of its own, which takes more memory than the copy.
@@ -92,13 +61,12 @@ export class Draft implements Facts {
 
   /** Ends the lease, with its names in their order. */
   end(lease: LeaseState | StoredLease): void {
-    const { id, owner } = lease
+    const { id } = lease
     const names = new Set('names' in lease ? lease.names : [])
     for (const [name, entry] of this.entries) if (entry?.lease === id) names.add(name)
     for (const name of [...names].sort()) if (this.#storedEntry(name)?.lease === id) this.remove(name)
     this.leases.set(id, undefined)
-    this.#leaseCount -= 1
-    add(this.#leasesMore, owner, -1)
+    this.more.addLease(lease, -1)
   }
 
   /** Makes the image what the draft says, once the store has it. */
@@ -113,15 +81,12 @@ export class Draft implements Facts {
 
   #forget(name: string): void {
     const entry = this.#storedEntry(name)
-    if (entry === undefined) return
-    this.#nameCount -= 1
-    this.#recordsLength -= entry.record.length
-    add(this.#namesMore, entry.lease, -1)
+    if (entry !== undefined) this.more.addEntry(entry, -1)
   }
 
   /** What the name stands for, though its lease may be past its time. */
   #storedEntry(name: string): StoredEntry | undefined {
-    return this.entries.has(name) ? this.entries.get(name) : this.#image.storedEntry(name)
+    return this.entries.has(name) ? this.entries.get(name) : this.image.storedEntry(name)
   }
 
   #record(name: string, entry: StoredEntry | undefined): StoredChange {
@@ -129,8 +94,4 @@ export class Draft implements Facts {
     this.changes.push(change)
     return change
   }
-}
-
-function add(counts: Map<string, number>, key: string, more: number): void {
-  counts.set(key, (counts.get(key) ?? 0) + more)
 }

@@ -9,6 +9,7 @@ import { Refusal } from '../problem.ts'
 import { ChangeLog, HISTORY_DEFAULT, HISTORY_LENGTH_MAX } from './change-log.ts'
 import { type EtcdChange, EtcdError, type EtcdGateway, type EtcdOutcome, reasonOf } from './etcd-gateway.ts'
 import { EtcdKeys, leaseId, leaseNumber } from './etcd-keys.ts'
+import { ChangesUnderway } from './expected-facts.ts'
 import { Image } from './image.ts'
 import { newEpoch } from './journal.ts'
 import { LeaseClock } from './lease-clock.ts'
@@ -50,6 +51,8 @@ interface Waiting {
 export class EtcdStore implements Store {
   readonly image = new Image(new LeaseClock())
   readonly log: ChangeLog
+  /** Of this daemon. What others have under way is known when it is there: limits may be passed by so much. */
+  readonly #underway = new ChangesUnderway(this.image)
   readonly #gateway: EtcdGateway
   readonly #keys: EtcdKeys
   readonly #observer: StoreObserver
@@ -107,8 +110,9 @@ export class EtcdStore implements Store {
   }
 
   async grant(owner: string, ttlMs: number, judge: (facts: Facts) => void): Promise<StoredLease> {
-    judge(this.image)
-    return await this.#ask(async () => {
+    judge(this.#underway)
+    const end = this.#underway.beginLease(owner)
+    const granting = this.#ask(async () => {
       // etcd counts in seconds, and has a shortest TTL of its own.
       const { id: number, ttlS } = await this.#gateway.grant(Math.ceil(ttlMs / 1000))
       const lease = { id: leaseId(number), owner, ttlMs: ttlS * 1000 }
@@ -116,6 +120,7 @@ export class EtcdStore implements Store {
       await this.#echo(() => this.#revision >= revision)
       return lease
     })
+    return await granting.finally(end)
   }
 
   async keepAlive(id: string): Promise<StoredLease | undefined> {
@@ -144,15 +149,20 @@ export class EtcdStore implements Store {
   async update(name: string, judge: (facts: Facts) => NewEntry | undefined): Promise<StoredChange> {
     for (let tried = 0; tried < TRIES_MAX; tried++) {
       const seen = this.image.entry(name)
-      const entry = judge(this.image)
-      const startMs = performance.now()
-      const { succeeded, revision, found } = await this.#ask(() => this.#transact(name, seen, entry))
-      if (succeeded) {
-        await this.#echo(() => this.#revision >= revision)
-        this.#observer.handleCommit(1, performance.now() - startMs)
-        return { revision, part: 0, name, entry: entry && { ...entry, revision } }
+      const entry = judge(this.#underway)
+      const end = entry && this.#underway.beginEntry(entry, seen)
+      try {
+        const startMs = performance.now()
+        const { succeeded, revision, found } = await this.#ask(() => this.#transact(name, seen, entry))
+        if (succeeded) {
+          await this.#echo(() => this.#revision >= revision)
+          this.#observer.handleCommit(1, performance.now() - startMs)
+          return { revision, part: 0, name, entry: entry && { ...entry, revision } }
+        }
+        await this.#echo(() => this.#hasHeard(name, found?.revision ?? 0, entry?.lease))
+      } finally {
+        end?.()
       }
-      await this.#echo(() => this.#hasHeard(name, found?.revision ?? 0, entry?.lease))
     }
     throw unavailable('Too many others change this name at the same time.')
   }

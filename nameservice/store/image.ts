@@ -1,4 +1,5 @@
 /** All names and leases, in memory: what has been committed. */
+import { Holdings } from './holdings.ts'
 import type { LeaseClock } from './lease-clock.ts'
 import type { Facts, StoredEntry, StoredLease } from './store.ts'
 
@@ -15,7 +16,7 @@ export class Image implements Facts {
   readonly #sorted: string[] = []
   readonly #leases = new Map<string, LeaseState>()
   readonly #leasesByOwner = new Map<string, Set<string>>()
-  #recordsLength = 0
+  #held = new Holdings()
 
   constructor(clock: LeaseClock) {
     this.#clock = clock
@@ -30,7 +31,7 @@ export class Image implements Facts {
   }
 
   get recordsLength(): number {
-    return this.#recordsLength
+    return this.#held.all.recordsLength
   }
 
   /** Undefined also in the moment between the end of its lease and the removal that follows. */
@@ -59,6 +60,14 @@ export class Image implements Facts {
 
   leaseCountOf(owner: string): number {
     return this.#leasesByOwner.get(owner)?.size ?? 0
+  }
+
+  nameCountOfOwner(owner: string): number {
+    return this.#held.of(owner).names
+  }
+
+  recordsLengthOf(owner: string): number {
+    return this.#held.of(owner).recordsLength
   }
 
   /** Up to `limit` entries whose names begin with `prefix` and come after `after`, in order. */
@@ -131,7 +140,8 @@ export class Image implements Facts {
     if (before === undefined) this.#sorted.splice(this.#position(entry.name), 0, entry.name)
     else if (before.lease !== entry.lease) this.#leases.get(before.lease)?.names.delete(entry.name)
     this.#entries.set(entry.name, entry)
-    this.#recordsLength += entry.record.length - (before?.record.length ?? 0)
+    if (before !== undefined) this.#held.addEntry(before, -1)
+    this.#held.addEntry(entry, 1)
     this.#leases.get(entry.lease)?.names.add(entry.name)
   }
 
@@ -139,7 +149,7 @@ export class Image implements Facts {
     const before = this.#entries.get(name)
     if (before === undefined) return
     this.#entries.delete(name)
-    this.#recordsLength -= before.record.length
+    this.#held.addEntry(before, -1)
     this.#sorted.splice(this.#position(name), 1)
     this.#leases.get(before.lease)?.names.delete(name)
   }
@@ -147,7 +157,7 @@ export class Image implements Facts {
   clear(): void {
     this.#entries.clear()
     this.#sorted.length = 0
-    this.#recordsLength = 0
+    this.#held = new Holdings()
     this.#leases.clear()
     this.#leasesByOwner.clear()
   }

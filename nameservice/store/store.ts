@@ -46,6 +46,9 @@ export interface Facts {
   lease(id: string): StoredLease | undefined
   nameCountOf(lease: string): number
   leaseCountOf(owner: string): number
+  nameCountOfOwner(owner: string): number
+  /** Characters of the records of its names. */
+  recordsLengthOf(owner: string): number
 }
 
 export type StoreState = 'ready' | 'unavailable'

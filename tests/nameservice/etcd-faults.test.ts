@@ -211,7 +211,7 @@ function testDaemonsOnEtcd(t: Test): void {
     await etcd.ask('auth/enable', {})
     const passwordFile = join(temporaryFolder(t), 'password')
     const flags = ['--etcd-ca', CERTIFICATE, '--etcd-user', 'names', '--etcd-password-file', passwordFile]
-    writeFileSync(passwordFile, 'wrong\n')
+    writeFileSync(passwordFile, 'wrong\n', { mode: 0o600 })
     const stranger = new Named(t, { args: [...onEtcd(etcd).args, ...flags] })
     t.strictSame(await stranger.spawn(), { code: 1, signal: null })
     t.notMatch(stranger.log + stranger.stderr, 'wrong')
