@@ -1,22 +1,30 @@
 import net from 'node:net'
 
 /**
- * Sockets and servers that we make for ourselves, and that whoever hooks `node:net` must leave alone. The mark is a
- * property under a shared symbol, so that another copy of this package in the same thread knows them, too.
+ * Sockets and servers that we make for ourselves, and that whoever hooks `node:net` must leave alone. All copies of this
+ * package in a thread share one set. It is behind a function, so that a program that prints or walks `net` does not meet it.
  */
 const OWN = Symbol.for('fastsockets.own')
 
-type Markable = { [OWN]?: boolean }
+type OwnSockets = (socket: object, isNew: boolean) => boolean
 
-export function markOwn(socket: object): void {
-  const markable = socket as Markable
-  markable[OWN] = true
+const ownSockets = findOwnSockets()
+
+function findOwnSockets(): OwnSockets {
+  const shared = net as unknown as { [OWN]?: OwnSockets }
+  if (shared[OWN] === undefined) {
+    const known = new WeakSet<object>()
+    const value: OwnSockets = (socket, isNew) => {
+      if (isNew) known.add(socket)
+      return isNew || known.has(socket)
+    }
+    Object.defineProperty(net, OWN, { value })
+  }
+  return shared[OWN] as OwnSockets
 }
 
-/** One of the program's has the property, too, if it is to have the shape of ours. */
-export function giveMark(socket: object): void {
-  const markable = socket as Markable
-  markable[OWN] ??= false
+export function markOwn(socket: object): void {
+  ownSockets(socket, true)
 }
 
 /** A socket of ours, not connected yet. */
@@ -27,5 +35,5 @@ export function newOwnSocket(): net.Socket {
 }
 
 export function isOwn(socket: object): boolean {
-  return (socket as Markable)[OWN] === true
+  return ownSockets(socket, false)
 }

@@ -287,7 +287,7 @@ export class RouteDialer implements Dialer {
     handle.run(() => {
       recordFallback(handle.socket as FastSocket, fallbackReason('NOT_RELINKED'))
       handle.abandonConnect()
-      request.oncomplete?.(UV_ECONNREFUSED, handle, request, false, false)
+      request.oncomplete?.(UV_ECONNREFUSED, handle.handle, request, false, false)
     })
   }
 
@@ -295,7 +295,7 @@ export class RouteDialer implements Dialer {
     const { request, address, port, family } = attempt
     handle.run(() => {
       const status = this.#demote(handle, request, address, port, family, reason)
-      if (status !== 0) request.oncomplete?.(status, handle.successor ?? handle, request, false, false)
+      if (status !== 0) request.oncomplete?.(status, handle.successor ?? handle.handle, request, false, false)
     })
   }
 

@@ -1,7 +1,7 @@
 /** What a policy means for a listener, and for a connect that cannot be fast. */
 import { isIP, type Server, type Socket } from 'node:net'
 import { nextTick } from '../../nic/real-time.ts'
-import { isFastHandle } from '../handle/fast-handle.ts'
+import { fastOf } from '../handle/fast-handle.ts'
 import type { TcpHandle } from '../host/node-internals.ts'
 import { decide, decidePath, ownPolicy } from '../policy/own-policy.ts'
 import { type Decision, NO_POLICY } from '../policy/policy.ts'
@@ -64,7 +64,7 @@ export function refuseTcpClients(server: FastServer): void {
   const accept = shadow?.onconnection
   if (shadow === null || accept === undefined) return
   shadow.onconnection = function (this: unknown, status: number, client?: object): void {
-    if (status === 0 && !isFastHandle(client)) (client as TcpHandle).close()
+    if (status === 0 && fastOf(client) === undefined) (client as TcpHandle).close()
     else accept.call(shadow, status, client as object)
   }
 }

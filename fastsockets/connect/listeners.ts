@@ -247,17 +247,15 @@ function wantsNoMore(server: FastServer): boolean {
 
 function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleClass): void {
   // As with a TCP handle that libuv has accepted: 'connection' belongs to `listen`, what follows to nobody's context.
-  const handle = listener.accepted.runInAsyncScope(() => new Handle(undefined))
+  const handle = listener.accepted.runInAsyncScope(() => new Handle(undefined, listener.family === UNIX))
   listener.scope.runInAsyncScope(guard, undefined, () => {
     const shadow = listener.server._handle
     handle.adopt(stream)
     tellStep('server accepted')
-    // A pipe's handle has no such methods.
-    if (listener.family === UNIX) Object.assign(handle, { getsockname: undefined, getpeername: undefined })
     if (shadow?.onconnection === undefined) return handle.close()
     countFastAccepted(listener)
     // maxConnections, 'drop', blockList, noDelay, pauseOnConnect: all as for a TCP connection.
-    shadow.onconnection(0, handle)
+    shadow.onconnection(0, handle.handle)
     if (handle.socket !== undefined) recordFast(handle.socket, stream.channel.transport)
   })
 }

@@ -4,7 +4,7 @@
  * told, and if the socket gets another one while it connects, the parser goes along.
  */
 import { define } from '../host/define.ts'
-import { isFastHandle } from './fast-handle.ts'
+import { fastOf } from './fast-handle.ts'
 
 /** What we use of an `HTTPParser`. */
 interface Parser {
@@ -41,8 +41,9 @@ function wrapParser({ HTTPParser }: { HTTPParser?: { prototype?: Parser } }): vo
   wrapped.add(prototype)
   const { consume, unconsume } = prototype
   define(prototype, 'consume', function (this: Parser, handle: object): void {
-    if (isFastHandle(handle)) {
-      handle.noteNative()
+    const fast = fastOf(handle)
+    if (fast !== undefined) {
+      fast.noteNative()
       parsers.set(handle, this)
       handles.set(this, handle)
     }

@@ -1,4 +1,4 @@
-/** What the rest of this layer knows of a fast handle. The class itself is made at run time (fast-handle.ts). */
+/** What the rest of this layer knows of a fast handle (fast-handle.ts). */
 import type net from 'node:net'
 import type { ConnectRequest, SocketInternals, TcpHandle } from '../host/node-internals.ts'
 import type { Family } from '../host/unix-paths.ts'
@@ -22,8 +22,9 @@ export interface Dialer {
   demoteToBind(handle: FastHandle): TcpHandle
 }
 
-/** Everything that this class overrides, so that the native class can be looked up first. */
 export interface FastHandle extends StreamSink {
+  /** What Node and programs have of it: the `_handle` of the socket. */
+  readonly handle: object
   socket: FastSocket | undefined
   stream: Stream | undefined
   /** The name, or the unix path, by which the program connects. */
@@ -38,8 +39,6 @@ export interface FastHandle extends StreamSink {
   /** Whether it connects to a unix path, or is connected by one: programs are told that it is a pipe. */
   readonly isOnPath: boolean
   readonly isUnreferenced: boolean
-  readonly bytesRead: number
-  readonly bytesWritten: number
   /** Native code has been attached that has not looked at `isStreamBase`. */
   noteNative(): void
   /** Makes this handle the stream's sink. */
@@ -62,4 +61,5 @@ export interface FastHandle extends StreamSink {
   close(callback?: () => void): void
 }
 
-export type FastHandleClass = new (dialer: Dialer | undefined) => FastHandle
+/** `isPipe`: it is to look like the handle of a unix socket. */
+export type FastHandleClass = new (dialer: Dialer | undefined, isPipe: boolean) => FastHandle

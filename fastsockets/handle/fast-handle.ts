@@ -9,6 +9,7 @@ import { runInClosingPhase } from '../host/closing-phase.ts'
 import { runAfterIo } from '../host/io-turns.ts'
 import {
   type ConnectRequest,
+  type NodeInternals,
   nodeInternals,
   noteQueueSize,
   type SocketName,
@@ -27,7 +28,7 @@ import { noteLastWrite, tellReader } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { isCountedLate, lengthOf, toBytes, toChunks, type WrittenChunk } from '../host/written-chunks.ts'
-import type { Stream, StreamErrorCode, StreamSink } from '../stream/stream.ts'
+import type { Stream, StreamErrorCode } from '../stream/stream.ts'
 import { clientName, serverName } from '../stream/stream-addresses.ts'
 import type {
   Dialer,
@@ -36,22 +37,31 @@ import type {
   FastSocket,
   WriteCallback,
 } from './fast-handle-contract.ts'
-import { defineNativeSide } from './native-side.ts'
+import { NativeSide } from './native-side.ts'
+import { createHandle, type HandleSide, prepareHandles, type ShownHandle, sideOf } from './socket-handle.ts'
 
 /** The lowest bits of a type of service. */
 const ECN_MASK = 3
 
-let handleClass: FastHandleClass | undefined
-
-/** The class, made on first use; undefined if this Node has no native stream class where we look for it. */
+/** The class; undefined if this Node has no native stream class where we look for it. */
 export function fastHandleClass(): FastHandleClass | undefined {
-  handleClass ??= defineFastHandle()
-  return handleClass
+  const internals = nodeInternals()
+  if (internals === undefined) return undefined
+  prepareHandles(internals)
+  createTcp = internals.createTcp
+  return FastStreamHandle
 }
 
-export function isFastHandle(handle: unknown): handle is FastHandle {
-  return handleClass !== undefined && handle instanceof handleClass
+/** The fast handle behind what a socket has for its handle; undefined if that is none. */
+export function fastOf(handle: unknown): FastHandle | undefined {
+  return sideOf(handle) as FastStreamHandle | undefined
 }
+
+export function isFastHandle(sink: unknown): sink is FastHandle {
+  return sink instanceof FastStreamHandle
+}
+
+let createTcp: NodeInternals['createTcp']
 
 /** A write, or an end, that is not out yet. Its callback runs in the context in which the program asked for it. */
 class Waiting extends AsyncResource {
@@ -67,380 +77,355 @@ class Waiting extends AsyncResource {
   }
 }
 
-function defineFastHandle(): FastHandleClass | undefined {
-  const internals = nodeInternals()
-  if (internals === undefined) return undefined
-  const { createTcp } = internals
-  const hasTypeOfService = internals.canTcp('setTypeOfService')
-  const NativeSide = defineNativeSide(internals.JsStream)
+class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
+  readonly handle: ShownHandle
+  host: string | undefined
+  successor: TcpHandle | undefined
+  attempt: object | undefined
+  upper: FastSocket | undefined
+  isUnreferenced = false
 
-  class SocketHandle extends NativeSide {
-    host: string | undefined
-    successor: TcpHandle | undefined
-    attempt: object | undefined
-    upper: FastSocket | undefined
-    isUnreferenced = false
+  readonly #dialer: Dialer | undefined
+  readonly #scope = new AsyncResource('FASTSOCKET')
+  #request: ConnectRequest | undefined
+  #isForPath = false
+  #isReading = false
+  /** Each write leaves at once. */
+  #isNoDelay = false
+  #countsAsAlive = false
+  #typeOfService = 0
+  #write: Waiting | undefined
+  #shutdown: Waiting | undefined
 
-    readonly #dialer: Dialer | undefined
-    readonly #scope = new AsyncResource('FASTSOCKET')
-    #request: ConnectRequest | undefined
-    #isForPath = false
-    #isReading = false
-    /** Each write leaves at once. */
-    #isNoDelay = false
-    #countsAsAlive = false
-    #typeOfService = 0
-    #write: Waiting | undefined
-    #shutdown: Waiting | undefined
-
-    constructor(dialer: Dialer | undefined) {
-      super()
-      this.#dialer = dialer
-    }
-
-    // What net.js, tls and http2 see.
-
-    get writeQueueSize(): number {
-      return this.stream?.outgoing.pending.length ?? 0
-    }
-
-    isClosing(): boolean {
-      return this.isClosed
-    }
-
-    /** To a unix path if there is no port. */
-    connect(request: ConnectRequest, address: string, port?: number): number {
-      if (port === undefined) return this.#connect(request, address, 0, UNIX)
-      return this.#connect(request, address, port, 4)
-    }
-
-    connect6(request: ConnectRequest, address: string, port: number): number {
-      return this.#connect(request, address, port, 6)
-    }
-
-    bind(address: string, port: number): number {
-      return (this.#dialer as Dialer).demoteToBind(this as unknown as FastHandle).bind(address, port)
-    }
-
-    bind6(address: string, port: number, flags?: number): number {
-      return (this.#dialer as Dialer).demoteToBind(this as unknown as FastHandle).bind6(address, port, flags)
-    }
-
-    override readStart(): number {
-      this.#isReading = true
-      this.noteReading(true)
-      this.updateLife()
-      this.stream?.startReading()
-      return 0
-    }
-
-    override readStop(): number {
-      this.#isReading = false
-      this.noteReading(false)
-      this.updateLife()
-      return 0
-    }
-
-    override shutdown(request: { oncomplete?: (status: number) => void }): number {
-      if (this.stream === undefined) return 1
-      this.#shutdown = new Waiting('FASTSOCKET_SHUTDOWN', () => request.oncomplete?.(0))
-      // As libuv does, also if the end is out at once.
-      if (this.stream.shutdown()) runAfterIo(() => this.handleShutdown())
-      this.updateLife()
-      return 0
-    }
-
-    getsockname(out: SocketName): number {
-      return this.#name(out, false)
-    }
-
-    getpeername(out: SocketName): number {
-      return this.#name(out, true)
-    }
-
-    setNoDelay(isOn: boolean): number {
-      this.#isNoDelay = isOn
-      return 0
-    }
-
-    setKeepAlive(): number {
-      return 0
-    }
-
-    /** As of Node's own handles, newer ones of TCP have these. No packets: what was set is read again, and that is all. */
-    get setTypeOfService(): ((value: number) => number) | undefined {
-      return hasTypeOfService && !this.isOnPath ? this.#setTypeOfService : undefined
-    }
-
-    get getTypeOfService(): (() => number) | undefined {
-      return hasTypeOfService && !this.isOnPath ? this.#getTypeOfService : undefined
-    }
-
-    ref(): void {
-      this.isUnreferenced = false
-      this.updateLife()
-    }
-
-    unref(): void {
-      this.isUnreferenced = true
-      this.updateLife()
-    }
-
-    hasRef(): boolean {
-      return !this.isUnreferenced && !this.isClosed
-    }
-
-    reset(callback: () => void): number {
-      this.stream?.close(true)
-      this.close(callback)
-      return 0
-    }
-
-    get isOnPath(): boolean {
-      return this.#isForPath || this.stream?.unixPath !== undefined
-    }
-
-    close(callback?: () => void): void {
-      if (this.isClosed) {
-        // Closed already, when TCP took over; whoever timed out this attempt means the TCP handle.
-        this.successor?.close(callback)
-        return
-      }
-      this.isClosed = true
-      this.#isReading = false
-      const request = this.#request
-      this.#request = undefined
-      if (request !== undefined) this.#dialer?.handleClosed(this as unknown as FastHandle)
-      this.updateLife()
-      this.stream?.close(this.isHolding)
-      runInClosingPhase(createTcp, () => {
-        try {
-          this.#scope.runInAsyncScope(() => callback?.call(this))
-        } finally {
-          this.attempt = undefined
-          this.upper = undefined
-          this.letGo()
-        }
-      })
-      // Before that, and by themselves: what a callback of theirs throws keeps no socket from being closed.
-      if (this.#write !== undefined || this.#shutdown !== undefined || this.hasNativeRequest)
-        runInClosingPhase(createTcp, () => this.#scope.runInAsyncScope(() => this.#abandonWrites()))
-      if (request !== undefined)
-        runInClosingPhase(createTcp, () =>
-          this.#scope.runInAsyncScope(() => request.oncomplete?.(UV_ECANCELED, this, request, false, false)),
-        )
-    }
-
-    // What the dialer and the acceptor use.
-
-    adopt(stream: Stream): void {
-      this.stream = stream
-      stream.sink = this as unknown as StreamSink
-      this.updateLife()
-    }
-
-    dropStream(): void {
-      if (this.#countsAsAlive) this.stream?.channel.letGo()
-      this.#countsAsAlive = false
-      this.stream = undefined
-    }
-
-    override run(action: () => void): void {
-      this.#scope.runInAsyncScope(guard, undefined, action)
-    }
-
-    finishConnect(status: number): void {
-      const request = this.#request
-      if (request === undefined) return
-      this.#request = undefined
-      this.updateLife()
-      const isUp = status === 0
-      this.run(() => request.oncomplete?.(status, this, request, isUp, isUp))
-    }
-
-    abandonConnect(): void {
-      this.#request = undefined
-      this.updateLife()
-    }
-
-    /** `_writeGeneric` of a connected socket: all of it is out, or `callback` is kept until it is. */
-    writeFromSocket(
-      socket: FastSocket,
-      writev: boolean,
-      data: unknown,
-      encoding: string,
-      callback: WriteCallback,
-    ): void {
-      socket._unrefTimer()
-      const stream = this.stream as Stream
-      if (this.isClosed) return callback(systemError('EBADF', 'write'))
-      const isRefused = stream.refusesWrites
-      const hasFailed = isRefused && !stream.losesWrite()
-      const chunks = writev
-        ? toChunks(data as WrittenChunk[])
-        : [toBytes(data as never, encoding as BufferEncoding)]
-      const length = lengthOf(chunks)
-      if (!hasFailed || writev || !isCountedLate(data, encoding)) this.writtenCount += length
-      if (hasFailed) return callback(systemError(stream.writeError, 'write'))
-      noteLastWrite(false)
-      if (isRefused) return callback()
-      const mayBeHeld = !this.#isNoDelay && !writev
-      if (mayBeHeld && stream.outgoing.hold(chunks[0] as Uint8Array)) return callback()
-      if (stream.outgoing.write(chunks)) return callback()
-      noteLastWrite(true)
-      noteQueueSize(socket, length)
-      this.#write = new Waiting('FASTSOCKET_WRITE', callback)
-      this.updateLife()
-    }
-
-    // What the stream tells its sink.
-
-    override get isReading(): boolean {
-      return this.#isReading && !this.isClosed && !this.isFull
-    }
-
-    handleData(bytes: Buffer): number {
-      return this.feed(bytes)
-    }
-
-    handleEnd(): void {
-      // As libuv does: after the end there is nothing to read, and nothing to stay alive for.
-      this.#isReading = false
-      this.updateLife()
-      this.feedEnd()
-    }
-
-    handleWritten(): void {
-      const write = this.#write
-      this.#write = undefined
-      this.socket?._unrefTimer()
-      if (write !== undefined && this.socket !== undefined) noteQueueSize(this.socket, 0)
-      write?.tell()
-      this.finishNativeWrite(0)
-      this.updateLife()
-    }
-
-    handleSent(): void {
-      this.socket?._unrefTimer()
-    }
-
-    handleShutdown(): void {
-      const shutdown = this.#shutdown
-      this.#shutdown = undefined
-      shutdown?.tell()
-      this.finishNativeShutdown(0)
-      this.updateLife()
-    }
-
-    handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
-      // As from libuv, a write of native code hears of it first: tls, and whoever writes by it.
-      const errno = errnoOf(code)
-      this.finishNativeWrite(errno)
-      const error = systemError(code, syscall, cause)
-      const write = syscall === 'write' ? this.#write : undefined
-      if (write === undefined) return this.run(() => this.#fail(syscall, errno, error))
-      // The write that fails hears of it first, and its socket by it.
-      this.#write = undefined
-      write.tell(error)
-      this.updateLife()
-    }
-
-    #fail(syscall: 'read' | 'write', errno: number, error: Error): void {
-      const owner = this.upper ?? this.socket
-      if (syscall === 'write' || !tellReader(owner?._handle, errno)) owner?.destroy(error)
-    }
-
-    handleAnswered(): void {
-      this.#dialer?.handleAccepted(this as unknown as FastHandle)
-      this.attempt = undefined
-    }
-
-    handleConnected(): void {
-      this.finishConnect(0)
-    }
-
-    handleRefused(refusal: number | undefined): void {
-      this.#dialer?.handleRefused(this as unknown as FastHandle, refusal)
-    }
-
-    /** Before the name is resolved a TCP handle has no descriptor. */
-    #hasBegun(): boolean {
-      return this.#request !== undefined || this.stream !== undefined
-    }
-
-    #setTypeOfService(value: number): number {
-      if (!this.#hasBegun()) return UV_EBADF
-      // The kernel keeps the bits of ECN to itself.
-      this.#typeOfService = value & ~ECN_MASK
-      return 0
-    }
-
-    #getTypeOfService(): number {
-      return this.#hasBegun() ? this.#typeOfService : UV_EBADF
-    }
-
-    #connect(request: ConnectRequest, address: string, port: number, family: Family): number {
-      if (this.#request !== undefined) return UV_EALREADY
-      if (this.stream !== undefined) return UV_EISCONN
-      this.#request = request
-      this.#isForPath = family === UNIX
-      this.updateLife()
-      return (this.#dialer as Dialer).dial(this as unknown as FastHandle, request, address, port, family)
-    }
-
-    /** What net.js's own reader does with a buffer. */
-    override pushToScript(bytes: Buffer): void {
-      this.#scope.runInAsyncScope(this.#push, this, bytes)
-    }
-
-    #push(bytes: Buffer): void {
-      guard(this.#pushNow, this, bytes)
-    }
-
-    #pushNow(bytes: Buffer): void {
-      const socket = this.socket as FastSocket
-      socket._unrefTimer()
-      if (socket.destroyed || socket.push(bytes)) return
-      this.reading = false
-      if (!socket.destroyed) this.readStop()
-    }
-
-    #name(out: SocketName, isPeer: boolean): number {
-      const { stream } = this
-      if (stream?.addresses === undefined || stream.state === 'connecting') return UV_EBADF
-      const isServerSide = this.#dialer === undefined
-      Object.assign(
-        out,
-        isServerSide !== isPeer ? serverName(stream.addresses) : clientName(stream.addresses),
-      )
-      return 0
-    }
-
-    /** As with libuv: a handle counts while it reads, unless it is unreferenced, and while it writes, connects or shuts down. */
-    override updateLife(): void {
-      const counts =
-        !this.isClosed &&
-        this.stream !== undefined &&
-        ((this.#isReading && !this.isUnreferenced) ||
-          this.#request !== undefined ||
-          this.#write !== undefined ||
-          this.#shutdown !== undefined ||
-          this.hasNativeRequest)
-      if (counts === this.#countsAsAlive) return
-      this.#countsAsAlive = counts
-      if (counts) this.stream?.channel.keepAlive()
-      else this.stream?.channel.letGo()
-    }
-
-    #abandonWrites(): void {
-      const write = this.#write
-      this.#write = undefined
-      this.#shutdown = undefined
-      const error = TELLS_OF_CANCELED_WRITES ? systemError('ECANCELED', 'write') : null
-      write?.runInAsyncScope(write.callback, undefined, error)
-      this.cancelNativeRequests()
-    }
+  constructor(dialer: Dialer | undefined, isPipe: boolean) {
+    super()
+    this.#dialer = dialer
+    this.handle = createHandle(this, isPipe)
   }
 
-  return SocketHandle as unknown as FastHandleClass
+  // What net.js, tls and http2 see.
+
+  get writeQueueSize(): number {
+    return this.stream?.outgoing.pending.length ?? 0
+  }
+
+  /** To a unix path if there is no port. */
+  connect(request: ConnectRequest, address: string, port?: number): number {
+    if (port === undefined) return this.#connect(request, address, 0, UNIX)
+    return this.#connect(request, address, port, 4)
+  }
+
+  connect6(request: ConnectRequest, address: string, port: number): number {
+    return this.#connect(request, address, port, 6)
+  }
+
+  bind(address: string, port: number): number {
+    return (this.#dialer as Dialer).demoteToBind(this).bind(address, port)
+  }
+
+  bind6(address: string, port: number, flags?: number): number {
+    return (this.#dialer as Dialer).demoteToBind(this).bind6(address, port, flags)
+  }
+
+  readStart(): number {
+    this.#isReading = true
+    this.noteReading(true)
+    this.updateLife()
+    this.stream?.startReading()
+    return 0
+  }
+
+  readStop(): number {
+    this.#isReading = false
+    this.noteReading(false)
+    this.updateLife()
+    return 0
+  }
+
+  shutdown(request: { oncomplete?: (status: number) => void }): number {
+    if (this.stream === undefined) return 1
+    this.#shutdown = new Waiting('FASTSOCKET_SHUTDOWN', () => request.oncomplete?.(0))
+    // As libuv does, also if the end is out at once.
+    if (this.stream.shutdown()) runAfterIo(() => this.handleShutdown())
+    this.updateLife()
+    return 0
+  }
+
+  getsockname(out: SocketName): number {
+    return this.#name(out, false)
+  }
+
+  getpeername(out: SocketName): number {
+    return this.#name(out, true)
+  }
+
+  setNoDelay(isOn: boolean): number {
+    this.#isNoDelay = isOn
+    return 0
+  }
+
+  /** There are no packets: what was set is read again, and that is all. */
+  setTypeOfService(value: number): number {
+    if (!this.#hasBegun()) return UV_EBADF
+    // The kernel keeps the bits of ECN to itself.
+    this.#typeOfService = value & ~ECN_MASK
+    return 0
+  }
+
+  getTypeOfService(): number {
+    return this.#hasBegun() ? this.#typeOfService : UV_EBADF
+  }
+
+  ref(): void {
+    this.isUnreferenced = false
+    this.updateLife()
+  }
+
+  unref(): void {
+    this.isUnreferenced = true
+    this.updateLife()
+  }
+
+  hasRef(): boolean {
+    return !this.isUnreferenced && !this.isClosed
+  }
+
+  reset(callback: () => void): number {
+    this.stream?.close(true)
+    this.close(callback)
+    return 0
+  }
+
+  get isOnPath(): boolean {
+    return this.#isForPath || this.stream?.unixPath !== undefined
+  }
+
+  close(callback?: () => void): void {
+    if (this.isClosed) {
+      // Closed already, when TCP took over; whoever timed out this attempt means the TCP handle.
+      this.successor?.close(callback)
+      return
+    }
+    this.isClosed = true
+    this.#isReading = false
+    const request = this.#request
+    this.#request = undefined
+    if (request !== undefined) this.#dialer?.handleClosed(this)
+    this.updateLife()
+    this.stream?.close(this.isHolding)
+    runInClosingPhase(createTcp, () => {
+      try {
+        this.#scope.runInAsyncScope(() => callback?.call(this.handle))
+      } finally {
+        this.attempt = undefined
+        this.upper = undefined
+        this.letGo()
+      }
+    })
+    // Before that, and by themselves: what a callback of theirs throws keeps no socket from being closed.
+    if (this.#write !== undefined || this.#shutdown !== undefined || this.hasNativeRequest)
+      runInClosingPhase(createTcp, () => this.#scope.runInAsyncScope(() => this.#abandonWrites()))
+    if (request !== undefined)
+      runInClosingPhase(createTcp, () =>
+        this.#scope.runInAsyncScope(() =>
+          request.oncomplete?.(UV_ECANCELED, this.handle, request, false, false),
+        ),
+      )
+  }
+
+  // What the dialer and the acceptor use.
+
+  adopt(stream: Stream): void {
+    this.stream = stream
+    stream.sink = this
+    this.updateLife()
+  }
+
+  dropStream(): void {
+    if (this.#countsAsAlive) this.stream?.channel.letGo()
+    this.#countsAsAlive = false
+    this.stream = undefined
+  }
+
+  run(action: () => void): void {
+    this.#scope.runInAsyncScope(guard, undefined, action)
+  }
+
+  finishConnect(status: number): void {
+    const request = this.#request
+    if (request === undefined) return
+    this.#request = undefined
+    this.updateLife()
+    const isUp = status === 0
+    this.run(() => request.oncomplete?.(status, this.handle, request, isUp, isUp))
+  }
+
+  abandonConnect(): void {
+    this.#request = undefined
+    this.updateLife()
+  }
+
+  /** `_writeGeneric` of a connected socket: all of it is out, or `callback` is kept until it is. */
+  writeFromSocket(
+    socket: FastSocket,
+    writev: boolean,
+    data: unknown,
+    encoding: string,
+    callback: WriteCallback,
+  ): void {
+    socket._unrefTimer()
+    const stream = this.stream as Stream
+    if (this.isClosed) return callback(systemError('EBADF', 'write'))
+    const isRefused = stream.refusesWrites
+    const hasFailed = isRefused && !stream.losesWrite()
+    const chunks = writev
+      ? toChunks(data as WrittenChunk[])
+      : [toBytes(data as never, encoding as BufferEncoding)]
+    const length = lengthOf(chunks)
+    if (!hasFailed || writev || !isCountedLate(data, encoding)) this.writtenCount += length
+    if (hasFailed) return callback(systemError(stream.writeError, 'write'))
+    noteLastWrite(false)
+    if (isRefused) return callback()
+    const mayBeHeld = !this.#isNoDelay && !writev
+    if (mayBeHeld && stream.outgoing.hold(chunks[0] as Uint8Array)) return callback()
+    if (stream.outgoing.write(chunks)) return callback()
+    noteLastWrite(true)
+    noteQueueSize(socket, length)
+    this.#write = new Waiting('FASTSOCKET_WRITE', callback)
+    this.updateLife()
+  }
+
+  // What the stream tells its sink.
+
+  get isReading(): boolean {
+    return this.#isReading && !this.isClosed && !this.isFull
+  }
+
+  handleData(bytes: Buffer): number {
+    return this.feed(bytes)
+  }
+
+  handleEnd(): void {
+    // As libuv does: after the end there is nothing to read, and nothing to stay alive for.
+    this.#isReading = false
+    this.updateLife()
+    this.feedEnd()
+  }
+
+  handleWritten(): void {
+    const write = this.#write
+    this.#write = undefined
+    this.socket?._unrefTimer()
+    if (write !== undefined && this.socket !== undefined) noteQueueSize(this.socket, 0)
+    write?.tell()
+    this.finishNativeWrite(0)
+    this.updateLife()
+  }
+
+  handleSent(): void {
+    this.socket?._unrefTimer()
+  }
+
+  handleShutdown(): void {
+    const shutdown = this.#shutdown
+    this.#shutdown = undefined
+    shutdown?.tell()
+    this.finishNativeShutdown(0)
+    this.updateLife()
+  }
+
+  handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
+    // As from libuv, a write of native code hears of it first: tls, and whoever writes by it.
+    const errno = errnoOf(code)
+    this.finishNativeWrite(errno)
+    const error = systemError(code, syscall, cause)
+    const write = syscall === 'write' ? this.#write : undefined
+    if (write === undefined) return this.run(() => this.#fail(syscall, errno, error))
+    // The write that fails hears of it first, and its socket by it.
+    this.#write = undefined
+    write.tell(error)
+    this.updateLife()
+  }
+
+  #fail(syscall: 'read' | 'write', errno: number, error: Error): void {
+    const owner = this.upper ?? this.socket
+    if (syscall === 'write' || !tellReader(owner?._handle, errno)) owner?.destroy(error)
+  }
+
+  handleAnswered(): void {
+    this.#dialer?.handleAccepted(this)
+    this.attempt = undefined
+  }
+
+  handleConnected(): void {
+    this.finishConnect(0)
+  }
+
+  handleRefused(refusal: number | undefined): void {
+    this.#dialer?.handleRefused(this, refusal)
+  }
+
+  /** Before the name is resolved a TCP handle has no descriptor. */
+  #hasBegun(): boolean {
+    return this.#request !== undefined || this.stream !== undefined
+  }
+
+  #connect(request: ConnectRequest, address: string, port: number, family: Family): number {
+    if (this.#request !== undefined) return UV_EALREADY
+    if (this.stream !== undefined) return UV_EISCONN
+    this.#request = request
+    this.#isForPath = family === UNIX
+    this.updateLife()
+    return (this.#dialer as Dialer).dial(this, request, address, port, family)
+  }
+
+  /** What net.js's own reader does with a buffer. */
+  pushToScript(bytes: Buffer): void {
+    this.#scope.runInAsyncScope(this.#push, this, bytes)
+  }
+
+  #push(bytes: Buffer): void {
+    guard(this.#pushNow, this, bytes)
+  }
+
+  #pushNow(bytes: Buffer): void {
+    const socket = this.socket as FastSocket
+    socket._unrefTimer()
+    if (socket.destroyed || socket.push(bytes)) return
+    this.handle.reading = false
+    if (!socket.destroyed) this.readStop()
+  }
+
+  #name(out: SocketName, isPeer: boolean): number {
+    const { stream } = this
+    if (stream?.addresses === undefined || stream.state === 'connecting') return UV_EBADF
+    const isServerSide = this.#dialer === undefined
+    Object.assign(out, isServerSide !== isPeer ? serverName(stream.addresses) : clientName(stream.addresses))
+    return 0
+  }
+
+  /** As with libuv: a handle counts while it reads, unless it is unreferenced, and while it writes, connects or shuts down. */
+  updateLife(): void {
+    const counts =
+      !this.isClosed &&
+      this.stream !== undefined &&
+      ((this.#isReading && !this.isUnreferenced) ||
+        this.#request !== undefined ||
+        this.#write !== undefined ||
+        this.#shutdown !== undefined ||
+        this.hasNativeRequest)
+    if (counts === this.#countsAsAlive) return
+    this.#countsAsAlive = counts
+    if (counts) this.stream?.channel.keepAlive()
+    else this.stream?.channel.letGo()
+  }
+
+  #abandonWrites(): void {
+    const write = this.#write
+    this.#write = undefined
+    this.#shutdown = undefined
+    const error = TELLS_OF_CANCELED_WRITES ? systemError('ECANCELED', 'write') : null
+    write?.runInAsyncScope(write.callback, undefined, error)
+    this.cancelNativeRequests()
+  }
 }

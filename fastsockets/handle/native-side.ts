@@ -8,14 +8,7 @@ import { setImmediate } from '../../nic/real-time.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
 import { afterNativeCall, enterNative, leaveNative } from '../host/native-calls.ts'
 import { hasFeeds, scheduleFeed } from '../host/native-feeds.ts'
-import {
-  disown,
-  drainTicks,
-  isUncaughtHandled,
-  type JsStreamClass,
-  ownerOf,
-  type ReadListener,
-} from '../host/node-internals.ts'
+import { disown, drainTicks, isUncaughtHandled, ownerOf, type ReadListener } from '../host/node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EOF, UV_EPIPE } from '../host/socket-errors.ts'
 import { giveBack } from '../host/spent-memory.ts'
 import { ownRead, tellRead } from '../host/stream-state.ts'
@@ -25,6 +18,7 @@ import { isShared } from '../stream/posted-bytes.ts'
 import type { Stream } from '../stream/stream.ts'
 import { FLAG_PUSH, FRAMING_MAX, WINDOW } from '../stream/stream-layout.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
+import { native, type ShownHandle } from './socket-handle.ts'
 
 /** So much is scheduled for native code at most before it is asked again whether it reads: as much as one turn can bring. */
 const SCHEDULED_MAX = WINDOW
@@ -66,371 +60,326 @@ function makeOwn(bytes: Buffer): Buffer {
   return own
 }
 
-export type NativeSideClass = ReturnType<typeof defineNativeSide>
+export abstract class NativeSide {
+  /** What Node and programs have of it. */
+  abstract readonly handle: ShownHandle
+  socket: FastSocket | undefined
+  stream: Stream | undefined
+  isClosed = false
+  readCount = 0
+  writtenCount = 0
 
-export function defineNativeSide(JsStream: JsStreamClass) {
-  /** What the native stream calls when JavaScript, and nobody native, listens to it. */
-  const handleNativeRead = function (this: NativeSide, arrayBuffer: ArrayBuffer | undefined): unknown {
-    this.sawScript()
-    const next = this.onread?.call(this, ownRead(arrayBuffer))
-    this.sawUserBuffer(next)
+  #onread: ReadListener | undefined
+  /** Node's own reader, which net.js sets first. */
+  #stockReader: ReadListener | undefined
+  /** Native code may have been attached. Whoever does so looks at `isStreamBase` first. */
+  #mayBeNative = false
+  /** Data is with the native stream, and nobody has said yet who listens to it. */
+  #isProbing = false
+  /** It has had data. If script had been there, it would have been seen. */
+  #wasFed = false
+  /** Pieces that are scheduled for the native stream: everything else must queue behind them. */
+  #feedCount = 0
+  #scheduledLength = 0
+  /** Whoever listens has stopped reading, perhaps in the middle of what was scheduled. */
+  #isStopped = false
+  readonly #held: (Buffer | undefined)[] = []
+  /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
+  #userBufferSize = 0
+  /** Native code has written: tls or http2 listens, and not the parser of http, which takes 64 KiB at a time. */
+  #isFramed = false
+  #writeRequest: object | undefined
+  #shutdownRequest: object | undefined
+
+  get onread(): ReadListener | undefined {
+    return this.#onread
+  }
+
+  /** Set by net.js right after it has made a socket the handle's owner. */
+  set onread(listener: ReadListener | undefined) {
+    this.#onread = listener
+    this.#stockReader ??= listener
+    // A program may give the handle to another socket.
+    if (listener === this.#stockReader)
+      this.socket = (ownerOf(this.handle) as FastSocket | undefined) ?? this.socket
+    // Anything but the stock reader, such as the agent's guard for idle sockets, must be asked for every byte.
+    if (listener !== this.#stockReader) this.#mayBeNative = true
+  }
+
+  useUserBuffer(bytes: Uint8Array): void {
+    this.#userBufferSize = bytes.length
+    this.#mayBeNative = true
+    native.useUserBuffer.call(this.handle, bytes)
+  }
+
+  /** The native stream has read for JavaScript: no native code listens to it. */
+  handleNativeRead(arrayBuffer: ArrayBuffer | undefined): unknown {
+    if (this.#isProbing && this.#onread === this.#stockReader) this.#mayBeNative = false
+    const next = this.#onread?.call(this.handle, ownRead(arrayBuffer))
+    // A program that reads into buffers of its own may give another one each time.
+    if (this.#userBufferSize > 0 && next instanceof Uint8Array && next.length > 0)
+      this.#userBufferSize = next.length
     return next
   }
 
-  class NativeSide extends JsStream {
-    socket: FastSocket | undefined
-    stream: Stream | undefined
-    isClosed = false
-    /** net.js writes and reads this one. */
-    reading = false
-    readCount = 0
-    writtenCount = 0
-
-    #onread: ReadListener | undefined
-    /** Node's own reader, which net.js sets first. */
-    #stockReader: ReadListener | undefined
-    /** Native code may have been attached. Whoever does so looks at `isStreamBase` first. */
-    #mayBeNative = false
-    /** Data is with the native stream, and nobody has said yet who listens to it. */
-    #isProbing = false
-    /** It has had data. If script had been there, it would have been seen. */
-    #wasFed = false
-    /** Pieces that are scheduled for the native stream: everything else must queue behind them. */
-    #feedCount = 0
-    #scheduledLength = 0
-    /** Whoever listens has stopped reading, perhaps in the middle of what was scheduled. */
-    #isStopped = false
-    readonly #held: (Buffer | undefined)[] = []
-    /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
-    #userBufferSize = 0
-    /** Native code has written: tls or http2 listens, and not the parser of http, which takes 64 KiB at a time. */
-    #isFramed = false
-    #writeRequest: object | undefined
-    #shutdownRequest: object | undefined
-
-    constructor() {
-      super()
-      super.onread = handleNativeRead
+  handleNativeShutdown(request: object): number {
+    this.#shutdownRequest = request
+    if (this.stream === undefined || this.stream.shutdown()) {
+      afterNativeCall(() => this.finishNativeShutdown(0))
+    } else {
+      this.updateLife()
     }
+    return 0
+  }
 
-    override get onread(): ReadListener | undefined {
-      return this.#onread
-    }
-
-    /** Set by net.js right after it has made a socket the handle's owner. */
-    override set onread(listener: ReadListener | undefined) {
-      this.#onread = listener
-      this.#stockReader ??= listener
-      // A program may give the handle to another socket.
-      if (listener === this.#stockReader)
-        this.socket = (ownerOf(this) as FastSocket | undefined) ?? this.socket
-      // Anything but the stock reader, such as the agent's guard for idle sockets, must be asked for every byte.
-      if (listener !== this.#stockReader) this.#mayBeNative = true
-    }
-
-    /** Read by whoever is about to attach native code. */
-    override get isStreamBase(): boolean {
-      this.#mayBeNative = true
-      return true
-    }
-
-    override get bytesRead(): number {
-      return this.readCount
-    }
-
-    override get bytesWritten(): number {
-      return this.writtenCount
-    }
-
-    override useUserBuffer(bytes: Uint8Array): void {
-      this.#userBufferSize = bytes.length
-      this.#mayBeNative = true
-      super.useUserBuffer(bytes)
-    }
-
-    /** The native `readStart` and `readStop`: only native code calls those. */
-    onreadstart(): number {
-      this.#mayBeNative = true
-      return this.readStart()
-    }
-
-    onreadstop(): number {
-      return this.readStop()
-    }
-
-    onshutdown(request: object): number {
-      this.#shutdownRequest = request
-      if (this.stream === undefined || this.stream.shutdown()) {
-        afterNativeCall(() => this.finishNativeShutdown(0))
-      } else {
-        this.updateLife()
-      }
+  /**
+   * A session of http2 expects a write to be over at once, as it is with TCP: only then does it send the last words of a
+   * session that is destroyed, and only then do requests of several sessions close in the order in which they were
+   * closed. Tls cannot bear that, and script would be told before it is back.
+   */
+  handleNativeWrite(request: { readonly oncomplete?: unknown }, buffers: Buffer[]): number {
+    const { stream } = this
+    if (stream === undefined || stream.refusesWrites || this.isClosed) {
+      const status = statusOfRefused(this.isClosed ? undefined : stream)
+      afterNativeCall(() => this.#finishWrite(request, status))
       return 0
     }
-
-    /**
-     * A session of http2 expects a write to be over at once, as it is with TCP: only then does it send the last words of a
-     * session that is destroyed, and only then do requests of several sessions close in the order in which they were
-     * closed. Tls cannot bear that, and script would be told before it is back.
-     */
-    onwrite(request: { readonly oncomplete?: unknown }, buffers: Buffer[]): number {
-      const { stream } = this
-      if (stream === undefined || stream.refusesWrites || this.isClosed) {
-        const status = statusOfRefused(this.isClosed ? undefined : stream)
-        afterNativeCall(() => this.#finishWrite(request, status))
-        return 0
-      }
-      this.#isFramed = true
-      for (const buffer of buffers) this.writtenCount += buffer.length
-      const isHttp2 = !this.#isUnderTls() && request.oncomplete === undefined
-      if (!(isHttp2 ? writeInSlices(stream, buffers) : stream.outgoing.write(buffers, true))) {
-        this.#writeRequest = request
-        this.updateLife()
-        return 0
-      }
-      // One that had to wait may have been on offer, and RDMA keeps what was registered.
-      giveBack(buffers)
-      if (isHttp2) {
-        guard(this.#finishAtOnce, this, request)
-      } else {
-        afterNativeCall(() => this.#finishWrite(request, 0))
-      }
+    this.#isFramed = true
+    for (const buffer of buffers) this.writtenCount += buffer.length
+    const isHttp2 = !this.#isUnderTls() && request.oncomplete === undefined
+    if (!(isHttp2 ? writeInSlices(stream, buffers) : stream.outgoing.write(buffers, true))) {
+      this.#writeRequest = request
+      this.updateLife()
       return 0
     }
-
-    // What the rest of the handle uses.
-
-    /**
-     * Nothing comes any more. A native object that script has added to is memory that only a full collection frees, and
-     * so would be all that hangs on it.
-     */
-    letGo(): void {
-      this.socket = undefined
-      this.stream = undefined
-      this.#onread = undefined
-      this.#stockReader = undefined
-      this.#held.length = 0
-      disown(this)
+    // One that had to wait may have been on offer, and RDMA keeps what was registered.
+    giveBack(buffers)
+    if (isHttp2) {
+      guard(this.#finishAtOnce, this, request)
+    } else {
+      afterNativeCall(() => this.#finishWrite(request, 0))
     }
+    return 0
+  }
 
-    /** Gives received bytes to whoever listens natively; returns how many were taken. */
-    feed(bytes: Buffer): number {
-      if (!this.#mustQueue()) {
-        this.readCount += bytes.length
-        this.pushToScript(makeOwn(bytes))
-        return bytes.length
-      }
-      if (this.#userBufferSize > 0) return this.#fillUserBuffer(bytes)
-      if (bytes.length <= PIECE_MAX || (this.#isFramed && bytes.length <= PIECE_MAX + FRAMING_MAX))
-        this.#schedule(bytes)
-      else this.#scheduleParts(makeOwn(bytes))
+  // What the rest of the handle uses.
+
+  /**
+   * Nothing comes any more. A native object that script has added to is memory that only a full collection frees, and
+   * so would be all that hangs on it.
+   */
+  letGo(): void {
+    this.socket = undefined
+    this.stream = undefined
+    this.#onread = undefined
+    this.#stockReader = undefined
+    this.#held.length = 0
+    disown(this.handle)
+  }
+
+  /** Gives received bytes to whoever listens natively; returns how many were taken. */
+  feed(bytes: Buffer): number {
+    if (!this.#mustQueue()) {
+      this.readCount += bytes.length
+      this.pushToScript(makeOwn(bytes))
       return bytes.length
     }
+    if (this.#userBufferSize > 0) return this.#fillUserBuffer(bytes)
+    if (bytes.length <= PIECE_MAX || (this.#isFramed && bytes.length <= PIECE_MAX + FRAMING_MAX))
+      this.#schedule(bytes)
+    else this.#scheduleParts(makeOwn(bytes))
+    return bytes.length
+  }
 
-    feedEnd(): void {
-      if (this.#mustQueue()) return this.#schedule(undefined)
-      // As the native stream would, with less ado.
-      this.run(() => this.#endScript())
-    }
+  feedEnd(): void {
+    if (this.#mustQueue()) return this.#schedule(undefined)
+    // As the native stream would, with less ado.
+    this.run(() => this.#endScript())
+  }
 
-    #endScript(): void {
-      if (this.#onread === undefined || !tellRead(this, this.#onread, UV_EOF)) super.emitEOF()
-    }
+  #endScript(): void {
+    if (this.#onread === undefined || !tellRead(this.handle, this.#onread, UV_EOF))
+      native.emitEOF.call(this.handle)
+  }
 
-    /** Native code has been attached that has not looked at `isStreamBase`. */
-    noteNative(): void {
-      this.#mayBeNative = true
-    }
+  /** Native code has been attached that has not looked at `isStreamBase`. */
+  noteNative(): void {
+    this.#mayBeNative = true
+  }
 
-    get isNative(): boolean {
-      return this.#mayBeNative
-    }
+  get isNative(): boolean {
+    return this.#mayBeNative
+  }
 
-    /** It reads into a buffer of the program's. */
-    get copies(): boolean {
-      return this.#userBufferSize > 0 && this.#mustQueue()
-    }
+  /** It reads into a buffer of the program's. */
+  get copies(): boolean {
+    return this.#userBufferSize > 0 && this.#mustQueue()
+  }
 
-    /** Whether the native stream must have its turn before it is given more. */
-    get isFull(): boolean {
-      return this.#scheduledLength >= (this.#wasFed ? SCHEDULED_MAX : PROBED_MAX)
-    }
+  /** Whether the native stream must have its turn before it is given more. */
+  get isFull(): boolean {
+    return this.#scheduledLength >= (this.#wasFed ? SCHEDULED_MAX : PROBED_MAX)
+  }
 
-    /** Whoever reads has not had all that was taken for it. */
-    get isFeeding(): boolean {
-      return this.#feedCount > 0 && !this.#isStopped && !this.isClosed
-    }
+  /** Whoever reads has not had all that was taken for it. */
+  get isFeeding(): boolean {
+    return this.#feedCount > 0 && !this.#isStopped && !this.isClosed
+  }
 
-    /** Native code may listen, or something is queued already, for this stream or before it. */
-    #mustQueue(): boolean {
-      return this.#mayBeNative || this.#feedCount > 0 || hasFeeds()
-    }
+  /** Native code may listen, or something is queued already, for this stream or before it. */
+  #mustQueue(): boolean {
+    return this.#mayBeNative || this.#feedCount > 0 || hasFeeds()
+  }
 
-    #scheduleParts(bytes: Buffer): void {
-      for (let at = 0; at < bytes.length; at += PIECE_MAX) this.#schedule(bytes.subarray(at, at + PIECE_MAX))
-    }
+  #scheduleParts(bytes: Buffer): void {
+    for (let at = 0; at < bytes.length; at += PIECE_MAX) this.#schedule(bytes.subarray(at, at + PIECE_MAX))
+  }
 
-    #schedule(bytes: Buffer | undefined): void {
-      this.#feedCount++
-      this.#scheduledLength += bytes?.length ?? 0
-      if (!scheduleFeed(this, bytes, this.#feedCount === 1)) this.feedNow(bytes)
-    }
+  #schedule(bytes: Buffer | undefined): void {
+    this.#feedCount++
+    this.#scheduledLength += bytes?.length ?? 0
+    if (!scheduleFeed(this, bytes, this.#feedCount === 1)) this.feedNow(bytes)
+  }
 
-    feedNow(bytes: Buffer | undefined): void {
-      const isNew = bytes !== HELD_TURN
-      if (isNew && !this.#isStopped && this.#held.length === 0) return this.#feedPiece(bytes)
-      if (isNew) this.#held.push(bytes)
-      if (!this.#isStopped && this.#held.length > 0) this.#feedPiece(this.#held.shift())
-    }
+  feedNow(bytes: Buffer | undefined): void {
+    const isNew = bytes !== HELD_TURN
+    if (isNew && !this.#isStopped && this.#held.length === 0) return this.#feedPiece(bytes)
+    if (isNew) this.#held.push(bytes)
+    if (!this.#isStopped && this.#held.length > 0) this.#feedPiece(this.#held.shift())
+  }
 
-    #feedPiece(bytes: Buffer | undefined): void {
-      this.#feedCount--
-      if (this.isClosed) return
-      const wasFull = this.isFull
-      this.#scheduledLength -= bytes?.length ?? 0
-      this.#isProbing = true
-      enterNative()
-      try {
-        if (!isUncaughtHandled()) this.#give(bytes)
-        else this.#giveGuarded(bytes)
-      } finally {
-        this.#isProbing = false
-        this.#wasFed = true
-        leaveNative()
-        if (bytes !== undefined) takeBack(bytes)
-        if (wasFull && !this.isFull) this.stream?.startReading()
-      }
-    }
-
-    #give(bytes: Buffer | undefined): void {
-      if (bytes === undefined) return super.emitEOF()
-      this.readCount += bytes.length
-      super.readBuffer(bytes)
-    }
-
-    #giveGuarded(bytes: Buffer | undefined): void {
-      try {
-        this.#give(bytes)
-      } catch (error) {
-        this.#tell(error)
-      }
-    }
-
-    /** To be told with each `readStart` and `readStop`. */
-    noteReading(isReading: boolean): void {
-      this.#isStopped = !isReading
-      if (!isReading) return
-      // They stay where they are: what has been scheduled meanwhile queues behind them.
-      for (let left = this.#held.length; left > 0; left--) {
-        if (!scheduleFeed(this, HELD_TURN, false)) setImmediate(() => this.feedNow(HELD_TURN))
-      }
-    }
-
-    /** Bytes that were received, and that nobody has read. */
-    get isHolding(): boolean {
-      return this.#held.some(bytes => bytes !== undefined)
-    }
-
-    /** The native stream has given data to Node's own reader: nobody native listens. */
-    sawScript(): void {
-      if (this.#isProbing && this.onread === this.#stockReader) this.#mayBeNative = false
-    }
-
-    /** Of a program that gives another buffer each time, the next one. */
-    sawUserBuffer(next: unknown): void {
-      if (this.#userBufferSize > 0 && next instanceof Uint8Array && next.length > 0)
-        this.#userBufferSize = next.length
-    }
-
-    get hasNativeRequest(): boolean {
-      return this.#writeRequest !== undefined || this.#shutdownRequest !== undefined
-    }
-
-    finishNativeWrite(status: number): void {
-      const request = this.#writeRequest
-      this.#writeRequest = undefined
-      if (request !== undefined) this.#finishWrite(request, status)
-    }
-
-    finishNativeShutdown(status: number): void {
-      const request = this.#shutdownRequest
-      this.#shutdownRequest = undefined
-      if (request === undefined) return
-      enterNative()
-      try {
-        super.finishShutdown(request, status)
-      } finally {
-        leaveNative()
-      }
-    }
-
-    cancelNativeRequests(): void {
-      this.finishNativeWrite(UV_ECANCELED)
-      this.finishNativeShutdown(UV_ECANCELED)
-    }
-
-    /** What net.js's own reader does with a buffer; the handle knows how. */
-    pushToScript(_bytes: Buffer): void {}
-
-    updateLife(): void {}
-
-    /** Runs `action` in the asynchronous context of the socket. */
-    run(_action: () => void): void {}
-
-    get isReading(): boolean {
-      return false
-    }
-
-    /** A TLSSocket shares the flag `reading` with the handle below it: it puts an accessor in its place. */
-    #isUnderTls(): boolean {
-      return Object.getOwnPropertyDescriptor(this, 'reading')?.get !== undefined
-    }
-
-    /** One buffer of the program's at a time: it may stop reading after each. */
-    #fillUserBuffer(bytes: Buffer): number {
-      let taken = 0
-      while (taken < bytes.length && this.isReading) {
-        const part = bytes.subarray(taken, taken + this.#userBufferSize)
-        taken += part.length
-        this.readCount += part.length
-        // One that throws has had its bytes, and no more of them than that.
-        if (!isUncaughtHandled()) super.readBuffer(part)
-        else this.#readGuarded(part)
-        // As after each read of libuv.
-        if (taken < bytes.length) drainTicks()
-      }
-      if (taken === bytes.length) takeBack(bytes)
-      return taken
-    }
-
-    /** Node takes a write that throws as one that failed: http2 would finish it again, and Node end the process. */
-    #finishAtOnce(request: object): void {
-      this.#finishWrite(request, 0)
-    }
-
-    #readGuarded(part: Buffer): void {
-      try {
-        super.readBuffer(part)
-      } catch (error) {
-        this.#tell(error)
-      }
-    }
-
-    #tell(error: unknown): void {
-      this.run(() => {
-        throw error
-      })
-    }
-
-    #finishWrite(request: object, status: number): void {
-      enterNative()
-      try {
-        super.finishWrite(request, status)
-      } finally {
-        leaveNative()
-      }
+  #feedPiece(bytes: Buffer | undefined): void {
+    this.#feedCount--
+    if (this.isClosed) return
+    const wasFull = this.isFull
+    this.#scheduledLength -= bytes?.length ?? 0
+    this.#isProbing = true
+    enterNative()
+    try {
+      if (!isUncaughtHandled()) this.#give(bytes)
+      else this.#giveGuarded(bytes)
+    } finally {
+      this.#isProbing = false
+      this.#wasFed = true
+      leaveNative()
+      if (bytes !== undefined) takeBack(bytes)
+      if (wasFull && !this.isFull) this.stream?.startReading()
     }
   }
 
-  return NativeSide
+  #give(bytes: Buffer | undefined): void {
+    if (bytes === undefined) return native.emitEOF.call(this.handle)
+    this.readCount += bytes.length
+    native.readBuffer.call(this.handle, bytes)
+  }
+
+  #giveGuarded(bytes: Buffer | undefined): void {
+    try {
+      this.#give(bytes)
+    } catch (error) {
+      this.#tell(error)
+    }
+  }
+
+  /** To be told with each `readStart` and `readStop`. */
+  noteReading(isReading: boolean): void {
+    this.#isStopped = !isReading
+    if (!isReading) return
+    // They stay where they are: what has been scheduled meanwhile queues behind them.
+    for (let left = this.#held.length; left > 0; left--) {
+      if (!scheduleFeed(this, HELD_TURN, false)) setImmediate(() => this.feedNow(HELD_TURN))
+    }
+  }
+
+  /** Bytes that were received, and that nobody has read. */
+  get isHolding(): boolean {
+    return this.#held.some(bytes => bytes !== undefined)
+  }
+
+  get hasNativeRequest(): boolean {
+    return this.#writeRequest !== undefined || this.#shutdownRequest !== undefined
+  }
+
+  finishNativeWrite(status: number): void {
+    const request = this.#writeRequest
+    this.#writeRequest = undefined
+    if (request !== undefined) this.#finishWrite(request, status)
+  }
+
+  finishNativeShutdown(status: number): void {
+    const request = this.#shutdownRequest
+    this.#shutdownRequest = undefined
+    if (request === undefined) return
+    enterNative()
+    try {
+      native.finishShutdown.call(this.handle, request, status)
+    } finally {
+      leaveNative()
+    }
+  }
+
+  cancelNativeRequests(): void {
+    this.finishNativeWrite(UV_ECANCELED)
+    this.finishNativeShutdown(UV_ECANCELED)
+  }
+
+  /** What net.js's own reader does with a buffer. */
+  abstract pushToScript(bytes: Buffer): void
+
+  abstract updateLife(): void
+
+  /** Runs `action` in the asynchronous context of the socket. */
+  abstract run(action: () => void): void
+
+  abstract get isReading(): boolean
+
+  /** A TLSSocket shares the flag `reading` with the handle below it: it puts an accessor in its place. */
+  #isUnderTls(): boolean {
+    return Object.getOwnPropertyDescriptor(this.handle, 'reading')?.get !== undefined
+  }
+
+  /** One buffer of the program's at a time: it may stop reading after each. */
+  #fillUserBuffer(bytes: Buffer): number {
+    let taken = 0
+    while (taken < bytes.length && this.isReading) {
+      const part = bytes.subarray(taken, taken + this.#userBufferSize)
+      taken += part.length
+      this.readCount += part.length
+      // One that throws has had its bytes, and no more of them than that.
+      if (!isUncaughtHandled()) native.readBuffer.call(this.handle, part)
+      else this.#readGuarded(part)
+      // As after each read of libuv.
+      if (taken < bytes.length) drainTicks()
+    }
+    if (taken === bytes.length) takeBack(bytes)
+    return taken
+  }
+
+  /** Node takes a write that throws as one that failed: http2 would finish it again, and Node end the process. */
+  #finishAtOnce(request: object): void {
+    this.#finishWrite(request, 0)
+  }
+
+  #readGuarded(part: Buffer): void {
+    try {
+      native.readBuffer.call(this.handle, part)
+    } catch (error) {
+      this.#tell(error)
+    }
+  }
+
+  #tell(error: unknown): void {
+    this.run(() => {
+      throw error
+    })
+  }
+
+  #finishWrite(request: object, status: number): void {
+    enterNative()
+    try {
+      native.finishWrite.call(this.handle, request, status)
+    } finally {
+      leaveNative()
+    }
+  }
 }

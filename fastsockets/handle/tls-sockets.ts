@@ -10,7 +10,7 @@ import type { TLSSocket } from 'node:tls'
 import { copyOwner, keepReadBuffer, type NodeInternals, repeatOptions } from '../host/node-internals.ts'
 import { tls } from '../host/node-tls.ts'
 import { moveConsumer } from './consumed-handles.ts'
-import { isFastHandle } from './fast-handle.ts'
+import { fastOf } from './fast-handle.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 
 /** What tls puts over the handle of a connection. */
@@ -48,7 +48,8 @@ const uppers = new WeakMap<object, WeakRef<TlsSocket>>()
 
 /** A TLS socket is put over another one, which has this handle now. */
 export function noteUpper(upper: net.Socket, below: net.Socket, handle: object): void {
-  if (isFastHandle(handle)) handle.upper = upper as FastSocket
+  const fast = fastOf(handle)
+  if (fast !== undefined) fast.upper = upper as FastSocket
   if (below.connecting) uppers.set(handle, new WeakRef(upper as TlsSocket))
 }
 

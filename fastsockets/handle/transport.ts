@@ -6,7 +6,7 @@ import { knownNotesOf, notesOf, type PlainWire } from '../status/socket-notes.ts
 import type { Place } from '../status/status-page.ts'
 import type { StreamCounters } from '../status/stream-counts.ts'
 import { hideTcp, showTcpClient } from '../status/tcp-rows.ts'
-import { isFastHandle } from './fast-handle.ts'
+import { fastOf } from './fast-handle.ts'
 
 export interface Wire {
   /** The wire: a driver's name (`shm`, `loopback`), `tcp`, `pipe`; `connecting` while it is not decided; `none` if it never was. */
@@ -40,11 +40,14 @@ type WiredSocket = Partial<SocketInternals> & {
 
 /** Also of a socket that has been sent away meanwhile, or that other processes have, too. */
 export function isFast(socket: object): boolean {
-  return isFastHandle((socket as WiredSocket)._handle) || typeof knownNotesOf(socket)?.record === 'string'
+  return (
+    fastOf((socket as WiredSocket)._handle) !== undefined || typeof knownNotesOf(socket)?.record === 'string'
+  )
 }
 
 function countsOf(socket: WiredSocket): StreamCounters | undefined {
-  if (isFastHandle(socket._handle)) return socket._handle.stream?.counts.snapshot()
+  const fast = fastOf(socket._handle)
+  if (fast !== undefined) return fast.stream?.counts.snapshot()
   return socket._parent ? countsOf(socket._parent as WiredSocket) : undefined
 }
 
@@ -55,10 +58,8 @@ export function wireOf(of: Socket): Wire {
   const record = notes?.record
   if (typeof record === 'string') return { transport: record }
   if (record !== undefined) return record
-  if (isFastHandle(socket._handle)) {
-    const channel = socket._handle.stream?.channel
-    return { transport: channel?.transport ?? 'connecting' }
-  }
+  const fast = fastOf(socket._handle)
+  if (fast !== undefined) return { transport: fast.stream?.channel.transport ?? 'connecting' }
   if (socket._parent) return wireOf(socket._parent)
   if (socket._server) return { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
   // One without a handle that we have not met may also be an old connection that is closed.

@@ -62,6 +62,7 @@ export declare class NativeStream {
   get onread(): ReadListener | undefined
   set onread(listener: ReadListener | undefined)
   get isStreamBase(): boolean
+  get _externalStream(): unknown
   get bytesRead(): number
   get bytesWritten(): number
   readStart(): number
@@ -111,11 +112,11 @@ export interface ServerInternals {
 
 export interface NodeInternals {
   readonly JsStream: JsStreamClass
+  readonly Tcp: new (type: number) => TcpHandle
+  readonly Pipe: new (type: number) => PipeHandle
   readonly createTcp: () => TcpHandle
   readonly createPipe: () => PipeHandle
   readonly isTcp: (handle: unknown) => handle is TcpHandle
-  /** What a TCP handle of this Node can do, by the name of the method. */
-  readonly canTcp: (method: string) => boolean
   readonly reinitialize: symbol
   /** Nobody reads it: it keeps what the look at Node's insides has made. */
   readonly lures: readonly unknown[]
@@ -332,10 +333,11 @@ function look(): NodeInternals | undefined {
   const SOCKET = 0
   return {
     JsStream,
+    Tcp,
+    Pipe,
     createTcp: () => new Tcp(SOCKET),
     createPipe: () => new Pipe(SOCKET),
     isTcp: (handle): handle is TcpHandle => handle instanceof Tcp,
-    canTcp: method => method in Tcp.prototype,
     reinitialize,
     lures,
   }

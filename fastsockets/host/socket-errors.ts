@@ -9,6 +9,7 @@ export const UV_ECONNRESET = -constants.errno.ECONNRESET
 /** libuv's own. */
 export const UV_EOF = -4095
 export const UV_EISCONN = -constants.errno.EISCONN
+export const UV_ENOTSUP = -constants.errno.ENOTSUP
 export const UV_EPIPE = -constants.errno.EPIPE
 
 /** As libuv has it: negative. */

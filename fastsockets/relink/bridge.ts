@@ -7,6 +7,7 @@
  */
 import net from 'node:net'
 import { markOwn, socketPair } from '../../nic/index.ts'
+import { fastOf } from '../handle/fast-handle.ts'
 import type { FastHandle, FastSocket } from '../handle/fast-handle-contract.ts'
 import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
 import { recordFast } from '../handle/transport.ts'
@@ -20,10 +21,10 @@ import { type EndNames, encodeNames, tellNames } from './bridge-names.ts'
 
 /** Gives a connected fast socket a handle that can be sent. Throws, and changes nothing, if there cannot be one. */
 export function bridge(socket: FastSocket, exchange: HandleExchange): void {
-  const fast = socket._handle as FastHandle
+  const fast = fastOf(socket._handle) as FastHandle
   if (fast.isClosed || fast.stream === undefined || socket.connecting)
     throw new Error('the socket is not connected')
-  const names = namesOf(fast as unknown as PipeHandle)
+  const names = namesOf(fast.handle as PipeHandle)
   const { near: nearFd, far: farFd } = socketPair(names === undefined ? '' : encodeNames(names))
   const far = (nodeInternals() as NodeInternals).createPipe()
   far.open(farFd)
@@ -50,7 +51,7 @@ function namesOf(handle: PipeHandle): EndNames | undefined {
 /** From here on the bytes of `fast` go to and fro without the program. Keeps it alive, as somebody must carry them. */
 function relay(fast: FastHandle, near: net.Socket, hasEnded: boolean): void {
   const inner = new net.Socket({
-    handle: fast,
+    handle: fast.handle,
     allowHalfOpen: true,
     readable: !hasEnded,
     writable: true,

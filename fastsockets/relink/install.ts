@@ -39,7 +39,7 @@ import {
 import { Peers } from '../connect/peers.ts'
 import { hideSlowListener, showSlowListener } from '../connect/slow-listeners.ts'
 import { noteConsumers } from '../handle/consumed-handles.ts'
-import { fastHandleClass, isFastHandle } from '../handle/fast-handle.ts'
+import { fastHandleClass, fastOf } from '../handle/fast-handle.ts'
 import type { FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
 import {
   type HandleSetter,
@@ -87,7 +87,7 @@ const TRANSFER = 'messaging_transfer_symbol'
 export function install(): boolean {
   const marked = net as unknown as Record<symbol, boolean>
   if (marked[INSTALLED]) return reasonAgainstFastWay() === undefined
-  marked[INSTALLED] = true
+  Object.defineProperty(net, INSTALLED, { value: true })
   statusPage()
   const reason = reasonAgainstFastWay()
   if (reason !== undefined) {
@@ -144,21 +144,21 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
       if (!isNextAddress || !isTcp(handle)) return reinitialize.call(this, handle)
       if (this instanceof tls.TLSSocket && !isUnconnectedTls(this)) renewSession(this, handle, reinitialize)
       else handle.close()
-      giveFastHandle(this)
+      giveFastHandle(this, false)
     })
   }
 
-  function giveFastHandle(socket: FastSocket, host?: string): void {
-    const handle = new Handle(dialer)
-    handle.socket = socket
-    handle.host = host
-    exchange(socket, handle)
+  function giveFastHandle(socket: FastSocket, isPath: boolean, host?: string): void {
+    const fast = new Handle(dialer, isPath)
+    fast.socket = socket
+    fast.host = host
+    exchange(socket, fast.handle)
   }
 
   /** The socket is ready to be fast, or it is on record why it cannot be; an error if it must be and cannot. */
   function prepare(socket: FastSocket, args: unknown[]): RequiredError | undefined {
     const target = targetOf(args)
-    if (target === undefined || isFastHandle(socket._handle)) return undefined
+    if (target === undefined || fastOf(socket._handle) !== undefined) return undefined
     if (socket.connecting && isCandidate(socket)) return undefined
     teachCopiedOptions()
     const reason = reasonAgainst(socket, target)
@@ -166,7 +166,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     recordCandidate(socket)
     // As Node does, a moment later; it closes a handle that is there.
     if (socket.destroyed) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
-    giveFastHandle(socket, target.address)
+    giveFastHandle(socket, target.isPath, target.address)
     return undefined
   }
 
@@ -196,14 +196,14 @@ function wrapSocket(): void {
       encoding: string,
       callback: () => void,
     ): unknown {
-      const handle = this._handle
-      if (!isFastHandle(handle) || this.connecting) {
+      const fast = fastOf(this._handle)
+      if (fast === undefined || this.connecting) {
         return _writeGeneric.call(this, writev, data, encoding, callback)
       }
       // Node keeps here what waits for the connection, and counts it in bytesWritten.
       this._pendingData = null
       this._pendingEncoding = ''
-      handle.writeFromSocket(this, writev, data, encoding, callback)
+      fast.writeFromSocket(this, writev, data, encoding, callback)
       return undefined
     },
   )
@@ -231,7 +231,8 @@ function wrapSocket(): void {
     // The bridge has no reset to pass on: to its other side it is an end (decision 0059).
     if (isFarEnd(this._handle)) return this.destroy()
     // Of a pipe Node says that it cannot be reset.
-    if (!isFastHandle(this._handle) || this._handle.isOnPath) return resetAndDestroy.call(this)
+    const fast = fastOf(this._handle)
+    if (fast === undefined || fast.isOnPath) return resetAndDestroy.call(this)
     if (this.connecting) this.once('connect', () => this._reset())
     else this._reset()
     return this

@@ -5,7 +5,7 @@
 import diagnostics from 'node:diagnostics_channel'
 import { nextTick } from '../../nic/real-time.ts'
 import { isAboutBootstrap } from '../bootstrap/primary-listener.ts'
-import { isFastHandle } from '../handle/fast-handle.ts'
+import { fastOf } from '../handle/fast-handle.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { bridge } from './bridge.ts'
@@ -88,7 +88,11 @@ function wrapSend(target: Sender, send: Send, exchange: HandleExchange): void {
 }
 
 function isFastSocket(value: unknown): value is FastSocket {
-  return typeof value === 'object' && value !== null && isFastHandle((value as { _handle?: unknown })._handle)
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    fastOf((value as { _handle?: unknown })._handle) !== undefined
+  )
 }
 
 function bridgeStdio(stdio: unknown, exchange: HandleExchange): void {

@@ -1,5 +1,4 @@
 import type { Socket } from 'node:net'
-import { giveMark } from '../../nic/index.ts'
 import type { FallbackReason } from '../reasons.ts'
 import type { Place } from './status-page.ts'
 
@@ -9,10 +8,7 @@ export interface PlainWire {
   readonly reason: FallbackReason
 }
 
-/**
- * What we note about a socket of the program. It is a member of the socket, because a WeakMap costs a connection that
- * cannot be fast more than everything else that we do to it.
- */
+/** What we note about a socket of the program. */
 export class SocketNotes {
   /** A driver's name, or the wire that it has instead. */
   record: string | PlainWire | undefined = undefined
@@ -25,23 +21,37 @@ export class SocketNotes {
   remote: Place | undefined = undefined
 }
 
-const NOTES = Symbol('fastsockets.notes')
-type Noted = { [NOTES]?: SocketNotes }
+/** Makes the object that it is given the one that `new` initialises: a class that extends it adds its private fields to that. */
+class Given {
+  constructor(object: object) {
+    // biome-ignore lint/correctness/noConstructorReturn: that is what it is for.
+    return object
+  }
+}
 
 /**
- * All that a socket may have of ours, in one order, whatever becomes of it: what V8 compiles of Node is for the shapes of
+ * The notes are a private field of the socket: no code but this sees it, and whatever prints, copies or compares sockets
+ * passes it by. A WeakMap would cost a connection that cannot be fast more than everything else that we do to it.
+ */
+class Noted extends Given {
+  readonly #notes = new SocketNotes()
+
+  static of(socket: object): SocketNotes | undefined {
+    return #notes in socket ? (socket as Noted).#notes : undefined
+  }
+}
+
+/**
+ * A socket gets its notes before Node connects it, whatever becomes of it: what V8 compiles of Node is for the shapes of
  * sockets that it has met, and all of it is thrown away when it meets another.
  */
 export function notesOf(socket: object): SocketNotes {
-  const noted = socket as Noted
-  const known = noted[NOTES]
+  const known = Noted.of(socket)
   if (known !== undefined) return known
-  giveMark(socket)
-  const notes = new SocketNotes()
-  noted[NOTES] = notes
-  return notes
+  new Noted(socket)
+  return Noted.of(socket) as SocketNotes
 }
 
 export function knownNotesOf(socket: object): SocketNotes | undefined {
-  return (socket as Noted)[NOTES]
+  return Noted.of(socket)
 }

@@ -3,7 +3,7 @@
  * then comes back. argv: port seed rounds
  */
 import net from 'node:net'
-import type { FastHandle } from '../../fastsockets/handle/fast-handle-contract.ts'
+import { fastOf } from '../../fastsockets/handle/fast-handle.ts'
 import { transportOf } from '../../fastsockets/handle/transport.ts'
 import type { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
 import { Random } from '../support/random.ts'
@@ -20,8 +20,8 @@ let channel: SocketChannel | undefined
 
 /** Writes something good, and random words over it and around it before the peer may have looked. */
 function scribble(socket: net.Socket): void {
-  const { _handle } = socket as unknown as { readonly _handle: FastHandle | null }
-  channel = _handle?.stream?.channel
+  const { _handle } = socket as unknown as { readonly _handle: unknown }
+  channel = fastOf(_handle)?.stream?.channel
   const end = channel?.channel.end
   if (end === undefined) return
   const first = Math.max(0, end.reserve(8)) >> 2

@@ -5,6 +5,7 @@
  */
 import net from 'node:net'
 import { KIND_REPLY, KIND_REQUEST } from '../../../am/message-layout.ts'
+import { fastOf } from '../../../fastsockets/handle/fast-handle.ts'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import type { VirtualInterface } from '../../../nic/index.ts'
 import { sendMessage } from '../../support/messages.ts'
@@ -36,10 +37,8 @@ function flood(): void {
 }
 
 function ring(): VirtualInterface {
-  const handle = (
-    socket as unknown as { _handle: import('../../../fastsockets/handle/fast-handle-contract.ts').FastHandle }
-  )._handle
-  const end = handle.stream?.channel.channel.end
+  const { _handle } = socket as unknown as { readonly _handle: unknown }
+  const end = fastOf(_handle)?.stream?.channel.channel.end
   if (end === undefined) throw new Error('this client is not fast')
   return end
 }

@@ -1,0 +1,343 @@
+/**
+ * The object in `socket._handle` of a fast socket, as Node and programs see it: a native stream (JSStream) with the face
+ * of Node's own TCP or pipe handle. The same own keys, and the same prototypes with the same names in the same order, so
+ * that whatever prints, copies or compares a socket finds what it finds in a plain one.
+ *
+ *   handle -> TCP -> LibuvStreamWrap -> HandleWrap -> AsyncWrap -> Object
+ *
+ * What the handle does is in its side (native-side.ts, fast-handle.ts). The one way from here to there is a private field.
+ * Node's `JSStream` calls five methods by their names; they are on the last prototype, and not enumerable.
+ */
+import {
+  type ConnectRequest,
+  type NativeStream,
+  type NodeInternals,
+  nodeInternals,
+  type ReadListener,
+  type SocketName,
+} from '../host/node-internals.ts'
+import { UV_EBADF, UV_ENOTSUP } from '../host/socket-errors.ts'
+
+/** A request of native code. */
+type WriteRequest = object & { readonly oncomplete?: unknown }
+
+/** What a handle asks of its side. */
+export interface HandleSide {
+  onread: ReadListener | undefined
+  readonly writeQueueSize: number
+  readonly readCount: number
+  readonly writtenCount: number
+  readonly isClosed: boolean
+  /** Native code is about to be attached. */
+  noteNative(): void
+  /** The native stream has read for JavaScript. */
+  handleNativeRead(arrayBuffer: ArrayBuffer | undefined): unknown
+  connect(request: ConnectRequest, address: string, port?: number): number
+  connect6(request: ConnectRequest, address: string, port: number): number
+  bind(address: string, port: number): number
+  bind6(address: string, port: number, flags?: number): number
+  getsockname(out: SocketName): number
+  getpeername(out: SocketName): number
+  setNoDelay(isOn: boolean): number
+  setTypeOfService(value: number): number
+  getTypeOfService(): number
+  reset(callback: () => void): number
+  readStart(): number
+  readStop(): number
+  shutdown(request: object): number
+  useUserBuffer(bytes: Uint8Array): void
+  handleNativeShutdown(request: object): number
+  handleNativeWrite(request: WriteRequest, buffers: Buffer[]): number
+  close(callback?: () => void): void
+  hasRef(): boolean
+  ref(): void
+  unref(): void
+}
+
+/** A handle as its side sees it. */
+export type ShownHandle = NativeStream & { reading: boolean }
+
+interface SocketHandles {
+  create(side: HandleSide, isPipe: boolean): ShownHandle
+  sideOf(handle: unknown): HandleSide | undefined
+}
+
+/** Of `JSStream`: what its other side, which is ours, does. Called for a handle, whose prototypes do not show them. */
+export let native: NativeStream
+let handles: SocketHandles | undefined
+
+/** To be called once this Node is known to have what is needed. */
+export function prepareHandles(internals: NodeInternals): void {
+  native = internals.JsStream.prototype
+  handles ??= defineHandles(internals)
+}
+
+export function createHandle(side: HandleSide, isPipe: boolean): ShownHandle {
+  if (handles === undefined) prepareHandles(nodeInternals() as NodeInternals)
+  return (handles as SocketHandles).create(side, isPipe)
+}
+
+/** Undefined if it is no fast handle. */
+export function sideOf(handle: unknown): HandleSide | undefined {
+  return handles?.sideOf(handle)
+}
+
+function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): SocketHandles {
+  /** What JavaScript is called with that listens to a native stream. */
+  const handleNativeRead = function (this: object, arrayBuffer: ArrayBuffer | undefined): unknown {
+    return SocketHandle.sideOf(this)?.handleNativeRead(arrayBuffer)
+  }
+
+  /** The members; `imitate` puts each where Node's own handle has it. */
+  class SocketHandle extends JsStream {
+    readonly #side: HandleSide
+
+    constructor(side: HandleSide) {
+      super()
+      this.#side = side
+      super.onread = handleNativeRead
+    }
+
+    static sideOf(handle: unknown): HandleSide | undefined {
+      return typeof handle === 'object' && handle !== null && #side in handle ? handle.#side : undefined
+    }
+
+    open(): number {
+      return UV_ENOTSUP
+    }
+
+    listen(): number {
+      return UV_ENOTSUP
+    }
+
+    fchmod(): number {
+      return UV_ENOTSUP
+    }
+
+    setBlocking(): number {
+      return UV_ENOTSUP
+    }
+
+    hasPendingRead(): boolean {
+      return false
+    }
+
+    bind(address: string, port: number): number {
+      return SocketHandle.sideOf(this)?.bind(address, port) ?? UV_EBADF
+    }
+
+    bind6(address: string, port: number, flags?: number): number {
+      return SocketHandle.sideOf(this)?.bind6(address, port, flags) ?? UV_EBADF
+    }
+
+    /** To a unix path if there is no port. */
+    connect(request: ConnectRequest, address: string, port?: number): number {
+      return SocketHandle.sideOf(this)?.connect(request, address, port) ?? UV_EBADF
+    }
+
+    connect6(request: ConnectRequest, address: string, port: number): number {
+      return SocketHandle.sideOf(this)?.connect6(request, address, port) ?? UV_EBADF
+    }
+
+    getsockname(out: SocketName): number {
+      return SocketHandle.sideOf(this)?.getsockname(out) ?? UV_EBADF
+    }
+
+    getpeername(out: SocketName): number {
+      return SocketHandle.sideOf(this)?.getpeername(out) ?? UV_EBADF
+    }
+
+    setNoDelay(isOn: boolean): number {
+      return SocketHandle.sideOf(this)?.setNoDelay(isOn) ?? UV_EBADF
+    }
+
+    setKeepAlive(): number {
+      return 0
+    }
+
+    setTypeOfService(value: number): number {
+      return SocketHandle.sideOf(this)?.setTypeOfService(value) ?? UV_EBADF
+    }
+
+    getTypeOfService(): number {
+      return SocketHandle.sideOf(this)?.getTypeOfService() ?? UV_EBADF
+    }
+
+    reset(callback: () => void): number {
+      return SocketHandle.sideOf(this)?.reset(callback) ?? UV_EBADF
+    }
+
+    override get onread(): ReadListener | undefined {
+      return SocketHandle.sideOf(this)?.onread
+    }
+
+    override set onread(listener: ReadListener | undefined) {
+      const side = SocketHandle.sideOf(this)
+      if (side !== undefined) side.onread = listener
+    }
+
+    get writeQueueSize(): number {
+      return SocketHandle.sideOf(this)?.writeQueueSize ?? 0
+    }
+
+    /** There is none. */
+    get fd(): number {
+      return -1
+    }
+
+    override get _externalStream(): unknown {
+      return SocketHandle.sideOf(this) && super._externalStream
+    }
+
+    override get bytesRead(): number {
+      return SocketHandle.sideOf(this)?.readCount ?? 0
+    }
+
+    override get bytesWritten(): number {
+      return SocketHandle.sideOf(this)?.writtenCount ?? 0
+    }
+
+    override readStart(): number {
+      return SocketHandle.sideOf(this)?.readStart() ?? UV_EBADF
+    }
+
+    override readStop(): number {
+      return SocketHandle.sideOf(this)?.readStop() ?? UV_EBADF
+    }
+
+    override shutdown(request: object): number {
+      return SocketHandle.sideOf(this)?.shutdown(request) ?? UV_EBADF
+    }
+
+    override useUserBuffer(bytes: Uint8Array): void {
+      SocketHandle.sideOf(this)?.useUserBuffer(bytes)
+    }
+
+    /** Read by the code that is about to attach native code. */
+    override get isStreamBase(): boolean {
+      SocketHandle.sideOf(this)?.noteNative()
+      return true
+    }
+
+    close(callback?: () => void): void {
+      SocketHandle.sideOf(this)?.close(callback)
+    }
+
+    hasRef(): boolean {
+      return SocketHandle.sideOf(this)?.hasRef() ?? false
+    }
+
+    ref(): void {
+      SocketHandle.sideOf(this)?.ref()
+    }
+
+    unref(): void {
+      SocketHandle.sideOf(this)?.unref()
+    }
+  }
+
+  /** What `JSStream` calls, by these names. */
+  class NativeCalls {
+    isClosing(): boolean {
+      return SocketHandle.sideOf(this)?.isClosed ?? true
+    }
+
+    onreadstart(): number {
+      const side = SocketHandle.sideOf(this)
+      side?.noteNative()
+      return side?.readStart() ?? UV_EBADF
+    }
+
+    onreadstop(): number {
+      return SocketHandle.sideOf(this)?.readStop() ?? UV_EBADF
+    }
+
+    onshutdown(request: object): number {
+      return SocketHandle.sideOf(this)?.handleNativeShutdown(request) ?? UV_EBADF
+    }
+
+    onwrite(request: WriteRequest, buffers: Buffer[]): number {
+      return SocketHandle.sideOf(this)?.handleNativeWrite(request, buffers) ?? UV_EBADF
+    }
+  }
+
+  // Of a class each, as V8 keeps a shape by the class that `new` names. Their name is what Node's own are called.
+  const TcpHandle = class TCP extends SocketHandle {
+    declare reading: boolean
+    declare onconnection: null
+
+    // biome-ignore lint/correctness/noUnreachableSuper: another object is returned then.
+    constructor(side: HandleSide) {
+      // A program may make a handle by the constructor of one that it has: it gets Node's own.
+      // biome-ignore lint/correctness/noConstructorReturn: that object.
+      if (typeof side === 'number') return new Tcp(side) as never
+      super(side)
+      this.reading = false
+      this.onconnection = null
+    }
+  }
+  const PipeHandle = class Pipe extends SocketHandle {
+    declare reading: boolean
+
+    // biome-ignore lint/correctness/noUnreachableSuper: as above.
+    constructor(side: HandleSide) {
+      // biome-ignore lint/correctness/noConstructorReturn: as above.
+      if (typeof side === 'number') return new NativePipe(side) as never
+      super(side)
+    }
+  }
+  for (const [Face, Model] of [
+    [TcpHandle, Tcp],
+    [PipeHandle, NativePipe],
+  ] as const)
+    imitate(Face, Model, SocketHandle.prototype, NativeCalls.prototype)
+
+  return {
+    create: (side, isPipe) => (isPipe ? new PipeHandle(side) : new TcpHandle(side)),
+    sideOf: SocketHandle.sideOf,
+  }
+}
+
+/** Gives `Face` prototypes like those of `Model`: each member of ours that Node's own handle has is where it has it. */
+function imitate(
+  Face: { readonly prototype: object },
+  Model: { readonly prototype: object },
+  ours: object,
+  hidden: object,
+): void {
+  let level = Face.prototype
+  Reflect.deleteProperty(level, 'constructor')
+  for (let model = Model.prototype; ; ) {
+    for (const key of Reflect.ownKeys(model)) {
+      const shown = Object.getOwnPropertyDescriptor(model, key) as PropertyDescriptor
+      const { enumerable = false, configurable = false } = shown
+      Object.defineProperty(level, key, { ...memberLike(key, shown, ours), enumerable, configurable })
+    }
+    if (model === Model.prototype) Object.defineProperty(level, 'constructor', { value: Face })
+    const next = Object.getPrototypeOf(model)
+    const isLast = next === null || next === Object.prototype
+    const below = isLast ? next : {}
+    if (isLast) Object.defineProperties(level, hiddenMembers(hidden))
+    Object.setPrototypeOf(level, below)
+    if (isLast) return
+    level = below
+    model = next
+  }
+}
+
+/** Ours, or that of the native class below it, or, of what a later Node may have, one that refuses. */
+function memberLike(key: string | symbol, shown: PropertyDescriptor, ours: object): PropertyDescriptor {
+  // This one is JavaScript's, and does well for any object.
+  if (key === 'owner' || key === 'constructor') return shown
+  for (let at = ours; at !== Object.prototype && at !== null; at = Object.getPrototypeOf(at)) {
+    const found = Object.getOwnPropertyDescriptor(at, key)
+    if (found !== undefined) return found
+  }
+  if (shown.get !== undefined) return { get: () => undefined }
+  return typeof shown.value === 'function' ? { value: () => UV_ENOTSUP, writable: true } : shown
+}
+
+function hiddenMembers(members: object): PropertyDescriptorMap {
+  const { constructor: _, ...rest } = Object.getOwnPropertyDescriptors(members) as PropertyDescriptorMap
+  return rest
+}
