@@ -23,11 +23,11 @@ const replyWords = new Words()
  * runtime's; for a long message it is this endpoint's own segment.
  */
 export class Message {
-  /** The conversation that it came by. */
-  readonly channel: Channel
   /** The runtime's: use `word(i)`. Behind `wordCount` there may be those of an earlier message. */
   readonly words = new Int32Array(WORDS_MAX)
   wordCount = 0
+  /** The conversation that it came by. Private: a program that prints its message must not meet the runtime. */
+  readonly #channel: Channel
   #slot = NO_REQUEST
   #handler = 0
   #bytes: Uint8Array = NO_BYTES
@@ -39,7 +39,11 @@ export class Message {
   #outcome = UNANSWERED
 
   constructor(channel: Channel) {
-    this.channel = channel
+    this.#channel = channel
+  }
+
+  static channelOf(message: Message): Channel {
+    return message.#channel
   }
 
   /** The runtime's: its handler runs. */
@@ -50,13 +54,13 @@ export class Message {
   /** The name of the endpoint that sent it. */
   get source(): string {
     this.#assertLive()
-    return this.channel.owner.peerName
+    return this.#channel.owner.peerName
   }
 
   /** The destination that the peer is mapped at, if it is; for a returned message, the one that it was sent to. */
   get destination(): number | undefined {
     this.#assertLive()
-    return this.#returnedFrom === NO_DESTINATION ? this.channel.owner.destination : this.#returnedFrom
+    return this.#returnedFrom === NO_DESTINATION ? this.#channel.owner.destination : this.#returnedFrom
   }
 
   get isRequest(): boolean {
@@ -139,7 +143,7 @@ export class Message {
     this.#assertMayReply()
     // biome-ignore lint/complexity/noArguments: a rest parameter would make an array for every message
     replyWords.set(arguments.length - 1, a, b, c, d, e, f, g, h)
-    this.channel.sendReply(this.#slot, handler, replyWords, undefined)
+    this.#channel.sendReply(this.#slot, handler, replyWords, undefined)
     this.#outcome = ANSWERED
   }
 
@@ -158,10 +162,10 @@ export class Message {
     h?: number,
   ): void {
     this.#assertMayReply()
-    assertPayload(payload, this.channel.mediumMax)
+    assertPayload(payload, this.#channel.mediumMax)
     // biome-ignore lint/complexity/noArguments: a rest parameter would make an array for every message
     replyWords.set(arguments.length - 2, a, b, c, d, e, f, g, h)
-    this.channel.sendReply(this.#slot, handler, replyWords, payload)
+    this.#channel.sendReply(this.#slot, handler, replyWords, payload)
     this.#outcome = ANSWERED
   }
 
@@ -172,7 +176,7 @@ export class Message {
   replyLong(handler: number, payload: Uint8Array, offset: number, ...words: number[]): void {
     this.#assertMayReply()
     replyWords.setArray(words)
-    this.channel.sendReplyLong(this.#slot, handler, replyWords, payload, offset)
+    this.#channel.sendReplyLong(this.#slot, handler, replyWords, payload, offset)
     this.#outcome = ANSWERED
   }
 
@@ -231,6 +235,11 @@ export class Message {
       throw new AmError('ERR_AM_TOKEN', 'a request handler may reply only once')
     }
   }
+}
+
+/** The conversation that a message came by. */
+export function channelOf(message: Message): Channel {
+  return Message.channelOf(message)
 }
 
 export function assertWordIndex(i: number): void {

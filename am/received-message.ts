@@ -1,7 +1,7 @@
 import type { Channel } from './channel.ts'
 import { assertReplyHandler } from './checks.ts'
 import { AmError } from './errors.ts'
-import { assertWordIndex, type Message } from './message.ts'
+import { assertWordIndex, channelOf, type Message } from './message.ts'
 import { assertPayload } from './payload.ts'
 import { UNDELIVERABLE, type UndeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
@@ -37,12 +37,12 @@ export class ReceivedMessage {
     this.words = Array.from(message.words.subarray(0, message.wordCount))
     this.bytes = message.copy()
     this.reason = message.reason
-    this.#channel = message.channel
+    this.#channel = channelOf(message)
     this.#slot = slot
   }
 
   get length(): number {
-    return this.bytes.length
+    return this.bytes?.length ?? 0
   }
 
   word(i: number): number {

@@ -7,6 +7,7 @@
  */
 import net from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { define } from '../host/define.ts'
 import { copyOwner, keepReadBuffer, type NodeInternals, repeatOptions } from '../host/node-internals.ts'
 import { tls } from '../host/node-tls.ts'
 import { moveConsumer } from './consumed-handles.ts'
@@ -130,18 +131,19 @@ export function keepStreamState(socket: net.Socket, exchange: () => void): void 
   }
 }
 
-/** For all sockets, once: one that had a method of its own, and lost it again, would be slow from then on. */
+/**
+ * For all sockets, once: one that had a method of its own, and lost it again, would be slow from then on. And where Node
+ * has it, which is the prototype of all duplex streams: programs that list the members of sockets find no more than theirs.
+ */
 function wrapUndestroy(): void {
-  const prototype = net.Socket.prototype as unknown as { _undestroy?: () => void }
-  const { _undestroy } = prototype
-  const value = function undestroy(this: net.Socket): void {
-    if (this !== kept) _undestroy?.call(this)
+  let prototype = net.Socket.prototype as { _undestroy?: () => void }
+  while (!Object.hasOwn(prototype, '_undestroy')) {
+    prototype = Object.getPrototypeOf(prototype)
+    if (prototype === null) return
   }
-  Object.defineProperty(prototype, '_undestroy', {
-    value,
-    writable: true,
-    enumerable: true,
-    configurable: true,
+  const { _undestroy } = prototype
+  define(prototype, '_undestroy', function (this: object): void {
+    if (this !== kept) _undestroy?.call(this)
   })
 }
 

@@ -142,7 +142,7 @@ export class CompletionQueue {
       this.#serverCount += change
       return
     }
-    const { channel } = member as unknown as Pollable
+    const channel = (member as unknown as Pollable).polledChannel()
     if (channel === undefined) return
     const before = this.#memberCounts.get(channel) ?? 0
     const count = before + change

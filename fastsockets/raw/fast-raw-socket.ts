@@ -10,6 +10,7 @@ import { Operations } from './operations.ts'
 import {
   assertBytes,
   assertReceiveBuffer,
+  forgiveGetters,
   OPERATIONS_MAX,
   type Pollable,
   type RawSocket,
@@ -23,6 +24,10 @@ export type ConnectAnswer = (refusal: number | undefined, isConnected: boolean) 
 
 /** A raw socket over a channel. Its sink methods run no user code: promises settle after the turn. */
 export class FastRawSocket implements RawSocket, Pollable, StreamSink {
+  static {
+    forgiveGetters(FastRawSocket.prototype, object => #stream in object)
+  }
+
   #stream: Stream | undefined
   #onAnswer: ConnectAnswer | undefined
   readonly #sends = new Operations()
@@ -54,7 +59,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     return true
   }
 
-  get channel(): SocketChannel {
+  polledChannel(): SocketChannel {
     return this.#open().channel
   }
 
@@ -170,7 +175,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
 
   /** The channel is polled instead. One that has ended has no more turns, in a program that only polls. */
   look(): void {
-    if (!this.channel.isOpen && this.isReadable) this.#queue?.handleReadable(this)
+    if (!this.#open().channel.isOpen && this.isReadable) this.#queue?.handleReadable(this)
   }
 
   watch(queue: CompletionQueue | undefined): void {
@@ -300,7 +305,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       const taken = Math.min(length - placed, first.length - first.done)
       copyBytes(bytes, offset + placed, first.bytes, first.done, taken)
       // A receive that is not full waits for the end of the turn: more may follow at once.
-      if (first.done === 0) this.channel.deliveries.schedule(this.#open())
+      if (first.done === 0) this.#open().channel.deliveries.schedule(this.#open())
       first.done += taken
       placed += taken
       if (first.done === first.length) this.#finishReceive()
@@ -346,7 +351,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       (this.#onAnswer !== undefined || this.#sends.count > 0 || this.#receives.count > 0 || this.#isHeld)
     if (counts === this.#countsAsAlive) return
     this.#countsAsAlive = counts
-    if (counts) this.channel.keepAlive()
-    else this.channel.letGo()
+    if (counts) this.#open().channel.keepAlive()
+    else this.#open().channel.letGo()
   }
 }

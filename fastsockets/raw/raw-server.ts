@@ -21,7 +21,7 @@ import type { Stream } from '../stream/stream.ts'
 import type { CompletionQueue } from './completion-queue.ts'
 import { FastRawSocket } from './fast-raw-socket.ts'
 import { rawPeers } from './raw-peers.ts'
-import { assertOptions, assertSignal, type Pollable, type RawSocket } from './raw-socket.ts'
+import { assertOptions, assertSignal, forgiveGetters, type Pollable, type RawSocket } from './raw-socket.ts'
 import { TcpRawSocket } from './tcp-raw-socket.ts'
 
 /** What `listen` does not offer. */
@@ -72,8 +72,10 @@ export async function listen(options: ListenOptions = {}): Promise<RawServer> {
  * its ordinary TCP listener.
  */
 export class RawServer implements Pollable, AsyncIterable<RawSocket> {
-  /** Every channel of the thread may bring a connection: the queue polls them all. */
-  readonly channel = undefined
+  static {
+    forgiveGetters(RawServer.prototype, object => #shadow in object)
+  }
+
   readonly #shadow: FastServer
   readonly #backlog: number
   readonly #arrived: (FastRawSocket | TcpRawSocket)[] = []
@@ -119,6 +121,9 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
     })
     return code === undefined ? undefined : fallbackReason(code)
   }
+
+  /** Every channel of the thread may bring a connection: the queue polls them all. */
+  polledChannel(): undefined {}
 
   /** Where it listens. */
   get address(): net.AddressInfo {

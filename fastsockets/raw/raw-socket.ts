@@ -45,8 +45,8 @@ export interface RawSocket {
 export interface Pollable {
   readonly isReadable: boolean
   readonly isClosed: boolean
-  /** The channel to poll, if it is one. */
-  readonly channel: SocketChannel | undefined
+  /** The channel to poll, if it is one. No getter: what prints a socket must not meet the runtime. */
+  polledChannel(): SocketChannel | undefined
   /** Looks for itself whether something has arrived, without the event loop. */
   look(): void
   /** Tells `queue` from now on whenever there may be something to read; undefined: nobody. */
@@ -76,4 +76,19 @@ export function assertSignal(signal: unknown): void {
 export function assertBytes(bytes: Uint8Array): void {
   if (bytes instanceof Uint8Array) return
   throw Object.assign(new TypeError('bytes must be a Uint8Array'), { code: 'ERR_INVALID_ARG_TYPE' })
+}
+
+/**
+ * Makes the getters of a class answer `undefined` for objects that are not of it: programs that print, copy or compare
+ * objects read them from the prototype, and from copies without private fields.
+ */
+export function forgiveGetters(prototype: object, isOne: (object: object) => boolean): void {
+  for (const [name, { get, ...rest }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
+    if (get === undefined) continue
+    const forgiving = function (this: object): unknown {
+      return isOne(this) ? get.call(this) : undefined
+    }
+    const { enumerable = false, configurable = true } = rest
+    Object.defineProperty(prototype, name, { get: forgiving, enumerable, configurable })
+  }
 }

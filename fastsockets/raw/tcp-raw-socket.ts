@@ -10,6 +10,7 @@ import { Operations } from './operations.ts'
 import {
   assertBytes,
   assertReceiveBuffer,
+  forgiveGetters,
   OPERATIONS_MAX,
   type Pollable,
   type RawSocket,
@@ -32,7 +33,10 @@ const LOOKED = Buffer.allocUnsafeSlow(LOOK_SIZE)
  * Where the C library is not to be had, there is only Node's stream.
  */
 export class TcpRawSocket implements RawSocket, Pollable {
-  readonly channel = undefined
+  static {
+    forgiveGetters(TcpRawSocket.prototype, object => #socket in object)
+  }
+
   readonly #socket: net.Socket
   readonly #reason: FallbackReason
   readonly #receives = new Operations()
@@ -63,6 +67,8 @@ export class TcpRawSocket implements RawSocket, Pollable {
     socket.on('error', error => this.#fail(error))
     this.#updateLife()
   }
+
+  polledChannel(): undefined {}
 
   get transport(): Transport {
     return {

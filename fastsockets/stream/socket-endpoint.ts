@@ -1,4 +1,4 @@
-import { AmError, ChannelGroup, type Message } from '../../am/index.ts'
+import { AmError, ChannelGroup, channelOf, type Message } from '../../am/index.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import {
   ACCEPT,
@@ -49,5 +49,5 @@ function refuse(message: Message, kind: string): undefined {
 }
 
 function ownerOf(message: Message): SocketChannel {
-  return message.channel.owner as SocketChannel
+  return channelOf(message).owner as SocketChannel
 }

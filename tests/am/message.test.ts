@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { Message } from '../../am/index.ts'
 import { AmError, WORDS_MAX } from '../../am/index.ts'
+import { channelOf } from '../../am/message.ts'
 import { openChannelPair, sendRequest, settle } from '../support/channels.ts'
 import { patterned } from '../support/frames.ts'
 
@@ -173,7 +174,7 @@ t.test('a reply that is too long is ERR_AM_ARGUMENT, and a right one may follow'
   b.group.setHandler(ECHO, message => {
     const tooMany = [1, 2, 3, 4, 5, 6, 7, 8, 9]
     t.throws(() => message.reply(ANSWER, ...tooMany), { code: 'ERR_AM_ARGUMENT' })
-    const tooLong = new Uint8Array(message.channel.mediumMax + 1)
+    const tooLong = new Uint8Array(channelOf(message).mediumMax + 1)
     t.throws(() => message.replyMedium(ANSWER, tooLong), { code: 'ERR_AM_ARGUMENT' })
     message.reply(ANSWER, 1)
   })

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Channel, ChannelGroup, type ChannelOptions, pollerStats } from '../../am/index.ts'
+import { channelOf } from '../../am/message.ts'
 import { drivers, openLoopbackPair } from '../../nic/index.ts'
 import { OwnerLog, sendRequest } from '../support/channels.ts'
 import { Child } from '../support/child.ts'
@@ -110,7 +111,7 @@ t.test('a pair that never rests leaves timers and files their turns', async t =>
   b.setHandler(ECHO, message => message.reply(ANSWER))
   a.setHandler(ANSWER, message => {
     count++
-    if (!isOver) sendRequest(message.channel, ECHO)
+    if (!isOver) sendRequest(channelOf(message), ECHO)
   })
   for (let i = 0; i < 32; i++) sendRequest(toB, ECHO)
   for (let i = 0; i < 5; i++) {

@@ -1,5 +1,7 @@
 /** Two channels under the event loop. The first has a message again whenever its handler has thrown, which it always does. */
+
 import { ChannelGroup } from '../../am/index.ts'
+import { channelOf } from '../../am/message.ts'
 import { openLoopbackPair } from '../../nic/index.ts'
 import { OwnerLog, sendRequest } from '../support/channels.ts'
 import { until } from '../support/until.ts'
@@ -24,7 +26,7 @@ process.on('uncaughtException', () => {
   sendRequest(bad.to, SINK)
 })
 receiver.setHandler(SINK, message => {
-  if (message.channel === bad.from) throw new Error('as always')
+  if (channelOf(message) === bad.from) throw new Error('as always')
   handled++
 })
 sendRequest(bad.to, SINK)

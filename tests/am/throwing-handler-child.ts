@@ -1,5 +1,7 @@
 /** Two channels under the event loop, of which one has a handler that throws now and then. */
+
 import { ChannelGroup } from '../../am/index.ts'
+import { channelOf } from '../../am/message.ts'
 import { openLoopbackPair } from '../../nic/index.ts'
 import { OwnerLog, sendRequest } from '../support/channels.ts'
 import { until } from '../support/until.ts'
@@ -20,7 +22,7 @@ const channels = handled.map(numbers => {
   return { channel, arrivals, numbers }
 })
 receiver.setHandler(SINK, message => {
-  const side = channels.find(({ arrivals }) => arrivals === message.channel)
+  const side = channels.find(({ arrivals }) => arrivals === channelOf(message))
   side?.numbers.push(message.word(0))
   if (side === channels[0] && message.word(0) % 3 === 0) throw new Error(`message ${message.word(0)}`)
 })

@@ -5,7 +5,7 @@ import { program, relinked } from '../support/relinked.ts'
 
 interface Told {
   readonly heard: readonly string[]
-  readonly handle: string
+  readonly transport: string
 }
 
 /** Newer Node keeps its parser to itself. */
@@ -23,13 +23,13 @@ const skip = !hasParser() && `Node ${process.version} has no parser of http in p
 const HEARD = ['headers', 'first', 'other']
 
 t.test('a parser that has consumed a connecting socket hears of its bytes', { skip }, async t => {
-  for (const [server, client, handle] of [
-    [undefined, undefined, 'TCP'],
-    [relinked(), relinked(), 'SocketHandle'],
-    [undefined, relinked(), 'TCP'],
+  for (const [server, client, transport] of [
+    [undefined, undefined, 'tcp'],
+    [relinked(), relinked(), 'shm'],
+    [undefined, relinked(), 'tcp'],
   ] as const) {
     const port = await new Child(t, program('consumed'), [], server).receive<number>()
     const told = await new Child(t, program('consumed'), [String(port)], client).receive<Told>()
-    t.strictSame(told, { heard: HEARD, handle })
+    t.strictSame(told, { heard: HEARD, transport })
   }
 })

@@ -1,8 +1,9 @@
 /**
  * A program that has the parser of http by `process.binding`, and gives it the handle of a socket that is still connecting.
- * It tells what the parser heard, and what kind of handle was under it.
+ * It tells what the parser heard, and which wire was under it.
  */
 import net, { type AddressInfo } from 'node:net'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
 
 interface Parser {
   [callback: number]: (...args: never[]) => unknown
@@ -42,8 +43,8 @@ function ask(port: number): void {
   }
   parser[HTTPParser.kOnBody] = (bytes: Buffer) => heard.push(bytes.toString())
   parser[HTTPParser.kOnMessageComplete] = () => {
-    const handle = handleOf(socket).constructor.name
-    process.send?.({ heard, handle }, () => process.exit())
+    const { transport } = transportOf(socket)
+    process.send?.({ heard, transport }, () => process.exit())
   }
   parser.consume(handleOf(socket))
 }
