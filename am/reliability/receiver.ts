@@ -21,11 +21,11 @@ import { ReorderBuffer } from './reorder-buffer.ts'
 
 /** Frames handed over that may be unacknowledged. */
 const ACK_FRAMES = WINDOW_FRAMES / 2
-/** So long an acknowledgement waits for a frame to ride on: well below the shortest time-out of the peer. */
+/** How long an acknowledgement waits for a frame to ride on: well below the peer's shortest time-out. */
 const ACK_DELAY_MS = 0.25
-/** How many frames later the end of a SACK is looked at again: as many as it takes to miss a frame, and some more. */
+/** How many frames later the end of a SACK is checked again: as many as a loss takes to show, and some more. */
 const SACK_OVERLAP = 8
-/** SACKs of two windows: a window need not begin with one, and those of its two ends must not be taken for each other. */
+/** SACKs of two windows: a window need not begin with one, and the SACKs of its two ends must differ. */
 const SACK_COUNT = (2 * WINDOW_FRAMES) / SACK_FRAMES
 
 const NEVER = Number.POSITIVE_INFINITY
@@ -34,12 +34,12 @@ const NO_BYTES = new Uint8Array(0)
 const NO_WORDS = new Int32Array(0)
 
 /**
- * The receiving half: checks what comes, puts it in order, hands it over, and knows what is to be acknowledged. Each
- * frame is copied to the landing, and out of it only to the reorder buffer.
+ * The receiving half: validates frames, puts them in order, hands them over, and records what must be acknowledged. Each
+ * frame is copied to the landing, and from there only to the reorder buffer.
  */
 export class Receiver {
   landingWords: Int32Array
-  /** The header of the frame that has landed. */
+  /** Header of the landed frame. */
   readonly header = new Int32Array(HEADER_WORDS)
   readonly #stats: ReliabilityStats
   readonly #frameMax: number
@@ -47,18 +47,18 @@ export class Receiver {
   readonly #reorder: ReorderBuffer
   #landingBytes: Uint8Array
   #sink = NOWHERE
-  /** How many frames may be handed over in this poll. */
+  /** Frames that may be handed over in this poll. */
   #left = 0
-  /** The frame whose turn it is. */
+  /** Sequence number of the next expected frame. */
   #expected: number
   #highestOrdinal: number
   #isEchoFresh = false
-  /** What was handed over since the last acknowledgement. */
+  /** Frames handed over since the last acknowledgement. */
   #framesOwed = 0
   #bytesOwed = 0
   #owedSinceMs = NEVER
   #isAckDue = false
-  /** A bit for each SACK that has changed since it was last said. */
+  /** One bit for each SACK that has changed since it was last sent. */
   #changedSacks = 0
 
   constructor(stats: ReliabilityStats, frameMax: number, retentionBytes: number, firstSequence: number) {
@@ -73,7 +73,7 @@ export class Receiver {
     this.#highestOrdinal = (firstSequence - 1) | 0
   }
 
-  /** Whether a frame waits only for somebody to take it. */
+  /** True if the next expected frame is already here. */
   get isReady(): boolean {
     return this.#reorder.count > 0 && this.#reorder.has(this.#expected)
   }
@@ -82,7 +82,7 @@ export class Receiver {
     return this.#framesOwed > 0 || this.#isAckDue || this.#changedSacks !== 0
   }
 
-  /** From now on up to `limit` frames are handed over, first those that wait already. */
+  /** From now on up to `limit` frames are handed over, waiting ones first. */
   begin(sink: FrameSink, limit: number): void {
     this.#sink = sink
     this.#left = limit
@@ -94,13 +94,13 @@ export class Receiver {
     return this.#left
   }
 
-  /** From now on nothing is handed over. */
+  /** From now on no frame is handed over. */
   end(): void {
     this.#sink = NOWHERE
     this.#left = 0
   }
 
-  /** Copies a frame out of the queue; false if it is not as it was sent. What is used later is what was checked. */
+  /** Copies a frame out of the queue; false if it is damaged. The validated copy is the one that is used later. */
   land(words: Int32Array, at: number, length: number): boolean {
     const contentLength = length - HEADER_SIZE
     if (contentLength < 0 || contentLength > this.#frameMax) return false
@@ -112,7 +112,7 @@ export class Receiver {
     return ~copyWithCrc(crc, words, at + HEADER_WORDS, this.landingWords, 0, contentLength) === claimed
   }
 
-  /** The DATA frame that has landed. False if no peer that keeps to the window sends it. */
+  /** Handles the landed DATA frame. False if no peer that keeps to the window could send it. */
   handleData(length: number): boolean {
     const frame = this.header[SEQUENCE_WORD] as number
     const ahead = (frame - this.#expected) | 0
@@ -120,7 +120,7 @@ export class Receiver {
     this.#noteOrdinal()
     if (ahead < 0 || this.#reorder.has(frame)) {
       this.#stats.duplicates++
-      // The peer may not know that we have it.
+      // The peer may not know that we have this frame: acknowledge it again.
       if (ahead < 0) this.#isAckDue = true
       else this.#noteSack(frame)
     } else if (ahead === 0 && this.#left > 0) {
@@ -128,7 +128,7 @@ export class Receiver {
       this.#deliverReady()
     } else if (this.#reorder.store(frame, this.landingWords, length)) {
       if (ahead > 0) this.#stats.early++
-      // By this one some before it, and the one whose turn it is, may have become missed.
+      // This frame may have revealed that earlier ones, and the next expected one, are missing.
       this.#noteSack(frame)
       this.#noteSack(this.#expected)
       if (ahead >= SACK_OVERLAP) this.#noteSack(frame - SACK_OVERLAP)
@@ -141,7 +141,7 @@ export class Receiver {
     this.#isAckDue = true
   }
 
-  /** Whether the peer may be waiting for an acknowledgement; `nowMs` is 0 if nobody has looked at the clock. */
+  /** True if the peer may wait for an acknowledgement; `nowMs` is 0 if the clock was not read. */
   isAckUrgent(nowMs: number): boolean {
     if (this.#reorder.count === 0) this.#changedSacks = 0
     return (
@@ -160,7 +160,7 @@ export class Receiver {
     if (this.#framesOwed > 0 && this.#owedSinceMs === NEVER) this.#owedSinceMs = nowMs
   }
 
-  /** Writes what is acknowledged into the header at `at`, KIND without the kind; nothing is owed then. */
+  /** Writes ACK, ECHO, SACK and KIND without the kind into the header at `at`. Nothing is owed afterwards. */
   putAcknowledgement(words: Int32Array, at: number): void {
     const sackAt = this.#nextSack()
     words[at + KIND_WORD] = this.#isEchoFresh ? sackAt | FRESH_ECHO : sackAt
@@ -182,7 +182,7 @@ export class Receiver {
     this.landingWords = NO_WORDS
   }
 
-  /** Accounted for before it is handed over: if the sink throws, the frame is gone all the same. */
+  /** The frame is counted before it is handed over: if the sink throws, the frame is gone all the same. */
   #deliver(length: number): void {
     this.#expected = (this.#expected + 1) | 0
     this.#framesOwed++
@@ -209,7 +209,7 @@ export class Receiver {
     this.#changedSacks |= 1 << ((sackAtOf(frame) / SACK_FRAMES) & (SACK_COUNT - 1))
   }
 
-  /** Where the next SACK begins: one that has changed, or else that of the frame whose turn it is. */
+  /** Where the next SACK begins: one that has changed, or else that of the next expected frame. */
   #nextSack(): number {
     const current = sackAtOf(this.#expected)
     if (this.#changedSacks === 0) return current

@@ -32,15 +32,15 @@ export const KIND_MASK = 0x1f
 export const FRESH_ECHO = 0x20
 
 /**
- * Frames that may be under way each way; a power of two, the same on both sides. Several times what a peer takes in
- * between two looks of the sender.
+ * Frames that may be under way each way; a power of two, the same on both sides. Several times what a peer receives
+ * between two polls of the sender.
  */
 export const WINDOW_FRAMES = 1024
 export const WINDOW_MASK = WINDOW_FRAMES - 1
-/** Frames that one SACK tells about. */
+/** Frames that one SACK covers. */
 export const SACK_FRAMES = 64
 
-/** The first of the frames that one SACK tells about together with `sequence`. */
+/** The first of the frames that share a SACK with `sequence`. */
 export function sackAtOf(sequence: number): number {
   return sequence & -SACK_FRAMES
 }

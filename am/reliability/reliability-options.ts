@@ -2,7 +2,7 @@ import { AmError } from '../errors.ts'
 
 const RETENTION_BYTES_MIN = 16 * 1024
 const RETENTION_BYTES_MAX = 1 << 30
-/** As much as the queue of a driver takes by default. */
+/** As much as a driver's queue holds by default. */
 export const RETENTION_BYTES_DEFAULT = 1 << 20
 export const PEER_TIMEOUT_MS_DEFAULT = 10_000
 const SEQUENCE_MAX = 2 ** 32 - 1

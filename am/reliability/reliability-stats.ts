@@ -1,18 +1,18 @@
 /** What one reliable interface has done and seen so far, in frames. */
 export class ReliabilityStats {
   sent = 0
-  /** Sent again because they were missed. */
+  /** Frames sent again because they were missing. */
   resent = 0
-  /** Times that nothing moved for a time-out. */
+  /** Time-outs in which no acknowledgement arrived. */
   timeouts = 0
-  /** Acknowledgements that found nothing to ride on. */
+  /** Acknowledgements sent as frames of their own. */
   acksSent = 0
   delivered = 0
   duplicates = 0
-  /** Came before their turn. */
+  /** Frames that came before their turn. */
   early = 0
-  /** Whose checksum or length was wrong. */
+  /** Frames with a wrong checksum or length. */
   damaged = 0
-  /** Intact, but not what a peer that keeps the rules can send. */
+  /** Intact frames that no peer that keeps the rules can send. */
   refused = 0
 }

@@ -26,11 +26,11 @@ import { checkOptions, type ReliabilityOptions } from './reliability-options.ts'
 import { ReliabilityStats } from './reliability-stats.ts'
 import { Sender } from './sender.ts'
 
-/** Frames that are taken in beyond what may be handed over: acknowledgements, duplicates, what comes too early. */
+/** Frames received beyond those that may be handed over: acknowledgements, duplicates, early frames. */
 const HEAR_MAX = 64
-/** Polls that found something before the clock is read all the same. */
+/** Polls with frames after which the clock is read all the same. */
 const UNTIMED_POLLS_MAX = 16
-/** A frame takes at most so much of the retention, so that it always fits in some time, skip included. */
+/** Largest share of the retention that a frame may take, so that it always fits in the end, skip included. */
 const FRAME_SHARE = 1 / 4
 
 export class ReliableInterface extends ForwardingInterface implements FrameSink {
@@ -48,7 +48,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   #isRef = false
   #timer: NodeJS.Timeout | undefined
 
-  /** `inner` belongs to this interface from now on. The other end needs one as well, with the same options. */
+  /** Owns `inner` from now on. The other end needs one as well, with the same options. */
   constructor(inner: VirtualInterface, options: ReliabilityOptions = {}) {
     const { retentionBytes, peerTimeoutMs, firstSequence } = checkOptions(options)
     super(inner, `reliable:${inner.driver}`, capabilitiesOver(inner.capabilities, retentionBytes))
@@ -103,18 +103,18 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     if (this.#isArmed) this.#startTimer()
   }
 
-  /** What was reserved is simply reserved again. */
+  /** A second `reserve` replaces the first. */
   override cancel(): void {}
 
   override hasRoom(length: number): boolean {
     if (this.state !== 'open') return false
     if (this.#sender.retention.hasRoom(length)) return true
-    // As with a ring, the peer's progress counts as soon as it is made.
+    // Acknowledgements count at once, as the peer's progress does with a ring.
     this.#hear()
     return this.#sender.retention.hasRoom(length)
   }
 
-  /** With a limit of 0 it hands over nothing and does everything else. */
+  /** With a limit of 0 no frame is handed over, and everything else is done. */
   override poll(sink: FrameSink, limit: number): number {
     if (this.state !== 'open') return this.#refusal()
     if (this.#isPolling) throw new Error('poll was called from within a frame handler')
@@ -174,7 +174,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     this.inner.close()
   }
 
-  /** The inner interface's: one frame of the peer, or of whoever passes for it. */
+  /** The sink of the inner interface: one frame of the peer, or of a stranger in its place. */
   handleFrame(_bytes: Uint8Array, offset: number, length: number): void {
     if (this.#ownState !== 'open') return
     const receiver = this.#receiver
@@ -190,11 +190,11 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     if (kind === KIND_ACK) return
     if (kind === KIND_PROBE) return receiver.handleProbe()
     if (!receiver.handleData(length - HEADER_SIZE)) this.stats.refused++
-    // Before the poll ends: the peer may be waiting for room all the time that it takes.
+    // Before the poll ends: the peer may be waiting for room meanwhile.
     if (receiver.isAckOverdue()) this.#sender.sendAck()
   }
 
-  /** Takes in what waits below, as long as it may be handed over; returns how many frames that were. */
+  /** Receives frames from below while they may be handed over; returns how many there were. */
   #receive(limit: number): number {
     if (limit <= 0) return this.inner.poll(this, HEAR_MAX)
     let received = 0
@@ -207,17 +207,17 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     return received
   }
 
-  /** Takes in acknowledgements, and what comes with them, outside of a poll. */
+  /** Receives acknowledgements, and frames that come with them, outside a poll. */
   #hear(): void {
     if (this.#isPolling) return
     this.#takeIn(HEAR_MAX)
     this.#sender.sendUnsent()
     this.#sendAcks(0)
-    // A sleeper is to be told of what was meant for it, and has been taken in here.
+    // A frame for an armed owner has been received here: wake the owner.
     if (this.#isArmed && this.#receiver.isReady) this.#ringIn(0)
   }
 
-  /** Up to `limit` frames from below, of which none is handed over. */
+  /** Receives up to `limit` frames from below and hands over none. */
   #takeIn(limit: number): number {
     this.#isPolling = true
     try {
@@ -227,13 +227,13 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     }
   }
 
-  /** What is left to do when `received` frames have been taken in. */
+  /** The rest of a poll that has received `received` frames. */
   #work(received: number): void {
     if (this.state !== 'open') return
     this.#sender.sendUnsent()
     this.#sendAcks(0)
     if (this.#sender.unacknowledged === 0 && !this.#receiver.owesAck) return
-    // While frames come the time can wait.
+    // While frames come the clock need not be read.
     if (received > 0 && !this.#sender.wantsTime && ++this.#untimedPolls < UNTIMED_POLLS_MAX) return
     this.#keepTime()
   }
@@ -255,7 +255,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     while (this.#receiver.isAckUrgent(nowMs) && this.#sender.sendAck()) {}
   }
 
-  /** Before sleep everything is acknowledged that is owed. False if there is something to do instead. */
+  /** Sends every acknowledgement that is owed before sleep. False if there is work to do instead. */
   #sleep(): boolean {
     this.#work(0)
     if (this.state !== 'open' || this.#receiver.isReady) return false
@@ -280,8 +280,8 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   }
 
   /**
-   * The peer has rung, or the timer: the owner hears of it only if there is a frame for it, the room that it waits for,
-   * or the end. One frame is enough to know; the others stay below until somebody polls.
+   * The peer's doorbell or the timer rang. The owner is woken only for a frame, for the room that it waits for, or for
+   * the end. One frame is enough to know; the others stay below until the owner polls.
    */
   readonly #answerDoorbell = (): void => {
     clearTimeout(this.#timer)

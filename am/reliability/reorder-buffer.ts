@@ -6,17 +6,17 @@ const BLOCK_SIZE = 4 * BLOCK_WORDS
 const BIT_WORDS = (2 * WINDOW_FRAMES) / 32
 
 /**
- * Frames that came before their turn, at most a window of them, in bounded memory: chains of blocks. A frame for which
- * there are not enough blocks is not kept; it comes again.
+ * Frames that came before their turn, at most a window of them, in bounded memory: chains of blocks. A frame without
+ * enough free blocks is not kept; the peer sends it again.
  */
 export class ReorderBuffer {
   count = 0
-  /** One bit for each frame, as SACK says them. */
+  /** One bit for each frame, as SACK sends them. */
   readonly #bits = new Int32Array(BIT_WORDS)
   readonly #lengths = new Int32Array(WINDOW_FRAMES)
   readonly #firstBlocks = new Int32Array(WINDOW_FRAMES)
   readonly #blocks: Int32Array
-  /** Which block follows in its chain: that of a frame, or that of the free ones. */
+  /** The next block of a chain: of a frame, or of the free ones. */
   readonly #nextBlocks: Int32Array
   #freeBlock = 0
   #freeCount: number
@@ -32,7 +32,7 @@ export class ReorderBuffer {
     return ((this.bitsAt(sequence) >>> (sequence & 31)) & 1) !== 0
   }
 
-  /** The bits of the 32 frames among which is `sequence`; the first is a multiple of 32. */
+  /** The bits of the 32 frames around `sequence`; the first frame is a multiple of 32. */
   bitsAt(sequence: number): number {
     return this.#bits[(sequence >> 5) & (BIT_WORDS - 1)] as number
   }
@@ -77,7 +77,7 @@ export class ReorderBuffer {
   }
 }
 
-/** Copies what a block holds of the `length` bytes that are left. */
+/** Copies the bytes of one block, of the `length` that remain. */
 function copyWords(
   source: Int32Array,
   sourceWord: number,

@@ -5,21 +5,21 @@ const NO_BYTES = new Uint8Array(0)
 const NO_WORDS = new Int32Array(0)
 
 /**
- * The frames that were sent and are not acknowledged: their contents in a ring of bytes, first in, first out, and what
- * is known of each in columns by its sequence number. A frame never crosses the end of the ring.
+ * Frames that were sent and are not acknowledged: contents in a ring of bytes, first in, first out; their state in
+ * columns by sequence number. A frame never crosses the end of the ring.
  */
 export class Retention {
   bytes: Uint8Array
   words: Int32Array
-  /** The oldest frame that is kept, and the one that comes next. */
+  /** The oldest kept frame, and the next new one. */
   first: number
   next: number
   readonly lengths = new Int32Array(WINDOW_FRAMES)
   /** The number of each frame's last transmission. */
   readonly ordinals = new Int32Array(WINDOW_FRAMES)
-  /** 1: the peer has it, though it has not handed it over yet. */
+  /** 1: the peer has received it, and not yet handed it over. */
   readonly arrived = new Uint8Array(WINDOW_FRAMES)
-  /** Where each frame begins and ends; positions count up for ever and wrap at 2^32. */
+  /** Where each frame begins and ends; positions wrap at 2^32. */
   readonly #starts = new Int32Array(WINDOW_FRAMES)
   readonly #ends = new Int32Array(WINDOW_FRAMES)
   readonly #size: number
@@ -39,7 +39,7 @@ export class Retention {
 
   /** Offset of a new frame, or `NO_RESOURCE`. */
   reserve(length: number): number {
-    // Whoever sends one frame at a time stays within the same few cache lines.
+    // An empty ring begins anew, so that a caller that sends one frame at a time stays within a few cache lines.
     if (this.first === this.next) this.#firstAt = this.#nextAt = 0
     if (!this.hasRoom(length)) return NO_RESOURCE
     this.#reservedAt = (this.#nextAt + this.#skipBefore(length)) | 0
@@ -62,12 +62,12 @@ export class Retention {
     return this.#size - used >= this.#skipBefore(length) + align8(length)
   }
 
-  /** Index in `words` of the content of a frame that is kept. */
+  /** Index in `words` of the content of a kept frame. */
   wordOf(slot: number): number {
     return ((this.#starts[slot] as number) & (this.#size - 1)) >> 2
   }
 
-  /** Lets go of the frames before `sequence`. */
+  /** Releases the frames before `sequence`. */
   release(sequence: number): void {
     this.#firstAt = this.#ends[(sequence - 1) & WINDOW_MASK] as number
     this.first = sequence

@@ -1,16 +1,16 @@
-/** A time-out is never shorter: less than this a sleeping or preempted peer takes its time anyway. */
+/** Shortest time-out: a sleeping or preempted peer needs that long anyway. */
 const TIMEOUT_MS_MIN = 1
 const TIMEOUT_MS_MAX = 250
-/** Before anything was measured. */
+/** Time-out before a round trip was measured. */
 const TIMEOUT_MS_INITIAL = 10
 /** A time-out in round trips. */
 const TIMEOUT_ROUND_TRIPS = 2
 const SAMPLE_COUNT = 8
 
 /**
- * How long to wait for an acknowledgement. Not the smoothed round trip of RFC 6298: where acknowledgements are lost, too,
- * a sample contains the time-outs of both sides, and time-outs made of such samples grow without need. The shortest of the
- * last samples is a round trip without mishaps. A time-out that comes too early costs two frames, and the next is longer.
+ * How long to wait for an acknowledgement: twice the shortest of the last samples. Not the smoothed round trip of RFC
+ * 6298: where acknowledgements are lost, samples contain the time-outs of both sides, and time-outs made of such samples
+ * grow without bound. A time-out that comes too early costs two frames, and the next is longer.
  */
 export class RoundTrip {
   readonly #samplesMs = new Float64Array(SAMPLE_COUNT).fill(Number.POSITIVE_INFINITY)
@@ -30,12 +30,12 @@ export class RoundTrip {
     this.#timeoutMs = Math.max(TIMEOUT_MS_MIN, TIMEOUT_ROUND_TRIPS * leastMs)
   }
 
-  /** A time-out has passed in vain. */
+  /** A time-out passed without news: the next is longer. */
   backOff(): void {
     if (this.timeoutMs < TIMEOUT_MS_MAX) this.#factor *= 2
   }
 
-  /** The peer has acknowledged something new. */
+  /** The peer has acknowledged a new frame. */
   recover(): void {
     this.#factor = 1
   }

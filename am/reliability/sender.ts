@@ -27,9 +27,9 @@ import { RoundTrip } from './round-trip.ts'
 
 /** Later transmissions that must have arrived before a frame counts as lost (RFC 9002, kPacketThreshold). */
 const LOSS_THRESHOLD = 3
-/** Frames that are sent again when nothing has moved for a time-out. */
+/** Frames that are sent again after a time-out. */
 const PROBES = 2
-/** Time-outs that must have passed before a peer is lost, however long they took. */
+/** Time-outs that must pass before a peer counts as lost, however long they took. */
 const VAIN_TIMEOUTS_MIN = 3
 /** How often a round trip is measured. */
 const SAMPLE_INTERVAL_MS = 1
@@ -54,11 +54,11 @@ export class Sender {
   #unsent: number
   #ordinal: number
   #echo: number
-  /** When nothing moved for a time-out: what had been sent by then. */
+  /** What had been sent when the last time-out passed. */
   #doubtedTo: number
   #resendAtMs = NEVER
   #quietSinceMs = NEVER
-  /** Time-outs since anything was heard. */
+  /** Time-outs since the last valid frame of the peer. */
   #vainTimeouts = 0
   #sampling: 'due' | 'running' | 'heard' | 'paused' = 'due'
   #sampleOrdinal = 0
@@ -96,17 +96,17 @@ export class Sender {
     return count
   }
 
-  /** A round trip has been measured, but for the time. */
+  /** True once a round trip was measured; its end is the next reading of the clock. */
   get wantsTime(): boolean {
     return this.#sampling === 'heard'
   }
 
-  /** When there is something to do if nothing is heard until then. */
+  /** When the next time-out is due, if no frame comes before. */
   get deadlineMs(): number {
     return this.#resendAtMs
   }
 
-  /** How much room below the first frame that waits for some needs; 0 if none does. */
+  /** How much room below the first waiting frame needs; 0 if none waits. */
   get roomWanted(): number {
     if (this.#unsent === this.retention.next) return 0
     return align8(HEADER_SIZE + (this.retention.lengths[this.#unsent & WINDOW_MASK] as number))
@@ -118,12 +118,12 @@ export class Sender {
     }
   }
 
-  /** An acknowledgement that rides on nothing; false if there is no room for it. */
+  /** Sends an acknowledgement as a frame of its own; false if there is no room for it. */
   sendAck(): boolean {
     return this.#sendBare(KIND_ACK)
   }
 
-  /** What the peer acknowledges in `header`. False if that was never sent. */
+  /** Handles the acknowledgements in `header`. False if they name what was never sent. */
   handleAcknowledgement(header: Int32Array): boolean {
     const { retention } = this
     const ack = header[ACK_WORD] as number
@@ -140,16 +140,16 @@ export class Sender {
       retention.release(ack)
       this.#noteProgress()
     }
-    // One that was overtaken has nothing to tell any more.
+    // An overtaken frame has no news.
     if (acked >= 0 && retention.first !== this.#unsent) this.#handleSack(header)
     if (this.#sampling === 'running' && ((echo - this.#sampleOrdinal) | 0) >= 0) {
-      // An echo that was lost and is said again would measure the peer's time-outs, and ours would grow with them.
+      // An echo that was lost and repeated would measure the peer's time-outs, and ours would grow with them.
       this.#sampling = ((header[KIND_WORD] as number) & FRESH_ECHO) === 0 ? 'due' : 'heard'
     }
     return true
   }
 
-  /** What is due by now. False if the peer has been silent for `peerTimeoutMs` while something was unacknowledged. */
+  /** Does what is due by now. False if the peer was silent for `peerTimeoutMs` while frames were unacknowledged. */
   keepTime(nowMs: number, peerTimeoutMs: number): boolean {
     if (this.#sampling === 'heard') {
       this.#roundTrip.handleSample(Math.max(0, nowMs - this.#sampleAtMs))
@@ -164,7 +164,7 @@ export class Sender {
     if (this.#quietSinceMs === NEVER) this.#quietSinceMs = nowMs
     if (this.#resendAtMs === NEVER) this.#resendAtMs = nowMs + this.#roundTrip.timeoutMs
     if (nowMs >= this.#resendAtMs) this.#handleTimeout(nowMs)
-    // If this process was stopped, or busy, for all that time, the silence was its own.
+    // If this process was stopped or busy all that time, the silence was its own.
     return nowMs < this.#quietSinceMs + peerTimeoutMs || this.#vainTimeouts < VAIN_TIMEOUTS_MIN
   }
 
@@ -193,7 +193,7 @@ export class Sender {
     const echo = header[ECHO_WORD] as number
     const sackAt = sackAtOf(header[KIND_WORD] as number)
     const { first, arrived } = this.retention
-    // As long as frames come in order there is nothing to look for.
+    // While frames come in order there is no loss to look for.
     const isFirstMissed = sackAtOf(first) === sackAt && this.#isLost(first, echo)
     if ((low | high) === 0 && !isFirstMissed && ((first - this.#doubtedTo) | 0) >= 0) return
     for (let i = 0; i < SACK_FRAMES; i++) {
@@ -208,21 +208,21 @@ export class Sender {
     }
   }
 
-  /** What the peer had not when it had seen `echo` is lost if that was sent some transmissions later. */
+  /** A frame that the peer lacked when it had seen `echo` is lost if it was sent some transmissions earlier. */
   #isLost(frame: number, echo: number): boolean {
     const slot = frame & WINDOW_MASK
     const { arrived, ordinals } = this.retention
     return arrived[slot] === 0 && ((echo - (ordinals[slot] as number)) | 0) >= LOSS_THRESHOLD
   }
 
-  /** The peer has something that it was not known to have. */
+  /** The peer has a frame that it was not known to have. */
   #noteProgress(): void {
     this.#resendAtMs = NEVER
     this.#roundTrip.recover()
   }
 
   #resend(frame: number): boolean {
-    // The round trip that is measured has not come to an end.
+    // The measured round trip has not come to an end.
     if (this.retention.ordinals[frame & WINDOW_MASK] === this.#sampleOrdinal) this.#sampling = 'due'
     if (!this.#transmit(frame)) return false
     this.#stats.resent++

@@ -1,6 +1,6 @@
 /**
- * A small Node program as a child process. It prints one JSON value per line; a server ends when its standard input
- * ends, which also happens, whatever becomes of us, when we are gone.
+ * A small Node program as a child process. It prints one JSON value per line. A server ends when its standard input
+ * ends, which also happens when this process dies.
  */
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -8,7 +8,7 @@ import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { withDeadline } from './deadline.ts'
 
-/** How much of what a program complains about is shown when it fails. */
+/** How much of a program's error output is shown when it fails. */
 const COMPLAINT_LENGTH_MAX = 2000
 const STOP_TIMEOUT_MS = 5000
 
@@ -18,13 +18,13 @@ export class ChildProgram {
   readonly #name: string
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>
   readonly #lines: AsyncIterator<string>
-  /** How it ended, if that was not well. */
+  /** How it ended, if it failed. */
   readonly #failure: Promise<string | undefined>
   #complaint = ''
 
   static start(name: string, script: URL, args: readonly string[], env: NodeJS.ProcessEnv): ChildProgram {
     killAllAtExit()
-    // Detached: Ctrl-C in a terminal reaches us alone, and we end things in order.
+    // Detached, so that Ctrl-C in a terminal reaches this process only, which ends everything in order.
     const child = spawn(process.execPath, [fileURLToPath(script), ...args], {
       env,
       stdio: ['pipe', 'pipe', 'pipe'],
@@ -38,7 +38,7 @@ export class ChildProgram {
     this.#child = child
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
     running.add(child)
-    // A program that is gone already does not read any more.
+    // A program that has ended no longer reads.
     child.stdin.on('error', () => {})
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#complaint = (this.#complaint + text).slice(-COMPLAINT_LENGTH_MAX)
@@ -64,7 +64,7 @@ export class ChildProgram {
     this.#child.stdin.write(`${JSON.stringify(value)}\n`)
   }
 
-  /** Lets it end, and waits for that. */
+  /** Ends its standard input, and waits for its exit. */
   async stop(timeoutMs = STOP_TIMEOUT_MS): Promise<void> {
     this.#child.stdin.end()
     const failure = await this.#within(timeoutMs, this.#failure)

@@ -1,4 +1,4 @@
-/** Waits for `promise`, but not for ever: after `timeoutMs` it rejects with `message`. */
+/** Waits for `promise`; after `timeoutMs` it rejects with `message`. */
 export async function withDeadline<T>(promise: Promise<T>, timeoutMs: number, message: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const deadline = new Promise<never>((_resolve, reject) => {

@@ -1,11 +1,11 @@
-/** Ctrl-C and its like, for commands that have something to clean up. */
+/** Ctrl-C and similar signals, for commands that must clean up. */
 import { exitCodeOfSignal, OK } from './exit-codes.ts'
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Exits in the ordinary way, so that everything that cleans up at `exit` does so. `isEndless`: the command has no other end,
- * so that Ctrl-C is none of its failures.
+ * Exits normally, so that every `exit` listener cleans up. `isEndless`: the command has no other end, so Ctrl-C is not a
+ * failure.
  */
 export function exitOnInterrupt(isEndless = false): void {
   for (const signal of SIGNALS) {

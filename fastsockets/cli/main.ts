@@ -4,7 +4,7 @@ import { Command, CommanderError } from 'commander'
 import { FAILURE, OK, USAGE_ERROR } from './exit-codes.ts'
 import { packageVersion } from './package-info.ts'
 
-/** Only the command that is asked for is loaded: programs and services wait for it to start. */
+/** Only the requested command is loaded: programs and services wait for it to start. */
 const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   run: async () => (await import('./run/run-command.ts')).runCommand(),
   doctor: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(),
@@ -54,7 +54,7 @@ async function main(): Promise<void> {
   }
 }
 
-/** How errors of usage are handled, for a command and those below it. */
+/** How usage errors are handled, for a command and its subcommands. */
 function inherit(command: Command, parent: Command): Command {
   command.copyInheritedSettings(parent)
   for (const below of command.commands) inherit(below, command)
@@ -66,12 +66,12 @@ function exitCodeOf(error: unknown): number {
   return error.exitCode === OK ? OK : USAGE_ERROR
 }
 
-// Whoever reads our output may have seen enough (`fastsockets doctor | head -1`, `fastsockets status --watch | head`).
+// The reader of our output may end first (`fastsockets doctor | head -1`, `fastsockets status --watch | head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit()
 })
-// Without anybody to complain to there is still the exit code.
+// If stderr is closed too, the exit code is left.
 process.stderr.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
 })

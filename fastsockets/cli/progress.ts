@@ -9,7 +9,7 @@ class TerminalRenderer extends DefaultRenderer {
 class StderrOutput extends ProcessOutput {
   constructor() {
     super(process.stderr, process.stderr)
-    // The terminal gets its cursor back, however we end.
+    // Restores the terminal's cursor, however we end.
     process.once('exit', () => {
       if (this.active) this.release()
     })
@@ -32,7 +32,7 @@ export async function runTasks(tasks: ListrTask[]): Promise<void> {
       logTitleChange: false,
     },
     fallbackRendererCondition: () => !process.stderr.isTTY,
-    // Interrupts are ours; see interrupts.ts.
+    // Interrupts are handled in interrupts.ts.
     registerSignalListeners: false,
   }).run()
 }

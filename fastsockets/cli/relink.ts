@@ -11,13 +11,13 @@ const PRELOAD = /^(--import|--require|-r)(?:=(.*))?$/s
 /** By the package's name, or by a path or URL of its file. */
 const REGISTER = /(?:^|\/)fastsockets\/register(?:\.c?js)?$/
 
-/** Set to anything but the empty string, it keeps everything on TCP. */
+/** Any value but the empty string keeps everything on TCP. */
 export const DISABLE_VARIABLE = 'FASTSOCKETS_DISABLE'
 
 /**
- * Preloads a module without top-level await. It is required if it can be: Node lets the event loop run while it imports,
- * and a worker of a cluster loses the messages that come meanwhile. A path that NODE_OPTIONS would have to quote travels
- * as a file URL, in which spaces and quotes are escaped.
+ * Preloads a module without top-level await, by `--require` where possible: while Node imports a preload the event loop
+ * runs, and a worker of a cluster loses the messages that arrive meanwhile. A path that NODE_OPTIONS would have to quote
+ * is given as a file URL, in which spaces and quotes are escaped.
  */
 export function preloadFlag(module: URL): string {
   const path = fileURLToPath(module)
@@ -30,7 +30,7 @@ export function relinkedNodeOptions(existing = ''): string {
   return addFlag(existing, REGISTER_FLAG)
 }
 
-/** NODE_OPTIONS without anything that preloads `fastsockets/register`, of this package or another copy, however it is said. */
+/** NODE_OPTIONS without any option that preloads `fastsockets/register`, of this package or another copy, in any form. */
 export function plainNodeOptions(existing = ''): string {
   const words = existing.match(WORD) ?? []
   const kept: string[] = []

@@ -52,14 +52,14 @@ export interface SocketStatus {
   /** Of a socket that is not fast, as of the last second. */
   readonly bytesIn: number
   readonly bytesOut: number
-  // What follows is only known of fast sockets: the kernel knows it of TCP (`ss -ti`).
+  // The rest is known of fast sockets only; for TCP the kernel has it (`ss -ti`).
   /** As `ss` has it: `ESTAB`; `FIN-WAIT`, ended by this program; `CLOSE-WAIT`, ended by the peer; `CLOSING`, by both. */
   readonly state?: string
-  /** Bytes that were received and that the program has not taken. */
+  /** Bytes received that the program has not taken. */
   readonly recvQueue?: number
-  /** Bytes that the program has written and that the peer's has not taken, as far as is known, or that wait here. */
+  /** Bytes written that wait here, or that the peer's program has not taken as far as is known. */
   readonly sendQueue?: number
-  /** Bytes that the program has taken, and, as far as it has said, the peer's. */
+  /** Bytes that the program has taken, and that the peer's program has reported as taken. */
   readonly bytesTaken?: number
   readonly bytesTakenByPeer?: number
   /** Bytes that may still be sent before the peer's program takes any. */
@@ -68,7 +68,7 @@ export interface SocketStatus {
   readonly directShare?: number
   /** Whether large writes may be fetched from the writer's memory: `possible`, or `refused` by the system. */
   readonly zcopy?: string
-  /** Of the bytes received, and of those sent, those that were. */
+  /** Bytes received and sent by fetching, of the bytes received and sent. */
   readonly zcopyBytesIn?: number
   readonly zcopyBytesOut?: number
 }
@@ -78,7 +78,7 @@ export interface ListenerStatus {
   readonly startMs: number
   readonly state: string
   readonly local: string
-  /** Undefined if it is not fast, with the reason, and on a unix path, which needs none. */
+  /** Undefined without a hashed port, with the reason, and on a unix path, which has none. */
   readonly hashedPort?: number
   readonly reason?: string
   readonly acceptedFast: number
@@ -104,7 +104,7 @@ export interface ThreadStatus {
   readonly poller: Readonly<Record<string, number>>
 }
 
-/** What a status page says, whoever wrote it; undefined if it is none that we know. */
+/** The contents of a status page, validated; undefined if it is none of a known version. */
 export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
   const view = new DataView(page.buffer, page.byteOffset, page.byteLength)
   if (page.length < HEADER_SIZE) return undefined
@@ -203,7 +203,7 @@ function placeAt(view: DataView, at: number, port: number): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
-/** Up to the first zero, fit for a terminal. Controls are in damaged pages only, and not worth six characters each. */
+/** Up to the first zero, without terminal controls. Only damaged pages have controls, so each is one character here. */
 function textAt(view: DataView, at: number, size: number): string {
   const bytes = Buffer.from(view.buffer as ArrayBuffer, view.byteOffset + at, size)
   const end = bytes.indexOf(0)

@@ -1,6 +1,6 @@
 /**
- * What programs may hear of their sockets by `node:diagnostics_channel`. Nothing is made of it unless somebody has
- * subscribed; subscribers run in the next tick, outside everything of ours.
+ * Events of sockets for programs, by `node:diagnostics_channel`. Without a subscriber no event is made; subscribers run in
+ * the next tick, outside our code.
  *
  *   fastsockets:connection   a fast connection is up            ConnectionEvent
  *   fastsockets:close        this side of it has closed         ConnectionEvent, bytesIn, bytesOut

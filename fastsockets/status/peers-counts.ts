@@ -1,22 +1,22 @@
 /**
- * What a peer has taken it says when half a window is owed, or with what it sends itself: on a connection that is idle that
- * may be long after. Whoever sees the pages of both need not wait for it.
+ * A peer reports what it has taken once half a window is owed, or with its own data: on an idle connection that may be
+ * late. A reader of both pages need not wait for it.
  */
 import type { SocketStatus, ThreadStatus } from './decode-status.ts'
 
 /** Only these have both ends on one host. */
 const HERE: ReadonlySet<string> = new Set(['shm', 'loopback'])
-/** A dual-stack server sees IPv4 addresses so. */
+/** A dual-stack server reports IPv4 addresses in this form. */
 const MAPPED = /^\[::ffff:([\d.]+)\]/
 
-/** The same, with what each socket's peer has taken, where that is among them. */
+/** The same sockets, with what each one's peer has taken, if the peer is among them. */
 export function withPeersCounts<T extends ThreadStatus>(threads: readonly T[]): T[] {
   const byEnds = new Map<string, SocketStatus | undefined>()
   for (const { sockets } of threads) {
     for (const socket of sockets) {
       if (!isHere(socket)) continue
       const key = keyOf(socket.transport, socket.local, socket.remote)
-      // Two with the same addresses: in two networks. Then nobody knows whose peer is whose.
+      // Equal addresses occur in two network namespaces; the peer is then ambiguous.
       byEnds.set(key, byEnds.has(key) ? undefined : socket)
     }
   }

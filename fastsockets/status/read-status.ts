@@ -1,4 +1,4 @@
-/** Reads the status pages of other processes, without their help: also of one that is busy, stopped, or about to die. */
+/** Reads the status pages of other processes without their help, even if they are busy, stopped, or about to die. */
 import {
   closeSync,
   constants,
@@ -21,7 +21,7 @@ export interface ProcessStatus extends ThreadStatus {
   readonly pid: number
 }
 
-/** The threads of all relinked processes of this user. Of two sockets that are each other's peer, both are asked. */
+/** The threads of all relinked processes of this user. For two sockets that are each other's peer, both pages are read. */
 export function readAllStatus(): ProcessStatus[] {
   const uid = process.geteuid?.()
   const all = numbersIn('/proc')
@@ -30,7 +30,7 @@ export function readAllStatus(): ProcessStatus[] {
   return withPeersCounts(all)
 }
 
-/** The threads of one process; none if it is not relinked, is gone, or is not ours to look at. */
+/** The threads of one process; none if it is not relinked, is gone, or may not be inspected. */
 export function readStatusOf(pid: number): ProcessStatus[] {
   const folder = `/proc/${pid}/fd`
   return numbersIn(folder)
@@ -69,7 +69,7 @@ function isPage(link: string): boolean {
 function readPage(path: string): ThreadStatus | undefined {
   let fd: number | undefined
   try {
-    // A link says what it likes: a pipe behind it would be waited for.
+    // The link's target may be anything: a pipe behind it would block.
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
     const stat = fstatSync(fd)
     if (!stat.isFile() || stat.size !== PAGE_SIZE) return undefined

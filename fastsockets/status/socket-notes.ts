@@ -14,24 +14,24 @@ export class SocketNotes {
   record: string | PlainWire | undefined = undefined
   /** It has begun to connect, and may have become fast. */
   isCandidate = false
-  /** Where it is on the status page, if it is on TCP. */
+  /** Its row on the status page, if it is on TCP. */
   row: { close(): void } | undefined = undefined
-  /** While it waits for its row: the socket, and what the program asked for. */
+  /** While it waits for its row: the socket, and the target that the program asked for. */
   waiting: Socket | undefined = undefined
   remote: Place | undefined = undefined
 }
 
-/** Makes the object that it is given the one that `new` initialises: a class that extends it adds its private fields to that. */
+/** Returns the given object from its constructor, so that a subclass adds its private fields to that object. */
 class Given {
   constructor(object: object) {
-    // biome-ignore lint/correctness/noConstructorReturn: that is what it is for.
+    // biome-ignore lint/correctness/noConstructorReturn: the purpose of this class.
     return object
   }
 }
 
 /**
- * The notes are a private field of the socket: no code but this sees it, and whatever prints, copies or compares sockets
- * passes it by. A WeakMap would cost a connection that cannot be fast more than everything else that we do to it.
+ * The notes are a private field of the socket: invisible to code that prints, copies or compares sockets. A WeakMap would cost a
+ * connection on TCP more than everything else that we do for it.
  */
 class Noted extends Given {
   readonly #notes = new SocketNotes()
@@ -42,8 +42,8 @@ class Noted extends Given {
 }
 
 /**
- * A socket gets its notes before Node connects it, whatever becomes of it: what V8 compiles of Node is for the shapes of
- * sockets that it has met, and all of it is thrown away when it meets another.
+ * A socket gets its notes before Node connects it, whatever becomes of it: V8 compiles Node's code for the hidden classes of
+ * sockets that it has met, and discards the compiled code when it meets another.
  */
 export function notesOf(socket: object): SocketNotes {
   const known = Noted.of(socket)

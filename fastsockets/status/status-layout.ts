@@ -1,6 +1,6 @@
 /**
- * The status page of one thread: a memfd called `fastsockets-status`, written by that thread alone and read by anybody
- * who may inspect the process (docs/protocol.md). Numbers are little-endian float64, texts UTF-8 filled up with zeros.
+ * The status page of one thread: a memfd called `fastsockets-status`, written by that thread alone and read by
+ * processes that may inspect this one (docs/protocol.md). Numbers are little-endian float64, texts UTF-8 filled up with zeros.
  *
  *   header, 4096 bytes: word
  *   0 magic   1 version   2 thread   3 start, ms since 1970   4 rows that were ever used
@@ -24,7 +24,7 @@ export const STATUS_VERSION = 3
 
 export const HEADER_SIZE = 4096
 export const ROW_SIZE = 320
-/** Sockets and listeners of one thread that can be seen; more work as well. Rows that nobody used take no memory. */
+/** Visible sockets and listeners of one thread; more work without a row. Unused rows take no memory. */
 export const ROWS_MAX = 16_384
 export const PAGE_SIZE = HEADER_SIZE + ROWS_MAX * ROW_SIZE
 
@@ -62,7 +62,7 @@ export const LOCAL_AT = 192
 export const REMOTE_AT = 256
 export const ADDRESS_SIZE = 64
 
-/** What a stream counts, as offsets from `ROW.COUNTS`. */
+/** The counters of a stream, as offsets from `ROW.COUNTS`. */
 export const BYTES_IN = 0
 export const BYTES_OUT = 1
 export const BYTES_BUFFERED = 2
@@ -79,7 +79,7 @@ export const COUNTS_LENGTH = 10
 export const ENDED_HERE = 1
 export const ENDED_BY_PEER = 2
 
-/** What a listener counts there. */
+/** The counters of a listener, at the same place. */
 export const ACCEPTED_FAST = 0
 export const ACCEPTED_TCP = 1
 

@@ -38,7 +38,7 @@ export interface Place {
   readonly port: number
 }
 
-/** What a row says besides its counts. */
+/** The fields of a row besides its counters. */
 interface RowText {
   readonly kind: Kind
   readonly transport: string
@@ -52,14 +52,14 @@ interface RowText {
 const CODES = Object.keys(FALLBACK_REASONS)
 const NOT_SHOWN = -1
 const ASCII_MAX = 0x7f
-/** Whoever counts after the end, counts here; nobody reads it. */
+/** Takes counts that come after the end; never read. */
 const DISCARDED = new Float64Array(COUNTS_LENGTH)
 
 export function addTo(counts: Float64Array, word: number, count: number): void {
   counts[word] = (counts[word] as number) + count
 }
 
-/** A socket or listener on the page. Its counts are written in place; without a page they are ordinary memory. */
+/** A socket or listener on the page. Its counters are updated in place; without a page they are ordinary memory. */
 export class StatusRow {
   /** Valid while the row is open. */
   counts: Float64Array
@@ -80,7 +80,7 @@ export class StatusRow {
     return this.#index !== NOT_SHOWN
   }
 
-  /** The row is free for others; the page keeps the sum. */
+  /** Frees the row for others; the page keeps the sums. */
   close(): void {
     if (!this.#isOpen) return
     this.#isOpen = false
@@ -92,17 +92,17 @@ export class StatusRow {
   }
 }
 
-/** The page of this thread (status-layout.ts). If there can be none, everything is counted all the same. */
+/** The page of this thread (status-layout.ts). Without a page everything is counted all the same. */
 export class StatusPage {
   readonly #words: Float64Array
   readonly #bytes: Uint8Array
   readonly #rowsMax: number
   readonly #free: number[] = []
-  /** By row: what is made once, as the next socket of a row is much like the last one. */
+  /** By row: objects that the next socket of a row reuses. */
   readonly #made: { readonly counts: Float64Array; local: string; remote: string }[] = []
   #rowsUsed = 0
 
-  /** `memory`: zeros of `PAGE_SIZE`, for others to see; undefined if there is none. */
+  /** `memory`: zeros of `PAGE_SIZE`, visible to others; undefined if there is none. */
   constructor(memory: ArrayBuffer | undefined) {
     this.#rowsMax = memory === undefined ? 0 : ROWS_MAX
     this.#words = new Float64Array(memory ?? new ArrayBuffer(HEADER_SIZE))
@@ -112,11 +112,11 @@ export class StatusPage {
     this.#putText(PROGRAM_AT, PROGRAM_SIZE, ownProgram())
     movePollerStats(this.#words.subarray(HEADER.POLLER, HEADER.POLLER + POLLER_COUNTS.length))
     this.#words[HEADER.VERSION] = STATUS_VERSION
-    // Says that the rest is there.
+    // Written last: publishes the rest.
     this.#words[HEADER.MAGIC] = STATUS_MAGIC
   }
 
-  /** One socket more, whose row is opened later if it is still there. */
+  /** Counts one socket, whose row is opened later if it still exists. */
   countOpened(): void {
     this.#add(HEADER.OPENED, 1)
   }
@@ -144,7 +144,7 @@ export class StatusPage {
     if (remote !== made.remote) this.#putText(at + REMOTE_AT, ADDRESS_SIZE, remote)
     made.local = local
     made.remote = remote
-    // Says that the rest is there.
+    // Written last: publishes the rest.
     this.#words[row + ROW.KIND] = KINDS.indexOf(text.kind)
     return new StatusRow(this, text.kind, index, made.counts)
   }
@@ -159,7 +159,7 @@ export class StatusPage {
     this.#free.push(index)
   }
 
-  /** What a socket has counted that is closed. Of one without a row the sums know from now on. */
+  /** Adds the counts of a closed socket. Sums include sockets without a row from now on. */
   keep(kind: Kind, counts: Float64Array): void {
     if (kind === 'listener' || kind === 'tcp') return
     this.#add(HEADER.CLOSED_BYTES_IN, counts[BYTES_IN] as number)
@@ -183,10 +183,10 @@ export class StatusPage {
   }
 
   #putText(at: number, size: number, whole: string): void {
-    // Of a path that does not fit, its end says more.
+    // The end of a path that does not fit says more than its beginning.
     const text = whole.length > size ? `...${whole.slice(3 - size)}` : whole
     const length = Math.min(size, text.length)
-    // An address, mostly. Anything but ASCII is rare, and is longer as bytes than as text.
+    // Mostly an address. Text other than ASCII is rare, and is longer as bytes.
     for (let i = 0; i < length; i++) {
       const code = text.charCodeAt(i)
       if (code > ASCII_MAX) return this.#putAnyText(at, size, text)
@@ -204,7 +204,7 @@ export class StatusPage {
 
 let page: StatusPage | undefined
 
-/** Made when it is first asked for. */
+/** Made on first use. */
 export function statusPage(): StatusPage {
   page ??= new StatusPage(openPage(PAGE_NAME, PAGE_SIZE))
   return page

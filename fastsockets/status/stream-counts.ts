@@ -23,7 +23,7 @@ export interface StreamCounters {
   readonly zcopyBytesOut: number
 }
 
-/** Before the connection is up. */
+/** Before the connection is open. */
 const NOTHING_COUNTED = new Float64Array(COUNTS_LENGTH)
 
 interface Totals extends StreamCounters {
@@ -31,7 +31,7 @@ interface Totals extends StreamCounters {
   readonly bytesOut: number
 }
 
-/** What one stream counts: on the status page while the connection is up. Afterwards that is what it was at the end. */
+/** The counters of one stream: on the status page while the connection is open; afterwards a copy of their last values. */
 export class StreamCounts {
   #words: Float64Array = NOTHING_COUNTED
   #row: StatusRow | undefined
@@ -60,7 +60,7 @@ export class StreamCounts {
     }
   }
 
-  /** The connection is up, and the peer's receive buffer has `window` bytes. */
+  /** The connection is open, and the peer's receive buffer has `window` bytes. */
   open(row: StatusRow, window: number): void {
     this.#row = row
     this.#words = row.counts
@@ -76,7 +76,7 @@ export class StreamCounts {
     this.#words[PEER_WINDOW] = window
   }
 
-  /** False if the connection was never up, or is closed already. */
+  /** False if the connection was never open, or is closed. */
   close(): boolean {
     if (this.#row === undefined) return false
     this.#atEnd = this.#totals()
@@ -90,22 +90,22 @@ export class StreamCounts {
     addTo(this.#words, BYTES_IN, length)
   }
 
-  /** Not before it is up: then it is said how much was sent before. */
+  /** Not before the connection is open: earlier bytes are reported then. */
   sent(length: number): void {
     if (this.#words !== NOTHING_COUNTED) addTo(this.#words, BYTES_OUT, length)
   }
 
-  /** They found no receive posted, and went through the receive buffer. */
+  /** Bytes that found no receive posted and went through the receive buffer. */
   buffered(length: number): void {
     addTo(this.#words, BYTES_BUFFERED, length)
   }
 
-  /** Of those received: straight from the peer's memory. */
+  /** Bytes received directly from the peer's memory. */
   fetched(length: number): void {
     addTo(this.#words, BYTES_FETCHED, length)
   }
 
-  /** Of those sent: the peer fetched them itself. */
+  /** Bytes sent that the peer fetched itself. */
   fetchedByPeer(length: number): void {
     addTo(this.#words, PEER_FETCHED, length)
   }
@@ -118,7 +118,7 @@ export class StreamCounts {
     addTo(this.#words, PEER_TAKEN, length)
   }
 
-  /** What the program has written and is not sent yet. */
+  /** Bytes that the program has written and that are not sent yet. */
   waiting(length: number): void {
     if (this.#row !== undefined) this.#words[BYTES_WAITING] = length
   }

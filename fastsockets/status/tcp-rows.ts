@@ -1,6 +1,6 @@
 /**
- * Sockets of relinked programs that are on TCP, as far as we meet them, on the status page with their reason. The kernel
- * counts their bytes, and Node looks at its counters once a second: nothing is added to what a message costs.
+ * Sockets of relinked programs on TCP, shown on the status page with their reason. The kernel counts their bytes, and
+ * Node reads its counters once a second: a message costs nothing more.
  */
 import { AsyncResource } from 'node:async_hooks'
 import diagnostics from 'node:diagnostics_channel'
@@ -15,11 +15,11 @@ import { knownNotesOf, notesOf, type PlainWire, type SocketNotes } from './socke
 import { BYTES_IN, BYTES_OUT } from './status-layout.ts'
 import { type Place, type StatusRow, statusPage } from './status-page.ts'
 
-/** A row is opened so much later: a connection that cannot be fast should cost as little more as can be. */
+/** A row is opened this much later, so that a connection on TCP costs as little more as possible. */
 const OPEN_AFTER_MS = 50
 const COUNT_EVERY_MS = 1000
 const waiting: SocketNotes[] = []
-/** The timer is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
+/** Runs the timer outside any asynchronous context, so that it keeps no AsyncLocalStorage alive. */
 const scope = new AsyncResource('FASTSOCKETS')
 
 /** The row of a socket, and what it counts. */
@@ -49,7 +49,7 @@ class CountedRow {
   }
 
   static readonly #countAll = (): void => {
-    // Where nothing can be fast, nobody tells us that a socket is destroyed; one that was sent away never is.
+    // Where no connection can be fast, no hook reports that a socket is destroyed; a socket that was sent away never is.
     for (const row of CountedRow.#all.slice()) {
       if (row.#socket.destroyed || !hasHandle(row.#socket)) hideTcp(row.#socket)
       else row.#count()
@@ -66,7 +66,7 @@ class CountedRow {
   }
 }
 
-/** A client that falls back to `wire`, as is on record then; `place` is what the program asked for. */
+/** A client that falls back to `wire`, with the reason on record; `place` is the target that the program asked for. */
 export function showTcpClient(socket: Socket, wire: PlainWire, place: Place | undefined): void {
   const { reason } = wire
   const isPath = wire.transport === 'pipe' && place !== undefined
@@ -75,7 +75,7 @@ export function showTcpClient(socket: Socket, wire: PlainWire, place: Place | un
   const notes = notesOf(socket)
   notes.record = wire
   if (EVENTS.fallback.hasSubscribers) {
-    // Made only for those who listen, and without what else `place` may say.
+    // Made only for subscribers, and without the other members of `place`.
     const told = remote && { address: remote.address, port: remote.port }
     tell(EVENTS.fallback, { socket, role: 'client', reason, remote: told })
   }
@@ -94,9 +94,9 @@ function openRowsLater(): void {
 function openRows(): void {
   for (const notes of waiting.splice(0)) {
     const { waiting: socket, record, remote } = notes
-    // It may be in the list twice.
+    // A socket may be in the list twice.
     waitNoMore(notes)
-    // Where nothing can be fast, nobody has told us that it is destroyed.
+    // Where no connection can be fast, no hook has reported that it is destroyed.
     if (socket === undefined || socket.destroyed || !hasHandle(socket) || typeof record !== 'object') continue
     const { transport, reason } = record
     const row = statusPage().open(
@@ -113,7 +113,7 @@ export function hideTcp(socket: object): void {
   if (notes !== undefined) hide(notes)
 }
 
-/** Whoever has closed before it had a row is let go at once: V8 would count it as long-lived. */
+/** A socket that closes before it has a row is released at once: V8 would count it as long-lived. */
 function hide(notes: SocketNotes): void {
   waitNoMore(notes)
   notes.row?.close()
@@ -125,7 +125,10 @@ function waitNoMore(notes: SocketNotes): void {
   notes.remote = undefined
 }
 
-/** Shows those that a server accepts over TCP: Node tells of them by itself. `handle` says if a socket is fast. */
+/**
+ * Shows sockets that a server accepts over TCP: Node's diagnostics channel reports them. `handle` says if a socket is
+ * fast.
+ */
 export function watchAccepted(isFast: (socket: Socket) => boolean, onTcp: (server: Server) => void): void {
   diagnostics.subscribe('net.server.socket', message => {
     const { socket } = message as { socket: Socket & { server?: Server } }
@@ -142,7 +145,7 @@ export function showAccepted(socket: Socket): void {
   page.countFallback('ACCEPTED')
   const remote = placeOf(ends.remote)
   tell(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
-  // The program may have sent it away at once.
+  // The program may already have sent it away.
   if (!hasHandle(socket)) return
   const row = page.open({
     kind: 'tcp',
@@ -159,7 +162,7 @@ function hasHandle(socket: Socket): boolean {
   return Boolean((socket as { _handle?: object | null })._handle)
 }
 
-/** By its handle: a socket that is asked remembers the answer for longer than Node lets it. */
+/** By its handle: the socket's own getters cache the answer longer than Node allows. */
 function endsOf(socket: Socket): { local: SocketName; remote: SocketName } {
   const { _handle: handle } = socket as { _handle?: Partial<TcpHandle> | null }
   const local: SocketName = {}
@@ -169,7 +172,7 @@ function endsOf(socket: Socket): { local: SocketName; remote: SocketName } {
   return { local, remote }
 }
 
-/** What found no room on the page is not looked at: so many at most are, once a second. */
+/** Sockets without a row are not read: at most this many are, once a second. */
 function countedRow(row: StatusRow, socket: Socket): CountedRow | undefined {
   return row.isShown ? new CountedRow(row, socket) : undefined
 }

@@ -1,4 +1,4 @@
-/** What the daemon says is a stranger's input: it is looked at before it is believed. */
+/** The daemon's answers are a stranger's input: they are validated before use. */
 import { PROBLEM_URN, type Problem } from '../problem.ts'
 import { type Change, type Entry, isRecord, type Lease } from '../record.ts'
 import { type Cursor, parseCursor } from '../store/change-log.ts'
@@ -41,7 +41,7 @@ export function readLeases(value: unknown): LeasePage {
 
 export interface EntryPage {
   readonly entries: readonly Entry[]
-  /** Where a watch begins that misses nothing. */
+  /** The cursor from which a watch misses no change. */
   readonly cursor: string
   readonly next: string | undefined
 }

@@ -1,6 +1,6 @@
-/** How long to wait before the next try: twice as long each time, and not at the same moment as everybody else. */
+/** How long to wait before the next try: twice as long each time, with jitter against simultaneous retries. */
 const FIRST_MS = 25
-/** A daemon that is back is found within this time. */
+/** Longest pause, so that a daemon that returns is found within this time. */
 const LAST_MS = 500
 
 export class Backoff {

@@ -1,4 +1,4 @@
-/** One question, one answer: over a unix socket in a pipeline, over TCP as HTTP is spoken everywhere. */
+/** One question, one answer: over a unix socket in a pipeline, over TCP by `node:http`. */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import { PROBLEM_URN } from '../problem.ts'
@@ -9,7 +9,10 @@ import { ANSWER_SIZE_MAX } from './reply-reader.ts'
 import type { Target } from './target.ts'
 
 export const TIMEOUT_MS_DEFAULT = 2000
-/** Characters of a question that may go with others. The daemon may hang up on a longer one, and on all that share its connection. */
+/**
+ * Characters of a question that may share a connection. The daemon may close a connection with a longer one, and all
+ * questions on it.
+ */
 const PIPELINED_SIZE_MAX = 8 * 1024
 const TOO_MANY: string = `${PROBLEM_URN}rate`
 
@@ -39,9 +42,9 @@ export class Caller {
   }
 
   /**
-   * Rejects with `ERR_NAMES_REFUSED` on any status above 299, but for those that are `expected`. If this program asks more
-   * often than it may, the question is asked again when the daemon says, as long as its time lasts: what was refused for
-   * that has not been done, so nothing is done twice.
+   * Rejects with `ERR_NAMES_REFUSED` on any status above 299 other than the `expected` ones. A question that is refused
+   * for asking too often is repeated when the daemon says, within its time: a refused question was not performed, so
+   * nothing is done twice.
    */
   async ask(question: Question, expected: readonly number[] = []): Promise<Reply> {
     const { timeoutMs = TIMEOUT_MS_DEFAULT, isBackground = false } = question
@@ -55,13 +58,13 @@ export class Caller {
       const leftMs = untilMs - performance.now()
       if (toldMs === undefined || toldMs >= leftMs)
         throw new NameError('ERR_NAMES_REFUSED', problem.detail, { problem })
-      // Each time longer than it is told: many wait for the one that is let through then. What they leave is saved up.
+      // Each pause is longer than the daemon's: many clients wait for the same permit. Unused permits accumulate.
       await this.#pauses.wait(Math.max(toldMs, Math.min(toldMs * refusals, leftMs / 2)), isBackground)
       now = { ...question, timeoutMs: Math.max(1, untilMs - performance.now()) }
     }
   }
 
-  /** Questions that wait to be asked again fail. */
+  /** Questions that wait to be repeated fail. */
   close(): void {
     this.#pauses.close()
   }
@@ -104,7 +107,7 @@ export class Caller {
   }
 }
 
-/** `path` and `method` are of our own making. */
+/** `path` and `method` are our own. */
 function requestText(
   method: string,
   path: string,
@@ -139,7 +142,7 @@ function readReply(response: IncomingMessage): Promise<Reply> {
   })
 }
 
-/** Ends the call when its time is up, which begins when it has a connection. Returns how to stop the clock. */
+/** Ends the call when its time is up; the time begins with the connection. Returns the function that stops the clock. */
 function limitTime(call: ClientRequest, timeoutMs: number, isBackground: boolean): () => void {
   let timer: NodeJS.Timeout | undefined
   call.once('socket', socket => {

@@ -1,16 +1,16 @@
-/** Every error that the client makes, by its stable code. */
+/** Every error of the client, by its stable code. */
 import type { Problem } from '../problem.ts'
 
 export type NameErrorCode =
-  /** The daemon is not there, or did not answer in time. */
+  /** The daemon does not run, or did not answer in time. */
   | 'ERR_NAMES_UNAVAILABLE'
   /** The daemon has refused; `problem` says why. */
   | 'ERR_NAMES_REFUSED'
-  /** What answered is not the daemon, or not one of this version. */
+  /** The answer is not the daemon's, or of another version. */
   | 'ERR_NAMES_PROTOCOL'
   /** The client was closed. */
   | 'ERR_NAMES_CLOSED'
-  /** The caller's argument can never be right. */
+  /** An argument that no daemon would accept. */
   | 'ERR_NAMES_ARGUMENT'
 
 export class NameError extends Error {
@@ -25,10 +25,10 @@ export class NameError extends Error {
   }
 }
 
-/** A connection that was kept from before turned out to have ended. */
+/** A kept connection turned out to have ended. */
 export class EndedError extends NameError {}
 
-/** A connection that was kept may have ended in the moment in which it was used again. */
+/** A kept connection may have ended just when it was used again. */
 const ENDED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
 
 /** `isReused`: the connection has carried an answer before. */
@@ -38,7 +38,7 @@ export function unavailable(cause: Error & { code?: string }, isReused = false):
   return new (isEnded ? EndedError : NameError)('ERR_NAMES_UNAVAILABLE', message, { cause })
 }
 
-/** Whether trying again later may help. */
+/** True if a later try may succeed. */
 export function isPassing(error: unknown): boolean {
   if (!(error instanceof NameError)) return false
   if (error.code === 'ERR_NAMES_UNAVAILABLE' || error.code === 'ERR_NAMES_PROTOCOL') return true

@@ -1,4 +1,4 @@
-/** A stream of events from the daemon that comes back by itself, and goes on where it was. */
+/** A stream of events from the daemon that reconnects by itself and continues where it was. */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
@@ -10,7 +10,7 @@ import { Backoff } from './backoff.ts'
 import { NameError } from './errors.ts'
 import type { Target } from './target.ts'
 
-/** The daemon says something every 15 s. */
+/** The daemon sends an event or a bookmark every 15 s. */
 const SILENCE_MS_MAX = 40_000
 const CONNECT_MS_MAX = 5000
 /** One event is one entry of at most 64 KiB. */
@@ -23,14 +23,14 @@ export interface StreamFilter {
 }
 
 export interface StreamListener {
-  /** The stream is up: every change after `from` will be told. */
+  /** The stream is up: every change after `from` will arrive. */
   handleUp(from: Cursor): void
   handleChange(change: Change): void
-  /** The stream has ended; it will be tried again. */
+  /** The stream has ended and will reconnect. */
   handleDown(): void
-  /** Changes were missed that can no longer be told. What follows begins at the next `handleUp`. */
+  /** Missed changes are no longer available. Later ones begin at the next `handleUp`. */
   handleLost(): void
-  /** The daemon does not want this stream, and it will not be tried again. */
+  /** The daemon refuses this stream; there is no further try. */
   handleRefused(error: NameError): void
 }
 
@@ -65,7 +65,7 @@ export class EventStream {
     this.#connect()
   }
 
-  /** Everything up to here has been told. */
+  /** The cursor of the last delivered event. */
   get cursor(): Cursor | undefined {
     return this.#cursor
   }
@@ -162,7 +162,7 @@ export class EventStream {
   }
 
   #handleEnd(call: ClientRequest): void {
-    // An answer that was cut short ends twice.
+    // An answer that was cut short reports its end twice.
     if (this.#isClosed || this.#call !== call) return
     this.#call = undefined
     call.destroy()
@@ -175,7 +175,7 @@ export class EventStream {
   }
 }
 
-/** Whether it would be refused again. */
+/** True if the same request would be refused again. */
 function isFinal({ status }: Problem): boolean {
   return status < 500 && status !== 429 && status !== 408
 }

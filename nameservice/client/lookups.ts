@@ -1,6 +1,6 @@
 /**
- * Look-ups with a memory. What was looked up is watched, so it is known to be current without asking; when the daemon
- * cannot be reached, what was known last is answered and says that it may be out of date.
+ * Look-ups with a cache. Names that were looked up are watched, so cached entries are current without a question. While
+ * the daemon is unreachable the cached entry is answered, marked stale.
  */
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import type { Change, Entry } from '../record.ts'
@@ -9,10 +9,10 @@ import { isPassing } from './errors.ts'
 import type { NameApi } from './name-api.ts'
 import type { NameListener, NameWatch } from './name-watch.ts'
 
-/** Names that are remembered; the one not asked for the longest goes first. */
+/** Cached names; the least recently used goes first. */
 export const REMEMBERED_MAX = 192
 
-/** `found` or `absent`: what the daemon says, or said when it was last heard (`stale`). */
+/** `found` or `absent`: the daemon's answer, or its last one (`stale`). */
 export type Lookup =
   | { readonly status: 'found'; readonly entry: Entry; readonly stale: boolean }
   | { readonly status: 'absent'; readonly entry?: undefined; readonly stale: boolean }
@@ -27,7 +27,7 @@ export class Lookups implements NameListener {
   readonly #known = new Map<string, Entry | undefined>()
   readonly #underway = new Map<string, Promise<Lookup>>()
   readonly #backoff = new Backoff()
-  /** Until then the daemon is taken to be as unreachable as it was a moment ago. */
+  /** Until then the daemon counts as unreachable without a new try. */
   #silentUntilMs = 0
 
   constructor(api: NameApi, watch: NameWatch) {
@@ -40,13 +40,13 @@ export class Lookups implements NameListener {
     return this.#known.has(name)
   }
 
-  /** What is known without asking; undefined if that is nothing. */
+  /** The cached answer; undefined if there is none. */
   peek(name: string): Lookup | undefined {
     if (!this.#known.has(name)) return undefined
     return describe(this.#known.get(name), !this.#watch.isCurrent(name))
   }
 
-  /** Answers within `timeoutMs`; the question then goes on in the background, for the next time. */
+  /** Answers within `timeoutMs`; the question goes on in the background, for the next look-up. */
   async lookUp(name: string, timeoutMs: number): Promise<Lookup> {
     const known = this.peek(name)
     if (known?.stale === false) {
@@ -72,7 +72,7 @@ export class Lookups implements NameListener {
     }
   }
 
-  /** The daemon is there. */
+  /** The daemon is reachable. */
   handleUp(): void {
     this.#silentUntilMs = 0
     this.#backoff.reset()
@@ -85,19 +85,19 @@ export class Lookups implements NameListener {
     const underway = this.#underway.get(name)
     if (underway !== undefined) return underway
     const asked = this.#askDaemon(name).finally(() => this.#underway.delete(name))
-    // Nobody may be waiting for it any more.
+    // The caller may already have its answer.
     asked.catch(() => {})
     this.#underway.set(name, asked)
     return asked
   }
 
-  /** Rejects if the daemon refuses; not if it is not there. */
+  /** Rejects if the daemon refuses; not if it is unreachable. */
   async #askDaemon(name: string): Promise<Lookup> {
     try {
       const { entry, cursor, isStale } = await this.#api.lookUp(name, { isBackground: true })
       this.handleUp()
       if (isStale || this.#watch.add(name, cursor, entry)) this.#remember(name, entry)
-      // If more has been heard meanwhile, that is what is remembered.
+      // A later event may have updated the cache meanwhile; it wins.
       return describe(this.#known.has(name) ? this.#known.get(name) : entry, isStale)
     } catch (error) {
       if (!isPassing(error)) throw error

@@ -1,4 +1,4 @@
-/** The operations of the daemon, one method each, without a cache or a second try. */
+/** The operations of the daemon, one method each, without cache or retry. */
 import { PROBLEM_URN } from '../problem.ts'
 import type { Entry, Lease, NewRecord } from '../record.ts'
 import type { Cursor } from '../store/change-log.ts'
@@ -20,16 +20,16 @@ import { NameError } from './errors.ts'
 export interface RegisterOptions {
   /** Take the name over: at once with the same owner key, else when the holder's lease ends. */
   readonly takeover?: boolean
-  /** A secret by which this program, started anew, proves that the name is its own. */
+  /** A secret by which a restarted program proves that the name is its own. */
   readonly ownerKey?: string
 }
 
 export interface LookUpAnswer {
   /** Undefined if the name is not registered. */
   readonly entry: Entry | undefined
-  /** As of which point in the history. */
+  /** The point in the history that the answer is of. */
   readonly cursor: Cursor
-  /** The daemon's store cannot be reached: this is what it knew last. */
+  /** The daemon's store is unreachable: this is its last known state. */
   readonly isStale: boolean
 }
 
@@ -106,7 +106,7 @@ export class NameApi {
     throw new NameError('ERR_NAMES_REFUSED', problem.detail, { problem })
   }
 
-  /** One page of names in order; `next` is what to give as `after` for the one that follows. */
+  /** One page of names in order; give `next` as `after` for the next page. */
   async listPage(prefix: string, after = '', options: CallOptions = {}): Promise<EntryPage> {
     const query = new URLSearchParams({ prefix, ...(after === '' ? {} : { after }) })
     const question: Question = { method: 'GET', path: `/v1/names?${query}`, ...options }

@@ -22,18 +22,18 @@ export interface NameClientOptions extends TargetOptions {
 }
 
 export interface LookupOptions {
-  /** After this time the answer is what is known, if anything is. Default 2 s. */
+  /** After this time the cached answer is returned, if there is one. Default 2 s. */
   readonly timeoutMs?: number
 }
 
 export interface WatchOptions {
-  /** A cursor that `list` gave: what has changed since then is told first. Default: from now on. */
+  /** A cursor from `list`: later changes come first. Default: from now on. */
   readonly after?: string
 }
 
 /**
- * `up`: the watch has begun, or goes on. `reset`: changes were missed that can no longer be told; list anew. It comes when
- * the watch goes on, so that no change after that listing is missed, just before `up`.
+ * `up`: the watch has begun, or goes on. `reset`: missed changes are no longer available; list again. It comes just before
+ * `up`, so that no change after that listing is missed.
  */
 export type NameEvent = Change | { readonly type: 'up' } | { readonly type: 'reset' }
 
@@ -48,7 +48,7 @@ export class NameClient {
   readonly #streams = new Map<EventStream, Subscriber<NameEvent>>()
   #isClosed = false
 
-  /** Connects to nobody yet. Throws `ERR_NAMES_ARGUMENT` if the options make no sense. */
+  /** Does not connect. Throws `ERR_NAMES_ARGUMENT` for invalid options. */
   constructor(options: NameClientOptions = {}) {
     this.#target = new Target(options)
     this.#caller = new Caller(this.#target)
@@ -59,15 +59,15 @@ export class NameClient {
   }
 
   /**
-   * What `name` stands for. Never waits longer than `timeoutMs`, and never rejects because the daemon is not there;
-   * it rejects with `ERR_NAMES_REFUSED` if the daemon refuses, and `ERR_NAMES_ARGUMENT` if nothing can be called so.
+   * The entry of `name`. Never waits longer than `timeoutMs`, and does not reject because the daemon is unreachable.
+   * Rejects with `ERR_NAMES_REFUSED` if the daemon refuses, and with `ERR_NAMES_ARGUMENT` for an invalid name.
    */
   async lookup(name: string, { timeoutMs = TIMEOUT_MS_DEFAULT }: LookupOptions = {}): Promise<Lookup> {
     checkName(name)
     return await this.#lookups.lookUp(name, timeoutMs)
   }
 
-  /** The same from memory alone: undefined if nothing is known. Asks nobody. */
+  /** The same from the cache alone; undefined if it has no answer. Sends nothing. */
   peek(name: string): Lookup | undefined {
     return this.#lookups.peek(name)
   }
@@ -78,8 +78,8 @@ export class NameClient {
   }
 
   /**
-   * Registers a name, now or as soon as there is a daemon, and keeps it registered until it is closed. Returns at once.
-   * Throws `ERR_NAMES_ARGUMENT` if nothing can be called so, or this client has the name already.
+   * Registers a name, now or as soon as a daemon is reachable, and keeps it registered until it is closed. Returns at
+   * once. Throws `ERR_NAMES_ARGUMENT` for an invalid name, or one that this client has already.
    */
   register(wanted: NewRegistration, options: RegistrationOptions = {}): Registration {
     checkName(wanted.name)
@@ -94,7 +94,7 @@ export class NameClient {
    */
   watch$(prefix = '', { after }: WatchOptions = {}): Observable<NameEvent> {
     const cursor = after === undefined ? undefined : checkedCursor(after)
-    // Loaded when it is needed: it takes longer to load than all the rest.
+    // Loaded on first use: rxjs takes longer to load than all the rest.
     const rxjs = createRequire(import.meta.url)('rxjs') as typeof import('rxjs')
     return new rxjs.Observable(subscriber => {
       if (this.#isClosed) return subscriber.error(new NameError('ERR_NAMES_CLOSED', 'the client is closed'))
@@ -126,7 +126,7 @@ export class NameClient {
     })
   }
 
-  /** Gives all names back, and ends everything. Does not wait long for a daemon that is not there. */
+  /** Releases all names and ends everything. Does not wait long for an unreachable daemon. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#watch.close()

@@ -1,6 +1,6 @@
 /**
- * One background stream for all single names that a client cares for: those that it has looked up, and its own. The set
- * grows as the program goes on; the stream is then opened anew, from before what is known of any of its names.
+ * One background stream for all single names that a client watches: those that it looked up, and its own. When the set
+ * grows the stream is reopened, from before what is known of any of its names.
  */
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import type { Change, Entry } from '../record.ts'
@@ -9,37 +9,37 @@ import type { NameError } from './errors.ts'
 import { EventStream, type StreamListener } from './event-stream.ts'
 import type { Target } from './target.ts'
 
-/** Names in one stream; the daemon takes as many. */
+/** Names in one stream; the daemon's limit. */
 export const WATCHED_MAX = 256
-/** Names that are asked for together are watched together. */
+/** Pause in which names are collected for one new stream. */
 const GATHER_MS = 20
-/** A program that asks for ever new names does not open a new stream for each. */
+/** Shortest time between two new streams, for a program that keeps asking for new names. */
 const OPEN_PAUSE_MS = 1000
 
-/** How long a daemon that refused the stream is left alone. */
+/** How long a daemon that refused the stream is not asked again. */
 const REFUSED_MS = 30_000
 
-/** As of no point in any history. */
+/** No point of any history. */
 const UNKNOWN: Cursor = { epoch: '', revision: 0, part: 0 }
 
 export interface NameListener {
   isInterestedIn(name: string): boolean
   handleChange(change: Change): void
   handleUp(epoch: string): void
-  /** Changes were missed, or undone: nothing is known any more of what was registered. */
+  /** Changes were missed or undone: the state of every registration is unknown. */
   handleLost(): void
-  /** There is no stream for a while, which would have told the rest. */
+  /** There is no stream for a while. */
   handleRefused(): void
 }
 
 export class NameWatch implements StreamListener {
   readonly #target: Target
   readonly #listeners: NameListener[] = []
-  /** Each name with the point in the history as of which it is known. */
+  /** Each name with the cursor as of which it is known. */
   readonly #names = new Map<string, Cursor>()
   #stream: EventStream | undefined
   #streamed = new Set<string>()
-  /** The stream has told every change after this point. */
+  /** The stream has delivered every change after this cursor. */
   #start: Cursor | undefined
   #gathering: NodeJS.Timeout | undefined
   #openedMs = Number.NEGATIVE_INFINITY
@@ -54,7 +54,7 @@ export class NameWatch implements StreamListener {
     this.#listeners.push(listener)
   }
 
-  /** Whether what was known of `name` is still so, or we would have heard. */
+  /** True if a change of `name` would have been delivered. */
   isCurrent(name: string): boolean {
     const known = this.#names.get(name)
     const start = this.#start
@@ -63,8 +63,8 @@ export class NameWatch implements StreamListener {
   }
 
   /**
-   * Watches `name`, which stood for `entry` as of `cursor`. The others who care for it are told, because the stream will
-   * not tell them. False if more than that has been heard already: then the caller is behind.
+   * Watches `name`, which stood for `entry` as of `cursor`. Other users of the name are notified, because the stream
+   * will not repeat it. False if a later change was already delivered: then the caller is behind.
    */
   add(name: string, cursor: Cursor, entry: Entry | undefined): boolean {
     const known = this.#names.get(name)
@@ -77,11 +77,11 @@ export class NameWatch implements StreamListener {
     return true
   }
 
-  /** Forgets the name, unless somebody else wants to hear of it. */
+  /** Forgets the name, unless another user watches it. */
   remove(name: string): void {
     if (this.#listeners.some(listener => listener.isInterestedIn(name))) return
     this.#names.delete(name)
-    // What changes from now on passes unheard: if it is wanted again, the stream begins anew.
+    // Later changes of it are not recorded: if it is watched again, the stream is reopened.
     this.#streamed.delete(name)
     if (this.#names.size > 0) return
     this.#stream?.close()
@@ -105,7 +105,7 @@ export class NameWatch implements StreamListener {
     const known = this.#names.get(name)
     const epoch = this.#stream?.cursor?.epoch
     if (known === undefined || epoch === undefined) return
-    // A stream that began before what we know tells it again.
+    // A stream that began earlier repeats changes that are already known.
     if (known.epoch === epoch && revision <= known.revision) return
     this.#names.set(name, { epoch, revision, part: 0 })
     this.#tell(change)
@@ -113,7 +113,7 @@ export class NameWatch implements StreamListener {
 
   handleDown(): void {}
 
-  /** The history may have gone back: what was known may be of a later time than what is so now. */
+  /** The history may have gone back: cached entries may be newer than the present state. */
   handleLost(): void {
     this.#start = undefined
     for (const name of this.#names.keys()) this.#names.set(name, UNKNOWN)
@@ -149,13 +149,13 @@ export class NameWatch implements StreamListener {
     })
   }
 
-  /** Before everything that may have changed since it was known; undefined if that is of different histories. */
+  /** The oldest cursor of all names; undefined if they are of different histories. */
   #beginning(): Cursor | undefined {
     const heard = wholeRevision(this.#stream?.cursor)
     let first = heard
     for (const [name, known] of this.#names) {
       if (known === UNKNOWN) continue
-      // What the old stream covers is known as of its last event.
+      // Names of the old stream are known as of its last event.
       if (heard !== undefined && this.isCurrent(name)) this.#names.set(name, heard)
       else if (first === undefined || (first.epoch === known.epoch && known.revision < first.revision))
         first = known
@@ -169,7 +169,7 @@ function changeTo(name: string, { revision }: Cursor, entry: Entry | undefined):
   return entry === undefined ? { type: 'delete', name, revision } : { type: 'put', ...entry }
 }
 
-/** In the middle of a revision we have heard the one before. */
+/** Within a revision, the revision before is complete. */
 function wholeRevision(cursor: Cursor | undefined): Cursor | undefined {
   return cursor === undefined || cursor.part === 0
     ? cursor

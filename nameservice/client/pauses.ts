@@ -1,4 +1,4 @@
-/** Questions that the daemon has told to come later. */
+/** Questions that the daemon has asked to repeat later. */
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { type NameError, unavailable } from './errors.ts'
 
@@ -6,7 +6,7 @@ export class Pauses {
   readonly #waiting = new Map<NodeJS.Timeout, (error: NameError) => void>()
   #isClosed = false
 
-  /** `isBackground`: the program may end meanwhile. */
+  /** `isBackground`: does not keep the program alive. */
   wait(pauseMs: number, isBackground: boolean): Promise<void> {
     if (this.#isClosed) return Promise.reject(closedError())
     return new Promise((resolve, reject) => {
@@ -19,7 +19,7 @@ export class Pauses {
     })
   }
 
-  /** Nothing is asked again. */
+  /** No question is repeated. */
   close(): void {
     this.#isClosed = true
     for (const [timer, reject] of this.#waiting) {

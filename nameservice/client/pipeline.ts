@@ -1,7 +1,7 @@
 /**
- * Questions to the daemon over a unix socket, many on one connection: they are sent without waiting for the answers, which
- * come in the same order. What is asked in one turn of the event loop goes in one write, and answers that come together are
- * read together; so a question costs a fraction of what `node:http` takes for it.
+ * Questions to the daemon over a unix socket, many on one connection: they are sent without waiting for the answers,
+ * which come in the same order. Questions of one iteration of the event loop go in one write, and answers that arrive
+ * together are read together, so a question costs a fraction of one by `node:http`.
  */
 import type { Socket } from 'node:net'
 import { clearInterval, clearTimeout, nextTick, setInterval, setTimeout } from '../../nic/real-time.ts'
@@ -9,13 +9,13 @@ import type { Reply } from './caller.ts'
 import { type NameError, unavailable } from './errors.ts'
 import { ReplyReader } from './reply-reader.ts'
 
-/** Questions on their way on one connection; more wait, and their time does not begin before they are sent. */
+/** Questions under way on one connection; more wait, and their time begins when they are sent. */
 const UNDERWAY_MAX = 32
-/** Characters of questions on their way, from which on no further one is sent. */
+/** Characters of questions under way, from which on no further one is sent. */
 const UNDERWAY_SIZE_MAX = 128 * 1024
-/** Questions that wait; further ones are rejected. */
+/** Waiting questions; further ones are rejected. */
 const WAITING_MAX = 10_000
-/** Longer than any program lives. */
+/** A time-out longer than any program lives. */
 const EVER_MS = 0x7fffffff
 
 export interface Asked {
@@ -28,15 +28,15 @@ export interface Asked {
   reject(error: NameError): void
 }
 
-/** Asks in order, on one connection at a time; it is opened when it is needed. */
+/** Sends questions in order, on one connection at a time, opened on demand. */
 export class Pipeline {
   readonly #open: () => Socket
   readonly #waiting: Asked[] = []
-  /** Of them, those that keep the program alive, and what does it. */
+  /** Those of them that keep the program alive, and the handle that does it. */
   #waitingForeground = 0
   #alive: NodeJS.Timeout | undefined
   #connection: Connection | undefined
-  /** With those that are asked nothing more, and still answer. */
+  /** Including connections that get no further question and still answer. */
   readonly #connections = new Set<Connection>()
 
   /** `open` returns a socket that is connecting. */
@@ -55,12 +55,12 @@ export class Pipeline {
     }
   }
 
-  /** Nothing more will be asked: connections end when they have answered. */
+  /** No further question comes: connections end after their last answer. */
   retire(): void {
     for (const connection of this.#connections) connection.retire()
   }
 
-  /** What is under way fails, and what waits. */
+  /** Questions under way and waiting ones fail. */
   close(): void {
     for (const asked of this.#waiting.splice(0)) asked.reject(closedError())
     this.#waitingForeground = 0
@@ -93,7 +93,7 @@ export class Pipeline {
     return connection
   }
 
-  /** What waits has no time yet, and no socket. */
+  /** A waiting question has no time-out and no socket yet. */
   #updateLife(): void {
     if (this.#waitingForeground > 0) this.#alive ??= setInterval(() => {}, EVER_MS)
     else {
@@ -105,12 +105,12 @@ export class Pipeline {
 
 interface ConnectionOwner {
   handleRoom(): void
-  /** Nothing more may be sent; what is under way may still be answered. */
+  /** No further question may be sent; those under way may still be answered. */
   handleRetired(): void
   handleClosed(): void
 }
 
-/** A question on its way. */
+/** A question under way. */
 interface Sent {
   readonly asked: Asked
   timer: NodeJS.Timeout | undefined
@@ -121,7 +121,7 @@ class Connection {
   readonly #socket: Socket
   readonly #owner: ConnectionOwner
   readonly #sent: Sent[] = []
-  /** Of `#sent`: those that nobody has given up, and those that keep the program alive. */
+  /** Of `#sent`: those that still have a caller, and those that keep the program alive. */
   #unsettled = 0
   #foreground = 0
   #size = 0
@@ -164,7 +164,7 @@ class Connection {
     this.#unsettled += 1
     this.#sent.push(sent)
     this.#size += asked.text.length
-    // After all promises that are kept now: whoever goes on with a reply asks the next question then.
+    // After all promises that are settled now: their continuations may ask the next questions.
     if (this.#unwritten === '') nextTick(flush, this)
     this.#unwritten += asked.text
   }
@@ -173,7 +173,7 @@ class Connection {
     this.#fail(closedError())
   }
 
-  /** Writes what has been sent since the last turn. */
+  /** Writes the questions since the last iteration. */
   flush(): void {
     if (!this.#socket.destroyed) this.#socket.write(this.#unwritten)
     this.#unwritten = ''
@@ -203,7 +203,7 @@ class Connection {
     if (!sent.asked.isBackground && --this.#foreground === 0) this.#socket.unref()
   }
 
-  /** Somebody who does not answer in time is asked nothing more here: a new connection may do better. */
+  /** A connection that does not answer in time gets no further question: a new one may do better. */
   retire(): void {
     if (!this.#isRetired) {
       this.#isRetired = true

@@ -1,4 +1,4 @@
-/** One name that a program wants to have. */
+/** One name that a program registers. */
 import { queueMicrotask } from '../../nic/real-time.ts'
 import type { Problem } from '../problem.ts'
 import type { Entry, NewRecord } from '../record.ts'
@@ -6,9 +6,8 @@ import type { NameError } from './errors.ts'
 import type { RegisterOptions } from './name-api.ts'
 
 /**
- * `pending`: not registered yet, or not any more because the daemon was gone; it is seen to.
- * `refused`: the daemon does not want it, and it will not be tried again.
- * `lost`: it was registered, and then somebody else removed it or took it over.
+ * `pending`: not registered yet, or no longer because the daemon was gone; it is retried. `refused`: the daemon refuses
+ * it; no further try. `lost`: it was registered, and then removed or taken over by another owner.
  */
 export type RegistrationState = 'pending' | 'registered' | 'refused' | 'lost' | 'closed'
 
@@ -25,9 +24,11 @@ export class Registration {
   readonly name: string
   readonly record: NewRecord
   readonly options: RegistrationOptions
-  /** The first time that it is registered; rejects if it is refused or closed before that. Nobody has to wait for it. */
+  /** The first registration; rejects if it is refused or closed before that. It may be ignored. */
   readonly registered: Promise<Entry>
-  /** Resolves when the daemon was asked for the first time, whatever came of it, or is known not to be there. */
+  /**
+   * Resolves after the first question to the daemon, whatever its result, or when the daemon is known to be unreachable.
+   */
   readonly tried: Promise<void>
   readonly #close: (registration: Registration) => Promise<void>
   #succeed: (entry: Entry) => void = () => {}
@@ -60,17 +61,17 @@ export class Registration {
     return this.#state
   }
 
-  /** As it was registered last. */
+  /** The entry as last registered. */
   get entry(): Entry | undefined {
     return this.#entry
   }
 
-  /** Why the daemon refused it the last time. */
+  /** Why the daemon refused it last. */
   get problem(): Problem | undefined {
     return this.#problem
   }
 
-  /** Gives the name back; resolves when the daemon knows, or cannot be told: then the name goes with its lease. */
+  /** Releases the name; resolves when the daemon knows, or cannot be reached: then the name ends with its lease. */
   close(): Promise<void> {
     return this.#close(this)
   }
@@ -92,7 +93,7 @@ export class Registration {
     this.handleTried()
   }
 
-  /** It is tried again; `problem` is why it did not work this time. */
+  /** It is retried; `problem` is the reason of this failure. */
   handlePending(problem?: Problem): void {
     this.#enter('pending', problem)
   }
@@ -108,12 +109,12 @@ export class Registration {
   }
 
   #enter(state: RegistrationState, problem: Problem | undefined): void {
-    // What was under way when it was closed changes nothing any more.
+    // A question that was under way at the close changes nothing.
     if (this.#state === 'closed' || (this.#state === state && this.#problem === problem)) return
     this.#state = state
     this.#problem = problem
     const { onState } = this.options
-    // What it throws is the program's own affair.
+    // An exception of the callback is the program's own.
     if (onState !== undefined) queueMicrotask(() => onState(state, problem))
   }
 }

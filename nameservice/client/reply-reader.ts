@@ -1,4 +1,4 @@
-/** Takes the replies apart that come one after the other on one connection. */
+/** Splits the replies of one connection. */
 import { strange } from './answers.ts'
 import type { Reply } from './caller.ts'
 
@@ -11,22 +11,22 @@ const LENGTH = /^\d{1,9}$/
 const CONTINUE_MAX = 199
 const NO_CONTENT = 204
 
-/** `isLast`: there will be no more on this connection. */
+/** `isLast`: the connection carries no further reply. */
 export type HandleReply = (reply: Reply, isLast: boolean) => void
 
 export class ReplyReader {
   readonly #handleReply: HandleReply
-  /** The beginning of a reply whose end has not come. */
+  /** The beginning of an incomplete reply. */
   #chunks: Buffer[] = []
   #size = 0
-  /** Bytes without which it is of no use to look again. */
+  /** Bytes that are needed before another try. */
   #wanted = 0
 
   constructor(handleReply: HandleReply) {
     this.#handleReply = handleReply
   }
 
-  /** Throws `ERR_NAMES_PROTOCOL` if this is not what the daemon says. Its replies tell their length, always. */
+  /** Throws `ERR_NAMES_PROTOCOL` for anything that the daemon does not send. Its replies always have a length. */
   read(chunk: Buffer): void {
     this.#chunks.push(chunk)
     this.#size += chunk.length
@@ -40,7 +40,7 @@ export class ReplyReader {
     this.#chunks = this.#size === 0 ? [] : [bytes.subarray(at)]
   }
 
-  /** Returns where the next one begins, or `at` if this one is not whole yet. */
+  /** Returns where the next reply begins, or `at` if this one is incomplete. */
   #readOne(bytes: Buffer, at: number): number {
     const headEnd = bytes.indexOf(HEAD_END, at)
     if (headEnd < 0) {

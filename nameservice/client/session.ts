@@ -1,6 +1,6 @@
 /**
- * Keeps a client's names registered: one lease for all of them, kept alive; and whatever happens to the daemon, each
- * name is registered anew as soon as it can be. All of it goes on in the background and keeps no program alive.
+ * Keeps a client's names registered: one lease for all of them, kept alive. Whatever happens to the daemon, each name is
+ * registered again as soon as possible. All of it runs in the background and keeps no program alive.
  */
 import { clearInterval, clearTimeout, performance, setInterval, setTimeout } from '../../nic/real-time.ts'
 import { PROBLEM_URN } from '../problem.ts'
@@ -17,9 +17,9 @@ import { Registration } from './registration.ts'
 const OWN_WATCHED_MAX = 64
 /** Names that are registered at the same time. */
 const PARALLEL_MAX = 16
-/** A lease is kept alive so often in its TTL. */
+/** Keep-alives in one TTL of the lease. */
 const KEEP_ALIVES = 3
-/** How long somebody who wants to take a name over waits before it asks again. */
+/** How long a takeover waits before it asks again. */
 const TAKEOVER_RETRY_MS = 1000
 const GOODBYE_MS = 1000
 const ALIVE_MS = 1000
@@ -31,10 +31,10 @@ export class Session implements NameListener {
   readonly #watch: NameWatch
   readonly #ttlMs: number
   readonly #registrations = new Map<string, Registration>()
-  /** Those who wait for somebody else's lease to end. */
+  /** Takeovers that wait for another owner's lease to end. */
   readonly #waiting = new Set<Registration>()
   readonly #backoff = new Backoff()
-  /** Own names of which changes are told. */
+  /** Own names whose changes are watched. */
   readonly #watched = new Set<string>()
   #lease: Lease | undefined
   #keptAtMs = 0
@@ -70,7 +70,7 @@ export class Session implements NameListener {
     clearTimeout(this.#retry)
     for (const registration of this.#registrations.values()) registration.handleClosed(closedError())
     this.#registrations.clear()
-    // What was begun goes on in the background; who waits for its end shall not end before it.
+    // Background work goes on; a program that waits for its end must not end before.
     const alive = setInterval(() => {}, ALIVE_MS)
     try {
       await this.#settling
@@ -84,7 +84,7 @@ export class Session implements NameListener {
     return this.#registrations.has(name)
   }
 
-  /** The daemon is there, perhaps for the first time, perhaps another one. */
+  /** A daemon is reachable, for the first time or another one. */
   handleUp(epoch: string): void {
     if (this.#epoch !== undefined && this.#epoch !== epoch) this.#loseLease()
     this.#epoch = epoch
@@ -95,13 +95,13 @@ export class Session implements NameListener {
     this.#settle()
   }
 
-  /** What happened meanwhile is not known: each name is looked up, and those that are gone are registered anew. */
+  /** Changes meanwhile are unknown: each name is looked up, and missing ones are registered again. */
   handleLost(): void {
     for (const registration of this.#registrations.values())
       if (registration.state === 'registered') registration.handlePending()
   }
 
-  /** Nobody tells when the daemon is there: what is pending is tried now. */
+  /** No event announces the daemon: pending names are tried now. */
   handleRefused(): void {
     this.#settle()
   }
@@ -114,17 +114,17 @@ export class Session implements NameListener {
     else this.#findOutWhy(registration)
   }
 
-  /** A name of ours is gone: with its lease, or because somebody removed it. */
+  /** A name of ours is gone: with its lease, or removed by another owner. */
   async #findOutWhy(registration: Registration): Promise<void> {
     const isKept = await this.#keepAlive()
     if (this.#lease === undefined || registration.state !== 'registered') return
     if (isKept) return registration.handleLost()
-    // Nobody has said why.
+    // The reason is unknown.
     registration.handlePending()
     this.#settle()
   }
 
-  /** Not all names are watched, but their number is told: if there are fewer than we have, each is looked up. */
+  /** Not all names are watched, but the lease reports their number: if it is lower than ours, each is looked up. */
   async #findMissing({ id, names }: Lease): Promise<void> {
     const ours = [...this.#registrations.values()].filter(({ state }) => state === 'registered')
     if (names >= ours.length) return
@@ -138,7 +138,7 @@ export class Session implements NameListener {
     }
   }
 
-  /** Registers what is not registered, one round after the other, until there is nothing left or nobody answers. */
+  /** Registers pending names, round by round, until none is left or the daemon does not answer. */
   #settle(): void {
     if (this.#settling !== undefined || this.#isClosed || this.#retry !== undefined) return
     this.#settling = this.#settleAll().then(() => {
@@ -182,13 +182,13 @@ export class Session implements NameListener {
       registration.handleRegistered(entry)
       this.#watchOwn(name, cursor, entry)
     } catch (error) {
-      // It may be there although nobody has said so.
+      // It may be registered although no answer came.
       if (hasClosed(registration) && isPassing(error)) await this.#deregister(name, lease)
       this.#handleRefusal(registration, error)
     }
   }
 
-  /** Under this very lease it was registered before. If it is there, nobody has to hear of it again. */
+  /** It was registered before under this lease. If it is still there, nothing is reported. */
   async #findOwn({ name, entry }: Registration, lease: string): Promise<RegisterAnswer | undefined> {
     if (entry?.lease !== lease) return undefined
     const { isStale, ...found } = await this.#api.lookUp(name, { isBackground: true })
@@ -210,7 +210,7 @@ export class Session implements NameListener {
     this.#watch.add(name, cursor, entry)
   }
 
-  /** Another name takes its place, so that there is one as long as there are names. */
+  /** Another name takes its place, so that one is watched as long as there are names. */
   #unwatchOwn(name: string): void {
     this.#watch.remove(name)
     if (!this.#watched.delete(name) || this.#epoch === undefined) return
@@ -220,7 +220,7 @@ export class Session implements NameListener {
     }
   }
 
-  /** Throws what concerns them all. */
+  /** Throws errors that concern all names. */
   #handleRefusal(registration: Registration, error: unknown): void {
     if (isPassing(error) || !(error instanceof NameError)) throw error
     const { problem } = error
@@ -261,7 +261,7 @@ export class Session implements NameListener {
     this.#keeper = setTimeout(() => void this.#keepAlive(), delayMs).unref()
   }
 
-  /** Whether the daemon has said that the lease lives. */
+  /** True once the daemon has confirmed the lease. */
   async #keepAlive(): Promise<boolean> {
     const { id, ttlMs } = this.#lease ?? {}
     if (id === undefined || ttlMs === undefined) return false
@@ -269,7 +269,7 @@ export class Session implements NameListener {
       const kept = await this.#api.keepAlive(id, { isBackground: true, timeoutMs: ttlMs / KEEP_ALIVES })
       this.#keptAtMs = performance.now()
       this.#keepAliveLater(ttlMs / KEEP_ALIVES)
-      // Who gets no answer is told so by the next keep-alive.
+      // Without an answer, the next keep-alive decides.
       void this.#findMissing(kept).catch(() => {})
       return true
     } catch (error) {
@@ -281,7 +281,7 @@ export class Session implements NameListener {
     }
   }
 
-  /** Whether the lease is gone. Another refusal, as of a token that is missing from a file for a moment, may yet pass. */
+  /** True if the lease is gone. Another refusal, such as a token missing from a file for a moment, may pass. */
   #hasEnded(error: unknown, ttlMs: number): boolean {
     if (!(error instanceof NameError) || isPassing(error)) return false
     return error.problem?.type === NO_SUCH_LEASE || performance.now() - this.#keptAtMs >= ttlMs
@@ -304,7 +304,7 @@ export class Session implements NameListener {
     this.#unwatchOwn(name)
     registration.handleClosed(closedError())
     const lease = this.#lease
-    // One that is to be registered once more may still be there.
+    // A name to be registered again may still be there.
     const mayBeThere = state === 'registered' || (state === 'pending' && entry !== undefined)
     if (mayBeThere && lease !== undefined) await this.#deregister(name, lease.id)
     if (this.#registrations.size === 0 && this.#settling === undefined) await this.#endLease()
@@ -322,7 +322,7 @@ export class Session implements NameListener {
   }
 }
 
-/** Also after waiting, in which its state may have changed. */
+/** Checked again after waits, in which the state may have changed. */
 function hasClosed({ state }: Registration): boolean {
   return state === 'closed'
 }

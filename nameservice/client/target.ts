@@ -1,4 +1,4 @@
-/** Where the daemon is, and how to reach it. */
+/** Where the daemon is, and how it is reached. */
 import {
   Agent,
   type AgentOptions,
@@ -32,7 +32,7 @@ export interface TargetOptions {
   readonly token?: string
   /** Certificates to trust instead of the usual ones, PEM. */
   readonly ca?: string
-  /** Makes the sockets to the daemon, not yet connected. For those who hook `node:net`, and mark their own sockets. */
+  /** Makes the sockets to the daemon, not yet connected. For callers that wrap `node:net` and mark their own sockets. */
   readonly openSocket?: () => Socket
 }
 
@@ -52,7 +52,7 @@ export class Target {
   readonly #tls: TlsAgentOptions
   #pipelines: Pipelines | undefined
 
-  /** What is not given is taken from the environment. Throws `ERR_NAMES_ARGUMENT`. */
+  /** Missing options come from the environment. Throws `ERR_NAMES_ARGUMENT`. */
   constructor({ address, token, ca, openSocket }: TargetOptions, env: NodeJS.ProcessEnv = process.env) {
     const where = address ?? (env[ADDRESS_VARIABLE] || undefined)
     if (where?.startsWith('unix:')) this.#socketPath = where.slice('unix:'.length)
@@ -66,7 +66,7 @@ export class Target {
     this.#agent = this.#newAgent({ keepAlive: true, maxSockets: SOCKETS_MAX })
   }
 
-  /** A request of its own. `isOwn`: on a connection of its own, too, for a stream that may last. */
+  /** A single request. `isOwn`: on a connection of its own, for a stream that may last. */
   request(
     method: string,
     path: string,
@@ -85,7 +85,7 @@ export class Target {
       },
       agent: isOwn ? this.#newAgent({ keepAlive: false }) : this.#agent,
     }
-    // Asked for each time: the user's own daemon may have come up since.
+    // Evaluated each time: the user's own daemon may have started since.
     if (url === undefined)
       return request({ ...options, socketPath: this.#socketPath ?? findSocketPath() }, listener)
     const { hostname, port } = url
@@ -94,7 +94,10 @@ export class Target {
     return ask({ ...options, host, port }, listener)
   }
 
-  /** For questions over a unix socket; undefined over TCP. Those that must wait for the store have one of their own. */
+  /**
+   * For questions over a unix socket; undefined over TCP. Changes, which wait for the store, have a pipeline of their
+   * own.
+   */
   pipeline(isChange: boolean): Pipeline | undefined {
     if (this.#url !== undefined) return undefined
     const path = this.#socketPath ?? findSocketPath()

@@ -1,16 +1,16 @@
-/** The last changes, in order: what watchers are told, and how far back a watch may begin. */
+/** The last changes, in order: events for watchers, and how far back a watch may begin. */
 import type { StoredChange } from './store.ts'
 
 export const HISTORY_DEFAULT = 10_000
 
-/** Characters of all changes that are kept: ten thousand of the longest records would be too many. */
+/** Characters of all kept changes: ten thousand of the longest records would be too many. */
 export const HISTORY_LENGTH_MAX = 32 * 1024 * 1024
 
 const CURSOR = /^([0-9a-f]{12})-(\d{1,15})(?:\.(\d{1,9}))?$/
 
-/** A point in a history: after this change everything is still to come. */
+/** A point in a history: every later change is still to come. */
 export interface Cursor {
-  /** Names the history. Revisions of different epochs have nothing to do with each other. */
+  /** Names the history. Revisions of different epochs are unrelated. */
   readonly epoch: string
   readonly revision: number
   /** 0: after the whole revision. Else after its `part`th change. */
@@ -29,7 +29,7 @@ export function parseCursor(text: string): Cursor | undefined {
 export interface LogListener {
   /** The log has grown, or its revision has risen. */
   handleGrowth(): void
-  /** History was lost: every position is void. */
+  /** History was lost: every position is invalid. */
   handleReset(): void
 }
 
@@ -37,12 +37,12 @@ export class ChangeLog {
   readonly #capacity: number
   #slots: (StoredChange | undefined)[] = []
   #length = 0
-  /** Changes are numbered as they come; the log holds `first` to `end - 1`, each at its number modulo the capacity. */
+  /** Changes are numbered; the log holds `first` to `end - 1`, each at its number modulo the capacity. */
   #first = 0
   #end = 0
   #epoch = ''
   #revision = 0
-  /** Every change after this revision is in the log. */
+  /** The log has every change after this revision. */
   #oldestRevision = 0
   #listener: LogListener | undefined
 
@@ -86,7 +86,7 @@ export class ChangeLog {
     this.#listener = listener
   }
 
-  /** Begins a history, of which `changes` are known and lead up to `revision`. */
+  /** Begins a history; `changes` are its known end and lead up to `revision`. */
   reset(
     epoch: string,
     revision: number,
@@ -103,7 +103,7 @@ export class ChangeLog {
     this.#listener?.handleReset()
   }
 
-  /** All changes up to `revision`, which is later than every one before; none if no name has changed. */
+  /** All changes up to `revision`, which is later than every one before; empty if no name has changed. */
   append(revision: number, changes: readonly StoredChange[]): void {
     for (const change of changes) this.#add(change)
     this.#revision = revision
@@ -114,7 +114,9 @@ export class ChangeLog {
     return this.#slots[index % this.#capacity] as StoredChange
   }
 
-  /** Where a watch continues after `cursor`; undefined if changes since then are not known, or it is of another history. */
+  /**
+   * Where a watch continues after `cursor`; undefined if later changes are missing, or the cursor is of another history.
+   */
   indexAfter({ epoch, revision, part }: Cursor): number | undefined {
     if (epoch !== this.#epoch || revision > this.#revision) return undefined
     // Within a revision, parts count up and the last is 0: as numbers that are compared, it is the highest.

@@ -1,10 +1,10 @@
-/** Changes that are decided but not committed yet: the facts as they will be, and what to write. */
+/** Changes that are decided and not committed: the resulting state, and the writes. */
 import { ExpectedFacts } from './expected-facts.ts'
 import type { Image, LeaseState } from './image.ts'
 import type { NewEntry, StoredChange, StoredEntry, StoredLease } from './store.ts'
 
 export class Draft extends ExpectedFacts {
-  /** What becomes of names and leases; undefined: they are gone. */
+  /** New states of names and leases; undefined: removed. */
   readonly entries = new Map<string, StoredEntry | undefined>()
   readonly leases = new Map<string, StoredLease | undefined>()
   readonly changes: StoredChange[] = []
@@ -31,7 +31,7 @@ export class Draft extends ExpectedFacts {
     return this.leases.has(id) ? this.leases.get(id) : this.image.lease(id)
   }
 
-  /** The lease, though its time may be up. */
+  /** The lease, even if its time is up. */
   storedLease(id: string): LeaseState | StoredLease | undefined {
     return this.leases.has(id) ? this.leases.get(id) : this.image.storedLease(id)
   }
@@ -46,7 +46,7 @@ export class Draft extends ExpectedFacts {
     this.more.addEntry(entry, 1)
     this.#revision += 1
     const { name, lease, owner, key, record } = entry
-    // Not by spreading: V8 gives each copy a hidden class of its own, which takes more memory than the copy.
+    // Not by spreading: V8 gives each such copy a hidden class of its own, which takes more memory than the copy.
     const stored = { name, lease, owner, key, record, revision: this.#revision }
     this.entries.set(entry.name, stored)
     return this.#record(entry.name, stored)
@@ -69,7 +69,7 @@ export class Draft extends ExpectedFacts {
     this.more.addLease(lease, -1)
   }
 
-  /** Makes the image what the draft says, once the store has it. */
+  /** Applies the draft to the image, once the store has it. */
   applyTo(image: Image): void {
     for (const lease of this.leases.values()) if (lease !== undefined) image.putLease(lease, true)
     for (const [name, entry] of this.entries) {
@@ -84,7 +84,7 @@ export class Draft extends ExpectedFacts {
     if (entry !== undefined) this.more.addEntry(entry, -1)
   }
 
-  /** What the name stands for, though its lease may be past its time. */
+  /** The entry of the name, even if its lease is past its time. */
   #storedEntry(name: string): StoredEntry | undefined {
     return this.entries.has(name) ? this.entries.get(name) : this.image.storedEntry(name)
   }

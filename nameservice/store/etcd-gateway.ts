@@ -1,17 +1,17 @@
 /**
  * etcd v3 as JSON over HTTP, by the gateway that every etcd has at /v3. Keys and values are base64, 64-bit numbers are
- * text. Members are tried in turn: the one that answered last comes first.
+ * text. Members are tried in turn, beginning with the one that answered last.
  */
 import { Agent, type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 
-/** How long etcd may be silent until its answer is whole. */
+/** How long etcd may be silent until its answer is complete. */
 const TIMEOUT_MS = 2000
-/** All names of the largest store in one answer. */
+/** Size of all names of the largest store in one answer. */
 const ANSWER_SIZE_MAX = 256 * 1024 * 1024
 const SOCKETS_MAX = 64
-/** gRPC's codes, as the gateway tells them. */
+/** gRPC's codes, as the gateway reports them. */
 const NOT_FOUND = 5
 const UNAUTHENTICATED = 16
 /** "Permission denied", "resource exhausted" (its disk quota, perhaps), "data loss". */
@@ -39,7 +39,7 @@ export interface EtcdCompare {
   readonly key: string
   /** Revision of the last change; 0 if the key must not exist. */
   readonly revision?: number
-  /** Or: the key must exist, whatever it is. */
+  /** Or: the key must exist, with any value. */
   readonly exists?: true
 }
 
@@ -66,7 +66,7 @@ export interface EtcdWatchListener {
   handleEnd(): void
 }
 
-/** etcd has refused; `grpcCode` says why. Anything else that goes wrong is that it cannot be reached. */
+/** etcd has refused; `grpcCode` says why. Every other failure means that it is unreachable. */
 export class EtcdError extends Error {
   readonly grpcCode: number
 
@@ -80,13 +80,13 @@ export class EtcdError extends Error {
     return this.grpcCode === NOT_FOUND
   }
 
-  /** Whether it would refuse every change. */
+  /** True if it would refuse every change. */
   get isOfAllChanges(): boolean {
     return NO_CHANGES.includes(this.grpcCode)
   }
 }
 
-/** A connection that was kept had ended when it was used again: that says nothing of the member. */
+/** A kept connection had ended when it was used again: no statement about the member. */
 class StaleConnectionError extends Error {
   constructor(cause: Error) {
     super('the connection had ended', { cause })
@@ -94,7 +94,7 @@ class StaleConnectionError extends Error {
   }
 }
 
-/** There was no connection on which to ask: nothing can have been done. */
+/** No connection was made: the request cannot have been performed. */
 class UnsentError extends Error {
   constructor(cause: Error) {
     super('there was no connection', { cause })
@@ -102,11 +102,11 @@ class UnsentError extends Error {
   }
 }
 
-/** Why it did not work, for an operator. Says nothing of what is in etcd. */
+/** The failure in words for an operator, without contents of etcd. */
 export function reasonOf(error: unknown): string {
   const { cause, code, name, message } = error as NodeJS.ErrnoException
   if (cause !== undefined) return reasonOf(cause)
-  // What JSON.parse says has a piece of the text.
+  // JSON.parse's message contains a piece of the text.
   return code ?? (name === 'SyntaxError' ? 'the answer is not JSON' : message)
 }
 
@@ -140,7 +140,7 @@ export class EtcdGateway {
   readonly #agents: readonly Agent[]
   readonly #urls: readonly URL[]
   #current = 0
-  /** How to end the watches that there are. */
+  /** Functions that end the open watches. */
   readonly #watches = new Set<() => void>()
   #token: string | undefined
 
@@ -175,8 +175,8 @@ export class EtcdGateway {
   }
 
   /**
-   * All of it if every comparison holds, else nothing: then `found` is what the first key is. `isHarmlessTwice`: if nobody
-   * has said whether it was done, it may be done once more.
+   * All of it if every comparison holds, else nothing: then `found` is the state of the first key. `isHarmlessTwice`:
+   * may be sent again if no answer says whether it was performed.
    */
   async transact(
     compare: readonly EtcdCompare[],
@@ -216,7 +216,7 @@ export class EtcdGateway {
     await this.#ask('lease/revoke', { ID: String(id) }, false)
   }
 
-  /** Changes of keys that begin with `prefix`, from `revision` on. Returns how to end it. */
+  /** Changes of keys that begin with `prefix`, from `revision` on. Returns the function that ends the watch. */
   watch(prefix: string, revision: number, listener: EtcdWatchListener): () => void {
     const body = {
       create_request: {
@@ -261,8 +261,8 @@ export class EtcdGateway {
   }
 
   /**
-   * Asks each member once at most, and anew if the token has run out, or a connection that was kept. What is not harmless
-   * when it is done twice goes to the next member only if it cannot have been done by this one.
+   * Asks each member once at most, and again if the token has expired or a kept connection had ended. A request that is
+   * not harmless twice goes to the next member only if this one cannot have performed it.
    */
   async #ask<T>(path: string, body: object, isHarmlessTwice = true): Promise<T> {
     let failed = 0
@@ -289,7 +289,7 @@ export class EtcdGateway {
     }
   }
 
-  /** Goes to the next member, unless somebody else has. Watches go along: this one may hang, and never end them. */
+  /** Moves to the next member, unless another caller has. Watches move too: this member may hang without ending them. */
   #leave(member: number): void {
     if (this.#current !== member || this.#urls.length === 1) return
     this.#current = (member + 1) % this.#urls.length
@@ -378,7 +378,7 @@ function encodeOperation(operation: EtcdOperation): object {
   return { request_put: { key: encode(put), value: encode(value), lease: String(lease) } }
 }
 
-/** All lines but empty ones. A line may have a thousand changes; it is put together only once. */
+/** All lines but empty ones. A line may have a thousand changes; it is joined only once. */
 async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   response.setEncoding('utf8')
   let pieces: string[] = []
@@ -412,7 +412,7 @@ async function readText(response: IncomingMessage, handleChunk: () => void): Pro
 function parseAnswer<T>(status: number | undefined, text: string): T {
   if (status === 200) return JSON.parse(text) as T
   const { code } = JSON.parse(text) as { code?: number }
-  // "Unavailable", "deadline exceeded" and the like are a member without its cluster, not a refusal.
+  // "Unavailable", "deadline exceeded" and similar codes are a member without its cluster, not a refusal.
   if (code === undefined) throw new Error(`etcd answers ${status}`)
   if ([1, 2, 4, 14].includes(code)) throw new Error(`etcd is not available: gRPC code ${code}`)
   throw new EtcdError(code)

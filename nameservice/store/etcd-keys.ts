@@ -46,7 +46,7 @@ export class EtcdKeys {
     return { put: this.name(name), value: JSON.stringify([owner, key, record]), lease: leaseNumber(lease) }
   }
 
-  /** What somebody wrote there, if it is of our form; nothing if not. */
+  /** The value of the key, if it has our form; undefined if not. */
   parse({ key, value, revision, lease }: EtcdChange): ParsedChange {
     const leaseKey = this.lease('')
     const nameKey = this.name('')
@@ -86,7 +86,7 @@ export function leaseNumber(id: string): bigint {
   return BigInt(`0x${id}`)
 }
 
-/** Whether it is what we write: it is sent as it is, within other JSON and as a line of an event. */
+/** True if it has the form that we write: it is sent unchanged, within other JSON and as a line of an event. */
 function isRecordText(text: string): boolean {
   try {
     const record: unknown = JSON.parse(text)

@@ -1,8 +1,7 @@
 /**
- * The store of many daemons: the truth is in etcd, and each daemon keeps a copy that a watch feeds. Leases are etcd's
- * own, so nobody has to sweep; a change is a transaction that compares what the judge has seen; revisions are etcd's.
- * Keys are those of etcd-keys.ts. While etcd cannot be reached, the copy is answered from and said to be stale, and
- * nothing can be changed.
+ * The store of many daemons: the truth is in etcd, and a watch feeds each daemon's copy. Leases are etcd's own and need
+ * no sweep; a change is a transaction that compares what the judge has seen; revisions are etcd's. Keys are those of
+ * etcd-keys.ts. While etcd is unreachable the copy is answered, marked stale, and changes are refused.
  */
 import { randomBytes } from 'node:crypto'
 import { Refusal } from '../problem.ts'
@@ -25,15 +24,15 @@ import {
   type StoreState,
 } from './store.ts'
 
-/** How often a change is tried when others change the same name. */
+/** How often a change is tried while other daemons change the same name. */
 const TRIES_MAX = 16
-/** How often etcd is asked whether it is there, and still the same. */
+/** How often etcd is checked: whether it is reachable, and still the same. */
 const PULSE_MS = 1000
 const RETRY_MS = 250
 const RETRY_HINT_MS = 1000
-/** How long a change may take to come back by the watch before we go on without it. */
+/** How long a change may take to return by the watch before it is answered anyway. */
 const ECHO_MS = 1000
-/** How long the watch may be silent while it tells what we missed. */
+/** How long the watch may be silent while it delivers missed changes. */
 const CATCH_UP_MS = 10_000
 
 export interface EtcdStoreOptions {
@@ -57,12 +56,12 @@ export class EtcdStore implements Store {
   readonly #keys: EtcdKeys
   readonly #observer: StoreObserver
   #state: StoreState = 'unavailable'
-  /** etcd is there, but takes no changes. */
+  /** etcd is reachable, but accepts no changes. */
   #isRefused = false
-  /** The copy is as of this revision. */
+  /** The revision of the copy. */
   #revision = 0
   #endWatch: (() => void) | undefined
-  /** What the watch tells while the copy is still being made. */
+  /** Changes that the watch delivers while the copy is still being made. */
   #ahead: EtcdChange[] | undefined
   readonly #waiting = new Set<Waiting>()
   #pulse: NodeJS.Timeout | undefined
@@ -126,7 +125,7 @@ export class EtcdStore implements Store {
   async keepAlive(id: string): Promise<StoredLease | undefined> {
     const lease = this.image.lease(id)
     if (lease === undefined) return undefined
-    // An etcd that takes no changes ends leases all the same.
+    // An etcd that accepts no changes still ends leases.
     return (await this.#ask(() => this.#gateway.keepAlive(leaseNumber(id)), this.#isRefused))
       ? lease
       : undefined
@@ -145,7 +144,7 @@ export class EtcdStore implements Store {
     })
   }
 
-  /** The judge is asked anew whenever somebody else was faster. */
+  /** The judge decides again whenever another daemon was faster. */
   async update(name: string, judge: (facts: Facts) => NewEntry | undefined): Promise<StoredChange> {
     for (let tried = 0; tried < TRIES_MAX; tried++) {
       const seen = this.image.entry(name)
@@ -178,20 +177,20 @@ export class EtcdStore implements Store {
     try {
       return await this.#gateway.transact([asSeen, lease], [this.#keys.putEntry(entry)])
     } catch (error) {
-      // Between comparison and put there is nothing, but a lease may end before its keys go.
+      // Nothing happens between comparison and put, but a lease may end before its keys are removed.
       if (error instanceof EtcdError && error.isNotFound)
         return { succeeded: false, revision: 0, found: undefined }
       throw error
     }
   }
 
-  /** Whether we know why a transaction failed: the name is as it was found, or the lease has ended. */
+  /** True if the transaction's failure is explained: the name is as found, or the lease has ended. */
   #hasHeard(name: string, revision: number, lease: string | undefined): boolean {
     const hasName = (this.image.entry(name)?.revision ?? 0) === revision
     return hasName && (lease === undefined || this.image.lease(lease) === undefined || revision !== 0)
   }
 
-  /** Reads everything, and whatever history etcd still has. */
+  /** Reads everything, and the history that etcd still has. */
   async #load(epoch: string): Promise<void> {
     const head = await this.#mark()
     const pairs = await this.#gateway.range(this.#keys.prefix, head)
@@ -219,13 +218,13 @@ export class EtcdStore implements Store {
     )
   }
 
-  /** Goes on where the connection was lost. */
+  /** Continues where the connection was lost. */
   async #resume(): Promise<void> {
-    // A change, even if it changes nothing: it shows whether etcd takes any.
+    // A change, even without effect: it shows whether etcd accepts any.
     const epoch = await this.#readEpoch()
     if (epoch === this.log.epoch) {
       const head = await this.#mark()
-      // etcd was restored from a backup: revisions that were told stand for something else from now on.
+      // etcd was restored from a backup: known revisions stand for other changes from now on.
       if (head <= this.#revision) return await this.#load(await this.#renewEpoch())
       const missed: EtcdChange[] = []
       const oldest = await this.#watchAfter(this.#revision, head, change => missed.push(change))
@@ -243,7 +242,7 @@ export class EtcdStore implements Store {
     return pair.value
   }
 
-  /** Another epoch than that of the log; the same for all daemons. */
+  /** Another epoch than the log's; the same for all daemons. */
   async #renewEpoch(): Promise<string> {
     const key = this.#keys.epoch
     const { value, revision } = (await this.#gateway.get(key)) ?? { value: undefined, revision: 0 }
@@ -252,7 +251,7 @@ export class EtcdStore implements Store {
     return await this.#readEpoch()
   }
 
-  /** A change that the watch will tell: once it has, it has told everything before. */
+  /** A change that the watch will deliver: then every earlier one was delivered too. */
   async #mark(): Promise<number> {
     const value = randomBytes(6).toString('hex')
     const { revision } = await this.#gateway.transact([], [{ put: this.#keys.mark, value, lease: 0n }], true)
@@ -260,8 +259,8 @@ export class EtcdStore implements Store {
   }
 
   /**
-   * Watches, and hands what happened up to `head` to `handleMissed`; resolves when that was all. What comes later waits in
-   * `#ahead`. Returns the revision after which nothing was missed: later than `after` if etcd has forgotten.
+   * Watches, and passes changes up to `head` to `handleMissed`; resolves once they are all there. Later ones wait in
+   * `#ahead`. Returns the revision after which no change was missed: later than `after` if etcd has forgotten some.
    */
   #watchAfter(after: number, head: number, handleMissed: (change: EtcdChange) => void): Promise<number> {
     this.#endWatch?.()
@@ -304,7 +303,7 @@ export class EtcdStore implements Store {
     else this.#follow(changes)
   }
 
-  /** Makes the copy and the log what etcd has told. */
+  /** Applies etcd's changes to the copy and the log. */
   #follow(changes: readonly EtcdChange[]): void {
     for (const group of revisionsOf(changes)) {
       const [{ revision }] = group
@@ -327,7 +326,7 @@ export class EtcdStore implements Store {
     }
   }
 
-  /** Resolves when `isThere`, or when that takes too long. */
+  /** Resolves when `isThere` returns true, or after a time-out. */
   #echo(isThere: () => boolean): Promise<void> {
     if (isThere() || this.#isClosed) return Promise.resolve()
     return new Promise(done => {
@@ -344,7 +343,7 @@ export class EtcdStore implements Store {
     })
   }
 
-  /** Asks etcd; whatever is not an answer means that it cannot be reached. `isAlways`: also if it is unavailable. */
+  /** Asks etcd; any failure without an answer means that it is unreachable. `isAlways`: also while unavailable. */
   async #ask<T>(question: () => Promise<T>, isAlways = false): Promise<T> {
     if (this.#isClosed) throw new Refusal('stopping', 'The daemon is stopping.')
     if (this.#state === 'unavailable' && !isAlways) {
@@ -395,7 +394,7 @@ export class EtcdStore implements Store {
   }
 
   #handleReady(reason: string): void {
-    // It may have ended since it had caught up.
+    // It may have ended after it had caught up.
     if (this.#endWatch === undefined) throw new Error('the watch has ended')
     const ahead = this.#ahead ?? []
     this.#ahead = undefined

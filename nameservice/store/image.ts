@@ -5,7 +5,7 @@ import type { Facts, StoredEntry, StoredLease } from './store.ts'
 
 export interface LeaseState extends StoredLease {
   readonly names: Set<string>
-  /** By the lease clock. Infinite if somebody else keeps the time. */
+  /** By the lease clock. Infinite if etcd keeps the time. */
   deadlineMs: number
 }
 
@@ -34,13 +34,13 @@ export class Image implements Facts {
     return this.#held.all.recordsLength
   }
 
-  /** Undefined also in the moment between the end of its lease and the removal that follows. */
+  /** Undefined also in the moment between the end of its lease and its removal. */
   entry(name: string): StoredEntry | undefined {
     const entry = this.#entries.get(name)
     return entry !== undefined && this.#isLive(entry, this.#clock.nowMs()) ? entry : undefined
   }
 
-  /** The same, whether its lease has ended or not. */
+  /** The same, whether or not its lease has ended. */
   storedEntry(name: string): StoredEntry | undefined {
     return this.#entries.get(name)
   }
@@ -84,7 +84,7 @@ export class Image implements Facts {
     return found
   }
 
-  /** Up to `limit` leases of `owner`, or of everybody, whose ids come after `after`, in the order of their ids. */
+  /** Up to `limit` leases of `owner`, or of all owners, whose ids come after `after`, in the order of their ids. */
   leases(owner?: string, after = '', limit = Number.POSITIVE_INFINITY): LeaseState[] {
     const nowMs = this.#clock.nowMs()
     let found: LeaseState[] = []
@@ -92,7 +92,7 @@ export class Image implements Facts {
     for (const id of owner === undefined ? this.#leases.keys() : (this.#leasesByOwner.get(owner) ?? [])) {
       const lease = this.#leases.get(id) as LeaseState
       if (id <= after || (last !== undefined && id > last) || lease.deadlineMs <= nowMs) continue
-      // Now and then what is too many goes: a page of many leases costs little more than a look at each.
+      // Surplus leases are cut from time to time, so a page costs little more than one look at each lease.
       if (found.push(lease) < 2 * limit) continue
       found = firstOf(found, limit)
       last = found.at(-1)?.id
@@ -107,7 +107,7 @@ export class Image implements Facts {
     return expired
   }
 
-  /** The whole TTL anew. */
+  /** Renews the whole TTL. */
   renew(lease: LeaseState): void {
     lease.deadlineMs = this.#clock.nowMs() + lease.ttlMs
   }

@@ -1,17 +1,17 @@
-/** Where a local store writes its changes before they count. */
+/** Where a local store writes its changes before they take effect. */
 import { randomBytes } from 'node:crypto'
 import type { StoredChange, StoredEntry, StoredLease } from './store.ts'
 
 export interface JournalHead {
   readonly epoch: string
   readonly revision: number
-  /** Every change after this revision is kept. */
+  /** The journal has every change after this revision. */
   readonly oldestRevision: number
   readonly nameCount: number
   readonly leaseCount: number
 }
 
-/** Everything that a journal holds, in order. */
+/** The contents of a journal, in order. */
 export interface Snapshot {
   readonly head: JournalHead
   readonly leases: readonly StoredLease[]
@@ -19,7 +19,7 @@ export interface Snapshot {
   readonly changes: readonly StoredChange[]
 }
 
-/** One write: all of it, or nothing. Changes outside of what its head speaks of are not kept any more. */
+/** One write: all of it, or nothing. Changes older than its head's range are dropped. */
 export interface Batch {
   readonly head: JournalHead
   readonly leases: ReadonlyMap<string, StoredLease | undefined>
@@ -28,9 +28,9 @@ export interface Batch {
 }
 
 export interface Journal {
-  /** Throws a `StoreError`. `ERR_STORE_CORRUPT` if what is there makes no sense; it is left as it is. */
+  /** Throws a `StoreError`. `ERR_STORE_CORRUPT` if the contents are invalid; they are left as they are. */
   open(): Promise<Snapshot>
-  /** Puts what is there aside; `open` then begins anew. */
+  /** Puts the contents aside; `open` then begins a new journal. */
   quarantine(): Promise<void>
   write(batch: Batch): Promise<void>
   /** After a write has failed: makes the journal usable again, without the failed batch or with it. */
@@ -47,7 +47,7 @@ export function emptySnapshot(): Snapshot {
   return { head, leases: [], entries: [], changes: [] }
 }
 
-/** Keeps nothing. */
+/** The journal without storage. */
 export const memoryJournal: Journal = {
   open: async () => emptySnapshot(),
   quarantine: async () => {},

@@ -2,8 +2,8 @@
 const STALL_MS = 1000
 
 /**
- * The time by which leases run: monotonic, and only while this process runs. Setting the host's clock does not touch it,
- * and a daemon that was stopped, swapped out or busy does not hold its own absence against those who waited for it.
+ * The time by which leases run: monotonic, and only while this process runs. Setting the host's clock has no effect, and
+ * the time in which a daemon was stopped, swapped out or busy does not count against its clients.
  */
 export class LeaseClock {
   readonly #monotonicMs: () => number

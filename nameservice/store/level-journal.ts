@@ -23,14 +23,14 @@ const CHANGE = 'c/'
 const LEASE = 'l/'
 const NAME = 'n/'
 const REVISION_DIGITS = 16
-/** JSON holds no line end, and what we write no empty line. */
+/** JSON contains no line end, and our values no empty line. */
 const BETWEEN_CHANGES = '\n\n'
 const CHECKSUM_LENGTH = 8
-/** What is read at once while loading: pairs, and their bytes. */
+/** Pairs, and their bytes, that one read of loading takes. */
 const PAGE = 2000
 const PAGE_BYTES = 1024 * 1024
 const DAMAGED = 'damaged'
-/** What LevelDB says of files that are cut short or missing; other failures of input and output are the system's. */
+/** LevelDB's messages about truncated or missing files; other I/O failures are the system's. */
 const DAMAGE = /: (Invalid argument|No such file or directory)$/
 const OPTIONS = { keyEncoding: 'utf8', valueEncoding: 'utf8', compression: false } as const
 
@@ -91,7 +91,7 @@ export class LevelJournal implements Journal {
       // Half the price of an array of operations, each of which LevelDB's binding takes apart.
       const writes = (this.#level as Level).batch()
       const put = (key: string, text: string) => writes.put(key, checksum(key, text) + text)
-      // Most of them are the entry of a change and the entry of a name, in the same words.
+      // Most of them are the entry of a change and the entry of a name, with the same text.
       const encoded = new Map<StoredEntry, string>()
       const encode = (entry: StoredEntry): string => {
         const text = encoded.get(entry) ?? encodeEntry(entry)
@@ -221,7 +221,7 @@ function decodeChanges(last: number, text: string, byName: ReadonlyMap<string, S
   return texts.map((change, i) => decodeChange(last - texts.length + 1 + i, change, byName))
 }
 
-/** What a name stands for now is kept once. */
+/** The present entry of a name is kept once. */
 function decodeChange(
   revision: number,
   text: string,

@@ -1,7 +1,7 @@
 /**
- * The store of one daemon: the truth is here, and a journal keeps it. Whatever is asked for waits in a queue; a batch of
- * it is judged against a draft, written to the journal in one piece, and only then applied, logged and answered. While a
- * batch is being written the next one gathers, so many callers share one write.
+ * The store of one daemon: the truth is here, and a journal keeps it. Requests wait in a queue; a batch of them is
+ * judged against a draft, written to the journal in one piece, and only then applied, logged and answered. The next
+ * batch gathers meanwhile, so many callers share one write.
  */
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -24,7 +24,7 @@ import {
 
 /** Requests that share one write. */
 const BATCH_MAX = 512
-/** Changes from which on a batch takes no further request: the end of a lease may be a thousand changes. */
+/** Changes from which on a batch takes no further request: the end of one lease may be a thousand changes. */
 const BATCH_CHANGES_MAX = 4096
 /** Requests that wait for their batch. */
 const QUEUE_MAX = 8192
@@ -40,12 +40,12 @@ export interface LocalStoreOptions {
   /** Changes that are kept for watchers. */
   readonly history?: number
   readonly clock?: LeaseClock
-  /** What to do with a damaged journal: begin anew, or give up. */
+  /** What to do with a damaged journal: begin a new one, or give up. */
   readonly onCorrupt?: 'quarantine' | 'refuse'
 }
 
 interface Task {
-  /** Judges, and drafts what follows. May throw a refusal, having drafted nothing. */
+  /** Judges, and drafts the result. May throw a refusal, having drafted nothing. */
   run(draft: Draft): void
   succeed(): void
   fail(error: unknown): void
@@ -63,7 +63,7 @@ export class LocalStore implements Store {
   /** The journal has every change after this revision. */
   #keptAfter = 0
   #committing: Promise<void> | undefined
-  /** Leases whose end is on its way. */
+  /** Leases whose end is being written. */
   readonly #ending = new Set<string>()
   #ticker: NodeJS.Timeout | undefined
   #retry: NodeJS.Timeout | undefined
@@ -84,7 +84,7 @@ export class LocalStore implements Store {
 
   async open(): Promise<void> {
     const { head, leases, entries, changes } = await this.#load()
-    // Nobody could keep a lease alive while there was no daemon: each has its whole TTL from now on.
+    // No client could keep a lease alive while the daemon was down: each has its whole TTL from now on.
     for (const lease of leases) this.image.putLease(lease, true)
     for (const entry of entries) this.image.putEntry(entry)
     this.#keptAfter = head.oldestRevision
@@ -160,7 +160,7 @@ export class LocalStore implements Store {
   }
 
   async #commitAll(): Promise<void> {
-    // A turn later, so that what arrives together is written together.
+    // In the next iteration, so that requests that arrive together are written together.
     await new Promise(resolve => setImmediate(resolve))
     while (this.#queue.length > 0) {
       const startMs = performance.now()
@@ -209,7 +209,7 @@ export class LocalStore implements Store {
   }
 
   #batch({ entries, leases, changes, revision, nameCount, leaseCount }: Draft): Batch {
-    // Every revision here is one change. The log may have forgotten more of them, because they were long.
+    // Every revision here is one change. The log may have dropped more of them, because they were long.
     const oldestRevision = Math.max(this.#keptAfter, revision - this.log.capacity, this.log.oldestRevision)
     const head: JournalHead = { epoch: this.log.epoch, revision, oldestRevision, nameCount, leaseCount }
     return { head, entries, leases, changes: changes.filter(c => c.revision > oldestRevision) }
@@ -222,7 +222,7 @@ export class LocalStore implements Store {
   }
 
   #expire(): void {
-    // Always: a clock that nobody reads takes it that the daemon stood still.
+    // Read always: a clock without readings assumes that the daemon stood still.
     const ids = this.image.expiredLeases().filter(id => !this.#ending.has(id))
     if (ids.length === 0 || this.#state === 'unavailable') return
     const ends = ids.map(async id => {
@@ -244,7 +244,7 @@ export class LocalStore implements Store {
     this.#recoverLater(draft)
   }
 
-  /** The journal has refused the draft, but may hold it nevertheless. */
+  /** The journal has refused the draft, but may contain it nevertheless. */
   #recoverLater(draft: Draft): void {
     if (this.#closed) return
     this.#retry = setTimeout(() => {
@@ -260,11 +260,11 @@ export class LocalStore implements Store {
     this.#enter('ready', 'the store takes changes again')
   }
 
-  /** Makes the journal say what the image says of everything that the doubtful batch touched. */
+  /** Rewrites everything that the doubtful batch touched as the image has it. */
   #undo(draft: Draft): Batch {
     const { image, log } = this
     const batch = this.#batch(draft)
-    // Changes that the batch forgot are gone, or go now.
+    // Changes that the batch dropped are gone, or are removed now.
     const oldestRevision = Math.min(batch.head.oldestRevision, log.revision)
     const { revision, epoch } = log
     return {

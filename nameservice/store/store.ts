@@ -1,7 +1,7 @@
 /**
- * What the daemon needs of a store. There is one truth, `image`, which is what has been committed, and one history of it,
- * `log`; both change only after the store has the change safely. Rules (who may register what) are not the store's: it is
- * handed a judge, which looks at the facts as they will be when the change is made, and refuses by throwing.
+ * What the daemon needs of a store: one truth, `image`, which is committed, and its history, `log`. Both change only
+ * after the change is stored safely. Rules (which owner may register what) are not the store's: a judge gets the state
+ * as it will be when the change is made, and refuses by throwing.
  */
 import type { ChangeLog } from './change-log.ts'
 import type { Image } from './image.ts'
@@ -18,7 +18,7 @@ export interface NewEntry {
   readonly owner: string
   /** Digest of the owner key, or empty. */
   readonly key: string
-  /** The `NameRecord`, as JSON: it is sent far more often than it is looked at. */
+  /** The `NameRecord`, as JSON: it is sent far more often than it is parsed. */
   readonly record: string
 }
 
@@ -28,14 +28,14 @@ export interface StoredEntry extends NewEntry {
 
 export interface StoredChange {
   readonly revision: number
-  /** 0: the only change of its revision, or the last. Else which one it is, from 1 on. */
+  /** 0: the only change of its revision, or the last. Else its number, from 1 on. */
   readonly part: number
   readonly name: string
-  /** What the name now stands for; undefined if it is gone. */
+  /** The new entry; undefined if the name is removed. */
   readonly entry: StoredEntry | undefined
 }
 
-/** What a judge may look at. */
+/** What a judge may read. */
 export interface Facts {
   readonly nameCount: number
   readonly leaseCount: number
@@ -53,7 +53,7 @@ export interface Facts {
 
 export type StoreState = 'ready' | 'unavailable'
 
-/** Tells what an operator wants to know. `error` carries no path and no secret. */
+/** Reports to the operator. `error` contains no path and no secret. */
 export interface StoreObserver {
   handleState(state: StoreState, reason: string): void
   handleCommit(changes: number, durationMs: number): void
@@ -67,14 +67,14 @@ export interface Store {
   readonly log: ChangeLog
   /** `unavailable`: nothing can be changed now. */
   readonly state: StoreState
-  /** Whether somebody else may have changed what `image` says, without our having heard of it yet. */
+  /** True if another daemon may have changed the state without this image knowing it yet. */
   readonly isStale: boolean
 
   open(): Promise<void>
-  /** Keeps every lease. */
+  /** Renews every lease. */
   close(): Promise<void>
 
-  /** Resolves when `image` has the lease, if there is one: another daemon may have granted it. */
+  /** Resolves when `image` has the lease, if it exists: another daemon may have granted it. */
   hearOf(lease: string): Promise<void>
   grant(owner: string, ttlMs: number, judge: (facts: Facts) => void): Promise<StoredLease>
   /** Undefined if the lease has ended. */
@@ -85,7 +85,7 @@ export interface Store {
   update(name: string, judge: (facts: Facts) => NewEntry | undefined): Promise<StoredChange>
 }
 
-/** The store cannot be used, for a reason that an operator must see to. */
+/** The store cannot be used, for a reason that an operator must fix. */
 export class StoreError extends Error {
   readonly code: 'ERR_STORE_LOCKED' | 'ERR_STORE_CORRUPT' | 'ERR_STORE_UNAVAILABLE'
 

@@ -7,8 +7,8 @@ import { checkFaults, type FaultOptions } from './fault-options.ts'
 const SEED_STEP = 0x9e3779b9
 
 /**
- * A driver over `inner` whose frames meet faults, each way on its sending side. The interfaces of one driver draw from
- * seeds of their own, by the order of the calls of `offer` and of `connect`.
+ * A driver over `inner` whose frames meet faults, each way on its sending side. Each interface draws from a seed of its
+ * own, by the order of the calls of `offer` and `connect`.
  */
 export function faultDriver(inner: Driver, options: FaultOptions): Driver {
   const faults = checkFaults(options)
@@ -18,7 +18,7 @@ export function faultDriver(inner: Driver, options: FaultOptions): Driver {
   })
 }
 
-/** The same for one interface, which belongs to the wrapper from now on. */
+/** The same for one interface. The wrapper owns `end` from now on. */
 export function wrapWithFaults(end: VirtualInterface, options: FaultOptions): FaultInterface {
   return new FaultInterface(end, checkFaults(options))
 }

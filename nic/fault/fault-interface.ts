@@ -20,12 +20,12 @@ import { ForwardingInterface } from '../wrapper/forwarding-interface.ts'
 import type { Faults } from './fault-options.ts'
 import { FaultRandom } from './fault-random.ts'
 
-/** Frames under way within the wrapper; then `reserve` refuses. Two may be added by the last commit. */
+/** Frames under way within the wrapper; beyond it `reserve` refuses. The last commit may add two more. */
 const UNDER_WAY_MAX = 1024
 const UNDER_WAY_BYTES_MAX = 4 << 20
-/** A reordered frame goes on after so many polls, whether or not others have passed: nothing is held for ever. */
+/** Polls after which a reordered frame goes on, whether or not others have passed it. */
 const FLUSH_POLLS = 16
-/** How often an armed interface looks at what it holds. */
+/** How often an armed interface checks the frames that it holds back. */
 const RELEASE_INTERVAL_MS = 1
 const FLIPS_MAX = 4
 
@@ -45,7 +45,7 @@ export interface FaultCounts {
 interface HeldFrame {
   readonly bytes: Uint8Array
   readonly dueMs: number
-  /** Later frames that pass it first. */
+  /** Later frames that must pass it first. */
   passesLeft: number
   pollsLeft: number
 }
@@ -104,7 +104,7 @@ export class FaultInterface extends ForwardingInterface {
   }
 
   override hasRoom(length: number): boolean {
-    // The dead take everything, and nothing comes of it.
+    // A dead interface accepts every frame and drops it.
     return this.#isDead ? this.state === 'open' : !this.#isFull() && this.inner.hasRoom(length)
   }
 
@@ -123,7 +123,7 @@ export class FaultInterface extends ForwardingInterface {
       this.counts.duplicated++
       this.#send(length)
     }
-    // Nobody polls now.
+    // An armed interface is not polled.
     if (this.#isArmed && this.#isHolding()) this.#startTimer()
   }
 
@@ -167,7 +167,7 @@ export class FaultInterface extends ForwardingInterface {
     this.inner.unref()
   }
 
-  /** What is under way still arrives, as far as the inner queue takes it. */
+  /** Frames under way still arrive, as far as the inner queue has room. */
   override close(): void {
     this.#stopTimer()
     this.#stalledUntilMs = 0
@@ -179,7 +179,7 @@ export class FaultInterface extends ForwardingInterface {
     this.inner.close()
   }
 
-  /** Whether a fault of this rate strikes now. Rates of 0 use up no random number. */
+  /** True if a fault of this rate strikes now. A rate of 0 uses up no random number. */
   #strikes(rate: number): boolean {
     return rate > 0 && this.#random.chance(rate)
   }
@@ -239,7 +239,7 @@ export class FaultInterface extends ForwardingInterface {
     return false
   }
 
-  /** To the inner queue, or to the end of the line before it. */
+  /** Sends to the inner queue, or to the end of the line before it. */
   #pass(bytes: Uint8Array, length: number): void {
     if (this.#line.length > 0) this.#advanceLine()
     if (this.#line.length === 0 && !this.#isStalled() && this.#forward(bytes, length)) return
@@ -265,14 +265,14 @@ export class FaultInterface extends ForwardingInterface {
     }
   }
 
-  /** A frame has passed all that are held. */
+  /** Called when a frame has passed all that are held back. */
   #countPass(): void {
     if (this.#held.length === 0) return
     for (const frame of this.#held) frame.passesLeft--
     this.#releaseDue()
   }
 
-  /** What every poll does, and an armed interface as if it had polled often enough meanwhile. */
+  /** The work of every poll. An armed interface calls it as if it had been polled often enough. */
   #passTime(polls: number): void {
     if (this.#held.length > 0) {
       for (const frame of this.#held) {
@@ -315,7 +315,10 @@ export class FaultInterface extends ForwardingInterface {
     )
   }
 
-  /** The room of the inner queue that something waits for; behind a stall, or a full wrapper, it is the timer's turn. */
+  /**
+   * The room of the inner queue that a sender waits for. Behind a stall, or with a full wrapper, the timer wakes it
+   * instead.
+   */
   #innerRoomWanted(forRoom: number): number {
     const first = this.#line[0]
     if (first !== undefined && !this.#isStalled()) return Math.max(first.length, forRoom)

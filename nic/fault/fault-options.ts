@@ -1,6 +1,6 @@
 import { NicError } from '../errors.ts'
 
-/** Longest delay and longest stall: longer than any time-out above, and within what a timer can do. */
+/** Longest delay and longest stall: longer than any time-out of the layers above, and within the range of a timer. */
 const DURATION_MS_MAX = 60_000
 const REORDER_DISTANCE_MAX = 64
 const SEED_MAX = 2 ** 32 - 1
@@ -22,11 +22,11 @@ export interface FaultOptions {
   readonly delay?: number
   /** By default 1 to 5 ms. */
   readonly delayMs?: readonly [min: number, max: number]
-  /** Begins a stall: nothing passes for `stallMs`, then everything in order. */
+  /** Begins a stall: no frame passes for `stallMs`, then all pass in order. */
   readonly stall?: number
   /** By default 10 ms. */
   readonly stallMs?: number
-  /** After so many frames were sent nothing passes any more, in either direction. By default never. */
+  /** After this many frames nothing passes any more, in either direction. By default never. */
   readonly deathAfter?: number
 }
 
@@ -49,7 +49,7 @@ const RATES = ['loss', 'duplication', 'reordering', 'corruption', 'delay', 'stal
 
 /** All options, with the defaults filled in; throws one `ERR_NIC_ARGUMENT` that names everything that is wrong. */
 export function checkFaults(options: FaultOptions): Faults {
-  // What was given as undefined was not given.
+  // An option given as undefined counts as not given.
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
   const faults = { ...DEFAULTS, ...given } as unknown as Faults
   const wrong = complaintsAbout(faults)

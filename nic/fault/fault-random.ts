@@ -1,6 +1,6 @@
 const RANGE = 2 ** 32
 
-/** Random numbers that come again from the same seed (mulberry32, Tommy Ettinger, 2017). Not for secrets. */
+/** Random numbers that repeat for the same seed (mulberry32, Tommy Ettinger, 2017). Not for secrets. */
 export class FaultRandom {
   #state: number
 

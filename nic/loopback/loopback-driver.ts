@@ -25,7 +25,7 @@ import { BROKEN, OK, type Status } from '../status.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
 const NEVER_MS = 2 ** 31 - 1
-/** A timer that stays is in nobody's asynchronous context, and keeps none alive. */
+/** Runs the timer outside any asynchronous context, so that it keeps none alive. */
 const scope = new AsyncResource('FASTSOCKETSLOOPBACK')
 
 interface PendingOffer {
@@ -62,7 +62,7 @@ function offer(options: OfferOptions = {}): Offer {
       reject(new NicError('ERR_NIC_CONNECT_FAILED', message))
     }
     const timer = setTimeout(
-      () => fail('nobody took up the offer in time'),
+      () => fail('the offer was not taken up in time'),
       options.timeoutMs ?? TIMEOUT_MS_DEFAULT,
     )
     timer.unref()
@@ -83,7 +83,7 @@ async function connect(blob: Uint8Array): Promise<VirtualInterface> {
   return connecting
 }
 
-/** Two connected interfaces at once, for whoever holds both ends anyway. */
+/** Two connected interfaces at once, for a caller that holds both ends. */
 export function openLoopbackPair(ringSize = RING_SIZE_DEFAULT): [VirtualInterface, VirtualInterface] {
   const memory = new ArrayBuffer(2 * ringBytes(ringSize))
   const first = new LoopbackInterface(memory, ringSize, true)
@@ -93,7 +93,7 @@ export function openLoopbackPair(ringSize = RING_SIZE_DEFAULT): [VirtualInterfac
   return [first, second]
 }
 
-/** A listener of some interface is being called. */
+/** True while a listener of any interface runs. */
 let isListening = false
 
 class LoopbackInterface extends RingInterface {
@@ -142,8 +142,8 @@ class LoopbackInterface extends RingInterface {
   }
 
   /**
-   * Before the event loop goes on: who asks a server of its own process for a connection before the loop looks for I/O
-   * finds it accepted before the immediates. Whoever answers from within a listener waits for one of those.
+   * Rings in a tick, before the event loop goes on: a server of this process accepts a connection before the immediates.
+   * A listener that rings from within a listener uses an immediate, so that the loop goes on.
    */
   answerDoorbell(): void {
     const later = isListening ? setImmediate : nextTick
@@ -233,7 +233,7 @@ class LoopbackMemory implements RemoteMemory {
     this.bytes = registration.bytes
   }
 
-  /** Not revoked, nor transferred or shrunk by whoever owns it. */
+  /** False if the memory was revoked, transferred or shrunk by its owner. */
   get isThere(): boolean {
     return !this.#registration.isRevoked && hasBytes(this.bytes, this.length)
   }

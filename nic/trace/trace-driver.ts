@@ -3,8 +3,8 @@ import { wrapDriver } from '../wrapper/wrapped-driver.ts'
 import { type DescribeFrame, TraceInterface, type WriteLine } from './trace-interface.ts'
 
 /**
- * A driver over `inner` that tells what is done with its interfaces, one line each: time since this thread began in
- * ms, which end, what. `describe` may say what a frame means to the layer above.
+ * A driver over `inner` that logs each operation of its interfaces as one line: time since this thread began in ms,
+ * which end, what. `describe` says what a frame means to the layer above.
  */
 export function traceDriver(inner: Driver, write: WriteLine, describe?: DescribeFrame): Driver {
   return wrapDriver(inner, `trace:${inner.name}`, (end, number) => {
@@ -12,7 +12,7 @@ export function traceDriver(inner: Driver, write: WriteLine, describe?: Describe
   })
 }
 
-/** The same for one interface, which belongs to the wrapper from now on. */
+/** The same for one interface. The wrapper owns it from now on. */
 export function traceInterface(
   end: VirtualInterface,
   write: WriteLine,

@@ -11,7 +11,7 @@ import { performance } from '../real-time.ts'
 import type { Status } from '../status.ts'
 import { ForwardingInterface } from '../wrapper/forwarding-interface.ts'
 
-/** Bytes of a frame that are shown. */
+/** Bytes of a frame that a line shows. */
 const SHOWN_MAX = 32
 const TIME_WIDTH = 10
 
@@ -31,7 +31,7 @@ export type WriteLine = (line: string) => void
 /** What a frame means to the layer above; the frame lies in `bytes[offset … offset + length)`. */
 export type DescribeFrame = (bytes: Uint8Array, offset: number, length: number) => string
 
-/** Tells one line for each thing that is done with `inner`, and changes nothing. */
+/** Logs one line for each operation on `inner`, and changes nothing. */
 export class TraceInterface extends ForwardingInterface {
   readonly #label: string
   readonly #writeLine: WriteLine
@@ -151,7 +151,7 @@ export class TraceInterface extends ForwardingInterface {
     this.inner.close()
   }
 
-  /** The sinks'. */
+  /** Lines of the sinks. */
   traceFrame(direction: '->' | '<-', bytes: Uint8Array, offset: number, length: number): void {
     const words = hexWords(bytes, offset, Math.min(length, SHOWN_MAX))
     const more = length > SHOWN_MAX ? ' …' : ''

@@ -17,7 +17,7 @@ import { GID_SIZE, LINK_ETHERNET, LINK_INFINIBAND, MTU_MAX, MTU_MIN } from './li
 export const ADDRESS_VERSION = 2
 export const ADDRESS_SIZE = 80
 export const NONCE_SIZE = 16
-/** Beside those of enum ibv_port_attr's link_layer. */
+/** Beside the values of enum ibv_port_attr's link_layer. */
 export const LINK_IWARP = 3
 export const BLOB_MAGIC = 0x42565346
 export const REPLY_MAGIC = 0x52565346
@@ -70,7 +70,7 @@ export function encodeAddress(magic: number, end: EndAddress): Buffer {
   return bytes
 }
 
-/** Undefined if this is no such address, or one that cannot be right. */
+/** Undefined if the bytes are no such address, or hold impossible values. */
 export function decodeAddress(magic: number, given: Uint8Array): EndAddress | undefined {
   const bytes = Buffer.from(given)
   if (

@@ -1,7 +1,7 @@
 /**
- * How queue pairs of iWARP devices are connected: by the kernel's connection manager, over TCP connections of the device's
- * own. One end waits at a port, the other one calls it there, and says by a nonce whom it wants. Nothing here waits: what
- * happens is told by events, and the descriptor of their channel is polled with the others.
+ * How queue pairs of iWARP devices are connected: by the kernel's connection manager, over TCP connections of the
+ * device's own. One end listens at a port; the other calls it and names an offer by its nonce. No function here waits:
+ * events arrive on a channel whose descriptor is polled with the others.
  */
 import { accessSync, constants } from 'node:fs'
 import { networkInterfaces } from 'node:os'
@@ -31,9 +31,9 @@ import { mappedAddress, socketAddress } from './socket-address.ts'
 import type { Pointer, PollHandle, VerbsLibrary } from './verbs-library.ts'
 import { Way, type WayUser } from './way.ts'
 
-/** Callers that the kernel keeps for us until we have heard of them. */
+/** Callers that the kernel queues until their events are read. */
 const BACKLOG = 64
-/** Whoever calls says whom it wants, and nothing else. */
+/** Private data of a call: the nonce, and nothing else. */
 const NONCE_SIZE = 16
 const DEVICE_NODE = '/dev/infiniband/rdma_cm'
 
@@ -47,7 +47,7 @@ export class ConnectionManager {
   readonly #watcher: PollHandle
   readonly #event = Buffer.alloc(8)
   readonly #ways = new Map<Pointer, Way>()
-  /** By nonce: those who wait to be called. */
+  /** By nonce: connections that wait for their call. */
   readonly #awaited = new Map<string, Way>()
   #port = 0
 
@@ -68,7 +68,7 @@ export class ConnectionManager {
     this.#watcher = verbs.watch(fd, () => this.#handleEvents())
   }
 
-  /** Where others may call; listens from then on. */
+  /** The address that others call; listens from then on. */
   get port(): number {
     if (this.#port !== 0) return this.#port
     if (this.rdmacm.rdma_listen(this.#listener, BACKLOG) !== 0)
@@ -78,7 +78,7 @@ export class ConnectionManager {
     return this.#port
   }
 
-  /** Somebody may call and name the nonce. The connection is made once that has happened and `accept` was called. */
+  /** A peer may now call with the nonce. The connection is made once that has happened and `accept` was called. */
   expect(nonce: Buffer, number: number, user: WayUser): Way {
     const way = new Way(this, nonce, number, user)
     this.#awaited.set(nonce.toString('hex'), way)
@@ -93,7 +93,7 @@ export class ConnectionManager {
     return way
   }
 
-  /** The id is gone, or the nonce is of no use any more. */
+  /** Removes a connection whose id is gone or whose nonce is void. */
   forget(way: Way, nonce: Buffer, id: Pointer | undefined): void {
     const key = nonce.toString('hex')
     // A caller of this process has the same nonce.
@@ -101,14 +101,14 @@ export class ConnectionManager {
     if (id !== undefined) this.#ways.delete(id)
   }
 
-  /** No connection is left. */
+  /** True if no connection is left. */
   close(): void {
     this.#watcher.close()
     this.rdmacm.rdma_destroy_id(this.#listener)
     this.rdmacm.rdma_destroy_event_channel(this.#channel)
   }
 
-  /** koffi must not call anybody while Node takes the event loop down. */
+  /** koffi must not call into JavaScript while Node takes the event loop down. */
   silence(): void {
     this.#watcher.close()
   }
@@ -121,7 +121,7 @@ export class ConnectionManager {
       const type = verbs.readUint32(at, EVENT_TYPE)
       const status = verbs.readUint32(at, EVENT_STATUS) | 0
       const nonce = type === EVENT_REQUEST ? this.#nonceOf(at) : ''
-      // An id cannot go while an event of it is not acknowledged.
+      // An id cannot be destroyed while one of its events is not acknowledged.
       rdmacm.rdma_ack_cm_event(at)
       if (type === EVENT_REQUEST) this.#handleRequest(id, nonce)
       else this.#handleEvent(this.#ways.get(id), type, status)
@@ -139,7 +139,7 @@ export class ConnectionManager {
 
   #handleRequest(id: Pointer, nonce: string): void {
     const way = this.#awaited.get(nonce)
-    // To destroy it rejects the caller.
+    // Destroying the id rejects the caller.
     if (way === undefined) return void this.rdmacm.rdma_destroy_id(id)
     this.#awaited.delete(nonce)
     this.#ways.set(id, way)
@@ -157,11 +157,11 @@ export class ConnectionManager {
   }
 }
 
-/** Of the device with this name; a text says why there is none. */
+/** For the device with this name; a text says why there is none. */
 export function openManager(verbs: VerbsLibrary, device: string): ConnectionManager | string {
   const library = loadManager()
   if (typeof library === 'string') return library
-  // The library waits for it, for seconds.
+  // The library blocks for this, for seconds.
   try {
     accessSync(DEVICE_NODE, constants.R_OK | constants.W_OK)
   } catch (error) {
@@ -186,7 +186,7 @@ export function openManager(verbs: VerbsLibrary, device: string): ConnectionMana
   return refusal
 }
 
-/** Which device the connection manager has found for the address. */
+/** The device that the connection manager has found for the address. */
 function deviceOf(verbs: VerbsLibrary, id: Pointer): string | undefined {
   const context = verbs.readPointer(id, ID_CONTEXT)
   return context === 0n ? undefined : verbs.ibv_get_device_name(verbs.readPointer(context, CONTEXT_DEVICE))

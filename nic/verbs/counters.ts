@@ -1,20 +1,20 @@
-/** What a driver over libibverbs has done in this process, for tests and for people who wonder. */
+/** What a driver over libibverbs has done in this process, for tests and diagnosis. */
 export interface VerbsCounters {
   /** Requests handed to a send queue: frames, returned credits, one-sided operations. */
   postSends: number
   /** Calls that posted receives, each a bundle of them. */
   postReceives: number
-  /** Looks at the completion queue that found something, and those that did not. */
+  /** Polls of the completion queue that found completions, and those that did not. */
   polls: number
   emptyPolls: number
   completions: number
   /** Requests for a wake-up, and wake-ups. */
   notifications: number
   events: number
-  /** Memory made known to the device and forgotten again; slabs of connections included. */
+  /** Registrations with the device and their ends; slabs of connections included. */
   registrations: number
   deregistrations: number
-  /** What registrations found in the cache: known, known but too small, unknown; and what had to make room. */
+  /** Results of look-ups in the registration cache: hit, extension, miss; and evictions. */
   cacheHits: number
   cacheExtensions: number
   cacheMisses: number

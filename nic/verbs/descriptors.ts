@@ -6,13 +6,13 @@ const F_GETFL = 3
 const F_SETFL = 4
 const O_NONBLOCK = 0o4000
 
-/** That a descriptor is what the layout says shows that the layout is right. */
+/** Checks that the number at this offset is a descriptor, which shows that the layout is right. */
 export function assertDescriptor(fd: number, what: RegExp, structure: string): void {
   let target = ''
   try {
     target = readlinkSync(`/proc/self/fd/${fd}`)
   } catch {
-    // No descriptor at all.
+    // No such descriptor: the layout is wrong.
   }
   if (!what.test(target)) {
     throw new NicError(

@@ -28,7 +28,7 @@ import { MAPPED } from './socket-address.ts'
 import { FORK_UNNEEDED, type Pointer, type VerbsLibrary } from './verbs-library.ts'
 
 const SYSFS = '/sys/class/infiniband'
-/** What the kernel offers to user programs. */
+/** The devices that the kernel offers to user programs. */
 const USER_DEVICES = '/sys/class/infiniband_verbs'
 const DEVICE_VARIABLE = 'FASTSOCKETS_VERBS_DEVICE'
 const PORT_VARIABLE = 'FASTSOCKETS_VERBS_PORT'
@@ -104,7 +104,8 @@ function reasonForNone(wanted: string | undefined): NoDevice {
 }
 
 function openDevice(library: VerbsLibrary, device: Pointer, name: string): ChosenDevice | NoDevice {
-  // A program that starts others forks. Where the kernel does not look after pinned pages, ours would part from the NIC's.
+  // A program that starts others forks. Without the kernel's help the child would get pinned pages, and the device would
+  // write to pages that we no longer have.
   if (library.ibv_is_fork_initialized() !== FORK_UNNEEDED) {
     return {
       code: 'VERBS_FORK',
@@ -135,7 +136,10 @@ function isIwarp(device: string): boolean {
   return sysfs(device, 'node_type').includes(IWARP)
 }
 
-/** Why a device cannot be opened. The library looks further where it may not, and then says that nothing is there. */
+/**
+ * Why a device cannot be opened. The library continues its search where it lacks permission, and then reports that there
+ * is no device.
+ */
 function reasonForClosed(library: VerbsLibrary, device: string): NoDevice {
   const { message } = systemError(library.libc, 'ibv_open_device')
   const node = `/dev/infiniband/${basename(userDeviceOf(device))}`
@@ -214,12 +218,12 @@ function numberFrom(variable: string): number | undefined {
   return text ? Number(text) : undefined
 }
 
-/** What sysfs has of a device for user programs; it goes when the device is removed, or waits for its users to go. */
+/** The device's entry in sysfs. It disappears when the device is removed, or waits for its users to close it. */
 export function userDeviceOf(device: string): string {
   return `${USER_DEVICES}/${entriesOf(USER_DEVICES).find(entry => deviceOf(entry) === device)}`
 }
 
-/** Of the kernel, which may have devices that the library does not know. */
+/** Names of the kernel's devices, including those that the library does not know. */
 export function deviceNames(): string[] {
   return entriesOf(USER_DEVICES)
     .map(deviceOf)
@@ -231,7 +235,7 @@ function deviceOf(entry: string): string {
   return read(`${USER_DEVICES}/${entry}/ibdev`)
 }
 
-/** As the kernel has it, in 16 digits. */
+/** As the kernel writes it, in 16 digits. */
 export function nodeGuidOf(device: string): string {
   return sysfs(device, 'node_guid').replaceAll(':', '')
 }
@@ -252,7 +256,7 @@ function entriesOf(path: string): string[] {
   }
 }
 
-/** A row of the table of addresses that is not in use cannot be read. */
+/** An unused row of the table of addresses cannot be read. */
 function sysfs(device: string, path: string): string {
   return read(`${SYSFS}/${device}/${path}`)
 }

@@ -1,4 +1,4 @@
-/** How deep a queue of receives the device can have that connections share. */
+/** How deep a shared queue of receives the device allows. */
 import { NicError } from '../errors.ts'
 import { nodeGuidOf, portCountOf } from './device-choice.ts'
 import {
@@ -13,11 +13,11 @@ import {
 import { RECEIVES_AT_ONCE } from './receive-chain.ts'
 import type { Pointer, VerbsLibrary } from './verbs-library.ts'
 
-/** Enough for every peer that sockets have, with the smallest of the grants to half of them. */
+/** Enough for every peer that sockets have, with the smallest grants to half of them. */
 export const SHARED_RECEIVES_MAX = 32768
-/** Fewer are not worth a queue of their own. */
+/** With fewer there is no shared queue. */
 export const SHARED_RECEIVES_MIN = 1024
-/** Of the completions that a queue of the device holds. The others are for what is sent. */
+/** Share of the completions of a queue of the device. The others are for sends. */
 const COMPLETIONS_PART = 4
 
 /** In receives; 0 if the device has none, or too few. */

@@ -1,4 +1,4 @@
-/** What is made of a device once, for all connections: all of it, or nothing. */
+/** The objects that are made of a device once, for all connections: all of them, or none. */
 import { NicError } from '../errors.ts'
 import { systemError } from '../posix/libc.ts'
 import { assertDescriptor, setNonBlocking } from './descriptors.ts'
@@ -8,7 +8,7 @@ import type { Pointer, VerbsLibrary } from './verbs-library.ts'
 export interface DeviceObjects {
   /** Protection domain. */
   readonly pd: Pointer
-  /** Completion channel, and its descriptor, which does not go with the device's. */
+  /** Completion channel, and its descriptor, which outlives the device's. */
   readonly channel: Pointer
   readonly channelFd: number
   /** Completion queue. */

@@ -22,7 +22,7 @@
  *   WANT     the sender of this waits for so many bytes of room: tell it, by a CREDIT, when they are there
  *   CREDIT   the room that was wanted is there; the cell was written with it
  *   HELLO    the offering side's first word: it is connected, and the way works
- *   BYE      closed on purpose: nothing more comes, and nobody listens
+ *   BYE      closed on purpose: no frame follows, and none is read
  *
  * Positions count bytes for ever and wrap at 2^32; they are compared by difference.
  */
@@ -31,11 +31,11 @@ export const CELL_SIZE = 8
 export const CELL_RELEASED_WORD = 0 / 4
 export const CELL_RENEWED_WORD = 4 / 4
 export const FRAME_HEADER_SIZE = 8
-/** In place of immediates. Of those sent there are more than can be under way. */
+/** Messages that replace immediates. More are sent than can be under way. */
 export const NOTICES_AT = 1024
 export const NOTICE_SIZE = 4
 export const SENT_NOTICES = 512
-/** Behind the cell: what is read back of the peer's. */
+/** Behind the cell: memory for a read of the peer's cell. */
 export const READ_BACK_AT = 64
 
 export const KIND_SHIFT = 28
@@ -57,14 +57,14 @@ export const RECEIVES_MAX = 256
 const RING_BYTES_PER_RECEIVE = 512
 /** Of those that many connections share, an end has no fewer. */
 export const RECEIVES_GRANTED_MIN = 16
-/** Receives that no frame may use up: a WANT, a CREDIT, a HELLO and a BYE can always be sent. */
+/** Receives that no frame may use up, so that WANT, CREDIT, HELLO and BYE can always be sent. */
 export const RECEIVES_RESERVED = 4
 
 export function receivesOf(ringSize: number): number {
   return Math.min(Math.max(ringSize / RING_BYTES_PER_RECEIVE, RECEIVES_MIN), RECEIVES_MAX)
 }
 
-/** Whether an end can have so many. */
+/** True if an end can have so many. */
 export function areReceives(count: number): boolean {
   return count >= RECEIVES_GRANTED_MIN && count <= RECEIVES_MAX && (count & (count - 1)) === 0
 }
@@ -81,7 +81,7 @@ export function isRingSize(size: number): boolean {
   return Number.isInteger(size) && size >= RING_SIZE_MIN && size <= RING_SIZE_MAX && (size & (size - 1)) === 0
 }
 
-/** Between this machine's order and the network's. */
+/** Between this machine's byte order and the network's. */
 export function swapBytes(word: number): number {
   return ((word & 0xff) << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)
 }

@@ -3,7 +3,7 @@ import { loadKoffi } from '../posix/libc.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import type { Pointer } from './verbs-library.ts'
 
-/** What does not say otherwise returns 0, or -1 and errno. */
+/** Functions without another note return 0, or -1 and errno. */
 export interface ManagerLibrary {
   rdma_create_event_channel(): Pointer | null
   rdma_destroy_event_channel(channel: Pointer): void
@@ -37,7 +37,7 @@ const PROTOTYPES = [
 
 let result: ManagerLibrary | string | undefined
 
-/** A text says why it cannot be used. */
+/** A text says why the library cannot be used. */
 export function loadManager(): ManagerLibrary | string {
   result ??= undisturbed(load)
   return result

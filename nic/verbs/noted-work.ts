@@ -5,7 +5,7 @@ import { SendWork } from './send-work.ts'
 import type { Slab } from './slab.ts'
 import { SplitAddress } from './split-address.ts'
 
-/** Where notices are sent from: one after the other, so that none is written over while it is still on its way. */
+/** Memory from which the words are sent: one after the other, so that none is overwritten while it is under way. */
 export class NoticeSource {
   readonly address: SplitAddress
   readonly lkey: number

@@ -25,7 +25,7 @@ const KEY_RKEY = 24
 const READ = 1
 const WRITE = 2
 
-/** The bytes themselves stay referenced, too, until `deregister`, whoever else has forgotten them. */
+/** Keeps the bytes alive until `deregister`, even if no other reference is left. */
 const registered = new Set<Registration>()
 
 export class VerbsRegistration implements Registration {
@@ -55,7 +55,7 @@ export class VerbsRegistration implements Registration {
     registered.add(this)
   }
 
-  /** The peer's device would be refused, and that breaks the connection. */
+  /** Revocation is unsupported: the device would refuse the peer, which breaks the connection. */
   revoke(): boolean {
     return false
   }
@@ -98,7 +98,7 @@ export class OneSided {
   readonly #queue: SendQueue
   readonly #work: SendWork
   readonly #completed = new CompletionQueue(ONE_SIDED_MAX)
-  /** Work ids of what was posted and has not completed, in order. */
+  /** Work ids that were posted and have not completed, in order. */
   readonly #posted = new Float64Array(ONE_SIDED_MAX)
   #first = 0
   #underWay = 0

@@ -9,7 +9,7 @@ import { ACCESS_LOCAL_WRITE } from './library-layout.ts'
 import { VerbsAdapter } from './verbs-adapter.ts'
 import { loadVerbs, type VerbsLibrary } from './verbs-library.ts'
 
-/** How long a device that was lost is not looked for: its port, or itself, may come back. */
+/** How long a lost device is not looked for: its port, or the device itself, may come back. */
 export const LOST_MS = 5000
 
 let found: VerbsAdapter | NoDevice | undefined
@@ -17,8 +17,9 @@ let triedAtMs = 0
 let hadDevice = false
 
 /**
- * The adapter, or why there is none. Whoever starts without a device stays without: what was plugged in later needs a new
- * process. Whoever has lost one looks for it again; where the port's address has changed, new connections use the new one.
+ * The adapter, or why there is none. A process that starts without a device stays without: a device plugged in later
+ * needs a new process. After a loss the device is looked for again; if the port's address has changed, new connections
+ * use the new one.
  */
 export function openAdapter(): VerbsAdapter | NoDevice {
   if (found === undefined || isOutdated(found) || performance.now() - goneSinceMs(found) > LOST_MS) {
@@ -29,18 +30,18 @@ export function openAdapter(): VerbsAdapter | NoDevice {
   return found
 }
 
-/** There is another address to use, at once. */
+/** The port has another address: open a new adapter at once. */
 function isOutdated(known: VerbsAdapter | NoDevice): boolean {
   return known instanceof VerbsAdapter && known.isOutdated && known.lostReason === undefined
 }
 
-/** Infinity while there is nothing to look for. */
+/** Infinity while there is no device to look for. */
 function goneSinceMs(known: VerbsAdapter | NoDevice): number {
   if (known instanceof VerbsAdapter) return known.isClosed ? known.lostAtMs : Number.POSITIVE_INFINITY
   return hadDevice ? triedAtMs : Number.POSITIVE_INFINITY
 }
 
-/** What was opened by whoever needed it; nothing is opened for this. */
+/** The adapter that was already opened, if any; opens none. */
 export function openedAdapter(): VerbsAdapter | undefined {
   return found instanceof VerbsAdapter ? found : undefined
 }
@@ -52,7 +53,7 @@ export function requireAdapter(): VerbsAdapter {
 }
 
 function tryOpen(): VerbsAdapter | NoDevice {
-  // A worker that is terminated takes its memory along, and the device would go on writing to it.
+  // A terminated worker frees its memory, and the device would go on writing to it.
   if (!isMainThread) return { code: 'VERBS_THREAD', reason: 'RDMA is for the main thread only' }
   const { library, code, reason } = loadVerbs()
   if (library === undefined) return { code, reason }
@@ -82,7 +83,7 @@ function codeOfFailure({ code, errno }: NicError): string {
   return errno === constants.errno.ENOMEM ? 'VERBS_MEMLOCK' : 'VERBS_DEVICE'
 }
 
-/** Pins one page, so that a limit is known before a connection needs more. */
+/** Pins one page, so that a limit shows before a connection needs more. */
 function trial(opened: VerbsAdapter): NoDevice | undefined {
   const page = new Uint8Array(new ArrayBuffer(4096))
   try {

@@ -4,18 +4,18 @@
  */
 import { readFileSync } from 'node:fs'
 
-/** Who has this capability is not held to the limit. */
+/** Processes with this capability are not held to the limit. */
 const CAP_IPC_LOCK = 1n << 14n
 
 let pinnable: number | undefined
 
-/** `most`, or half of what may be pinned, if that is less. */
+/** `most`, or half of the memory that may be pinned if that is less. */
 export function halfOfPinnable(most: number): number {
   pinnable ??= pinnableBytes(read('/proc/self/limits'), read('/proc/self/status'))
   return Math.min(most, Math.floor(pinnable / 2))
 }
 
-/** As `limits` and `status` of /proc say it; Infinity if they do not. */
+/** From `limits` and `status` of /proc; Infinity if they cannot be read. */
 export function pinnableBytes(limits: string, status: string): number {
   const soft = /^Max locked memory +(\d+)/m.exec(limits)?.[1]
   const capabilities = BigInt(`0x${/^CapEff:\s*([\da-f]+)/m.exec(status)?.[1] ?? 0}`)

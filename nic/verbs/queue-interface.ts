@@ -1,4 +1,4 @@
-/** What a connection over a queue pair is made of, and what of the contract its parts do by themselves. */
+/** The objects of a connection over a queue pair, and the parts of the contract that they fulfil alone. */
 import { constants } from 'node:os'
 import type { NicError } from '../errors.ts'
 import type { Access, Capabilities, InterfaceState, Registration, RemoteMemory } from '../nic.ts'
@@ -18,8 +18,8 @@ import type { CompletionOwner, VerbsAdapter } from './verbs-adapter.ts'
 
 const { ENOMEM } = constants.errno
 /**
- * What a queue pair that is stopped has taken of the shared queue is told by completions, soon. Some providers drop those that
- * nobody has polled when the queue pair is destroyed, and then nobody would know of the receives.
+ * Receives that a stopped queue pair took of the shared queue show as completions soon. Some providers drop unpolled
+ * completions of a destroyed queue pair, and the count of its receives would be lost.
  */
 const DRAIN_MS = 20
 
@@ -32,10 +32,10 @@ export abstract class QueueInterface implements CompletionOwner {
   protected readonly sends: SendQueue
   protected readonly receives: ReceiveQueue
   protected readonly oneSided: OneSided
-  /** The peer has said its last word. */
+  /** The peer has sent BYE. */
   protected isPeerGone = false
   readonly #cache: RegistrationCache
-  /** Undefined: the receives are the queue pair's own. */
+  /** Undefined if the receives are the queue pair's own. */
   readonly #grant: Grant | undefined
   readonly #slot: number
   readonly #completionsMax: number
@@ -53,7 +53,7 @@ export abstract class QueueInterface implements CompletionOwner {
     const sendMax = sendsOf(grant?.count ?? usual, grant !== undefined)
     // A frame is two requests where its word follows it.
     const requestMax = adapter.manager === undefined ? sendMax : 2 * sendMax
-    // Room for those of the shared queue is kept for all together.
+    // The shared queue keeps room for the completions of all its receives.
     this.#completionsMax = requestMax + (grant === undefined ? usual : 0)
     try {
       this.#slot = adapter.enter(this, this.#completionsMax)
@@ -146,7 +146,7 @@ export abstract class QueueInterface implements CompletionOwner {
   abstract ring(): void
   abstract close(): void
 
-  /** What completes is noticed without polls, until `ignore`. */
+  /** Completions are noticed without polls, until `ignore`. */
   protected attend(): void {
     if (this.#isAttending) return
     this.#isAttending = true
@@ -159,7 +159,7 @@ export abstract class QueueInterface implements CompletionOwner {
     this.adapter.ignore()
   }
 
-  /** Not while completions are handed out: those of this connection must have been, before its slot is another's. */
+  /** Not while completions are dispatched: this connection's must have been before its slot is reused. */
   protected release(): void {
     if (this.#isReleased) return
     this.unref()
@@ -204,7 +204,7 @@ export abstract class QueueInterface implements CompletionOwner {
   }
 }
 
-/** If the system pins no more, what the cache only keeps for later is given up first. */
+/** If the system pins no more, cached registrations without a user are given up first. */
 function orWithoutCache<T>(cache: RegistrationCache, make: () => T): T {
   try {
     return make()

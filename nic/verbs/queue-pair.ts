@@ -1,4 +1,4 @@
-/** One queue pair: its life from made to connected, and the calls by which it is given work. */
+/** One queue pair: its life from creation to connection, and the calls that post work to it. */
 import { NicError } from '../errors.ts'
 import { systemError } from '../posix/libc.ts'
 import type { EndAddress } from './address-layout.ts'
@@ -58,24 +58,24 @@ import type { SendWork } from './send-work.ts'
 import type { VerbsAdapter } from './verbs-adapter.ts'
 import type { Pointer } from './verbs-library.ts'
 
-/** Wanted; the device may give less, or more. */
+/** Requested; the device may grant less or more. */
 const INLINE_WANTED = 128
-/** iWARP devices refuse what is too much for them; some have no more than this. */
+/** iWARP devices refuse larger requests; some have no more than this. */
 const INLINE_WANTED_IWARP = 48
 /** RDMA reads under way each way. */
 export const READS_AT_ONCE = 4
 /**
- * 4.096 us * 2^14 = 67 ms for an acknowledgement, and six more tries: after half a second the peer counts as lost. Not seven:
- * the kernel's software device takes that for ever.
+ * 4.096 us * 2^14 = 67 ms for an acknowledgement, and six more tries: after half a second the peer counts as lost. With
+ * seven, the kernel's software device retries for ever.
  */
 const ACK_TIMEOUT = 14
 const RETRY_COUNT = 6
-/** A receiver that is not ready is asked again for ever; credits see to it that this never happens. */
+/** Retries without limit while the receiver has no receive; credits keep that from happening. */
 const RNR_RETRY_FOREVER = 7
 /** 0.64 ms. */
 const RNR_TIMER = 12
 const HOP_LIMIT = 64
-/** In place of a queue of receives that is shared. */
+/** Replaces an own receive queue where it is shared. */
 const NO_QUEUE = 0n
 
 export class QueuePair {
@@ -121,7 +121,7 @@ export class QueuePair {
     this.#enterInit()
   }
 
-  /** Ready to receive and to send; where there is a connection manager, that does it. */
+  /** Ready to receive and to send; a connection manager does it by itself. */
   connect(own: EndAddress, peer: EndAddress): void {
     const { port } = this.#adapter
     const receive = Buffer.alloc(ATTR_SIZE)
@@ -150,7 +150,7 @@ export class QueuePair {
     this.#modify(send, MASK_RTS, 'sending')
   }
 
-  /** Returns 0 or an errno; a queue pair that is destroyed takes nothing. */
+  /** Returns 0 or an errno; a destroyed queue pair accepts no work. */
   post(work: SendWork): number {
     if (!this.#isOpen || this.#isMute) return 0
     const { counters, functions } = this.#adapter
@@ -158,12 +158,12 @@ export class QueuePair {
     return functions.postSend(this.#pointer, work.pointer, work.badPointer)
   }
 
-  /** Nobody is there any more: what is posted goes nowhere. */
+  /** The peer is gone: posted work has no effect. */
   mute(): void {
     this.#isMute = true
   }
 
-  /** Posts receives of its own. Returns as `post` does; after an errno nobody knows how many there are. */
+  /** Posts receives of its own. Returns as `post` does; after an errno their number is unknown. */
   postReceives(chain: ReceiveChain): number {
     if (!this.#isOpen || this.#isMute) return 0
     const { counters, functions } = this.#adapter
@@ -171,12 +171,12 @@ export class QueuePair {
     return functions.postReceive(this.#pointer, chain.pointer, chain.badPointer)
   }
 
-  /** What a post's errno means to people. */
+  /** The errno of a post in words. */
   postError(syscall: 'ibv_post_send' | 'ibv_post_recv', errno: number): NicError {
     return this.#adapter.postError(syscall, errno)
   }
 
-  /** Nothing is sent or taken any more; what was posted completes as flushed. */
+  /** Stops the queue pair; posted work completes as flushed. */
   stop(): void {
     if (!this.#isOpen) return
     const attributes = Buffer.alloc(ATTR_SIZE)

@@ -15,7 +15,7 @@ import type { Slab } from './slab.ts'
 import type { Pointer } from './verbs-library.ts'
 import { identityOf, WORK_NOTICE, WORK_RECEIVE } from './work-identity.ts'
 
-/** Receives that are posted with one call. */
+/** Receives posted with one call. */
 export const RECEIVES_AT_ONCE = 32
 
 /** Where a bundle of receives has memory: for notices of the slab, from the one with this index on. */
@@ -30,12 +30,12 @@ export interface NoticePlaces {
  */
 export class ReceiveChain {
   readonly pointer: Pointer
-  /** Where the library may say which of them it refused. */
+  /** Where the library reports the receive that it refused. */
   readonly badPointer: Pointer
   /** Must live as long as the pointers. */
   readonly memory: Buffer
 
-  /** `slot` is what completions of these receives say. */
+  /** `slot` is the slot in completions of these receives. */
   constructor(libc: Libc, slot: number, places?: NoticePlaces) {
     const identity = identityOf(places === undefined ? WORK_RECEIVE : WORK_NOTICE, slot)
     const sgesAt = RECEIVES_AT_ONCE * RECV_WR_SIZE

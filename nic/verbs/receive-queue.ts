@@ -11,20 +11,20 @@ import type { ReceiveSupply } from './receive-supply.ts'
 import type { Slab } from './slab.ts'
 
 /**
- * The receiving half: a ring that the peer writes to, and receives that tell of each frame. The lengths come with the
- * completions, so nothing in the ring decides where a frame ends; they are kept here, where the peer cannot reach them.
+ * The receiving half: a ring that the peer writes to, and receives that announce each frame. Frame lengths come with the
+ * completions and are kept where the peer cannot write, so nothing in the ring decides where a frame ends.
  */
 export class ReceiveQueue {
   bytes: Uint8Array
   words: Int32Array
-  /** Everything that took a receive, so far. */
+  /** Receives used so far. */
   arrived = 0
-  /** Bytes of the ring that may be written again, and receives that were posted anew, so far. */
+  /** Bytes of the ring that may be written again, and receives posted again, so far. */
   released = 0
   renewed = 0
-  /** Why receives could not be posted anew, or 0: the peer was promised them, so the connection must break. */
+  /** Why receives could not be posted again, or 0. The peer was promised them, so the connection must break. */
   errno = 0
-  /** As the peer was told. */
+  /** As last told to the peer. */
   toldReleased = 0
   toldRenewed = 0
   readonly #supply: ReceiveSupply
@@ -32,13 +32,13 @@ export class ReceiveQueue {
   readonly #mask: number
   readonly #frameMax: number
   readonly #receives: number
-  /** Of frames that were not handled yet; as many as there are receives, at most. */
+  /** Lengths of unhandled frames; at most as many as receives. */
   readonly #lengths: Int32Array
   #first = 0
   #count = 0
-  /** Where the next frame that arrives lies behind. */
+  /** The end of the last frame that arrived. */
   #tail = 0
-  /** Behind the last frame that was handled. */
+  /** The end of the last handled frame. */
   #polled = 0
   #isPolling = false
   #isOpen = true
@@ -54,12 +54,12 @@ export class ReceiveQueue {
     this.#lengths = new Int32Array(this.#receives)
   }
 
-  /** What the peer is told. */
+  /** The values that the peer is told. */
   get count(): number {
     return this.#receives
   }
 
-  /** Receives that were taken, and that nobody has said can be used anew. */
+  /** Receives that were used and may not be used again yet. */
   get unspent(): number {
     return (this.arrived - this.renewed) | 0
   }
@@ -76,7 +76,7 @@ export class ReceiveQueue {
     return this.#isPolling
   }
 
-  /** Offset of a frame that has arrived, whose header is to be read; -1 if there can be none of that length. */
+  /** Offset of an arrived frame whose header is to be read; -1 if no frame of that length is possible. */
   accept(length: number): number {
     this.arrived = (this.arrived + 1) | 0
     if (!this.#isOpen) return -1
@@ -100,12 +100,12 @@ export class ReceiveQueue {
     return this.words[(at >> 2) + CELL_RENEWED_WORD] as number
   }
 
-  /** A receive was taken, and nothing came. */
+  /** A receive was used without a frame. */
   acceptFailure(): void {
     this.arrived = (this.arrived + 1) | 0
   }
 
-  /** A receive was taken by something other than a frame. */
+  /** A receive was used by another word than FRAME. */
   acceptControl(): void {
     this.arrived = (this.arrived + 1) | 0
     this.#spend()
@@ -123,7 +123,7 @@ export class ReceiveQueue {
         const need = FRAME_HEADER_SIZE + align8(length)
         const contiguous = this.#size - (this.#polled & this.#mask)
         const at = contiguous < need ? (this.#polled + contiguous) | 0 : this.#polled
-        // Accounted for before the handler runs: if it throws, the frame is gone all the same.
+        // Counted before the handler runs: if it throws, the frame is gone all the same.
         this.#first = (this.#first + 1) & (this.#receives - 1)
         this.#count--
         this.#polled = (at + need) | 0
@@ -139,7 +139,7 @@ export class ReceiveQueue {
     return count
   }
 
-  /** So much more has come free than the peer knows that it may be in want of it. */
+  /** True if so much is free, and not told, that the peer may be waiting for it. */
   get hasMuchToTell(): boolean {
     return (
       ((this.released - this.toldReleased) | 0) >= this.#size / 4 ||
@@ -152,12 +152,12 @@ export class ReceiveQueue {
     this.toldRenewed = this.renewed
   }
 
-  /** Whether a peer that knows of everything could send a frame that takes `total` bytes. */
+  /** True if a peer that knows all credit could send a frame that takes `total` bytes. */
   hasRoom(total: number): boolean {
     return this.#size - ((this.#tail - this.released) | 0) >= total && this.#count <= this.#receives / 4
   }
 
-  /** Nothing that has arrived is handed out any more. */
+  /** Arrived frames are no longer delivered. */
   forget(): void {
     this.#isOpen = false
     this.#count = 0

@@ -1,14 +1,14 @@
-/** Where the receives of a connection come from: they are its queue pair's own, or granted of a queue that many share. */
+/** Where the receives of a connection come from: its queue pair's own, or a grant of a shared queue. */
 import type { NicError } from '../errors.ts'
 import type { QueuePair } from './queue-pair.ts'
 import { RECEIVES_AT_ONCE, type ReceiveChain } from './receive-chain.ts'
 
 export interface ReceiveSupply {
-  /** So many are there for this connection at any time, which is what its peer is told. A power of two. */
+  /** Receives that this connection always has, and that its peer is told. A power of two. */
   readonly count: number
-  /** One of them was used. Returns how many can be used anew, or an errno, negative: then the peer counts on too many. */
+  /** One receive was used. Returns how many can be used again, or a negative errno: then the peer counts on too many. */
   renew(): number
-  /** What that errno means to people. */
+  /** That errno in words. */
   postError(errno: number): NicError
 }
 

@@ -7,7 +7,7 @@
  *   extension    there is one, but it is too small: one that covers both takes its place
  *   miss         there is none
  *
- * A region is never stale. Memory that JavaScript can name is freed only when nobody refers to its ArrayBuffer any more,
+ * A region is never stale. Memory that JavaScript can name is freed only when no reference to its ArrayBuffer is left,
  * and an entry refers to it for as long as the device knows it: no address can come to belong to other memory meanwhile.
  * An ArrayBuffer that was transferred away has no bytes any more here, and its entries are dropped when that is seen.
  *
@@ -21,7 +21,7 @@ import { ACCESS_LOCAL_WRITE, ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE } from './l
 import { halfOfPinnable } from './pinnable.ts'
 import type { MemoryRegion, VerbsAdapter } from './verbs-adapter.ts'
 
-/** Of memory that nobody uses at the moment; what is in use counts, too, but is never given up. Less under a low limit. */
+/** Bytes of memory without a user; used memory counts too but is never given up. Less under a low limit. */
 const PINNED_MAX = 256 * 1024 * 1024
 const ENTRIES_MAX = 1024
 
@@ -34,7 +34,7 @@ export class CachedRegion {
   /** Address of the buffer's first byte. */
   readonly base: bigint
   users = 0
-  /** Not found any more: ends with its last user. */
+  /** No longer found by look-ups; ends with its last user. */
   isRetired = false
 
   constructor(
@@ -123,7 +123,7 @@ export class RegistrationCache {
     this.#makeRoom(0, 0)
   }
 
-  /** Forgets everything that nobody uses; says whether there was anything. */
+  /** Drops every entry without a user; returns whether there was one. */
   clear(): boolean {
     const unused = [...this.#entries].filter(entry => entry.users === 0)
     for (const entry of unused) this.#drop(entry)
@@ -131,7 +131,7 @@ export class RegistrationCache {
   }
 
   #find(buffer: ArrayBufferLike, rights: number): CachedRegion | undefined {
-    // Never two users of what can be written from outside: each has a key of its own, which ends with it.
+    // Memory that the peer may write has one user only: each has a key of its own, which ends with it.
     if ((rights & ACCESS_REMOTE_WRITE) !== 0) return undefined
     for (const entry of this.#ofBuffer.get(buffer) ?? []) {
       if (entry.rights !== rights || entry.isRetired) continue
@@ -150,7 +150,7 @@ export class RegistrationCache {
 
   #add(bytes: Uint8Array, rights: number, begin: number, end: number): CachedRegion {
     const { buffer } = bytes
-    // A small Uint8Array may lie within V8's heap, where it moves, until its buffer is asked for: that was done.
+    // A small Uint8Array may lie within V8's heap, where it moves, until its buffer is asked for; that was done.
     const base = this.#adapter.verbs.libc.address(new Uint8Array(buffer as ArrayBuffer))
     const length = end - begin
     this.#makeRoom(length, 1)
@@ -170,7 +170,7 @@ export class RegistrationCache {
     return this.#use(entry)
   }
 
-  /** If the system pins no more, everything that nobody uses is given up first. */
+  /** If the system pins no more, every entry without a user is given up first. */
   #register(address: bigint, length: number, rights: number): MemoryRegion {
     if (length === 0) throw new NicError('ERR_NIC_ARGUMENT', 'memory of no bytes cannot be registered')
     try {
@@ -205,7 +205,7 @@ export class RegistrationCache {
   }
 }
 
-/** Not known to the typings. */
+/** Missing in the typings. */
 function isResizable(buffer: ArrayBufferLike): boolean {
   return (buffer as { readonly resizable?: boolean }).resizable === true
 }

@@ -1,10 +1,10 @@
-/** How large the rings of a new connection are, if nobody says: the more are pinned already, the smaller. */
+/** How large the rings of a new connection are by default: the more is pinned, the smaller. */
 import { RING_SIZE_DEFAULT, RING_SIZE_MIN } from './frame-layout.ts'
 import { halfOfPinnable } from './pinnable.ts'
 
 /** Of all rings of a process together, as far as they can shrink. Each connection has two. Less under a low limit. */
 export const RINGS_PINNED_MAX = 256 * 1024 * 1024
-/** A connection takes so small a part of what is left, so that those to come find something, too. */
+/** Share of the remaining bytes that one connection takes, so that later ones find some. */
 const PART = 64
 
 export function ringSizeAfter(pinnedBytes: number, pinnedMax = halfOfPinnable(RINGS_PINNED_MAX)): number {

@@ -28,7 +28,7 @@ export const ONE_SIDED_MAX = 64
 
 const NOWHERE = new SplitAddress(0)
 
-/** Places that frames leave for one-sided operations, and those for words to the peer: with 16 receives there are not many. */
+/** Places that frames leave for one-sided operations, and for words to the peer: with 16 receives there are few. */
 const ONE_SIDED_RESERVED = 16
 const CONTROL_RESERVED = 4
 const FRAMES_LEAVE = ONE_SIDED_RESERVED + CONTROL_RESERVED
@@ -49,9 +49,9 @@ export function sendsOf(receives: number, isShared: boolean): number {
 export class SendQueue {
   bytes: Uint8Array
   words: Int32Array
-  /** What the peer did wrong, or what else has broken the connection. */
+  /** The peer's violation, or another cause that broke the connection. */
   violation: string | undefined
-  /** Frames and control so far, each of which takes a receive of the peer. */
+  /** Frames and words sent so far; each uses a receive of the peer. */
   sent = 0
   releasedSeen = 0
   renewedSeen = 0
@@ -68,11 +68,11 @@ export class SendQueue {
   readonly #ownCell: SplitAddress
   readonly #ownRing: SplitAddress
   readonly #lkey: number
-  /** Of the peer's slab, once it is connected. */
+  /** Address and key of the peer's slab, once it is connected. */
   #peerCell = NOWHERE
   #peerRing = NOWHERE
   #rkey = 0
-  /** That it has. */
+  /** Receives of the peer. */
   #receives = 0
   #tail = 0
   #reservedAt = 0
@@ -134,7 +134,7 @@ export class SendQueue {
     return (this.#reservedAt & this.#mask) + FRAME_HEADER_SIZE
   }
 
-  /** Sends the reserved frame, and in it what the receiving half has to say. Returns 0, or an errno. */
+  /** Sends the reserved frame, with the receiving half's credit in it. Returns 0, or an errno. */
   commit(length: number, released: number, renewed: number): number {
     const size = FRAME_HEADER_SIZE + length
     if (this.#reservedAt !== this.#tail) this.#undoSkip(size)
@@ -157,21 +157,21 @@ export class SendQueue {
     return this.#fits(total) || (this.readCell() && this.#fits(total))
   }
 
-  /** Bytes of the ring that a frame of `length` bytes takes now, with what has to be skipped before it. */
+  /** Bytes of the ring that a frame of `length` bytes takes now, with the skip before it. */
   bytesFor(length: number): number {
     const contiguous = this.#size - (this.#tail & this.#mask)
     const need = FRAME_HEADER_SIZE + align8(length)
     return contiguous < need ? contiguous + need : need
   }
 
-  /** Writes the cell into the peer's memory, where it is found by whoever looks. Undefined: not now. */
+  /** Writes the cell into the peer's memory without a word. Undefined: not possible now. */
   writeCell(released: number, renewed: number): number | undefined {
     if (!this.#hasPlace(FRAMES_LEAVE)) return undefined
     this.#fillCell(OPCODE_RDMA_WRITE, released, renewed)
     return this.post(this.#controlWork, WORK_SEND, false, true)
   }
 
-  /** The cell, and a word that the peer is told. Undefined: not now. */
+  /** Writes the cell and a word. Undefined: not possible now. */
   writeControl(
     kind: number,
     value: number,
@@ -186,7 +186,7 @@ export class SendQueue {
     return this.post(this.#controlWork, work, work !== WORK_SEND, true)
   }
 
-  /** Hands `work` over; its completion, if it has one, frees the places of all before it. */
+  /** Posts `work`; its completion, if it has one, frees the places of all before it. */
   post(work: SendWork, kind: number, isSignaled: boolean, mayInline: boolean): number {
     this.#posted = (this.#posted + 1) | 0
     work.setIdentity(this.#posted, identityOf(kind, this.#slot))
@@ -215,7 +215,7 @@ export class SendQueue {
     return this.#hasPlace(CONTROL_RESERVED)
   }
 
-  /** What the peer has said of its receiving half: false, and a violation, if that cannot be. */
+  /** Handles the peer's credit: false, and a violation, if it is impossible. */
   takeCredits(released: number, renewed: number): boolean {
     const freed = (released - this.releasedSeen) | 0
     const fresh = (renewed - this.renewedSeen) | 0
@@ -228,7 +228,7 @@ export class SendQueue {
       this.#isOpen = false
       return false
     }
-    // What was said earlier may be heard later: the cell overtakes frames that were not polled yet.
+    // An older value may arrive later: the cell overtakes frames that were not polled yet.
     if (freed > 0) this.releasedSeen = released
     if (fresh > 0) this.renewedSeen = renewed
     return true
@@ -242,13 +242,13 @@ export class SendQueue {
     )
   }
 
-  /** The connection is broken: no frame is taken any more. */
+  /** The connection is broken: frames are refused. */
   fail(reason: string): void {
     this.violation ??= reason
     this.#isOpen = false
   }
 
-  /** No frame is taken any more; what was posted goes out. */
+  /** Frames are refused; posted ones still go out. */
   close(): void {
     this.#isOpen = false
     this.bytes = new Uint8Array(0)
@@ -275,7 +275,7 @@ export class SendQueue {
     this.#reservedAt = this.#tail
   }
 
-  /** One, and so many more. */
+  /** One, and that many more. */
   #hasPlace(more: number): boolean {
     return this.#isOpen && ((this.#posted - this.#completed) | 0) + more < this.#sendMax
   }

@@ -25,12 +25,12 @@ import type { Pointer } from './verbs-library.ts'
 
 const TWO_TO_32 = 2 ** 32
 const SGE_WORD = SEND_WR_SIZE / 4
-/** The library writes here which request it refused; there is only one. */
+/** Where the library reports which request it refused; there is only one. */
 const BAD_AT = SEND_WR_SIZE + SGE_SIZE
 
-/** One request to send and its one piece of memory, built once and filled in anew for each use (library-layout.ts). */
+/** One request to send and its one piece of memory, built once and filled in again for each use (library-layout.ts). */
 export class SendWork {
-  /** Where the library finds the request, and where it may say that it refused it. */
+  /** Where the library finds the request, and where it reports a refusal. */
   readonly pointer: Pointer
   readonly badPointer: Pointer
   readonly #words: Int32Array
@@ -47,7 +47,7 @@ export class SendWork {
     bytes.writeBigUInt64LE(this.pointer + BigInt(SEND_WR_SIZE), SEND_SGE)
   }
 
-  /** What a completion will say, if `isSignaled` or if it fails. */
+  /** The identity in its completion, if `isSignaled` or if it fails. */
   setIdentity(low: number, high: number): void {
     this.#words[SEND_ID_LOW_WORD] = low
     this.#words[SEND_ID_HIGH_WORD] = high
@@ -62,7 +62,7 @@ export class SendWork {
     words[SEND_RKEY_WORD] = rkey
   }
 
-  /** The same offset from both. */
+  /** The same offset on both sides. */
   setPlaces(local: SplitAddress, remote: SplitAddress, offset: number): void {
     local.writeTo(this.#words, SGE_WORD + SGE_LOW_WORD, offset)
     remote.writeTo(this.#words, SEND_REMOTE_LOW_WORD, offset)
@@ -77,7 +77,7 @@ export class SendWork {
     words[SEND_REMOTE_HIGH_WORD] = Math.floor(remote / TWO_TO_32)
   }
 
-  /** What is posted with it; `at` is its address. */
+  /** Address of the posted request. */
   setNext(at: SplitAddress | undefined): void {
     if (at !== undefined) return at.writeTo(this.#words, SEND_NEXT_WORD, 0)
     this.#words[SEND_NEXT_WORD] = 0

@@ -1,6 +1,6 @@
 /**
  * The receives that connections share, when there are many. Each connection is granted some of them, which its peer may
- * use up and no more: the sum of the grants is never larger than what is posted, so nobody finds the queue empty.
+ * use up and no more: the sum of the grants is never larger than what is posted, so the queue is never empty.
  *
  * What was used is posted anew as soon as a bundle of it has come together, whosever it was. Until then others of the queue
  * stand in: it holds a bundle more than was granted. So a connection's receive is there again the moment that it was used.
@@ -14,12 +14,12 @@ import type { VerbsAdapter } from './verbs-adapter.ts'
 import type { Pointer } from './verbs-library.ts'
 import { SLOT_SHARED } from './work-identity.ts'
 
-/** Connections that have receives of their own; those beyond share. */
+/** Connections with receives of their own; later ones share. */
 export const OWN_RECEIVERS_MAX = 16
-/** So small a part of what is left is granted to a connection, so that those to come find something, too. */
+/** Share of the remaining receives that one connection is granted, so that later ones find some. */
 const PART = 256
 
-/** How many of `left` receives a connection gets that would have `usual` of its own; 0 if they are too few. */
+/** How many of `left` receives a connection gets that would have `usual` of its own; 0 if too few are left. */
 export function grantOf(left: number, usual: number): number {
   if (left < RECEIVES_GRANTED_MIN) return 0
   let count = usual
@@ -27,7 +27,7 @@ export function grantOf(left: number, usual: number): number {
   return count
 }
 
-/** What one connection has of the shared queue. */
+/** One connection's grant of the shared queue. */
 export class Grant implements ReceiveSupply {
   readonly count: number
   readonly queue: Pointer
@@ -50,7 +50,7 @@ export class Grant implements ReceiveSupply {
 
 export class SharedReceives {
   readonly #adapter: VerbsAdapter
-  /** Receives that the queue has room for; 0 if there can be none. */
+  /** Receives that the queue has room for; 0 if none is possible. */
   readonly #depth: number
   readonly #chain: ReceiveChain
   #queue: Pointer | undefined
@@ -59,9 +59,9 @@ export class SharedReceives {
   #granted = 0
   #posted = 0
   #spent = 0
-  /** Completions that the adapter keeps room for. */
+  /** Completions that the adapter reserves. */
   #promised = 0
-  /** Why what was used cannot be posted anew. */
+  /** Why used receives cannot be posted again. */
   #errno = 0
 
   constructor(adapter: VerbsAdapter, depth: number) {
@@ -70,12 +70,12 @@ export class SharedReceives {
     this.#chain = new ReceiveChain(adapter.verbs.libc, SLOT_SHARED)
   }
 
-  /** Of the queue, by all connections together. */
+  /** Used receives of the queue, of all connections together. */
   get granted(): number {
     return this.#granted
   }
 
-  /** A grant for a new connection. Undefined: it has receives of its own. Throws if nothing is left. */
+  /** A grant for a new connection. Undefined: it has receives of its own. Throws if none are left. */
   take(usual: number): Grant | undefined {
     this.#adapter.assertUsable()
     const isOwn = this.#depth === 0 || this.#ownReceivers < OWN_RECEIVERS_MAX
@@ -99,7 +99,7 @@ export class SharedReceives {
     return new Grant(this, queue, count)
   }
 
-  /** The connection's queue pair is gone. `unspent`: receives that it has used and not said so. */
+  /** The connection's queue pair is gone. `unspent`: receives that it used and did not report. */
   giveBack(grant: Grant | undefined, unspent: number): void {
     if (grant === undefined) {
       this.#ownReceivers--
@@ -122,7 +122,7 @@ export class SharedReceives {
     return this.#adapter.postError('ibv_post_srq_recv', errno)
   }
 
-  /** Until so many can be granted. The first bundle stands in for what was used. */
+  /** Posts until so many can be granted. The first bundle replaces used ones. */
   #postFor(granted: number): void {
     const missing = granted + RECEIVES_AT_ONCE - this.#posted
     const bundles = Math.ceil(missing / RECEIVES_AT_ONCE)
@@ -142,7 +142,7 @@ export class SharedReceives {
     return functions.postSharedReceive(this.#queue as Pointer, this.#chain.pointer, this.#chain.badPointer)
   }
 
-  /** Undefined if the device makes none now. */
+  /** Undefined if the device refuses to make one now. */
   #open(): Pointer | undefined {
     if (this.#queue !== undefined) return this.#queue
     const { verbs, pd } = this.#adapter
@@ -163,7 +163,7 @@ export class SharedReceives {
     return queue
   }
 
-  /** The next one begins anew, with all that it should have. */
+  /** The next queue begins anew, with all its receives. */
   #closeIfUnused(): void {
     if (this.#queue === undefined || this.#granted > 0) return
     this.#adapter.verbs.ibv_destroy_srq(this.#queue)

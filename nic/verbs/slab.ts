@@ -3,12 +3,12 @@ import { ACCESS_LOCAL_WRITE, ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE } from './l
 import type { MemoryRegion, VerbsAdapter } from './verbs-adapter.ts'
 
 /**
- * The registered memory of one end (frame-layout.ts): what the peer writes, and what is sent. Ordinary memory of this
- * process, which cannot go away while somebody refers to it.
+ * The registered memory of one end (frame-layout.ts): the part that the peer writes, and the part that is sent. Ordinary
+ * memory of this process, which lives as long as a reference to it.
  */
 export class Slab {
   readonly ringSize: number
-  /** The peer's to write; its address is what the peer is told. */
+  /** The part that the peer writes; its address is told to the peer. */
   readonly incoming: MemoryRegion
   readonly address: number
   readonly cellWords: Int32Array
@@ -17,7 +17,7 @@ export class Slab {
   readonly notices: Int32Array
   readonly receiveBytes: Uint8Array
   readonly receiveWords: Int32Array
-  /** Ours to send from. */
+  /** The part that we send from. */
   readonly outgoing: MemoryRegion
   readonly ownCellAddress: number
   readonly ownCellWords: Int32Array
@@ -34,7 +34,7 @@ export class Slab {
     const base = adapter.verbs.libc.address(new Uint8Array(memory))
     this.#adapter = adapter
     this.ringSize = ringSize
-    // To read the cell back is how the other end of an iWARP connection knows that all has arrived.
+    // An iWARP peer reads this cell back to know that everything has arrived.
     const reading = adapter.manager === undefined ? 0 : ACCESS_REMOTE_READ
     this.incoming = adapter.register(base, half, ACCESS_LOCAL_WRITE | ACCESS_REMOTE_WRITE | reading)
     try {
@@ -59,7 +59,7 @@ export class Slab {
     this.sendWords = new Int32Array(memory, half + PAGE_SIZE, ringSize / 4)
   }
 
-  /** The queue pair must be gone: nobody writes here any more. */
+  /** The queue pair must be gone: no device writes here any more. */
   release(): void {
     this.#adapter.deregister(this.incoming)
     this.#adapter.deregister(this.outgoing)

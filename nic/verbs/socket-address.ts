@@ -13,7 +13,7 @@ export const MAPPED = Buffer.from('00000000000000000000ffff', 'hex')
 
 export function mappedAddress(address: string): Buffer {
   if (isIPv4(address)) return Buffer.concat([MAPPED, Buffer.from(address.split('.').map(Number))])
-  // The URL parser writes mapped addresses out; the parts around `::` are padded.
+  // The URL parser expands mapped addresses; the parts around `::` are padded.
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')
   const left = head === '' ? [] : head.split(':')
   const right = tail === undefined || tail === '' ? [] : tail.split(':')

@@ -6,8 +6,8 @@ const WORD_BITS = 32
 const SHARED_BITS = WORD_BITS - LOW_BITS
 
 /**
- * An address as two small integers. As one number it takes 47 bits, and what is computed with it V8 may have to allocate:
- * not once a frame.
+ * An address as two small integers. As one number it takes 47 bits, and V8 may allocate the results of arithmetic with
+ * it: not acceptable once a frame.
  */
 export class SplitAddress {
   readonly low: number

@@ -1,7 +1,7 @@
 /**
  * The RDMA device as this process uses it: one context, protection domain, completion queue and completion channel for
- * all connections. Whoever polls takes what has completed for everybody: each completion is handed to the connection
- * that it belongs to, which keeps count, and its user hears of it when it polls or is woken.
+ * all connections. A poll by any connection takes the completions of all: each is dispatched to its connection, which
+ * counts it; the user of that connection learns of it at its own poll or doorbell.
  */
 import { statSync } from 'node:fs'
 import { NicError } from '../errors.ts'
@@ -49,22 +49,22 @@ import { SharedReceives } from './shared-receives.ts'
 import type { DeviceFunctions, Pointer, PollHandle, VerbsLibrary } from './verbs-library.ts'
 import { IDENTITY_KIND_SHIFT, SLOT_MASK, SLOT_SHARED } from './work-identity.ts'
 
-/** Completions that one poll takes at most: when it has taken so many, there may be more. */
+/** Completions that one poll takes at most; after so many there may be more. */
 export const BATCH = 64
-/** Of the completion queue at first; it grows with the connections. */
+/** Depth of the completion queue at first; it grows with the connections. */
 const COMPLETIONS_FIRST = 4096
-/** The kernel's iWARP device cannot make its queue larger later. */
+/** The kernel's iWARP device cannot grow its queue. */
 const COMPLETIONS_FIRST_IWARP = 32768
-/** How often it is looked whether a device in use is still there: some go without a word, and wait for their users. */
+/** How often a used device is checked: some disappear without an event, and wait for their users. */
 const PRESENCE_MS = 1000
-/** How long the end of the process is held up for what is still on its way out. */
+/** How long the end of the process waits for frames on their way out. */
 const EXIT_MS_MAX = 500
 
 /** A connection, as the completion queue knows it. */
 export interface CompletionOwner {
-  /** `low` and the kind are the request's identity. Does not throw, and calls nobody. */
+  /** `low` and the kind are the request's identity. Does not throw, and calls no user. */
   handleCompletion(kind: number, low: number, status: number, immediate: number): void
-  /** The device is of no use any more. */
+  /** The device can no longer be used. */
   handleDeviceLost(reason: string): void
   /** Called from the event loop after `wake`. */
   ring(): void
@@ -81,7 +81,7 @@ export interface MemoryRegion {
 export class VerbsAdapter {
   readonly verbs: VerbsLibrary
   readonly port: Port
-  /** Of an iWARP device: it makes the connections, and what follows from that is different in some places. */
+  /** Of an iWARP device: makes the connections. Some operations differ where it is present. */
   readonly manager: ConnectionManager | undefined
   readonly functions: DeviceFunctions
   readonly pd: Pointer
@@ -89,12 +89,12 @@ export class VerbsAdapter {
   readonly counters: VerbsCounters = newCounters()
   /** Pinned for the rings of all connections. */
   slabBytes = 0
-  /** Why the device cannot be used any more, and since when. */
+  /** Why the device can no longer be used, and since when. */
   lostReason: string | undefined
   lostAtMs = Number.POSITIVE_INFINITY
-  /** The port has another address by now: its connections go on as long as they can, new ones want a new adapter. */
+  /** The port has another address now: open connections go on, new ones need a new adapter. */
   isOutdated = false
-  /** Everything was given back, and nothing may be called any more. */
+  /** Everything was given back; no function of the library may be called. */
   isClosed = false
   readonly cache = new RegistrationCache(this)
   readonly sharedReceives: SharedReceives
@@ -107,11 +107,11 @@ export class VerbsAdapter {
   readonly #watcher: PollHandle
   readonly #batch = new Int32Array(new ArrayBuffer(BATCH * WC_SIZE))
   readonly #batchAt: Pointer
-  /** What the library writes when it tells of an event; nobody reads it. */
+  /** Memory that the library writes when it reports an event; never read. */
   readonly #eventQueue = Buffer.alloc(8)
   readonly #eventOwner = Buffer.alloc(8)
   readonly #owners: (CompletionOwner | undefined)[] = []
-  /** By queue pair: those whose receives are of the shared queue. */
+  /** By queue pair: connections whose receives are of the shared queue. */
   readonly #sharers = new Map<number, CompletionOwner>()
   readonly #woken: CompletionOwner[] = []
   #isNotified = false
@@ -161,7 +161,7 @@ export class VerbsAdapter {
     process.on('exit', this.#handleExit)
   }
 
-  /** Takes what has completed, a batch at most; returns how much that was. Calls no user. */
+  /** Takes completions, a batch at most; returns how many. Calls no user. */
   poll(): number {
     const { counters } = this
     const batch = this.#batch
@@ -188,12 +188,12 @@ export class VerbsAdapter {
     return count
   }
 
-  /** Until nothing is left: only then does the next completion make an event. */
+  /** Takes completions until none is left: only then does the next one make an event. */
   pollAll(): void {
     while (this.poll() === BATCH) {}
   }
 
-  /** From now on completions are noticed without polls, until as many calls of `ignore`. */
+  /** Completions are noticed without polls, until as many calls of `ignore`. */
   attend(): void {
     this.#attentive++
     this.#notify()
@@ -203,7 +203,7 @@ export class VerbsAdapter {
     this.#attentive--
   }
 
-  /** Calls `owner.ring` from the event loop: from Node's own part of it, because users throw, and koffi must not see that. */
+  /** Calls `owner.ring` from the event loop, in Node's own callback: users throw, and koffi must not see that. */
   wake(owner: CompletionOwner): void {
     this.#woken.push(owner)
     if (this.#woken.length === 1) setImmediate(this.#ringAll)
@@ -253,7 +253,7 @@ export class VerbsAdapter {
     this.#sharers.delete(queuePair)
   }
 
-  /** Closed, with something still on its way: the process waits for it a little if it ends. */
+  /** A closed connection has frames on their way out: the process waits a little for them at its end. */
   linger(owner: CompletionOwner, isLingering: boolean): void {
     if (isLingering) this.#lingering.add(owner)
     else this.#lingering.delete(owner)
@@ -285,9 +285,9 @@ export class VerbsAdapter {
     this.#letGo()
   }
 
-  /** What a post's errno means to people. */
+  /** The errno of a post in words. */
   postError(syscall: string, said: number): NicError {
-    // Some providers say it as the kernel does, negative.
+    // Some providers return it negative, as the kernel does.
     const errno = Math.abs(said)
     const name = this.verbs.libc.errnoName(errno)
     return new NicError('ERR_NIC_SYSTEM', `the device takes no more work: ${syscall} ${name}`, {
@@ -296,7 +296,7 @@ export class VerbsAdapter {
     })
   }
 
-  /** The completion queue has room for so many more; throws if it cannot. Less than 0: so many fewer are needed. */
+  /** Makes room for so many more completions; throws if it cannot. Negative: so many fewer are needed. */
   promise(completions: number): void {
     const promised = this.#completionsPromised + completions
     let max = this.#completionsMax
@@ -326,7 +326,7 @@ export class VerbsAdapter {
     }
     this.#isNotified = false
     this.pollAll()
-    // Ask again before the last look: what completes in between makes an event.
+    // Request the event before the last poll: a completion in between makes an event.
     if (this.#attentive > 0) {
       this.#notify()
       this.pollAll()
@@ -341,7 +341,7 @@ export class VerbsAdapter {
         owners.shift()?.ring()
         isDone = true
       } finally {
-        // Its listener threw: the others are rung a turn later.
+        // A listener threw: the others are rung in the next iteration.
         if (!isDone) for (const owner of owners) this.wake(owner)
       }
     }
@@ -363,7 +363,7 @@ export class VerbsAdapter {
     }
   }
 
-  /** Of the port's addresses only the one that a new process would choose matters. */
+  /** Only the address that a new process would choose matters. */
   #lookForAddress(context: Pointer): void {
     const { device, number, linkLayer, gidIndex, gid } = this.port
     const chosen = chooseGid(this.verbs, context, device, number, linkLayer)
@@ -380,7 +380,7 @@ export class VerbsAdapter {
     this.#letGo()
   }
 
-  /** Nobody has used it, and nobody will. */
+  /** Never used, and never will be. */
   abandon(reason: string): void {
     this.#lose(reason)
   }
@@ -389,10 +389,10 @@ export class VerbsAdapter {
     if (numberOf(this.#userDevice) !== this.#userDeviceNumber) this.#lose(`${this.port.device} was removed`)
   }
 
-  /** A device that is lost is given back once nobody uses anything of it: somebody may wait for that to remove it. */
+  /** A lost device is given back once no connection uses it: the kernel may wait for that to remove it. */
   #letGo(): void {
     const isOver = this.lostReason !== undefined || this.isOutdated
-    // Not in one of koffi's own calls.
+    // Not within a call of koffi's.
     if (isOver && !this.isClosed) setImmediate(this.#close)
   }
 
@@ -411,13 +411,13 @@ export class VerbsAdapter {
 
   readonly #handleExit = (): void => {
     this.#finish()
-    // koffi must not call anybody while Node takes the event loop down.
+    // koffi must not call into JavaScript while Node takes the event loop down.
     this.#watcher.close()
     this.#asyncWatcher.close()
     this.manager?.silence()
   }
 
-  /** The process ends: what was handed over before goes out, as the kernel sees to it with TCP. */
+  /** The process ends: posted frames go out first, as the kernel does for TCP. */
   #finish(): void {
     for (const owner of [...this.#owners]) owner?.close()
     const deadlineMs = performance.now() + EXIT_MS_MAX
@@ -425,7 +425,7 @@ export class VerbsAdapter {
   }
 }
 
-/** Which device it is: the next of that name has another number. 0 if there is none. */
+/** The device's number: a later device of the same name has another. 0 if there is none. */
 function numberOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.ino ?? 0
 }

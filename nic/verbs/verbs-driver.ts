@@ -27,7 +27,7 @@ import { VerbsInterface } from './verbs-interface.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
 const PSN_LIMIT = 2 ** 24
-/** Largest rings that an offer can have the connecting side pin; a stranger may have made it. */
+/** Largest rings that an offer can make the connecting side pin; the offer may come from a stranger. */
 const RING_CONNECTED_MAX = 16 * RING_SIZE_DEFAULT
 
 interface PendingOffer {
@@ -54,7 +54,7 @@ function availability(): Availability {
     : { usable: false, code: 'VERBS_LOST', reason: lostReason }
 }
 
-/** What the driver has done in this process; undefined where it cannot be used. */
+/** Counters of the driver in this process; undefined where it cannot be used. */
 export function verbsCounters(): VerbsCounters | undefined {
   const found = openAdapter()
   return found instanceof VerbsAdapter ? found.counters : undefined
@@ -62,11 +62,11 @@ export function verbsCounters(): VerbsCounters | undefined {
 
 export interface VerbsUse {
   readonly counters: Readonly<VerbsCounters>
-  /** Bytes that are pinned now: for the rings of connections, and for memory that was registered or is kept for that. */
+  /** Bytes pinned now: for the rings of connections, and for registered or cached memory. */
   readonly pinned: { readonly rings: number; readonly registrations: number }
 }
 
-/** What the driver has done and holds; undefined while nobody in this process has needed it. Opens nothing. */
+/** Counters and pinned memory; undefined while this process has not used the driver. Opens nothing. */
 export function verbsUse(): VerbsUse | undefined {
   const adapter = openedAdapter()
   if (adapter === undefined) return undefined
@@ -74,12 +74,12 @@ export function verbsUse(): VerbsUse | undefined {
   return { counters, pinned: { rings: slabBytes, registrations: cache.pinnedBytes } }
 }
 
-/** Whether the kernel has a device, be it of use or not; nothing is loaded or opened for that. */
+/** True if the kernel has a device, usable or not; loads and opens nothing. */
 export function hasDevice(): boolean {
   return deviceNames().length > 0
 }
 
-/** In one line, for people; undefined where there is none. */
+/** The device in one line, for people; undefined if there is none. */
 export function describeDevice(): string | undefined {
   const found = openAdapter()
   if (!(found instanceof VerbsAdapter)) return undefined
@@ -125,7 +125,7 @@ function offer(options: OfferOptions = {}): Offer {
     }
     const fail = (message: string): void => settle(new NicError('ERR_NIC_CONNECT_FAILED', message))
     const timer = setTimeout(
-      () => fail('nobody took up the offer in time'),
+      () => fail('the offer was not taken up in time'),
       options.timeoutMs ?? TIMEOUT_MS_DEFAULT,
     )
     timer.unref()
@@ -182,7 +182,7 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
   if (reply === undefined)
     throw new NicError(
       'ERR_NIC_CONNECT_FAILED',
-      'the offer is not of this process, and nobody carries the reply',
+      'the offer is of another process, and the caller gave no way to carry the reply',
     )
   const end = openEnd(peer.ringSize)
   try {

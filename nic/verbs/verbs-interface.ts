@@ -27,13 +27,13 @@ import {
   WORK_SEND,
 } from './work-identity.ts'
 
-/** How long a closed connection waits for what is still on its way out: the peer may be gone. */
+/** How long a closed connection waits for frames on their way out: the peer may be gone. */
 const LINGER_MS_MAX = 1000
 /** See `#nudge`. */
 const NUDGE_MS = 20
 /** Batches of completions that one poll takes at most. */
 const POLL_BATCHES_MAX = 64
-/** In place of a control word that is waited for. */
+/** No control word is waited for. */
 const NOTHING = -1
 
 export class VerbsInterface extends QueueInterface implements VirtualInterface, WayUser {
@@ -51,22 +51,22 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   #linger: NodeJS.Timeout | undefined
   /** Where a connection manager makes the connection. */
   #way: Way | undefined
-  /** The peer, which has called, says the first word. */
+  /** The peer, which has called, sends the first word. */
   #answersHello = false
 
-  /** From now on whoever knows the nonce may call, where connections are made by calls. */
+  /** Where connections are made by calls: a peer that knows the nonce may call from now on. */
   expect(nonce: Buffer): void {
     this.#way ??= this.adapter.manager?.expect(nonce, this.qp.number, this)
   }
 
-  /** What the peer has to know of this end. */
+  /** The values that the peer must know of this end. */
   addressFor(nonce: Buffer, psn: number): EndAddress {
     const { gid, lid, mtu, linkLayer } = this.adapter.port
     const { ringSize, address, incoming } = this.slab
     return {
       nonce,
       number: this.qp.number,
-      // Where to call, where that is how it is done.
+      // The address to call, where connections are made by calls.
       psn: this.#way === undefined ? psn : (this.adapter.manager?.port ?? psn),
       gid,
       lid,
@@ -104,7 +104,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.adapter.pollAll()
   }
 
-  /** Who has called speaks first: the other one must not, before it has heard something. */
+  /** The caller speaks first: an iWARP acceptor must not send before it has received. */
   handleWayOpen(): void {
     if (this.state === 'closed') this.adapter.wake(this)
     else if (this.#control(KIND_HELLO, 0, WORK_SEND)) this.#nudge()
@@ -116,7 +116,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   }
 
   handleWayClosed(): void {
-    // Its last word may not have been looked at.
+    // The peer's BYE may not have been polled yet.
     this.adapter.pollAll()
     if (this.state === 'closed') this.#endLinger()
     else if (!this.isPeerGone)
@@ -150,7 +150,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     if (errno !== 0) this.#failPost(errno)
   }
 
-  /** Nothing was sent, so there is nothing to take back. */
+  /** Nothing was sent, so nothing must be taken back. */
   cancel(): void {}
 
   hasRoom(length: number): boolean {
@@ -160,7 +160,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   poll(sink: FrameSink, limit: number): number {
     if (this.state === 'closed') return CLOSED
     if (this.receives.waiting === 0) {
-      // Those of other connections may lie before ours, and one of them may never stop.
+      // Completions of other connections may lie before ours, and one of them may never stop.
       for (let left = POLL_BATCHES_MAX; left > 0 && this.state === 'open'; left--)
         if (this.adapter.poll() < BATCH || this.receives.waiting > 0) break
       if (this.receives.waiting === 0) return this.#brokenOr(0)
@@ -210,7 +210,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.#handshake = undefined
     this.state = 'closed'
     this.#listener = undefined
-    // The last word goes out behind the frames; when it is acknowledged, so are they.
+    // BYE goes out behind the frames; once it is acknowledged, so are they.
     const isSaid = wasOpen && this.#sayBye()
     this.sends.close()
     this.receives.close()
@@ -235,7 +235,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.sends.handleSent(low)
     if (kind === WORK_BYE) return this.#endLinger()
     if (kind === WORK_HELLO) return this.adapter.wake(this)
-    // There is a place again, for which something may have waited.
+    // A place in the queue is free again, for which a sender may have waited.
     this.#tell()
     if (this.#roomWanted > 0 && this.#isReady()) this.#wakeUser()
     else if (kind === WORK_ONE_SIDED && this.#isArmed) this.#wakeUser()
@@ -246,7 +246,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.#break(new NicError('ERR_NIC_UNAVAILABLE', reason))
   }
 
-  /** From the event loop. */
+  /** Called from the event loop. */
   ring(): void {
     if (this.state === 'closed') {
       if (this.#linger === undefined) this.#dispose()
@@ -264,7 +264,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.#listener?.()
   }
 
-  /** What has gone out and come in, for whoever holds both ends and wants to know whether all of it has arrived. */
+  /** Counts of sent and received frames, for a caller that holds both ends and must know when all have arrived. */
   progress(): { sent: number; arrived: number; told: number; heard: number; underWay: number } {
     this.adapter.pollAll()
     if (this.state === 'open') this.sends.readCell()
@@ -308,7 +308,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     }
   }
 
-  /** The peer's last word: what it has sent can still be polled, and what is sent to it goes nowhere. */
+  /** The peer has sent BYE: its frames can still be polled, and frames to it have no effect. */
   #losePeer(): void {
     this.isPeerGone = true
     this.qp.mute()
@@ -323,7 +323,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     if (!this.sends.readCell()) this.#violate(this.sends.violation)
   }
 
-  /** What is armed for has happened. */
+  /** The event that is armed for has happened. */
   #isReady(): boolean {
     if (this.receives.waiting > 0) return true
     return this.#roomWanted > 0 && !this.isPeerGone && this.hasRoom(this.#roomWanted)
@@ -334,7 +334,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.#isWantOut = this.#control(KIND_WANT, this.sends.bytesFor(this.#roomWanted), WORK_SEND)
   }
 
-  /** Says what has come free: the room that the peer waits for, or much. */
+  /** Reports freed room: the room that the peer waits for, or much. */
   #tell(): void {
     if (this.state !== 'open' || this.isPeerGone || this.#failReceives()) return
     if (this.#peerWants !== NOTHING && this.receives.hasRoom(this.#peerWants)) {
@@ -347,7 +347,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     }
   }
 
-  /** False if it cannot be said now: then it is tried again when something has completed. */
+  /** False if it cannot be sent now: it is tried again after a completion. */
   #control(kind: number, value: number, work: number): boolean {
     const { released, renewed } = this.receives
     const errno = this.sends.writeControl(kind, value, released, renewed, work)
@@ -357,7 +357,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     return errno === 0
   }
 
-  /** True if the completion of it will say that everything has arrived. */
+  /** True if its completion proves that everything has arrived. */
   #sayBye(): boolean {
     if (this.adapter.manager === undefined) return this.#control(KIND_BYE, 0, WORK_BYE)
     return this.#control(KIND_BYE, 0, WORK_SEND) && this.sends.readBack()
@@ -379,7 +379,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.#break(this.qp.postError('ibv_post_send', errno))
   }
 
-  /** True if the receives that the peer counts on could not be posted. */
+  /** True if receives that the peer counts on could not be posted. */
   #failReceives(): boolean {
     const { errno } = this.receives
     if (errno !== 0) this.#break(this.receives.postError())
@@ -405,7 +405,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.state = 'broken'
     this.failure = error
     this.sends.fail(error.message)
-    // What a lost peer had sent is still there to be polled; what somebody sent who breaks the rules is not.
+    // Frames of a lost peer can still be polled; those of a peer that broke the rules cannot.
     if (error.code === 'ERR_NIC_PROTOCOL_VIOLATION') this.receives.forget()
     this.qp.stop()
     if (this.#handshake !== undefined) this.adapter.wake(this)
@@ -430,7 +430,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     clearTimeout(this.#linger)
     this.#linger = undefined
     this.adapter.linger(this, false)
-    // It rings again when it knows how that has ended.
+    // Rings again when its result is known.
     if (this.#way?.isCalling) return
     this.release()
     this.#way?.close()

@@ -5,7 +5,7 @@ import { undisturbed } from '../threads/undisturbed.ts'
 /** A pointer, as koffi takes and gives it. */
 export type Pointer = bigint
 
-/** The data path, whose functions belong to a device: they are found in its context. */
+/** The data path, whose functions belong to a device: their pointers are in its context. */
 export interface DeviceFunctions {
   pollCq(cq: Pointer, count: number, completions: Pointer): number
   requestNotify(cq: Pointer, solicitedOnly: number): number

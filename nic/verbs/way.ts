@@ -12,21 +12,21 @@ import {
 import { READS_AT_ONCE } from './queue-pair.ts'
 import type { Pointer } from './verbs-library.ts'
 
-/** For each of the two steps before the call. */
+/** Time-out for each of the two steps before the call. */
 const RESOLVE_MS = 2000
 
-/** Whose queue pair it is. None of these may call users, or throw. */
+/** The owner of the queue pair. None of these may call users, or throw. */
 export interface WayUser {
-  /** The call was taken: the queue pair can send. */
+  /** The call was accepted: the queue pair can send. */
   handleWayOpen(): void
-  /** It was never made. */
+  /** The connection was never made. */
   handleWayFailed(reason: string): void
-  /** It was there, and is there no more. */
+  /** The connection existed, and has ended. */
   handleWayClosed(): void
 }
 
 export class Way {
-  /** The kernel is calling, and neither the queue pair nor the id may go: whoever destroys one waits for the answer. */
+  /** The kernel is calling: neither the queue pair nor the id may be destroyed, as that waits for the answer. */
   isCalling = false
   readonly #manager: ConnectionManager
   readonly #nonce: Buffer
@@ -36,7 +36,7 @@ export class Way {
   /** The user knows enough of the peer to accept it. */
   #isAccepting = false
 
-  /** `number` is the queue pair's. */
+  /** `number` is the queue pair's number. */
   constructor(manager: ConnectionManager, nonce: Buffer, number: number, user: WayUser) {
     this.#manager = manager
     this.#nonce = Buffer.from(nonce)
@@ -51,14 +51,14 @@ export class Way {
       this.#fail('rdma_resolve_addr')
   }
 
-  /** Now, or when the peer calls. */
+  /** Accepts now, or when the peer calls. */
   accept(): void {
     this.#isAccepting = true
     if (this.#id === undefined) return
     if (this.#manager.rdmacm.rdma_accept(this.#id, this.#parameters(0)) !== 0) this.#fail('rdma_accept')
   }
 
-  /** The queue pair is gone, or never was connected. */
+  /** The queue pair is gone, or was never connected. */
   close(): void {
     this.#manager.forget(this, this.#nonce, this.#id)
     if (this.#id !== undefined) this.#manager.rdmacm.rdma_destroy_id(this.#id)

@@ -1,10 +1,7 @@
-/**
- * What a completion says of the request that it is of: 32 bits that the request has for itself, and beside them its kind
- * and the slot of its connection.
- */
+/** What a completion says of its request: 32 bits for the request itself, its kind, and the slot of its connection. */
 export const IDENTITY_KIND_SHIFT = 24
 export const SLOT_MASK = 0xff_ffff
-/** In place of a slot: a receive of the shared queue. Whose it was, the completion says by the queue pair's number. */
+/** In place of a slot: a receive of the shared queue. The completion names its connection by the queue pair's number. */
 export const SLOT_SHARED = SLOT_MASK
 
 export const WORK_RECEIVE = 1

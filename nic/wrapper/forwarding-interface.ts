@@ -12,13 +12,13 @@ import type {
 } from '../nic.ts'
 import type { Status } from '../status.ts'
 
-/** An interface over another one that changes nothing: what a wrapper does not override goes straight through. */
+/** An interface over another one that changes nothing: methods that a wrapper does not override are forwarded. */
 export abstract class ForwardingInterface implements VirtualInterface {
   readonly driver: string
   readonly capabilities: Capabilities
   protected readonly inner: VirtualInterface
 
-  /** `inner` belongs to the wrapper from now on, its doorbell included. */
+  /** The wrapper owns `inner` from now on, its doorbell included. */
   constructor(inner: VirtualInterface, driver: string, capabilities: Capabilities) {
     this.inner = inner
     this.driver = driver

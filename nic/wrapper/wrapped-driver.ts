@@ -6,7 +6,10 @@ import type { Driver, VirtualInterface } from '../nic.ts'
  */
 export type WrapEnd = (end: VirtualInterface, number: number) => VirtualInterface
 
-/** A driver whose interfaces are those of `inner`, wrapped. Addresses are `inner`'s own: either side may go without. */
+/**
+ * A driver whose interfaces are those of `inner`, wrapped. Addresses are those of `inner`, so that either side may use
+ * the wrapper alone.
+ */
 export function wrapDriver(inner: Driver, name: string, wrap: WrapEnd): Driver {
   let offers = 0
   let connects = 0
@@ -18,7 +21,7 @@ export function wrapDriver(inner: Driver, name: string, wrap: WrapEnd): Driver {
       const number = 2 * offers++
       const offer = inner.offer(options)
       const accepted = offer.accepted.then(end => wrap(end, number))
-      // Whoever cancels may not care how it ended.
+      // A caller that cancels may ignore the rejection.
       accepted.catch(() => {})
       return { ...offer, accepted }
     },

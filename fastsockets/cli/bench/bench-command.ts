@@ -1,6 +1,6 @@
 /**
- * `fastsockets bench`: starts the measuring room, a program of its own (`bench/main.ts`). Nothing below imports it, and
- * what it measures is not disturbed by what this tool has loaded.
+ * `fastsockets bench`: starts the bench (`bench/main.ts`) as a program of its own. Nothing here imports it, so modules
+ * of this tool do not disturb the measurements.
  */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +18,7 @@ export function benchCommand(): Command {
     .action(async (args: string[]) => {
       process.exitCode = await launch(process.execPath, [MAIN, ...args], process.env)
     })
-  // Only the measuring room knows its options and suites. `bench --help` and `help bench` both come here.
+  // Only the bench knows its options and suites. `bench --help` and `help bench` both come here.
   command.helpInformation = () => execFileSync(process.execPath, [MAIN, '--help'], { encoding: 'utf8' })
   return command
 }

@@ -1,4 +1,4 @@
-/** `fastsockets demo`: shows on this machine what relinking does. */
+/** `fastsockets demo`: shows the effect of relinking on this machine. */
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -74,7 +74,7 @@ function parseSize(text: string): number {
   throw new InvalidArgumentError(`It is a whole number of MB between 1 and ${SIZE_MB_MAX}.`)
 }
 
-/** They are not dependencies of this package: only the demo needs them. */
+/** Not dependencies of this package: only the demo needs them. */
 function assertInstalled(names: readonly string[]): void {
   if (names.every(isInstalled)) return
   throw new Error(

@@ -1,4 +1,4 @@
-/** One run: the programs of one job, in one mode, from start to end, with the proof of which wire they used. */
+/** One run: the programs of one job, in one mode, from start to end, with the proof of the wire they used. */
 import { ChildProgram } from '../child-program.ts'
 import type { Measurement } from './measurement.ts'
 import type { FtpTransfer } from './programs/ftp-client.ts'
@@ -10,11 +10,11 @@ import { assertWire, readSightings } from './witness-report.ts'
 import { MEGABYTE, SOURCE_NAME, type Workspace } from './workspace.ts'
 
 const HTTP_REQUEST_COUNT = 10_000
-/** How often the file is fetched before the time that counts: until the compilers of both programs have come to rest. */
+/** How often the file is fetched before the measured time, until V8 has compiled both programs. */
 const HTTP_FILE_WARM_UPS = 2
 const START_TIMEOUT_MS = 10_000
 
-/** A file up, by one client, and down, by another. */
+/** Uploads a file by one client, and downloads it by another. */
 export async function runFtp(mode: RunMode, workspace: Workspace): Promise<Measurement[]> {
   const { source } = workspace
   const run = new Run('the FTP run', mode, workspace)
@@ -48,7 +48,7 @@ export async function runFtp(mode: RunMode, workspace: Workspace): Promise<Measu
   }
 }
 
-/** Small requests on one connection that is kept alive, then the file. */
+/** Small requests on one keep-alive connection, then the file. */
 export async function runHttp(mode: RunMode, workspace: Workspace): Promise<Measurement[]> {
   const { source } = workspace
   const run = new Run('the HTTP run', mode, workspace)
@@ -107,7 +107,7 @@ class Run {
     throw new Error(`${this.#name} failed: SHA-256 of ${what} is ${sha256}, and should be ${expected}`)
   }
 
-  /** The wire that the witnesses saw; throws if it is not the one that this mode must use. */
+  /** The wire that the witnesses saw; throws if it is not the one of this mode. */
   proveWire(bytesMin: number): string {
     const wire = WIRE_OF_MODE[this.#mode]
     assertWire(this.#name, readSightings(this.#witnessFolder), wire, bytesMin)

@@ -1,4 +1,4 @@
-/** The main job: unmodified programs from npm, plain and relinked in turn, on the same file; every byte checked. */
+/** The main job: unmodified programs from npm, plain and relinked in turn, on the same file; every byte is compared. */
 import type { ListrTask } from 'listr2'
 import { runTasks } from '../progress.ts'
 import { runFtp, runHttp } from './demo-run.ts'
@@ -7,7 +7,7 @@ import { RUN_MODES, type RunMode } from './run-mode.ts'
 import { MEGABYTE, type Workspace } from './workspace.ts'
 
 const ROUNDS_MAX = 3
-/** No further round begins that would probably end later than this. */
+/** A round that would probably end later than this does not begin. */
 const TIME_LIMIT_MS = 50_000
 
 export interface DemoResult {
@@ -58,7 +58,7 @@ export async function runDemo(workspace: Workspace, size: number): Promise<DemoR
   }
 }
 
-/** Plain and relinked alternate, and which of them comes first does, too. */
+/** Plain and relinked alternate, and so does their order. */
 function runsOfRound(index: number, workspace: Workspace, measurements: Measurement[]): ListrTask[] {
   const modes = index % 2 === 0 ? RUN_MODES : RUN_MODES.toReversed()
   const kinds = [

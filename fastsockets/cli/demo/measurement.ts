@@ -35,7 +35,7 @@ export interface Comparison {
   readonly timesFaster: number
 }
 
-/** One comparison a job; each figure is the median of its rounds. */
+/** One comparison for each job; each figure is the median of its rounds. */
 export function compare(measurements: readonly Measurement[]): Comparison[] {
   return (Object.keys(JOBS) as Job[]).map(job => {
     const [plain, relinked] = RUN_MODES.map(mode =>

@@ -1,4 +1,4 @@
-/** The one table that the demo prints. */
+/** The table that the demo prints. */
 import Table from 'cli-table3'
 import { type Comparison, JOBS, type Outcome } from './measurement.ts'
 

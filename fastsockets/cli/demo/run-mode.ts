@@ -5,12 +5,12 @@ import { WITNESS_VARIABLE } from './witness-report.ts'
 export const RUN_MODES = ['plain', 'relinked'] as const
 export type RunMode = (typeof RUN_MODES)[number]
 
-/** The wire that every byte of such a run must have used. */
+/** The wire that every byte of such a run must use. */
 export const WIRE_OF_MODE: Record<RunMode, string> = { plain: 'tcp', relinked: 'shm' }
 
 const WITNESS_FLAG = preloadFlag(new URL('./witness.js', import.meta.url))
 
-/** The only thing in which plain and relinked runs differ. */
+/** The only difference between plain and relinked runs. */
 export function environmentOf(
   mode: RunMode,
   witnessFolder: string,

@@ -1,4 +1,4 @@
-/** What the witness of one process saw, and what the sockets of a run must have been for the run to count. */
+/** What the witness of one process saw, and which sockets a run must have had to count. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FallbackReason } from '../../reasons.ts'
@@ -15,7 +15,7 @@ export interface Sighting {
   bytesOut: number
 }
 
-/** What all processes of one run saw. */
+/** The reports of all processes of one run. */
 export function readSightings(folder: string): Sighting[] {
   return readdirSync(folder).flatMap(
     name => JSON.parse(readFileSync(join(folder, name), 'utf8')) as Sighting[],
@@ -31,7 +31,7 @@ export function assertWire(
 ): void {
   const carriers = sightings.filter(({ bytesIn, bytesOut }) => bytesIn + bytesOut > 0)
   const strangers = carriers.filter(({ transport }) => transport !== wire)
-  // A server only knows that the client came over TCP: better ask the client.
+  // A server knows only that the client came over TCP: the client's report has the reason.
   const stranger = strangers.find(({ reason }) => reason?.code !== 'ACCEPTED') ?? strangers[0]
   if (stranger !== undefined) {
     const why = stranger.reason === undefined ? '' : `: ${stranger.reason.text}`

@@ -42,7 +42,7 @@ const folder = process.env[WITNESS_VARIABLE]
 if (folder !== undefined) {
   subscribe('net.server.socket', message => {
     const { socket } = message as { socket: net.Socket & { server?: net.Server } }
-    // Callers of the hashed port, and of the shared memory behind it, are not the program's.
+    // Connections of Fast Sockets itself are not the program's.
     if (socket.server === undefined || !isOwn(socket.server)) openSockets.add(socket)
   })
 

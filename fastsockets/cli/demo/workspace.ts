@@ -7,13 +7,13 @@ import { join } from 'node:path'
 
 export const MEGABYTE = 1 << 20
 
-/** Memory files first: a disk would be the bottleneck of every transfer. */
+/** Memory files first: a disk would limit every transfer. */
 const PLACES: readonly string[] = ['/dev/shm', tmpdir()]
 const PLACES_IN_MEMORY: ReadonlySet<string> = new Set(['/dev/shm'])
 
-/** The source, and the copy under way, with one more to spare. */
+/** The source file, the copy under way, and room for one more. */
 const COPIES_ON_DISK = 3
-/** What the programs hold of the file themselves: the HTTP client all of it. */
+/** The programs' own copies of the file: the HTTP client holds all of it. */
 const COPIES_IN_MEMORY = 2
 
 const CHUNK_SIZE = 4 * MEGABYTE
@@ -44,7 +44,7 @@ export class Workspace {
     this.folder = folder
     if (keep) return
     process.once('exit', () => {
-      // A program that was killed a moment ago may still make a file: try again, then.
+      // A program that was just killed may still create a file: try again.
       rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 })
     })
   }
@@ -101,6 +101,6 @@ function hasRoom(place: string, size: number): boolean {
 }
 
 function availableMemory(): number {
-  // Since Node 20.13; knows of reclaimable memory and of the limits of a container.
+  // Since Node 20.13; includes reclaimable memory and a container's limit.
   return process.availableMemory?.() ?? freemem()
 }

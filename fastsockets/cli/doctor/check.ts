@@ -1,4 +1,4 @@
-/** One finding. Only what is `failed` stands in the way; a `note` is worth knowing. */
+/** One finding. Only `failed` ones prevent the fast way; a `note` is information. */
 export interface Check {
   readonly name: string
   readonly state: 'ok' | 'note' | 'failed'

@@ -1,4 +1,4 @@
-/** The proof for the device between hosts: frames leave by it and come back by it, to this very process. */
+/** Proves the device between hosts: frames leave by it and come back by it, to this process. */
 import {
   type Driver,
   describeDevice,
@@ -17,7 +17,7 @@ const ROUND_TRIP_COUNT = 1000
 const ENOUGH_MS = 1000
 const TIMEOUT_MS = 10_000
 
-/** Nothing where no such driver can be used, or none may be: the check of the driver says why. */
+/** Empty if no such driver can or may be used: the driver's check says why. */
 export async function deviceCheck(): Promise<Check[]> {
   const driver = drivers.get(REMOTE_DRIVER)
   if (driver === undefined || !driver.availability().usable || !allowsDriver(driver.name)) return []
@@ -71,7 +71,7 @@ async function echo(driver: Driver): Promise<number> {
   }
 }
 
-/** Waits for it to arrive without the event loop: this is the device's time, not Node's. */
+/** Waits for it without the event loop: this measures the device, not Node. */
 function send(from: VirtualInterface, to: VirtualInterface, sink: Expecting): void {
   const at = from.reserve(FRAME_LENGTH)
   if (at < 0) throw new Error(`the device takes no frame: status ${at}`)

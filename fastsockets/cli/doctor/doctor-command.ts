@@ -1,4 +1,4 @@
-/** `fastsockets doctor`: whether this machine can do shared memory, and why not. */
+/** `fastsockets doctor`: whether this machine can use shared memory, and if not why. */
 import { Command } from 'commander'
 import { shownJson, shownText } from '../../../nic/shown-text.ts'
 import { FAILURE, OK } from '../exit-codes.ts'
@@ -28,7 +28,7 @@ interface DoctorOptions {
 
 export function doctorCommand(): Command {
   return new Command('doctor')
-    .description('find out whether this machine can do shared memory, and why not')
+    .description('check whether this machine can use shared memory, and if not why')
     .argument('[host:port]', 'a server: would a connection to it be fast, and why', parseHostPort)
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', EXAMPLES)

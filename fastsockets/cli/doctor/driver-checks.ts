@@ -1,4 +1,4 @@
-/** Each driver of this package: can it be used here, and may it be. */
+/** For each driver of this package: whether it can be used here, and whether the policy allows it. */
 import { describeDevice, drivers } from '../../../nic/index.ts'
 import { allowsDriver } from '../../policy/own-policy.ts'
 import type { Check } from './check.ts'

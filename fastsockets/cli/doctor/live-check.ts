@@ -1,4 +1,4 @@
-/** The proof: two relinked programs are started, and talk. */
+/** The proof: two relinked programs are started and exchange messages. */
 import { ChildProgram } from '../child-program.ts'
 import { relinkedNodeOptions } from '../relink.ts'
 import type { Check } from './check.ts'
@@ -7,7 +7,7 @@ import type { EchoServerReady } from './programs/echo-server.ts'
 
 const SERVER = new URL('./programs/echo-server.js', import.meta.url)
 const CLIENT = new URL('./programs/echo-client.js', import.meta.url)
-/** Much, for an emulated or overloaded machine: to start a relinked program takes seconds there. */
+/** Generous, for emulated or overloaded machines, where a relinked program takes seconds to start. */
 const TIMEOUT_MS = 30_000
 
 export async function liveCheck(): Promise<Check> {

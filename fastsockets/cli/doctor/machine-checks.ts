@@ -1,4 +1,4 @@
-/** What bears on how far and how fast it goes on this machine; none of it stands in the way. */
+/** Properties of the machine that limit speed or reach; none prevents the fast way. */
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import type { Check } from './check.ts'
@@ -25,7 +25,7 @@ function openFiles(): Check {
   }
 }
 
-/** Shared memory needs none; a network card pins what it reads and writes. */
+/** Shared memory needs none; an RDMA device pins the memory that it reads and writes. */
 function lockedMemory(): Check {
   const name = 'locked memory'
   const [, soft, hard] = /^Max locked memory\s+(\S+)\s+(\S+)/m.exec(readProc('self/limits') ?? '') ?? []
@@ -45,7 +45,7 @@ function cores(): Check {
   return { name, state: 'note', detail: '1', hint }
 }
 
-/** Large transfers can be read straight out of the other process, if the kernel lets us. */
+/** Large transfers can be read directly from the other process, if the kernel allows it. */
 function oneSidedAccess(): Check {
   const name = 'one-sided access'
   if (process.platform !== 'linux') return { name, state: 'note', detail: 'only on Linux' }

@@ -1,4 +1,4 @@
-/** What the fast way needs from this Node and from what is installed with it. */
+/** What the fast way needs of this Node and its packages. */
 import { drivers } from '../../../nic/index.ts'
 import { fastHandleClass } from '../../handle/fast-handle.ts'
 import { DISABLE_VARIABLE } from '../relink.ts'

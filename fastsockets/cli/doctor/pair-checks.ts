@@ -1,4 +1,4 @@
-/** Why a program of this user and one server would be fast, or would not. */
+/** Whether connections of a program of this user to one server would be fast, and if not why. */
 import type { FallbackCode } from '../../reasons.ts'
 import { explain } from '../explain/explain.ts'
 import type { HostPort } from '../host-port.ts'
@@ -7,7 +7,7 @@ import type { Check } from './check.ts'
 const HINTS: Partial<Record<FallbackCode, string>> = {
   NOT_RELINKED: 'start the server with: node --import fastsockets/register, or fastsockets run',
   STRANGER: 'another program listens there; let the server listen on another port',
-  SILENT: 'the server, or whoever has its hashed port, is busy or stopped',
+  SILENT: 'the server, or a stranger on its hashed port, is busy or stopped',
   VERSION: 'install the same release of fastsockets for both programs',
   REMOTE_HOST:
     'between hosts it takes RDMA, and a host in a subnet of the device or named in a rule of the policy: docs/rdma.md',

@@ -1,4 +1,4 @@
-/** `fastsockets explain`: what would become of a connection, and why. */
+/** `fastsockets explain`: the transport that a connection would get, and why. */
 import { resolve } from 'node:path'
 import { Command } from 'commander'
 import { shownJson, shownLines } from '../../../nic/shown-text.ts'
@@ -19,7 +19,7 @@ Does what a relinked client of this user would do, short of the connection itsel
 
 Exit codes: 0 the connection would be fast, 1 it would not.`
 
-/** Outcomes that are none of the fast ones. */
+/** Outcomes other than the fast ones. */
 const SLOW = ['tcp', 'pipe', 'fails']
 
 /** A unix socket, by its name in rules. */
@@ -34,7 +34,7 @@ interface ExplainOptions {
 
 export function explainCommand(): Command {
   return new Command('explain')
-    .description('what would become of a connection, and why')
+    .description('which transport a connection would get, and why')
     .argument('<server>', 'host:port, or unix:path', parseServer)
     .option('--program <path>', 'the client, as it would be started; rules are held against the file itself')
     .option('--json', 'print the explanations as JSON')

@@ -1,4 +1,4 @@
-/** What would become of a connection of a relinked program, and why. */
+/** The transport that a connection of a relinked program would get, and why. */
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { remoteAddress } from '../../bootstrap/remote-hosts.ts'
@@ -13,17 +13,17 @@ import { type FallbackReason, fallbackReason } from '../../reasons.ts'
 
 export interface Explanation {
   readonly address: string
-  /** `shm`, `verbs`, `tcp`, `pipe`, or `fails` if the policy requires the fast way and it is not to be had. */
+  /** `shm`, `verbs`, `tcp`, `pipe`, or `fails` if the policy requires the fast way and it is unavailable. */
   readonly outcome: string
-  /** What the policy says. */
+  /** The policy's decision. */
   readonly policy: { readonly use: string; readonly because: string }
   /** Why it is not fast, if it is not. */
   readonly reason?: FallbackReason
 }
 
 /**
- * One explanation for each address that `host` has, in the order in which they would be tried. Does what a connect does,
- * the handshake with the server included, short of the connection itself; nothing is sent over TCP to `port`.
+ * One explanation for each address of `host`, in the order in which Node would try them. Makes the handshake with the
+ * server, as a connect does, and no connection; nothing is sent over TCP to `port`.
  */
 export async function explain(host: string, port: number, program = ownProgram()): Promise<Explanation[]> {
   const family = isIP(host)

@@ -1,18 +1,18 @@
-/** `fastsockets named --health-check`: asks the daemon that these settings describe whether it is well. */
+/** `fastsockets named --health-check`: asks the daemon of these settings for its health. */
 import { type ClientRequest, type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { request as tlsRequest } from 'node:https'
 import type { loadDaemon, Settings } from '../../../nameservice/named.ts'
 import { FAILURE, OK, USAGE_ERROR } from '../exit-codes.ts'
 
 const TIMEOUT_MS = 3000
-/** Where a daemon that listens on all addresses is called. */
+/** The address to call if the daemon listens on all addresses. */
 const LOOPBACK_OF: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 
 export type Health = 'ready' | 'live'
 type ParseListen = Awaited<ReturnType<typeof loadDaemon>>['parseListen']
 type Ask = (path: string, listener: (response: IncomingMessage) => void) => ClientRequest
 
-/** The exit code. Over the unix socket, or over TCP if there is none; neither takes a token, for health is open to all. */
+/** The exit code. Over the unix socket, or over TCP if there is none; health needs no token. */
 export async function checkHealth(
   settings: Settings,
   what: Health,
@@ -39,7 +39,7 @@ export async function checkHealth(
   })
 }
 
-/** How it is asked, or why it cannot be. */
+/** The request options, or why the daemon cannot be asked. */
 function waysOf({ socket, tcp }: Settings, parseListen: ParseListen): Ask | string {
   const askAt = (where: RequestOptions, ask: typeof request): Ask => {
     return (path, listener) => ask({ ...where, path, timeout: TIMEOUT_MS }, listener)
@@ -50,10 +50,10 @@ function waysOf({ socket, tcp }: Settings, parseListen: ParseListen): Ask | stri
   if (listen.port === 0) return 'there is nowhere to ask: tcp.listen has port 0; give it one that is known'
   const where = { host: LOOPBACK_OF[listen.address] ?? listen.address, port: listen.port }
   if (tcp.certificate === '') return askAt(where, request)
-  // The certificate is for the name by which clients call, hardly for this address, and who signed it is not known here.
-  // Nothing is told to whoever answers, and nobody but this host can listen there.
-  const anybody = { rejectUnauthorized: false }
-  return askAt({ ...where, ...anybody }, tlsRequest)
+  // The certificate is for the clients' name, hardly for this address, and its issuer is unknown here.
+  // The request contains no secret, and only this host can listen there.
+  const anyCertificate = { rejectUnauthorized: false }
+  return askAt({ ...where, ...anyCertificate }, tlsRequest)
 }
 
 function say(text: string): void {

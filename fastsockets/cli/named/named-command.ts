@@ -57,7 +57,7 @@ function optionOf(leaf: Leaf): Option {
   return new Option(`${flagOf(leaf)} <${leaf.type === 'integer' ? 'number' : 'value'}>`, text)
 }
 
-/** What was said on the command line, by the names of the settings. */
+/** The options of the command line, by the names of the settings. */
 function flagsOf(command: Command): Map<string, string> {
   const values = command.opts<Record<string, string>>()
   const flags = new Map<string, string>()
@@ -107,7 +107,7 @@ async function run(
   }
 }
 
-/** Errors of ours speak for themselves; those of the system name paths, and are told by their code. */
+/** Our own errors are shown in full; those of the system name paths, and are shown by their code. */
 function explain({ code = '', message, syscall }: NodeJS.ErrnoException): string {
   return syscall === undefined ? message : `${syscall} failed: ${code}`
 }

@@ -29,14 +29,14 @@ export async function followNames(
   })
 }
 
-/** Keeps the name registered. Rejects if it is refused, or lost to somebody else. */
+/** Keeps the name registered. Rejects if it is refused, or lost to another owner. */
 export async function holdName(
   client: NameClient,
   wanted: NewRegistration,
   options: RegistrationOptions,
   isJson: boolean,
 ): Promise<void> {
-  // Whatever the client does in the background keeps no program alive.
+  // The client's background work keeps no program alive.
   const alive = setInterval(() => {}, 2 ** 30)
   const hint = setTimeout(() => process.stderr.write('waiting for the name service\n'), HINT_MS)
   try {
@@ -46,9 +46,9 @@ export async function holdName(
         onState: (state, problem) => {
           if (state === 'pending')
             process.stderr.write(`waiting: ${shownText(problem?.detail ?? 'the daemon is away')}\n`)
-          // Also after it had been registered, for example under a lease that has ended.
+          // Possible also after a registration, for example under a lease that has ended.
           if (state === 'refused') reject(new Error(problem?.detail ?? `${wanted.name} is refused`))
-          if (state === 'lost') reject(new Error(`${wanted.name} was taken by somebody else`))
+          if (state === 'lost') reject(new Error(`${wanted.name} was taken over by another owner`))
         },
       })
       registration.registered.then(entry => {

@@ -1,8 +1,8 @@
-/** What can go wrong between `fastsockets perf` and its server. */
+/** Failures between `fastsockets perf` and its server. */
 import type { HostPort } from '../host-port.ts'
 
 export const PERF_ERRORS = {
-  ERR_PERF_REFUSED: 'nobody listens at',
+  ERR_PERF_REFUSED: 'no server listens at',
   ERR_PERF_UNREACHABLE: 'there is no way to',
   ERR_PERF_STRANGER: 'no `fastsockets perf server` of this version listens at',
   ERR_PERF_LOST: 'the connection was lost to',

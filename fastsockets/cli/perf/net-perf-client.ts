@@ -37,7 +37,7 @@ export async function dialNet(target: HostPort): Promise<PerfClient> {
   }
 }
 
-/** The server says nothing more before it is asked to. */
+/** The server is silent until it is asked. */
 function receiveMessage(socket: net.Socket): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let heard: Buffer = Buffer.alloc(0)
@@ -97,7 +97,7 @@ class NetPerfClient implements PerfClient {
   async stream(message: Buffer, { untilMs, countMin }: Length): Promise<Total> {
     const socket = this.#socket
     const total = receiveMessage(socket)
-    // Whoever waits below hears of it; until then nobody does.
+    // A later waiter gets this error; until then it is unhandled on purpose.
     total.catch(() => {})
     await new Promise<void>((resolve, reject) => {
       socket.once('error', reject)
@@ -115,7 +115,7 @@ class NetPerfClient implements PerfClient {
     return decodeTotal(await withDeadline(total, ANSWER_TIMEOUT_MS, 'no total came'))
   }
 
-  /** With a reset: a client that connects often would run out of ports that wait for stragglers. */
+  /** With a reset: a client that connects often would run out of ports in TIME_WAIT. */
   close(): void {
     this.#socket.on('error', () => {}).resetAndDestroy()
   }

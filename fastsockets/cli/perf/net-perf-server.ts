@@ -17,7 +17,7 @@ export async function openNetServer({ host, port }: HostPort): Promise<PerfServe
 }
 
 function serve(socket: net.Socket): void {
-  // A client that goes away in mid-test is no fault of the server's.
+  // A client that leaves in mid-test is no failure of the server.
   socket.on('error', () => {})
   socket.write(encodeHello('net'))
   const timer = setTimeout(() => socket.destroy(), ASK_TIMEOUT_MS)

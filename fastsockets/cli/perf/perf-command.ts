@@ -105,13 +105,13 @@ function testCommand(test: PerfTest): Command {
     const warmUpSeconds = options.warmUp ?? WARM_UP_SHARE * seconds
     const run = { transport, poll, size, seconds, warmUpSeconds, ...(count !== undefined && { count }) }
     const report = await runPerf(test, target, run).catch((error: unknown) => {
-      // Which server it is, only its greeting says.
+      // Only the server's greeting tells its kind.
       if ((error as PerfError).code === 'ERR_PERF_NO_POLL')
         command.error(`error: ${(error as Error).message}`)
       throw error
     })
     console.log(json ? JSON.stringify(report, undefined, 2) : describeReport(report))
-    // Channels and servers of this process would keep it for a moment.
+    // Channels and servers of this process would keep it alive for a moment.
     process.exitCode = OK
   })
 }

@@ -18,10 +18,10 @@ const TEST_OFFSET = 5
 const FLAGS_OFFSET = 6
 const BYTES_OFFSET = 0
 const NANOSECONDS_OFFSET = 8
-/** The server looks for bytes in a loop as long as the test lasts. */
+/** The server polls in a loop as long as the test lasts. */
 const FLAG_POLL = 1
 
-/** What a program is made of: raw sockets, or those of `node:net`. */
+/** The kind of sockets of a program: raw, or those of `node:net`. */
 export const TRANSPORTS = ['raw', 'net'] as const
 export type PerfTransport = (typeof TRANSPORTS)[number]
 
@@ -45,7 +45,7 @@ export function encodeHello(transport: PerfTransport): Buffer {
   return hello
 }
 
-/** Undefined if it is none of ours. */
+/** Undefined if it is not ours. */
 export function decodeHello(bytes: Buffer): PerfTransport | undefined {
   return isOurs(bytes) ? TRANSPORTS[bytes.readUInt8(TRANSPORT_OFFSET) - 1] : undefined
 }
@@ -57,7 +57,7 @@ export function encodeAsk({ test, isPolling }: Ask): Buffer {
   return ask
 }
 
-/** Undefined if it is none of ours. */
+/** Undefined if it is not ours. */
 export function decodeAsk(bytes: Buffer): Ask | undefined {
   if (!isOurs(bytes)) return undefined
   const test = TESTS[bytes.readUInt8(TEST_OFFSET)]

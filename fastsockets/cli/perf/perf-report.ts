@@ -1,4 +1,4 @@
-/** What `fastsockets perf` has found out, as JSON and for people. */
+/** The results of `fastsockets perf`, as JSON and for people. */
 import type { RecordableHistogram } from 'node:perf_hooks'
 import Table from 'cli-table3'
 import type { FallbackReason } from '../../reasons.ts'
@@ -9,33 +9,33 @@ export const PERF_TESTS = ['ping-pong', 'throughput', 'connect'] as const
 export type PerfTest = (typeof PERF_TESTS)[number]
 
 export interface PerfReport {
-  /** Of this report's form. */
+  /** Version of this report. */
   readonly version: 1
   readonly test: PerfTest
   readonly target: { readonly host: string; readonly port: number }
-  /** What the two programs are made of. */
+  /** The kinds of sockets of the two programs. */
   readonly transport: {
     readonly client: PerfTransport
     readonly server: PerfTransport
     readonly poll: boolean
   }
-  /** The wire (`shm`, `verbs`, `tcp`), and why it is not a fast one if it is not. */
+  /** The wire (`shm`, `verbs`, `tcp`), and the reason if it is not a fast one. */
   readonly wire: string
   readonly reason?: FallbackReason
-  /** Of a test of connections: how many went by which, the most common first. That one is `wire`. */
+  /** For a test of connections: how many used which wire, the most common first. That one is `wire`. */
   readonly wires?: readonly WireCount[]
   /** Bytes of a message; a test of connections has none. */
   readonly size?: number
-  /** Before what was measured. */
+  /** Of the warm-up. */
   readonly warmUpSeconds: number
-  /** How long was measured, without the warm-up: from the beginning of the first to the end of the last. */
+  /** Measured time without the warm-up: from the beginning of the first to the end of the last. */
   readonly seconds: number
   /** Round trips, messages or connections. */
   readonly count: number
   readonly perSecond: number
   /** By the receiver's clock, from the ASK to the end of the stream. */
   readonly bytesPerSecond?: number
-  /** Of a round trip; of a connection, up to the first bytes that the server says on it. */
+  /** Of a round trip; of a connection, up to the server's first bytes on it. */
   readonly latencyUs?: Latencies
 }
 

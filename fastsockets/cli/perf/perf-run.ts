@@ -14,11 +14,11 @@ export interface PerfOptions {
   readonly transport: PerfTransport
   readonly poll: boolean
   readonly size: number
-  /** How long to measure, unless there is a count. */
+  /** How long to measure, unless `count` is given. */
   readonly seconds: number
   /** Round trips, messages or connections to measure, whatever time they take. */
   readonly count?: number
-  /** Before what is measured: the compilers of both programs come to rest. */
+  /** Not measured: V8 compiles both programs meanwhile. */
   readonly warmUpSeconds: number
 }
 
@@ -27,7 +27,7 @@ const STALL_LOOK_MS = 1000
 const DIALS: Readonly<Record<PerfTransport, Dial>> = { raw: dialRaw, net: dialNet }
 
 type Measured = Pick<PerfReport, 'seconds' | 'count' | 'perSecond' | 'bytesPerSecond' | 'latencyUs' | 'wires'>
-/** What a connection says of itself; of many that which most of them say. */
+/** The wire of a connection; of many connections, the most common one. */
 type Wired = Pick<PerfClient, 'server'> & { readonly transport: Pick<Transport, 'transport' | 'reason'> }
 
 export async function runPerf(test: PerfTest, target: HostPort, options: PerfOptions): Promise<PerfReport> {
@@ -48,7 +48,7 @@ export async function runPerf(test: PerfTest, target: HostPort, options: PerfOpt
   }
 }
 
-/** Of what begins then. However slow this machine is, there is one at least. */
+/** For tests that begin now. However slow the machine is, there is at least one. */
 function lengthFrom(startMs: number, { seconds, count }: PerfOptions): Length {
   return count === undefined
     ? { untilMs: startMs + seconds * 1000, countMin: 1 }
@@ -124,7 +124,7 @@ async function dialPoller(target: HostPort, { poll }: PerfOptions, dial: Dial): 
   throw new PerfError('ERR_PERF_NO_POLL', target)
 }
 
-/** Runs `use`, then closes the connection, whatever came of it. */
+/** Runs `use`, then closes the connection in any case. */
 async function finish<T>(client: PerfClient, target: HostPort, use: () => Promise<T>): Promise<T> {
   try {
     return await unlessStalled(client, use())
@@ -135,7 +135,7 @@ async function finish<T>(client: PerfClient, target: HostPort, use: () => Promis
   }
 }
 
-/** Who polls lets the event loop run while nothing moves. */
+/** A polling client lets the event loop run while no byte moves. */
 async function unlessStalled<T>(client: PerfClient, used: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const stall = new Promise<never>((_resolve, reject) => {

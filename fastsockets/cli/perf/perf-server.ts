@@ -1,8 +1,8 @@
 /** What both servers of `fastsockets perf` have in common. */
 
-/** A client that has not said by then what it wants is hung up on. */
+/** A client without an ASK by then is disconnected. */
 export const ASK_TIMEOUT_MS = 10_000
-/** Clients at a time; more are hung up on. */
+/** Clients at a time; more are disconnected. */
 export const CALLERS_MAX = 256
 /** What a raw server receives at once. */
 export const RECEIVE_SIZE = 1024 * 1024

@@ -1,9 +1,9 @@
-/** One message at a time in a loop of polls, one way or there and back, over a raw socket. */
+/** One message at a time in a polling loop, one way or both, over a raw socket. */
 import type { RawSocket } from '../../raw/index.ts'
 
 /**
- * How long a loop may last before the event loop has a turn: without the C library nothing moves but in its turns, and who
- * looks whether anything moves at all needs them, too.
+ * How long a loop may last before the event loop runs: without the C library bytes move only then, and time-outs need it
+ * too.
  */
 const POLL_MS = 2
 /** Between two looks at the clock. */
@@ -16,7 +16,7 @@ export class PolledMessage {
   #sent = 0
   #received = 0
 
-  /** `back` takes what comes back, piece by piece; without it nothing does. */
+  /** `back` takes the returned bytes piece by piece; without it none are expected. */
   constructor(socket: RawSocket, message: Buffer, back?: Buffer) {
     this.#socket = socket
     this.#message = message
@@ -28,7 +28,7 @@ export class PolledMessage {
     this.#received = 0
   }
 
-  /** False if it is not over, and the event loop shall have a turn before the next call. */
+  /** False if the message is incomplete, and the event loop must run before the next call. */
   poll(): boolean {
     let untilMs = Number.POSITIVE_INFINITY
     for (let looks = 1; !this.#look(); looks++) {
@@ -40,7 +40,7 @@ export class PolledMessage {
     return true
   }
 
-  /** True when it is over. Sends on between receives: what is larger than the windows comes back while it is still being sent. */
+  /** True when complete. Sends between receives: a message larger than the windows returns while it is still being sent. */
   #look(): boolean {
     const message = this.#message
     const sent = this.#sent

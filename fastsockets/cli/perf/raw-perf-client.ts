@@ -94,7 +94,10 @@ class RawPerfClient implements PerfClient {
   }
 }
 
-/** What is larger than the windows comes back while it is still being sent: neither may wait for the other. */
+/**
+ * A message larger than the windows returns while it is still being sent: sending and receiving must not wait for each
+ * other.
+ */
 async function roundTrip(socket: RawSocket, message: Buffer, back: Buffer): Promise<void> {
   const sending = socket.send(message)
   for (let received = 0; received < back.length; ) {

@@ -1,4 +1,4 @@
-/** The server of `fastsockets perf` over raw sockets: shared memory if it can be had, else TCP. */
+/** The server of `fastsockets perf` over raw sockets: shared memory if available, else TCP. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { listen, type RawSocket } from '../../raw/index.ts'
 import type { HostPort } from '../host-port.ts'
@@ -6,9 +6,9 @@ import { decodeAsk, encodeHello, encodeTotal, PERF_MESSAGE_SIZE } from './perf-l
 import { ASK_TIMEOUT_MS, CALLERS_MAX, type PerfServer, RECEIVE_SIZE } from './perf-server.ts'
 import { StopWatch } from './stop-watch.ts'
 
-/** How long one test may poll before the event loop has a turn, and others are served. */
+/** How long one test may poll before the event loop runs and others are served. */
 const POLL_MS = 2
-/** Looks for bytes between two looks at the clock. */
+/** Polls between two readings of the clock. */
 const LOOKS = 256
 
 export async function openRawServer({ host, port }: HostPort): Promise<PerfServer> {
@@ -21,7 +21,7 @@ export async function openRawServer({ host, port }: HostPort): Promise<PerfServe
         continue
       }
       callers.add(socket)
-      // A client that goes away in mid-test is no fault of the server's.
+      // A client that leaves in mid-test is no failure of the server.
       serve(socket)
         .catch(() => {})
         .finally(() => {
@@ -43,7 +43,7 @@ async function serve(socket: RawSocket): Promise<void> {
   else await (isPolling ? pollSink(socket, buffer) : sink(socket, buffer))
 }
 
-/** As much of it as comes in time. */
+/** Receives as much as arrives in time. */
 async function receiveAsk(socket: RawSocket): Promise<Buffer> {
   const timer = setTimeout(() => socket.close(), ASK_TIMEOUT_MS)
   const ask = Buffer.alloc(PERF_MESSAGE_SIZE)
@@ -55,7 +55,7 @@ async function receiveAsk(socket: RawSocket): Promise<Buffer> {
       length += received
     }
   } finally {
-    // Also of one that is reset, as clients do that only connect.
+    // Also closes one that is reset, as by clients that only connect.
     clearTimeout(timer)
   }
   return ask.subarray(0, length)

@@ -1,13 +1,13 @@
-/** How long a test of `fastsockets perf` lasts, and what it has found in that time. */
+/** How long a test of `fastsockets perf` lasts, and its samples. */
 import { createHistogram } from 'node:perf_hooks'
 
-/** Until then, and until there are so many messages. */
+/** Ends at that time, or at that number of messages. */
 export interface Length {
   readonly untilMs: number
   readonly countMin: number
 }
 
-/** Round trips, or connections: those count that began when the warm-up was over. */
+/** Round trips or connections; those that begin after the warm-up count. */
 export class Span implements Length {
   readonly untilMs: number
   readonly countMin: number
@@ -33,7 +33,7 @@ export class Span implements Length {
     return (this.#lastMs - this.#firstMs) / 1000
   }
 
-  /** One that began at `startMs` is over. Says whether there shall be another. */
+  /** One that began at `startMs` is complete. Returns whether another shall begin. */
   record(startMs: number): boolean {
     const nowMs = performance.now()
     if (startMs >= this.#fromMs) {

@@ -1,4 +1,4 @@
-/** What came, and how long it took since it was asked for: of a short stream the first bytes are a great part. */
+/** Bytes received, and the time since the ASK: of a short stream the first bytes are a great part. */
 import type { Total } from './perf-layout.ts'
 
 export class StopWatch {

@@ -1,4 +1,4 @@
-/** How many connections of a run went by which wire, and why not by a fast one. */
+/** How many connections of a run used which wire, and why not a fast one. */
 import type { Transport } from '../../handle/transport.ts'
 import type { FallbackReason } from '../../reasons.ts'
 

@@ -3,7 +3,7 @@ import { NO_POLICY, type Policy } from '../../policy/policy.ts'
 import { findPolicyFile, POLICY_VARIABLE, readPolicyFile } from '../../policy/policy-file.ts'
 import { DISABLE_VARIABLE } from '../relink.ts'
 
-/** What each variable does that is set. */
+/** The effect of each variable that is set. */
 const EFFECTS: Readonly<Record<string, string>> = {
   [POLICY_VARIABLE]: 'names the file',
   [USE_VARIABLE]: 'holds in place of rules and default',
@@ -21,12 +21,12 @@ export function describeOwnPolicy(): string[] {
     const value = process.env[name]
     return value ? [`${name}=${value} ${effect}.`] : []
   })
-  if (path === undefined && effects.length === 0) return ['There is no policy file: whatever can be fast is.']
+  if (path === undefined && effects.length === 0) return ['There is no policy file: every connection that can be accelerated is.']
   const rules = policy.ruleCount < file.ruleCount ? `${count(file)}, of which none holds` : count(policy)
   return [describe(policy, rules), ...effects]
 }
 
-/** What one file says. */
+/** The contents of one file. */
 export function describePolicy(policy: Policy): string {
   return describe(policy, count(policy))
 }

@@ -1,4 +1,4 @@
-/** `fastsockets policy check`: whether a policy file is right, and what it says. */
+/** `fastsockets policy check`: whether a policy file is valid, and what it means. */
 import { Command } from 'commander'
 import { shownLines } from '../../../nic/shown-text.ts'
 import { PolicyError, readPolicyFile } from '../../policy/policy-file.ts'

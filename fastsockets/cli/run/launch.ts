@@ -14,7 +14,7 @@ export function launch(command: string, args: readonly string[], env: NodeJS.Pro
   }
   return new Promise(resolve => {
     child.on('error', (error: NodeJS.ErrnoException) => {
-      // With a pid it is only a signal that could not be passed on.
+      // With a pid, the error is only a signal that could not be passed on.
       if (child.pid === undefined) resolve(explain(command, error))
     })
     child.once('exit', (code, signal) => {
@@ -23,7 +23,7 @@ export function launch(command: string, args: readonly string[], env: NodeJS.Pro
   })
 }
 
-/** A terminal sends Ctrl-C to the child as well; a second one would tell many programs to stop at once. */
+/** A terminal sends Ctrl-C to the child too; a second one would make many programs stop at once. */
 function comesFromTerminal(signal: NodeJS.Signals): boolean {
   return signal === 'SIGINT' && process.stdin.isTTY
 }

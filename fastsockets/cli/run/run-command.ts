@@ -27,7 +27,7 @@ export function runCommand(): Command {
     .argument('<command>', 'what to run')
     .argument('[args...]', 'its arguments')
     .option('--tcp', 'keep everything on TCP')
-    .option('--debug [namespaces]', 'print what happens to stderr (default: fastsockets:*)')
+    .option('--debug [namespaces]', 'print logs to stderr (default: fastsockets:*)')
     .passThroughOptions()
     .addHelpText('after', EXAMPLES)
     .action(async (command: string, args: string[], options: RunOptions) => {

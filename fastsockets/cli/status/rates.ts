@@ -2,7 +2,7 @@ import type { SocketStatus } from '../../status/decode-status.ts'
 import type { ProcessStatus } from '../../status/read-status.ts'
 
 export interface RatedSocket extends SocketStatus {
-  /** Bytes per second between the last two looks; undefined for TCP. */
+  /** Bytes per second between the last two reports; undefined for TCP. */
   readonly inRate?: number
   readonly outRate?: number
 }
@@ -13,7 +13,7 @@ export interface RatedProcess extends ProcessStatus {
   readonly outRate: number
 }
 
-/** What was seen now, with the rates since `before`, `elapsedMs` ago. */
+/** The threads seen now, with the rates since `before`, `elapsedMs` ago. */
 export function withRates(
   now: readonly ProcessStatus[],
   before: readonly ProcessStatus[],

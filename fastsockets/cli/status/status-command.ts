@@ -1,4 +1,4 @@
-/** `fastsockets status`: what the relinked processes of this user are doing, as `ss` shows it for TCP. */
+/** `fastsockets status`: the sockets of this user's relinked processes, as `ss` shows them for TCP. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { type ProcessStatus, readAllStatus } from '../../status/read-status.ts'
@@ -19,7 +19,7 @@ TCP sockets are listed with the reason why they are not fast, their bytes counte
 
 Exit code: 0, also if Ctrl-C ends --watch.`
 
-/** Between the two looks from which the rates of the first report come. */
+/** Between the two readings from which the first report's rates come. */
 const LOOK_MS = 250
 const CLEAR_SCREEN = '\x1b[2J\x1b[H'
 

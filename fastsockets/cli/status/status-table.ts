@@ -22,7 +22,7 @@ const HEADINGS = Object.keys(COLUMNS)
 const IS_NUMBER = Object.values(COLUMNS).map(kind => kind === 'number')
 const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
 
-/** For people. `pid`: they asked for one process only. */
+/** For people. `pid`: one process was asked for. */
 export function renderStatus(processes: readonly RatedProcess[], pid?: number): string {
   if (processes.length === 0) {
     return pid === undefined

@@ -157,7 +157,7 @@ t.test('what cannot be measured is said, with what to do', async t => {
   t.match(nobody, {
     code: 1,
     stdout: '',
-    stderr: /nobody listens at 127\.0\.0\.1:1 .*fastsockets perf server/,
+    stderr: /no server listens at 127\.0\.0\.1:1 .*fastsockets perf server/,
   })
   for (const ended of [raw, ordinary])
     t.match(ended, { code: 1, stdout: '', stderr: /no `fastsockets perf server`/ })

@@ -15,7 +15,7 @@ export interface Stored {
   readonly sha256: string
 }
 
-/** The server looks for free ports from here on; different for each process, so that two seldom look at the same. */
+/** The server looks for free ports from here on; different in each process, so that two rarely try the same. */
 const PASSIVE_PORT_MIN = 20_000 + (process.pid % 10_000)
 
 const [root = '.'] = process.argv.slice(2)

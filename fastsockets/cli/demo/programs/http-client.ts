@@ -16,7 +16,7 @@ export interface HttpResults {
 }
 
 const [port, requestCount, fileWarmUps = 0] = process.argv.slice(2).map(Number)
-/** Until the compilers of both programs have come to rest. */
+/** Until V8 has compiled both programs. */
 const WARM_UP_COUNT = 5000
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })

@@ -20,7 +20,7 @@ const server = http.createServer((request, response) => {
     response.end('hello')
   } else if (request.url === '/file') {
     response.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': size })
-    // A client that has all it wants may hang up before the end of the file is noticed here.
+    // A client may close before this program notices the end of the file.
     pipeline(createReadStream(path), response).catch(() => response.destroy())
   } else {
     response.writeHead(404).end()

@@ -1,6 +1,6 @@
 /**
- * Sends a small message again and again, compares what comes back, and takes the time of each round trip. On a slow machine
- * it does so less often: somebody waits for the answer.
+ * Sends a small message repeatedly, compares the echo, and measures each round trip. On a slow machine it sends fewer:
+ * the doctor waits for the answer.
  */
 import { randomFillSync } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,7 +18,7 @@ export interface EchoReport {
 const MESSAGE_SIZE = 64
 const WARM_UP_COUNT = 1000
 const ROUND_TRIP_COUNT = 2000
-/** After so long no more is sent, once something was measured. */
+/** After this time no more is sent, once one round trip was measured. */
 const ENOUGH_MS = 2000
 
 const socket = net.connect({ port: Number(process.argv[2]), host: '127.0.0.1', noDelay: true })
