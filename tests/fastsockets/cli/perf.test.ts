@@ -147,14 +147,14 @@ t.test('what cannot be measured is said, with what to do', async t => {
   await once(stranger, 'listening')
   t.teardown(() => stranger.close())
   const place = `127.0.0.1:${(stranger.address() as net.AddressInfo).port}`
-  const [nobody, nowhere, raw, ordinary] = await Promise.all([
+  const [refused, nowhere, raw, ordinary] = await Promise.all([
     perf(['connect', '127.0.0.1:1']),
     perf(['connect', 'name.invalid:1']),
     perf(['ping-pong', place]),
     perf(['throughput', place, '--transport', 'net']),
   ])
   t.match(nowhere, { code: 1, stderr: /there is no way to name\.invalid:1 \(.*name\.invalid\)/ })
-  t.match(nobody, {
+  t.match(refused, {
     code: 1,
     stdout: '',
     stderr: /no server listens at 127\.0\.0\.1:1 .*fastsockets perf server/,
