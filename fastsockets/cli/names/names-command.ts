@@ -127,7 +127,7 @@ function registerCommand(): Command {
     .option('--ttl <ms>', 'how long the name outlives this command if it dies', number, 10_000)
     .option(
       '--takeover',
-      'take the name over: at once with the same owner key, else when the holder's lease ends',
+      'take the name over: at once with the same owner key, else when the lease of its holder ends',
     )
     .option('--owner-key-file <file>', 'file with the owner key', secret)
     .option('--once', 'register, print and leave: the name goes when the TTL is over')
