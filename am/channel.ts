@@ -386,6 +386,7 @@ export class Channel implements FrameSink {
   protected leave(state: 'closed' | 'broken' | 'gone'): void {
     if (this.#state === 'closed') return
     this.#state = state
+    if (state === 'broken') this.end.cutOff?.()
     this.end.close()
   }
 

@@ -186,7 +186,7 @@ function recordOf({ name, endpoint, tag, drivers, remote }: Published): NewRegis
     drivers: drivers
       .filter(({ reach }) => reach !== 'thread')
       .map(driver => ({ name: driver.name, address: driver.reach === 'network' ? elsewhere : here })),
-    ...(process.getuid === undefined ? {} : { uid: process.getuid() }),
+    ...(process.geteuid === undefined ? {} : { uid: process.geteuid() }),
   }
 }
 

@@ -126,6 +126,16 @@ export interface VirtualInterface {
    * writing. Missing where the driver cannot tell.
    */
   expectEnd?(): void
+  /**
+   * Whether the kernel still connects the two sides, asked without the event loop. Undefined where the driver cannot tell: then
+   * the layer above keeps a connection of its own, whose end is the peer's.
+   */
+  readonly hasPeer?: boolean | undefined
+  /** Calls `listener` from the event loop when the peer's side has ended, however it went. Missing where `hasPeer` is. */
+  watchPeer?(listener: () => void): void
+  /** Marks, before `close`, that this side closes because of a fault: the peer reads it as `isCutOff` once this side has gone. */
+  cutOff?(): void
+  readonly isCutOff?: boolean | undefined
 
   /**
    * Asks to be woken by the next frame (and, with `forRoom`, when `forRoom` bytes of room have come back). Returns

@@ -1,11 +1,12 @@
 /** The client's part of the bootstrap: finds the hashed port, hears the greeting, shakes hands. */
 import net from 'node:net'
-import { openLog } from '../../nic/index.ts'
+import { isOwnUser, openLog } from '../../nic/index.ts'
 import { clearTimeout, performance, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { hideConnect } from '../host/node-internals.ts'
 import { tellStep } from '../host/steps.ts'
-import { type Family, shadowName, UNIX } from '../host/unix-paths.ts'
-import type { FallbackCode } from '../reasons.ts'
+import { type Family, isFileKey, shadowName, UNIX } from '../host/unix-paths.ts'
+import { allowsUser } from '../policy/own-policy.ts'
+import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import {
   type Answer,
   answerLength,
@@ -20,6 +21,7 @@ import {
   VERSION,
   versionOf,
 } from './bootstrap-layout.ts'
+import { doorPath, uidOf } from './door.ts'
 import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 
 const log = openLog('fastsockets:bootstrap')
@@ -42,7 +44,7 @@ export function greetingTimeoutMs(ordinaryMs = GREETING_TIMEOUT_MS): number {
 
 /** What became of an attempt; `detail` is for the reason's text, `mayPass` says that it may be otherwise soon. */
 export type Greeted =
-  | { readonly connection: net.Socket; readonly greeting: Introduction }
+  | { readonly connection: net.Socket; readonly greeting: Introduction; readonly bytes: Buffer }
   | { readonly code: FallbackCode; readonly detail?: string; readonly mayPass?: boolean }
 
 /** A server of ours does that, too, while its device is away or too many are calling. */
@@ -62,6 +64,8 @@ export function callHashedPort(
   limitMs = greetingTimeoutMs(),
 ): Promise<Greeted> {
   const candidates = candidatesFor(address, port, family)
+  // Files of other users are for the kernel to judge: no relinked server of theirs has a shadow for us.
+  const mayServe = family === UNIX && isFileKey(address) ? isOwnUser : allowsUser
   const deadlineMs = performance.now() + limitMs
   return new Promise(resolve => {
     let isDone = false
@@ -93,7 +97,7 @@ export function callHashedPort(
       }
       underWay++
       const impatience = setTimeout(callNext, PATIENCE_MS)
-      void call(candidate, connect, deadlineMs - performance.now()).then(outcome => {
+      void call(candidate, connect, deadlineMs - performance.now(), mayServe).then(outcome => {
         clearTimeout(impatience)
         handle(outcome)
       })
@@ -125,7 +129,13 @@ export async function callBootstrap(
   return { code: 'NOT_RELINKED' }
 }
 
-function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: number): Promise<Greeted> {
+/** `mayServe`: judges, by the user id that the kernel tells, who listens on a unix path. */
+function call(
+  options: net.NetConnectOpts,
+  connect: ConnectFunction,
+  timeoutMs: number,
+  mayServe: (uid: number) => boolean = allowsUser,
+): Promise<Greeted> {
   return new Promise(resolve => {
     log('calling %o', options)
     // As a program does: first it connects, then it listens. V8 has compiled that.
@@ -148,7 +158,13 @@ function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: 
     connection.on('connect', () => {
       hideConnect(connection)
       // A port of the ephemeral range that nobody listens on can connect to itself.
-      if ('port' in options && connection.localPort === options.port) settle({ code: 'NOT_RELINKED' })
+      if ('port' in options) {
+        if (connection.localPort === options.port) settle({ code: 'NOT_RELINKED' })
+        return
+      }
+      const uid = uidOf(connection)
+      if (uid === undefined || !mayServe(uid))
+        settle({ code: 'OTHER_USER', detail: `its socket is of user ${uid}` })
     })
     connection.on('data', bytes => {
       heard = Buffer.concat([heard, bytes])
@@ -162,7 +178,7 @@ function call(options: net.NetConnectOpts, connect: ConnectFunction, timeoutMs: 
       const greeting = decodeIntroduction(GREETING_MAGIC, heard)
       if (greeting === undefined) return
       connection.pause()
-      settle({ connection, greeting })
+      settle({ connection, greeting, bytes: heard })
     })
   })
 }
@@ -172,13 +188,48 @@ function afterIo(action: () => void): void {
   setImmediate(() => setImmediate(action))
 }
 
+/**
+ * Connects to the door that a greeting names. Says nothing, and hangs up, if a user listens there whom the policy does not
+ * allow; a code says why there is no connection.
+ */
+export function callDoor(door: Buffer, connect: ConnectFunction): Promise<net.Socket | FallbackReason> {
+  return new Promise(resolve => {
+    const connection = new net.Socket()
+    connect.call(connection, { path: doorPath(door) })
+    const settle = (outcome: net.Socket | FallbackReason): void => {
+      connection.removeAllListeners()
+      connection.on('error', () => {})
+      if (outcome !== connection) connection.destroy()
+      resolve(outcome)
+    }
+    connection.on('error', () =>
+      settle(fallbackReason('HANDSHAKE', 'nobody is behind the door of the greeting')),
+    )
+    connection.on('connect', () => {
+      hideConnect(connection)
+      const uid = uidOf(connection)
+      if (uid === undefined) return settle(fallbackReason('HANDSHAKE', 'the server has gone'))
+      connection.pause()
+      settle(allowsUser(uid) ? connection : fallbackReason('OTHER_USER', `its socket is of user ${uid}`))
+    })
+  })
+}
+
+/** What both sides have said from the HELLO on. */
+export interface Shaken {
+  readonly answer: Answer
+  readonly helloBytes: Buffer
+  readonly answerBytes: Buffer
+}
+
 /** Introduces us and waits for the answer; undefined if none came, or none that makes sense. */
 export function shakeHands(
   connection: net.Socket,
   hello: Introduction,
   limitMs: number,
-): Promise<Answer | undefined> {
+): Promise<Shaken | undefined> {
   return new Promise(resolve => {
+    const helloBytes = encodeIntroduction(HELLO_MAGIC, hello)
     let heard: Buffer = Buffer.alloc(0)
     let isSettled = false
     const settle = (answer: Answer | undefined): void => {
@@ -188,7 +239,7 @@ export function shakeHands(
       connection.removeAllListeners()
       connection.on('error', () => {})
       if (answer === undefined) connection.destroy()
-      resolve(answer)
+      resolve(answer && { answer, helloBytes, answerBytes: heard })
     }
     const ordinaryMs = Math.max(ANSWER_TIMEOUT_MS, greetingTimeoutMs(0))
     const timer = setTimeout(() => afterIo(() => settle(undefined)), Math.min(ordinaryMs, limitMs))
@@ -204,7 +255,7 @@ export function shakeHands(
       }
     })
     connection.resume()
-    connection.write(encodeIntroduction(HELLO_MAGIC, hello))
+    connection.write(helloBytes)
     tellStep('client introduced')
   })
 }

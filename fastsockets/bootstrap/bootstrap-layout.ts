@@ -1,20 +1,24 @@
 /**
- * What passes over the TCP connection to a hashed port. Little-endian. The server speaks first, so that a stranger who
- * happens to own the port never receives a byte from us.
+ * The bytes of the bootstrap. Little-endian. The server speaks first: a stranger who holds the port never receives a byte.
  *
- *   GREETING  server -> client, and HELLO  client -> server, 64 bytes each
+ *   GREETING  server -> client, over the TCP connection to a hashed port or the unix connection to a shadow
+ *   HELLO     client -> server, on one host over a unix connection to the door that the greeting names, between hosts over
+ *             the TCP connection
+ *   96 bytes each
  *   +0   magic, 8 bytes: 'FASTSOCK' or 'FSHELLO\0'
  *   +8   version (u16)             these first 12 bytes are the same in every version
  *   +10  zero (u16)
- *   +12  port (u16): the listener's own port, which this hashed port stands for
+ *   +12  port (u16): the listener's own port, which this hashed port stands for; 0 on a unix path
  *   +14  flags (u16): in a GREETING FLAG_SHARED if others share the listener, else zero
  *   +16  endpoint id, 16 random bytes of the speaker's thread
  *   +32  host identity, 16 bytes (host-identity.ts)
  *   +48  user id (u32)
  *   +52  process id (u32), for people
  *   +56  zero, 8 bytes
+ *   +64  door, 16 random bytes: in a GREETING the name of the server's door (door.ts), zero if it has none; zero in a HELLO
+ *   +80  listener id, 16 random bytes: in a HELLO those of the GREETING that the client has heard
  *
- *   ANSWER    server -> client, 16 bytes and `length` more
+ *   ANSWER    server -> client, 16 bytes and `length` more, over the connection of the HELLO
  *   +0   magic 'FSANSWER'
  *   +8   result (u16): 0 an offer follows, else a REFUSAL
  *   +10  length (u16) of what follows, at most ANSWER_BODY_MAX
@@ -28,20 +32,21 @@
  *   +12  zero (u32)
  *   +16  what the driver has to say to its other end
  *
- * After an ANSWER with an offer the connection stays open and silent for as long as the channel lives: its end is how
- * each side learns at once that the other process is gone.
+ * The first frame of the channel, either way, carries the hash of all of it (transcript.ts).
  */
 import { HOST_IDENTITY_SIZE } from '../../nic/index.ts'
 
-export const VERSION = 5
+export const VERSION = 6
 export const GREETING_MAGIC = Buffer.from('FASTSOCK', 'latin1')
 export const HELLO_MAGIC = Buffer.from('FSHELLO\0', 'latin1')
 export const ANSWER_MAGIC = Buffer.from('FSANSWER', 'latin1')
 
 export const REPLY_MAGIC = Buffer.from('FSREPLY\0', 'latin1')
 
-export const INTRODUCTION_SIZE = 64
+export const INTRODUCTION_SIZE = 96
 export const ENDPOINT_ID_SIZE = 16
+export const DOOR_SIZE = 16
+export const LISTENER_ID_SIZE = 16
 export const ANSWER_HEADER_SIZE = 16
 export const ANSWER_BODY_MAX = 512
 
@@ -52,6 +57,8 @@ const AT_ENDPOINT_ID = 16
 const AT_HOST_IDENTITY = 32
 const AT_UID = 48
 const AT_PID = 52
+const AT_DOOR = 64
+const AT_LISTENER_ID = 80
 const AT_RESULT = 8
 const AT_LENGTH = 10
 
@@ -77,7 +84,13 @@ export interface Introduction {
   readonly hostIdentity: Buffer
   readonly uid: number
   readonly pid: number
+  /** Said by servers only. */
+  readonly door: Buffer
+  readonly listenerId: Buffer
 }
+
+/** In place of a door, or of the id of a listener, where there is none. */
+export const NO_ID: Buffer = Buffer.alloc(16)
 
 export interface Answer {
   readonly result: number
@@ -95,6 +108,8 @@ export function encodeIntroduction(magic: Buffer, introduction: Introduction): B
   introduction.hostIdentity.copy(bytes, AT_HOST_IDENTITY)
   bytes.writeUInt32LE(introduction.uid, AT_UID)
   bytes.writeUInt32LE(introduction.pid, AT_PID)
+  introduction.door.copy(bytes, AT_DOOR)
+  introduction.listenerId.copy(bytes, AT_LISTENER_ID)
   return bytes
 }
 
@@ -109,7 +124,7 @@ export function versionOf(bytes: Buffer): number | undefined {
   return bytes.length < AT_VERSION + 2 ? undefined : bytes.readUInt16LE(AT_VERSION)
 }
 
-/** Undefined if these are not the 64 bytes of an introduction; the version is for the caller to judge. */
+/** Undefined if these are not the bytes of an introduction; the version is for the caller to judge. */
 export function decodeIntroduction(magic: Buffer, bytes: Buffer): Introduction | undefined {
   if (bytes.length !== INTRODUCTION_SIZE || !mayBe(magic, bytes)) return undefined
   return {
@@ -120,6 +135,8 @@ export function decodeIntroduction(magic: Buffer, bytes: Buffer): Introduction |
     hostIdentity: Buffer.from(bytes.subarray(AT_HOST_IDENTITY, AT_HOST_IDENTITY + HOST_IDENTITY_SIZE)),
     uid: bytes.readUInt32LE(AT_UID),
     pid: bytes.readUInt32LE(AT_PID),
+    door: Buffer.from(bytes.subarray(AT_DOOR, AT_DOOR + DOOR_SIZE)),
+    listenerId: Buffer.from(bytes.subarray(AT_LISTENER_ID, AT_LISTENER_ID + LISTENER_ID_SIZE)),
   }
 }
 

@@ -27,7 +27,7 @@ import { answersAlone, findListener } from './listeners.ts'
 import { type Peers, reasonOfNoRoom, reasonOfRefusal } from './peers.ts'
 import { type ChannelRoute, lasts, Routes } from './routes.ts'
 import { isUnanswered, UnansweredConnects } from './unanswered-connects.ts'
-import type { WorkerGroup } from './worker-group.ts'
+import type { Reached, WorkerGroup } from './worker-group.ts'
 
 /** How long a server may take for its answer before it counts as busy, and the connect as made: as long as for a greeting. */
 const BUSY_MS = greetingTimeoutMs()
@@ -125,7 +125,8 @@ export class RouteDialer implements Dialer {
     handle.attempt = attempt
     if (own !== undefined && answersAlone(own) && allowsDriver('loopback')) {
       attempt.isOwn = true
-      if (this.#open(handle, this.#peers.ownChannel(), attempt)) return 0
+      const said = family === UNIX ? own.idText : target
+      if (this.#open(handle, this.#peers.ownChannel(), said, attempt)) return 0
     }
     attempt.isOwn = false
     const route = this.#routes.find(target, port)
@@ -179,9 +180,9 @@ export class RouteDialer implements Dialer {
       const isOurs = group.meet(found)
       if (!isOurs && this.#openShared(handle, group, attempt)) return
       if (!isOurs) return this.#explore(handle, attempt)
-      if (this.#openAt(handle, group, channel, attempt)) return
+      if (this.#openAt(handle, group, found, attempt)) return
     } else {
-      const route = this.#routes.rememberChannel(address, port, channel)
+      const route = this.#routes.rememberChannel(address, port, found)
       if (this.#openPatiently(handle, route, attempt)) return
     }
     this.#demoteLater(handle, attempt, reasonOfNoRoom(channel))
@@ -195,12 +196,17 @@ export class RouteDialer implements Dialer {
   /** Asks the worker whose turn it is; false if that is for the hashed port to say. */
   #openShared(handle: FastHandle, group: WorkerGroup, attempt: Attempt): boolean {
     if (!group.isComplete) return false
-    const channel = group.next(channel => attempt.refusedBy?.has(channel) === true)
-    return channel !== undefined && this.#openAt(handle, group, channel, attempt)
+    const worker = group.next(channel => attempt.refusedBy?.has(channel) === true)
+    return worker !== undefined && this.#openAt(handle, group, worker, attempt)
   }
 
-  #openAt(handle: FastHandle, group: WorkerGroup, channel: SocketChannel, attempt: Attempt): boolean {
-    if (!this.#open(handle, channel, attempt)) return false
+  #openAt(
+    handle: FastHandle,
+    group: WorkerGroup,
+    { channel, address }: Pick<Reached, 'channel' | 'address'>,
+    attempt: Attempt,
+  ): boolean {
+    if (!this.#open(handle, channel, address, attempt)) return false
     attempt.route = undefined
     const noteAnswer = group.noteAsked(channel)
     attempt.asked = { group, channel, noteAnswer }
@@ -238,10 +244,10 @@ export class RouteDialer implements Dialer {
    * busy, after a moment (decision 0081).
    */
   #openPatiently(handle: FastHandle, route: ChannelRoute, attempt: Attempt): boolean {
-    const { channel } = route
+    const { channel, address } = route
     // Before it asks: what is closed while it is accepted counts as later.
     const { listenersClosed } = channel
-    if (!this.#open(handle, channel, attempt)) return false
+    if (!this.#open(handle, channel, address, attempt)) return false
     attempt.route = route
     attempt.listenersClosed = listenersClosed
     const stream = handle.stream as Stream
@@ -256,11 +262,11 @@ export class RouteDialer implements Dialer {
     if (route !== undefined) route.listenersClosed = listenersClosed
   }
 
-  /** Asks for a connection over `channel`; the answer comes to the handle. */
-  #open(handle: FastHandle, channel: SocketChannel, attempt: Attempt): boolean {
+  /** Asks for a connection over `channel`, to the listener that it knows by `said`; the answer comes to the handle. */
+  #open(handle: FastHandle, channel: SocketChannel, said: string, attempt: Attempt): boolean {
     const { address, port, family } = attempt
     flushAllHeld()
-    const stream = channel.connect(handle, port, address, family)
+    const stream = channel.connect(handle, port, said, family)
     if (stream === undefined) return false
     attempt.askedAt = noteAsked()
     tellStep('client asked')

@@ -1,6 +1,7 @@
 /**
- * The bootstrap connection stays as the channel's lifeline: nothing is said on it any more, and its end, however it comes, is
- * the peer's end.
+ * How a channel learns that its peer is gone. Within a host the driver tells: the kernel ends the connection of the doorbell,
+ * which nobody else holds. Between hosts the bootstrap connection stays open as the channel's lifeline: nothing is said on it
+ * any more, and its end, however it comes, is the peer's end.
  */
 import type net from 'node:net'
 import { constants } from 'node:os'
@@ -13,10 +14,43 @@ const log = openLog('fastsockets:peers')
 /** How a lifeline ends when its peer, or the way to it, has vanished without a word. */
 const LOST: ReadonlySet<string> = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN'])
 
+/** The channel ends when the driver says that the peer has gone. */
+export function watchPeer(channel: SocketChannel): void {
+  const { end } = channel.channel
+  const handleEnd = (): void => {
+    log('peer %s is gone', channel.peerName)
+    channel.handlePeerGone(end.isCutOff === true ? brokenOff() : undefined)
+  }
+  channel.lifeline = {
+    end() {},
+    hearNow() {
+      if (end.hasPeer === false) handleEnd()
+    },
+    ref() {},
+    unref() {},
+  }
+  end.watchPeer?.(() => {
+    handleEnd()
+    tellNow(channel)
+  })
+}
+
+/** Now, as the kernel would tell: who hears next that the process has ended must find its sockets ended, too. */
+function tellNow(channel: SocketChannel): void {
+  channel.deliveries.tellRest()
+}
+
+function brokenOff(): Error {
+  return new Error(
+    'the peer has broken off: it has lost its device, or was told what the protocol does not allow',
+  )
+}
+
 /** The channel ends with `connection`, and ends it. */
 export function tieLifeline(connection: net.Socket, channel: SocketChannel): void {
   channel.lifeline = {
-    end: isReset => (isReset ? reset(connection) : connection.destroy()),
+    // A reset tells the peer that its sockets have not come to their end, but were cut off.
+    end: isReset => void (isReset ? connection.resetAndDestroy() : connection.destroy()),
     hearNow: () => hearLifeline(connection, channel),
     ref: () => void (connection.destroyed || connection.ref()),
     unref: () => void (connection.destroyed || connection.unref()),
@@ -38,19 +72,9 @@ function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
   channel.handlePeerGone(causeOf(length < 0 ? getSystemErrorName(length) : code))
 }
 
-/** Tells the peer that its sockets have not come to their end, but were cut off. A unix connection cannot say that. */
-function reset(connection: net.Socket): void {
-  if (connection.remoteAddress === undefined) connection.destroy()
-  else connection.resetAndDestroy()
-}
-
 /** What has ended the sockets, by the error that the lifeline met; undefined if the peer has simply gone. */
 function causeOf(code: string | undefined): Error | undefined {
-  if (code === 'ECONNRESET') {
-    return new Error(
-      'the peer has broken off: it has lost its device, or was told what the protocol does not allow',
-    )
-  }
+  if (code === 'ECONNRESET') return brokenOff()
   if (code === undefined || !LOST.has(code)) return undefined
   return Object.assign(new Error(`the peer is heard of no more: ${code}`), { code: 'ETIMEDOUT' })
 }
@@ -60,8 +84,7 @@ function watchLifeline(connection: net.Socket, channel: SocketChannel): void {
     log('peer %s is gone', channel.peerName)
     connection.destroy()
     channel.handlePeerGone(cause)
-    // Now, as the kernel would tell: who hears next that the process has ended must find its sockets ended, too.
-    channel.deliveries.tellRest()
+    tellNow(channel)
   }
   connection.on('data', () => handleEnd())
   connection.on('end', () => handleEnd())

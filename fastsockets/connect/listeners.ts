@@ -2,8 +2,9 @@
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
+import { isOwnUser, randomBytes } from '../../nic/index.ts'
 import { setImmediate } from '../../nic/real-time.ts'
-import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
+import { LISTENER_ID_SIZE, REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
 import { mayAskUs, prepareRemote, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import type { FastHandleClass } from '../handle/fast-handle-contract.ts'
@@ -20,7 +21,7 @@ import { ZERO_IS_A_LIMIT } from '../host/node-versions.ts'
 import { tellStep } from '../host/steps.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { guard } from '../host/thrown-errors.ts'
-import { type Family, isUnixKey, UNIX, unixKey } from '../host/unix-paths.ts'
+import { type Family, isFileKey, UNIX, unixKey } from '../host/unix-paths.ts'
 import { allowsDriver } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { type FallbackCode, fallbackReason } from '../reasons.ts'
@@ -42,6 +43,9 @@ export interface RawAcceptor {
 }
 
 interface Listener extends Binding {
+  /** 16 random bytes: who has them has come by this listener's bootstrap. */
+  readonly id: Buffer
+  readonly idText: string
   readonly server: FastServer
   /** The server's handle when it began to listen: a cluster primary takes it away, and serves its workers with it. */
   readonly handle: object
@@ -116,7 +120,10 @@ function enter(
   const place = placeOf(server, handle, isOfCluster)
   if (typeof place === 'string') return place
   const scope = new AsyncResource('FASTSOCKETSERVER')
+  const id = randomBytes(LISTENER_ID_SIZE)
   const listener: Listener = {
+    id,
+    idText: id.toString('hex'),
     server,
     handle,
     ...place,
@@ -221,10 +228,7 @@ function withdrawIfTaken(listener: Listener): boolean {
 export function acceptorFor(Handle: FastHandleClass): Acceptor {
   return (stream, port, address, family, promisedPort) => {
     tellStep('server asked')
-    // The peer may say anything; a program will believe these to be addresses of this host.
-    const isPlausible = family === UNIX ? isUnixKey(address) : isReachable(address, family)
-    if (!isPlausible || !mayComeFrom(stream, port, address, family)) return REFUSAL.NOT_LISTENING
-    const listener = findListener(port, address, family)
+    const listener = family === UNIX ? findById(stream, address) : findAsked(stream, port, address, family)
     if (listener?.server._handle?.onconnection === undefined) return REFUSAL.NOT_LISTENING
     if (listener.isOfCluster && wantsNoMore(listener.server)) return REFUSAL.LIMIT
     const begin = (): void => beginConnection(listener, stream, Handle)
@@ -236,6 +240,25 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
     stream.onClosed = () => clientPorts.release(clientPort)
     return { clientPort, begin }
   }
+}
+
+/** The peer may say anything; a program will believe these to be addresses of this host. */
+function findAsked(stream: Stream, port: number, address: string, family: Family): Listener | undefined {
+  if (!isReachable(address, family) || !mayComeFrom(stream, port, address)) return undefined
+  return findListener(port, address, family)
+}
+
+/**
+ * The listener on a unix path whose id the peer knows: the shadow tells it to those who may. The file's permissions hold for
+ * processes of our own user only, and what a peer's own connect(2) would have met, we cannot know.
+ */
+function findById({ channel }: Stream, idText: string): Listener | undefined {
+  for (const listener of byServer.values()) {
+    if (listener.family !== UNIX || listener.idText !== idText || withdrawIfTaken(listener)) continue
+    const { peerUid } = channel
+    return peerUid === undefined || !isFileKey(listener.address) || isOwnUser(peerUid) ? listener : undefined
+  }
+  return undefined
 }
 
 /** A cluster gives such a connection to another worker; only if it has just one, or is told so, does that one drop it. */
@@ -268,7 +291,7 @@ export function acceptRaw(
   family: Family,
 ): ReturnType<Acceptor> {
   if (!isReachable(address, family)) return REFUSAL.NOT_LISTENING
-  if (!mayComeFrom(stream, port, address, family)) return REFUSAL.NOT_LISTENING
+  if (!mayComeFrom(stream, port, address)) return REFUSAL.NOT_LISTENING
   const listener = findListener(port, address, family, true)
   if (listener?.raw === undefined) return REFUSAL.NOT_LISTENING
   const clientPort = listener.raw.hasRoom() ? clientPorts.allocate() : 0
@@ -283,10 +306,10 @@ export function acceptRaw(
 }
 
 /** Another host reaches what it would reach over TCP: the address that it has called, and ports that may be asked for. */
-function mayComeFrom(stream: Stream, port: number, address: string, family: Family): boolean {
+function mayComeFrom(stream: Stream, port: number, address: string): boolean {
   const { way } = stream.channel
   if (way === undefined) return true
-  return family !== UNIX && address === way.own && mayAskUs(way.peer, address, port)
+  return address === way.own && mayAskUs(way.peer, address, port)
 }
 
 /** A dual-stack listener sees IPv4 clients at mapped addresses. */

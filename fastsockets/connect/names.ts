@@ -11,7 +11,7 @@ import { clearTimeout, performance, setTimeout, sleep } from '../../nic/real-tim
 import { VERSION } from '../bootstrap/bootstrap-layout.ts'
 import { REMOTE_DRIVER, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import { allOwnAddresses } from '../host/addresses.ts'
-import { allowsDriver } from '../policy/own-policy.ts'
+import { allowsDriver, allowsUser } from '../policy/own-policy.ts'
 
 const log = openLog('fastsockets:names')
 
@@ -102,14 +102,22 @@ export async function findBootstrapPort(address: string, port: number): Promise<
   try {
     const names = await threadNames()
     const { entry } = await names.lookup(`inet:tcp:${address}:${port}`)
-    const { record } = entry ?? {}
-    if (record === undefined) return undefined
+    if (entry === undefined) return undefined
+    const { record } = entry
     const isHere = record.host === hostIdentity().toString('hex')
+    // What a record says of its user anybody may have written; the daemon has asked the kernel.
+    if (!isOfAllowedUser(entry.owner, isHere)) return undefined
     return isHere || record.drivers.some(({ name }) => name === REMOTE_DRIVER) ? record.port : undefined
   } catch (error) {
     log('%s port %d: %s', address, port, (error as Error).message)
     return undefined
   }
+}
+
+/** `owner`, as the daemon writes it: `uid:N` of a caller of its unix socket. A token is nobody of this host. */
+function isOfAllowedUser(owner: string, isHere: boolean): boolean {
+  const [, uid] = /^uid:(\d+)$/.exec(owner) ?? []
+  return uid === undefined ? !isHere : allowsUser(Number(uid))
 }
 
 export async function inTime<T>(promise: Promise<T>, limitMs: number): Promise<T | undefined> {
@@ -135,7 +143,7 @@ async function register(announcement: Announcement): Promise<void> {
       endpoint,
       host: hostIdentity().toString('hex'),
       pid: process.pid,
-      uid: process.getuid?.() ?? 0,
+      uid: process.geteuid?.() ?? 0,
       drivers: driverNames().map(name => ({ name, address: '' })),
       version: VERSION,
       port: bootstrapPort,

@@ -1,11 +1,10 @@
 /**
  * The peers of this thread: who they are, the channel to each, and both ends of the handshake that makes one
- * (bootstrap-layout.ts). On one host a channel's descriptors pass over the driver's own road; the bootstrap connection
- * carries only the driver's address blob, and stays as the lifeline.
+ * (bootstrap-layout.ts). On one host the driver tells of a peer's end; between hosts the bootstrap connection stays open as the
+ * channel's lifeline.
  */
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
-import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import {
   ablation,
   type Driver,
@@ -19,33 +18,30 @@ import {
   type VirtualInterface,
 } from '../../nic/index.ts'
 import {
-  callBootstrap,
-  callHashedPort,
-  type Greeted,
+  type ConnectFunction,
+  callDoor,
   greetingTimeoutMs,
+  type Shaken,
   shakeHands,
 } from '../bootstrap/bootstrap-client.ts'
 import {
   ANSWER_HEADER_SIZE,
-  type Answer,
   answerLength,
   ENDPOINT_ID_SIZE,
   encodeReply,
   type Introduction,
+  NO_ID,
   REFUSAL,
   REPLY_MAGIC,
   VERSION,
 } from '../bootstrap/bootstrap-layout.ts'
-import type { BootstrapHost, Reply } from '../bootstrap/bootstrap-server.ts'
-import {
-  askingOf,
-  REMOTE_DRIVER,
-  REMOTE_TIMEOUT_MS,
-  rememberSilent,
-  remoteDriver,
-} from '../bootstrap/remote-hosts.ts'
+import type { BootstrapHost } from '../bootstrap/bootstrap-server.ts'
+import { Door } from '../bootstrap/door.ts'
+import type { Reply } from '../bootstrap/hello-callers.ts'
+import { REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
-import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
+import { endsOf, transcriptOf } from '../bootstrap/transcript.ts'
+import { withoutMapping } from '../host/addresses.ts'
 import { teachCopiedOptions } from '../host/copied-options.ts'
 import { compileEarly } from '../host/early-compiling.ts'
 import { tellStep } from '../host/steps.ts'
@@ -55,14 +51,15 @@ import { type FallbackCode, type FallbackReason, fallbackReason } from '../reaso
 import type { Acceptor } from '../stream/channel-contract.ts'
 import { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
-import { tieLifeline } from './lifeline.ts'
-import { findBootstrapPort, inTime, LOOK_UP_MS_MAX, lookUpMs } from './names.ts'
+import { findGreeting, isElsewhere } from './find-greeting.ts'
+import { tieLifeline, watchPeer } from './lifeline.ts'
+import type { Reached } from './worker-group.ts'
 
 const log = openLog('fastsockets:peers')
 
 /** The driver for processes of one host; between hosts it is another (remote-hosts.ts). */
 const DRIVER = 'shm'
-/** Channels of this thread; each costs two rings of shared memory, a doorbell and a lifeline. */
+/** Channels of this thread; each costs two rings of shared memory and a doorbell. */
 const CHANNELS_MAX = 1024
 /** Offers that nobody has taken up yet. */
 const OFFERS_MAX = 64
@@ -70,15 +67,6 @@ const OFFERS_MAX = 64
 const DRIVER_TIMEOUT_MS = 1000
 /** A channel is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
 const scope = new AsyncResource('FASTSOCKETS')
-
-type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
-
-/** Who answered for a listener. */
-export interface Reached {
-  readonly channel: SocketChannel
-  /** Others may answer the next time: the workers of a cluster, or whoever has the same port. */
-  readonly isShared: boolean
-}
 
 const REASON_OF_REFUSAL: Readonly<Record<number, FallbackCode>> = {
   [REFUSAL.OTHER_USER]: 'OTHER_USER',
@@ -112,6 +100,7 @@ export class Peers implements BootstrapHost {
   /** Both ends of the channel of this thread to itself. */
   ownChannels: readonly SocketChannel[] = []
   #offerCount = 0
+  #door: Door | undefined
 
   /** `isRaw`: the channels carry raw sockets only. */
   constructor(accept: Acceptor, connect: ConnectFunction, isRaw = false) {
@@ -160,15 +149,27 @@ export class Peers implements BootstrapHost {
       hostIdentity: hostIdentity(),
       uid: process.geteuid?.() ?? 0,
       pid: process.pid,
+      door: NO_ID,
+      listenerId: NO_ID,
     }
   }
 
-  /** A client has said HELLO. What it says of itself only serves to refuse early: the driver asks the kernel. */
-  answer(hello: Introduction): Reply {
+  openDoor(): Door | undefined {
+    if (this.#door?.isClosed !== false) this.#door = allowsDriver(DRIVER) ? Door.open(this) : undefined
+    return this.#door
+  }
+
+  /**
+   * A client has said HELLO: at the door, where the kernel knows its user, or from another host. What else it says of itself
+   * only serves to refuse early.
+   */
+  answer(hello: Introduction, uid: number | undefined): Reply {
     if (hello.version !== VERSION) return { refusal: REFUSAL.VERSION }
+    const isLocal = uid !== undefined
+    if (isHere(hello) !== isLocal) return { refusal: REFUSAL.OTHER_HOST }
     const driver = driverTo(hello)
-    if (driver === undefined && !isHere(hello)) return { refusal: REFUSAL.OTHER_HOST }
-    if (!allowsUser(hello.uid)) return { refusal: REFUSAL.OTHER_USER }
+    if (driver === undefined && !isLocal) return { refusal: REFUSAL.OTHER_HOST }
+    if (!allowsUser(uid ?? hello.uid)) return { refusal: REFUSAL.OTHER_USER }
     if (this.openChannels.length >= CHANNELS_MAX || this.#offerCount >= OFFERS_MAX)
       return { refusal: REFUSAL.LIMIT }
     if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
@@ -179,7 +180,7 @@ export class Peers implements BootstrapHost {
     })
     if (offer === undefined) return { refusal: REFUSAL.DRIVER }
     this.#offerCount++
-    const finish = (connection: net.Socket): void => {
+    const finish = (connection: net.Socket, transcript: Buffer): void => {
       const cancel = (): void => offer.cancel()
       connection.once('close', cancel)
       if (offer.answer !== undefined) hearReply(connection, offer)
@@ -188,7 +189,7 @@ export class Peers implements BootstrapHost {
           connection.off('close', cancel)
           const peerId = hello.endpointId.toString('hex')
           const key = callerUid === undefined ? undefined : keyOf(peerId, userOf(callerUid))
-          this.#open(end, peerId, connection, key)
+          this.#open(end, peerId, connection, key, callerUid, transcript)
         })
         .catch(error => {
           log('offer to pid %d: %s', hello.pid, (error as Error).message)
@@ -205,14 +206,15 @@ export class Peers implements BootstrapHost {
     const limit = limitFor(address, family)
     if (!allowsDriver(DRIVER) && !isElsewhere(address, family))
       return fallbackReason('POLICY', `it does not allow ${DRIVER}`)
-    const outcome = await this.#find(address, port, family, limit)
+    const outcome = await findGreeting(address, port, family, this.#connect, limit)
     if ('code' in outcome) {
       const { code, detail, mayPass } = outcome
       return { ...fallbackReason(code, detail), ...(mayPass === undefined ? {} : { mayPass }) }
     }
-    const { connection, greeting } = outcome
+    const { connection, greeting, bytes: greetingBytes } = outcome
     tellStep('client greeted')
-    const { isShared } = greeting
+    const { isShared, listenerId } = greeting
+    const said = family === UNIX ? listenerId.toString('hex') : address
     const refusal = this.#judge(greeting)
     if (refusal !== undefined) {
       connection.destroy()
@@ -226,79 +228,32 @@ export class Peers implements BootstrapHost {
     const known = isOwn ? this.ownChannel() : this.#channels.get(key)
     if (known?.isOpen) {
       connection.destroy()
-      return { channel: known, isShared }
+      return { channel: known, isShared, address: said }
     }
     if (this.openChannels.length >= CHANNELS_MAX) {
       connection.destroy()
       return fallbackReason('LIMIT', `this thread has ${CHANNELS_MAX} channels already`)
     }
-    const answer = await shakeHands(connection, this.introduce(port), limit.leftMs)
-    if (answer === undefined) return reasonOfFailure(address, limit)
+    let shaking = connection
+    if (isHere(greeting)) {
+      connection.destroy()
+      const door = await callDoor(greeting.door, this.#connect)
+      if ('code' in door) return door
+      shaking = door
+    }
+    const shaken = await shakeHands(shaking, { ...this.introduce(port), listenerId }, limit.leftMs)
+    if (shaken === undefined) return reasonOfFailure(address, limit)
     tellStep('client answered')
     try {
-      const channel = await this.#take(answer, greeting, connection, { key, isLocal }, limit)
-      return channel instanceof SocketChannel ? { channel, isShared } : channel
+      const channel = await this.#take(shaken, greeting, greetingBytes, shaking, { key, isLocal }, limit)
+      return channel instanceof SocketChannel ? { channel, isShared, address: said } : channel
     } catch (error) {
-      connection.destroy()
+      shaking.destroy()
       const { code, message } = error as Error & { code?: string }
       return code === 'ERR_NIC_PEER_REFUSED'
         ? fallbackReason('OTHER_USER', message)
         : reasonOfFailure(address, limit, message)
     }
-  }
-
-  /** At a hashed port, or where the name service says; who greets first is taken. */
-  async #find(address: string, port: number, family: Family, limit: TimeLimit): Promise<Greeted> {
-    tellStep('client calling')
-    if (isElsewhere(address, family)) return await this.#findRemote(address, port, family, limit)
-    const hashed = callHashedPort(address, port, family, this.#connect)
-    if (family === UNIX || !isDaemonExpected()) return await hashed
-    const named = this.#findNamed(address, port, family)
-    const isGreeted = (outcome: Greeted | undefined): boolean =>
-      outcome !== undefined && 'connection' in outcome
-    let outcome = await Promise.race([
-      hashed,
-      named.then(one => (isGreeted(one) ? (one as Greeted) : hashed)),
-    ])
-    if (!isGreeted(outcome)) outcome = (await inTime(named, lookUpMs())) ?? outcome
-    for (const other of [hashed, named]) {
-      void other.then(one => {
-        if (one !== outcome && one !== undefined && 'connection' in one) one.connection.destroy()
-      })
-    }
-    return outcome
-  }
-
-  async #findNamed(
-    address: string,
-    port: number,
-    family: Family,
-    limit?: TimeLimit,
-  ): Promise<Greeted | undefined> {
-    const question = findBootstrapPort(address, port)
-    // Nobody waits longer for a daemon that hangs; the answer is there for the next connect.
-    const found =
-      limit === undefined
-        ? await question
-        : await inTime(question, Math.min(limit.leftMs, greetingTimeoutMs(LOOK_UP_MS_MAX)))
-    if (found === undefined || limit?.isOver) return undefined
-    return await callBootstrap(address, found, port, family, this.#connect, limit?.leftMs)
-  }
-
-  /** On another host: where the name service says, or at a hashed port if it may be asked. Who is silent is remembered. */
-  async #findRemote(address: string, port: number, family: Family, limit: TimeLimit): Promise<Greeted> {
-    const asking = askingOf(address, port)
-    if (typeof asking === 'object') return { code: asking.code }
-    // Where the name service leads must not use up the time of the hashed ports.
-    const namedLimit = asking === 'named' ? limit : new TimeLimit(limit.leftMs / 2)
-    const named = isDaemonExpected() ? await this.#findNamed(address, port, family, namedLimit) : undefined
-    if (named !== undefined && 'connection' in named) return named
-    const outcome =
-      asking === 'hashed'
-        ? await callHashedPort(address, port, family, this.#connect, limit.leftMs)
-        : (named ?? { code: 'REMOTE_HOST', detail: 'the name service does not know it' })
-    if ('code' in outcome && outcome.code === 'SILENT') rememberSilent(address)
-    return outcome
   }
 
   #judge(greeting: Introduction): FallbackCode | undefined {
@@ -307,8 +262,9 @@ export class Peers implements BootstrapHost {
   }
 
   async #take(
-    answer: Answer,
+    { answer, helloBytes, answerBytes }: Shaken,
     peer: Introduction,
+    greeting: Buffer,
     connection: net.Socket,
     { key, isLocal }: { readonly key: string; readonly isLocal: boolean },
     limit: TimeLimit,
@@ -333,15 +289,19 @@ export class Peers implements BootstrapHost {
     })
     const peerId = peer.endpointId.toString('hex')
     const proved = isLocal && uid !== undefined ? keyOf(peerId, userOf(uid)) : key
-    return this.#open(end, peerId, connection, proved)
+    const said = { greeting, hello: helloBytes, answer: answerBytes }
+    const transcript = transcriptOf(said, endsOf(connection, 'client'))
+    return this.#open(end, peerId, connection, proved, uid, transcript)
   }
 
-  /** `key`: under which connects of this thread find it, if they may use it. */
+  /** `key`: under which connects of this thread find it, if they may use it. `uid`: the peer's, if the kernel knows it. */
   #open(
     end: VirtualInterface,
     peerId: string,
     connection: net.Socket,
     key: string | undefined,
+    uid: number | undefined,
+    transcript: Buffer,
   ): SocketChannel {
     tellStep('channel open')
     keepFreedMemory()
@@ -353,13 +313,18 @@ export class Peers implements BootstrapHost {
       const at = this.openChannels.indexOf(gone)
       if (at >= 0) this.openChannels.splice(at, 1)
     }
-    const channel = new SocketChannel(end, peerId, this.#accept, handleGone, this.#isRaw)
+    const channel = new SocketChannel(end, peerId, this.#accept, handleGone, this.#isRaw, transcript)
+    channel.peerUid = uid
     if (key !== undefined) this.#channels.set(key, channel)
     this.openChannels.push(channel)
     const { localAddress, remoteAddress } = connection
     if (end.driver === REMOTE_DRIVER && localAddress !== undefined && remoteAddress !== undefined)
       channel.way = { own: withoutMapping(localAddress), peer: withoutMapping(remoteAddress) }
-    tieLifeline(connection, channel)
+    if (end.hasPeer === undefined) tieLifeline(connection, channel)
+    else {
+      connection.destroy()
+      watchPeer(channel)
+    }
     return channel
   }
 }
@@ -372,10 +337,6 @@ function keyOf(peerId: string, place: string): string {
 /** By the kernel, of a peer that has a channel; by its greeting, of one that may have. */
 function userOf(uid: number): string {
   return `user ${uid}`
-}
-
-function isElsewhere(address: string, family: Family): boolean {
-  return family !== UNIX && reachableOwnAddress(address) === undefined
 }
 
 /** On this host every step has a limit of its own; what another host may cost, it may cost with all of them together. */

@@ -2,7 +2,7 @@
 import { performance } from '../../nic/real-time.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
-import { WorkerGroup } from './worker-group.ts'
+import { type Reached, WorkerGroup } from './worker-group.ts'
 
 /** How long a server counts as not relinked after it has accepted a TCP connection. */
 const NOT_RELINKED_TTL_MS = 2000
@@ -32,6 +32,8 @@ const TTL_MS: Partial<Record<FallbackCode, number>> = {
 /** A listener that answers for itself, in another process or thread. */
 export interface ChannelRoute {
   readonly channel: SocketChannel
+  /** What a CONNECT says (`Reached.address`). */
+  readonly address: string
   readonly group?: undefined
   readonly reason?: undefined
   /** How many listeners the peer had closed when it was asked for a connection that this one accepted. */
@@ -79,8 +81,8 @@ export class Routes {
     this.#routes.delete(keyOf(host, port))
   }
 
-  rememberChannel(host: string, port: number, channel: SocketChannel): ChannelRoute {
-    const route = { channel, listenersClosed: undefined }
+  rememberChannel(host: string, port: number, { channel, address }: Reached): ChannelRoute {
+    const route = { channel, address, listenersClosed: undefined }
     this.#remember(host, port, route)
     return route
   }

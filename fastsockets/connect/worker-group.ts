@@ -16,8 +16,19 @@ const REPEATS_MAX = 8
 /** How long they are taken for all. */
 const COMPLETE_MS = 1000
 
+/** Who answered for a listener. */
+export interface Reached {
+  readonly channel: SocketChannel
+  /** What a CONNECT to the listener says: the address that was called, or on a unix path the listener's id. */
+  readonly address: string
+  /** Others may answer the next time: the workers of a cluster, or whoever has the same port. */
+  readonly isShared: boolean
+}
+
 interface Member {
   readonly channel: SocketChannel
+  /** What a CONNECT to it says. */
+  address: string
   /** Connections that it was asked for. */
   count: number
   /** Of those, not answered yet. A worker that is busy with something else has some. */
@@ -46,15 +57,19 @@ export class WorkerGroup {
    * A call has met the worker behind `meeting.channel`. Several connections may have waited for the same call: whether
    * this is the first of them, whose worker it is.
    */
-  meet(meeting: { readonly channel: SocketChannel }): boolean {
+  meet(meeting: Pick<Reached, 'channel' | 'address'>): boolean {
     if (meeting === this.#lastMeeting) return false
     this.#lastMeeting = meeting
     this.#dropGone()
-    const isKnown = this.#members.some(({ channel }) => channel === meeting.channel)
+    const { channel, address } = meeting
+    const known = this.#members.find(member => member.channel === channel)
+    const isKnown = known !== undefined
+    // It may have begun to listen anew.
+    if (isKnown) known.address = address
     if (!isKnown && this.#members.length < MEMBERS_MAX) {
       // A worker that came later has not missed its turns: it does not get all that follows.
       const count = this.#wasComplete ? this.#leastCount() : 0
-      this.#members.push({ channel: meeting.channel, count, waitingCount: 0 })
+      this.#members.push({ channel, address, count, waitingCount: 0 })
     }
     this.#repeatCount = isKnown ? this.#repeatCount + 1 : 0
     const enough = Math.min(Math.max(this.#members.length, REPEATS_MIN), REPEATS_MAX)
@@ -71,13 +86,13 @@ export class WorkerGroup {
   }
 
   /** Whose turn it is: first those who have answered all that they were asked. `isPassed` may pass some over. */
-  next(isPassed: (channel: SocketChannel) => boolean): SocketChannel | undefined {
+  next(isPassed: (channel: SocketChannel) => boolean): Pick<Reached, 'channel' | 'address'> | undefined {
     this.#dropGone()
     let best: Member | undefined
     for (const member of this.#members) {
       if (!isPassed(member.channel) && (best === undefined || isBefore(member, best))) best = member
     }
-    return best?.channel
+    return best
   }
 
   /** A connection was asked for; what is returned is to be called when there is an answer. */

@@ -10,13 +10,14 @@ import { accessSync, constants, statSync } from 'node:fs'
 export const UNIX = 1
 export type Family = 4 | 6 | typeof UNIX
 
-const KEY = /^(?:file-[0-9a-z]{1,13}-[0-9a-z]{1,13}|name-[0-9a-f]{40})$/
+const FILE = 'file-'
 
 /** As long as an abstract name can be: Node 20 fills up shorter ones with zeros, and later versions do not. */
 const SHADOW_NAME_SIZE = 108
 
-export function isUnixKey(text: string): boolean {
-  return KEY.test(text)
+/** Whether it is the key of a socket file, which has an owner and a mode, and not of an abstract name. */
+export function isFileKey(key: string): boolean {
+  return key.startsWith(FILE)
 }
 
 /** What names the listener at `path` among processes of this host; undefined if no socket is there to write to. */
@@ -26,7 +27,7 @@ export function unixKey(path: string): string | undefined {
     // As connect(2) asks for it.
     accessSync(path, constants.W_OK)
     const { dev, ino } = statSync(path, { bigint: true })
-    return `file-${dev.toString(36)}-${ino.toString(36)}`
+    return `${FILE}${dev.toString(36)}-${ino.toString(36)}`
   } catch {
     return undefined
   }

@@ -1,3 +1,4 @@
+import { isNobody, isOwnUser } from '../../nic/index.ts'
 import type { Role, Use } from './policy-schema.ts'
 import type { Rule } from './rule.ts'
 
@@ -60,7 +61,7 @@ export class Policy {
   }
 
   allowsUser(uid: number): boolean {
-    return uid === process.getuid?.() || this.#parts.users.includes(uid)
+    return isOwnUser(uid) || (this.#parts.users.includes(uid) && !isNobody(uid))
   }
 
   allowsDriver(name: string): boolean {

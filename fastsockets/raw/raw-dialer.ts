@@ -114,7 +114,7 @@ async function reach(
   signal?.throwIfAborted()
   const opened = await open(channel, address, target, signal)
   // Of several who share the port, the kernel or the primary chooses each time.
-  if (opened instanceof FastRawSocket && !isShared) routes.rememberChannel(target.address, port, channel)
+  if (opened instanceof FastRawSocket && !isShared) routes.rememberChannel(target.address, port, found)
   return opened
 }
 

@@ -3,10 +3,13 @@
  * takes it for a unix connection, and has no addresses, but a name for the near end, which says them:
  *
  *   fs-ends-XXXXXXXX-LOCAL,PORT,REMOTE,PORT      LOCAL and REMOTE as the far end is to see them; X: random, so that it is free
+ *
+ * Anybody may give a socket such a name. It is believed of the near end of a socket pair that our own user or our parent has
+ * made, by the kernel's word, and never of who has connected to a listener.
  */
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
-import { nameOfPeer } from '../../nic/index.ts'
+import { nameOfNearEnd } from '../../nic/index.ts'
 import type { SocketName } from '../host/node-internals.ts'
 
 /** Both ends of a connection, as a TCP handle would tell them. */
@@ -26,7 +29,7 @@ export function encodeNames({ local, remote }: EndNames): string {
   return `fs-ends-${randomBytes(4).toString('hex')}-${ends.join()}`
 }
 
-/** Undefined if it is no such name: anybody may give a socket any name. */
+/** Undefined if it is no such name. */
 export function decodeNames(name: string): EndNames | undefined {
   const [, localAddress = '', localPort, remoteAddress = '', remotePort] = NAME.exec(name) ?? []
   const local = nameOf(localAddress, Number(localPort))
@@ -46,7 +49,7 @@ export function nameFarEnd(handle: object | null): void {
   const { fd, getpeername } = handle as { fd?: unknown; getpeername?: unknown }
   if (getpeername !== undefined || typeof fd !== 'number' || fd < 0) return
   known.add(handle)
-  const name = nameOfPeer(fd)
+  const name = nameOfNearEnd(fd)
   const names = name === undefined ? undefined : decodeNames(name)
   if (names === undefined) return
   tellNames(handle, names)

@@ -1,6 +1,6 @@
 /**
- * All sockets between this thread and one peer: one active-message channel, a table of streams, and the bootstrap
- * connection whose end says that the peer is gone. Many sockets share the channel; a slow reader stops only its own
+ * All sockets between this thread and one peer: one active-message channel, a table of streams, and a lifeline whose end
+ * says that the peer is gone. Many sockets share the channel; a slow reader stops only its own
  * sender, because every frame is taken out of the ring as soon as it is seen.
  */
 import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../../am/index.ts'
@@ -31,7 +31,7 @@ import {
   WINDOW,
   WINDOW_MAX,
 } from './stream-layout.ts'
-import { type Connect, sendConnect } from './stream-messages.ts'
+import { type Connect, sendBound, sendConnect } from './stream-messages.ts'
 import { StreamQueue } from './stream-queue.ts'
 import { StreamTable } from './stream-table.ts'
 import { WaitingConnects } from './waiting-connects.ts'
@@ -48,6 +48,10 @@ export class SocketChannel implements ChannelOwner {
   lifeline: Lifeline | undefined
   /** Addresses of the two hosts, if there are two. */
   way: { readonly own: string; readonly peer: string } | undefined
+  /** The peer's user, by the kernel; undefined of another host, and of this thread. */
+  peerUid: number | undefined
+  /** What the bootstrap's transcript must be that the peer sends first; undefined once it was, or if there is none to come. */
+  #awaitedTranscript: Buffer | undefined
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
   readonly streams = new StreamTable()
@@ -70,6 +74,7 @@ export class SocketChannel implements ChannelOwner {
     accept: Acceptor,
     onGone: (channel: SocketChannel) => void,
     isRaw = false,
+    transcript?: Buffer,
   ) {
     this.peerName = peerName
     this.#accept = accept
@@ -79,6 +84,10 @@ export class SocketChannel implements ChannelOwner {
     this.#promised = new PromisedPorts(isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX)
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
     showClosedListeners(end)
+    this.#awaitedTranscript = transcript
+    if (transcript === undefined || sendBound(this.channel, transcript)) return
+    socketEndpoint().detach(this.channel)
+    throw new Error('the channel has no room for its first message')
   }
 
   /** Payload of one DATA message. */
@@ -121,7 +130,7 @@ export class SocketChannel implements ChannelOwner {
     this.channel.touch()
   }
 
-  /** Asks the peer for a connection to its listener; undefined if there may be no further socket. */
+  /** Asks the peer for a connection to its listener (`Reached.address`); undefined if there may be no further socket. */
   connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
     if (!this.#isOpen || this.streams.isFull) return undefined
     const stream = new Stream(this, this.streams.takeId(), 'client')
@@ -244,7 +253,15 @@ export class SocketChannel implements ChannelOwner {
 
   // What the peer says.
 
+  handleBound(message: Message): void {
+    const transcript = this.#awaitedTranscript
+    if (transcript?.equals(message.copy()) !== true)
+      return this.#refuse('it has heard another bootstrap than was said')
+    this.#awaitedTranscript = undefined
+  }
+
   handleConnect(message: Message): void {
+    if (this.#awaitedTranscript !== undefined) return this.#refuse('a CONNECT before the BOUND')
     const from = message.word(0)
     const port = message.word(1)
     const window = message.word(2)
@@ -278,6 +295,7 @@ export class SocketChannel implements ChannelOwner {
   }
 
   handleAccept(message: Message): void {
+    if (this.#awaitedTranscript !== undefined) return this.#refuse('an ACCEPT before the BOUND')
     const stream = this.streams.get(message.word(0))
     const window = message.word(1)
     const clientPort = message.word(2)
@@ -390,6 +408,7 @@ export class SocketChannel implements ChannelOwner {
   #end(cause: Error | undefined): void {
     if (!this.#isOpen) return
     this.#isOpen = false
+    if (cause !== undefined) this.channel.end.cutOff?.()
     this.#promised.clear()
     this.#onGone(this)
     socketEndpoint().detach(this.channel)

@@ -2,6 +2,7 @@ import { AmError, ChannelGroup, channelOf, type Message } from '../../am/index.t
 import type { SocketChannel } from './socket-channel.ts'
 import {
   ACCEPT,
+  BOUND,
   CLOSE,
   CONNECT,
   CONSUMED,
@@ -29,6 +30,7 @@ export function socketEndpoint(): ChannelGroup {
   endpoint.setHandler(RD_COMPL, message => requested(message)?.handleReadCompleted(message))
   endpoint.setHandler(SINK_AVAIL, message => requested(message)?.handleSinkAvailable(message))
   endpoint.setHandler(WR_COMPL, message => requested(message)?.handleWriteCompleted(message))
+  endpoint.setHandler(BOUND, message => requested(message)?.handleBound(message))
   return endpoint
 }
 

@@ -14,6 +14,9 @@
  *   RD_COMPL  request   0 to     1 sequence   2 consumed
  *   SINK_AVAIL request  0 to     1 sequence   2 consumed   3 length   key of the receiver's memory
  *   WR_COMPL  request   0 to     1 sequence   2 consumed   3 length
+ *   BOUND     request                                             the bootstrap's transcript, 32 bytes
+ *
+ * BOUND comes first, from either side, over a channel that a bootstrap has made; both must say the same.
  *
  * `window` is the size of the sender's receive buffer for this socket: the peer may have that many bytes under way that
  * are not yet reported as consumed. Before the ACCEPT a client may have `EARLY_WINDOW` bytes under way; it may send DATA and
@@ -43,6 +46,7 @@ export const SRC_AVAIL = 7
 export const RD_COMPL = 8
 export const SINK_AVAIL = 9
 export const WR_COMPL = 10
+export const BOUND = 11
 
 export const CONNECT_WORDS = 4
 /** DATA, SRC_AVAIL, SINK_AVAIL and WR_COMPL. */

@@ -7,6 +7,7 @@ import { copyBytes } from '../../nic/index.ts'
 import type { Family } from '../host/unix-paths.ts'
 import type { Stream } from './stream.ts'
 import {
+  BOUND,
   BYTES_WORDS,
   CLOSE,
   CLOSE_WORDS,
@@ -31,6 +32,14 @@ export interface Connect {
   /** The address that was dialled. */
   readonly address: string
   readonly family: Family
+}
+
+export function sendBound(channel: Channel, transcript: Uint8Array): boolean {
+  const at = channel.reserveRequest(BOUND, 0, transcript.length)
+  if (at < 0) return false
+  copyBytes(transcript, 0, channel.sendBytes, at, transcript.length)
+  channel.commit(transcript.length)
+  return true
 }
 
 export function sendConnect(channel: Channel, { stream, port, address, family }: Connect): boolean {

@@ -87,7 +87,7 @@ function defaultStorePath(env: NodeJS.ProcessEnv): string {
   const { STATE_DIRECTORY, XDG_STATE_HOME } = env
   if (STATE_DIRECTORY) return join(STATE_DIRECTORY.split(':')[0] as string, 'store')
   if (XDG_STATE_HOME) return join(XDG_STATE_HOME, STORE)
-  return join(process.getuid?.() === 0 ? SYSTEM_STATE : ownState(), STORE)
+  return join(process.geteuid?.() === 0 ? SYSTEM_STATE : ownState(), STORE)
 }
 
 /** A user without a home must say where the store is: the system's folder is not its own. */

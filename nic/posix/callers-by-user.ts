@@ -1,3 +1,5 @@
+import { isOwnUser } from './own-user.ts'
+
 /**
  * How many callers of one unix socket there are, by the user whom the kernel says they are of. Nobody but this process's own
  * user can have more than a few, so that strangers can neither keep others away nor use up descriptors.
@@ -25,8 +27,4 @@ export class CallersByUser {
     if (count === 0) this.#counts.delete(uid)
     else this.#counts.set(uid, count)
   }
-}
-
-export function isOwnUser(uid: number): boolean {
-  return uid === process.getuid?.()
 }

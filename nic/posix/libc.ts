@@ -30,6 +30,7 @@ export interface Libc {
   bind(fd: number, address: Uint8Array, length: number): number
   /** `length` is 4 bytes: the size of `address`, then that of the name. */
   getpeername(fd: number, address: Uint8Array, length: Uint8Array): number
+  getsockname(fd: number, address: Uint8Array, length: Uint8Array): number
   socketpair(domain: number, type: number, protocol: number, descriptors: Int32Array): number
   connect(fd: number, address: Uint8Array, length: number): number
   send(fd: number, from: Uint8Array, length: number, flags: number): number
@@ -80,6 +81,7 @@ const PROTOTYPES = {
   socket: 'int socket(int domain, int type, int protocol)',
   bind: 'int bind(int fd, const void *addr, unsigned int len)',
   getpeername: 'int getpeername(int fd, void *addr, void *len)',
+  getsockname: 'int getsockname(int fd, void *addr, void *len)',
   socketpair: 'int socketpair(int domain, int type, int protocol, void *sv)',
   connect: 'int connect(int fd, const void *addr, unsigned int len)',
   send: 'int64_t send(int fd, const void *buf, size_t n, int flags)',

@@ -1,17 +1,18 @@
 /** Two ends of a unix connection, of which one can be told by its name. */
 import { AF_UNIX, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM } from './constants.ts'
 import { loadLibc, requireLibc, systemError } from './libc.ts'
-import { abstractAddress } from './unix-socket.ts'
+import { isOwnUser } from './own-user.ts'
+import { abstractAddress, peerCredentials } from './unix-socket.ts'
 
 /** What the kernel takes, less the zero byte that makes a name abstract. */
 const NAME_SIZE_MAX = 107
 /** struct sockaddr_un: family, then the name. */
 const ADDRESS_SIZE = 110
-const NAME_AT = 3
+const NAME_AT = 2
 
 /**
  * The caller owns both descriptors. The near end gets `name`, an abstract one, as long as the kernel can take it and nobody
- * else has it: whoever holds the far end reads it by `nameOfPeer`.
+ * else has it: whoever holds the far end reads it by `nameOfNearEnd`.
  */
 export function socketPair(name: string): { readonly near: number; readonly far: number } {
   const libc = requireLibc()
@@ -26,15 +27,26 @@ export function socketPair(name: string): { readonly near: number; readonly far:
   return { near, far }
 }
 
-/** The abstract name of the other end of a unix connection; undefined if it has none, or there is no such connection. */
-export function nameOfPeer(fd: number): string | undefined {
+/**
+ * The abstract name of the near end, asked at the far end of a pair that this process's user, or its parent, has made.
+ * Undefined of everything else: an accepted connection has the name of its listener, and its peer may have taken any name.
+ */
+export function nameOfNearEnd(fd: number): string | undefined {
   const { libc } = loadLibc()
   if (libc === undefined || fd < 0) return undefined
+  if (nameOf((address, size) => libc.getsockname(fd, address, size)) !== '') return undefined
+  const name = nameOf((address, size) => libc.getpeername(fd, address, size))
+  if (!name?.startsWith('\0')) return undefined
+  // Of a pair the kernel knows who has made it.
+  const { pid, uid } = peerCredentials(libc, fd)
+  return isOwnUser(uid) || (pid > 0 && pid === process.ppid) ? name.slice(1) : undefined
+}
+
+/** A unix name, with the zero byte of an abstract one, or empty; undefined if `ask` finds no unix socket. */
+function nameOf(ask: (address: Buffer, size: Buffer) => number): string | undefined {
   const address = Buffer.alloc(ADDRESS_SIZE)
   const size = Buffer.alloc(4)
   size.writeUInt32LE(ADDRESS_SIZE)
-  if (libc.getpeername(fd, address, size) < 0) return undefined
-  const end = Math.min(size.readUInt32LE(), ADDRESS_SIZE)
-  const isAbstract = end > NAME_AT && address.readUInt16LE() === AF_UNIX && address[2] === 0
-  return isAbstract ? address.toString('latin1', NAME_AT, end) : undefined
+  if (ask(address, size) < 0 || address.readUInt16LE() !== AF_UNIX) return undefined
+  return address.toString('latin1', NAME_AT, Math.min(size.readUInt32LE(), ADDRESS_SIZE))
 }

@@ -82,7 +82,7 @@ export function peerCredentials(libc: Libc, fd: number): Credentials {
 /** The user at the other end of a unix socket of Node; without the C library, which alone can ask, our own. */
 export function userOfPeer(socket: net.Socket): number {
   const { libc } = loadLibc()
-  if (libc === undefined) return process.getuid?.() ?? 0
+  if (libc === undefined) return process.geteuid?.() ?? 0
   return peerCredentials(libc, (socket as unknown as { _handle: { fd: number } })._handle.fd).uid
 }
 

@@ -4,6 +4,7 @@ import {
   ARMED_WORD,
   align8,
   CONTROL_SIZE,
+  CUT_OFF_WORD,
   FRAME_HEADER_SIZE,
   FRAME_STAMP,
   frameMaxOf,
@@ -50,6 +51,11 @@ export class RingConsumer {
   /** What the producer's program shows. */
   get shownWord(): number {
     return this.#open ? Atomics.load(this.#control, SHOWN_WORD) : 0
+  }
+
+  /** Whether the producer has marked its end by `cutOff`. */
+  get isCutOff(): boolean {
+    return this.#control.length > 0 && Atomics.load(this.#control, CUT_OFF_WORD) !== 0
   }
 
   /** Whether something is there to be polled, whatever `poll` will think of it. */

@@ -84,6 +84,14 @@ export abstract class RingInterface implements VirtualInterface {
     this.consumer.expectEnd()
   }
 
+  cutOff(): void {
+    this.producer.cutOff()
+  }
+
+  get isCutOff(): boolean {
+    return this.consumer.isCutOff
+  }
+
   arm(forRoom: number): boolean {
     if (this.state !== 'open') return false
     const isArmed = this.consumer.arm()

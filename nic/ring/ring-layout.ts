@@ -6,6 +6,7 @@
  *   byte  64  ARMED         1: the consumer sleeps, ring it   set by the consumer, cleared by either
  *   byte 128  ROOM_WANTED   1: the producer waits for room    set by the producer, cleared by either
  *   byte 192  SHOWN         a word for the consumer's program written by the producer   (`showWord`)
+ *   byte 256  CUT_OFF       1: the producer closed because of a fault   set by the producer, never cleared
  *   byte 4096 size bytes of frames
  *
  *   frame, always on a multiple of 8, never across the end of the ring
@@ -24,6 +25,7 @@ export const HEAD_WORD = 0 / 4
 export const ARMED_WORD = 64 / 4
 export const ROOM_WANTED_WORD = 128 / 4
 export const SHOWN_WORD = 192 / 4
+export const CUT_OFF_WORD = 256 / 4
 
 export const FRAME_LENGTH = 0
 export const FRAME_STAMP = 4

@@ -3,6 +3,7 @@ import {
   ARMED_WORD,
   align8,
   CONTROL_SIZE,
+  CUT_OFF_WORD,
   FRAME_HEADER_SIZE,
   FRAME_STAMP,
   frameMaxOf,
@@ -60,6 +61,11 @@ export class RingProducer {
   /** For the consumer's program to see at any time, without a frame. */
   showWord(word: number): void {
     if (this.#open) Atomics.store(this.#control, SHOWN_WORD, word)
+  }
+
+  /** Marks that this side closes because of a fault. Works after a violation, too, until `close`. */
+  cutOff(): void {
+    if (this.#control.length > 0) Atomics.store(this.#control, CUT_OFF_WORD, 1)
   }
 
   /** Publishes the reserved frame with `length` bytes of content. Returns whether the consumer asked to be woken. */

@@ -9,10 +9,10 @@
 import { AsyncResource } from 'node:async_hooks'
 import { NicError } from '../errors.ts'
 import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
-import { isOwnUser } from '../posix/callers-by-user.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import { type Libc, loadLibc, requireLibc } from '../posix/libc.ts'
 import { type Mapping, unmapShared } from '../posix/mapping.ts'
+import { isOwnUser } from '../posix/own-user.ts'
 import {
   type Credentials,
   connectAbstract,

@@ -2,6 +2,7 @@ import type { Access, Capabilities, DoorbellAnswer, Registration, RemoteMemory }
 import type { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
 import { type Mapping, unmapShared } from '../posix/mapping.ts'
+import { nextTick } from '../real-time.ts'
 import { RingConsumer } from '../ring/ring-consumer.ts'
 import { RingInterface } from '../ring/ring-interface.ts'
 import { frameMaxOf, ringBytes } from '../ring/ring-layout.ts'
@@ -33,6 +34,8 @@ export class ShmInterface extends RingInterface {
   readonly #mapping: Mapping
   readonly #bell: Doorbell
   readonly #peerPid: number
+  #answer: DoorbellAnswer = () => {}
+  #handlePeerGone: () => void = () => {}
 
   constructor(libc: Libc, parts: ShmParts) {
     const { mapping, ringSize, offering } = parts
@@ -47,7 +50,7 @@ export class ShmInterface extends RingInterface {
     this.#bell = parts.bell
     this.#peerPid = parts.peerPid
     // From now on the end of the connection is noticed, whether or not anybody listens.
-    this.#bell.watch(() => {})
+    this.#bell.watch(this.#handleBell)
   }
 
   hasFrame(): boolean {
@@ -55,7 +58,25 @@ export class ShmInterface extends RingInterface {
   }
 
   setDoorbell(listener: DoorbellAnswer): void {
-    this.#bell.watch((_bytes, length) => listener(length > 0))
+    this.#answer = listener
+  }
+
+  get hasPeer(): boolean {
+    return this.#bell.hasPeer
+  }
+
+  watchPeer(listener: () => void): void {
+    this.#handlePeerGone = listener
+    // Its last ring is over: nothing else would tell.
+    if (!this.#bell.isOpen) nextTick(listener)
+  }
+
+  readonly #handleBell = (_bytes: Buffer, length: number): void => {
+    try {
+      this.#answer(length > 0)
+    } finally {
+      if (length === 0) this.#handlePeerGone()
+    }
   }
 
   ref(): void {

@@ -77,6 +77,22 @@ export abstract class ForwardingInterface implements VirtualInterface {
     this.inner.expectEnd?.()
   }
 
+  get hasPeer(): boolean | undefined {
+    return this.inner.hasPeer
+  }
+
+  watchPeer(listener: () => void): void {
+    this.inner.watchPeer?.(listener)
+  }
+
+  cutOff(): void {
+    this.inner.cutOff?.()
+  }
+
+  get isCutOff(): boolean | undefined {
+    return this.inner.isCutOff
+  }
+
   arm(forRoom: number): boolean {
     return this.inner.arm(forRoom)
   }

@@ -14,6 +14,7 @@ import {
   INTRODUCTION_SIZE,
   type Introduction,
   mayBe,
+  NO_ID,
   REFUSAL,
   VERSION,
   versionOf,
@@ -58,6 +59,8 @@ function introduction(random: Random): Introduction {
     hostIdentity: hostIdentity(),
     uid: process.getuid?.() ?? 0,
     pid: process.pid,
+    door: NO_ID,
+    listenerId: NO_ID,
   }
 }
 
@@ -102,7 +105,7 @@ t.test('a million random greetings, hellos and answers throw nothing and keep no
       const decoded = decodeIntroduction(magic, bytes)
       if (decoded === undefined) return
       if (i % 3 === 0) understood.greetings++
-      else if ('refusal' in peers.answer(decoded)) understood.hellos++
+      else if ('refusal' in peers.answer(decoded, process.getuid?.())) understood.hellos++
       else t.fail('an offer to another host')
     }
   }

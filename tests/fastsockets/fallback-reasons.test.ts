@@ -1,4 +1,5 @@
 /** Every reason in the enumeration can be reached: those that fallback.test.ts, strangers.test.ts and policy/ do not. */
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import nodeNet, { type AddressInfo } from 'node:net'
@@ -75,7 +76,8 @@ for (const [code, refusal] of [
   t.test(`${code}: a server that shakes hands, and refuses the connection`, async t => {
     const port = await plainServer(t)
     const peers = new Peers(() => refusal, connectPlainly)
-    const place = { port, address: '127.0.0.1', family: 4, ipv6Only: false, isPortShared: false } as const
+    const ends = { port, address: '127.0.0.1', family: 4 } as const
+    const place = { id: randomBytes(16), ...ends, ipv6Only: false, isPortShared: false }
     const bootstrap = BootstrapServer.open(place, peers, new Set())
     t.teardown(() => bootstrap?.close())
     meets(t, await clientOf(t, port), code)

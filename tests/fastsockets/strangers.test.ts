@@ -3,7 +3,12 @@ import { once } from 'node:events'
 import http from 'node:http'
 import { createServer as createPlainServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { encodeIntroduction, GREETING_MAGIC, VERSION } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
+import {
+  encodeIntroduction,
+  GREETING_MAGIC,
+  NO_ID,
+  VERSION,
+} from '../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import { Routes } from '../../fastsockets/connect/routes.ts'
 import net, { transportOf } from '../../fastsockets/index.ts'
@@ -148,6 +153,8 @@ function introduction() {
     hostIdentity: hostIdentity(),
     uid: process.getuid?.() ?? 0,
     pid: process.pid,
+    door: NO_ID,
+    listenerId: NO_ID,
   }
 }
 

@@ -27,7 +27,8 @@ const introductions: [what: string, introduction: Introduction][] = [
 ]
 
 function introduction(numbers: { version: number; port: number; uid: number; pid: number }): Introduction {
-  return { ...numbers, isShared: false, endpointId: randomBytes(16), hostIdentity: randomBytes(16) }
+  const ids = { endpointId: randomBytes(16), door: randomBytes(16), listenerId: randomBytes(16) }
+  return { ...numbers, ...ids, isShared: false, hostIdentity: randomBytes(16) }
 }
 
 for (const magic of [GREETING_MAGIC, HELLO_MAGIC]) {
@@ -42,12 +43,12 @@ for (const magic of [GREETING_MAGIC, HELLO_MAGIC]) {
     }
   })
 
-  t.test(`what is not the 64 bytes of ${name} is nothing`, async t => {
+  t.test(`what is not the 96 bytes of ${name} is nothing`, async t => {
     const bytes = encodeIntroduction(magic, introductions[0]?.[1] as Introduction)
     const other = magic === HELLO_MAGIC ? GREETING_MAGIC : HELLO_MAGIC
     t.equal(decodeIntroduction(other, bytes), undefined)
     t.equal(decodeIntroduction(magic, bytes.subarray(1)), undefined)
-    t.equal(decodeIntroduction(magic, bytes.subarray(0, 63)), undefined)
+    t.equal(decodeIntroduction(magic, bytes.subarray(0, INTRODUCTION_SIZE - 1)), undefined)
     t.equal(decodeIntroduction(magic, Buffer.concat([bytes, Buffer.alloc(1)])), undefined)
     t.equal(decodeIntroduction(magic, Buffer.alloc(0)), undefined)
     for (let at = 0; at < magic.length; at++) {

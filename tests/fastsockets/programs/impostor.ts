@@ -2,9 +2,10 @@
  * argv: victim's port, port of who is to be passed for. Says hello to the victim by the other one's endpoint id, takes up its
  * offer, and keeps quiet. Then it listens, says where, and greets whoever calls by that id, too.
  */
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
-import { callHashedPort, shakeHands } from '../../../fastsockets/bootstrap/bootstrap-client.ts'
+import { callDoor, callHashedPort, shakeHands } from '../../../fastsockets/bootstrap/bootstrap-client.ts'
 import { REFUSAL } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { BootstrapServer } from '../../../fastsockets/bootstrap/bootstrap-server.ts'
 import { Peers } from '../../../fastsockets/connect/peers.ts'
@@ -27,8 +28,12 @@ const { endpointId } = greeting
 const peers = new Peers(() => REFUSAL.NOT_LISTENING, connect)
 
 const called = await call(victim)
-const answer = await shakeHands(called.connection, { ...peers.introduce(victim), endpointId }, WAIT_MS)
-if (answer?.result !== 0) throw new Error(`refused: ${answer?.result}`)
+const door = await callDoor(called.greeting.door, connect)
+if ('code' in door) throw new Error(door.text)
+const { listenerId } = called.greeting
+const shaken = await shakeHands(door, { ...peers.introduce(victim), endpointId, listenerId }, WAIT_MS)
+if (shaken?.answer.result !== 0) throw new Error(`refused: ${shaken?.answer.result}`)
+const { answer } = shaken
 const driver = drivers.get(answer.driver) as Driver
 const end = await driver.connect(answer.blob, { allowUid: () => true })
 
@@ -38,8 +43,10 @@ const { port } = server.address() as AddressInfo
 const host = {
   introduce: (port: number) => ({ ...peers.introduce(port), endpointId }),
   answer: peers.answer.bind(peers),
+  openDoor: peers.openDoor.bind(peers),
 }
-const place = { port, address: HOST, family: 4, ipv6Only: false, isPortShared: false } as const
+const id = randomBytes(16)
+const place = { id, port, address: HOST, family: 4, ipv6Only: false, isPortShared: false } as const
 BootstrapServer.open(place, host, new Set())
 process.on('disconnect', () => process.exit())
 process.send?.({ state: end.state, port })

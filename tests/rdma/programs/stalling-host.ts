@@ -4,6 +4,7 @@ import net from 'node:net'
 import {
   encodeIntroduction,
   GREETING_MAGIC,
+  NO_ID,
   VERSION,
 } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { hashedPort } from '../../../fastsockets/bootstrap/hashed-port.ts'
@@ -17,6 +18,8 @@ const greeting = encodeIntroduction(GREETING_MAGIC, {
   hostIdentity: randomBytes(16),
   uid: process.getuid?.() ?? 0,
   pid: process.pid,
+  door: NO_ID,
+  listenerId: randomBytes(16),
 })
 let callerCount = 0
 const bootstrap = net.createServer(caller => {

@@ -1,0 +1,97 @@
+/** Callers of whom a HELLO is expected, and what becomes of it (bootstrap-layout.ts). */
+import type net from 'node:net'
+import { openLog } from '../../nic/index.ts'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import { tellStep } from '../host/steps.ts'
+import {
+  decodeIntroduction,
+  encodeAnswer,
+  HELLO_MAGIC,
+  INTRODUCTION_SIZE,
+  type Introduction,
+  mayBe,
+} from './bootstrap-layout.ts'
+import { endsOf, transcriptOf } from './transcript.ts'
+
+const log = openLog('fastsockets:bootstrap')
+
+/** All the time that a caller has, however it uses it. */
+const HELLO_TIMEOUT_MS = 2000
+
+/** Takes the connection of a finished handshake over; the channel that comes of it must show `transcript`. */
+export type Finish = (connection: net.Socket, transcript: Buffer) => void
+
+export type Reply =
+  | { readonly refusal: number }
+  | { readonly driver: string; readonly blob: Uint8Array; readonly finish: Finish }
+
+export interface HelloHost {
+  /** Answers a HELLO. `uid`: the caller's user, if the kernel knows it. */
+  answer(hello: Introduction, uid: number | undefined): Reply
+}
+
+/** The greeting that this HELLO answers, or a refusal. */
+export type FindGreeting = (hello: Introduction) => Buffer | number
+
+export class HelloCallers {
+  readonly #host: HelloHost
+  /** Each with the end of its time. */
+  readonly #callers = new Map<net.Socket, NodeJS.Timeout>()
+
+  constructor(host: HelloHost) {
+    this.#host = host
+  }
+
+  get size(): number {
+    return this.#callers.size
+  }
+
+  /** Hears `caller`, which has an 'error' listener, and answers. `onOver`: it has its offer, or is gone. */
+  take(
+    caller: net.Socket,
+    uid: number | undefined,
+    findGreeting: FindGreeting,
+    onOver: () => void = () => {},
+  ): void {
+    const forget = (): void => {
+      if (!this.#callers.has(caller)) return
+      clearTimeout(this.#callers.get(caller))
+      this.#callers.delete(caller)
+      onOver()
+    }
+    this.#callers.set(caller, setTimeout(() => caller.destroy(), HELLO_TIMEOUT_MS).unref())
+    caller.once('close', forget)
+    let heard = Buffer.alloc(0)
+    const hear = (bytes: Buffer): void => {
+      heard = Buffer.concat([heard, bytes])
+      if (heard.length > INTRODUCTION_SIZE || !mayBe(HELLO_MAGIC, heard)) return void caller.destroy()
+      if (heard.length < INTRODUCTION_SIZE) return
+      caller.off('data', hear)
+      tellStep('server introduced')
+      if (this.#answer(caller, uid, heard, findGreeting)) forget()
+    }
+    caller.on('data', hear)
+  }
+
+  close(): void {
+    for (const caller of this.#callers.keys()) caller.destroy()
+  }
+
+  /** True if the caller has an offer. One that is refused keeps its place until it has gone. */
+  #answer(caller: net.Socket, uid: number | undefined, bytes: Buffer, findGreeting: FindGreeting): boolean {
+    const hello = decodeIntroduction(HELLO_MAGIC, bytes) as Introduction
+    const greeting = findGreeting(hello)
+    const reply = typeof greeting === 'number' ? { refusal: greeting } : this.#host.answer(hello, uid)
+    if ('refusal' in reply || typeof greeting === 'number') {
+      const result = 'refusal' in reply ? reply.refusal : (greeting as number)
+      log('refused pid %d: %d', hello.pid, result)
+      caller.end(encodeAnswer({ result, driver: '', blob: Buffer.alloc(0) }))
+      return false
+    }
+    const answer = encodeAnswer({ result: 0, driver: reply.driver, blob: Buffer.from(reply.blob) })
+    caller.write(answer)
+    tellStep('server answered')
+    reply.finish(caller, transcriptOf({ greeting, hello: bytes, answer }, endsOf(caller, 'server')))
+    return true
+  }
+}

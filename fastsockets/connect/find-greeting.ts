@@ -1,0 +1,84 @@
+/** Where a client finds the bootstrap of a listener: at the hashed ports, or where the name service says. */
+import { isDaemonExpected } from '../../nameservice/socket-path.ts'
+import {
+  type ConnectFunction,
+  callBootstrap,
+  callHashedPort,
+  type Greeted,
+  greetingTimeoutMs,
+} from '../bootstrap/bootstrap-client.ts'
+import { askingOf, rememberSilent } from '../bootstrap/remote-hosts.ts'
+import { TimeLimit } from '../bootstrap/time-limit.ts'
+import { reachableOwnAddress } from '../host/addresses.ts'
+import { tellStep } from '../host/steps.ts'
+import { type Family, UNIX } from '../host/unix-paths.ts'
+import { findBootstrapPort, inTime, LOOK_UP_MS_MAX, lookUpMs } from './names.ts'
+
+/** At a hashed port, or where the name service says; who greets first is taken. */
+export async function findGreeting(
+  address: string,
+  port: number,
+  family: Family,
+  connect: ConnectFunction,
+  limit: TimeLimit,
+): Promise<Greeted> {
+  tellStep('client calling')
+  if (isElsewhere(address, family)) return await findRemote(address, port, family, connect, limit)
+  const hashed = callHashedPort(address, port, family, connect)
+  if (family === UNIX || !isDaemonExpected()) return await hashed
+  const named = findNamed(address, port, family, connect)
+  const isGreeted = (outcome: Greeted | undefined): boolean =>
+    outcome !== undefined && 'connection' in outcome
+  let outcome = await Promise.race([hashed, named.then(one => (isGreeted(one) ? (one as Greeted) : hashed))])
+  if (!isGreeted(outcome)) outcome = (await inTime(named, lookUpMs())) ?? outcome
+  for (const other of [hashed, named]) {
+    void other.then(one => {
+      if (one !== outcome && one !== undefined && 'connection' in one) one.connection.destroy()
+    })
+  }
+  return outcome
+}
+
+async function findNamed(
+  address: string,
+  port: number,
+  family: Family,
+  connect: ConnectFunction,
+  limit?: TimeLimit,
+): Promise<Greeted | undefined> {
+  const question = findBootstrapPort(address, port)
+  // Nobody waits longer for a daemon that hangs; the answer is there for the next connect.
+  const found =
+    limit === undefined
+      ? await question
+      : await inTime(question, Math.min(limit.leftMs, greetingTimeoutMs(LOOK_UP_MS_MAX)))
+  if (found === undefined || limit?.isOver) return undefined
+  return await callBootstrap(address, found, port, family, connect, limit?.leftMs)
+}
+
+/** On another host: where the name service says, or at a hashed port if it may be asked. Who is silent is remembered. */
+async function findRemote(
+  address: string,
+  port: number,
+  family: Family,
+  connect: ConnectFunction,
+  limit: TimeLimit,
+): Promise<Greeted> {
+  const asking = askingOf(address, port)
+  if (typeof asking === 'object') return { code: asking.code }
+  // Where the name service leads must not use up the time of the hashed ports.
+  const namedLimit = asking === 'named' ? limit : new TimeLimit(limit.leftMs / 2)
+  const named = isDaemonExpected() ? await findNamed(address, port, family, connect, namedLimit) : undefined
+  if (named !== undefined && 'connection' in named) return named
+  const outcome =
+    asking === 'hashed'
+      ? await callHashedPort(address, port, family, connect, limit.leftMs)
+      : (named ?? { code: 'REMOTE_HOST', detail: 'the name service does not know it' })
+  if ('code' in outcome && outcome.code === 'SILENT') rememberSilent(address)
+  return outcome
+}
+
+/** Whether it is an address of another host. */
+export function isElsewhere(address: string, family: Family): boolean {
+  return family !== UNIX && reachableOwnAddress(address) === undefined
+}
