@@ -1,4 +1,4 @@
-/** Whoever calls the hashed port may say anything, as often as it likes, also what somebody honest has said before. */
+/** Whoever calls the hashed port, or the door that it names, may say anything, as often as it likes, also what somebody honest has said before. */
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -19,10 +19,11 @@ import {
   VERSION,
   versionOf,
 } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { doorPath } from '../../fastsockets/bootstrap/door.ts'
 import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import { Peers } from '../../fastsockets/connect/peers.ts'
 import net, { type Socket, transportOf } from '../../fastsockets/index.ts'
-import { hostIdentity } from '../../nic/index.ts'
+import { hostIdentity, newOwnSocket } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { liveMemory } from '../support/garbage.ts'
 import { block, longestTurnMs, METER, RUNS } from '../support/measured-child.ts'
@@ -134,6 +135,21 @@ function callAsStranger(port: number): Socket {
   return socket
 }
 
+/** What the hashed port says to whoever calls. */
+async function greetingOf(port: number): Promise<Introduction> {
+  const bytes = Buffer.concat(await withWatchdog('a greeting', callAsStranger(port).toArray()))
+  const greeting = decodeIntroduction(GREETING_MAGIC, bytes)
+  if (greeting === undefined) throw new Error('the hashed port does not greet')
+  return greeting
+}
+
+/** A call to the door that a greeting names, where a HELLO is heard. */
+function callDoor({ door }: Introduction): Socket {
+  const socket = newOwnSocket().connect({ path: doorPath(door) })
+  socket.on('error', () => {})
+  return socket
+}
+
 async function expectFast(t: Test, port: number): Promise<void> {
   const socket = net.connect(port, '127.0.0.1')
   await withWatchdog('a connection', once(socket, 'connect'))
@@ -161,11 +177,13 @@ t.test('a server that stands still is seen to', async t => {
 t.test(`${RUNS * CALLS} callers who spoil their hello`, async t => {
   const random = seededRandom(t)
   const { server, port } = await startServer(t)
-  const hello = encodeIntroduction(HELLO_MAGIC, { ...introduction(random), hostIdentity: Buffer.alloc(16) })
+  const greeting = await greetingOf(port)
+  const said = { ...introduction(random), listenerId: greeting.listenerId, hostIdentity: Buffer.alloc(16) }
+  const hello = encodeIntroduction(HELLO_MAGIC, said)
   const hellos = Array.from({ length: CALLS }, () => Buffer.from(spoil(random, hello, Buffer.alloc(100))))
   const callMany = async (_: unknown, caller: number): Promise<void> => {
     for (let i = caller; i < CALLS; i += AT_ONCE) {
-      const socket = callAsStranger(port)
+      const socket = callDoor(greeting)
       socket.resume()
       socket.end(hellos[i] as Buffer)
       await withWatchdog(
@@ -185,22 +203,22 @@ t.test(`${RUNS * CALLS} callers who spoil their hello`, async t => {
 t.test('a hello that is said again and again gets offers up to the limit, which all go', async t => {
   const random = seededRandom(t)
   const { server, port } = await startServer(t)
-  const hello = encodeIntroduction(HELLO_MAGIC, introduction(random))
+  const greeting = await greetingOf(port)
+  const { listenerId } = greeting
+  const hello = encodeIntroduction(HELLO_MAGIC, { ...introduction(random), listenerId })
   const descriptors = (): number => readdirSync(`/proc/${server.pid}/fd`).length
   const before = descriptors()
   const call = async (sockets: Socket[], results: Record<number, number>): Promise<void> => {
-    const socket = callAsStranger(port)
+    const socket = callDoor(greeting)
     sockets.push(socket)
     let heard = Buffer.alloc(0)
     const answered = new Promise<void>(resolve => {
       socket.once('close', () => resolve())
       socket.on('data', bytes => {
         heard = Buffer.concat([heard, bytes])
-        const answer = heard.subarray(INTRODUCTION_SIZE)
-        if (answer.length < 1) return
-        const length = answerLength(answer)
-        if (length === undefined || length === 0 || answer.length < length) return
-        const result = decodeAnswer(answer)?.result ?? -1
+        const length = answerLength(heard)
+        if (length === undefined || heard.length < length) return
+        const result = decodeAnswer(heard)?.result ?? -1
         results[result] = (results[result] ?? 0) + 1
         resolve()
       })
@@ -228,18 +246,16 @@ t.test(
   async t => {
     const random = seededRandom(t)
     const { port } = await startServer(t)
-    const hello = encodeIntroduction(HELLO_MAGIC, introduction(random))
-    const refused = encodeIntroduction(HELLO_MAGIC, {
-      ...introduction(random),
-      hostIdentity: Buffer.alloc(16),
-    })
+    const greeting = await greetingOf(port)
+    const said = { ...introduction(random), listenerId: greeting.listenerId }
+    const hello = encodeIntroduction(HELLO_MAGIC, said)
+    const refused = encodeIntroduction(HELLO_MAGIC, { ...said, hostIdentity: Buffer.alloc(16) })
     for (const [what, first] of [
       ['part of a hello', hello.subarray(0, 1)],
       ['what is refused', refused],
     ] as const) {
-      const place = { port: hashedPort(port, 0), host: '127.0.0.1', localAddress: '127.0.0.1' }
-      const socket = net.connect({ ...place, allowHalfOpen: true })
-      socket.on('error', () => {})
+      const socket = callDoor(greeting)
+      socket.allowHalfOpen = true
       socket.resume()
       socket.write(first)
       let said = 1

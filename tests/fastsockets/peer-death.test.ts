@@ -115,22 +115,6 @@ t.test('what a process wrote before it left is delivered, then the end', async t
   t.equal(transportOf(socket).transport, 'shm')
 })
 
-/** What the lifeline meets, and what the program hears of. */
-const VANISHED: Readonly<Record<string, string>> = {
-  ETIMEDOUT: 'read ETIMEDOUT ETIMEDOUT read -110',
-  EHOSTUNREACH: 'read ETIMEDOUT ETIMEDOUT read -110',
-  ECONNRESET: 'read ECONNRESET ECONNRESET read -104',
-}
-
-for (const [code, heard] of Object.entries(VANISHED)) {
-  t.test(`a lifeline that ends with ${code}: its sockets end with an error, as with TCP`, async t => {
-    const server = new Child(t, program('server'), ['echo'], relinked())
-    const { port } = await server.receive<{ port: number }>()
-    const client = new Child(t, program('lost-lifeline'), [String(port), code])
-    t.strictSame(await client.receive(), { transport: 'shm', log: ['data hello', heard, 'close true'] })
-  })
-}
-
 t.test('a client can come back after its server was killed and started again', async t => {
   const first = new Child(t, program('server'), ['echo'], relinked())
   const { port } = await first.receive<{ port: number }>()

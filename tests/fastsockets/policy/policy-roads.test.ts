@@ -204,7 +204,7 @@ t.test('another user who is let in is not taken for whom it says it is', async t
   const victim = new Child(t, program('listening-client'), [], relinked({ env }))
   const { port: victims } = await victim.receive<{ port: number }>()
   const lies = [String(victims), String(port)]
-  const impostor = new Child(t, program('impostor'), lies, { uid: NOBODY, gid: NOBODY })
+  const impostor = new Child(t, program('impostor'), lies, { env, uid: NOBODY, gid: NOBODY })
   const { state, port: impostors } = await impostor.receive<{ state: string; port: number }>()
   t.equal(state, 'open')
   victim.send({ port })
