@@ -1,0 +1,299 @@
+/**
+ * The documentation is true: links lead somewhere, in the checkout and in the package; every block of README.md and the guide
+ * compiles or runs; the tables of the reference say what the sources say; and no page is longer than its readers bear.
+ */
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import ts from 'typescript'
+import { POLICY_SCHEMA } from '../fastsockets/policy/policy-schema.ts'
+import { FALLBACK_REASONS } from '../fastsockets/reasons.ts'
+import { CHECKOUT, installApplication } from './docs/application.ts'
+import {
+  anchorsOf,
+  blocksOf,
+  codeRows,
+  linksOf,
+  type Page,
+  readPages,
+  sentencesOf,
+  withoutBlocks,
+  wordCount,
+} from './docs/markdown.ts'
+import { runPage } from './docs/run-page.ts'
+import { plainEnvironment } from './support/child.ts'
+
+const WORDS_MAX = 40_000
+const README_LINES_MAX = 150
+const GUIDE_LINES_MAX = 200
+const SENTENCE_WORDS_MAX = 40
+const NOT_RUN_MAX = 12
+const RUN_MS_MAX = 900_000
+/** Made from a report, and as long as that. */
+const GENERATED = 'docs/performance.md'
+const CLI = fileURLToPath(new URL('../fastsockets/cli/main.js', import.meta.url))
+/** Where variables and codes may come from. */
+const SOURCES = ['fastsockets', 'am', 'nic', 'nameservice', 'bench', 'deploy', '.ci', 'tests']
+
+const pages = readPages(CHECKOUT)
+const guide = pages.filter(({ path }) => path === 'README.md' || path.startsWith('docs/guide/'))
+const pageOf = (path: string): Page => {
+  const found = pages.find(page => page.path === path)
+  if (found === undefined) throw new Error(`there is no ${path}`)
+  return found
+}
+const reference = (name: string): string => pageOf(`docs/reference/${name}.md`).text
+
+t.setTimeout(RUN_MS_MAX)
+
+t.test('every relative link of the checkout leads to a file, and to a heading of it', async t => {
+  t.ok(guide.length >= 10, `README.md and ${guide.length - 1} pages of the guide`)
+  for (const page of pages) t.strictSame(brokenLinks(page, path => existsSync(join(CHECKOUT, path))), [], page.path)
+})
+
+t.test('pages have at most the length that they are given', async t => {
+  const words = pages
+    .filter(({ path }) => path !== GENERATED)
+    .reduce((sum, { text }) => sum + wordCount(text), 0)
+  t.ok(words <= WORDS_MAX, `${words} words in all, ${WORDS_MAX} at most`)
+  for (const { path, text } of guide) {
+    const lines = text.trimEnd().split('\n').length
+    const max = path === 'README.md' ? README_LINES_MAX : GUIDE_LINES_MAX
+    t.ok(lines <= max, `${path}: ${lines} lines, ${max} at most`)
+  }
+})
+
+t.test(`sentences of README.md and the guide have at most ${SENTENCE_WORDS_MAX} words`, async t => {
+  for (const { path, text } of guide) {
+    const long = sentencesOf(text).filter(sentence => wordCount(sentence) > SENTENCE_WORDS_MAX)
+    t.strictSame(long, [], path)
+  }
+})
+
+t.test('blocks are fenced and name their language; few cannot be run here, each with its reason', async t => {
+  const notRun: string[] = []
+  for (const { path, text } of guide) {
+    t.notMatch(withoutBlocks(text), /^\n {4}\S/m, `${path}: an indented block`)
+    for (const { language, line, notRun: reason } of blocksOf(text)) {
+      t.not(language, '', `${path}:${line}`)
+      if (reason !== undefined) notRun.push(`${path}:${line}: ${reason}`)
+    }
+  }
+  t.ok(notRun.length <= NOT_RUN_MAX, `${notRun.length} blocks are not run:\n${notRun.join('\n')}`)
+})
+
+t.test('what pages say between backticks exists: commands, options, scripts, variables', async t => {
+  const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  const variables = variablesOfSources()
+  for (const { path, text } of pages) {
+    for (const [, script = ''] of text.matchAll(/npm run ([\w:]+)/g)) t.ok(scripts[script], `${path}: npm run ${script}`)
+    for (const [variable] of text.matchAll(/(?<!ERR_)\bFASTSOCKETS_[A-Z][A-Z0-9_]*[A-Z0-9]\b/g))
+      t.ok(variables.has(variable) || /^FASTSOCKETS_NAMED_/.test(variable), `${path}: ${variable}`)
+  }
+  for (const { path, text } of guide) {
+    const code = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span)
+    const blocks = blocksOf(text).filter(({ language }) => language === 'sh')
+    for (const line of [...code, ...blocks.flatMap(block => block.text.split('\n'))]) {
+      const fault = faultOfCommand(line)
+      if (fault !== undefined) t.fail(`${path}: ${fault} in ${line}`)
+    }
+  }
+})
+
+t.test('docs/reference/reason-codes.md has every fallback reason, and no other', async t => {
+  t.strictSame(codeRows(reference('reason-codes')).sort(), Object.keys(FALLBACK_REASONS).sort())
+  const known = new Set(Object.keys(FALLBACK_REASONS))
+  const named = codeRows(pageOf('README.md').text).filter(code => /^[A-Z]+(_[A-Z]+)*$/.test(code))
+  t.ok(named.length >= 5, 'README.md has five of them')
+  for (const code of named) t.ok(known.has(code), `README.md: ${code}`)
+})
+
+t.test('docs/guide/rdma.md has every code of the RDMA driver', async t => {
+  const sources = filesBelow(['nic']).map(file => readFileSync(file, 'utf8'))
+  const codes = new Set(sources.flatMap(source => source.match(/(?<=')VERBS_[A-Z_]+(?=')/g) ?? []))
+  const explained = new Set(pageOf('docs/guide/rdma.md').text.match(/(?<=`)VERBS_[A-Z_]+(?=`)/g))
+  t.strictSame([...explained].sort(), [...codes].sort())
+})
+
+t.test('docs/reference/environment.md has every variable of the sources, and no other', async t => {
+  t.strictSame(codeRows(reference('environment')).filter(isOurs).sort(), [...variablesOfSources()].sort())
+})
+
+t.test('docs/reference/policy-keys.md has every key of the schema, and no other', async t => {
+  const page = reference('policy-keys')
+  const { rules, ...rest } = POLICY_SCHEMA.properties
+  t.strictSame(codeRows(page, '## The file').sort(), [...Object.keys(rest), 'rules'].sort())
+  t.strictSame(codeRows(page, '## A rule').sort(), Object.keys(rules.items.properties).sort())
+})
+
+t.test('docs/reference/cli.md has every command and option', async t => {
+  const page = reference('cli')
+  for (const command of commands()) {
+    const name = `fastsockets ${command}`.trim()
+    const options = optionsOf(command).filter(option => !['--help', '--version'].includes(option))
+    const shown = optionsShown(page, command)
+    t.ok(page.includes(`\`${name}`) || command === '', name)
+    t.strictSame([...shown].sort(), options.sort(), name)
+  }
+})
+
+t.test('docs/reference/api.md has every name that the package exports', async t => {
+  const doors = ['fastsockets', 'fastsockets/raw', 'am', 'nic', 'nameservice', 'fastsockets/metrics']
+  const page = reference('api')
+  for (const door of doors) {
+    const file = door === 'fastsockets/metrics' ? `dist/${door}.d.ts` : `dist/${door}/index.d.ts`
+    const missing = exportsOf(join(CHECKOUT, file)).filter(name => !page.includes(`\`${name}\``))
+    t.strictSame(missing, [], door)
+  }
+})
+
+t.test('docs/reference/metrics.md has every metric of programs and of the daemon', async t => {
+  const told = new Set(codeRows(reference('metrics')).map(name => name.replace(/\{.*/, '')))
+  const program = readFileSync(join(CHECKOUT, 'fastsockets/metrics.ts'), 'utf8')
+  const own = [...program.matchAll(/(?:gauge|counter)\('(\w+)'|^ {2}(?:gauge|counter)\(\n {4}'(\w+)'/gm)]
+  for (const [, a, b] of own) t.ok(told.has(`fastsockets_${a ?? b}`), `fastsockets_${a ?? b}`)
+  const daemon = readFileSync(join(CHECKOUT, 'nameservice/daemon/metrics.ts'), 'utf8')
+  for (const [, name = ''] of daemon.matchAll(/'(fastsockets_named_\w+)'/g)) t.ok(told.has(name), name)
+})
+
+t.test('the package: its links lead somewhere, and the blocks of README.md and the guide run in it', async t => {
+  const application = await installApplication(t)
+  const { folder, packaged } = application
+  const own = pages.filter(({ path }) => packaged.has(path))
+  for (const page of guide) t.ok(packaged.has(page.path), `${page.path} is in the package`)
+  for (const page of own) t.strictSame(brokenLinks(page, path => isPackaged(packaged, path)), [], page.path)
+  for (const file of packaged) {
+    if (!/\.d\.c?ts$/.test(file)) continue
+    const text = readFileSync(join(folder, 'node_modules/fastsockets', file), 'utf8')
+    for (const [named] of text.matchAll(/\b[\w/-]+\.md\b/g))
+      t.ok(isPackaged(packaged, named) || isPackaged(packaged, join(dirname(file), named)), `${file}: ${named}`)
+  }
+  for (const page of guide)
+    t.test(page.path, { timeout: RUN_MS_MAX }, t => runPage(t, application, page))
+})
+
+/** Links to what is not there. */
+function brokenLinks({ path, text }: Page, isThere: (path: string) => boolean): string[] {
+  return linksOf(text).filter(link => {
+    if (/^[a-z]+:/.test(link)) return false
+    const [file = '', anchor] = link.split('#')
+    const target = file === '' ? path : normalize(join(dirname(path), file)).replace(/\/$/, '')
+    if (!isThere(target)) return true
+    const page = pages.find(page => page.path === target)
+    return anchor !== undefined && page !== undefined && !anchorsOf(page.text).has(anchor)
+  })
+}
+
+function isPackaged(packaged: ReadonlySet<string>, path: string): boolean {
+  return packaged.has(path) || [...packaged].some(file => file.startsWith(`${path}/`))
+}
+
+/** Every `FASTSOCKETS_…` that code reads or sets, but for error codes and the settings of the daemon, which are a pattern. */
+function variablesOfSources(): Set<string> {
+  const names = filesBelow(SOURCES).flatMap(
+    file => readFileSync(file, 'utf8').match(/(?<!ERR_)\bFASTSOCKETS_[A-Z][A-Z0-9_]*[A-Z0-9]\b/g) ?? [],
+  )
+  return new Set(names.filter(isOurs))
+}
+
+function isOurs(name: string): boolean {
+  return (
+    name.startsWith('FASTSOCKETS_') &&
+    (!name.startsWith('FASTSOCKETS_NAMED_') || name === 'FASTSOCKETS_NAMED_CONFIG')
+  )
+}
+
+function filesBelow(folders: readonly string[]): string[] {
+  return folders.flatMap(folder =>
+    readdirSync(join(CHECKOUT, folder), { recursive: true, withFileTypes: true })
+      .filter(entry => entry.isFile() && !/docs\.test\.ts$/.test(entry.name))
+      .map(({ parentPath, name }) => join(parentPath, name)),
+  )
+}
+
+const helps = new Map<string, string>()
+
+function helpOf(command: string): string {
+  const known = helps.get(command)
+  if (known !== undefined) return known
+  const args = [CLI, ...command.split(' ').filter(word => word !== ''), '--help']
+  const help = execFileSync(process.execPath, args, { env: plainEnvironment(), encoding: 'utf8' })
+  helps.set(command, help)
+  return help
+}
+
+function subcommandsOf(command: string): string[] {
+  const [, list = ''] = /^Commands:\n((?: {2}.*\n)+)/m.exec(helpOf(command)) ?? []
+  return [...list.matchAll(/^ {2}([a-z][\w-]*)/gm)].map(([, name = '']) => name).filter(name => name !== 'help')
+}
+
+/** Every command and subcommand, without the name of the tool. */
+function commands(command = ''): string[] {
+  const below = subcommandsOf(command).flatMap(name => commands(`${command} ${name}`.trim()))
+  return [command, ...below]
+}
+
+function optionsOf(command: string): string[] {
+  const [, list = ''] = /^Options:\n((?: {2}.*\n)+)/m.exec(helpOf(command)) ?? []
+  return [...list.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, option = '']) => option)
+}
+
+/** The options in the table of a command: its rows begin with the option. */
+function optionsShown(page: string, command: string): Set<string> {
+  if (command === 'named') return new Set([...optionsOf('named')].filter(option => isSettingShown(page, option)))
+  const heading = new RegExp(`^#{2,3} \`fastsockets ${command}\`.*$`, 'm').exec(page)
+  if (heading === null) return new Set()
+  const [section = ''] = page.slice(heading.index + heading[0].length).split(/\n#{2,3} /)
+  const rows = [...section.matchAll(/^\| ((?:`[^`]+`(?:, )?)+)/gm)].map(([, cell = '']) => cell)
+  return new Set(rows.flatMap(cell => cell.match(/--[\w-]+/g) ?? []))
+}
+
+/** A setting of the daemon has a row as `store.path`, and the flag `--store-path`. */
+function isSettingShown(page: string, option: string): boolean {
+  const flags = [...page.matchAll(/`([a-z]+(?:\.[a-zA-Z]+)+)`/g)].map(
+    ([, name = '']) => `--${name.replaceAll('.', '-').replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)}`,
+  )
+  return option === '--help' || flags.includes(option) || page.includes(`\`${option}`)
+}
+
+/** What is wrong with a command line of ours; undefined if nothing is. */
+function faultOfCommand(line: string): string | undefined {
+  const [, words = ''] = /(?:^|npx |\s)fastsockets ((?:[a-z].*|--[a-z].*))$/.exec(line.replace(/\s*(#|&|\|).*$/, '')) ?? []
+  const parts = words.split(/\s+/).filter(part => part !== '')
+  if (parts.length === 0 || /^[^a-z-]/.test(parts[0] ?? '')) return undefined
+  let command = ''
+  while (parts[0] !== undefined && subcommandsOf(command).includes(parts[0]))
+    command = `${command} ${parts.shift()}`.trim()
+  if (command === '') return /^-/.test(parts[0] ?? '') ? undefined : `no command ${parts[0]}`
+  const end = parts.indexOf('--')
+  const asked = (end === -1 ? parts : parts.slice(0, end)).filter(part => part.startsWith('--'))
+  const known = [...optionsOf(command), ...optionsOf(command.split(' ')[0] ?? '')]
+  const wrong = asked.map(option => option.replace(/=.*/, '')).find(option => !known.includes(option))
+  return wrong && `no option ${wrong} of fastsockets ${command}`
+}
+
+function exportsOf(file: string): string[] {
+  const program = ts.createProgram([file], {
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    target: ts.ScriptTarget.ES2022,
+    types: ['node'],
+  })
+  const checker = program.getTypeChecker()
+  const source = program.getSourceFile(file)
+  const symbol = source && checker.getSymbolAtLocation(source)
+  if (symbol === undefined) throw new Error(`${file} exports nothing`)
+  const names = checker.getExportsOfModule(symbol).map(({ name }) => name)
+  return file.endsWith('dist/fastsockets/index.d.ts') ? names.filter(isNotOfNet) : names
+}
+
+function isNotOfNet(name: string): boolean {
+  return (
+    /Event$|^(Transport|transportOf|RequiredError|FALLBACK_REASONS|FallbackCode|FallbackReason|default)$/.test(name) &&
+    name !== 'default'
+  )
+}

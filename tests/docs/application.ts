@@ -1,0 +1,58 @@
+/** An application as a user has it: the package is packed and installed into an empty folder, without install scripts. */
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { Test } from 'tap'
+import { plainEnvironment } from '../support/child.ts'
+
+const run = promisify(execFile)
+export const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url))
+
+export interface Application {
+  readonly folder: string
+  /** The packed package. */
+  readonly tarball: string
+  /** Its files, from its root. */
+  readonly packaged: ReadonlySet<string>
+}
+
+export async function installApplication(t: Test): Promise<Application> {
+  const folder = mkdtempSync(join(tmpdir(), 'fastsockets-docs-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
+  const env = plainEnvironment()
+  const packed = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
+    cwd: CHECKOUT,
+    env,
+  })
+  const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }]
+  const tarball = join(folder, filename)
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+  await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', tarball], { cwd: folder, env })
+  return { folder, tarball, packaged: new Set(files.map(({ path }) => path)) }
+}
+
+/** A folder of its own for a page, from which the package is found by its name; and a home with nothing in it. */
+export function folderOfPage(
+  { folder }: Application,
+  page: string,
+): { directory: string; env: NodeJS.ProcessEnv } {
+  const name = page.replaceAll('/', '-').replace(/\.md$/, '')
+  const directory = join(folder, 'pages', name)
+  const home = join(folder, 'homes', name)
+  for (const made of [directory, join(home, 'run'), join(home, 'tmp')]) mkdirSync(made, { recursive: true })
+  const env = {
+    ...plainEnvironment(),
+    HOME: home,
+    XDG_RUNTIME_DIR: join(home, 'run'),
+    XDG_CONFIG_HOME: join(home, 'config'),
+    XDG_STATE_HOME: join(home, 'state'),
+    XDG_CACHE_HOME: join(home, 'cache'),
+    TMPDIR: join(home, 'tmp'),
+    npm_config_cache: process.env.npm_config_cache ?? join(process.env.HOME ?? home, '.npm'),
+    npm_config_update_notifier: 'false',
+  }
+  return { directory, env }
+}
