@@ -20,7 +20,7 @@ export interface MetricsOptions {
  *   fastsockets_buffered_bytes                  what was received and not taken, over all fast sockets
  *   fastsockets_fallbacks_total{reason}         connections and listeners that are not fast
  *   fastsockets_poller_total{event}             turns, messages, emptyTurns, sleeps, doorbells
- *   fastsockets_verbs_total{counter}            what the RDMA driver has done (docs/rdma.md), once it is in use
+ *   fastsockets_verbs_total{counter}            what the RDMA driver has done (docs/guide/rdma.md), once it is in use
  *   fastsockets_verbs_pinned_bytes{use}         what it has pinned: rings of connections, registrations
  */
 export function registerMetrics({ registry = register }: MetricsOptions = {}): void {

@@ -6,7 +6,7 @@
  * The layers above see this file and the capabilities, never a driver.
  *
  * Sources: Virtual Interface Architecture (sockets and RPC over VI, 1999, sections 2 and 3); Active Messages 2 for the
- * negotiated frame; `design.md` section 3.
+ * negotiated frame.
  */
 import type { NicError } from './errors.ts'
 import type { Status } from './status.ts'

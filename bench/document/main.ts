@@ -1,12 +1,16 @@
-/** `npm run bench:document -- REPORT.json`: writes docs/performance.md, and its pictures into docs/performance/. */
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+/**
+ * `npm run bench:document -- REPORT.json`: writes docs/performance.md with its pictures, and the picture and figures of README.md.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command, CommanderError } from 'commander'
 import { FAILURE, OK, USAGE_ERROR } from '../../fastsockets/cli/exit-codes.ts'
 import { drawPictures } from '../pictures/index.ts'
 import { readReport } from '../read-report.ts'
+import type { Report } from '../result.ts'
 import { performanceDocument } from './document.ts'
+import { hasReadmeFigures, README_PICTURE, readmePicture, withFigures } from './readme-picture.ts'
 
 const DOCS = fileURLToPath(new URL('../../../docs/', import.meta.url))
 
@@ -28,7 +32,16 @@ const command = new Command('bench:document')
     for (const name of readdirSync(directory)) if (name.endsWith('.svg')) rmSync(join(directory, name))
     for (const { picture, svg } of drawn) writeFileSync(join(directory, `${picture.name}.svg`), svg)
     writeFileSync(join(docs, 'performance.md'), page)
+    if (hasReadmeFigures(report)) await writeReadme(report, docs)
   })
+
+async function writeReadme(report: Report, docs: string): Promise<void> {
+  const picture = join(docs, README_PICTURE)
+  mkdirSync(dirname(picture), { recursive: true })
+  writeFileSync(picture, await readmePicture(report))
+  const readme = join(docs, '../README.md')
+  if (existsSync(readme)) writeFileSync(readme, withFigures(readFileSync(readme, 'utf8'), report))
+}
 
 try {
   await command.parseAsync()

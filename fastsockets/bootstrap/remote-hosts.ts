@@ -86,7 +86,7 @@ export function rememberSilent(address: string): void {
 
 function reasonAgainstDriver(): string | undefined {
   const availability = drivers.get(REMOTE_DRIVER)?.availability()
-  // The code is what docs/rdma.md lists.
+  // The code is what docs/guide/rdma.md lists.
   if (availability?.usable !== true) return availability && `${availability.code}: ${availability.reason}`
   return allowsDriver(REMOTE_DRIVER) ? undefined : `the policy does not allow ${REMOTE_DRIVER}`
 }

@@ -1,4 +1,4 @@
-/** What Prometheus is told. docs/operations.md says what each one means. */
+/** What Prometheus is told. docs/reference/metrics.md says what each one means. */
 import { createRequire } from 'node:module'
 import type { Metric, Registry } from 'prom-client'
 import { Count, type Sample, Tally, Times } from './tallies.ts'

@@ -432,6 +432,6 @@ function numberOf(path: string): number {
 
 function registrationError(library: VerbsLibrary, length: number): NicError {
   const error = systemError(library.libc, 'ibv_reg_mr')
-  const hint = `${length} bytes cannot be pinned: ${error.message} (is RLIMIT_MEMLOCK too low? see docs/rdma.md)`
+  const hint = `${length} bytes cannot be pinned: ${error.message} (is RLIMIT_MEMLOCK too low? see docs/guide/rdma.md)`
   return new NicError('ERR_NIC_SYSTEM', hint, { syscall: 'ibv_reg_mr', errno: error.errno as number })
 }

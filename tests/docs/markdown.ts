@@ -6,6 +6,7 @@ import { join, relative } from 'node:path'
 const SKIPPED = new Set(['node_modules', 'dist', '.git', '.tap', '.current-node'])
 const FENCE = /^ {0,3}(```+)\s*(.*)$/
 const NOT_RUN = /^<!-- not run here: (.+) -->$/
+const NEEDS = /^<!-- needs: (.+) -->$/
 
 export interface Block {
   /** The first word behind the fence, such as `js`. */
@@ -17,6 +18,8 @@ export interface Block {
   readonly line: number
   /** Why the tests do not run it; undefined if they do. */
   readonly notRun: string | undefined
+  /** Commands of the system that it calls; without them it is skipped, by name. */
+  readonly needs: readonly string[]
 }
 
 export interface Page {
@@ -50,8 +53,10 @@ export function blocksOf(text: string): Block[] {
     for (i++; i < lines.length && !(lines[i] as string).trimStart().startsWith(fence); i++)
       body.push(lines[i] as string)
     const [language = '', ...rest] = info.trim().split(/\s+/)
-    const notRun = NOT_RUN.exec(lines[line - 2]?.trim() ?? '')?.[1]
-    blocks.push({ language, info: rest.join(' '), text: `${body.join('\n')}\n`, line, notRun })
+    const mark = lines[line - 2]?.trim() ?? ''
+    const notRun = NOT_RUN.exec(mark)?.[1]
+    const needs = NEEDS.exec(mark)?.[1]?.split(' ') ?? []
+    blocks.push({ language, info: rest.join(' '), text: `${body.join('\n')}\n`, line, notRun, needs })
   }
   return blocks
 }
@@ -120,7 +125,7 @@ export function sentencesOf(text: string): string[] {
 
 /** The first column of every table row below `heading`, or of the whole page: each code span by itself. */
 export function codeRows(text: string, heading = ''): string[] {
-  const [section = ''] = text.slice(Math.max(0, text.indexOf(heading))).split(/\n## (?=.)/)
+  const section = heading === '' ? text : (text.slice(text.indexOf(heading)).split(/\n## /)[0] ?? '')
   const cells = [...section.matchAll(/^\| ((?:`[^`]+`(?:, )?)+)\s*\|/gm)].map(([, cell = '']) => cell)
   return cells.flatMap(cell => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
 }

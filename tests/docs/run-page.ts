@@ -14,17 +14,19 @@
  *
  * In every block ports from 7000 to 7099 become free ones, and the paths of SUBSTITUTIONS what stands there.
  */
-import { execFile, spawn } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
 import { parse } from 'yaml'
 import { freePort } from '../support/ports.ts'
-import { CHECKOUT, folderOfPage, type Application } from './application.ts'
+import { type Application, CHECKOUT, folderOfPage } from './application.ts'
 import { type Block, blocksOf, type Page } from './markdown.ts'
 
 const PORT = /\b70\d\d\b/g
 const NAME = /^(?:\/\/|#) (\S+\.\w+)\n/
+/** Lines of output that a failure shows. */
+const PRINTED_MAX = 30
 const COMMAND_MS_MAX = 120_000
 /** What the shell blocks may call: `background` waits for the first output of what it has started. */
 const PRELUDE = `set -euo pipefail
@@ -54,7 +56,9 @@ export async function runPage(t: Test, application: Application, page: Page): Pr
   let last: Output | undefined
   for (const block of blocks) {
     const place = `${page.path}:${block.line}`
-    if (block.notRun !== undefined) {
+    const missing = block.needs.find(command => spawnSync('which', [command]).status !== 0)
+    if (missing !== undefined) t.pass(`${place}: not run, as there is no ${missing}`, { skip: true })
+    if (block.notRun !== undefined || missing !== undefined) {
       last = undefined
       continue
     }
@@ -76,7 +80,10 @@ async function runBlock(
   last: Output | undefined,
 ): Promise<Output | undefined> {
   const name = NAME.exec(block.text)?.[1]
-  const file = join(own.directory, name ?? `line-${block.line}.${EXTENSIONS[block.language] ?? block.language}`)
+  const file = join(
+    own.directory,
+    name ?? `line-${block.line}.${EXTENSIONS[block.language] ?? block.language}`,
+  )
   if (block.language !== 'text' && block.language !== 'sh') {
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, block.text)
@@ -112,11 +119,10 @@ const EXTENSIONS: Record<string, string> = { js: 'mjs', ts: 'mts', ini: 'service
 
 async function substituted(text: string, { tarball }: Application): Promise<string> {
   const ports = new Map<string, string>()
-  for (const [port] of text.matchAll(PORT))
-    if (!ports.has(port)) ports.set(port, String(await freePort()))
+  for (const [port] of text.matchAll(PORT)) if (!ports.has(port)) ports.set(port, String(await freePort()))
   return text
     .replace(PORT, port => ports.get(port) as string)
-    .replaceAll('npm ci && npm pack', `npm pack --ignore-scripts ${CHECKOUT}`)
+    .replaceAll('npm ci && npm pack', `npm pack --silent --ignore-scripts ${CHECKOUT}`)
     .replaceAll('/path/to/fastsockets-0.1.0.tgz', tarball)
     .replaceAll('cd /path/to/your-app', 'cd your-app')
 }
@@ -153,7 +159,7 @@ function expectOutput(t: Test, { stdout, stderr }: Output, block: Block, place: 
   let at = 0
   for (const line of block.text.trim().split('\n').map(withoutFigures)) {
     const found = printed.indexOf(line, at)
-    t.not(found, -1, `${place}: ${line}${found === -1 ? `\nis not in\n${printed.join('\n')}` : ''}`)
+    t.not(found, -1, `${place}: ${line}${found === -1 ? `\nis not in\n${printed.slice(-PRINTED_MAX).join('\n')}` : ''}`)
     at = found + 1
   }
 }
@@ -161,7 +167,7 @@ function expectOutput(t: Test, { stdout, stderr }: Output, block: Block, place: 
 function withoutFigures(line: string): string {
   return line
     .replace(/\S*\/(your-app|pages)\S*?\/?([^/\s]+\.m?js)/g, '/$2')
-    .replace(/\d[\d.,]*\s?(k|M|G)?(B|s|us|ms|ns|%)?/g, '#')
+    .replace(/\d[\d.,]*(?:\s?(?:[kMG]?(?:B|s)|us|ms|ns|%|k|M|G)(?!\w))?/g, '#')
     .replace(/\s+/g, ' ')
     .trim()
 }
@@ -216,7 +222,7 @@ let backgroundCount = 0
 
 function inBackground(_: string, command: string): string {
   const file = `"$TMPDIR/background-${backgroundCount++}"`
-  return `{ ${command}; } > >(tee ${file}) 2>&1 &\nbackground ${file} $!`
+  return `${command} > >(tee ${file}) 2>&1 &\nbackground ${file} $!`
 }
 
 async function checkTypes(t: Test, own: Place, file: string, place: string): Promise<void> {
@@ -227,7 +233,13 @@ async function checkTypes(t: Test, own: Place, file: string, place: string): Pro
   t.equal(code, 0, `${place}: ${code === 0 ? 'compiles' : stdout}`)
 }
 
-async function checkYaml(t: Test, own: Place, name: string | undefined, file: string, place: string): Promise<void> {
+async function checkYaml(
+  t: Test,
+  own: Place,
+  name: string | undefined,
+  file: string,
+  place: string,
+): Promise<void> {
   if (name !== undefined && !/^(policy|named)\.yaml$/.test(name))
     return void t.doesNotThrow(() => parse(readFileSync(file, 'utf8')), place)
   const check = name === 'named.yaml' ? `named --config ${file} --print-config` : `policy check ${file}`
@@ -235,8 +247,12 @@ async function checkYaml(t: Test, own: Place, name: string | undefined, file: st
 }
 
 async function checkUnit(t: Test, own: Place, file: string, place: string): Promise<void> {
-  const { code, stderr } = await shell(own, `command -v systemd-analyze > /dev/null || exit 77
-systemd-analyze verify --man=no ${file}\n`)
-  if (code === 77) return void t.pass(`${place}: not verified, as there is no systemd-analyze`, { skip: true })
+  const { code, stderr } = await shell(
+    own,
+    `command -v systemd-analyze > /dev/null || exit 77
+systemd-analyze verify --man=no ${file}\n`,
+  )
+  if (code === 77)
+    return void t.pass(`${place}: not verified, as there is no systemd-analyze`, { skip: true })
   t.equal(code, 0, `${place}: ${stderr}`)
 }

@@ -269,7 +269,7 @@ t.test('health, readiness and metrics', async t => {
     t.match(line, /^(# (HELP|TYPE) \S+ .+|[a-zA-Z_:][\w:]*(\{(\w+="[^"]*",?)*\})? [-+\d.eNaInf]+)$/, line)
   }
   const told = [...text.matchAll(/^# TYPE (fastsockets_named_\w+) /gm)].map(([, metric]) => metric)
-  const manual = readFileSync(new URL('../../../docs/operations.md', import.meta.url), 'utf8')
+  const manual = readFileSync(new URL('../../../docs/reference/metrics.md', import.meta.url), 'utf8')
   const explained = [...manual.matchAll(/`(fastsockets_named_\w+)`/g)].map(([, metric]) => metric)
   t.strictSame(explained.sort(), told.sort(), 'the manual says what each means')
 })

@@ -1,6 +1,6 @@
 /**
  * Tests of Node 20 that pass plain and cannot pass relinked, or cannot always, because they look at the kernel's handle
- * itself or at the moment at which Node loads a part of itself, each with the reason. docs/compatibility.md has the same
+ * itself or at the moment at which Node loads a part of itself, each with the reason. docs/reference/compatibility.md has the same
  * list, and tests/node/runner.test.ts compares the two.
  */
 const TCP_METHODS = "counts calls of a method that it puts into the prototype of Node's TCP handle"

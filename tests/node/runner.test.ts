@@ -8,7 +8,7 @@ import { KERNEL_TESTS } from './kernel-tests.ts'
 import { globToPattern } from './test-files.ts'
 
 const MAIN = fileURLToPath(new URL('./main.js', import.meta.url))
-const DOCUMENT = new URL('../../../docs/compatibility.md', import.meta.url)
+const DOCUMENT = new URL('../../../docs/reference/compatibility.md', import.meta.url)
 
 /** One of the list, in the folder that a tree made here has. */
 const KNOWN = Object.keys(KERNEL_TESTS).find(name => name.startsWith('parallel/')) ?? ''
@@ -118,7 +118,10 @@ t.test('globs', async t => {
   t.notOk(pattern.test('parallel/x/test-net-a.js'))
 })
 
-t.test('docs/compatibility.md lists exactly the tests that cannot pass, with the reasons', async t => {
-  const rows = [...readFileSync(DOCUMENT, 'utf8').matchAll(/^\| `([\w-]+\/test-[^`]+)` *\| (.*?) *\|$/gm)]
-  t.same(Object.fromEntries(rows.map(([, name, reason]) => [name, reason])), KERNEL_TESTS)
-})
+t.test(
+  'docs/reference/compatibility.md lists exactly the tests that cannot pass, with the reasons',
+  async t => {
+    const rows = [...readFileSync(DOCUMENT, 'utf8').matchAll(/^\| `([\w-]+\/test-[^`]+)` *\| (.*?) *\|$/gm)]
+    t.same(Object.fromEntries(rows.map(([, name, reason]) => [name, reason])), KERNEL_TESTS)
+  },
+)

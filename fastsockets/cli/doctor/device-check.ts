@@ -27,7 +27,7 @@ export async function deviceCheck(): Promise<Check[]> {
     const detail = `frames leave by ${describeDevice()} and come back, round trip ${roundTripUs.toFixed(1)} us (p50)`
     return [{ name, state: 'ok', detail }]
   } catch (error) {
-    const hint = 'other hosts are reached over TCP; docs/rdma.md says what the device needs'
+    const hint = 'other hosts are reached over TCP; docs/guide/rdma.md says what the device needs'
     return [{ name, state: 'failed', detail: (error as Error).message, hint }]
   }
 }

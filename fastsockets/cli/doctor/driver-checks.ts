@@ -14,7 +14,7 @@ export function driverChecks(): Check[] {
     const name = `driver ${driver.name}`
     const availability = driver.availability()
     if (!availability.usable) {
-      const hint = driver.reach === 'network' ? { hint: 'docs/rdma.md says what it takes' } : {}
+      const hint = driver.reach === 'network' ? { hint: 'docs/guide/rdma.md says what it takes' } : {}
       return {
         name,
         state: 'note',

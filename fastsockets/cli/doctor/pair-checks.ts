@@ -10,7 +10,7 @@ const HINTS: Partial<Record<FallbackCode, string>> = {
   SILENT: 'the server, or a stranger on its hashed port, is busy or stopped',
   VERSION: 'install the same release of fastsockets for both programs',
   REMOTE_HOST:
-    'between hosts it takes RDMA, and a host in a subnet of the device or named in a rule of the policy: docs/rdma.md',
+    'between hosts it takes RDMA, and a host in a subnet of the device or named in a rule of the policy: docs/guide/rdma.md',
   OTHER_HOST: 'run both programs in one network namespace: one host, one container, or one pod',
   OTHER_USER: 'run both as one user, or name the other user in users: of both policies',
   HANDSHAKE: 'look with DEBUG=fastsockets:* on both sides',

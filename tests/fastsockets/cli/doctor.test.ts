@@ -44,7 +44,7 @@ t.test('everything that bears on it is looked at', async t => {
   else
     t.match(verbs, {
       detail: /^cannot be used: (VERBS_[A-Z_]+|PLATFORM|KOFFI): .*(RDMA device|install|port|cannot be)/,
-      hint: /docs\/rdma\.md/,
+      hint: /docs\/guide\/rdma\.md/,
     })
 })
 
@@ -61,7 +61,7 @@ t.test('a pair that is fast, and one that is not, with what to do about it', asy
   t.match(bad.report.checks.at(-1), { state: 'failed', detail: /^NOT_RELINKED: /, hint: /register/ })
 })
 
-t.test('another host without RDMA: the code of docs/rdma.md, and what to do', async t => {
+t.test('another host without RDMA: the code of docs/guide/rdma.md, and what to do', async t => {
   // Of a network for documentation: nobody is asked.
   const { status, report } = doctor('192.0.2.1:80')
   t.equal(status, 1)
@@ -70,8 +70,8 @@ t.test('another host without RDMA: the code of docs/rdma.md, and what to do', as
     ? /no subnet of an RDMA device/
     : /^REMOTE_HOST: .*\((VERBS_[A-Z_]+|PLATFORM|KOFFI): .+\)$/
   const check = report.checks.at(-1)
-  t.match(check, { name: 'to 192.0.2.1', state: 'failed', detail, hint: /policy.*docs\/rdma\.md/ })
+  t.match(check, { name: 'to 192.0.2.1', state: 'failed', detail, hint: /policy.*docs\/guide\/rdma\.md/ })
   const code = /VERBS_[A-Z_]+/.exec(check?.detail ?? '')?.[0]
-  const page = readFileSync(new URL('../../../../docs/rdma.md', import.meta.url), 'utf8')
-  if (code !== undefined) t.ok(page.includes(`\`${code}\``), `docs/rdma.md explains ${code}`)
+  const page = readFileSync(new URL('../../../../docs/guide/rdma.md', import.meta.url), 'utf8')
+  if (code !== undefined) t.ok(page.includes(`\`${code}\``), `docs/guide/rdma.md explains ${code}`)
 })

@@ -1,4 +1,4 @@
-/** docs/command-line.md says what is in the JSON of the command line: this keeps it true. */
+/** docs/reference/cli.md says what is in the JSON of the command line: this keeps it true. */
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
-const PAGE = readFileSync(new URL('../../../../docs/command-line.md', import.meta.url), 'utf8')
+const PAGE = readFileSync(new URL('../../../../docs/reference/cli.md', import.meta.url), 'utf8')
 const ROW = /^\| (`[^|]+`) \| (number|string|boolean|object|array)(, may lack)? \|/gm
 
 interface Field {
