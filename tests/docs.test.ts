@@ -169,6 +169,14 @@ t.test('docs/reference/metrics.md has every metric of programs', async t => {
   for (const [, a, b] of own) t.ok(told.has(`fastsockets_${a ?? b}`), `fastsockets_${a ?? b}`)
 })
 
+t.test('the picture and the figures of README.md are those of bench/baseline.json', async t => {
+  const report = readReport(join(CHECKOUT, 'bench/baseline.json'))
+  const hint = 'node dist/bench/document/main.js bench/baseline.json writes them'
+  t.equal(readFileSync(join(CHECKOUT, 'docs', README_PICTURE), 'utf8'), await readmePicture(report), hint)
+  const { text } = pageOf('README.md')
+  t.equal(text, withFigures(text, report), hint)
+})
+
 t.test(
   'the package: its links lead somewhere, and the blocks of README.md and the guide run in it',
   async t => {
@@ -263,15 +271,16 @@ function optionsOf(command: string): string[] {
   return [...list.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, option = '']) => option)
 }
 
-/** The options in the table of a command: its rows begin with the option. */
+/** The options in the list of a command: its lines begin with the option. Settings of the daemon have rows. */
 function optionsShown(page: string, command: string): Set<string> {
   const heading = new RegExp(`^#{2,3} \`fastsockets ${command}\`.*$`, 'm').exec(page)
   if (heading === null) return new Set()
   const [section = ''] = page.slice(heading.index + heading[0].length).split(/\n#{2,3} /)
   const rows = [...section.matchAll(/^\| ((?:`[^`]+`(?:, )?)+)/gm)].map(([, cell = '']) => cell)
+  const list = [...section.matchAll(/^- `(--[\w-]+)/gm)].map(([, option = '']) => option)
   const settings = LEAVES.filter(({ path }) => rows.some(cell => cell.includes(`\`${path.join('.')}\``)))
   const flags = command === 'named' ? settings.map(flagOf) : []
-  return new Set([...flags, ...rows.flatMap(cell => cell.match(/--[\w-]+/g) ?? [])])
+  return new Set([...flags, ...list])
 }
 
 /** What is wrong with a command line of ours; undefined if nothing is. */

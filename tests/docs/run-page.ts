@@ -149,7 +149,11 @@ socket.once('data', () => console.log('connected'))\n`,
 }
 
 function expectSuccess(t: Test, output: Output, place: string): Output {
-  t.equal(output.code, 0, `${place}: ${output.code === 0 ? 'ran' : `${output.stdout}\n${output.stderr}`}`)
+  t.equal(
+    output.code,
+    0,
+    `${place}: ${output.code === 0 ? 'ran' : `exit ${output.code}\n${output.stdout}\n${output.stderr}`}`,
+  )
   return output
 }
 
@@ -159,7 +163,11 @@ function expectOutput(t: Test, { stdout, stderr }: Output, block: Block, place: 
   let at = 0
   for (const line of block.text.trim().split('\n').map(withoutFigures)) {
     const found = printed.indexOf(line, at)
-    t.not(found, -1, `${place}: ${line}${found === -1 ? `\nis not in\n${printed.slice(-PRINTED_MAX).join('\n')}` : ''}`)
+    t.not(
+      found,
+      -1,
+      `${place}: ${line}${found === -1 ? `\nis not in\n${printed.slice(-PRINTED_MAX).join('\n')}` : ''}`,
+    )
     at = found + 1
   }
 }
