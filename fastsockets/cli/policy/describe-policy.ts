@@ -21,7 +21,8 @@ export function describeOwnPolicy(): string[] {
     const value = process.env[name]
     return value ? [`${name}=${value} ${effect}.`] : []
   })
-  if (path === undefined && effects.length === 0) return ['There is no policy file: every connection that can be accelerated is.']
+  if (path === undefined && effects.length === 0)
+    return ['There is no policy file: every connection that can be accelerated is.']
   const rules = policy.ruleCount < file.ruleCount ? `${count(file)}, of which none holds` : count(policy)
   return [describe(policy, rules), ...effects]
 }
