@@ -43,7 +43,6 @@ import { NO_WORDS, type Words } from './words.ts'
  */
 export const PART_MAX = 64 * 1024
 
-const SEGMENT_ACCESS: Access = { remoteRead: true, remoteWrite: true }
 const NO_ACCESS: Access = { remoteRead: false, remoteWrite: false }
 
 const log = openLog('fastsockets:am:bulk')
@@ -75,7 +74,11 @@ export class BulkTransfers implements CompletionSink {
   readonly #log: RequestLog
   readonly #segment: Segment
   readonly #longMax: number
-  readonly #registration: Registration | undefined
+  /** What the peer reaches of our segment, once it has shown our tag. */
+  #shared: Registration | undefined
+  #isShared = false
+  /** The same segment for our own gets. */
+  #local: Registration | undefined
   /** The peer gives its segment back to its program: nothing may be written or read there any more. */
   #isPeerSegmentGone = false
   readonly #jobs: Job[] = []
@@ -96,24 +99,27 @@ export class BulkTransfers implements CompletionSink {
     this.#log = log
     this.#segment = options.segment
     this.#longMax = options.longMax
-    const { frameMax, rdmaRead, rdmaWrite } = this.#end.capabilities
-    this.partMax = Math.min(PART_MAX, frameMax - HEADER_SIZE_MAX)
-    if (options.segment.bytes.length > 0 && (rdmaRead || rdmaWrite)) {
-      this.#registration = this.#register(options.segment.bytes, SEGMENT_ACCESS)
-    }
+    this.partMax = Math.min(PART_MAX, this.#end.capabilities.frameMax - HEADER_SIZE_MAX)
   }
 
   get segmentBytes(): Uint8Array {
     return this.#segment.bytes
   }
 
-  get segmentKey(): Uint8Array | undefined {
-    return this.#registration?.key
+  shareSegment(): Uint8Array | undefined {
+    const { rdmaRead, rdmaWrite } = this.#end.capabilities
+    const { bytes, isReadOnly } = this.#segment
+    if (!this.#isShared && bytes.length > 0 && (rdmaRead || rdmaWrite)) {
+      this.#isShared = true
+      this.#shared = this.#register(bytes, { remoteRead: true, remoteWrite: !isReadOnly })
+    }
+    return this.#shared?.key
   }
 
   /** The peer knows that we close: it does not touch our segment any more. */
   releaseSegment(): void {
-    this.#registration?.deregister()
+    this.#shared?.deregister()
+    this.#local?.deregister()
   }
 
   forgetPeerSegment(): void {
@@ -131,17 +137,23 @@ export class BulkTransfers implements CompletionSink {
   }
 
   /** Why the peer would not take this, as far as it has told us; 0 if it would. */
-  refusalOf(mapping: Mapping, offset: number, length: number): number {
+  refusalOf(mapping: Mapping, offset: number, length: number, isGet: boolean): number {
     const { segment } = mapping
     if (segment === undefined) return UNDELIVERABLE.BAD_TAG
     if (length > segment.longMax) return UNDELIVERABLE.TOO_LONG
-    return offset + length > segment.length ? UNDELIVERABLE.OUT_OF_BOUNDS : 0
+    const isWithin = offset + length <= segment.length && (isGet || !segment.isReadOnly)
+    return isWithin ? 0 : UNDELIVERABLE.OUT_OF_BOUNDS
   }
 
-  /** Why we do not take this; 0 if we do. */
-  faultOf(offset: number, length: number): number {
+  /** Why we do not give this to a get; 0 if we do. */
+  faultOfGet(offset: number, length: number): number {
     if (length > this.#longMax) return UNDELIVERABLE.TOO_LONG
     return this.#segment.contains(offset, length) ? 0 : UNDELIVERABLE.OUT_OF_BOUNDS
+  }
+
+  /** Why we do not take this long message; 0 if we do. */
+  faultOfLong(offset: number, length: number): number {
+    return this.faultOfGet(offset, length) || (this.#segment.isReadOnly ? UNDELIVERABLE.OUT_OF_BOUNDS : 0)
   }
 
   // Sending. The slot is taken by the caller after success.
@@ -186,10 +198,11 @@ export class BulkTransfers implements CompletionSink {
   /** Fetches bytes one-sidedly; false if that cannot be done. */
   read(mapping: Mapping, offset: number, length: number, into: number): boolean {
     const memory = this.#memoryOf(mapping.segment)
-    if (memory === undefined || this.#registration === undefined || !this.#end.capabilities.rdmaRead)
-      return false
+    if (memory === undefined || !this.#end.capabilities.rdmaRead) return false
     if (length === 0) return true
-    return this.#isComplete(this.#end.rdmaRead(this.#registration, into, memory, offset, length, 0))
+    this.#local ??= this.#register(this.#segment.bytes, NO_ACCESS)
+    if (this.#local === undefined) return false
+    return this.#isComplete(this.#end.rdmaRead(this.#local, into, memory, offset, length, 0))
   }
 
   sendReply(slot: number, handler: number, words: Words, payload: Uint8Array, offset: number): void {
@@ -234,14 +247,14 @@ export class BulkTransfers implements CompletionSink {
     length: number,
   ): boolean {
     if (slot === NO_SLOT) {
-      if (isOwnTag && this.#segment.contains(offset, length)) this.put(offset, bytes, at, length)
+      if (isOwnTag && this.faultOfLong(offset, length) === 0) this.put(offset, bytes, at, length)
       return true
     }
     if (!this.#slots.isOut(slot)) return false
     if (this.#log.kinds[slot] === KIND_GET) {
       if (offset + length > (this.#log.lengths[slot] as number)) return false
       this.put((this.#log.offsets[slot] as number) + offset, bytes, at, length)
-    } else if (this.#segment.contains(offset, length)) {
+    } else if (this.faultOfLong(offset, length) === 0) {
       this.put(offset, bytes, at, length)
     }
     return true

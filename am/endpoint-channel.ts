@@ -37,9 +37,9 @@ export class EndpointChannel extends ReturningChannel {
     this.#bulk = new BulkTransfers(this.writer, this.slots, this.acks, this.log, options)
   }
 
-  /** How the peer may reach our segment one-sidedly: a key for it, if the driver can. */
-  get segmentKey(): Uint8Array | undefined {
-    return this.#bulk.segmentKey
+  /** For a peer that has shown our tag: a key by which it reaches our segment one-sidedly, if the driver can. */
+  shareSegment(): Uint8Array | undefined {
+    return this.#bulk.shareSegment()
   }
 
   /** Nobody touches our segment through this channel any more. */
@@ -61,7 +61,7 @@ export class EndpointChannel extends ReturningChannel {
     const refusal = this.refusal()
     if (refusal !== OK) return this.countRefusal(refusal)
     const slot = this.slots.next
-    const reason = this.goneReason || this.#bulk.refusalOf(mapping, offset, payload.length)
+    const reason = this.goneReason || this.#bulk.refusalOf(mapping, offset, payload.length, false)
     if (reason === 0) {
       const status = this.#bulk.sendLong(mapping, handler, slot, words, payload, offset)
       if (status < 0) return this.refuseForRoom(status, Math.min(payload.length, this.#bulk.partMax))
@@ -81,7 +81,7 @@ export class EndpointChannel extends ReturningChannel {
     const refusal = this.refusal()
     if (refusal !== OK) return this.countRefusal(refusal)
     const slot = this.slots.next
-    const reason = this.goneReason || this.#bulk.refusalOf(mapping, offset, length)
+    const reason = this.goneReason || this.#bulk.refusalOf(mapping, offset, length, true)
     let isDone = false
     if (reason === 0) {
       isDone = this.#bulk.read(mapping, offset, length, into)
@@ -201,7 +201,7 @@ export class EndpointChannel extends ReturningChannel {
     length: number,
   ): void {
     if (!this.beginRequest(slot)) return
-    const reason = isOwnTag ? this.#bulk.faultOf(offset, size) : UNDELIVERABLE.BAD_TAG
+    const reason = isOwnTag ? this.#bulk.faultOfLong(offset, size) : UNDELIVERABLE.BAD_TAG
     if (reason !== 0) return this.sendReturn(slot, reason)
     if (!this.handlers.takes(handler)) return this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
     if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)
@@ -210,7 +210,7 @@ export class EndpointChannel extends ReturningChannel {
 
   #handleGet(isOwnTag: boolean, slot: number, offset: number, size: number): void {
     if (!this.beginRequest(slot)) return
-    const reason = isOwnTag ? this.#bulk.faultOf(offset, size) : UNDELIVERABLE.BAD_TAG
+    const reason = isOwnTag ? this.#bulk.faultOfGet(offset, size) : UNDELIVERABLE.BAD_TAG
     if (reason !== 0) return this.sendReturn(slot, reason)
     this.#bulk.answerGet(slot, offset, size)
     this.touch()
@@ -228,7 +228,7 @@ export class EndpointChannel extends ReturningChannel {
     if (!this.slots.isOut(slot) || this.log.kinds[slot] === KIND_GET) {
       return this.refuse('a long reply that nobody asked for')
     }
-    const reason = this.#bulk.faultOf(offset, size) || this.faultOfReply(handler, slot)
+    const reason = this.#bulk.faultOfLong(offset, size) || this.faultOfReply(handler, slot)
     // Bytes that came before the reply do not go back with it.
     if (reason !== 0) return this.bounce(reason, handler, slot, bytes, payloadAt, length)
     if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)

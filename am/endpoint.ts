@@ -72,7 +72,7 @@ export class Endpoint {
 
   /** Use `openEndpoint`. */
   constructor(options: CheckedOptions, id: EndpointName) {
-    const segment = new Segment(options.segment)
+    const segment = new Segment(options.segment, options.drivers, options.segmentAccess)
     this.#id = id
     this.#options = options
     this.name = encodeName(id)

@@ -8,6 +8,8 @@ export interface RemoteSegment {
   readonly length: number
   /** Largest long message that the peer takes. */
   readonly longMax: number
+  /** No long messages may be put there. */
+  readonly isReadOnly: boolean
   /** For one-sided access; undefined if the driver has none. */
   readonly memory: RemoteMemory | undefined
 }

@@ -4,7 +4,7 @@ import type { Progress } from './channel-group.ts'
 import { assertCredits } from './checks.ts'
 import { rangeError, typeError } from './errors.ts'
 import { WORDS_MAX } from './message-layout.ts'
-import { SEGMENT_MAX } from './segment.ts'
+import { SEGMENT_MAX, type SegmentAccess } from './segment.ts'
 import { type Tag, tagOf } from './tag.ts'
 
 /** Largest payload of a medium message. */
@@ -26,6 +26,8 @@ export interface EndpointOptions {
   readonly tag?: bigint
   /** Bytes that peers may write to and get from. */
   readonly segment?: number
+  /** `read`: peers get from the segment, and their long messages come back as OUT_OF_BOUNDS. Default: `read-write`. */
+  readonly segmentAccess?: SegmentAccess
   /** Names of this package's drivers, or drivers; in order of preference. Default: every one that works here. */
   readonly drivers?: readonly (string | Driver)[]
   /** `event-loop`: handlers run by themselves. `manual`: only within `poll()`. */
@@ -41,13 +43,23 @@ export interface CheckedOptions {
   readonly tag: bigint
   readonly tagWords: Tag
   readonly segment: number
+  readonly segmentAccess: SegmentAccess
   readonly drivers: readonly Driver[]
   readonly progress: Progress
   readonly credits: number
   readonly limits: EndpointLimits
 }
 
-const KNOWN: readonly string[] = ['name', 'tag', 'segment', 'drivers', 'progress', 'credits', 'limits']
+const KNOWN: readonly string[] = [
+  'name',
+  'tag',
+  'segment',
+  'segmentAccess',
+  'drivers',
+  'progress',
+  'credits',
+  'limits',
+]
 const KNOWN_LIMITS: readonly string[] = ['medium', 'long']
 
 /** The options with their defaults; throws on anything that cannot be right. */
@@ -62,6 +74,10 @@ export function checkOptions(options: EndpointOptions): CheckedOptions {
   if (progress !== 'event-loop' && progress !== 'manual') {
     throw rangeError(`progress must be 'event-loop' or 'manual', not ${String(progress)}`)
   }
+  const segmentAccess = options.segmentAccess ?? 'read-write'
+  if (segmentAccess !== 'read' && segmentAccess !== 'read-write') {
+    throw rangeError(`segmentAccess must be 'read' or 'read-write', not ${String(segmentAccess)}`)
+  }
   const credits = options.credits ?? CREDITS_DEFAULT
   assertCredits(credits)
   return {
@@ -69,6 +85,7 @@ export function checkOptions(options: EndpointOptions): CheckedOptions {
     tag,
     tagWords: tagOf(tag),
     segment: within('segment', options.segment ?? 0, 0, SEGMENT_MAX),
+    segmentAccess,
     drivers: chooseDrivers(options.drivers),
     progress,
     credits,

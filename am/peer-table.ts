@@ -6,7 +6,7 @@ import { EndpointChannel } from './endpoint-channel.ts'
 import { AmError, closedError } from './errors.ts'
 import type { RemoteSegment } from './mapping.ts'
 import type { CheckedOptions } from './options.ts'
-import { Peer, type PeerHost } from './peer.ts'
+import { Peer, type PeerHost, type SegmentDescription } from './peer.ts'
 import { reliable } from './reliability/reliable.ts'
 import type { ControlConnection } from './rendezvous/control-connection.ts'
 import { decodeTag, type Open } from './rendezvous/control-messages.ts'
@@ -141,10 +141,11 @@ export class PeerTable implements PeerHost, RendezvousHost {
     this.handlePeerProgress(peer)
   }
 
-  describeSegment(peer: Peer, tag: bigint): { length: number; longMax: number; key: Uint8Array } | undefined {
+  describeSegment(peer: Peer, tag: bigint): SegmentDescription | undefined {
     if (tag !== this.#options.tag) return undefined
-    const key = peer.channel.segmentKey ?? new Uint8Array(0)
-    return { length: this.#segment.bytes.length, longMax: this.#options.limits.long, key }
+    const { bytes, isReadOnly } = this.#segment
+    const key = peer.channel.shareSegment() ?? new Uint8Array(0)
+    return { length: bytes.length, longMax: this.#options.limits.long, isReadOnly, key }
   }
 
   handlePeerProgress(peer: Peer): void {

@@ -5,7 +5,7 @@ import type { EndpointChannel } from './endpoint-channel.ts'
 import { AmError } from './errors.ts'
 import type { RemoteSegment } from './mapping.ts'
 import type { ControlConnection } from './rendezvous/control-connection.ts'
-import { type ControlMessage, decodeTag, encodeTag } from './rendezvous/control-messages.ts'
+import { type ControlMessage, decodeTag, encodeTag, type Mapped } from './rendezvous/control-messages.ts'
 import { DIAL_TIMEOUT_MS } from './rendezvous/dialing.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 
@@ -24,10 +24,18 @@ const FIRST_MAP = 0
  */
 export type TakeSegment = (segment: RemoteSegment | undefined) => void
 
+export interface SegmentDescription {
+  readonly length: number
+  readonly longMax: number
+  readonly isReadOnly: boolean
+  /** Empty if there is no one-sided access. */
+  readonly key: Uint8Array
+}
+
 /** The endpoint, as far as a peer knows it. */
 export interface PeerHost {
   /** What a peer that shows `tag` may know of our segment; undefined if the tag is wrong. */
-  describeSegment(peer: Peer, tag: bigint): { length: number; longMax: number; key: Uint8Array } | undefined
+  describeSegment(peer: Peer, tag: bigint): SegmentDescription | undefined
   /** Somebody waits for progress. */
   readonly isWatched: boolean
   handlePeerProgress(peer: Peer): void
@@ -117,6 +125,7 @@ export class Peer implements ChannelOwner {
       isTagRight: segment !== undefined,
       segment: segment?.length ?? 0,
       longMax: segment?.longMax ?? 0,
+      isReadOnly: segment?.isReadOnly ?? false,
       key: Buffer.from(segment?.key ?? []).toString('base64'),
     })
   }
@@ -240,8 +249,9 @@ export class Peer implements ChannelOwner {
     this.#drop(message.id)
     if (!message.isTagRight) return waiting.take(undefined)
     try {
-      const memory = message.key === '' ? undefined : importKey(this.channel.end, message.key)
-      const segment = { length: message.segment, longMax: message.longMax, memory }
+      const memory = message.key === '' ? undefined : importKey(this.channel.end, message)
+      const { segment: length, longMax, isReadOnly } = message
+      const segment = { length, longMax, isReadOnly, memory }
       this.channel.peerSegment = segment
       waiting.take(segment)
     } catch (error) {
@@ -271,6 +281,15 @@ export class Peer implements ChannelOwner {
   }
 }
 
-function importKey(end: VirtualInterface, key: string): RemoteSegment['memory'] {
-  return end.importKey(Buffer.from(key, 'base64'))
+/** Undefined if no more of our peers' memory can be mapped: then bytes go in messages. Throws on what the peer may not say. */
+function importKey(end: VirtualInterface, { key, segment }: Mapped): RemoteSegment['memory'] {
+  try {
+    const memory = end.importKey(Buffer.from(key, 'base64'))
+    if (memory.length === segment) return memory
+  } catch (error) {
+    if ((error as NicError).code !== 'ERR_NIC_UNAVAILABLE') throw error
+    log('a segment of %d bytes is not mapped: %s', segment, (error as Error).message)
+    return undefined
+  }
+  throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'a key of another length than the segment')
 }

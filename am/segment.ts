@@ -1,19 +1,30 @@
 import { markAsUntransferable } from 'node:worker_threads'
+import type { Driver } from '../nic/index.ts'
 import { rangeError } from './errors.ts'
 
 /** Offsets and lengths travel as 32-bit numbers. */
 export const SEGMENT_MAX = 2 ** 32 - 1
 
-/** The memory that peers may write to and get from. It never moves, and belongs to the endpoint until it is closed. */
+/** What peers may do with a segment: `read` allows gets, `write` long messages too. */
+export type SegmentAccess = 'read' | 'read-write'
+
+/**
+ * The memory that peers may write to and get from. It never moves, and belongs to the endpoint until it is closed. Where a driver
+ * has memory of its own that peers can map, it is of that.
+ */
 export class Segment {
   readonly bytes: Uint8Array
+  /** Peers may only get from it. */
+  readonly isReadOnly: boolean
 
-  constructor(length: number) {
+  constructor(length: number, drivers: readonly Driver[] = [], access: SegmentAccess = 'read-write') {
     if (!Number.isInteger(length) || length < 0 || length > SEGMENT_MAX) {
       throw rangeError(`a segment of ${length} bytes; the most is ${SEGMENT_MAX}`)
     }
-    this.bytes = new Uint8Array(length)
-    // Peers know the address: no other thread may come to own the memory, and free it.
+    this.isReadOnly = access === 'read'
+    const driver = length > 0 ? drivers.find(({ allocate }) => allocate !== undefined) : undefined
+    this.bytes = driver?.allocate?.(length, !this.isReadOnly) ?? new Uint8Array(length)
+    // Peers reach the memory: no other thread may come to own it, and free it.
     markAsUntransferable(this.bytes.buffer)
   }
 

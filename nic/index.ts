@@ -23,7 +23,14 @@ export { openPage, pageLink } from './posix/page.ts'
 export { keepFreedMemory } from './posix/process-tuning.ts'
 export { isIpv6Only, sharesPort } from './posix/socket-options.ts'
 export { nameOfNearEnd, socketPair } from './posix/socket-pair.ts'
-export { canMoveNow, receiveNow, sendNow, shutdownNow, userOfPeer } from './posix/unix-socket.ts'
+export {
+  canMoveNow,
+  receiveNow,
+  refuseDescriptors,
+  sendNow,
+  shutdownNow,
+  userOfPeer,
+} from './posix/unix-socket.ts'
 export { randomBytes } from './random.ts'
 export { addressOf, readOwnMemory } from './shm/own-memory.ts'
 export * from './status.ts'

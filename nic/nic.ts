@@ -153,8 +153,12 @@ export interface VirtualInterface {
   ref(): void
   unref(): void
 
+  /** Throws `ERR_NIC_UNAVAILABLE` if the peer cannot be given that access to that memory. */
   register(bytes: Uint8Array, access: Access): Registration
-  /** Understands a key that the peer's `register` made; throws `ERR_NIC_ARGUMENT` on anything else. */
+  /**
+   * Understands a key that the peer's `register` made; throws `ERR_NIC_ARGUMENT` on anything else, `ERR_NIC_UNAVAILABLE` if there
+   * is no room for more of the peer's memory, `ERR_NIC_PROTOCOL_VIOLATION` if the memory is not what the key says.
+   */
   importKey(key: Uint8Array): RemoteMemory
   /** One-sided: moves bytes without the peer's program. The completion carries `workId`. Both memories must stay. */
   rdmaRead(
@@ -196,7 +200,18 @@ export interface Offer {
   answer?(reply: Uint8Array): void
 }
 
-export interface OfferOptions {
+/** What the two ends may do with memory beyond the queues, over drivers within a host; both ends must want it. */
+export interface MemoryOptions {
+  /** Memory of `allocate` that one end registers may be mapped by the other, with the rights of its registration. */
+  readonly sharesMemory?: boolean
+  /**
+   * Each end may read and write the other's process where it has registered memory: only for processes of one effective
+   * user. An end that reads waits for as long as the other's memory takes to come.
+   */
+  readonly readsPeer?: boolean
+}
+
+export interface OfferOptions extends MemoryOptions {
   /** Bytes of queue each way; a power of two. */
   readonly queueSize?: number
   /** Which user may take the offer; by default only the user of this process. */
@@ -205,7 +220,7 @@ export interface OfferOptions {
   readonly timeoutMs?: number
 }
 
-export interface ConnectOptions {
+export interface ConnectOptions extends MemoryOptions {
   readonly allowUid?: (uid: number) => boolean
   readonly timeoutMs?: number
   /**
@@ -231,6 +246,11 @@ export interface Driver {
   readonly reach: Reach
   /** Measures both ways, if this can be done without a peer; for some ms. */
   readonly measureCosts?: (length: number) => CopyCosts | undefined
+  /**
+   * Zeros that peers may map if they are registered, and write if they `mayWrite`. It stays the program's for as long as anything
+   * refers to it. Undefined where that cannot be had; missing where any memory will do.
+   */
+  readonly allocate?: (length: number, mayWrite: boolean) => Uint8Array | undefined
   availability(): Availability
   offer(options?: OfferOptions): Offer
   connect(blob: Uint8Array, options?: ConnectOptions): Promise<VirtualInterface>

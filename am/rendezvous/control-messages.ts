@@ -14,7 +14,7 @@
 import { CREDITS_LIMIT } from '../message-layout.ts'
 import { SEGMENT_MAX } from '../segment.ts'
 
-export const CONTROL_VERSION = 2
+export const CONTROL_VERSION = 3
 /** Characters in one line: more than the longest message. */
 export const LINE_MAX = 16 * 1024
 const DRIVERS_MAX = 32
@@ -72,6 +72,8 @@ export interface Mapped {
   /** Bytes of the segment, and of the longest long message. */
   readonly segment: number
   readonly longMax: number
+  /** No long messages may be put there. */
+  readonly isReadOnly: boolean
   /** base64; empty if there is no one-sided access. */
   readonly key: string
 }
@@ -132,6 +134,7 @@ const FIELDS: Record<ControlMessage['op'], Record<string, Check>> = {
     isTagRight: value => typeof value === 'boolean',
     segment: number(SEGMENT_MAX),
     longMax: number(SEGMENT_MAX),
+    isReadOnly: value => typeof value === 'boolean',
     key: text(BLOB_MAX),
   },
   unmap: { bounced: number(Number.MAX_SAFE_INTEGER) },

@@ -7,6 +7,7 @@ import {
   NicError,
   newOwnSocket,
   type Offer,
+  refuseDescriptors,
   userOfPeer,
   type VirtualInterface,
 } from '../../nic/index.ts'
@@ -65,6 +66,7 @@ export async function dial(
     if (driver === undefined) throw unreachable(target, `it offered ${answer.driver}`)
     const end = await driver.connect(Buffer.from(answer.blob, 'base64'), {
       timeoutMs: DIAL_TIMEOUT_MS,
+      sharesMemory: true,
       reply: bytes => connection.send({ op: 'reply', blob: Buffer.from(bytes).toString('base64') }),
     })
     connection.unref()
@@ -139,7 +141,7 @@ export async function answer(
 /** A driver may have run out of memory, or lost its device. */
 function tryOffer(driver: Driver, connection: ControlConnection): Offer | undefined {
   try {
-    return driver.offer({ timeoutMs: DIAL_TIMEOUT_MS })
+    return driver.offer({ timeoutMs: DIAL_TIMEOUT_MS, sharesMemory: true })
   } catch (error) {
     refuse(connection, 'NO_DRIVER', `${driver.name}: ${(error as Error).message}`)
     return undefined
@@ -210,6 +212,7 @@ function connect(target: EndpointName, remote?: TcpAddress): Promise<net.Socket>
     socket.once('connect', () => {
       clearTimeout(timer)
       socket.off('error', refused)
+      refuseDescriptors(socket)
       if (remote !== undefined || isOwnUser(userOfPeer(socket))) return resolve(socket)
       // Anybody may take the address of a thread that has ended. A stranger is not told our tag.
       socket.destroy()

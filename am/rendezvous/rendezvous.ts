@@ -5,7 +5,7 @@
 
 import { once } from 'node:events'
 import net from 'node:net'
-import { markOwn, openLog } from '../../nic/index.ts'
+import { markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
 import { rangeError } from '../errors.ts'
 import { rendezvousPath, thisThread } from './endpoint-name.ts'
 import { Reception, type RendezvousHost } from './reception.ts'
@@ -34,6 +34,7 @@ class Rendezvous {
       // `exclusive`: a cluster worker answers for its own endpoints.
       this.#server.listen({ path: rendezvousPath(thisThread), exclusive: true })
       this.#server.unref()
+      refuseDescriptors(this.#server)
       this.#listening = once(this.#server, 'listening')
     }
     try {

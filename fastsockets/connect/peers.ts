@@ -46,7 +46,7 @@ import { teachCopiedOptions } from '../host/copied-options.ts'
 import { compileEarly } from '../host/early-compiling.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
-import { allowsDriver, allowsUser } from '../policy/own-policy.ts'
+import { allowsDriver, allowsPeerMemory, allowsUser } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Acceptor } from '../stream/channel-contract.ts'
 import { SocketChannel } from '../stream/socket-channel.ts'
@@ -286,6 +286,7 @@ export class Peers implements BootstrapHost {
         return allowsUser(one)
       },
       reply: bytes => connection.write(encodeReply(bytes)),
+      readsPeer: allowsPeerMemory(),
     })
     const peerId = peer.endpointId.toString('hex')
     const proved = isLocal && uid !== undefined ? keyOf(peerId, userOf(uid)) : key
@@ -389,6 +390,7 @@ function tryOffer(driver: Driver, allowUid: (uid: number) => boolean): Offer | u
     return driver.offer({
       timeoutMs: driverTimeoutMs(),
       allowUid,
+      readsPeer: allowsPeerMemory(),
       ...(queueSize && { queueSize }),
     })
   } catch (error) {

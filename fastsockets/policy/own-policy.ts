@@ -10,6 +10,8 @@ import { nameInRules } from './unix-names.ts'
 export const USE_VARIABLE = 'FASTSOCKETS_USE'
 export const USERS_VARIABLE = 'FASTSOCKETS_USERS'
 export const DRIVERS_VARIABLE = 'FASTSOCKETS_DRIVERS'
+/** A number of bytes asks for ZCopy within a host, from that size on; `off` forbids it. */
+export const ZCOPY_VARIABLE = 'FASTSOCKETS_ZCOPY_THRESHOLD'
 
 const USES: readonly string[] = ['fast', 'tcp', 'require']
 
@@ -61,11 +63,17 @@ export function allowsDriver(name: string): boolean {
   return ownPolicy()?.allowsDriver(name) ?? false
 }
 
+/** Whether a process of this host and user may read and write our memory for large transfers, if it allows us the same. */
+export function allowsPeerMemory(): boolean {
+  return ownPolicy()?.zcopy ?? false
+}
+
 /** Throws a `PolicyError`. */
 export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
   const path = findPolicyFile(env)
   const read = path === undefined ? NO_POLICY : readPolicyFile(path)
   const { [USE_VARIABLE]: use, [USERS_VARIABLE]: users, [DRIVERS_VARIABLE]: drivers } = env
+  const { [ZCOPY_VARIABLE]: zcopy = '' } = env
   let result = read
   if (use) {
     if (!USES.includes(use)) throw environmentError(USE_VARIABLE, `must be fast, tcp or require, not ${use}`)
@@ -86,6 +94,8 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
     }
     result = result.with({ drivers: names })
   }
+  if (zcopy === 'off') result = result.with({ zcopy: false })
+  else if (/^\d+$/.test(zcopy)) result = result.with({ zcopy: true })
   return result
 }
 

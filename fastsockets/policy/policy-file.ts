@@ -111,8 +111,8 @@ export function parsePolicy(text: string, path: string): Policy {
     }
   }
   if (problems.length > 0) throw new PolicyError(path, problems)
-  const { default: use = 'fast', users = [], drivers } = value
-  return new Policy({ source: path, default: use, users, drivers, rules })
+  const { default: use = 'fast', users = [], drivers, zcopy = false } = value
+  return new Policy({ source: path, default: use, users, drivers, zcopy, rules })
 }
 
 /** Whatever else is wrong with the document. */

@@ -23,6 +23,7 @@ export const POLICY_SCHEMA = {
       items: { type: 'integer', minimum: 0, maximum: USER_ID_MAX },
     },
     drivers: { type: 'array', uniqueItems: true, items: { enum: DRIVERS } },
+    zcopy: { type: 'boolean' },
     rules: {
       type: 'array',
       maxItems: RULES_MAX,
@@ -56,6 +57,7 @@ export interface PolicyDocument {
   readonly default?: Use
   readonly users?: readonly number[]
   readonly drivers?: readonly string[]
+  readonly zcopy?: boolean
   readonly rules?: readonly RuleDocument[]
 }
 

@@ -21,6 +21,8 @@ export interface PolicyParts {
   readonly users: readonly number[]
   /** Undefined: all. */
   readonly drivers: readonly string[] | undefined
+  /** Whether a process of this host and user may read and write our memory for large transfers, and we its. */
+  readonly zcopy: boolean
   readonly rules: readonly Rule[]
 }
 
@@ -82,6 +84,10 @@ export class Policy {
     return this.#parts.drivers
   }
 
+  get zcopy(): boolean {
+    return this.#parts.zcopy
+  }
+
   get ruleCount(): number {
     return this.#parts.rules.length
   }
@@ -93,5 +99,6 @@ export const NO_POLICY = new Policy({
   defaultBecause: 'no policy file',
   users: [],
   drivers: undefined,
+  zcopy: false,
   rules: [],
 })

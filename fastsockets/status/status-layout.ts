@@ -90,7 +90,7 @@ export const ROLES = ['', 'client', 'server'] as const
 /** As `ss` calls them: open, ended by this program, by the peer, by both. */
 export const STREAM_STATES = ['ESTAB', 'FIN-WAIT', 'CLOSE-WAIT', 'CLOSING'] as const
 export const LISTENER_STATE = 'LISTEN'
-/** Whether large writes may be offered: `refused` by the system, so that everything is copied. */
-export const ZCOPY_STATES = ['possible', 'refused'] as const
+/** Whether large writes may be offered: `refused` by the system or the peer, `off` as nobody has asked for it here. */
+export const ZCOPY_STATES = ['possible', 'refused', 'off'] as const
 export type ZCopyState = (typeof ZCOPY_STATES)[number]
 export type Kind = (typeof KINDS)[number]

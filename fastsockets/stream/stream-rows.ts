@@ -1,4 +1,5 @@
 /** What others hear and see of a stream: its row on the status page, and the events that say that it came and went. */
+import { allowsPeerMemory } from '../policy/own-policy.ts'
 import { type ConnectionEvent, EVENTS, tell } from '../status/events.ts'
 import { statusPage } from '../status/status-page.ts'
 import type { Stream } from './stream.ts'
@@ -10,7 +11,7 @@ export function showStream(stream: Stream, window: number): void {
   const { isRaw, mayOffer } = stream.channel
   const connection = describe(stream)
   const kind = isRaw ? 'raw' : 'net'
-  const zcopy = mayOffer ? 'possible' : 'refused'
+  const zcopy = mayOffer ? 'possible' : allowsPeerMemory() ? 'refused' : 'off'
   stream.counts.open(statusPage().open({ kind, zcopy, ...connection }), window)
   stream.counts.sent(stream.outgoing.window.sequence)
   tell(EVENTS.connection, connection)

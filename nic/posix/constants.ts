@@ -10,6 +10,9 @@ export const MAP_FIXED_NOREPLACE = 0x100000
 
 export const MFD_CLOEXEC = 1
 export const MFD_ALLOW_SEALING = 2
+export const F_GETFL = 3
+export const O_ACCMODE = 3
+export const O_RDWR = 2
 export const F_DUPFD_CLOEXEC = 1030
 export const F_ADD_SEALS = 1033
 export const F_GET_SEALS = 1034
@@ -18,20 +21,28 @@ export const F_SEAL_SHRINK = 2
 export const F_SEAL_GROW = 4
 export const F_SEAL_WRITE = 8
 export const F_SEAL_FUTURE_WRITE = 16
+export const TMPFS_MAGIC = 0x01021994
 
 export const AF_UNIX = 1
 export const SOCK_STREAM = 1
 export const SOCK_NONBLOCK = 0o4000
 export const SOCK_CLOEXEC = 0o2000000
 export const SOL_SOCKET = 1
+export const SO_TYPE = 3
 export const SO_REUSEPORT = 15
 export const SO_PEERCRED = 17
+export const SO_ACCEPTCONN = 30
+export const SO_DOMAIN = 39
+/** Linux 6.5. */
+export const SO_PEERPIDFD = 77
+/** Linux 6.16. */
+export const SO_PASSRIGHTS = 83
 export const IPPROTO_IPV6 = 41
 export const IPV6_V6ONLY = 26
 export const SCM_RIGHTS = 1
 export const SHUT_WR = 1
+export const SHUT_RDWR = 2
 export const POLLRDHUP = 0x2000
-export const MSG_CTRUNC = 0x08
 export const MSG_DONTWAIT = 0x40
 export const MSG_NOSIGNAL = 0x4000
 export const MSG_CMSG_CLOEXEC = 0x40000000

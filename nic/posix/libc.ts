@@ -39,6 +39,9 @@ export interface Libc {
   recvmsg(fd: number, message: Uint8Array, flags: number): number
   shutdown(fd: number, how: number): number
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint8Array): number
+  setsockopt(fd: number, level: number, name: number, value: Uint8Array, length: number): number
+  fstatfs(fd: number, into: Uint8Array): number
+  pread(fd: number, into: Uint8Array, length: number, offset: bigint): number
   poll(descriptors: Uint8Array, count: number, timeoutMs: number): number
   process_vm_readv(
     pid: number,
@@ -90,6 +93,9 @@ const PROTOTYPES = {
   recvmsg: 'int64_t recvmsg(int fd, void *msg, int flags)',
   shutdown: 'int shutdown(int fd, int how)',
   getsockopt: 'int getsockopt(int fd, int level, int name, void *value, void *len)',
+  setsockopt: 'int setsockopt(int fd, int level, int name, const void *value, unsigned int len)',
+  fstatfs: 'int fstatfs(int fd, void *buf)',
+  pread: 'int64_t pread(int fd, void *buf, size_t n, int64_t off)',
   poll: 'int poll(void *fds, unsigned long nfds, int timeout)',
   process_vm_readv:
     'int64_t process_vm_readv(int pid, const void *l, unsigned long lc, const void *r, unsigned long rc, unsigned long fl)',

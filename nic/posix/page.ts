@@ -3,22 +3,11 @@
  * under /proc/PID/fd. It has no name in any file system, so nothing is left of it after SIGKILL, and the kernel lets
  * nobody follow such a link who may not inspect the process.
  */
-import { closeSync, fchmodSync, openSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { undisturbed } from '../threads/undisturbed.ts'
-import {
-  F_ADD_SEALS,
-  F_SEAL_GROW,
-  F_SEAL_SEAL,
-  F_SEAL_SHRINK,
-  MFD_ALLOW_SEALING,
-  MFD_CLOEXEC,
-} from './constants.ts'
-import { type Libc, loadLibc, systemError } from './libc.ts'
+import { type Libc, loadLibc } from './libc.ts'
 import { mapShared } from './mapping.ts'
-
-const OWNER_ONLY = 0o600
-/** Who could make it shorter could kill us with SIGBUS. */
-const SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
+import { createSealed, ownedByThread, sealForGood } from './sealed-memory.ts'
 
 /** What /proc/PID/fd shows of the page called `name`. */
 export function pageLink(name: string): string {
@@ -37,21 +26,12 @@ export function openPage(name: string, length: number): ArrayBuffer | undefined 
 }
 
 function makePage(libc: Libc, name: string, length: number): ArrayBuffer {
-  const fd = libc.memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)
-  if (fd < 0) throw systemError(libc, 'memfd_create')
+  const kept = ownedByThread(libc, createSealed(libc, name, length))
   try {
-    if (libc.ftruncate(fd, length) < 0) throw systemError(libc, 'ftruncate')
-    if (libc.fcntl(fd, F_ADD_SEALS, SEALS) < 0) throw systemError(libc, 'fcntl')
-    // A descriptor of Node's own, which goes with the thread: a worker may be terminated without a word.
-    const kept = openSync(`/proc/self/fd/${fd}`, 'r+')
-    try {
-      fchmodSync(kept, OWNER_ONLY)
-      return mapShared(libc, kept, length).memory
-    } catch (error) {
-      closeSync(kept)
-      throw error
-    }
-  } finally {
-    libc.close(fd)
+    sealForGood(libc, kept, true)
+    return mapShared(libc, kept, length).memory
+  } catch (error) {
+    closeSync(kept)
+    throw error
   }
 }

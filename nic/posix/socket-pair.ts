@@ -11,16 +11,16 @@ const ADDRESS_SIZE = 110
 const NAME_AT = 2
 
 /**
- * The caller owns both descriptors. The near end gets `name`, an abstract one, as long as the kernel can take it and nobody
- * else has it: whoever holds the far end reads it by `nameOfNearEnd`.
+ * The caller owns both descriptors. If `name` is given, the near end gets it, an abstract one, as long as the kernel can take it
+ * and nobody else has it: whoever holds the far end reads it by `nameOfNearEnd`.
  */
-export function socketPair(name: string): { readonly near: number; readonly far: number } {
+export function socketPair(name?: string): { readonly near: number; readonly far: number } {
   const libc = requireLibc()
   const descriptors = new Int32Array(2)
   if (libc.socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, descriptors) < 0)
     throw systemError(libc, 'socketpair')
   const [near = -1, far = -1] = descriptors
-  if (name.length <= NAME_SIZE_MAX) {
+  if (name !== undefined && name.length <= NAME_SIZE_MAX) {
     const address = abstractAddress(name)
     libc.bind(near, address, address.length)
   }

@@ -9,12 +9,15 @@ import {
   EPIPE,
   F_DUPFD_CLOEXEC,
   MSG_CMSG_CLOEXEC,
-  MSG_CTRUNC,
   MSG_DONTWAIT,
   MSG_NOSIGNAL,
   SCM_RIGHTS,
   SHUT_WR,
+  SO_ACCEPTCONN,
+  SO_DOMAIN,
+  SO_PASSRIGHTS,
   SO_PEERCRED,
+  SO_TYPE,
   SOCK_CLOEXEC,
   SOCK_NONBLOCK,
   SOCK_STREAM,
@@ -22,6 +25,7 @@ import {
 } from './constants.ts'
 import { type Libc, loadLibc, systemError } from './libc.ts'
 
+const OFF = Buffer.alloc(4)
 const SOCKET_TYPE = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC
 
 // struct msghdr, 64-bit: name 0, namelen 8, iov 16, iovlen 24, control 32, controllen 40, flags 48; 56 bytes.
@@ -29,13 +33,13 @@ const MSGHDR_IOV = 16
 const MSGHDR_IOV_COUNT = 24
 const MSGHDR_CONTROL = 32
 const MSGHDR_CONTROL_LENGTH = 40
-const MSGHDR_FLAGS = 48
 // struct iovec: base 0, length 8; 16 bytes.
 const VECTOR = 64
 // struct cmsghdr: len 0, level 8, type 12, then the descriptors.
 const CONTROL = VECTOR + 16
 const CMSG_HEADER_SIZE = 16
-export const DESCRIPTORS_MAX = 8
+/** SCM_MAX_FD. Room for all of them: the kernel closes those that find none, and that may wait for their sender. */
+export const DESCRIPTORS_MAX = 253
 const BYTES = CONTROL + controlSize(DESCRIPTORS_MAX)
 export const MESSAGE_MAX = 4096
 
@@ -79,6 +83,36 @@ export function peerCredentials(libc: Libc, fd: number): Credentials {
   return { pid: value.readInt32LE(0), uid: value.readUInt32LE(4) }
 }
 
+/**
+ * From now on peers pass no descriptors over this connection, or over those that this listener accepts (Linux 6.16; before, nobody
+ * can be kept from it). Node throws descriptors away that it does not want, and to close the last one of a socket takes
+ * its linger time: for so long the event loop would hang.
+ */
+export function refuseDescriptors(socket: net.Socket | net.Server): void {
+  const { fd = -1 } = (socket as unknown as { _handle: { fd?: number } | null })._handle ?? {}
+  refuseDescriptorsAt(fd)
+}
+
+export function refuseDescriptorsAt(fd: number): void {
+  loadLibc().libc?.setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, OFF, OFF.length)
+}
+
+/** Whether `fd`, of which nothing is known, is a unix stream socket that does not listen. */
+export function isUnixStream(libc: Libc, fd: number): boolean {
+  return (
+    optionOf(libc, fd, SO_DOMAIN) === AF_UNIX &&
+    optionOf(libc, fd, SO_TYPE) === SOCK_STREAM &&
+    optionOf(libc, fd, SO_ACCEPTCONN) === 0
+  )
+}
+
+function optionOf(libc: Libc, fd: number, name: number): number {
+  const value = Buffer.alloc(4)
+  const length = Buffer.alloc(4)
+  length.writeInt32LE(value.length)
+  return libc.getsockopt(fd, SOL_SOCKET, name, value, length) < 0 ? -1 : value.readInt32LE()
+}
+
 /** The user at the other end of a unix socket of Node; without the C library, which alone can ask, our own. */
 export function userOfPeer(socket: net.Socket): number {
   const { libc } = loadLibc()
@@ -98,30 +132,24 @@ export function sendMessage(libc: Libc, fd: number, bytes: Uint8Array, descripto
       message.writeInt32LE(descriptor, CONTROL + CMSG_HEADER_SIZE + 4 * i)
     })
   }
-  const sent = libc.sendmsg(fd, message, MSG_NOSIGNAL)
+  const sent = libc.sendmsg(fd, message, MSG_DONTWAIT | MSG_NOSIGNAL)
   if (sent < 0) throw connectionError(libc, 'sendmsg')
   if (sent !== bytes.length) throw new NicError('ERR_NIC_CONNECT_FAILED', 'sendmsg sent a part')
 }
 
-/** The next message, at most `length` bytes and `descriptorMax` descriptors; undefined if none is there yet. */
-export function receiveMessage(
-  libc: Libc,
-  fd: number,
-  length: number,
-  descriptorMax: number,
-): ReceivedMessage | undefined {
-  const message = prepareMessage(libc, length, descriptorMax)
-  const received = libc.recvmsg(fd, message, MSG_CMSG_CLOEXEC)
+/**
+ * The next message, at most `length` bytes; undefined if none is there yet. All descriptors that come with it belong to the caller,
+ * however many: to close one of a stranger's may wait for the stranger.
+ */
+export function receiveMessage(libc: Libc, fd: number, length: number): ReceivedMessage | undefined {
+  const message = prepareMessage(libc, length, DESCRIPTORS_MAX)
+  const received = libc.recvmsg(fd, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)
   if (received < 0) {
     const errno = libc.errno()
     if (errno === EAGAIN || errno === EINTR) return undefined
     throw connectionError(libc, 'recvmsg')
   }
   const descriptors = readDescriptors(message, Number(message.readBigUInt64LE(MSGHDR_CONTROL_LENGTH)))
-  if ((message.readInt32LE(MSGHDR_FLAGS) & MSG_CTRUNC) !== 0 || descriptors.length > descriptorMax) {
-    for (const descriptor of descriptors) libc.close(descriptor)
-    throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', 'the peer sent more descriptors than were asked for')
-  }
   return { bytes: Buffer.from(message.subarray(BYTES, BYTES + received)), descriptors }
 }
 

@@ -5,7 +5,7 @@ import { markOwn } from '../own-sockets.ts'
 import { CallersByUser } from '../posix/callers-by-user.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
-import { type Credentials, duplicate, peerCredentials } from '../posix/unix-socket.ts'
+import { type Credentials, duplicate, peerCredentials, refuseDescriptors } from '../posix/unix-socket.ts'
 import { randomBytes } from '../random.ts'
 import { clearTimeout, setTimeout } from '../real-time.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
@@ -58,6 +58,7 @@ export class HandoffListener {
     server.listen({ path: `\0${socketName(this.name)}`, backlog: BACKLOG, exclusive: true })
     if (!server.listening) throw new NicError('ERR_NIC_UNAVAILABLE', 'no abstract unix socket to listen on')
     server.unref()
+    refuseDescriptors(server)
   }
 
   /** Waits for one caller that shows `nonce`; `answer` then makes this side's interface, or throws. */

@@ -1,11 +1,10 @@
 /**
- * One-sided access to another process of this host: process_vm_readv(2), process_vm_writev(2).
+ * One-sided access to another process of this host: process_vm_readv(2), process_vm_writev(2). Only for ZCopy, where both
+ * sides have asked for it (peer-process.ts): such a call waits for as long as the owner's pages take to come.
  *
  *   key of registered memory, 40 bytes, little-endian
- *   +0   'FSMK'      +4  access: 1 read, 2 write      +8  address (u64)      +16  length (u64)      +24  owner's pid
+ *   +0   'FSMK'      +4  access: 1 read, 2 write      +8  address (u64)      +16  length (u64)      +24  zero
  *   +28  generation  +32 where the owner keeps it (u64), or 0
- *
- * The kernel decides whether we may (same user, ptrace scope); that is tried once, on connecting, with a probe.
  *
  * The kernel also lets us where the owner has meanwhile given the memory to somebody else. So revocable memory has a word
  * beside it, which the owner changes when it takes the memory back. Who has read looks there afterwards, with the same
@@ -13,14 +12,13 @@
  */
 import { NicError } from '../errors.ts'
 import type { Access, Registration, RemoteMemory } from '../nic.ts'
-import { type Libc, systemError } from '../posix/libc.ts'
+import type { Libc } from '../posix/libc.ts'
 
 const KEY_MAGIC = 0x4b4d5346
 const KEY_SIZE = 40
 const KEY_ACCESS = 4
 const KEY_ADDRESS = 8
 const KEY_LENGTH = 16
-const KEY_PID = 24
 const KEY_GENERATION = 28
 const KEY_GENERATION_AT = 32
 const ADDRESS_MAX = 2n ** 64n - 1n
@@ -35,8 +33,6 @@ const WORD_SIZE = 4
 /** The word of the peer's that was read last. With a buffer of its own, it does not lie in V8's heap, where it could move. */
 const word = new Int32Array(new ArrayBuffer(WORD_SIZE))
 let wordAt: bigint | undefined
-
-export const PROBE_VALUE = 0x46535052
 
 /** Registered memory stays where it is until `deregister`, whoever else has forgotten it. */
 const registered = new Set<Registration>()
@@ -74,7 +70,6 @@ export class ProcessRegistration implements Registration {
     key.writeUInt32LE((access.remoteRead ? READ : 0) | (access.remoteWrite ? WRITE : 0), KEY_ACCESS)
     key.writeBigUInt64LE(this.address, KEY_ADDRESS)
     key.writeBigUInt64LE(BigInt(bytes.length), KEY_LENGTH)
-    key.writeInt32LE(process.pid, KEY_PID)
     if (this.#slot !== NO_SLOT) {
       generationsAt ??= libc.address(bytesOf(generations))
       key.writeInt32LE(Atomics.load(generations, this.#slot), KEY_GENERATION)
@@ -110,10 +105,9 @@ function bytesOf(words: Int32Array): Uint8Array {
   return new Uint8Array(words.buffer as ArrayBuffer)
 }
 
-export function importProcessKey(key: Uint8Array): ProcessMemory {
-  const view = Buffer.from(key.buffer, key.byteOffset, key.byteLength)
+export function importProcessKey(view: Buffer): ProcessMemory {
   if (view.length !== KEY_SIZE || view.readUInt32LE(0) !== KEY_MAGIC) {
-    throw new NicError('ERR_NIC_ARGUMENT', 'this is not a key of shm memory')
+    throw new NicError('ERR_NIC_ARGUMENT', 'this is not a key of process memory')
   }
   const access = view.readUInt32LE(KEY_ACCESS)
   const address = view.readBigUInt64LE(KEY_ADDRESS)
@@ -177,15 +171,6 @@ export function writeMemory(
 function ownWord(libc: Libc): bigint {
   wordAt ??= libc.address(bytesOf(word))
   return wordAt
-}
-
-/** Why `pid`'s memory cannot be read, or undefined if it can: reads the peer's probe word. */
-export function probeProcess(libc: Libc, pid: number, probeAddress: bigint): string | undefined {
-  if (pid <= 0) return 'the peer lives in another pid namespace'
-  if (readProcess(libc, pid, ownWord(libc), probeAddress, WORD_SIZE) !== WORD_SIZE) {
-    return `${systemError(libc, 'process_vm_readv').message} (ptrace scope or a container forbids it)`
-  }
-  return word[0] === PROBE_VALUE ? undefined : 'the pid is not the peer that we talk to'
 }
 
 function setVectors(index: number, local: bigint, remote: bigint, length: number): void {

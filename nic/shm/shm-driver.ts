@@ -8,17 +8,29 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import { NicError } from '../errors.ts'
-import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
+import type {
+  Availability,
+  ConnectOptions,
+  Driver,
+  MemoryOptions,
+  Offer,
+  OfferOptions,
+  VirtualInterface,
+} from '../nic.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import { type Libc, loadLibc, requireLibc } from '../posix/libc.ts'
 import { type Mapping, unmapShared } from '../posix/mapping.ts'
 import { isOwnUser } from '../posix/own-user.ts'
+import { isSealable } from '../posix/sealed-memory.ts'
+import { socketPair } from '../posix/socket-pair.ts'
 import {
   type Credentials,
   connectAbstract,
+  isUnixStream,
   peerCredentials,
   type ReceivedMessage,
   receiveMessage,
+  refuseDescriptorsAt,
   sendMessage,
 } from '../posix/unix-socket.ts'
 import { randomBytes } from '../random.ts'
@@ -27,9 +39,8 @@ import { isRingSize, RING_SIZE_DEFAULT } from '../ring/ring-layout.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import { measureCopyCosts } from './copy-costs.ts'
 import {
-  ANSWER_DESCRIPTORS,
   ANSWER_MAGIC,
-  ANSWER_PROBE,
+  ANSWER_MEMORY,
   ANSWER_RING_SIZE,
   ANSWER_SIZE,
   BLOB_MAGIC,
@@ -39,16 +50,20 @@ import {
   HANDOFF_VERSION,
   MAGIC,
   NONCE_SIZE,
+  PROCESS_MEMORY,
   REQUEST_MAGIC,
+  REQUEST_MEMORY,
   REQUEST_NONCE,
-  REQUEST_PROBE,
   REQUEST_SIZE,
+  SEGMENTS,
   socketName,
   VERSION,
 } from './handoff-layout.ts'
 import { HandoffListener } from './handoff-listener.ts'
-import { PROBE_VALUE, probeProcess } from './process-memory.ts'
+import { openPeerProcess, type PeerProcess } from './peer-process.ts'
 import { createSegment, mapSegment } from './segment.ts'
+import { assertPassesMemory, closePassed, SegmentExchange } from './segment-exchange.ts'
+import { allocateShared } from './shared-memory.ts'
 import { ShmInterface } from './shm-interface.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
@@ -58,10 +73,6 @@ const RING_CONNECTED_MAX = 16 * RING_SIZE_DEFAULT
 const ANSWER_EAGER_MS = 5
 const ANSWER_INTERVAL_MS = 1
 
-/** The word that peers read to see whether they may read us at all. Never written, never collected. */
-const probe = Buffer.alloc(8)
-probe.writeUInt32LE(PROBE_VALUE)
-
 let listener: HandoffListener | undefined
 /** What is there for all is in nobody's asynchronous context, and keeps none alive. */
 const scope = new AsyncResource('FASTSOCKETSHANDOFF')
@@ -70,6 +81,7 @@ export const shmDriver: Driver = {
   name: 'shm',
   reach: 'host',
   measureCosts: measureCopyCosts,
+  allocate: allocateShared,
   availability,
   offer,
   connect,
@@ -100,7 +112,8 @@ function offer(options: OfferOptions = {}): Offer {
     options.timeoutMs ?? TIMEOUT_MS_DEFAULT,
     (bell, credentials, request) => {
       assertUid(credentials, allowUid)
-      return undisturbed(() => answerRequest(libc, bell, credentials, request, ringSize))
+      assertPassesMemory(credentials.uid)
+      return undisturbed(() => answerRequest(libc, bell, credentials, request, { ...options, ringSize }))
     },
   )
   const blob = Buffer.alloc(BLOB_SIZE)
@@ -117,40 +130,46 @@ function answerRequest(
   bell: Doorbell,
   credentials: Credentials,
   request: Buffer,
-  ringSize: number,
+  options: MemoryOptions & { readonly ringSize: number },
 ): VirtualInterface {
+  const { ringSize } = options
+  const memory = request.readUInt32LE(REQUEST_MEMORY) & memoryWanted(options)
   const answer = Buffer.alloc(ANSWER_SIZE)
   answer.writeUInt32LE(ANSWER_MAGIC, MAGIC)
   answer.writeUInt32LE(HANDOFF_VERSION, VERSION)
   answer.writeUInt32LE(ringSize, ANSWER_RING_SIZE)
-  answer.writeBigUInt64LE(libc.address(probe), ANSWER_PROBE)
-  const mapping = passSegment(libc, bell, answer, ringSize)
-  const rdmaReason = probeProcess(libc, credentials.pid, request.readBigUInt64LE(REQUEST_PROBE))
-  return new ShmInterface(libc, {
-    mapping,
-    ringSize,
-    offering: true,
-    bell,
-    peerPid: credentials.pid,
-    rdmaReason,
-  })
-}
-
-/** Makes a segment and gives it to the peer with `answer`; returns this side's mapping of it. */
-function passSegment(libc: Libc, bell: Doorbell, answer: Buffer, ringSize: number): Mapping {
+  answer.writeUInt32LE(memory, ANSWER_MEMORY)
   const segment = createSegment(libc, ringSize)
+  const pair = (memory & SEGMENTS) === 0 ? undefined : socketPair()
+  const exchange = pair && new SegmentExchange(libc, pair.near, credentials.uid)
+  let mapping: Mapping | undefined
   try {
-    const mapping = mapSegment(libc, segment, ringSize)
-    try {
-      sendMessage(libc, bell.fd, answer, [segment])
-      return mapping
-    } catch (error) {
-      unmapShared(libc, mapping)
-      throw error
-    }
+    mapping = mapSegment(libc, segment, ringSize)
+    sendMessage(libc, bell.fd, answer, pair === undefined ? [segment] : [segment, pair.far])
+    const peerProcess = processOf(libc, bell, credentials, memory)
+    return new ShmInterface(libc, { mapping, ringSize, offering: true, bell, exchange, peerProcess })
+  } catch (error) {
+    if (mapping !== undefined) unmapShared(libc, mapping)
+    exchange?.close()
+    throw error
   } finally {
     libc.close(segment)
+    if (pair !== undefined) libc.close(pair.far)
   }
+}
+
+function memoryWanted({ sharesMemory = false, readsPeer = false }: MemoryOptions): number {
+  return (sharesMemory ? SEGMENTS : 0) | (readsPeer ? PROCESS_MEMORY : 0)
+}
+
+function processOf(
+  libc: Libc,
+  bell: Doorbell,
+  credentials: Credentials,
+  memory: number,
+): PeerProcess | string {
+  if ((memory & PROCESS_MEMORY) === 0) return 'ZCopy between processes was not asked for by both sides'
+  return openPeerProcess(libc, bell.fd, credentials)
 }
 
 async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<VirtualInterface> {
@@ -172,15 +191,17 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
   try {
     const credentials = peerCredentials(libc, bell.fd)
     assertUid(credentials, options.allowUid ?? isOwnUser)
+    assertPassesMemory(credentials.uid)
     const request = Buffer.alloc(REQUEST_SIZE)
     request.writeUInt32LE(REQUEST_MAGIC, MAGIC)
     request.writeUInt32LE(HANDOFF_VERSION, VERSION)
     address.copy(request, REQUEST_NONCE, BLOB_NONCE, BLOB_NONCE + NONCE_SIZE)
-    request.writeBigUInt64LE(libc.address(probe), REQUEST_PROBE)
+    const memory = memoryWanted(options)
+    request.writeUInt32LE(memory, REQUEST_MEMORY)
     sendMessage(libc, bell.fd, request, [])
     return await untilThere(deadlineMs, () => {
-      const answer = receiveMessage(libc, bell.fd, ANSWER_SIZE, ANSWER_DESCRIPTORS)
-      return answer && takeAnswer(libc, bell, answer, credentials)
+      const answer = receiveMessage(libc, bell.fd, ANSWER_SIZE)
+      return answer && takeAnswer(libc, bell, answer, credentials, memory)
     })
   } catch (error) {
     bell.close()
@@ -194,8 +215,11 @@ function takeAnswer(
   bell: Doorbell,
   { bytes, descriptors }: ReceivedMessage,
   credentials: Credentials,
+  wanted: number,
 ): VirtualInterface {
-  const [segment] = descriptors
+  const [segment, connection] = descriptors
+  const passed = [...descriptors]
+  let exchange: SegmentExchange | undefined
   try {
     if (
       bytes.length !== ANSWER_SIZE ||
@@ -206,18 +230,30 @@ function takeAnswer(
       throw new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side refused, or answered something else')
     }
     const ringSize = bytes.readUInt32LE(ANSWER_RING_SIZE)
-    if (!mayConnect(ringSize)) throw new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring size ${ringSize}`)
-    return new ShmInterface(libc, {
-      mapping: mapSegment(libc, segment, ringSize),
-      ringSize,
-      offering: false,
-      bell,
-      peerPid: credentials.pid,
-      rdmaReason: probeProcess(libc, credentials.pid, bytes.readBigUInt64LE(ANSWER_PROBE)),
-    })
+    const memory = bytes.readUInt32LE(ANSWER_MEMORY)
+    if (!mayConnect(ringSize)) throw violation(`ring size ${ringSize}`)
+    if ((memory & ~wanted) !== 0) throw violation('more memory is shared than was asked for')
+    const sharesMemory = (memory & SEGMENTS) !== 0
+    if (descriptors.length !== (sharesMemory ? 2 : 1) || !isSealable(libc, segment)) {
+      throw violation('other descriptors were passed than the answer says')
+    }
+    if (connection !== undefined && !isUnixStream(libc, connection))
+      throw violation('no connection was passed')
+    const mapping = mapSegment(libc, segment, ringSize)
+    if (connection !== undefined) {
+      passed.pop()
+      exchange = new SegmentExchange(libc, connection, credentials.uid)
+    }
+    refuseDescriptorsAt(bell.fd)
+    const peerProcess = processOf(libc, bell, credentials, memory)
+    return new ShmInterface(libc, { mapping, ringSize, offering: false, bell, exchange, peerProcess })
   } finally {
-    for (const descriptor of descriptors) libc.close(descriptor)
+    closePassed(libc, passed, credentials.uid)
   }
+}
+
+function violation(text: string): NicError {
+  return new NicError('ERR_NIC_PROTOCOL_VIOLATION', text)
 }
 
 /**

@@ -1,3 +1,5 @@
+import { copyBytes, hasBytes } from '../copy.ts'
+import { NicError } from '../errors.ts'
 import type { Access, Capabilities, DoorbellAnswer, Registration, RemoteMemory } from '../nic.ts'
 import type { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
@@ -8,6 +10,8 @@ import { RingInterface } from '../ring/ring-interface.ts'
 import { frameMaxOf, ringBytes } from '../ring/ring-layout.ts'
 import { RingProducer } from '../ring/ring-producer.ts'
 import { BROKEN, OK, type Status } from '../status.ts'
+import { KEY_MAGIC, KEY_SIZE, MAGIC } from './handoff-layout.ts'
+import type { PeerProcess } from './peer-process.ts'
 import {
   importProcessKey,
   type ProcessMemory,
@@ -15,17 +19,21 @@ import {
   readMemory,
   writeMemory,
 } from './process-memory.ts'
+import { PlainRegistration } from './registrations.ts'
+import { MappedSegment, type SegmentExchange } from './segment-exchange.ts'
+import { sharedMemoryOf } from './shared-memory.ts'
 
 export interface ShmParts {
   readonly mapping: Mapping
   readonly ringSize: number
   /** Whether this side offered: it sends in the first ring. */
   readonly offering: boolean
-  /** Belongs to the interface from now on. */
+  /** Belongs to the interface from now on, and so does what follows. */
   readonly bell: Doorbell
-  readonly peerPid: number
-  /** Why the peer's memory cannot be reached, or undefined if it can. */
-  readonly rdmaReason: string | undefined
+  /** How memory of `allocate` gets to the peer; undefined unless both sides want that. */
+  readonly exchange: SegmentExchange | undefined
+  /** The peer's process, or why its memory is left alone. */
+  readonly peerProcess: PeerProcess | string
 }
 
 export class ShmInterface extends RingInterface {
@@ -33,22 +41,27 @@ export class ShmInterface extends RingInterface {
   readonly #libc: Libc
   readonly #mapping: Mapping
   readonly #bell: Doorbell
-  readonly #peerPid: number
+  readonly #exchange: SegmentExchange | undefined
+  readonly #peerProcess: PeerProcess | undefined
   #answer: DoorbellAnswer = () => {}
   #handlePeerGone: () => void = () => {}
 
   constructor(libc: Libc, parts: ShmParts) {
-    const { mapping, ringSize, offering } = parts
+    const { mapping, ringSize, offering, exchange, peerProcess } = parts
     const second = ringBytes(ringSize)
     super(
       new RingProducer(mapping.memory, offering ? 0 : second, ringSize),
       new RingConsumer(mapping.memory, offering ? second : 0, ringSize),
-      capabilitiesOf(ringSize, parts.rdmaReason),
+      capabilitiesOf(
+        ringSize,
+        exchange === undefined && typeof peerProcess === 'string' ? peerProcess : undefined,
+      ),
     )
     this.#libc = libc
     this.#mapping = mapping
     this.#bell = parts.bell
-    this.#peerPid = parts.peerPid
+    this.#exchange = exchange
+    this.#peerProcess = typeof peerProcess === 'string' ? undefined : peerProcess
     // From now on the end of the connection is noticed, whether or not anybody listens.
     this.#bell.watch(this.#handleBell)
   }
@@ -87,12 +100,25 @@ export class ShmInterface extends RingInterface {
     this.#bell.unref()
   }
 
+  /** The peer reaches memory of `allocate`, all of it; any other memory only where it may read our process. */
   register(bytes: Uint8Array, access: Access): Registration {
-    return new ProcessRegistration(this.#libc, bytes, access)
+    const isLocal = !access.remoteRead && !access.remoteWrite
+    if (isLocal && this.#peerProcess === undefined) return new PlainRegistration(bytes, access)
+    const shared =
+      this.#exchange && access.remoteRead && !access.isRevocable ? sharedMemoryOf(bytes) : undefined
+    if (shared !== undefined && shared.mayWrite === access.remoteWrite) {
+      return new PlainRegistration(bytes, access, (this.#exchange as SegmentExchange).pass(shared))
+    }
+    if (this.#peerProcess !== undefined) return new ProcessRegistration(this.#libc, bytes, access)
+    throw new NicError('ERR_NIC_UNAVAILABLE', 'the peer reaches only memory that was allocated to be shared')
   }
 
   importKey(key: Uint8Array): RemoteMemory {
-    return importProcessKey(key)
+    const view = Buffer.from(key.buffer, key.byteOffset, key.byteLength)
+    const isSegment = view.length === KEY_SIZE && view.readUInt32LE(MAGIC) === KEY_MAGIC
+    if (isSegment && this.#exchange !== undefined) return this.#exchange.import(view)
+    if (this.#peerProcess !== undefined) return importProcessKey(view)
+    throw new NicError('ERR_NIC_ARGUMENT', 'this is not a key of memory that the peer may give')
   }
 
   protected wakePeer(): void {
@@ -100,6 +126,8 @@ export class ShmInterface extends RingInterface {
   }
 
   protected release(): void {
+    this.#exchange?.close()
+    this.#peerProcess?.close()
     unmapShared(this.#libc, this.#mapping)
     this.#bell.close()
   }
@@ -111,12 +139,18 @@ export class ShmInterface extends RingInterface {
     remoteOffset: number,
     length: number,
   ): Status {
-    const into = (local as ProcessRegistration).address + BigInt(localOffset)
-    const memory = remote as ProcessMemory
-    const isRead =
-      this.#bell.isOpen && readMemory(this.#libc, this.#peerPid, into, memory, remoteOffset, length)
+    if (!this.#bell.hasPeer) return BROKEN
+    if (remote instanceof MappedSegment) {
+      if (!hasBytes(local.bytes, localOffset + length)) return BROKEN
+      copyBytes(remote.bytes, remoteOffset, local.bytes, localOffset, length)
+      return OK
+    }
+    const peer = this.#peerProcess
+    if (!peer?.isThere) return BROKEN
+    const into = this.#addressOf(local, localOffset)
+    const isRead = readMemory(this.#libc, peer.pid, into, remote as ProcessMemory, remoteOffset, length)
     // A worker thread of the peer's may have ended, and its memory be anybody's: Node closes descriptors before that.
-    return isRead && this.#bell.hasPeer ? OK : BROKEN
+    return isRead && peer.isThere && this.#bell.hasPeer ? OK : BROKEN
   }
 
   protected writeRemote(
@@ -127,9 +161,21 @@ export class ShmInterface extends RingInterface {
     length: number,
   ): Status {
     if (!this.#bell.hasPeer) return BROKEN
-    const from = (local as ProcessRegistration).address + BigInt(localOffset)
-    const memory = remote as ProcessMemory
-    return writeMemory(this.#libc, this.#peerPid, from, memory, remoteOffset, length) ? OK : BROKEN
+    if (remote instanceof MappedSegment) {
+      if (!hasBytes(local.bytes, localOffset + length)) return BROKEN
+      copyBytes(local.bytes, localOffset, remote.bytes, remoteOffset, length)
+      return OK
+    }
+    const peer = this.#peerProcess
+    if (!peer?.isThere) return BROKEN
+    const from = this.#addressOf(local, localOffset)
+    return writeMemory(this.#libc, peer.pid, from, remote as ProcessMemory, remoteOffset, length)
+      ? OK
+      : BROKEN
+  }
+
+  #addressOf(local: Registration, offset: number): bigint {
+    return this.#libc.address(local.bytes) + BigInt(offset)
   }
 }
 

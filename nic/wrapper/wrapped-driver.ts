@@ -16,6 +16,7 @@ export function wrapDriver(inner: Driver, name: string, wrap: WrapEnd): Driver {
   return {
     name,
     reach: inner.reach,
+    ...(inner.allocate && { allocate: inner.allocate }),
     availability: () => inner.availability(),
     offer(options) {
       const number = 2 * offers++

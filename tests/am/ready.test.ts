@@ -72,7 +72,7 @@ for (const [name, isOneSided, length] of [
     // Whatever the longest medium message is.
     const a = new EndpointSide(isOneSided ? near : withoutOneSided(near), { mediumMax: 10 })
     const b = new EndpointSide(far, { segment: 2 ** 20 })
-    const memory = isOneSided ? a.end.importKey(b.channel.segmentKey as Uint8Array) : undefined
+    const memory = isOneSided ? a.end.importKey(b.channel.shareSegment() as Uint8Array) : undefined
     const mapping = toPeer(0n, { length: 2 ** 20, memory })
     const send = (): number => a.sendLong(SINK, Buffer.alloc(length), 0, mapping)
     block(a.end)

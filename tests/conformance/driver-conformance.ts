@@ -3,7 +3,7 @@
  * says how to get a connected pair, both ends in this process, and calls this.
  */
 import type { Test } from 'tap'
-import type { Driver, VirtualInterface } from '../../nic/index.ts'
+import type { Driver, MemoryOptions, VirtualInterface } from '../../nic/index.ts'
 import { testConnection } from './connection-conformance.ts'
 import { testDoorbell } from './doorbell-conformance.ts'
 import { testFrames } from './frames-conformance.ts'
@@ -16,10 +16,12 @@ export const QUEUE_SIZE = 64 * 1024
 export type Pair = readonly [near: VirtualInterface, far: VirtualInterface]
 /** Makes a connected pair that is closed when the test ends. */
 export type MakePair = (t: Test) => Promise<Pair>
+/** Makes memory that can be registered with that access. */
+export type Allocate = (length: number, mayWrite?: boolean) => Uint8Array
 
-export async function connectPair(t: Test, driver: Driver): Promise<Pair> {
-  const offer = driver.offer({ queueSize: QUEUE_SIZE })
-  const [connecting, offering] = await Promise.all([driver.connect(offer.blob), offer.accepted])
+export async function connectPair(t: Test, driver: Driver, memory: MemoryOptions = {}): Promise<Pair> {
+  const offer = driver.offer({ queueSize: QUEUE_SIZE, ...memory })
+  const [connecting, offering] = await Promise.all([driver.connect(offer.blob, memory), offer.accepted])
   t.teardown(() => {
     connecting.close()
     offering.close()
@@ -27,16 +29,19 @@ export async function connectPair(t: Test, driver: Driver): Promise<Pair> {
   return [offering, connecting]
 }
 
-export async function testDriver(t: Test, driver: Driver): Promise<void> {
+/** `memory`: what the ends agree on; with `sharesMemory` all that is registered for the peer is `allocate`d. */
+export async function testDriver(t: Test, driver: Driver, memory: MemoryOptions = {}): Promise<void> {
   const availability = driver.availability()
   if (!availability.usable) {
     t.comment(`SKIPPED: ${driver.name} cannot be used here: ${availability.reason}`)
     await t.test(`${driver.name} can be used`, { skip: availability.reason }, async () => {})
     return
   }
-  const makePair: MakePair = t => connectPair(t, driver)
+  const makePair: MakePair = t => connectPair(t, driver, memory)
+  const allocate: Allocate = (length, mayWrite = true) =>
+    (memory.sharesMemory ? driver.allocate?.(length, mayWrite) : undefined) ?? new Uint8Array(length)
   const makeReversedPair: MakePair = async t => {
-    const [offering, connecting] = await connectPair(t, driver)
+    const [offering, connecting] = await connectPair(t, driver, memory)
     return [connecting, offering]
   }
   const ways: [string, MakePair][] = [
@@ -46,7 +51,7 @@ export async function testDriver(t: Test, driver: Driver): Promise<void> {
   for (const [way, make] of ways) {
     await t.test(`frames ${way}`, t => testFrames(t, make))
     await t.test(`doorbell ${way}`, t => testDoorbell(t, make))
-    await t.test(`one-sided access ${way}`, t => testOneSided(t, make))
+    await t.test(`one-sided access ${way}`, t => testOneSided(t, make, allocate))
   }
   await t.test('connection', t => testConnection(t, driver))
   await t.test('life and end', t => testLifetime(t, driver))

@@ -3,14 +3,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type Driver,
   drivers,
+  type MemoryOptions,
   NO_RESOURCE,
   type Registration,
   type VirtualInterface,
 } from '../../nic/index.ts'
-import { CompletionLog, Handler, patterned, sendFrame } from '../support/frames.ts'
+import { CompletionLog, fillPattern, Handler, patterned, sendFrame } from '../support/frames.ts'
 
 export type Question =
-  | { readonly ask: 'connect'; readonly blob: string; readonly allowEverybody?: boolean }
+  | ({ readonly ask: 'connect'; readonly blob: string; readonly allowEverybody?: boolean } & MemoryOptions)
   | { readonly ask: 'echo' }
   | { readonly ask: 'register'; readonly length: number; readonly access: Registration['access'] }
   | { readonly ask: 'show' }
@@ -31,7 +32,9 @@ process.on('message', (question: Question) => {
 
 async function answer(question: Question): Promise<object> {
   if (question.ask === 'connect') {
-    const options = question.allowEverybody ? { allowUid: () => true } : {}
+    const { sharesMemory = false, readsPeer = false } = question
+    const allowUid = question.allowEverybody && { allowUid: () => true }
+    const options = { ...allowUid, sharesMemory, readsPeer }
     end = await requireDriver().connect(Buffer.from(question.blob, 'base64'), options)
     return { capabilities: end.capabilities, uid: process.getuid?.() }
   }
@@ -41,7 +44,7 @@ async function answer(question: Question): Promise<object> {
       new Echo(end).run()
       return {}
     case 'register':
-      registration = end.register(patterned(question.length, 3), question.access)
+      registration = end.register(memoryFor(end, question.length, question.access), question.access)
       return { key: Buffer.from(registration.key).toString('base64') }
     case 'show':
       return { bytes: Buffer.from(registration?.bytes ?? []).toString('base64') }
@@ -56,6 +59,17 @@ async function answer(question: Question): Promise<object> {
       end.close()
       process.disconnect()
       return {}
+  }
+}
+
+/** Memory that peers can map, unless they read this process anyway. */
+function memoryFor(end: VirtualInterface, length: number, access: Registration['access']): Uint8Array {
+  try {
+    end.register(new Uint8Array(1), access).deregister()
+    return patterned(length, 3)
+  } catch {
+    const memory = requireDriver().allocate?.(length, access.remoteWrite)
+    return fillPattern(memory ?? new Uint8Array(length), 3)
   }
 }
 

@@ -4,13 +4,14 @@ import {
   type Capabilities,
   type Driver,
   drivers,
+  type MemoryOptions,
   NO_RESOURCE,
   OK,
   OUT_OF_BOUNDS,
   type VirtualInterface,
 } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
-import { CompletionLog, drain, fill, Handler, patterned, sendFrame } from '../support/frames.ts'
+import { CompletionLog, drain, fill, fillPattern, Handler, patterned, sendFrame } from '../support/frames.ts'
 import { seededRandom } from '../support/random.ts'
 import { descriptorCount, memfdMappingCount } from '../support/resources.ts'
 import { until } from '../support/until.ts'
@@ -30,12 +31,18 @@ interface Connected {
   ask<T>(question: Question): Promise<T>
 }
 
-async function connectChild(t: Test): Promise<Connected> {
+/** The two ways in which one process reaches memory of another. */
+const WAYS: readonly [what: string, memory: MemoryOptions][] = [
+  ['in a segment', { sharesMemory: true }],
+  ['in its process', { readsPeer: true }],
+]
+
+async function connectChild(t: Test, memory: MemoryOptions = {}): Promise<Connected> {
   const child = new Child(t, fixture)
   const ask = <T>(question: Question): Promise<T> => child.ask<T>(question)
-  const offer = shm.offer({ queueSize: QUEUE_SIZE })
+  const offer = shm.offer({ queueSize: QUEUE_SIZE, ...memory })
   const blob = Buffer.from(offer.blob).toString('base64')
-  const { capabilities } = await ask<{ capabilities: Capabilities }>({ ask: 'connect', blob })
+  const { capabilities } = await ask<{ capabilities: Capabilities }>({ ask: 'connect', blob, ...memory })
   const end = await offer.accepted
   t.teardown(() => end.close())
   return { end, child, childCapabilities: capabilities, ask }
@@ -103,81 +110,91 @@ t.test('a producer that sleeps for room is woken by the other process', { skip }
   t.equal(end.hasRoom(1000), true)
 })
 
-t.test('what another process has registered is read and written without its help', { skip }, async t => {
-  const { end, ask } = await connectChild(t)
-  if (!end.capabilities.rdmaRead) {
-    t.comment(`SKIPPED: no one-sided access here: ${end.capabilities.rdmaReason}`)
-    return
-  }
-  const access = { remoteRead: true, remoteWrite: true }
-  const { key } = await ask<{ key: string }>({ ask: 'register', length: 100_000, access })
-  const remote = end.importKey(Buffer.from(key, 'base64'))
-  const local = end.register(new Uint8Array(100_000), { remoteRead: false, remoteWrite: false })
-  const log = new CompletionLog()
+for (const [what, memory] of WAYS) {
+  t.test(
+    `what another process has registered ${what} is read and written without its help`,
+    { skip },
+    async t => {
+      const { end, ask } = await connectChild(t, memory)
+      if (!end.capabilities.rdmaRead) {
+        t.comment(`SKIPPED: no one-sided access here: ${end.capabilities.rdmaReason}`)
+        return
+      }
+      const access = { remoteRead: true, remoteWrite: true }
+      const { key } = await ask<{ key: string }>({ ask: 'register', length: 100_000, access })
+      const remote = end.importKey(Buffer.from(key, 'base64'))
+      const local = end.register(new Uint8Array(100_000), { remoteRead: false, remoteWrite: false })
+      const log = new CompletionLog()
 
-  t.equal(end.rdmaRead(local, 0, remote, 0, 100_000, 1), OK)
-  t.ok(patterned(100_000, 3).equals(local.bytes))
+      t.equal(end.rdmaRead(local, 0, remote, 0, 100_000, 1), OK)
+      t.ok(patterned(100_000, 3).equals(local.bytes))
 
-  local.bytes.fill(0xee)
-  t.equal(end.rdmaWrite(local, 10, remote, 50_000, 1000, 2), OK)
-  const { bytes } = await ask<{ bytes: string }>({ ask: 'show' })
-  const expected = patterned(100_000, 3).fill(0xee, 50_000, 51_000)
-  t.ok(expected.equals(Buffer.from(bytes, 'base64')))
+      local.bytes.fill(0xee)
+      t.equal(end.rdmaWrite(local, 10, remote, 50_000, 1000, 2), OK)
+      const { bytes } = await ask<{ bytes: string }>({ ask: 'show' })
+      const expected = patterned(100_000, 3).fill(0xee, 50_000, 51_000)
+      t.ok(expected.equals(Buffer.from(bytes, 'base64')))
 
-  t.equal(end.rdmaRead(local, 0, remote, 1, 100_000, 3), OUT_OF_BOUNDS)
-  t.equal(end.pollCompletions(log, 10), 2)
-  t.strictSame(log.completions, [
-    [1, OK],
-    [2, OK],
-  ])
-})
+      t.equal(end.rdmaRead(local, 0, remote, 1, 100_000, 3), OUT_OF_BOUNDS)
+      t.equal(end.pollCompletions(log, 10), 2)
+      t.strictSame(log.completions, [
+        [1, OK],
+        [2, OK],
+      ])
+    },
+  )
 
-t.test('the other process reads our registered memory too, or says why not', { skip }, async t => {
-  const { end, ask, childCapabilities } = await connectChild(t)
-  if (!childCapabilities.rdmaRead) {
-    t.ok(childCapabilities.rdmaReason)
-    t.comment(`SKIPPED: no one-sided access from the child: ${childCapabilities.rdmaReason}`)
-    return
-  }
-  const bytes = patterned(5000, 8)
-  const registration = end.register(bytes, { remoteRead: true, remoteWrite: false })
-  const key = Buffer.from(registration.key).toString('base64')
-  const answer = await ask<{ status: number; completions: unknown; bytes: string }>({ ask: 'read', key })
-  t.equal(answer.status, OK)
-  t.strictSame(answer.completions, [[5, OK]])
-  t.ok(bytes.equals(Buffer.from(answer.bytes, 'base64')))
-  registration.deregister()
-})
-
-t.test('what a process had sent before SIGKILL is delivered, and nothing more happens', { skip }, async t => {
-  const { end, child, ask } = await connectChild(t)
-  await ask({ ask: 'send', count: 300, length: 100 })
-  const access = { remoteRead: true, remoteWrite: true }
-  const { key } = await ask<{ key: string }>({ ask: 'register', length: 100, access })
-  let rings = 0
-  end.setDoorbell(() => {
-    rings++
+  t.test(`the other process reads our memory ${what} too, or says why not`, { skip }, async t => {
+    const { end, ask, childCapabilities } = await connectChild(t, memory)
+    if (!childCapabilities.rdmaRead) {
+      t.ok(childCapabilities.rdmaReason)
+      t.comment(`SKIPPED: no one-sided access from the child: ${childCapabilities.rdmaReason}`)
+      return
+    }
+    const bytes = (memory.sharesMemory && shm.allocate?.(5000, false)) || new Uint8Array(5000)
+    fillPattern(bytes, 8)
+    const registration = end.register(bytes, { remoteRead: true, remoteWrite: false })
+    const key = Buffer.from(registration.key).toString('base64')
+    const answer = await ask<{ status: number; completions: unknown; bytes: string }>({ ask: 'read', key })
+    t.equal(answer.status, OK)
+    t.strictSame(answer.completions, [[5, OK]])
+    t.ok(Buffer.from(bytes).equals(Buffer.from(answer.bytes, 'base64')))
+    registration.deregister()
   })
-  end.ref()
-  t.equal((await child.kill()).signal, 'SIGKILL')
-  await until('the last ring', () => rings === 1)
+}
 
-  const frames = drain(end)
-  t.equal(frames.length, 300)
-  t.ok(frames.every((frame, i) => frame.equals(patterned(100, i))))
-  t.equal(fill(end, 1000).refusal, NO_RESOURCE, 'its queue takes what fits')
-  t.equal(end.arm(1000), true)
-  t.equal(end.state, 'open', 'a death does not break the interface')
+for (const [what, memory] of WAYS) {
+  const name = `what a process had sent before SIGKILL is delivered, and nothing more happens: memory ${what}`
+  t.test(name, { skip }, async t => {
+    const { end, child, ask } = await connectChild(t, memory)
+    await ask({ ask: 'send', count: 300, length: 100 })
+    const access = { remoteRead: true, remoteWrite: true }
+    const { key } = await ask<{ key: string }>({ ask: 'register', length: 100, access })
+    let rings = 0
+    end.setDoorbell(() => {
+      rings++
+    })
+    end.ref()
+    t.equal((await child.kill()).signal, 'SIGKILL')
+    await until('the last ring', () => rings === 1)
 
-  if (end.capabilities.rdmaRead) {
-    const local = end.register(new Uint8Array(100), access)
-    const remote = end.importKey(Buffer.from(key, 'base64'))
-    const log = new CompletionLog()
-    t.equal(end.rdmaRead(local, 0, remote, 0, 100, 9), OK)
-    end.pollCompletions(log, 1)
-    t.strictSame(log.completions, [[9, BROKEN]], 'the memory is gone, and the completion says so')
-  }
-})
+    const frames = drain(end)
+    t.equal(frames.length, 300)
+    t.ok(frames.every((frame, i) => frame.equals(patterned(100, i))))
+    t.equal(fill(end, 1000).refusal, NO_RESOURCE, 'its queue takes what fits')
+    t.equal(end.arm(1000), true)
+    t.equal(end.state, 'open', 'a death does not break the interface')
+
+    if (end.capabilities.rdmaRead) {
+      const local = end.register(new Uint8Array(100), { remoteRead: false, remoteWrite: false })
+      const remote = end.importKey(Buffer.from(key, 'base64'))
+      const log = new CompletionLog()
+      t.equal(end.rdmaRead(local, 0, remote, 0, 100, 9), OK)
+      end.pollCompletions(log, 1)
+      t.strictSame(log.completions, [[9, BROKEN]], 'the memory is gone, and the completion says so')
+    }
+  })
+}
 
 t.test(
   'SIGKILL in the middle of a flood leaves an intact beginning, and nothing behind',

@@ -48,8 +48,9 @@ t.test('memory that cannot be read is asked for as data', async t => {
   const shm = drivers.get('shm') as Driver
   const availability = shm.availability()
   if (!availability.usable) return t.pass(`SKIPPED: no shm: ${availability.reason}`)
-  const offer = shm.offer()
-  const liar = new SocketLiar(t, await Promise.all([shm.connect(offer.blob), offer.accepted]))
+  const offer = shm.offer({ readsPeer: true })
+  const ends = Promise.all([shm.connect(offer.blob, { readsPeer: true }), offer.accepted])
+  const liar = new SocketLiar(t, await ends)
   const to = await liar.connect()
   const { key } = liar.register(Buffer.alloc(LENGTH))
   // Where it says that the memory is, there is none.

@@ -1,4 +1,4 @@
-/** A key of shm memory may come from anybody: what it says is looked at when it is imported, not when it is used. */
+/** A key of process memory may come from anybody: what it says is looked at when it is imported, not when it is used. */
 import t, { type Test } from 'tap'
 import {
   BROKEN,
@@ -22,8 +22,8 @@ const availability = shm.availability()
 const skip = availability.usable ? false : availability.reason
 
 async function openPair(t: Test): Promise<[VirtualInterface, VirtualInterface]> {
-  const offer = shm.offer()
-  const pair = await Promise.all([offer.accepted, shm.connect(offer.blob)])
+  const offer = shm.offer({ readsPeer: true })
+  const pair = await Promise.all([offer.accepted, shm.connect(offer.blob, { readsPeer: true })])
   t.teardown(() => {
     for (const end of pair) end.close()
   })

@@ -78,7 +78,13 @@ export function openEndpointPair(
 
 /** A mapping of the peer, which has said that its segment is as large as can be. */
 export function toPeer(tag = 0n, segment: Partial<RemoteSegment> = {}): Mapping {
-  const remote = { length: 2 ** 32 - 1, longMax: 2 ** 32 - 1, memory: undefined, ...segment }
+  const remote = {
+    length: 2 ** 32 - 1,
+    longMax: 2 ** 32 - 1,
+    isReadOnly: false,
+    memory: undefined,
+    ...segment,
+  }
   const fields = { index: 0, name: 'the peer', tag: tagOf(tag), peer: undefined, segment: remote }
   // The channel of a mapping is for endpoints; channels do not look at it.
   return fields as unknown as Mapping

@@ -66,7 +66,10 @@ export function drain(end: VirtualInterface): Buffer[] {
 
 /** Content that no other `number` has, of any length. */
 export function patterned(length: number, number: number): Buffer {
-  const bytes = Buffer.alloc(length)
-  for (let i = 0; i < length; i++) bytes[i] = (number * 167 + i * 13 + (i >> 8)) & 0xff
+  return fillPattern(Buffer.alloc(length), number)
+}
+
+export function fillPattern<T extends Uint8Array>(bytes: T, number: number): T {
+  for (let i = 0; i < bytes.length; i++) bytes[i] = (number * 167 + i * 13 + (i >> 8)) & 0xff
   return bytes
 }

@@ -72,13 +72,13 @@ export class Caller {
   }
 
   answer(): Promise<ReceivedMessage> {
-    return until('an answer', () => receiveMessage(this.#libc, this.#fd, 4096, 8))
+    return until('an answer', () => receiveMessage(this.#libc, this.#fd, 4096))
   }
 
   /** Whether the other side has hung up without a word, now or, with `await untilHungUp()`, in the end. */
   isHungUp(): boolean {
     try {
-      return receiveMessage(this.#libc, this.#fd, 4096, 8)?.bytes.length === 0
+      return receiveMessage(this.#libc, this.#fd, 4096)?.bytes.length === 0
     } catch {
       // Reset: it did not even read what we said.
       return true
@@ -116,7 +116,7 @@ export class FakeOfferer {
   /** Waits for the request of the connecting side. */
   async takeRequest(): Promise<Buffer> {
     this.#caller = await until('a caller', () => this.#callers.shift())
-    const message = await until('a request', () => receiveMessage(this.#libc, this.#fd, 4096, 8))
+    const message = await until('a request', () => receiveMessage(this.#libc, this.#fd, 4096))
     return message.bytes
   }
 

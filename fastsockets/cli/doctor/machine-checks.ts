@@ -1,6 +1,7 @@
 /** Properties of the machine that limit speed or reach; none prevents the fast way. */
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { allowsPeerMemory } from '../../policy/own-policy.ts'
 import type { Check } from './check.ts'
 
 /** Below this, a server of many relinked clients may run out: each client process takes a few descriptors. */
@@ -8,7 +9,7 @@ const OPEN_FILES_WANTED = 4096
 const PTRACE_SCOPES = ['any process of this user', 'only ancestors', 'only administrators', 'nobody']
 
 export function machineChecks(): Check[] {
-  return [openFiles(), lockedMemory(), cores(), oneSidedAccess()]
+  return [openFiles(), lockedMemory(), cores(), zcopyWithinHost()]
 }
 
 function openFiles(): Check {
@@ -45,17 +46,15 @@ function cores(): Check {
   return { name, state: 'note', detail: '1', hint }
 }
 
-/** Large transfers can be read directly from the other process, if the kernel allows it. */
-function oneSidedAccess(): Check {
-  const name = 'one-sided access'
-  if (process.platform !== 'linux') return { name, state: 'note', detail: 'only on Linux' }
-  const text = readProc('sys/kernel/yama/ptrace_scope')
-  if (text === undefined) return { name, state: 'ok', detail: 'not restricted (no yama/ptrace_scope)' }
-  const scope = Number(text)
-  const detail = `yama/ptrace_scope ${scope}: ${PTRACE_SCOPES[scope] ?? 'not known'}`
-  if (scope === 0) return { name, state: 'ok', detail }
-  const hint =
-    'without it large writes are copied twice; for one-sided reads and writes: sysctl kernel.yama.ptrace_scope=0'
+/** Large writes can be read out of the other process, if both programs ask for it and the kernel allows it. */
+function zcopyWithinHost(): Check {
+  const name = 'zcopy within this host'
+  if (!allowsPeerMemory())
+    return { name, state: 'ok', detail: 'off: nobody reads our memory (policy key zcopy)' }
+  const scope = Number(readProc('sys/kernel/yama/ptrace_scope') ?? 0)
+  if (scope === 0) return { name, state: 'ok', detail: 'on: the kernel does not restrict it' }
+  const detail = `on, and restricted: yama/ptrace_scope ${scope}, ${PTRACE_SCOPES[scope] ?? 'not known'}`
+  const hint = 'large writes are copied in messages; to have them read: sysctl kernel.yama.ptrace_scope=0'
   return { name, state: 'note', detail, hint }
 }
 

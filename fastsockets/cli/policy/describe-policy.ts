@@ -1,4 +1,10 @@
-import { DRIVERS_VARIABLE, loadPolicy, USE_VARIABLE, USERS_VARIABLE } from '../../policy/own-policy.ts'
+import {
+  DRIVERS_VARIABLE,
+  loadPolicy,
+  USE_VARIABLE,
+  USERS_VARIABLE,
+  ZCOPY_VARIABLE,
+} from '../../policy/own-policy.ts'
 import { NO_POLICY, type Policy } from '../../policy/policy.ts'
 import { findPolicyFile, POLICY_VARIABLE, readPolicyFile } from '../../policy/policy-file.ts'
 import { DISABLE_VARIABLE } from '../relink.ts'
@@ -9,6 +15,7 @@ const EFFECTS: Readonly<Record<string, string>> = {
   [USE_VARIABLE]: 'holds in place of rules and default',
   [USERS_VARIABLE]: 'holds in place of users',
   [DRIVERS_VARIABLE]: 'holds in place of drivers',
+  [ZCOPY_VARIABLE]: 'holds in place of zcopy',
   [DISABLE_VARIABLE]: 'goes over all of it: nothing is fast',
 }
 
@@ -32,10 +39,14 @@ export function describePolicy(policy: Policy): string {
   return describe(policy, count(policy))
 }
 
-function describe({ source, default: { use, because }, users, drivers }: Policy, rules: string): string {
+function describe(
+  { source, default: { use, because }, users, drivers, zcopy }: Policy,
+  rules: string,
+): string {
   const others = users.length === 0 ? 'only the own user' : `the own user and ${users.join(', ')}`
   const allowed = drivers?.length === 0 ? 'none' : (drivers?.join(', ') ?? 'all')
-  return `${source}: ${rules}; default: ${use} (${because}); users: ${others}; drivers: ${allowed}`
+  const memory = zcopy ? '; zcopy: processes of this user may read and write each other' : ''
+  return `${source}: ${rules}; default: ${use} (${because}); users: ${others}; drivers: ${allowed}${memory}`
 }
 
 function count({ ruleCount }: Policy): string {

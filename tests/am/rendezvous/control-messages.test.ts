@@ -17,7 +17,7 @@ const RIGHT: { readonly [K in ControlMessage['op']]: ControlMessage & { op: K } 
   reply: { op: 'reply', blob: 'AAAA' },
   refuse: { op: 'refuse', code: 'NO_DRIVER', text: 'none' },
   map: { op: 'map', id: 0, tag: '0000000000000000' },
-  mapped: { op: 'mapped', id: 0, isTagRight: true, segment: 0, longMax: 0, key: '' },
+  mapped: { op: 'mapped', id: 0, isTagRight: true, segment: 0, longMax: 0, isReadOnly: false, key: '' },
   unmap: { op: 'unmap', bounced: 0 },
   bye: { op: 'bye' },
 }
@@ -109,6 +109,8 @@ t.test('there are 0 to 32 drivers, each with a name', async t => {
 t.test('whether a tag is right is true or false', async t => {
   for (const isTagRight of [true, false]) t.ok(decode({ ...RIGHT.mapped, isTagRight }))
   for (const isTagRight of [0, 1, 'true', null]) t.equal(decode({ ...RIGHT.mapped, isTagRight }), undefined)
+  for (const isReadOnly of [true, false]) t.ok(decode({ ...RIGHT.mapped, isReadOnly }))
+  for (const isReadOnly of [0, 1, 'true', null]) t.equal(decode({ ...RIGHT.mapped, isReadOnly }), undefined)
 })
 
 t.test('what is no message is none, whatever it is', async t => {

@@ -167,10 +167,10 @@ t.test('a peer that says what it may not is cut off', async t => {
     openMessage(name),
     '{"op":"refuse","code":"LIMIT","text":""}\n',
     '{"op":"offer","driver":"loopback","blob":"","credits":1}\n',
-    '{"op":"mapped","id":0,"isTagRight":true,"segment":0,"longMax":0,"key":"AAAA"}\n',
+    '{"op":"mapped","id":0,"isTagRight":true,"segment":0,"longMax":0,"isReadOnly":false,"key":"AAAA"}\n',
     // Nobody has asked.
-    '{"op":"mapped","id":7,"isTagRight":true,"segment":100,"longMax":100,"key":""}\n',
-    '{"op":"mapped","id":7,"isTagRight":false,"segment":0,"longMax":0,"key":""}\n',
+    '{"op":"mapped","id":7,"isTagRight":true,"segment":100,"longMax":100,"isReadOnly":false,"key":""}\n',
+    '{"op":"mapped","id":7,"isTagRight":false,"segment":0,"longMax":0,"isReadOnly":false,"key":""}\n',
   ]) {
     const socket = await meet(t, name)
     await until('the peer', () => endpoint.stats().peers.length > 0)
@@ -191,7 +191,15 @@ t.test('a peer that shows a wrong tag hears nothing of the segment', async t => 
     return JSON.parse(answer.toString())
   }
   const wrong = await answerTo('{"op":"map","id":5,"tag":"0000000000000000"}\n')
-  t.strictSame(wrong, { op: 'mapped', id: 5, isTagRight: false, segment: 0, longMax: 0, key: '' })
+  t.strictSame(wrong, {
+    op: 'mapped',
+    id: 5,
+    isTagRight: false,
+    segment: 0,
+    longMax: 0,
+    isReadOnly: false,
+    key: '',
+  })
   const right = await answerTo('{"op":"map","id":5,"tag":"0000000000000007"}\n')
   t.match(right, {
     op: 'mapped',
@@ -281,7 +289,8 @@ t.test('maps that have asked a peer that goes share one new connection', async t
     void offer.accepted.then(end => t.teardown(() => end.close()))
     socket.write(offerLine({ blob: Buffer.from(offer.blob).toString('base64') }))
     const answerMap = (id: number): void => {
-      const answer = { op: 'mapped', id, isTagRight: true, segment: 0, longMax: 0, key: '' }
+      const segment = { segment: 0, longMax: 0, isReadOnly: false, key: '' }
+      const answer = { op: 'mapped', id, isTagRight: true, ...segment }
       socket.write(`${JSON.stringify(answer)}\n`)
     }
     answerMap(0)
