@@ -63,9 +63,14 @@ export function allowsDriver(name: string): boolean {
   return ownPolicy()?.allowsDriver(name) ?? false
 }
 
-/** Whether a process of this host and user may read and write our memory for large transfers, if it allows us the same. */
-export function allowsPeerMemory(): boolean {
-  return ownPolicy()?.zcopy ?? false
+/**
+ * Whether a process of this host and user may read and write our memory for large transfers, if it allows us the same. The
+ * environment goes over the policy.
+ */
+export function allowsPeerMemory(policy: Policy | undefined = ownPolicy()): boolean {
+  const asked = process.env[ZCOPY_VARIABLE] ?? ''
+  if (asked === 'off') return false
+  return /^\d+$/.test(asked) || (policy?.zcopy ?? false)
 }
 
 /** Throws a `PolicyError`. */
@@ -73,7 +78,6 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
   const path = findPolicyFile(env)
   const read = path === undefined ? NO_POLICY : readPolicyFile(path)
   const { [USE_VARIABLE]: use, [USERS_VARIABLE]: users, [DRIVERS_VARIABLE]: drivers } = env
-  const { [ZCOPY_VARIABLE]: zcopy = '' } = env
   let result = read
   if (use) {
     if (!USES.includes(use)) throw environmentError(USE_VARIABLE, `must be fast, tcp or require, not ${use}`)
@@ -94,8 +98,6 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
     }
     result = result.with({ drivers: names })
   }
-  if (zcopy === 'off') result = result.with({ zcopy: false })
-  else if (/^\d+$/.test(zcopy)) result = result.with({ zcopy: true })
   return result
 }
 

@@ -85,6 +85,9 @@ t.test(
   'a worker terminated with large writes on offer: a prefix, and nothing that its memory is used for next',
   async t => {
     const file = join(t.testdir(), 'terminated')
+    // Both sides must ask for it.
+    process.env[THRESHOLD_VARIABLE] = String(THRESHOLD_MIN)
+    t.teardown(() => delete process.env[THRESHOLD_VARIABLE])
     const env = { ...plainEnvironment(), [THRESHOLD_VARIABLE]: String(THRESHOLD_MIN) }
     const child = new Child(t, program('workers'), ['offer'], relinked({ env }))
     const { port } = await child.receive<{ port: number }>()

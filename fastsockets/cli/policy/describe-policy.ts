@@ -1,4 +1,5 @@
 import {
+  allowsPeerMemory,
   DRIVERS_VARIABLE,
   loadPolicy,
   USE_VARIABLE,
@@ -31,17 +32,18 @@ export function describeOwnPolicy(): string[] {
   if (path === undefined && effects.length === 0)
     return ['There is no policy file: every connection that can be accelerated is.']
   const rules = policy.ruleCount < file.ruleCount ? `${count(file)}, of which none holds` : count(policy)
-  return [describe(policy, rules), ...effects]
+  return [describe(policy, rules, allowsPeerMemory(policy)), ...effects]
 }
 
 /** The contents of one file. */
 export function describePolicy(policy: Policy): string {
-  return describe(policy, count(policy))
+  return describe(policy, count(policy), policy.zcopy)
 }
 
 function describe(
-  { source, default: { use, because }, users, drivers, zcopy }: Policy,
+  { source, default: { use, because }, users, drivers }: Policy,
   rules: string,
+  zcopy: boolean,
 ): string {
   const others = users.length === 0 ? 'only the own user' : `the own user and ${users.join(', ')}`
   const allowed = drivers?.length === 0 ? 'none' : (drivers?.join(', ') ?? 'all')

@@ -3,9 +3,10 @@
  * (WSDLite 2000: the threshold is a property of the machine, and is found when it is first needed).
  */
 import { type CopyCosts, drivers, openLog } from '../../../nic/index.ts'
+import { ZCOPY_VARIABLE } from '../../policy/own-policy.ts'
 import { readThreshold, writeThreshold } from './threshold-file.ts'
 
-export const THRESHOLD_VARIABLE = 'FASTSOCKETS_ZCOPY_THRESHOLD'
+export const THRESHOLD_VARIABLE = ZCOPY_VARIABLE
 /** Below this nothing is ever gained: the messages of an offer cost more than a copy. Also the first size to measure. */
 export const THRESHOLD_MIN = 32 * 1024
 /** The last size to measure. If the copy is cheaper even then, nothing is offered. */

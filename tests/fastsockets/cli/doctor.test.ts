@@ -32,7 +32,7 @@ t.test('everything that bears on it is looked at', async t => {
     'locked memory',
     'open files',
     'cores',
-    'one-sided access',
+    'zcopy within this host',
     'policy',
     'live test',
   ]) {

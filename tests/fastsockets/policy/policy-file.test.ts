@@ -14,6 +14,18 @@ function faultsOf(text: string): string[] {
   }
 }
 
+t.test('zcopy is off unless the policy says true', async t => {
+  t.equal(parsePolicy('default: fast\n', 'policy.yaml').zcopy, false)
+  t.equal(parsePolicy('zcopy: false\n', 'policy.yaml').zcopy, false)
+  t.equal(parsePolicy('zcopy: true\n', 'policy.yaml').zcopy, true)
+  for (const wrong of ['off', '1', 'null', '[true]']) {
+    t.throws(() => parsePolicy(`zcopy: ${wrong}\n`, 'policy.yaml'), {
+      code: 'ERR_FASTSOCKETS_POLICY',
+      message: /policy.yaml:1: zcopy must be boolean/,
+    })
+  }
+})
+
 t.test('the first rule that matches decides, and is named by its line', async t => {
   const policy = parsePolicy(
     `default: tcp

@@ -296,3 +296,26 @@ t.test('a policy that allows some drivers allows these', async t => {
   t.match(await outcome(t, others.port), { transport: 'shm' })
   t.match(await own('verbs'), { transport: 'tcp', reason: { code: 'POLICY' } })
 })
+
+t.test('ZCopy within a host: only if both programs ask for it', async t => {
+  const asked = under('zcopy: true\n')
+  const threshold = { FASTSOCKETS_ZCOPY_THRESHOLD: '32768' }
+  const cases: [server: NodeJS.ProcessEnv, client: NodeJS.ProcessEnv, zcopy: string][] = [
+    [plainEnvironment(), plainEnvironment(), 'off'],
+    [asked, plainEnvironment(), 'off'],
+    [plainEnvironment(), asked, 'refused'],
+    [asked, asked, 'possible'],
+    [asked, { ...plainEnvironment(), ...threshold }, 'possible'],
+    [asked, { ...asked, FASTSOCKETS_ZCOPY_THRESHOLD: 'off' }, 'off'],
+  ]
+  for (const [serverEnv, clientEnv, zcopy] of cases) {
+    const port = await startServer(t, serverEnv)
+    const client = new Child(t, program('status-client'), [String(port)], relinked({ env: clientEnv }))
+    await client.receive()
+    const { stdout } = spawnSync(process.execPath, [CLI, 'status', '--json'], { encoding: 'utf8' })
+    const { processes } = JSON.parse(stdout) as { processes: { pid: number; sockets: { zcopy?: string }[] }[] }
+    const shown = processes.find(({ pid }) => pid === client.pid)?.sockets.map(socket => socket.zcopy)
+    t.strictSame(shown, [zcopy])
+    await client.kill()
+  }
+})
