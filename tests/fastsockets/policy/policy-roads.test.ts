@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
+import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
+import { eventually } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'fastsockets-policy-'))
@@ -310,12 +312,13 @@ t.test('ZCopy within a host: only if both programs ask for it', async t => {
   ]
   for (const [serverEnv, clientEnv, zcopy] of cases) {
     const port = await startServer(t, serverEnv)
-    const client = new Child(t, program('status-client'), [String(port)], relinked({ env: clientEnv }))
+    const client = new Child(t, program('busy'), [String(port)], relinked({ env: clientEnv }))
     await client.receive()
-    const { stdout } = spawnSync(process.execPath, [CLI, 'status', '--json'], { encoding: 'utf8' })
-    const { processes } = JSON.parse(stdout) as { processes: { pid: number; sockets: { zcopy?: string }[] }[] }
-    const shown = processes.find(({ pid }) => pid === client.pid)?.sockets.map(socket => socket.zcopy)
-    t.strictSame(shown, [zcopy])
+    const [status] = await eventually('its status', () => {
+      const found = readStatusOf(client.pid)
+      return (found[0]?.sockets.length ?? 0) > 0 && found
+    })
+    t.equal(status?.sockets[0]?.zcopy, zcopy)
     await client.kill()
   }
 })
