@@ -236,7 +236,7 @@ t.test('fastsockets policy check', async t => {
   t.match(check(good, String(bad.FASTSOCKETS_POLICY)), { status: 1 })
   t.match(check({ ...good, FASTSOCKETS_POLICY: '/nowhere' }), { status: 1, stderr: /ENOENT/ })
   const empty = { ...plainEnvironment(), XDG_CONFIG_HOME: folder }
-  t.equal(check(empty).stdout, 'There is no policy file: whatever can be fast is.\n')
+  t.equal(check(empty).stdout, 'There is no policy file: every connection that can be accelerated is.\n')
   const doctor = (env: NodeJS.ProcessEnv): string =>
     spawnSync(process.execPath, [CLI, 'doctor'], { env, encoding: 'utf8' }).stdout
   for (const [env, said] of [
