@@ -74,9 +74,8 @@ export class Channel implements FrameSink {
   /** Largest payload of a medium message that this side sends and takes, whatever else the message carries. */
   readonly mediumMax: number
   readonly owner: ChannelOwner
-  /** The poller's notes: when this channel last moved, how long to spin after that, whether it is hot. */
+  /** The poller's notes: when this channel last moved, whether it is hot. */
   lastActiveMs = 0
-  spinMs = 0
   isHot = false
   isTouched = false
   /** Whether the poller may `take` and `tell` apart: if no handler is the program's own. */
@@ -85,7 +84,9 @@ export class Channel implements FrameSink {
   isFirst = false
   /** Handled since the owner was told. */
   protected taken = 0
-  /** Nobody else wants this core: whoever waits for an answer may stay awake for it. */
+  /** Bytes of their frames since the poller asked. */
+  #takenBytes = 0
+  /** A thread that waits for an answer may stay awake for it: the poller says so. */
   maySpin = true
 
   protected readonly handlers: HandlerTable
@@ -182,8 +183,8 @@ export class Channel implements FrameSink {
     return this.tell()
   }
 
-  /** The first half of `progress`, while this is open: a poller looks at all its channels before it tells any owner. */
-  take(limit: number): void {
+  /** The first half of `progress`, while this is open: a poller looks at all its channels before it tells any owner. Returns how many. */
+  take(limit: number): number {
     const wasTouched = this.isTouched
     // If a handler throws, the error goes to the program, and the channel goes on with its next turn.
     this.isTouched = true
@@ -192,6 +193,14 @@ export class Channel implements FrameSink {
     if (count === BROKEN && this.#state === 'open') this.break(this.end.failure)
     if (this.#state === 'open' && this.sendOwed() && this.creditsAreDue()) this.sendCredits()
     this.isTouched = wasTouched
+    return count
+  }
+
+  /** Bytes taken in since the last call. */
+  takeBytes(): number {
+    const bytes = this.#takenBytes
+    this.#takenBytes = 0
+    return bytes
   }
 
   /** The second half; returns what the first has taken. */
@@ -216,6 +225,7 @@ export class Channel implements FrameSink {
 
   handleFrame(bytes: Uint8Array, offset: number, length: number): void {
     if (this.#state !== 'open') return
+    this.#takenBytes += length
     if (length < HEAD_SIZE) return this.refuse(`a frame of ${length} bytes`)
     const words = this.end.receiveWords
     const head = words[offset >> 2] as number

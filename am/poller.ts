@@ -1,30 +1,24 @@
 /**
  * Progress by the event loop: fast when busy, silent when idle.
  *
- * A channel is *hot* while it moves: it is polled once in each turn of the event loop, so that timers and other I/O
- * have their turns, with a bounded number of messages each time. When nothing has come for its spin time its doorbell is
- * armed; then, if nothing slipped in meanwhile, it is *cold* and costs nothing until the peer rings. The spin time is
- * learned: a doorbell that rings soon after arming says that spinning on would have caught it, one that does not says that
- * the spinning was wasted. A turn that found nothing offers its core to others: with more runnable threads than cores
- * (the peer may be one of them, or the garbage collector's helpers) spinning would only keep them from what we wait for.
- * Where the queue for the cores is long, there is no spinning at all (core-contention.ts).
+ * A channel is *hot* while it moves: it is polled once in each turn of the event loop, so that timers and other I/O run between
+ * turns. Where the recent past says that spinning pays (spin-rule.ts), a hot channel is polled on for a while after its last
+ * message; then, or at once where it does not pay, its doorbell is armed. If nothing slipped in meanwhile the channel is *cold*
+ * and costs nothing until the peer rings. A turn that found nothing offers its core to other threads: the peer may be one of
+ * them, or the garbage collector's helpers.
+ *
+ * A turn is short, whatever peers send (turn-budget.ts). Channels that found no place in a turn come first in the next.
  */
 import { ablation, yieldCore } from '../nic/index.ts'
 import { performance, setImmediate } from '../nic/real-time.ts'
 import type { Channel } from './channel.ts'
-import { CoreContention } from './core-contention.ts'
 import { PollerCounts } from './poller-counts.ts'
+import { SPIN_MS_MAX, SpinRule } from './spin-rule.ts'
+import { TurnBudget } from './turn-budget.ts'
 import { WaitInPlace } from './wait-in-place.ts'
 
-/** Messages handled per channel and turn. */
-const TURN_MESSAGES_MAX = 256
-/** Longest time to spin after the last activity: about what two wake-ups through the kernel cost, one on each side. */
-export const SPIN_MS_MAX = 0.1
 const ABLATED_SPIN_US = ablation('spin-us')
 const SPIN_MS = ABLATED_SPIN_US === undefined ? SPIN_MS_MAX : ABLATED_SPIN_US / 1000
-/** How fast the spin time is learned. */
-const SPIN_STEPS = 8
-const SPIN_MS_STEP = SPIN_MS / SPIN_STEPS
 
 /** Runs `turn` once, in the next turn of the event loop: `setImmediate`, unless whoever is above knows better. */
 export type ScheduleTurn = (turn: () => void) => void
@@ -41,7 +35,14 @@ export class Poller {
   #current: Channel | undefined
   /** Those whose handlers have thrown, which ended the turn: they wait until all the others have had theirs. */
   readonly #thrown = new Set<Channel>()
-  readonly #contention = new CoreContention()
+  readonly #budget = new TurnBudget()
+  /** The first channel that this turn had no time for. */
+  #unserved: Channel | undefined
+  readonly #spin = new SpinRule()
+  /** What this turn has found. */
+  #hasArrived = false
+  #hasMoved = false
+  #maySpin = true
   readonly #wait = new WaitInPlace()
   #isScheduled = false
 
@@ -51,7 +52,6 @@ export class Poller {
   }
 
   add(channel: Channel): void {
-    channel.spinMs = SPIN_MS
     channel.setWake(this.#heat)
     channel.end.setDoorbell(isIo => this.#answerDoorbell(channel, isIo === true))
     this.#heat(channel)
@@ -86,7 +86,6 @@ export class Poller {
   #answerDoorbell(channel: Channel, isIo: boolean): void {
     if (channel.isOver) return
     this.counts.addDoorbell()
-    if (performance.now() - channel.lastActiveMs < SPIN_MS + channel.spinMs) lengthenSpin(channel)
     if (channel.isHot) return
     this.#add(channel)
     // As libuv tells of a socket, without a detour, if nobody else is to be looked at before.
@@ -104,6 +103,11 @@ export class Poller {
     this.#isScheduled = false
     this.counts.addTurn()
     const nowMs = performance.now()
+    this.#budget.begin(nowMs)
+    this.#unserved = undefined
+    this.#hasArrived = false
+    this.#hasMoved = false
+    this.#maySpin = SPIN_MS > 0 && this.#spin.maySpin(nowMs)
     // Handlers may heat and remove channels: what is pushed meanwhile has its turn next time.
     let at = 0
     let left = this.#hot.length
@@ -120,8 +124,21 @@ export class Poller {
     } finally {
       if (this.#current?.isHot) this.#thrown.add(this.#current)
       this.#current = undefined
+      this.#endTurn(nowMs)
       if (this.#hot.length > 0) this.#schedule()
     }
+  }
+
+  #endTurn(nowMs: number): void {
+    if (this.#hasArrived) this.#spin.noteArrival(nowMs)
+    else if (this.#maySpin && !this.#hasMoved) {
+      if (this.#hot.length === 0) this.#spin.noteVain()
+      else yieldCore()
+    }
+    this.#budget.end()
+    if (this.#unserved === undefined) return
+    const at = this.#hot.indexOf(this.#unserved)
+    if (at > 0) this.#hot.push(...this.#hot.splice(0, at))
   }
 
   /**
@@ -147,36 +164,50 @@ export class Poller {
 
   #take(channel: Channel): void {
     this.#current = channel
-    channel.take(TURN_MESSAGES_MAX)
+    this.#serve(channel)
     // It is not hot any more, and nobody else will.
     if (channel.isOver) channel.tell()
     this.#current = undefined
+  }
+
+  /** Handles what has come for `channel`, as far as this turn's budget goes; returns how many messages. */
+  #serve(channel: Channel): number {
+    const max = this.#budget.channelMessages
+    let served = 0
+    for (;;) {
+      const limit = this.#budget.nextLimit(max - served)
+      if (limit === 0) {
+        this.#unserved ??= channel
+        return served
+      }
+      const count = channel.hasHalves ? channel.take(limit) : channel.progress(limit)
+      if (count > 0) served += count
+      this.#budget.spend(count > 0 ? count : 0, channel.takeBytes())
+      if (count < limit || served === max || channel.isOver) return served
+    }
   }
 
   /** One turn of one channel; true if it has gone to sleep. */
   #advance(channel: Channel, nowMs: number): boolean {
     const wasTouched = channel.isTouched
     this.#current = channel
-    const count = channel.hasHalves ? channel.tell() : channel.progress(TURN_MESSAGES_MAX)
+    const count = channel.hasHalves ? channel.tell() : this.#serve(channel)
     this.#current = undefined
     if (channel.isOver) return true
     const isActive = count > 0 || wasTouched || channel.isTouched
     if (count > 0) {
       this.counts.addMessages(count)
-      lengthenSpin(channel)
+      this.#hasArrived = true
     }
-    if (isActive) channel.lastActiveMs = nowMs
-    else this.counts.addEmptyTurn()
-    channel.maySpin = !this.#contention.isContended(nowMs)
-    if (channel.maySpin) {
-      if (isActive) return false
-      if (nowMs - channel.lastActiveMs < channel.spinMs) {
-        yieldCore()
-        return false
-      }
-    } else if (channel.isTouched) return false
-    if (!channel.arm()) return false
-    if (channel.maySpin) shortenSpin(channel)
+    if (isActive) {
+      channel.lastActiveMs = nowMs
+      this.#hasMoved = true
+    } else this.counts.addEmptyTurn()
+    channel.maySpin = this.#maySpin
+    // There may be more than this turn had time for.
+    if (this.#unserved !== undefined) return false
+    if (this.#maySpin && (isActive || nowMs - channel.lastActiveMs < SPIN_MS)) return false
+    if (channel.isTouched || !channel.arm()) return false
     this.counts.addSleep()
     return true
   }
@@ -184,12 +215,4 @@ export class Poller {
 
 function never(): boolean {
   return false
-}
-
-function lengthenSpin(channel: Channel): void {
-  channel.spinMs = Math.min(SPIN_MS, channel.spinMs + SPIN_MS_STEP)
-}
-
-function shortenSpin(channel: Channel): void {
-  channel.spinMs = Math.max(SPIN_MS_STEP, channel.spinMs - SPIN_MS_STEP)
 }

@@ -104,7 +104,7 @@ export interface VirtualInterface {
   hasRoom(length: number): boolean
 
   /**
-   * Hands up to `limit` frames to `sink` and returns how many, or `BROKEN`. Never waits. What `sink` throws passes
+   * Hands up to `limit` frames to `sink` and returns how many, or `BROKEN`. Never waits. May leave frames for the next poll. What `sink` throws passes
    * through, after the frame is accounted for. Must not be called from within a sink.
    */
   poll(sink: FrameSink, limit: number): number
@@ -221,6 +221,8 @@ export interface OfferOptions extends MemoryOptions {
 }
 
 export interface ConnectOptions extends MemoryOptions {
+  /** Most bytes of queue each way that an offer may have; the driver has a limit of its own, too. */
+  readonly queueSizeMax?: number
   readonly allowUid?: (uid: number) => boolean
   readonly timeoutMs?: number
   /**

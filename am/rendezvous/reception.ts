@@ -29,7 +29,8 @@ export class Reception {
    * user, who are fewer, who was not answered, or was refused and has not gone.
    */
   constructor(callersMax: number, isRemote: boolean, find: (endpoint: string) => RendezvousHost | undefined) {
-    this.#callers = new CallersByUser(callersMax, isRemote ? callersMax : OTHER_CALLERS_MAX)
+    const other = isRemote ? callersMax : OTHER_CALLERS_MAX
+    this.#callers = new CallersByUser({ own: callersMax, other, others: callersMax })
     this.#isRemote = isRemote
     this.#find = find
   }

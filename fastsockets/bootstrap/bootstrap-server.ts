@@ -3,7 +3,7 @@
  * names; those of other hosts say HELLO here. One for each fast listener of the program, bound to the same address.
  */
 import net from 'node:net'
-import { isOwnUser, markOwn, openLog } from '../../nic/index.ts'
+import { CallersByUser, isOwnUser, markOwn, openLog } from '../../nic/index.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import {
   type Binding,
@@ -25,6 +25,8 @@ const log = openLog('fastsockets:bootstrap')
 
 /** Callers from other hosts who have not finished the handshake yet; more are hung up on. */
 const CALLERS_MAX = 256
+/** The same from one address. */
+const ADDRESS_CALLERS_MAX = 32
 
 export interface BootstrapHost extends HelloHost {
   introduce(port: number): Introduction
@@ -54,6 +56,11 @@ export class BootstrapServer {
   readonly #door: Door | undefined
   readonly #greeting: Buffer
   readonly #callers: HelloCallers
+  readonly #callersByAddress = new CallersByUser({
+    own: 0,
+    other: ADDRESS_CALLERS_MAX,
+    others: CALLERS_MAX,
+  })
 
   /**
    * On any port at all if every candidate is taken, unless others must find the same: then only the name service knows where.
@@ -177,12 +184,16 @@ export class BootstrapServer {
       return tellStep('server greeted')
     }
     // Who we are is nobody's business on the network, but for hosts that may ask.
-    if (family === UNIX || this.#callers.size >= CALLERS_MAX || !mayAsk(caller, port)) {
-      caller.destroy()
-      return
-    }
+    const { remoteAddress: host = '' } = caller
+    if (family === UNIX || !mayAsk(caller, port) || !this.#callersByAddress.enter(host))
+      return void caller.destroy()
     caller.write(this.#greeting)
-    this.#callers.take(caller, undefined, () => this.#greeting)
+    this.#callers.take(
+      caller,
+      undefined,
+      () => this.#greeting,
+      () => this.#callersByAddress.leave(host),
+    )
   }
 }
 

@@ -10,7 +10,7 @@ import { HelloCallers, type HelloHost } from './hello-callers.ts'
 
 const log = openLog('fastsockets:bootstrap')
 
-/** Callers of our own user, and of each other one, who have not finished the handshake. */
+/** Callers of our own user, who have not finished the handshake; of all others together; and of each other one. */
 const CALLERS_MAX = 256
 const OTHER_CALLERS_MAX = 64
 /** Of full length: Node 20 fills a shorter abstract address up with zeros when it listens, later ones do not. */
@@ -25,7 +25,11 @@ export class Door {
   readonly name: Buffer
   readonly #server: net.Server
   readonly #helloCallers: HelloCallers
-  readonly #callersByUser = new CallersByUser(CALLERS_MAX, OTHER_CALLERS_MAX)
+  readonly #callersByUser = new CallersByUser({
+    own: CALLERS_MAX,
+    other: OTHER_CALLERS_MAX,
+    others: CALLERS_MAX,
+  })
   /** What was said at each listener's hashed port or shadow, by its id: a caller must have heard one of them. */
   readonly #greetings = new Map<string, Buffer>()
 

@@ -42,10 +42,6 @@ export class HelloCallers {
     this.#host = host
   }
 
-  get size(): number {
-    return this.#callers.size
-  }
-
   /** Hears `caller`, which has an 'error' listener, and answers. `onOver`: it has its offer, or is gone. */
   take(
     caller: net.Socket,

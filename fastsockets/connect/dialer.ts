@@ -8,7 +8,14 @@ import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
 import { recordFallback, recordFast } from '../handle/transport.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import { noteAsked } from '../host/io-turns.ts'
-import type { ConnectRequest, NodeInternals, PipeHandle, TcpHandle } from '../host/node-internals.ts'
+import {
+  type ConnectRequest,
+  callIfFunction,
+  complete,
+  type NodeInternals,
+  type PipeHandle,
+  type TcpHandle,
+} from '../host/node-internals.ts'
 import { UV_ECONNREFUSED, UV_ECONNRESET } from '../host/socket-errors.ts'
 import { tellStep } from '../host/steps.ts'
 import { type Family, UNIX, unixKey } from '../host/unix-paths.ts'
@@ -214,7 +221,7 @@ export class RouteDialer implements Dialer {
     const { oncomplete } = request
     request.oncomplete = (...args) => {
       noteAnswer()
-      oncomplete?.(...args)
+      callIfFunction(oncomplete, request, args)
     }
     return true
   }
@@ -293,7 +300,7 @@ export class RouteDialer implements Dialer {
     handle.run(() => {
       recordFallback(handle.socket as FastSocket, fallbackReason('NOT_RELINKED'))
       handle.abandonConnect()
-      request.oncomplete?.(UV_ECONNREFUSED, handle.handle, request, false, false)
+      complete(request, UV_ECONNREFUSED, handle.handle, request, false, false)
     })
   }
 
@@ -301,7 +308,7 @@ export class RouteDialer implements Dialer {
     const { request, address, port, family } = attempt
     handle.run(() => {
       const status = this.#demote(handle, request, address, port, family, reason)
-      if (status !== 0) request.oncomplete?.(status, handle.successor ?? handle.handle, request, false, false)
+      if (status !== 0) complete(request, status, handle.successor ?? handle.handle, request, false, false)
     })
   }
 
@@ -329,7 +336,7 @@ export class RouteDialer implements Dialer {
     const { oncomplete } = request
     request.oncomplete = (status, ...rest) => {
       if (status === 0) this.#routes.rememberRefused(refused.address, refused.port)
-      oncomplete?.(status, ...rest)
+      callIfFunction(oncomplete, request, [status, ...rest])
     }
   }
 
@@ -367,7 +374,7 @@ export class RouteDialer implements Dialer {
         if (handle.host !== undefined && !isKnownBetter)
           this.#routes.rememberReason(handle.host, port, reason)
       }
-      oncomplete?.(status, ...rest)
+      callIfFunction(oncomplete, request, [status, ...rest])
     }
   }
 }

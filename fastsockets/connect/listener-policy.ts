@@ -62,7 +62,7 @@ function judgeAddress(this: Socket, _error: Error | null, address: string | unde
 export function refuseTcpClients(server: FastServer): void {
   const shadow = server._handle
   const accept = shadow?.onconnection
-  if (shadow === null || accept === undefined) return
+  if (shadow === null || typeof accept !== 'function') return
   shadow.onconnection = function (this: unknown, status: number, client?: object): void {
     if (status === 0 && fastOf(client) === undefined) (client as TcpHandle).close()
     else accept.call(shadow, status, client as object)

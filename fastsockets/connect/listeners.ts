@@ -229,15 +229,15 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
   return (stream, port, address, family, promisedPort) => {
     tellStep('server asked')
     const listener = family === UNIX ? findById(stream, address) : findAsked(stream, port, address, family)
-    if (listener?.server._handle?.onconnection === undefined) return REFUSAL.NOT_LISTENING
+    if (!listener?.server._handle) return REFUSAL.NOT_LISTENING
     if (listener.isOfCluster && wantsNoMore(listener.server)) return REFUSAL.LIMIT
     const begin = (): void => beginConnection(listener, stream, Handle)
     stream.unixPath = listener.path
     if (family === UNIX) return { clientPort: NO_PORT, begin }
-    const clientPort = promisedPort || clientPorts.allocate()
+    const clientPort = promisedPort || stream.channel.portShare.allocate()
     if (clientPort === 0) return REFUSAL.LIMIT
     nameServerSide(stream, listener, address, family, clientPort)
-    stream.onClosed = () => clientPorts.release(clientPort)
+    stream.onClosed = () => stream.channel.portShare.release(clientPort)
     return { clientPort, begin }
   }
 }
@@ -275,8 +275,10 @@ function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleC
     const shadow = listener.server._handle
     handle.adopt(stream)
     tellStep('server accepted')
-    if (shadow?.onconnection === undefined) return handle.close()
+    if (!shadow) return handle.close()
     countFastAccepted(listener)
+    // A program may have put anything in the callback's place: native code then accepts, and calls nothing.
+    if (typeof shadow.onconnection !== 'function') return handle.unref()
     // maxConnections, 'drop', blockList, noDelay, pauseOnConnect: all as for a TCP connection.
     shadow.onconnection(0, handle.handle)
     if (handle.socket !== undefined) recordFast(handle.socket, stream.channel.transport)
@@ -294,10 +296,10 @@ export function acceptRaw(
   if (!mayComeFrom(stream, port, address)) return REFUSAL.NOT_LISTENING
   const listener = findListener(port, address, family, true)
   if (listener?.raw === undefined) return REFUSAL.NOT_LISTENING
-  const clientPort = listener.raw.hasRoom() ? clientPorts.allocate() : 0
+  const clientPort = listener.raw.hasRoom() ? stream.channel.portShare.allocate() : 0
   if (clientPort === 0) return REFUSAL.LIMIT
   nameServerSide(stream, listener, address, family, clientPort)
-  stream.onClosed = () => clientPorts.release(clientPort)
+  stream.onClosed = () => stream.channel.portShare.release(clientPort)
   const begin = (): void => {
     countFastAccepted(listener)
     listener.raw?.take(stream)

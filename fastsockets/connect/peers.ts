@@ -7,9 +7,11 @@ import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
 import {
   ablation,
+  CallersByUser,
   type Driver,
   drivers,
   hostIdentity,
+  isOwnUser,
   keepFreedMemory,
   type Offer,
   openLog,
@@ -45,6 +47,7 @@ import { withoutMapping } from '../host/addresses.ts'
 import { teachCopiedOptions } from '../host/copied-options.ts'
 import { compileEarly } from '../host/early-compiling.ts'
 import { tellStep } from '../host/steps.ts'
+import { PortShare } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { allowsDriver, allowsPeerMemory, allowsUser } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -61,8 +64,12 @@ const log = openLog('fastsockets:peers')
 const DRIVER = 'shm'
 /** Channels of this thread; each costs two rings of shared memory and a doorbell. */
 const CHANNELS_MAX = 1024
-/** Offers that nobody has taken up yet. */
+/** Offers to this process's own user that were not taken up yet; the same to all other callers together. */
 const OFFERS_MAX = 64
+/** The same to one other user, or one address of another host. */
+const OTHER_OFFERS_MAX = 16
+/** Largest ring that a socket's peer may offer: it bounds what one peer can have under way (docs/protocol.md#limits). */
+const RING_MAX = Math.max(1 << 20, ablation('ring') ?? 0)
 /** How long a peer may take for the driver's part of the handshake. */
 const DRIVER_TIMEOUT_MS = 1000
 /** A channel is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
@@ -99,8 +106,10 @@ export class Peers implements BootstrapHost {
   readonly openChannels: SocketChannel[] = []
   /** Both ends of the channel of this thread to itself. */
   ownChannels: readonly SocketChannel[] = []
-  #offerCount = 0
   #door: Door | undefined
+  /** Of other users, whom the policy allows. */
+  readonly #portShares = new Map<number, PortShare>()
+  readonly #offers = new CallersByUser({ own: OFFERS_MAX, other: OTHER_OFFERS_MAX, others: OFFERS_MAX })
 
   /** `isRaw`: the channels carry raw sockets only. */
   constructor(accept: Acceptor, connect: ConnectFunction, isRaw = false) {
@@ -170,8 +179,7 @@ export class Peers implements BootstrapHost {
     const driver = driverTo(hello)
     if (driver === undefined && !isLocal) return { refusal: REFUSAL.OTHER_HOST }
     if (!allowsUser(uid ?? hello.uid)) return { refusal: REFUSAL.OTHER_USER }
-    if (this.openChannels.length >= CHANNELS_MAX || this.#offerCount >= OFFERS_MAX)
-      return { refusal: REFUSAL.LIMIT }
+    if (this.openChannels.length >= CHANNELS_MAX) return { refusal: REFUSAL.LIMIT }
     if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
     let callerUid: number | undefined
     const offer = tryOffer(driver, uid => {
@@ -179,7 +187,11 @@ export class Peers implements BootstrapHost {
       return allowsUser(uid)
     })
     if (offer === undefined) return { refusal: REFUSAL.DRIVER }
-    this.#offerCount++
+    const caller = uid ?? hello.hostIdentity.toString('hex')
+    if (!this.#offers.enter(caller)) {
+      offer.cancel()
+      return { refusal: REFUSAL.LIMIT }
+    }
     const finish = (connection: net.Socket, transcript: Buffer): void => {
       const cancel = (): void => offer.cancel()
       connection.once('close', cancel)
@@ -196,7 +208,7 @@ export class Peers implements BootstrapHost {
           connection.destroy()
         })
         .finally(() => {
-          this.#offerCount--
+          this.#offers.leave(caller)
         })
     }
     return { driver: driver.name, blob: offer.blob, finish }
@@ -280,6 +292,7 @@ export class Peers implements BootstrapHost {
     }
     let uid: number | undefined
     const end = await driver.connect(answer.blob, {
+      queueSizeMax: RING_MAX,
       timeoutMs: Math.min(driverTimeoutMs(), limit.leftMs),
       allowUid: one => {
         uid = one
@@ -293,6 +306,13 @@ export class Peers implements BootstrapHost {
     const said = { greeting, hello: helloBytes, answer: answerBytes }
     const transcript = transcriptOf(said, endsOf(connection, 'client'))
     return this.#open(end, peerId, connection, proved, uid, transcript)
+  }
+
+  /** All processes of another user are one peer. */
+  #shareOf(uid: number): PortShare {
+    const share = this.#portShares.get(uid) ?? new PortShare()
+    this.#portShares.set(uid, share)
+    return share
   }
 
   /** `key`: under which connects of this thread find it, if they may use it. `uid`: the peer's, if the kernel knows it. */
@@ -316,6 +336,7 @@ export class Peers implements BootstrapHost {
     }
     const channel = new SocketChannel(end, peerId, this.#accept, handleGone, this.#isRaw, transcript)
     channel.peerUid = uid
+    if (uid !== undefined && !isOwnUser(uid)) channel.portShare = this.#shareOf(uid)
     if (key !== undefined) this.#channels.set(key, channel)
     this.openChannels.push(channel)
     const { localAddress, remoteAddress } = connection

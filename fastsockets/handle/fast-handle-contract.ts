@@ -39,6 +39,7 @@ export interface FastHandle extends StreamSink {
   /** Whether it connects to a unix path, or is connected by one: programs are told that it is a pipe. */
   readonly isOnPath: boolean
   readonly isUnreferenced: boolean
+  unref(): void
   /** Native code has been attached that has not looked at `isStreamBase`. */
   noteNative(): void
   /** Makes this handle the stream's sink. */

@@ -9,6 +9,8 @@ import { runInClosingPhase } from '../host/closing-phase.ts'
 import { runAfterIo } from '../host/io-turns.ts'
 import {
   type ConnectRequest,
+  callIfFunction,
+  complete,
   type NodeInternals,
   nodeInternals,
   noteQueueSize,
@@ -144,7 +146,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
 
   shutdown(request: { oncomplete?: (status: number) => void }): number {
     if (this.stream === undefined) return 1
-    this.#shutdown = new Waiting('FASTSOCKET_SHUTDOWN', () => request.oncomplete?.(0))
+    this.#shutdown = new Waiting('FASTSOCKET_SHUTDOWN', () => complete(request, 0))
     // As libuv does, also if the end is out at once.
     if (this.stream.shutdown()) runAfterIo(() => this.handleShutdown())
     this.updateLife()
@@ -215,7 +217,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     this.stream?.close(this.isHolding)
     runInClosingPhase(createTcp, () => {
       try {
-        this.#scope.runInAsyncScope(() => callback?.call(this.handle))
+        this.#scope.runInAsyncScope(() => callIfFunction(callback, this.handle))
       } finally {
         this.attempt = undefined
         this.upper = undefined
@@ -228,7 +230,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     if (request !== undefined)
       runInClosingPhase(createTcp, () =>
         this.#scope.runInAsyncScope(() =>
-          request.oncomplete?.(UV_ECANCELED, this.handle, request, false, false),
+          complete(request, UV_ECANCELED, this.handle, request, false, false),
         ),
       )
   }
@@ -257,7 +259,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     this.#request = undefined
     this.updateLife()
     const isUp = status === 0
-    this.run(() => request.oncomplete?.(status, this.handle, request, isUp, isUp))
+    this.run(() => complete(request, status, this.handle, request, isUp, isUp))
   }
 
   abandonConnect(): void {

@@ -3,19 +3,23 @@
  *
  * It counts for each function, and is patient: a function must run some thousand times. What a message or a connection runs
  * through is a hundred functions, and until they are compiled each costs ten times as much. So while the first messages
- * come V8 is impatient. See docs/decisions/0110-early-compiling.md.
+ * come V8 is impatient, in programs that need the core: where messages come seldom, to compile costs more than it saves. See
+ * docs/decisions/0110-early-compiling.md.
  */
 import { pollerStats } from '../../am/index.ts'
-import { clearInterval, setInterval } from '../../nic/real-time.ts'
+import { readCoreTimes } from '../../nic/index.ts'
+import { clearInterval, performance, setInterval } from '../../nic/real-time.ts'
 import { mayChange, setOption } from './v8-options.ts'
 
 /** So many messages are handled, and what they run through is compiled. */
 const MESSAGES = 10_000
-/** With less than so many in that time a program does something else, for which V8 is to be as patient as ever. */
-const LOOK_MS = 1000
-const LOOK_MESSAGES = 25
-/** Of a process, in all: twice what programs took to become warm where each had the eighth of a core. */
-const LOOKS = 20
+const LOOK_MS = 100
+/** Looks in which messages were found, of a process, in all: twice what programs took to become warm with the eighth of a core. */
+const LOOKS = 200
+/** With so many looks in a row that find no message the program does something else; the next peer begins anew. */
+const QUIET_LOOKS_MAX = 10
+/** V8 is impatient while the thread runs, or waits for a core, for this part of the time. */
+const BUSY_SHARE = 0.25
 
 interface Patience {
   readonly option: string
@@ -38,33 +42,60 @@ const [major, minor] = process.versions.v8.split('.')
 const patience = (PATIENCE[`${major}.${minor}`] ?? []).filter(({ option }) => mayChange(option))
 let watch: NodeJS.Timeout | undefined
 let looksLeft = LOOKS
+let quietLooks = 0
 /** Handled when somebody looked last. */
 let messages = 0
-/** Another peer was found since then. */
-let hasJoined = false
+/** When somebody looked last, and how long the thread had been runnable by then. */
+let lookedAtMs = 0
+let runnableMs = 0
+let isEager = false
 
 /** A peer is found, and its messages are handled by the event loop. */
 export function compileEarly(): void {
-  if (watch !== undefined) {
-    hasJoined = true
-    return
-  }
+  quietLooks = 0
+  if (watch !== undefined) return
   ;({ messages } = pollerStats())
   if (patience.length === 0 || messages >= MESSAGES || looksLeft === 0) return
-  for (const { option, eager } of patience) setOption(option, eager)
+  setEager(true)
+  isBusy()
   watch = setInterval(look, LOOK_MS).unref()
 }
 
 function look(): void {
   const before = messages
   ;({ messages } = pollerStats())
-  looksLeft--
-  const isWanted = hasJoined || messages - before >= LOOK_MESSAGES
-  hasJoined = false
-  if (isWanted && messages < MESSAGES && looksLeft > 0) return
-  for (const { option, usual } of patience) setOption(option, usual)
+  const isQuiet = messages === before
+  quietLooks = isQuiet ? quietLooks + 1 : 0
+  if (!isQuiet) looksLeft--
+  const isOver = messages >= MESSAGES || looksLeft === 0 || quietLooks === QUIET_LOOKS_MAX
+  setEager(isBusy() && !isQuiet && !isOver)
+  if (!isOver) return
   clearInterval(watch)
   watch = undefined
+}
+
+function setEager(isWanted: boolean): void {
+  if (isWanted === isEager) return
+  isEager = isWanted
+  for (const { option, eager, usual } of patience) setOption(option, isEager ? eager : usual)
+}
+
+/** Whether the thread has needed a core since the last call. */
+function isBusy(): boolean {
+  const nowMs = performance.now()
+  const passedMs = nowMs - lookedAtMs
+  const before = runnableMs
+  runnableMs = readRunnableMs()
+  lookedAtMs = nowMs
+  return runnableMs - before >= BUSY_SHARE * passedMs
+}
+
+/** On a core or waiting for one; where the system does not say, on a core, with all threads of the process. */
+function readRunnableMs(): number {
+  const times = readCoreTimes()
+  if (typeof times === 'object') return times.ranMs + times.waitedMs
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
 }
 
 /** How often a function must run, and how often since it last saw something new. */

@@ -80,6 +80,16 @@ export type ReadListener = (this: any, arrayBuffer: ArrayBuffer | undefined) => 
 
 export type JsStreamClass = typeof NativeStream
 
+/** Completes a request as native code does: a program may have put anything in the callback's place, which then is not called. */
+export function complete(request: { readonly oncomplete?: unknown }, ...args: readonly unknown[]): void {
+  callIfFunction(request.oncomplete, request, args)
+}
+
+/** Native code calls a callback only if it is a function. */
+export function callIfFunction(callback: unknown, self: unknown, args: readonly unknown[] = []): void {
+  if (typeof callback === 'function') Reflect.apply(callback, self, args)
+}
+
 /** Socket members that @types/node does not know. */
 export interface SocketInternals {
   _handle: object | null

@@ -13,6 +13,12 @@ const PORT_MAX = 65535
  */
 const STRIPES = 64
 
+/**
+ * A peer gets no further port while it holds so many times as many as are free: one peer alone has at most three quarters,
+ * of several each may have as many, and a newcomer always finds some. (Dynamic thresholds, Choudhury and Hahne, 1998.)
+ */
+const HELD_PER_FREE = 3
+
 /** Every `stride`-th port, beginning with number `offset`. */
 export interface Stripe {
   readonly stride: number
@@ -43,10 +49,14 @@ export class SyntheticPorts {
     this.#next = this.#first
   }
 
+  get freeCount(): number {
+    return this.#last - this.#first + 1 - this.#usedCount
+  }
+
   /** 0 if all are taken. */
   allocate(): number {
     const { stride, offset } = this.#useStripe()
-    if (this.#usedCount > this.#last - this.#first) return 0
+    if (this.freeCount === 0) return 0
     let port = 0
     // Each comes again only after all the others: who has just gone is not taken for who comes.
     if (this.#ownLeft > 0) {
@@ -93,6 +103,31 @@ export class SyntheticPorts {
     this.#nextOwn = this.#first + offset
     this.#ownLeft = Math.max(0, Math.floor((this.#last - this.#nextOwn) / stride) + 1)
     return this.#stripe
+  }
+}
+
+/** The ports of one peer's connections. A peer is a channel, or all channels of another user. */
+export class PortShare {
+  readonly #ports: SyntheticPorts
+  #heldCount = 0
+
+  constructor(ports = clientPorts) {
+    this.#ports = ports
+  }
+
+  /** 0 if this peer has its share, or all are taken. */
+  allocate(): number {
+    if (this.#heldCount >= HELD_PER_FREE * this.#ports.freeCount) return 0
+    const port = this.#ports.allocate()
+    if (port > 0) this.#heldCount++
+    return port
+  }
+
+  /** 0 is none. */
+  release(port: number): void {
+    if (port === 0) return
+    this.#ports.release(port)
+    this.#heldCount--
   }
 }
 

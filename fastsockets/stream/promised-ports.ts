@@ -5,7 +5,7 @@
  * Each CONNECT to an address uses up the oldest promise, if there is one, whatever the answer; each ACCEPT promises up to
  * four more. Messages keep their order both ways, so both sides know which CONNECT has which port.
  */
-import { clientPorts } from '../host/synthetic-ports.ts'
+import type { PortShare } from '../host/synthetic-ports.ts'
 import type { Stream } from './stream.ts'
 import { PORTS_PROMISED_MAX } from './stream-layout.ts'
 
@@ -17,9 +17,11 @@ const PORT_AWAITED = -1
 export class PromisedPorts {
   readonly #ports: number[] = []
   readonly #max: number
+  readonly #share: () => PortShare
 
-  constructor(max: number) {
+  constructor(max: number, share: () => PortShare) {
     this.#max = max
+    this.#share = share
   }
 
   /** What the CONNECT that is handled now was promised; 0 if nothing. */
@@ -34,13 +36,13 @@ export class PromisedPorts {
 
   #add(): number {
     if (this.#ports.length >= this.#max) return 0
-    const port = clientPorts.allocate()
+    const port = this.#share().allocate()
     if (port > 0) this.#ports.push(port)
     return port
   }
 
   clear(): void {
-    for (const port of this.#ports.splice(0)) clientPorts.release(port)
+    for (const port of this.#ports.splice(0)) this.#share().release(port)
   }
 }
 

@@ -7,7 +7,7 @@ import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop }
 import type { VirtualInterface } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { drainTicks } from '../host/node-internals.ts'
-import { clientPorts } from '../host/synthetic-ports.ts'
+import { PortShare } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import type { Accepted, Acceptor, Lifeline } from './channel-contract.ts'
 import { hideClosedListeners, showClosedListeners } from './closed-listeners.ts'
@@ -46,6 +46,8 @@ export class SocketChannel implements ChannelOwner {
   readonly peerName: string
   readonly destination = undefined
   lifeline: Lifeline | undefined
+  /** Where the client ports of the peer's connections come from; set before the first. */
+  portShare = new PortShare()
   /** Addresses of the two hosts, if there are two. */
   way: { readonly own: string; readonly peer: string } | undefined
   /** The peer's user, by the kernel; undefined of another host, and of this thread. */
@@ -81,7 +83,8 @@ export class SocketChannel implements ChannelOwner {
     this.#onGone = onGone
     this.isRaw = isRaw
     // Raw sockets wait for their answer, and nobody waits for his own thread.
-    this.#promised = new PromisedPorts(isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX)
+    const promisedMax = isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX
+    this.#promised = new PromisedPorts(promisedMax, () => this.portShare)
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
     showClosedListeners(end)
     this.#awaitedTranscript = transcript
@@ -280,7 +283,7 @@ export class SocketChannel implements ChannelOwner {
       // Or a getter of the program's server has thrown, and its client is not to wait for ever.
       if (typeof accepted === 'number') {
         this.streams.noteRefused(-from)
-        clientPorts.release(promisedPort)
+        this.portShare.release(promisedPort)
         message.reply(REFUSE, from, accepted)
       }
     }

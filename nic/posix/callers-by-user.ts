@@ -1,30 +1,48 @@
 import { isOwnUser } from './own-user.ts'
 
 /**
- * How many callers of one unix socket there are, by the user whom the kernel says they are of. Nobody but this process's own
- * user can have more than a few, so that strangers can neither keep others away nor use up descriptors.
+ * How many callers of one listener have not finished yet, by who they are: a user whom the kernel names, or an address of
+ * another host. The process's own user has a share that no other caller can use up; every other has a small one, and all
+ * others together have a limit, so that they cannot use up descriptors either.
  */
-export class CallersByUser {
-  readonly #ownMax: number
-  readonly #otherMax: number
-  readonly #counts = new Map<number, number>()
+export type CallerId = number | string
 
-  constructor(ownMax: number, otherMax: number) {
-    this.#ownMax = ownMax
-    this.#otherMax = otherMax
+export interface CallerShares {
+  readonly own: number
+  /** Of one other user, or one address. */
+  readonly other: number
+  /** Of all others together. */
+  readonly others: number
+}
+
+export class CallersByUser {
+  readonly #shares: CallerShares
+  readonly #counts = new Map<CallerId, number>()
+  #others = 0
+
+  constructor(shares: CallerShares) {
+    this.#shares = shares
   }
 
-  /** False if that user has too many already; else `leave` must follow. */
-  enter(uid: number): boolean {
-    const count = this.#counts.get(uid) ?? 0
-    if (count >= (isOwnUser(uid) ? this.#ownMax : this.#otherMax)) return false
-    this.#counts.set(uid, count + 1)
+  /** False if that caller has too many already; else `leave` must follow. */
+  enter(caller: CallerId): boolean {
+    const { own, other, others } = this.#shares
+    const count = this.#counts.get(caller) ?? 0
+    const isOwn = isOwnCaller(caller)
+    if (count >= (isOwn ? own : other) || (!isOwn && this.#others >= others)) return false
+    this.#counts.set(caller, count + 1)
+    if (!isOwn) this.#others++
     return true
   }
 
-  leave(uid: number): void {
-    const count = (this.#counts.get(uid) as number) - 1
-    if (count === 0) this.#counts.delete(uid)
-    else this.#counts.set(uid, count)
+  leave(caller: CallerId): void {
+    const count = (this.#counts.get(caller) as number) - 1
+    if (count === 0) this.#counts.delete(caller)
+    else this.#counts.set(caller, count)
+    if (!isOwnCaller(caller)) this.#others--
   }
+}
+
+function isOwnCaller(caller: CallerId): boolean {
+  return typeof caller === 'number' && isOwnUser(caller)
 }

@@ -10,6 +10,7 @@ import {
   frameMaxOf,
   HEAD_WORD,
   NO_FRAME,
+  POLL_BYTES_MAX,
   ROOM_WANTED_WORD,
   SHOWN_WORD,
   SKIP,
@@ -63,7 +64,7 @@ export class RingConsumer {
     return this.#open && this.#stamp() !== NO_FRAME && !this.#isAtEnd()
   }
 
-  /** Up to `limit` frames to `sink`; returns how many, or `BROKEN` or `CLOSED`. */
+  /** Up to `limit` frames, and about `POLL_BYTES_MAX` bytes, to `sink`; returns how many frames, or `BROKEN` or `CLOSED`. */
   poll(sink: FrameSink, limit: number): number {
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
     if (!this.hasFrame()) return 0
@@ -79,7 +80,8 @@ export class RingConsumer {
 
   #consume(sink: FrameSink, limit: number): number {
     let count = 0
-    while (this.#open && count < limit) {
+    const begin = this.#head
+    while (this.#open && count < limit && ((this.#head - begin) | 0) < POLL_BYTES_MAX) {
       const stamp = this.#stamp()
       if (stamp === NO_FRAME) break
       if (stamp !== stampOf(this.#head)) {

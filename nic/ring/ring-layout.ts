@@ -39,6 +39,9 @@ export const RING_SIZE_MAX = 1 << 30
 /** Two rings (one each way) should fit in a core's L2 cache: a larger ring is a slower one. */
 export const RING_SIZE_DEFAULT = 1 << 20
 
+/** A poll ends behind the frame that exceeds this: a producer that refills the ring meanwhile does not keep the consumer. */
+export const POLL_BYTES_MAX = 1 << 20
+
 /** Largest frame content: an eighth of the ring, so that a frame and the skip before it are about a quarter at most. */
 export function frameMaxOf(ringSize: number): number {
   return ringSize / 8

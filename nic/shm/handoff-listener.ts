@@ -45,7 +45,11 @@ export class HandoffListener {
   readonly name = randomBytes(16)
   readonly #libc: Libc
   readonly #expected = new Map<string, Expectation>()
-  readonly #callers = new CallersByUser(CALLERS_MAX, OTHER_CALLERS_MAX)
+  readonly #callers = new CallersByUser({
+    own: CALLERS_MAX,
+    other: OTHER_CALLERS_MAX,
+    others: CALLERS_MAX,
+  })
 
   constructor(libc: Libc) {
     this.#libc = libc

@@ -201,7 +201,7 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
     sendMessage(libc, bell.fd, request, [])
     return await untilThere(deadlineMs, () => {
       const answer = receiveMessage(libc, bell.fd, ANSWER_SIZE)
-      return answer && takeAnswer(libc, bell, answer, credentials, memory)
+      return answer && takeAnswer(libc, bell, answer, credentials, memory, options.queueSizeMax)
     })
   } catch (error) {
     bell.close()
@@ -216,6 +216,7 @@ function takeAnswer(
   { bytes, descriptors }: ReceivedMessage,
   credentials: Credentials,
   wanted: number,
+  ringSizeMax = RING_CONNECTED_MAX,
 ): VirtualInterface {
   const [segment, connection] = descriptors
   const passed = [...descriptors]
@@ -231,7 +232,8 @@ function takeAnswer(
     }
     const ringSize = bytes.readUInt32LE(ANSWER_RING_SIZE)
     const memory = bytes.readUInt32LE(ANSWER_MEMORY)
-    if (!mayConnect(ringSize)) throw violation(`ring size ${ringSize}`)
+    if (!mayConnect(ringSize) || ringSize > ringSizeMax)
+      throw violation(`ring size ${ringSize}; the most is ${ringSizeMax}`)
     if ((memory & ~wanted) !== 0) throw violation('more memory is shared than was asked for')
     const sharesMemory = (memory & SEGMENTS) !== 0
     if (descriptors.length !== (sharesMemory ? 2 : 1) || !isSealable(libc, segment)) {

@@ -173,10 +173,11 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
   const peer = decodeAddress(BLOB_MAGIC, blob)
   if (peer === undefined)
     throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of an offer over RDMA')
-  if (peer.ringSize > RING_CONNECTED_MAX)
+  const ringSizeMax = Math.min(RING_CONNECTED_MAX, options.queueSizeMax ?? RING_CONNECTED_MAX)
+  if (peer.ringSize > ringSizeMax)
     throw new NicError(
       'ERR_NIC_BAD_ADDRESS',
-      `a ring of ${peer.ringSize} bytes is offered; ${RING_CONNECTED_MAX} is the most`,
+      `a ring of ${peer.ringSize} bytes is offered; ${ringSizeMax} is the most`,
     )
   const reply = options.reply ?? pending.get(peer.nonce.toString('hex'))?.answer
   if (reply === undefined)

@@ -1,6 +1,6 @@
 /** Which ports the clients of a listener seem to have. */
 import t from 'tap'
-import { SyntheticPorts } from '../../fastsockets/host/synthetic-ports.ts'
+import { PortShare, SyntheticPorts } from '../../fastsockets/host/synthetic-ports.ts'
 
 const open = (): SyntheticPorts => new SyntheticPorts([2000, 2199], () => ({ stride: 64, offset: 3 }))
 const OWN = [2003, 2067, 2131, 2195]
@@ -41,4 +41,23 @@ t.test('one that the program listens on is given to nobody', async t => {
 t.test('a range without a port of the stripe has others', async t => {
   const ports = new SyntheticPorts([2000, 2001], () => ({ stride: 64, offset: 3 }))
   t.strictSame([ports.allocate(), ports.allocate(), ports.allocate()], [2000, 2001, 0])
+})
+
+t.test('one peer does not take all: there is always some for the next', async t => {
+  const ports = open()
+  const takeAll = (share: PortShare): number[] => {
+    const taken: number[] = []
+    for (let port = share.allocate(); port > 0; port = share.allocate()) taken.push(port)
+    return taken
+  }
+  const greedy = new PortShare(ports)
+  const first = takeAll(greedy)
+  t.equal(first.length, 150, 'three quarters')
+  const second = takeAll(new PortShare(ports))
+  const third = takeAll(new PortShare(ports))
+  t.ok(second.length > 0 && third.length > 0)
+  t.equal(new Set([...first, ...second, ...third]).size, first.length + second.length + third.length)
+  t.equal(greedy.allocate(), 0)
+  for (const port of first) greedy.release(port)
+  t.ok(greedy.allocate() > 0, 'what came back may be taken again')
 })

@@ -1,0 +1,58 @@
+/**
+ * How much one turn of the event loop handles, over all channels: a turn stays short, whatever peers send and however many
+ * they are. What is left comes in the next turn, after the timers and the I/O of the program.
+ *
+ * Three limits, since messages differ: bytes cost copies, a CONNECT makes a socket, and what a program does with a message is
+ * known only afterwards. So there is a number of bytes, a time for taking messages in, and a number of messages that is halved
+ * after a turn that took too long, and doubled after one that was used up early.
+ */
+import { performance } from '../nic/real-time.ts'
+
+/** Of one channel in one turn. */
+const CHANNEL_MESSAGES_MAX = 256
+/** Messages between two looks at the clock. */
+const SLICE_MESSAGES = 16
+/** After so long a turn takes in no more: to tell programs of it takes a few times as long. */
+const TAKE_MS = 1
+/** A turn that takes longer handles less the next time. */
+const TURN_MS = 3
+const MESSAGES_MIN = 16
+const MESSAGES_FIRST = 64
+const MESSAGES_MAX = 2048
+/** Two full rings of sockets. */
+const BYTES_MAX = 2 << 20
+
+export class TurnBudget {
+  readonly channelMessages = CHANNEL_MESSAGES_MAX
+  #messagesMax = MESSAGES_FIRST
+  #messagesLeft = 0
+  #bytesLeft = 0
+  #begunAtMs = 0
+
+  begin(nowMs: number): void {
+    this.#begunAtMs = nowMs
+    this.#messagesLeft = this.#messagesMax
+    this.#bytesLeft = BYTES_MAX
+  }
+
+  /** How many messages may be handled before the next look at the clock, of a channel that may have `left`; 0 ends the turn. */
+  nextLimit(left: number): number {
+    if (this.#bytesLeft <= 0 || this.#messagesLeft <= 0) return 0
+    const isFirst = this.#messagesLeft === this.#messagesMax
+    if (!isFirst && performance.now() - this.#begunAtMs >= TAKE_MS) return 0
+    return Math.min(left, SLICE_MESSAGES, this.#messagesLeft)
+  }
+
+  spend(messages: number, bytes: number): void {
+    this.#messagesLeft -= messages
+    this.#bytesLeft -= bytes
+  }
+
+  end(): void {
+    const handled = this.#messagesMax - this.#messagesLeft
+    if (handled < MESSAGES_MIN) return
+    const tookMs = performance.now() - this.#begunAtMs
+    if (tookMs > TURN_MS) this.#messagesMax = Math.max(MESSAGES_MIN, this.#messagesMax >> 1)
+    else if (this.#messagesLeft <= 0) this.#messagesMax = Math.min(MESSAGES_MAX, this.#messagesMax << 1)
+  }
+}

@@ -1,0 +1,42 @@
+/** Calls a hashed port again and again, and keeps every caller open: `silent`, or saying HELLO as the user it is told to. */
+import { randomBytes } from 'node:crypto'
+import net, { type Socket } from 'node:net'
+import {
+  decodeIntroduction,
+  encodeIntroduction,
+  GREETING_MAGIC,
+  HELLO_MAGIC,
+  INTRODUCTION_SIZE,
+} from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
+
+const [port, how, uid] = process.argv.slice(2)
+/** As many are open at a time. */
+const CALLERS = 400
+/** Calls that are made before the test goes on. */
+const CALLS = 600
+
+let calls = 0
+const callers: Socket[] = []
+
+function call(): void {
+  const caller = net.connect(Number(port), '127.0.0.1')
+  caller.on('error', () => {})
+  caller.once('connect', () => {
+    if (++calls === CALLS) process.send?.({ calls })
+    callers.push(caller)
+    if (callers.length > CALLERS) callers.shift()?.destroy()
+    setImmediate(call)
+  })
+  if (how === 'silent') return
+  let heard = Buffer.alloc(0)
+  caller.on('data', bytes => {
+    heard = Buffer.concat([heard, bytes])
+    const greeting = heard.length === INTRODUCTION_SIZE && decodeIntroduction(GREETING_MAGIC, heard)
+    if (greeting)
+      caller.write(
+        encodeIntroduction(HELLO_MAGIC, { ...greeting, uid: Number(uid), endpointId: randomBytes(16) }),
+      )
+  })
+}
+
+call()
