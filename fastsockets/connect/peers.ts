@@ -69,7 +69,7 @@ const OFFERS_MAX = 64
 /** The same to one other user, or one address of another host. */
 const OTHER_OFFERS_MAX = 16
 /** Largest ring that a socket's peer may offer: it bounds what one peer can have under way (docs/protocol.md#limits). */
-const RING_MAX = Math.max(1 << 20, ablation('ring') ?? 0)
+const RING_SIZE_MAX_SOCKETS = 1 << 20
 /** How long a peer may take for the driver's part of the handshake. */
 const DRIVER_TIMEOUT_MS = 1000
 /** A channel is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
@@ -292,7 +292,7 @@ export class Peers implements BootstrapHost {
     }
     let uid: number | undefined
     const end = await driver.connect(answer.blob, {
-      queueSizeMax: RING_MAX,
+      queueSizeMax: Math.max(RING_SIZE_MAX_SOCKETS, ablation('ring') ?? 0),
       timeoutMs: Math.min(driverTimeoutMs(), limit.leftMs),
       allowUid: one => {
         uid = one
