@@ -82,6 +82,8 @@ export class Channel implements FrameSink {
   readonly hasHalves: boolean = true
   /** The accepting end of a channel of this thread to itself: taken before the others. */
   isFirst = false
+  /** Both ends are of this thread, which does not flood itself: what it sends is handled in one turn. */
+  isOwn = false
   /** Handled since the owner was told. */
   protected taken = 0
   /** Bytes of their frames since the poller asked. */

@@ -175,7 +175,7 @@ export class Poller {
     const max = this.#budget.channelMessages
     let served = 0
     for (;;) {
-      const limit = this.#budget.nextLimit(max - served)
+      const limit = channel.isOwn ? max - served : this.#budget.nextLimit(max - served)
       if (limit === 0) {
         this.#unserved ??= channel
         return served

@@ -126,7 +126,9 @@ export class Peers implements BootstrapHost {
     const [near, far] = openLoopbackPair()
     const farChannel = new SocketChannel(far, id, this.#accept, () => {})
     farChannel.channel.isFirst = true
+    farChannel.channel.isOwn = true
     const channel = new SocketChannel(near, id, this.#accept, () => {})
+    channel.channel.isOwn = true
     this.ownChannels = [channel, farChannel]
     return channel
   }

@@ -10,9 +10,12 @@ const [major, minor] = process.versions.v8.split('.')
 const skip = KNOWN.includes(`${major}.${minor}`) ? false : `V8 ${major}.${minor} is left alone`
 /** Of so many messages there are more than enough to know what runs often. */
 const MANY = 10_000
-/** Few, but for longer than it takes to look whether there are any: for 4 s, of which the first 2 are looked at. */
-const STEADY = { roundTrips: 800, pauseMs: 5 }
-const LOOKS = 4
+/** Seldom: a thread that sleeps most of the time. For longer than it takes to look whether V8 is eager. */
+const SELDOM = { roundTrips: 400, pauseMs: 10 }
+const LOOKS = 3
+/** A part of the share for which V8 is eager. */
+const RUNNABLE_SHARE_MAX = 0.1
+const ATTEMPTS = 3
 
 interface Program {
   readonly child: Child
@@ -40,30 +43,37 @@ async function isEager({ child }: Program): Promise<boolean> {
   return (await child.ask<{ isCompiled: boolean }>({})).isCompiled
 }
 
+/** Whether V8 is eager while the program computes between its messages. */
+async function isEagerWhileBusy({ child }: Program, { port }: Program): Promise<boolean> {
+  return (await child.ask<{ isCompiled: boolean }>({ port, isBusy: true })).isCompiled
+}
+
 async function echo({ child }: Program, { port }: Program, roundTrips = 1): Promise<void> {
   await child.ask({ port, roundTrips })
 }
 
-t.test('from the opening of a channel, on both sides', { skip }, async t => {
+t.test('while the program needs the core, on both sides', { skip }, async t => {
   const [server, client] = [await start(t), await start(t)]
   t.notOk(await isEager(server), 'a listener has heard from nobody')
-  await echo(client, server)
-  t.strictSame(await Promise.all([isEager(client), isEager(server)]), [true, true])
+  t.ok(await isEagerWhileBusy(client, server), 'an eager client')
   await eventually('a patient client', async () => !(await isEager(client)))
+  t.ok(await isEagerWhileBusy(server, await start(t)), 'an eager server, which calls another peer')
   await eventually('a patient server', async () => !(await isEager(server)))
-  const other = await start(t)
-  await echo(client, other)
-  t.ok(await isEager(client), 'another channel')
 })
 
-t.test('as long as messages come', { skip }, async t => {
-  const [server, client] = [await start(t), await start(t)]
-  client.child.send({ port: server.port, ...STEADY })
-  const looks: boolean[] = []
-  while (looks.length < LOOKS) looks.push(await isEager(client))
-  t.strictSame(looks, Array(LOOKS).fill(true))
-  t.strictSame(await client.child.receive(), { echoed: STEADY.roundTrips })
-  await eventually('a patient client', async () => !(await isEager(client)))
+t.test('not where messages come seldom', { skip }, async t => {
+  // On a crowded machine such a program waits for a core most of the time, and is right to be eager.
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const [server, client] = [await start(t), await start(t)]
+    client.child.send({ port: server.port, ...SELDOM })
+    let wasEager = false
+    for (let looks = 0; looks < LOOKS; looks++) wasEager = await isEager(client)
+    const { echoed, runnableShare } = await client.child.receive<{ echoed: number; runnableShare: number }>()
+    t.equal(echoed, SELDOM.roundTrips)
+    if (runnableShare < RUNNABLE_SHARE_MAX) return t.notOk(wasEager)
+    t.comment(`the client needed a core for ${runnableShare} of the time`)
+  }
+  t.skip('the machine is too crowded to say')
 })
 
 t.test('until there were enough of them', { skip }, async t => {

@@ -24,6 +24,8 @@ for (const mode of ['large', 'small', 'connects', 'credits'])
       { length: PEERS },
       () => new Child(t, program('flooding'), [String(port), mode], relinked()),
     )
+    for (const peer of peers) await peer.receive()
+    for (const peer of peers) peer.send({})
     for (const peer of peers) t.match(await peer.receive(), { sent: Number })
     let shortestMs = Number.POSITIVE_INFINITY
     for (let replay = 0; replay < REPLAYS && shortestMs > TURN_MS_MAX; replay++) {

@@ -1,5 +1,5 @@
 /**
- * A hostile client: it takes the ring away from its own runtime, and keeps it full.
+ * A hostile client: it takes the ring away from its own runtime, and, once it is told to, keeps it full.
  *
  *   argv: port, and with what: `large` frames or `small` ones for many sockets, `connects`, or `credits` that give none back
  */
@@ -55,7 +55,9 @@ let number = NUMBER_FIRST
 let sent = 0
 const payload = Buffer.alloc(mode === 'large' ? end.capabilities.frameMax - HEADER_SIZE : 1, 'x')
 
-setImmediate(flood)
+process.send?.({ isReady: true })
+await once(process, 'message')
+flood()
 
 function flood(): void {
   listen()
