@@ -79,7 +79,7 @@ async function connectionRows(mode: 'plain' | 'relinked', count: number): Promis
 async function peerRows(mode: 'plain' | 'relinked', count: number): Promise<string[][]> {
   const { server, port } = await startServer(mode)
   const clients = [await addClient(mode, port)]
-  // What the process keeps of freed memory is there then (decision 0005).
+  // What the process keeps of freed memory is there then (nic/posix/process-tuning.ts).
   await ask(clients[0] as ChildProcess, { exchange: EXCHANGED_BYTES })
   const before = await usage(server)
   while (clients.length <= count) clients.push(await addClient(mode, port))
