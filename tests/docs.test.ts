@@ -271,14 +271,13 @@ function optionsOf(command: string): string[] {
   return [...list.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, option = '']) => option)
 }
 
-/** The options in the list of a command: its lines begin with the option. Settings of the daemon have rows. */
+/** The options in the list of a command: its lines begin with the option. So do those of the daemon's settings. */
 function optionsShown(page: string, command: string): Set<string> {
   const heading = new RegExp(`^#{2,3} \`fastsockets ${command}\`.*$`, 'm').exec(page)
   if (heading === null) return new Set()
   const [section = ''] = page.slice(heading.index + heading[0].length).split(/\n#{2,3} /)
-  const rows = [...section.matchAll(/^\| ((?:`[^`]+`(?:, )?)+)/gm)].map(([, cell = '']) => cell)
   const list = [...section.matchAll(/^- `(--[\w-]+)/gm)].map(([, option = '']) => option)
-  const settings = LEAVES.filter(({ path }) => rows.some(cell => cell.includes(`\`${path.join('.')}\``)))
+  const settings = LEAVES.filter(({ path }) => section.includes(`\n- \`${path.join('.')}\``))
   const flags = command === 'named' ? settings.map(flagOf) : []
   return new Set([...flags, ...list])
 }
