@@ -33,6 +33,7 @@ const README_LINES_MAX = 150
 const GUIDE_LINES_MAX = 200
 const SENTENCE_WORDS_MAX = 40
 const NOT_RUN_MAX = 12
+const PAGES_AT_ONCE = 3
 const RUN_MS_MAX = 900_000
 /** Made from a report, and as long as that. */
 const GENERATED = 'docs/performance.md'
@@ -199,7 +200,10 @@ t.test(
           `${file}: ${named}`,
         )
     }
-    for (const page of guide) t.test(page.path, { timeout: RUN_MS_MAX }, t => runPage(t, application, page))
+    // They mostly wait: for processes to start, and for servers to listen.
+    t.jobs = PAGES_AT_ONCE
+    for (const page of guide)
+      t.test(page.path, { timeout: RUN_MS_MAX, buffered: true }, t => runPage(t, application, page))
   },
 )
 
