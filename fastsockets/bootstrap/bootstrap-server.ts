@@ -3,7 +3,7 @@
  * names; those of other hosts say HELLO here. One for each fast listener of the program, bound to the same address.
  */
 import net from 'node:net'
-import { CallersByUser, isOwnUser, markOwn, openLog } from '../../nic/index.ts'
+import { CallersByUser, isOwnUser, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import {
   type Binding,
@@ -103,6 +103,7 @@ export class BootstrapServer {
     // A cluster primary has no part in this.
     server.listen({ path: shadowName(key), exclusive: true })
     server.unref()
+    refuseDescriptors(server)
     return server.listening ? new BootstrapServer(server, true, place, host) : undefined
   }
 

@@ -4,7 +4,14 @@
  * there, learns nothing and can only send the client to its own door, which is refused.
  */
 import net from 'node:net'
-import { CallersByUser, markOwn, openLog, randomBytes, userOfPeer } from '../../nic/index.ts'
+import {
+  CallersByUser,
+  markOwn,
+  openLog,
+  randomBytes,
+  refuseDescriptors,
+  userOfPeer,
+} from '../../nic/index.ts'
 import { DOOR_SIZE, REFUSAL, VERSION } from './bootstrap-layout.ts'
 import { HelloCallers, type HelloHost } from './hello-callers.ts'
 
@@ -42,6 +49,7 @@ export class Door {
     // Exclusive: in a cluster worker the primary would listen in its place.
     server.listen({ path: doorPath(name), exclusive: true })
     server.unref()
+    refuseDescriptors(server)
     return server.listening ? new Door(name, server, host) : undefined
   }
 

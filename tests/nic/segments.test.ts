@@ -1,6 +1,7 @@
 /** Segments of a peer: whatever descriptor comes with a key, only what the key says is mapped, and nothing can make us wait. */
 import { closeSync, openSync } from 'node:fs'
 import net from 'node:net'
+import { constants, release } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type Driver, drivers, OK, OUT_OF_BOUNDS } from '../../nic/index.ts'
@@ -13,7 +14,7 @@ import {
 } from '../../nic/posix/constants.ts'
 import { requireLibc } from '../../nic/posix/libc.ts'
 import { socketPair } from '../../nic/posix/socket-pair.ts'
-import { sendMessage } from '../../nic/posix/unix-socket.ts'
+import { connectAbstract, refuseDescriptors, sendMessage } from '../../nic/posix/unix-socket.ts'
 import {
   KEY_ACCESS,
   KEY_INDEX,
@@ -326,3 +327,24 @@ t.test(
     far.close()
   },
 )
+
+t.test('a listener that refuses descriptors does so for each connection, from its first byte on', async t => {
+  const name = `segments-test-${process.pid}`.padEnd(107, '-')
+  const server = net.createServer(socket => t.teardown(() => socket.destroy()))
+  server.listen({ path: `\0${name}` })
+  t.teardown(() => server.close())
+  refuseDescriptors(server)
+  const caller = connectAbstract(libc, name) as number
+  const own = socketPair()
+  t.teardown(() => {
+    for (const fd of [caller, own.near, own.far]) libc.close(fd)
+  })
+  try {
+    sendMessage(libc, caller, Buffer.of(1), [own.near])
+  } catch (error) {
+    t.match(error, { code: 'ERR_NIC_SYSTEM', errno: constants.errno.EPERM })
+    sendMessage(libc, caller, Buffer.of(1), [])
+    return
+  }
+  t.comment(`SKIPPED: Linux ${release()} cannot refuse descriptors (6.16 can)`)
+})
