@@ -1,5 +1,6 @@
 /** Listeners and clients that find each other by the name service; and that do without it. */
 import { once } from 'node:events'
+import { chmodSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
@@ -7,6 +8,7 @@ import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 import { hostIdentity } from '../../nic/index.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { Named } from '../support/named.ts'
+import { NOBODY, noOtherUser } from '../support/other-user.ts'
 import { crowdedPort, freePort, portWithFirstHashed } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { eventually } from '../support/until.ts'
@@ -96,6 +98,21 @@ t.test('hashed ports that others have do not matter', async t => {
   const { record } = await registered(named, port)
   t.not(record?.port, undefined)
   t.equal(await connectFast(t, named, port), 'shm')
+})
+
+const skip = noOtherUser(program('name-squatter'))
+
+t.test('a name that another user has registered leads nobody to that user', { skip }, async t => {
+  const named = await Named.start(t)
+  chmodSync(named.folder, 0o755)
+  const port = await crowdedPort(t)
+  const args = [named.address, String(port)]
+  const squatter = new Child(t, program('name-squatter'), args, { uid: NOBODY, gid: NOBODY })
+  await squatter.receive()
+  t.match(await registered(named, port), { owner: `uid:${NOBODY}` })
+  await listen(t, named, '127.0.0.1', port)
+  t.equal(await connect(t, named, port), 'tcp')
+  t.match(await squatter.ask({}), { callers: 0 })
 })
 
 t.test('nor do they by --require, not even for what is connected at once', async t => {
