@@ -1,6 +1,6 @@
 /** The client's part of the bootstrap: finds the hashed port, hears the greeting, shakes hands. */
 import net from 'node:net'
-import { isOwnUser, openLog } from '../../nic/index.ts'
+import { isOwnUser, openLog, refuseDescriptors } from '../../nic/index.ts'
 import { clearTimeout, performance, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { hideConnect } from '../host/node-internals.ts'
 import { tellStep } from '../host/steps.ts'
@@ -162,6 +162,7 @@ function call(
         if (connection.localPort === options.port) settle({ code: 'NOT_RELINKED' })
         return
       }
+      refuseDescriptors(connection)
       const uid = uidOf(connection)
       if (uid === undefined || !mayServe(uid))
         settle({ code: 'OTHER_USER', detail: `its socket is of user ${uid}` })
@@ -207,6 +208,7 @@ export function callDoor(door: Buffer, connect: ConnectFunction): Promise<net.So
     )
     connection.on('connect', () => {
       hideConnect(connection)
+      refuseDescriptors(connection)
       const uid = uidOf(connection)
       if (uid === undefined) return settle(fallbackReason('HANDSHAKE', 'the server has gone'))
       connection.pause()
