@@ -31,6 +31,7 @@ export const FALLBACK_REASONS = {
   ACCEPTED: 'the client came over TCP; it knows why',
   NOT_INSTALLED: 'the connection is older than fastsockets/register',
   NOT_CONNECTED: 'it was closed before a wire was chosen, or never connected',
+  NOT_STARTED: 'something that the fast way needs is missing, or may not be used',
 } as const
 
 export type FallbackCode = keyof typeof FALLBACK_REASONS

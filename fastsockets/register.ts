@@ -1,5 +1,15 @@
-/** `node --import fastsockets/register app.js`: relinks this program. Loads on any platform. */
-import { prepareNames } from './connect/names.ts'
-import { install } from './relink/install.ts'
+/**
+ * `node --import fastsockets/register app.js`: relinks this program. Loads on any platform, and fails no program: where the
+ * fast way cannot even be loaded, everything is TCP, and a warning says why.
+ */
+try {
+  const { install } = await import('./relink/install.ts')
+  const { prepareNames } = await import('./connect/names.ts')
+  if (install()) await prepareNames()
+} catch (error) {
+  process.emitWarning(`everything stays on TCP: ${(error as Error | undefined)?.message}`, {
+    code: 'FASTSOCKETS_NOT_STARTED',
+  })
+}
 
-if (install()) await prepareNames()
+export {}

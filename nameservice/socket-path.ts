@@ -16,12 +16,21 @@ export function defaultSocketPath(env: NodeJS.ProcessEnv = process.env): string 
 /** Where a program looks for it: the user's own daemon if it has one, else the system's. */
 export function findSocketPath(env: NodeJS.ProcessEnv = process.env): string {
   const own = defaultSocketPath(env)
-  return existsSync(own) ? own : join(SYSTEM_FOLDER, SOCKET)
+  return exists(own) ? own : join(SYSTEM_FOLDER, SOCKET)
 }
 
 /** Whether there is something to ask: an address over TCP, or a socket where a daemon is expected. Asks nobody. */
 export function isDaemonExpected(env: NodeJS.ProcessEnv = process.env): boolean {
   const address = env[ADDRESS_VARIABLE]
-  if (!address) return existsSync(findSocketPath(env))
-  return address.startsWith('unix:') ? existsSync(address.slice('unix:'.length)) : true
+  if (!address) return exists(findSocketPath(env))
+  return address.startsWith('unix:') ? exists(address.slice('unix:'.length)) : true
+}
+
+/** A path that Node's permission model hides cannot be asked. */
+function exists(path: string): boolean {
+  try {
+    return existsSync(path)
+  } catch {
+    return false
+  }
 }

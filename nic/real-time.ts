@@ -3,12 +3,14 @@
  * so. Node's own sockets do not notice, and neither may what is beneath ours: whatever a program's process runs imports
  * these, which are the functions that were there when it was loaded.
  */
+import perfHooks from 'node:perf_hooks'
 import promises from 'node:timers/promises'
 
 export const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, queueMicrotask } =
   globalThis
 export const { setTimeout: sleep, setImmediate: nextTurn } = promises
 export const nextTick: typeof process.nextTick = process.nextTick.bind(process)
-const { timeOrigin } = globalThis.performance
-export const performance = { timeOrigin, now: globalThis.performance.now.bind(globalThis.performance) }
+/** By its module: the program may have removed the global one. */
+const { performance: real } = perfHooks
+export const performance = { timeOrigin: real.timeOrigin, now: real.now.bind(real) }
 export const dateNow = Date.now

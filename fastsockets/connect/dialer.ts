@@ -8,6 +8,7 @@ import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
 import { recordFallback, recordFast } from '../handle/transport.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import { noteAsked } from '../host/io-turns.ts'
+import { keptGlobals } from '../host/kept-globals.ts'
 import {
   type ConnectRequest,
   callIfFunction,
@@ -30,6 +31,7 @@ import { flushAllHeld } from '../stream/held-bytes.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import { STREAMS_MAX } from '../stream/stream-layout.ts'
+import { messageOf } from './fast-way.ts'
 import { answersAlone, findListener } from './listeners.ts'
 import { type Peers, reasonOfNoRoom, reasonOfRefusal } from './peers.ts'
 import { type ChannelRoute, lasts, Routes } from './routes.ts'
@@ -169,9 +171,18 @@ export class RouteDialer implements Dialer {
     return this.#replace(handle, fallbackReason('LOCAL_ADDRESS'))
   }
 
+  /** Nothing that goes wrong here is the program's concern: what cannot be reached is called by TCP. */
+  async #reach(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
+    try {
+      return await this.#peers.reach(address, port, family)
+    } catch (error) {
+      return fallbackReason('HANDSHAKE', messageOf(error))
+    }
+  }
+
   async #explore(handle: FastHandle, attempt: Attempt): Promise<void> {
     const { address, port, family } = attempt
-    const found = await this.#peers.reach(address, port, family)
+    const found = await this.#reach(address, port, family)
     if (handle.isClosed || handle.socket?.destroyed) return
     const late = attempt.hasNoOwn ? findListener(port, address, family) : undefined
     if (late !== undefined && answersAlone(late)) return this.#refuseLater(handle, attempt)
@@ -368,7 +379,7 @@ export class RouteDialer implements Dialer {
     const socket = handle.socket as FastSocket
     request.oncomplete = (status, ...rest) => {
       if (status === UV_ECONNREFUSED && reason.code === 'NOT_RELINKED')
-        this.#refused = { socket: new WeakRef(socket), address, port }
+        this.#refused = { socket: new keptGlobals.WeakRef(socket), address, port }
       if (status === 0) {
         const isKnownBetter = !this.#routes.rememberReason(address, port, reason)
         if (handle.host !== undefined && !isKnownBetter)

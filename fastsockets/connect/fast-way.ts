@@ -1,19 +1,57 @@
-import { drivers } from '../../nic/index.ts'
+import { drivers, hostIdentity } from '../../nic/index.ts'
+import { keptGlobals } from '../host/kept-globals.ts'
 import { nodeInternals } from '../host/node-internals.ts'
 import { allowsDriver, policyFailure } from '../policy/own-policy.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 
+/** What a program may have removed, and we cannot do without. */
+const NEEDED = {
+  Atomics: keptGlobals.Atomics,
+  SharedArrayBuffer: keptGlobals.SharedArrayBuffer,
+  WeakRef: keptGlobals.WeakRef,
+}
+
+let failure: FallbackReason | undefined
+
+/** The start has failed: nothing is fast from now on. */
+export function noteFailedStart(error: unknown): FallbackReason {
+  failure ??= fallbackReason('NOT_STARTED', messageOf(error))
+  return failure
+}
+
+/** Undefined if it has not failed. */
+export function failedStart(): FallbackReason | undefined {
+  return failure
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
 /** Why nothing can be fast in this process; undefined if things can. */
 export function reasonAgainstFastWay(): FallbackReason | undefined {
+  if (failure !== undefined) return failure
+  try {
+    return look()
+  } catch (error) {
+    return noteFailedStart(error)
+  }
+}
+
+function look(): FallbackReason | undefined {
   if (process.env.FASTSOCKETS_DISABLE) return fallbackReason('DISABLED')
-  const failure = policyFailure()
-  if (failure !== undefined) return fallbackReason('POLICY_INVALID', failure.message)
+  const invalid = policyFailure()
+  if (invalid !== undefined) return fallbackReason('POLICY_INVALID', invalid.message)
   const availability = drivers.get('shm')?.availability()
   if (availability === undefined) return fallbackReason('DRIVER')
   const isShmAllowed = allowsDriver('shm')
   if (!availability.usable && (isShmAllowed || availability.code === 'PLATFORM'))
     return reasonOf(availability)
   if (!isShmAllowed && !isAnyUsable()) return fallbackReason('POLICY', 'no driver that it allows can be used')
+  for (const [name, needed] of Object.entries(NEEDED))
+    if (needed === undefined) return fallbackReason('NOT_STARTED', `there is no ${name}`)
+  // Read while there are descriptors. Without it no peer could tell that it is on this host.
+  hostIdentity()
   return nodeInternals() === undefined ? fallbackReason('NODE_INTERNALS') : undefined
 }
 

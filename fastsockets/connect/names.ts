@@ -11,6 +11,7 @@ import { clearTimeout, performance, setTimeout, sleep } from '../../nic/real-tim
 import { VERSION } from '../bootstrap/bootstrap-layout.ts'
 import { REMOTE_DRIVER, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import { allOwnAddresses } from '../host/addresses.ts'
+import { keptGlobals } from '../host/kept-globals.ts'
 import { allowsDriver, allowsUser } from '../policy/own-policy.ts'
 
 const log = openLog('fastsockets:names')
@@ -121,7 +122,7 @@ function isOfAllowedUser(owner: string, isHere: boolean): boolean {
 }
 
 export async function inTime<T>(promise: Promise<T>, limitMs: number): Promise<T | undefined> {
-  const isOver = new AbortController()
+  const isOver = new keptGlobals.AbortController()
   const late = sleep(limitMs, undefined, { signal: isOver.signal }).catch(() => undefined)
   return await Promise.race([promise, late]).finally(() => isOver.abort())
 }

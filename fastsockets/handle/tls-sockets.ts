@@ -8,6 +8,7 @@
 import net from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { define } from '../host/define.ts'
+import { keptGlobals } from '../host/kept-globals.ts'
 import { copyOwner, keepReadBuffer, type NodeInternals, repeatOptions } from '../host/node-internals.ts'
 import { tls } from '../host/node-tls.ts'
 import { moveConsumer } from './consumed-handles.ts'
@@ -51,7 +52,7 @@ const uppers = new WeakMap<object, WeakRef<TlsSocket>>()
 export function noteUpper(upper: net.Socket, below: net.Socket, handle: object): void {
   const fast = fastOf(handle)
   if (fast !== undefined) fast.upper = upper as FastSocket
-  if (below.connecting) uppers.set(handle, new WeakRef(upper as TlsSocket))
+  if (below.connecting) uppers.set(handle, new keptGlobals.WeakRef(upper as TlsSocket))
 }
 
 /** A TLS socket that made its own handle, and has not connected. */

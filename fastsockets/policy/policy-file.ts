@@ -52,7 +52,16 @@ export function findPolicyFile(env: NodeJS.ProcessEnv = process.env): string | u
   const userFolder = env.XDG_CONFIG_HOME || (folder && join(folder, USER_FOLDER))
   const folders = userFolder ? [userFolder, SYSTEM_FOLDER] : [SYSTEM_FOLDER]
   // A folder that may not be entered (HOME of another user, say) is no folder of this user's.
-  return folders.map(it => join(it, FILE_NAME)).find(path => existsSync(path))
+  return folders.map(it => join(it, FILE_NAME)).find(mayExist)
+}
+
+/** One that Node's permission model hides may be there, and say that nothing is to be fast: it is read, and that fails. */
+function mayExist(path: string): boolean {
+  try {
+    return existsSync(path)
+  } catch {
+    return true
+  }
 }
 
 /** Throws a `PolicyError` that names every line and rule that is wrong. */

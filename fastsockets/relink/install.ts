@@ -19,7 +19,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { isOwn, markOwn, openLog } from '../../nic/index.ts'
 import { RouteDialer } from '../connect/dialer.ts'
-import { reasonAgainstFastWay } from '../connect/fast-way.ts'
+import { failedStart, messageOf, noteFailedStart, reasonAgainstFastWay } from '../connect/fast-way.ts'
 import { emitHeld, holdListening } from '../connect/held-listening.ts'
 import {
   decideListener,
@@ -88,13 +88,31 @@ export function install(): boolean {
   const marked = net as unknown as Record<symbol, boolean>
   if (marked[INSTALLED]) return reasonAgainstFastWay() === undefined
   Object.defineProperty(net, INSTALLED, { value: true })
-  statusPage()
-  const reason = reasonAgainstFastWay()
-  if (reason !== undefined) {
-    log('everything over TCP: %s', reason.text)
-    wrapForRecord(reason)
-    return false
+  const reason = startPage() ?? reasonAgainstFastWay() ?? attempt(wrapAll)
+  if (reason === undefined) {
+    log('installed')
+    return true
   }
+  log('everything over TCP: %s', reason.text)
+  attempt(() => wrapForRecord(reason))
+  return false
+}
+
+function startPage(): FallbackReason | undefined {
+  return attempt(() => void statusPage())
+}
+
+/** What fails here must not fail the program: the reason, if it does. What is wrapped already asks for it (`reasonAgainst`). */
+function attempt(action: () => void): FallbackReason | undefined {
+  try {
+    action()
+    return undefined
+  } catch (error) {
+    return noteFailedStart(error)
+  }
+}
+
+function wrapAll(): void {
   openIoTurns(nodeInternals() as NodeInternals)
   const Handle = fastHandleClass() as FastHandleClass
   const connect: (this: net.Socket, options: net.NetConnectOpts) => net.Socket = net.Socket.prototype.connect
@@ -111,8 +129,6 @@ export function install(): boolean {
   hideOwn()
   watchAccepted(isFast, countTcpAccepted)
   syncBuiltinESMExports()
-  log('installed')
-  return true
 }
 
 function wrapClient(Handle: FastHandleClass, peers: Peers): void {
@@ -126,7 +142,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
 
   define(prototype, 'connect', function connect_(this: FastSocket, ...args: unknown[]): net.Socket {
     copyOptions(args)
-    const error = isOwn(this) ? undefined : prepare(this, args)
+    const error = isOwn(this) ? undefined : prepareSafely(this, args)
     if (error !== undefined) return this.destroy(error)
     return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
   })
@@ -155,6 +171,18 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     exchange(socket, fast.handle)
   }
 
+  /** What fails before Node connects leaves the socket to TCP. */
+  function prepareSafely(socket: FastSocket, args: unknown[]): RequiredError | undefined {
+    try {
+      return prepare(socket, args)
+    } catch (error) {
+      const target = targetOf(args)
+      const reason = fallbackReason('NOT_STARTED', messageOf(error))
+      log('a connection is not fast: %s', reason.text)
+      return target === undefined ? undefined : fallBack(socket, target, reason)
+    }
+  }
+
   /** The socket is ready to be fast, or it is on record why it cannot be; an error if it must be and cannot. */
   function prepare(socket: FastSocket, args: unknown[]): RequiredError | undefined {
     const target = targetOf(args)
@@ -172,6 +200,8 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
 
   /** What is known before any name is resolved. */
   function reasonAgainst(socket: FastSocket, target: ConnectTarget): FallbackReason | undefined {
+    const failed = failedStart()
+    if (failed !== undefined) return failed
     // A TLS socket that was destroyed is nothing to connect, though Node tries.
     const isNew = socket.destroyed && !(socket instanceof tls.TLSSocket)
     // Node goes by that it had one, also when it makes another handle.
@@ -257,7 +287,7 @@ function wrapServer(peers: Peers): void {
 
   define(prototype, 'listen', function listen_(this: FastServer, ...args: unknown[]): net.Server {
     const port = portOf(args)
-    if (port !== undefined && !isOwn(this)) yieldHashedPort(port)
+    if (port !== undefined && !isOwn(this)) attemptListening(() => yieldHashedPort(port))
     return (listen as (...args: unknown[]) => net.Server).apply(this, args)
   })
 
@@ -273,7 +303,6 @@ function wrapServer(peers: Peers): void {
       showSlowListener(this, 'POLICY')
       return log('a listener is not fast: %s', because)
     }
-    const binding = bindingOf(this._handle, args[5] as number)
     const conclude = (code: FallbackCode | undefined): void => {
       if (code !== undefined) {
         statusPage().countFallback(code)
@@ -283,12 +312,17 @@ function wrapServer(peers: Peers): void {
       if (code === undefined) refuseTcpClients(this)
       else failListening(this, fallbackReason(code))
     }
-    if (!isPrimarys) return conclude(publish(this, binding, peers))
-    const emitListening = holdListening(this)
-    publishShared(this, binding, peers, code => {
-      conclude(code)
-      emitListening()
+    const handle = this._handle
+    const isPublished = attemptListening(() => {
+      const binding = bindingOf(handle, args[5] as number)
+      if (!isPrimarys) return conclude(failedStart()?.code ?? publish(this, binding, peers))
+      const emitListening = holdListening(this)
+      publishShared(this, binding, peers, code => {
+        conclude(code)
+        emitListening()
+      })
     })
+    if (!isPublished) conclude('NOT_STARTED')
   })
 
   // Newer Node moves a server to another thread, and leaves one that listens no more.
@@ -304,6 +338,17 @@ function wrapServer(peers: Peers): void {
       return close.call(this, callback)
     },
   )
+}
+
+/** A server listens by TCP whatever becomes of the rest. False if that has failed. */
+function attemptListening(action: () => void): boolean {
+  try {
+    action()
+    return true
+  } catch (error) {
+    log('a listener is not fast: %s', messageOf(error))
+    return false
+  }
 }
 
 function wrapMove(prototype: object, symbol: symbol): void {

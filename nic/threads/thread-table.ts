@@ -24,13 +24,16 @@ import {
 } from './thread-layout.ts'
 
 interface Inheritance {
-  readonly table: SharedArrayBuffer
+  readonly table: ArrayBufferLike
   /** The thread that the next worker gets this from. */
   readonly parent: number
 }
 
 const inherited = getEnvironmentData(TABLE_KEY) as Inheritance | undefined
-const table = inherited?.table ?? new SharedArrayBuffer(TABLE_SIZE)
+/** Without the class this thread knows of no other; whoever needs them looks for it (fast-way.ts). */
+const canShare = typeof SharedArrayBuffer === 'function'
+const table: ArrayBufferLike =
+  inherited?.table ?? (canShare ? new SharedArrayBuffer(TABLE_SIZE) : new ArrayBuffer(TABLE_SIZE))
 const ids = new Int32Array(table, IDS_AT, WORKERS_MAX)
 const parents = new Int32Array(table, PARENTS_AT, WORKERS_MAX)
 export const workerStates = new Int32Array(table, STATES_AT, WORKERS_MAX)
@@ -40,7 +43,7 @@ export const rangeLengths = new Float64Array(table, LENGTHS_AT, RANGES_MAX)
 
 /** This thread's row, or -1: it is the main thread, or a worker that nobody looks after. */
 export const ownRow = takeOwnRow()
-setEnvironmentData(TABLE_KEY, { table, parent: threadId } satisfies Inheritance)
+if (canShare) setEnvironmentData(TABLE_KEY, { table, parent: threadId } satisfies Inheritance)
 
 function takeOwnRow(): number {
   if (isMainThread || inherited === undefined) return -1

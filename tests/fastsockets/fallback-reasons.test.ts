@@ -36,6 +36,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   OTHER_HOST: 'strangers',
   POLICY: 'policy/policy-roads',
   POLICY_INVALID: 'policy/policy-roads',
+  NOT_STARTED: 'always-starts',
   ACCEPTED: 'status/status',
 }
 

@@ -1,0 +1,178 @@
+/**
+ * Where something that the fast way needs is missing or may not be used, a relinked program starts, listens and connects as a
+ * plain one does, and it is on record why it is on TCP.
+ */
+import { type ForkOptions, spawnSync } from 'node:child_process'
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { Child, plainEnvironment } from '../support/child.ts'
+import { NOBODY, noOtherUser } from '../support/other-user.ts'
+import { program, REGISTER, relinked } from '../support/relinked.ts'
+
+interface Told {
+  readonly events: readonly string[]
+  readonly wire?: string
+  readonly code?: string
+}
+
+interface Situation {
+  /** For the program itself. */
+  readonly changes?: string
+  /** Options of Node, before those that relink. */
+  readonly flags?: readonly string[]
+  /** What starts Node: a program and its arguments. */
+  readonly wrapper?: readonly string[]
+  readonly environment?: NodeJS.ProcessEnv
+  readonly uid?: number
+}
+
+const FINE = ['listening', 'data hello']
+const STARTS = program('starts')
+const root = fileURLToPath(new URL('../../..', import.meta.url))
+
+async function run(t: Test, situation: Situation, isRelinked: boolean): Promise<Told> {
+  const { changes = '', flags = [], wrapper: [wrapper, ...before] = [], environment = {}, uid } = situation
+  const execArgv = wrapper === undefined ? [...flags] : [...before, process.execPath, ...flags]
+  const options: ForkOptions = {
+    execArgv,
+    env: { ...plainEnvironment(), ...environment },
+    ...(wrapper === undefined ? {} : { execPath: wrapper }),
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  }
+  return await new Child(t, STARTS, [changes], isRelinked ? relinked(options) : options).receive<Told>()
+}
+
+/** Plain and relinked the program sees the same; `code` is the reason on record, undefined if it is fast all the same. */
+async function starts(t: Test, situation: Situation, code: string | undefined): Promise<void> {
+  const plain = await run(t, situation, false)
+  t.strictSame(plain.events, FINE, 'plain')
+  const told = await run(t, situation, true)
+  t.strictSame(told.events, plain.events, 'relinked')
+  t.equal(told.code, code)
+  if (code === undefined) t.equal(told.wire, 'loopback')
+}
+
+/** How this Node is told to ask for permission; the rights that it has no word for, a program has. */
+function permission(...rights: readonly string[]): string[] {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  const flag = major > 22 || (major === 22 && minor >= 13) ? '--permission' : '--experimental-permission'
+  const net = process.allowedNodeEnvironmentFlags.has('--allow-net') ? ['--allow-net'] : []
+  return [flag, ...net, ...rights]
+}
+
+t.test('the permission model', async t => {
+  const own = `--allow-fs-read=${join(root, '*')}`
+  await t.test('with the rights to its own folder', t =>
+    starts(t, { flags: permission(own) }, 'POLICY_INVALID'),
+  )
+  await t.test('and to addons', t =>
+    starts(t, { flags: permission(own, '--allow-addons') }, 'POLICY_INVALID'),
+  )
+  await t.test('with the right to read', t => starts(t, { flags: permission('--allow-fs-read=*') }, 'KOFFI'))
+  await t.test('to read, and to addons: it is fast', t =>
+    starts(t, { flags: permission('--allow-fs-read=*', '--allow-addons') }, undefined),
+  )
+})
+
+const hide = (path: string): string[] => [
+  'unshare',
+  '--mount',
+  'sh',
+  '-c',
+  `mount -t tmpfs none ${path} && exec "$@"`,
+  'sh',
+]
+const noNamespace =
+  spawnSync('unshare', ['--mount', 'true']).status !== 0 && 'no mount namespace can be made here'
+
+t.test('without /proc', { skip: noNamespace }, t => starts(t, { wrapper: hide('/proc') }, 'NOT_STARTED'))
+t.test('without /dev/shm', { skip: noNamespace }, t => starts(t, { wrapper: hide('/dev/shm') }, undefined))
+
+t.test('without descriptors', async t => {
+  const wrapper = ['prlimit', '--nofile=64']
+  await t.test('for more than a listener and a connection', async t => {
+    const plain = await run(t, { wrapper, changes: 'full' }, false)
+    const told = await run(t, { wrapper, changes: 'full' }, true)
+    // The server's end has no room. So much is plain; what is relinked may need no descriptor for it.
+    t.equal(plain.events[0], 'listening')
+    t.equal(told.events[0], 'listening')
+    t.notMatch(told.events.join(), /uncaught|unhandled/)
+  })
+})
+
+t.test('files that may not be written', t => starts(t, { wrapper: ['prlimit', '--fsize=0'] }, 'DRIVER'))
+
+t.test('a home that is none', async t => {
+  const skip = noOtherUser(STARTS)
+  await t.test("another user's", { skip }, t =>
+    starts(t, { uid: NOBODY, environment: { HOME: '/root' } }, undefined),
+  )
+  await t.test('none', t => starts(t, { environment: { HOME: undefined } }, undefined))
+  const loop = join(t.testdir({}), 'loop')
+  symlinkSync('loop', loop)
+  const everywhere = { HOME: loop, XDG_CONFIG_HOME: loop, XDG_CACHE_HOME: loop, XDG_RUNTIME_DIR: loop }
+  await t.test('a link to itself', t => starts(t, { environment: everywhere }, undefined))
+  await t.test('a policy that is a folder', t =>
+    starts(t, { environment: { FASTSOCKETS_POLICY: '/tmp' } }, 'POLICY_INVALID'),
+  )
+})
+
+/** What a program may remove that others do without. */
+const GLOBALS = [
+  'WeakRef',
+  'SharedArrayBuffer',
+  'FinalizationRegistry',
+  'performance',
+  'structuredClone',
+  'queueMicrotask',
+  'setTimeout',
+  'setImmediate',
+  'AbortController',
+  'WebAssembly',
+  'URL',
+]
+const NEEDED = ['WeakRef', 'SharedArrayBuffer', 'Atomics']
+
+t.test('globals that are removed', async t => {
+  for (const name of [...GLOBALS, 'Atomics']) {
+    const first = join(t.testdir({ 'first.cjs': `delete globalThis.${name}` }), 'first.cjs')
+    const code = NEEDED.includes(name) ? 'NOT_STARTED' : undefined
+    await t.test(`${name}, before`, t => starts(t, { flags: ['--require', first] }, code))
+  }
+  for (const name of GLOBALS)
+    await t.test(`${name}, after`, t => starts(t, { changes: `without=${name}` }, undefined))
+})
+
+t.test('prototypes of the language that are frozen', async t => {
+  const source =
+    'for (const { prototype } of [Object, Array, Map, Promise, Uint8Array]) Object.freeze(prototype)'
+  const first = join(t.testdir({ 'first.cjs': source }), 'first.cjs')
+  await t.test('before', t => starts(t, { flags: ['--require', first] }, undefined))
+  await t.test('after', t => starts(t, { changes: 'frozen' }, undefined))
+})
+
+t.test('options of Node', async t => {
+  for (const flag of [
+    '--frozen-intrinsics',
+    '--disable-proto=delete',
+    '--disable-proto=throw',
+    '--disallow-code-generation-from-strings',
+    '--jitless',
+  ])
+    await t.test(flag, t => starts(t, { flags: [flag] }, undefined))
+  await t.test('--no-addons', t => starts(t, { flags: ['--no-addons'] }, 'KOFFI'))
+})
+
+t.test('a preload by --require fails no program either', async t => {
+  const cjs = fileURLToPath(new URL('register.cjs', REGISTER))
+  const first = join(t.testdir({ 'first.cjs': 'delete globalThis.SharedArrayBuffer' }), 'first.cjs')
+  for (const flags of [
+    ['--require', cjs],
+    ['--require', first, '--require', cjs],
+  ]) {
+    const told = await run(t, { flags }, false)
+    t.strictSame(told.events, FINE)
+  }
+})
