@@ -1,5 +1,5 @@
 /** docs/protocol.md names every constant of the protocol with its value and its file, and shows bytes: this keeps it true. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import * as messageLayout from '../am/message-layout.ts'
 import { UNDELIVERABLE } from '../am/undeliverable.ts'
@@ -8,8 +8,13 @@ import { openChannelPair, sendRequest } from './support/channels.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 const ROW = /^\| `([A-Z_0-9]+)`\s*\| (\d+)\s*\|(?:.*\|)? (\S+\.ts)\s*\|$/gm
-const ARITHMETIC = /^(0x[\da-f]+|[\d\s_*+\-/<()]+)$/
-const ROWS_MIN = 50
+const ARITHMETIC = /^(0x[\da-f]+|[\d\s_.*+\-/<()]+)$/
+const ROWS_MIN = 30
+/** In the text: a constant with its value behind it. */
+const NAMED = /`([A-Z][A-Z_0-9]{3,})`,? \(?(0x[\da-f]+|\d[\d.]*(?:\^\d+)?)(?: (ms|s|KiB|MiB))?(?=[),;:.\s])/g
+const NAMED_MIN = 50
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, KiB: 1024, MiB: 1024 ** 2 }
+const LAYERS = ['nic', 'am', 'fastsockets', 'nameservice']
 
 const source = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
 const page = source('docs/protocol.md')
@@ -19,6 +24,22 @@ t.test('the table of limits says what the sources say', async t => {
   t.ok(rows.length >= ROWS_MIN, `${rows.length} rows`)
   for (const [, name = '', value, path = ''] of rows) {
     t.equal(constantOf(name, path), Number(value), `${name} in ${path}`)
+  }
+})
+
+t.test('a constant that the text names with its value has that value in a source', async t => {
+  const sources = LAYERS.flatMap(layer =>
+    readdirSync(new URL(layer, ROOT), { recursive: true, encoding: 'utf8' })
+      .filter(name => name.endsWith('.ts'))
+      .map(name => `${layer}/${name}`),
+  ).map(path => [path, source(path)] as const)
+  const named = [...page.matchAll(NAMED)]
+  t.ok(named.length >= NAMED_MIN, `${named.length} of them`)
+  for (const [text, name = '', value = '', unit = ''] of named) {
+    // Without those that are bigints, of addresses.
+    const definitions = sources.filter(([, code]) => new RegExp(`const ${name} = (?!.*\\dn)`).test(code))
+    const values = definitions.map(([path]) => constantOf(name, path))
+    t.ok(values.includes(numberOf(value) * (UNITS[unit] ?? 1)), `${text}: ${values.join(', ')}`)
   }
 })
 
@@ -56,6 +77,11 @@ t.test('the example of a message is what a channel puts into its ring', async t 
   t.equal(bytes.length, 40)
   t.strictSame(Buffer.from(end.sendBytes.subarray(0, 40)), bytes)
 })
+
+function numberOf(text: string): number {
+  const [base = '', exponent = '1'] = text.split('^')
+  return Number(base) ** Number(exponent)
+}
 
 /** The constant's value as its source writes it; a sum may name other constants of the file, or ones of the table. */
 function constantOf(name: string, path: string): number {
