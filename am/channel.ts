@@ -32,6 +32,7 @@ import {
   KIND_REPLY,
   KIND_REQUEST,
   KIND_RETURN,
+  NO_SLOT,
   RUN_COUNT_SHIFT,
   RUN_FIRST_MASK,
   SLOT_SHIFT,
@@ -88,6 +89,8 @@ export class Channel implements FrameSink {
   protected taken = 0
   /** Bytes of their frames since the poller asked. */
   #takenBytes = 0
+  /** Whether the peer may send requests without a credit: only where something else bounds them. */
+  protected readonly takesOneWay: boolean = true
   /** A thread that waits for an answer may stay awake for it: the poller says so. */
   maySpin = true
 
@@ -161,6 +164,13 @@ export class Channel implements FrameSink {
     const at = this.writer.reserve(KIND_REQUEST, handler, this.slots.next, wordCount, 0, payloadLength)
     if (at >= 0) this.slots.take()
     return at
+  }
+
+  /** As `reserveRequest`, for a request that takes no credit and cannot be answered. */
+  reserveOneWay(handler: number, wordCount: number, payloadLength: number): number {
+    if (this.#state !== 'open') return this.#state === 'broken' ? BROKEN : CLOSED
+    if (!this.#answers.isEmpty && !this.#answers.flush()) return NO_RESOURCE
+    return this.writer.reserve(KIND_REQUEST, handler, NO_SLOT, wordCount, 0, payloadLength)
   }
 
   putWord(index: number, word: number): void {
@@ -317,7 +327,7 @@ export class Channel implements FrameSink {
     try {
       ;(this.handlers.get(handlerIndex) as Handler)(message)
     } finally {
-      if (message.finish() && this.#state === 'open') this.acks.add(slot)
+      if (message.finish() && slot !== NO_SLOT && this.#state === 'open') this.acks.add(slot)
     }
   }
 
@@ -421,11 +431,19 @@ export class Channel implements FrameSink {
     payloadAt: number,
     length: number,
   ): void {
+    if (slot === NO_SLOT) return this.#handleOneWay(head, handler, bytes, payloadAt, length)
     if (!this.beginRequest(slot)) return
     if (!this.isOwnTag(head, extraAt)) this.sendReturn(slot, UNDELIVERABLE.BAD_TAG)
     else if (length > this.mediumMax) this.sendReturn(slot, UNDELIVERABLE.TOO_LONG)
     else if (!this.handlers.takes(handler)) this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
     else this.runRequest(handler, slot, bytes, payloadAt, length)
+  }
+
+  #handleOneWay(head: number, handler: number, bytes: Uint8Array, payloadAt: number, length: number): void {
+    const isTaken = this.takesOneWay && (head & FLAG) === 0 && length <= this.mediumMax
+    if (!isTaken || !this.handlers.takes(handler))
+      return this.refuse('a one-way request that cannot be delivered')
+    this.runRequest(handler, NO_SLOT, bytes, payloadAt, length)
   }
 
   sendReturn(slot: number, reason: number): void {
@@ -456,8 +474,8 @@ export class Channel implements FrameSink {
   #roomWanted(): number {
     const owed = this.roomOwed()
     if (owed > 0) return owed
-    // Without a credit no room helps: what wakes us then is the frame that brings the credit.
-    const wanted = this.slots.freeCount === 0 ? 0 : this.owner.roomWanted()
+    // Where everything takes a credit, no room helps without one: the frame that brings the credit wakes this side.
+    const wanted = this.slots.freeCount === 0 && !this.takesOneWay ? 0 : this.owner.roomWanted()
     return wanted === 0 ? 0 : Math.min(HEADER_SIZE_MAX + wanted, this.end.capabilities.frameMax)
   }
 }

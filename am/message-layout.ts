@@ -11,6 +11,7 @@
  *
  *   kind      slot                      carries                                   the receiver
  *   REQUEST   one of the sender's       words, payload                            runs a handler, answers at most once
+ *             NO_SLOT: one-way          the same; takes no credit                 runs a handler, which cannot answer
  *   REPLY     the request's             words, payload; flag: a region            runs a handler; the slot is free again
  *   CREDIT    -                         more runs of ACKS as its payload          nothing else
  *   RETURN    the request's             why, in place of a handler index          gives the request back to its program
@@ -23,7 +24,8 @@
  *
  * A slot is a credit with a name: each side has as many as both agreed on, a request takes one, and it comes back with
  * the answer or, if there is none, in a run of ACKS: with some later frame the other way, or alone in a CREDIT frame.
- * Answers take no slot, which is what makes bounded buffers deadlock-free (von Eicken et al. 1992; Mainwaring and
+ * A one-way request takes no slot: its protocol bounds what may be under way by itself, as sockets do by byte windows. Only
+ * channels whose owner knows such a bound take any. Answers take no slot, which is what makes bounded buffers deadlock-free (von Eicken et al. 1992; Mainwaring and
  * Culler 1995, Active Messages 2, sections 3 and 4).
  */
 export const KIND_REQUEST = 0
@@ -43,7 +45,7 @@ export const HANDLER_SHIFT = 8
 export const HANDLER_MASK = 0xff
 export const SLOT_SHIFT = 16
 export const SLOT_MASK = 0xffff
-/** In a PART that belongs to no request yet. */
+/** In a PART that belongs to no request yet, and in a one-way request. */
 export const NO_SLOT = 0xffff
 
 export const RUN_COUNT_SHIFT = 16

@@ -1,6 +1,6 @@
 import type { Channel } from './channel.ts'
 import { AmError, rangeError } from './errors.ts'
-import { WORDS_MAX } from './message-layout.ts'
+import { NO_SLOT, WORDS_MAX } from './message-layout.ts'
 import { assertPayload } from './payload.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
@@ -66,6 +66,12 @@ export class Message {
   get isRequest(): boolean {
     this.#assertLive()
     return this.#slot !== NO_REQUEST
+  }
+
+  /** A request that took no credit and cannot be answered. */
+  get isOneWay(): boolean {
+    this.#assertLive()
+    return this.#slot === NO_SLOT
   }
 
   /** Index of the handler that runs; for a returned message, of the handler that it was meant for. */
@@ -231,6 +237,7 @@ export class Message {
           : 'a returned message cannot be replied to',
       )
     }
+    if (this.#slot === NO_SLOT) throw new AmError('ERR_AM_TOKEN', 'a one-way request cannot be replied to')
     if (this.#outcome !== UNANSWERED) {
       throw new AmError('ERR_AM_TOKEN', 'a request handler may reply only once')
     }

@@ -58,6 +58,7 @@ export interface ReturningChannelOptions extends ChannelOptions {
 
 export class ReturningChannel extends Channel {
   override readonly hasHalves = false
+  protected override readonly takesOneWay = false
   readonly counts = new ChannelCounts()
   /** Replies that this side has sent back, and that came back to it, so far. */
   repliesSentBack = 0

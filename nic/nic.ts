@@ -104,6 +104,12 @@ export interface VirtualInterface {
   hasRoom(length: number): boolean
 
   /**
+   * What finds no room in the send queue goes from now on to memory that the peer holds, too, as long as there is any: for owners
+   * that bound by themselves what is under way. Missing where there is no such memory.
+   */
+  useOverflow?(): void
+
+  /**
    * Hands up to `limit` frames to `sink` and returns how many, or `BROKEN`. Never waits. May leave frames for the next poll. What `sink` throws passes
    * through, after the frame is accounted for. Must not be called from within a sink.
    */

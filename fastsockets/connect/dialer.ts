@@ -27,7 +27,6 @@ import { nameInRules } from '../policy/unix-names.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Place } from '../status/status-page.ts'
 import { presumeConnected } from '../stream/handshake.ts'
-import { flushAllHeld } from '../stream/held-bytes.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import { STREAMS_MAX } from '../stream/stream-layout.ts'
@@ -283,7 +282,6 @@ export class RouteDialer implements Dialer {
   /** Asks for a connection over `channel`, to the listener that it knows by `said`; the answer comes to the handle. */
   #open(handle: FastHandle, channel: SocketChannel, said: string, attempt: Attempt): boolean {
     const { address, port, family } = attempt
-    flushAllHeld()
     const stream = channel.connect(handle, port, said, family)
     if (stream === undefined) return false
     attempt.askedAt = noteAsked()

@@ -92,8 +92,6 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   #request: ConnectRequest | undefined
   #isForPath = false
   #isReading = false
-  /** Each write leaves at once. */
-  #isNoDelay = false
   #countsAsAlive = false
   #typeOfService = 0
   #write: Waiting | undefined
@@ -108,7 +106,8 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   // What net.js, tls and http2 see.
 
   get writeQueueSize(): number {
-    return this.stream?.outgoing.pending.length ?? 0
+    const outgoing = this.stream?.outgoing
+    return outgoing?.isWaiting ? outgoing.pending.length : 0
   }
 
   /** To a unix path if there is no port. */
@@ -161,8 +160,8 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     return this.#name(out, true)
   }
 
-  setNoDelay(isOn: boolean): number {
-    this.#isNoDelay = isOn
+  /** Each write leaves at once anyway. */
+  setNoDelay(): number {
     return 0
   }
 
@@ -288,8 +287,6 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     if (hasFailed) return callback(systemError(stream.writeError, 'write'))
     noteLastWrite(false)
     if (isRefused) return callback()
-    const mayBeHeld = !this.#isNoDelay && !writev
-    if (mayBeHeld && stream.outgoing.hold(chunks[0] as Uint8Array)) return callback()
     if (stream.outgoing.write(chunks)) return callback()
     noteLastWrite(true)
     noteQueueSize(socket, length)

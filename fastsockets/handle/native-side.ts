@@ -16,12 +16,12 @@ import { guard } from '../host/thrown-errors.ts'
 import { takeBack } from '../stream/lent-memory.ts'
 import { isShared } from '../stream/posted-bytes.ts'
 import type { Stream } from '../stream/stream.ts'
-import { FLAG_PUSH, FRAMING_MAX, WINDOW } from '../stream/stream-layout.ts'
+import { FLAG_PUSH, FRAMING_MAX } from '../stream/stream-layout.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 import { native, type ShownHandle } from './socket-handle.ts'
 
 /** So much is scheduled for native code at most before it is asked again whether it reads: as much as one turn can bring. */
-const SCHEDULED_MAX = WINDOW
+const SCHEDULED_MAX = 768 * 1024
 /** And of a socket of which nobody knows yet who listens to it. */
 const PROBED_MAX = 64 * 1024
 /** One read of libuv: whoever listens may stop reading after it, and the parser of http takes nothing more then. */
@@ -179,16 +179,17 @@ export abstract class NativeSide {
 
   /** Gives received bytes to whoever listens natively; returns how many were taken. */
   feed(bytes: Buffer): number {
+    const { length } = bytes
     if (!this.#mustQueue()) {
-      this.readCount += bytes.length
+      this.readCount += length
       this.pushToScript(makeOwn(bytes))
-      return bytes.length
+      return length
     }
     if (this.#userBufferSize > 0) return this.#fillUserBuffer(bytes)
     if (bytes.length <= PIECE_MAX || (this.#isFramed && bytes.length <= PIECE_MAX + FRAMING_MAX))
       this.#schedule(bytes)
     else this.#scheduleParts(makeOwn(bytes))
-    return bytes.length
+    return length
   }
 
   feedEnd(): void {

@@ -3,7 +3,8 @@
  * their differences mean anything.
  */
 import { ablation } from '../../nic/index.ts'
-import { CONSUMED_DUE, WINDOW } from './stream-layout.ts'
+import { CONSUMED_DUE, SHRUNK_WINDOW } from './stream-layout.ts'
+import { isOverBudget } from './unread-budget.ts'
 
 const REPORTED_FROM = ablation('no-delayed-acks') === undefined ? CONSUMED_DUE : 1
 
@@ -44,11 +45,24 @@ export class ReceiveWindow {
   /** Sequence of the next byte that is due. */
   sequence = 0
   consumed = 0
-  #consumedSent = 0
+  /** What the peer was granted at first. */
+  readonly size: number
+  /** Consumed bytes of which the peer is not told, so that it has less under way. */
+  #withheld = 0
+  #reportedLast = 0
+
+  constructor(size: number) {
+    this.size = size
+  }
+
+  /** What the peer is told is consumed. */
+  get reported(): number {
+    return (this.consumed - this.#withheld) | 0
+  }
 
   /** Whether `length` bytes more are more than the sender may have under way. */
   isOverrunBy(length: number): boolean {
-    return ((this.sequence + length - this.consumed) | 0) > WINDOW
+    return ((this.sequence + length - this.reported) | 0) > this.size
   }
 
   advance(length: number): void {
@@ -57,14 +71,16 @@ export class ReceiveWindow {
 
   consume(length: number): void {
     this.consumed = (this.consumed + length) | 0
+    this.#withheld = isOverBudget() ? Math.min(this.#withheld + length, this.size - SHRUNK_WINDOW) : 0
   }
 
-  get isConsumedDue(): boolean {
-    return ((this.consumed - this.#consumedSent) | 0) >= REPORTED_FROM
+  /** At most half of the window is owed: then a sender does not run dry. */
+  get isReportDue(): boolean {
+    const due = Math.min(REPORTED_FROM, (this.size - this.#withheld) >> 1)
+    return ((this.reported - this.#reportedLast) | 0) >= due
   }
 
-  /** The peer is told. */
-  noteConsumedSent(): void {
-    this.#consumedSent = this.consumed
+  noteReported(): void {
+    this.#reportedLast = this.reported
   }
 }

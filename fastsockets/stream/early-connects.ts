@@ -55,7 +55,7 @@ export class EarlyConnects {
       this.#early.shift()
       if (!isConnecting || !this.#isSure(early)) continue
       presumeConnected(stream)
-      stream.sink?.handleConnected()
+      stream.tellConnected()
       drainTicks()
     }
   }

@@ -1,29 +1,38 @@
-/** The sending half of a stream: what a program writes, until it is out or the peer has fetched it, and the FIN behind it. */
+/**
+ * The sending half of a stream: what a program writes, until it is sent or the peer has fetched it, and the FIN behind it.
+ *
+ * A write is sent before `write` returns, as far as the send queue and the peer's window go. What is left is copied, so that the
+ * program may use its memory again. As much of it as fits into the peer's window counts as written, as it does once a kernel has
+ * it: it goes out whatever the program does next. What is beyond the window waits, and so does the program's callback.
+ */
 import { copyBytes } from '../../nic/index.ts'
 import { SendWindow } from './byte-windows.ts'
-import { flushAllHeld, HELD_CHUNK_MAX, HeldBytes, type Holder } from './held-bytes.ts'
 import { PendingChunks } from './pending-chunks.ts'
 import type { Stream } from './stream.ts'
-import { CHANNEL_LINGER_MAX, FRAMING_MAX, LINGER_MAX } from './stream-layout.ts'
+import { FRAMING_MAX, WINDOW } from './stream-layout.ts'
 import { reserveData, sendFin } from './stream-messages.ts'
+import { isOverBudget, noteKept } from './unread-budget.ts'
 import { ChunkOffers } from './zcopy/chunk-offers.ts'
 import { PeerSink } from './zcopy/peer-sink.ts'
 
-export class Outgoing implements Holder {
+export class Outgoing {
   readonly window = new SendWindow()
   readonly pending = new PendingChunks()
-  readonly #held = new HeldBytes()
+  /** The last write is not taken yet: its callback waits. */
+  isWaiting = false
+  /** How many writes there were. */
+  writeCount = 0
   readonly #stream: Stream
   readonly #offers: ChunkOffers
   readonly #sink: PeerSink
   #finState: 'open' | 'wanted' | 'sent' = 'open'
-  /** Where `window` was when the sink last heard of its pending write. */
+  /** Where `window` was when the sink last heard of its waiting write. */
   #sequenceTold = 0
-  /** What it had still to send when it closed. */
-  #lingering = 0
   /** Of the write that is pending. */
   #isFramed = false
   #flags = 0
+  /** Bytes of this stream that the budget knows of; while there are any, the process stays alive for them. */
+  #kept = 0
 
   constructor(stream: Stream) {
     this.#stream = stream
@@ -31,27 +40,21 @@ export class Outgoing implements Holder {
     this.#sink = new PeerSink(stream, this)
   }
 
-  /** A write is not out yet. */
-  get isWaiting(): boolean {
-    return this.pending.isWaiting
-  }
-
-  /** Of a write that waits. One that the peer has fetched to its end has still to be told so. */
   get hasUnsent(): boolean {
     return this.pending.length > 0
   }
 
   /**
-   * Whether TCP would tell a write of a reset: one that does not wait for the peer's program to read more first; if nobody
-   * reads here, any that waits.
+   * Whether TCP would tell a waiting write of a reset: one that does not wait for the peer's program to read more first; if
+   * nobody reads here, any that waits.
    */
   hearsOfReset(isReading = false): boolean {
-    return this.hasUnsent && (!isReading || this.window.credit > 0)
+    return this.isWaiting && (!isReading || this.window.credit > 0)
   }
 
-  /** Whether something was on its way to a peer that had `received` so much when it closed. To TCP it was there, unread. */
+  /** Whether more was written than the peer had `received` when it closed. To TCP that was there, unread. */
   isBeyond(received: number): boolean {
-    return this.#offers.isOut || ((this.window.sequence - received) | 0) > 0
+    return this.hasUnsent || ((this.window.sequence - received) | 0) > 0
   }
 
   /** The program has ended this direction. */
@@ -60,60 +63,28 @@ export class Outgoing implements Holder {
   }
 
   /**
-   * True if all of it is out; otherwise the chunks must stay as they are until the sink is told. `isFramed`: they are frames that
-   * native code has made, for native code. `flags` of its messages.
+   * True if all of it is taken; otherwise the sink is told later. The chunks are the caller's again on return, unless it lends
+   * them (`lentMin`). `isFramed`: native code has made these frames, for native code. `flags` of the messages.
    */
   write(chunks: readonly Uint8Array[], isFramed = false, flags = 0): boolean {
-    flushAllHeld()
-    if (this.isWaiting) {
-      // Native code, and a program that wrote before it: both hear when all of it is out.
-      this.pending.add(chunks)
-      this.#noteWaiting()
-      return false
+    const { pending } = this
+    this.writeCount++
+    if (this.hasUnsent) {
+      pending.add(chunks, this.#stream.channel.lentMin)
+    } else {
+      if (chunks.length === 1 && this.#sendSmall(chunks[0] as Uint8Array, flags)) return true
+      pending.set(chunks)
+      this.#isFramed = isFramed
+      this.#flags = flags
+      if (this.#sendPending()) return true
+      pending.keep(this.#stream.channel.lentMin)
     }
-    this.pending.set(chunks)
-    this.#isFramed = isFramed
-    this.#flags = flags
-    if (this.#sendPending()) return true
-    this.pending.note()
-    this.#noteWaiting()
-    return false
+    this.isWaiting = !this.#isTaken()
+    this.#account()
+    return !this.isWaiting
   }
 
-  /** Keeps a small write until the program's callback is over; false if it must go by `write`. */
-  hold(chunk: Uint8Array): boolean {
-    const { length } = chunk
-    if (this.isWaiting || length > HELD_CHUNK_MAX || this.#held.length + length > this.window.credit)
-      return false
-    const { isCongested, segmentMax } = this.#stream.channel
-    // The ring is full now: the callback of this write must wait for room.
-    if (isCongested) return false
-    return (
-      this.#held.add(this, chunk, segmentMax) || (this.flushHeld() && this.#held.add(this, chunk, segmentMax))
-    )
-  }
-
-  /** Sends what is held, in one message; false if there is no room for it yet. */
-  flushHeld(): boolean {
-    const { length } = this.#held
-    if (length === 0) return true
-    const { channel } = this.#stream
-    if (!channel.isOpen) {
-      this.#held.clear()
-      return true
-    }
-    const at = this.#reserve(length)
-    if (at < 0) {
-      channel.scheduleSend(this.#stream)
-      this.#noteWaiting()
-      return false
-    }
-    this.#held.moveTo(channel.channel.sendBytes, at)
-    this.#commit(length)
-    return true
-  }
-
-  /** Sends what finds credit and room now, and keeps nothing of it; returns how much. Nothing may be pending. */
+  /** Sends what finds window and room now, and keeps nothing of it; returns how much. Nothing may be pending. */
   trySend(bytes: Uint8Array): number {
     let sent = 0
     while (sent < bytes.length) {
@@ -126,7 +97,6 @@ export class Outgoing implements Holder {
 
   /** FIN follows what is pending; true if it is out already. */
   finish(): boolean {
-    flushAllHeld()
     this.#finState = 'wanted'
     this.#stream.counts.endedHere()
     return this.#sendFin()
@@ -145,7 +115,7 @@ export class Outgoing implements Holder {
     if (progress === 0) return undefined
     if (progress < 0) return `${consumed >>> 0} bytes consumed of ${this.window.sequence >>> 0} sent`
     this.#stream.counts.takenByPeer(progress)
-    if (this.isWaiting) this.#stream.channel.scheduleSend(this.#stream)
+    if (this.hasUnsent) this.#stream.channel.scheduleSend(this.#stream)
     return undefined
   }
 
@@ -153,11 +123,12 @@ export class Outgoing implements Holder {
   handleReadCompleted(sequence: number): string | undefined {
     const fetched = this.#offers.complete(sequence)
     if (fetched < 0) return 'an RD_COMPL that fits no offer'
-    const { counts, state, channel } = this.#stream
+    const { counts, channel } = this.#stream
     this.window.advance(fetched)
     counts.sent(fetched)
     counts.fetchedByPeer(fetched)
-    if (state !== 'open' && !this.isWaiting) return undefined
+    // A closed socket may have dropped what was on offer.
+    if (!this.hasUnsent) return undefined
     this.pending.skip(fetched)
     channel.scheduleSend(this.#stream)
     return undefined
@@ -171,20 +142,14 @@ export class Outgoing implements Holder {
 
   /** What was refused before, in order; false if it is refused again. */
   resume(): boolean {
-    const { sink } = this.#stream
-    if (!this.flushHeld()) return false
-    if (!this.isWaiting) this.#noteWaiting()
-    else {
+    if (this.hasUnsent || this.isWaiting) {
       const isOut = this.#sendPending()
-      this.#noteWaiting()
-      const isNews = this.window.sequence !== this.#sequenceTold
-      this.#sequenceTold = this.window.sequence
-      if (isOut) sink?.handleWritten()
-      else if (isNews) sink?.handleSent()
+      this.#account()
+      this.#tellProgress()
       // With its own window shut this stream can still say what it has consumed; the peer may wait for just that.
       if (!isOut && !this.#offers.isOut && this.window.credit > 0) return false
     }
-    if (this.#finState === 'wanted' && !this.isWaiting) {
+    if (this.#finState === 'wanted' && !this.hasUnsent && !this.isWaiting) {
       if (!this.#sendFin()) return false
       this.#stream.sink?.handleShutdown()
     }
@@ -192,21 +157,16 @@ export class Outgoing implements Holder {
   }
 
   /**
-   * The program has closed. Unless it is a reset, a write that is not out goes out all the same: TCP's kernel would have it.
-   * Of one that is too large for that goes what the peer was offered.
+   * The program has closed. Unless it is a reset, what was taken goes out all the same, as from a kernel's send queue; a write
+   * that waits is cancelled, as libuv cancels it, but for what the peer is fetching.
    */
   close(isReset: boolean): void {
-    const { length } = this.pending
-    const { streams } = this.#stream.channel
-    const kept = length <= LINGER_MAX ? length : this.window.offered
-    const fits = kept > 0 || length === 0
-    const mayStay = !isReset && this.isWaiting && fits && streams.lingering + kept <= CHANNEL_LINGER_MAX
-    if (mayStay && this.pending.own(kept)) {
-      this.#lingering = kept
-      streams.lingering += kept
-    } else {
-      this.clear()
-    }
+    const taken = isReset ? 0 : Math.min(this.pending.length, this.#room())
+    const kept = this.#offers.isOut && !isReset ? Math.max(taken, this.window.offered) : taken
+    if (kept === 0) this.clear()
+    else if (kept < this.pending.length || this.pending.isLent) this.pending.cut(kept)
+    this.isWaiting = false
+    this.#account()
     this.#offers.revoke()
   }
 
@@ -217,14 +177,8 @@ export class Outgoing implements Holder {
   clear(): void {
     if (this.#finState === 'wanted') this.#finState = 'sent'
     this.pending.clear()
-    this.#held.clear()
-    this.#endLingering()
-  }
-
-  /** Nothing of a socket that has closed is still to be sent. */
-  #endLingering(): void {
-    this.#stream.channel.streams.lingering -= this.#lingering
-    this.#lingering = 0
+    this.isWaiting = false
+    this.#account()
   }
 
   /** The peer fetches nothing more. */
@@ -233,22 +187,45 @@ export class Outgoing implements Holder {
     this.#sink.drop()
   }
 
+  /** Bytes from the next one on that count as written before they are sent. */
+  #room(): number {
+    if (isOverBudget() || this.pending.isLent) return 0
+    const { isAnswered } = this.#stream.handshake
+    return isAnswered ? this.window.credit : (WINDOW - this.window.sequence) | 0
+  }
+
+  #isTaken(): boolean {
+    return this.pending.length <= this.#room()
+  }
+
+  #tellProgress(): void {
+    const { sink } = this.#stream
+    const isNews = this.window.sequence !== this.#sequenceTold
+    this.#sequenceTold = this.window.sequence
+    if (!this.isWaiting) return
+    if (this.#isTaken()) {
+      this.isWaiting = false
+      sink?.handleWritten()
+    } else if (isNews) {
+      sink?.handleSent()
+    }
+  }
+
   /** Sends what is pending as far as it goes, many small chunks in one message; true if nothing is left. */
   #sendPending(): boolean {
     const { pending } = this
-    const { channel } = this.#stream
-    if (!this.#stream.handshake.maySend || !this.flushHeld()) return false
+    const { channel, handshake } = this.#stream
+    if (!handshake.maySend) return pending.length === 0
     while (pending.length > 0) {
       if (this.#offers.isOut) return false
-      if (!pending.secure(1)) return this.#fail()
+      if (pending.isLent && !pending.isWhole()) return this.#fail()
       if (this.#sink.isWanted) {
         if (!this.#sink.write()) return false
         continue
       }
-      if (this.#offers.isWanted && this.#stream.handshake.isAnswered && this.#offers.send()) return false
+      if (this.#offers.isWanted && handshake.isAnswered && this.#offers.send()) return false
       const length = Math.min(pending.length, this.#segmentMax, this.window.credit)
       if (length <= 0) return false
-      if (!pending.secure(length)) return this.#fail()
       const at = this.#reserve(length, this.#flags)
       if (at < 0) {
         channel.scheduleSend(this.#stream)
@@ -259,16 +236,28 @@ export class Outgoing implements Holder {
       this.#offers.noteCopied(length)
     }
     pending.clear()
-    this.#endLingering()
     return true
   }
 
-  /** The memory of what is pending is gone: nothing of it goes out any more. */
+  /** The program has taken away memory that it had lent: nothing of it goes out any more. */
   #fail(): false {
     this.pending.clear()
     this.#stream.fail('EFAULT', 'write', undefined)
     this.#stream.channel.deliveries.schedule(this.#stream)
     return false
+  }
+
+  /** The way of most writes: all of `chunk` in one message; false if it must go another way. */
+  #sendSmall(chunk: Uint8Array, flags: number): boolean {
+    const { length } = chunk
+    const { channel, handshake } = this.#stream
+    if (length > channel.smallMax || length > this.window.credit || !handshake.isAnswered) return false
+    const at = length === 0 ? 0 : this.#reserve(length, flags)
+    if (at < 0) return false
+    if (length === 0) return true
+    copyBytes(chunk, 0, channel.channel.sendBytes, at, length)
+    this.#commit(length)
+    return true
   }
 
   /** One message of `chunk`, from `offset` on; returns its length, 0 if the window is shut, -1 if there is no room. */
@@ -291,32 +280,39 @@ export class Outgoing implements Holder {
 
   #reserve(length: number, flags = 0): number {
     const { channel, peerId, receiving } = this.#stream
-    return reserveData(channel.channel, peerId, this.window.sequence, receiving.consumed, length, flags)
+    return reserveData(channel.channel, peerId, this.window.sequence, receiving.reported, length, flags)
   }
 
   #commit(length: number): void {
     const { channel, receiving, counts } = this.#stream
     channel.channel.commit(length)
-    receiving.noteConsumedSent()
+    receiving.noteReported()
     this.window.advance(length)
     // A sink stands for the place before. It would stand for one 4 GiB on, too.
     this.#sink.drop()
     counts.sent(length)
   }
 
-  /** For the status page. What goes out at once never gets here. */
-  #noteWaiting(): void {
-    this.#stream.counts.waiting(this.#held.length + this.pending.length)
+  /** What goes out at once never gets here. */
+  #account(): void {
+    const { length } = this.pending
+    const { channel, counts } = this.#stream
+    if (length === this.#kept) return
+    noteKept(length - this.#kept)
+    if (this.#kept === 0) channel.keepAlive()
+    this.#kept = length
+    if (length === 0) channel.letGo()
+    counts.waiting(length)
   }
 
   #sendFin(): boolean {
     const { channel, peerId, receiving } = this.#stream
-    if (this.isWaiting || !this.#stream.handshake.maySend || !this.flushHeld()) return false
-    if (!sendFin(channel.channel, peerId, this.window.sequence, receiving.consumed)) {
+    if (this.hasUnsent || !this.#stream.handshake.maySend) return false
+    if (!sendFin(channel.channel, peerId, this.window.sequence, receiving.reported)) {
       channel.scheduleSend(this.#stream)
       return false
     }
-    receiving.noteConsumedSent()
+    receiving.noteReported()
     this.#finState = 'sent'
     return true
   }

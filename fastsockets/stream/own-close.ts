@@ -21,10 +21,9 @@ export class OwnClose {
     return this.#how === CLOSE_RESET
   }
 
-  /** How it is closed, and what had come by then. */
-  decide(isReset: boolean, received: number): void {
-    const ordinary = this.#stream.handshake.isAnswered ? CLOSE_DONE : CLOSE_EARLY
-    this.#how = isReset ? CLOSE_RESET : ordinary
+  /** How it is closed, and what had come by then. `isEarly`: the program had not looked for data. */
+  decide(isReset: boolean, isEarly: boolean, received: number): void {
+    this.#how = isReset ? CLOSE_RESET : isEarly ? CLOSE_EARLY : CLOSE_DONE
     this.#received = received
   }
 
@@ -33,13 +32,13 @@ export class OwnClose {
     this.#how = CLOSE_RESET
   }
 
-  /** Behind what TCP would have taken; what was written small in this turn goes first, too. */
+  /** Behind what was taken of the program. */
   send(): void {
     const { channel, outgoing } = this.#stream
     this.hasBegun = true
     this.isOwed = true
-    if (channel.isOpen && outgoing.isWaiting) return
-    const mayGo = !channel.isOpen || (outgoing.flushHeld() && this.#stream.fetches.resume())
+    if (channel.isOpen && outgoing.hasUnsent) return
+    const mayGo = !channel.isOpen || this.#stream.fetches.resume()
     this.isOwed = !mayGo || (channel.isOpen && !sendClose(this.#stream, this.#how, this.#received))
     if (this.isOwed) channel.scheduleSend(this.#stream)
     else this.isOut = true

@@ -1,103 +1,86 @@
-import { addressOf, copyBytes, hasBytes, readOwnMemory } from '../../nic/index.ts'
+import { copyBytes } from '../../nic/index.ts'
 import { lengthOf } from '../host/written-chunks.ts'
 
 const NOTHING: readonly Uint8Array[] = []
+/** Chunks that are sent stay in the array until they are so many and half of it. */
+const CUT_OFF_MIN = 64
 
 /**
- * The chunks of one write, as far as they are not out yet. They stay the writer's until all of them are.
- *
- * A chunk that has to wait may lose its memory: its buffer is transferred to another thread, is resized, or belongs to
- * WebAssembly memory that grows. libuv has only the address, and sends what is there; so do we.
+ * What a program has written and is not sent yet, in order. During `write` these are the program's own chunks; what is left
+ * afterwards is copied (`keep`), because the program may use its memory again. Only chunks that it has lent stay where they are.
  */
 export class PendingChunks {
-  /** Bytes that are not out yet. */
+  /** Bytes that are not sent yet. */
   length = 0
-  /** A write is not out yet, be it an empty one. */
-  isWaiting = false
+  /** Some of them lie in memory that the program has lent. */
+  isLent = false
   #chunks = NOTHING
   #index = 0
   #offset = 0
-  /** Of chunks that have to wait: where they lie and how long they were. */
-  #addresses: number[] | undefined
-  #lengths: number[] | undefined
 
+  /** The chunks of a write; nothing may be pending. */
   set(chunks: readonly Uint8Array[]): void {
     this.#chunks = chunks
-    this.#addresses = undefined
-    this.#lengths = undefined
     this.#index = 0
     this.#offset = 0
     this.length = lengthOf(chunks)
-    this.isWaiting = true
   }
 
-  /** Another write, behind one that waits. */
-  add(chunks: readonly Uint8Array[]): void {
-    const from = this.#chunks.length
-    this.#chunks = [...this.#chunks, ...chunks]
+  /** Another write, behind what is pending and kept: copies, but for chunks of at least `lentMin` bytes. */
+  add(chunks: readonly Uint8Array[], lentMin: number): void {
+    const own = this.#chunks as Uint8Array[]
+    for (const chunk of chunks) if (chunk.length > 0) own.push(this.#keep(chunk, 0, lentMin))
     this.length += lengthOf(chunks)
-    for (let i = from; i < this.#chunks.length; i++) {
+  }
+
+  /** What is left of `set` moves to memory of its own, but for chunks of at least `lentMin` bytes. */
+  keep(lentMin: number): void {
+    const kept: Uint8Array[] = []
+    for (let i = this.#index; i < this.#chunks.length; i++) {
+      const from = i === this.#index ? this.#offset : 0
       const chunk = this.#chunks[i] as Uint8Array
-      this.#addresses?.push(addressOf(chunk))
-      this.#lengths?.push(chunk.length)
+      if (chunk.length > from) kept.push(this.#keep(chunk, from, lentMin))
     }
+    this.#chunks = kept
+    this.#index = 0
+    this.#offset = 0
   }
 
-  /** What is left has to wait, and anything may happen to it. */
-  note(): void {
-    this.#addresses = this.#chunks.map(addressOf)
-    this.#lengths = this.#chunks.map(({ length }) => length)
-  }
-
-  /** Sees to it that the next `length` bytes, of one chunk at least, can be taken; false if their memory is gone. */
-  secure(length: number): boolean {
-    const lengths = this.#lengths
-    if (lengths === undefined) return true
-    let left = length + this.#offset
-    for (let i = this.#index; left > 0; i++) {
-      const noted = lengths[i] as number
-      if (!hasBytes(this.#chunks[i] as Uint8Array, noted) && !this.#recover(i)) return false
-      left -= noted
+  /** Drops all but the next `length` bytes; those that were lent are copied, as the program has its memory again. */
+  cut(length: number): void {
+    this.keep(Number.POSITIVE_INFINITY)
+    this.isLent = false
+    let left = length
+    const kept: Uint8Array[] = []
+    for (const chunk of this.#chunks) {
+      if (left === 0) break
+      kept.push(left < chunk.length ? chunk.subarray(0, left) : chunk)
+      left -= Math.min(left, chunk.length)
     }
-    return true
+    this.set(kept)
   }
 
-  /** The chunk's bytes, in memory of our own. */
-  #recover(index: number): boolean {
-    const bytes = Buffer.allocUnsafeSlow(this.#lengthAt(index))
-    const begin = index === this.#index ? this.#offset : 0
-    const address = this.#addresses?.[index] ?? 0
-    if (address === 0 || !readOwnMemory(address + begin, bytes.subarray(begin))) return false
-    this.#chunks = this.#chunks.with(index, bytes)
-    return true
+  /** False if the program has transferred or resized what it had lent. */
+  isWhole(): boolean {
+    let length = -this.#offset
+    for (let i = this.#index; i < this.#chunks.length; i++) length += (this.#chunks[i] as Uint8Array).length
+    return length === this.length
   }
 
   clear(): void {
     this.#chunks = NOTHING
-    this.#addresses = undefined
-    this.#lengths = undefined
+    this.isLent = false
     this.length = 0
-    this.isWaiting = false
-  }
-
-  /** The next `length` bytes, which are all from now on, move to memory of our own. False if they are gone. */
-  own(length: number): boolean {
-    if (!this.secure(length)) return false
-    const bytes = Buffer.allocUnsafeSlow(length)
-    this.copyTo(bytes, 0, bytes.length)
-    this.set([bytes])
-    return true
   }
 
   /** What is left of the chunk that is next. */
   get nextLength(): number {
-    return this.length === 0 ? 0 : this.#lengthAt(this.#index) - this.#offset
+    return this.length === 0 ? 0 : (this.#chunks[this.#index] as Uint8Array).length - this.#offset
   }
 
-  /** That chunk, up to `lengthMax` bytes of it, which must be secure. */
+  /** That chunk, up to `lengthMax` bytes of it. */
   next(lengthMax: number): Uint8Array {
-    const end = Math.min(this.#lengthAt(this.#index), this.#offset + lengthMax)
-    return (this.#chunks[this.#index] as Uint8Array).subarray(this.#offset, end)
+    return (this.#chunks[this.#index] as Uint8Array).subarray(this.#offset, this.#offset + lengthMax)
   }
 
   /** Steps over `length` bytes of it. */
@@ -106,28 +89,31 @@ export class PendingChunks {
     this.#step(length)
   }
 
-  /** Copies the next `length` bytes, which must be secure, to where a message is being made, and steps over them. */
+  /** Copies the next `length` bytes to where a message is being made, and steps over them. */
   copyTo(target: Uint8Array, at: number, length: number): void {
     this.length -= length
     for (let copied = 0; copied < length; ) {
       const chunk = this.#chunks[this.#index] as Uint8Array
-      const part = Math.min(this.#lengthAt(this.#index) - this.#offset, length - copied)
+      const part = Math.min(chunk.length - this.#offset, length - copied)
       copyBytes(chunk, this.#offset, target, at + copied, part)
       copied += part
       this.#step(part)
     }
   }
 
-  #step(part: number): void {
-    this.#offset += part
-    if (this.#offset < this.#lengthAt(this.#index)) return
-    this.#index++
-    this.#offset = 0
+  #keep(chunk: Uint8Array, from: number, lentMin: number): Uint8Array {
+    if (chunk.length - from < lentMin) return Buffer.from(chunk.subarray(from))
+    this.isLent = true
+    return chunk.subarray(from)
   }
 
-  #lengthAt(index: number): number {
-    return this.#lengths === undefined
-      ? (this.#chunks[index] as Uint8Array).length
-      : (this.#lengths[index] as number)
+  #step(part: number): void {
+    this.#offset += part
+    if (this.#offset < (this.#chunks[this.#index] as Uint8Array).length) return
+    this.#index++
+    this.#offset = 0
+    if (this.#index < CUT_OFF_MIN || 2 * this.#index < this.#chunks.length) return
+    this.#chunks = this.#chunks.slice(this.#index)
+    this.#index = 0
   }
 }

@@ -1,7 +1,11 @@
 import { copyBytes } from '../../nic/index.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
+import { WINDOW } from './stream-layout.ts'
+import { noteKept } from './unread-budget.ts'
 
 const SIZE_MIN = 16 * 1024
+/** One read of libuv. */
+const READ_MAX = 64 * 1024
 /** Larger memory of buffers that were emptied, kept for the next that need some. */
 const SPARES_MAX = 4
 
@@ -16,11 +20,6 @@ export class ReceiveBuffer {
   /** What is there lies in bytes `#start … #start + #length`. */
   #start = 0
   #length = 0
-  readonly #sizeMax: number
-
-  constructor(sizeMax: number) {
-    this.#sizeMax = sizeMax
-  }
 
   get length(): number {
     return this.#length
@@ -30,15 +29,13 @@ export class ReceiveBuffer {
     const bytes = this.#room(this.#length + length)
     bytes.set(source.subarray(offset, offset + length), this.#start + this.#length)
     this.#length += length
+    noteKept(length)
   }
 
-  /** Everything at once, in memory that holds nothing else: the buffer starts afresh. */
+  /** The next bytes, as many as one read of libuv brings, in memory that holds nothing else. */
   take(): Buffer {
-    const bytes = this.#bytes as Buffer
-    const length = this.#length
-    const own = bytes.length === length ? bytes : allocateFresh(length)
-    if (own !== bytes) copyBytes(bytes, this.#start, own, 0, length)
-    this.clear()
+    const own = allocateFresh(Math.min(this.#length, READ_MAX))
+    this.takeInto(own)
     return own
   }
 
@@ -60,6 +57,7 @@ export class ReceiveBuffer {
   skip(count: number): void {
     if (this.#bytes === undefined) return
     this.#length -= count
+    noteKept(-count)
     this.#start = this.#length === 0 ? 0 : this.#start + count
     if (this.#length > 0 || this.#bytes.length <= SIZE_MIN) return
     if (spares.length < SPARES_MAX) spares.push(this.#bytes)
@@ -67,6 +65,7 @@ export class ReceiveBuffer {
   }
 
   clear(): void {
+    noteKept(-this.#length)
     this.#bytes = undefined
     this.#start = 0
     this.#length = 0
@@ -86,7 +85,7 @@ export class ReceiveBuffer {
   #larger(needed: number): Buffer {
     let size = this.#bytes?.length ?? SIZE_MIN
     while (size < needed) size *= 2
-    const wanted = Math.max(needed, Math.min(size, this.#sizeMax))
+    const wanted = Math.max(needed, Math.min(size, WINDOW))
     const spare = wanted > SIZE_MIN ? spares.findIndex(({ length }) => length >= wanted) : -1
     return spare === -1 ? allocateFresh(wanted) : (spares.splice(spare, 1)[0] as Buffer)
   }

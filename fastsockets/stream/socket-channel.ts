@@ -28,14 +28,13 @@ import {
   PORTS_PROMISED_MAX,
   REFUSE,
   SEGMENT_MAX,
-  WINDOW,
   WINDOW_MAX,
 } from './stream-layout.ts'
 import { type Connect, sendBound, sendConnect } from './stream-messages.ts'
 import { StreamQueue } from './stream-queue.ts'
 import { StreamTable } from './stream-table.ts'
 import { WaitingConnects } from './waiting-connects.ts'
-import { thresholdOf } from './zcopy/threshold.ts'
+import { THRESHOLD_MIN, thresholdOf } from './zcopy/threshold.ts'
 
 const ADDRESS_MAX = 64
 /** Of any bytes, without a copy of them. */
@@ -68,6 +67,10 @@ export class SocketChannel implements ChannelOwner {
   #isOpen = true
   keepAliveCount = 0
   readonly isRaw: boolean
+  /** Payload of one DATA message. */
+  readonly segmentMax: number
+  /** Writes up to this size are never offered instead of sent, and fit into one message. */
+  readonly smallMax: number
   readonly #pollLoop = new PollLoop()
 
   constructor(
@@ -86,6 +89,10 @@ export class SocketChannel implements ChannelOwner {
     const promisedMax = isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX
     this.#promised = new PromisedPorts(promisedMax, () => this.portShare)
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
+    // The windows of the streams bound what is under way.
+    end.useOverflow?.()
+    this.segmentMax = Math.min(SEGMENT_MAX, this.channel.mediumMax)
+    this.smallMax = Math.min(THRESHOLD_MIN - 1, this.segmentMax)
     showClosedListeners(end)
     this.#awaitedTranscript = transcript
     if (transcript === undefined || sendBound(this.channel, transcript)) return
@@ -93,15 +100,15 @@ export class SocketChannel implements ChannelOwner {
     throw new Error('the channel has no room for its first message')
   }
 
-  /** Payload of one DATA message. */
-  get segmentMax(): number {
-    return Math.min(SEGMENT_MAX, this.channel.mediumMax)
-  }
-
   /** Chunks of a write that are at least so long are offered instead of sent. */
   get offerMin(): number {
     this.#offerMin ??= this.mayOffer ? thresholdOf(this.transport).bytes : Number.POSITIVE_INFINITY
     return this.#offerMin
+  }
+
+  /** Chunks of a write that are at least so long stay in the program's memory until the peer has fetched them. */
+  get lentMin(): number {
+    return Number.POSITIVE_INFINITY
   }
 
   /** Whether memory can be read from one process to the other; the system may refuse it. */
@@ -242,12 +249,8 @@ export class SocketChannel implements ChannelOwner {
   }
 
   roomWanted(): number {
-    return this.isCongested ? this.segmentMax : 0
-  }
-
-  /** Somebody was refused, and waits for room or credit. */
-  get isCongested(): boolean {
-    return this.#toSend.size > 0 || this.#connects.size > 0
+    const mayAsk = this.#connects.size > 0 && this.channel.creditsLeft > 0
+    return this.#toSend.size > 0 || mayAsk ? this.segmentMax : 0
   }
 
   handleBroken(error: AmError): void {
@@ -271,6 +274,7 @@ export class SocketChannel implements ChannelOwner {
     const family = message.word(3) as Family
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
+    if (message.isOneWay) return this.#refuse('a CONNECT that cannot be answered')
     if (!this.streams.hasPlaceFor(-from)) return this.#refuse(`a CONNECT as ${from} in the place of another`)
     const { bytes, offset, length } = message
     const address = latin1Slice.call(bytes, offset, offset + length)
@@ -291,7 +295,7 @@ export class SocketChannel implements ChannelOwner {
     this.streams.put(stream)
     stream.handleAccepted(window)
     const [a, b, c, d] = this.#promised.promise()
-    message.reply(ACCEPT, from, WINDOW, accepted.clientPort, a, b, c, d)
+    message.reply(ACCEPT, from, stream.receiving.size, accepted.clientPort, a, b, c, d)
     if (!this.isRaw) this.deliveries.addFresh(stream)
     accepted.begin()
     this.#drainTicks()

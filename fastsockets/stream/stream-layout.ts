@@ -7,13 +7,13 @@
  *   CONNECT   request   0 number 1 port   2 window   3 family     the address that was dialled, ASCII
  *   ACCEPT    reply     0 to     1 window 2 client port   3 to 6 promised ports, or 0
  *   REFUSE    reply     0 to     1 refusal (bootstrap-layout.ts)
- *   DATA      request   0 to     1 sequence   2 consumed   3 flags   bytes of the stream
- *   CONSUMED  request   0 to     1 consumed
- *   CLOSE     request   0 to     1 how: CLOSE_DONE, CLOSE_RESET or CLOSE_EARLY   2 received
- *   SRC_AVAIL request   0 to     1 sequence   2 consumed   3 length   key of the sender's memory
- *   RD_COMPL  request   0 to     1 sequence   2 consumed
- *   SINK_AVAIL request  0 to     1 sequence   2 consumed   3 length   key of the receiver's memory
- *   WR_COMPL  request   0 to     1 sequence   2 consumed   3 length
+ *   DATA      one-way   0 to     1 sequence   2 consumed   3 flags   bytes of the stream
+ *   CONSUMED  one-way   0 to     1 consumed
+ *   CLOSE     one-way   0 to     1 how: CLOSE_DONE, CLOSE_RESET or CLOSE_EARLY   2 received
+ *   SRC_AVAIL one-way   0 to     1 sequence   2 consumed   3 length   key of the sender's memory
+ *   RD_COMPL  one-way   0 to     1 sequence   2 consumed
+ *   SINK_AVAIL one-way  0 to     1 sequence   2 consumed   3 length   key of the receiver's memory
+ *   WR_COMPL  one-way   0 to     1 sequence   2 consumed   3 length
  *   BOUND     request                                             the bootstrap's transcript, 32 bytes
  *
  * BOUND comes first, from either side, over a channel that a bootstrap has made; both must say the same.
@@ -33,8 +33,8 @@
  * FIN ends a direction after its last byte; CLOSE_DONE says that the program has closed the socket and reads nothing
  * more; CLOSE_RESET that it closed it with bytes unread or on purpose. `received` is the sequence up to which bytes had come
  * by then: if more was sent, it was on its way, and unread, too. The number of a connection is free again when both sides
- * have said CLOSE, or after a REFUSE. CLOSE_EARLY is a CLOSE_DONE of a client that had no answer yet: whatever was sent to
- * it was sent after its end.
+ * have said CLOSE, or after a REFUSE. CLOSE_EARLY is a CLOSE_DONE of a client whose program had
+ * not looked for data yet, with or without an answer: whatever was sent to it was sent after its end.
  */
 export const CONNECT = 1
 export const ACCEPT = 2
@@ -63,7 +63,7 @@ export const CLOSE_DONE = 0
 export const CLOSE_RESET = 1
 export const CLOSE_EARLY = 2
 
-/** Requests in flight per channel: enough for 64-byte messages to fill half a ring. */
+/** CONNECTs in flight per channel; nothing else of sockets takes a credit. */
 export const CHANNEL_CREDITS = 4096
 /** Client ports that one peer has been promised and has not used: as many connects to a busy server know their port. */
 export const PORTS_PROMISED_MAX = 8
@@ -72,21 +72,21 @@ export const SEGMENT_MAX = 64 * 1024
 /** So much longer it may be if all of a write fits then: 64 KiB of a program in the frames of tls or http2. */
 export const FRAMING_MAX = 2048
 /**
- * Receive buffer of one socket; allocated only when a reader does not keep up. Three quarters of a ring: enough bytes
- * under way to outlast a sender's wake-up, and room left in the ring for the other sockets.
+ * Bytes of one direction of a socket under way or unread, unless there are very many sockets: as much as Linux lets TCP keep
+ * (tcp_wmem). The receive buffer has memory only for what a program leaves unread.
  */
-export const WINDOW = 768 * 1024
-/** Half a window is owed: rarely enough to cost nothing, early enough that the sender does not run dry. */
-export const CONSUMED_DUE = WINDOW / 2
+export const WINDOW = 4 << 20
+/** The least that is granted: to a new socket beside very many others, and to each while the process is over its budget. */
+export const SHRUNK_WINDOW = 64 * 1024
+/** Windows of all sockets of a process together, in budgets for unread data: most sockets are read, and leave theirs empty. */
+export const OVERCOMMIT = 4
+/** So much is owed before it is reported alone, or half of a smaller window. */
+export const CONSUMED_DUE = 512 * 1024
 export const WINDOW_MAX = 1 << 30
 /** What a client sends before it has an answer. Less is no window. */
 export const EARLY_WINDOW = SEGMENT_MAX
 /** Bytes that one SRC_AVAIL offers: few enough that time-outs see a large write move. */
 export const OFFER_MAX = 4 << 20
-/** A write of a closed socket that still goes out: what Linux lets TCP keep for one (tcp_wmem). */
-export const LINGER_MAX = 4 << 20
-/** All such writes to one peer. */
-export const CHANNEL_LINGER_MAX = 64 << 20
 /** The key of registered memory that SRC_AVAIL carries. */
 export const KEY_MAX = 256
 /** What is fetched at once: a turn of the event loop each, so that other sockets have theirs. */

@@ -1,6 +1,6 @@
 /**
  * What streams say to their peers, one function for each message of stream-layout.ts. All of them return whether the
- * message is out: without credit or room it is not, and nothing has happened.
+ * message is out: without room it is not, and nothing has happened. Only a CONNECT needs a credit, as only it is answered.
  */
 import type { Channel } from '../../am/index.ts'
 import { copyBytes } from '../../nic/index.ts'
@@ -21,7 +21,6 @@ import {
   RD_COMPL_WORDS,
   SINK_AVAIL,
   SRC_AVAIL,
-  WINDOW,
   WR_COMPL,
 } from './stream-layout.ts'
 
@@ -45,7 +44,7 @@ export function sendBound(channel: Channel, transcript: Uint8Array): boolean {
 export function sendConnect(channel: Channel, { stream, port, address, family }: Connect): boolean {
   const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
   if (at < 0) return false
-  channel.putFourWords(stream.id, port, WINDOW, family)
+  channel.putFourWords(stream.id, port, stream.receiving.size, family)
   for (let i = 0; i < address.length; i++) channel.sendBytes[at + i] = address.charCodeAt(i)
   channel.commit(address.length)
   return true
@@ -70,7 +69,7 @@ export function sendFin(channel: Channel, to: number, sequence: number, consumed
 }
 
 export function sendConsumed(channel: Channel, to: number, consumed: number): boolean {
-  if (channel.reserveRequest(CONSUMED, CONSUMED_WORDS, 0) < 0) return false
+  if (channel.reserveOneWay(CONSUMED, CONSUMED_WORDS, 0) < 0) return false
   channel.putWord(0, to)
   channel.putWord(1, consumed)
   channel.commit(0)
@@ -100,7 +99,7 @@ export function sendSinkAvailable(
 }
 
 export function sendReadCompleted(channel: Channel, to: number, sequence: number, consumed: number): boolean {
-  if (channel.reserveRequest(RD_COMPL, RD_COMPL_WORDS, 0) < 0) return false
+  if (channel.reserveOneWay(RD_COMPL, RD_COMPL_WORDS, 0) < 0) return false
   channel.putWord(0, to)
   channel.putWord(1, sequence)
   channel.putWord(2, consumed)
@@ -122,7 +121,7 @@ export function sendWriteCompleted(
 
 export function sendClose(stream: Stream, how: number, received: number): boolean {
   const { channel } = stream.channel
-  if (channel.reserveRequest(CLOSE, CLOSE_WORDS, 0) < 0) return false
+  if (channel.reserveOneWay(CLOSE, CLOSE_WORDS, 0) < 0) return false
   channel.putWord(0, stream.peerId)
   channel.putWord(1, how)
   channel.putWord(2, received)
@@ -157,7 +156,7 @@ function reserveBytes(
   last: number,
   payloadLength: number,
 ): number {
-  const at = channel.reserveRequest(handler, BYTES_WORDS, payloadLength)
+  const at = channel.reserveOneWay(handler, BYTES_WORDS, payloadLength)
   if (at < 0) return at
   channel.putFourWords(to, sequence, consumed, last)
   return at

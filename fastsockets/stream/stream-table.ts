@@ -1,5 +1,6 @@
 import type { Stream } from './stream.ts'
 import { STREAMS_MAX } from './stream-layout.ts'
+import { countStreams } from './unread-budget.ts'
 
 const SLOT_MASK = STREAMS_MAX - 1
 const GENERATION_MAX = Math.floor(0x7fffffff / STREAMS_MAX)
@@ -17,8 +18,6 @@ const GENERATION_MAX = Math.floor(0x7fffffff / STREAMS_MAX)
  * next. The first that grew old keeps all later ones, with the streams that were in them, from being collected young.
  */
 export class StreamTable {
-  /** Bytes that closed streams have still to send. */
-  lingering = 0
   readonly #ours: (Stream | undefined)[] = []
   readonly #generations: number[] = []
   readonly #free: number[] = []
@@ -64,6 +63,7 @@ export class StreamTable {
       this.#theirs[slot] = stream
     }
     this.#size++
+    countStreams(1)
   }
 
   /** The peer asked for it in vain. */
@@ -82,6 +82,7 @@ export class StreamTable {
     if (this.get(stream.id) !== stream) return
     const slot = slotOf(stream.id)
     this.#size--
+    countStreams(-1)
     if (stream.id < 0) {
       this.#theirs[slot] = undefined
       return

@@ -2,26 +2,27 @@
  * One byte stream each way between two sockets: sequence numbers, byte credits, half-close, reset. It knows nothing of
  * `net.Socket`; a `StreamSink` does, and a `SocketChannel` carries the messages (stream-layout.ts).
  *
- * Sending has no buffer: a write goes out at once, and what finds no credit or room stays where the caller has it. Receiving has
- * one, used only when the sink does not read: otherwise data goes straight on (receive posting).
+ * A write goes out at once; only what finds no window or room is kept (outgoing.ts). Received bytes are kept only when the sink
+ * does not read: otherwise they go straight on (receive posting).
  */
 import { ablation } from '../../nic/index.ts'
+import { lookCount } from '../host/io-turns.ts'
 import { drainTicks } from '../host/node-internals.ts'
 import { TELLS_OF_LATE_RESETS } from '../host/node-versions.ts'
 import { codeOfEnd } from '../host/socket-errors.ts'
 import { StreamCounts } from '../status/stream-counts.ts'
 import { ReceiveWindow } from './byte-windows.ts'
 import { Handshake } from './handshake.ts'
-import { flushAllHeld } from './held-bytes.ts'
 import { Outgoing } from './outgoing.ts'
 import { OwnClose } from './own-close.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import type { StreamAddresses } from './stream-addresses.ts'
-import { CLOSE_EARLY, CLOSE_RESET, WINDOW } from './stream-layout.ts'
+import { CLOSE_EARLY, CLOSE_RESET } from './stream-layout.ts'
 import { sendConsumed } from './stream-messages.ts'
 import { hideStream, showStream } from './stream-rows.ts'
 import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
+import { windowToGrant } from './unread-budget.ts'
 import { ChunkFetches } from './zcopy/chunk-fetches.ts'
 import { PostedSink } from './zcopy/posted-sink.ts'
 
@@ -55,11 +56,11 @@ export class Stream {
   isFresh = false
 
   #receiveState: ReceiveState = 'open'
-  readonly receiving = new ReceiveWindow()
+  readonly receiving = new ReceiveWindow(windowToGrant())
   readonly fetches = new ChunkFetches(this)
   readonly postedSink = new PostedSink(this)
   readonly outgoing = new Outgoing(this)
-  readonly #buffer = new ReceiveBuffer(WINDOW)
+  readonly #buffer = new ReceiveBuffer()
   /** What ends the stream once all is delivered. */
   #failure: { code: StreamErrorCode; syscall: 'read' | 'write'; cause: Error | undefined } | undefined
   /** The channel's turn in which data was handed over last. */
@@ -70,6 +71,8 @@ export class Stream {
   /** TCP hears only by a write that the peer has closed: the first one is taken, and lost. */
   #losesNextWrite = false
   readonly #close = new OwnClose(this)
+  /** When the program heard that it is connected, as `lookCount` counts; only of a client. */
+  #toldAt = Number.NaN
 
   constructor(channel: SocketChannel, id: number, role: 'client' | 'server') {
     this.channel = channel
@@ -134,9 +137,9 @@ export class Stream {
   /** Like close(2): no more calls to the sink. Unread bytes make it a reset, as in TCP. */
   close(reset: boolean): void {
     if (this.state === 'closing' || this.state === 'closed') return
+    const isEarly = !this.handshake.isAnswered || this.#isJustTold
     const isUnread = this.#buffer.length > 0 || this.postedCount > 0 || this.fetches.isOpen
-    this.#close.decide(reset || isUnread, this.receiving.sequence)
-    flushAllHeld()
+    this.#close.decide(reset || (isUnread && !isEarly), isEarly, this.receiving.sequence)
     this.#release()
     this.sink = undefined
     this.outgoing.close(this.#close.isReset || this.#isBroken)
@@ -168,8 +171,23 @@ export class Stream {
     this.state = 'open'
     showStream(this, window)
     if (this.outgoing.isFinished) this.counts.endedHere()
-    if (!handshake.isPresumed) this.sink?.handleConnected()
-    else if (this.outgoing.isWaiting) this.channel.scheduleSend(this)
+    if (!handshake.isPresumed) this.tellConnected()
+    else if (this.outgoing.hasUnsent) this.channel.scheduleSend(this)
+  }
+
+  tellConnected(): void {
+    if (this.role === 'client') this.#toldAt = lookCount()
+    this.sink?.handleConnected()
+  }
+
+  /**
+   * The program has heard that it is connected, and the event loop has not looked for data since. Of TCP it would have heard
+   * before the server had accepted: what the server has sent by now would not be there yet.
+   */
+  get #isJustTold(): boolean {
+    // Within one thread the order is known: what the server has written was there.
+    if (this.role === 'server' || this.channel.transport === 'loopback') return false
+    return this.isFresh || this.#toldAt === lookCount()
   }
 
   handleRefused(refusal: number | undefined): void {
@@ -261,19 +279,22 @@ export class Stream {
   }
 
   handleClosed(how: number, received: number): void {
-    // What was sent to a client that closed before it was accepted came after its end.
+    // What was sent to a client that closed early came after its end.
     const isReset = how === CLOSE_RESET || (how !== CLOSE_EARLY && this.outgoing.isBeyond(received))
     this.#peerClosed = true
     this.fetches.drop()
     this.outgoing.dropOffer()
     if (this.state === 'closing') {
-      if (this.outgoing.isWaiting) this.#answerClosed()
+      if (this.outgoing.hasUnsent) this.#answerClosed()
       // Also if it should hear of a reset, too: its number may come again at once.
       if (this.#close.isOut) return this.#finish()
     }
     if (this.state !== 'open') return
     this.counts.endedByPeer()
-    this.#losesNextWrite = !isReset
+    const { writeCount } = this.outgoing
+    this.#losesNextWrite = !isReset && (how !== CLOSE_EARLY || writeCount === 0)
+    // A kernel had taken the first write, and had heard of it that the client is closed before the second.
+    if (how === CLOSE_EARLY && writeCount > 1) this.fail('EPIPE', 'write', undefined)
     if (this.#receiveState === 'open') {
       const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading || this.sink?.isFeeding)
       if (isReset) this.fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
@@ -296,7 +317,7 @@ export class Stream {
     this.counts.endedByPeer()
     this.#losesNextWrite = cause === undefined
     if (cause !== undefined) this.fail(codeOfEnd(cause), 'read', cause)
-    else if (this.outgoing.isWaiting) this.fail('ECONNRESET', 'write', undefined)
+    else if (this.outgoing.hasUnsent) this.fail('ECONNRESET', 'write', undefined)
     else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
     this.channel.deliveries.schedule(this)
   }
@@ -306,7 +327,7 @@ export class Stream {
     if (!this.outgoing.resume()) return false
     if (!this.fetches.resume()) return false
     if (!this.#reportConsumed()) return false
-    if (this.#close.isOwed && !this.outgoing.isWaiting) {
+    if (this.#close.isOwed && !this.outgoing.hasUnsent) {
       this.#close.send()
       if (this.#close.isOwed) return false
       if (this.#peerClosed) this.#finish()
@@ -357,7 +378,7 @@ export class Stream {
   /** A write that waits hears of its end from libuv though nobody reads; what is unread is gone with its socket. */
   #endsWrite(): boolean {
     if (this.#failure === undefined || this.#isRaw || this.sink?.isReading === true) return false
-    return this.#failure.code === 'EFAULT' || this.outgoing.isWaiting
+    return this.#failure.code !== 'ECONNRESET' || this.outgoing.isWaiting
   }
 
   /** Older libuv tells who reads what was there before a reset that it is the end: only a write, if one waits, says more. */
@@ -388,15 +409,15 @@ export class Stream {
     const { sink } = this
     if (sink === undefined) return
     this.#deliveredInTurn = this.channel.deliveries.turn
-    // A listener that throws has had the bytes all the same.
-    let taken = bytes.length
+    // The program may transfer the memory of what it gets: nothing is read from it afterwards. A listener that throws has had it.
+    const { length } = bytes
+    let taken = length
     try {
       taken = sink.handleData(bytes)
     } finally {
       // The sink may have closed meanwhile; then nobody wants the rest either.
       if (isLent) this.#buffer.skip(taken)
-      else if (taken < bytes.length && this.sink !== undefined)
-        this.#store(bytes, taken, bytes.length - taken)
+      else if (taken < length && this.sink !== undefined) this.#store(bytes, taken, length - taken)
       this.consume(taken)
     }
   }
@@ -421,9 +442,9 @@ export class Stream {
 
   /** If it is due; false if there is no room for it. */
   #reportConsumed(): boolean {
-    if (this.state !== 'open' || this.#peerClosed || !this.receiving.isConsumedDue) return true
-    if (!sendConsumed(this.channel.channel, this.peerId, this.receiving.consumed)) return false
-    this.receiving.noteConsumedSent()
+    if (this.state !== 'open' || this.#peerClosed || !this.receiving.isReportDue) return true
+    if (!sendConsumed(this.channel.channel, this.peerId, this.receiving.reported)) return false
+    this.receiving.noteReported()
     return true
   }
 

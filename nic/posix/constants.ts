@@ -8,6 +8,9 @@ export const MAP_ANONYMOUS = 0x20
 export const MAP_NORESERVE = 0x4000
 export const MAP_FIXED_NOREPLACE = 0x100000
 
+/** Frees the pages of shared memory; they read as zeros. */
+export const MADV_REMOVE = 9
+
 export const MFD_CLOEXEC = 1
 export const MFD_ALLOW_SEALING = 2
 export const F_GETFL = 3

@@ -42,6 +42,7 @@ export interface Libc {
   setsockopt(fd: number, level: number, name: number, value: Uint8Array, length: number): number
   fstatfs(fd: number, into: Uint8Array): number
   pread(fd: number, into: Uint8Array, length: number, offset: bigint): number
+  madvise(address: bigint, length: number, advice: number): number
   poll(descriptors: Uint8Array, count: number, timeoutMs: number): number
   process_vm_readv(
     pid: number,
@@ -96,6 +97,7 @@ const PROTOTYPES = {
   setsockopt: 'int setsockopt(int fd, int level, int name, const void *value, unsigned int len)',
   fstatfs: 'int fstatfs(int fd, void *buf)',
   pread: 'int64_t pread(int fd, void *buf, size_t n, int64_t off)',
+  madvise: 'int madvise(void *addr, size_t n, int advice)',
   poll: 'int poll(void *fds, unsigned long nfds, int timeout)',
   process_vm_readv:
     'int64_t process_vm_readv(int pid, const void *l, unsigned long lc, const void *r, unsigned long rc, unsigned long fl)',

@@ -34,7 +34,7 @@ const IDLE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 export interface Mapping {
   readonly address: bigint
   readonly length: number
-  /** Over the mapped bytes. After `unmapShared` it reads as zeros, or as somebody else's segment: drop every view. */
+  /** Over the mapped bytes, or those at their beginning that are always used. After `unmapShared` it reads as zeros, or as somebody else's segment: drop every view. */
   readonly memory: ArrayBuffer
 }
 
@@ -66,7 +66,8 @@ if (!isMainThread && ownRow < 0) {
 
 /**
  * Maps the first `length` bytes of `fd`. The descriptor may be closed afterwards. `rangeLength`: of the address range, if it
- * is to be pooled with others of other lengths. Unless `mayWrite`, to write there kills the process.
+ * is to be pooled with others of other lengths. Unless `mayWrite`, to write there kills the process. All
+ * with one `rangeLength` have one `viewLength`: how much of it `memory` shows.
  */
 export function mapShared(
   libc: Libc,
@@ -74,8 +75,10 @@ export function mapShared(
   length: number,
   rangeLength: number = length,
   mayWrite = true,
+  viewLength: number = rangeLength,
 ): Mapping {
-  const range = idleRanges.get(rangeLength)?.pop() ?? undisturbed(() => reserveRange(libc, rangeLength))
+  const range =
+    idleRanges.get(rangeLength)?.pop() ?? undisturbed(() => reserveRange(libc, rangeLength, viewLength))
   const prot = mayWrite ? READ_WRITE : PROT_READ
   const address = libc.mmap(range.address, length, prot, MAP_SHARED | MAP_FIXED, fd, 0)
   if (isFailure(address)) {
@@ -136,10 +139,10 @@ function reserveAddresses(libc: Libc, length: number): bigint {
   return BigInt(address)
 }
 
-function reserveRange(libc: Libc, length: number): Mapping {
+function reserveRange(libc: Libc, length: number, viewLength: number): Mapping {
   const address = reserveAddresses(libc, length)
-  const memory = libc.view(address, length)
-  if (memory.byteLength !== length)
+  const memory = libc.view(address, viewLength)
+  if (memory.byteLength !== viewLength)
     throw new NicError('ERR_NIC_UNAVAILABLE', 'koffi.view gave another length')
   return { address, length, memory }
 }

@@ -10,15 +10,29 @@ import {
   frameMaxOf,
   HEAD_WORD,
   NO_FRAME,
+  nextLap,
+  type OpenOverflow,
+  OVERFLOW_HEAD_WORD,
+  overflowSizeOf,
   POLL_BYTES_MAX,
   ROOM_WANTED_WORD,
   SHOWN_WORD,
   SKIP,
+  SWITCH,
   stampOf,
 } from './ring-layout.ts'
 
 const NO_WORDS = new Int32Array(0)
 const NO_BYTES = new Uint8Array(0)
+
+/** The other of the two rings, while this side is in one of them. */
+interface OtherRing {
+  readonly bytes: Uint8Array
+  readonly words: Int32Array
+  readonly size: number
+  readonly headWord: number
+  readonly head: number
+}
 
 /** The receiving half of a ring (ring-layout.ts). Everything in it is a stranger's input: copied, checked, then used. */
 export class RingConsumer {
@@ -29,7 +43,11 @@ export class RingConsumer {
   /** The producer waits for room and must be woken: set by `poll`, cleared by its caller. */
   producerWaits = false
   #control: Int32Array
-  readonly #size: number
+  #size: number
+  #headWord = HEAD_WORD
+  #isInOverflow = false
+  readonly #openOverflow: OpenOverflow | undefined
+  #other: OtherRing | undefined
   readonly #frameMax: number
   /** Released once this much has been consumed, so that a busy producer is not held up. */
   readonly #releaseAfter: number
@@ -37,10 +55,11 @@ export class RingConsumer {
   #released = 0
   #open = true
   #polling = false
-  /** Behind all that a producer can have published that is gone. */
-  #end: number | undefined
+  /** Of a producer that is gone: how many bytes it can have published that were not taken. */
+  #leftUntilEnd: number | undefined
 
-  constructor(memory: ArrayBuffer, offset: number, size: number) {
+  constructor(memory: ArrayBuffer, offset: number, size: number, openOverflow?: OpenOverflow) {
+    this.#openOverflow = openOverflow
     this.#control = new Int32Array(memory, offset, CONTROL_SIZE / 4)
     this.bytes = new Uint8Array(memory, offset + CONTROL_SIZE, size)
     this.words = new Int32Array(memory, offset + CONTROL_SIZE, size / 4)
@@ -98,12 +117,19 @@ export class RingConsumer {
         this.#head = (this.#head + contiguous) | 0
         continue
       }
+      if (length === SWITCH) {
+        if (!this.#switch()) return this.#refuse('a switch to an overflow ring that is not there')
+        // It counts: a producer that switches again and again must not keep us here.
+        count++
+        continue
+      }
       const need = FRAME_HEADER_SIZE + align8(length)
       if (length < 0 || length > this.#frameMax || need > contiguous) {
         return this.#refuse(`frame at ${this.#head >>> 0} claims ${length} bytes`)
       }
       // Accounted for before the handler runs: if it throws, the frame is gone all the same.
       this.#head = (this.#head + need) | 0
+      if (this.#leftUntilEnd !== undefined) this.#leftUntilEnd -= need
       count++
       sink.handleFrame(this.bytes, position + FRAME_HEADER_SIZE, length)
       if (((this.#head - this.#released) | 0) >= this.#releaseAfter) this.#release()
@@ -124,7 +150,8 @@ export class RingConsumer {
 
   /** The producer is gone: of what somebody goes on writing no more is taken than the ring holds, and a poll's worth. */
   expectEnd(): void {
-    this.#end ??= (this.#head + this.#size) | 0
+    this.#leftUntilEnd ??=
+      this.#size + (this.#openOverflow === undefined ? 0 : (this.#other?.size ?? overflowSizeOf(this.#size)))
   }
 
   disarm(): void {
@@ -136,10 +163,37 @@ export class RingConsumer {
     this.#control = NO_WORDS
     this.words = NO_WORDS
     this.bytes = NO_BYTES
+    this.#other = undefined
+  }
+
+  /** The producer goes on in the other ring; false if there is none. */
+  #switch(): boolean {
+    const next = this.#other ?? (this.#openOverflow && this.#map(this.#openOverflow))
+    if (next === undefined) return false
+    this.#head = (this.#head + FRAME_HEADER_SIZE) | 0
+    this.#release()
+    const { bytes, words } = this
+    this.#other = { bytes, words, size: this.#size, headWord: this.#headWord, head: this.#head }
+    this.#isInOverflow = !this.#isInOverflow
+    this.bytes = next.bytes
+    this.words = next.words
+    this.#size = next.size
+    this.#headWord = next.headWord
+    this.#head = this.#isInOverflow ? nextLap(next.head, next.size) : next.head
+    this.#released = this.#head
+    return true
+  }
+
+  #map(open: OpenOverflow): OtherRing {
+    const { memory, offset } = open()
+    const size = overflowSizeOf(this.#size)
+    const bytes = new Uint8Array(memory, offset, size)
+    const words = new Int32Array(memory, offset, size / 4)
+    return { bytes, words, size, headWord: OVERFLOW_HEAD_WORD, head: 0 }
   }
 
   #isAtEnd(): boolean {
-    return this.#end !== undefined && ((this.#head - this.#end) | 0) >= 0
+    return this.#leftUntilEnd !== undefined && this.#leftUntilEnd <= 0
   }
 
   /** Of the next frame, be there one or not. */
@@ -150,6 +204,8 @@ export class RingConsumer {
   /** What is not released yet is too little to keep a frame from fitting; but the producer may sleep for it. */
   #isWorthReleasing(): boolean {
     if (((this.#head - this.#released) | 0) >= this.#releaseAfter) return true
+    // Only when all of the overflow ring is released the producer leaves it.
+    if (this.#isInOverflow) return true
     return this.#open && Atomics.load(this.#control, ROOM_WANTED_WORD) !== 0
   }
 
@@ -157,7 +213,7 @@ export class RingConsumer {
     if (!this.#open || this.#released === this.#head) return
     this.#released = this.#head
     // The producer may overwrite everything before this from now on.
-    Atomics.store(this.#control, HEAD_WORD, this.#head)
+    Atomics.store(this.#control, this.#headWord, this.#head)
     if (
       Atomics.load(this.#control, ROOM_WANTED_WORD) !== 0 &&
       Atomics.compareExchange(this.#control, ROOM_WANTED_WORD, 1, 0) === 1

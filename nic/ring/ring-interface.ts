@@ -14,6 +14,7 @@ import type {
 } from '../nic.ts'
 import { BROKEN, CLOSED, NO_RESOURCE, OK, OUT_OF_BOUNDS, type Status, UNSUPPORTED } from '../status.ts'
 import type { RingConsumer } from './ring-consumer.ts'
+import type { OpenOverflow } from './ring-layout.ts'
 import type { RingProducer } from './ring-producer.ts'
 
 /** One-sided operations whose completion was not polled yet. */
@@ -70,6 +71,11 @@ export abstract class RingInterface implements VirtualInterface {
     } finally {
       if (this.consumer.producerWaits) this.#wakeProducer()
     }
+  }
+
+  useOverflow(): void {
+    const open = this.overflowToPeer()
+    if (open !== undefined) this.producer.useOverflow(open)
   }
 
   showWord(word: number): void {
@@ -150,6 +156,11 @@ export abstract class RingInterface implements VirtualInterface {
     this.producer.close()
     this.consumer.close()
     this.release()
+  }
+
+  /** Memory for the overflow of what this side sends; undefined if there is none. */
+  protected overflowToPeer(): OpenOverflow | undefined {
+    return undefined
   }
 
   abstract setDoorbell(listener: DoorbellAnswer): void

@@ -9,14 +9,29 @@ import {
   frameMaxOf,
   HEAD_WORD,
   NO_FRAME,
+  nextLap,
+  type OpenOverflow,
+  OVERFLOW_HEAD_WORD,
+  overflowSizeOf,
   ROOM_WANTED_WORD,
   SHOWN_WORD,
   SKIP,
+  SWITCH,
   stampOf,
 } from './ring-layout.ts'
 
 const NO_WORDS = new Int32Array(0)
 const NO_BYTES = new Uint8Array(0)
+
+/** The other of the two rings, while this side is in one of them. */
+interface OtherRing {
+  readonly bytes: Uint8Array
+  readonly words: Int32Array
+  readonly size: number
+  readonly headWord: number
+  readonly tail: number
+  readonly headSeen: number
+}
 
 /** The sending half of a ring (ring-layout.ts). Trusts nothing that the consumer writes. */
 export class RingProducer {
@@ -25,8 +40,15 @@ export class RingProducer {
   readonly frameMax: number
   /** What the consumer did wrong, if anything. */
   violation: string | undefined
+  /** The producer writes to the overflow ring. */
+  isInOverflow = false
   #control: Int32Array
-  readonly #size: number
+  #size: number
+  #headWord = HEAD_WORD
+  #openOverflow: OpenOverflow | undefined
+  #other: OtherRing | undefined
+  /** What the consumer had released of the overflow ring when it was entered. */
+  #headBefore = 0
   #tail = 0
   /** The last HEAD we looked at: the consumer's cache line is touched only when the ring looks full. */
   #headSeen = 0
@@ -42,17 +64,23 @@ export class RingProducer {
     this.frameMax = frameMaxOf(size)
   }
 
+  /** From now on what finds no room goes to the overflow ring, as long as that has room. */
+  useOverflow(open: OpenOverflow): void {
+    this.#openOverflow = open
+  }
+
   /** Offset in `bytes` of the content of a new frame, or a negative status. */
   reserve(length: number): number {
     if (length > this.frameMax)
       throw new RangeError(`a frame of ${length} bytes; the most is ${this.frameMax}`)
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
+    if (this.isInOverflow && !this.leaveOverflow() && this.violation !== undefined) return BROKEN
     const contiguous = this.#size - (this.#tail & (this.#size - 1))
     const need = FRAME_HEADER_SIZE + align8(length)
     const skip = contiguous < need ? contiguous : 0
     if (this.#room() < skip + need) {
       if (!this.#refreshHead()) return BROKEN
-      if (this.#room() < skip + need) return NO_RESOURCE
+      if (this.#room() < skip + need) return this.#reserveInOverflow()
     }
     this.#reservedAt = (this.#tail + skip) | 0
     return (this.#reservedAt & (this.#size - 1)) + FRAME_HEADER_SIZE
@@ -94,7 +122,8 @@ export class RingProducer {
     const contiguous = this.#size - (this.#tail & (this.#size - 1))
     const need = FRAME_HEADER_SIZE + align8(length)
     const total = contiguous < need ? contiguous + need : need
-    return this.#room() >= total || (this.#refreshHead() && this.#room() >= total)
+    if (this.#room() >= total || (this.#refreshHead() && this.#room() >= total)) return true
+    return this.#open && this.#mayEnterOverflow()
   }
 
   /** Asks the consumer to wake us when it releases; false if `length` bytes of room are there already. */
@@ -116,6 +145,72 @@ export class RingProducer {
     this.#control = NO_WORDS
     this.words = NO_WORDS
     this.bytes = NO_BYTES
+    this.#other = undefined
+    this.#openOverflow = undefined
+  }
+
+  /** Its consumer must have come back from there. */
+  #mayEnterOverflow(): boolean {
+    if (this.isInOverflow || this.#openOverflow === undefined) return false
+    return Atomics.load(this.#control, OVERFLOW_HEAD_WORD) === (this.#other?.tail ?? 0)
+  }
+
+  /** Goes there, where any frame has room. */
+  #reserveInOverflow(): number {
+    if (!this.#mayEnterOverflow()) return NO_RESOURCE
+    const { memory, offset } = (this.#openOverflow as OpenOverflow)()
+    const { bytes, words, size, headWord, tail } = this.#other ?? this.#overflowIn(memory, offset)
+    const begin = nextLap(tail, size)
+    words[((begin & (size - 1)) + FRAME_STAMP) >> 2] = NO_FRAME
+    this.#publishSwitch()
+    this.#goTo({ bytes, words, size, headWord, tail: begin, headSeen: begin })
+    this.#headBefore = tail
+    this.#reservedAt = begin
+    return (begin & (size - 1)) + FRAME_HEADER_SIZE
+  }
+
+  /** Goes back to the first ring, if the consumer has released all of the overflow; false if not. */
+  leaveOverflow(): boolean {
+    if (!this.#open || Atomics.load(this.#control, OVERFLOW_HEAD_WORD) === this.#headBefore) return false
+    if (!this.#refreshHead() || this.#headSeen !== this.#tail) return false
+    const ring = this.#other as OtherRing
+    ring.words[((ring.tail & (ring.size - 1)) + FRAME_STAMP) >> 2] = NO_FRAME
+    this.#publishSwitch()
+    this.#goTo(ring)
+    return this.#refreshHead()
+  }
+
+  /** Where the header behind the last frame is always free. */
+  #publishSwitch(): void {
+    const at = this.#tail & (this.#size - 1)
+    this.words[at >> 2] = SWITCH
+    Atomics.store(this.words, (at + FRAME_STAMP) >> 2, stampOf(this.#tail))
+    this.#tail = (this.#tail + FRAME_HEADER_SIZE) | 0
+  }
+
+  #goTo(next: OtherRing): void {
+    this.#other = {
+      bytes: this.bytes,
+      words: this.words,
+      size: this.#size,
+      headWord: this.#headWord,
+      tail: this.#tail,
+      headSeen: this.#headSeen,
+    }
+    this.bytes = next.bytes
+    this.words = next.words
+    this.#size = next.size
+    this.#headWord = next.headWord
+    this.#tail = next.tail
+    this.#headSeen = next.headSeen
+    this.isInOverflow = !this.isInOverflow
+  }
+
+  #overflowIn(memory: ArrayBuffer, offset: number): OtherRing {
+    const size = overflowSizeOf(this.#size)
+    const bytes = new Uint8Array(memory, offset, size)
+    const words = new Int32Array(memory, offset, size / 4)
+    return { bytes, words, size, headWord: OVERFLOW_HEAD_WORD, tail: 0, headSeen: 0 }
   }
 
   /** As far as is known. The header behind the last frame must be free to say that there is none. */
@@ -124,7 +219,9 @@ export class RingProducer {
   }
 
   #refreshHead(): boolean {
-    const head = Atomics.load(this.#control, HEAD_WORD)
+    const head = Atomics.load(this.#control, this.#headWord)
+    // The consumer has not come to this lap of the overflow ring.
+    if (this.isInOverflow && head === this.#headBefore) return true
     const released = (head - this.#headSeen) | 0
     const used = (this.#tail - this.#headSeen) | 0
     if (released < 0 || released > used || (head & 7) !== 0) {

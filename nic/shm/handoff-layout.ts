@@ -23,7 +23,7 @@
  *   1 SEGMENTS        memory of `allocate` may be passed and mapped
  *   2 PROCESS_MEMORY  each may read and write the other's process, as far as the kernel lets it (ZCopy)
  */
-export const HANDOFF_VERSION = 6
+export const HANDOFF_VERSION = 7
 
 export const BLOB_MAGIC = 0x48535346
 export const BLOB_SIZE = 40

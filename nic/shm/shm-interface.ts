@@ -7,10 +7,11 @@ import { type Mapping, unmapShared } from '../posix/mapping.ts'
 import { nextTick } from '../real-time.ts'
 import { RingConsumer } from '../ring/ring-consumer.ts'
 import { RingInterface } from '../ring/ring-interface.ts'
-import { frameMaxOf, ringBytes } from '../ring/ring-layout.ts'
+import { frameMaxOf, type OpenOverflow, ringBytes } from '../ring/ring-layout.ts'
 import { RingProducer } from '../ring/ring-producer.ts'
 import { BROKEN, OK, type Status } from '../status.ts'
 import { KEY_MAGIC, KEY_SIZE, MAGIC } from './handoff-layout.ts'
+import { OverflowToPeer, overflowMemory } from './overflow-memory.ts'
 import type { PeerProcess } from './peer-process.ts'
 import {
   importProcessKey,
@@ -40,6 +41,7 @@ export class ShmInterface extends RingInterface {
   readonly driver = 'shm'
   readonly #libc: Libc
   readonly #mapping: Mapping
+  readonly #overflow: OverflowToPeer
   readonly #bell: Doorbell
   readonly #exchange: SegmentExchange | undefined
   readonly #peerProcess: PeerProcess | undefined
@@ -49,9 +51,12 @@ export class ShmInterface extends RingInterface {
   constructor(libc: Libc, parts: ShmParts) {
     const { mapping, ringSize, offering, exchange, peerProcess } = parts
     const second = ringBytes(ringSize)
+    const [toPeer, fromPeer] = offering ? ([0, 1] as const) : ([1, 0] as const)
     super(
-      new RingProducer(mapping.memory, offering ? 0 : second, ringSize),
-      new RingConsumer(mapping.memory, offering ? second : 0, ringSize),
+      new RingProducer(mapping.memory, toPeer * second, ringSize),
+      new RingConsumer(mapping.memory, fromPeer * second, ringSize, () =>
+        overflowMemory(libc, mapping, ringSize, fromPeer),
+      ),
       capabilitiesOf(
         ringSize,
         exchange === undefined && typeof peerProcess === 'string' ? peerProcess : undefined,
@@ -59,6 +64,7 @@ export class ShmInterface extends RingInterface {
     )
     this.#libc = libc
     this.#mapping = mapping
+    this.#overflow = new OverflowToPeer(libc, mapping, ringSize, toPeer, this.producer)
     this.#bell = parts.bell
     this.#exchange = exchange
     this.#peerProcess = typeof peerProcess === 'string' ? undefined : peerProcess
@@ -125,7 +131,12 @@ export class ShmInterface extends RingInterface {
     this.#bell.ring()
   }
 
+  protected override overflowToPeer(): OpenOverflow {
+    return () => this.#overflow.open()
+  }
+
   protected release(): void {
+    this.#overflow.close()
     this.#exchange?.close()
     this.#peerProcess?.close()
     unmapShared(this.#libc, this.#mapping)

@@ -218,8 +218,10 @@ t.test('a program may be told before its CONNECT has found room: nothing overtak
   ]
   for (const stream of [written, gone]) presumeConnected(stream)
   asking.channel.reserveRequest = reserveRequest
-  t.notOk(written.outgoing.write([Buffer.from('early')]))
-  t.notOk(gone.outgoing.write([Buffer.from('early')]))
+  for (const { outgoing } of [written, gone]) {
+    t.ok(outgoing.write([Buffer.from('early')]), 'it is taken')
+    t.ok(outgoing.hasUnsent)
+  }
   gone.close(false)
   t.equal(written.counts.bytesOut, 0)
   const numbers = [written.id, gone.id]
@@ -279,10 +281,10 @@ t.test('a place is free when both have said CLOSE, also if a reset is still to b
   stream.close(false)
   await liar.hears(CLOSE)
   const { channel } = stream.channel
-  const { reserveRequest } = channel
+  const { reserveOneWay } = channel
   // The answer to bytes for somebody who has closed finds no room.
-  channel.reserveRequest = (handler, ...rest) =>
-    handler === CLOSE ? NO_RESOURCE : reserveRequest.call(channel, handler, ...rest)
+  channel.reserveOneWay = (handler, ...rest) =>
+    handler === CLOSE ? NO_RESOURCE : reserveOneWay.call(channel, handler, ...rest)
   liar.say(DATA, [to, 0, 0, 0], Buffer.from('late'))
   liar.say(CLOSE, [to, CLOSE_DONE, 0])
   liar.say(CONNECT, [1 + STREAMS_MAX, 80, WINDOW, 4], Buffer.from('127.0.0.1'))

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import net, { type Socket, transportOf } from '../../fastsockets/index.ts'
 import { connect, type RawSocket } from '../../fastsockets/raw/index.ts'
-import { LINGER_MAX } from '../../fastsockets/stream/stream-layout.ts'
+import { WINDOW } from '../../fastsockets/stream/stream-layout.ts'
 import { THRESHOLD_MIN, THRESHOLD_VARIABLE } from '../../fastsockets/stream/zcopy/threshold.ts'
 import { Child } from '../support/child.ts'
 import { isPatterned, patterned } from '../support/pattern.ts'
@@ -130,13 +130,13 @@ for (const isPaused of [false, true]) {
 
   t.test(`${peerWho}: a destroyed socket's memory is the program's again`, async t => {
     const { peer, socket, other } = await connectedPeer(t, isPaused)
-    const bytes = patterned(0, LINGER_MAX)
+    const bytes = patterned(0, WINDOW)
     socket.write(bytes)
     socket.destroy()
     bytes.fill(255)
     if (isPaused) peer.send({ resume: 1 })
     const { received, isIntact } = await reportWhen(peer, 'the end', ({ ended }) => ended !== undefined)
-    t.equal(received, LINGER_MAX)
+    t.equal(received, WINDOW)
     t.ok(isIntact)
     t.notOk(other.destroyed)
   })

@@ -63,7 +63,7 @@ function pass(from: SendWindow, to: ReceiveWindow, bytes: number): void {
     from.advance(step)
     to.advance(step)
     to.consume(step)
-    to.noteConsumedSent()
+    to.noteReported()
     if (from.takeConsumed(to.consumed) < step) throw new Error(`stuck at ${from.sequence}`)
     left -= step
   }

@@ -67,7 +67,7 @@ t.test('a consumer refuses a frame header that cannot be, and names it', async t
   const impossible: [what: string, word: number, value: number, violation: RegExp][] = [
     ['a stamp of another position', FRAME_STAMP, 8, /frame at 0 is stamped 8/],
     ['a stamp of all ones', FRAME_STAMP, -1, /frame at 0 is stamped 4294967295/],
-    ['a negative length', FRAME_LENGTH, -2, /frame at 0 claims -2 bytes/],
+    ['a negative length', FRAME_LENGTH, -3, /frame at 0 claims -3 bytes/],
     ['the most negative length', FRAME_LENGTH, -0x8000_0000, /claims -2147483648 bytes/],
     ['the largest length', FRAME_LENGTH, 0x7fff_ffff, /claims 2147483647 bytes/],
     ['a length beyond frameMax', FRAME_LENGTH, FRAME_MAX + 1, /claims 8193 bytes/],

@@ -84,9 +84,9 @@ export class ChunkFetches {
 
   #sendCompletion(): boolean {
     const { channel, peerId, receiving } = this.#stream
-    const isOut = sendReadCompleted(channel.channel, peerId, receiving.sequence, receiving.consumed)
+    const isOut = sendReadCompleted(channel.channel, peerId, receiving.sequence, receiving.reported)
     this.#isCompletionOwed = !isOut
-    if (isOut) receiving.noteConsumedSent()
+    if (isOut) receiving.noteReported()
     return isOut
   }
 }

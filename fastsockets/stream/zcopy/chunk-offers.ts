@@ -57,7 +57,7 @@ export class ChunkOffers {
     }
     const { bytes, key } = offer
     const { length } = bytes
-    if (!sendSourceAvailable(channel.channel, peerId, window.sequence, receiving.consumed, length, key)) {
+    if (!sendSourceAvailable(channel.channel, peerId, window.sequence, receiving.reported, length, key)) {
       offer.deregister()
       channel.scheduleSend(this.#stream)
       return true
@@ -65,7 +65,7 @@ export class ChunkOffers {
     this.#offer = offer
     this.#length = length
     window.offered = length
-    receiving.noteConsumedSent()
+    receiving.noteReported()
     return true
   }
 

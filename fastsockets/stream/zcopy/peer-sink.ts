@@ -53,11 +53,11 @@ export class PeerSink {
       return true
     }
     this.#written = chunk.length
-    if (!sendWriteCompleted(channel.channel, peerId, window.sequence, receiving.consumed, this.#written)) {
+    if (!sendWriteCompleted(channel.channel, peerId, window.sequence, receiving.reported, this.#written)) {
       channel.scheduleSend(this.#stream)
       return false
     }
-    receiving.noteConsumedSent()
+    receiving.noteReported()
     window.advance(this.#written)
     counts.sent(this.#written)
     counts.fetchedByPeer(this.#written)

@@ -40,11 +40,11 @@ export class PostedSink {
     const { key } = registration
     const length = Math.min(bytes.length, OFFER_MAX)
     // Refused: then the bytes come as they would have come otherwise.
-    if (!sendSinkAvailable(channel.channel, peerId, receiving.sequence, receiving.consumed, length, key)) {
+    if (!sendSinkAvailable(channel.channel, peerId, receiving.sequence, receiving.reported, length, key)) {
       registration.deregister()
       return
     }
-    receiving.noteConsumedSent()
+    receiving.noteReported()
     this.#registration = registration
     this.#length = length
   }

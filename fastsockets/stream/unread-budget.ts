@@ -1,0 +1,56 @@
+/**
+ * How much the sockets of this process keep in its memory for programs that do not read, and for peers that do not: received
+ * bytes that are unread, and written bytes that are not sent. A kernel bounds the same by tcp_mem.
+ *
+ * Beyond the budget the windows of this process's sockets shrink, a write counts as written only once it is sent, and new peers
+ * get TCP. Each thread counts its own bytes and has its share of the budget: the whole, if it is alone.
+ */
+import { totalmem } from 'node:os'
+import { OVERCOMMIT, SHRUNK_WINDOW, WINDOW } from './stream-layout.ts'
+
+/** A quarter of the memory that the process may use, */
+const BUDGET_SHARE = 4
+/** and so much at least. */
+export const UNREAD_BUDGET_MIN = 64 << 20
+
+/** Memory of the machine, or of the container. */
+function usableMemory(): number {
+  const constrained = process.constrainedMemory?.() ?? 0
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
+}
+
+export const UNREAD_BUDGET = Math.max(UNREAD_BUDGET_MIN, Math.floor(usableMemory() / BUDGET_SHARE))
+
+let budget = UNREAD_BUDGET
+let kept = 0
+let streamCount = 0
+
+/** So many bytes more are kept, or less if negative. */
+export function noteKept(length: number): void {
+  kept += length
+}
+
+export function isOverBudget(): boolean {
+  return kept > budget
+}
+
+/** Sockets that may fill their windows: so many more, or fewer if negative. */
+export function countStreams(count: number): void {
+  streamCount += count
+}
+
+/** What the peer of one more socket may have under way. */
+export function windowToGrant(): number {
+  if (isOverBudget()) return SHRUNK_WINDOW
+  const share = Math.floor((OVERCOMMIT * budget) / (streamCount + 1))
+  return Math.max(SHRUNK_WINDOW, Math.min(share, WINDOW))
+}
+
+/** For tests: another budget, until it is called without one. */
+export function setUnreadBudget(bytes = UNREAD_BUDGET): void {
+  budget = bytes
+}
+
+export function keptBytes(): number {
+  return kept
+}

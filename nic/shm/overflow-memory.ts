@@ -1,0 +1,80 @@
+/**
+ * The overflow rings of a segment (ring-layout.ts). The kernel gives their memory when they are written to, and gets it back when
+ * a burst is over: an interface that needs none costs address space only.
+ */
+import { AsyncResource } from 'node:async_hooks'
+import { MADV_REMOVE } from '../posix/constants.ts'
+import type { Libc } from '../posix/libc.ts'
+import type { Mapping } from '../posix/mapping.ts'
+import { clearTimeout, setTimeout } from '../real-time.ts'
+import { type OpenOverflow, overflowSizeOf } from '../ring/ring-layout.ts'
+import type { RingProducer } from '../ring/ring-producer.ts'
+import { undisturbed } from '../threads/undisturbed.ts'
+import { overflowOffset } from './segment.ts'
+
+/** Memory stays for the next burst for so long. */
+const KEPT_MS = 1000
+
+/** Address ranges are pooled, and so are the views of them: for each range one of each overflow ring. */
+const viewsOfRanges = new WeakMap<Mapping, ArrayBuffer[]>()
+/** The timer is nobody's: made in the asynchronous context of this module. */
+const scope = new AsyncResource('FASTSOCKETSOVERFLOW')
+
+/** The overflow of ring `index`, for its consumer. */
+export function overflowMemory(
+  libc: Libc,
+  mapping: Mapping,
+  ringSize: number,
+  index: 0 | 1,
+): ReturnType<OpenOverflow> {
+  let views = viewsOfRanges.get(mapping)
+  if (views === undefined) {
+    views = []
+    viewsOfRanges.set(mapping, views)
+  }
+  const address = mapping.address + BigInt(overflowOffset(ringSize, index))
+  views[index] ??= undisturbed(() => libc.view(address, overflowSizeOf(ringSize)))
+  return { memory: views[index] as ArrayBuffer, offset: 0 }
+}
+
+/** The overflow of what this side sends: its producer decides when the memory is not needed. */
+export class OverflowToPeer {
+  readonly #libc: Libc
+  readonly #mapping: Mapping
+  readonly #ringSize: number
+  readonly #index: 0 | 1
+  readonly #producer: RingProducer
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
+
+  constructor(libc: Libc, mapping: Mapping, ringSize: number, index: 0 | 1, producer: RingProducer) {
+    this.#libc = libc
+    this.#mapping = mapping
+    this.#ringSize = ringSize
+    this.#index = index
+    this.#producer = producer
+  }
+
+  /** Called each time that the producer goes there. */
+  open(): ReturnType<OpenOverflow> {
+    this.#watch()
+    return overflowMemory(this.#libc, this.#mapping, this.#ringSize, this.#index)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+  }
+
+  #watch(): void {
+    this.#timer ??= scope.runInAsyncScope(() => setTimeout(() => this.#giveBack(), KEPT_MS).unref())
+  }
+
+  #giveBack(): void {
+    this.#timer = undefined
+    if (this.#isClosed) return
+    if (this.#producer.isInOverflow && !this.#producer.leaveOverflow()) return this.#watch()
+    const address = this.#mapping.address + BigInt(overflowOffset(this.#ringSize, this.#index))
+    this.#libc.madvise(address, overflowSizeOf(this.#ringSize), MADV_REMOVE)
+  }
+}
