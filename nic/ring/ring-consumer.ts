@@ -10,7 +10,6 @@ import {
   frameMaxOf,
   HEAD_WORD,
   NO_FRAME,
-  nextLap,
   type OpenOverflow,
   OVERFLOW_HEAD_WORD,
   overflowSizeOf,
@@ -179,7 +178,7 @@ export class RingConsumer {
     this.words = next.words
     this.#size = next.size
     this.#headWord = next.headWord
-    this.#head = this.#isInOverflow ? nextLap(next.head, next.size) : next.head
+    this.#head = next.head
     this.#released = this.#head
     return true
   }

@@ -21,7 +21,7 @@
  * so the consumer finds everything that it waits for in one cache line. It copies out, then releases with one store of
  * HEAD. Overflow: a second, larger ring for the same frames, for bursts that the first one has no room for. Its memory is sparse:
  * it costs nothing until it is used. A producer that finds the first ring full publishes a SWITCH there and goes on in the overflow
- * ring, from the beginning of its next lap. Once the consumer has released all of that, the producer publishes a SWITCH there, and
+ * ring, behind what was there before. Once the consumer has released all of that, the producer publishes a SWITCH there, and
  * goes on in the first ring behind the SWITCH. The header that is always free behind the last frame has room for it.
  *
  * Both stores, of STAMP and of HEAD, are sequentially consistent, so that "publish, then look at ARMED" here and "set ARMED, then look at
@@ -68,11 +68,6 @@ export function align8(length: number): number {
 /** Four sockets may write their windows of 4 MiB at once to a peer that is busy, beside a ring of the default size. */
 export function overflowSizeOf(ringSize: number): number {
   return Math.min(16 * ringSize, RING_SIZE_MAX)
-}
-
-/** Where the overflow ring begins to be used again: at the beginning of a lap, whose memory was used before. */
-export function nextLap(position: number, size: number): number {
-  return (position + size - 1) & -size
 }
 
 /** Memory of an overflow ring, mapped when it is first needed. */

@@ -9,7 +9,6 @@ import {
   frameMaxOf,
   HEAD_WORD,
   NO_FRAME,
-  nextLap,
   type OpenOverflow,
   OVERFLOW_HEAD_WORD,
   overflowSizeOf,
@@ -47,8 +46,8 @@ export class RingProducer {
   #headWord = HEAD_WORD
   #openOverflow: OpenOverflow | undefined
   #other: OtherRing | undefined
-  /** What the consumer had released of the overflow ring when it was entered. */
-  #headBefore = 0
+  /** Position in the overflow ring at which it was entered last. */
+  #enteredAt = 0
   #tail = 0
   /** The last HEAD we looked at: the consumer's cache line is touched only when the ring looks full. */
   #headSeen = 0
@@ -80,7 +79,7 @@ export class RingProducer {
     const skip = contiguous < need ? contiguous : 0
     if (this.#room() < skip + need) {
       if (!this.#refreshHead()) return BROKEN
-      if (this.#room() < skip + need) return this.#reserveInOverflow()
+      if (this.#room() < skip + need) return this.#enterOverflow() ? this.reserve(length) : NO_RESOURCE
     }
     this.#reservedAt = (this.#tail + skip) | 0
     return (this.#reservedAt & (this.#size - 1)) + FRAME_HEADER_SIZE
@@ -123,7 +122,7 @@ export class RingProducer {
     const need = FRAME_HEADER_SIZE + align8(length)
     const total = contiguous < need ? contiguous + need : need
     if (this.#room() >= total || (this.#refreshHead() && this.#room() >= total)) return true
-    return this.#open && this.#mayEnterOverflow()
+    return this.#open && this.#openOverflow !== undefined && !this.isInOverflow
   }
 
   /** Asks the consumer to wake us when it releases; false if `length` bytes of room are there already. */
@@ -149,29 +148,27 @@ export class RingProducer {
     this.#openOverflow = undefined
   }
 
-  /** Its consumer must have come back from there. */
-  #mayEnterOverflow(): boolean {
+  /** Goes on there behind the last SWITCH, which the consumer may not have seen. */
+  #enterOverflow(): boolean {
     if (this.isInOverflow || this.#openOverflow === undefined) return false
-    return Atomics.load(this.#control, OVERFLOW_HEAD_WORD) === (this.#other?.tail ?? 0)
+    const { memory, offset } = this.#openOverflow()
+    const overflow = this.#other ?? this.#overflowIn(memory, offset)
+    overflow.words[((overflow.tail & (overflow.size - 1)) + FRAME_STAMP) >> 2] = NO_FRAME
+    this.#publishSwitch()
+    this.#goTo(overflow)
+    this.#enteredAt = this.#tail
+    return true
   }
 
-  /** Goes there, where any frame has room. */
-  #reserveInOverflow(): number {
-    if (!this.#mayEnterOverflow()) return NO_RESOURCE
-    const { memory, offset } = (this.#openOverflow as OpenOverflow)()
-    const { bytes, words, size, headWord, tail } = this.#other ?? this.#overflowIn(memory, offset)
-    const begin = nextLap(tail, size)
-    words[((begin & (size - 1)) + FRAME_STAMP) >> 2] = NO_FRAME
-    this.#publishSwitch()
-    this.#goTo({ bytes, words, size, headWord, tail: begin, headSeen: begin })
-    this.#headBefore = tail
-    this.#reservedAt = begin
-    return (begin & (size - 1)) + FRAME_HEADER_SIZE
+  /** Where in the overflow ring, while this side is not there, a SWITCH lies that the consumer may not have seen. */
+  get switchOffset(): number {
+    return this.#other === undefined ? 0 : (this.#other.tail - FRAME_HEADER_SIZE) & (this.#other.size - 1)
   }
 
   /** Goes back to the first ring, if the consumer has released all of the overflow; false if not. */
   leaveOverflow(): boolean {
-    if (!this.#open || Atomics.load(this.#control, OVERFLOW_HEAD_WORD) === this.#headBefore) return false
+    // With nothing sent there, the consumer may still be in the first ring, which is full.
+    if (!this.#open || this.#tail === this.#enteredAt) return false
     if (!this.#refreshHead() || this.#headSeen !== this.#tail) return false
     const ring = this.#other as OtherRing
     ring.words[((ring.tail & (ring.size - 1)) + FRAME_STAMP) >> 2] = NO_FRAME
@@ -220,8 +217,6 @@ export class RingProducer {
 
   #refreshHead(): boolean {
     const head = Atomics.load(this.#control, this.#headWord)
-    // The consumer has not come to this lap of the overflow ring.
-    if (this.isInOverflow && head === this.#headBefore) return true
     const released = (head - this.#headSeen) | 0
     const used = (this.#tail - this.#headSeen) | 0
     if (released < 0 || released > used || (head & 7) !== 0) {

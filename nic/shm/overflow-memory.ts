@@ -14,6 +14,8 @@ import { overflowOffset } from './segment.ts'
 
 /** Memory stays for the next burst for so long. */
 const KEPT_MS = 1000
+/** The largest page that Linux has for such memory on any processor. */
+const PAGE_MAX = 64 * 1024
 
 /** Address ranges are pooled, and so are the views of them: for each range one of each overflow ring. */
 const viewsOfRanges = new WeakMap<Mapping, ArrayBuffer[]>()
@@ -74,7 +76,14 @@ export class OverflowToPeer {
     this.#timer = undefined
     if (this.#isClosed) return
     if (this.#producer.isInOverflow && !this.#producer.leaveOverflow()) return this.#watch()
-    const address = this.#mapping.address + BigInt(overflowOffset(this.#ringSize, this.#index))
-    this.#libc.madvise(address, overflowSizeOf(this.#ringSize), MADV_REMOVE)
+    // The page in which the last SWITCH lies stays: the consumer may still have to see it.
+    const kept = this.#producer.switchOffset & -PAGE_MAX
+    this.#remove(0, kept)
+    this.#remove(kept + PAGE_MAX, overflowSizeOf(this.#ringSize))
+  }
+
+  #remove(from: number, to: number): void {
+    const address = this.#mapping.address + BigInt(overflowOffset(this.#ringSize, this.#index) + from)
+    if (to > from) this.#libc.madvise(address, to - from, MADV_REMOVE)
   }
 }
