@@ -67,7 +67,7 @@ t.test(
       t.equal(error.code, 'ECONNRESET')
       t.match(
         error.cause?.message,
-        byReply ? 'a reply that nobody asked for' : `handler ${handler} by a request`,
+        byReply ? `handler ${handler} by a reply` : `handler ${handler} by a request`,
       )
       server.close()
       await hostile.kill()
