@@ -110,8 +110,8 @@ export interface VirtualInterface {
   useOverflow?(): void
 
   /**
-   * Hands up to `limit` frames to `sink` and returns how many, or `BROKEN`. Never waits. May leave frames for the next poll. What `sink` throws passes
-   * through, after the frame is accounted for. Must not be called from within a sink.
+   * Hands up to `limit` frames to `sink` and returns how many, or `BROKEN`. Never waits. May leave frames for the next poll.
+   * What `sink` throws passes through, after the frame is accounted for. Must not be called from within a sink.
    */
   poll(sink: FrameSink, limit: number): number
   /**

@@ -98,8 +98,8 @@ export class RingConsumer {
 
   #consume(sink: FrameSink, limit: number): number {
     let count = 0
-    const begin = this.#head
-    while (this.#open && count < limit && ((this.#head - begin) | 0) < POLL_BYTES_MAX) {
+    let bytes = 0
+    while (this.#open && count < limit && bytes < POLL_BYTES_MAX) {
       const stamp = this.#stamp()
       if (stamp === NO_FRAME) break
       if (stamp !== stampOf(this.#head)) {
@@ -128,6 +128,7 @@ export class RingConsumer {
       }
       // Accounted for before the handler runs: if it throws, the frame is gone all the same.
       this.#head = (this.#head + need) | 0
+      bytes += need
       if (this.#leftUntilEnd !== undefined) this.#leftUntilEnd -= need
       count++
       sink.handleFrame(this.bytes, position + FRAME_HEADER_SIZE, length)
