@@ -23,9 +23,11 @@ export class Segment {
     }
     this.isReadOnly = access === 'read'
     const driver = length > 0 ? drivers.find(({ allocate }) => allocate !== undefined) : undefined
-    this.bytes = driver?.allocate?.(length, !this.isReadOnly) ?? new Uint8Array(length)
-    // Peers reach the memory: no other thread may come to own it, and free it.
-    markAsUntransferable(this.bytes.buffer)
+    const shared = driver?.allocate?.(length, !this.isReadOnly)
+    this.bytes = shared ?? new Uint8Array(length)
+    // Peers reach the memory: no other thread may come to own it, and free it. What a driver allocates Node transfers to nobody
+    // anyway; Node 26 aborts at its end if that is marked as well.
+    if (shared === undefined) markAsUntransferable(this.bytes.buffer)
   }
 
   contains(offset: number, length: number): boolean {
