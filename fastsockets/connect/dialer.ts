@@ -258,7 +258,7 @@ export class RouteDialer implements Dialer {
   /**
    * The same, of a listener that answers for itself. The program is told that it is connected, as the kernel tells it of a
    * connection that waits in the backlog: at once if the listener is known to be there (decision 0111), otherwise, if it is
-   * busy, after a moment (decision 0081).
+   * busy, after a moment (decision 0111).
    */
   #openPatiently(handle: FastHandle, route: ChannelRoute, attempt: Attempt): boolean {
     const { channel, address } = route

@@ -5,7 +5,7 @@
  * V8 of Node 20 gives such a copy a hidden class that remembers nothing: each socket makes new ones, and thirty loads of
  * its constructors miss their caches, some 6 us in all. Once the place where they are copied has seen that options may
  * be of any shape, it copies them in the ordinary way. What a program has spread we copy once more, in a way that has
- * always been ordinary. See docs/decisions/0109-copied-options.md.
+ * always been ordinary. See docs/decisions/0083-small-heaps.md.
  */
 import net from 'node:net'
 import { types } from 'node:util'

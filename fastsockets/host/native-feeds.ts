@@ -18,7 +18,7 @@ const targets: FeedTarget[] = []
 const pieces: (Buffer | undefined)[] = []
 /**
  * Streams that have nothing left but their end. They come first: the channels of a process are looked at one after the
- * other, and an end that one of them brought may be older than the data of another (decision 0055).
+ * other, and an end that one of them brought may be older than the data of another (decision 0016).
  */
 const ends: FeedTarget[] = []
 

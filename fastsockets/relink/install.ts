@@ -117,7 +117,7 @@ function wrapAll(): void {
   const Handle = fastHandleClass() as FastHandleClass
   const connect: (this: net.Socket, options: net.NetConnectOpts) => net.Socket = net.Socket.prototype.connect
   const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
-    // Nothing is noted: it is to have the shape of the program's (decision 0107).
+    // Nothing is noted: it is to have the shape of the program's (decision 0083).
     notesOf(this)
     markOwn(this)
     return connect.call(this, options)

@@ -1,6 +1,6 @@
 /**
  * Client ports that a server promises before it is asked. A client that takes itself for connected, because the server is
- * busy, has its port all the same (decision 0088).
+ * busy, has its port all the same (decision 0006).
  *
  * Each CONNECT to an address uses up the oldest promise, if there is one, whatever the answer; each ACCEPT promises up to
  * four more. Messages keep their order both ways, so both sides know which CONNECT has which port.

@@ -1,4 +1,8 @@
-/** Everything that can be asked of the daemon. */
+/**
+ * The operations of the daemon. Each is one object: method, path, schemas, answers, problems and its function; routing, checks and the
+ * OpenAPI document are made from it. No web framework has hooks for the rest: callers by the kernel, connections evicted across
+ * listeners, problem documents for incomplete requests.
+ */
 import type { IncomingMessage } from 'node:http'
 import { kindOf } from '../name.ts'
 import { Refusal } from '../problem.ts'
