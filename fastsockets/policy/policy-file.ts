@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import type { ValidateFunction } from 'ajv'
 import { shownText } from '../../nic/shown-text.ts'
 import { readTrustedFile } from '../../nic/trusted-file.ts'
 import { home } from '../host/home.ts'
@@ -136,9 +137,15 @@ interface Finding {
   readonly text: string
 }
 
-function validate(value: unknown): Finding[] {
+let check: ValidateFunction | undefined
+
+function compileSchema(): ValidateFunction {
   const { Ajv } = require('ajv') as typeof import('ajv')
-  const check = new Ajv({ allErrors: true, allowUnionTypes: true }).compile(POLICY_SCHEMA)
+  return new Ajv({ allErrors: true, allowUnionTypes: true }).compile(POLICY_SCHEMA)
+}
+
+function validate(value: unknown): Finding[] {
+  check ??= compileSchema()
   if (check(value)) return []
   // Of a port, each form that it may have has something to say.
   const errors = (check.errors ?? []).filter(

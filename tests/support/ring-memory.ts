@@ -12,8 +12,7 @@ export class RingMemory {
   readonly words: Int32Array
   readonly bytes: Uint8Array
 
-  constructor(size = RING_SIZE_MIN) {
-    const memory = new ArrayBuffer(ringBytes(size))
+  constructor(size = RING_SIZE_MIN, memory = new ArrayBuffer(ringBytes(size))) {
     this.producer = new RingProducer(memory, 0, size)
     this.consumer = new RingConsumer(memory, 0, size)
     this.control = new Int32Array(memory, 0, CONTROL_SIZE / 4)

@@ -1,0 +1,33 @@
+import type { Random } from '../../support/random.ts'
+
+/** What a kind of attack gets, and tells. */
+export interface Attack {
+  readonly random: Random
+  readonly inputs: number
+  /** Runs code of the victim: the longest of these turns counts. */
+  victim<T>(act: () => T): T
+  /** Counts what the victim made of an input: without this nobody knows that it got there. */
+  count(what: string, more?: number): void
+  /** The victim did what it must not. */
+  wrong(what: string): void
+}
+
+/** Something that is attacked. */
+export interface Victim {
+  attack(attack: Attack): Promise<void> | void
+  /** Somebody honest uses the same thing, anew. Throws if that does not work. */
+  honest(): Promise<void> | void
+  close?(): Promise<void> | void
+}
+
+/** One kind of hostile input. */
+export interface Kind {
+  readonly name: string
+  /** What is said to whom. */
+  readonly what: string
+  /** What must have been counted: each is a place in the victim that inputs have reached. */
+  readonly reaches: readonly string[]
+  /** Why it cannot be tried here, or undefined. */
+  absence?(): string | undefined
+  open(): Promise<Victim> | Victim
+}

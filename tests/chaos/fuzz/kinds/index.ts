@@ -1,0 +1,30 @@
+import type { Kind } from '../kind.ts'
+import { amMessages } from './am-messages.ts'
+import { bootstrapBytes } from './bootstrap-bytes.ts'
+import { doubleFetch } from './double-fetch.ts'
+import { handoff } from './handoff.ts'
+import { keys } from './keys.ts'
+import { nameService } from './name-service.ts'
+import { names } from './names.ts'
+import { policyFile } from './policy-file.ts'
+import { rendezvousLines } from './rendezvous.ts'
+import { ringWords } from './ring-words.ts'
+import { socketMessages } from './socket-messages.ts'
+import { squatters } from './squatters.ts'
+import { statusPages } from './status-page.ts'
+
+export const KINDS: readonly Kind[] = [
+  bootstrapBytes,
+  squatters,
+  handoff,
+  keys,
+  ringWords,
+  doubleFetch,
+  amMessages,
+  socketMessages,
+  rendezvousLines,
+  names,
+  nameService,
+  statusPages,
+  policyFile,
+]
