@@ -79,7 +79,7 @@ export function readPolicyFile(path: string): Policy {
 export function parsePolicy(text: string, path: string): Policy {
   const { parseDocument, LineCounter, isMap, visit } = require('yaml') as typeof import('yaml')
   const counter = new LineCounter()
-  const document = parseDocument(text, { lineCounter: counter, uniqueKeys: true })
+  const document = parseDocument(text, { lineCounter: counter, uniqueKeys: true, logLevel: 'error' })
   const unreadable: PolicyProblem[] = document.errors.map(error => ({
     line: error.linePos?.[0].line ?? 0,
     rule: undefined,

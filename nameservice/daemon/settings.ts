@@ -65,7 +65,7 @@ export async function readYaml(path: string, options: TrustedFileOptions): Promi
   }
   // Most daemons read no file at all.
   const { parseDocument } = await import('yaml')
-  const document = parseDocument(text, { prettyErrors: false })
+  const document = parseDocument(text, { prettyErrors: false, logLevel: 'error' })
   const [mistake] = document.errors
   if (mistake !== undefined) throw new SettingsError(`a file is not YAML: ${mistake.code}`)
   try {

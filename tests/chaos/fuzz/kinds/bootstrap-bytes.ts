@@ -12,6 +12,7 @@ import {
   INTRODUCTION_SIZE,
   type Introduction,
   mayBe,
+  NO_ID,
   REFUSAL,
   VERSION,
   versionOf,
@@ -23,7 +24,7 @@ import { spoil } from '../spoil.ts'
 const BLOB_SIZE = 40
 
 /** Of another host: nothing that is right but for this is to cost an offer. */
-export function introduction(bytes: (length: number) => Buffer): Introduction {
+export function introduction(bytes: (length: number) => Buffer, door = NO_ID): Introduction {
   return {
     version: VERSION,
     port: 80,
@@ -32,6 +33,8 @@ export function introduction(bytes: (length: number) => Buffer): Introduction {
     hostIdentity: Buffer.alloc(16),
     uid: process.geteuid?.() ?? 0,
     pid: process.pid,
+    door,
+    listenerId: NO_ID,
   }
 }
 
@@ -68,7 +71,7 @@ export const bootstrapBytes: Kind = {
               const decoded = decodeIntroduction(magics[which] as Buffer, bytes)
               if (decoded === undefined) return
               if (which === 0) count('greeting')
-              else if ('refusal' in peers.answer(decoded)) count('hello')
+              else if ('refusal' in peers.answer(decoded, undefined)) count('hello')
               else wrong('an offer to another host')
             }
           })

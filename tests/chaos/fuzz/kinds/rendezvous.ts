@@ -36,7 +36,7 @@ function goods(name: string): ControlMessage[] {
     { op: 'reply', blob: '' },
     { op: 'refuse', code: 'NO_DRIVER', text: 'why not' },
     { op: 'map', id: 1, tag },
-    { op: 'mapped', id: 1, isTagRight: true, segment: 100, longMax: 100, key: '' },
+    { op: 'mapped', id: 1, isTagRight: true, isReadOnly: false, segment: 100, longMax: 100, key: '' },
     { op: 'unmap', bounced: 0 },
     { op: 'bye' },
   ]

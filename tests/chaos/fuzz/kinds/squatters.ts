@@ -1,15 +1,18 @@
 /**
- * Squatters: somebody else has the hashed port, or the abstract name of a unix listener, and answers the calls of a real client
- * with anything. The client must come to a verdict, with a connection only if the greeting was right.
+ * Squatters: somebody else has the hashed port, the abstract name of a unix listener, or the door that a greeting names, and
+ * answers the calls of a real client with anything. The client must come to a verdict, with a connection only if the greeting was right.
  */
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type Server, type Socket } from 'node:net'
-import { callHashedPort, shakeHands } from '../../../../fastsockets/bootstrap/bootstrap-client.ts'
+import { callDoor, callHashedPort, shakeHands } from '../../../../fastsockets/bootstrap/bootstrap-client.ts'
 import {
+  DOOR_SIZE,
   encodeAnswer,
   encodeIntroduction,
   GREETING_MAGIC,
 } from '../../../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { doorPath } from '../../../../fastsockets/bootstrap/door.ts'
 import { hashedPort } from '../../../../fastsockets/bootstrap/hashed-port.ts'
 import { shadowName, UNIX } from '../../../../fastsockets/host/unix-paths.ts'
 import { portWithFirstHashed } from '../../../support/ports.ts'
@@ -23,33 +26,35 @@ const AT_ONCE = 16
 const PATIENCE_MS = 50
 const LISTENER_PORT_OF_UNIX = 0
 
-/** Says something spoilt, in one piece or two, and then is silent, hangs up, or hears the hello and answers. */
-function squat(random: Random, greeting: Buffer, answer: Buffer, socket: Socket): void {
+/** Says something spoilt, in one piece or two, and then is silent or hangs up. */
+function squat(random: Random, greeting: Buffer, socket: Socket): void {
   socket.on('error', () => {})
   const said = spoil(random, greeting)
   const cut = random.chance(0.2) ? random.within(0, said.length) : said.length
   socket.write(said.subarray(0, cut))
   if (cut < said.length) socket.write(said.subarray(cut))
-  socket.once('data', () => socket.end(spoil(random, answer)))
   if (random.chance(0.97)) socket.end()
   else setTimeout(() => socket.destroy(), PATIENCE_MS).unref()
 }
 
 export const squatters: Kind = {
   name: 'squatters',
-  what: 'a squatter of hashed ports and abstract names, to a client that calls there',
+  what: 'a squatter of hashed ports, abstract names and doors, to a client that calls there',
   reaches: ['greeting', 'answer', 'STRANGER', 'VERSION'],
   async open() {
     const port = await portWithFirstHashed()
     const key = `unix:fuzz-${process.pid}`
+    const door = randomBytes(DOOR_SIZE)
     let serve: (socket: Socket, isUnix: boolean) => void = () => {}
+    let answerAtDoor: (socket: Socket) => void = () => {}
     const servers: Server[] = [
       net.createServer(socket => serve(socket, false)).listen(hashedPort(port, 0), '127.0.0.1'),
       net.createServer(socket => serve(socket, true)).listen(shadowName(key)),
+      net.createServer(socket => answerAtDoor(socket)).listen({ path: doorPath(door) }),
     ]
     await Promise.all(servers.map(server => once(server, 'listening')))
     const greetingFor = (listener: number, bytes: (length: number) => Buffer): Buffer =>
-      encodeIntroduction(GREETING_MAGIC, { ...introduction(bytes), port: listener })
+      encodeIntroduction(GREETING_MAGIC, { ...introduction(bytes, door), port: listener })
 
     const call = async (isUnix: boolean) =>
       isUnix
@@ -63,7 +68,11 @@ export const squatters: Kind = {
         const greetings = [port, LISTENER_PORT_OF_UNIX].map(listener =>
           greetingFor(listener, length => random.bytes(length)),
         )
-        serve = (socket, isUnix) => squat(random, greetings[Number(isUnix)] as Buffer, answer, socket)
+        serve = (socket, isUnix) => squat(random, greetings[Number(isUnix)] as Buffer, socket)
+        answerAtDoor = socket => {
+          socket.on('error', () => {})
+          socket.once('data', () => socket.end(spoil(random, answer)))
+        }
         // A call hears a greeting, and an answer perhaps.
         let left = inputs
         const work = async (): Promise<void> => {
@@ -79,8 +88,13 @@ export const squatters: Kind = {
             if (greeting.port !== (isUnix ? LISTENER_PORT_OF_UNIX : port))
               wrong(`a greeting for port ${greeting.port}`)
             left--
-            const hello = introduction(length => random.bytes(length))
-            if ((await shakeHands(connection, hello, PATIENCE_MS)) !== undefined) count('answer')
+            const called = await callDoor(greeting.door, net.Socket.prototype.connect)
+            if ('code' in called) count('no door')
+            else {
+              const hello = introduction(length => random.bytes(length))
+              if ((await shakeHands(called, hello, PATIENCE_MS)) !== undefined) count('answer')
+              called.destroy()
+            }
             connection.destroy()
           }
         }
