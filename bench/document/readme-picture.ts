@@ -17,6 +17,7 @@ const HEIGHT = 280
 const TOP = 102
 const BOTTOM = 30
 const GAP = 20
+const DIGITS = 3
 
 interface Measurement {
   readonly title: string
@@ -30,28 +31,28 @@ interface Measurement {
 const MEASUREMENTS: readonly Measurement[] = [
   {
     title: 'Echo of 64 bytes',
-    what: 'time there and back',
+    what: 'there and back',
     suite: 'pingpong',
     metric: 'roundTrip',
     parameters: { size: 64 },
   },
   {
     title: 'HTTP with keep-alive',
-    what: 'requests a second',
+    what: 'requests',
     suite: 'apps',
     metric: 'rate',
     parameters: { app: 'http', part: 'keep-alive' },
   },
   {
     title: 'New connections',
-    what: 'connections a second',
+    what: 'made and used',
     suite: 'connect',
     metric: 'rate',
     parameters: {},
   },
   {
     title: 'Stream of 64 KiB writes',
-    what: 'bytes a second',
+    what: 'one way',
     suite: 'stream',
     metric: 'rate',
     parameters: { size: 65536 },
@@ -111,7 +112,7 @@ function ownIds(svg: string): string {
 /** README.md with the figures of the report between its two marks. */
 export function withFigures(readme: string, report: Report): string {
   const rows = measured(report).map(({ title, what, plain, relinked }) => [
-    `${title}: ${what}`,
+    `${title}: ${what} (${plain.better} is better)`,
     valueText(plain),
     valueText(relinked),
     `${timesAsFast(relinked).toPrecision(2)} times as fast`,
@@ -162,6 +163,8 @@ function option(all: readonly Measured[]): EChartsOption {
   }
 }
 
+/** Counts are written out: readers of the README do not know our units. */
 function valueText({ median, unit }: Result): string {
-  return quantity(median, unit)
+  if (unit !== '1/s') return quantity(median, unit)
+  return `${Number(median.toPrecision(DIGITS)).toLocaleString('en-US')}/s`
 }
