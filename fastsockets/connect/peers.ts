@@ -54,6 +54,7 @@ import { type FallbackCode, type FallbackReason, fallbackReason } from '../reaso
 import type { Acceptor } from '../stream/channel-contract.ts'
 import { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
+import { isOverBudget } from '../stream/unread-budget.ts'
 import { findGreeting, isElsewhere } from './find-greeting.ts'
 import { tieLifeline, watchPeer } from './lifeline.ts'
 import type { Reached } from './worker-group.ts'
@@ -181,7 +182,7 @@ export class Peers implements BootstrapHost {
     const driver = driverTo(hello)
     if (driver === undefined && !isLocal) return { refusal: REFUSAL.OTHER_HOST }
     if (!allowsUser(uid ?? hello.uid)) return { refusal: REFUSAL.OTHER_USER }
-    if (this.openChannels.length >= CHANNELS_MAX) return { refusal: REFUSAL.LIMIT }
+    if (this.openChannels.length >= CHANNELS_MAX || isOverBudget()) return { refusal: REFUSAL.LIMIT }
     if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
     let callerUid: number | undefined
     const offer = tryOffer(driver, uid => {

@@ -3,7 +3,7 @@
  * bytes that are unread, and written bytes that are not sent. A kernel bounds the same by tcp_mem.
  *
  * Beyond the budget the windows of this process's sockets shrink, a write counts as written only once it is sent, and new peers
- * get TCP. Each thread counts its own bytes and has its share of the budget: the whole, if it is alone.
+ * get TCP. Each thread counts its own bytes.
  */
 import { totalmem } from 'node:os'
 import { OVERCOMMIT, SHRUNK_WINDOW, WINDOW } from './stream-layout.ts'
