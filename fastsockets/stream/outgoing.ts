@@ -76,6 +76,8 @@ export class Outgoing {
       pending.set(chunks)
       this.#isFramed = isFramed
       this.#flags = flags
+      // The peer fetches what is offered after this returns: a copy, unless the program lends its memory.
+      if (pending.length >= this.#stream.channel.offerMin) pending.keep(this.#stream.channel.lentMin)
       if (this.#sendPending()) return true
       pending.keep(this.#stream.channel.lentMin)
     }

@@ -49,6 +49,7 @@ async function pair(t: Test): Promise<[Socket, Socket]> {
   }
   const server = await accepted
   const socket = client as unknown as Socket
+  if (socket.connecting) await once(socket, 'connect')
   t.teardown(() => [socket, server].map(one => one.destroy()))
   return [socket, server]
 }
@@ -65,6 +66,7 @@ t.test('two peers that write before they read', async t => {
     socket.on('data', ({ length }) => {
       received += length
     })
+    socket.resume()
     await until('all of it', () => received === WINDOW)
   }
 })
@@ -97,6 +99,7 @@ t.test('over the budget windows shrink, and bytes still arrive', async t => {
   far.on('data', ({ length }) => {
     received += length
   })
+  far.resume()
   for (let i = 0; i < 4; i++) near.write(Buffer.alloc(WINDOW))
   await until('all of it', () => received === 5 * WINDOW)
 })
