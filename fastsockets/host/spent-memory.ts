@@ -3,7 +3,7 @@
  *
  * Native code that writes to a JSStream has each piece copied for us into a buffer of its own. Left to V8's collector, a
  * gigabyte a second of them has it mark the whole heap every few milliseconds (docs/decisions/0083-small-heaps.md), and the
- * next piece never lies in memory that the core's caches know. See docs/decisions/0083-small-heaps.md.
+ * next piece never lies in memory that the core's caches know.
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 
