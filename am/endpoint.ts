@@ -4,7 +4,7 @@
  */
 
 import type { Observable } from 'rxjs'
-import { OK, openLoopbackPair, type Status } from '../nic/index.ts'
+import { assertMayUseNetwork, OK, openLoopbackPair, type Status } from '../nic/index.ts'
 import { nextTurn } from '../nic/real-time.ts'
 import { Call, checkWait, type WaitOptions, within } from './call.ts'
 import { ChannelGroup } from './channel-group.ts'
@@ -46,6 +46,7 @@ const words = new Words()
 /** A new endpoint, which peers can map by its name from now on. */
 export async function openEndpoint(options: EndpointOptions = {}): Promise<Endpoint> {
   const checked = checkOptions(options)
+  assertMayUseNetwork()
   const endpoint = new Endpoint(checked, newEndpointName())
   await endpoint.begin()
   return endpoint
@@ -110,6 +111,7 @@ export class Endpoint {
     this.#assertOpen()
     assertDestination(destination)
     if (typeof name !== 'string') throw typeError(`a name must be a string, not ${typeof name}`)
+    assertMayUseNetwork()
     let shown = tagOf(tag === undefined ? 0n : tag)
     try {
       const found = await locate(name)

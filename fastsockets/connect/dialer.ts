@@ -30,7 +30,7 @@ import { presumeConnected } from '../stream/handshake.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import { STREAMS_MAX } from '../stream/stream-layout.ts'
-import { messageOf } from './fast-way.ts'
+import { messageOf, reasonNow } from './fast-way.ts'
 import { answersAlone, findListener } from './listeners.ts'
 import { type Peers, reasonOfNoRoom, reasonOfRefusal } from './peers.ts'
 import { type ChannelRoute, lasts, Routes } from './routes.ts'
@@ -106,6 +106,8 @@ export class RouteDialer implements Dialer {
     const { use, because } = decideOn(handle, address, port, family)
     if (use === 'tcp')
       return this.#demote(handle, request, address, port, family, fallbackReason('POLICY', because))
+    const now = reasonNow()
+    if (now !== undefined) return this.#demote(handle, request, address, port, family, now)
     const here = family === UNIX ? unixKey(address) : reachableOwnAddress(address)
     const target = here ?? (family === UNIX ? undefined : remoteAddress(address, port))
     if (typeof target !== 'string') {

@@ -1,4 +1,4 @@
-import { drivers, hostIdentity } from '../../nic/index.ts'
+import { drivers, hostIdentity, mayUseNetwork } from '../../nic/index.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
 import { nodeInternals } from '../host/node-internals.ts'
 import { allowsDriver, policyFailure } from '../policy/own-policy.ts'
@@ -19,9 +19,10 @@ export function noteFailedStart(error: unknown): FallbackReason {
   return failure
 }
 
-/** Undefined if it has not failed. */
-export function failedStart(): FallbackReason | undefined {
-  return failure
+/** Why no socket may be fast from now on: what is asked for each. Node's own then asks for the right that is missing, and says so. */
+export function reasonNow(): FallbackReason | undefined {
+  if (failure !== undefined || mayUseNetwork()) return failure
+  return fallbackReason('NOT_STARTED', 'the permission model lets this program use no network')
 }
 
 export function messageOf(error: unknown): string {

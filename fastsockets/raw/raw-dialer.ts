@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises'
 import net, { isIP } from 'node:net'
 import { remoteAddress } from '../bootstrap/remote-hosts.ts'
-import { reasonAgainstFastWay } from '../connect/fast-way.ts'
+import { reasonAgainstFastWay, reasonNow } from '../connect/fast-way.ts'
 import { reasonOfNoRoom, reasonOfRefusal } from '../connect/peers.ts'
 import { Routes } from '../connect/routes.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
@@ -93,7 +93,7 @@ async function reach(
   signal: AbortSignal | undefined,
 ): Promise<FastRawSocket | FallbackReason> {
   const { family, port } = target
-  const reason = reasonAgainstFastWay()
+  const reason = reasonAgainstFastWay() ?? reasonNow()
   if (reason !== undefined) return reason
   const { use, because } = decide('client', target.address, port)
   if (use === 'tcp') return fallbackReason('POLICY', because)

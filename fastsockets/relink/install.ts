@@ -19,7 +19,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { isOwn, markOwn, openLog } from '../../nic/index.ts'
 import { RouteDialer } from '../connect/dialer.ts'
-import { failedStart, messageOf, noteFailedStart, reasonAgainstFastWay } from '../connect/fast-way.ts'
+import { messageOf, noteFailedStart, reasonAgainstFastWay, reasonNow } from '../connect/fast-way.ts'
 import { emitHeld, holdListening } from '../connect/held-listening.ts'
 import {
   decideListener,
@@ -200,8 +200,8 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
 
   /** What is known before any name is resolved. */
   function reasonAgainst(socket: FastSocket, target: ConnectTarget): FallbackReason | undefined {
-    const failed = failedStart()
-    if (failed !== undefined) return failed
+    const reason = reasonNow()
+    if (reason !== undefined) return reason
     // A TLS socket that was destroyed is nothing to connect, though Node tries.
     const isNew = socket.destroyed && !(socket instanceof tls.TLSSocket)
     // Node goes by that it had one, also when it makes another handle.
@@ -315,7 +315,7 @@ function wrapServer(peers: Peers): void {
     const handle = this._handle
     const isPublished = attemptListening(() => {
       const binding = bindingOf(handle, args[5] as number)
-      if (!isPrimarys) return conclude(failedStart()?.code ?? publish(this, binding, peers))
+      if (!isPrimarys) return conclude(reasonNow()?.code ?? publish(this, binding, peers))
       const emitListening = holdListening(this)
       publishShared(this, binding, peers, code => {
         conclude(code)
