@@ -44,8 +44,10 @@ export class Doorbell {
     this.#socket.pause()
     this.#socket.unref()
     // A peer that leaves bytes of ours unread resets the connection: an end like any other.
-    this.#socket.on('error', () => {})
-    this.#socket.on('close', () => this.#listener?.(heard, 0))
+    this.#socket.on('error', this.#handleEnd)
+    // libuv closes handles only after it has reported other processes' exits: 'close' alone would be too late.
+    this.#socket.on('end', this.#handleEnd)
+    this.#socket.on('close', this.#handleEnd)
   }
 
   /** False once the connection has ended, on either side. `fd` may be somebody else's then. */
@@ -83,6 +85,12 @@ export class Doorbell {
   close(): void {
     this.#listener = undefined
     this.#socket.destroy()
+  }
+
+  readonly #handleEnd = (): void => {
+    const listener = this.#listener
+    this.close()
+    listener?.(heard, 0)
   }
 
   #reader(): net.OnReadOpts {

@@ -56,6 +56,8 @@ t.test('who hears that a process has ended has heard that its connections have',
     socket.on('end', () => seen.push('end'))
     const exited = once(server.process, 'exit')
     server.process.kill('SIGKILL')
+    // The event loop finds both ends in one look.
+    if (round % 2 === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200)
     await exited
     t.strictSame(seen, ['end'])
     socket.destroy()
