@@ -12,6 +12,7 @@ import {
   KIND_REPLY,
   KIND_REQUEST,
   KIND_RETURN,
+  NO_SLOT,
 } from '../../am/message-layout.ts'
 import { BROKEN, openLoopbackPair } from '../../nic/index.ts'
 import { FRAME_STAMP, HEAD_WORD, RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
@@ -53,7 +54,13 @@ t.test('what the peer does wrong breaks the channel, and its owner is told', asy
     ['a long reply', encodeMessage({ kind: KIND_REPLY, region: [0, 0] }), /a message head of 0x9/],
     ['a reply', encodeMessage({ kind: KIND_REPLY, handler: SINK }), /a reply that nobody asked for/],
     ['a slot too high', encodeMessage({ handler: SINK, slot: 64 }), /a request without a credit/],
-    ['the highest slot', encodeMessage({ handler: SINK, slot: 0xffff }), /a request without a credit/],
+    ['the highest slot', encodeMessage({ handler: SINK, slot: NO_SLOT - 1 }), /a request without a credit/],
+    ['a one-way request to no handler', encodeMessage({ handler: 99, slot: NO_SLOT }), /a one-way request/],
+    [
+      'a one-way request with a tag',
+      encodeMessage({ handler: SINK, slot: NO_SLOT, tag: [7, 0] }),
+      /a one-way request/,
+    ],
     [
       'a credit too many',
       encodeMessage({ kind: KIND_CREDIT, acks: encodeRun(0, 1) }),
