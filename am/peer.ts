@@ -17,6 +17,8 @@ const MAPS_MAX = 65536
 const MAPS_TOLD_MAX = 256
 /** The number of the MAP that an OPEN contains. */
 const FIRST_MAP = 0
+/** The segment could not be described, and the connection has ended. */
+const FAILED = 'failed'
 
 /**
  * Takes what a peer shows to a tag, undefined if the tag is wrong, at the moment at which the answer comes: a turn later
@@ -115,10 +117,22 @@ export class Peer implements ChannelOwner {
     return this.#mapped(FIRST_MAP, install)
   }
 
+  /** Undefined for another tag than ours. What a driver throws that is no refusal ends the connection, not the program. */
+  #tryDescribe(tag: bigint): SegmentDescription | undefined | typeof FAILED {
+    try {
+      return this.#host.describeSegment(this, tag)
+    } catch (error) {
+      log('%s: the segment cannot be shared: %s', this.peerName, (error as Error).message)
+      this.#connection.destroy()
+      return FAILED
+    }
+  }
+
   /** A MAP of the peer; the first came with its OPEN. */
   answerMap(tag: bigint, id = FIRST_MAP): void {
     this.#peerMappingCount++
-    const segment = this.#host.describeSegment(this, tag)
+    const segment = this.#tryDescribe(tag)
+    if (segment === FAILED) return
     this.#connection.send({
       op: 'mapped',
       id,
