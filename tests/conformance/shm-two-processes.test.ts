@@ -222,7 +222,8 @@ t.test(
     await t.test('once, to warm up', flooded)
     const before = descriptorCount()
     for (let i = 0; i < 5; i++) await t.test(`again, ${i}`, flooded)
-    t.equal(descriptorCount(), before)
+    // Pipes of the child that warmed up may close late, and count in `before` only.
+    await until('the descriptors to be closed', () => descriptorCount() <= before)
     t.equal(memfdMappingCount(), 0)
   },
 )
