@@ -2,13 +2,16 @@
  * What has come for the sockets of a channel, and when their programs hear of it: at the end of a turn of the event loop, outside
  * the ring. Whatever a program does or throws then, no message is lost.
  */
-import { setImmediate } from '../../nic/real-time.ts'
+import { performance, setImmediate } from '../../nic/real-time.ts'
 import { drainTicks } from '../host/node-internals.ts'
 import { FreshStreams } from './fresh-streams.ts'
 import { PostedBytes } from './posted-bytes.ts'
 import type { SocketChannel } from './socket-channel.ts'
 import type { Stream } from './stream.ts'
 import { StreamQueue } from './stream-queue.ts'
+
+/** After so long the rest of what waits has the next turn: a program may have resumed any number of sockets at once. */
+const TELL_MS = 2
 
 export class Deliveries {
   /** Counts the times that received data was handed over. */
@@ -102,6 +105,8 @@ export class Deliveries {
   }
 
   #tellWaiting(): void {
+    if (this.#waiting.size === 0) return
+    const endMs = this.#channel.isOpen ? performance.now() + TELL_MS : Number.POSITIVE_INFINITY
     // Those who are there now: whoever asks again meanwhile has the next turn.
     for (const stream of this.#waiting.snapshot()) {
       // Behind its own bytes, and a turn later; and so if it has just been told that it is connected.
@@ -116,6 +121,7 @@ export class Deliveries {
         if (!isDone) this.schedule(stream)
       }
       this.#drainTicks()
+      if (performance.now() >= endMs) return
     }
   }
 

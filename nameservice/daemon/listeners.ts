@@ -156,6 +156,7 @@ export class Listeners {
       const credentials = this.#posix.posix?.peerCredentials(socket)
       this.#unixCallers.set(socket, unixPrincipal(credentials, admins, this.#posix.reason))
     })
+    server.on('listening', () => this.#posix.posix?.refuseDescriptors(server))
     this.#attach(server, ({ socket }) => this.#unixCallers.get(socket) as Principal)
     return server
   }

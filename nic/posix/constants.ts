@@ -43,6 +43,7 @@ export const SO_PASSRIGHTS = 83
 export const IPPROTO_IPV6 = 41
 export const IPV6_V6ONLY = 26
 export const SCM_RIGHTS = 1
+export const SCM_PIDFD = 4
 export const SHUT_WR = 1
 export const SHUT_RDWR = 2
 export const POLLRDHUP = 0x2000

@@ -29,6 +29,8 @@ const MAP_FAILED = 0xffff_ffff_ffff_ffffn
 const READ_WRITE = PROT_READ | PROT_WRITE
 /** One page of the smallest kind. */
 const RANGE_LENGTH_MIN = 4096
+/** The longest ArrayBuffer of Node 20, which ends the process when a longer one is asked for. */
+const RANGE_LENGTH_MAX = 2 ** 32
 const IDLE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 
 export interface Mapping {
@@ -133,6 +135,8 @@ function makeIdle(libc: Libc, address: bigint, length: number): boolean {
 }
 
 function reserveAddresses(libc: Libc, length: number): bigint {
+  if (length > RANGE_LENGTH_MAX)
+    throw new NicError('ERR_NIC_UNAVAILABLE', `${length} bytes are too many for one mapping`)
   const address = libc.mmap(null, length, READ_WRITE, IDLE, -1, 0)
   if (isFailure(address)) throw systemError(libc, 'mmap')
   noteRange(address, length)

@@ -11,6 +11,7 @@ import {
   MSG_CMSG_CLOEXEC,
   MSG_DONTWAIT,
   MSG_NOSIGNAL,
+  SCM_PIDFD,
   SCM_RIGHTS,
   SHUT_WR,
   SO_ACCEPTCONN,
@@ -40,7 +41,12 @@ const CONTROL = VECTOR + 16
 const CMSG_HEADER_SIZE = 16
 /** SCM_MAX_FD. Room for all of them: the kernel closes those that find none, and that may wait for their sender. */
 export const DESCRIPTORS_MAX = 253
-const BYTES = CONTROL + controlSize(DESCRIPTORS_MAX)
+/**
+ * What else the kernel adds: credentials, security label, pidfd. Who has made a connection and passed us an end of it can have it
+ * say all of that.
+ */
+const FURTHER_CONTROL_SIZE = 4096
+const BYTES = CONTROL + controlSize(DESCRIPTORS_MAX) + FURTHER_CONTROL_SIZE
 export const MESSAGE_MAX = 4096
 
 export interface Credentials {
@@ -122,7 +128,9 @@ export function userOfPeer(socket: net.Socket): number {
 
 /** At most `MESSAGE_MAX` bytes and `DESCRIPTORS_MAX` descriptors; all of it, or an error. */
 export function sendMessage(libc: Libc, fd: number, bytes: Uint8Array, descriptors: readonly number[]): void {
-  const message = prepareMessage(libc, bytes.length, descriptors.length)
+  if (descriptors.length > DESCRIPTORS_MAX)
+    throw new NicError('ERR_NIC_ARGUMENT', `${descriptors.length} descriptors are too many`)
+  const message = prepareMessage(libc, bytes.length, controlSize(descriptors.length))
   message.set(bytes, BYTES)
   if (descriptors.length > 0) {
     message.writeBigUInt64LE(BigInt(CMSG_HEADER_SIZE + 4 * descriptors.length), CONTROL)
@@ -142,14 +150,14 @@ export function sendMessage(libc: Libc, fd: number, bytes: Uint8Array, descripto
  * however many: to close one of a stranger's may wait for the stranger.
  */
 export function receiveMessage(libc: Libc, fd: number, length: number): ReceivedMessage | undefined {
-  const message = prepareMessage(libc, length, DESCRIPTORS_MAX)
+  const message = prepareMessage(libc, length, BYTES - CONTROL)
   const received = libc.recvmsg(fd, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)
   if (received < 0) {
     const errno = libc.errno()
     if (errno === EAGAIN || errno === EINTR) return undefined
     throw connectionError(libc, 'recvmsg')
   }
-  const descriptors = readDescriptors(message, Number(message.readBigUInt64LE(MSGHDR_CONTROL_LENGTH)))
+  const descriptors = readDescriptors(libc, message, Number(message.readBigUInt64LE(MSGHDR_CONTROL_LENGTH)))
   return { bytes: Buffer.from(message.subarray(BYTES, BYTES + received)), descriptors }
 }
 
@@ -160,14 +168,19 @@ function connectionError(libc: Libc, syscall: string): NicError {
   return new NicError('ERR_NIC_CONNECT_FAILED', 'the peer has gone away', { syscall, errno })
 }
 
-function readDescriptors(message: Buffer, controlLength: number): number[] {
+/** Those that were passed, wherever they are among what else the kernel says. A pidfd that comes with them is closed: nobody waits for that. */
+function readDescriptors(libc: Libc, message: Buffer, controlLength: number): number[] {
   const descriptors: number[] = []
-  if (controlLength < CMSG_HEADER_SIZE) return descriptors
-  const length = Number(message.readBigUInt64LE(CONTROL))
-  if (message.readInt32LE(CONTROL + 8) !== SOL_SOCKET || message.readInt32LE(CONTROL + 12) !== SCM_RIGHTS)
-    return descriptors
-  for (let at = CMSG_HEADER_SIZE; at + 4 <= length && CONTROL + at + 4 <= BYTES; at += 4) {
-    descriptors.push(message.readInt32LE(CONTROL + at))
+  const end = CONTROL + controlLength
+  for (let header = CONTROL; header + CMSG_HEADER_SIZE <= end; ) {
+    const length = Number(message.readBigUInt64LE(header))
+    const isOfSockets = message.readInt32LE(header + 8) === SOL_SOCKET
+    const type = message.readInt32LE(header + 12)
+    for (let at = header + CMSG_HEADER_SIZE; isOfSockets && at + 4 <= header + length; at += 4) {
+      if (type === SCM_RIGHTS) descriptors.push(message.readInt32LE(at))
+      else if (type === SCM_PIDFD) libc.close(message.readInt32LE(at))
+    }
+    header += Math.max(CMSG_HEADER_SIZE, 8 * Math.ceil(length / 8))
   }
   return descriptors
 }
@@ -178,10 +191,8 @@ function readDescriptors(message: Buffer, controlLength: number): number[] {
  */
 let underWay: { readonly message: Buffer; readonly address: bigint } | undefined
 
-function prepareMessage(libc: Libc, length: number, descriptorCount: number): Buffer {
-  if (length > MESSAGE_MAX || descriptorCount > DESCRIPTORS_MAX) {
-    throw new NicError('ERR_NIC_ARGUMENT', `${length} bytes and ${descriptorCount} descriptors are too many`)
-  }
+function prepareMessage(libc: Libc, length: number, controlLength: number): Buffer {
+  if (length > MESSAGE_MAX) throw new NicError('ERR_NIC_ARGUMENT', `${length} bytes are too many`)
   if (underWay === undefined) {
     const message = Buffer.from(new ArrayBuffer(BYTES + MESSAGE_MAX))
     underWay = { message, address: libc.address(message) }
@@ -192,15 +203,15 @@ function prepareMessage(libc: Libc, length: number, descriptorCount: number): Bu
   message.writeBigUInt64LE(1n, MSGHDR_IOV_COUNT)
   message.writeBigUInt64LE(address + BigInt(BYTES), VECTOR)
   message.writeBigUInt64LE(BigInt(length), VECTOR + 8)
-  if (descriptorCount > 0) {
+  if (controlLength > 0) {
     message.writeBigUInt64LE(address + BigInt(CONTROL), MSGHDR_CONTROL)
-    message.writeBigUInt64LE(BigInt(controlSize(descriptorCount)), MSGHDR_CONTROL_LENGTH)
+    message.writeBigUInt64LE(BigInt(controlLength), MSGHDR_CONTROL_LENGTH)
   }
   return message
 }
 
 function controlSize(descriptorCount: number): number {
-  return CMSG_HEADER_SIZE + 8 * Math.ceil(descriptorCount / 2)
+  return descriptorCount === 0 ? 0 : CMSG_HEADER_SIZE + 8 * Math.ceil(descriptorCount / 2)
 }
 
 /** struct sockaddr_un with an abstract name: family, a zero byte, the name. */

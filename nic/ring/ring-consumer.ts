@@ -114,6 +114,7 @@ export class RingConsumer {
           return this.#refuse(`skip at ${this.#head >>> 0} passes over ${contiguous} bytes`)
         }
         this.#head = (this.#head + contiguous) | 0
+        this.#countDown(contiguous)
         continue
       }
       if (length === SWITCH) {
@@ -129,7 +130,7 @@ export class RingConsumer {
       // Accounted for before the handler runs: if it throws, the frame is gone all the same.
       this.#head = (this.#head + need) | 0
       bytes += need
-      if (this.#leftUntilEnd !== undefined) this.#leftUntilEnd -= need
+      this.#countDown(need)
       count++
       sink.handleFrame(this.bytes, position + FRAME_HEADER_SIZE, length)
       if (((this.#head - this.#released) | 0) >= this.#releaseAfter) this.#release()
@@ -171,6 +172,7 @@ export class RingConsumer {
     const next = this.#other ?? (this.#openOverflow && this.#map(this.#openOverflow))
     if (next === undefined) return false
     this.#head = (this.#head + FRAME_HEADER_SIZE) | 0
+    this.#countDown(FRAME_HEADER_SIZE)
     this.#release()
     const { bytes, words } = this
     this.#other = { bytes, words, size: this.#size, headWord: this.#headWord, head: this.#head }
@@ -190,6 +192,10 @@ export class RingConsumer {
     const bytes = new Uint8Array(memory, offset, size)
     const words = new Int32Array(memory, offset, size / 4)
     return { bytes, words, size, headWord: OVERFLOW_HEAD_WORD, head: 0 }
+  }
+
+  #countDown(taken: number): void {
+    if (this.#leftUntilEnd !== undefined) this.#leftUntilEnd -= taken
   }
 
   #isAtEnd(): boolean {

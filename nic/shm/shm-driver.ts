@@ -241,14 +241,17 @@ function takeAnswer(
     }
     if (connection !== undefined && !isUnixStream(libc, connection))
       throw violation('no connection was passed')
-    const mapping = mapSegment(libc, segment, ringSize)
     if (connection !== undefined) {
       passed.pop()
       exchange = new SegmentExchange(libc, connection, credentials.uid)
     }
+    const mapping = mapSegment(libc, segment, ringSize)
     refuseDescriptorsAt(bell.fd)
     const peerProcess = processOf(libc, bell, credentials, memory)
     return new ShmInterface(libc, { mapping, ringSize, offering: false, bell, exchange, peerProcess })
+  } catch (error) {
+    exchange?.close()
+    throw error
   } finally {
     closePassed(libc, passed, credentials.uid)
   }

@@ -3,11 +3,15 @@ import { once } from 'node:events'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { request as tlsRequest } from 'node:https'
+import { connect } from 'node:net'
+import { constants, release } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { NameClient } from '../../nameservice/index.ts'
+import { loadLibc } from '../../nic/posix/libc.ts'
+import { sendMessage } from '../../nic/posix/unix-socket.ts'
 import { Child } from '../support/child.ts'
 import { askHttp, type HttpReply, type Loose, Named, temporaryFolder } from '../support/named.ts'
 import { secretCopy } from '../support/secret-file.ts'
@@ -133,6 +137,24 @@ t.test('without peer credentials nothing can be changed, and it is said why', as
   t.match(refused.json, { type: 'urn:fastsockets:problem:no-credentials', detail: /koffi/ })
   t.equal((await named.ask('GET', '/v1/names')).status, 200)
   t.ok(named.messages().some(({ level, reason }) => level === 'error' && /koffi/.test(String(reason))))
+})
+
+t.test('its socket takes no descriptors: to close one may wait for whoever has passed it', async t => {
+  const { libc, reason } = loadLibc()
+  if (libc === undefined) return t.comment(`SKIPPED: ${reason}`)
+  const named = await Named.start(t)
+  const caller = connect(named.socketPath)
+  await once(caller, 'connect')
+  t.teardown(() => caller.destroy())
+  const { fd } = (caller as unknown as { _handle: { fd: number } })._handle
+  try {
+    sendMessage(libc, fd, Buffer.from('GET '), [fd])
+    const [major = 0, minor = 0] = release().split('.').map(Number)
+    t.ok(major < 6 || (major === 6 && minor < 16), `Linux ${release()} can refuse descriptors`)
+    t.comment(`SKIPPED: Linux ${release()} cannot refuse descriptors (6.16 can)`)
+  } catch (error) {
+    t.match(error, { code: 'ERR_NIC_SYSTEM', errno: constants.errno.EPERM })
+  }
 })
 
 t.test('it does not listen beyond loopback without TLS and tokens', async t => {

@@ -136,6 +136,31 @@ t.test('a producer that does nothing but switch keeps nobody', t => {
   t.end()
 })
 
+t.test('whoever goes on switching for a producer that is gone is left alone in the end', t => {
+  const rings = new Rings()
+  const places = [
+    { words: new Int32Array(rings.memory, CONTROL_SIZE), size: SIZE },
+    { words: new Int32Array(rings.overflow), size: overflowSizeOf(SIZE) },
+  ]
+  const most = (SIZE + overflowSizeOf(SIZE)) / 8
+  rings.consumer.expectEnd()
+  let taken = 0
+  for (let at = 0; taken <= most; at += 8) {
+    for (const { words, size } of places) {
+      const place = (at & (size - 1)) >> 2
+      words[place] = SWITCH
+      words[place + FRAME_STAMP / 4] = stampOf(at)
+    }
+    const count = rings.poll(2)
+    if (count <= 0) break
+    taken += count
+  }
+  t.equal(taken, most)
+  t.notOk(rings.consumer.hasFrame())
+  t.equal(rings.consumer.violation, undefined)
+  t.end()
+})
+
 t.test('a consumer that lies about the overflow breaks the protocol', t => {
   const rings = new Rings()
   while (!rings.producer.isInOverflow) rings.send(1000)

@@ -1,5 +1,5 @@
 /** Segments of a peer: whatever descriptor comes with a key, only what the key says is mapped, and nothing can make us wait. */
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import net from 'node:net'
 import { constants, release } from 'node:os'
 import { join } from 'node:path'
@@ -14,7 +14,12 @@ import {
 } from '../../nic/posix/constants.ts'
 import { requireLibc } from '../../nic/posix/libc.ts'
 import { socketPair } from '../../nic/posix/socket-pair.ts'
-import { connectAbstract, refuseDescriptors, sendMessage } from '../../nic/posix/unix-socket.ts'
+import {
+  connectAbstract,
+  DESCRIPTORS_MAX,
+  refuseDescriptors,
+  sendMessage,
+} from '../../nic/posix/unix-socket.ts'
 import {
   KEY_ACCESS,
   KEY_INDEX,
@@ -48,6 +53,10 @@ const READ_ONLY = SIZED | F_SEAL_FUTURE_WRITE
 const VIOLATION = { code: 'ERR_NIC_PROTOCOL_VIOLATION' }
 const ARGUMENT = { code: 'ERR_NIC_ARGUMENT' }
 const SO_LINGER = 13
+const SO_PASSCRED = 16
+const SO_PASSSEC = 34
+const SO_PASSPIDFD = 76
+const ON = Buffer.of(1, 0, 0, 0)
 const LINGER_S = 30
 /** Far from the linger time, and more than a busy machine takes. */
 const PROMPT_MS = 10_000
@@ -60,9 +69,11 @@ class Passer {
   readonly exchange: SegmentExchange
   readonly #far: number
 
-  constructor(t: Test) {
+  /** `options`: of our end, which the peer has made and may have kept, so it says what comes with each message. */
+  constructor(t: Test, options: readonly number[] = []) {
     const { near, far } = socketPair()
     this.#far = far
+    for (const option of options) libc.setsockopt(near, SOL_SOCKET, option, ON, ON.length)
     this.exchange = new SegmentExchange(libc, near, this.uid)
     t.teardown(() => {
       this.exchange.close()
@@ -213,6 +224,34 @@ t.test('a socket that takes its time to close keeps nobody waiting', async t => 
     })
   }
   t.ok(performance.now() - startMs < PROMPT_MS, `${performance.now() - startMs} ms`)
+})
+
+t.test(
+  'whatever else the peer has the kernel say with a message, its descriptors are found and go',
+  async t => {
+    const before = descriptorCount()
+    const told = new Passer(t, [SO_PASSCRED, SO_PASSSEC])
+    told.pass([openMemfd(LENGTH)])
+    t.equal(told.exchange.import(keyOf()).length, LENGTH)
+    const named = new Passer(t, [SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD])
+    for (let round = 0; round < 3; round++) {
+      named.pass(Array.from({ length: DESCRIPTORS_MAX }, () => openMemfd(LENGTH)))
+    }
+    told.exchange.close()
+    named.exchange.close()
+    const PEERS_ENDS = 2
+    t.equal(descriptorCount(), before + PEERS_ENDS)
+  },
+)
+
+t.test('a segment that is larger than any view is not mapped', async t => {
+  for (const length of [8 * 1024 ** 3, 2 ** 45]) {
+    const passer = new Passer(t)
+    const before = readFileSync('/proc/self/maps', 'latin1').split('\n').length
+    passer.pass([openMemfd(length)])
+    t.throws(() => passer.exchange.import(keyOf({ length })), { code: 'ERR_NIC_UNAVAILABLE' })
+    t.equal(readFileSync('/proc/self/maps', 'latin1').split('\n').length, before, 'no address range is taken')
+  }
 })
 
 t.test('a user who passes what is no memory gets no more connections in the end', async t => {

@@ -1,9 +1,9 @@
 /**
- * The two things of Linux that the daemon needs and Node does not have: who is at the other end of a unix socket, and
- * datagrams to the service manager. Only this file loads koffi; without it there is a reason instead.
+ * What the daemon needs of Linux and Node does not have: who is at the other end of a unix socket, no descriptors from there,
+ * and datagrams to the service manager. Only this file loads koffi; without it there is a reason instead.
  */
 import { createRequire } from 'node:module'
-import type { Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 
 type Koffi = typeof import('koffi')
 
@@ -15,6 +15,11 @@ export interface PeerCredentials {
 export interface Posix {
   /** SO_PEERCRED: as the kernel noted it when the peer connected. Undefined if the socket is gone already. */
   peerCredentials(socket: Socket): PeerCredentials | undefined
+  /**
+   * From now on peers pass no descriptors over connections that `server` accepts (Linux 6.16; before, nobody can be kept from
+   * it). Node closes them, and to close the last one of a socket may take its linger time.
+   */
+  refuseDescriptors(server: Server): void
   /** Sends one datagram to a unix socket; a path that begins with `@` is an abstract name. False if it did not go. */
   sendDatagram(path: string, text: string): boolean
 }
@@ -26,6 +31,8 @@ export type PosixResult =
 // From the kernel's uapi headers; the same on x64 and arm64.
 const SOL_SOCKET = 1
 const SO_PEERCRED = 17
+const SO_PASSRIGHTS = 83
+const OFF = Buffer.alloc(4)
 const AF_UNIX = 1
 const SOCK_DGRAM = 2
 const SOCK_CLOEXEC = 0o2000000
@@ -36,6 +43,7 @@ const UCRED_SIZE = 12
 
 interface Libc {
   getsockopt(fd: number, level: number, name: number, value: Uint8Array, length: Uint32Array): number
+  setsockopt(fd: number, level: number, name: number, value: Uint8Array, size: number): number
   socket(domain: number, type: number, protocol: number): number
   sendto(fd: number, bytes: Uint8Array, length: number, flags: number, to: Uint8Array, size: number): number
   close(fd: number): number
@@ -43,6 +51,7 @@ interface Libc {
 
 const PROTOTYPES = {
   getsockopt: 'int getsockopt(int fd, int level, int name, void *value, void *length)',
+  setsockopt: 'int setsockopt(int fd, int level, int name, const void *value, unsigned int size)',
   socket: 'int socket(int domain, int type, int protocol)',
   sendto: 'int64_t sendto(int fd, const void *bytes, size_t n, int flags, const void *to, unsigned int size)',
   close: 'int close(int fd)',
@@ -65,6 +74,7 @@ function load(): PosixResult {
     return {
       posix: {
         peerCredentials: socket => peerCredentials(libc, socket),
+        refuseDescriptors: server => refuseDescriptors(libc, server),
         sendDatagram: (path, text) => sendDatagram(libc, path, text),
       },
     }
@@ -74,14 +84,22 @@ function load(): PosixResult {
 }
 
 function peerCredentials(libc: Libc, socket: Socket): PeerCredentials | undefined {
-  // Not public, but there since Node 0.x; -1 or absent once the socket is closed.
-  const fd = (socket as unknown as { _handle?: { fd?: number } | null })._handle?.fd
-  if (fd === undefined || fd < 0) return undefined
+  const fd = descriptorOf(socket)
+  if (fd < 0) return undefined
   const credentials = Buffer.alloc(UCRED_SIZE)
   const length = new Uint32Array([UCRED_SIZE])
   if (libc.getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, length) !== 0) return undefined
   if (length[0] !== UCRED_SIZE) return undefined
   return { pid: credentials.readInt32LE(0), uid: credentials.readUInt32LE(4) }
+}
+
+function refuseDescriptors(libc: Libc, server: Server): void {
+  libc.setsockopt(descriptorOf(server), SOL_SOCKET, SO_PASSRIGHTS, OFF, OFF.length)
+}
+
+/** Not public, but there since Node 0.x; -1 once the socket is closed. */
+function descriptorOf(socket: Socket | Server): number {
+  return (socket as unknown as { _handle?: { fd?: number } | null })._handle?.fd ?? -1
 }
 
 function sendDatagram(libc: Libc, path: string, text: string): boolean {
