@@ -78,8 +78,6 @@ export const FRAMING_MAX = 2048
 export const WINDOW = 4 << 20
 /** The least that is granted: to a new socket beside very many others, and to each while the process is over its budget. */
 export const SHRUNK_WINDOW = 64 * 1024
-/** Windows of all sockets of a process together, in budgets for unread data: most sockets are read, and leave theirs empty. */
-export const OVERCOMMIT = 4
 /** So much is owed before it is reported alone, or half of a smaller window. */
 export const CONSUMED_DUE = 512 * 1024
 export const WINDOW_MAX = 1 << 30

@@ -1,6 +1,6 @@
 import type { Stream } from './stream.ts'
 import { STREAMS_MAX } from './stream-layout.ts'
-import { countStreams } from './unread-budget.ts'
+import { noteGranted } from './unread-budget.ts'
 
 const SLOT_MASK = STREAMS_MAX - 1
 const GENERATION_MAX = Math.floor(0x7fffffff / STREAMS_MAX)
@@ -63,7 +63,7 @@ export class StreamTable {
       this.#theirs[slot] = stream
     }
     this.#size++
-    countStreams(1)
+    noteGranted(stream.receiving.size)
   }
 
   /** The peer asked for it in vain. */
@@ -82,7 +82,7 @@ export class StreamTable {
     if (this.get(stream.id) !== stream) return
     const slot = slotOf(stream.id)
     this.#size--
-    countStreams(-1)
+    noteGranted(-stream.receiving.size)
     if (stream.id < 0) {
       this.#theirs[slot] = undefined
       return

@@ -6,7 +6,7 @@
  * get TCP. Each thread counts its own bytes.
  */
 import { totalmem } from 'node:os'
-import { OVERCOMMIT, SHRUNK_WINDOW, WINDOW } from './stream-layout.ts'
+import { SHRUNK_WINDOW, WINDOW } from './stream-layout.ts'
 
 /** A quarter of the memory that the process may use, */
 const BUDGET_SHARE = 4
@@ -21,9 +21,13 @@ function usableMemory(): number {
 
 export const UNREAD_BUDGET = Math.max(UNREAD_BUDGET_MIN, Math.floor(usableMemory() / BUDGET_SHARE))
 
+/** A socket gets at most one in so many of the bytes that are not granted yet. */
+const SHARES_LEFT = 16
+
 let budget = UNREAD_BUDGET
 let kept = 0
-let streamCount = 0
+/** The windows of all sockets together. */
+let granted = 0
 
 /** So many bytes more are kept, or less if negative. */
 export function noteKept(length: number): void {
@@ -34,15 +38,18 @@ export function isOverBudget(): boolean {
   return kept > budget
 }
 
-/** Sockets that may fill their windows: so many more, or fewer if negative. */
-export function countStreams(count: number): void {
-  streamCount += count
+/** A socket with a window of that size is there, or has gone if negative. */
+export function noteGranted(size: number): void {
+  granted += size
 }
 
-/** What the peer of one more socket may have under way. */
+/**
+ * What the peer of one more socket may have under way. A window cannot be taken back, so all of them together are no more than
+ * the budget, as long as each may be the least: peers that fill theirs at once, unread, fill no more memory than that.
+ */
 export function windowToGrant(): number {
   if (isOverBudget()) return SHRUNK_WINDOW
-  const share = Math.floor((OVERCOMMIT * budget) / (streamCount + 1))
+  const share = Math.floor((budget - granted) / SHARES_LEFT)
   return Math.max(SHRUNK_WINDOW, Math.min(share, WINDOW))
 }
 
