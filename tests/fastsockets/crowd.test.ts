@@ -31,7 +31,7 @@ async function start(t: Test): Promise<{ server: Child; client: Child }> {
 t.test('1,000 sockets on one channel: 10 stopped readers stop nobody else', async t => {
   const { client } = await start(t)
   t.strictSame(await client.ask({ open: 1000 }), { shm: 1000 })
-  // 4 MB through each that is stopped: more than two windows, and what two streams hold at either end.
+  // 16 MB through each that is stopped: more than the windows of both directions, and what two streams hold at either end.
   const running = await client.ask({ exchange: 400_000, stopped: 10 })
   t.strictSame(
     running,

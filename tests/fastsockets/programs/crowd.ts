@@ -81,12 +81,12 @@ function isDone(member: Member): boolean {
   return member.received >= member.total
 }
 
-/** Sends `bytes` more through each, and ten times as many through the first `stoppedCount`, which do not read the echo. */
+/** Sends `bytes` more through each, and forty times as many through the first `stoppedCount`, which do not read the echo. */
 async function exchange(members: Member[], bytes: number, stoppedCount: number): Promise<object> {
   const running = members.slice(stoppedCount)
   for (const member of running) member.total += bytes
   for (const member of members.slice(0, stoppedCount)) {
-    member.total += 10 * bytes
+    member.total += 40 * bytes
     member.socket.pause()
   }
   for (const member of members) write(member)
