@@ -35,6 +35,8 @@ export {
 export { randomBytes } from './random.ts'
 export { addressOf, readOwnMemory } from './shm/own-memory.ts'
 export * from './status.ts'
+export { ProcessCount } from './threads/process-count.ts'
+export { COUNT_GRANTED, COUNT_KEPT } from './threads/thread-layout.ts'
 export { traceDriver, traceInterface } from './trace/trace-driver.ts'
 export type { DescribeFrame, WriteLine } from './trace/trace-interface.ts'
 export type { VerbsCounters } from './verbs/counters.ts'

@@ -249,6 +249,13 @@ export class Peers implements BootstrapHost {
       connection.destroy()
       return fallbackReason('LIMIT', `this thread has ${CHANNELS_MAX} channels already`)
     }
+    if (isOverBudget()) {
+      connection.destroy()
+      return fallbackReason(
+        'LIMIT',
+        'the sockets of this process keep more unread bytes than its budget allows',
+      )
+    }
     let shaking = connection
     if (isHere(greeting)) {
       connection.destroy()

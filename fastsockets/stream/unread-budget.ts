@@ -3,15 +3,19 @@
  * bytes that are unread, and written bytes that are not sent. A kernel bounds the same by tcp_mem.
  *
  * Beyond the budget the windows of this process's sockets shrink, a write counts as written only once it is sent, and new peers
- * get TCP. Each thread counts its own bytes.
+ * get TCP. All threads of the process count together, and each knows the others' bytes to 64 KiB.
  */
 import { totalmem } from 'node:os'
+import { COUNT_GRANTED, COUNT_KEPT, ProcessCount } from '../../nic/index.ts'
 import { SHRUNK_WINDOW, WINDOW } from './stream-layout.ts'
 
 /** A quarter of the memory that the process may use, */
 const BUDGET_SHARE = 4
 /** and so much at least. */
 export const UNREAD_BUDGET_MIN = 64 << 20
+
+/** A thread publishes its counts in steps of so many bytes. */
+const COUNT_STEP = 64 * 1024
 
 /** Memory of the machine, or of the container. */
 function usableMemory(): number {
@@ -25,22 +29,22 @@ export const UNREAD_BUDGET = Math.max(UNREAD_BUDGET_MIN, Math.floor(usableMemory
 const SHARES_LEFT = 16
 
 let budget = UNREAD_BUDGET
-let kept = 0
+const kept = new ProcessCount(COUNT_KEPT, COUNT_STEP)
 /** The windows of all sockets together. */
-let granted = 0
+const granted = new ProcessCount(COUNT_GRANTED, COUNT_STEP)
 
 /** So many bytes more are kept, or less if negative. */
 export function noteKept(length: number): void {
-  kept += length
+  kept.add(length)
 }
 
 export function isOverBudget(): boolean {
-  return kept > budget
+  return kept.total > budget
 }
 
 /** A socket with a window of that size is there, or has gone if negative. */
 export function noteGranted(size: number): void {
-  granted += size
+  granted.add(size)
 }
 
 /**
@@ -49,7 +53,7 @@ export function noteGranted(size: number): void {
  */
 export function windowToGrant(): number {
   if (isOverBudget()) return SHRUNK_WINDOW
-  const share = Math.floor((budget - granted) / SHARES_LEFT)
+  const share = Math.floor((budget - granted.total) / SHARES_LEFT)
   return Math.max(SHRUNK_WINDOW, Math.min(share, WINDOW))
 }
 
@@ -59,5 +63,5 @@ export function setUnreadBudget(bytes = UNREAD_BUDGET): void {
 }
 
 export function keptBytes(): number {
-  return kept
+  return kept.total
 }

@@ -3,13 +3,14 @@
  *
  *   range    address (f64)    length (f64)    owner's thread id (i32), 0 in a free row
  *   worker   thread id (i32), 0 in a free row    parent's thread id (i32)    state (i32)
+ *   count    each worker's part (i32), and the parts of all threads together (i32) in the last row
  *
  * A worker claims rows and fills them in; the thread that started it frees them when it has ended, and it alone writes
  * them then. The state is written by both (undisturbed.ts). An address has 47 bits: a double is enough.
  */
 
 /** Changes with the layout: another copy of this package may have another one. */
-export const TABLE_KEY = 'fastsockets.threads.1'
+export const TABLE_KEY = 'fastsockets.threads.2'
 /** Living workers; one that finds no row is as one whose starter does not know us. */
 export const WORKERS_MAX = 1024
 /** Ranges of all living workers; one that finds no row is lost when its worker ends. */
@@ -21,4 +22,12 @@ export const OWNERS_AT = LENGTHS_AT + 8 * RANGES_MAX
 export const IDS_AT = OWNERS_AT + 4 * RANGES_MAX
 export const PARENTS_AT = IDS_AT + 4 * WORKERS_MAX
 export const STATES_AT = PARENTS_AT + 4 * WORKERS_MAX
-export const TABLE_SIZE = STATES_AT + 4 * WORKERS_MAX
+export const COUNTS_AT = STATES_AT + 4 * WORKERS_MAX
+/** A column for each number that threads add up (process-count.ts). */
+export const COUNT_KEPT = 0
+export const COUNT_GRANTED = 1
+export const COUNTS = 2
+/** Of the total, behind those of the workers. */
+export const TOTAL_ROW = WORKERS_MAX
+export const COUNT_ROWS = WORKERS_MAX + 1
+export const TABLE_SIZE = COUNTS_AT + 4 * COUNTS * COUNT_ROWS

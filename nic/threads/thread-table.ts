@@ -12,6 +12,9 @@ import {
 } from 'node:worker_threads'
 import {
   ADDRESSES_AT,
+  COUNT_ROWS,
+  COUNTS,
+  COUNTS_AT,
   IDS_AT,
   LENGTHS_AT,
   OWNERS_AT,
@@ -20,6 +23,7 @@ import {
   STATES_AT,
   TABLE_KEY,
   TABLE_SIZE,
+  TOTAL_ROW,
   WORKERS_MAX,
 } from './thread-layout.ts'
 
@@ -40,6 +44,11 @@ export const workerStates = new Int32Array(table, STATES_AT, WORKERS_MAX)
 export const rangeOwners = new Int32Array(table, OWNERS_AT, RANGES_MAX)
 export const rangeAddresses = new Float64Array(table, ADDRESSES_AT, RANGES_MAX)
 export const rangeLengths = new Float64Array(table, LENGTHS_AT, RANGES_MAX)
+
+/** Every worker's part of a number, and the total. */
+export function countColumn(column: number): Int32Array {
+  return new Int32Array(table, COUNTS_AT + 4 * column * COUNT_ROWS, COUNT_ROWS)
+}
 
 /** This thread's row, or -1: it is the main thread, or a worker that nobody looks after. */
 export const ownRow = takeOwnRow()
@@ -81,6 +90,10 @@ export function onWorkerEnd(handle: (id: number) => void): void {
 
 function giveBack(row: number): void {
   parents[row] = 0
+  for (let column = 0; column < COUNTS; column++) {
+    const rows = countColumn(column)
+    Atomics.sub(rows, TOTAL_ROW, Atomics.exchange(rows, row, 0))
+  }
   Atomics.store(workerStates, row, 0)
   Atomics.store(ids, row, 0)
 }

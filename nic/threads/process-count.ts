@@ -1,0 +1,40 @@
+/**
+ * A number that all threads of a process add up. Each thread publishes its part in whole steps, so that `add` seldom touches shared
+ * memory. When a worker has ended, the thread that started it subtracts the worker's part.
+ */
+import { isMainThread } from 'node:worker_threads'
+import { COUNT_ROWS, TOTAL_ROW } from './thread-layout.ts'
+import { countColumn, ownRow } from './thread-table.ts'
+
+/** Nobody would subtract the part of a worker without a row: it adds up its own only. */
+const isShared = isMainThread || ownRow >= 0
+
+export class ProcessCount {
+  readonly #rows: Int32Array
+  readonly #step: number
+  #own = 0
+  /** Steps of `#own` that the other threads know. */
+  #published = 0
+
+  /** `column` of the table (thread-layout.ts). The parts of other threads are known to one `step`. */
+  constructor(column: number, step: number) {
+    this.#rows = isShared ? countColumn(column) : new Int32Array(COUNT_ROWS)
+    this.#step = step
+  }
+
+  add(amount: number): void {
+    this.#own += amount
+    const ahead = this.#own - this.#published * this.#step
+    if (ahead >= this.#step || ahead <= -this.#step) this.#publish(Math.trunc(ahead / this.#step))
+  }
+
+  get total(): number {
+    return (Atomics.load(this.#rows, TOTAL_ROW) - this.#published) * this.#step + this.#own
+  }
+
+  #publish(steps: number): void {
+    this.#published += steps
+    if (ownRow >= 0) Atomics.add(this.#rows, ownRow, steps)
+    Atomics.add(this.#rows, TOTAL_ROW, steps)
+  }
+}
