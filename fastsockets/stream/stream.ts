@@ -363,7 +363,9 @@ export class Stream {
     }
     if (this.#failure !== undefined) {
       const { code, cause, syscall: failed } = this.#failure
-      const syscall = endsWrite ? 'write' : failed
+      // The write that waited at the reset may be over by now: then it is the read that fails, as over TCP.
+      const isOver = failed === 'write' && code === 'ECONNRESET' && !this.outgoing.isWaiting
+      const syscall = endsWrite ? 'write' : isOver ? 'read' : failed
       // Who does not read does not hear of it, unless by a write that waits. Raw sockets are asked, not told.
       if (!endsWrite && !this.sink.isReading && !this.#isRaw) return
       this.#failure = undefined
