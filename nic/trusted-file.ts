@@ -13,6 +13,7 @@ import {
   type Stats,
 } from 'node:fs'
 import { isAbsolute, join, sep } from 'node:path'
+import { isOwnUser } from './posix/own-user.ts'
 import { shownText } from './shown-text.ts'
 
 /** O_CLOEXEC is libuv's own, always. Windows has neither of the other two. */
@@ -119,8 +120,9 @@ function problemOfFile(stat: Stats, sizeMax: number, isSecret: boolean): string 
 /** Windows has no such owners. */
 const hasOwners = process.geteuid !== undefined
 
+/** In a user namespace the files of all who are not mapped seem to be one user's, who is nobody (own-user.ts). */
 function isOurs(uid: number): boolean {
-  return !hasOwners || uid === ROOT_USER || uid === process.geteuid?.()
+  return !hasOwners || uid === ROOT_USER || isOwnUser(uid)
 }
 
 /** At most `size` bytes: what is appended meanwhile is not read. */

@@ -26,6 +26,8 @@ const MAIN = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.
 const MODULE = new URL('../../nic/trusted-file.js', import.meta.url).href
 const notRoot = process.getuid?.() === 0 ? false : 'it takes root to own files of others'
 const SIZE_MAX = 100
+/** Neither root, nor ours, nor nobody. */
+const OTHER_USER = 4242
 
 /** Not below the repository: that may be anybody's. */
 function folderOf(t: Test): string {
@@ -132,6 +134,24 @@ t.test('files, folders and links of another user are refused', { skip: notRoot }
   spawnSync('ln', ['-s', '/etc/hostname', link], { uid: NOBODY, gid: NOBODY })
   t.ok(existsSync(link))
   refuses(t, link, /link is a link of user 65534: name the file itself$/)
+})
+
+t.test('in a user namespace a file of whoever is not mapped is not ours', { skip: notRoot }, async t => {
+  const folder = folderOf(t)
+  chmodSync(folder, 0o755)
+  const file = join(folder, 'policy')
+  writeFileSync(file, 'content')
+  chownSync(file, OTHER_USER, OTHER_USER)
+  const script = `const { readTrustedFile } = await import(${JSON.stringify(MODULE)})
+    try { console.log(String(readTrustedFile(${JSON.stringify(file)}, { sizeMax: 100 }))) }
+    catch (error) { console.log(process.geteuid(), error.code) }`
+  const node = [process.execPath, '--input-type=module', '-e', script]
+  const { status, stdout } = spawnSync('unshare', ['--user', `--map-user=${NOBODY}`, ...node], {
+    encoding: 'utf8',
+    env: plainEnvironment(),
+  })
+  if (status !== 0) return t.comment('SKIPPED: this machine makes no user namespace by unshare(1)')
+  t.equal(stdout, `${NOBODY} ERR_UNTRUSTED_FILE\n`)
 })
 
 t.test("root's files are everybody's, as are their own", { skip: notRoot }, async t => {
