@@ -1,4 +1,5 @@
 /** On whose behalf a request is made, and what that one may do. */
+import { isNobody } from '../../nic/posix/own-user.ts'
 import { Refusal } from '../problem.ts'
 import type { PeerCredentials } from './system/posix.ts'
 
@@ -25,18 +26,19 @@ export function unixPrincipal(
   reason: string | undefined,
 ): Principal {
   const uid = credentials?.uid
-  const why = reason === undefined ? 'the socket has no peer' : reason
+  const isKnown = uid !== undefined && !isNobody(uid)
+  const why =
+    reason ??
+    (uid === undefined
+      ? 'the socket has no peer'
+      : `${uid} stands for all whom the user namespace does not map`)
   return {
     owner: uid === undefined ? 'unknown' : `uid:${uid}`,
     credentials,
-    isAdmin: uid !== undefined && (uid === ROOT || admins.has(uid)),
-    readOnlyReason:
-      uid === undefined
-        ? new Refusal(
-            'no-credentials',
-            `The caller's user cannot be known, so nothing may be changed: ${why}.`,
-          )
-        : undefined,
+    isAdmin: isKnown && (uid === ROOT || admins.has(uid)),
+    readOnlyReason: !isKnown
+      ? new Refusal('no-credentials', `The caller's user cannot be known, so nothing may be changed: ${why}.`)
+      : undefined,
     readable: EVERYTHING,
     writable: EVERYTHING,
   }

@@ -1,4 +1,5 @@
 /** Who may do what: users over the unix socket, tokens over TCP, and what never leaves the daemon. */
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
@@ -12,7 +13,7 @@ import t, { type Test } from 'tap'
 import { NameClient } from '../../nameservice/index.ts'
 import { loadLibc } from '../../nic/posix/libc.ts'
 import { sendMessage } from '../../nic/posix/unix-socket.ts'
-import { Child } from '../support/child.ts'
+import { Child, plainEnvironment } from '../support/child.ts'
 import { askHttp, type HttpReply, type Loose, Named, temporaryFolder } from '../support/named.ts'
 import { secretCopy } from '../support/secret-file.ts'
 import { eventually } from '../support/until.ts'
@@ -156,6 +157,25 @@ t.test('its socket takes no descriptors: to close one may wait for whoever has p
     t.match(error, { code: 'ERR_NIC_SYSTEM', errno: constants.errno.EPERM })
   }
 })
+
+t.test(
+  'in a user namespace whoever is not mapped changes nothing, not even what another such user has',
+  async t => {
+    const url = new URL('../../nameservice/daemon/principal.js', import.meta.url)
+    const script = `const { unixPrincipal } = await import(${JSON.stringify(url.href)})
+    for (const uid of [0, 65534]) {
+      const { isAdmin, readOnlyReason } = unixPrincipal({ pid: 1, uid }, new Set([65534]), undefined)
+      console.log(uid, isAdmin, readOnlyReason?.code)
+    }`
+    const node = [process.execPath, '--input-type=module', '-e', script]
+    const { status, stdout } = spawnSync('unshare', ['--user', '--map-user=0', ...node], {
+      encoding: 'utf8',
+      env: plainEnvironment(),
+    })
+    if (status !== 0) return t.comment('SKIPPED: this machine makes no user namespace by unshare(1)')
+    t.equal(stdout, '0 true undefined\n65534 false no-credentials\n')
+  },
+)
 
 t.test('it does not listen beyond loopback without TLS and tokens', async t => {
   const tokens = tokenFile(t, [{ name: 'x', token: WRITER, prefixes: [''], access: 'write' }])
