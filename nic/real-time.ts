@@ -5,12 +5,23 @@
  */
 import perfHooks from 'node:perf_hooks'
 import promises from 'node:timers/promises'
+import { makeHidden } from './own-resources.ts'
 
-export const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, queueMicrotask } =
-  globalThis
+export const { clearTimeout, clearInterval, setImmediate, queueMicrotask } = globalThis
+const { setTimeout: startTimeout, setInterval: startInterval } = globalThis
 export const { setTimeout: sleep, setImmediate: nextTurn } = promises
 export const nextTick: typeof process.nextTick = process.nextTick.bind(process)
 /** By its module: the program may have removed the global one. */
 const { performance: real } = perfHooks
 export const performance = { timeOrigin: real.timeOrigin, now: real.now.bind(real) }
 export const dateNow = Date.now
+
+/** Hooks of the program do not hear of our timers. */
+export const setTimeout = hidden(startTimeout)
+export const setInterval = hidden(startInterval)
+
+function hidden<T extends typeof startTimeout | typeof startInterval>(start: T): T {
+  const startHidden = (...args: Parameters<T>): NodeJS.Timeout =>
+    makeHidden(() => (start as (...args: Parameters<T>) => NodeJS.Timeout)(...args))
+  return startHidden as T
+}

@@ -3,7 +3,7 @@
  * names; those of other hosts say HELLO here. One for each fast listener of the program, bound to the same address.
  */
 import net from 'node:net'
-import { CallersByUser, isOwnUser, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
+import { CallersByUser, isOwnUser, makeHidden, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import {
   type Binding,
@@ -77,7 +77,7 @@ export class BootstrapServer {
     for (let candidate = 0; candidate < tries; candidate++) {
       const port = candidate === CANDIDATE_COUNT ? 0 : hashedPort(listenerPort, candidate)
       if (port === listenerPort || avoid.has(port)) continue
-      const handle = createServerHandle(address, port, family, place)
+      const handle = makeHidden(() => createServerHandle(address, port, family, place))
       if (typeof handle === 'number') continue
       const server = new net.Server()
       markOwn(server)

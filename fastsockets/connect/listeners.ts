@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
-import { isOwnUser, randomBytes } from '../../nic/index.ts'
+import { isOwnUser, makeHidden, randomBytes } from '../../nic/index.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { LISTENER_ID_SIZE, REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
@@ -48,7 +48,7 @@ interface Listener extends Binding {
   readonly idText: string
   readonly server: FastServer
   /** The server's handle when it began to listen: a cluster primary takes it away, and serves its workers with it. */
-  readonly handle: object
+  readonly handle: TcpHandle
   readonly address: string
   /** What people call it, if it is on a unix path: there the address is a key. */
   readonly path?: string
@@ -60,8 +60,6 @@ interface Listener extends Binding {
   readonly isPortReserved: boolean
   /** The asynchronous context of `listen`, in which a plain server's connections arrive, too. */
   readonly scope: AsyncResource
-  /** Nobody's context, which what is accepted belongs to; but the listener has caused it. */
-  readonly accepted: AsyncResource
   readonly host: BootstrapHost
   /** Undefined if Node's own accept path takes the connections. */
   readonly raw: RawAcceptor | undefined
@@ -119,7 +117,7 @@ function enter(
   if (handle === null) return 'ADDRESS'
   const place = placeOf(server, handle, isOfCluster)
   if (typeof place === 'string') return place
-  const scope = new AsyncResource('FASTSOCKETSERVER')
+  const scope = makeHidden(() => new AsyncResource('FASTSOCKETS'))
   const id = randomBytes(LISTENER_ID_SIZE)
   const listener: Listener = {
     id,
@@ -132,9 +130,6 @@ function enter(
     isOfCluster,
     isPortReserved: place.family !== UNIX && clientPorts.reserve(place.port),
     scope,
-    accepted: rootScope.runInAsyncScope(
-      () => new AsyncResource('FASTSOCKETSERVER', { triggerAsyncId: scope.asyncId() }),
-    ),
     host,
     raw,
     bootstrap: undefined,
@@ -270,7 +265,8 @@ function wantsNoMore(server: FastServer): boolean {
 
 function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleClass): void {
   // As with a TCP handle that libuv has accepted: 'connection' belongs to `listen`, what follows to nobody's context.
-  const handle = listener.accepted.runInAsyncScope(() => new Handle(undefined, listener.family === UNIX))
+  const cause = listener.handle.getAsyncId?.() ?? listener.scope.asyncId()
+  const handle = rootScope.runInAsyncScope(() => new Handle(undefined, listener.family === UNIX, cause))
   listener.scope.runInAsyncScope(guard, undefined, () => {
     const shadow = listener.server._handle
     handle.adopt(stream)

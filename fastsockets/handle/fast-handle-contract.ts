@@ -62,5 +62,9 @@ export interface FastHandle extends StreamSink {
   close(callback?: () => void): void
 }
 
-/** `isPipe`: it is to look like the handle of a unix socket. */
-export type FastHandleClass = new (dialer: Dialer | undefined, isPipe: boolean) => FastHandle
+/** `isPipe`: it is to look like the handle of a unix socket. `causeId`: the async id of the server handle that accepts. */
+export type FastHandleClass = new (
+  dialer: Dialer | undefined,
+  isPipe: boolean,
+  causeId?: number,
+) => FastHandle

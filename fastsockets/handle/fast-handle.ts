@@ -4,7 +4,6 @@
  * While JavaScript owns the socket, no native code is involved: writes come in through `_writeGeneric` (install.ts) and
  * data goes out through `socket.push`. What native code sees is in native-side.ts.
  */
-import { AsyncResource } from 'node:async_hooks'
 import { runInClosingPhase } from '../host/closing-phase.ts'
 import { runAfterIo } from '../host/io-turns.ts'
 import {
@@ -39,6 +38,7 @@ import type {
   FastSocket,
   WriteCallback,
 } from './fast-handle-contract.ts'
+import { HandleScope, Waiting } from './handle-scopes.ts'
 import { NativeSide } from './native-side.ts'
 import { createHandle, type HandleSide, prepareHandles, type ShownHandle, sideOf } from './socket-handle.ts'
 
@@ -65,20 +65,6 @@ export function isFastHandle(sink: unknown): sink is FastHandle {
 
 let createTcp: NodeInternals['createTcp']
 
-/** A write, or an end, that is not out yet. Its callback runs in the context in which the program asked for it. */
-class Waiting extends AsyncResource {
-  readonly callback: WriteCallback
-
-  constructor(type: string, callback: WriteCallback) {
-    super(type)
-    this.callback = callback
-  }
-
-  tell(error?: Error): void {
-    this.runInAsyncScope(guard<Error | null | undefined>, undefined, this.callback, undefined, error)
-  }
-}
-
 class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   readonly handle: ShownHandle
   host: string | undefined
@@ -88,7 +74,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   isUnreferenced = false
 
   readonly #dialer: Dialer | undefined
-  readonly #scope = new AsyncResource('FASTSOCKET')
+  #scope: HandleScope
   #request: ConnectRequest | undefined
   #isForPath = false
   #isReading = false
@@ -97,9 +83,10 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   #write: Waiting | undefined
   #shutdown: Waiting | undefined
 
-  constructor(dialer: Dialer | undefined, isPipe: boolean) {
+  constructor(dialer: Dialer | undefined, isPipe: boolean, causeId?: number) {
     super()
     this.#dialer = dialer
+    this.#scope = new HandleScope(this, isPipe, causeId)
     this.handle = createHandle(this, isPipe)
   }
 
@@ -145,7 +132,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
 
   shutdown(request: { oncomplete?: (status: number) => void }): number {
     if (this.stream === undefined) return 1
-    this.#shutdown = new Waiting('FASTSOCKET_SHUTDOWN', () => complete(request, 0))
+    this.#shutdown = new Waiting('SHUTDOWNWRAP', () => complete(request, 0))
     // As libuv does, also if the end is out at once.
     if (this.stream.shutdown()) runAfterIo(() => this.handleShutdown())
     this.updateLife()
@@ -191,6 +178,15 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     return !this.isUnreferenced && !this.isClosed
   }
 
+  get asyncId(): number {
+    return this.#scope.asyncId()
+  }
+
+  renewScope(): void {
+    this.#scope.emitDestroy()
+    this.#scope = new HandleScope(this, this.#scope.isPipe)
+  }
+
   reset(callback: () => void): number {
     this.stream?.close(true)
     this.close(callback)
@@ -221,6 +217,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
         this.attempt = undefined
         this.upper = undefined
         this.letGo()
+        this.#scope.emitDestroy()
       }
     })
     // Before that, and by themselves: what a callback of theirs throws keeps no socket from being closed.
@@ -290,7 +287,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     if (stream.outgoing.write(chunks)) return callback()
     noteLastWrite(true)
     noteQueueSize(socket, length)
-    this.#write = new Waiting('FASTSOCKET_WRITE', callback)
+    this.#write = new Waiting('WRITEWRAP', callback)
     this.updateLife()
   }
 
@@ -422,9 +419,11 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   #abandonWrites(): void {
     const write = this.#write
     this.#write = undefined
+    this.#shutdown?.emitDestroy()
     this.#shutdown = undefined
     const error = TELLS_OF_CANCELED_WRITES ? systemError('ECANCELED', 'write') : null
     write?.runInAsyncScope(write.callback, undefined, error)
+    write?.emitDestroy()
     this.cancelNativeRequests()
   }
 }

@@ -8,6 +8,7 @@
  * What the handle does is in its side (native-side.ts, fast-handle.ts). The one way from here to there is a private field.
  * Node's `JSStream` calls five methods by their names; they are on the last prototype, and not enumerable.
  */
+import { makeHidden } from '../../nic/index.ts'
 import {
   type ConnectRequest,
   type NativeStream,
@@ -41,6 +42,9 @@ export interface HandleSide {
   setNoDelay(isOn: boolean): number
   setTypeOfService(value: number): number
   getTypeOfService(): number
+  readonly asyncId: number
+  /** The handle serves another request of the program's: its callbacks run in the context of now. */
+  renewScope(): void
   reset(callback: () => void): number
   readStart(): number
   readStop(): number
@@ -161,6 +165,15 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
 
     getTypeOfService(): number {
       return SocketHandle.sideOf(this)?.getTypeOfService() ?? UV_EBADF
+    }
+
+    /** That of the context in which its callbacks run: hooks of the program know no other. */
+    getAsyncId(): number {
+      return SocketHandle.sideOf(this)?.asyncId ?? -1
+    }
+
+    asyncReset(): void {
+      SocketHandle.sideOf(this)?.renewScope()
     }
 
     reset(callback: () => void): number {
@@ -293,7 +306,8 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
     imitate(Face, Model, SocketHandle.prototype, NativeCalls.prototype)
 
   return {
-    create: (side, isPipe) => (isPipe ? new PipeHandle(side) : new TcpHandle(side)),
+    // The side has a resource of the type that Node's own handle is.
+    create: (side, isPipe) => makeHidden(() => (isPipe ? new PipeHandle(side) : new TcpHandle(side))),
     sideOf: SocketHandle.sideOf,
   }
 }

@@ -2,13 +2,14 @@
  * The moment at which libuv tells of handles that were closed: after the immediates of this turn of the event loop, the
  * last closed first.
  */
+import { makeHidden } from '../../nic/index.ts'
 import { drainTicks, type TcpHandle, tellUncaught } from './node-internals.ts'
 
 let closings: (() => void)[] = []
 
 /** All that close in one turn share one native handle. */
 export function runInClosingPhase(createTcp: () => TcpHandle, action: () => void): void {
-  if (closings.length === 0) createTcp().close(() => runAll(createTcp))
+  if (closings.length === 0) makeHidden(createTcp).close(() => runAll(createTcp))
   closings.push(action)
 }
 

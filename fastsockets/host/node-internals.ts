@@ -51,6 +51,8 @@ export interface TcpHandle {
   open(fd: number): number
   close(callback?: () => void): void
   unref(): void
+  /** A stand-in in a worker of a cluster has none. */
+  getAsyncId?(): number
   onconnection?: (status: number, handle: object) => void
 }
 

@@ -1,6 +1,6 @@
 /**
  * Relinking: wraps the few methods of `node:net` through which everything passes, so that every module that uses them
- * (http, https, http2, undici, any package), loaded before or after, gets fast sockets. Exports are never replaced.
+ * (http, https, http2, undici, any package), loaded before or after, gets fast sockets. Exports are not replaced, but for one.
  *
  * - `net.Socket.prototype.connect`      gives a new socket a fast handle; Node's own code then resolves names, emits
  *                                       events and shapes errors, and calls `handle.connect` when it is time to dial
@@ -12,12 +12,13 @@
  * - how a `net.Server` is moved to another thread      it has none any more
  * - `process.binding`, by which a program may get the parser of http (consumed-handles.ts)
  * - `_getActiveHandles` and `getActiveResourcesInfo` of this process       as if each fast socket had a handle of the kernel's
+ * - `createHook` of `node:async_hooks`    hooks do not hear of our own resources (own-hooks.ts); the one replaced export
  * - `publish` of the diagnostics channels of `node:net`     servers and sockets of ours are not told (own-diagnostics.ts)
  * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
-import { isOwn, markOwn, openLog } from '../../nic/index.ts'
+import { hideAccepted, isOwn, makeHidden, markOwn, openLog } from '../../nic/index.ts'
 import { RouteDialer } from '../connect/dialer.ts'
 import { messageOf, noteFailedStart, reasonAgainstFastWay, reasonNow } from '../connect/fast-way.ts'
 import { emitHeld, holdListening } from '../connect/held-listening.ts'
@@ -48,7 +49,7 @@ import {
   noteUpper,
   renewSession,
 } from '../handle/tls-sockets.ts'
-import { isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
+import { INSTALLED, isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
 import { copyOptions, teachCopiedOptions } from '../host/copied-options.ts'
 import { define } from '../host/define.ts'
 import { openIoTurns } from '../host/io-turns.ts'
@@ -64,6 +65,7 @@ import {
 } from '../host/node-internals.ts'
 import { tls } from '../host/node-tls.ts'
 import { hideOwn } from '../host/own-diagnostics.ts'
+import { hideFromHooks } from '../host/own-hooks.ts'
 import { decidePath } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -77,13 +79,10 @@ import { watchSentSockets } from './sent-sockets.ts'
 
 const log = openLog('fastsockets:install')
 
-/** One installation per thread, even if two copies of this package are loaded. */
-const INSTALLED = Symbol.for('fastsockets.installed')
-
 /** Node's own name for the method by which an object is moved to another thread. */
 const TRANSFER = 'messaging_transfer_symbol'
 
-/** Relinks this thread, once. Returns whether anything can be fast now. */
+/** Relinks this thread, once, even if two copies of this package are loaded. Returns whether anything can be fast now. */
 export function install(): boolean {
   const marked = net as unknown as Record<symbol, boolean>
   if (marked[INSTALLED]) return reasonAgainstFastWay() === undefined
@@ -120,13 +119,14 @@ function wrapAll(): void {
     // Nothing is noted: it is to have the shape of the program's (decision 0083).
     notesOf(this)
     markOwn(this)
-    return connect.call(this, options)
+    return makeHidden(() => connect.call(this, options))
   })
   wrapClient(Handle, peers)
   wrapSocket()
   wrapServer(peers)
   showActive(peers)
   hideOwn()
+  hideFromHooks()
   watchAccepted(isFast, countTcpAccepted)
   syncBuiltinESMExports()
 }
@@ -142,9 +142,10 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
 
   define(prototype, 'connect', function connect_(this: FastSocket, ...args: unknown[]): net.Socket {
     copyOptions(args)
-    const error = isOwn(this) ? undefined : prepareSafely(this, args)
-    if (error !== undefined) return this.destroy(error)
-    return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
+    const connectPlain = (): net.Socket => (connect as (...args: unknown[]) => net.Socket).apply(this, args)
+    if (isOwn(this)) return makeHidden(connectPlain)
+    const error = prepareSafely(this, args)
+    return error === undefined ? connectPlain() : this.destroy(error)
   })
 
   for (const owner of [net.Socket.prototype, tls.TLSSocket.prototype]) {
@@ -294,8 +295,9 @@ function wrapServer(peers: Peers): void {
   // Node's own name for "now bind and listen", kept by it for wrappers: the one place that has the real port.
   define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
     const isPrimarys = this._handle !== null && hasPlace(args) && primaryOfCluster() !== undefined
+    if (isOwn(this)) return listenHidden(this, () => _listen2.apply(this, args))
     _listen2.apply(this, args)
-    if (isOwn(this) || this._handle === null) return
+    if (this._handle === null) return
     teachCopiedOptions()
     const { use, because } = decideListener(this)
     if (use === 'tcp') {
@@ -338,6 +340,15 @@ function wrapServer(peers: Peers): void {
       return close.call(this, callback)
     },
   )
+}
+
+/** A server of ours: no hook of the program hears of it, nor of what it accepts. */
+function listenHidden(server: FastServer, listen: () => void): void {
+  makeHidden(listen)
+  const id = server._handle?.getAsyncId?.()
+  if (id === undefined) return
+  const { forget } = hideAccepted(id)
+  server.once('close', forget)
 }
 
 /** A server listens by TCP whatever becomes of the rest. False if that has failed. */

@@ -6,6 +6,7 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import net from 'node:net'
+import { makeHidden } from '../own-resources.ts'
 import { markOwn } from '../own-sockets.ts'
 import { MSG_DONTWAIT, MSG_NOSIGNAL, POLLRDHUP } from './constants.ts'
 import type { Libc } from './libc.ts'
@@ -39,7 +40,7 @@ export class Doorbell {
     this.fd = fd
     this.#libc = libc
     const options = { fd, writable: false, onread: this.#reader() } satisfies SocketOptions
-    this.#socket = rootScope.runInAsyncScope(() => new net.Socket(options))
+    this.#socket = rootScope.runInAsyncScope(() => makeHidden(() => new net.Socket(options)))
     markOwn(this.#socket)
     this.#socket.pause()
     this.#socket.unref()

@@ -1,3 +1,4 @@
+import { atomics } from '../atomics.ts'
 import type { FrameSink } from '../nic.ts'
 import { BROKEN, CLOSED } from '../status.ts'
 import {
@@ -69,12 +70,12 @@ export class RingConsumer {
 
   /** What the producer's program shows. */
   get shownWord(): number {
-    return this.#open ? Atomics.load(this.#control, SHOWN_WORD) : 0
+    return this.#open ? atomics.load(this.#control, SHOWN_WORD) : 0
   }
 
   /** Whether the producer has marked its end by `cutOff`. */
   get isCutOff(): boolean {
-    return this.#control.length > 0 && Atomics.load(this.#control, CUT_OFF_WORD) !== 0
+    return this.#control.length > 0 && atomics.load(this.#control, CUT_OFF_WORD) !== 0
   }
 
   /** Whether something is there to be polled, whatever `poll` will think of it. */
@@ -143,9 +144,9 @@ export class RingConsumer {
     // To arm is to release, and the frame must stay until its handler has returned.
     if (!this.#open || this.#polling) return false
     this.#release()
-    Atomics.store(this.#control, ARMED_WORD, 1)
+    atomics.store(this.#control, ARMED_WORD, 1)
     if (this.#stamp() === NO_FRAME) return true
-    Atomics.store(this.#control, ARMED_WORD, 0)
+    atomics.store(this.#control, ARMED_WORD, 0)
     return false
   }
 
@@ -156,7 +157,7 @@ export class RingConsumer {
   }
 
   disarm(): void {
-    if (this.#open) Atomics.store(this.#control, ARMED_WORD, 0)
+    if (this.#open) atomics.store(this.#control, ARMED_WORD, 0)
   }
 
   close(): void {
@@ -204,7 +205,7 @@ export class RingConsumer {
 
   /** Of the next frame, be there one or not. */
   #stamp(): number {
-    return Atomics.load(this.words, ((this.#head & (this.#size - 1)) + FRAME_STAMP) >> 2)
+    return atomics.load(this.words, ((this.#head & (this.#size - 1)) + FRAME_STAMP) >> 2)
   }
 
   /** What is not released yet is too little to keep a frame from fitting; but the producer may sleep for it. */
@@ -212,17 +213,17 @@ export class RingConsumer {
     if (((this.#head - this.#released) | 0) >= this.#releaseAfter) return true
     // Only when all of the overflow ring is released the producer leaves it.
     if (this.#isInOverflow) return true
-    return this.#open && Atomics.load(this.#control, ROOM_WANTED_WORD) !== 0
+    return this.#open && atomics.load(this.#control, ROOM_WANTED_WORD) !== 0
   }
 
   #release(): void {
     if (!this.#open || this.#released === this.#head) return
     this.#released = this.#head
     // The producer may overwrite everything before this from now on.
-    Atomics.store(this.#control, this.#headWord, this.#head)
+    atomics.store(this.#control, this.#headWord, this.#head)
     if (
-      Atomics.load(this.#control, ROOM_WANTED_WORD) !== 0 &&
-      Atomics.compareExchange(this.#control, ROOM_WANTED_WORD, 1, 0) === 1
+      atomics.load(this.#control, ROOM_WANTED_WORD) !== 0 &&
+      atomics.compareExchange(this.#control, ROOM_WANTED_WORD, 1, 0) === 1
     ) {
       this.producerWaits = true
     }

@@ -1,3 +1,4 @@
+import { atomics } from '../atomics.ts'
 import { BROKEN, CLOSED, NO_RESOURCE } from '../status.ts'
 import {
   ARMED_WORD,
@@ -87,12 +88,12 @@ export class RingProducer {
 
   /** For the consumer's program to see at any time, without a frame. */
   showWord(word: number): void {
-    if (this.#open) Atomics.store(this.#control, SHOWN_WORD, word)
+    if (this.#open) atomics.store(this.#control, SHOWN_WORD, word)
   }
 
   /** Marks that this side closes because of a fault. Works after a violation, too, until `close`. */
   cutOff(): void {
-    if (this.#control.length > 0) Atomics.store(this.#control, CUT_OFF_WORD, 1)
+    if (this.#control.length > 0) atomics.store(this.#control, CUT_OFF_WORD, 1)
   }
 
   /** Publishes the reserved frame with `length` bytes of content. Returns whether the consumer asked to be woken. */
@@ -109,10 +110,10 @@ export class RingProducer {
       words[(first & mask) >> 2] = SKIP
     }
     // Publishes all of the above.
-    Atomics.store(words, ((first & mask) + FRAME_STAMP) >> 2, stampOf(first))
+    atomics.store(words, ((first & mask) + FRAME_STAMP) >> 2, stampOf(first))
     return (
-      Atomics.load(this.#control, ARMED_WORD) !== 0 &&
-      Atomics.compareExchange(this.#control, ARMED_WORD, 1, 0) === 1
+      atomics.load(this.#control, ARMED_WORD) !== 0 &&
+      atomics.compareExchange(this.#control, ARMED_WORD, 1, 0) === 1
     )
   }
 
@@ -127,15 +128,15 @@ export class RingProducer {
 
   /** Asks the consumer to wake us when it releases; false if `length` bytes of room are there already. */
   armForRoom(length: number): boolean {
-    Atomics.store(this.#control, ROOM_WANTED_WORD, 1)
+    atomics.store(this.#control, ROOM_WANTED_WORD, 1)
     // Looking may find a violation: then there is nothing to wait for.
     if (!this.hasRoom(length) && this.#open) return true
-    Atomics.store(this.#control, ROOM_WANTED_WORD, 0)
+    atomics.store(this.#control, ROOM_WANTED_WORD, 0)
     return false
   }
 
   disarm(): void {
-    if (this.#open) Atomics.store(this.#control, ROOM_WANTED_WORD, 0)
+    if (this.#open) atomics.store(this.#control, ROOM_WANTED_WORD, 0)
   }
 
   /** Lets go of the shared memory: no view of it is left behind here. */
@@ -181,7 +182,7 @@ export class RingProducer {
   #publishSwitch(): void {
     const at = this.#tail & (this.#size - 1)
     this.words[at >> 2] = SWITCH
-    Atomics.store(this.words, (at + FRAME_STAMP) >> 2, stampOf(this.#tail))
+    atomics.store(this.words, (at + FRAME_STAMP) >> 2, stampOf(this.#tail))
     this.#tail = (this.#tail + FRAME_HEADER_SIZE) | 0
   }
 
@@ -216,7 +217,7 @@ export class RingProducer {
   }
 
   #refreshHead(): boolean {
-    const head = Atomics.load(this.#control, this.#headWord)
+    const head = atomics.load(this.#control, this.#headWord)
     const released = (head - this.#headSeen) | 0
     const used = (this.#tail - this.#headSeen) | 0
     if (released < 0 || released > used || (head & 7) !== 0) {

@@ -10,6 +10,7 @@
  * beside it, which the owner changes when it takes the memory back. Who has read looks there afterwards, with the same
  * call: if it is the word of the key, so were the bytes. Who wants to write looks before; between the two is an instant.
  */
+import { atomics } from '../atomics.ts'
 import { NicError } from '../errors.ts'
 import type { Access, Registration, RemoteMemory } from '../nic.ts'
 import type { Libc } from '../posix/libc.ts'
@@ -72,7 +73,7 @@ export class ProcessRegistration implements Registration {
     key.writeBigUInt64LE(BigInt(bytes.length), KEY_LENGTH)
     if (this.#slot !== NO_SLOT) {
       generationsAt ??= libc.address(bytesOf(generations))
-      key.writeInt32LE(Atomics.load(generations, this.#slot), KEY_GENERATION)
+      key.writeInt32LE(atomics.load(generations, this.#slot), KEY_GENERATION)
       key.writeBigUInt64LE(generationsAt + BigInt(WORD_SIZE * this.#slot), KEY_GENERATION_AT)
     }
     this.key = key
@@ -81,7 +82,7 @@ export class ProcessRegistration implements Registration {
 
   revoke(): boolean {
     if (this.#slot === NO_SLOT) return false
-    Atomics.add(generations, this.#slot, 1)
+    atomics.add(generations, this.#slot, 1)
     return true
   }
 

@@ -3,7 +3,9 @@
  * what it had mapped. A worker notes its ranges in the table of threads, and the thread that started it unmaps them when
  * it has ended, however it ended.
  */
+
 import { threadId } from 'node:worker_threads'
+import { atomics } from '../atomics.ts'
 import { loadLibc } from '../posix/libc.ts'
 import { RANGES_MAX } from './thread-layout.ts'
 import { onWorkerEnd, ownRow, rangeAddresses, rangeLengths, rangeOwners } from './thread-table.ts'
@@ -12,7 +14,7 @@ import { onWorkerEnd, ownRow, rangeAddresses, rangeLengths, rangeOwners } from '
 export function noteRange(address: bigint, length: number): void {
   if (ownRow < 0) return
   for (let row = 0; row < RANGES_MAX; row++) {
-    if (Atomics.compareExchange(rangeOwners, row, 0, threadId) !== 0) continue
+    if (atomics.compareExchange(rangeOwners, row, 0, threadId) !== 0) continue
     rangeLengths[row] = length
     rangeAddresses[row] = Number(address)
     return
@@ -30,6 +32,6 @@ function unmapRange(row: number): void {
   const length = rangeLengths[row] as number
   // The row first: this thread may be terminated, too, and what is unmapped twice may be somebody else's by then.
   rangeAddresses[row] = 0
-  Atomics.store(rangeOwners, row, 0)
+  atomics.store(rangeOwners, row, 0)
   if (address !== 0n) loadLibc().libc?.munmap(address, length)
 }

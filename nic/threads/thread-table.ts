@@ -3,6 +3,7 @@
  * workers get as environment data. A worker takes a row when it loads us; the thread that started it gives the row back
  * when the worker has ended. Workers whose starter has not loaded us have no row, and nobody looks after them.
  */
+
 import {
   getEnvironmentData,
   isMainThread,
@@ -10,6 +11,7 @@ import {
   threadId,
   type Worker,
 } from 'node:worker_threads'
+import { atomics } from '../atomics.ts'
 import {
   ADDRESSES_AT,
   COUNT_ROWS,
@@ -59,7 +61,7 @@ function takeOwnRow(): number {
   // A second copy of this package in the same thread shares the row.
   if (inherited.parent === threadId) return ids.indexOf(threadId)
   for (let row = 0; row < WORKERS_MAX; row++) {
-    if (Atomics.compareExchange(ids, row, 0, threadId) !== 0) continue
+    if (atomics.compareExchange(ids, row, 0, threadId) !== 0) continue
     parents[row] = inherited.parent
     return row
   }
@@ -92,10 +94,10 @@ function giveBack(row: number): void {
   parents[row] = 0
   for (let column = 0; column < COUNTS; column++) {
     const rows = countColumn(column)
-    Atomics.sub(rows, TOTAL_ROW, Atomics.exchange(rows, row, 0))
+    atomics.sub(rows, TOTAL_ROW, atomics.exchange(rows, row, 0))
   }
-  Atomics.store(workerStates, row, 0)
-  Atomics.store(ids, row, 0)
+  atomics.store(workerStates, row, 0)
+  atomics.store(ids, row, 0)
 }
 
 function livingRows(): number[] {

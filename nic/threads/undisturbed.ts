@@ -8,7 +8,9 @@
  *   IDLE  --enter-->  BUSY  --leave-->  IDLE        by the worker
  *   IDLE  --stop-->   DOOMED                        by the thread that stops it: the worker enters nothing any more
  */
+
 import { isMainThread, Worker } from 'node:worker_threads'
+import { atomics } from '../atomics.ts'
 import { coverClosedOutput } from '../posix/closed-output.ts'
 import { performance } from '../real-time.ts'
 import { descendantRows, familyRows, ownRow, workerStates } from './thread-table.ts'
@@ -37,23 +39,23 @@ export function undisturbed<T>(action: () => T): T {
 }
 
 function enter(): void {
-  if (ownRow < 0 || Atomics.compareExchange(workerStates, ownRow, IDLE, BUSY) !== DOOMED) return
+  if (ownRow < 0 || atomics.compareExchange(workerStates, ownRow, IDLE, BUSY) !== DOOMED) return
   // The end comes while we wait here.
-  Atomics.wait(workerStates, ownRow, DOOMED, DOOM_MS)
+  atomics.wait(workerStates, ownRow, DOOMED, DOOM_MS)
 }
 
 function leave(): void {
-  if (ownRow < 0 || Atomics.compareExchange(workerStates, ownRow, BUSY, IDLE) !== BUSY) return
-  Atomics.notify(workerStates, ownRow)
+  if (ownRow < 0 || atomics.compareExchange(workerStates, ownRow, BUSY, IDLE) !== BUSY) return
+  atomics.notify(workerStates, ownRow)
 }
 
 /** Returns when none of these workers is busy, and none will be; those that are busy for too long are left alone. */
 function doom(rows: readonly number[]): void {
   const deadlineMs = performance.now() + GRACE_MS
   for (const row of rows) {
-    while (Atomics.compareExchange(workerStates, row, IDLE, DOOMED) === BUSY) {
+    while (atomics.compareExchange(workerStates, row, IDLE, DOOMED) === BUSY) {
       const leftMs = deadlineMs - performance.now()
-      if (leftMs <= 0 || Atomics.wait(workerStates, row, BUSY, leftMs) === 'timed-out') break
+      if (leftMs <= 0 || atomics.wait(workerStates, row, BUSY, leftMs) === 'timed-out') break
     }
   }
 }

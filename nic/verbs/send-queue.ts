@@ -1,3 +1,4 @@
+import { atomics } from '../atomics.ts'
 import { BROKEN, CLOSED, NO_RESOURCE } from '../status.ts'
 import type { EndAddress } from './address-layout.ts'
 import {
@@ -237,8 +238,8 @@ export class SendQueue {
   readCell(): boolean {
     const { cellWords } = this.#slab
     return this.takeCredits(
-      Atomics.load(cellWords, CELL_RELEASED_WORD),
-      Atomics.load(cellWords, CELL_RENEWED_WORD),
+      atomics.load(cellWords, CELL_RELEASED_WORD),
+      atomics.load(cellWords, CELL_RENEWED_WORD),
     )
   }
 

@@ -1,0 +1,40 @@
+/**
+ * The asynchronous contexts of a fast socket. Hooks of the program hear of them as of Node's own handles and requests, by the
+ * same type names, and of their end.
+ */
+import { AsyncResource, executionAsyncId } from 'node:async_hooks'
+import { guard } from '../host/thrown-errors.ts'
+import type { WriteCallback } from './fast-handle-contract.ts'
+import type { HandleSide } from './socket-handle.ts'
+
+/** A write, or an end, that is not out yet. Its callback runs in the context in which the program asked for it. */
+export class Waiting extends AsyncResource {
+  readonly callback: WriteCallback
+
+  constructor(type: string, callback: WriteCallback) {
+    super(type)
+    this.callback = callback
+  }
+
+  tell(error?: Error): void {
+    this.runInAsyncScope(guard<Error | null | undefined>, undefined, this.callback, undefined, error)
+    this.emitDestroy()
+  }
+}
+
+/** The asynchronous context of a handle. Hooks of the program hear of it as of Node's own handle. */
+export class HandleScope extends AsyncResource {
+  readonly isPipe: boolean
+  readonly #side: HandleSide
+
+  constructor(side: HandleSide, isPipe: boolean, triggerAsyncId = executionAsyncId()) {
+    super(isPipe ? 'PIPEWRAP' : 'TCPWRAP', { triggerAsyncId })
+    this.isPipe = isPipe
+    this.#side = side
+  }
+
+  /** Asked by detectors of open handles. A hook may call it before the constructor is done. */
+  hasRef(): boolean {
+    return #side in this && this.#side.hasRef()
+  }
+}
