@@ -33,7 +33,7 @@ const naming = {
 
 /** What programs see with `console.log`: there, private stays private. */
 const VISIBLE =
-  /^(SocketHandle|Noted|Waiting|Endpoint|Message|ReceivedMessage|FastRawSocket|TcpRawSocket|RawServer|CompletionQueue)$/
+  /^(SocketHandle|HandleScope|Noted|Waiting|Endpoint|Message|ReceivedMessage|FastRawSocket|TcpRawSocket|RawServer|CompletionQueue)$/
 
 /**
  * `#name` becomes `$name`, which costs cold code a third less (docs/decisions/0087). The compiler has seen to it that nobody

@@ -4,6 +4,7 @@
  * While JavaScript owns the socket, no native code is involved: writes come in through `_writeGeneric` (install.ts) and
  * data goes out through `socket.push`. What native code sees is in native-side.ts.
  */
+import { AsyncResource } from 'node:async_hooks'
 import { runInClosingPhase } from '../host/closing-phase.ts'
 import { runAfterIo } from '../host/io-turns.ts'
 import {
@@ -74,7 +75,8 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   isUnreferenced = false
 
   readonly #dialer: Dialer | undefined
-  #scope: HandleScope
+  readonly #scopeType: string
+  #scope: AsyncResource
   #request: ConnectRequest | undefined
   #isForPath = false
   #isReading = false
@@ -86,7 +88,8 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   constructor(dialer: Dialer | undefined, isPipe: boolean, causeId?: number) {
     super()
     this.#dialer = dialer
-    this.#scope = new HandleScope(this, isPipe, causeId)
+    this.#scopeType = isPipe ? 'PIPEWRAP' : 'TCPWRAP'
+    this.#scope = new HandleScope(this, this.#scopeType, causeId)
     this.handle = createHandle(this, isPipe)
   }
 
@@ -184,7 +187,8 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
 
   renewScope(): void {
     this.#scope.emitDestroy()
-    this.#scope = new HandleScope(this, this.#scope.isPipe)
+    // As with Node's own handle, hooks get a resource then that does not know whether it keeps the process alive.
+    this.#scope = new AsyncResource(this.#scopeType)
   }
 
   reset(callback: () => void): number {

@@ -24,12 +24,10 @@ export class Waiting extends AsyncResource {
 
 /** The asynchronous context of a handle. Hooks of the program hear of it as of Node's own handle. */
 export class HandleScope extends AsyncResource {
-  readonly isPipe: boolean
   readonly #side: HandleSide
 
-  constructor(side: HandleSide, isPipe: boolean, triggerAsyncId = executionAsyncId()) {
-    super(isPipe ? 'PIPEWRAP' : 'TCPWRAP', { triggerAsyncId })
-    this.isPipe = isPipe
+  constructor(side: HandleSide, type: string, triggerAsyncId = executionAsyncId()) {
+    super(type, { triggerAsyncId })
     this.#side = side
   }
 
