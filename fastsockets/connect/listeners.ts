@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
-import { isOwnUser, makeHidden, randomBytes } from '../../nic/index.ts'
+import { isOwnUser, randomBytes } from '../../nic/index.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { LISTENER_ID_SIZE, REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
@@ -70,6 +70,13 @@ interface Listener extends Binding {
 /** Clients of a unix path have no port. The wire wants a number. */
 const NO_PORT = 1
 
+/** Hooks of the program hear of it. Detectors of open handles do not name it: they have the server's handle. */
+class ListenerScope extends AsyncResource {
+  hasRef(): boolean {
+    return false
+  }
+}
+
 /** Made while this module loads, when no program has a context yet. */
 const rootScope = new AsyncResource('FASTSOCKETS')
 
@@ -117,7 +124,7 @@ function enter(
   if (handle === null) return 'ADDRESS'
   const place = placeOf(server, handle, isOfCluster)
   if (typeof place === 'string') return place
-  const scope = makeHidden(() => new AsyncResource('FASTSOCKETS'))
+  const scope = new ListenerScope(place.family === UNIX ? 'PIPESERVERWRAP' : 'TCPSERVERWRAP')
   const id = randomBytes(LISTENER_ID_SIZE)
   const listener: Listener = {
     id,
@@ -170,6 +177,7 @@ export function withdraw(server: net.Server): void {
   countClosedListener()
   if (listener.isPortReserved) clientPorts.release(listener.port)
   closeBootstrap(listener)
+  listener.scope.emitDestroy()
   listener.row?.close()
 }
 

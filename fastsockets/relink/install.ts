@@ -18,7 +18,7 @@
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
-import { hideAccepted, isOwn, makeHidden, markOwn, openLog } from '../../nic/index.ts'
+import { isOwn, makeHidden, markOwn, openLog } from '../../nic/index.ts'
 import { RouteDialer } from '../connect/dialer.ts'
 import { messageOf, noteFailedStart, reasonAgainstFastWay, reasonNow } from '../connect/fast-way.ts'
 import { emitHeld, holdListening } from '../connect/held-listening.ts'
@@ -295,7 +295,7 @@ function wrapServer(peers: Peers): void {
   // Node's own name for "now bind and listen", kept by it for wrappers: the one place that has the real port.
   define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
     const isPrimarys = this._handle !== null && hasPlace(args) && primaryOfCluster() !== undefined
-    if (isOwn(this)) return listenHidden(this, () => _listen2.apply(this, args))
+    if (isOwn(this)) return makeHidden(() => _listen2.apply(this, args))
     _listen2.apply(this, args)
     if (this._handle === null) return
     teachCopiedOptions()
@@ -340,15 +340,6 @@ function wrapServer(peers: Peers): void {
       return close.call(this, callback)
     },
   )
-}
-
-/** A server of ours: no hook of the program hears of it, nor of what it accepts. */
-function listenHidden(server: FastServer, listen: () => void): void {
-  makeHidden(listen)
-  const id = server._handle?.getAsyncId?.()
-  if (id === undefined) return
-  const { forget } = hideAccepted(id)
-  server.once('close', forget)
 }
 
 /** A server listens by TCP whatever becomes of the rest. False if that has failed. */
