@@ -1,4 +1,4 @@
-import net, { type Server, type Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import { isMainThread } from 'node:worker_threads'
 import type { SocketInternals } from '../host/node-internals.ts'
 import { forgetFailure } from '../policy/required-error.ts'
@@ -8,9 +8,6 @@ import type { Place } from '../status/status-page.ts'
 import type { StreamCounters } from '../status/stream-counts.ts'
 import { hideTcp, showTcpClient } from '../status/tcp-rows.ts'
 import { fastOf } from './fast-handle.ts'
-
-/** On `net`, once this thread is relinked. */
-export const INSTALLED = Symbol.for('fastsockets.installed')
 
 export interface Wire {
   /** The wire: a driver's name (`shm`, `loopback`), `tcp`, `pipe`; `connecting` while it is not decided; `none` if it never was. */
@@ -75,8 +72,9 @@ export function wireOf(of: Socket): Wire {
 
 /** Node runs no `--import` in a worker thread that is made with `eval: true`. */
 function threadDetail(): string | undefined {
-  if (isMainThread || INSTALLED in net) return undefined
-  return 'this worker thread has not loaded it; with `eval: true` Node runs --require there, not --import'
+  return isMainThread
+    ? undefined
+    : 'in a worker thread made with `eval: true` Node runs --require, not --import'
 }
 
 /** The socket begins to connect and may become fast; what was on record of an earlier connection is over. */

@@ -49,7 +49,7 @@ import {
   noteUpper,
   renewSession,
 } from '../handle/tls-sockets.ts'
-import { INSTALLED, isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
+import { isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
 import { copyOptions, teachCopiedOptions } from '../host/copied-options.ts'
 import { define } from '../host/define.ts'
 import { openIoTurns } from '../host/io-turns.ts'
@@ -78,6 +78,9 @@ import { type ConnectTarget, isPort, targetOf } from './connect-target.ts'
 import { watchSentSockets } from './sent-sockets.ts'
 
 const log = openLog('fastsockets:install')
+
+/** On `net`, once this thread is relinked. */
+const INSTALLED = Symbol.for('fastsockets.installed')
 
 /** Node's own name for the method by which an object is moved to another thread. */
 const TRANSFER = 'messaging_transfer_symbol'

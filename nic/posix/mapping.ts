@@ -45,12 +45,16 @@ const mapped = new Set<Mapping>()
 /** Ranges without an ArrayBuffer: that of their last use was collected. */
 const bareRanges = new Map<number, bigint[]>()
 const collectable = new Set<Collectable>()
-const collected = new FinalizationRegistry<Collectable>(range => {
+/** Undefined if a program has removed the class before: what such ranges map stays until the process ends. */
+const collected =
+  typeof FinalizationRegistry === 'function' ? new FinalizationRegistry(handleCollected) : undefined
+
+function handleCollected(range: Collectable): void {
   collectable.delete(range)
   const { address, length, onCollected } = range
   if (makeIdle(requireLibc(), address, length)) pushTo(bareRanges, length, address)
   onCollected()
-})
+}
 
 interface Collectable {
   readonly address: bigint
@@ -112,7 +116,7 @@ export function mapUntilCollected(
   const memory = libc.view(address, length)
   const range = { address, length: rangeLength, onCollected }
   collectable.add(range)
-  collected.register(memory, range)
+  collected?.register(memory, range)
   return memory
 }
 

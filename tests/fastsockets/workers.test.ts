@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import net, { type AddressInfo, transportOf } from '../../fastsockets/index.ts'
 import { FETCH_MAX } from '../../fastsockets/stream/stream-layout.ts'
@@ -122,5 +123,17 @@ t.test('what a worker wrote before it ended, also while it ended, is delivered',
     text: 'words and last words',
     wire: 'shm',
     mappings: 0,
+  })
+})
+
+t.test('a worker made with `eval: true`: Node runs --require there, and not --import', async t => {
+  const args = [new URL('../../fastsockets/index.js', import.meta.url).href]
+  const required = fileURLToPath(new URL('../../fastsockets/register.cjs', import.meta.url))
+  const byRequire = new Child(t, program('eval-worker'), args, { execArgv: ['--require', required] })
+  t.strictSame(await byRequire.receive(), { transport: 'shm' })
+  const byImport = new Child(t, program('eval-worker'), args, relinked())
+  t.match(await byImport.receive(), {
+    transport: 'tcp',
+    reason: { code: 'NOT_INSTALLED', text: /eval: true.*--require/ },
   })
 })
