@@ -2,7 +2,9 @@
  * A number that all threads of a process add up. Each thread publishes its part in whole steps, so that `add` seldom touches shared
  * memory. When a worker has ended, the thread that started it subtracts the worker's part.
  */
+
 import { isMainThread } from 'node:worker_threads'
+import { atomics } from '../atomics.ts'
 import { COUNT_ROWS, TOTAL_ROW } from './thread-layout.ts'
 import { countColumn, ownRow } from './thread-table.ts'
 
@@ -29,12 +31,12 @@ export class ProcessCount {
   }
 
   get total(): number {
-    return (Atomics.load(this.#rows, TOTAL_ROW) - this.#published) * this.#step + this.#own
+    return (atomics.load(this.#rows, TOTAL_ROW) - this.#published) * this.#step + this.#own
   }
 
   #publish(steps: number): void {
     this.#published += steps
-    if (ownRow >= 0) Atomics.add(this.#rows, ownRow, steps)
-    Atomics.add(this.#rows, TOTAL_ROW, steps)
+    if (ownRow >= 0) atomics.add(this.#rows, ownRow, steps)
+    atomics.add(this.#rows, TOTAL_ROW, steps)
   }
 }
