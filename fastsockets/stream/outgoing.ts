@@ -9,7 +9,7 @@ import { copyBytes } from '../../nic/index.ts'
 import { SendWindow } from './byte-windows.ts'
 import { PendingChunks } from './pending-chunks.ts'
 import type { Stream } from './stream.ts'
-import { FRAMING_MAX, WINDOW } from './stream-layout.ts'
+import { FRAMING_MAX } from './stream-layout.ts'
 import { reserveData, sendFin } from './stream-messages.ts'
 import { isOverBudget, noteKept } from './unread-budget.ts'
 import { ChunkOffers } from './zcopy/chunk-offers.ts'
@@ -189,11 +189,12 @@ export class Outgoing {
     this.#sink.drop()
   }
 
-  /** Bytes from the next one on that count as written before they are sent. */
+  /**
+   * Bytes from the next one on that count as written before they are sent. Before the ACCEPT those are what the early window
+   * takes: the rest lies in this process, and would be lost with it.
+   */
   #room(): number {
-    if (isOverBudget() || this.pending.isLent) return 0
-    const { isAnswered } = this.#stream.handshake
-    return isAnswered ? this.window.credit : (WINDOW - this.window.sequence) | 0
+    return isOverBudget() || this.pending.isLent ? 0 : this.window.credit
   }
 
   #isTaken(): boolean {

@@ -49,7 +49,9 @@ t.test('a listing of many pages is whole', async t => {
 })
 
 t.test('a listing of long records is whole, too', async t => {
-  const named = await Named.start(t, { args: ['--limits-records-bytes', '100000000'] })
+  const named = await Named.start(t, {
+    args: ['--limits-records-bytes', '400000000', '--limits-records-bytes-per-owner', '100000000'],
+  })
   const client = named.client()
   const { api } = client
   const { id } = await api.grant(600_000)
