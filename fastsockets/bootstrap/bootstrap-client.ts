@@ -1,4 +1,4 @@
-/** The client's part of the bootstrap: finds the hashed port, hears the greeting, shakes hands. */
+/** The client's part of the bootstrap: calls the hashed port, reads the greeting, sends HELLO, reads the answer. */
 import net from 'node:net'
 import { isOwnUser, openLog, refuseDescriptors } from '../../nic/index.ts'
 import { clearTimeout, performance, setImmediate, setTimeout } from '../../nic/real-time.ts'
@@ -26,35 +26,35 @@ import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 
 const log = openLog('fastsockets:bootstrap')
 
-/** A stranger who says nothing may cost this much, over all candidates together; then it is TCP. */
+/** The most that a port which sends no greeting may cost, over all candidates together; then the connect uses TCP. */
 const GREETING_TIMEOUT_MS = 80
-/** Milliseconds instead: on a machine with far more to do than cores a relinked server may need longer. */
+/** Milliseconds in place of the default: on an overloaded machine a relinked server may need longer. */
 const GREETING_TIMEOUT_VARIABLE = 'FASTSOCKETS_GREETING_TIMEOUT_MS'
 const GREETING_TIMEOUT_MAX_MS = 60_000
-/** After so long without a word from one candidate the next is called, too. */
+/** If one candidate has not answered after this time, the client calls the next one as well. */
 const PATIENCE_MS = 10
-/** A server that has greeted us is one of ours; it may be busy. */
+/** Longer than the greeting's limit: a server that has sent a greeting is relinked, and may be busy. */
 const ANSWER_TIMEOUT_MS = 1000
 
-/** How long a greeting is waited for, unless the environment says otherwise. */
+/** How long a client waits for a greeting, unless the environment says otherwise. */
 export function greetingTimeoutMs(ordinaryMs = GREETING_TIMEOUT_MS): number {
   const asked = Number(process.env[GREETING_TIMEOUT_VARIABLE])
   return asked > 0 && asked <= GREETING_TIMEOUT_MAX_MS ? asked : ordinaryMs
 }
 
-/** What became of an attempt; `detail` is for the reason's text, `mayPass` says that it may be otherwise soon. */
+/** The outcome of an attempt. `detail` is for the reason's text; `mayPass`: the next attempt may end otherwise. */
 export type Greeted =
   | { readonly connection: net.Socket; readonly greeting: Introduction; readonly bytes: Buffer }
   | { readonly code: FallbackCode; readonly detail?: string; readonly mayPass?: boolean }
 
-/** A server of ours does that, too, while its device is away or too many are calling. */
+/** A relinked server hangs up like this, too, while its device is away or too many clients call. */
 const HUNG_UP: Greeted = { code: 'STRANGER', detail: 'it hung up without a word', mayPass: true }
 
 export type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
 
 /**
- * Connects to the hashed port of `port` at `address` and hears the greeting, without sending a byte. The candidates are
- * called one after the other, but one that neither answers nor refuses does not hold up the next for long.
+ * Connects to the hashed port of `port` at `address` and reads the greeting; sends no byte. The client calls the
+ * candidates in order, and the next one after PATIENCE_MS if one neither answers nor refuses.
  */
 export function callHashedPort(
   address: string,
@@ -64,7 +64,7 @@ export function callHashedPort(
   limitMs = greetingTimeoutMs(),
 ): Promise<Greeted> {
   const candidates = candidatesFor(address, port, family)
-  // Files of other users are for the kernel to judge: no relinked server of theirs has a shadow for us.
+  // The kernel judges access to files of other users: no relinked server of another user has a shadow for us.
   const mayServe = family === UNIX && isFileKey(address) ? isOwnUser : allowsUser
   const deadlineMs = performance.now() + limitMs
   return new Promise(resolve => {
@@ -81,7 +81,7 @@ export function callHashedPort(
       underWay--
       if ('connection' in outcome) {
         if (!isDone && outcome.greeting.port === port) return settle(outcome)
-        // Somebody else's hashed port, or ours once more.
+        // The hashed port of another listener, or a second greeting of ours.
         outcome.connection.destroy()
       } else if (outcome.code !== 'NOT_RELINKED') {
         worst = outcome
@@ -106,7 +106,7 @@ export function callHashedPort(
   })
 }
 
-/** Where the listener may wait for us, in the order in which it has tried. */
+/** Where the listener's bootstrap may be, in the order in which the listener tried to bind. */
 function candidatesFor(address: string, port: number, family: Family): net.NetConnectOpts[] {
   if (family === UNIX) return [{ path: shadowName(address) }]
   return Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => hashedPort(port, candidate))
@@ -114,7 +114,7 @@ function candidatesFor(address: string, port: number, family: Family): net.NetCo
     .map(hashed => ({ host: address, port: hashed, family, noDelay: true }))
 }
 
-/** The same at one port that is known to be the bootstrap's. */
+/** As `callHashedPort`, at one port that is known to be the bootstrap's. */
 export async function callBootstrap(
   address: string,
   bootstrapPort: number,
@@ -129,7 +129,7 @@ export async function callBootstrap(
   return { code: 'NOT_RELINKED' }
 }
 
-/** `mayServe`: judges, by the user id that the kernel tells, who listens on a unix path. */
+/** `mayServe`: judges the listener on a unix path by the user id that the kernel reports. */
 function call(
   options: net.NetConnectOpts,
   connect: ConnectFunction,
@@ -138,7 +138,7 @@ function call(
 ): Promise<Greeted> {
   return new Promise(resolve => {
     log('calling %o', options)
-    // As a program does: first it connects, then it listens. V8 has compiled that.
+    // The same order as in the program: connect first, then add listeners. V8 has compiled that path.
     const connection = new net.Socket()
     connect.call(connection, options)
     let heard: Buffer = Buffer.alloc(0)
@@ -157,7 +157,7 @@ function call(
     connection.on('close', () => settle(heard.length > 0 ? { code: 'STRANGER' } : HUNG_UP))
     connection.on('connect', () => {
       hideConnect(connection)
-      // A port of the ephemeral range that nobody listens on can connect to itself.
+      // An unused port of the ephemeral range can connect to itself (TCP simultaneous open).
       if ('port' in options) {
         if (connection.localPort === options.port) settle({ code: 'NOT_RELINKED' })
         return
@@ -172,7 +172,7 @@ function call(
       if (!mayBe(GREETING_MAGIC, heard)) return settle({ code: 'STRANGER' })
       const version = versionOf(heard)
       if (version === undefined) return
-      // Another version may say more, or less: only its first bytes are the same in all of them.
+      // Other versions may send more or fewer bytes: only the first 12 are the same in all of them.
       if (version !== VERSION)
         return settle({ code: 'VERSION', detail: `ours is ${VERSION}, theirs ${version}` })
       if (heard.length > INTRODUCTION_SIZE) return settle({ code: 'STRANGER' })
@@ -184,14 +184,14 @@ function call(
   })
 }
 
-/** It may have been this thread that was busy: then what was waited for is there, and is heard within two turns of the event loop. */
+/** Our own event loop may be late: a greeting or answer that has arrived is read within two iterations. */
 function afterIo(action: () => void): void {
   setImmediate(() => setImmediate(action))
 }
 
 /**
- * Connects to the door that a greeting names. Says nothing, and hangs up, if a user listens there whom the policy does not
- * allow; a code says why there is no connection.
+ * Connects to the door that a greeting names. Hangs up without sending a byte if the policy does not allow the user
+ * that listens there; the reason then says why there is no connection.
  */
 export function callDoor(door: Buffer, connect: ConnectFunction): Promise<net.Socket | FallbackReason> {
   return new Promise(resolve => {
@@ -217,14 +217,14 @@ export function callDoor(door: Buffer, connect: ConnectFunction): Promise<net.So
   })
 }
 
-/** What both sides have said from the HELLO on. */
+/** The bytes that both sides have sent from the HELLO on. */
 export interface Shaken {
   readonly answer: Answer
   readonly helloBytes: Buffer
   readonly answerBytes: Buffer
 }
 
-/** Introduces us and waits for the answer; undefined if none came, or none that makes sense. */
+/** Sends HELLO and waits for the answer; undefined if no valid answer came in time. */
 export function shakeHands(
   connection: net.Socket,
   hello: Introduction,

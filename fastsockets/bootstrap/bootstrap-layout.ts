@@ -1,5 +1,5 @@
 /**
- * The bytes of the bootstrap. Little-endian. The server speaks first: a stranger who holds the port never receives a byte.
+ * The bytes of the bootstrap. Little-endian. The server speaks first: a stranger that holds the port never receives a byte.
  *
  *   GREETING  server -> client, over the TCP connection to a hashed port or the unix connection to a shadow
  *   HELLO     client -> server, on one host over a unix connection to the door that the greeting names, between hosts over
@@ -9,30 +9,30 @@
  *   +8   version (u16)             these first 12 bytes are the same in every version
  *   +10  zero (u16)
  *   +12  port (u16): the listener's own port, which this hashed port stands for; 0 on a unix path
- *   +14  flags (u16): in a GREETING FLAG_SHARED if others share the listener, else zero
+ *   +14  flags (u16): in a GREETING FLAG_SHARED if several listeners share the port, else zero
  *   +16  endpoint id, 16 random bytes of the speaker's thread
  *   +32  host identity, 16 bytes (host-identity.ts)
  *   +48  user id (u32)
  *   +52  process id (u32), for people
  *   +56  zero, 8 bytes
  *   +64  door, 16 random bytes: in a GREETING the name of the server's door (door.ts), zero if it has none; zero in a HELLO
- *   +80  listener id, 16 random bytes: in a HELLO those of the GREETING that the client has heard
+ *   +80  listener id, 16 random bytes: a HELLO repeats those of the GREETING that the client has read
  *
  *   ANSWER    server -> client, 16 bytes and `length` more, over the connection of the HELLO
  *   +0   magic 'FSANSWER'
  *   +8   result (u16): 0 an offer follows, else a REFUSAL
- *   +10  length (u16) of what follows, at most ANSWER_BODY_MAX
+ *   +10  length (u16) of the body, at most ANSWER_BODY_MAX
  *   +12  zero (u32)
  *   +16  driver name length (u8), driver name, the driver's address blob
  *
  *   REPLY     client -> server, 16 bytes and `length` more: only after an offer of a driver that needs one
  *   +0   magic 'FSREPLY\0'
  *   +8   zero (u16)
- *   +10  length (u16) of what follows, at most ANSWER_BODY_MAX
+ *   +10  length (u16) of the body, at most ANSWER_BODY_MAX
  *   +12  zero (u32)
- *   +16  what the driver has to say to its other end
+ *   +16  bytes of the client's driver for the server's driver
  *
- * The first frame of the channel, either way, carries the hash of all of it (transcript.ts).
+ * The first frame of the channel, either way, carries the hash of GREETING, HELLO and ANSWER (transcript.ts).
  */
 import { HOST_IDENTITY_SIZE } from '../../nic/index.ts'
 
@@ -62,10 +62,13 @@ const AT_LISTENER_ID = 80
 const AT_RESULT = 8
 const AT_LENGTH = 10
 
-/** Workers of a cluster share the listener, or several have one port: the next caller may be greeted by another of them. */
+/**
+ * The workers of a cluster share the listener, or several listeners share one port: another of them may greet the next
+ * caller.
+ */
 const FLAG_SHARED = 1
 
-/** Why a server refuses to go on after a HELLO. Numbers are the wire's. */
+/** Why a server refuses a HELLO. The numbers are those of the wire. */
 export const REFUSAL = {
   OTHER_USER: 1,
   OTHER_HOST: 2,
@@ -78,18 +81,18 @@ export const REFUSAL = {
 export interface Introduction {
   readonly version: number
   readonly port: number
-  /** Said by servers only. */
+  /** Set by servers only. */
   readonly isShared: boolean
   readonly endpointId: Buffer
   readonly hostIdentity: Buffer
   readonly uid: number
   readonly pid: number
-  /** Said by servers only. */
+  /** Set by servers only. */
   readonly door: Buffer
   readonly listenerId: Buffer
 }
 
-/** In place of a door, or of the id of a listener, where there is none. */
+/** Stands for a missing door or listener id. */
 export const NO_ID: Buffer = Buffer.alloc(16)
 
 export interface Answer {
@@ -113,18 +116,20 @@ export function encodeIntroduction(magic: Buffer, introduction: Introduction): B
   return bytes
 }
 
-/** Whether `bytes` can still become an introduction with this magic: strangers show themselves by the first byte. */
+/**
+ * Whether `bytes` can still become an introduction with this magic; the first byte of most strangers already differs.
+ */
 export function mayBe(magic: Buffer, bytes: Buffer): boolean {
   const length = Math.min(magic.length, bytes.length)
   return bytes.subarray(0, length).equals(magic.subarray(0, length))
 }
 
-/** The version in an introduction that begins with `bytes`; undefined while too few are there. */
+/** The version in an introduction that begins with `bytes`; undefined if fewer than 10 bytes have arrived. */
 export function versionOf(bytes: Buffer): number | undefined {
   return bytes.length < AT_VERSION + 2 ? undefined : bytes.readUInt16LE(AT_VERSION)
 }
 
-/** Undefined if these are not the bytes of an introduction; the version is for the caller to judge. */
+/** Undefined if `bytes` is no introduction. The caller judges the version. */
 export function decodeIntroduction(magic: Buffer, bytes: Buffer): Introduction | undefined {
   if (bytes.length !== INTRODUCTION_SIZE || !mayBe(magic, bytes)) return undefined
   return {
@@ -153,7 +158,10 @@ export function encodeAnswer(answer: Answer): Buffer {
   return bytes
 }
 
-/** Bytes of the whole answer, or of what else has this magic, that begins with `bytes`; undefined if it is none. */
+/**
+ * Length of the whole answer (or of another message with this magic) that begins with `bytes`; undefined if `bytes` is
+ * none.
+ */
 export function answerLength(bytes: Buffer, magic = ANSWER_MAGIC): number | undefined {
   if (!mayBe(magic, bytes)) return undefined
   if (bytes.length < ANSWER_HEADER_SIZE) return ANSWER_HEADER_SIZE

@@ -1,6 +1,7 @@
 /**
- * The listener on a hashed port: greets (bootstrap-layout.ts). Callers of this host go on at the door that the greeting
- * names; those of other hosts say HELLO here. One for each fast listener of the program, bound to the same address.
+ * The listener on a hashed port: sends the greeting (bootstrap-layout.ts). Clients of this host then send HELLO at the
+ * door that the greeting names; clients of other hosts send it here. Each fast listener of the program has one, bound
+ * to the same address.
  */
 import net from 'node:net'
 import { CallersByUser, isOwnUser, makeHidden, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
@@ -23,33 +24,33 @@ import { mayAskUs } from './remote-hosts.ts'
 
 const log = openLog('fastsockets:bootstrap')
 
-/** Callers from other hosts who have not finished the handshake yet; more are hung up on. */
+/** Clients of other hosts that have not finished the handshake; the server hangs up on more. */
 const CALLERS_MAX = 256
-/** The same from one address. */
+/** The same limit for one address. */
 const ADDRESS_CALLERS_MAX = 32
 
 export interface BootstrapHost extends HelloHost {
   introduce(port: number): Introduction
-  /** Where callers of this host say HELLO; undefined if there is no way to them. */
+  /** Where clients of this host send HELLO; undefined if no driver reaches them or the door cannot listen. */
   openDoor(): Door | undefined
 }
 
-/** Where a listener of this process alone is, and how it is bound: its bootstrap is bound in the same way. */
+/** The place and binding of a listener that only this process has: its bootstrap is bound in the same way. */
 export interface BootstrapPlace extends Binding {
   /** 16 random bytes. */
   readonly id: Buffer
   readonly port: number
-  /** On a unix path its key. */
+  /** On a unix path: its key. */
   readonly address: string
   readonly family: Family
 }
 
-/** What is greeted for: a listener, alone or shared. */
+/** The listener for which the bootstrap sends greetings, shared or not. */
 type Greeted = Pick<BootstrapPlace, 'id' | 'port' | 'address' | 'family'>
 
 export class BootstrapServer {
   readonly port: number
-  /** Clients find the port by themselves. */
+  /** Clients compute the port themselves; otherwise only the name service knows it. */
   readonly isHashed: boolean
   readonly #server: net.Server
   readonly #place: Greeted
@@ -63,8 +64,8 @@ export class BootstrapServer {
   })
 
   /**
-   * On any port at all if every candidate is taken, unless others must find the same: then only the name service knows where.
-   * Undefined if there is none.
+   * Listens on the first free candidate. If all are taken, listens on any free port, which only the name service can
+   * tell clients; a shared port has no such last resort. Undefined if no port is to be had.
    */
   static open(
     place: BootstrapPlace,
@@ -81,7 +82,7 @@ export class BootstrapServer {
       if (typeof handle === 'number') continue
       const server = new net.Server()
       markOwn(server)
-      // Listening happens at once; only a failure of listen(2) is reported, later, as an event.
+      // `listen` binds synchronously. Only a failure of listen(2) is reported later, as an event.
       let isTaken = false
       server.on('error', () => {
         isTaken = true
@@ -100,14 +101,17 @@ export class BootstrapServer {
     const server = new net.Server()
     markOwn(server)
     server.on('error', error => log('%s: %s', key, error.message))
-    // A cluster primary has no part in this.
+    // `exclusive`: in a cluster worker the primary would listen in its place.
     server.listen({ path: shadowName(key), exclusive: true })
     server.unref()
     refuseDescriptors(server)
     return server.listening ? new BootstrapServer(server, true, place, host) : undefined
   }
 
-  /** For a listener that the workers of a cluster share: one that they share, too. `onOpen` may come much later. */
+  /**
+   * For a listener that the workers of a cluster share: opens a bootstrap that they share, too. Calls `onOpen` when the
+   * primary has answered.
+   */
   static openShared(
     place: SharedPlace & Greeted,
     host: BootstrapHost,
@@ -161,8 +165,8 @@ export class BootstrapServer {
   }
 
   /**
-   * Takes callers past net.Server, which would count them: when a worker disconnects, Node waits until all its servers
-   * have lost their connections, and the lifeline of a peer on another host lasts as long as that peer.
+   * Accepts clients past net.Server, which would count them: when a worker disconnects, Node waits until all its
+   * servers have lost their connections, and the lifeline of a peer on another host lasts as long as that peer.
    */
   #takeCallers(server: ServerInternals): void {
     const handle = server._handle as TcpHandle
@@ -180,11 +184,11 @@ export class BootstrapServer {
     const { port, address, family } = this.#place
     const isHere = family === UNIX ? mayKnow(address, caller) : isOwnAddress(caller.remoteAddress)
     if (isHere) {
-      // What comes next comes to the door: a caller costs nothing here once it has the greeting.
+      // The client sends HELLO at the door: after the greeting it needs no state here.
       caller.end(this.#greeting, () => caller.destroy())
       return tellStep('server greeted')
     }
-    // Who we are is nobody's business on the network, but for hosts that may ask.
+    // The greeting names our user, process and host: on the network only hosts that may ask receive it.
     const { remoteAddress: host = '' } = caller
     if (family === UNIX || !mayAsk(caller, port) || !this.#callersByAddress.enter(host))
       return void caller.destroy()
@@ -208,8 +212,8 @@ function mayAsk({ remoteAddress, localAddress }: net.Socket, listenerPort: numbe
 }
 
 /**
- * Whether the caller of a shadow may know the listener's id, which lets it in. Abstract names have no permissions, files
- * have: those of another user than ours are for the kernel to judge, at its own listener.
+ * Whether the caller of a shadow may learn the listener's id, which admits it to the listener. Abstract names have no
+ * permissions; files have: the kernel judges users other than ours, at the file's own listener.
  */
 function mayKnow(key: string, caller: net.Socket): boolean {
   const uid = uidOf(caller)

@@ -1,7 +1,7 @@
 /**
- * The abstract unix socket at which a thread hears the HELLOs of its own host. A GREETING names it, and the client asks the
- * kernel who listens there (SO_PEERCRED) before it says a word: so a stranger who holds a hashed port, or relays what is said
- * there, learns nothing and can only send the client to its own door, which is refused.
+ * The abstract unix socket at which a thread reads the HELLOs of its own host. A GREETING names it, and the client asks
+ * the kernel which user listens there (SO_PEERCRED) before it sends a byte. So a stranger that holds a hashed port, or
+ * relays its bytes, learns nothing. It can only send the client to a door of its own, which the client refuses.
  */
 import net from 'node:net'
 import {
@@ -17,13 +17,16 @@ import { HelloCallers, type HelloHost } from './hello-callers.ts'
 
 const log = openLog('fastsockets:bootstrap')
 
-/** Callers of our own user, who have not finished the handshake; of all others together; and of each other one. */
+/**
+ * Callers that have not finished the handshake: CALLERS_MAX of our own user, as many of all others together, and
+ * OTHER_CALLERS_MAX of any one of them.
+ */
 const CALLERS_MAX = 256
 const OTHER_CALLERS_MAX = 64
-/** Of full length: Node 20 fills a shorter abstract address up with zeros when it listens, later ones do not. */
+/** The full length: Node 20 pads a shorter abstract address with zeros when it listens; later versions do not. */
 const DOOR_NAME_SIZE = 108
 
-/** What Node calls the socket of a door, from the 16 bytes in a GREETING. */
+/** The path by which Node names the socket of a door; `door`: the 16 bytes in a GREETING. */
 export function doorPath(door: Buffer): string {
   return `\0fastsockets-door-${door.toString('hex')}`.padEnd(DOOR_NAME_SIZE, '-')
 }
@@ -37,16 +40,16 @@ export class Door {
     other: OTHER_CALLERS_MAX,
     others: CALLERS_MAX,
   })
-  /** What was said at each listener's hashed port or shadow, by its id: a caller must have heard one of them. */
+  /** The greeting of each hashed port or shadow, by its listener's id. A caller must show the id of one of them. */
   readonly #greetings = new Map<string, Buffer>()
 
-  /** Undefined if there can be none, for lack of descriptors perhaps. */
+  /** Undefined if the door cannot listen, for example for lack of descriptors. */
   static open(host: HelloHost): Door | undefined {
     const name = randomBytes(DOOR_SIZE)
     const server = new net.Server()
     markOwn(server)
     server.on('error', error => log('door: %s', error.message))
-    // Exclusive: in a cluster worker the primary would listen in its place.
+    // `exclusive`: in a cluster worker the primary would listen in its place.
     server.listen({ path: doorPath(name), exclusive: true })
     server.unref()
     refuseDescriptors(server)
@@ -64,12 +67,12 @@ export class Door {
     return !this.#server.listening
   }
 
-  /** From now on callers come in who have heard this greeting. */
+  /** Accepts callers that show this listener's id. */
   admit(listenerId: Buffer, greeting: Buffer): void {
     this.#greetings.set(listenerId.toString('hex'), greeting)
   }
 
-  /** The last one closes the door. */
+  /** Refuses them again. Without any listener the door closes. */
   dismiss(listenerId: Buffer): void {
     this.#greetings.delete(listenerId.toString('hex'))
     if (this.#greetings.size > 0) return
@@ -87,7 +90,7 @@ export class Door {
       caller,
       uid,
       hello => {
-        // Of another version only the first bytes mean the same.
+        // In another version only the first 12 bytes mean the same.
         if (hello.version !== VERSION) return REFUSAL.VERSION
         return this.#greetings.get(hello.listenerId.toString('hex')) ?? REFUSAL.NOT_LISTENING
       },
@@ -96,7 +99,7 @@ export class Door {
   }
 }
 
-/** Undefined if it has gone already. */
+/** Undefined if the peer has already closed the connection. */
 export function uidOf(connection: net.Socket): number | undefined {
   try {
     return userOfPeer(connection)

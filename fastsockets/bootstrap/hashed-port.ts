@@ -1,9 +1,10 @@
 /**
- * Hashed ports (Fast Sockets 1997, section 3.6): where a relinked client finds a relinked listener without being told.
+ * Hashed ports (Fast Sockets 1997, section 3.6): a relinked client computes where a relinked listener has its
+ * bootstrap.
  *
  * H maps ports 1024..65535 one to one onto themselves: multiply and add modulo 2^16, again while the result is
- * privileged (cycle walking keeps it one to one). A privileged port walks the same way and may meet another port's
- * image; the greeting names the port that it is for, so a meeting costs a try and nothing else.
+ * privileged (cycle walking keeps the map one to one). A privileged port walks the same way and may collide with
+ * another port's image. A collision costs one more try, as the greeting names the port that it stands for.
  */
 const MULTIPLIER = 0x6f4d
 const INCREMENTS = [0x2c1b, 0x9e37, 0x51ed] as const

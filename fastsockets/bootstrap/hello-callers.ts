@@ -1,4 +1,4 @@
-/** Callers of whom a HELLO is expected, and what becomes of it (bootstrap-layout.ts). */
+/** Reads the HELLO of each caller and answers it (bootstrap-layout.ts). */
 import type net from 'node:net'
 import { openLog } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
@@ -15,10 +15,10 @@ import { endsOf, transcriptOf } from './transcript.ts'
 
 const log = openLog('fastsockets:bootstrap')
 
-/** All the time that a caller has, however it uses it. */
+/** From the accept to the complete HELLO; single bytes do not prolong it. */
 const HELLO_TIMEOUT_MS = 2000
 
-/** Takes the connection of a finished handshake over; the channel that comes of it must show `transcript`. */
+/** Takes over the connection of a finished handshake. The first frame of the new channel must carry `transcript`. */
 export type Finish = (connection: net.Socket, transcript: Buffer) => void
 
 export type Reply =
@@ -35,14 +35,17 @@ export type FindGreeting = (hello: Introduction) => Buffer | number
 
 export class HelloCallers {
   readonly #host: HelloHost
-  /** Each with the end of its time. */
+  /** Each with its timer. */
   readonly #callers = new Map<net.Socket, NodeJS.Timeout>()
 
   constructor(host: HelloHost) {
     this.#host = host
   }
 
-  /** Hears `caller`, which has an 'error' listener, and answers. `onOver`: it has its offer, or is gone. */
+  /**
+   * Reads the HELLO of `caller`, which has an 'error' listener, and answers. Calls `onOver` once: after the offer, or
+   * when the caller has gone.
+   */
   take(
     caller: net.Socket,
     uid: number | undefined,
@@ -73,7 +76,7 @@ export class HelloCallers {
     for (const caller of this.#callers.keys()) caller.destroy()
   }
 
-  /** True if the caller has an offer. One that is refused keeps its place until it has gone. */
+  /** True if the caller has an offer. A refused caller counts against the limits until its connection has closed. */
   #answer(caller: net.Socket, uid: number | undefined, bytes: Buffer, findGreeting: FindGreeting): boolean {
     const hello = decodeIntroduction(HELLO_MAGIC, bytes) as Introduction
     const greeting = findGreeting(hello)

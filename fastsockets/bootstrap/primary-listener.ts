@@ -1,6 +1,6 @@
 /**
- * A bootstrap listener that the workers of a cluster share, as they share the program's own: the primary, which need not
- * be relinked, opens it and hands the callers out by its scheduling policy.
+ * A bootstrap listener that the workers of a cluster share, as they share the program's own. The primary, which need
+ * not be relinked, opens it and distributes the callers by its scheduling policy.
  */
 import net from 'node:net'
 import { markOwn } from '../../nic/index.ts'
@@ -10,13 +10,15 @@ import { type Family, shadowName, UNIX } from '../host/unix-paths.ts'
 import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 
 const UV_TCP_IPV6ONLY = 1
-/** How net.js says that a listener has no port, or no address family: it is on a unix path. */
+/** By this number net.js means "no port" or "no address family": a unix path. */
 const NONE = -1
-/** This and what is below it is none that a program could ask for. */
+/** Descriptor numbers from here down: no program can ask for them. */
 const NO_DESCRIPTOR = -2
-/** What a primary calls its listeners: the question's address, port, address type, descriptor and, before Node 26, index. */
+/**
+ * The primary's key of our listeners: address, port, address type, descriptor and, before Node 26, index of the query.
+ */
 const OUR_KEY = /:-(?!1(?::|$))\d+(?::\d+)?$/
-/** A primary that does not answer does not keep its worker for longer. */
+/** The worker may disconnect after this time even if the primary has not answered. */
 const HELD_MS_MAX = 1000
 
 type SharedServer = net.Server & ServerInternals
@@ -29,8 +31,8 @@ export interface SharedPlace {
 }
 
 /**
- * Listens on the first hashed port that the primary can bind. `onDone` is called with the server, before any caller can
- * have come, or with undefined if there is none.
+ * Listens on the first hashed port that the primary can bind. Calls `onDone` with the server before any caller can
+ * arrive, or with undefined if there is none.
  */
 export function listenThroughPrimary(
   place: SharedPlace,
@@ -60,12 +62,13 @@ function ask(
     address: family === UNIX ? shadowName(address) : address,
     port,
     addressType: family === UNIX ? NONE : family,
-    // No descriptor; but it makes the primary tell this listener from one that the program wants on the same port.
+    // No descriptor, but a part of the primary's key: so this listener differs from one of the program on the same
+    // port.
     fd: NO_DESCRIPTOR - listenerPort,
     flags: ipv6Only ? UV_TCP_IPV6ONLY : 0,
   }
   const mayLeave = postponeLeaving()
-  // Nobody listens to 'listening' here: the primary would tell the program of a listener that is not the program's.
+  // A dummy: with the server itself, the primary would emit 'listening' for a listener that is not the program's.
   askPrimary({ once: () => {} }, query, (errno, handle) => {
     mayLeave()
     if (errno !== 0 || handle === null) return onDone(undefined)
@@ -75,12 +78,12 @@ function ask(
     server._handle = handle
     server._listen2(query.address, port, query.addressType, undefined, NONE, query.flags)
     server.unref()
-    // Where the kernel schedules, listen(2) is each worker's own, and may fail only now.
+    // If the kernel schedules, each worker calls listen(2) itself: the call may fail only now.
     onDone(server.listening ? server : undefined)
   })
 }
 
-/** Whether this is from a primary to a worker, and about one of our listeners. */
+/** Whether a primary has sent `message` to a worker, about one of our listeners. */
 export function isAboutBootstrap(message: unknown): boolean {
   const { cmd, key } = (message ?? {}) as { cmd?: unknown; key?: unknown }
   return cmd === 'NODE_CLUSTER' && typeof key === 'string' && OUR_KEY.test(key)
@@ -90,8 +93,8 @@ let openQuestions = 0
 let letLeave = (): void => {}
 
 /**
- * A primary that answers a worker which has disconnected fails with EPIPE, for a question that is not the program's. So
- * the worker stays until the answer is there, when what is returned is to be called.
+ * A primary that answers a disconnected worker fails with EPIPE, because of a query that is not the program's. So
+ * `process.disconnect` waits for the answer. The caller calls the returned function when the answer has come.
  */
 function postponeLeaving(): () => void {
   if (openQuestions++ === 0) letLeave = holdDisconnect()
@@ -110,7 +113,7 @@ function holdDisconnect(): () => void {
     clearTimeout(timer)
     if (isOver) return
     isOver = true
-    // Somebody may have wrapped it meanwhile, and goes on calling `held`.
+    // The program may have wrapped `held`; the wrapper then still calls it.
     if (process.disconnect === held) process.disconnect = disconnect
     if (isDue && process.connected) disconnect.call(process)
   }

@@ -1,7 +1,7 @@
 /**
- * Other hosts: whether they may be asked for the fast way, and whether they may ask us. Somebody must have said so, because
- * a host that knows nothing of us sees a stranger calling one of its ports: the policy, by a rule; the name service, by a
- * record; or the network, because the host is in a subnet that an RDMA device of ours is in, too.
+ * Other hosts: may a client ask them for the fast way, and may they ask us? A host without Fast Sockets would see a
+ * stranger call one of its ports, so one of three must vouch for it: a rule of the policy, a record of the name
+ * service, or the network (the host is in a subnet of an RDMA device of ours).
  */
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -12,21 +12,21 @@ import { reasonAgainstAddress } from '../host/addresses.ts'
 import { allowsDriver, decide } from '../policy/own-policy.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 
-/** The driver that leaves the host. */
+/** The driver between hosts. */
 export const REMOTE_DRIVER = 'verbs'
-/** What a host that does not answer may cost a client, once. */
+/** The most that a client waits for a host that does not answer. */
 export const REMOTE_TIMEOUT_MS = 50
-/** How long a host that did not answer is not asked again. */
+/** For how long a client does not ask such a host again. */
 const SILENT_HOST_TTL_MS = 60_000
 const SILENT_HOSTS_MAX = 1024
-/** How long a look at the network interfaces is believed. */
+/** How long a list of the network interfaces stays valid. */
 const SUBNETS_TTL_MS = 1000
 
 const silentHosts = new Map<string, number>()
 let subnets = new BlockList()
 let lookedAtMs = Number.NEGATIVE_INFINITY
 
-/** Ask at the hashed ports; ask only where the name service says; or do not ask. */
+/** `hashed`: call the hashed ports. `named`: call only the port that the name service names. A reason: do not call. */
 export type Asking = 'hashed' | 'named' | FallbackReason
 
 export function remoteDriver(): Driver | undefined {
@@ -38,7 +38,7 @@ export function remoteDriver(): Driver | undefined {
 
 let isPrepared = false
 
-/** Opens the device before the first caller comes, who would wait for it no longer than for a host that does not answer. */
+/** Opens the device before the first caller arrives: a caller waits no longer than REMOTE_TIMEOUT_MS. */
 export function prepareRemote(address: string): void {
   if (isPrepared || isLoopback(address) || !hasDevice()) return
   isPrepared = true
@@ -49,7 +49,7 @@ function isLoopback(address: string): boolean {
   return address === '::1' || address.startsWith('127.')
 }
 
-/** How a client may look for the fast way to `address` of another host. */
+/** How a client may look for a bootstrap at `address` of another host. */
 export function askingOf(address: string, port: number): Asking {
   const why = reasonAgainstDriver()
   if (why !== undefined) return fallbackReason('REMOTE_HOST', why)
@@ -64,7 +64,7 @@ export function askingOf(address: string, port: number): Asking {
   )
 }
 
-/** The address itself, if another host may be asked at it, or why not. */
+/** `address` if a client may ask the other host at it, else the reason. */
 export function remoteAddress(address: string, port: number): string | FallbackReason {
   const against = reasonAgainstAddress(address)
   if (against.code !== 'REMOTE_HOST') return against
@@ -72,7 +72,7 @@ export function remoteAddress(address: string, port: number): string | FallbackR
   return typeof asking === 'object' ? asking : address
 }
 
-/** Whether a caller at `peer`, who reached us at `address`, may speak of the listener on `port`. */
+/** Whether a caller at `peer`, which called our `address`, may connect to the listener on `port`. */
 export function mayAskUs(peer: string, address: string, port: number): boolean {
   if (remoteDriver() === undefined) return false
   const { use, isForAddress } = decide('server', address, port)
@@ -86,12 +86,12 @@ export function rememberSilent(address: string): void {
 
 function reasonAgainstDriver(): string | undefined {
   const availability = drivers.get(REMOTE_DRIVER)?.availability()
-  // The code is what docs/guide/rdma.md lists.
+  // The code is one of those that docs/guide/rdma.md lists.
   if (availability?.usable !== true) return availability && `${availability.code}: ${availability.reason}`
   return allowsDriver(REMOTE_DRIVER) ? undefined : `the policy does not allow ${REMOTE_DRIVER}`
 }
 
-/** The subnets of the interface whose address is the device's. */
+/** Looks only at the subnets of the interface that has the device's address. */
 function isInSubnet(address: string): boolean {
   const family = isIP(address)
   if (family === 0 || address.includes('%')) return false

@@ -1,6 +1,6 @@
 /**
- * The hash of everything that the two sides of a bootstrap have said and heard. Each sends its own in the first frame of the
- * channel; a difference means that somebody between them has changed or swapped something, and ends the channel.
+ * The hash of all bytes that the two sides of a bootstrap have exchanged. Each side sends its hash in the first frame
+ * of the channel. If the hashes differ, a third party has changed or swapped bytes, and the channel ends.
  */
 import { createHash } from 'node:crypto'
 import type net from 'node:net'
@@ -15,14 +15,14 @@ export interface Said {
 }
 
 /**
- * `ends`: both ends of the TCP connection between two hosts, so that a relay in between, which has two connections, is
- * noticed though it changes no byte. Within a host the kernel vouches for the connection.
+ * `ends`: both ends of the TCP connection between two hosts. A relay has two connections, so the hash differs even if
+ * the relay changes no byte. Within a host the kernel vouches for the connection.
  */
 export function transcriptOf({ greeting, hello, answer }: Said, ends = ''): Buffer {
   return createHash('sha256').update(greeting).update(hello).update(answer).update(ends).digest()
 }
 
-/** The client's end and the server's, as both sides see them; empty of a unix connection. */
+/** The client's end and the server's, as both sides see them; empty for a unix connection. */
 export function endsOf(connection: net.Socket, role: 'client' | 'server'): string {
   const { localAddress, localPort, remoteAddress, remotePort } = connection
   if (localAddress === undefined || remoteAddress === undefined) return ''
