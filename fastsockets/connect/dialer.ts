@@ -1,4 +1,7 @@
-/** Decides, for each connect, between a fast channel and TCP, and carries it out under the socket's own eyes. */
+/**
+ * Decides, for each connect, between a fast channel and TCP, and carries it out. The program keeps its socket object;
+ * only the handle below changes.
+ */
 import { setImmediate } from '../../nic/real-time.ts'
 import { greetingTimeoutMs } from '../bootstrap/bootstrap-client.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
@@ -37,11 +40,11 @@ import { type ChannelRoute, lasts, Routes } from './routes.ts'
 import { isUnanswered, UnansweredConnects } from './unanswered-connects.ts'
 import type { Reached, WorkerGroup } from './worker-group.ts'
 
-/** How long a server may take for its answer before it counts as busy, and the connect as made: as long as for a greeting. */
+/** A connect without the server's answer counts as made after this time (decision 0111): as long as for a greeting. */
 const BUSY_MS = greetingTimeoutMs()
-/** Workers that have refused a connection, before it goes by TCP. */
+/** After this many refusals by workers of a cluster the connection uses TCP. */
 const EXPLORED_MAX = 8
-/** Messages that are taken in at once when answers may be among them: as many as there may be sockets. */
+/** Messages taken in at once while looking for answers: as many as there may be sockets. */
 const ANSWERS_MAX = STREAMS_MAX
 
 interface Attempt {
@@ -51,22 +54,28 @@ interface Attempt {
   readonly family: Family
   /** The listener is in this thread. */
   isOwn: boolean
-  /** When it began, no listener of this thread was there: one that is there later has come too late. */
+  /**
+   * No listener of this thread existed when the connect began. Node's connect would then have been refused, so a
+   * listener that appears later does not count.
+   */
   readonly hasNoOwn: boolean
-  /** The route that was tried came from memory: it may be stale, and deserves one fresh look. */
+  /** The first route came from the cache and may have been stale: the dialer has called the hashed port anew, once. */
   isRetry: boolean
-  /** Where it asks, if the listener answers for itself, how many the peer had closed before, and when it asked. */
+  /**
+   * Only for a listener that is not shared: the route, the peer's count of closed listeners just before the CONNECT,
+   * and when the CONNECT was sent, as `lookCount` counts.
+   */
   route: ChannelRoute | undefined
   listenersClosed: number | undefined
   askedAt: number
-  /** The worker that is asked, if the listener is shared, and those that have refused. */
+  /** Only for a shared listener: the worker that was asked, and those that have refused. */
   asked: SharedRoute | undefined
   refusedBy: Set<SocketChannel> | undefined
-  /** How often the hashed port was called again because of that. */
+  /** How often the hashed port was called again because workers refused. */
   exploredCount: number
 }
 
-/** The address that the kernel refused last, and whom. */
+/** The last address that the kernel refused, and the socket that was connecting to it. */
 interface Refused {
   readonly socket: WeakRef<FastSocket>
   readonly address: string
@@ -94,11 +103,11 @@ export class RouteDialer implements Dialer {
   }
 
   /**
-   * Why a connect to this host, by the name that the program uses, need not be tried the fast way now; undefined if it
-   * should be. A server that is known not to be relinked costs nothing but this question.
+   * Why a connect to `host`, as the program names it, need not try the fast way now; undefined if it should. For a
+   * server that is known not to be relinked this look-up is the only cost.
    */
   knownReason(host: string, port: number): FallbackReason | undefined {
-    // By the name alone a policy cannot be asked.
+    // Rules of a policy may name addresses: before the name is resolved no decision is possible.
     return ownPolicy() === NO_POLICY ? this.#routes.find(host, port)?.reason : undefined
   }
 
@@ -115,7 +124,7 @@ export class RouteDialer implements Dialer {
       return this.#demote(handle, request, address, port, family, reason)
     }
     if (this.#refused !== undefined) this.#noteNextAddress(handle, request, this.#refused)
-    // One on all addresses is not on those of other hosts.
+    // A wildcard listener of this thread does not listen on addresses of other hosts.
     const own = here === undefined ? undefined : findListener(port, here, family)
     const attempt: Attempt = {
       request,
@@ -151,11 +160,13 @@ export class RouteDialer implements Dialer {
     const attempt = handle.attempt as Attempt | undefined
     if (attempt === undefined || handle.isClosed) return
     if (attempt.isOwn) {
-      // The listener was there when we called, and closed before it accepted: the kernel resets what its backlog holds.
+      // The listener existed at the call and closed before it accepted: in this case the kernel resets the connections
+      // of the backlog.
       return handle.finishConnect(UV_ECONNRESET)
     }
     if (handle.stream?.handshake.isPresumed === true) {
-      // To TCP, a listener that was closed before it accepted what its backlog held, or a process that ended.
+      // 'connect' was already emitted. TCP would also report a reset: the listener closed its backlog, or its process
+      // ended.
       if (attempt.route !== undefined) attempt.route.listenersClosed = undefined
       return handle.handleError('ECONNRESET', 'read', undefined)
     }
@@ -163,7 +174,7 @@ export class RouteDialer implements Dialer {
     if (attempt.asked !== undefined) return this.#askAnother(handle, attempt, attempt.asked, refusal)
     this.#routes.forget(attempt.address, attempt.port)
     if (attempt.isRetry) return this.#demoteLater(handle, attempt, fallbackReason(reasonOfRefusal(refusal)))
-    // Another process may have taken the port meanwhile.
+    // Another process may listen on the port now.
     attempt.isRetry = true
     void this.#explore(handle, attempt)
   }
@@ -172,7 +183,7 @@ export class RouteDialer implements Dialer {
     return this.#replace(handle, fallbackReason('LOCAL_ADDRESS'))
   }
 
-  /** Nothing that goes wrong here is the program's concern: what cannot be reached is called by TCP. */
+  /** Never rejects: if the handshake throws, the connect uses TCP. */
   async #reach(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
     try {
       return await this.#peers.reach(address, port, family)
@@ -207,12 +218,14 @@ export class RouteDialer implements Dialer {
     this.#demoteLater(handle, attempt, reasonOfNoRoom(channel))
   }
 
-  /** Who has asked waits for no answer any more. Node may have forgotten the request, which would have said so. */
+  /**
+   * Ends the wait for a worker's answer. Node may have dropped the request, so that `oncomplete` never runs.
+   */
   handleClosed(handle: FastHandle): void {
     ;(handle.attempt as Attempt | undefined)?.asked?.noteAnswer()
   }
 
-  /** Asks the worker whose turn it is; false if that is for the hashed port to say. */
+  /** Asks the group's next worker; false if the hashed port must be called instead. */
   #openShared(handle: FastHandle, group: WorkerGroup, attempt: Attempt): boolean {
     if (!group.isComplete) return false
     const worker = group.next(channel => attempt.refusedBy?.has(channel) === true)
@@ -238,7 +251,7 @@ export class RouteDialer implements Dialer {
     return true
   }
 
-  /** A worker of several has refused, or has gone. */
+  /** A worker of a shared listener has refused, or has gone. */
   #askAnother(
     handle: FastHandle,
     attempt: Attempt,
@@ -258,13 +271,13 @@ export class RouteDialer implements Dialer {
   }
 
   /**
-   * The same, of a listener that answers for itself. The program is told that it is connected, as the kernel tells it of a
-   * connection that waits in the backlog: at once if the listener is known to be there (decision 0111), otherwise, if it is
-   * busy, after a moment (decision 0111).
+   * As `#open`, for a listener that is not shared. Emits 'connect' before the answer, as the kernel does for a
+   * connection in the backlog (decision 0111): as soon as possible if the peer has closed no listener since it last
+   * accepted us, else after BUSY_MS.
    */
   #openPatiently(handle: FastHandle, route: ChannelRoute, attempt: Attempt): boolean {
     const { channel, address } = route
-    // Before it asks: what is closed while it is accepted counts as later.
+    // Read before the CONNECT is sent: a listener that closes while it accepts then counts as closed afterwards.
     const { listenersClosed } = channel
     if (!this.#open(handle, channel, address, attempt)) return false
     attempt.route = route
@@ -281,7 +294,7 @@ export class RouteDialer implements Dialer {
     if (route !== undefined) route.listenersClosed = listenersClosed
   }
 
-  /** Asks for a connection over `channel`, to the listener that it knows by `said`; the answer comes to the handle. */
+  /** Sends a CONNECT over `channel` for the listener that the peer knows as `said`; the handle receives the answer. */
   #open(handle: FastHandle, channel: SocketChannel, said: string, attempt: Attempt): boolean {
     const { address, port, family } = attempt
     const stream = channel.connect(handle, port, said, family)
@@ -304,8 +317,8 @@ export class RouteDialer implements Dialer {
   }
 
   /**
-   * This thread listens there by now. When the program called, nobody did, as nobody else can have the place: the kernel,
-   * which would have been asked at once, had refused.
+   * A listener of this thread has appeared since the program called `connect`. At that time no listener had the place,
+   * as no other process can have it: the kernel would have refused the connection at once.
    */
   #refuseLater(handle: FastHandle, { request }: Attempt): void {
     handle.run(() => {
@@ -340,7 +353,10 @@ export class RouteDialer implements Dialer {
     return family === 6 ? tcp.connect6(request, address, port) : tcp.connect(request, address, port)
   }
 
-  /** The same socket goes on with another address, as for `localhost`. If somebody is there, the next one need not look again. */
+  /**
+   * The socket goes on with its next address, as for `localhost`. If that one accepts, later connects skip the refused
+   * one.
+   */
   #noteNextAddress(handle: FastHandle, request: ConnectRequest, refused: Refused): void {
     this.#refused = undefined
     if (refused.socket.deref() !== handle.socket) return
@@ -351,7 +367,7 @@ export class RouteDialer implements Dialer {
     }
   }
 
-  /** Gives the socket a TCP handle, or a pipe's, in place of ours, which is over. */
+  /** Gives the socket a TCP or pipe handle in place of the fast handle, which is abandoned. */
   #replace(handle: FastHandle, reason: FallbackReason, remote?: Place, isUnix = false): TcpHandle {
     const socket = handle.socket as FastSocket
     const tcp = isUnix ? this.#internals.createPipe() : this.#internals.createTcp()
@@ -364,8 +380,8 @@ export class RouteDialer implements Dialer {
   }
 
   /**
-   * A server that is there, but not by the fast way, is not asked again for a while; neither under its address nor
-   * under the name that the program used.
+   * A server that accepts, but not by the fast way, is remembered under its address and under the name that the program
+   * used: later connects do not ask again for a while.
    */
   #rememberOnceConnected(
     handle: FastHandle,
@@ -391,11 +407,14 @@ export class RouteDialer implements Dialer {
 }
 
 function decideOn(handle: FastHandle, address: string, port: number, family: Family): Decision {
-  // By then `address` may be what stands for the path.
+  // On a unix path `address` may already be the key; the policy needs the path.
   return family === UNIX ? decidePath('client', handle.host as string) : decide('client', address, port)
 }
 
-/** The policy requires the fast way: this address is as good as refused. Node goes on with the next, if there is one. */
+/**
+ * The policy requires the fast way: reports ECONNREFUSED for this address. Node then tries the next one, if there is
+ * one.
+ */
 function refuseTcp(handle: FastHandle, reason: FallbackReason): number {
   recordFallback(handle.socket as FastSocket, reason)
   handle.abandonConnect()
@@ -403,7 +422,10 @@ function refuseTcp(handle: FastHandle, reason: FallbackReason): number {
   return UV_ECONNREFUSED
 }
 
-/** The answer may be there: it was this thread that was busy. Then it is heard within two turns of the event loop, or now. */
+/**
+ * Our own event loop may be late, and the answer may have arrived: allows two iterations, then polls, before it emits
+ * 'connect'.
+ */
 function presumeIfUnanswered(handle: FastHandle, stream: Stream): void {
   if (!isUnanswered(handle, stream)) return
   setImmediate(() => setImmediate(presume, handle, stream))
@@ -417,10 +439,10 @@ function presume(handle: FastHandle, stream: Stream): void {
   handle.finishConnect(0)
 }
 
-/** Channels that were listened to in this turn of the event loop, for all whose answer may be there. */
+/** The channels already polled in this iteration: one poll serves all their connects. */
 const heard = new Set<SocketChannel>()
 
-/** Behind more messages than a turn takes in. */
+/** Polls for answers that are behind more messages than a turn takes in. */
 function listen(channel: SocketChannel): void {
   if (heard.has(channel)) return
   if (heard.size === 0) setImmediate(() => heard.clear())

@@ -4,7 +4,7 @@ import { nodeInternals } from '../host/node-internals.ts'
 import { allowsDriver, policyFailure } from '../policy/own-policy.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 
-/** What a program may have removed, and we cannot do without. */
+/** Globals that the fast way needs; a program may have removed them. */
 const NEEDED = {
   Atomics: keptGlobals.Atomics,
   SharedArrayBuffer: keptGlobals.SharedArrayBuffer,
@@ -13,13 +13,16 @@ const NEEDED = {
 
 let failure: FallbackReason | undefined
 
-/** The start has failed: nothing is fast from now on. */
+/** Starting the fast way has failed: all later sockets use TCP. */
 export function noteFailedStart(error: unknown): FallbackReason {
   failure ??= fallbackReason('NOT_STARTED', messageOf(error))
   return failure
 }
 
-/** Why no socket may be fast from now on: what is asked for each. Node's own then asks for the right that is missing, and says so. */
+/**
+ * Why no socket can be fast now; each connect asks. If the permission model forbids the network, Node's own connect
+ * then reports the missing permission.
+ */
 export function reasonNow(): FallbackReason | undefined {
   if (failure !== undefined || mayUseNetwork()) return failure
   return fallbackReason('NOT_STARTED', 'the permission model lets this program use no network')
@@ -29,7 +32,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Why nothing can be fast in this process; undefined if things can. */
+/** Why nothing can be fast in this process; undefined if sockets can be fast. */
 export function reasonAgainstFastWay(): FallbackReason | undefined {
   if (failure !== undefined) return failure
   try {
@@ -51,7 +54,7 @@ function look(): FallbackReason | undefined {
   if (!isShmAllowed && !isAnyUsable()) return fallbackReason('POLICY', 'no driver that it allows can be used')
   for (const [name, needed] of Object.entries(NEEDED))
     if (needed === undefined) return fallbackReason('NOT_STARTED', `there is no ${name}`)
-  // Read while there are descriptors. Without it no peer could tell that it is on this host.
+  // Read early, while descriptors are free, and cached. Without the identity no peer could see that it is on this host.
   hostIdentity()
   return nodeInternals() === undefined ? fallbackReason('NODE_INTERNALS') : undefined
 }

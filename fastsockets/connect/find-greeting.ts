@@ -1,4 +1,7 @@
-/** Where a client finds the bootstrap of a listener: at the hashed ports, or where the name service says. */
+/**
+ * Where a client looks for the bootstrap of a listener: at the hashed ports, or at the port that the name service
+ * names.
+ */
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import {
   type ConnectFunction,
@@ -14,7 +17,7 @@ import { tellStep } from '../host/steps.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { findBootstrapPort, inTime, LOOK_UP_MS_MAX, lookUpMs } from './names.ts'
 
-/** At a hashed port, or where the name service says; who greets first is taken. */
+/** Calls the hashed ports, and at the same time the port that the name service names; takes the first greeting. */
 export async function findGreeting(
   address: string,
   port: number,
@@ -47,7 +50,7 @@ async function findNamed(
   limit?: TimeLimit,
 ): Promise<Greeted | undefined> {
   const question = findBootstrapPort(address, port)
-  // Nobody waits longer for a daemon that hangs; the answer is there for the next connect.
+  // Wait no longer for a slow daemon: the answer is cached for the next connect.
   const found =
     limit === undefined
       ? await question
@@ -56,7 +59,10 @@ async function findNamed(
   return await callBootstrap(address, found, port, family, connect, limit?.leftMs)
 }
 
-/** On another host: where the name service says, or at a hashed port if it may be asked. Who is silent is remembered. */
+/**
+ * On another host: calls the port that the name service names, then the hashed ports if the policy or the subnet
+ * allows. A silent host is remembered.
+ */
 async function findRemote(
   address: string,
   port: number,
@@ -66,7 +72,7 @@ async function findRemote(
 ): Promise<Greeted> {
   const asking = askingOf(address, port)
   if (typeof asking === 'object') return { code: asking.code }
-  // Where the name service leads must not use up the time of the hashed ports.
+  // The named port may use half of the time: the hashed ports need the rest.
   const namedLimit = asking === 'named' ? limit : new TimeLimit(limit.leftMs / 2)
   const named = isDaemonExpected() ? await findNamed(address, port, family, connect, namedLimit) : undefined
   if (named !== undefined && 'connection' in named) return named
@@ -78,7 +84,7 @@ async function findRemote(
   return outcome
 }
 
-/** Whether it is an address of another host. */
+/** Whether `address` belongs to another host. */
 export function isElsewhere(address: string, family: Family): boolean {
   return family !== UNIX && reachableOwnAddress(address) === undefined
 }

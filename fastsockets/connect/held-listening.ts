@@ -1,26 +1,29 @@
-/** A server says 'listening' when relinked clients can reach it, too: programs take it for the sign to send them. */
+/**
+ * Delays 'listening' until relinked clients can reach the server, too: programs take the event as the sign to start
+ * clients.
+ */
 import { clearTimeout, nextTick, setTimeout } from '../../nic/real-time.ts'
 import type { FastServer } from './listeners.ts'
 
-/** If whoever it waits for does not answer, the server listens all the same. */
+/** The most that 'listening' is delayed if the primary does not answer. */
 const HOLD_MS_MAX = 1000
 
-/** Servers whose event is due and waits. */
+/** Servers whose 'listening' is due and delayed. */
 const due = new Map<FastServer, () => void>()
 
-/** A server that is closed meanwhile has listened: the program hears of it first, as it would have long ago. */
+/** Emits a delayed 'listening' at once: without the delay the program would have had it before the server closed. */
 export function emitHeld(server: FastServer): void {
   due.get(server)?.()
 }
 
-/** From now on 'listening' waits; what is returned lets it go. To be called before the event is due. */
+/** Delays 'listening' until the returned function is called. To be called before the event is due. */
 export function holdListening(server: FastServer): () => void {
   const handle = server._handle
   const hadOwn = Object.hasOwn(server, 'emit')
   const emit = server.emit as (event: string | symbol, ...args: unknown[]) => boolean
   let isHeld = true
   const hold = function (this: FastServer, event: string | symbol, ...args: unknown[]): boolean {
-    // Whom the primary sends meanwhile comes after it all the same.
+    // 'listening' must come before any connection that the primary sends during the delay.
     if (event === 'connection') emitHeld(server)
     if (event !== 'listening' || !isHeld) return emit.call(this, event, ...args)
     due.set(server, () => {
@@ -37,7 +40,7 @@ export function holdListening(server: FastServer): () => void {
       if (hadOwn) server.emit = emit as typeof server.emit
       else Reflect.deleteProperty(server, 'emit')
     }
-    // As Node does it: in a turn of its own, and not if the program has closed the server meanwhile.
+    // As Node does: in nextTick, and not if the program has closed the server before.
     if (due.has(server)) nextTick(emitDue)
   }
   const emitDue = (): void => {

@@ -1,7 +1,7 @@
 /**
- * How a channel learns that its peer is gone. Within a host the driver tells: the kernel ends the connection of the doorbell,
- * which nobody else holds. Between hosts the bootstrap connection stays open as the channel's lifeline: nothing is said on it
- * any more, and its end, however it comes, is the peer's end.
+ * How a channel detects the end of its peer. Within a host the driver reports it: the kernel ends the connection of the
+ * doorbell, which only the two sides hold. Between hosts the bootstrap connection stays open as the channel's lifeline:
+ * it carries no more bytes, and its end, for whatever reason, is the peer's end.
  */
 import type net from 'node:net'
 import { constants } from 'node:os'
@@ -11,10 +11,10 @@ import type { SocketChannel } from '../stream/socket-channel.ts'
 
 const log = openLog('fastsockets:peers')
 
-/** How a lifeline ends when its peer, or the way to it, has vanished without a word. */
+/** Errors with which a lifeline ends if the peer, or the route to it, has vanished without a FIN or RST. */
 const LOST: ReadonlySet<string> = new Set(['ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH', 'ENETDOWN'])
 
-/** The channel ends when the driver says that the peer has gone. */
+/** Ends the channel when the driver reports that the peer has gone. */
 export function watchPeer(channel: SocketChannel): void {
   const { end } = channel.channel
   const handleEnd = (): void => {
@@ -35,7 +35,10 @@ export function watchPeer(channel: SocketChannel): void {
   })
 }
 
-/** Now, as the kernel would tell: who hears next that the process has ended must find its sockets ended, too. */
+/**
+ * At once, as the kernel would: the program may learn next that the peer's process has ended, and must find its sockets
+ * ended.
+ */
 function tellNow(channel: SocketChannel): void {
   channel.deliveries.tellRest()
 }
@@ -46,10 +49,10 @@ function brokenOff(): Error {
   )
 }
 
-/** The channel ends with `connection`, and ends it. */
+/** Ties the channel and `connection` together: either ends the other. */
 export function tieLifeline(connection: net.Socket, channel: SocketChannel): void {
   channel.lifeline = {
-    // A reset tells the peer that its sockets have not come to their end, but were cut off.
+    // By a reset the peer sees that its sockets were cut off, and did not end regularly.
     end: isReset => void (isReset ? connection.resetAndDestroy() : connection.destroy()),
     hearNow: () => hearLifeline(connection, channel),
     ref: () => void (connection.destroyed || connection.ref()),
@@ -58,21 +61,21 @@ export function tieLifeline(connection: net.Socket, channel: SocketChannel): voi
   watchLifeline(connection, channel)
 }
 
-/** Bytes of a lifeline, which should have none. */
+/** Receives the byte of a lifeline, which should carry none. */
 const heard = Buffer.alloc(1)
 
-/** What the event loop would say of a lifeline, for those who do not let it run. */
+/** Asks the kernel for the lifeline's end, for programs that poll without the event loop. */
 function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
   const fd = (connection as unknown as { _handle?: { fd: number } | null })._handle?.fd
   const length = fd === undefined ? 0 : receiveNow(fd, heard)
   if (length === -constants.errno.EAGAIN) return
-  // Without a descriptor its 'error' may still have to be told.
+  // Without a descriptor the socket may hold an error whose event is not emitted yet.
   const { code } = (connection.errored ?? {}) as NodeJS.ErrnoException
   connection.destroy()
   channel.handlePeerGone(causeOf(length < 0 ? getSystemErrorName(length) : code))
 }
 
-/** What has ended the sockets, by the error that the lifeline met; undefined if the peer has simply gone. */
+/** The cause of the sockets' end, from the lifeline's error; undefined if the peer has simply gone. */
 function causeOf(code: string | undefined): Error | undefined {
   if (code === 'ECONNRESET') return brokenOff()
   if (code === undefined || !LOST.has(code)) return undefined

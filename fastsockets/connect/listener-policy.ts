@@ -1,4 +1,4 @@
-/** What a policy means for a listener, and for a connect that cannot be fast. */
+/** Applies the policy to a listener, and to a connect that cannot be fast. */
 import { isIP, type Server, type Socket } from 'node:net'
 import { nextTick } from '../../nic/real-time.ts'
 import { fastOf } from '../handle/fast-handle.ts'
@@ -19,8 +19,8 @@ export function decideListener(server: Server): Decision {
 }
 
 /**
- * The error of a connect that must be fast and cannot be. If the policy speaks of addresses, and there is only a name, it
- * comes when the name is resolved.
+ * The error of a connect that the policy requires to be fast and that cannot be. If rules name addresses and `host` is
+ * a name, the socket is destroyed with the error once the name is resolved.
  */
 export function refuseIfRequired(
   socket: Socket,
@@ -42,10 +42,10 @@ interface Unresolved {
   readonly reason: FallbackReason
 }
 
-/** Sockets whose connect waits for its addresses. */
+/** Sockets whose connect waits for its addresses, to be judged then. */
 const unresolved = new WeakMap<Socket, Unresolved>()
 
-/** As a listener of 'lookup'; Node calls it for each address, all at once, before it connects to any. */
+/** A listener of 'lookup'. Node emits the event for every address, all in one go, before it connects to any. */
 function judgeAddress(this: Socket, _error: Error | null, address: string | undefined): void {
   const connect = unresolved.get(this)
   if (connect === undefined) return
@@ -58,7 +58,7 @@ function judgeAddress(this: Socket, _error: Error | null, address: string | unde
     this.destroy(new RequiredError(connect.reason))
 }
 
-/** The policy requires the fast way of a listener that has it: whoever comes by TCP is hung up on. */
+/** The policy requires the fast way, and the listener has it: clients that come by TCP are closed. */
 export function refuseTcpClients(server: FastServer): void {
   const shadow = server._handle
   const accept = shadow?.onconnection
@@ -69,7 +69,7 @@ export function refuseTcpClients(server: FastServer): void {
   }
 }
 
-/** The policy requires the fast way of a listener that cannot have it: it does not listen. */
+/** The policy requires the fast way, and the listener cannot have it: closes the server with an error. */
 export function failListening(server: Server, reason: FallbackReason): void {
   server.close()
   nextTick(() => server.emit('error', new RequiredError(reason)))

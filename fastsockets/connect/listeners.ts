@@ -1,4 +1,6 @@
-/** The fast listeners of this thread: each an ordinary TCP listener (its shadow) with a hashed port beside it. */
+/**
+ * The fast listeners of this thread: each has an ordinary TCP or unix listener (its shadow) and a bootstrap beside it.
+ */
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
@@ -36,57 +38,64 @@ import { hideSlowListener, showSlowListener, slowRowOf } from './slow-listeners.
 
 export type FastServer = net.Server & ServerInternals
 
-/** Who takes the connections of a listener that belongs to a raw server. */
+/** Takes the connections of a raw server's listener. */
 export interface RawAcceptor {
   hasRoom(): boolean
   take(stream: Stream): void
 }
 
 interface Listener extends Binding {
-  /** 16 random bytes: who has them has come by this listener's bootstrap. */
+  /** 16 random bytes: a client that shows them has read this listener's greeting. */
   readonly id: Buffer
   readonly idText: string
   readonly server: FastServer
-  /** The server's handle when it began to listen: a cluster primary takes it away, and serves its workers with it. */
+  /**
+   * The server's handle when it began to listen. A cluster primary takes this handle away and serves its workers with
+   * it.
+   */
   readonly handle: TcpHandle
   readonly address: string
-  /** What people call it, if it is on a unix path: there the address is a key. */
+  /** The path by which rules and people name a listener on a unix path, where `address` is a key. */
   readonly path?: string
   readonly family: Family
   readonly port: number
-  /** The workers of a cluster share it, by way of their primary. */
+  /** The workers of a cluster share the listener, through their primary. */
   readonly isOfCluster: boolean
-  /** No client seems to have its port. */
+  /** The port is reserved in the client-port pool, so that no client gets it. */
   readonly isPortReserved: boolean
   /** The asynchronous context of `listen`, in which a plain server's connections arrive, too. */
   readonly scope: AsyncResource
   readonly host: BootstrapHost
-  /** Undefined if Node's own accept path takes the connections. */
+  /** Undefined if connections go to Node's own accept path. */
   readonly raw: RawAcceptor | undefined
   bootstrap: BootstrapServer | undefined
   row: StatusRow | undefined
 }
 
-/** Clients of a unix path have no port. The wire wants a number. */
+/** Clients of a unix path have no port; the protocol needs a number other than 0. */
 const NO_PORT = 1
 
-/** Hooks of the program hear of it. Detectors of open handles do not name it: they have the server's handle. */
+/**
+ * Async hooks of the program see this resource. Detectors of open handles do not list it: they list the server's
+ * handle.
+ */
 class ListenerScope extends AsyncResource {
   hasRef(): boolean {
     return false
   }
 }
 
-/** Made while this module loads, when no program has a context yet. */
+/** Made while this module loads: at that time no program has an asynchronous context. */
 const rootScope = new AsyncResource('FASTSOCKETS')
 
 const byServer = new Map<net.Server, Listener>()
 
-/** Hashed ports that some listener of this thread uses. */
+/** Hashed ports in use by listeners of this thread. */
 const hashedPorts = new Set<number>()
 
 /**
- * Makes a listening server reachable by the fast way. Returns why it cannot be, if it cannot; it works over TCP then.
+ * Makes a listening server reachable by the fast way. Returns the reason if that is impossible; the server then works
+ * over TCP.
  */
 export function publish(
   server: FastServer,
@@ -100,7 +109,7 @@ export function publish(
   return listener
 }
 
-/** The same for a listener that a worker of a cluster has from its primary; this takes a while. */
+/** As `publish`, for a server in a cluster worker. Calls `onDone` when the primary has answered. */
 export function publishShared(
   server: FastServer,
   binding: Binding,
@@ -143,7 +152,7 @@ function enter(
     row: undefined,
   }
   byServer.set(server, listener)
-  // By then 'listening' has been emitted, which is when a cluster primary takes the handle.
+  // By then 'listening' has been emitted; a cluster primary takes the handle in that event.
   setImmediate(() => withdrawIfTaken(listener)).unref()
   return listener
 }
@@ -152,12 +161,12 @@ type Place = Pick<Listener, 'address' | 'path' | 'family' | 'port'>
 
 function placeOf(server: FastServer, handle: TcpHandle, isOfCluster: boolean): Place | FallbackCode {
   const path = server._pipeName
-  // Node keeps that of an earlier `listen`; but only a pipe's handle has no such method.
+  // Node keeps `_pipeName` of an earlier `listen`; but only a pipe's handle lacks `getsockname`.
   if (path !== undefined && handle.getsockname === undefined) {
     const key = unixKey(path)
     return key === undefined ? 'PIPE' : { address: key, path: nameInRules(path), family: UNIX, port: 0 }
   }
-  // A worker's handle is only a stand-in, whose address the primary has told.
+  // In a worker the handle is a stand-in, which has its address from the primary.
   if (!nodeInternals()?.isTcp(handle) && !isOfCluster) return 'CLUSTER'
   const { address, family, port } = nameOf(handle)
   if (address === undefined || !port) return 'ADDRESS'
@@ -181,7 +190,9 @@ export function withdraw(server: net.Server): void {
   listener.row?.close()
 }
 
-/** The program wants to listen on `port` itself: if it is a hashed port of ours, that one moves, if there is another. */
+/**
+ * The program wants to listen on `port`: if `port` is a hashed port of ours, that bootstrap moves to another candidate.
+ */
 export function yieldHashedPort(port: number): void {
   if (!hashedPorts.has(port)) return
   for (const listener of byServer.values()) {
@@ -196,12 +207,12 @@ function countIfSlow(code: FallbackCode | undefined): void {
   if (code !== undefined) statusPage().countFallback(code)
 }
 
-/** Nobody else may take the next connect to the same place. */
+/** True if no other process or thread can receive the next connect to the same place. */
 export function answersAlone({ isOfCluster, isPortShared }: Listener): boolean {
   return !isOfCluster && !isPortShared
 }
 
-/** The listener of this thread, raw or not, that would take a connect to `address`. */
+/** The listener of this thread, raw or not, that would receive a connect to `address`. */
 export function findListener(
   port: number,
   address: string,
@@ -219,15 +230,15 @@ export function findListener(
   return wildcard
 }
 
-/** Whether the listener serves somebody else now, or nobody. */
+/** Withdraws the listener if its server has closed, or now has another handle; true if so. */
 function withdrawIfTaken(listener: Listener): boolean {
   if (listener.server._handle === listener.handle) return false
-  // It may have another listener by now.
+  // The server may already have a newer entry.
   if (byServer.get(listener.server) === listener) withdraw(listener.server)
   return true
 }
 
-/** Takes a peer's CONNECT as the kernel would take a TCP one; Node's own accept path does the rest. */
+/** Accepts a peer's CONNECT as the kernel would accept a TCP connection; Node's own accept path does the rest. */
 export function acceptorFor(Handle: FastHandleClass): Acceptor {
   return (stream, port, address, family, promisedPort) => {
     tellStep('server asked')
@@ -245,15 +256,15 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
   }
 }
 
-/** The peer may say anything; a program will believe these to be addresses of this host. */
+/** The peer may send any address, and programs trust it to be one of this host: check it. */
 function findAsked(stream: Stream, port: number, address: string, family: Family): Listener | undefined {
   if (!isReachable(address, family) || !mayComeFrom(stream, port, address)) return undefined
   return findListener(port, address, family)
 }
 
 /**
- * The listener on a unix path whose id the peer knows: the shadow tells it to those who may. The file's permissions hold for
- * processes of our own user only, and what a peer's own connect(2) would have met, we cannot know.
+ * The listener on a unix path whose id the peer shows: its shadow has sent the id to permitted clients only. On a file
+ * only processes of our own user pass, because we cannot judge what connect(2) would have answered other users.
  */
 function findById({ channel }: Stream, idText: string): Listener | undefined {
   for (const listener of byServer.values()) {
@@ -264,7 +275,10 @@ function findById({ channel }: Stream, idText: string): Listener | undefined {
   return undefined
 }
 
-/** A cluster gives such a connection to another worker; only if it has just one, or is told so, does that one drop it. */
+/**
+ * At `maxConnections` the primary gives the connection to another worker; the worker drops it only if it is the only
+ * one or has `dropMaxConnection`.
+ */
 function wantsNoMore(server: FastServer): boolean {
   const { maxConnections, dropMaxConnection } = server as FastServer & { dropMaxConnection?: boolean }
   const isLimited = maxConnections > 0 || (maxConnections === 0 && ZERO_IS_A_LIMIT)
@@ -272,7 +286,8 @@ function wantsNoMore(server: FastServer): boolean {
 }
 
 function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleClass): void {
-  // As with a TCP handle that libuv has accepted: 'connection' belongs to `listen`, what follows to nobody's context.
+  // As for a TCP handle that libuv accepts: 'connection' runs in the context of `listen`; the handle belongs to the
+  // root context.
   const cause = listener.handle.getAsyncId?.() ?? listener.scope.asyncId()
   const handle = rootScope.runInAsyncScope(() => new Handle(undefined, listener.family === UNIX, cause))
   listener.scope.runInAsyncScope(guard, undefined, () => {
@@ -281,15 +296,15 @@ function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleC
     tellStep('server accepted')
     if (!shadow) return handle.close()
     countFastAccepted(listener)
-    // A program may have put anything in the callback's place: native code then accepts, and calls nothing.
+    // The program may have replaced the callback: Node's native code then accepts and calls nothing.
     if (typeof shadow.onconnection !== 'function') return handle.unref()
-    // maxConnections, 'drop', blockList, noDelay, pauseOnConnect: all as for a TCP connection.
+    // Node's callback applies maxConnections, 'drop', blockList, noDelay and pauseOnConnect, as for a TCP connection.
     shadow.onconnection(0, handle.handle)
     if (handle.socket !== undefined) recordFast(handle.socket, stream.channel.transport)
   })
 }
 
-/** The same for raw servers, which have channels of their own. */
+/** As `acceptorFor`, for raw servers, which have channels of their own. */
 export function acceptRaw(
   stream: Stream,
   port: number,
@@ -311,14 +326,17 @@ export function acceptRaw(
   return { clientPort, begin }
 }
 
-/** Another host reaches what it would reach over TCP: the address that it has called, and ports that may be asked for. */
+/**
+ * A peer on another host may connect where it could over TCP: to the address that it has called, and to ports that it
+ * may ask for.
+ */
 function mayComeFrom(stream: Stream, port: number, address: string): boolean {
   const { way } = stream.channel
   if (way === undefined) return true
   return address === way.own && mayAskUs(way.peer, address, port)
 }
 
-/** A dual-stack listener sees IPv4 clients at mapped addresses. */
+/** Clients on IPv4 have mapped addresses at a dual-stack listener. */
 function nameServerSide(
   stream: Stream,
   listener: Listener,
@@ -345,11 +363,11 @@ function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): Fallback
   const reason = bootstrap?.isHashed || (bootstrap && isDaemonExpected()) ? undefined : 'PORTS_TAKEN'
   show(listener, reason)
   if (bootstrap === undefined) return reason
-  // Who looks for a unix path needs neither.
+  // Clients of a unix path use neither another host's device nor the name service.
   if (family === UNIX) return reason
   prepareRemote(address)
   hashedPorts.add(bootstrap.port)
-  // A name leads to one listener only.
+  // A name in the name service leads to one listener only.
   if (listener.isPortShared) return reason
   announce(listener, { ...listener, family }, bootstrap.port, host.introduce(port).endpointId.toString('hex'))
   return reason
@@ -362,7 +380,7 @@ function openSharedBootstrap(
 ): void {
   if (!mayReachOthers()) return onDone(showClosed(listener))
   BootstrapServer.openShared(listener, listener.host, avoid, bootstrap => {
-    // Meanwhile the program may have closed it.
+    // The program may have closed the server before the primary answered.
     if (byServer.get(listener.server) !== listener) {
       bootstrap?.close()
       return onDone(undefined)
@@ -378,18 +396,18 @@ function openSharedBootstrap(
   })
 }
 
-/** Some driver that may be used leaves this thread. */
+/** True if the policy and the machine allow a driver that reaches other threads. */
 function mayReachOthers(): boolean {
   return allowsDriver('shm') || remoteDriver() !== undefined
 }
 
-/** Only this thread reaches it. */
+/** Only this thread can reach the listener. */
 function showClosed(listener: Listener): FallbackCode {
   show(listener, 'POLICY')
   return 'POLICY'
 }
 
-/** On the status page, with the bootstrap port that it has now. */
+/** Shows the listener on the status page, with its current bootstrap port; keeps the counts of an earlier row. */
 function show(listener: Listener, reason: FallbackCode | undefined): void {
   const { port, bootstrap, row: old } = listener
   const local = { address: listener.path ?? listener.address, port }
@@ -411,7 +429,7 @@ function show(listener: Listener, reason: FallbackCode | undefined): void {
   if (counted !== undefined) listener.row.counts.set(counted)
 }
 
-/** A server has accepted a client that came by TCP. */
+/** Counts a client that a server has accepted over TCP. */
 export function countTcpAccepted(server: net.Server): void {
   const row = byServer.get(server)?.row ?? slowRowOf(server)
   if (row !== undefined) addTo(row.counts, ACCEPTED_TCP, 1)
@@ -426,7 +444,7 @@ function closeBootstrap(listener: Listener): void {
   const { port } = listener.bootstrap
   listener.bootstrap.close()
   listener.bootstrap = undefined
-  // That of 127.0.0.1 may also be that of ::1.
+  // Listeners on 127.0.0.1 and on ::1 may have the same hashed port.
   if (![...byServer.values()].some(({ bootstrap }) => bootstrap?.port === port)) hashedPorts.delete(port)
   retract(listener)
 }

@@ -1,7 +1,7 @@
 /**
- * The name service, as far as sockets use it: listeners say where their bootstrap is, and clients ask, so that a hashed
- * port that somebody else has does not matter. Nothing needs it, and nothing waits for it but a client for 5 ms, or until
- * it is ready to ask (`lookUpMs`).
+ * The name service, as sockets use it: listeners register the port of their bootstrap, and clients look it up. So a
+ * stranger on a hashed port does no harm. The service is optional. Only a client waits for it: 5 ms, or longer until
+ * the name service is ready to be asked (`lookUpMs`).
  */
 import { threadNames } from '../../am/index.ts'
 import type { Registration } from '../../nameservice/index.ts'
@@ -16,16 +16,25 @@ import { allowsDriver, allowsUser } from '../policy/own-policy.ts'
 
 const log = openLog('fastsockets:names')
 
-/** The most that a connect waits for the name service once the hashed ports have been asked. */
+/** The most that a connect waits for the name service once the hashed ports were asked. */
 export const LOOK_UP_MS_MAX = 5
-/** The most that a program waits for it when it starts: relinked by `--import` before it runs, else with its first connects. */
+/**
+ * The most that a starting program waits for the first answer: before its first line if relinked by `--import`, else in
+ * its first connects.
+ */
 const PREPARE_MS_MAX = 100
-/** Names of one listener on all addresses. */
+/** Names per listener on a wildcard address. */
 const NAMES_MAX = 16
-/** As long as there is no daemon somebody looks for one again: soon after a listener has begun, then more and more seldom. */
+/**
+ * While there is no daemon, the thread looks for one again: first REPEAT_MS_MIN after a listener began, then after
+ * doubling pauses up to REPEAT_MS_MAX.
+ */
 const REPEAT_MS_MIN = 1000
 const REPEAT_MS_MAX = 5000
-/** A listener that was started anew proves by it that the name is its own: the kernel has given it the port. */
+/**
+ * With this key a restarted listener takes its old name over. One key serves all listeners: the listener that the
+ * kernel has given the port is the owner of the name.
+ */
 const OWNER_KEY = 'fastsockets-inet'
 
 export interface Announced {
@@ -44,10 +53,13 @@ interface Announcement extends Announced {
 const announcements = new Map<object, Announcement>()
 let timer: NodeJS.Timeout | undefined
 let repeatMs = REPEAT_MS_MIN
-/** Names are given back before they are registered anew, with another port perhaps. */
+/** Resolves when earlier names are deregistered: a new registration, perhaps with another port, waits for it. */
 let retracted: Promise<void> = Promise.resolve()
 
-/** Says to the name service, when there is one, where the bootstrap of a listener is. `key` stands for the listener. */
+/**
+ * Registers the bootstrap port of a listener with the name service, now or once there is one. `key` identifies the
+ * listener.
+ */
 export function announce(key: object, listener: Announced, bootstrapPort: number, endpoint: string): void {
   const { address, port, family, ipv6Only } = listener
   const announcement = { address, port, family, ipv6Only, bootstrapPort, endpoint, registrations: [] }
@@ -68,16 +80,16 @@ export function retract(key: object): void {
   announcements.delete(key)
   if (registrations.length === 0) return
   const closed = Promise.all([retracted, ...registrations.map(registration => registration.close())])
-  // Without what they resolve to: each would hold the one before, for ever.
+  // Drop the values: otherwise each promise would retain the one before it for ever.
   retracted = closed.then(() => undefined)
 }
 
-/** When the preparation is over at the latest; in the past if it is, or if there is none. */
+/** When the preparation ends at the latest, on the clock of `performance.now`; 0 if none is under way. */
 let preparedMs = 0
 
 /**
- * If there is a daemon: loads what is needed to ask it and asks a first time, which takes much longer than 5 ms. So the
- * first connect finds everything at hand. Never rejects; takes `PREPARE_MS_MAX` at most.
+ * If there is a daemon: loads the client of the name service and asks once, which takes much longer than 5 ms. So the
+ * first connect finds it ready. Never rejects; takes `PREPARE_MS_MAX` at most.
  */
 export function prepareNames(): Promise<void> | undefined {
   return isDaemonExpected() ? askOnce() : undefined
@@ -89,14 +101,17 @@ async function askOnce(): Promise<void> {
   preparedMs = 0
 }
 
-/** How long a connect waits for the name service now. What is required cannot be waited for before that. */
+/**
+ * How long a connect waits for the name service now: longer while the preparation is under way, for which a program
+ * relinked by `require` does not wait when it starts.
+ */
 export function lookUpMs(): number {
   return Math.max(LOOK_UP_MS_MAX, preparedMs - performance.now())
 }
 
 /**
- * Where the bootstrap of the listener at `address` and `port` is, on this host or where a driver reaches it; undefined if
- * that is not known.
+ * The bootstrap port of the listener at `address` and `port`, on this host or on one that a driver reaches; undefined
+ * if the name service does not know it.
  */
 export async function findBootstrapPort(address: string, port: number): Promise<number | undefined> {
   if (!isDaemonExpected()) return undefined
@@ -106,7 +121,7 @@ export async function findBootstrapPort(address: string, port: number): Promise<
     if (entry === undefined) return undefined
     const { record } = entry
     const isHere = record.host === hostIdentity().toString('hex')
-    // What a record says of its user anybody may have written; the daemon has asked the kernel.
+    // A record's own `uid` proves nothing. `owner` does: the daemon has asked the kernel.
     if (!isOfAllowedUser(entry.owner, isHere)) return undefined
     return isHere || record.drivers.some(({ name }) => name === REMOTE_DRIVER) ? record.port : undefined
   } catch (error) {
@@ -115,7 +130,7 @@ export async function findBootstrapPort(address: string, port: number): Promise<
   }
 }
 
-/** `owner`, as the daemon writes it: `uid:N` of a caller of its unix socket. A token is nobody of this host. */
+/** `owner`, as the daemon writes it: `uid:N` for a caller of its unix socket. An owner by token is on another host. */
 function isOfAllowedUser(owner: string, isHere: boolean): boolean {
   const [, uid] = /^uid:(\d+)$/.exec(owner) ?? []
   return uid === undefined ? !isHere : allowsUser(Number(uid))

@@ -1,7 +1,7 @@
 /**
- * The peers of this thread: who they are, the channel to each, and both ends of the handshake that makes one
- * (bootstrap-layout.ts). On one host the driver tells of a peer's end; between hosts the bootstrap connection stays open as the
- * channel's lifeline.
+ * The peers of this thread: their identity, the channel to each, and both ends of the handshake that makes a channel
+ * (bootstrap-layout.ts). On one host the driver reports a peer's end; between hosts the bootstrap connection stays open
+ * as the channel's lifeline.
  */
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
@@ -61,19 +61,19 @@ import type { Reached } from './worker-group.ts'
 
 const log = openLog('fastsockets:peers')
 
-/** The driver for processes of one host; between hosts it is another (remote-hosts.ts). */
+/** The driver between processes of one host. Between hosts it is that of remote-hosts.ts. */
 const DRIVER = 'shm'
 /** Channels of this thread; each costs two rings of shared memory and a doorbell. */
 const CHANNELS_MAX = 1024
-/** Offers to this process's own user that were not taken up yet; the same to all other callers together. */
+/** Offers under way to processes of this process's own user; as many to all other callers together. */
 const OFFERS_MAX = 64
-/** The same to one other user, or one address of another host. */
+/** The same limit for one other user, or one other host. */
 const OTHER_OFFERS_MAX = 16
 /** Largest ring that a socket's peer may offer: it bounds what one peer can have under way (docs/protocol.md#limits). */
 const RING_SIZE_MAX_SOCKETS = 1 << 20
-/** How long a peer may take for the driver's part of the handshake. */
+/** The most that a peer may take for the driver's part of the handshake. */
 const DRIVER_TIMEOUT_MS = 1000
-/** A channel is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
+/** Channels are made in this context, so that they do not retain values of a program's AsyncLocalStorage. */
 const scope = new AsyncResource('FASTSOCKETS')
 
 const REASON_OF_REFUSAL: Readonly<Record<number, FallbackCode>> = {
@@ -85,7 +85,7 @@ const REASON_OF_REFUSAL: Readonly<Record<number, FallbackCode>> = {
   [REFUSAL.DRIVER]: 'DRIVER',
 }
 
-/** Why a channel takes no further socket of ours. */
+/** Why a channel cannot carry one more socket of ours. */
 export function reasonOfNoRoom({ isOpen }: SocketChannel): FallbackReason {
   return fallbackReason(isOpen ? 'LIMIT' : 'HANDSHAKE')
 }
@@ -99,16 +99,16 @@ export class Peers implements BootstrapHost {
   readonly #connect: ConnectFunction
   readonly #isRaw: boolean
   readonly #endpointId = randomBytes(ENDPOINT_ID_SIZE)
-  /** Those that connects of this thread may use, by `keyOf`. */
+  /** Channels that connects of this thread may use, by `keyOf`. */
   readonly #channels = new Map<string, SocketChannel>()
-  /** Handshakes under way, by address and port: connections that begin meanwhile wait for the same one. */
+  /** Handshakes under way, by address and port: further connects to the same place wait for the same handshake. */
   readonly #calls = new Map<string, Promise<Reached | FallbackReason>>()
-  /** Open channels to other threads and processes, for whoever polls them by hand. */
+  /** Open channels to other threads and processes. A completion queue polls those of the raw sockets. */
   readonly openChannels: SocketChannel[] = []
   /** Both ends of the channel of this thread to itself. */
   ownChannels: readonly SocketChannel[] = []
   #door: Door | undefined
-  /** Of other users, whom the policy allows. */
+  /** Shares of the client ports, by user, for other users that the policy allows. */
   readonly #portShares = new Map<number, PortShare>()
   readonly #offers = new CallersByUser({ own: OFFERS_MAX, other: OTHER_OFFERS_MAX, others: OFFERS_MAX })
 
@@ -139,7 +139,7 @@ export class Peers implements BootstrapHost {
     return [...this.ownChannels, ...this.openChannels].flatMap(channel => channel.streams.all())
   }
 
-  /** The channel to whoever listens on `port` at `address`, an address of this host; or why there is none. */
+  /** The channel to the listener on `port` at `address`, or the reason why there is none. */
   reach(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
     const key = `${address} ${port}`
     const underWay = this.#calls.get(key)
@@ -172,8 +172,8 @@ export class Peers implements BootstrapHost {
   }
 
   /**
-   * A client has said HELLO: at the door, where the kernel knows its user, or from another host. What else it says of itself
-   * only serves to refuse early.
+   * Answers a HELLO. At the door the kernel knows the client's user (`uid`); on the TCP bootstrap of another host it
+   * does not. The client's own claims only serve to refuse early.
    */
   answer(hello: Introduction, uid: number | undefined): Reply {
     if (hello.version !== VERSION) return { refusal: REFUSAL.VERSION }
@@ -236,7 +236,7 @@ export class Peers implements BootstrapHost {
       return fallbackReason(refusal)
     }
     const peerId = greeting.endpointId.toString('hex')
-    // Of a cluster's workers it may be this one whose turn it is.
+    // In a cluster the primary may have chosen this very worker.
     const isOwn = isShared && greeting.endpointId.equals(this.#endpointId) && allowsDriver('loopback')
     const isLocal = isHere(greeting) && !isElsewhere(address, family)
     const key = keyOf(peerId, isLocal ? userOf(greeting.uid) : address)
@@ -318,14 +318,17 @@ export class Peers implements BootstrapHost {
     return this.#open(end, peerId, connection, proved, uid, transcript)
   }
 
-  /** All processes of another user are one peer. */
+  /** All processes of one other user share their client ports. */
   #shareOf(uid: number): PortShare {
     const share = this.#portShares.get(uid) ?? new PortShare()
     this.#portShares.set(uid, share)
     return share
   }
 
-  /** `key`: under which connects of this thread find it, if they may use it. `uid`: the peer's, if the kernel knows it. */
+  /**
+   * `key`: connects of this thread find the channel by it; undefined if they may not use it. `uid`: the peer's, if the
+   * kernel knows it.
+   */
   #open(
     end: VirtualInterface,
     peerId: string,
@@ -337,7 +340,7 @@ export class Peers implements BootstrapHost {
     tellStep('channel open')
     keepFreedMemory()
     teachCopiedOptions()
-    // Who polls raw sockets may never let the event loop run, which ends it.
+    // Early compilation ends in an iteration of the event loop, which a program that polls raw sockets may never reach.
     if (!this.#isRaw) compileEarly()
     const handleGone = (gone: SocketChannel): void => {
       if (key !== undefined && this.#channels.get(key) === gone) this.#channels.delete(key)
@@ -361,31 +364,34 @@ export class Peers implements BootstrapHost {
   }
 }
 
-/** Who a peer says it is holds where it was met, and nowhere else: at an address of another host, or as a user of this one. */
+/**
+ * A peer's claimed id is trusted only at the place where the peer was met: an address of another host, or a user of
+ * this host.
+ */
 function keyOf(peerId: string, place: string): string {
   return `${peerId} ${place}`
 }
 
-/** By the kernel, of a peer that has a channel; by its greeting, of one that may have. */
+/** The user by the kernel's word for a peer that has a channel; by the greeting for one that has none yet. */
 function userOf(uid: number): string {
   return `user ${uid}`
 }
 
-/** On this host every step has a limit of its own; what another host may cost, it may cost with all of them together. */
+/** On this host every step has a limit of its own. Another host has one limit for all steps together. */
 function limitFor(address: string, family: Family): TimeLimit {
   return new TimeLimit(
     isElsewhere(address, family) ? greetingTimeoutMs(REMOTE_TIMEOUT_MS) : Number.POSITIVE_INFINITY,
   )
 }
 
-/** A host that greets, and then lets us wait, is as good as silent. */
+/** A host that sends a greeting and nothing after it counts as silent. */
 function reasonOfFailure(address: string, limit: TimeLimit, detail?: string): FallbackReason {
   if (!limit.isOver) return fallbackReason('HANDSHAKE', detail)
   rememberSilent(address)
   return fallbackReason('SILENT', 'after the greeting nothing came in time')
 }
 
-/** Where greetings take long, the rest does, too. */
+/** A longer greeting limit lengthens the driver's limit as well. */
 function driverTimeoutMs(): number {
   return Math.max(DRIVER_TIMEOUT_MS, greetingTimeoutMs(DRIVER_TIMEOUT_MS))
 }
@@ -394,13 +400,13 @@ function isHere(peer: Introduction): boolean {
   return peer.hostIdentity.equals(hostIdentity())
 }
 
-/** Undefined if none may be used that goes there. */
+/** Undefined if the policy or the machine allows no driver to this peer. */
 function driverTo(peer: Introduction): Driver | undefined {
   if (!isHere(peer)) return remoteDriver()
   return allowsDriver(DRIVER) ? drivers.get(DRIVER) : undefined
 }
 
-/** The client's REPLY, for the driver that has made the offer; anything else ends the connection. */
+/** Reads the client's REPLY and hands it to the driver that made the offer; any other bytes end the connection. */
 function hearReply(connection: net.Socket, offer: Offer): void {
   let heard: Buffer = Buffer.alloc(0)
   const hear = (bytes: Buffer): void => {
@@ -414,7 +420,7 @@ function hearReply(connection: net.Socket, offer: Offer): void {
   connection.on('data', hear)
 }
 
-/** Undefined if the driver cannot make one now, for lack of descriptors perhaps. */
+/** Undefined if the driver cannot make an offer now, for example for lack of descriptors. */
 function tryOffer(driver: Driver, allowUid: (uid: number) => boolean): Offer | undefined {
   try {
     const queueSize = ablation('ring')

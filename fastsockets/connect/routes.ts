@@ -1,22 +1,25 @@
-/** What a dialer remembers of where it has been: a channel, the workers of a cluster, or why there is none. */
+/**
+ * A dialer's cache of earlier results, by host and port: a channel, the workers of a cluster, or the reason against the
+ * fast way.
+ */
 import { performance } from '../../nic/real-time.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import { type Reached, WorkerGroup } from './worker-group.ts'
 
-/** How long a server counts as not relinked after it has accepted a TCP connection. */
+/** For how long a server that has accepted a TCP connection counts as not relinked. */
 const NOT_RELINKED_TTL_MS = 2000
 /** The same for a stranger on the hashed port. */
 const STRANGER_TTL_MS = 60_000
-/** Somebody who was silent may be a server of ours that was busy. */
+/** Shorter: a server that sends no greeting may be relinked and busy. */
 const SILENT_TTL_MS = 5000
-/** Somebody who hung up without a word may be a server of ours whose device was away, or that had too many callers. */
+/** Shorter: a server that hangs up may be relinked, without its device at the moment, or have too many callers. */
 const HUNG_UP_TTL_MS = 5000
-/** An address of a host at which nobody listens, when somebody does at another one of it. */
+/** For how long an address that refused counts as empty, if another address of the same name has accepted. */
 const REFUSED_TTL_MS = 1000
 const ROUTES_MAX = 1024
 
-/** Reasons that stay true for a while. The others are decided anew each time. */
+/** Reasons that stay true for a while. All others are decided anew for each connect. */
 const TTL_MS: Partial<Record<FallbackCode, number>> = {
   NOT_RELINKED: NOT_RELINKED_TTL_MS,
   VERSION: NOT_RELINKED_TTL_MS,
@@ -29,14 +32,14 @@ const TTL_MS: Partial<Record<FallbackCode, number>> = {
   SILENT: SILENT_TTL_MS,
 }
 
-/** A listener that answers for itself, in another process or thread. */
+/** A listener in another process or thread that is not shared. */
 export interface ChannelRoute {
   readonly channel: SocketChannel
-  /** What a CONNECT says (`Reached.address`). */
+  /** The address that a CONNECT carries (`Reached.address`). */
   readonly address: string
   readonly group?: undefined
   readonly reason?: undefined
-  /** How many listeners the peer had closed when it was asked for a connection that this one accepted. */
+  /** The peer's count of closed listeners, read just before the last CONNECT that this listener accepted. */
   listenersClosed: number | undefined
 }
 
@@ -50,17 +53,17 @@ export type Route =
       readonly expiresMs: number
     }
 
-/** Whether a reason is worth remembering. */
+/** Whether a reason is worth caching. */
 export function lasts(reason: FallbackReason): boolean {
   return TTL_MS[reason.code] !== undefined
 }
 
 export class Routes {
   readonly #routes = new Map<string, Route>()
-  /** What was asked for last: to make the key of a plain server takes longer than the rest of what we do to its connection. */
+  /** The last hit: for a plain server, building the key costs more than the rest of our work for its connection. */
   #last: { readonly host: string; readonly port: number; readonly route: Route } | undefined
 
-  /** What is known about a server, by the address or the name that the program uses, and is not stale. */
+  /** The entry for a server, by the address or name that the program uses, unless it is stale. */
   find(host: string, port: number): Route | undefined {
     const last = this.#last
     if (last !== undefined && last.host === host && last.port === port && !isStale(last.route))
@@ -87,7 +90,7 @@ export class Routes {
     return route
   }
 
-  /** The workers behind a listener that they share. */
+  /** The workers behind a shared listener. */
   groupOf(host: string, port: number): WorkerGroup {
     const { group } = this.find(host, port) ?? {}
     if (group !== undefined) return group
@@ -97,8 +100,8 @@ export class Routes {
   }
 
   /**
-   * To be called once a TCP connection is made: somebody is there, but not by the fast way. False if another connect has found
-   * a channel meanwhile, which says more.
+   * To be called once a TCP connection is made: a server accepts there, but not by the fast way. False if another
+   * connect has found a channel or workers since: their entry stays.
    */
   rememberReason(host: string, port: number, reason: FallbackReason): boolean {
     const codeTtlMs = TTL_MS[reason.code]
@@ -109,7 +112,7 @@ export class Routes {
     return true
   }
 
-  /** Nobody listens there: the kernel is asked at once, next time, and not whoever may be at the hashed ports. */
+  /** No program listens there: the next connect asks the kernel at once, without calling the hashed ports. */
   rememberRefused(host: string, port: number): void {
     if (this.find(host, port) !== undefined) return
     this.#remember(host, port, {
@@ -122,7 +125,7 @@ export class Routes {
     this.#last = undefined
     const key = keyOf(host, port)
     const isNew = !this.#routes.has(key)
-    // Channels that have ended are not kept until somebody asks for just them.
+    // Removes entries of channels that have ended: without another look-up of their key they would stay.
     if (route.channel !== undefined || this.#routes.size >= ROUTES_MAX) this.#forgetStale()
     if (isNew && this.#routes.size >= ROUTES_MAX) {
       const [oldest] = this.#routes.keys()

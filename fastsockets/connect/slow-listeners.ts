@@ -1,4 +1,4 @@
-/** Listeners that only TCP reaches: their rows on the status page, and their events, say why. */
+/** Listeners that only TCP reaches: the status page and the 'listening' event show the reason. */
 import type net from 'node:net'
 import { type FallbackCode, fallbackReason } from '../reasons.ts'
 import { EVENTS, tell } from '../status/events.ts'

@@ -1,4 +1,4 @@
-/** Connects that a listener was asked for, in the order of asking. */
+/** Connects that wait for a listener's answer, in the order of their CONNECTs. */
 import { AsyncResource } from 'node:async_hooks'
 import { performance, setTimeout } from '../../nic/real-time.ts'
 import type { FastHandle } from '../handle/fast-handle-contract.ts'
@@ -10,14 +10,15 @@ interface Asked {
   readonly askedMs: number
 }
 
-/** The timer is nobody's: what a program keeps in an AsyncLocalStorage is not held by it. */
+/** The timer is made in this context, so that it does not retain values of a program's AsyncLocalStorage. */
 const scope = new AsyncResource('FASTSOCKETS')
 
 type Tell = (handle: FastHandle, stream: Stream) => void
 
 /**
- * Tells which ones have no answer after a while. One timer serves all, and those that are answered are let go with the
- * next connect: a timer for each would keep every socket of a busy client in memory, closed ones too, until it runs.
+ * Calls `tell` for each connect without an answer after `patienceMs`. One timer serves all, and each new connect drops
+ * the answered ones before it: with a timer each, every socket of a busy client, closed or not, would stay in memory
+ * until its timer runs.
  */
 export class UnansweredConnects {
   readonly #patienceMs: number
@@ -36,7 +37,7 @@ export class UnansweredConnects {
     if (this.#timer === undefined) this.#start(this.#patienceMs)
   }
 
-  /** Up to the first that waits: others behind it have the timer's next run. */
+  /** Drops the answered ones up to the first that waits; the next run of the timer drops those behind it. */
   #forgetAnswered(): void {
     let count = 0
     for (const { handle, stream } of this.#asked) {

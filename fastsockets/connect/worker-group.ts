@@ -1,37 +1,41 @@
 /**
- * The workers of a cluster that share a listener, as far as this thread has met them, and whose turn it is.
+ * The workers of a cluster that share a listener, as far as this thread has met them; chooses the worker for each
+ * connection.
  *
- * Nobody lists them. Each call of the hashed port is answered by the worker that the cluster's primary, or the kernel,
- * has chosen; so connections take that way until as many calls in a row as there are known workers have met no new one.
- * From then on they are spread here, over the channels. After a while, or when a worker has gone, it begins anew.
+ * There is no list of the workers. The cluster's primary, or the kernel, chooses the worker that answers a call of the
+ * hashed port. Connections go through the hashed port until as many calls in a row as there are known workers have met
+ * no new one. From then on this class spreads connections over the channels. After COMPLETE_MS, or when a worker has
+ * gone, the search begins anew.
  */
 import { performance } from '../../nic/real-time.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 
-/** Workers that are looked for and used; connections to the others of a larger cluster come from other clients. */
+/** Workers that one client looks for and uses; in a larger cluster other clients reach the rest. */
 const MEMBERS_MAX = 64
-/** Calls in a row that meet only known workers, before they are taken for all: at least, and at most. */
+/** Consecutive calls that meet only known workers, before the known ones count as all: at least, and at most. */
 const REPEATS_MIN = 2
 const REPEATS_MAX = 8
-/** How long they are taken for all. */
+/** For how long the known workers count as all. */
 const COMPLETE_MS = 1000
 
-/** Who answered for a listener. */
+/** The thread that answered for a listener. */
 export interface Reached {
   readonly channel: SocketChannel
-  /** What a CONNECT to the listener says: the address that was called, or on a unix path the listener's id. */
+  /**
+   * The address that a CONNECT to the listener carries: the one that was called, or on a unix path the listener's id.
+   */
   readonly address: string
-  /** Others may answer the next time: the workers of a cluster, or whoever has the same port. */
+  /** Another thread may answer the next call: a worker of the same cluster, or another listener on the same port. */
   readonly isShared: boolean
 }
 
 interface Member {
   readonly channel: SocketChannel
-  /** What a CONNECT to it says. */
+  /** The address that a CONNECT to this worker carries. */
   address: string
-  /** Connections that it was asked for. */
+  /** Connections asked of the worker. */
   count: number
-  /** Of those, not answered yet. A worker that is busy with something else has some. */
+  /** Those of them without an answer yet: above 0 while the worker is busy. */
   waitingCount: number
 }
 
@@ -42,7 +46,7 @@ export class WorkerGroup {
   #wasComplete = false
   #lastMeeting: object | undefined
 
-  /** All workers are known, for now. */
+  /** The known workers count as all, for now. */
   get isComplete(): boolean {
     this.#dropGone()
     return this.#members.length > 0 && performance.now() < this.#completeUntilMs
@@ -54,8 +58,8 @@ export class WorkerGroup {
   }
 
   /**
-   * A call has met the worker behind `meeting.channel`. Several connections may have waited for the same call: whether
-   * this is the first of them, whose worker it is.
+   * Notes that a call has met the worker behind `meeting.channel`. Several connections may have waited for the same
+   * call: true for the first of them, which may use this worker.
    */
   meet(meeting: Pick<Reached, 'channel' | 'address'>): boolean {
     if (meeting === this.#lastMeeting) return false
@@ -64,10 +68,10 @@ export class WorkerGroup {
     const { channel, address } = meeting
     const known = this.#members.find(member => member.channel === channel)
     const isKnown = known !== undefined
-    // It may have begun to listen anew.
+    // The worker may have begun to listen anew.
     if (isKnown) known.address = address
     if (!isKnown && this.#members.length < MEMBERS_MAX) {
-      // A worker that came later has not missed its turns: it does not get all that follows.
+      // A worker met later starts at the least count: otherwise it would get all following connections.
       const count = this.#wasComplete ? this.#leastCount() : 0
       this.#members.push({ channel, address, count, waitingCount: 0 })
     }
@@ -80,12 +84,15 @@ export class WorkerGroup {
     return true
   }
 
-  /** The hashed port does not answer now, because everybody is busy perhaps: those who are known will do for a while. */
+  /** The hashed port does not answer now, perhaps because all workers are busy: uses the known workers for a while. */
   makeDo(): void {
     this.#completeUntilMs = performance.now() + COMPLETE_MS
   }
 
-  /** Whose turn it is: first those who have answered all that they were asked. `isPassed` may pass some over. */
+  /**
+   * The worker for the next connection: idle workers first, then the one with the fewest connections. Skips those of
+   * `isPassed`.
+   */
   next(isPassed: (channel: SocketChannel) => boolean): Pick<Reached, 'channel' | 'address'> | undefined {
     this.#dropGone()
     let best: Member | undefined
@@ -95,7 +102,7 @@ export class WorkerGroup {
     return best
   }
 
-  /** A connection was asked for; what is returned is to be called when there is an answer. */
+  /** Counts a connection asked of the worker; the caller calls the returned function when the answer has come. */
   noteAsked(channel: SocketChannel): () => void {
     const member = this.#members.find(member => member.channel === channel)
     if (member === undefined) return () => {}
@@ -108,7 +115,7 @@ export class WorkerGroup {
     }
   }
 
-  /** It no longer listens. */
+  /** Removes a worker that no longer listens. */
   leave(channel: SocketChannel): void {
     this.#members = this.#members.filter(member => member.channel !== channel)
     this.#lookAnew()
