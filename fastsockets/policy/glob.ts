@@ -1,30 +1,33 @@
-/** Characters of one pattern. `policy-schema.ts` refuses longer ones, so that one comparison stays a few milliseconds. */
+/**
+ * Characters of one pattern. `policy-schema.ts` refuses longer ones, so that one comparison stays a few milliseconds.
+ */
 export const PATTERN_LENGTH_MAX = 1024
 
 const SLASH = '/'
 
-/** What one step of a pattern takes: a character itself, or one of these. */
+/** A step of a pattern matches itself if it is a character, else as these symbols say. */
 const ONE = Symbol('any character but a slash')
 const WITHIN = Symbol('any number of characters but slashes')
 const ACROSS = Symbol('any number of characters')
-/** A doubled star with a slash is two steps: the first may be left out with the second, which ends at a slash. */
+/** `**` with a slash is two steps: SKIP may leave FOLDERS out, and FOLDERS ends at a slash. */
 const SKIP = Symbol('nothing, with or without the next step')
 const FOLDERS = Symbol('any number of characters, then a slash')
 
 type Step = string | typeof ONE | typeof WITHIN | typeof ACROSS | typeof SKIP | typeof FOLDERS
 
 /**
- * A pattern for paths: `*` and `?` stay within one part of a path, `**` crosses them. A pattern without a slash is held
- * against the last part only.
+ * Matches a path: `*` and `?` stay within one part of the path, `**` crosses parts. A pattern without a slash is
+ * compared with the last part only.
  */
 export function matchesGlob(path: string, pattern: string): boolean {
   return matchesWhole(pattern.includes(SLASH) ? path : path.slice(path.lastIndexOf(SLASH) + 1), pattern)
 }
 
 /**
- * For names in which a slash is a letter like any other, but that only `**` crosses it. Keeps the set of all steps that the
- * name so far may have reached, and never goes back: the time is the product of both lengths at most, whatever the pattern
- * (Thompson, "Regular Expression Search Algorithm", 1968). A regular expression of V8 goes back, and may take for ever.
+ * Matches a whole name, in which a slash is an ordinary letter except that only `**` crosses it. Keeps the set of all
+ * steps that the name so far may have reached, and never backtracks: the time is at most proportional to the product of
+ * both lengths, whatever the pattern (Thompson, "Regular Expression Search Algorithm", 1968). V8's regular expressions
+ * backtrack, and can take exponential time.
  */
 export function matchesWhole(name: string, pattern: string): boolean {
   const steps = stepsOf(pattern)
@@ -58,7 +61,7 @@ function take(steps: readonly Step[], reached: Uint8Array, character: string, ne
   return isAlive
 }
 
-/** Marks the steps behind those that need no character. */
+/** Marks the steps behind those that match without a character. */
 function passOver(steps: readonly Step[], reached: Uint8Array): void {
   for (const [at, step] of steps.entries()) {
     if (reached[at] === 0) continue

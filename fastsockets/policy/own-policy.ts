@@ -1,4 +1,4 @@
-/** The policy that holds for this program: the file's, and over it what the environment asks for. */
+/** The policy of this program: that of the file, overridden by environment variables. */
 import { realpathSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, isAbsolute } from 'node:path'
@@ -10,7 +10,7 @@ import { nameInRules } from './unix-names.ts'
 export const USE_VARIABLE = 'FASTSOCKETS_USE'
 export const USERS_VARIABLE = 'FASTSOCKETS_USERS'
 export const DRIVERS_VARIABLE = 'FASTSOCKETS_DRIVERS'
-/** A number of bytes asks for ZCopy within a host, from that size on; `off` forbids it. */
+/** A number of bytes enables ZCopy within a host, from that size on; `off` disables it. */
 export const ZCOPY_VARIABLE = 'FASTSOCKETS_ZCOPY_THRESHOLD'
 
 const USES: readonly string[] = ['fast', 'tcp', 'require']
@@ -19,7 +19,7 @@ let policy: Policy | undefined
 let failure: PolicyError | undefined
 let program: string | undefined
 
-/** Read once. Undefined if it cannot be used: then nothing is fast, and `policyFailure` says why. */
+/** The policy, read once. Undefined if it is invalid: then nothing is fast, and `policyFailure` says why. */
 export function ownPolicy(): Policy | undefined {
   if (policy !== undefined || failure !== undefined) return policy
   try {
@@ -37,7 +37,7 @@ export function policyFailure(): PolicyError | undefined {
   return failure
 }
 
-/** What holds for a connection or a listener of this program. */
+/** The decision for a connection or a listener of this program. */
 export function decide(role: Role, address: string | undefined, port: number): Decision {
   const own = ownPolicy()
   if (own === undefined) return { use: 'tcp', because: failure?.message ?? '', isForAddress: false }
@@ -54,7 +54,7 @@ export function decidePath(role: Role, path: string): Decision {
 
 const FAST: Decision = { use: 'fast', because: 'no policy file', isForAddress: false }
 
-/** Whether a process of user `uid` may be talked to the fast way. */
+/** Whether the fast way may be used with a process of user `uid`. */
 export function allowsUser(uid: number): boolean {
   return ownPolicy()?.allowsUser(uid) ?? false
 }
@@ -64,8 +64,8 @@ export function allowsDriver(name: string): boolean {
 }
 
 /**
- * Whether a process of this host and user may read and write our memory for large transfers, if it allows us the same. The
- * environment goes over the policy.
+ * Whether a process of this host and user may read and write our memory for large transfers, if it allows us the same.
+ * The environment variable overrides the policy.
  */
 export function allowsPeerMemory(policy: Policy | undefined = ownPolicy()): boolean {
   const asked = process.env[ZCOPY_VARIABLE] ?? ''
@@ -73,7 +73,7 @@ export function allowsPeerMemory(policy: Policy | undefined = ownPolicy()): bool
   return /^\d+$/.test(asked) || (policy?.zcopy ?? false)
 }
 
-/** Throws a `PolicyError`. */
+/** Throws a `PolicyError` if the file or an environment variable is invalid. */
 export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
   const path = findPolicyFile(env)
   const read = path === undefined ? NO_POLICY : readPolicyFile(path)
@@ -85,7 +85,7 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
   }
   if (users) {
     const uids = listOf(users)
-    // What is empty would count as 0, which is root.
+    // `Number('')` is 0, which is root.
     if (!uids.every(uid => /^\d{1,10}$/.test(uid) && Number(uid) <= USER_ID_MAX)) {
       throw environmentError(USERS_VARIABLE, `must be user ids with commas between, not ${users}`)
     }
@@ -101,13 +101,16 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
   return result
 }
 
-/** The path of the program that runs, as rules see it. */
+/** The path of the running program, as rules see it. */
 export function ownProgram(): string {
   program ??= programOf(process.argv[1] ?? process.execPath)
   return program
 }
 
-/** What rules call a program that is started by `path`: its file, as Node finds it (`node .`, `node server`), links followed. */
+/**
+ * The name in rules of a program that was started as `path`: its file, as Node finds it (`node .`, `node server`),
+ * links followed.
+ */
 export function programOf(path: string): string {
   try {
     return realpathSync(isAbsolute(path) ? complete(path) : path)
@@ -118,7 +121,8 @@ export function programOf(path: string): string {
 
 function complete(path: string): string {
   if (statSync(path, { throwIfNoEntry: false })?.isFile()) return path
-  // By a relative name: what is found by the path itself, Node would remember for the program that it is about to start.
+  // Resolves a relative name: Node would cache the resolution of `path` itself for the program that it is about to
+  // start.
   return createRequire(path).resolve(`./${basename(path)}`)
 }
 

@@ -1,4 +1,4 @@
-/** Finds and reads the policy file. The parser and the validator are loaded only if there is one. */
+/** Finds and reads the policy file. Loads the parser and the validator only if there is one. */
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -25,10 +25,10 @@ const POLICY_SIZE_MAX = 1024 * 1024
 
 const require = createRequire(import.meta.url)
 
-/** One thing that is wrong with a policy, and where. */
+/** One fault of a policy, and its place. */
 export interface PolicyProblem {
   readonly line: number
-  /** From 1 on; undefined if it is not within a rule. */
+  /** Counted from 1; undefined outside the rules. */
   readonly rule: number | undefined
   readonly text: string
 }
@@ -45,18 +45,24 @@ export class PolicyError extends Error {
   }
 }
 
-/** The file that decides: what the environment names, else the user's, else the system's; undefined if there is none. */
+/**
+ * The file in force: the one that the environment names, else the user's, else the system's; undefined if there is
+ * none.
+ */
 export function findPolicyFile(env: NodeJS.ProcessEnv = process.env): string | undefined {
   const named = env[POLICY_VARIABLE]
   if (named) return named
   const folder = home()
   const userFolder = env.XDG_CONFIG_HOME || (folder && join(folder, USER_FOLDER))
   const folders = userFolder ? [userFolder, SYSTEM_FOLDER] : [SYSTEM_FOLDER]
-  // A folder that may not be entered (HOME of another user, say) is no folder of this user's.
+  // A folder that may not be entered (HOME of another user, say) does not belong to this user.
   return folders.map(it => join(it, FILE_NAME)).find(mayExist)
 }
 
-/** One that Node's permission model hides may be there, and say that nothing is to be fast: it is read, and that fails. */
+/**
+ * If Node's permission model hides the path, the file may exist and forbid the fast way: true, so that reading it
+ * fails.
+ */
 function mayExist(path: string): boolean {
   try {
     return existsSync(path)
@@ -65,7 +71,7 @@ function mayExist(path: string): boolean {
   }
 }
 
-/** Throws a `PolicyError` that names every line and rule that is wrong. */
+/** Throws a `PolicyError` that names every faulty line and rule. */
 export function readPolicyFile(path: string): Policy {
   let text: string
   try {
@@ -85,7 +91,7 @@ export function parsePolicy(text: string, path: string): Policy {
     rule: undefined,
     text: error.message.split('\n')[0]?.replace(/ at line .*$/, '') ?? error.code,
   }))
-  // A few lines of them can stand for gigabytes.
+  // Aliases are refused: a few lines of nested ones can expand to gigabytes.
   visit(document, {
     Alias: (_key, { source, range }) => {
       const line = counter.linePos(range?.[0] ?? 0).line
@@ -94,7 +100,7 @@ export function parsePolicy(text: string, path: string): Policy {
   })
   if (unreadable.length > 0) throw new PolicyError(path, unreadable)
 
-  /** The line of what stands at `keys`, or of `key` in it. */
+  /** The line of the node at `keys`, or of `key` within it. */
   const lineOf = (keys: readonly (string | number)[], key?: string): number => {
     const node = document.getIn(keys, true) as { range?: [number, number, number] } | undefined
     const pair =
@@ -111,7 +117,7 @@ export function parsePolicy(text: string, path: string): Policy {
   }))
   const rules: Rule[] = []
   for (const [index, rule] of rulesOf(value).entries()) {
-    // Of one with a fault that the schema has seen nothing more can be said.
+    // The schema has already found a fault in this rule: further checks could not trust it.
     if (problems.some(problem => problem.rule === index + 1)) continue
     const line = lineOf(['rules', index])
     try {
@@ -125,7 +131,7 @@ export function parsePolicy(text: string, path: string): Policy {
   return new Policy({ source: path, default: use, users, drivers, zcopy, rules })
 }
 
-/** Whatever else is wrong with the document. */
+/** The rules, even if the rest of the document is invalid. */
 function rulesOf(value: unknown): readonly RuleDocument[] {
   const { rules } = (value ?? {}) as PolicyDocument
   return Array.isArray(rules) ? rules.slice(0, RULES_MAX) : []
@@ -147,7 +153,7 @@ function compileSchema(): ValidateFunction {
 function validate(value: unknown): Finding[] {
   check ??= compileSchema()
   if (check(value)) return []
-  // Of a port, each form that it may have has something to say.
+  // An invalid port fails each form of `anyOf`: keep only the error of `anyOf` itself.
   const errors = (check.errors ?? []).filter(
     ({ instancePath, keyword }) => keyword === 'anyOf' || !instancePath.endsWith('/port'),
   )

@@ -1,9 +1,9 @@
-/** What may stand in a policy file, as JSON Schema. Unknown keys are errors. */
+/** The content of a policy file, as JSON Schema. Unknown keys are errors. */
 import { PATTERN_LENGTH_MAX } from './glob.ts'
 
 const USE = { enum: ['fast', 'tcp', 'require'] } as const
 
-/** The drivers that there are. */
+/** All drivers that a policy can name. */
 export const DRIVERS = ['shm', 'loopback', 'verbs'] as const
 
 export const PORT_PATTERN = '^[0-9]{1,5}(-[0-9]{1,5})?$'
@@ -52,7 +52,7 @@ export const POLICY_SCHEMA = {
 export type Use = 'fast' | 'tcp' | 'require'
 export type Role = 'client' | 'server'
 
-/** A file that the schema has found to be right. */
+/** A file that has passed the schema. */
 export interface PolicyDocument {
   readonly default?: Use
   readonly users?: readonly number[]

@@ -2,31 +2,31 @@ import { isNobody, isOwnUser } from '../../nic/index.ts'
 import type { Role, Use } from './policy-schema.ts'
 import type { Rule } from './rule.ts'
 
-/** What a policy says about one connection or listener, and where. */
+/** The decision of a policy about one connection or listener, with its origin. */
 export interface Decision {
   readonly use: Use
-  /** For people: which rule, of which file. */
+  /** For people: the rule and its file. */
   readonly because: string
-  /** A rule says it that has an address, and not the default, or one that is about all hosts. */
+  /** True if a rule with an address decided, and not the default or a rule about all addresses. */
   readonly isForAddress: boolean
 }
 
 export interface PolicyParts {
-  /** For people: the file, or that there is none. */
+  /** For people: the path of the file, or that there is none. */
   readonly source: string
   readonly default: Use
-  /** Why the default is what it is, if not the file says it. */
+  /** For people: the origin of the default, unless the file states it. */
   readonly defaultBecause?: string
-  /** Users other than our own that may be talked to. */
+  /** Other users with which the fast way is allowed. */
   readonly users: readonly number[]
   /** Undefined: all. */
   readonly drivers: readonly string[] | undefined
-  /** Whether a process of this host and user may read and write our memory for large transfers, and we its. */
+  /** Whether a process of this host and user may read and write our memory for large transfers, and we its memory. */
   readonly zcopy: boolean
   readonly rules: readonly Rule[]
 }
 
-/** Who may be fast with whom. The first rule that matches decides. */
+/** The rules, of which the first that matches decides, and the limits on users, drivers and zcopy. */
 export class Policy {
   readonly source: string
   readonly #parts: PolicyParts
@@ -51,13 +51,13 @@ export class Policy {
     return { use, because: `rule ${number} of ${this.source}, line ${line}`, isForAddress: hasAddress }
   }
 
-  /** What holds where no rule does. */
+  /** The decision where no rule matches. */
   get default(): Decision {
     const { default: use, defaultBecause = `the default of ${this.source}` } = this.#parts
     return { use, because: defaultBecause, isForAddress: false }
   }
 
-  /** A name says nothing of what holds for its addresses. */
+  /** True if a rule names addresses: then a host name alone does not decide. */
   get hasAddresses(): boolean {
     return this.#parts.rules.some(({ hasAddress }) => hasAddress)
   }
@@ -70,7 +70,7 @@ export class Policy {
     return this.#parts.drivers?.includes(name) ?? true
   }
 
-  /** The same with what the environment asks for in place of what the file says. */
+  /** A copy in which `parts`, from the environment, replace the values of the file. */
   with(parts: Partial<PolicyParts>): Policy {
     return new Policy({ ...this.#parts, ...parts })
   }

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net'
 import type { FallbackReason } from '../reasons.ts'
 
-/** The policy requires the fast way, and it is not to be had. */
+/** The policy requires the fast way, which is not available. */
 export class RequiredError extends Error {
   readonly code = 'ERR_FASTSOCKETS_REQUIRED'
-  /** Why it is not. */
+  /** Why it is not available. */
   readonly reason: FallbackReason
 
   constructor(reason: FallbackReason, cause?: Error) {
@@ -15,8 +15,8 @@ export class RequiredError extends Error {
 }
 
 /**
- * If the connect under way fails, the program hears that it was for want of the fast way. Node makes its own error of
- * every address that was tried, and destroys the socket with it: that one becomes the cause.
+ * If the connect under way fails, the program receives a `RequiredError`. Node makes an error of its own from all
+ * addresses that it has tried, and destroys the socket with it: that error becomes the cause.
  */
 export function explainFailure(socket: Socket, reason: FallbackReason): void {
   Object.defineProperty(socket, 'destroy', {
@@ -35,7 +35,7 @@ function isOfConnect(error: unknown): error is Error {
   )
 }
 
-/** A later address has been reached after all. */
+/** Undoes `explainFailure`: a later address was reached. */
 export function forgetFailure(socket: Socket): void {
   if (Object.hasOwn(socket, 'destroy')) Reflect.deleteProperty(socket, 'destroy')
 }

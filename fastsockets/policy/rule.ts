@@ -2,17 +2,17 @@ import { BlockList, isIP } from 'node:net'
 import { matchesGlob, matchesWhole } from './glob.ts'
 import { PORT_DEMAND, type Role, type RuleDocument, type Use } from './policy-schema.ts'
 
-/** One rule of a policy: what it is about, and what it asks for. What it does not mention, it does not mind. */
+/** One rule of a policy: its conditions and its `use`. A missing condition matches everything. */
 export class Rule {
   readonly use: Use
-  /** Its place among the rules, from 1 on, and the line that it begins on. */
+  /** Position among the rules, from 1 on, and the line on which the rule begins. */
   readonly number: number
   readonly line: number
   readonly #document: RuleDocument
   readonly #addresses: BlockList | undefined
   readonly #ports: readonly [first: number, last: number]
 
-  /** Throws an Error that says what is wrong, if the schema could not see it. */
+  /** Throws an Error for faults that the schema cannot express. */
   constructor(document: RuleDocument, number: number, line: number) {
     this.use = document.use
     this.number = number
@@ -24,7 +24,7 @@ export class Rule {
       throw new Error('path is for unix sockets, which have neither address nor port: make two rules of it')
   }
 
-  /** It is about some addresses only. */
+  /** The rule is limited to some addresses. */
   get hasAddress(): boolean {
     return this.#addresses !== undefined
   }
@@ -33,7 +33,7 @@ export class Rule {
     return this.#document.address !== undefined || this.#document.port !== undefined
   }
 
-  /** `address` is undefined while it is not known: then only rules that mention none can apply. */
+  /** `address` is undefined before the name is resolved: then only rules without an address can match. */
   matches(program: string, role: Role, address: string | undefined, port: number): boolean {
     if (this.#document.path !== undefined || !this.#concerns(program, role)) return false
     if (port < this.#ports[0] || port > this.#ports[1]) return false

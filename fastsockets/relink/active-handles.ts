@@ -1,13 +1,13 @@
 /**
- * What keeps this process alive, as it tells it. Programs and their tests look there for sockets that were left open: fast
- * ones are listed as TCP sockets are, and what we have opened for ourselves is not.
+ * The lists of what keeps this process alive. Programs and their tests search these lists for sockets left open: fast
+ * sockets are listed as TCP sockets are; our own handles are left out.
  */
 import { isOwn } from '../../nic/index.ts'
 import type { Peers } from '../connect/peers.ts'
 import { isFastHandle } from '../handle/fast-handle.ts'
 import type { FastHandle } from '../handle/fast-handle-contract.ts'
 
-/** Not in the types: it is not documented, and much used. */
+/** Not in the types of Node: undocumented, and widely used. */
 interface ProcessInternals {
   /** Sockets and servers, where a handle belongs to one. */
   _getActiveHandles?(): object[]
@@ -26,7 +26,7 @@ export function showActive(peers: Peers): void {
   process.getActiveResourcesInfo = () => {
     const names = getActiveResourcesInfo.call(process)
     const own = _getActiveHandles.call(process).filter(isOwn).map(resourceOf)
-    // The channel of this thread to itself is kept alive by a timer at each end.
+    // A timer at each end keeps the channel of this thread to itself alive.
     for (const { keepAliveCount } of peers.ownChannels) if (keepAliveCount > 0) own.push('Timeout')
     for (const name of own) {
       const at = names.indexOf(name)

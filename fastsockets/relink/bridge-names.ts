@@ -1,18 +1,18 @@
 /**
- * Whoever is given the far end of a bridge (bridge.ts) wants to know between which addresses its connection is. The kernel
- * takes it for a unix connection, and has no addresses, but a name for the near end, which says them:
+ * The receiver of a bridge's far end (bridge.ts) asks for the addresses of its connection. To the kernel the far end is a
+ * unix connection without addresses. So the near end is bound to an abstract name that carries them:
  *
- *   fs-ends-XXXXXXXX-LOCAL,PORT,REMOTE,PORT      LOCAL and REMOTE as the far end is to see them; X: random, so that it is free
+ *   fs-ends-XXXXXXXX-LOCAL,PORT,REMOTE,PORT      LOCAL and REMOTE as the far end sees them; X: random, against collisions
  *
- * Anybody may give a socket such a name. It is believed of the near end of a socket pair that our own user or our parent has
- * made, by the kernel's word, and never of who has connected to a listener.
+ * Any process may bind such a name. It is trusted only if the kernel reports that the socket is the near end of a socket
+ * pair made by our own user or our parent, and never for clients that have connected to a listener.
  */
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { nameOfNearEnd } from '../../nic/index.ts'
 import type { SocketName } from '../host/node-internals.ts'
 
-/** Both ends of a connection, as a TCP handle would tell them. */
+/** Both ends of a connection, as a TCP handle reports them. */
 export interface EndNames {
   readonly local: SocketName
   readonly remote: SocketName
@@ -20,7 +20,7 @@ export interface EndNames {
 
 const NAME = /^fs-ends-[0-9a-f]{8}-([0-9a-f.:]+),(\d{1,5}),([0-9a-f.:]+),(\d{1,5})$/
 
-/** Handles that were looked at, so that it happens once. */
+/** Handles already examined: the look-up costs system calls, so each handle is examined once. */
 const known = new WeakSet<object>()
 const farEnds = new WeakSet<object>()
 
@@ -29,7 +29,7 @@ export function encodeNames({ local, remote }: EndNames): string {
   return `fs-ends-${randomBytes(4).toString('hex')}-${ends.join()}`
 }
 
-/** Undefined if it is no such name. */
+/** Undefined if `name` has another form. */
 export function decodeNames(name: string): EndNames | undefined {
   const [, localAddress = '', localPort, remoteAddress = '', remotePort] = NAME.exec(name) ?? []
   const local = nameOf(localAddress, Number(localPort))
@@ -43,7 +43,7 @@ function nameOf(address: string, port: number): SocketName | undefined {
   return { address, family: `IPv${version}`, port }
 }
 
-/** If `handle` is the far end of somebody's bridge: makes it tell its ends as a TCP handle does. */
+/** If `handle` is the far end of a bridge of any process: makes it report its two ends as a TCP handle does. */
 export function nameFarEnd(handle: object | null): void {
   if (handle === null || known.has(handle)) return
   const { fd, getpeername } = handle as { fd?: unknown; getpeername?: unknown }
@@ -56,7 +56,7 @@ export function nameFarEnd(handle: object | null): void {
   farEnds.add(handle)
 }
 
-/** Whether it was found to be one. A reset of it would be taken for a mistake: to Node it is a pipe. */
+/** Whether `handle` is the far end of a bridge. Node would refuse to reset it, because to Node it is a pipe. */
 export function isFarEnd(handle: object | null): boolean {
   nameFarEnd(handle)
   return handle !== null && farEnds.has(handle)

@@ -1,9 +1,9 @@
 /**
- * A fast socket has no descriptor that another process could be given. A bridge puts one under it: the socket gets the one
+ * A fast socket has no descriptor that another process could be given. A bridge puts one under it: the socket gets one
  * end of a unix socket pair for its handle, and this process carries bytes between the other end and the fast stream, for
  * as long as the connection lasts.
  *
- *   peer  ~~ shared memory ~~  relay == near end  ~~ kernel ~~  far end: the socket here, and whoever it is sent to
+ *   peer  ~~ shared memory ~~  relay == near end  ~~ kernel ~~  far end: the socket here, and the process that receives it
  */
 import net from 'node:net'
 import { markOwn, socketPair } from '../../nic/index.ts'
@@ -19,7 +19,9 @@ import {
 } from '../host/node-internals.ts'
 import { type EndNames, encodeNames, tellNames } from './bridge-names.ts'
 
-/** Gives a connected fast socket a handle that can be sent. Throws, and changes nothing, if there cannot be one. */
+/**
+ * Gives a connected fast socket a handle that can be sent to another process. Throws without any change if that fails.
+ */
 export function bridge(socket: FastSocket, exchange: HandleExchange): void {
   const fast = fastOf(socket._handle) as FastHandle
   if (fast.isClosed || fast.stream === undefined || socket.connecting)
@@ -33,7 +35,7 @@ export function bridge(socket: FastSocket, exchange: HandleExchange): void {
   markOwn(near)
   const hasEnded = socket._readableState.ended
   recordFast(socket, fast.stream.channel.transport)
-  // The exchange closes the handle that the socket has.
+  // `exchange` closes the handle that the socket holds: the fast handle must stay open.
   socket._handle = null
   keepStreamState(socket, () => exchange(socket, far))
   relay(fast, near, hasEnded)
@@ -48,7 +50,9 @@ function namesOf(handle: PipeHandle): EndNames | undefined {
   return local.address === undefined ? undefined : { local, remote }
 }
 
-/** From here on the bytes of `fast` go to and fro without the program. Keeps it alive, as somebody must carry them. */
+/**
+ * Relays the bytes of `fast` from here on, without the program. Keeps this process alive, as the bytes pass through it.
+ */
 function relay(fast: FastHandle, near: net.Socket, hasEnded: boolean): void {
   const inner = new net.Socket({
     handle: fast.handle,

@@ -1,13 +1,13 @@
 import type { Place } from '../status/status-page.ts'
 
-/** What a call of `connect` asks for, as far as it matters here: a host and a port, or a path and 0. */
+/** The target of a `connect` call: a host and a port, or a path and 0. */
 export interface ConnectTarget extends Place {
   readonly isPath: boolean
-  /** The program has chosen an address or a port of its own. */
+  /** The program has chosen the local address or port. */
   readonly isBound: boolean
 }
 
-/** What a program, which may be wrong, has given. */
+/** Unchecked: the program may have passed values of any type. */
 interface SocketOptions {
   readonly path?: unknown
   readonly port?: unknown
@@ -16,12 +16,12 @@ interface SocketOptions {
   readonly localPort?: unknown
 }
 
-/** Undefined if Node will refuse the arguments anyway. */
+/** Undefined if Node will refuse the arguments. */
 export function targetOf(args: readonly unknown[]): ConnectTarget | undefined {
   const list: readonly unknown[] = Array.isArray(args[0]) ? args[0] : args
   const first = list[0]
   if (typeof first === 'object' && first !== null) return targetOfOptions(first)
-  // As Node decides it: what is not a port is a path.
+  // As Node decides: a string that is no port is a path.
   if (typeof first === 'string' && !(Number(first) >= 0)) return atPath(first, false)
   return isPort(first) ? atPort(list[1], first, false) : undefined
 }

@@ -7,13 +7,13 @@
  * - `kReinitializeHandle`               the same for the second and later addresses of one connect
  * - `net.Socket.prototype._writeGeneric`, `resetAndDestroy`    for sockets with a fast handle
  * - `net.Socket.prototype._getpeername`, `_getsockname`        for sockets that another process has bridged
- * - `tls.TLSSocket.prototype._wrapHandle`    to know who is over a fast socket
+ * - `tls.TLSSocket.prototype._wrapHandle`    to note which TLS socket is over a fast socket
  * - `net.Server.prototype.listen`, `_listen2`, `close`         a hashed port beside each TCP listener
- * - how a `net.Server` is moved to another thread      it has none any more
+ * - the method that moves a `net.Server` to another thread      the moved server listens here no more
  * - `process.binding`, by which a program may get the parser of http (consumed-handles.ts)
- * - `_getActiveHandles` and `getActiveResourcesInfo` of this process       as if each fast socket had a handle of the kernel's
- * - `createHook` of `node:async_hooks`    hooks do not hear of our own resources (own-hooks.ts); the one replaced export
- * - `publish` of the diagnostics channels of `node:net`     servers and sockets of ours are not told (own-diagnostics.ts)
+ * - `_getActiveHandles` and `getActiveResourcesInfo` of this process       list each fast socket as a TCP socket
+ * - `createHook` of `node:async_hooks`    hides our own resources from hooks (own-hooks.ts); the one replaced export
+ * - `publish` of the diagnostics channels of `node:net`     hides our own servers and sockets (own-diagnostics.ts)
  * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
  */
 import { syncBuiltinESMExports } from 'node:module'
@@ -79,13 +79,15 @@ import { watchSentSockets } from './sent-sockets.ts'
 
 const log = openLog('fastsockets:install')
 
-/** On `net`, once this thread is relinked. */
+/** Set on `net` once this thread is relinked. */
 const INSTALLED = Symbol.for('fastsockets.installed')
 
-/** Node's own name for the method by which an object is moved to another thread. */
+/** Node's own name for the method that moves an object to another thread. */
 const TRANSFER = 'messaging_transfer_symbol'
 
-/** Relinks this thread, once, even if two copies of this package are loaded. Returns whether anything can be fast now. */
+/**
+ * Relinks this thread, once, even if two copies of this package are loaded. Returns whether sockets can be fast now.
+ */
 export function install(): boolean {
   const marked = net as unknown as Record<symbol, boolean>
   if (marked[INSTALLED]) return reasonAgainstFastWay() === undefined
@@ -104,7 +106,10 @@ function startPage(): FallbackReason | undefined {
   return attempt(() => void statusPage())
 }
 
-/** What fails here must not fail the program: the reason, if it does. What is wrapped already asks for it (`reasonAgainst`). */
+/**
+ * Runs `action`; returns the reason if it throws, because a failure here must not fail the program. Methods already
+ * wrapped ask for the reason themselves (`reasonAgainst`).
+ */
 function attempt(action: () => void): FallbackReason | undefined {
   try {
     action()
@@ -119,7 +124,7 @@ function wrapAll(): void {
   const Handle = fastHandleClass() as FastHandleClass
   const connect: (this: net.Socket, options: net.NetConnectOpts) => net.Socket = net.Socket.prototype.connect
   const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
-    // Nothing is noted: it is to have the shape of the program's (decision 0083).
+    // Creates the notes early, so that our sockets have the same V8 shape as the program's (decision 0083).
     notesOf(this)
     markOwn(this)
     return makeHidden(() => connect.call(this, options))
@@ -155,7 +160,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     if (Object.hasOwn(owner, internals.reinitialize)) wrapReinitialize(owner)
   }
 
-  /** Node gives the socket a TCP handle for the next address. */
+  /** Node gives the socket a TCP handle for the next address; this replaces it by a fast one. */
   function wrapReinitialize(owner: object): void {
     const { reinitialize: symbol, isTcp } = internals as NodeInternals
     const reinitialize = (owner as typeof prototype)[symbol] as HandleSetter
@@ -175,7 +180,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     exchange(socket, fast.handle)
   }
 
-  /** What fails before Node connects leaves the socket to TCP. */
+  /** If the preparation throws, the socket uses TCP. */
   function prepareSafely(socket: FastSocket, args: unknown[]): RequiredError | undefined {
     try {
       return prepare(socket, args)
@@ -187,7 +192,10 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     }
   }
 
-  /** The socket is ready to be fast, or it is on record why it cannot be; an error if it must be and cannot. */
+  /**
+   * Prepares the socket to be fast, or records why it cannot be. Returns an error if the policy requires it to be fast
+   * and it cannot be.
+   */
   function prepare(socket: FastSocket, args: unknown[]): RequiredError | undefined {
     const target = targetOf(args)
     if (target === undefined || fastOf(socket._handle) !== undefined) return undefined
@@ -196,19 +204,19 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     const reason = reasonAgainst(socket, target)
     if (reason !== undefined) return fallBack(socket, target, reason)
     recordCandidate(socket)
-    // As Node does, a moment later; it closes a handle that is there.
+    // Node resets a destroyed socket a moment later, and would then close a handle that it finds.
     if (socket.destroyed) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
     giveFastHandle(socket, target.isPath, target.address)
     return undefined
   }
 
-  /** What is known before any name is resolved. */
+  /** The reasons known before the name is resolved. */
   function reasonAgainst(socket: FastSocket, target: ConnectTarget): FallbackReason | undefined {
     const reason = reasonNow()
     if (reason !== undefined) return reason
-    // A TLS socket that was destroyed is nothing to connect, though Node tries.
+    // A destroyed TLS socket cannot be connected again, though Node tries.
     const isNew = socket.destroyed && !(socket instanceof tls.TLSSocket)
-    // Node goes by that it had one, also when it makes another handle.
+    // Node remembers for good that the socket had a `BoundSocket`, even if it makes another handle.
     if (socket.destroyed && hasBoundSource(socket)) return fallbackReason('OWN_HANDLE')
     if (socket._handle && !isNew && !isUnconnectedTls(socket)) return fallbackReason('OWN_HANDLE')
     if (target.isBound) return fallbackReason('LOCAL_ADDRESS')
@@ -234,7 +242,7 @@ function wrapSocket(): void {
       if (fast === undefined || this.connecting) {
         return _writeGeneric.call(this, writev, data, encoding, callback)
       }
-      // Node keeps here what waits for the connection, and counts it in bytesWritten.
+      // Node keeps here the data that waits for the connection, and counts it in bytesWritten.
       this._pendingData = null
       this._pendingEncoding = ''
       fast.writeFromSocket(this, writev, data, encoding, callback)
@@ -250,7 +258,7 @@ function wrapSocket(): void {
     define(prototype, name, function (this: FastSocket): SocketName {
       nameFarEnd(this._handle)
       const found = getName.call(this)
-      // The port comes later: Node must not remember that there was none.
+      // The peer reports the client's port later: Node must not cache a name without it.
       if (found.address !== undefined && found.port === undefined) this._sockname = null
       return found
     })
@@ -262,9 +270,9 @@ function wrapSocket(): void {
   })
 
   define(prototype, 'resetAndDestroy', function (this: FastSocket): net.Socket {
-    // The bridge has no reset to pass on: to its other side it is an end (decision 0059).
+    // The bridge cannot pass a reset on: its other side sees an end (decision 0059).
     if (isFarEnd(this._handle)) return this.destroy()
-    // Of a pipe Node says that it cannot be reset.
+    // Node reports that a pipe cannot be reset.
     const fast = fastOf(this._handle)
     if (fast === undefined || fast.isOnPath) return resetAndDestroy.call(this)
     if (this.connecting) this.once('connect', () => this._reset())
@@ -273,7 +281,7 @@ function wrapSocket(): void {
   })
 }
 
-/** A TLS socket that is put over another one says so only here. */
+/** `_wrapHandle` is the only place that shows which socket a TLS socket is put over. */
 function noteUpperSockets(): void {
   const prototype = tls.TLSSocket.prototype as unknown as { _wrapHandle?: (...args: unknown[]) => unknown }
   const { _wrapHandle } = prototype
@@ -295,7 +303,7 @@ function wrapServer(peers: Peers): void {
     return (listen as (...args: unknown[]) => net.Server).apply(this, args)
   })
 
-  // Node's own name for "now bind and listen", kept by it for wrappers: the one place that has the real port.
+  // Node's own name for "bind and listen now", which Node keeps for wrappers: only here the real port is known.
   define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
     const isPrimarys = this._handle !== null && hasPlace(args) && primaryOfCluster() !== undefined
     if (isOwn(this)) return makeHidden(() => _listen2.apply(this, args))
@@ -330,7 +338,7 @@ function wrapServer(peers: Peers): void {
     if (!isPublished) conclude('NOT_STARTED')
   })
 
-  // Newer Node moves a server to another thread, and leaves one that listens no more.
+  // Newer versions of Node can move a server to another thread; the object left behind no longer listens.
   const move = Object.getOwnPropertySymbols(prototype).find(it => it.description === TRANSFER)
   if (move !== undefined) wrapMove(prototype, move)
 
@@ -345,7 +353,7 @@ function wrapServer(peers: Peers): void {
   )
 }
 
-/** A server listens by TCP whatever becomes of the rest. False if that has failed. */
+/** Runs `action`; false if it throws. The server then still listens over TCP. */
 function attemptListening(action: () => void): boolean {
   try {
     action()
@@ -365,12 +373,12 @@ function wrapMove(prototype: object, symbol: symbol): void {
   })
 }
 
-/** Whether a server is to listen at an address that was asked for, and not on a handle that the program has got. */
+/** Whether a server is to listen at an address that was asked for, and not on a handle that the program has passed. */
 function hasPlace([address, port]: readonly unknown[]): boolean {
   return typeof address === 'string' || (typeof port === 'number' && port >= 0)
 }
 
-/** Puts on record why a socket is not fast; an error if it is known that the policy requires it to be. */
+/** Records why a socket is not fast. Returns an error if the policy is known to require the fast way. */
 function fallBack(
   socket: net.Socket,
   target: ConnectTarget,
@@ -382,7 +390,7 @@ function fallBack(
   return decidePath('client', address).use === 'require' ? new RequiredError(reason) : undefined
 }
 
-/** Where nothing can be fast, sockets still say why, and what must be fast fails. */
+/** Where no socket can be fast: records the reason for each, and fails those that the policy requires to be fast. */
 function wrapForRecord(reason: FallbackReason): void {
   const { connect } = net.Socket.prototype
   const prototype = net.Server.prototype as net.Server & ServerInternals

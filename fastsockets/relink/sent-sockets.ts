@@ -1,6 +1,6 @@
 /**
- * Fast sockets that are handed to another process: by `send` of a child process or of `process`, or as its stdio. They get
- * a bridge (bridge.ts) just before Node takes their handle.
+ * Fast sockets that are passed to another process: by `send` of a child process or of `process`, or as its stdio. They
+ * get a bridge (bridge.ts) just before Node takes their handle.
  */
 import diagnostics from 'node:diagnostics_channel'
 import { nextTick } from '../../nic/real-time.ts'
@@ -26,10 +26,10 @@ interface Child extends Sender {
   spawn(options?: SpawnOptions): unknown
 }
 
-/** If a worker has gone meanwhile, what our listeners had to say to it is not the program's concern. */
+/** A worker may have gone before Node reports one of our listeners to it: the program must not see that error. */
 const UNHEARD = { swallowErrors: true }
 
-/** The socket cannot be handed over. It is as it was. */
+/** The socket cannot be sent to another process; it is unchanged. */
 export class SendError extends Error {
   readonly code = 'ERR_FASTSOCKETS_SEND'
 
@@ -39,9 +39,9 @@ export class SendError extends Error {
   }
 }
 
-/** Watches over `send` of this process and of the children that it will have, and over what they inherit. */
+/** Wraps `send` of this process and of its future children, and looks at the stdio that they inherit. */
 export function watchSentSockets(exchange: HandleExchange): void {
-  // In a worker it only says that it cannot be called there, and Node marks it.
+  // In a worker thread `send` only throws, and Node marks it `disabled`.
   if (process.send !== undefined && !('disabled' in process.send)) {
     wrapSend(process as unknown as Sender, process.send as unknown as Send, exchange)
   }
@@ -71,7 +71,7 @@ function wrapSend(target: Sender, send: Send, exchange: HandleExchange): void {
     try {
       bridgeOrFail(handle, exchange)
     } catch (failure) {
-      // As Node tells of whatever cannot be sent.
+      // As Node reports handles that cannot be sent.
       nextTick(() => (callback === undefined ? this.emit('error', failure as Error) : callback(failure)))
       return false
     }
