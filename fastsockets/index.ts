@@ -1,5 +1,5 @@
 /**
- * `import net from 'fastsockets'`: everything that `node:net` exports, relinked, and `transportOf`.
+ * `import net from 'fastsockets'`: all exports of `node:net`, relinked, and `transportOf`.
  */
 import net from 'node:net'
 import { prepareNames } from './connect/names.ts'
@@ -8,7 +8,7 @@ import { RequiredError } from './policy/required-error.ts'
 import { FALLBACK_REASONS } from './reasons.ts'
 import { install } from './relink/install.ts'
 
-// Not waited for: a module that waits cannot be required.
+// Not awaited: a module with a top-level `await` cannot be loaded by `require`.
 if (install()) void prepareNames()
 
 export * from 'node:net'
@@ -19,7 +19,7 @@ export type { CloseEvent, ConnectionEvent, FallbackEvent, ListeningEvent } from 
 
 const ours = { transportOf, RequiredError, FALLBACK_REASONS }
 
-/** `node:net` itself, with what is ours. */
+/** `node:net` itself, with our own exports added. */
 const fastsockets: typeof net & typeof ours = Object.assign(
   Object.create(Object.getPrototypeOf(net), Object.getOwnPropertyDescriptors(net)) as typeof net,
   ours,

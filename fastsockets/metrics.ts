@@ -1,27 +1,27 @@
-/** `fastsockets/metrics`: what this thread counts, for prom-client, the usual collector of Node programs. */
+/** `fastsockets/metrics`: the counters of this thread, for prom-client, the usual collector of Node programs. */
 import { Counter, Gauge, type Registry, register } from 'prom-client'
 import { verbsUse } from '../nic/index.ts'
 import { decodeStatus, type ThreadStatus } from './status/decode-status.ts'
 import { statusPage } from './status/status-page.ts'
 
 export interface MetricsOptions {
-  /** By default prom-client's own. */
+  /** prom-client's default registry, if omitted. */
   readonly registry?: Registry
 }
 
 /**
- * Registers these metrics; each is read when it is asked for, and costs nothing in between.
+ * Registers these metrics. Each is read when prom-client collects, and costs nothing in between.
  *
  *   fastsockets_connections{transport,reason}   sockets that are open; reason is empty if they are fast
  *   fastsockets_connections_opened_total        sockets that were opened, fast or not
  *   fastsockets_bytes_total{direction}          bytes of fast sockets, `in` and `out`
- *   fastsockets_zcopy_bytes_total{direction}    those of them that were fetched from the writer's memory
- *   fastsockets_credit_bytes                    what may still be sent, over all fast sockets
- *   fastsockets_buffered_bytes                  what was received and not taken, over all fast sockets
+ *   fastsockets_zcopy_bytes_total{direction}    those of them that a reader fetched from the writer's memory
+ *   fastsockets_credit_bytes                    bytes that may still be sent, over all fast sockets
+ *   fastsockets_buffered_bytes                  bytes received and not read by the program, over all fast sockets
  *   fastsockets_fallbacks_total{reason}         connections and listeners that are not fast
  *   fastsockets_poller_total{event}             turns, messages, emptyTurns, sleeps, doorbells
- *   fastsockets_verbs_total{counter}            what the RDMA driver has done (docs/guide/rdma.md), once it is in use
- *   fastsockets_verbs_pinned_bytes{use}         what it has pinned: rings of connections, registrations
+ *   fastsockets_verbs_total{counter}            operations of the RDMA driver (docs/guide/rdma.md), once it is in use
+ *   fastsockets_verbs_pinned_bytes{use}         memory that it has pinned: rings of connections, registrations
  */
 export function registerMetrics({ registry = register }: MetricsOptions = {}): void {
   const registers = [registry]

@@ -39,11 +39,13 @@ export type FallbackCode = keyof typeof FALLBACK_REASONS
 export interface FallbackReason {
   readonly code: FallbackCode
   readonly text: string
-  /** True if it may be otherwise in a moment: it is remembered for less long than `code` alone would be. */
+  /**
+   * True if the next attempt may end otherwise: the reason is then cached for a shorter time than `code` alone says.
+   */
   readonly mayPass?: boolean
 }
 
-/** The reason for `code`, with what else is known about this case. */
+/** The reason for `code`; `detail` is added to its text. */
 export function fallbackReason(code: FallbackCode, detail?: string): FallbackReason {
   const text = FALLBACK_REASONS[code]
   return { code, text: detail === undefined ? text : `${text} (${shownText(detail)})` }

@@ -1,6 +1,6 @@
 /**
- * `node --import fastsockets/register app.js`: relinks this program. Loads on any platform, and fails no program: where the
- * fast way cannot even be loaded, everything is TCP, and a warning says why.
+ * `node --import fastsockets/register app.js`: relinks this program. Loads on any platform and never fails the program:
+ * if the fast way cannot be loaded, all connections use TCP, and a warning says why.
  */
 try {
   const { install } = await import('./relink/install.ts')

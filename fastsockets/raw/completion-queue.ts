@@ -8,27 +8,28 @@ export type Member = RawSocket | RawServer
 
 /** Messages that one `poll` takes from each channel. */
 const POLL_MESSAGES = 64
-/** The members of all queues of this thread. */
+/** The members of all queues of this thread: each socket or server is in one queue at most. */
 const queued = new WeakSet<Pollable>()
 
 /**
  * Many sockets and servers in one place (VIA's completion queue, Fast Sockets' select): which of them has something to
- * read, or a connection to accept? Ready members are named in turn, each as long as it is ready.
+ * read, or a connection to accept? Ready members are returned in rotation, each as long as it is ready.
  */
 export class CompletionQueue {
   readonly #members = new Set<Pollable>()
-  /** Those who were ready when last heard of, each once, in the order in which they are named. */
+  /** Members that were ready at the last look, each once, in the order in which they will be returned. */
   readonly #ready: Pollable[] = []
   readonly #isQueued = new Set<Pollable>()
-  /** The distinct channels of the members, and how many of them each has. */
+  /** The distinct channels of the members, and the number of members on each. */
   #channels: readonly SocketChannel[] = []
   readonly #memberCounts = new Map<SocketChannel, number>()
   #serverCount = 0
   #waiter: ((member: Member) => void) | undefined
 
   /**
-   * A member of one queue at a time; closing it removes it. To move one, remove it first: whoever waits at the other queue
-   * would wait for it in vain. Throws `ERR_FASTSOCKETS_QUEUED`, and `EBADF` for one that is closed.
+   * Adds a member; each belongs to one queue at a time, and closing it removes it. To move a member, remove it from its
+   * queue first: otherwise a `wait` there would never return it. Throws `ERR_FASTSOCKETS_QUEUED`, and `EBADF` for a
+   * closed member.
    */
   add(member: Member): void {
     const pollable = member as unknown as Pollable
@@ -61,11 +62,11 @@ export class CompletionQueue {
   }
 
   /**
-   * The next member that is ready, or undefined. Takes in what has arrived; never waits, needs no event loop, but for a server
-   * to meet a new peer.
+   * The next member that is ready, or undefined. Takes in what has arrived. Never waits, and needs the event loop only
+   * for a server to meet a new peer.
    */
   poll(): Member | undefined {
-    // A server's next connection may come by any channel.
+    // A server's next connection may arrive on any channel.
     const channels = this.#serverCount > 0 ? rawPeers().openChannels : this.#channels
     for (let i = 0; i < channels.length; i++) channels[i]?.pollNow(POLL_MESSAGES)
     for (const member of this.#members) member.look()
@@ -73,7 +74,7 @@ export class CompletionQueue {
   }
 
   /**
-   * The next member that is ready, as soon as there is one; `signal` ends the wait. One at a time: another rejects with
+   * Resolves with the next member that is ready; `signal` ends the wait. One wait at a time: another one rejects with
    * `ERR_FASTSOCKETS_WAITING`.
    */
   wait(options: { readonly signal?: AbortSignal } = {}): Promise<Member> {
@@ -103,7 +104,7 @@ export class CompletionQueue {
     })
   }
 
-  /** A member's: there may be something to read. */
+  /** For members: there may be something to read. */
   handleReadable(member: Pollable): void {
     if (!this.#isQueued.has(member)) {
       this.#isQueued.add(member)
@@ -136,7 +137,7 @@ export class CompletionQueue {
     for (const member of this.#members) member.hold(false)
   }
 
-  /** `change`: 1 for a member that has come, -1 for one that goes. */
+  /** `change`: 1 for an added member, -1 for a removed one. */
   #count(member: Member, change: 1 | -1): void {
     if ('accept' in member) {
       this.#serverCount += change

@@ -17,7 +17,7 @@ import {
 } from './raw-socket.ts'
 
 const NO_BYTES = new Uint8Array(0)
-/** Messages that a refused `trySend` looks at for credit. */
+/** The most messages that a refused `trySend` polls for credit. */
 const CREDIT_POLL_MESSAGES = 16
 
 export type ConnectAnswer = (refusal: number | undefined, isConnected: boolean) => void
@@ -32,7 +32,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   #onAnswer: ConnectAnswer | undefined
   readonly #sends = new Operations()
   readonly #receives = new Operations()
-  /** The buffer of the `tryRecv` that runs. */
+  /** The buffer of the `tryRecv` that is running, else empty. */
   #into: Uint8Array = NO_BYTES
   #filled = 0
   #queue: CompletionQueue | undefined
@@ -42,13 +42,13 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   #isHeld = false
   #countsAsAlive = false
 
-  /** The accepting side. */
+  /** Takes over the stream, on the accepting side. */
   adopt(stream: Stream): void {
     this.#stream = stream
     stream.sink = this
   }
 
-  /** The connecting side: asks for a connection over `channel`; false if there is no room for one. */
+  /** On the connecting side: sends a CONNECT over `channel`; false if the channel has no room for one more socket. */
   open(channel: SocketChannel, addresses: StreamAddresses, onAnswer: ConnectAnswer): boolean {
     const { serverPort, address, family } = addresses
     this.#stream = channel.connect(this, serverPort, address, family === 'IPv6' ? 6 : 4)
@@ -103,7 +103,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     const stream = this.#open()
     const sent = stream.outgoing.trySend(bytes)
     if (sent > 0 || bytes.length === 0) return sent
-    // Credit comes by the ring, which a program that polls must look at itself.
+    // Credit arrives through the ring, and a program that polls may not let the event loop run: poll here.
     stream.channel.pollNow(CREDIT_POLL_MESSAGES)
     return stream.refusesWrites ? 0 : stream.outgoing.trySend(bytes)
   }
@@ -137,8 +137,8 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#into = into
     this.#filled = 0
     try {
-      // One message at a time: what does not fit any more would take a way round through the receive buffer. And not on past
-      // one of somebody else: whoever keeps the channel busy must not keep us here.
+      // One message at a time: bytes beyond `into` would take the slower path through the receive buffer. Stops at a
+      // message that is not ours: peers that keep the channel busy must not keep us here.
       let before = -1
       while (this.#filled > before && this.#filled < into.length) {
         before = this.#filled
@@ -173,7 +173,10 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.close(true)
   }
 
-  /** The channel is polled instead. One that has ended has no more turns, in a program that only polls. */
+  /**
+   * The queue polls the channel instead. But a closed channel has no turns in a program that only polls: report its end
+   * here.
+   */
   look(): void {
     if (!this.#open().channel.isOpen && this.isReadable) this.#queue?.handleReadable(this)
   }
@@ -188,7 +191,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#updateLife()
   }
 
-  // What the stream tells its sink.
+  // The methods of `StreamSink`.
 
   get isReading(): boolean {
     return this.#receives.count > 0 || this.#filled < this.#into.length
@@ -223,7 +226,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     if (first.done === first.length) this.#finishReceive()
   }
 
-  /** What came before a receive was posted is taken by it at once: here there is only what `place` left. */
+  /** A new receive takes bytes of the receive buffer at once: only bytes that `place` left arrive here. */
   handleData(bytes: Buffer): number {
     return this.place(bytes, 0, bytes.length)
   }
@@ -287,7 +290,10 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     onAnswer?.(refusal, isConnected)
   }
 
-  /** The peer may write into the first buffer itself. Only between messages: one that is being placed goes there, too. */
+  /**
+   * Offers the first buffer to the peer, which may then write into it directly. Only between messages: the rest of a
+   * message that is being placed goes to the same buffer.
+   */
   #postSink(): void {
     const first = this.#receives.firstFillable
     const stream = this.#open()
@@ -304,7 +310,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     ) {
       const taken = Math.min(length - placed, first.length - first.done)
       copyBytes(bytes, offset + placed, first.bytes, first.done, taken)
-      // A receive that is not full waits for the end of the turn: more may follow at once.
+      // A receive that is not full settles at the end of the turn: more bytes may follow at once.
       if (first.done === 0) this.#open().channel.deliveries.schedule(this.#open())
       first.done += taken
       placed += taken
@@ -318,7 +324,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#updateLife()
   }
 
-  /** What waits in the receive buffer, or how the stream has ended; undefined if neither. */
+  /** Takes bytes from the receive buffer, or reports how the stream has ended; undefined if neither. */
   #take(into: Uint8Array): number | undefined {
     const taken = this.#open().takeInto(into)
     return taken > 0 ? taken : this.#ending()
@@ -344,7 +350,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     if (this.#state === 'shutdown' || this.#open().refusesWrites) throw systemError('EPIPE', 'write')
   }
 
-  /** A program stays alive for operations that wait, as for those of a `net.Socket`. */
+  /** Operations that wait keep the program alive, as those of a `net.Socket` do. */
   #updateLife(): void {
     const counts =
       this.#state !== 'closed' &&

@@ -1,4 +1,4 @@
-/** Raw sockets: the papers' interface, for programs that want no `net.Socket` between them and the wire. */
+/** Raw sockets: the interface of the papers, for programs that need no `net.Socket` between them and the wire. */
 export type { Transport } from '../handle/transport.ts'
 export { CompletionQueue, type Member } from './completion-queue.ts'
 export { type ConnectOptions, connect } from './raw-dialer.ts'

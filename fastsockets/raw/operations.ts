@@ -1,18 +1,18 @@
 import { hasBytes } from '../../nic/index.ts'
 import { systemError } from '../host/socket-errors.ts'
 
-/** One operation that waits: a buffer that the socket has for as long, and a promise. */
+/** One operation that waits: a promise, and a buffer that belongs to the socket until the promise settles. */
 export interface Operation {
   readonly bytes: Uint8Array
-  /** Of the buffer when it was given to us. */
+  /** The buffer's length when the program passed it. */
   readonly length: number
-  /** How much of it is done. */
+  /** Bytes done so far. */
   done: number
   readonly resolve: (length: number) => void
   readonly reject: (error: Error) => void
 }
 
-/** The operations of one direction of a socket, in the order in which they were asked for. */
+/** The operations of one direction of a socket, in the order of the calls. */
 export class Operations {
   readonly #waiting: Operation[] = []
 
@@ -24,7 +24,10 @@ export class Operations {
     return this.#waiting[0]
   }
 
-  /** The first receive that has its buffer: one that the program has transferred or shrunk meanwhile has none to fill. */
+  /**
+   * The first receive that still has its buffer. The program may have transferred or shrunk a buffer: such a receive
+   * ends.
+   */
   get firstFillable(): Operation | undefined {
     for (let first = this.first; first !== undefined; first = this.first) {
       if (hasBytes(first.bytes, first.length)) return first
@@ -40,7 +43,7 @@ export class Operations {
     })
   }
 
-  /** The first one is done. */
+  /** Resolves the first operation. */
   finishFirst(): void {
     const operation = this.#waiting.shift()
     operation?.resolve(operation.done)

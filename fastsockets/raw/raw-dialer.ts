@@ -1,4 +1,4 @@
-/** `connect`: over a channel if there is one to be had, else over TCP, with the reason on record. */
+/** `connect`: over a channel if one can be had, else over TCP, with the reason on record. */
 import { lookup } from 'node:dns/promises'
 import net, { isIP } from 'node:net'
 import { remoteAddress } from '../bootstrap/remote-hosts.ts'
@@ -19,7 +19,7 @@ import { TcpRawSocket } from './tcp-raw-socket.ts'
 
 export interface ConnectOptions {
   readonly port: number
-  /** By default, and if it is empty, `localhost`. */
+  /** `localhost` if omitted or empty. */
   readonly host?: string
   /** Ends the attempt; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal
@@ -33,7 +33,9 @@ interface Target {
 
 const routes = new Routes()
 
-/** Connects to a server, raw or not, relinked or not. Rejects as `node:net` does, with the error of the last address. */
+/**
+ * Connects to a server, raw or not, relinked or not. Rejects as `node:net` does, with the error of the last address.
+ */
 export async function connect(options: ConnectOptions): Promise<RawSocket> {
   assertOptions(options)
   const { port, host, signal } = options
@@ -52,7 +54,7 @@ export async function connect(options: ConnectOptions): Promise<RawSocket> {
   throw failure
 }
 
-/** At least one. */
+/** At least one address. */
 async function resolve(
   host: string,
   signal: AbortSignal | undefined,
@@ -65,7 +67,7 @@ async function resolve(
   throw Object.assign(error, { code: 'ENOTFOUND', syscall: 'getaddrinfo', hostname: host })
 }
 
-/** What becomes of `promise`, or the signal's reason if that comes first. */
+/** Settles as `promise` does, or rejects with the signal's reason if that comes first. */
 function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise
   return new Promise((resolve, reject) => {
@@ -87,7 +89,7 @@ async function connectTo(target: Target, signal: AbortSignal | undefined): Promi
   return new TcpRawSocket(socket, found)
 }
 
-/** A fast socket, or why there is none. */
+/** A fast socket, or the reason why there is none. */
 async function reach(
   target: Target,
   signal: AbortSignal | undefined,
@@ -104,16 +106,16 @@ async function reach(
   if (route?.channel !== undefined) {
     const opened = await open(route.channel, address, target, signal)
     if (opened instanceof FastRawSocket) return opened
-    // Another process may have taken the port meanwhile: look afresh.
+    // Another process may listen on the port now: call the hashed port anew.
     routes.forget(target.address, port)
   }
-  // A search that is given up goes on: others may wait for it, and the next connect finds its channel.
+  // An aborted search goes on: other connects may wait for it, and the next one finds its channel.
   const found = await unlessAborted(rawPeers().reach(address, port, family), signal)
   if ('code' in found) return found
   const { channel, isShared } = found
   signal?.throwIfAborted()
   const opened = await open(channel, address, target, signal)
-  // Of several who share the port, the kernel or the primary chooses each time.
+  // If several listeners share the port, the kernel or the primary chooses for each connection.
   if (opened instanceof FastRawSocket && !isShared) routes.rememberChannel(target.address, port, found)
   return opened
 }

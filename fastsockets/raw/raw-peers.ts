@@ -8,13 +8,13 @@ import { nodeInternals } from '../host/node-internals.ts'
 let peers: Peers | undefined
 
 /**
- * The peers of this thread's raw sockets. They have channels of their own, apart from those of `net.Socket`s, so that a
- * program may poll them from within its own code and nobody else's runs.
+ * The peers of this thread's raw sockets. They have channels of their own, apart from those of `net.Socket`s: so a
+ * program may poll them inside its own code without running other code of the program.
  */
 export function rawPeers(): Peers {
   if (peers === undefined) {
     const internals = nodeInternals()
-    // A relinked program has them already.
+    // A relinked program has opened them already.
     if (internals !== undefined) openIoTurns(internals)
     peers = new Peers(acceptRaw, connectPlainly, true)
   }

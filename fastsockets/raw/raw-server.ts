@@ -24,18 +24,18 @@ import { rawPeers } from './raw-peers.ts'
 import { assertOptions, assertSignal, forgiveGetters, type Pollable, type RawSocket } from './raw-socket.ts'
 import { TcpRawSocket } from './tcp-raw-socket.ts'
 
-/** What `listen` does not offer. */
+/** `listen` offers neither option. */
 const ORDINARY: Binding = { ipv6Only: false, isPortShared: false }
 
-/** What Node uses. */
+/** Node's default. */
 const BACKLOG_DEFAULT = 511
 
 export interface ListenOptions {
-  /** 0, the default, lets the kernel choose one. */
+  /** 0, the default: the kernel chooses one. */
   readonly port?: number
   /** As for `net.Server.listen`. */
   readonly host?: string
-  /** Connections that wait to be accepted; more are reset. */
+  /** The most connections that wait to be accepted; more are reset. */
   readonly backlog?: number
 }
 
@@ -68,8 +68,8 @@ export async function listen(options: ListenOptions = {}): Promise<RawServer> {
 }
 
 /**
- * A listener whose connections wait to be accepted. Clients that cannot be fast, and those that are not relinked, come by
- * its ordinary TCP listener.
+ * A listener whose connections wait to be accepted. Clients that cannot be fast, or are not relinked, connect to its
+ * ordinary TCP listener.
  */
 export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   static {
@@ -82,14 +82,14 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   readonly #waiters: Waiter[] = []
   #queue: CompletionQueue | undefined
   #isClosed = false
-  /** The policy wants no client that comes by TCP. */
+  /** The policy requires the fast way: clients that come by TCP are reset. */
   #isFastOnly = false
 
   /** Use `listen`. */
   constructor(shadow: FastServer, backlog: number) {
     this.#shadow = shadow
     this.#backlog = backlog
-    // A connection that could not be accepted, for lack of descriptors, is its client's affair.
+    // A failed accept, for lack of descriptors say, concerns its client only: the server goes on.
     shadow.on('error', () => {})
     shadow.on('connection', socket => {
       if (this.#isFastOnly) return void socket.resetAndDestroy()
@@ -99,7 +99,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
     })
   }
 
-  /** `listen`'s: offers the fast way, as the policy has it. */
+  /** For `listen`: makes the server reachable by the fast way, if the policy allows. */
   publish(): void {
     const { use, because } = decideListener(this.#shadow)
     this.#isFastOnly = use === 'require'
@@ -122,10 +122,10 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
     return code === undefined ? undefined : fallbackReason(code)
   }
 
-  /** Every channel of the thread may bring a connection: the queue polls them all. */
+  /** A connection may arrive on any channel of the thread: the queue polls them all. */
   polledChannel(): undefined {}
 
-  /** Where it listens. */
+  /** The address and port on which the server listens. Throws `EBADF` if it is closed. */
   get address(): net.AddressInfo {
     if (this.#isClosed) throw systemError('EBADF', 'getsockname')
     return this.#shadow.address() as net.AddressInfo
@@ -140,7 +140,10 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
     return this.#isClosed
   }
 
-  /** The next connection. Rejects with `EBADF` if the server is closed, and with `ECANCELED` if it is closed meanwhile. */
+  /**
+   * The next connection. Rejects with `EBADF` if the server is closed, and with `ECANCELED` if it is closed during the
+   * wait.
+   */
   accept(options: { readonly signal?: AbortSignal } = {}): Promise<RawSocket> {
     try {
       assertOptions(options)
@@ -189,7 +192,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
     }
   }
 
-  /** Listens no more; connections that were not accepted are reset, and those that were go on. */
+  /** Stops listening. Resets connections that were not accepted; accepted ones go on. */
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -207,7 +210,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
     if (this.isReadable) queue?.handleReadable(this)
   }
 
-  /** A server that listens keeps the program alive anyway. */
+  /** Nothing to do: a listening server keeps the program alive anyway. */
   hold(): void {}
 
   #arrive(socket: FastRawSocket | TcpRawSocket): void {

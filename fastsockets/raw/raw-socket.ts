@@ -2,16 +2,16 @@ import type { Transport } from '../handle/transport.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { CompletionQueue } from './completion-queue.ts'
 
-/** Operations of one socket that wait, each way. One more fails with ENOBUFS. */
+/** Operations of one socket that may wait, each way. One more fails with ENOBUFS. */
 export const OPERATIONS_MAX = 1024
 
 /**
- * A byte stream each way, as of TCP, without events and without buffers in between. The same over shared memory and over
- * TCP. Errors are those of `node:net` (`ECONNRESET`, `EPIPE`, `EBADF` once closed, `ECANCELED` for what `close` cut short).
- * Source: Fast Sockets 1997, sections 3.2 to 3.5; receive posting is section 3.3.
+ * A byte stream each way, as of TCP, without events and intermediate buffers; the same over shared memory and over TCP.
+ * Errors are those of `node:net`: `ECONNRESET`, `EPIPE`, `EBADF` once closed, `ECANCELED` for operations that `close`
+ * ended. Source: Fast Sockets 1997, sections 3.2 to 3.5; receive posting is section 3.3.
  */
 export interface RawSocket {
-  /** Which wire it is, why it is not a fast one if it is not, and bytes each way. */
+  /** The transport, the reason if it is TCP, and the bytes each way. */
   readonly transport: Transport
   /** The next `tryRecv` would return at once: data, the end, or an error. */
   readonly isReadable: boolean
@@ -19,50 +19,62 @@ export interface RawSocket {
   /** Sends all of `bytes`; resolves with their number when they may be reused. Sends leave in the order of the calls. */
   send(bytes: Uint8Array): Promise<number>
   /**
-   * Sends as much of `bytes` as goes out now, and returns how much: 0 if nothing does. They may be reused on return.
-   * Never waits, allocates nothing, but for a copy where the C library is not to be had.
+   * Sends as much of `bytes` as fits now, and returns the number of bytes sent, perhaps 0. `bytes` may be reused on
+   * return. Never waits; allocates nothing, except a copy if the C library cannot be used.
    */
   trySend(bytes: Uint8Array): number
   /**
-   * Posts `into`, which belongs to the socket until the promise settles: the next bytes to arrive are copied straight to
-   * it, by the peer itself if they are many. Until then its ArrayBuffer must not be transferred or resized. Resolves with their number, at least 1; 0 at the end of the stream.
+   * Posts `into`, which belongs to the socket until the promise settles: until then its ArrayBuffer must not be
+   * transferred or resized. The next bytes to arrive are copied straight into it; large amounts the peer copies itself.
+   * Resolves with the number of bytes, at least 1; with 0 at the end of the stream.
    */
   recv(into: Uint8Array): Promise<number>
   /**
-   * Takes what has arrived: a number of bytes, 0 at the end, undefined if there is nothing now. Never waits, allocates
-   * nothing, and needs no event loop. Receives that are posted come first: while there are any, it is undefined.
+   * Takes bytes that have arrived: returns their number, 0 at the end, undefined if there are none now. Never waits,
+   * allocates nothing, and needs no event loop. Posted receives come first: while there are any, the result is
+   * undefined.
    */
   tryRecv(into: Uint8Array): number | undefined
-  /** Ends this side's stream, after what was sent. The other side can go on. */
+  /** Ends this side's stream after the bytes already sent. The other side may go on sending. */
   shutdown(): void
-  /** As close(2): what was sent arrives all the same; with bytes unread it is a reset. Operations that wait are cut short. */
+  /**
+   * As close(2): bytes already sent still arrive; unread bytes turn it into a reset. Operations that wait are canceled.
+   */
   close(): void
-  /** Closes with a reset: what the other side has not read is lost to it (`ECONNRESET`), and over TCP no port waits for stragglers. */
+  /**
+   * Closes with a reset: bytes that the other side has not read are lost to it (`ECONNRESET`). Over TCP no TIME_WAIT
+   * follows.
+   */
   reset(): void
 }
 
-/** What a completion queue asks of its members besides. */
+/** The part of a member that a completion queue uses. */
 export interface Pollable {
   readonly isReadable: boolean
   readonly isClosed: boolean
-  /** The channel to poll, if it is one. No getter: what prints a socket must not meet the runtime. */
+  /**
+   * The channel to poll, if there is one. No getter: a program that prints the socket must not reach the runtime's
+   * objects.
+   */
   polledChannel(): SocketChannel | undefined
-  /** Looks for itself whether something has arrived, without the event loop. */
+  /** Looks for arrived data itself, without the event loop. */
   look(): void
-  /** Tells `queue` from now on whenever there may be something to read; undefined: nobody. */
+  /**
+   * From now on the member calls `queue.handleReadable` whenever there may be something to read; undefined: no queue.
+   */
   watch(queue: CompletionQueue | undefined): void
-  /** Whether somebody waits for this member, for whom the program stays alive. */
+  /** While held, the member keeps the program alive: a `wait` includes it. */
   hold(isHeld: boolean): void
 }
 
-/** A receive of no length could not tell the end. */
+/** An empty buffer would make 0 bytes ambiguous: data or the end. */
 export function assertReceiveBuffer(into: Uint8Array): void {
   if (into instanceof Uint8Array && into.length > 0) return
   const error = new TypeError('a receive needs a Uint8Array that is not empty')
   throw Object.assign(error, { code: 'ERR_INVALID_ARG_VALUE' })
 }
 
-/** What everything here is told by: an object, and not an address or a port by itself. */
+/** Options are always an object, never a bare address or port. */
 export function assertOptions(options: unknown): void {
   if (typeof options === 'object' && options !== null) return
   throw Object.assign(new TypeError('options must be an object'), { code: 'ERR_INVALID_ARG_TYPE' })
@@ -79,8 +91,8 @@ export function assertBytes(bytes: Uint8Array): void {
 }
 
 /**
- * Makes the getters of a class answer `undefined` for objects that are not of it: programs that print, copy or compare
- * objects read them from the prototype, and from copies without private fields.
+ * Makes the getters of a class return `undefined` for objects that are no instances: programs that print, copy or
+ * compare objects call getters on the prototype, and on copies without private fields.
  */
 export function forgiveGetters(prototype: object, isOne: (object: object) => boolean): void {
   for (const [name, { get, ...rest }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {

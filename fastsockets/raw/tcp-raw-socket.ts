@@ -22,15 +22,15 @@ function codeOf(errno: number): 'EPIPE' | 'ETIMEDOUT' | 'ECONNRESET' {
   if (errno === -EPIPE) return 'EPIPE'
   return errno === -ETIMEDOUT ? 'ETIMEDOUT' : 'ECONNRESET'
 }
-/** What `look` takes from the kernel at once. */
+/** The most bytes that `look` takes from the kernel at once. */
 const LOOK_SIZE = 16 * 1024
-/** Where looks of this thread put it, before it is kept. */
+/** Receives the bytes of each `look` of this thread; `look` copies them out at once. */
 const LOOKED = Buffer.allocUnsafeSlow(LOOK_SIZE)
 
 /**
- * A raw socket over TCP. Promises go by Node's own stream; `trySend` and `tryRecv` ask the kernel directly, because a
- * program that polls may not let the event loop run. Whatever Node has read before comes first, so that the order holds.
- * Where the C library is not to be had, there is only Node's stream.
+ * A raw socket over TCP. Promises use Node's own stream; `trySend` and `tryRecv` ask the kernel directly, because a
+ * program that polls may not let the event loop run. Bytes that Node has already read come first, so that the order
+ * holds. Where the C library cannot be used, there is only Node's stream.
  */
 export class TcpRawSocket implements RawSocket, Pollable {
   static {
@@ -41,14 +41,14 @@ export class TcpRawSocket implements RawSocket, Pollable {
   readonly #reason: FallbackReason
   readonly #receives = new Operations()
   #sendCount = 0
-  /** Writes of `trySend` that Node has not called back. */
+  /** Writes of `trySend` whose callback Node has not called yet. */
   #copyCount = 0
   #queue: CompletionQueue | undefined
   #state: 'open' | 'shutdown' | 'closed' = 'open'
   #hasEnded = false
   #failure: Error | undefined
   #isHeld = false
-  /** What `look` has taken and nobody has read yet. */
+  /** Bytes that `look` has taken and the program has not read. */
   #looked: Buffer | undefined
   #bytesIn = 0
   #bytesOut = 0
@@ -104,7 +104,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
         this.#sendCount--
         this.#updateLife()
         if (this.#state === 'closed') reject(systemError('ECANCELED', 'write'))
-        // Node calls back without an error, or with one of its own, if it was the reading that failed.
+        // If reading has failed, Node calls back without an error, or with another one.
         else if (this.#socket.destroyed) reject(systemError('ECONNRESET', 'write', error ?? undefined))
         else if (error) reject(error)
         else resolve(length)
@@ -149,7 +149,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
   shutdown(): void {
     if (this.#state !== 'open') return
     this.#state = 'shutdown'
-    // Node would need the event loop for it.
+    // `end` needs the event loop: a program that polls may not let it run.
     if (this.#sendCount === 0 && this.fd !== undefined) shutdownNow(this.fd)
     this.#socket.end()
   }
@@ -158,7 +158,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     if (this.#state === 'closed') return
     this.#state = 'closed'
     this.#receives.failAll(systemError('ECANCELED', 'read'))
-    // What Node has read already the kernel takes for read.
+    // The kernel counts bytes that Node has read as read by the program, and would send no reset for them.
     if (isReset || this.#looked !== undefined || this.#socket.readableLength > 0)
       this.#socket.resetAndDestroy()
     else if (this.#copyCount > 0 && this.#socket.writableLength > 0) this.#socket.destroySoon()
@@ -187,7 +187,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     this.#updateLife()
   }
 
-  /** Undefined once Node has closed it. */
+  /** Undefined once Node has closed the handle. */
   get fd(): number | undefined {
     const fd = (this.#socket as unknown as { _handle?: { fd: number } | null })._handle?.fd
     return fd === undefined || fd < 0 ? undefined : fd
@@ -208,7 +208,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     if (this.isReadable) this.#queue?.handleReadable(this)
   }
 
-  /** Goes out with Node's own next turns, unless the kernel takes it at once. */
+  /** The kernel takes the copy at once, or libuv writes it in later iterations. */
   #writeCopy(bytes: Uint8Array): number {
     this.#copyCount++
     this.#socket.write(Buffer.from(bytes), () => {
@@ -217,7 +217,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     return bytes.length
   }
 
-  /** What Node, or `look`, has read, or how the stream has ended; undefined if neither. */
+  /** Takes bytes that Node or `look` has read, or reports how the stream has ended; undefined if neither. */
   #take(into: Uint8Array): number | undefined {
     const chunk = this.#looked ?? this.#read(into.length)
     if (chunk === undefined) return this.#ending()
@@ -232,12 +232,12 @@ export class TcpRawSocket implements RawSocket, Pollable {
     const { readableLength } = socket
     if (readableLength === 0) return undefined
     const chunk = socket.read(Math.min(length, readableLength)) as Buffer | null
-    // Node tells of an end that has arrived only to who asks for more than there is.
+    // Node emits 'end' only after a read that asks for more than the buffered bytes.
     if (socket.readableLength === 0) socket.read(0)
     return chunk ?? undefined
   }
 
-  /** What the kernel has, now. */
+  /** Takes bytes from the kernel now. */
   #receive(into: Uint8Array, mayThrow = true): number | undefined {
     const { fd } = this
     if (fd === undefined) return undefined
@@ -280,7 +280,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     if (this.#state === 'shutdown' || this.#socket.destroyed) throw systemError('EPIPE', 'write')
   }
 
-  /** A program stays alive for operations that wait, and not for idle connections. */
+  /** Operations that wait keep the program alive; idle connections do not. */
   #updateLife(): void {
     if (this.#receives.count > 0 || this.#sendCount > 0 || this.#isHeld) this.#socket.ref()
     else this.#socket.unref()
