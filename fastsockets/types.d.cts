@@ -1,3 +1,3 @@
-/** What TypeScript sees of `require('fastsockets')`. The compiler takes it along as it is: it emits no `import =`. */
+/** The types of `require('fastsockets')`. Written by hand, as the compiler emits no `import =`. */
 import fastsockets = require('../dist/fastsockets/types.js')
 export = fastsockets

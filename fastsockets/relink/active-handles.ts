@@ -1,6 +1,6 @@
 /**
- * The lists of what keeps this process alive. Programs and their tests search these lists for sockets left open: fast
- * sockets are listed as TCP sockets are; our own handles are left out.
+ * Node's lists of the handles that keep this process alive. Programs and their tests search them for sockets left open:
+ * fast sockets are listed as TCP sockets are; our own handles are left out.
  */
 import { isOwn } from '../../nic/index.ts'
 import type { Peers } from '../connect/peers.ts'

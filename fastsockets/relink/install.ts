@@ -1,6 +1,6 @@
 /**
- * Relinking: wraps the few methods of `node:net` through which everything passes, so that every module that uses them
- * (http, https, http2, undici, any package), loaded before or after, gets fast sockets. Exports are not replaced, but for one.
+ * Relinking: wraps the few methods of `node:net` that all connections pass through. So every module that uses them
+ * (http, https, http2, undici, any package), loaded before or after, gets fast sockets. Only one export is replaced.
  *
  * - `net.Socket.prototype.connect`      gives a new socket a fast handle; Node's own code then resolves names, emits
  *                                       events and shapes errors, and calls `handle.connect` when it is time to dial
@@ -14,7 +14,7 @@
  * - `_getActiveHandles` and `getActiveResourcesInfo` of this process       list each fast socket as a TCP socket
  * - `createHook` of `node:async_hooks`    hides our own resources from hooks (own-hooks.ts); the one replaced export
  * - `publish` of the diagnostics channels of `node:net`     hides our own servers and sockets (own-diagnostics.ts)
- * - `send` of this process, `spawn` and `send` of its children      for sockets that are handed over (sent-sockets.ts)
+ * - `send` of this process, `spawn` and `send` of its children      for sockets that are passed to other processes (sent-sockets.ts)
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
