@@ -1,6 +1,6 @@
 type Callback = (reason: unknown) => void
 
-/** Who waits for each signal: one listener does for all, because more than ten make Node warn of a leak. */
+/** One listener per signal serves all its waits: Node warns of a leak at more than ten listeners. */
 const watches = new WeakMap<AbortSignal, AbortWatch>()
 
 class AbortWatch {
@@ -26,7 +26,7 @@ class AbortWatch {
   }
 }
 
-/** Calls back once the signal is aborted, with its reason; the result takes that back. */
+/** Calls `callback` with the signal's reason when the signal is aborted. The returned function cancels this. */
 export function watchAbort(signal: AbortSignal, callback: Callback): () => void {
   const watch = watches.get(signal) ?? new AbortWatch(signal)
   watches.set(signal, watch)

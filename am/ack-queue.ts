@@ -9,9 +9,9 @@ const HANDLING = 1
 const DONE = 2
 
 /**
- * The receiver's half of the credits: the peer's slots that we have done with and not given back yet, as runs of
- * consecutive slots. The peer uses its slots in a circle, so that as long as requests are done with in the order in
- * which they came, one run says it all.
+ * The receiver's half of the credits: slots of the peer whose requests are finished and that are not given back
+ * yet, as runs of consecutive slots. The peer uses its slots in a circle, so one run is enough while requests
+ * finish in their order of arrival.
  */
 export class AckQueue {
   readonly #size: number
@@ -29,29 +29,32 @@ export class AckQueue {
     this.#counts = new Uint16Array(size)
   }
 
-  /** Slots that wait to be given back. */
+  /** Slots that are not given back yet. */
   get pending(): number {
     return this.#pending
   }
 
-  /** Half of the credits wait to be given back: they go alone, if nothing goes that they could ride on. */
+  /**
+   * True if half of the credits wait to be given back. They then go in a frame of their own, unless another frame
+   * carries them.
+   */
   areDue(creditCount: number): boolean {
     return DELAYS_ACKS ? this.#pending * 2 >= creditCount : this.#pending > 0
   }
 
-  /** A request of the peer begins; false if its slot is not the peer's to use. */
+  /** Begins a request of the peer. False if the peer may not use that slot. */
   begin(slot: number): boolean {
     if (this.#states[slot] !== FREE) return false
     this.#states[slot] = HANDLING
     return true
   }
 
-  /** The request was answered, and the answer gives the slot back. */
+  /** The answer to the request gives the slot back. */
   answer(slot: number): void {
     this.#states[slot] = FREE
   }
 
-  /** The request is done with and there was no answer. */
+  /** The request has finished without an answer. */
   add(slot: number): void {
     this.#states[slot] = DONE
     this.#pending++
@@ -68,7 +71,7 @@ export class AckQueue {
     this.#runCount++
   }
 
-  /** The oldest run, encoded for the wire, which the peer may use again from now on; 0 if there is none. */
+  /** Takes the oldest run, encoded for the wire; the peer may use its slots again. 0 if there is none. */
   takeRun(): number {
     if (this.#runCount === 0) return 0
     const first = this.#firsts[this.#head] as number
@@ -80,7 +83,7 @@ export class AckQueue {
     return encodeRun(first, count)
   }
 
-  /** Up to `limit` runs, to `words` from index `at`; returns how many. */
+  /** Writes up to `limit` runs to `words` from index `at`; returns how many. */
   takeRuns(words: Int32Array, at: number, limit: number): number {
     let count = 0
     for (; count < limit && this.#runCount > 0; count++) words[at + count] = this.takeRun()

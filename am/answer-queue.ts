@@ -13,8 +13,9 @@ interface QueuedAnswer {
 }
 
 /**
- * Answers are never refused: what finds no room waits here, in order, in copies. Each holds back the slot of its
- * request, and a bounce goes before the next request of this side, so there are never more than twice the credits.
+ * Answers are never refused: one that finds no room is copied and waits here, in order. Each holds back the slot
+ * of its request, and a bounce is sent before the next request of this side. So the queue never holds more than
+ * twice the credits.
  */
 export class AnswerQueue {
   readonly #writer: FrameWriter
@@ -30,7 +31,7 @@ export class AnswerQueue {
     return this.#queued.length === 0
   }
 
-  /** False if the answer has to wait. */
+  /** Sends the answer, or queues a copy and returns false. */
   send(kind: number, slot: number, handler: number, words: Words, payload: Uint8Array | undefined): boolean {
     if (this.#queued.length === 0 && this.#trySend(kind, slot, handler, words, payload)) return true
     const ownPayload = payload === undefined ? undefined : Uint8Array.from(payload)
@@ -38,7 +39,7 @@ export class AnswerQueue {
     return false
   }
 
-  /** True if nothing waits any more. */
+  /** Sends queued answers in order; true if none is left. */
   flush(): boolean {
     for (;;) {
       const answer = this.#queued[0]
@@ -48,7 +49,7 @@ export class AnswerQueue {
     }
   }
 
-  /** Bytes that the first of them needs, or 0. */
+  /** Bytes that the first queued answer needs, or 0. */
   get roomWanted(): number {
     const answer = this.#queued[0]
     return answer === undefined ? 0 : headerSize(answer.words.count, 0) + (answer.payload?.length ?? 0)

@@ -1,7 +1,8 @@
 /**
- * Long messages and gets. Up to `PART_MAX` bytes travel in the message itself. More go by one-sided access where the
- * driver has it: one copy, and the peer's program has no part in it. Else they go in PARTs that the peer puts into its
- * segment; what finds no room at once waits in a copy, one long message at a time for each channel.
+ * Long messages and gets. Up to `PART_MAX` bytes travel in the message itself. Longer transfers use one-sided
+ * access where the driver has it: one copy, without the peer's program. Otherwise PARTs carry the bytes, and the
+ * peer copies them into its segment. A long message that finds no room waits in a copy; each channel sends one at
+ * a time.
  */
 import {
   type Access,
@@ -38,8 +39,8 @@ import { UNDELIVERABLE } from './undeliverable.ts'
 import { NO_WORDS, type Words } from './words.ts'
 
 /**
- * Bytes of a long message that travel in the message itself, and bytes in one PART, if the driver's frames hold as
- * much. Below this a copy through the ring is faster than two system calls' worth of one-sided access.
+ * Most payload bytes of a long message that travel in the message itself, and of one PART, if the driver's frames
+ * are as large. Below this a copy through the ring is faster than the two system calls of one-sided access.
  */
 export const PART_MAX = 64 * 1024
 
@@ -47,25 +48,25 @@ const NO_ACCESS: Access = { remoteRead: false, remoteWrite: false }
 
 const log = openLog('fastsockets:am:bulk')
 
-/** A transfer in parts that is under way, and the message that ends it. */
+/** A transfer in parts, and the message that ends it. */
 interface Job {
   readonly kind: typeof KIND_LONG | typeof KIND_REPLY | typeof KIND_GET
   readonly slot: number
   readonly handler: number
   readonly words: Words
   readonly tag: Tag
-  /** In the receiver's segment; for the answer to a GET, in the region that it asked for. */
+  /** Offset in the receiver's segment; for the answer to a GET, in the requested region. */
   readonly offset: number
   readonly length: number
   bytes: Uint8Array
-  /** What of `bytes` is sent, and how much had been sent when they were copied. */
+  /** `position`: bytes sent so far. `copiedFrom`: `position` when `bytes` was copied. */
   position: number
   copiedFrom: number
 }
 
 export class BulkTransfers implements CompletionSink {
   readonly partMax: number
-  /** The peer's segment, once we know it: long replies may go there one-sidedly. */
+  /** The peer's segment, set when the peer has accepted our tag. Long replies may go there one-sidedly. */
   peerSegment: RemoteSegment | undefined
   readonly #end: VirtualInterface
   readonly #writer: FrameWriter
@@ -74,12 +75,12 @@ export class BulkTransfers implements CompletionSink {
   readonly #log: RequestLog
   readonly #segment: Segment
   readonly #longMax: number
-  /** What the peer reaches of our segment, once it has shown our tag. */
+  /** The peer's access to our segment, registered when the peer has shown our tag. */
   #shared: Registration | undefined
   #isShared = false
-  /** The same segment for our own gets. */
+  /** The same segment, registered for our own gets. */
   #local: Registration | undefined
-  /** The peer gives its segment back to its program: nothing may be written or read there any more. */
+  /** The peer has closed, and its program owns its segment again: this side neither reads nor writes it. */
   #isPeerSegmentGone = false
   readonly #jobs: Job[] = []
   #longJobs = 0
@@ -116,7 +117,7 @@ export class BulkTransfers implements CompletionSink {
     return this.#shared?.key
   }
 
-  /** The peer knows that we close: it does not touch our segment any more. */
+  /** Deregisters our segment. The peer knows that we close and does not touch it any more. */
   releaseSegment(): void {
     this.#shared?.deregister()
     this.#local?.deregister()
@@ -126,7 +127,7 @@ export class BulkTransfers implements CompletionSink {
     this.#isPeerSegmentGone = true
   }
 
-  /** A long message is on its way in parts: requests that follow would overtake it. */
+  /** True while a long message is sent in parts: later requests would overtake it. */
   get isSendingLong(): boolean {
     return this.#longJobs > 0
   }
@@ -136,7 +137,7 @@ export class BulkTransfers implements CompletionSink {
     return job === undefined ? 0 : HEADER_SIZE_MAX + Math.min(this.partMax, job.length - job.position)
   }
 
-  /** Why the peer would not take this, as far as it has told us; 0 if it would. */
+  /** Reason for which the peer would return this request, judged by its MAPPED; 0 if none. */
   refusalOf(mapping: Mapping, offset: number, length: number, isGet: boolean): number {
     const { segment } = mapping
     if (segment === undefined) return UNDELIVERABLE.BAD_TAG
@@ -145,18 +146,18 @@ export class BulkTransfers implements CompletionSink {
     return isWithin ? 0 : UNDELIVERABLE.OUT_OF_BOUNDS
   }
 
-  /** Why we do not give this to a get; 0 if we do. */
+  /** Reason to return a GET of the peer; 0 if this side answers it. */
   faultOfGet(offset: number, length: number): number {
     if (length > this.#longMax) return UNDELIVERABLE.TOO_LONG
     return this.#segment.contains(offset, length) ? 0 : UNDELIVERABLE.OUT_OF_BOUNDS
   }
 
-  /** Why we do not take this long message; 0 if we do. */
+  /** Reason to return a LONG of the peer; 0 if this side accepts it. */
   faultOfLong(offset: number, length: number): number {
     return this.faultOfGet(offset, length) || (this.#segment.isReadOnly ? UNDELIVERABLE.OUT_OF_BOUNDS : 0)
   }
 
-  // Sending. The slot is taken by the caller after success.
+  // Sending. The caller takes the slot after success.
 
   sendLong(
     mapping: Mapping,
@@ -195,7 +196,7 @@ export class BulkTransfers implements CompletionSink {
     return OK
   }
 
-  /** Fetches bytes one-sidedly; false if that cannot be done. */
+  /** Reads bytes one-sidedly. False if that is not possible: then the caller sends a GET. */
   read(mapping: Mapping, offset: number, length: number, into: number): boolean {
     const memory = this.#memoryOf(mapping.segment)
     if (memory === undefined || !this.#end.capabilities.rdmaRead) return false
@@ -214,7 +215,7 @@ export class BulkTransfers implements CompletionSink {
     this.#begin({ kind: KIND_REPLY, slot, handler, words, tag: ZERO_TAG, offset, length, bytes: payload })
   }
 
-  /** Goes on with what is under way; true if nothing is left. */
+  /** Continues queued transfers; true if none is left. */
   pump(): boolean {
     for (;;) {
       const job = this.#jobs[0]
@@ -225,7 +226,7 @@ export class BulkTransfers implements CompletionSink {
     }
   }
 
-  /** Nothing more can be sent. */
+  /** Drops queued transfers: the channel has ended. */
   stop(): void {
     this.#jobs.length = 0
     this.#longJobs = 0
@@ -237,7 +238,7 @@ export class BulkTransfers implements CompletionSink {
     copyBytes(bytes, at, this.#segment.bytes, offset, length)
   }
 
-  /** False if the peer may not send this part. A part of what will be returned is passed over. */
+  /** False if the peer may not send this part. Drops a part of a message that will be returned. */
   takePart(
     isOwnTag: boolean,
     slot: number,
@@ -294,7 +295,9 @@ export class BulkTransfers implements CompletionSink {
     )
   }
 
-  /** A message with a region, whose bytes are in it or there already. */
+  /**
+   * Sends a message with a region. `payload` travels in it; undefined if its bytes have been transferred already.
+   */
   #sendWhole(
     kind: number,
     slot: number,
@@ -305,7 +308,7 @@ export class BulkTransfers implements CompletionSink {
     length: number,
     payload: Uint8Array | undefined,
   ): Status {
-    // A reply says by the flag that it has a region; a request, that it has a tag.
+    // The flag means a region in a REPLY, and a tag in a request.
     const hasFlag = kind === KIND_REPLY || !tag.isZero
     const writer = this.#writer
     const inFrame = payload === undefined ? 0 : length
@@ -319,12 +322,12 @@ export class BulkTransfers implements CompletionSink {
     return OK
   }
 
-  /** Begins a transfer in parts. What is not sent at once is copied: the caller may reuse its memory. */
+  /** Begins a transfer in parts. Unsent bytes are copied: the caller may reuse its memory on return. */
   #begin(job: Omit<Job, 'position' | 'copiedFrom'>): void {
     const begun = this.#push({ ...job, words: job.words.copy() })
     this.pump()
     if (this.#jobs.includes(begun)) {
-      // Not `slice`: that of a Buffer is no copy.
+      // Not `slice`: Buffer.prototype.slice makes a view, not a copy.
       begun.bytes = new Uint8Array(begun.bytes.subarray(begun.position))
       begun.copiedFrom = begun.position
     }
@@ -369,7 +372,9 @@ export class BulkTransfers implements CompletionSink {
     return this.#isPeerSegmentGone ? undefined : segment?.memory
   }
 
-  /** Undefined if the driver cannot, for want of memory that may be locked, perhaps: then bytes go in parts. */
+  /**
+   * Undefined if the driver cannot register, for example at the limit of locked memory: then bytes go in parts.
+   */
   #register(bytes: Uint8Array, access: Access): Registration | undefined {
     try {
       return this.#end.register(bytes, access)
@@ -380,7 +385,7 @@ export class BulkTransfers implements CompletionSink {
     }
   }
 
-  /** False if that cannot be done one-sidedly. */
+  /** False if one-sided access is not possible. */
   #write(memory: RemoteMemory, payload: Uint8Array, offset: number): boolean {
     const local = this.#register(payload, NO_ACCESS)
     if (local === undefined) return false
@@ -391,7 +396,7 @@ export class BulkTransfers implements CompletionSink {
     }
   }
 
-  /** Waits for the one operation that is under way: its memory is the caller's again when we return. */
+  /** Polls until the one operation under way has completed: the caller owns its memory again on return. */
   #isComplete(posted: Status): boolean {
     if (posted !== OK) return false
     this.#completion = undefined

@@ -6,7 +6,7 @@ import { ReceivedMessage } from './received-message.ts'
 import type { PendingCall } from './request-log.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 
-/** What Node's timers can count to. */
+/** Longest delay of Node's timers. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1
 
 export interface WaitOptions {
@@ -14,10 +14,10 @@ export interface WaitOptions {
   readonly timeoutMs?: number
 }
 
-/** A request whose reply settles a promise, and not a handler of the table. */
+/** A request whose reply settles a promise instead of running a handler of the table. */
 export class Call implements PendingCall {
   readonly reply: Promise<ReceivedMessage>
-  /** For errors. */
+  /** Description of the call for error messages. */
   readonly what: string
   #resolve: (message: ReceivedMessage) => void = () => {}
   #reject: (error: Error) => void = () => {}
@@ -28,7 +28,7 @@ export class Call implements PendingCall {
       this.#resolve = resolve
       this.#reject = reject
     })
-    // It may end while its caller still waits for a credit; he looks at it after that.
+    // The call may be rejected while its caller still waits for a credit; the caller awaits it afterwards.
     this.reply.catch(() => {})
   }
 
@@ -49,7 +49,7 @@ export class Call implements PendingCall {
   }
 }
 
-/** Refuses what cannot be right; throws the signal's reason if it is aborted already. */
+/** Throws on invalid options, and throws the signal's reason if it is aborted already. */
 export function checkWait(options: WaitOptions): void {
   if (typeof options !== 'object' || options === null) throw typeError('options must be an object')
   for (const key of Object.keys(options)) {
@@ -67,7 +67,7 @@ export function checkWait(options: WaitOptions): void {
   signal?.throwIfAborted()
 }
 
-/** What `promise` settles with, unless the signal or the clock comes first. The options have been checked. */
+/** Settles as `promise` does, unless the signal or the timeout comes first. The options must have been checked. */
 export async function within<T>(promise: Promise<T>, what: string, options: WaitOptions): Promise<T> {
   const { signal, timeoutMs } = options
   if (signal === undefined && timeoutMs === undefined) return await promise

@@ -1,4 +1,4 @@
-/** What one channel has done so far. */
+/** Counts of one channel since its creation. */
 export class ChannelCounts {
   requests = 0
   returned = 0

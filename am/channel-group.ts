@@ -5,23 +5,23 @@ import { type Handler, HandlerTable } from './handler-table.ts'
 import { type MayTurnNow, Poller, type ScheduleTurn } from './poller.ts'
 import type { PollerStats } from './poller-counts.ts'
 
-/** `event-loop`: handlers run by themselves. `manual`: only within `poll()`, and the event loop is not touched. */
+/** `event-loop`: the poller runs handlers. `manual`: only `poll()` runs them; the event loop is not touched. */
 export type Progress = 'event-loop' | 'manual'
 
 /** One poller per thread, shared by all its channels. */
 const threadPoller = new Poller()
 
-/** Channels that share a handler table and are polled together. Connecting their interfaces is up to whoever adds them. */
+/** Channels that share a handler table and are polled together. The caller connects their interfaces. */
 export class ChannelGroup {
   readonly handlers = new HandlerTable()
   readonly #channels: Channel[] = []
   readonly #poller: Poller | undefined
   readonly #onWake: () => void
-  /** Where the next poll begins: behind a channel whose handler has thrown. */
+  /** Index at which the next poll begins: behind a channel whose handler threw. */
   #next = 0
   #isClosed = false
 
-  /** `onWake`: with manual progress, when an armed doorbell has rung, or there may be something to do without one. */
+  /** `onWake`, with manual progress: an armed doorbell rang, or there may be work without one. */
   constructor(options: { readonly progress?: Progress; readonly onWake?: () => void } = {}) {
     this.#poller = options.progress === 'manual' ? undefined : threadPoller
     this.#onWake = options.onWake ?? (() => {})
@@ -32,7 +32,7 @@ export class ChannelGroup {
     this.handlers.set(index, handler)
   }
 
-  /** Begins a conversation over a connected interface, which belongs to the channel from now on. */
+  /** Begins a conversation over a connected interface. The channel owns the interface from then on. */
   attach(end: VirtualInterface, options: ChannelOptions): Channel {
     return this.add(new Channel(end, this.handlers, options))
   }
@@ -53,10 +53,10 @@ export class ChannelGroup {
     channel.close()
   }
 
-  /** Handles what has arrived on every channel, up to `limit` messages each; returns how many. Never waits. */
+  /** Handles messages that have arrived, on every channel up to `limit`; returns how many. Never waits. */
   poll(limit = 64): number {
     let count = 0
-    // Handlers may add and close channels meanwhile.
+    // Handlers may add and close channels during this loop.
     for (let left = this.#channels.length; left > 0 && this.#channels.length > 0; left--) {
       if (this.#next >= this.#channels.length) this.#next = 0
       const channel = this.#channels[this.#next++] as Channel
@@ -66,7 +66,7 @@ export class ChannelGroup {
     return count
   }
 
-  /** Arms every doorbell; false if there is something to do instead of sleeping. */
+  /** Arms every doorbell. False if there is work to do instead of sleeping. */
   arm(): boolean {
     if (this.#channels.every(channel => channel.arm())) return true
     this.disarm()
@@ -85,27 +85,33 @@ export class ChannelGroup {
   #watch(channel: Channel): void {
     channel.setWake(this.#onWake)
     channel.end.setDoorbell(this.#onWake)
-    // It is not armed yet, if the others are.
+    // The others may be armed, but this channel is not: wake the owner, so that it polls and arms again.
     this.#onWake()
   }
 }
 
-/** What this thread's poller has done so far. */
+/** Counts of this thread's poller. */
 export function pollerStats(): Readonly<PollerStats> {
   return threadPoller.counts.snapshot()
 }
 
-/** Keeps the counts of this thread's poller in `memory`, in the order of `POLLER_COUNTS`, for others to see. */
+/**
+ * Keeps the counts of this thread's poller in `memory`, in the order of `POLLER_COUNTS`, for readers outside the
+ * thread.
+ */
 export function movePollerStats(memory: Float64Array): void {
   threadPoller.counts.moveTo(memory)
 }
 
-/** For who runs the turns: whether there is something to do for one, at once or after a short wait in place, if it may wait. */
+/**
+ * For the scheduler of turns: true if the poller has work, at once or after a short wait in place, if `mayWait`
+ * permits it.
+ */
 export function awaitWork(mayWait: () => boolean): boolean {
   return threadPoller.awaitWork(mayWait)
 }
 
-/** From now on this thread's poller has its turns by `schedule`. */
+/** Schedules this thread's turns of the poller by `schedule` from now on. */
 export function scheduleTurnsBy(schedule: ScheduleTurn, mayTurnNow: MayTurnNow): void {
   threadPoller.scheduleBy(schedule, mayTurnNow)
 }

@@ -1,4 +1,4 @@
-/** What callers may ask for, checked at once. */
+/** Checks of arguments that callers give. */
 import { rangeError } from './errors.ts'
 import { CREDITS_LIMIT, HANDLER_MASK } from './message-layout.ts'
 

@@ -1,31 +1,33 @@
 /**
- * Whether others want this thread's core so much that it must not spin. A thread that spins keeps the core from them, its
- * peer perhaps, and pays for it: the scheduler lets it wait for milliseconds when it has something to do. One that sleeps
- * is run at once when it is woken. So spinning stops while there is a queue for the cores, and is tried again after a
- * pause, which doubles each time that the queue is still there.
+ * Decides whether other threads need this thread's core so much that it must not spin. A spinning thread keeps the
+ * core from them, perhaps from its own peer. The scheduler then lets it wait for milliseconds when it has work,
+ * while a thread that slept runs at once when it is woken. So spinning stops while threads queue for the cores. A
+ * trial follows after a pause, which doubles each time that the queue is still there.
  */
 import { type CoreTimes, readCoreTimes } from '../nic/index.ts'
 
 /**
- * How often a spinning thread looks. The collector's and the compiler's threads take a core for some milliseconds: in 32
- * of them, of two busy programs on two cores, at most a half, where eight pairs of programs take 0.7 and more.
+ * Interval of samples while a thread spins. The collector's and the compiler's threads take a core for some
+ * milliseconds: at most half of 32 ms with two busy programs on two cores. With eight pairs of programs the share
+ * is 0.7 and more.
  */
 const SAMPLE_MS = 32
 /**
- * After a pause it looks sooner: while the queue is there, trying costs the others as little as twice that. In so short a
- * time the collector may have the core for most of it, but hardly twice in a row.
+ * Interval of samples after a pause. It is short because each trial takes the core from the others: at most twice
+ * this time while the queue is there. In so short a time the collector may have the core for most of it, but
+ * hardly twice in a row.
  */
 const TRIAL_MS = 8
-/** With less of that time on a core or waiting for one it says nothing: the thread has slept. */
+/** Below this share of the interval, on a core or waiting for one, a sample is ignored: the thread has slept. */
 const RUNNABLE_SHARE_MIN = 0.5
 /**
- * The part of its runnable time that a spinning thread may wait for its core, although it yields after each empty turn.
- * One program more than there are cores takes half: it pays to stay awake beside it.
+ * Share of its runnable time that a spinning thread may wait for its core, although it yields after each empty
+ * turn. One program more than there are cores takes half of it: spinning still pays then.
  */
 const WAITED_SHARE_MAX = 0.65
 /**
- * So many trials in a row must be good, and the next pause is a short one again. One is not enough: among others that
- * pause, one that spins is not kept waiting, and they all would begin again, one after the other.
+ * Good samples in a row after which the next pause is a short one again. One is not enough: a spinning thread does
+ * not wait while the others pause, so all of them would begin again, one after the other.
  */
 const TRIALS = 16
 const PAUSE_MS_MIN = 128
@@ -37,7 +39,7 @@ export class CoreContention {
   #sampleMs = SAMPLE_MS
   #times: CoreTimes | undefined
   #goodInARow = 0
-  /** The last look, a short one, found a queue. */
+  /** The last sample, a short one, found a queue. */
   #isSuspected = false
   #pausedUntilMs = Number.NEGATIVE_INFINITY
   #pauseMs = PAUSE_MS_MIN
@@ -46,7 +48,7 @@ export class CoreContention {
     this.#readTimes = readTimes
   }
 
-  /** To be asked on each turn of a poller. */
+  /** Called on each turn of a poller. */
   isContended(nowMs: number): boolean {
     if (nowMs < this.#pausedUntilMs) return true
     if (nowMs - this.#sampledAtMs >= this.#sampleMs) this.#sample(nowMs)
@@ -88,7 +90,7 @@ export class CoreContention {
     this.#sampleMs = TRIAL_MS
     this.#pausedUntilMs = nowMs + this.#pauseMs
     this.#pauseMs = Math.min(PAUSE_MS_MAX, 2 * this.#pauseMs)
-    // What happens in the pause is not judged: sleepers are treated well.
+    // The pause is not sampled: the scheduler runs sleeping threads at once.
     this.#times = undefined
   }
 }

@@ -1,10 +1,10 @@
 const FREE = 0
-/** On its way: the peer gives it back. */
+/** In use by a request under way: the peer gives it back. */
 const OUT = 1
-/** Kept on this side: the peer has never seen it. */
+/** Kept on this side: only this side gives it back. */
 const KEPT = 2
 
-/** The sender's half of the credits: which slots are free, given out in the order in which they came back. */
+/** The sender's half of the credits: free slots, given out in the order in which they came back. */
 export class CreditSlots {
   readonly size: number
   #freeCount: number
@@ -39,7 +39,7 @@ export class CreditSlots {
     return this.#states[slot] === OUT
   }
 
-  /** From now on the slot is given back by this side only. */
+  /** Only this side gives the slot back from now on. */
   keep(slot: number): void {
     this.#states[slot] = KEPT
   }
@@ -48,7 +48,7 @@ export class CreditSlots {
     this.#release(slot)
   }
 
-  /** The peer gives a slot back; false if it never had it. */
+  /** The peer gives a slot back; false if the peer does not hold it. */
   give(slot: number): boolean {
     if (this.#states[slot] !== OUT) return false
     this.#release(slot)

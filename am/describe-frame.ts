@@ -27,8 +27,8 @@ import { undeliverableReason } from './undeliverable.ts'
 const KIND_NAMES = ['REQUEST', 'REPLY', 'CREDIT', 'RETURN', 'LONG', 'PART', 'GET', 'BOUNCE'] as const
 
 /**
- * What a frame says, for people: `traceDriver(driver, write, describeFrame)`. Of a reliable driver: over others, the frame
- * begins with another header (reliability-layout.ts).
+ * Describes a frame for people: `traceDriver(driver, write, describeFrame)`. The driver must be reliable: over
+ * others, a frame begins with another header (reliability-layout.ts).
  *
  *   LONG handler 5 slot 3 tag 0x2a region 4096+100 words 1 -2 payload 100 acks 7+2
  */

@@ -23,7 +23,7 @@ import type { Words } from './words.ts'
 
 export interface EndpointChannelOptions extends ReturningChannelOptions {
   readonly segment: Segment
-  /** Largest payload of a long message that this endpoint takes. */
+  /** Largest payload of a long message that this endpoint accepts. */
   readonly longMax: number
 }
 
@@ -37,12 +37,15 @@ export class EndpointChannel extends ReturningChannel {
     this.#bulk = new BulkTransfers(this.writer, this.slots, this.acks, this.log, options)
   }
 
-  /** For a peer that has shown our tag: a key by which it reaches our segment one-sidedly, if the driver can. */
+  /**
+   * Shares our segment with a peer that has shown our tag. Returns a key for one-sided access if the driver has
+   * it.
+   */
   shareSegment(): Uint8Array | undefined {
     return this.#bulk.shareSegment()
   }
 
-  /** Nobody touches our segment through this channel any more. */
+  /** Ends the access to our segment: the peer does not touch it any more. */
   releaseSegment(): void {
     this.#bulk.releaseSegment()
   }
@@ -51,12 +54,12 @@ export class EndpointChannel extends ReturningChannel {
     this.#bulk.forgetPeerSegment()
   }
 
-  /** The peer's segment, once it has accepted our tag. */
+  /** The peer's segment; set when the peer has accepted our tag. */
   set peerSegment(segment: RemoteSegment) {
     this.#bulk.peerSegment = segment
   }
 
-  /** A payload into the peer's segment, then its handler. The caller may reuse the payload on return. */
+  /** Puts a payload into the peer's segment, then runs its handler. The caller may reuse the payload on return. */
   sendLong(mapping: Mapping, handler: number, words: Words, payload: Uint8Array, offset: number): Status {
     const refusal = this.refusal()
     if (refusal !== OK) return this.countRefusal(refusal)
@@ -76,7 +79,7 @@ export class EndpointChannel extends ReturningChannel {
     return OK
   }
 
-  /** Bytes out of the peer's segment into ours, then our own handler. */
+  /** Copies bytes of the peer's segment into ours, then runs our own handler. */
   get(mapping: Mapping, handler: number, words: Words, offset: number, length: number, into: number): Status {
     const refusal = this.refusal()
     if (refusal !== OK) return this.countRefusal(refusal)
@@ -115,7 +118,7 @@ export class EndpointChannel extends ReturningChannel {
   }
 
   protected override refusal(): number {
-    // A long message is still being sent in parts: what follows must not overtake it.
+    // A long message is still being sent in parts: later requests must not overtake it.
     return this.#bulk.isSendingLong ? NO_RESOURCE : super.refusal()
   }
 
@@ -132,7 +135,7 @@ export class EndpointChannel extends ReturningChannel {
     this.#bulk.stop()
   }
 
-  /** A get is always answered. */
+  /** A GET is always answered: an acknowledgement may not give its slot back. */
   protected override takeSlotBack(slot: number): boolean {
     return this.log.kinds[slot] !== KIND_GET && super.takeSlotBack(slot)
   }
@@ -229,7 +232,7 @@ export class EndpointChannel extends ReturningChannel {
       return this.refuse('a long reply that nobody asked for')
     }
     const reason = this.#bulk.faultOfLong(offset, size) || this.faultOfReply(handler, slot)
-    // Bytes that came before the reply do not go back with it.
+    // Bytes that came in PARTs before the reply do not go back with it.
     if (reason !== 0) return this.bounce(reason, handler, slot, bytes, payloadAt, length)
     if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)
     this.takeReply(handler, slot, this.#bulk.segmentBytes, offset, size)

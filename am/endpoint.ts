@@ -1,6 +1,6 @@
 /**
- * Active messages after Mainwaring and Culler (1995): an endpoint has a name, a tag, a handler table, a translation
- * table, and a segment. See am/README.md for what it promises.
+ * Active messages after Mainwaring and Culler (1995): an endpoint has a name, a tag, a handler table, a
+ * translation table, and a segment. am/README.md states the guarantees.
  */
 
 import type { Observable } from 'rxjs'
@@ -33,17 +33,17 @@ import { tagOf } from './tag.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 import { Words } from './words.ts'
 
-/** The smallest ring: nothing will ever be in it. */
+/** Smallest size of a ring, for a channel without a peer: no frame is ever in it. */
 const UNREACHABLE_RING_SIZE = 64 * 1024
 /** Messages that one `poll` handles for each peer. */
 const POLL_LIMIT_DEFAULT = 256
-/** What a peer that is not there may touch. */
+/** Segment of a channel without a peer. */
 const NO_SEGMENT = new Segment(0)
 
-/** The words of the message that is being sent: one at a time, because sending does not wait. */
+/** Words of the message being sent. One object is enough, because sending does not wait. */
 const words = new Words()
 
-/** A new endpoint, which peers can map by its name from now on. */
+/** Opens an endpoint, which peers can map by its name from then on. */
 export async function openEndpoint(options: EndpointOptions = {}): Promise<Endpoint> {
   const checked = checkOptions(options)
   assertMayUseNetwork()
@@ -65,7 +65,7 @@ export class Endpoint {
   readonly #mappings: (Mapping | undefined)[] = []
   readonly #pollLoop = new PollLoop()
   readonly #waiters = new ReadyWaiters()
-  /** Handlers that had run when the first of those who wait began to. */
+  /** Handlers run when the first of the current waiters began to wait. */
   #runsBefore = 0
   #isReferenced: boolean
   #publication: Promise<Publication> | undefined
@@ -85,7 +85,7 @@ export class Endpoint {
     this.#peers = new PeerTable(id, options, segment, this.#group, wake)
   }
 
-  /** The opener's. */
+  /** For `openEndpoint` only. */
   async begin(): Promise<void> {
     await rendezvous.open(this.#id.endpoint, this.#peers)
     this.#keepAlive()
@@ -96,16 +96,16 @@ export class Endpoint {
     await this.#publication.catch(error => this.close().then(() => Promise.reject(error)))
   }
 
-  /** Handlers 1..255 take messages; handler 0 takes back what could not be delivered. May be called in a handler. */
+  /** Handlers 1..255 run for messages, handler 0 for messages that come back. May be called in a handler. */
   setHandler(index: number, handler: Handler | undefined): void {
     this.#assertOpen()
     this.#group.setHandler(index, handler)
   }
 
   /**
-   * Lets `destination` stand for the endpoint of that name, its own or one that it has published; `tag` is by default the
-   * published one, else 0. Rejects with `ERR_AM_NO_SUCH_ENDPOINT` if nobody answers to it: then the destination is mapped
-   * all the same, and what is sent to it comes back with that reason.
+   * Maps `destination` to the endpoint of that name: its own name or one that it has published. `tag` is by
+   * default the published tag, otherwise 0. Rejects with `ERR_AM_NO_SUCH_ENDPOINT` if no endpoint answers to the
+   * name. The destination is mapped even then, and messages sent to it come back with that reason.
    */
   async map(destination: number, name: string, tag?: bigint): Promise<void> {
     this.#assertOpen()
@@ -129,14 +129,14 @@ export class Endpoint {
     }
   }
 
-  /** What is under way to the destination still arrives, or comes back. */
+  /** Requests under way to the destination still arrive, or come back. */
   unmap(destination: number): void {
     this.#assertOpen()
     assertDestination(destination)
     this.#uninstall(destination)
   }
 
-  /** A short message: up to eight words of 32 bits. */
+  /** Sends a short message: up to eight words of 32 bits. */
   request(
     destination: number,
     handler: number,
@@ -168,7 +168,7 @@ export class Endpoint {
     return mapping.channel.send(mapping, handler, words, undefined, undefined)
   }
 
-  /** A message with a payload, which is copied: the caller may reuse it on return. */
+  /** Sends a message with a payload, which is copied: the caller may reuse its memory on return. */
   requestMedium(destination: number, handler: number, payload: Uint8Array, ...words: number[]): Status
   requestMedium(
     destination: number,
@@ -191,8 +191,9 @@ export class Endpoint {
   }
 
   /**
-   * A message whose payload is put at `offset` in the peer's segment before its handler runs. The caller may reuse the
-   * payload on return; if the message comes back, its payload is the caller's memory as it is then.
+   * Sends a message whose payload is put at `offset` in the peer's segment before its handler runs. The caller may
+   * reuse the payload on return. If the message comes back, its payload is the caller's memory as it is at that
+   * time.
    */
   requestLong(
     destination: number,
@@ -209,8 +210,8 @@ export class Endpoint {
   }
 
   /**
-   * Fetches `length` bytes at `offset` of the peer's segment to `into` in our own, then runs our own handler with the
-   * words. The peer's program has no part in it.
+   * Fetches `length` bytes at `offset` of the peer's segment to `into` in our own, then runs our own handler with
+   * the words. No handler of the peer runs.
    */
   get(
     destination: number,
@@ -226,14 +227,17 @@ export class Endpoint {
     return mapping.channel.get(mapping, handler, words, offset, length, into)
   }
 
-  /** After a refusal: resolves when the same request may succeed. With manual progress, somebody must poll meanwhile. */
+  /**
+   * After a refusal: resolves when the same request may succeed. With manual progress the program must poll until
+   * then.
+   */
   async ready(destination: number, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
     checkWait(options)
-    // After a wait the destination may be another one, and the news may have been somebody else's.
+    // After a wait the destination may be mapped anew, or another waiter may have used the credit.
     while (!this.#mappingOf(destination).channel.isReady) {
       const { channel } = this.#mappingOf(destination)
       const waiter = channel.waiters.wait()
-      channel.touch() // it may sleep, with a doorbell that is not for this
+      channel.touch() // the poller may sleep, and no doorbell rings for this
       try {
         await within(waiter.promise, `destination ${destination}`, options)
       } finally {
@@ -242,7 +246,7 @@ export class Endpoint {
     }
   }
 
-  /** A request and its reply, which goes to the caller and not to a handler. Waits for credit and room itself. */
+  /** Sends a request and resolves with its reply, which runs no handler. Waits for credit and room itself. */
   async call(
     destination: number,
     handler: number,
@@ -269,7 +273,7 @@ export class Endpoint {
     )
   }
 
-  /** The arguments are copies: the caller may have used his own again by the time that there is credit and room. */
+  /** The arguments are copies: the caller may reuse its own before there is credit and room. */
   async #callLater(
     call: Call,
     destination: number,
@@ -294,13 +298,13 @@ export class Endpoint {
     }
   }
 
-  /** What arrives for a handler, as an Observable and an async iterable. Credits go back as messages are handled. */
+  /** Messages for a handler, as an Observable and an async iterable. Credits go back as messages are handled. */
   messages(handler: number): Observable<ReceivedMessage> & AsyncIterable<ReceivedMessage> {
     this.#assertOpen()
     return messageStream(this.#group.handlers, handler)
   }
 
-  /** Handles what has arrived; returns how many messages. Never waits, never touches the event loop. */
+  /** Handles messages that have arrived; returns how many. Never waits, never touches the event loop. */
   poll(limit = POLL_LIMIT_DEFAULT): number {
     if (this.#closing !== undefined) this.#assertOpen()
     if (isHandlerRunning()) throw new AmError('ERR_AM_HANDLER_RULE', 'a handler may not poll')
@@ -316,16 +320,16 @@ export class Endpoint {
   }
 
   /**
-   * With progress by the event loop, resolves when a handler has run; with manual progress, when there may be something
-   * to poll. Like poll(2), also when the time is up.
+   * With progress by the event loop, resolves when a handler has run; with manual progress, when there may be
+   * something to poll. Like poll(2), it also resolves when the timeout expires.
    */
   async wait(options: WaitOptions = {}): Promise<void> {
     this.#assertOpen()
     checkWait(options)
     const isManual = this.#options.progress === 'manual'
-    // Whoever polls and waits in a loop leaves others their turns, however much there is to poll.
+    // A program that polls and waits in a loop lets the event loop run, however much there is to poll.
     if (isManual && !this.#group.arm()) return await nextTurn()
-    // Whoever waits already may still have to hear of the handler that runs now.
+    // Keep the count of earlier waiters: the handler that runs now may still have to wake them.
     if (this.#waiters.count === 0) this.#runsBefore = this.#group.handlers.runs
     const waiter = this.#waiters.wait()
     this.#peers.isWatched = true
@@ -346,7 +350,10 @@ export class Endpoint {
     return statsOf(this.#peers, this.#group)
   }
 
-  /** An open endpoint with progress by the event loop keeps it alive, as a server does; others do while they `wait`. */
+  /**
+   * Keeps the event loop alive while the endpoint is open, as a server does. With progress by the event loop this
+   * is the default; without it only `wait` keeps the event loop alive.
+   */
   ref(): void {
     this.#isReferenced = true
     this.#keepAlive()
@@ -357,7 +364,10 @@ export class Endpoint {
     this.#keepAlive()
   }
 
-  /** What was sent is delivered first. Peers get back what they have under way with the reason `PEER_CLOSED`. */
+  /**
+   * Closes the endpoint. Sent messages are delivered first. Peers' requests under way come back to them with the
+   * reason `PEER_CLOSED`.
+   */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -395,13 +405,13 @@ export class Endpoint {
     const mapping = this.#mappings[index]
     if (mapping === undefined) return
     this.#mappings[index] = undefined
-    // Those who wait look again at what the destination stands for; the channel may end now.
+    // Waiters look up the destination again; the channel may end now.
     mapping.channel.waiters.wake()
     if (mapping.peer !== undefined) this.#peers.removeMapping(mapping.peer, index)
     else this.#letGo(mapping.channel, index)
   }
 
-  /** A channel to nobody: everything that is sent there comes back. */
+  /** Opens a channel without a peer: all requests on it come back. */
   #openUnreachable(destination: number, name: string): EndpointChannel {
     const [end] = openLoopbackPair(UNREACHABLE_RING_SIZE)
     const owner = {
@@ -419,19 +429,19 @@ export class Endpoint {
     return channel
   }
 
-  /** A channel to nobody stays until what was sent there has come back. */
+  /** A channel without a peer stays until all its requests have come back. */
   #letGo(channel: EndpointChannel, destination: number): void {
     if (this.#mappings[destination]?.channel !== channel && channel.isOver) this.#group.detach(channel)
   }
 
-  /** With progress by the event loop a turn in which no handler has run is no news to those who wait. */
+  /** With progress by the event loop, a turn in which no handler has run does not wake waiters. */
   #wakeWaiters(): void {
     if (this.#waiters.count === 0) return
     const isNews = this.#options.progress === 'manual' || this.#group.handlers.runs !== this.#runsBefore
     if (isNews) this.#waiters.wake()
   }
 
-  /** Hot: every request passes here. */
+  /** Hot: on the path of every request. */
   #admit(destination: number, handler: number): Mapping {
     if (isHandlerRunning()) refuseInHandler()
     if (!Number.isInteger(handler) || handler < 1 || handler >= HANDLER_COUNT) refuseHandler(handler)

@@ -6,16 +6,16 @@ import type { Words } from './words.ts'
 
 const NO_WORDS = new Int32Array(0)
 
-/** Builds one frame at a time in place, and lets acknowledgements ride on it. Allocates nothing. */
+/** Builds one frame at a time in place, and adds acknowledgements to it. Allocates nothing. */
 export class FrameWriter {
   readonly end: VirtualInterface
   readonly #acks: AckQueue
-  /** Where the frame's tag goes, and then its words, as indices of `sendWords`. */
+  /** Indices of `sendWords` at which the frame's tag and its words begin. */
   #tagAt = 0
   #wordsAt = 0
   #frameAt = 0
   #payloadAt = 0
-  /** The interface's, while the frame is being made. */
+  /** The interface's `sendWords` while a frame is built. */
   #words: Int32Array = NO_WORDS
 
   constructor(end: VirtualInterface, acks: AckQueue) {
@@ -23,7 +23,10 @@ export class FrameWriter {
     this.#acks = acks
   }
 
-  /** Where the payload goes in `sendBytes`, or a negative status. `extra` is the size of tag and region. */
+  /**
+   * Reserves a frame. Returns where the payload goes in `sendBytes`, or a negative status. `extra`: bytes of tag
+   * and region.
+   */
   reserve(
     kind: number,
     handler: number,
@@ -51,7 +54,7 @@ export class FrameWriter {
     this.#words[this.#tagAt + 1] = tag.high
   }
 
-  /** The last part before the words. */
+  /** The region ends where the words begin. */
   putRegion(offset: number, length: number): void {
     this.#words[this.#wordsAt - 2] = offset
     this.#words[this.#wordsAt - 1] = length
@@ -61,7 +64,7 @@ export class FrameWriter {
     this.#words[this.#wordsAt + index] = word
   }
 
-  /** The first four, which most messages of sockets have, in one call. */
+  /** Puts the first four words in one call; most messages of sockets have them. */
   putFourWords(a: number, b: number, c: number, d: number): void {
     const words = this.#words
     const at = this.#wordsAt
@@ -77,7 +80,7 @@ export class FrameWriter {
   }
 
   commit(payloadLength: number): void {
-    // The interface may be closed, and its memory gone, before the next one.
+    // Drop the reference: the interface may be closed, and its memory gone, before the next frame.
     this.#words = NO_WORDS
     this.end.commit(this.#payloadAt - this.#frameAt + payloadLength)
   }

@@ -5,9 +5,9 @@ import { HANDLER_COUNT } from './message-layout.ts'
 /** Runs when a message for its index arrives. Must not wait; may reply once if the message is a request. */
 export type Handler = (message: Message) => void
 
-/** Index to function. Index 0 is kept for returned messages. */
+/** Handlers by index. Index 0 is reserved for returned messages. */
 export class HandlerTable {
-  /** How many handlers have run. */
+  /** Handlers run so far. */
   runs = 0
   readonly #handlers: (Handler | undefined)[] = new Array(HANDLER_COUNT).fill(undefined)
 
@@ -21,7 +21,10 @@ export class HandlerTable {
     this.#handlers[index] = handler
   }
 
-  /** Whether a request for this handler can be delivered. Nobody may call the handler of returned messages. */
+  /**
+   * Whether a request for this handler can be delivered. Peers may not call index 0, the handler of returned
+   * messages.
+   */
   takes(index: number): boolean {
     return index !== 0 && this.#handlers[index] !== undefined
   }

@@ -1,4 +1,4 @@
-/** Slots that come back by this side's own doing, and why (0: a get that is complete), in order, in a circle. */
+/** Circular queue of slots that this side gives back itself, each with its reason (0: a get that is complete). */
 export class KeptSlots {
   readonly #slots: Uint16Array
   readonly #reasons: Uint8Array

@@ -3,23 +3,23 @@ import type { EndpointChannel } from './endpoint-channel.ts'
 import type { Peer } from './peer.ts'
 import type { Tag } from './tag.ts'
 
-/** What the peer has said about its segment to one who showed its tag. */
+/** A peer's segment, as the peer describes it in answer to its tag. */
 export interface RemoteSegment {
   readonly length: number
-  /** Largest long message that the peer takes. */
+  /** Largest long message that the peer accepts. */
   readonly longMax: number
-  /** No long messages may be put there. */
+  /** Long messages to it come back. */
   readonly isReadOnly: boolean
   /** For one-sided access; undefined if the driver has none. */
   readonly memory: RemoteMemory | undefined
 }
 
-/** One entry of the translation table: a small index stands for an endpoint and the tag to show it. */
+/** One entry of the translation table: a small index for an endpoint and the tag to show it. */
 export interface Mapping {
   readonly index: number
   readonly name: string
   readonly tag: Tag
-  /** Undefined if nobody answered to the name. */
+  /** Undefined if no endpoint answered to the name. */
   readonly peer: Peer | undefined
   readonly channel: EndpointChannel
   /** Undefined if the peer has refused the tag. */

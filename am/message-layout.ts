@@ -2,7 +2,7 @@
  * One active message inside one frame of a virtual interface. Little-endian; every part begins on a multiple of 4.
  *
  *   +0   HEAD     bits 0-2 kind, 3 flag, 4-7 word count (0..8), 8-15 handler index or reason, 16-31 slot
- *   +4   ACKS     bits 0-15 first slot, 16-31 count: a run of slots whose requests the sender has done with
+ *   +4   ACKS     bits 0-15 first slot, 16-31 count: a run of slots whose requests the sender has finished
  *        TAG      two words, low and high; only requests, and only if the flag is set: without it the tag is 0
  *        REGION   two words, offset and length in a segment; only LONG, PART, GET, and a REPLY with the flag
  *        words    int32 each
@@ -19,14 +19,15 @@
  *   PART      the request's, or NO_SLOT a region and its bytes, of a LONG or a    puts them into its segment
  *                                       REPLY to come, or in answer to a GET
  *   GET       one of the sender's       a region                                  answers with PARTs and a REPLY
- *   BOUNCE    why, in place of a slot   words, payload of a REPLY that nobody     gives the reply back to its program
- *                                       took; of a long one what was in it
+ *   BOUNCE    why, in place of a slot   words, payload of an undeliverable        gives the reply back to its program
+ *                                       REPLY; of a long one, bytes in the frame
  *
- * A slot is a credit with a name: each side has as many as both agreed on, a request takes one, and it comes back with
- * the answer or, if there is none, in a run of ACKS: with some later frame the other way, or alone in a CREDIT frame.
- * A one-way request takes no slot: its protocol bounds what may be under way by itself, as sockets do by byte windows. Only
- * channels whose owner knows such a bound take any. Answers take no slot, which is what makes bounded buffers deadlock-free (von Eicken et al. 1992; Mainwaring and
- * Culler 1995, Active Messages 2, sections 3 and 4).
+ * A slot is a numbered credit. Each side has as many as both agreed on. A request takes one; its answer gives the
+ * slot back or, without an answer, a run of ACKS does: with some later frame the other way, or alone in a CREDIT
+ * frame. A one-way request takes no slot: its protocol bounds the requests under way by itself, as sockets do by
+ * byte windows. Only channels whose owner knows such a bound accept one-way requests. Answers take no slot, which
+ * makes bounded buffers free of deadlock (von Eicken et al. 1992; Mainwaring and Culler 1995, Active Messages 2,
+ * sections 3 and 4).
  */
 export const KIND_REQUEST = 0
 export const KIND_REPLY = 1
@@ -50,7 +51,7 @@ export const NO_SLOT = 0xffff
 
 export const RUN_COUNT_SHIFT = 16
 export const RUN_FIRST_MASK = 0xffff
-/** Further runs in one CREDIT frame. */
+/** Most further runs in one CREDIT frame. */
 export const CREDIT_RUNS_MAX = 64
 
 export const HEAD_SIZE = 8
@@ -58,9 +59,9 @@ export const TAG_SIZE = 8
 export const REGION_SIZE = 8
 export const WORDS_MAX = 8
 export const HANDLER_COUNT = 256
-/** Slots each way: their numbers and counts fit 16 bits, and NO_SLOT is none of them. */
+/** Slots each way: their numbers and counts fit 16 bits, and no slot has the number NO_SLOT. */
 export const CREDITS_LIMIT = 0x7fff
-/** A header with everything in it. */
+/** Size of a header with all its parts. */
 export const HEADER_SIZE_MAX = HEAD_SIZE + TAG_SIZE + REGION_SIZE + 4 * WORDS_MAX
 
 /** Bytes before the payload, with `extra` bytes of tag and region. */

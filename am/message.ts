@@ -9,24 +9,24 @@ const NO_BYTES = new Uint8Array(0)
 const NO_REQUEST = -1
 const NO_DESTINATION = -1
 
-/** What a handler did with its request. */
+/** Outcome of a request in its handler. */
 const UNANSWERED = 0
 const ANSWERED = 1
 const HELD = 2
 
-/** The words of the reply that is being made: one at a time, because handlers do not wait. */
+/** Words of the reply being made. One object is enough, because handlers do not wait. */
 const replyWords = new Words()
 
 /**
- * What a handler is given: one object per conversation, reused for every message. It is valid only while the handler
- * runs and says so (`ERR_AM_TOKEN`) if it is used later; `copy()` what must live longer. The payload's memory is the
- * runtime's; for a long message it is this endpoint's own segment.
+ * The argument of a handler: one object per conversation, reused for every message. It is valid only while the
+ * handler runs; later use throws `ERR_AM_TOKEN`. Use `copy()` for bytes that must live longer. The runtime owns
+ * the payload's memory; for a long message it is this endpoint's own segment.
  */
 export class Message {
-  /** The runtime's: use `word(i)`. Behind `wordCount` there may be those of an earlier message. */
+  /** For the runtime only: use `word(i)`. Entries from `wordCount` on may be of an earlier message. */
   readonly words = new Int32Array(WORDS_MAX)
   wordCount = 0
-  /** The conversation that it came by. Private: a program that prints its message must not meet the runtime. */
+  /** The conversation of the message. Private: a program that prints its message must not print the runtime. */
   readonly #channel: Channel
   #slot = NO_REQUEST
   #handler = 0
@@ -46,18 +46,18 @@ export class Message {
     return message.#channel
   }
 
-  /** The runtime's: its handler runs. */
+  /** For the runtime only: true while the handler runs. */
   get isLive(): boolean {
     return this.#isLive
   }
 
-  /** The name of the endpoint that sent it. */
+  /** Name of the endpoint that sent the message. */
   get source(): string {
     this.#assertLive()
     return this.#channel.owner.peerName
   }
 
-  /** The destination that the peer is mapped at, if it is; for a returned message, the one that it was sent to. */
+  /** The destination that maps the peer, if there is one; for a returned message, the one that it was sent to. */
   get destination(): number | undefined {
     this.#assertLive()
     return this.#returnedFrom === NO_DESTINATION ? this.#channel.owner.destination : this.#returnedFrom
@@ -74,7 +74,7 @@ export class Message {
     return this.#slot === NO_SLOT
   }
 
-  /** Index of the handler that runs; for a returned message, of the handler that it was meant for. */
+  /** Index of the running handler; for a returned message, of the handler that it was sent to. */
   get handler(): number {
     this.#assertLive()
     return this.#handler
@@ -86,7 +86,7 @@ export class Message {
     return this.#length
   }
 
-  /** The memory in which the payload lies, from `offset` on: for handlers that allocate nothing. */
+  /** Memory of the payload, which begins at `offset`: for handlers that allocate nothing. */
   get bytes(): Uint8Array {
     this.#assertLive()
     return this.#bytes
@@ -116,13 +116,15 @@ export class Message {
     return this.#bytes.subarray(this.#offset, this.#offset + this.#length)
   }
 
-  /** A copy of the payload, which is the caller's. */
+  /** A copy of the payload, owned by the caller. */
   copy(): Buffer {
     this.#assertLive()
     return Buffer.from(this.#bytes.subarray(this.#offset, this.#offset + this.#length))
   }
 
-  /** Answers a request, once, to whoever sent it. Never refused: a reply that finds no room waits in a bounded queue. */
+  /**
+   * Answers a request, once, to its sender. Never refused: a reply that finds no room waits in a bounded queue.
+   */
   reply(
     handler: number,
     a?: number,
@@ -186,14 +188,14 @@ export class Message {
     this.#outcome = ANSWERED
   }
 
-  /** The runtime's: the request is done with later. Returns its slot, for `sendReply` or `release`. */
+  /** For the runtime only: the request is finished later. Returns its slot, for `sendReply` or `release`. */
   hold(): number {
     this.#assertMayReply()
     this.#outcome = HELD
     return this.#slot
   }
 
-  /** The channel's: a message begins; `slot` is the request's, or -1. */
+  /** For the channel only: begins a message. `slot` is the request's, or -1. */
   begin(handler: number, slot: number, bytes: Uint8Array, offset: number, length: number): void {
     this.#isLive = true
     this.#outcome = UNANSWERED
@@ -205,13 +207,13 @@ export class Message {
     if (this.#reason !== undefined) this.#forgetReturn()
   }
 
-  /** The channel's: the message that has begun comes back. */
+  /** For the channel only: the message that has begun is a returned one. */
   markReturned(reason: UndeliverableReason, destination: number | undefined): void {
     this.#reason = reason
     this.#returnedFrom = destination ?? NO_DESTINATION
   }
 
-  /** The channel's: the handler has returned, and with it the message ends. True if its slot can go back. */
+  /** For the channel only: the handler has returned, which ends the message. True if its slot can go back. */
   finish(): boolean {
     this.#isLive = false
     this.#bytes = NO_BYTES
@@ -244,7 +246,7 @@ export class Message {
   }
 }
 
-/** The conversation that a message came by. */
+/** The conversation of a message. */
 export function channelOf(message: Message): Channel {
   return Message.channelOf(message)
 }

@@ -20,21 +20,29 @@ export interface EndpointLimits {
 }
 
 export interface EndpointOptions {
-  /** A name to publish, [a-z0-9._/-]{1,200}; needs the name service. Whoever may look it up learns the tag, too. */
+  /**
+   * A name to publish, [a-z0-9._/-]{1,200}; needs the name service. Users that may look the name up also learn the
+   * tag.
+   */
   readonly name?: string
-  /** What senders must show; 64 bits. */
+  /** Tag that senders must show; 64 bits. */
   readonly tag?: bigint
-  /** Bytes that peers may write to and get from. */
+  /** Bytes of the segment, which peers may write to and get from. */
   readonly segment?: number
   /** `read`: peers get from the segment, and their long messages come back as OUT_OF_BOUNDS. Default: `read-write`. */
   readonly segmentAccess?: SegmentAccess
-  /** Names of this package's drivers, or drivers; in order of preference. Default: every one that works here. */
+  /**
+   * Drivers, or names of this package's drivers, in order of preference. Default: every driver that works here.
+   */
   readonly drivers?: readonly (string | Driver)[]
-  /** `event-loop`: handlers run by themselves. `manual`: only within `poll()`. */
+  /** `event-loop`: the poller runs handlers. `manual`: only `poll()` runs them. */
   readonly progress?: Progress
-  /** Requests in flight to each peer; two endpoints use the smaller number of both. */
+  /** Requests under way to each peer; two endpoints use the smaller number of both. */
   readonly credits?: number
-  /** Longest payloads that this endpoint sends and takes: medium at most 64 KiB (the default), long by default 4 MiB. */
+  /**
+   * Longest payloads that this endpoint sends and accepts: medium at most 64 KiB (the default), long by default 4
+   * MiB.
+   */
   readonly limits?: { readonly medium?: number; readonly long?: number }
 }
 
@@ -62,7 +70,7 @@ const KNOWN: readonly string[] = [
 ]
 const KNOWN_LIMITS: readonly string[] = ['medium', 'long']
 
-/** The options with their defaults; throws on anything that cannot be right. */
+/** The options with their defaults; throws on invalid options. */
 export function checkOptions(options: EndpointOptions): CheckedOptions {
   assertKnown('option', options, KNOWN)
   assertKnown('limit', options.limits ?? {}, KNOWN_LIMITS)

@@ -16,19 +16,19 @@ import { type RendezvousHost, refuse } from './rendezvous/reception.ts'
 import type { TcpAddress } from './rendezvous/remote-rendezvous.ts'
 import type { Segment } from './segment.ts'
 
-/** Peers of one endpoint, whoever has dialled. */
+/** Most peers of one endpoint, dialled by either side. */
 const PEERS_MAX = 4096
-/** How long a closing endpoint waits for what it has sent to leave, and for its peers to hear that it goes. */
+/** Longest times that a closing endpoint waits for its messages to leave, and for its peers to receive its BYE. */
 const FLUSH_MS_MAX = 1000
 const BYE_MS_MAX = 200
 
-/** Whom to look for, and where to ask for it from another host. */
+/** The endpoint to connect with, and its address for callers on other hosts. */
 export interface Found {
   readonly target: EndpointName
   readonly remote?: TcpAddress | undefined
 }
 
-/** All endpoints that this one is connected with. */
+/** All peers that one endpoint is connected with. */
 export class PeerTable implements PeerHost, RendezvousHost {
   isWatched = false
   readonly #id: EndpointName
@@ -37,7 +37,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
   readonly #group: ChannelGroup
   readonly #onProgress: () => void
   readonly #peers = new Set<Peer>()
-  /** Dials that are under way, so that two maps of one name share them. */
+  /** Dials under way, so that two maps of one name share one. */
   readonly #dials = new Map<string, Promise<Peer>>()
   #isClosed = false
 
@@ -59,7 +59,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
     return this.#peers
   }
 
-  /** Finds that peer and hands it to `install`, with what it shows to this tag. */
+  /** Finds that peer and passes it to `install`, with the segment that the peer shows for this tag. */
   async find(
     { target, remote }: Found,
     tag: bigint,
@@ -67,7 +67,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
   ): Promise<void> {
     const name = encodeName(target)
     for (;;) {
-      // Nothing is waited for between the last look and the dial: two maps of one name must not both dial.
+      // No `await` between the last lookup and the dial: two maps of one name must not both dial.
       const underWay = this.#dials.get(name)
       const known = underWay === undefined ? this.#known(name) : await underWay
       if (known === undefined) break
@@ -75,7 +75,8 @@ export class PeerTable implements PeerHost, RendezvousHost {
         return await known.askForSegment(tag, segment => install(known, segment))
       } catch (error) {
         if (!known.isGone) throw error
-        // It went at this very moment. There may be another way to whoever has its name; others may be on it already.
+        // The connection ended during this call. Another connection to the name may exist, or another map may be
+        // dialling.
       }
     }
     if (this.#isClosed) throw closedError()
@@ -124,7 +125,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
       longMax: limits.long,
     }
     const channel = this.#group.add(new EndpointChannel(reliable(end), this.#group.handlers, options))
-    // With progress by the event loop the doorbell is the poller's.
+    // With progress by the event loop the poller sets the doorbell.
     if (this.#options.progress === 'manual') channel.end.setDoorbell(this.#onProgress)
     return channel
   }
@@ -154,7 +155,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
     if (peer.isRetired) this.#retire(peer)
   }
 
-  /** What peers say outside their channels, and whether they live. */
+  /** Reads control messages of all peers, and detects dead ones, without the event loop. */
   hearNow(): void {
     for (const peer of this.#peers) peer.hearNow()
   }
@@ -196,7 +197,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
     try {
       peer.channel = this.openChannel(meeting.end, meeting.credits, peer)
     } catch (error) {
-      // No memory for it, perhaps.
+      // For example, out of memory.
       turnAway(meeting)
       const why = `there is no channel to ${name}: ${(error as Error).message}`
       throw new AmError('ERR_AM_UNREACHABLE', why, { cause: error })
@@ -212,14 +213,14 @@ export class PeerTable implements PeerHost, RendezvousHost {
     for (const peer of peers) peer.destination = destination
   }
 
-  /** Nobody needs this connection any more. */
+  /** Ends a connection that neither side needs any more. */
   #retire(peer: Peer): void {
     this.#peers.delete(peer)
     this.#group.detach(peer.channel)
     void peer.sayBye()
   }
 
-  /** Until everything that was sent has left this process. */
+  /** Resolves when all sent messages have left this process, or at the deadline. */
   async #flush(): Promise<void> {
     const deadlineMs = performance.now() + FLUSH_MS_MAX
     while (performance.now() < deadlineMs && !this.#isFlushed()) {
@@ -234,7 +235,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
   }
 }
 
-/** The two have met, and nothing comes of it. */
+/** Ends a new connection that is of no use. */
 function turnAway({ end, connection }: Meeting): void {
   end.close()
   connection.destroy()

@@ -11,18 +11,18 @@ import { UNDELIVERABLE } from './undeliverable.ts'
 
 const log = openLog('fastsockets:am:peer')
 
-/** Requests for the segment that wait for their answer: as many as there are destinations. */
+/** Most MAPs without an answer: as many as there are destinations. */
 const MAPS_MAX = 65536
-/** Of these, so many are with the peer: it is not told more at once than its control connection may hold. */
+/** Most MAPs that are sent and not answered: a control connection holds only so many bytes. */
 const MAPS_TOLD_MAX = 256
-/** The number of the MAP that an OPEN contains. */
+/** Number of the MAP that an OPEN contains. */
 const FIRST_MAP = 0
 /** The segment could not be described, and the connection has ended. */
 const FAILED = 'failed'
 
 /**
- * Takes what a peer shows to a tag, undefined if the tag is wrong, at the moment at which the answer comes: a turn later
- * the connection might have ended, because nobody seemed to need it.
+ * Receives the segment that a peer shows for a tag; undefined if the tag is wrong. Called at once when the answer
+ * arrives: a turn later the connection might have ended as unused.
  */
 export type TakeSegment = (segment: RemoteSegment | undefined) => void
 
@@ -34,11 +34,11 @@ export interface SegmentDescription {
   readonly key: Uint8Array
 }
 
-/** The endpoint, as far as a peer knows it. */
+/** The endpoint, as far as its peers use it. */
 export interface PeerHost {
-  /** What a peer that shows `tag` may know of our segment; undefined if the tag is wrong. */
+  /** Description of our segment for a peer that shows `tag`; undefined if the tag is wrong. */
   describeSegment(peer: Peer, tag: bigint): SegmentDescription | undefined
-  /** Somebody waits for progress. */
+  /** True while a caller waits for progress. */
   readonly isWatched: boolean
   handlePeerProgress(peer: Peer): void
 }
@@ -46,26 +46,28 @@ export interface PeerHost {
 /** Another endpoint with which this one is connected: the channel, and the control connection that is its lifeline. */
 export class Peer implements ChannelOwner {
   readonly peerName: string
-  /** The channel to it; set once, by whoever connected. */
+  /** The channel to the peer; set once, when the connection is made. */
   channel!: EndpointChannel
   /** Entries of our translation table that stand for this connection. */
   readonly mappings: number[] = []
-  /** The first entry that stands for this peer, be it by another connection: both may have dialled at once. */
+  /**
+   * The first entry that stands for this peer, perhaps by another connection: both sides may have dialled at once.
+   */
   destination: number | undefined
-  /** It came from another host, and nobody knows whether it is who it says it is. */
+  /** The peer is on another host, and its name is not verified. */
   isHearsay = false
   #peerMappingCount = 0
-  /** Somebody has taken an entry back; when none is left, nobody needs this connection. */
+  /** Either side has removed an entry; when none is left, the connection is not needed any more. */
   #isUnmapped = false
   #unmapsOwed = 0
-  /** Replies that the peer had sent back when it last took an entry back: they may still be on their way to us. */
+  /** Replies that the peer had sent back when it last removed an entry: they may still be under way to us. */
   #repliesToReturn = 0
   readonly #host: PeerHost
   readonly #connection: ControlConnection
   readonly #maps = new Map<number, { take: TakeSegment; reject: (e: Error) => void }>()
-  /** Those of them that the peer has not been told of yet, and their tags. */
+  /** MAPs that are not sent yet, and their tags. */
   readonly #untold = new Map<number, bigint>()
-  /** Those that nobody waits for any more; the peer may still answer. */
+  /** MAPs that have timed out; the peer may still answer. */
   readonly #lateMaps = new Set<number>()
   #nextMap = FIRST_MAP + 1
   #isBye = false
@@ -78,7 +80,7 @@ export class Peer implements ChannelOwner {
     this.#host = host
   }
 
-  /** To be called once the channel is there. */
+  /** Call once `channel` is set. */
   begin(): void {
     log('%s by %s', this.peerName, this.channel.end.driver)
     void this.#connection.over.then(() => this.channel.releaseSegment())
@@ -101,7 +103,7 @@ export class Peer implements ChannelOwner {
     return this.#isEnded || this.channel.state !== 'open'
   }
 
-  /** Shows a tag. `install` is called before the promise is resolved. */
+  /** Sends a MAP that shows a tag. `install` is called before the promise is resolved. */
   askForSegment(tag: bigint, install: TakeSegment): Promise<void> {
     if (this.isGone || this.#maps.size + this.#lateMaps.size >= MAPS_MAX)
       return Promise.reject(this.#goneError())
@@ -112,12 +114,12 @@ export class Peer implements ChannelOwner {
     return mapped
   }
 
-  /** The answer to the tag that was shown on dialling. */
+  /** Waits for the answer to the tag in the OPEN. */
   awaitFirstSegment(install: TakeSegment): Promise<void> {
     return this.#mapped(FIRST_MAP, install)
   }
 
-  /** Undefined for another tag than ours. What a driver throws that is no refusal ends the connection, not the program. */
+  /** Undefined for a tag other than ours. An error of a driver ends the connection, not the program. */
   #tryDescribe(tag: bigint): SegmentDescription | undefined | typeof FAILED {
     try {
       return this.#host.describeSegment(this, tag)
@@ -128,7 +130,7 @@ export class Peer implements ChannelOwner {
     }
   }
 
-  /** A MAP of the peer; the first came with its OPEN. */
+  /** Answers a MAP of the peer; the first came with its OPEN. */
   answerMap(tag: bigint, id = FIRST_MAP): void {
     this.#peerMappingCount++
     const segment = this.#tryDescribe(tag)
@@ -150,8 +152,8 @@ export class Peer implements ChannelOwner {
   }
 
   /**
-   * An UNMAP promises that nothing of ours is under way any more but the replies that we have sent back, which nobody
-   * acknowledges: the peer may let go of the connection once it has them all.
+   * Sends the UNMAPs once nothing of ours is under way except replies that we have sent back, which are not
+   * acknowledged. An UNMAP carries their number: the peer may end the connection once it has received them all.
    */
   settleUnmaps(): void {
     const { state, outstanding, repliesSentBack } = this.channel
@@ -161,7 +163,7 @@ export class Peer implements ChannelOwner {
     this.#isUnmapped = true
   }
 
-  /** The connection ends on purpose. Resolves when the peer has been told, or is gone. */
+  /** Ends the connection on purpose. Resolves when the connection is over. */
   sayBye(): Promise<void> {
     log('%s: closed by us', this.peerName)
     this.#hasSaidBye = true
@@ -170,7 +172,7 @@ export class Peer implements ChannelOwner {
     return this.#connection.over
   }
 
-  /** For those who do not let the event loop run: what the peer says, or that it is gone. */
+  /** For programs that do not let the event loop run: reads control messages, or the end of the connection. */
   hearNow(): void {
     if (!this.#isEnded) this.#connection.hearNow()
   }
@@ -205,7 +207,7 @@ export class Peer implements ChannelOwner {
         return this.#host.handlePeerProgress(this)
       case 'bye':
         this.#isBye = true
-        // Before its connection ends: that is how the peer knows that we leave its segment alone.
+        // Before our connection ends: that end permits the peer to release its segment.
         return this.channel.forgetPeerSegment()
       default:
         log('%s says %s, which it may not', this.peerName, message.op)
@@ -255,7 +257,7 @@ export class Peer implements ChannelOwner {
   #takeMapped(message: ControlMessage & { op: 'mapped' }): void {
     const waiting = this.#maps.get(message.id)
     if (waiting === undefined) {
-      // The peer has an entry for us that we have no use for.
+      // A late answer: the peer has an entry for us that this side does not use.
       if (this.#lateMaps.delete(message.id)) return this.#giveUp()
       log('%s answers what nobody has asked', this.peerName)
       return this.#connection.destroy()
@@ -295,7 +297,7 @@ export class Peer implements ChannelOwner {
   }
 }
 
-/** Undefined if no more of our peers' memory can be mapped: then bytes go in messages. Throws on what the peer may not say. */
+/** Undefined if no more memory of peers can be mapped: then bytes go in messages. Throws on an invalid key. */
 function importKey(end: VirtualInterface, { key, segment }: Mapped): RemoteSegment['memory'] {
   try {
     const memory = end.importKey(Buffer.from(key, 'base64'))

@@ -1,18 +1,18 @@
 import { yieldCore } from '../nic/index.ts'
 import { performance } from '../nic/real-time.ts'
 
-/** After so many polls in a row that found nothing the core is offered to whoever needs it, perhaps the peer. */
+/** Empty polls in a row after which the thread yields its core, perhaps to the peer. */
 const YIELD_POLLS = 512
-/** How often a program that polls asks whether its peers live. */
+/** Interval in ms at which a program that polls checks whether its peers live. */
 const HEAR_MS = 10
-/** Messages, and polls that found nothing, between two looks at the clock at most: each takes as long as a poll. */
+/** Most messages and empty polls between two reads of the clock: a read takes as long as a poll. */
 const STRIDE_MAX = 512
-/** Looks that are closer together than this are made half as often. */
+/** If two reads of the clock are closer together than this, the next ones are half as frequent. */
 const LOOK_MS = 1
 
 /**
- * A loop of polls may keep the event loop from running, which would tell of the end of a peer. A loop that does nothing
- * else looks at the clock seldom; one that computes in between, at every poll.
+ * A loop of polls may keep the event loop from running, which would detect the end of a peer. A loop that only
+ * polls reads the clock seldom; one that computes in between reads it at every poll.
  */
 export class PollLoop {
   #emptyPolls = 0

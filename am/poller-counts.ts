@@ -1,8 +1,8 @@
-/** What a poller has done so far. */
+/** Counts of one poller since its creation. */
 export interface PollerStats {
   turns: number
   messages: number
-  /** Turns in which nothing was found. */
+  /** Turns without a message. */
   emptyTurns: number
   sleeps: number
   doorbells: number
@@ -16,11 +16,11 @@ const EMPTY_TURNS = 2
 const SLEEPS = 3
 const DOORBELLS = 4
 
-/** The counts, in memory that may be anybody's: whoever shows them to others without our help gives it. */
+/** The counts, in memory that its owner may share with readers outside the thread. */
 export class PollerCounts {
   #counts: Float64Array = new Float64Array(POLLER_COUNTS.length)
 
-  /** From now on the counts are kept in `memory`, in the order of `POLLER_COUNTS`. */
+  /** Keeps the counts in `memory` from now on, in the order of `POLLER_COUNTS`. */
   moveTo(memory: Float64Array): void {
     memory.set(this.#counts)
     this.#counts = memory

@@ -16,25 +16,25 @@ import { decodeTcpAddress, encodeTcpAddress, type TcpAddress } from './rendezvou
 
 const log = openLog('fastsockets:am:names')
 
-/** Where an endpoint was found. */
+/** Location of an endpoint. */
 export interface Located {
   readonly target: EndpointName
-  /** The tag to show it. */
+  /** The tag to show the endpoint. */
   readonly tag: bigint
-  /** Where it is asked for from another host. */
+  /** Address for callers on other hosts. */
   readonly remote?: TcpAddress | undefined
 }
 
-/** How long an endpoint that opens waits for its name; then it is seen to in the background. */
+/** Longest time that opening an endpoint waits for its name; the client then goes on in the background. */
 const PUBLISH_MS_MAX = 1000
-/** How long somebody who maps a name waits for the name service. */
+/** Longest time that a map waits for the name service. */
 const RESOLVE_MS_MAX = 1000
-/** How often a name is claimed that was a dead endpoint's each time. */
+/** Claims of a name, if a dead endpoint holds it each time. */
 const TRIES_MAX = 4
 
 let client: NameClient | undefined
 
-/** The thread's one client of the name service, loaded when it is needed; it connects to nobody before it is used. */
+/** The thread's one client of the name service. Loaded on first use; it connects when it is used. */
 export async function threadNames(): Promise<NameClient> {
   const { NameClient } = await import('../nameservice/index.ts')
   client ??= new NameClient({ openSocket: newOwnSocket })
@@ -46,7 +46,7 @@ export interface Published {
   readonly endpoint: EndpointName
   readonly tag: bigint
   readonly drivers: readonly Driver[]
-  /** Where other hosts may ask for it, if they may. */
+  /** Address for callers on other hosts, if there is one. */
   readonly remote?: TcpAddress | undefined
 }
 
@@ -57,8 +57,9 @@ async function assertPublishable(name: string): Promise<void> {
 }
 
 /**
- * Publishes the name until the publication is closed. If the name service is not there, that is seen to in the
- * background. Rejects with `ERR_AM_NAME_HELD` if a living endpoint has the name, and with `ERR_AM_NAME_REFUSED`.
+ * Publishes the name until the publication is closed. While the name service is unavailable, the client tries
+ * again in the background. Rejects with `ERR_AM_NAME_HELD` if a living endpoint has the name, and with
+ * `ERR_AM_NAME_REFUSED`.
  */
 export async function publishName(published: Published): Promise<Publication> {
   await assertPublishable(published.name)
@@ -78,7 +79,7 @@ export class Publication {
     this.#published = published
   }
 
-  /** Resolves when the name is published, or will be once the name service answers. */
+  /** Resolves when the name is published, or when the client goes on in the background. */
   async begin(): Promise<void> {
     const claimed = this.#claim()
     claimed.catch(error => log('%s', error.message))
@@ -91,13 +92,13 @@ export class Publication {
     await Promise.race([claimed, unanswered ?? claimed, timeIsUp]).finally(() => clearTimeout(timer))
   }
 
-  /** Gives the name back. */
+  /** Deregisters the name. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#registration?.close()
   }
 
-  /** Takes as long as the name service is away. */
+  /** Claims the name; waits as long as the name service is unavailable. */
   async #claim(): Promise<void> {
     for (let tries = 1; !this.#isClosed; tries++) {
       const error = await this.#register()
@@ -108,7 +109,7 @@ export class Publication {
     }
   }
 
-  /** What the name service has against it, once it has answered. */
+  /** Resolves to the error that the name service answers, or to undefined. */
   async #register(): Promise<unknown> {
     const { name } = this.#published
     try {
@@ -116,7 +117,7 @@ export class Publication {
         onState: (state, problem) => log('%s: %s %s', name, state, problem?.detail ?? ''),
       })
     } catch {
-      // The name is in order, so another endpoint of this thread has it.
+      // The name is valid, so another endpoint of this thread has it.
       throw this.#heldError()
     }
     return await this.#registration.registered.then(
@@ -126,14 +127,14 @@ export class Publication {
   }
 
   /**
-   * Removes the name of an endpoint that is dead; false if it may be alive. Only the entry that was looked at goes: of
-   * several that want the name of a dead one, one gets it.
+   * Removes the name of a dead endpoint; false if the endpoint may be alive. Only the entry that was checked is
+   * removed: if several endpoints want the name, one gets it.
    */
   async #removeDead(): Promise<boolean> {
     const { name } = this.#published
     const { api } = this.#names
     try {
-      // Not from memory, which may be of an earlier holder.
+      // Not from the cache, which may have an earlier holder.
       const { entry } = await api.lookUp(name, { timeoutMs: PUBLISH_MS_MAX })
       if (entry === undefined) return true
       const holder = decodeName(entry.record.endpoint)
@@ -141,7 +142,7 @@ export class Publication {
       log('%s belongs to nobody who lives: it is taken over', name)
       await api.deregister(name, entry.lease, { timeoutMs: PUBLISH_MS_MAX })
     } catch (error) {
-      // Others were quicker, or the name service is away: the next registration will tell.
+      // Another endpoint was faster, or the name service is unavailable: the next registration decides.
       log('%s: %s', name, (error as Error).message)
     }
     return true
@@ -152,7 +153,7 @@ export class Publication {
   }
 }
 
-/** The endpoint whose own name that is, or that has published it. */
+/** Finds an endpoint by its own name, or by one that it has published. */
 export async function locate(name: string): Promise<Located> {
   const own = decodeName(name)
   if (own !== undefined) return { target: own, tag: 0n }
@@ -174,7 +175,7 @@ export async function locate(name: string): Promise<Located> {
 function recordOf({ name, endpoint, tag, drivers, remote }: Published): NewRegistration {
   const base64 = (text: string): string => Buffer.from(text).toString('base64')
   const here = base64(rendezvousPath(endpoint.thread))
-  // A driver between hosts may also be asked for here.
+  // Without an address for other hosts, a driver between hosts has the address of this host.
   const elsewhere = remote === undefined ? here : base64(encodeTcpAddress(remote))
   return {
     name,

@@ -5,7 +5,7 @@ interface Waiter {
   readonly reject: (error: Error) => void
 }
 
-/** Those who wait until it is worth trying again. */
+/** Callers that wait until a retry may succeed. */
 export class ReadyWaiters {
   readonly #waiters = new Set<Waiter>()
 
@@ -22,7 +22,7 @@ export class ReadyWaiters {
     return { promise, forget: () => void this.#waiters.delete(waiter as Waiter) }
   }
 
-  /** The first `limit` of them. */
+  /** Wakes the first `limit` waiters. */
   wake(limit = this.#waiters.size): void {
     if (this.#waiters.size === 0) return
     let left = limit
@@ -33,7 +33,7 @@ export class ReadyWaiters {
     }
   }
 
-  /** Nothing will ever be ready again. */
+  /** Rejects all waiters: the endpoint is closed. */
   refuse(): void {
     for (const { reject } of this.#waiters) reject(closedError())
     this.#waiters.clear()

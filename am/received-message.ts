@@ -11,8 +11,8 @@ const NO_REQUEST = -1
 const replyWords = new Words()
 
 /**
- * A copy of a message, for those who handle it later than its handler runs: `call` and `messages`. A request among them
- * holds the credit that it was sent with until it is answered or `done()`; whoever gave it out sees to that.
+ * A copy of a message that outlives its handler, for `call` and `messages`. A request holds its credit until it is
+ * answered or `done()`; the code that gave it out ensures that.
  */
 export class ReceivedMessage {
   readonly source: string
@@ -20,7 +20,7 @@ export class ReceivedMessage {
   readonly handler: number
   readonly isRequest: boolean
   readonly words: readonly number[]
-  /** The payload, which is the receiver's own. */
+  /** The payload, owned by the receiver. */
   readonly bytes: Buffer
   readonly offset = 0
   /** Why the message came back; only from handler 0. */
@@ -28,7 +28,7 @@ export class ReceivedMessage {
   readonly #channel: Channel
   #slot: number
 
-  /** The runtime's: `slot` is that of a request which is held, or -1. */
+  /** For the runtime only: `slot` is that of a held request, or -1. */
   constructor(message: Message, slot = NO_REQUEST) {
     this.source = message.source
     this.destination = message.destination
@@ -68,7 +68,7 @@ export class ReceivedMessage {
     this.#answer(handler, payload, words)
   }
 
-  /** The message has been handled: its credit goes back. More than once is the same as once. */
+  /** The message has been handled: its credit goes back. Further calls do nothing. */
   done(): void {
     const slot = this.#slot
     if (slot === NO_REQUEST) return
@@ -76,7 +76,7 @@ export class ReceivedMessage {
     this.#channel.release(slot)
   }
 
-  /** The runtime's: nobody has looked at it, and it returns to its sender. */
+  /** For the runtime only: returns an unread request to its sender. */
   giveBack(): void {
     if (this.#slot === NO_REQUEST) return
     this.#channel.sendReturn(this.#slot, UNDELIVERABLE.NO_SUCH_HANDLER)

@@ -1,4 +1,4 @@
-/** What a sender does with arguments that can never be right, out of the way of those that can. */
+/** Refusals of invalid arguments, kept out of the hot path of senders. */
 import { AmError, rangeError } from './errors.ts'
 import { HANDLER_COUNT } from './message-layout.ts'
 

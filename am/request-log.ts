@@ -4,9 +4,9 @@ import { WORDS_MAX } from './message-layout.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 import type { Words } from './words.ts'
 
-/** A promise that waits for the answer to a request. */
+/** A call that waits for the answer to its request. */
 export interface PendingCall {
-  /** The reply, which is valid only during the call. */
+  /** The reply is valid only while this method runs. */
   handleReply(message: Message): void
   handleReturn(reason: UndeliverableReason): void
   handleNoReply(): void
@@ -14,24 +14,24 @@ export interface PendingCall {
 }
 
 const NO_PAYLOAD = new Uint8Array(0)
-/** Payloads are kept in buffers of at least this size, so that a slot seldom needs a new one. */
+/** Smallest buffer for a payload, so that a slot seldom needs a new one. */
 const BUFFER_SIZE_MIN = 256
 
 /**
- * What this side has sent and not got back yet, by slot: a message that cannot be delivered returns with all that it
- * was sent with. Memory per conversation: credits x the largest medium payload at most, and in practice what was used.
+ * Requests under way, by slot: a message that cannot be delivered returns with its words and payload. Memory per
+ * conversation: at most credits x the largest medium payload; buffers grow with use.
  */
 export class RequestLog {
   readonly kinds: Uint8Array
   readonly handlers: Uint8Array
   readonly destinations: Int32Array
   readonly lengths: Uint32Array
-  /** Where in the own segment the bytes of a GET go. */
+  /** Where in our own segment the bytes of a GET go. */
   readonly offsets: Float64Array
   readonly #wordCounts: Uint8Array
   readonly #words: Int32Array
   readonly #buffers: Uint8Array[]
-  /** Of long messages: the caller's own memory, not a copy. */
+  /** Payloads of long messages: the caller's own memory, not a copy. */
   readonly #borrowed: (Uint8Array | undefined)[]
   readonly #calls: (PendingCall | undefined)[]
 
@@ -78,7 +78,7 @@ export class RequestLog {
     this.lengths[slot] = length
   }
 
-  /** Keeps the payload itself until `takeBorrowed`. */
+  /** Keeps the caller's payload itself until `settle`. */
   borrow(slot: number, payload: Uint8Array): void {
     this.#borrowed[slot] = payload
     this.lengths[slot] = payload.length
@@ -89,19 +89,19 @@ export class RequestLog {
     return this.#calls[slot] !== undefined
   }
 
-  /** Into `target`; returns how many. */
+  /** Copies the words into `target`; returns how many. */
   copyWords(slot: number, target: Int32Array): number {
     const count = this.#wordCounts[slot] as number
     for (let i = 0; i < count; i++) target[i] = this.#words[slot * WORDS_MAX + i] as number
     return count
   }
 
-  /** The memory in which the payload lies, from its beginning. Valid until the slot is used again. */
+  /** Memory that begins with the payload. Valid until the slot is used again. */
   payloadMemory(slot: number): Uint8Array {
     return this.#borrowed[slot] ?? (this.#buffers[slot] as Uint8Array)
   }
 
-  /** The slot is about to be free: lets go of what it refers to, and returns the call that waited, if any. */
+  /** The slot is about to be free: drops its references, and returns the call that waited, if any. */
   settle(slot: number): PendingCall | undefined {
     if (this.#borrowed[slot] !== undefined) this.#borrowed[slot] = undefined
     const call = this.#calls[slot]

@@ -1,6 +1,6 @@
 /**
- * A channel that loses nothing without saying so: it keeps what it has sent until the peer has done with it, and gives
- * back to the program what cannot be delivered, with the reason. Tags and calls live here, too.
+ * A channel that loses no request silently. It keeps each request until the peer has finished it, and gives an
+ * undeliverable one back to the program with the reason. It also checks tags and settles calls.
  */
 import {
   BROKEN,
@@ -39,13 +39,13 @@ import { Words } from './words.ts'
 
 const logReturn = openLog('fastsockets:am:returned')
 
-/** Polls without a message after which acknowledgements that are owed go alone, however few. */
+/** Polls without a message after which pending acknowledgements go alone, however few. */
 const LULL_POLLS = 16
 
-/** The words of a reply that goes back to where it came from. */
+/** Words of a reply that goes back to its sender. */
 const bouncedWords = new Words()
 
-/** Channels of this thread whose handlers may be running: they may reply, and nothing else. */
+/** Channels of this thread that may be running a handler. Handlers may reply, and nothing else. */
 let handlersRunning = 0
 
 export function isHandlerRunning(): boolean {
@@ -60,21 +60,21 @@ export class ReturningChannel extends Channel {
   override readonly hasHalves = false
   protected override readonly takesOneWay = false
   readonly counts = new ChannelCounts()
-  /** Replies that this side has sent back, and that came back to it, so far. */
+  /** Replies that this side has sent back, and replies of this side that came back, so far. */
   repliesSentBack = 0
   repliesReturned = 0
   protected readonly log: RequestLog
   readonly #tag: Tag
   readonly #kept: KeptSlots
   readonly #waiters = new ReadyWaiters()
-  /** Payload of what found no room: the last of it or, while somebody waits, the largest. */
+  /** Payload bytes of the last request without room; while a caller waits, of the largest. */
   #roomRefused = 0
   #emptyPolls = 0
   /** Replies that the peer has not sent back so far. */
   #replies = 0
-  /** The peer will send nothing more: what it sent before is in the queue, and then it is lost for this reason. */
+  /** Reason of the loss once the receive queue is empty: the peer will send nothing more. 0 before. */
   #endReason = 0
-  /** Why everything comes back, once the peer is gone. */
+  /** Reason for which all requests come back once the peer is gone; 0 before. */
   #goneReason = 0
 
   constructor(end: VirtualInterface, handlers: HandlerTable, options: ReturningChannelOptions) {
@@ -93,29 +93,29 @@ export class ReturningChannel extends Channel {
     return this.slots.size - this.slots.freeCount
   }
 
-  /** Nothing waits in this process to be sent, perhaps again. */
+  /** Nothing waits in this process to be sent or retransmitted. */
   get isFlushed(): boolean {
     if (this.state !== 'open') return true
     const unacknowledged = this.end instanceof ReliableInterface ? this.end.unacknowledged : 0
     return unacknowledged === 0 && this.roomOwed() === 0
   }
 
-  /** Sends what waits in this process, and handles nothing; true if nothing waits any more. */
+  /** Sends what is queued in this process, and handles no message; true if nothing is left. */
   flush(): boolean {
     if (this.state !== 'open') return true
     if (this.sendOwed() && this.creditsAreDue()) this.sendCredits()
-    // What was lost is sent again by polls.
+    // A poll retransmits lost frames.
     if (!isHandlerRunning()) this.end.poll(this, 0)
     return this.isFlushed
   }
 
-  /** Whether a request that was refused may succeed now. */
+  /** Whether a refused request may succeed now. */
   get isReady(): boolean {
     if (this.refusal() !== OK) return false
     return this.state !== 'open' || this.end.hasRoom(HEADER_SIZE_MAX + this.#roomRefused)
   }
 
-  /** Bytes of payload for which somebody waits to have room; 0 if nobody does. */
+  /** Payload bytes for which a caller waits to have room; 0 if no caller waits. */
   get roomWanted(): number {
     return this.#waiters.count === 0 ? 0 : Math.max(1, this.#roomRefused)
   }
@@ -124,7 +124,7 @@ export class ReturningChannel extends Channel {
     return this.#waiters
   }
 
-  /** A short or medium request. The payload is copied. */
+  /** Sends a short or medium request. The payload is copied. */
   send(
     mapping: Mapping,
     handler: number,
@@ -179,14 +179,14 @@ export class ReturningChannel extends Channel {
     return super.arm()
   }
 
-  /** The peer will send nothing more. */
+  /** The peer will send nothing more. Frames in the receive queue are still handled. */
   expectEnd(reason: number): void {
     this.#endReason = reason
     this.end.expectEnd?.()
     this.touch()
   }
 
-  /** The peer is no more: what is under way comes back, and so does whatever is sent from now on. */
+  /** The peer is gone: requests under way come back, and so do all later ones. */
   lose(reason: number): void {
     if (this.state !== 'open') return
     this.leave('gone')
@@ -204,9 +204,9 @@ export class ReturningChannel extends Channel {
     for (let slot = 0; slot < this.slots.size; slot++) this.log.settle(slot)?.handleClosed()
   }
 
-  // What the layer on top of this one builds with.
+  // For subclasses.
 
-  /** Why everything comes back; 0 while the peer is there. */
+  /** Reason for which all requests come back; 0 while the peer is there. */
   protected get goneReason(): number {
     return this.#goneReason
   }
@@ -222,27 +222,27 @@ export class ReturningChannel extends Channel {
     return refusal as Status
   }
 
-  /** A reply may come back, but once. */
+  /** Counts a sent reply: the peer may send it back, but once. */
   protected countReply(): void {
     this.#replies++
   }
 
-  /** `length`: bytes of payload in the frame for which there is no room. */
+  /** `length`: payload bytes of the frame for which there is no room. */
   protected refuseForRoom(status: number, length: number): Status {
     this.#roomRefused = this.#waiters.count === 0 ? length : Math.max(length, this.#roomRefused)
-    // The peer is cut off then, and the same request, tried again, comes back.
+    // The interface has failed: end the channel. The same request, tried again, comes back.
     if (status === BROKEN) this.break(this.end.failure)
     return this.countRefusal(NO_RESOURCE)
   }
 
-  /** The slot's message comes back by this side's own doing, at the next turn; reason 0: it is a get that is complete. */
+  /** Brings the slot's request back to this program in the next turn. Reason 0: a get that is complete. */
   protected bringBack(slot: number, reason: number): void {
     this.slots.keep(slot)
     this.#kept.push(slot, reason)
     this.touch()
   }
 
-  /** A request ends without the peer's handler. */
+  /** Ends a request that the peer's handler did not answer. */
   protected finish(slot: number, reason: number): void {
     const { log, message } = this
     const handlerIndex = log.handlers[slot] as number
@@ -259,12 +259,12 @@ export class ReturningChannel extends Channel {
     this.#giveBack(handlerIndex, name, destination, memory, 0, length)
   }
 
-  /** Why nobody here takes a reply to the request in `slot`; 0 if somebody does. */
+  /** Reason to send back a reply to the request in `slot`; 0 if a handler or a call accepts it. */
   protected faultOfReply(handlerIndex: number, slot: number): number {
     return this.handlers.takes(handlerIndex) || this.log.isCall(slot) ? 0 : UNDELIVERABLE.NO_SUCH_HANDLER
   }
 
-  /** A reply ends its request, and goes to whoever waits for it, or to its handler. */
+  /** A reply ends its request; the waiting call or the handler receives it. */
   protected takeReply(
     handlerIndex: number,
     slot: number,
@@ -284,7 +284,7 @@ export class ReturningChannel extends Channel {
     this.handlers.runs++
   }
 
-  /** A reply that nobody takes ends its request, too, and goes back to where it came from. */
+  /** An undeliverable reply also ends its request, and goes back to its sender. */
   protected bounce(
     reason: number,
     handlerIndex: number,
@@ -364,7 +364,7 @@ export class ReturningChannel extends Channel {
     this.#emptyPolls++
     if (this.#endReason !== 0) {
       this.lose(this.#endReason)
-      // If nothing comes back there is no further turn in which the owner would hear of it.
+      // If no request comes back, no further turn would notify the owner.
       this.owner.handleProgress()
     }
     return returned
@@ -382,11 +382,11 @@ export class ReturningChannel extends Channel {
     return count
   }
 
-  /** As many as there are credits: of thousands, all others would only be refused again. */
+  /** Wakes as many waiters as there are credits: the others would only be refused again. */
   #wakeWaiters(): void {
     this.#roomRefused = 0
     this.#waiters.wake(this.slots.freeCount)
-    // Those who were woken may do nothing: then it is the turn of the others.
+    // Woken callers may not use their credits: then the next turn wakes the others.
     if (this.#waiters.count > 0) this.touch()
   }
 
@@ -415,7 +415,7 @@ export class ReturningChannel extends Channel {
     this.#giveBack(handlerIndex, name, this.owner.destination, bytes, offset, length)
   }
 
-  /** To handler 0, if there is one. */
+  /** Runs handler 0 for a returned message, if the program has set one. */
   #giveBack(
     handlerIndex: number,
     reason: NonNullable<ReturnType<typeof undeliverableReason>>,

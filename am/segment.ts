@@ -5,12 +5,12 @@ import { rangeError } from './errors.ts'
 /** Offsets and lengths travel as 32-bit numbers. */
 export const SEGMENT_MAX = 2 ** 32 - 1
 
-/** What peers may do with a segment: `read` allows gets, `write` long messages too. */
+/** `read`: peers may get from the segment. `read-write`: they may also send long messages to it. */
 export type SegmentAccess = 'read' | 'read-write'
 
 /**
- * The memory that peers may write to and get from. It never moves, and belongs to the endpoint until it is closed. Where a driver
- * has memory of its own that peers can map, it is of that.
+ * The memory that peers may write to and get from. It never moves; the endpoint owns it until it is closed. If a
+ * driver allocates memory that peers can map, the segment is of that memory.
  */
 export class Segment {
   readonly bytes: Uint8Array
@@ -25,8 +25,8 @@ export class Segment {
     const driver = length > 0 ? drivers.find(({ allocate }) => allocate !== undefined) : undefined
     const shared = driver?.allocate?.(length, !this.isReadOnly)
     this.bytes = shared ?? new Uint8Array(length)
-    // Peers reach the memory: no other thread may come to own it, and free it. What a driver allocates Node transfers to nobody
-    // anyway; Node 26 aborts at its end if that is marked as well.
+    // Peers reach the memory: no other thread may come to own it, and free it. Node never transfers memory that a
+    // driver allocated; Node 26 aborts at exit if that is marked as well.
     if (shared === undefined) markAsUntransferable(this.bytes.buffer)
   }
 
@@ -35,7 +35,7 @@ export class Segment {
   }
 }
 
-/** A region that no segment could hold is a mistake of the caller. */
+/** Throws on a region that no segment can hold. */
 export function assertRegion(offset: number, length: number): void {
   if (!Number.isInteger(offset) || !Number.isInteger(length) || offset < 0 || length < 0) {
     throw rangeError(`a region of ${String(length)} bytes at ${String(offset)}`)
@@ -45,7 +45,7 @@ export function assertRegion(offset: number, length: number): void {
   }
 }
 
-/** So is a get of more than `most` bytes, or of more than our own segment, of `ownLength` bytes, has room for. */
+/** Throws on a get of more than `most` bytes, or beyond the end of our own segment of `ownLength` bytes. */
 export function assertGet(
   offset: number,
   length: number,

@@ -1,23 +1,28 @@
 /**
- * Whether a thread polls on after the last message, or sleeps until a doorbell rings.
+ * Decides whether a thread polls on after the last message, or sleeps until a doorbell rings.
  *
- * To spin pays where the next message comes sooner than two wake-ups through the kernel take, as in a ping-pong or a busy server;
- * with one message a millisecond it only burns a core. The rule keeps a score of the recent past: a message that followed the one
- * before closely raises it, a pause, or a spin in vain, lowers it by more. Below a threshold the thread does not spin. A ping-pong
- * of two sleepers still has short pauses, so the score comes back by itself.
+ * Spinning pays where the next message comes sooner than two wake-ups through the kernel take, as in a ping-pong
+ * or a busy server. With one message a millisecond it only burns a core. The rule keeps a score. A message soon
+ * after another raises the score; a pause, or a spin in vain, lowers it by more. Below a threshold the thread does
+ * not spin. A ping-pong of two sleeping threads still has short pauses, so the score recovers.
  */
 import { CoreContention } from './core-contention.ts'
 
-/** Longest time to spin after the last activity: about what two wake-ups through the kernel cost, one on each side. */
+/**
+ * Longest time to spin after the last activity: the cost of about two wake-ups through the kernel, one on each
+ * side.
+ */
 export const SPIN_MS_MAX = 0.1
-/** A peer that has to be woken, and answers at once, takes no longer. */
+/**
+ * A message within this time raises the score: a peer that has to be woken, and answers at once, takes no longer.
+ */
 const CLOSE_MS = 0.3
 const SCORE_MAX = 16
-/** With less there is no spinning. */
+/** Below this score the thread does not spin. */
 const SCORE_MIN = 4
-/** A thread begins with a few spins to lose. */
+/** Score of a new thread: enough for a few spins in vain. */
 const SCORE_FIRST = 8
-/** What a spin in vain costs pays for so many that were not. */
+/** A pause or a spin in vain lowers the score by this; a close message raises it by 1. */
 const COST_OF_PAUSE = 4
 
 export class SpinRule {
@@ -29,7 +34,7 @@ export class SpinRule {
     this.#contention = contention
   }
 
-  /** Asked once in each turn. The queue for the cores is looked at only if it matters. */
+  /** Called once in each turn. Core contention is checked only if the score allows spinning. */
   maySpin(nowMs: number): boolean {
     return this.#score >= SCORE_MIN && !this.#contention.isContended(nowMs)
   }
@@ -42,7 +47,7 @@ export class SpinRule {
     else this.#lower()
   }
 
-  /** The thread has spun, and goes to sleep all the same. */
+  /** The thread has spun in vain and goes to sleep. */
   noteVain(): void {
     this.#lower()
   }

@@ -5,17 +5,17 @@ import { ReliableInterface } from './reliability/reliable-interface.ts'
 
 export interface PeerStats {
   readonly name: string
-  /** Which driver carries the messages. */
+  /** Driver that carries the messages. */
   readonly driver: string
   readonly state: string
-  /** Destinations that stand for this peer. */
+  /** Destinations that map this peer. */
   readonly destinations: readonly number[]
   readonly creditsLeft: number
   /** Requests that have neither been answered nor acknowledged. */
   readonly outstanding: number
-  /** Why long messages and gets are copied through the queue, if they are. */
+  /** Reason for which long messages and gets are copied through the queue; undefined if they are not. */
   readonly oneSidedReason: string | undefined
-  /** What it took to make a bad network good; undefined if the driver needs none of it. */
+  /** Counts of the reliability layer; undefined if the driver needs none. */
   readonly reliability: Readonly<ReliabilityStats> | undefined
   readonly requests: number
   readonly payloadBytes: number
@@ -24,9 +24,9 @@ export interface PeerStats {
   readonly refusedForRoom: number
 }
 
-/** What an endpoint has done so far. */
+/** Counts of an endpoint since its opening. */
 export interface EndpointStats {
-  /** Handlers that have run. */
+  /** Handlers run so far. */
   readonly handled: number
   readonly peers: readonly PeerStats[]
 }

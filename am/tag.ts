@@ -1,10 +1,10 @@
 import { rangeError, typeError } from './errors.ts'
 
-/** Whoever sends to an endpoint must show its tag: 64 bits, here as the two words that travel. */
+/** The 64 bits that a sender must show to an endpoint, as the two words that travel. */
 export interface Tag {
   readonly low: number
   readonly high: number
-  /** Tag 0 is what endpoints have unless told otherwise, and does not travel. */
+  /** Tag 0 is the default of endpoints and does not travel. */
   readonly isZero: boolean
 }
 

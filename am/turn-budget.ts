@@ -1,25 +1,26 @@
 /**
- * How much one turn of the event loop handles, over all channels: a turn stays short, whatever peers send and however many
- * they are. What is left comes in the next turn, after the timers and the I/O of the program.
+ * Limits the work of one turn of the poller, over all channels: a turn stays short, whatever peers send and
+ * however many they are. The rest follows in the next turn, after the timers and the I/O of the program.
  *
- * Three limits, since messages differ: bytes cost copies, a CONNECT makes a socket, and what a program does with a message is
- * known only afterwards. So there is a number of bytes, a time for taking messages in, and a number of messages that is halved
- * after a turn that took too long, and doubled after one that was used up early.
+ * Messages differ, so there are three limits: bytes cost copies, a CONNECT makes a socket, and the program's work
+ * on a message is known only afterwards. They are a number of bytes, a time for taking messages in, and a number
+ * of messages. That number is halved after a turn that took too long, and doubled after a turn that used it up
+ * early.
  */
 import { performance } from '../nic/real-time.ts'
 
-/** Of one channel in one turn. */
+/** Most messages of one channel in one turn. */
 const CHANNEL_MESSAGES_MAX = 256
-/** Messages between two looks at the clock. */
+/** Messages between two reads of the clock. */
 const SLICE_MESSAGES = 16
-/** After so long a turn takes in no more: to tell programs of it takes a few times as long. */
+/** Time after which a turn takes in no more: delivering to programs takes a few times as long. */
 const TAKE_MS = 1
-/** A turn that takes longer handles less the next time. */
+/** After a turn that takes longer, the next one handles fewer messages. */
 const TURN_MS = 3
 const MESSAGES_MIN = 16
 const MESSAGES_FIRST = 64
 const MESSAGES_MAX = 2048
-/** Two full rings of sockets. */
+/** Most bytes of one turn: two full rings of sockets. */
 const BYTES_MAX = 2 << 20
 
 export class TurnBudget {
@@ -35,7 +36,10 @@ export class TurnBudget {
     this.#bytesLeft = BYTES_MAX
   }
 
-  /** How many messages may be handled before the next look at the clock, of a channel that may have `left`; 0 ends the turn. */
+  /**
+   * Messages to handle before the next read of the clock, of a channel that may handle `left` more; 0 ends the
+   * turn.
+   */
   nextLimit(left: number): number {
     if (this.#bytesLeft <= 0 || this.#messagesLeft <= 0) return 0
     const isFirst = this.#messagesLeft === this.#messagesMax

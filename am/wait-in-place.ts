@@ -2,27 +2,33 @@ import { yieldCore } from '../nic/index.ts'
 import { performance } from '../nic/real-time.ts'
 import type { Channel } from './channel.ts'
 
-/** A peer that is at work answers sooner; what else the event loop has to do is late by as much. */
+/** Longest wait. A peer that is at work answers sooner; other work of the event loop is late by as much. */
 const WAIT_MS = 0.02
-/** By then a warm peer has answered. One that has not may need this core, or wait for a thread that compiles. */
+/**
+ * Time after which the thread yields its core, once. A warm peer has answered by then; another peer may need this
+ * core, or wait for a thread that compiles.
+ */
 const YIELD_MS = 0.005
-/** So often memory is looked at between two looks at the clock. */
+/** Looks at memory between two reads of the clock. */
 const LOOKS = 16
-/** With more channels that move, one of them has something to do anyway. */
+/** With more channels that move, one of them has work anyway. */
 const CHANNELS_MAX = 8
-/** So many times it is not tried after many that were in vain. */
+/** Most calls that are skipped after waits in vain. */
 const SKIPS_MAX = 63
 
 /**
- * A look at the memory of all channels until something comes. It finds a message some microseconds sooner than a turn of the event
- * loop, which asks the kernel twice. Each time that nothing comes it is tried half as often: the peer may need this core, or longer
- * than it pays to wait.
+ * Looks at the memory of all channels until a frame comes. It finds a message some microseconds sooner than an
+ * iteration of the event loop, which asks the kernel twice. Each wait in vain halves the frequency of further
+ * waits: the peer may need this core, or longer than a wait pays for.
  */
 export class WaitInPlace {
   #skips = 0
   #skipsNext = 0
 
-  /** Hot. Whether one of `channels` has something to do. `mayWait` takes longer than a look, and is asked only if it counts. */
+  /**
+   * Hot. True if one of `channels` has work. `mayWait` takes longer than a look, and is called only if its answer
+   * counts.
+   */
   awaitWork(channels: readonly Channel[], mayWait: () => boolean): boolean {
     if (!canTell(channels)) return false
     if (hasWork(channels)) return mayWait()

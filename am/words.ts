@@ -2,8 +2,8 @@ import { rangeError, typeError } from './errors.ts'
 import { WORDS_MAX } from './message-layout.ts'
 
 /**
- * The words of the message that is being sent. Public functions take them as separate parameters and count their
- * `arguments`, because a rest parameter would make an array for every message.
+ * Words of the message being sent. Public functions take them as separate parameters and count their `arguments`,
+ * because a rest parameter would make an array for every message.
  */
 export class Words {
   readonly values = new Int32Array(WORDS_MAX)

@@ -5,7 +5,7 @@ import type { Message } from '../message.ts'
 import { ReceivedMessage } from '../received-message.ts'
 import type { Finish } from './uptake.ts'
 
-/** Takes a message that is over when it says `finish`. */
+/** Receives messages; calls `finish` when it has finished with one. */
 export interface MessageTaker {
   take(message: ReceivedMessage, finish: Finish): void
   /** No message will come any more: the endpoint is closed. */
@@ -20,8 +20,8 @@ export function endSources(handlers: HandlerTable): void {
 const sources = new WeakMap<HandlerTable, Map<number, MessageSource>>()
 
 /**
- * A handler that copies messages and hands them on, outside of the handler, to everybody who has joined. The credit of
- * a request goes back when all of them have done with it, or when one has answered it.
+ * A handler that copies messages and passes them, outside of the handler, to every taker that has joined. The
+ * credit of a request goes back when all takers have finished with it, or when one has answered it.
  */
 export class MessageSource {
   readonly #handlers: HandlerTable
@@ -45,7 +45,7 @@ export class MessageSource {
 
   join(taker: MessageTaker): void {
     if (this.#isOver) return taker.end()
-    // Also if others have joined: the program may have set the handler since then, or taken it away.
+    // Checked on every join: the program may have set or removed the handler in between.
     const handler = this.#handlers.get(this.#index)
     if (handler !== undefined && handler !== this.#handle) {
       throw new AmError('ERR_AM_HANDLER_TAKEN', `handler ${this.#index} is set already`)
@@ -75,7 +75,7 @@ export class MessageSource {
 
   readonly #handOn = (): void => {
     for (const message of this.#arrived.splice(0)) {
-      // Copied: whoever joins or leaves while it is handed on has no part in it, or says so.
+      // A copy: takers may join and leave during the loop. A taker that has left calls `finish(false)`.
       const takers = [...this.#takers]
       let users = takers.length
       let isHandled = false

@@ -1,7 +1,7 @@
 /**
- * Messages as an RxJS Observable and as an async iterable. RxJS has no back-pressure; credits are ours: the credit of a
- * request goes back when it has been handled, so that a slow subscriber slows its senders, and at most their credits are
- * in this process. What "handled" means (uptake.ts finds it out):
+ * Messages as an RxJS Observable and as an async iterable. RxJS has no back-pressure; credits provide it. The
+ * credit of a request goes back when the request has been handled, so that a slow subscriber slows its senders. At
+ * most the requests of their credits are in this process. "Handled" means (uptake.ts detects it):
  *
  * - async iterable: the loop asks for the next message, or ends;
  * - a subscriber, or synchronous operators (`map`, `filter`, `tap`): the call has returned;
@@ -9,7 +9,7 @@
  *   observable of that message has ended, also if the message waited in the operator before. With several of them in
  *   a row it is the first that counts.
  *
- * Nothing is dropped. What nobody has looked at when the last subscriber goes returns to its sender.
+ * Nothing is dropped. Requests that no subscriber has seen when the last one leaves return to their senders.
  */
 import { createRequire } from 'node:module'
 import type { Observable, Subscriber } from 'rxjs'
@@ -45,7 +45,7 @@ class SubscriberFlow implements MessageTaker {
 
   constructor(subscriber: Subscriber<ReceivedMessage>) {
     this.#subscriber = subscriber
-    // Everything downstream is there already when a source is subscribed to.
+    // Everything downstream is connected before a source is subscribed to.
     this.#uptakes = uptakesOf(subscriber)
   }
 
@@ -66,7 +66,7 @@ class MessageIterator
   readonly #source: MessageSource
   readonly #arrived: { message: ReceivedMessage; finish: Finish }[] = []
   readonly #asked: ((result: IteratorResult<ReceivedMessage>) => void)[] = []
-  /** Of the message that the loop has now. */
+  /** Finishes the message that the loop has now. */
   #finish: Finish = () => {}
   #isOver = false
 
@@ -85,7 +85,7 @@ class MessageIterator
     if (asked === undefined) {
       this.#arrived.push({ message, finish })
     } else {
-      // More has been asked for already.
+      // The program has already asked for the next message.
       if (this.#asked.length > 0) finish(true)
       else this.#finish = finish
       asked({ value: message, done: false })

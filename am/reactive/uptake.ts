@@ -1,18 +1,20 @@
 /**
- * When is a subscriber done with a message? Operators that project a value subscribe to an inner observable with a
- * subscriber of their own, which they add to the one downstream of them: at that moment they take the message up, and
- * when that inner subscriber ends they are done with it. While one of them runs, a message that was emitted without
- * being taken up waits inside the operator, and they take up what waits in order; when none runs, the emission was all
- * there was. Streams that are merged before the operator share its downstream subscriber, and so its line. An operator
- * that ends its subscription in the middle of a message, and begins the next one then, adds a subscriber, too: it takes
- * nothing up.
+ * Detects when a subscriber has finished with a message. Operators that project a value subscribe to an inner
+ * observable with an inner subscriber, which they add to their downstream subscriber. At that moment the operator
+ * takes the message up; when the inner subscriber ends, the message is finished.
+ *
+ * While an inner subscriber runs, a message that was emitted without being taken up waits inside the operator,
+ * which takes up waiting messages in order. When none runs, the message is finished as soon as the emission
+ * returns. Streams that are merged before the operator share its downstream subscriber, and so its queue. An
+ * operator that ends its subscription in the middle of a message, and then begins the next one, also adds a
+ * subscriber: it takes nothing up.
  */
 import { queueMicrotask } from '../../nic/real-time.ts'
 
-/** Called once: whether the message was handled, or was let go before anybody looked at it. */
+/** Called once. `isHandled` is false if the message was dropped before a subscriber saw it. */
 export type Finish = (isHandled: boolean) => void
 
-/** As much of a subscriber of RxJS 7 as is needed here. */
+/** The part of an RxJS 7 subscriber that is used here. */
 export interface Downstream {
   readonly closed: boolean
   add(teardown: unknown): void
@@ -26,7 +28,7 @@ interface Emission {
   readonly finish: Finish
 }
 
-/** The message that is being emitted at this moment and has not been taken up, by whom and whereto. */
+/** The message being emitted at this moment, while no operator has taken it up. */
 let emitted: Emission | undefined
 
 /** Every place downstream of `subscriber` where its messages may be taken up, the nearest first. */
@@ -40,13 +42,13 @@ export function uptakesOf(subscriber: unknown): Uptake[] {
   return found
 }
 
-/** As much of the subscriber that a source emits to. */
+/** The part of a subscriber that a source emits to. */
 interface Source<T> {
   readonly closed: boolean
   next(value: T): void
 }
 
-/** Emits a message to `source`; `finish` is called when it is done with. */
+/** Emits a message to `source`; calls `finish` when the message is finished. */
 export function emit<T>(source: Source<T>, message: T, by: readonly Uptake[], finish: Finish): void {
   const emission = { source, by, finish }
   emitted = emission
@@ -68,7 +70,7 @@ export class Uptake {
       add.call(downstream, teardown)
       if (isDownstream(teardown)) this.#takeUp(teardown)
     }
-    // Nobody will take up what waits then.
+    // After this teardown no operator takes up what waits.
     add.call(downstream, () => this.#finishAll(false))
   }
 
@@ -87,7 +89,7 @@ export class Uptake {
     inner.add(() => {
       this.#running--
       finish(true)
-      // The operator takes up the next message in this same turn, if it has one.
+      // The operator takes up its next message synchronously, if it has one.
       queueMicrotask(() => {
         if (this.#running === 0) this.#finishAll(true)
       })
@@ -96,7 +98,8 @@ export class Uptake {
 
   #takeEmitted(): Finish | undefined {
     if (!emitted?.by.includes(this)) return undefined
-    // `retry`, `repeat`, `concat`: what begins now is the next subscription to a source, and not for the message.
+    // `retry`, `repeat`, `concat`: the new subscriber is for the next subscription to a source, not for the
+    // message.
     if (emitted.source.closed) return undefined
     const { finish } = emitted
     emitted = undefined

@@ -5,36 +5,36 @@ import { type ControlMessage, decodeControl, LINE_MAX } from './control-messages
 
 const log = openLog('fastsockets:am:control')
 
-/** JSON of ours is ASCII: no character is cut in half. */
+/** Our JSON is ASCII: no read cuts a character in half. */
 const received = Buffer.alloc(LINE_MAX)
 
-/** Reads at a time, of `LINE_MAX` bytes each. */
+/** Most reads of one `hearNow`, of `LINE_MAX` bytes each. */
 const READS_MAX = 4
-/** Messages that wait for a listener. */
+/** Most messages that wait for a listener; more end the connection. */
 const EARLY_MAX = 16
-/** Messages that are handled in one turn: whoever says more waits for the next. */
+/** Most messages handled in one iteration; the rest waits for the next. */
 const TURN_MAX = 256
-/** Bytes that the peer has not taken: whoever asks and never listens is hung up on. */
+/** Unsent bytes that end the connection: the peer sends requests and does not read the answers. */
 const UNSENT_MAX = 1024 * 1024
-/** How long the peer may take to end its side after we have ended ours. */
+/** Longest time for the peer to end its side after we have ended ours. */
 const END_TIMEOUT_MS = 2000
 
 export interface ControlListener {
   handleControl(message: ControlMessage): void
-  /** The connection is over, whoever ended it. Once. */
+  /** The connection is over, ended by either side. Called once. */
   handleControlEnd(): void
 }
 
-/** Lines of JSON over a socket (control-messages.ts). What is no message ends the connection. */
+/** Lines of JSON over a socket (control-messages.ts). An invalid line ends the connection. */
 export class ControlConnection {
-  /** Resolves when the connection is over, whoever ended it. */
+  /** Resolves when the connection is over, ended by either side. */
   readonly over: Promise<void>
   readonly #socket: net.Socket
   #listener: ControlListener | undefined
   #heard = ''
   #isOver = false
   #isEnding = false
-  /** There is more than a turn's worth of messages. */
+  /** More messages wait than one iteration handles. */
   #isPaused = false
   readonly #early: ControlMessage[] = []
 
@@ -46,21 +46,21 @@ export class ControlConnection {
     this.over = new Promise(resolve => {
       socket.on('close', () => {
         resolve()
-        // The last of what was said may be why it ends.
+        // Handle all messages first: the last one may be the reason for the end.
         this.#handleSome(Number.POSITIVE_INFINITY)
         this.#end()
       })
     })
   }
 
-  /** What was heard before is told at once. */
+  /** Sets the listener. Messages that arrived before are delivered at once. */
   listen(listener: ControlListener): void {
     this.#listener = listener
     for (const message of this.#early.splice(0)) listener.handleControl(message)
     if (this.#isOver) listener.handleControlEnd()
   }
 
-  /** Whoever listened does not any more; what is heard meanwhile waits for the next. */
+  /** Removes the listener; messages that arrive from now on wait for the next one. */
   hush(): void {
     this.#listener = undefined
   }
@@ -71,12 +71,12 @@ export class ControlConnection {
     if (this.#socket.writableLength > UNSENT_MAX) this.#socket.destroy()
   }
 
-  /** It has been ended from here; the peer may not have heard of it. */
+  /** This side has ended the connection; the peer may not have noticed yet. */
   get isEnding(): boolean {
     return this.#isEnding
   }
 
-  /** Says no more; what was said is still delivered, to a peer that does not take its time. */
+  /** Ends this side. Sent messages are still delivered if the peer ends its side within `END_TIMEOUT_MS`. */
   end(): void {
     if (this.#isEnding) return
     this.#isEnding = true
@@ -86,7 +86,7 @@ export class ControlConnection {
     void this.over.then(() => clearTimeout(timer))
   }
 
-  /** Whoever listens hears of the end at once: it may be long until the event loop runs. */
+  /** Notifies the listener at once: the event loop may run much later. */
   destroy(): void {
     this.#socket.destroy()
     this.#end()
@@ -100,11 +100,11 @@ export class ControlConnection {
     this.#socket.unref()
   }
 
-  /** Hears what has come without the event loop, for those who do not let it run; of a peer that says a lot, some of it. */
+  /** Reads messages without the event loop, for programs that do not let it run; at most `READS_MAX` reads. */
   hearNow(): void {
     for (let reads = 0; reads < READS_MAX && !this.#isOver; reads++) {
       if (this.#isPaused && !this.#catchUp()) return
-      // Looked up each time: once the socket is destroyed its number may be somebody else's.
+      // Looked up each time: after the socket is destroyed its descriptor number may be reused.
       const fd = (this.#socket as unknown as { _handle?: { fd: number } | null })._handle?.fd
       const length = fd === undefined ? -1 : receiveNow(fd, received)
       if (length < 0) return
@@ -133,7 +133,7 @@ export class ControlConnection {
     if (this.#heard.length > LINE_MAX) this.#refuse(this.#heard)
   }
 
-  /** The rest has the next turn, and nothing more is taken from the peer before that. */
+  /** Handles the rest in the next iteration, and reads nothing more from the peer before that. */
   #goOnLater(): void {
     if (this.#isPaused) return
     this.#isPaused = true
@@ -145,10 +145,10 @@ export class ControlConnection {
     })
   }
 
-  /** Some of what was taken from the kernel already; true if that is all. */
+  /** Handles messages that were already read from the kernel; true if none is left. */
   #catchUp(): boolean {
     this.#handleSome()
-    // Told by 'data', as always.
+    // `read()` emits 'data', as always.
     if (!this.#heard.includes('\n') && this.#socket.readableLength > 0) this.#socket.read()
     return !this.#heard.includes('\n') && this.#socket.readableLength === 0
   }

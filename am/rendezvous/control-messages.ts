@@ -1,14 +1,14 @@
 /**
- * What two endpoints say to each other outside the virtual interface: JSON, one message a line, over a unix stream
- * socket that stays open as long as their channel. Its end without a BYE is the death of the peer's process.
+ * Messages of two endpoints outside the virtual interface: JSON, one message a line, over a stream socket that
+ * stays open as long as their channel. Its end without a BYE means that the peer's process has died.
  *
- *   OPEN     dialling side, first   which endpoint, who asks, which drivers, how many credits, which tag: the first MAP
+ *   OPEN     dialling side, first   the endpoint, the caller's name, its drivers, credits and tag: the first MAP
  *   OFFER    answering side         a driver and the address blob that it made; the credits to use
- *   REPLY    dialling side        what the driver has to say to its other end, if it has
- *   REFUSE   answering side         why not; the end
+ *   REPLY    dialling side          bytes of its driver for the driver of the other side, if there are any
+ *   REFUSE   answering side         the reason; ends the connection
  *   MAP      either side            asks for the segment, showing a tag
  *   MAPPED   the other side         whether the tag is right, and then the segment
- *   UNMAP    either side            one MAP less, and how many replies were sent back so far
+ *   UNMAP    either side            takes back one MAP; how many replies this side has sent back so far
  *   BYE      either side            the endpoint is closed on purpose
  */
 import { CREDITS_LIMIT } from '../message-layout.ts'
@@ -28,7 +28,7 @@ export type RefusalCode = 'VERSION' | 'NO_SUCH_ENDPOINT' | 'NO_DRIVER' | 'LIMIT'
 export interface Open {
   readonly op: 'open'
   readonly version: number
-  /** The number behind the last dash of the name that was dialled. */
+  /** The last field of the name that was dialled: 16 hexadecimal digits. */
   readonly to: string
   /** The dialling endpoint's whole name. */
   readonly from: string
@@ -72,7 +72,7 @@ export interface Mapped {
   /** Bytes of the segment, and of the longest long message. */
   readonly segment: number
   readonly longMax: number
-  /** No long messages may be put there. */
+  /** Long messages to it come back. */
   readonly isReadOnly: boolean
   /** base64; empty if there is no one-sided access. */
   readonly key: string
@@ -141,7 +141,7 @@ const FIELDS: Record<ControlMessage['op'], Record<string, Check>> = {
   bye: {},
 }
 
-/** A line as the message that it is, or undefined if it is none: a stranger may have written it. */
+/** Decodes and checks a line; undefined if it is no message: a stranger may have written it. */
 export function decodeControl(line: string): ControlMessage | undefined {
   let value: unknown
   try {

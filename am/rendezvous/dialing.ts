@@ -1,4 +1,4 @@
-/** Both ends of the way from a name to a connected virtual interface. */
+/** Both sides of connecting: from a name to a connected virtual interface. */
 import type net from 'node:net'
 import { constants } from 'node:os'
 import {
@@ -19,12 +19,12 @@ import { decodeName, type EndpointName, encodeName, rendezvousPath, thisHost } f
 import { refuse } from './reception.ts'
 import { KEEP_ALIVE_MS, type TcpAddress } from './remote-rendezvous.ts'
 
-/** A peer that is busy answers when it comes to its event loop; after this it is not there. */
+/** A busy peer answers when its event loop runs; after this time it counts as gone. */
 export const DIAL_TIMEOUT_MS = 5000
-/** How often a peer is called that has too many callers waiting. */
+/** Interval between calls of a peer whose listen queue is full. */
 const BUSY_INTERVAL_MS = 10
 
-/** Who we are, to whoever is on the other side. */
+/** What an endpoint brings into a meeting with a peer. */
 export interface Introduction {
   readonly name: EndpointName
   readonly drivers: readonly Driver[]
@@ -38,8 +38,8 @@ export interface Meeting {
 }
 
 /**
- * Connects to the endpoint of that name, or rejects with `NO_SUCH_ENDPOINT` or `UNREACHABLE`. On another host it is asked for
- * at `remote`, which only a published name tells.
+ * Connects to the endpoint of that name, or rejects with `NO_SUCH_ENDPOINT` or `UNREACHABLE`. An endpoint on
+ * another host is dialled at `remote`, which only a published name gives.
  */
 export async function dial(
   self: Introduction,
@@ -79,7 +79,7 @@ export async function dial(
   }
 }
 
-/** Whether the peer's process ended after its offer, and left the driver nobody to connect with. */
+/** Whether the peer's process ended after its offer, so that the driver could not connect. */
 async function hasGone(connection: ControlConnection, error: NicError): Promise<boolean> {
   if (error.errno === constants.errno.ECONNREFUSED) return true
   let isRefused = false
@@ -103,8 +103,8 @@ function whyNot(drivers: readonly Driver[], remote: TcpAddress | undefined): str
 }
 
 /**
- * The answering side: offers the first driver that both have and that reaches, or refuses and returns undefined. To a
- * caller from another host, whatever it says of itself, only drivers between hosts.
+ * The answering side: offers the first driver that both sides have and that reaches the caller, or refuses and
+ * returns undefined. A caller from another host is offered only drivers between hosts, whatever name it claims.
  */
 export async function answer(
   self: Introduction,
@@ -138,7 +138,7 @@ export async function answer(
   }
 }
 
-/** A driver may have run out of memory, or lost its device. */
+/** Refuses the caller if the driver fails: it may be out of memory, or have lost its device. */
 function tryOffer(driver: Driver, connection: ControlConnection): Offer | undefined {
   try {
     return driver.offer({ timeoutMs: DIAL_TIMEOUT_MS, sharesMemory: true })
@@ -148,7 +148,7 @@ function tryOffer(driver: Driver, connection: ControlConnection): Offer | undefi
   }
 }
 
-/** The next word is the driver's, and the one after it is somebody else's again. */
+/** Passes the next message to the driver; later messages wait for the next listener. */
 function hearReply(connection: ControlConnection, offer: Offer): void {
   connection.listen({
     handleControl: message => {
@@ -166,7 +166,9 @@ function reaches(driver: Driver, self: EndpointName, caller: EndpointName): bool
   return driver.reach === 'host' || self.thread === caller.thread
 }
 
-/** Whether the thread of that endpoint, on this host, may still be there: it may be too busy to answer. */
+/**
+ * Whether the thread of that endpoint, on this host, may still run. A thread too busy to answer counts as alive.
+ */
 export function isAlive(target: EndpointName): Promise<boolean> {
   return connect(target).then(
     socket => {
@@ -177,7 +179,7 @@ export function isAlive(target: EndpointName): Promise<boolean> {
   )
 }
 
-/** A thread that is too busy to take up its callers lets only so many wait. */
+/** Tries again while the listen queue is full: a busy thread lets only so many callers wait. */
 async function connectInTime(target: EndpointName, remote?: TcpAddress): Promise<net.Socket> {
   const deadlineMs = performance.now() + DIAL_TIMEOUT_MS
   for (;;) {
@@ -202,7 +204,7 @@ function connect(target: EndpointName, remote?: TcpAddress): Promise<net.Socket>
             keepAlive: true,
             keepAliveInitialDelay: KEEP_ALIVE_MS,
           })
-    // On this host the kernel answers at once.
+    // On this host the kernel answers at once, so there is no timeout.
     const timer =
       remote &&
       setTimeout(() => {
@@ -214,7 +216,7 @@ function connect(target: EndpointName, remote?: TcpAddress): Promise<net.Socket>
       socket.off('error', refused)
       refuseDescriptors(socket)
       if (remote !== undefined || isOwnUser(userOfPeer(socket))) return resolve(socket)
-      // Anybody may take the address of a thread that has ended. A stranger is not told our tag.
+      // Any user may take the address of a thread that has ended. A stranger must not learn our tag.
       socket.destroy()
       reject(missing(target, 'another user has its address'))
     })

@@ -1,14 +1,14 @@
 import { hostIdentity, randomBytes } from '../../nic/index.ts'
 
 /**
- * An endpoint's global name says where to ask for it: the host (and network namespace), the thread whose rendezvous
- * socket answers there, and the endpoint in that thread. To everybody else it is opaque.
+ * Global name of an endpoint: the host (and network namespace), the thread whose rendezvous socket answers there,
+ * and the endpoint in that thread. Other code treats it as opaque.
  *
  *   am1-HOST-THREAD-ENDPOINT     32, 32 and 16 hexadecimal digits
  */
 const NAME = /^am1-([0-9a-f]{32})-([0-9a-f]{32})-([0-9a-f]{16})$/
 
-/** All of an address's `sun_path`: some versions of Node add zeros to an abstract name that is shorter, others do not. */
+/** The full length of `sun_path`: some versions of Node add zeros to a shorter abstract name, others do not. */
 const PATH_SIZE = 108
 
 export interface EndpointName {
@@ -17,7 +17,7 @@ export interface EndpointName {
   readonly endpoint: string
 }
 
-/** This thread, among all threads of all hosts. */
+/** Random identity of this thread, among all threads of all hosts. */
 export const thisThread = randomBytes(16).toString('hex')
 
 export function thisHost(): string {
@@ -32,7 +32,7 @@ export function encodeName(name: EndpointName): string {
   return `am1-${name.host}-${name.thread}-${name.endpoint}`
 }
 
-/** Undefined if it is none: then it may be a name that somebody has published. */
+/** Undefined if it has another form: then it may be a published name. */
 export function decodeName(text: string): EndpointName | undefined {
   const [, host, thread, endpoint] = NAME.exec(text) ?? []
   return host === undefined || thread === undefined || endpoint === undefined

@@ -1,4 +1,4 @@
-/** Hears which endpoint callers want, and hands them over to it. What they say is a stranger's word. */
+/** Receives callers, and passes each to the endpoint that it wants. Their messages are a stranger's input. */
 import type net from 'node:net'
 import { CallersByUser, isOwnUser, openLog, userOfPeer } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
@@ -8,14 +8,16 @@ import { CONTROL_VERSION, NAME_MAX, type Open, type RefusalCode } from './contro
 const log = openLog('fastsockets:am:rendezvous')
 
 const OPEN_TIMEOUT_MS = 2000
-/** Callers of another user of this host who were not answered yet. */
+/** Most callers of another user of this host that are not answered yet. */
 const OTHER_CALLERS_MAX = 16
-/** Nobody knows who calls from another host. */
+/** Stands for the user of a caller from another host, which is unknown. */
 const SOMEBODY = -1
 
-/** An endpoint of this thread, as a caller meets it. */
+/** An endpoint of this thread, as callers use it. */
 export interface RendezvousHost {
-  /** Resolves when the two have met, or will not. `isRemote`: the caller may be on another host. */
+  /**
+   * Resolves when the two are connected, or the call has failed. `isRemote`: the caller may be on another host.
+   */
   answer(open: Open, connection: ControlConnection, isRemote: boolean): Promise<void>
 }
 
@@ -25,8 +27,9 @@ export class Reception {
   readonly #callers: CallersByUser
 
   /**
-   * More than `callersMax` at once are hung up on: who has not said what it wants, and of those from elsewhere or of another
-   * user, who are fewer, who was not answered, or was refused and has not gone.
+   * Disconnects callers beyond `callersMax` at once; another user of this host has a lower limit. A caller of our
+   * own user counts until its OPEN. Any other caller counts until it is answered or, if refused, until its
+   * connection is over.
    */
   constructor(callersMax: number, isRemote: boolean, find: (endpoint: string) => RendezvousHost | undefined) {
     const other = isRemote ? callersMax : OTHER_CALLERS_MAX
@@ -54,11 +57,11 @@ export class Reception {
         clearTimeout(timer)
         connection.hush()
         const met = this.#introduce(message, connection).catch((error: Error) => {
-          // No memory for a channel, perhaps.
+          // For example, out of memory for a channel.
           log('not answered: %s', error.message)
           connection.destroy()
         })
-        // What we do for ourselves is no loss; an offer to somebody else costs memory, or a descriptor.
+        // A caller of our own user stops counting now. An offer to any other caller costs memory, or a descriptor.
         if (isOwnUser(uid)) leave()
         else void met.finally(() => (connection.isEnding ? connection.over.then(leave) : leave()))
       },

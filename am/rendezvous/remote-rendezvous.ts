@@ -1,6 +1,7 @@
 /**
- * Where endpoints of other hosts come to ask: a TCP port at the address of the network device, for endpoints that have
- * published a name. Which port it is stands in the name's record, and with it what has to be known to be answered at all.
+ * Rendezvous for endpoints of other hosts: a TCP port at the address of the network device, for endpoints that
+ * have published a name. The name's record has the port, and the endpoint's number, without which no caller is
+ * answered.
  */
 import { once } from 'node:events'
 import net, { isIP } from 'node:net'
@@ -9,9 +10,9 @@ import { Reception, type RendezvousHost } from './reception.ts'
 
 const log = openLog('fastsockets:am:rendezvous')
 
-/** Callers who were not answered yet, to each of whom memory may have been promised. */
+/** Most callers that are not answered yet: memory may be promised to each. */
 const REMOTE_CALLERS_MAX = 64
-/** After so long in silence the system asks whether the other host is still there. */
+/** Idle time after which the kernel probes the other host. */
 export const KEEP_ALIVE_MS = 10_000
 /** Characters of an address: the longest of IPv6 in brackets, and a port. */
 const ADDRESS_MAX = 64
@@ -29,7 +30,7 @@ export function encodeTcpAddress({ host, port }: TcpAddress): string {
   return isIP(host) === 6 ? `tcp:[${host}]:${port}` : `tcp:${host}:${port}`
 }
 
-/** Undefined if it is none: anybody may have written it. */
+/** Undefined if it is invalid: a stranger may have written it. */
 export function decodeTcpAddress(text: string): TcpAddress | undefined {
   if (text.length > ADDRESS_MAX) return undefined
   const [, v6, v4, digits] = ADDRESS.exec(text) ?? []
@@ -49,7 +50,10 @@ export class RemoteRendezvous {
     this.#addressHere = addressHere
   }
 
-  /** Where the endpoint may be asked for from now on; undefined if no network device of this host has an address. */
+  /**
+   * Lets callers on other hosts ask for the endpoint. Resolves to the address; undefined if no network device here
+   * has one.
+   */
   async open(endpoint: string, host: RendezvousHost): Promise<TcpAddress | undefined> {
     const address = this.#addressHere()
     if (address === undefined || LINK_LOCAL.test(address)) return undefined
@@ -61,7 +65,7 @@ export class RemoteRendezvous {
         this.#reception.meet(socket)
       })
       markOwn(this.#server)
-      // No descriptors for a caller, perhaps: that is no reason for the program to end.
+      // For example, out of descriptors for a caller: the program must not end for that.
       this.#server.on('error', error => log('%s', error.message))
       // `exclusive`: a cluster worker answers for its own endpoints.
       this.#server.listen({ host: address, port: 0, exclusive: true })
@@ -88,10 +92,10 @@ export class RemoteRendezvous {
   }
 }
 
-/** One for this thread. */
+/** One per thread. */
 export const remoteRendezvous = new RemoteRendezvous()
 
-/** Lets other hosts ask for the endpoint, if one of its drivers leaves the host; resolves to where. */
+/** Opens the endpoint to other hosts if one of its drivers leaves the host; resolves to the address. */
 export async function openToOthers(
   drivers: readonly Driver[],
   endpoint: string,

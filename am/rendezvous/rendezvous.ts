@@ -1,6 +1,7 @@
 /**
- * Where endpoints meet: one abstract unix socket for each thread, on which its endpoints are asked for. It carries no
- * messages, only what it takes to connect two virtual interfaces; the connection then stays as their lifeline.
+ * Rendezvous of endpoints on one host: each thread has one abstract unix socket, at which callers ask for its
+ * endpoints. It carries no active messages, only the exchange that connects two virtual interfaces; the connection
+ * then stays as their lifeline.
  */
 
 import { once } from 'node:events'
@@ -12,7 +13,7 @@ import { Reception, type RendezvousHost } from './reception.ts'
 
 const log = openLog('fastsockets:am:rendezvous')
 
-/** Callers who have not said whom they want yet; more are hung up on. */
+/** Most callers that have not sent their OPEN; further ones are disconnected. */
 const CALLERS_MAX = 1024
 
 class Rendezvous {
@@ -29,7 +30,7 @@ class Rendezvous {
     if (this.#server === undefined) {
       this.#server = net.createServer(socket => this.#reception.meet(socket))
       markOwn(this.#server)
-      // No descriptors for a caller, perhaps: that is no reason for the program to end.
+      // For example, out of descriptors for a caller: the program must not end for that.
       this.#server.on('error', error => log('%s', error.message))
       // `exclusive`: a cluster worker answers for its own endpoints.
       this.#server.listen({ path: rendezvousPath(thisThread), exclusive: true })
@@ -40,7 +41,7 @@ class Rendezvous {
     try {
       await this.#listening
     } catch (error) {
-      // No descriptors, perhaps: the next endpoint tries anew.
+      // For example, out of descriptors: the next endpoint tries again.
       this.close(endpoint)
       throw error
     }
@@ -66,5 +67,5 @@ class Rendezvous {
   }
 }
 
-/** One for this thread. */
+/** One per thread. */
 export const rendezvous = new Rendezvous()
