@@ -1,20 +1,20 @@
 import { isOwnUser } from './own-user.ts'
 
-/**
- * How many callers of one listener have not finished yet, by who they are: a user whom the kernel names, or an address of
- * another host. The process's own user has a share that no other caller can use up; every other has a small one, and all
- * others together have a limit, so that they cannot use up descriptors either.
- */
+/** A user id that the kernel reports, or the address of another host. */
 export type CallerId = number | string
 
 export interface CallerShares {
   readonly own: number
-  /** Of one other user, or one address. */
+  /** Limit for each other user or address. */
   readonly other: number
-  /** Of all others together. */
+  /** Limit for all other users and addresses together. */
   readonly others: number
 }
 
+/**
+ * Counts the unfinished callers of one listener by caller id. No other caller can use up the share of the process's own
+ * user. The limit for all others together keeps them from using up descriptors.
+ */
 export class CallersByUser {
   readonly #shares: CallerShares
   readonly #counts = new Map<CallerId, number>()
@@ -24,7 +24,7 @@ export class CallersByUser {
     this.#shares = shares
   }
 
-  /** False if that caller has too many already; else `leave` must follow. */
+  /** Counts one caller; `leave` must follow. False, and nothing counted, if a share is used up. */
   enter(caller: CallerId): boolean {
     const { own, other, others } = this.#shares
     const count = this.#counts.get(caller) ?? 0

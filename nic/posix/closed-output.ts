@@ -3,14 +3,14 @@ import { fstatSync, openSync } from 'node:fs'
 const OUTPUTS = [1, 2]
 
 /**
- * For the end of a process: koffi syncs standard output and error then. Of one that the program has closed it complains, and
- * with the other closed it hangs. It is given what can be synced.
+ * Opens /dev/null in place of a standard output or error that the program has closed. koffi syncs both when the process
+ * ends: with one of them closed koffi prints a complaint, with the other closed the process hangs.
  */
 export function coverClosedOutput(): void {
   try {
     for (const fd of OUTPUTS) if (isClosed(fd)) while (openSync('/dev/null', 'r+') < fd);
   } catch {
-    // Without a descriptor it complains.
+    // No descriptor is left: koffi prints its complaint.
   }
 }
 

@@ -8,7 +8,7 @@ export const MAP_ANONYMOUS = 0x20
 export const MAP_NORESERVE = 0x4000
 export const MAP_FIXED_NOREPLACE = 0x100000
 
-/** Frees the pages of shared memory; they read as zeros. */
+/** Frees pages of shared memory; afterwards they read as zeros. */
 export const MADV_REMOVE = 9
 
 export const MFD_CLOEXEC = 1
@@ -36,9 +36,9 @@ export const SO_REUSEPORT = 15
 export const SO_PEERCRED = 17
 export const SO_ACCEPTCONN = 30
 export const SO_DOMAIN = 39
-/** Linux 6.5. */
+/** Since Linux 6.5. */
 export const SO_PEERPIDFD = 77
-/** Linux 6.16. */
+/** Since Linux 6.16. */
 export const SO_PASSRIGHTS = 83
 export const IPPROTO_IPV6 = 41
 export const IPV6_V6ONLY = 26

@@ -1,14 +1,14 @@
-/** How this thread and the others share the cores. */
+/** The share of CPU time that the kernel gives to this thread. */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { loadLibc } from './libc.ts'
 
-/** proc(5): nanoseconds on a core, nanoseconds waiting for one while runnable, time slices. */
+/** proc(5). Three numbers: nanoseconds on a core, nanoseconds runnable without a core, time slices. */
 const SCHEDSTAT = '/proc/thread-self/schedstat'
 const TEXT_MAX = 96
-/** Anything else, as a process without descriptors, may be over soon. */
+/** Errors that stay. Any other, such as EMFILE, may be gone at the next call. */
 const NEVER_CODES = new Set<string | undefined>(['ENOENT', 'EACCES', 'EPERM'])
 
-/** How long this thread has had a core, and been without one though it was runnable, since it began. */
+/** Milliseconds since the thread began: on a core, and runnable without a core. */
 export interface CoreTimes {
   readonly ranMs: number
   readonly waitedMs: number
@@ -16,12 +16,12 @@ export interface CoreTimes {
 
 const text = Buffer.allocUnsafe(TEXT_MAX)
 
-/** Lets another runnable thread have this core, if one waits for it (sched_yield(2)); returns at once otherwise. */
+/** Lets a runnable thread that waits for this core run (sched_yield(2)). Returns at once if none waits. */
 export function yieldCore(): void {
   loadLibc().libc?.sched_yield()
 }
 
-/** `never` where the system does not say; undefined if it cannot be asked now. It takes about 10 us. */
+/** `never` if this system does not report the times; undefined if only this call failed. Takes about 10 us. */
 export function readCoreTimes(): CoreTimes | 'never' | undefined {
   let file = -1
   try {

@@ -1,8 +1,8 @@
 /**
- * The unix connection over which two interfaces were handed over, kept open as their doorbell: to ring is to send a
- * byte, and Node itself watches for one. Each side has made its own end, by connect or by accept, so nothing that the
- * peer does to its descriptor reaches ours. The kernel ends the connection when either side is gone, however it went,
- * and Node closes our end when a worker thread is terminated, which runs no code of ours.
+ * The unix connection of a handoff, kept open as the doorbell of both interfaces. Ringing sends one byte; Node's event
+ * loop watches for it. Each side made its own end by connect or accept, so the peer's operations on its descriptor do
+ * not affect ours. The kernel ends the connection when either process ends for any reason. When a worker thread is
+ * terminated none of our code runs there, but Node closes the worker's end.
  */
 import { AsyncResource } from 'node:async_hooks'
 import net from 'node:net'
@@ -11,31 +11,34 @@ import { markOwn } from '../own-sockets.ts'
 import { MSG_DONTWAIT, MSG_NOSIGNAL, POLLRDHUP } from './constants.ts'
 import type { Libc } from './libc.ts'
 
-/** Bytes taken in one look. libuv looks at most 32 times a turn, so a flood of rings costs no more than that. */
+/** Bytes of one read. libuv reads at most 32 times in an iteration, which bounds the cost of a flood of rings. */
 const READ_MAX = 4096
-/** What every doorbell of this thread is read into: rings have no content. */
+/** Read buffer shared by all doorbells of this thread: the bytes have no meaning. */
 const heard = Buffer.alloc(READ_MAX)
 const RING = Buffer.of(1)
 /** struct pollfd: fd 0, events 4, revents 6. */
 const POLLED = Buffer.alloc(8)
 
-/** Made while this module loads: a doorbell rings in nobody's asynchronous context, and keeps none alive. */
+/**
+ * Made while this module loads, so that a doorbell neither runs in a program's asynchronous context nor keeps one
+ * alive.
+ */
 const rootScope = new AsyncResource('FASTSOCKETSDOORBELL')
 
-/** The first `length` bytes were heard; they are valid only during the call. None: the connection has ended. */
+/** Receives the first `length` bytes of `bytes`, valid only during the call. 0: the connection has ended. */
 export type DoorbellListener = (bytes: Buffer, length: number) => void
 
-/** The typings know `onread` as an option of `connect` only. */
+/** The typings of Node list `onread` among the options of `connect` only. */
 type SocketOptions = net.SocketConstructorOpts & net.ConnectOpts
 
 export class Doorbell {
-  /** The connection's descriptor, for system calls that Node does not have, while `isOpen`. */
+  /** The connection's descriptor, for system calls that Node does not offer. Valid while `isOpen`. */
   readonly fd: number
   readonly #libc: Libc
   readonly #socket: net.Socket
   #listener: DoorbellListener | undefined
 
-  /** Takes a connected, non-blocking descriptor over. What the peer sends waits in the kernel until `watch`. */
+  /** Owns `fd`, connected and non-blocking, from now on. The peer's bytes wait in the kernel until `watch`. */
   constructor(libc: Libc, fd: number) {
     this.fd = fd
     this.#libc = libc
@@ -44,19 +47,19 @@ export class Doorbell {
     markOwn(this.#socket)
     this.#socket.pause()
     this.#socket.unref()
-    // A peer that leaves bytes of ours unread resets the connection: an end like any other.
+    // The kernel resets the connection if the peer closes with unread bytes: treated as an end.
     this.#socket.on('error', this.#handleEnd)
     // libuv closes handles only after it has reported other processes' exits: 'close' alone would be too late.
     this.#socket.on('end', this.#handleEnd)
     this.#socket.on('close', this.#handleEnd)
   }
 
-  /** False once the connection has ended, on either side. `fd` may be somebody else's then. */
+  /** False once either side has ended the connection. The kernel may have reused the number `fd` by then. */
   get isOpen(): boolean {
     return !this.#socket.destroyed
   }
 
-  /** The same by the kernel, which knows it before the event loop does. */
+  /** As `isOpen`, asked from the kernel, which knows of the end before the event loop reports it. */
   get hasPeer(): boolean {
     if (!this.isOpen) return false
     POLLED.writeInt32LE(this.fd, 0)
@@ -64,13 +67,16 @@ export class Doorbell {
     return this.#libc.poll(POLLED, 1, 0) === 0
   }
 
-  /** Calls `listener` from the event loop for whatever comes. It takes the place of the one before. */
+  /** Calls `listener` from the event loop for every read and for the end. Replaces an earlier listener. */
   watch(listener: DoorbellListener): void {
     this.#listener = listener
     if (this.isOpen) this.#socket.resume()
   }
 
-  /** Wakes the peer. A connection that is full is ringing already; one that has ended has nobody to wake. */
+  /**
+   * Wakes the peer. Errors are ignored: EAGAIN means that unread rings wait already, any other that the peer has
+   * gone.
+   */
   ring(): void {
     if (this.isOpen) this.#libc.send(this.fd, RING, 1, MSG_DONTWAIT | MSG_NOSIGNAL)
   }

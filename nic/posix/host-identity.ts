@@ -6,8 +6,8 @@ export const HOST_IDENTITY_SIZE = 16
 let identity: Buffer | undefined
 
 /**
- * Says which host and network namespace we are in, without telling which: two processes have the same identity if,
- * and only if, an abstract unix socket of one is within reach of the other.
+ * A hash of boot id and network namespace, which reveals neither. Two processes have the same identity if and only if
+ * they can reach each other's abstract unix sockets.
  */
 export function hostIdentity(): Buffer {
   identity ??= createHash('sha256')

@@ -1,6 +1,6 @@
 /**
- * The C library, through koffi: the only file that loads it. Everything else asks `loadLibc()` and lives with a
- * reason when there is none (another platform, or the koffi package missing), so that importing us never throws.
+ * The C library, bound through koffi, which only this file loads. All other files call `loadLibc()`. Without a C
+ * library (another platform, koffi missing) it returns a reason, so that importing this package never throws.
  */
 import { createRequire } from 'node:module'
 import { NicError } from '../errors.ts'
@@ -24,11 +24,11 @@ export interface Libc {
   fcntl(fd: number, command: number, argument: number): number
   close(fd: number): number
   sched_yield(): number
-  /** Only in glibc. */
+  /** Undefined in C libraries other than glibc. */
   mallopt: ((parameter: number, value: number) => number) | undefined
   socket(domain: number, type: number, protocol: number): number
   bind(fd: number, address: Uint8Array, length: number): number
-  /** `length` is 4 bytes: the size of `address`, then that of the name. */
+  /** `length` is an int of 4 bytes. Before the call: the size of `address`. After the call: that of the name. */
   getpeername(fd: number, address: Uint8Array, length: Uint8Array): number
   getsockname(fd: number, address: Uint8Array, length: Uint8Array): number
   socketpair(domain: number, type: number, protocol: number, descriptors: Int32Array): number
@@ -66,7 +66,7 @@ export interface Libc {
   /** Address of the memory behind a buffer; the caller keeps the buffer alive. */
   address(buffer: Uint8Array): bigint
   openIoPhase: OpenIoPhase | undefined
-  /** An ArrayBuffer over foreign memory, which it does not own. */
+  /** An ArrayBuffer over memory outside V8. Collecting the ArrayBuffer does not free the memory. */
   view(address: bigint, length: number): ArrayBuffer
 }
 
@@ -112,7 +112,7 @@ export function loadLibc(): LibcResult {
   return result
 }
 
-/** The C library, or the reason why there is none as an error. */
+/** Throws `ERR_NIC_UNAVAILABLE` with the reason if there is no C library. */
 export function requireLibc(): Libc {
   const { libc, reason } = loadLibc()
   if (libc === undefined) throw new NicError('ERR_NIC_UNAVAILABLE', reason)
@@ -135,7 +135,10 @@ function load(): LibcResult {
   }
 }
 
-/** For drivers that have a library of their own. Throws if there is none; `undisturbed` is the caller's affair. */
+/**
+ * For drivers that bind another library. Throws if koffi cannot be loaded. The caller wraps the call in
+ * `undisturbed`.
+ */
 export function loadKoffi(): Koffi {
   return createRequire(import.meta.url)('koffi') as Koffi
 }

@@ -1,12 +1,12 @@
 /**
- * Shared mappings that can never be touched after they are gone.
+ * Shared mappings whose addresses stay valid after they are unmapped.
  *
- * A typed array over unmapped memory kills the process, and the garbage collector, not we, decides when the last one
- * goes. So an address range is reserved once and never given back to the kernel: mapping a segment replaces the range's
- * pages by the segment's (`MAP_FIXED`), releasing it replaces them by untouched anonymous memory, and the range waits
- * in a pool for the next segment of its size. The shared memory itself is freed at once; what stays is address space,
- * as much as the largest number of segments that were ever mapped together. Pools belong to threads, and a worker's goes
- * with it (thread-ranges.ts).
+ * Access through a typed array over unmapped memory kills the process, and the garbage collector decides when the last
+ * array goes. So each address range is reserved once and never returned to the kernel. Mapping a segment replaces the
+ * pages of the range (`MAP_FIXED`). Releasing the segment replaces them by untouched anonymous memory, and a pool keeps
+ * the range for the next segment of its size. The shared memory is freed at once; only address space stays, as much as
+ * the largest number of segments that were mapped together. Each thread has its own pools. When a worker ends, the
+ * thread that started it unmaps the worker's ranges (thread-ranges.ts).
  */
 import { isMainThread } from 'node:worker_threads'
 import { NicError } from '../errors.ts'
@@ -27,25 +27,30 @@ import { type Libc, requireLibc, systemError } from './libc.ts'
 
 const MAP_FAILED = 0xffff_ffff_ffff_ffffn
 const READ_WRITE = PROT_READ | PROT_WRITE
-/** One page of the smallest kind. */
+/** The smallest page size of Linux. */
 const RANGE_LENGTH_MIN = 4096
-/** The longest ArrayBuffer of Node 20, which ends the process when a longer one is asked for. */
+/** The longest ArrayBuffer of Node 20. A request for a longer one ends the process there. */
 const RANGE_LENGTH_MAX = 2 ** 32
 const IDLE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
 
 export interface Mapping {
   readonly address: bigint
   readonly length: number
-  /** Over the mapped bytes, or those at their beginning that are always used. After `unmapShared` it reads as zeros, or as somebody else's segment: drop every view. */
+  /**
+   * Over the mapped bytes, or over their beginning (`viewLength`). After `unmapShared` it reads as zeros or as another
+   * segment: the owner drops every view before.
+   */
   readonly memory: ArrayBuffer
 }
 
 const idleRanges = new Map<number, Mapping[]>()
 const mapped = new Set<Mapping>()
-/** Ranges without an ArrayBuffer: that of their last use was collected. */
+/** Ranges whose last ArrayBuffer was collected. */
 const bareRanges = new Map<number, bigint[]>()
 const collectable = new Set<Collectable>()
-/** Undefined if a program has removed the class before: what such ranges map stays until the process ends. */
+/**
+ * Undefined if the program has removed the global class: collectable ranges then stay mapped until the process ends.
+ */
 const collected =
   typeof FinalizationRegistry === 'function' ? new FinalizationRegistry(handleCollected) : undefined
 
@@ -62,7 +67,8 @@ interface Collectable {
   readonly onCollected: () => void
 }
 
-// Where nobody looks after what a worker leaves behind, it lets go of its segments at least if it ends by itself.
+// No other thread unmaps the ranges of a worker without a row (thread-table.ts): the worker releases its segments if it
+// ends without being terminated.
 if (!isMainThread && ownRow < 0) {
   process.on('exit', () => {
     for (const mapping of mapped) unmapShared(requireLibc(), mapping)
@@ -71,9 +77,10 @@ if (!isMainThread && ownRow < 0) {
 }
 
 /**
- * Maps the first `length` bytes of `fd`. The descriptor may be closed afterwards. `rangeLength`: of the address range, if it
- * is to be pooled with others of other lengths. Unless `mayWrite`, to write there kills the process. All
- * with one `rangeLength` have one `viewLength`: how much of it `memory` shows.
+ * Maps the first `length` bytes of `fd`. The caller may close the descriptor afterwards. Unless `mayWrite`, a write
+ * to the memory kills the process.
+ * @param rangeLength length of the address range; mappings of different lengths share a pool if it is equal
+ * @param viewLength length of `memory`; all mappings with one `rangeLength` must have the same
  */
 export function mapShared(
   libc: Libc,
@@ -97,8 +104,8 @@ export function mapShared(
 }
 
 /**
- * Maps `fd` for a program that keeps views as long as it likes: until the ArrayBuffer is collected. Then the range waits for the
- * next use, and `onCollected` is called.
+ * Maps `fd` until the returned ArrayBuffer is collected, for programs that may keep views of it. Then the range goes
+ * back to its pool and `onCollected` is called.
  */
 export function mapUntilCollected(
   libc: Libc,
@@ -120,20 +127,20 @@ export function mapUntilCollected(
   return memory
 }
 
-/** Lengths of ranges that are pooled together: so many different ones that a peer may choose the length of its memory. */
+/** The next power of two: bounds the number of pools when peers choose the lengths of their memory. */
 export function rangeLengthOf(length: number): number {
   let rangeLength = RANGE_LENGTH_MIN
   while (rangeLength < length) rangeLength *= 2
   return rangeLength
 }
 
-/** Once is enough: what is unmapped already may be mapped again, by somebody else. */
+/** A second call does nothing: the range may hold another mapping by then. */
 export function unmapShared(libc: Libc, mapping: Mapping): void {
   if (!mapped.delete(mapping)) return
   if (makeIdle(libc, mapping.address, mapping.length)) pushTo(idleRanges, mapping.length, mapping)
 }
 
-/** Without anonymous memory in its place a range must stay as it is: leaked, but never dangling. */
+/** False if the kernel refuses the anonymous memory. The range then keeps its mapping: leaked, but never dangling. */
 function makeIdle(libc: Libc, address: bigint, length: number): boolean {
   return !isFailure(libc.mmap(address, length, READ_WRITE, IDLE | MAP_FIXED, -1, 0))
 }
@@ -156,8 +163,8 @@ function reserveRange(libc: Libc, length: number, viewLength: number): Mapping {
 }
 
 /**
- * Fills the hole that a refused mapping may have left, where the kernel took the old pages away first. False if there is
- * something: the old pages, or what somebody else has mapped there meanwhile, which must never be replaced.
+ * Fills the hole that a refused mapping leaves if the kernel has removed the old pages first. False if something is
+ * mapped there: the old pages, or a mapping that another thread has made in the hole, which must not be replaced.
  */
 function isWhole(libc: Libc, address: bigint, length: number): boolean {
   const filled = libc.mmap(address, length, READ_WRITE, IDLE | MAP_FIXED_NOREPLACE, -1, 0)

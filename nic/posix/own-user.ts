@@ -1,22 +1,22 @@
-/** Whether a user id that the kernel reports for another process is that of this process's user. */
+/** Compares user ids that the kernel reports for other processes with this process's user. */
 import { readFileSync } from 'node:fs'
 
-/** Every user id of 32 bits but the last, which stands for "no change" in setuid(2). */
+/** The number of valid 32-bit user ids: the last value means "no change" in setresuid(2). */
 const USER_IDS = 0xffff_ffff
 const OVERFLOW_UID_DEFAULT = 65534
-/** Every user id is mapped: the kernel has no stand-in. */
+/** Equals no user id: every user is mapped, so the kernel never reports the overflow uid for another one. */
 const NONE = -1
 
 let overflowUid: number | undefined
 
-/** Effective user ids: those are what SO_PEERCRED reports (unix(7)). */
+/** `uid` is an effective user id, as SO_PEERCRED reports it (unix(7)). */
 export function isOwnUser(uid: number): boolean {
   return uid === process.geteuid?.() && !isNobody(uid)
 }
 
 /**
- * In a user namespace the kernel reports the overflow uid for every user whom the namespace does not map
- * (user_namespaces(7)): any number of users share it, so it identifies none of them.
+ * Whether `uid` is the overflow uid. In a user namespace the kernel reports it for every unmapped user
+ * (user_namespaces(7)), so it identifies none of them.
  */
 export function isNobody(uid: number): boolean {
   overflowUid ??= findOverflowUid()
@@ -32,7 +32,7 @@ function findOverflowUid(): number {
   }
 }
 
-/** `map`: lines of first id inside, first id outside, and how many. */
+/** `map` is a uid_map: each line has the first id inside, the first id outside, and the number of ids. */
 export function mapsEveryUser(map: string): boolean {
   const counts = map
     .trim()

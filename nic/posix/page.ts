@@ -1,7 +1,7 @@
 /**
- * A page of memory that other processes of the same user may read while this one lives: a memfd that stays open, found
- * under /proc/PID/fd. It has no name in any file system, so nothing is left of it after SIGKILL, and the kernel lets
- * nobody follow such a link who may not inspect the process.
+ * A page of memory that other processes of the same user may read while this process lives: an open memfd, found
+ * under /proc/PID/fd. It has no name in a file system, so SIGKILL leaves nothing behind. The kernel allows only
+ * processes that may inspect this one (ptrace(2), access mode) to follow the link.
  */
 import { closeSync } from 'node:fs'
 import { undisturbed } from '../threads/undisturbed.ts'
@@ -9,12 +9,12 @@ import { type Libc, loadLibc } from './libc.ts'
 import { mapShared } from './mapping.ts'
 import { createSealed, ownedByThread, sealForGood } from './sealed-memory.ts'
 
-/** What /proc/PID/fd shows of the page called `name`. */
+/** The link text in /proc/PID/fd of the page called `name`. */
 export function pageLink(name: string): string {
   return `/memfd:${name} (deleted)`
 }
 
-/** Zeros, of `length` bytes, for as long as this thread lives; undefined if this system has no such thing. */
+/** A page of `length` zeros that lives as long as this thread; undefined if the system refuses it. */
 export function openPage(name: string, length: number): ArrayBuffer | undefined {
   const { libc } = loadLibc()
   if (libc === undefined) return undefined

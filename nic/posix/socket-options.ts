@@ -1,18 +1,18 @@
-/** How the kernel has bound a socket. Whoever made it may have set this by other means than Node's. */
+/** Options of a bound socket, asked from the kernel: a program or its parent may have set them without Node. */
 import { IPPROTO_IPV6, IPV6_V6ONLY, SO_REUSEPORT, SOL_SOCKET } from './constants.ts'
 import { loadLibc } from './libc.ts'
 
-/** It is IPv6, and takes no IPv4 connections at mapped addresses. */
+/** True for an IPv6 socket that accepts no IPv4 connections at mapped addresses. */
 export function isIpv6Only(fd: number): boolean {
   return isOn(fd, IPPROTO_IPV6, IPV6_V6ONLY)
 }
 
-/** Others of the same user may be bound to its port, too: the kernel spreads connections over all of them. */
+/** True if sockets of the same user may bind the same port: the kernel distributes connections among all of them. */
 export function sharesPort(fd: number): boolean {
   return isOn(fd, SOL_SOCKET, SO_REUSEPORT)
 }
 
-/** A socket of another family has no such option: it is not on. */
+/** False also if the socket's family has no such option. */
 function isOn(fd: number, level: number, name: number): boolean {
   const { libc } = loadLibc()
   if (libc === undefined) return false

@@ -1,18 +1,18 @@
-/** Two ends of a unix connection, of which one can be told by its name. */
+/** Unix socket pairs whose far end identifies the near end by a name. */
 import { AF_UNIX, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_STREAM } from './constants.ts'
 import { loadLibc, requireLibc, systemError } from './libc.ts'
 import { isOwnUser } from './own-user.ts'
 import { abstractAddress, peerCredentials } from './unix-socket.ts'
 
-/** What the kernel takes, less the zero byte that makes a name abstract. */
+/** sizeof(sun_path) is 108; the zero byte of an abstract name takes one. */
 const NAME_SIZE_MAX = 107
-/** struct sockaddr_un: family, then the name. */
+/** sizeof(struct sockaddr_un): family, then the name. */
 const ADDRESS_SIZE = 110
 const NAME_AT = 2
 
 /**
- * The caller owns both descriptors. If `name` is given, the near end gets it, an abstract one, as long as the kernel can take it
- * and nobody else has it: whoever holds the far end reads it by `nameOfNearEnd`.
+ * The caller owns both descriptors. If `name` is given, the near end is bound to that abstract name; the holder of
+ * the far end reads it with `nameOfNearEnd`. The near end stays unnamed if the name is too long or in use.
  */
 export function socketPair(name?: string): { readonly near: number; readonly far: number } {
   const libc = requireLibc()
@@ -28,8 +28,9 @@ export function socketPair(name?: string): { readonly near: number; readonly far
 }
 
 /**
- * The abstract name of the near end, asked at the far end of a pair that this process's user, or its parent, has made.
- * Undefined of everything else: an accepted connection has the name of its listener, and its peer may have taken any name.
+ * The abstract name of the near end. `fd` is the far end of a pair that this process's user or its parent made.
+ * Undefined for any other socket: an accepted connection has its listener's name, and its peer may have bound any
+ * name.
  */
 export function nameOfNearEnd(fd: number): string | undefined {
   const { libc } = loadLibc()
@@ -37,12 +38,12 @@ export function nameOfNearEnd(fd: number): string | undefined {
   if (nameOf((address, size) => libc.getsockname(fd, address, size)) !== '') return undefined
   const name = nameOf((address, size) => libc.getpeername(fd, address, size))
   if (!name?.startsWith('\0')) return undefined
-  // Of a pair the kernel knows who has made it.
+  // For a pair SO_PEERCRED reports the process that called socketpair (unix(7)).
   const { pid, uid } = peerCredentials(libc, fd)
   return isOwnUser(uid) || (pid > 0 && pid === process.ppid) ? name.slice(1) : undefined
 }
 
-/** A unix name, with the zero byte of an abstract one, or empty; undefined if `ask` finds no unix socket. */
+/** The name with the zero byte of an abstract one; empty for an unnamed socket; undefined if it is no unix socket. */
 function nameOf(ask: (address: Buffer, size: Buffer) => number): string | undefined {
   const address = Buffer.alloc(ADDRESS_SIZE)
   const size = Buffer.alloc(4)

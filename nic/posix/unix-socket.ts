@@ -39,18 +39,18 @@ const VECTOR = 64
 // struct cmsghdr: len 0, level 8, type 12, then the descriptors.
 const CONTROL = VECTOR + 16
 const CMSG_HEADER_SIZE = 16
-/** SCM_MAX_FD. Room for all of them: the kernel closes those that find none, and that may wait for their sender. */
+/** SCM_MAX_FD. Room for all: the kernel closes descriptors that find no room, and a close may wait for the sender. */
 export const DESCRIPTORS_MAX = 253
 /**
- * What else the kernel adds: credentials, security label, pidfd. Who has made a connection and passed us an end of it can have it
- * say all of that.
+ * Room for credentials, security label and pidfd. A peer that made a connection and passed us one end of it may have
+ * enabled all of them (SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD).
  */
 const FURTHER_CONTROL_SIZE = 4096
 const BYTES = CONTROL + controlSize(DESCRIPTORS_MAX) + FURTHER_CONTROL_SIZE
 export const MESSAGE_MAX = 4096
 
 export interface Credentials {
-  /** 0 when the peer lives in a pid namespace that we cannot see into. */
+  /** 0 if the peer lives in a pid namespace that is invisible from ours. */
   readonly pid: number
   readonly uid: number
 }
@@ -60,7 +60,9 @@ export interface ReceivedMessage {
   readonly descriptors: number[]
 }
 
-/** Connects at once or not at all: a unix socket never leaves a connect under way. Undefined if too many wait there. */
+/**
+ * Connects without waiting: a unix connect is never under way. Undefined if the listener's backlog is full (EAGAIN).
+ */
 export function connectAbstract(libc: Libc, name: string): number | undefined {
   const fd = libc.socket(AF_UNIX, SOCKET_TYPE, 0)
   if (fd < 0) throw systemError(libc, 'socket')
@@ -74,7 +76,7 @@ export function connectAbstract(libc: Libc, name: string): number | undefined {
   return fd
 }
 
-/** Another descriptor of the same connection. */
+/** Another descriptor of the same connection. The caller owns it. */
 export function duplicate(libc: Libc, fd: number): number {
   const copy = libc.fcntl(fd, F_DUPFD_CLOEXEC, 0)
   if (copy < 0) throw systemError(libc, 'fcntl')
@@ -90,9 +92,9 @@ export function peerCredentials(libc: Libc, fd: number): Credentials {
 }
 
 /**
- * From now on peers pass no descriptors over this connection, or over those that this listener accepts (Linux 6.16; before, nobody
- * can be kept from it). Node throws descriptors away that it does not want, and to close the last one of a socket takes
- * its linger time: for so long the event loop would hang.
+ * Makes the kernel refuse descriptors that peers pass over this connection, or over connections that this listener
+ * accepts. Needs Linux 6.16; does nothing on older kernels. Node closes descriptors that arrive unexpected, and the
+ * close of a socket's last descriptor blocks the event loop for the linger time that the peer has set.
  */
 export function refuseDescriptors(socket: net.Socket | net.Server): void {
   const { fd = -1 } = (socket as unknown as { _handle: { fd?: number } | null })._handle ?? {}
@@ -103,7 +105,7 @@ export function refuseDescriptorsAt(fd: number): void {
   loadLibc().libc?.setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, OFF, OFF.length)
 }
 
-/** Whether `fd`, of which nothing is known, is a unix stream socket that does not listen. */
+/** Whether `fd`, a descriptor of any kind, is a unix stream socket that does not listen. */
 export function isUnixStream(libc: Libc, fd: number): boolean {
   return (
     optionOf(libc, fd, SO_DOMAIN) === AF_UNIX &&
@@ -119,14 +121,14 @@ function optionOf(libc: Libc, fd: number, name: number): number {
   return libc.getsockopt(fd, SOL_SOCKET, name, value, length) < 0 ? -1 : value.readInt32LE()
 }
 
-/** The user at the other end of a unix socket of Node; without the C library, which alone can ask, our own. */
+/** The user at the other end of a unix socket of Node; our own user if there is no C library to ask the kernel. */
 export function userOfPeer(socket: net.Socket): number {
   const { libc } = loadLibc()
   if (libc === undefined) return process.geteuid?.() ?? 0
   return peerCredentials(libc, (socket as unknown as { _handle: { fd: number } })._handle.fd).uid
 }
 
-/** At most `MESSAGE_MAX` bytes and `DESCRIPTORS_MAX` descriptors; all of it, or an error. */
+/** Sends at most `MESSAGE_MAX` bytes with at most `DESCRIPTORS_MAX` descriptors. Throws unless all of it was sent. */
 export function sendMessage(libc: Libc, fd: number, bytes: Uint8Array, descriptors: readonly number[]): void {
   if (descriptors.length > DESCRIPTORS_MAX)
     throw new NicError('ERR_NIC_ARGUMENT', `${descriptors.length} descriptors are too many`)
@@ -146,8 +148,8 @@ export function sendMessage(libc: Libc, fd: number, bytes: Uint8Array, descripto
 }
 
 /**
- * The next message, at most `length` bytes; undefined if none is there yet. All descriptors that come with it belong to the caller,
- * however many: to close one of a stranger's may wait for the stranger.
+ * The next message, at most `length` bytes; undefined if none has arrived. The caller owns all descriptors in it, even
+ * unexpected ones: closing a stranger's descriptor may block, so the caller decides.
  */
 export function receiveMessage(libc: Libc, fd: number, length: number): ReceivedMessage | undefined {
   const message = prepareMessage(libc, length, BYTES - CONTROL)
@@ -161,14 +163,14 @@ export function receiveMessage(libc: Libc, fd: number, length: number): Received
   return { bytes: Buffer.from(message.subarray(BYTES, BYTES + received)), descriptors }
 }
 
-/** That the peer is gone is its own affair; everything else is a failed system call. */
+/** `ERR_NIC_CONNECT_FAILED` if the peer has gone; otherwise `ERR_NIC_SYSTEM`. */
 function connectionError(libc: Libc, syscall: string): NicError {
   const errno = libc.errno()
   if (errno !== ECONNRESET && errno !== EPIPE) return systemError(libc, syscall)
   return new NicError('ERR_NIC_CONNECT_FAILED', 'the peer has gone away', { syscall, errno })
 }
 
-/** Those that were passed, wherever they are among what else the kernel says. A pidfd that comes with them is closed: nobody waits for that. */
+/** The passed descriptors, at any place among the control messages. Closes pidfds, which never blocks. */
 function readDescriptors(libc: Libc, message: Buffer, controlLength: number): number[] {
   const descriptors: number[] = []
   const end = CONTROL + controlLength
@@ -186,8 +188,9 @@ function readDescriptors(libc: Libc, message: Buffer, controlLength: number): nu
 }
 
 /**
- * The one message under way in this thread: header, vector, control data and bytes. It holds addresses of itself, which
- * the garbage collector does not see: so it is too large to lie in V8's heap, where it could move, and never goes.
+ * The message buffer of this thread: header, vector, control data and bytes. It contains its own addresses, which the
+ * garbage collector does not update. So it has an ArrayBuffer outside V8's heap, which does not move, and is never
+ * freed.
  */
 let underWay: { readonly message: Buffer; readonly address: bigint } | undefined
 
@@ -222,28 +225,28 @@ export function abstractAddress(name: string): Buffer {
   return address
 }
 
-/** Whether the functions below can do anything: they need the C library. */
+/** Whether `receiveNow`, `sendNow` and `shutdownNow` work: they need the C library. */
 export function canMoveNow(): boolean {
   return loadLibc().libc !== undefined
 }
 
 /**
- * What a socket of Node has got, without waiting for the event loop: the number of bytes, 0 if the other side has hung
- * up, or a negative errno; `-EAGAIN` if there is nothing.
+ * Reads from a socket of Node without waiting for the event loop. Returns the number of bytes, 0 at the end of the
+ * stream, or a negative errno; `-EAGAIN` if nothing has arrived.
  */
 export function receiveNow(fd: number, into: Uint8Array): number {
   const { libc } = loadLibc()
   return libc === undefined ? -EAGAIN : orErrno(libc, libc.recv(fd, into, into.length, MSG_DONTWAIT))
 }
 
-/** Sends what a socket of Node takes at once; the number of bytes, or a negative errno. */
+/** Sends as many bytes as the kernel accepts without waiting. Returns their number, or a negative errno. */
 export function sendNow(fd: number, bytes: Uint8Array): number {
   const { libc } = loadLibc()
   if (libc === undefined) return -EAGAIN
   return orErrno(libc, libc.send(fd, bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL))
 }
 
-/** Ends what a socket of Node sends, behind what the kernel has of it. */
+/** Half-closes a socket of Node: FIN follows the bytes in the kernel's send queue. */
 export function shutdownNow(fd: number): void {
   loadLibc().libc?.shutdown(fd, SHUT_WR)
 }

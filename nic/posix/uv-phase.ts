@@ -1,21 +1,21 @@
 /**
- * A check handle of libuv: its callback is called by the event loop itself, with no JavaScript below it. The last that was
- * started comes first, so it comes before Node's own, which was started with Node and runs the immediates.
+ * A check handle of libuv: the event loop calls its callback with no JavaScript on the stack. libuv calls the handle
+ * that was started last first. So the callback runs before Node's own check handle, which runs the immediates.
  */
 type Koffi = typeof import('koffi')
 
 const UV_CHECK = 2
 const UV_IDLE = 6
-/** Of `uv_metrics_t`, whose first word counts how often the event loop has begun to look for I/O. */
+/** Bytes of room for `uv_metrics_t`. Its first word is `loop_count`: how often the loop has entered its poll phase. */
 const METRICS_SIZE = 128
 
 import type { IoPhase } from './io-phase.ts'
 
-/** Makes handles on the event loop of this thread; undefined if Node does not show libuv's functions. */
+/** Makes handles on the event loop of this thread. Undefined if libuv refuses them. */
 export type OpenIoPhase = (callback: () => void) => IoPhase | undefined
 
 export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): OpenIoPhase {
-  // It is called with the handle, in a register that nobody needs to look at: a BigInt less in each turn.
+  // libuv passes the handle as an argument. The prototype leaves it out, which saves a BigInt in each iteration.
   const callbackType = koffi.pointer(koffi.proto('void', []))
   const getLoop = library.func('int napi_get_uv_event_loop(void *env, _Out_ void **loop)')
   const sizeOf = library.func('size_t uv_handle_size(int type)')
@@ -26,13 +26,13 @@ export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): O
   const startIdle = library.func('int uv_idle_start(void *handle, void *callback)')
   const stopIdle = library.func('int uv_idle_stop(void *handle)')
   const backendTimeout = library.func('int uv_backend_timeout(void *loop)')
-  // An idle handle must call something. What is wanted is only that the loop does not wait for I/O.
+  // An active idle handle keeps the loop from waiting for I/O. It needs a callback; this one has no effect.
   const harmless = library.symbol('uv_is_active')
   const getMetrics = bindMetrics(library)
   return callback => {
     const loop: unknown[] = [null]
     if (getLoop(koffi.node.env, loop) !== 0) return undefined
-    // Never freed: the handles belong to the event loop, which lives as long as the thread.
+    // Never freed: the event loop refers to the handles as long as the thread lives.
     const check = koffi.alloc('char', Number(sizeOf(UV_CHECK)))
     const idle = koffi.alloc('char', Number(sizeOf(UV_IDLE)))
     if (initializeCheck(loop[0], check) !== 0 || initializeIdle(loop[0], idle) !== 0) return undefined
@@ -48,7 +48,7 @@ export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): O
         stopIdle(idle)
       },
       wouldWait: () => {
-        // It makes the loop say that something is due. Whoever runs the loop from within a listener needs it back.
+        // An active idle handle makes the timeout 0. It is started again for programs that run the loop in a listener.
         stopIdle(idle)
         const timeoutMs = backendTimeout(loop[0])
         startIdle(idle, harmless)
@@ -59,7 +59,7 @@ export function bindIoPhase(koffi: Koffi, library: ReturnType<Koffi['load']>): O
   }
 }
 
-/** Not in Node 20.0 to 20.2. */
+/** Undefined in Node 20.0 to 20.2, whose libuv has no `uv_metrics_info`. */
 function bindMetrics(
   library: ReturnType<Koffi['load']>,
 ): ((loop: unknown, metrics: Uint32Array) => number) | undefined {
