@@ -1,6 +1,6 @@
 /**
- * A number that all threads of a process add up. Each thread publishes its part in whole steps, so that `add` seldom touches shared
- * memory. When a worker has ended, the thread that started it subtracts the worker's part.
+ * A sum over all threads of a process. Each thread publishes its part in whole steps, so that `add` seldom touches
+ * shared memory. When a worker has ended, the thread that started it subtracts the worker's part (thread-table.ts).
  */
 
 import { isMainThread } from 'node:worker_threads'
@@ -8,17 +8,17 @@ import { atomics } from '../atomics.ts'
 import { COUNT_ROWS, TOTAL_ROW } from './thread-layout.ts'
 import { countColumn, ownRow } from './thread-table.ts'
 
-/** Nobody would subtract the part of a worker without a row: it adds up its own only. */
+/** False in a worker without a row: no other thread would subtract its part, so it counts for itself only. */
 const isShared = isMainThread || ownRow >= 0
 
 export class ProcessCount {
   readonly #rows: Int32Array
   readonly #step: number
   #own = 0
-  /** Steps of `#own` that the other threads know. */
+  /** Whole steps of `#own` that this thread has published. */
   #published = 0
 
-  /** `column` of the table (thread-layout.ts). The parts of other threads are known to one `step`. */
+  /** `column` of the table (thread-layout.ts). The part of each other thread is known to within one `step`. */
   constructor(column: number, step: number) {
     this.#rows = isShared ? countColumn(column) : new Int32Array(COUNT_ROWS)
     this.#step = step

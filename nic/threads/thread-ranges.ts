@@ -1,7 +1,7 @@
 /**
- * Address ranges of workers that are gone. `worker.terminate()` runs no code in the worker, so nobody there would unmap
- * what it had mapped. A worker notes its ranges in the table of threads, and the thread that started it unmaps them when
- * it has ended, however it ended.
+ * Unmaps the address ranges of ended workers. `worker.terminate()` runs no code in the worker, so the worker itself
+ * cannot unmap them. Each worker notes its ranges in the table of threads. When the worker has ended for any reason,
+ * the thread that started it unmaps them.
  */
 
 import { threadId } from 'node:worker_threads'
@@ -10,7 +10,7 @@ import { loadLibc } from '../posix/libc.ts'
 import { RANGES_MAX } from './thread-layout.ts'
 import { onWorkerEnd, ownRow, rangeAddresses, rangeLengths, rangeOwners } from './thread-table.ts'
 
-/** Says that this thread has reserved a range, which it keeps until it ends. */
+/** Notes a range that this thread keeps until it ends. */
 export function noteRange(address: bigint, length: number): void {
   if (ownRow < 0) return
   for (let row = 0; row < RANGES_MAX; row++) {
@@ -30,7 +30,8 @@ onWorkerEnd(id => {
 function unmapRange(row: number): void {
   const address = BigInt(rangeAddresses[row] as number)
   const length = rangeLengths[row] as number
-  // The row first: this thread may be terminated, too, and what is unmapped twice may be somebody else's by then.
+  // Frees the row before it unmaps: this thread may be terminated in between. Its starter would then unmap the range a
+  // second time, when the addresses may belong to another mapping.
   rangeAddresses[row] = 0
   atomics.store(rangeOwners, row, 0)
   if (address !== 0n) loadLibc().libc?.munmap(address, length)

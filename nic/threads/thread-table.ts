@@ -1,7 +1,8 @@
 /**
- * What the threads of a process know of each other: a table in memory that they share (thread-layout.ts), which new
- * workers get as environment data. A worker takes a row when it loads us; the thread that started it gives the row back
- * when the worker has ended. Workers whose starter has not loaded us have no row, and nobody looks after them.
+ * The table in shared memory through which the threads of a process know of each other (thread-layout.ts). New
+ * workers get it as environment data. A worker claims a row when it loads this package; the thread that started it
+ * frees the row when the worker has ended. A worker whose starter has not loaded this package has no row, and no
+ * thread cleans up after it.
  */
 
 import {
@@ -31,12 +32,14 @@ import {
 
 interface Inheritance {
   readonly table: ArrayBufferLike
-  /** The thread that the next worker gets this from. */
+  /** Id of the thread that starts the worker. */
   readonly parent: number
 }
 
 const inherited = getEnvironmentData(TABLE_KEY) as Inheritance | undefined
-/** Without the class this thread knows of no other; whoever needs them looks for it (fast-way.ts). */
+/**
+ * False if the program has removed the global class: this thread then knows of no other. Checked by fast-way.ts, too.
+ */
 const canShare = typeof SharedArrayBuffer === 'function'
 const table: ArrayBufferLike =
   inherited?.table ?? (canShare ? new SharedArrayBuffer(TABLE_SIZE) : new ArrayBuffer(TABLE_SIZE))
@@ -47,12 +50,12 @@ export const rangeOwners = new Int32Array(table, OWNERS_AT, RANGES_MAX)
 export const rangeAddresses = new Float64Array(table, ADDRESSES_AT, RANGES_MAX)
 export const rangeLengths = new Float64Array(table, LENGTHS_AT, RANGES_MAX)
 
-/** Every worker's part of a number, and the total. */
+/** Every worker's part of a count, and the sum in `TOTAL_ROW`. */
 export function countColumn(column: number): Int32Array {
   return new Int32Array(table, COUNTS_AT + 4 * column * COUNT_ROWS, COUNT_ROWS)
 }
 
-/** This thread's row, or -1: it is the main thread, or a worker that nobody looks after. */
+/** This thread's row. -1 in the main thread, and in a worker that no other thread cleans up after. */
 export const ownRow = takeOwnRow()
 if (canShare) setEnvironmentData(TABLE_KEY, { table, parent: threadId } satisfies Inheritance)
 
@@ -68,17 +71,17 @@ function takeOwnRow(): number {
   return -1
 }
 
-/** Rows of a worker and of all workers that it started, and they: they end with it. */
+/** Rows of worker `id` and of all its descendants, which end with it. */
 export function familyRows(id: number): number[] {
   return livingRows().filter(row => ids[row] === id || isBelow(row, id))
 }
 
-/** Rows of all workers that end with this thread. */
+/** Rows of all descendants of this thread, which end with it. */
 export function descendantRows(): number[] {
   return livingRows().filter(row => isBelow(row, threadId))
 }
 
-/** Calls `handle` with the id of every worker that has ended: its thread is joined, and can touch nothing any more. */
+/** Calls `handle` with the id of every worker that has ended. Its thread is joined: it touches no memory any more. */
 export function onWorkerEnd(handle: (id: number) => void): void {
   process.on('worker', (worker: Worker) => {
     const { threadId: id } = worker

@@ -1,12 +1,12 @@
 /**
- * `worker.terminate()`, and the end of the process, stop a worker between any two instructions. Two things must not be
- * cut in half. koffi aborts the process if that happens while it loads, binds a function or makes a view: it throws, and
- * Node lets nobody throw in a thread that is being stopped. And between two system calls a descriptor may belong to
- * nobody. Such steps run `undisturbed`: whoever wants to stop the worker waits until they are over, which takes
- * microseconds, or some milliseconds while koffi loads. Plain calls through koffi need no such care.
+ * `worker.terminate()` and the end of the process stop a worker between any two instructions. Two kinds of steps must
+ * not be interrupted. While koffi loads, binds a function or makes a view, it throws if the thread is being stopped,
+ * and throwing in such a thread aborts the process. Between two system calls a descriptor may have no owner yet, so
+ * that it would leak. Such steps run `undisturbed`: the thread that stops the worker waits until they are over, for
+ * microseconds, or for some milliseconds while koffi loads. Plain calls through koffi need no such care.
  *
  *   IDLE  --enter-->  BUSY  --leave-->  IDLE        by the worker
- *   IDLE  --stop-->   DOOMED                        by the thread that stops it: the worker enters nothing any more
+ *   IDLE  --stop-->   DOOMED                        by the thread that stops it: the worker cannot enter any more
  */
 
 import { isMainThread, Worker } from 'node:worker_threads'
@@ -18,17 +18,17 @@ import { descendantRows, familyRows, ownRow, workerStates } from './thread-table
 const IDLE = 0
 const BUSY = 1
 const DOOMED = 2
-/** Longest time that a thread waits for its workers: one may have been stopped by ways that we do not see. */
+/** Longest wait of a thread for its busy workers: a worker stopped by other means stays busy for ever. */
 const GRACE_MS = 5000
 /**
- * How long a worker waits for its end. Node ends the workers of a process one after the other, and on a busy machine a
- * hundred milliseconds may be needed for each; but somebody may only have played the end of the process, and go on.
+ * Longest wait of a doomed worker for its end. Node ends the workers of a process one after the other, and on a busy
+ * machine each may take a hundred milliseconds. Limited, as a program may emit 'exit' itself and go on.
  */
 const DOOM_MS = 60_000
 
 let depth = 0
 
-/** Runs `action`, which waits for nothing, without being stopped in the middle of it. */
+/** Runs `action`, which must not wait; this thread is not stopped before it has returned. */
 export function undisturbed<T>(action: () => T): T {
   if (depth++ === 0) enter()
   try {
@@ -40,7 +40,7 @@ export function undisturbed<T>(action: () => T): T {
 
 function enter(): void {
   if (ownRow < 0 || atomics.compareExchange(workerStates, ownRow, IDLE, BUSY) !== DOOMED) return
-  // The end comes while we wait here.
+  // The worker is stopped during this wait.
   atomics.wait(workerStates, ownRow, DOOMED, DOOM_MS)
 }
 
@@ -49,7 +49,7 @@ function leave(): void {
   atomics.notify(workerStates, ownRow)
 }
 
-/** Returns when none of these workers is busy, and none will be; those that are busy for too long are left alone. */
+/** Returns when all these workers are doomed. A worker that stays busy for `GRACE_MS` is left as it is. */
 function doom(rows: readonly number[]): void {
   const deadlineMs = performance.now() + GRACE_MS
   for (const row of rows) {
