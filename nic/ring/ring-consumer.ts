@@ -25,7 +25,7 @@ import {
 const NO_WORDS = new Int32Array(0)
 const NO_BYTES = new Uint8Array(0)
 
-/** The other of the two rings, while this side is in one of them. */
+/** State of the ring that this side does not read at present: the first ring or the overflow ring. */
 interface OtherRing {
   readonly bytes: Uint8Array
   readonly words: Int32Array
@@ -34,13 +34,15 @@ interface OtherRing {
   readonly head: number
 }
 
-/** The receiving half of a ring (ring-layout.ts). Everything in it is a stranger's input: copied, checked, then used. */
+/**
+ * The receiving half of a ring (ring-layout.ts). The producer may write any bytes: each word is copied, then checked.
+ */
 export class RingConsumer {
   bytes: Uint8Array
   words: Int32Array
-  /** What the producer did wrong, if anything. */
+  /** The protocol violation of the producer, if there was one. */
   violation: string | undefined
-  /** The producer waits for room and must be woken: set by `poll`, cleared by its caller. */
+  /** The producer waits for room and must be woken. Set by `poll` and `arm`, cleared by their caller. */
   producerWaits = false
   #control: Int32Array
   #size: number
@@ -49,13 +51,13 @@ export class RingConsumer {
   readonly #openOverflow: OpenOverflow | undefined
   #other: OtherRing | undefined
   readonly #frameMax: number
-  /** Released once this much has been consumed, so that a busy producer is not held up. */
+  /** `poll` releases after this many consumed bytes, so that a busy producer gets room during a poll. */
   readonly #releaseAfter: number
   #head = 0
   #released = 0
   #open = true
   #polling = false
-  /** Of a producer that is gone: how many bytes it can have published that were not taken. */
+  /** After `expectEnd`: how many bytes this side still consumes. */
   #leftUntilEnd: number | undefined
 
   constructor(memory: ArrayBuffer, offset: number, size: number, openOverflow?: OpenOverflow) {
@@ -68,7 +70,7 @@ export class RingConsumer {
     this.#releaseAfter = size / 16
   }
 
-  /** What the producer's program shows. */
+  /** The word that the producer publishes with `showWord`. */
   get shownWord(): number {
     return this.#open ? atomics.load(this.#control, SHOWN_WORD) : 0
   }
@@ -78,12 +80,15 @@ export class RingConsumer {
     return this.#control.length > 0 && atomics.load(this.#control, CUT_OFF_WORD) !== 0
   }
 
-  /** Whether something is there to be polled, whatever `poll` will think of it. */
+  /** Whether `poll` would find a stamp, valid or not. */
   hasFrame(): boolean {
     return this.#open && this.#stamp() !== NO_FRAME && !this.#isAtEnd()
   }
 
-  /** Up to `limit` frames, and about `POLL_BYTES_MAX` bytes, to `sink`; returns how many frames, or `BROKEN` or `CLOSED`. */
+  /**
+   * Hands up to `limit` frames and about `POLL_BYTES_MAX` bytes to `sink`. Returns the number of frames, `BROKEN` or
+   * `CLOSED`.
+   */
   poll(sink: FrameSink, limit: number): number {
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
     if (!this.hasFrame()) return 0
@@ -110,7 +115,7 @@ export class RingConsumer {
       const contiguous = this.#size - position
       const length = this.words[position >> 2] as number
       if (length === SKIP) {
-        // A producer skips only what is too short for its frame.
+        // A correct producer skips only if its frame would cross the end of the ring.
         if (contiguous >= FRAME_HEADER_SIZE + this.#frameMax) {
           return this.#refuse(`skip at ${this.#head >>> 0} passes over ${contiguous} bytes`)
         }
@@ -120,7 +125,7 @@ export class RingConsumer {
       }
       if (length === SWITCH) {
         if (!this.#switch()) return this.#refuse('a switch to an overflow ring that is not there')
-        // It counts: a producer that switches again and again must not keep us here.
+        // A SWITCH counts as a frame: a producer that only switches must not keep this loop running.
         count++
         continue
       }
@@ -128,7 +133,7 @@ export class RingConsumer {
       if (length < 0 || length > this.#frameMax || need > contiguous) {
         return this.#refuse(`frame at ${this.#head >>> 0} claims ${length} bytes`)
       }
-      // Accounted for before the handler runs: if it throws, the frame is gone all the same.
+      // Consumed before the handler runs: a frame whose handler throws is not delivered again.
       this.#head = (this.#head + need) | 0
       bytes += need
       this.#countDown(need)
@@ -139,9 +144,9 @@ export class RingConsumer {
     return count
   }
 
-  /** Asks the producer to wake us; false if something has arrived already, or a frame is being handled. */
+  /** Asks the producer to wake this side at its next frame. False if a frame has arrived, or is being handled. */
   arm(): boolean {
-    // To arm is to release, and the frame must stay until its handler has returned.
+    // `arm` releases, and the memory of a frame must not be released before its handler has returned.
     if (!this.#open || this.#polling) return false
     this.#release()
     atomics.store(this.#control, ARMED_WORD, 1)
@@ -150,7 +155,10 @@ export class RingConsumer {
     return false
   }
 
-  /** The producer is gone: of what somebody goes on writing no more is taken than the ring holds, and a poll's worth. */
+  /**
+   * The producer has gone. From now on this side consumes at most as many bytes as the rings hold, plus those of one
+   * poll: another process that has mapped the memory may go on writing.
+   */
   expectEnd(): void {
     this.#leftUntilEnd ??=
       this.#size + (this.#openOverflow === undefined ? 0 : (this.#other?.size ?? overflowSizeOf(this.#size)))
@@ -168,7 +176,7 @@ export class RingConsumer {
     this.#other = undefined
   }
 
-  /** The producer goes on in the other ring; false if there is none. */
+  /** Follows the producer to the other ring; false if there is none. */
   #switch(): boolean {
     const next = this.#other ?? (this.#openOverflow && this.#map(this.#openOverflow))
     if (next === undefined) return false
@@ -203,15 +211,18 @@ export class RingConsumer {
     return this.#leftUntilEnd !== undefined && this.#leftUntilEnd <= 0
   }
 
-  /** Of the next frame, be there one or not. */
+  /** The stamp at the place of the next frame; NO_FRAME if none is published. */
   #stamp(): number {
     return atomics.load(this.words, ((this.#head & (this.#size - 1)) + FRAME_STAMP) >> 2)
   }
 
-  /** What is not released yet is too little to keep a frame from fitting; but the producer may sleep for it. */
+  /**
+   * Whether to release at the end of a poll. Less than `#releaseAfter` blocks no frame, but the producer may sleep
+   * for it.
+   */
   #isWorthReleasing(): boolean {
     if (((this.#head - this.#released) | 0) >= this.#releaseAfter) return true
-    // Only when all of the overflow ring is released the producer leaves it.
+    // The producer leaves the overflow ring only after all of it is released.
     if (this.#isInOverflow) return true
     return this.#open && atomics.load(this.#control, ROOM_WANTED_WORD) !== 0
   }
@@ -219,7 +230,7 @@ export class RingConsumer {
   #release(): void {
     if (!this.#open || this.#released === this.#head) return
     this.#released = this.#head
-    // The producer may overwrite everything before this from now on.
+    // From this store on the producer may overwrite all frames before HEAD.
     atomics.store(this.#control, this.#headWord, this.#head)
     if (
       atomics.load(this.#control, ROOM_WANTED_WORD) !== 0 &&

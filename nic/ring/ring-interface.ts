@@ -1,4 +1,4 @@
-/** What every virtual interface over a pair of rings has in common: shm and loopback differ in memory and doorbell. */
+/** Base of the virtual interfaces over a pair of rings. shm and loopback differ in memory and doorbell. */
 import { CompletionQueue } from '../completions.ts'
 import { NicError } from '../errors.ts'
 import type {
@@ -17,7 +17,7 @@ import type { RingConsumer } from './ring-consumer.ts'
 import type { OpenOverflow } from './ring-layout.ts'
 import type { RingProducer } from './ring-producer.ts'
 
-/** One-sided operations whose completion was not polled yet. */
+/** Limit of one-sided operations whose completion is not polled yet. */
 const COMPLETIONS_MAX = 256
 
 export abstract class RingInterface implements VirtualInterface {
@@ -56,7 +56,7 @@ export abstract class RingInterface implements VirtualInterface {
     if (this.producer.commit(length)) this.wakePeer()
   }
 
-  /** Nothing was published, so there is nothing to take back. */
+  /** `reserve` publishes nothing, so there is nothing to undo. */
   cancel(): void {}
 
   hasRoom(length: number): boolean {
@@ -158,7 +158,7 @@ export abstract class RingInterface implements VirtualInterface {
     this.release()
   }
 
-  /** Memory for the overflow of what this side sends; undefined if there is none. */
+  /** Opens the overflow ring of the sending direction; undefined if the driver has none. */
   protected overflowToPeer(): OpenOverflow | undefined {
     return undefined
   }
@@ -198,7 +198,7 @@ export abstract class RingInterface implements VirtualInterface {
     return this.#completions.isFull ? NO_RESOURCE : OK
   }
 
-  /** The peer waits for the room that we have just released. */
+  /** Rings the peer, whose producer waits for the room that this side has just released. */
   #wakeProducer(): void {
     this.consumer.producerWaits = false
     if (this.state === 'open') this.wakePeer()

@@ -23,7 +23,7 @@ import {
 const NO_WORDS = new Int32Array(0)
 const NO_BYTES = new Uint8Array(0)
 
-/** The other of the two rings, while this side is in one of them. */
+/** State of the ring that this side does not write at present: the first ring or the overflow ring. */
 interface OtherRing {
   readonly bytes: Uint8Array
   readonly words: Int32Array
@@ -33,24 +33,24 @@ interface OtherRing {
   readonly headSeen: number
 }
 
-/** The sending half of a ring (ring-layout.ts). Trusts nothing that the consumer writes. */
+/** The sending half of a ring (ring-layout.ts). Every word that the consumer writes is checked. */
 export class RingProducer {
   bytes: Uint8Array
   words: Int32Array
   readonly frameMax: number
-  /** What the consumer did wrong, if anything. */
+  /** The protocol violation of the consumer, if there was one. */
   violation: string | undefined
-  /** The producer writes to the overflow ring. */
+  /** True while this side writes to the overflow ring. */
   isInOverflow = false
   #control: Int32Array
   #size: number
   #headWord = HEAD_WORD
   #openOverflow: OpenOverflow | undefined
   #other: OtherRing | undefined
-  /** Position in the overflow ring at which it was entered last. */
+  /** Position in the overflow ring at which the producer entered it last. */
   #enteredAt = 0
   #tail = 0
-  /** The last HEAD we looked at: the consumer's cache line is touched only when the ring looks full. */
+  /** HEAD as last read. The producer reads the consumer's cache line only when the ring seems full. */
   #headSeen = 0
   /** Where the reserved frame begins; equal to `#tail` unless a skip precedes it. */
   #reservedAt = 0
@@ -64,7 +64,7 @@ export class RingProducer {
     this.frameMax = frameMaxOf(size)
   }
 
-  /** From now on what finds no room goes to the overflow ring, as long as that has room. */
+  /** From now on frames that find no room in the first ring go to the overflow ring while that has room. */
   useOverflow(open: OpenOverflow): void {
     this.#openOverflow = open
   }
@@ -86,7 +86,7 @@ export class RingProducer {
     return (this.#reservedAt & (this.#size - 1)) + FRAME_HEADER_SIZE
   }
 
-  /** For the consumer's program to see at any time, without a frame. */
+  /** Publishes a word that the consumer may read at any time, without a frame (`shownWord`). */
   showWord(word: number): void {
     if (this.#open) atomics.store(this.#control, SHOWN_WORD, word)
   }
@@ -109,7 +109,7 @@ export class RingProducer {
       words[((at & mask) + FRAME_STAMP) >> 2] = stampOf(at)
       words[(first & mask) >> 2] = SKIP
     }
-    // Publishes all of the above.
+    // Publishes all of the above: a sequentially consistent store.
     atomics.store(words, ((first & mask) + FRAME_STAMP) >> 2, stampOf(first))
     return (
       atomics.load(this.#control, ARMED_WORD) !== 0 &&
@@ -126,10 +126,13 @@ export class RingProducer {
     return this.#open && this.#openOverflow !== undefined && !this.isInOverflow
   }
 
-  /** Asks the consumer to wake us when it releases; false if `length` bytes of room are there already. */
+  /**
+   * Asks the consumer to wake this side when it releases. False if there is room for `length` bytes, or after a
+   * violation.
+   */
   armForRoom(length: number): boolean {
     atomics.store(this.#control, ROOM_WANTED_WORD, 1)
-    // Looking may find a violation: then there is nothing to wait for.
+    // `hasRoom` closes this side if it finds a violation: then there is nothing to wait for.
     if (!this.hasRoom(length) && this.#open) return true
     atomics.store(this.#control, ROOM_WANTED_WORD, 0)
     return false
@@ -139,7 +142,7 @@ export class RingProducer {
     if (this.#open) atomics.store(this.#control, ROOM_WANTED_WORD, 0)
   }
 
-  /** Lets go of the shared memory: no view of it is left behind here. */
+  /** Drops every view of the shared memory, which its owner may unmap afterwards. */
   close(): void {
     this.#open = false
     this.#control = NO_WORDS
@@ -149,7 +152,7 @@ export class RingProducer {
     this.#openOverflow = undefined
   }
 
-  /** Goes on there behind the last SWITCH, which the consumer may not have seen. */
+  /** Continues in the overflow ring behind the last SWITCH there, which the consumer may not have read yet. */
   #enterOverflow(): boolean {
     if (this.isInOverflow || this.#openOverflow === undefined) return false
     const { memory, offset } = this.#openOverflow()
@@ -161,14 +164,17 @@ export class RingProducer {
     return true
   }
 
-  /** Where in the overflow ring, while this side is not there, a SWITCH lies that the consumer may not have seen. */
+  /**
+   * Offset in the overflow ring of the last SWITCH, which the consumer may not have read yet. Valid in the first
+   * ring.
+   */
   get switchOffset(): number {
     return this.#other === undefined ? 0 : (this.#other.tail - FRAME_HEADER_SIZE) & (this.#other.size - 1)
   }
 
-  /** Goes back to the first ring, if the consumer has released all of the overflow; false if not. */
+  /** Returns to the first ring if the consumer has released all of the overflow ring; false if not. */
   leaveOverflow(): boolean {
-    // With nothing sent there, the consumer may still be in the first ring, which is full.
+    // Before the first frame in the overflow ring, the consumer may still read the first ring, which may be full.
     if (!this.#open || this.#tail === this.#enteredAt) return false
     if (!this.#refreshHead() || this.#headSeen !== this.#tail) return false
     const ring = this.#other as OtherRing
@@ -178,7 +184,7 @@ export class RingProducer {
     return this.#refreshHead()
   }
 
-  /** Where the header behind the last frame is always free. */
+  /** Publishes a SWITCH in the header behind the last frame, which is always free. */
   #publishSwitch(): void {
     const at = this.#tail & (this.#size - 1)
     this.words[at >> 2] = SWITCH
@@ -211,7 +217,7 @@ export class RingProducer {
     return { bytes, words, size, headWord: OVERFLOW_HEAD_WORD, tail: 0, headSeen: 0 }
   }
 
-  /** As far as is known. The header behind the last frame must be free to say that there is none. */
+  /** Free bytes by `#headSeen`; there may be more. The header behind the last frame stays free: it holds NO_FRAME. */
   #room(): number {
     return this.#size - FRAME_HEADER_SIZE - ((this.#tail - this.#headSeen) | 0)
   }
