@@ -4,12 +4,15 @@ import { loadLibc } from '../posix/libc.ts'
 import { performance } from '../real-time.ts'
 import { readProcess } from './process-memory.ts'
 
-/** As much of a ring as is under way at a time. */
+/** The part of a ring that is in use at a time under load, in bytes. */
 const RING_PART = 512 * 1024
 const FRAME_SIZE = 64 * 1024
 const ROUNDS = 3
 
-/** Measures with this process's own memory, which costs the kernel the same. Undefined without a C library. */
+/**
+ * Measures with this process's own memory, which costs the kernel as much as a peer's. Undefined without a C library,
+ * or if the kernel refuses process_vm_readv.
+ */
 export function measureCopyCosts(length: number): CopyCosts | undefined {
   const { libc } = loadLibc()
   if (libc === undefined) return undefined
@@ -19,7 +22,7 @@ export function measureCopyCosts(length: number): CopyCosts | undefined {
   const from = libc.address(source)
   const into = libc.address(target)
   let isRead = true
-  // First, for only the addresses are used: what comes afterwards keeps the memory.
+  // Measured first: it uses only addresses, and the later use of `source` and `target` keeps both alive until then.
   const onceUs = shortest(() => {
     isRead &&= readProcess(libc, process.pid, into, from, length) === length
   })
@@ -33,7 +36,7 @@ export function measureCopyCosts(length: number): CopyCosts | undefined {
   return isRead ? { twiceUs, onceUs } : undefined
 }
 
-/** The shortest of some rounds is the one that nobody disturbed. */
+/** Time of the shortest round in microseconds: the one that other threads disturbed least. */
 function shortest(work: () => void): number {
   let bestMs = Number.POSITIVE_INFINITY
   for (let i = 0; i < ROUNDS; i++) {

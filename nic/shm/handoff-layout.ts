@@ -1,7 +1,7 @@
 /**
- * What the two sides of a shm connection say to each other over the abstract unix socket. Little-endian.
+ * The messages of a shm connection over the abstract unix socket. Little-endian.
  *
- *   address blob of an offer (opaque to everybody else), 40 bytes
+ *   address blob of an offer (opaque to all other layers), 40 bytes
  *   +0  'FSSH'   +4  version   +8  socket name, 16 bytes   +24  nonce, 16 bytes
  *
  *   request, connecting side -> offering side, 32 bytes
@@ -19,9 +19,9 @@
  *   key of a segment, 24 bytes
  *   +0  'FSSK'   +4  access: 1 read, 2 write   +8  length (u64)   +16  index (u32)   +20 zero
  *
- * Memory is wanted, and agreed if both want it:
+ * Bits of memory wanted and memory agreed. A bit is agreed if both sides want it:
  *   1 SEGMENTS        memory of `allocate` may be passed and mapped
- *   2 PROCESS_MEMORY  each may read and write the other's process, as far as the kernel lets it (ZCopy)
+ *   2 PROCESS_MEMORY  each may read and write the other's process, as far as the kernel allows (ZCopy)
  */
 export const HANDOFF_VERSION = 7
 
@@ -60,7 +60,7 @@ export const MAGIC = 0
 export const VERSION = 4
 export const NONCE_SIZE = 16
 
-/** Of full length: Node 20 fills a shorter abstract address up with zeros when it listens, later ones do not. */
+/** The full length: Node 20 pads a shorter abstract address with zeros when it listens; later versions do not. */
 export const SOCKET_NAME_SIZE = 107
 
 /** The abstract socket's name, without the zero byte that makes it abstract, from the 16 random bytes in a blob. */

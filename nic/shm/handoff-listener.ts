@@ -20,17 +20,17 @@ import {
   VERSION,
 } from './handoff-layout.ts'
 
-/** A stranger may connect and say nothing: not for longer than this, and not more than so many at once. */
+/** Limits for callers that connect and send no request: the longest wait, and their number. */
 const REQUEST_TIMEOUT_MS = 1000
 const CALLERS_MAX = 256
-/** The same of another user. */
+/** Callers of each other user. */
 const OTHER_CALLERS_MAX = 64
-/** Callers who were not accepted yet. */
+/** Callers that wait in the kernel to be accepted (listen(2)). */
 const BACKLOG = 128
 
 const NO_REQUEST = Buffer.alloc(0)
 
-/** Makes this side's interface, to which `bell` belongs from then on; or throws. */
+/** Makes this side's interface, which owns `bell` from then on; or throws. */
 type Answer = (bell: Doorbell, credentials: Credentials, request: Buffer) => VirtualInterface
 
 interface Expectation {
@@ -39,7 +39,10 @@ interface Expectation {
   readonly reject: (error: Error) => void
 }
 
-/** The abstract unix socket on which offers are taken up. One per thread, opened by the first offer, never closed. */
+/**
+ * The abstract unix socket to which peers connect to take up offers. One per thread, opened by the first offer, never
+ * closed.
+ */
 export class HandoffListener {
   /** 16 random bytes; `socketName` turns them into the socket's name. */
   readonly name = randomBytes(16)
@@ -56,16 +59,16 @@ export class HandoffListener {
     const server = new net.Server({ pauseOnConnect: true })
     markOwn(server)
     server.on('connection', caller => this.#accept(caller))
-    // Listening happens at once; only a failure is reported, later, as an event.
+    // Node listens within `listen`, as `listening` shows below. It reports a failure in a later event, too.
     server.on('error', () => {})
-    // Exclusive: in a cluster worker the primary would listen in its place.
+    // Exclusive: otherwise the primary would listen in place of a cluster worker.
     server.listen({ path: `\0${socketName(this.name)}`, backlog: BACKLOG, exclusive: true })
     if (!server.listening) throw new NicError('ERR_NIC_UNAVAILABLE', 'no abstract unix socket to listen on')
     server.unref()
     refuseDescriptors(server)
   }
 
-  /** Waits for one caller that shows `nonce`; `answer` then makes this side's interface, or throws. */
+  /** Waits for one caller that shows `nonce`. Then `answer` makes this side's interface, or throws. */
   expect(
     nonce: Buffer,
     timeoutMs: number,
@@ -97,12 +100,12 @@ export class HandoffListener {
         },
       })
     })
-    // Whoever made the offer looks at the promise; a cancelled one must not count as unhandled before that.
+    // The caller handles the rejection, perhaps later: until then it must not count as unhandled.
     accepted.catch(() => {})
     return { accepted, cancel }
   }
 
-  /** Node's socket would take new memory for each read, so its connection goes on in a doorbell. */
+  /** Moves the connection to a doorbell, because Node's socket would allocate memory for each read. */
   #accept(caller: net.Socket): void {
     const { fd } = (caller as unknown as { _handle: { fd: number } })._handle
     try {
@@ -111,7 +114,7 @@ export class HandoffListener {
       if (this.#callers.enter(uid)) this.#listenTo(bell, uid)
       else bell.close()
     } catch {
-      // Out of descriptors: nobody can be served.
+      // No descriptor is left: the caller is disconnected.
     }
     caller.destroy()
   }
@@ -127,7 +130,10 @@ export class HandoffListener {
     bell.watch((bytes, length) => finish(Buffer.from(bytes.subarray(0, length))))
   }
 
-  /** False hangs up: a caller who breaks the rules must not end the offer for the one who was meant. */
+  /**
+   * False closes the connection. A malformed request or an unknown nonce leaves every offer open for its proper
+   * caller.
+   */
   #serve(bell: Doorbell, request: Buffer): boolean {
     if (
       request.length !== REQUEST_SIZE ||

@@ -1,6 +1,6 @@
 /**
- * The overflow rings of a segment (ring-layout.ts). The kernel gives their memory when they are written to, and gets it back when
- * a burst is over: an interface that needs none costs address space only.
+ * The overflow rings of a segment (ring-layout.ts). The kernel allocates their pages at the first write. The producer
+ * frees the pages after a burst, so an interface without bursts costs address space only.
  */
 import { AsyncResource } from 'node:async_hooks'
 import { MADV_REMOVE } from '../posix/constants.ts'
@@ -12,17 +12,17 @@ import type { RingProducer } from '../ring/ring-producer.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import { overflowOffset } from './segment.ts'
 
-/** Memory stays for the next burst for so long. */
+/** How long the pages are kept for the next burst. */
 const KEPT_MS = 1000
-/** The largest page that Linux has for such memory on any processor. */
+/** The largest page size of Linux for such memory on any processor. */
 const PAGE_MAX = 64 * 1024
 
-/** Address ranges are pooled, and so are the views of them: for each range one of each overflow ring. */
+/** Views of pooled address ranges, which are reused with the range: at most one for each overflow ring. */
 const viewsOfRanges = new WeakMap<Mapping, ArrayBuffer[]>()
-/** The timer is nobody's: made in the asynchronous context of this module. */
+/** The timer runs in the asynchronous context of this module, not in that of a program. */
 const scope = new AsyncResource('FASTSOCKETSOVERFLOW')
 
-/** The overflow of ring `index`, for its consumer. */
+/** Memory of the overflow ring of ring `index`. Valid until `mapping` is unmapped. */
 export function overflowMemory(
   libc: Libc,
   mapping: Mapping,
@@ -39,7 +39,10 @@ export function overflowMemory(
   return { memory: views[index] as ArrayBuffer, offset: 0 }
 }
 
-/** The overflow of what this side sends: its producer decides when the memory is not needed. */
+/**
+ * The overflow ring of the sending direction. The producer's side frees its pages, as only the producer knows it is
+ * unused.
+ */
 export class OverflowToPeer {
   readonly #libc: Libc
   readonly #mapping: Mapping
@@ -57,7 +60,7 @@ export class OverflowToPeer {
     this.#producer = producer
   }
 
-  /** Called each time that the producer goes there. */
+  /** The producer calls this each time it enters the overflow ring. */
   open(): ReturnType<OpenOverflow> {
     this.#watch()
     return overflowMemory(this.#libc, this.#mapping, this.#ringSize, this.#index)
@@ -76,7 +79,7 @@ export class OverflowToPeer {
     this.#timer = undefined
     if (this.#isClosed) return
     if (this.#producer.isInOverflow && !this.#producer.leaveOverflow()) return this.#watch()
-    // The page in which the last SWITCH lies stays: the consumer may still have to see it.
+    // The page of the last SWITCH stays: the consumer may not have read it yet.
     const kept = this.#producer.switchOffset & -PAGE_MAX
     this.#remove(0, kept)
     this.#remove(kept + PAGE_MAX, overflowSizeOf(this.#ringSize))

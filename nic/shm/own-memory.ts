@@ -1,22 +1,22 @@
 /**
- * This process's own memory, by address: where the bytes of a buffer are that JavaScript has let go of, as `write(2)` would
- * find them. The kernel copies, so that memory that is gone is a failure and not the end of the process.
+ * Reads this process's own memory by address, as `write(2)` would: for bytes of a buffer that the program may have
+ * detached. The kernel copies, so unmapped memory is a failure and does not end the process.
  */
 import { loadLibc } from '../posix/libc.ts'
 import { readProcess } from './process-memory.ts'
 
-/** Where `bytes` begin; 0 if nobody can tell. */
+/** The address of `bytes`; 0 without a C library. */
 export function addressOf(bytes: Uint8Array): number {
   const { libc } = loadLibc()
   return libc === undefined ? 0 : Number(libc.address(bytes))
 }
 
-/** Fills `into` with what is at `address` now; false if that cannot be read. */
+/** Fills `into` with the current bytes at `address`; false if they cannot be read. */
 export function readOwnMemory(address: number, into: Uint8Array): boolean {
   const { libc } = loadLibc()
   const { length } = into
   if (libc === undefined || address === 0) return false
   const read = readProcess(libc, process.pid, libc.address(into), BigInt(address), length)
-  // Looked at again, so that it lives until now.
+  // This use of `into` keeps it alive until the kernel has written to its address.
   return read === length && into.length === length
 }

@@ -1,11 +1,11 @@
 /**
- * The process at the other end, for one-sided access to it. Only where both sides have asked for ZCopy, and only for processes
- * of our own effective user: who may do this can already read and write each other.
+ * The peer's process, for one-sided access to its memory. Used only if both sides asked for ZCopy and run as the same
+ * effective user: such processes can read and write each other anyway.
  *
- * A pid is only a number, and a program may become another one by execve(2). So the program that is there at the handshake
- * is held by its memory: `/proc/PID/mem` stays that of the program for which it was opened, and can be read no more once
- * that program has exited or has become another one. The pidfd of the peer (SO_PEERPIDFD) shows that what was opened was the
- * peer's. Between the check and the copy some microseconds remain, in which the peer may exit and its pid be given away.
+ * The kernel reuses pids, and a process may replace its program by execve(2). So the handshake opens `/proc/PID/mem`,
+ * which refers to the memory of that program: reads return 0 once the program has exited or was replaced. The peer's
+ * pidfd (SO_PEERPIDFD) proves that the opened memory was the peer's. Some microseconds remain between check and copy,
+ * in which the peer may exit and the kernel reuse its pid.
  */
 import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
 import { SO_PEERPIDFD, SOL_SOCKET } from '../posix/constants.ts'
@@ -14,7 +14,7 @@ import { isOwnUser } from '../posix/own-user.ts'
 import type { Credentials } from '../posix/unix-socket.ts'
 import { readProcess } from './process-memory.ts'
 
-/** Above every user's memory: to read there fails for every living program, and touches no page of it. */
+/** Above the memory of every program: a read there fails while the program lives, and touches none of its pages. */
 const NOWHERE = 0x7fff_ffff_ffff_f000n
 const NOTHING_LEFT = 0
 
@@ -33,7 +33,7 @@ export class PeerProcess {
     this.#memory = memory
   }
 
-  /** The program that was there at the handshake still is. */
+  /** True while the process runs the program of the handshake. */
   get isThere(): boolean {
     return this.#libc.pread(this.#memory, byte, 1, NOWHERE) !== NOTHING_LEFT
   }
@@ -43,7 +43,7 @@ export class PeerProcess {
   }
 }
 
-/** The process at the other end of `connection`, or the reason why its memory is left alone. Reads none of it. */
+/** The peer's process of `connection`, or the reason why its memory is not used. Reads none of it. */
 export function openPeerProcess(
   libc: Libc,
   connection: number,
@@ -56,7 +56,7 @@ export function openPeerProcess(
   if (pidfd < 0) return 'the kernel does not give the pidfd of a peer (Linux 6.5 does)'
   try {
     const memory = openSync(`/proc/${pid}/mem`, 'r')
-    // Looked at afterwards: while its pidfd still has that pid, nobody else can have had it when the memory was opened.
+    // Checked after `openSync`: if the pidfd still has that pid, no other process had it when the memory was opened.
     if (statSync(`/proc/${pid}`).uid === uid && pidOf(pidfd) === pid)
       return new PeerProcess(libc, pid, memory)
     closeSync(memory)
@@ -80,7 +80,7 @@ function peerDescriptor(libc: Libc, connection: number): number {
   return libc.getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, value, length) < 0 ? -1 : value.readInt32LE()
 }
 
-/** As `/proc` counts pids, which may be mounted from another pid namespace; -1 once it has exited. */
+/** The pid in the pid namespace of `/proc`, which may be another one than ours; -1 once the process has exited. */
 function pidOf(pidfd: number): number {
   const [, pid] = /^Pid:\s*(-?\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${pidfd}`, 'latin1')) ?? []
   return Number(pid ?? -1)

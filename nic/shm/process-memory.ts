@@ -1,14 +1,15 @@
 /**
- * One-sided access to another process of this host: process_vm_readv(2), process_vm_writev(2). Only for ZCopy, where both
- * sides have asked for it (peer-process.ts): such a call waits for as long as the owner's pages take to come.
+ * One-sided access to another process of this host: process_vm_readv(2), process_vm_writev(2). Only for ZCopy, if both
+ * sides asked for it (peer-process.ts): such a call blocks until the kernel has paged in the owner's memory.
  *
  *   key of registered memory, 40 bytes, little-endian
  *   +0   'FSMK'      +4  access: 1 read, 2 write      +8  address (u64)      +16  length (u64)      +24  zero
- *   +28  generation  +32 where the owner keeps it (u64), or 0
+ *   +28  generation  +32 address of the owner's generation word (u64), or 0
  *
- * The kernel also lets us where the owner has meanwhile given the memory to somebody else. So revocable memory has a word
- * beside it, which the owner changes when it takes the memory back. Who has read looks there afterwards, with the same
- * call: if it is the word of the key, so were the bytes. Who wants to write looks before; between the two is an instant.
+ * The kernel allows the access even after the owner has reused the memory. So each revocable registration has a
+ * generation word in the owner's memory, which the owner increments to revoke. A reader reads the word after the
+ * bytes, in the same call: if it equals the generation in the key, the bytes were valid. A writer reads the word
+ * before it writes; the owner may still revoke between the two calls.
  */
 import { atomics } from '../atomics.ts'
 import { NicError } from '../errors.ts'
@@ -26,21 +27,22 @@ const ADDRESS_MAX = 2n ** 64n - 1n
 const READ = 1
 const WRITE = 2
 
-// struct iovec: base 0, length 8. Two of each, of bytes and generation, are enough, because calls do not overlap.
+// struct iovec: base 0, length 8. One vector for the bytes and one for the generation; calls of a thread do not
+// overlap.
 const VECTOR_SIZE = 16
 const LOCAL = Buffer.alloc(2 * VECTOR_SIZE)
 const REMOTE = Buffer.alloc(2 * VECTOR_SIZE)
 const WORD_SIZE = 4
-/** The word of the peer's that was read last. With a buffer of its own, it does not lie in V8's heap, where it could move. */
+/** The peer's generation word as last read. An explicit ArrayBuffer lies outside V8's heap, so its address stays. */
 const word = new Int32Array(new ArrayBuffer(WORD_SIZE))
 let wordAt: bigint | undefined
 
-/** Registered memory stays where it is until `deregister`, whoever else has forgotten it. */
+/** Keeps registered memory from being collected until `deregister`. */
 const registered = new Set<Registration>()
 
 /** Revocable registrations of this thread at a time; more are refused. */
 const GENERATIONS_MAX = 4096
-/** Peers read here: never given back. */
+/** Generation words, one for each slot. Peers read them by address, so they are never freed. */
 const generations = new Int32Array(new ArrayBuffer(WORD_SIZE * GENERATIONS_MAX))
 let generationsAt: bigint | undefined
 const freeSlots: number[] = []
@@ -50,7 +52,7 @@ const NO_SLOT = -1
 export interface ProcessMemory extends RemoteMemory {
   readonly address: bigint
   readonly generation: number
-  /** 0 if it is not revocable. */
+  /** Address of the generation word in the peer; 0 if the memory is not revocable. */
   readonly generationAt: bigint
 }
 
@@ -125,7 +127,7 @@ export function importProcessKey(view: Buffer): ProcessMemory {
   }
 }
 
-/** Moves `length` bytes into local memory; returns how many were moved, or -1. */
+/** Reads `length` bytes of process `pid` into local memory. Returns the number of bytes read, or -1. */
 export function readProcess(libc: Libc, pid: number, local: bigint, remote: bigint, length: number): number {
   setVectors(0, local, remote, length)
   return libc.process_vm_readv(pid, LOCAL, 1, REMOTE, 1, 0)
@@ -136,7 +138,10 @@ export function writeProcess(libc: Libc, pid: number, local: bigint, remote: big
   return libc.process_vm_writev(pid, LOCAL, 1, REMOTE, 1, 0)
 }
 
-/** Fills `length` bytes at `local`; false if they are not the memory that the key was for. */
+/**
+ * Reads `length` bytes to `local`. False if the read failed or the owner has revoked: the bytes must not be used
+ * then.
+ */
 export function readMemory(
   libc: Libc,
   pid: number,
@@ -153,7 +158,7 @@ export function readMemory(
   return moved === length + WORD_SIZE && word[0] === memory.generation
 }
 
-/** Writes `length` bytes from `local`; false if that memory cannot be written, or is not what the key was for. */
+/** Writes `length` bytes from `local`. False if the write failed or the owner has revoked. */
 export function writeMemory(
   libc: Libc,
   pid: number,

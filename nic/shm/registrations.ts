@@ -1,12 +1,12 @@
 import type { Access, Registration } from '../nic.ts'
 
-/** A key of nothing: what nobody else reaches needs none. */
+/** The key of memory that the peer cannot reach. */
 const NO_KEY = new Uint8Array(0)
 
-/** Registered memory stays referenced until `deregister`, whoever else has forgotten it. */
+/** Keeps registered memory from being collected until `deregister`. */
 const registered = new Set<PlainRegistration>()
 
-/** Memory that is only this side's, or that the peer maps: then it stays mapped there for as long as the peer likes. */
+/** Memory that only this side uses, or that the peer maps. The peer may keep it mapped, so it cannot be revoked. */
 export class PlainRegistration implements Registration {
   readonly bytes: Uint8Array
   readonly access: Access

@@ -1,10 +1,10 @@
 /**
- * Passes the descriptors of segments between the two ends of a connection, over a unix connection of its own that Node never
- * reads, as it would lose them; and maps what the peer has passed.
+ * Passes descriptors of segments between the ends of a connection, and maps the peer's segments. The descriptors have
+ * a unix connection of their own. Node never reads from it, because Node would discard them.
  *
- * What comes is a stranger's: any descriptor at all. Only memory that is sealed and as large as its key says is mapped, with
- * the rights of the key and no more. A descriptor that is not memory stays open: to close it might wait for the peer (a FUSE
- * daemon, a socket's linger time). The user who has passed a few of these gets no more connections.
+ * A peer may pass any descriptor. This side maps only sealed memory of the size in its key, with the rights in the
+ * key. A descriptor that is not memory stays open, because closing it may block (a FUSE daemon, a socket's linger
+ * time). A user who has passed `STRANGE_MAX` of these is refused further connections.
  */
 import { NicError } from '../errors.ts'
 import type { Access, RemoteMemory } from '../nic.ts'
@@ -30,31 +30,34 @@ import {
 } from './handoff-layout.ts'
 import type { SharedMemory } from './shared-memory.ts'
 
-/** Segments that one end passes to the other, in the life of a connection. */
+/** Segments that one end may pass during the life of a connection. */
 export const SEGMENTS_PER_PEER_MAX = 64
-/** Segments of peers that this thread has mapped at a time, and their bytes. What is beyond them is reached by messages. */
+/** Limits of this thread's mappings of peers' segments: number and bytes. Further segments are reached by messages. */
 export const SEGMENTS_MAPPED_MAX = 4096
 export const SEGMENT_BYTES_MAPPED_MAX = 64 * 1024 ** 3
-/** Descriptors that are no memory, of one user: then no more connections with it. */
+/** Descriptors that are no memory which one user may pass before further connections are refused. */
 const STRANGE_MAX = 8
 
 const NO_BYTES = new Uint8Array(0)
 
 let mappedCount = 0
 let mappedBytes = 0
-/** How many descriptors were left open, by user. */
+/** How many descriptors of each user were left open. */
 const strange = new Map<number, number>()
-/** Keeps connections that cannot be closed without waiting, perhaps. */
+/** Keeps open the connections whose close might block. */
 const unclosed = new Set<Doorbell>()
 
-/** Throws if a user has passed too many descriptors that are no memory. */
+/** Throws if user `uid` has passed too many descriptors that are no memory. */
 export function assertPassesMemory(uid: number): void {
   if ((strange.get(uid) ?? 0) >= STRANGE_MAX) {
     throw new NicError('ERR_NIC_PEER_REFUSED', `user ${uid} has passed descriptors that are no memory`)
   }
 }
 
-/** Closes what user `uid` has passed, where that cannot wait for anybody. What is no memory stays open. */
+/**
+ * Closes passed descriptors whose close cannot block. Those that are no memory stay open and are counted for user
+ * `uid`.
+ */
 export function closePassed(libc: Libc, descriptors: readonly number[], uid: number): void {
   for (const descriptor of descriptors) {
     if (isSealable(libc, descriptor)) libc.close(descriptor)
@@ -93,21 +96,21 @@ export class MappedSegment implements RemoteMemory {
 
 export class SegmentExchange {
   readonly #libc: Libc
-  /** Never watched: it only keeps the descriptor, which goes with the thread. */
+  /** Never watched. Owns the descriptor, which Node closes when the thread ends. */
   readonly #connection: Doorbell
   readonly #peerUid: number
   readonly #passed = new Map<SharedMemory, Buffer>()
-  /** By index; undefined where there was no room to map. */
+  /** The peer's segments by index; undefined if a limit kept this side from mapping it. */
   readonly #mapped: (MappedSegment | undefined)[] = []
 
-  /** Takes over one end of a unix connection. */
+  /** Owns `fd`, one end of a unix connection, from now on. */
   constructor(libc: Libc, fd: number, peerUid: number) {
     this.#libc = libc
     this.#connection = new Doorbell(libc, fd)
     this.#peerUid = peerUid
   }
 
-  /** Passes the memory's descriptor, if the peer does not have it already; returns the key that the peer maps it by. */
+  /** Passes the memory's descriptor unless the peer has it. Returns the key with which the peer imports the segment. */
   pass(memory: SharedMemory): Buffer {
     const passed = this.#passed.get(memory)
     if (passed !== undefined) return passed
@@ -128,7 +131,7 @@ export class SegmentExchange {
     return key
   }
 
-  /** The segment that the peer has passed, by its key. */
+  /** The peer's segment of this key, mapped at the first import. */
   import(key: Buffer): MappedSegment {
     const access = key.readUInt32LE(KEY_ACCESS)
     const length = Number(key.readBigUInt64LE(KEY_LENGTH))
@@ -149,12 +152,12 @@ export class SegmentExchange {
     return segment
   }
 
-  /** Nothing of the peer's is touched any more. */
+  /** Unmaps the peer's segments and closes the connection, unless closing it might block. */
   close(): void {
     for (const segment of this.#mapped) segment?.unmap(this.#libc)
     this.#mapped.length = 0
     if (!this.#connection.isOpen) return
-    // The kernel would close what is still to be received, and wait for it: so nothing may be left.
+    // Drained first: with the connection the kernel closes unreceived descriptors, which may block.
     this.#libc.shutdown(this.#connection.fd, SHUT_RDWR)
     if (this.#drain()) return this.#connection.close()
     noteStrange(this.#peerUid)
@@ -193,7 +196,7 @@ export class SegmentExchange {
     throw violation('passed something else than the descriptor of its key')
   }
 
-  /** Takes what nobody has asked for; false if there is no end to it. */
+  /** Receives and closes unclaimed descriptors. False on an error, or if more arrive than a peer may pass. */
   #drain(): boolean {
     for (let i = 0; i <= SEGMENTS_PER_PEER_MAX; i++) {
       try {

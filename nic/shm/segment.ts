@@ -3,7 +3,7 @@
  *
  *   0                        ring from the offering side to the connecting side
  *   ringBytes(size)          ring from the connecting side to the offering side
- *   2 * ringBytes(size)      overflow ring of the first, then that of the second (overflow-memory.ts): sparse until it is used
+ *   2 * ringBytes(size)      overflow ring of the first, then of the second (overflow-memory.ts): sparse until used
  */
 import type { Libc } from '../posix/libc.ts'
 import { type Mapping, mapShared } from '../posix/mapping.ts'
@@ -14,12 +14,12 @@ export function segmentBytes(ringSize: number): number {
   return overflowOffset(ringSize, 2)
 }
 
-/** Where the overflow ring of the ring `index` begins. */
+/** Offset of the overflow ring of ring `index`. */
 export function overflowOffset(ringSize: number, index: number): number {
   return 2 * ringBytes(ringSize) + index * overflowSizeOf(ringSize)
 }
 
-/** A new sealed segment's descriptor; the caller closes it. */
+/** The descriptor of a new sealed segment. The caller closes it. */
 export function createSegment(libc: Libc, ringSize: number): number {
   const fd = createSealed(libc, 'fastsockets', segmentBytes(ringSize))
   try {
@@ -31,7 +31,7 @@ export function createSegment(libc: Libc, ringSize: number): number {
   }
 }
 
-/** Maps a segment that somebody else made, after checking that it cannot be taken away under us. */
+/** Maps a segment after checking its seals: its maker, perhaps the peer, cannot truncate it while it is mapped. */
 export function mapSegment(libc: Libc, fd: number, ringSize: number): Mapping {
   assertSealed(libc, fd, segmentBytes(ringSize), true)
   const length = segmentBytes(ringSize)

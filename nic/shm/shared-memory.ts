@@ -1,6 +1,7 @@
 /**
- * Memory of this thread that peers may map: a sealed memfd each. The program sees a Uint8Array over our own mapping of it,
- * which stays for as long as anybody refers to its ArrayBuffer; the descriptor as well, to be passed to further peers.
+ * Memory of this thread that peers may map: one sealed memfd for each allocation. The program gets a Uint8Array over
+ * our mapping. Mapping and descriptor stay until the ArrayBuffer is collected; the descriptor is passed to further
+ * peers.
  */
 import { closeSync } from 'node:fs'
 import { openLog } from '../log.ts'
@@ -14,13 +15,13 @@ const log = openLog('fastsockets:nic:shm')
 export interface SharedMemory {
   readonly fd: number
   readonly length: number
-  /** Whether peers may write there: the seals say so, too. */
+  /** Whether peers may write to it. The seals enforce it. */
   readonly mayWrite: boolean
 }
 
 const allocated = new WeakMap<ArrayBufferLike, SharedMemory>()
 
-/** `length` zeros that peers may map, and write if they `mayWrite`; undefined where that cannot be had. */
+/** `length` zeros that peers may map, and write if they `mayWrite`; undefined if the system refuses. */
 export function allocateShared(length: number, mayWrite: boolean): Uint8Array | undefined {
   const { libc } = loadLibc()
   if (libc === undefined || length === 0) return undefined
@@ -28,13 +29,14 @@ export function allocateShared(length: number, mayWrite: boolean): Uint8Array | 
     return undisturbed(() => {
       const fd = ownedByThread(libc, createSealed(libc, 'fastsockets-segment', length))
       const memory = mapOwn(libc, fd, length)
-      // After our own mapping, which goes on writing. If this fails, the descriptor is closed with the mapping.
+      // Sealed after our own mapping, which stays writable. If this fails, collecting the mapping closes the
+      // descriptor.
       sealForGood(libc, fd, mayWrite)
       allocated.set(memory, { fd, length, mayWrite })
       return new Uint8Array(memory)
     })
   } catch (error) {
-    // No descriptors left, perhaps.
+    // Out of descriptors, for example.
     log('no memory to share: %s', (error as Error).message)
     return undefined
   }
@@ -49,7 +51,9 @@ function mapOwn(libc: Libc, fd: number, length: number): ArrayBuffer {
   }
 }
 
-/** What `allocateShared` has made, if `bytes` are all of it: who may map a part may map the whole. */
+/**
+ * The shared memory behind `bytes`; undefined for only a part of it, as a peer that may map a part can map all of it.
+ */
 export function sharedMemoryOf(bytes: Uint8Array): SharedMemory | undefined {
   const shared = allocated.get(bytes.buffer)
   return shared !== undefined && bytes.byteOffset === 0 && bytes.length === shared.length ? shared : undefined

@@ -2,9 +2,9 @@
  * Shared memory between two processes of one host (and one network namespace, in which abstract sockets live).
  *
  * The offering side listens on an abstract unix socket with a random name. The connecting side learns the name and a
- * nonce from the offer's blob, connects, and shows the nonce; each side asks the kernel who the other is (SO_PEERCRED)
- * and accepts, by default, only its own user. The offering side then makes the segment and passes it with SCM_RIGHTS.
- * The connection stays open: it is the doorbell of both sides.
+ * nonce from the offer's blob, connects, and shows the nonce. Each side asks the kernel for the other's user
+ * (SO_PEERCRED) and accepts, by default, only its own. Then the offering side makes the segment and passes it with
+ * SCM_RIGHTS. The connection stays open as the doorbell of both sides.
  */
 import { AsyncResource } from 'node:async_hooks'
 import { NicError } from '../errors.ts'
@@ -67,14 +67,14 @@ import { allocateShared } from './shared-memory.ts'
 import { ShmInterface } from './shm-interface.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
-/** Largest rings that a connection has: an offer, which a stranger may have made, says how large the frames are that we copy. */
+/** Largest ring size of a connection. The offering side, perhaps a stranger, chooses it, and so the size of frames. */
 const RING_CONNECTED_MAX = 16 * RING_SIZE_DEFAULT
-/** An answer is looked for on every turn of the event loop for so long, and then at intervals. */
+/** For so long the answer is polled in every iteration of the event loop; then at intervals. */
 const ANSWER_EAGER_MS = 5
 const ANSWER_INTERVAL_MS = 1
 
 let listener: HandoffListener | undefined
-/** What is there for all is in nobody's asynchronous context, and keeps none alive. */
+/** The listener serves the whole thread, so it runs in this module's asynchronous context and keeps no other alive. */
 const scope = new AsyncResource('FASTSOCKETSHANDOFF')
 
 export const shmDriver: Driver = {
@@ -124,7 +124,7 @@ function offer(options: OfferOptions = {}): Offer {
   return { blob, accepted, cancel }
 }
 
-/** The offering side's part: makes the segment, passes it, keeps its own end. */
+/** The offering side: makes the segment, passes it, and returns its interface. */
 function answerRequest(
   libc: Libc,
   bell: Doorbell,
@@ -209,7 +209,7 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
   }
 }
 
-/** The connecting side's part: checks everything that came, maps the segment, keeps its own end. */
+/** The connecting side: checks the answer and its descriptors, maps the segment, and returns its interface. */
 function takeAnswer(
   libc: Libc,
   bell: Doorbell,
@@ -262,8 +262,9 @@ function violation(text: string): NicError {
 }
 
 /**
- * The connection, or what is made of the answer, once it is there. Nobody tells us when a busy offering side lets more
- * callers wait; and Node must not read from the connection before us, because it would lose the descriptor. So we look.
+ * Polls `take` until it returns a value or the deadline passes. No event can replace this: none reports that a full
+ * backlog has room again, and Node must not read the answer from the connection, because Node would discard the
+ * descriptors.
  */
 async function untilThere<T>(deadlineMs: number, take: () => T | undefined): Promise<T> {
   const startMs = performance.now()

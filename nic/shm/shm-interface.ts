@@ -27,13 +27,13 @@ import { sharedMemoryOf } from './shared-memory.ts'
 export interface ShmParts {
   readonly mapping: Mapping
   readonly ringSize: number
-  /** Whether this side offered: it sends in the first ring. */
+  /** True for the offering side, which sends in the first ring. */
   readonly offering: boolean
-  /** Belongs to the interface from now on, and so does what follows. */
+  /** The interface owns this from now on, and the members below. */
   readonly bell: Doorbell
-  /** How memory of `allocate` gets to the peer; undefined unless both sides want that. */
+  /** Passes memory of `allocate` to the peer; undefined unless both sides want that. */
   readonly exchange: SegmentExchange | undefined
-  /** The peer's process, or why its memory is left alone. */
+  /** The peer's process, or the reason why its memory is not used. */
   readonly peerProcess: PeerProcess | string
 }
 
@@ -68,7 +68,7 @@ export class ShmInterface extends RingInterface {
     this.#bell = parts.bell
     this.#exchange = exchange
     this.#peerProcess = typeof peerProcess === 'string' ? undefined : peerProcess
-    // From now on the end of the connection is noticed, whether or not anybody listens.
+    // Watched from now on, with or without a listener, so that the doorbell notices the end of the connection.
     this.#bell.watch(this.#handleBell)
   }
 
@@ -86,7 +86,7 @@ export class ShmInterface extends RingInterface {
 
   watchPeer(listener: () => void): void {
     this.#handlePeerGone = listener
-    // Its last ring is over: nothing else would tell.
+    // The connection has ended, and its end is reported only once: this listener would never be called.
     if (!this.#bell.isOpen) nextTick(listener)
   }
 
@@ -106,7 +106,7 @@ export class ShmInterface extends RingInterface {
     this.#bell.unref()
   }
 
-  /** The peer reaches memory of `allocate`, all of it; any other memory only where it may read our process. */
+  /** Memory of `allocate` is passed as a whole. Other memory needs ZCopy: the peer accesses our process. */
   register(bytes: Uint8Array, access: Access): Registration {
     const isLocal = !access.remoteRead && !access.remoteWrite
     if (isLocal && this.#peerProcess === undefined) return new PlainRegistration(bytes, access)
@@ -160,7 +160,8 @@ export class ShmInterface extends RingInterface {
     if (!peer?.isThere) return BROKEN
     const into = this.#addressOf(local, localOffset)
     const isRead = readMemory(this.#libc, peer.pid, into, remote as ProcessMemory, remoteOffset, length)
-    // A worker thread of the peer's may have ended, and its memory be anybody's: Node closes descriptors before that.
+    // If a worker thread of the peer has ended, its memory may be reused. Node closes the worker's descriptors before
+    // it frees the memory, so an open connection after the read proves that the bytes were valid.
     return isRead && peer.isThere && this.#bell.hasPeer ? OK : BROKEN
   }
 
