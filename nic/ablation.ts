@@ -1,21 +1,21 @@
 /**
- * Techniques that `fastsockets bench ablation` switches off, or sets to another number, to see what each of them is worth:
+ * Techniques that `fastsockets bench ablation` switches off, or sets to another number, to measure the gain of each:
  *
  *   FASTSOCKETS_ABLATE=no-posting,spin-us=50
  *
- * Each is read once, when the module that has the technique is loaded: the compiler sees a constant. This is for
- * measurements only, and no promise: what is ablated is slower, and its names may change.
+ * Each module reads its ablation when it is loaded, so that the compiler sees a constant. For measurements only: an
+ * ablated process is slower, and the names may change.
  */
 const VARIABLE = 'FASTSOCKETS_ABLATE'
 
 const ABLATIONS = {
-  /** Received bytes go by way of the receive buffer, also if a receive is posted. */
+  /** Received bytes go through the receive buffer even if a receive is posted. */
   'no-posting': 'switch',
-  /** Credits and bytes that were taken are reported at once, and not when half of them are due. */
+  /** Credits and read bytes are acknowledged at once instead of when half of them are due. */
   'no-delayed-acks': 'switch',
-  /** How long a channel is polled after the last message, at most; microseconds. */
+  /** Longest time that a channel is polled after its last message, in microseconds. */
   'spin-us': 'number',
-  /** Bytes of a ring of sockets: a power of two. */
+  /** Ring size of the connections that carry sockets, in bytes: a power of two. */
   ring: 'number',
 } as const
 
@@ -23,12 +23,12 @@ export type Ablation = keyof typeof ABLATIONS
 
 const wanted = parse(process.env[VARIABLE] ?? '')
 
-/** The number that is set; 1 for a switch; undefined if nothing is said: then everything is as it ships. */
+/** The number that is set, 1 for a switch that is set; undefined if the ablation is not set. */
 export function ablation(name: Ablation): number | undefined {
   return wanted.get(name)
 }
 
-/** What makes no sense is told as a warning, and ablates nothing. */
+/** Emits a process warning for each malformed or unknown item, and ignores the item. */
 function parse(text: string): Map<string, number> {
   const found = new Map<string, number>()
   for (const item of text.split(',').filter(item => item !== '')) {

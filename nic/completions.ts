@@ -1,7 +1,10 @@
 import type { CompletionSink } from './nic.ts'
 import type { Status } from './status.ts'
 
-/** A completion queue of fixed size for drivers whose one-sided operations end at once. */
+/**
+ * A completion queue of fixed size, for drivers that finish one-sided operations within the call. `push` needs
+ * `!isFull`.
+ */
 export class CompletionQueue {
   readonly #workIds: Float64Array
   readonly #statuses: Int8Array

@@ -1,6 +1,6 @@
-/** Below this many bytes a loop beats `set` … */
+/** Up to this many bytes a loop is faster than `set` of a whole array. */
 const WHOLE_LOOP_MAX = 8
-/** … which needs a view (96 bytes of garbage) for anything but a whole array. */
+/** The same for a part of an array, for which `set` needs a view: 96 bytes of garbage. */
 const LOOP_MAX = 96
 
 /** Copies `length` bytes between two arrays that do not overlap. */
@@ -26,14 +26,15 @@ export function copyBytes(
 }
 
 /**
- * Whether its first `length` bytes are there: its ArrayBuffer may have been transferred or shrunk. The length of an array alone does not
- * tell: where V8 of Node 20 and 22 has seen a resizable buffer, its compiled code finds that of a transferred one unchanged.
+ * Whether the first `length` bytes of `bytes` exist: the program may have transferred or shrunk the ArrayBuffer. The
+ * length of the array alone is not reliable. In Node 20 and 22, after V8 has seen a resizable buffer, compiled code
+ * reads an unchanged length from an array whose buffer was transferred.
  */
 export function hasBytes(bytes: Uint8Array, length: number): boolean {
   return bytes.length >= length && (length === 0 || bytes.buffer.byteLength > 0)
 }
 
-/** Eight at a time: half the time of one at a time. */
+/** Unrolled by eight, which halves the time. */
 function copyInLoop(source: Uint8Array, from: number, target: Uint8Array, to: number, length: number): void {
   let i = 0
   for (; i + 8 <= length; i += 8) {

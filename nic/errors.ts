@@ -1,20 +1,20 @@
-/** Every error that this layer makes, by its stable code. */
+/** The stable codes of all errors of this layer. */
 export type NicErrorCode =
   /** The driver cannot work on this machine (platform, library, permission). */
   | 'ERR_NIC_UNAVAILABLE'
-  /** A system call failed; `syscall` and `errno` say which and how. */
+  /** A system call failed: see `syscall` and `errno`. */
   | 'ERR_NIC_SYSTEM'
-  /** An address blob is not one that this driver made. */
+  /** An address blob that this driver did not make. */
   | 'ERR_NIC_BAD_ADDRESS'
-  /** The peer is somebody whom this side does not accept. */
+  /** This side does not accept the peer's user. */
   | 'ERR_NIC_PEER_REFUSED'
   /** The peer did not finish connecting in time, or went away while connecting. */
   | 'ERR_NIC_CONNECT_FAILED'
-  /** The peer wrote something into shared memory or onto the wire that the protocol does not allow. */
+  /** The peer wrote bytes into shared memory or onto the wire that the protocol does not allow. */
   | 'ERR_NIC_PROTOCOL_VIOLATION'
-  /** Nothing was heard of the peer for too long while something waited for its acknowledgement. */
+  /** Nothing arrived from the peer within its timeout while frames were unacknowledged. */
   | 'ERR_NIC_PEER_LOST'
-  /** The caller's argument can never be right. */
+  /** The caller passed an invalid argument. */
   | 'ERR_NIC_ARGUMENT'
 
 export class NicError extends Error {

@@ -1,4 +1,4 @@
-/** User-level NIC access: one contract, one folder a driver. See nic/README.md. */
+/** User-level NIC access: one driver contract (nic.ts), one folder for each driver. See nic/README.md. */
 import { loopbackDriver } from './loopback/loopback-driver.ts'
 import type { Driver } from './nic.ts'
 import { shmDriver } from './shm/shm-driver.ts'
@@ -51,7 +51,7 @@ export {
 } from './verbs/verbs-driver.ts'
 export { ForwardingInterface } from './wrapper/forwarding-interface.ts'
 
-/** Every driver of this package, by name. Ask `availability()` before use. */
+/** All drivers of this package, by name. Call `availability()` of a driver before use. */
 export const drivers: ReadonlyMap<string, Driver> = new Map([
   [loopbackDriver.name, loopbackDriver],
   [shmDriver.name, shmDriver],

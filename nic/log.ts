@@ -1,13 +1,16 @@
 /**
- * Logs by the package `debug`, which is loaded when there is somebody to read them: loading it makes `process.stderr`, which a
- * program may have closed, and takes time at each start.
+ * Debug logs through the package `debug`. The package is loaded only if `DEBUG` is set: loading takes time at each
+ * start, and opens `process.stderr`, which the program may have closed.
  */
 import { createRequire } from 'node:module'
 import { shownText } from './shown-text.ts'
 
 export type Log = (format: string, ...values: readonly unknown[]) => void
 
-/** What `DEBUG` names is printed, also if the program sets it later. Text of strangers is escaped. */
+/**
+ * A log that prints if `DEBUG` matches `name`. The program may set `DEBUG` before the first line. Strings are
+ * escaped.
+ */
 export function openLog(name: string): Log {
   let log: Log | undefined
   return (format, ...values) => {

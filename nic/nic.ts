@@ -1,9 +1,9 @@
 /**
- * The driver contract: what every user-level NIC looks like to the layers above.
+ * The driver contract: the interface that every user-level NIC offers to the layers above.
  *
- * A driver gives *virtual interfaces* (VIA's word; verbs calls them queue pairs): a send queue and a receive queue,
+ * A driver makes *virtual interfaces* (VIA's word; verbs calls them queue pairs): a send queue and a receive queue,
  * connected to exactly one peer. Frames are built in place and delivered in place; nothing is allocated per frame.
- * The layers above see this file and the capabilities, never a driver.
+ * The layers above know this file and the capabilities, but no driver.
  *
  * Sources: Virtual Interface Architecture (sockets and RPC over VI, 1999, sections 2 and 3); Active Messages 2 for the
  * negotiated frame.
@@ -11,7 +11,7 @@
 import type { NicError } from './errors.ts'
 import type { Status } from './status.ts'
 
-/** What a virtual interface can do. Data, not behaviour: the conformance suite tests each claim. */
+/** The abilities of a virtual interface, as data. The conformance suite tests each claim. */
 export interface Capabilities {
   /** Frames arrive in the order in which they were committed. */
   readonly ordered: boolean
@@ -19,22 +19,22 @@ export interface Capabilities {
   readonly reliable: boolean
   /** Largest frame in bytes. */
   readonly frameMax: number
-  /** Frames up to this many bytes need no memory but the queue itself. */
+  /** Frames up to this many bytes need no memory beyond the queue itself. */
   readonly inlineMax: number
   /** One-sided access to memory that the peer has registered. */
   readonly rdmaRead: boolean
   readonly rdmaWrite: boolean
-  /** Why one-sided access is missing, when it is. */
+  /** Why one-sided access is missing; undefined if it is not. */
   readonly rdmaReason: string | undefined
-  /** An armed interface wakes its owner through a file descriptor that the event loop watches. */
+  /** The peer wakes an armed interface through a file descriptor that the event loop watches. */
   readonly wakeFd: boolean
 }
 
 /** Receives the frames of one `poll`. An object and not a closure, so that the call site stays monomorphic. */
 export interface FrameSink {
   /**
-   * One frame, which lies in `bytes[offset … offset + length)`. `offset` is a multiple of 8. The memory is the queue's
-   * own and valid only during the call; the peer may still write to it, so copy what you decide on before you decide.
+   * One frame in `bytes[offset … offset + length)`. `offset` is a multiple of 8. The memory belongs to the queue and is
+   * valid only during the call. The peer may still write to it, so copy each value before you check and use it.
    */
   handleFrame(bytes: Uint8Array, offset: number, length: number): void
 }
@@ -47,9 +47,9 @@ export interface CompletionSink {
 export interface Access {
   readonly remoteRead: boolean
   readonly remoteWrite: boolean
-  /** The same memory will not be registered again: nothing is to be kept for the next time. */
+  /** The caller will not register this memory again: the driver need not cache the registration. */
   readonly isOnce?: boolean
-  /** The peer's access may have to end before the peer knows: `register` throws if that cannot be had. */
+  /** The owner may `revoke` the peer's access at any time. `register` throws if the driver cannot provide that. */
   readonly isRevocable?: boolean
 }
 
@@ -57,17 +57,17 @@ export interface Access {
 export interface Registration {
   readonly bytes: Uint8Array
   readonly access: Access
-  /** Opaque; give it to the peer, which turns it into a `RemoteMemory` with `importKey`. */
+  /** Opaque. The peer turns it into a `RemoteMemory` with `importKey`. */
   readonly key: Uint8Array
   /**
-   * Ends the peer's access now: what it tries later completes as `BROKEN`. False if that cannot be had without harm to the
-   * connection; only for what was registered as revocable. `deregister` must follow.
+   * Ends the peer's access now: the peer's later operations complete as `BROKEN`. Only for revocable registrations.
+   * False if the driver cannot revoke without breaking the connection. `deregister` must follow.
    */
   revoke(): boolean
   deregister(): void
 }
 
-/** The peer's registered memory, as this side may name it. */
+/** The peer's registered memory, as the target of one-sided operations of this side. */
 export interface RemoteMemory {
   readonly length: number
   readonly access: Access
@@ -75,20 +75,22 @@ export interface RemoteMemory {
 
 export type InterfaceState = 'open' | 'closed' | 'broken'
 
-/** `isIo`: the event loop calls as it calls for I/O, with no program below. Missing where the driver cannot tell. */
+/**
+ * `isIo`: the event loop makes this call for I/O, with no program on the stack. Undefined if the driver cannot tell.
+ */
 export type DoorbellAnswer = (isIo?: boolean) => void
 
 export interface VirtualInterface {
   readonly driver: string
   readonly capabilities: Capabilities
   readonly state: InterfaceState
-  /** What the peer did wrong, once `state` is `broken`. */
+  /** The reason, once `state` is `broken`. */
   readonly failure: NicError | undefined
 
-  /** The send queue's memory, in which `reserve` gives places, as bytes and as 32-bit words. */
+  /** The send queue's memory, to which offsets of `reserve` refer, as bytes and as 32-bit words. */
   readonly sendBytes: Uint8Array
   readonly sendWords: Int32Array
-  /** The receive queue's memory as words, for the offsets that `handleFrame` is given. */
+  /** The receive queue's memory as 32-bit words, to which offsets of `handleFrame` refer. */
   readonly receiveWords: Int32Array
 
   /**
@@ -98,75 +100,83 @@ export interface VirtualInterface {
   reserve(length: number): number
   /** Sends the first `length` bytes of the reserved frame, and wakes the peer if it sleeps. */
   commit(length: number): void
-  /** Gives the reserved room back without sending. */
+  /** Releases the reserved room without sending. */
   cancel(): void
-  /** Whether a frame of `length` bytes could be reserved now. */
+  /** Whether `reserve(length)` would succeed now. */
   hasRoom(length: number): boolean
 
   /**
-   * What finds no room in the send queue goes from now on to memory that the peer holds, too, as long as there is any: for owners
-   * that bound by themselves what is under way. Missing where there is no such memory.
+   * From now on frames that find no room in the send queue go to an overflow ring while that has room. For owners
+   * that limit by themselves how many bytes are under way. Missing in drivers without overflow memory.
    */
   useOverflow?(): void
 
   /**
-   * Hands up to `limit` frames to `sink` and returns how many, or `BROKEN`. Never waits. May leave frames for the next poll.
-   * What `sink` throws passes through, after the frame is accounted for. Must not be called from within a sink.
+   * Hands up to `limit` frames to `sink` and returns their number, or `BROKEN`. Never waits. May leave frames for the
+   * next poll. An exception of `sink` passes through, and its frame counts as delivered. Must not be called from
+   * within a sink.
    */
   poll(sink: FrameSink, limit: number): number
   /**
-   * Whether the memory shows a frame to `poll`, for who wants to wait in place; to ask costs less than a poll. Missing where only
-   * a poll can tell, and where nothing can come while this thread waits.
+   * Whether a frame is there to be polled, for callers that spin; cheaper than a poll. Missing in drivers where only
+   * a poll can tell, and where no frame can arrive while this thread spins.
    */
   hasFrame?(): boolean
   /**
-   * One int32 of this side's program that the peer's can look at any time, by `shownWord`, though it may have frames before it
-   * that it has not polled: what was shown before a frame was committed, or before anything else, is seen after it. 0 at first.
-   * Missing where no memory is shared.
+   * Publishes one int32, which the peer reads as `shownWord` at any time, even with unpolled frames in its queue. A
+   * peer that has polled a frame sees the word that was published before its commit, or a later one. 0 at first.
+   * Missing in drivers without shared memory.
    */
   showWord?(word: number): void
-  /** What the peer shows: any word at all. */
+  /** The word that the peer published last. Not validated. */
   readonly shownWord?: number | undefined
   /**
-   * The peer is gone, and what it had sent is polled for the last time: no more than fits into the queue, whoever goes on
-   * writing. Missing where the driver cannot tell.
+   * The peer has gone: from now on polls deliver no more than its queue can hold, even if another process goes on
+   * writing. Missing in drivers without such a limit.
    */
   expectEnd?(): void
   /**
-   * Whether the kernel still connects the two sides, asked without the event loop. Undefined where the driver cannot tell: then
-   * the layer above keeps a connection of its own, whose end is the peer's.
+   * Whether the kernel still connects both sides, asked without the event loop. Undefined in drivers that cannot
+   * tell: the layer above then keeps a lifeline of its own to the peer.
    */
   readonly hasPeer?: boolean | undefined
-  /** Calls `listener` from the event loop when the peer's side has ended, however it went. Missing where `hasPeer` is. */
+  /** Calls `listener` from the event loop when the peer's side has ended for any reason. Missing if `hasPeer` is. */
   watchPeer?(listener: () => void): void
-  /** Marks, before `close`, that this side closes because of a fault: the peer reads it as `isCutOff` once this side has gone. */
+  /**
+   * Call before `close` to mark that this side closes because of a fault. The peer reads `isCutOff` after this side
+   * has gone.
+   */
   cutOff?(): void
   readonly isCutOff?: boolean | undefined
 
   /**
-   * Asks to be woken by the next frame (and, with `forRoom`, when `forRoom` bytes of room have come back). Returns
-   * false, and arms nothing, if that has already happened: then poll again instead of sleeping. Frames may be sent
-   * while it is armed; they go out without a poll.
+   * Asks for a wake-up by the next frame and, if `forRoom` is not 0, when there is room for a frame of `forRoom`
+   * bytes. Returns false, and arms nothing, if that has already happened: poll again instead of sleeping. An armed
+   * interface may send; its frames go out without a poll.
    */
   arm(forRoom: number): boolean
   disarm(): void
   /**
-   * Called from the event loop after an armed interface was woken. One listener, told whether that is I/O; it may poll. It may also be called for
-   * nothing, for the last time when the peer is gone.
+   * Calls `listener` from the event loop after an armed interface was woken. Replaces an earlier listener. The
+   * listener may poll. Spurious calls occur; the last call comes when the peer has gone.
    */
   setDoorbell(listener: DoorbellAnswer): void
-  /** Whether the doorbell keeps the event loop alive, as long as there is somebody to ring it. It does not at first. */
+  /** Makes the doorbell keep the event loop alive while the peer is connected. At first it does not. */
   ref(): void
   unref(): void
 
-  /** Throws `ERR_NIC_UNAVAILABLE` if the peer cannot be given that access to that memory. */
+  /** Throws `ERR_NIC_UNAVAILABLE` if the driver cannot give the peer this access to this memory. */
   register(bytes: Uint8Array, access: Access): Registration
   /**
-   * Understands a key that the peer's `register` made; throws `ERR_NIC_ARGUMENT` on anything else, `ERR_NIC_UNAVAILABLE` if there
-   * is no room for more of the peer's memory, `ERR_NIC_PROTOCOL_VIOLATION` if the memory is not what the key says.
+   * Decodes a key that the peer's `register` made. Throws `ERR_NIC_ARGUMENT` for any other bytes,
+   * `ERR_NIC_UNAVAILABLE` if a limit of mapped peer memory is reached, `ERR_NIC_PROTOCOL_VIOLATION` if the memory
+   * contradicts the key.
    */
   importKey(key: Uint8Array): RemoteMemory
-  /** One-sided: moves bytes without the peer's program. The completion carries `workId`. Both memories must stay. */
+  /**
+   * One-sided: moves bytes without the peer's program. The completion carries `workId`. Both memories must stay
+   * registered until then.
+   */
   rdmaRead(
     local: Registration,
     localOffset: number,
@@ -185,7 +195,7 @@ export interface VirtualInterface {
   ): Status
   pollCompletions(sink: CompletionSink, limit: number): number
 
-  /** Releases everything. The peer's interface stays open: whoever connected the two has a channel to tell it. */
+  /** Releases all resources. Does not close the peer's interface: the layer above informs the peer. */
   close(): void
 }
 
@@ -193,57 +203,57 @@ export type Availability =
   | { readonly usable: true }
   | { readonly usable: false; readonly code: string; readonly reason: string }
 
-/** A place where one peer may connect; its `blob` goes to that peer by any road. */
+/** A place where one peer may connect. The caller carries `blob` to that peer by any means. */
 export interface Offer {
   readonly blob: Uint8Array
   /** Resolves with this side's interface; rejects when the offer is cancelled or expires. */
   readonly accepted: Promise<VirtualInterface>
   cancel(): void
   /**
-   * Takes what the connecting side gave to `ConnectOptions.reply`. Only for drivers whose offering side must know of the
-   * other: where it is missing there is no reply.
+   * Accepts the bytes that the connecting side passed to `ConnectOptions.reply`. Missing in drivers whose offering
+   * side needs no reply.
    */
   answer?(reply: Uint8Array): void
 }
 
-/** What the two ends may do with memory beyond the queues, over drivers within a host; both ends must want it. */
+/** Access to memory beyond the queues, in drivers within a host. Holds only if both ends ask for it. */
 export interface MemoryOptions {
-  /** Memory of `allocate` that one end registers may be mapped by the other, with the rights of its registration. */
+  /** Each end may map memory of `allocate` that the other end registers, with the rights of its registration. */
   readonly sharesMemory?: boolean
   /**
-   * Each end may read and write the other's process where it has registered memory: only for processes of one effective
-   * user. An end that reads waits for as long as the other's memory takes to come.
+   * Each end may read and write registered memory in the other's process. Only for processes of one effective user. A
+   * read blocks this thread until the kernel has paged in the other's memory.
    */
   readonly readsPeer?: boolean
 }
 
 export interface OfferOptions extends MemoryOptions {
-  /** Bytes of queue each way; a power of two. */
+  /** Queue size of each direction in bytes; a power of two. */
   readonly queueSize?: number
-  /** Which user may take the offer; by default only the user of this process. */
+  /** True for users that may connect; by default only the user of this process. */
   readonly allowUid?: (uid: number) => boolean
-  /** How long the offer stands. */
+  /** The offer expires after so long. */
   readonly timeoutMs?: number
 }
 
 export interface ConnectOptions extends MemoryOptions {
-  /** Most bytes of queue each way that an offer may have; the driver has a limit of its own, too. */
+  /** Largest accepted queue size of each direction, in bytes. The driver has its own limit, too. */
   readonly queueSizeMax?: number
   readonly allowUid?: (uid: number) => boolean
   readonly timeoutMs?: number
   /**
-   * Called once, before `connect` resolves, by a driver whose offer has `answer`: the caller carries the bytes there by any
-   * road. Without it only offers of this process can be taken up.
+   * A driver whose offers have `answer` calls this once, before `connect` resolves. The caller carries the bytes to the
+   * offering side by any means. Without `reply` such a driver connects only to offers of this process.
    */
   readonly reply?: (bytes: Uint8Array) => void
 }
 
-/** How far a driver's connections go: within one thread, one host and network namespace, or a network. */
+/** Where a driver's peers may be: in the same thread, on the same host and network namespace, or in the network. */
 export type Reach = 'thread' | 'host' | 'network'
 
-/** What it takes to move a number of bytes to a peer, in microseconds of CPU time on both sides together. */
+/** The cost of moving a number of bytes to a peer, in microseconds of CPU time of both sides together. */
 export interface CopyCosts {
-  /** In frames: copied in, and copied out. */
+  /** In frames: copied into the ring, and out of it. */
   readonly twiceUs: number
   /** By one-sided access. */
   readonly onceUs: number
@@ -252,11 +262,12 @@ export interface CopyCosts {
 export interface Driver {
   readonly name: string
   readonly reach: Reach
-  /** Measures both ways, if this can be done without a peer; for some ms. */
+  /** Measures both ways without a peer; takes some milliseconds. Missing or undefined if the driver cannot. */
   readonly measureCosts?: (length: number) => CopyCosts | undefined
   /**
-   * Zeros that peers may map if they are registered, and write if they `mayWrite`. It stays the program's for as long as anything
-   * refers to it. Undefined where that cannot be had; missing where any memory will do.
+   * Zeroed memory that peers may map after it is registered, and write if they `mayWrite`. The memory lives as long
+   * as its ArrayBuffer is referenced. Undefined if the system refuses; missing in drivers that can register any
+   * memory.
    */
   readonly allocate?: (length: number, mayWrite: boolean) => Uint8Array | undefined
   availability(): Availability

@@ -1,11 +1,11 @@
 /**
- * Asynchronous resources that we make for ourselves. Programs hear of each new resource by `createHook` of
- * `node:async_hooks`; detectors of open handles (jest, why-is-node-running) name what is still open by it. Ours are not
- * the program's, and relinked programs do not hear of them (fastsockets/host/own-hooks.ts).
+ * Marks asynchronous resources of this package. `createHook` of `node:async_hooks` reports each new resource to the
+ * program; detectors of open handles (jest, why-is-node-running) list open resources with it. Hooks of relinked
+ * programs do not get the marked resources (fastsockets/host/own-hooks.ts).
  */
 let hiddenDepth = 0
 
-/** Runs `make`; no hook of the program hears of the resources that it makes. */
+/** Runs `make`. Resources created during the call are hidden from hooks of the program. */
 export function makeHidden<T>(make: () => T): T {
   hiddenDepth++
   try {
@@ -15,7 +15,7 @@ export function makeHidden<T>(make: () => T): T {
   }
 }
 
-/** Whether a resource that is made now is hidden. */
+/** Whether a `makeHidden` call is running. */
 export function isHidden(): boolean {
   return hiddenDepth > 0
 }

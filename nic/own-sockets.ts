@@ -1,8 +1,9 @@
 import net from 'node:net'
 
 /**
- * Sockets and servers that we make for ourselves, and that whoever hooks `node:net` must leave alone. All copies of this
- * package in a thread share one set. It is behind a function, so that a program that prints or walks `net` does not meet it.
+ * Key of the set of this package's own sockets and servers, which hooks of `node:net` must leave alone. All copies of
+ * this package in a thread share one set, a hidden property of `net`. Its value is a function, so that a program that
+ * prints or walks `net` does not find the set.
  */
 const OWN = Symbol.for('fastsockets.own')
 
@@ -27,7 +28,7 @@ export function markOwn(socket: object): void {
   ownSockets(socket, true)
 }
 
-/** A socket of ours, not connected yet. */
+/** A new, unconnected socket marked as this package's own. */
 export function newOwnSocket(): net.Socket {
   const socket = new net.Socket()
   markOwn(socket)

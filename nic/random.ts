@@ -4,15 +4,15 @@ import { closeSync, openSync, readSync } from 'node:fs'
 const SOURCE = '/dev/urandom'
 
 /**
- * As Node's `randomBytes`, without its asynchronous resource: a program whose hooks are younger than that would hear of the end of
- * what, to them, never began.
+ * As Node's `randomBytes`, without its asynchronous resource. If the program enables a hook after that resource was
+ * made, the hook gets `destroy` without `init`.
  */
 export function randomBytes(size: number): Buffer {
   const bytes = Buffer.alloc(size)
   return readSource(bytes) === size ? bytes : makeBytes(size)
 }
 
-/** How much was read; 0 where there is no such file, or no descriptor for it. */
+/** Returns the number of bytes read; 0 if the file is missing or no descriptor is left. */
 function readSource(into: Buffer): number {
   try {
     const fd = openSync(SOURCE, 'r')

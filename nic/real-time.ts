@@ -1,7 +1,7 @@
 /**
- * Time as it is. Programs, their tests above all, put timers and clocks in the place of Node's that run only when they say
- * so. Node's own sockets do not notice, and neither may what is beneath ours: whatever a program's process runs imports
- * these, which are the functions that were there when it was loaded.
+ * Node's timers and clocks as they were when this module was loaded. Programs, above all their tests, replace the
+ * global ones by fakes that advance on demand. Fakes do not affect Node's own sockets and must not affect ours, so
+ * all code that runs in a program's process imports its timers and clocks from here.
  */
 import perfHooks from 'node:perf_hooks'
 import promises from 'node:timers/promises'
@@ -11,12 +11,12 @@ export const { clearTimeout, clearInterval, setImmediate, queueMicrotask } = glo
 const { setTimeout: startTimeout, setInterval: startInterval } = globalThis
 export const { setTimeout: sleep, setImmediate: nextTurn } = promises
 export const nextTick: typeof process.nextTick = process.nextTick.bind(process)
-/** By its module: the program may have removed the global one. */
+/** From its module: the program may have removed the global. */
 const { performance: real } = perfHooks
 export const performance = { timeOrigin: real.timeOrigin, now: real.now.bind(real) }
 export const dateNow = Date.now
 
-/** Hooks of the program do not hear of our timers. */
+/** Our timers are hidden from hooks of the program. */
 export const setTimeout = hidden(startTimeout)
 export const setInterval = hidden(startInterval)
 

@@ -1,6 +1,7 @@
 /**
- * Text of strangers for people: names, paths and messages that another process or a file has chosen. A terminal obeys control
- * characters; direction marks and invisible characters make one text look like another. All of the project shows text by this.
+ * Escapes text of strangers for people: names, paths and messages that another process or a file has chosen.
+ * Terminals execute control characters; direction marks and invisible characters make one text look like another. All
+ * parts of the project show such text through this module.
  */
 
 /** Control (C0, DEL, C1), format (directions, zero width, tags), lone surrogate, line and paragraph separator. */
@@ -11,12 +12,12 @@ export function shownText(text: string): string {
   return text.replace(UNFIT, escaped)
 }
 
-/** JSON with the same escapes, which mean the same to its reader. */
+/** JSON with the same escapes: a JSON parser turns them back into the characters. */
 export function shownJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, undefined, indent).split('\n').map(shownText).join('\n')
 }
 
-/** Several lines of our own, of which each may name something of a stranger's. */
+/** Escapes each line and joins them. For lines of our own that contain text of strangers. */
 export function shownLines(lines: readonly string[]): string {
   return lines.map(shownText).join('\n')
 }

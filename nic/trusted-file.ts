@@ -1,6 +1,7 @@
 /**
- * Files that a program obeys: policies, tokens, keys, certificates, settings, what it remembers. Their names come from the
- * environment, a setting or the home folder, so each is checked before a byte of it is used (docs/decisions/0131).
+ * Reads files that this package obeys: policies, tokens, keys, certificates, settings, cached measurements. Their
+ * paths come from the environment, a setting or the home folder, so each file is checked before its bytes are used
+ * (docs/decisions/0131).
  */
 import {
   closeSync,
@@ -16,27 +17,27 @@ import { isAbsolute, join, sep } from 'node:path'
 import { isOwnUser } from './posix/own-user.ts'
 import { shownText } from './shown-text.ts'
 
-/** O_CLOEXEC is libuv's own, always. Windows has neither of the other two. */
+/** libuv always adds O_CLOEXEC. Windows has neither O_NONBLOCK nor O_NOFOLLOW. */
 const { O_RDONLY, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants
 const ROOT_USER = 0
 const STICKY = 0o1000
 const WRITE_OF_OTHERS = 0o022
 const ACCESS_OF_STRANGERS = 0o007
-/** As the kernel has it (path_resolution(7)). */
+/** The kernel's limit (path_resolution(7)). */
 const LINKS_MAX = 40
 const NO_FILE = 'is no regular file'
 
 export interface TrustedFileOptions {
-  /** Of the whole file, in bytes. */
+  /** Largest accepted file size, in bytes. */
   readonly sizeMax: number
-  /** It is a secret: refused if users outside its group may read it. */
+  /** The file is refused if users outside its group have any access to it. */
   readonly isSecret?: boolean
 }
 
-/** The file is there and may be opened, but must not be relied on: why, and what to do. */
+/** The file exists, but may not be trusted. The message says why and names the remedy. */
 export class UntrustedFileError extends Error {
   readonly code = 'ERR_UNTRUSTED_FILE'
-  /** The same without any path, for logs that name none. */
+  /** The message without the path, for logs that must not contain paths. */
   readonly problem: string
 
   constructor(path: string, problem: string) {
@@ -48,11 +49,11 @@ export class UntrustedFileError extends Error {
 
 /**
  * The bytes of a regular file of this user or root that no other user can write or exchange. Never waits. Throws an
- * `UntrustedFileError`, or what the system says (`ENOENT`).
+ * `UntrustedFileError`, or a system error such as `ENOENT`.
  */
 export function readTrustedFile(path: string, { sizeMax, isSecret = false }: TrustedFileOptions): Buffer {
   const real = resolveTrusted(path)
-  // Before it is opened: that alone may do something to a device.
+  // Checked before `open`, which may have effects on a device. `fstat` checks again what was opened.
   if (!lstatSync(real).isFile()) throw new UntrustedFileError(real, NO_FILE)
   const fd = openSync(real, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
   try {
@@ -66,8 +67,8 @@ export function readTrustedFile(path: string, { sizeMax, isSecret = false }: Tru
 }
 
 /**
- * The path without links. Each folder on the way must be such that only this user or root can put something else in its
- * place; links must be this user's or root's, so that they may be followed.
+ * The path without links. Throws unless only this user or root can exchange entries of each folder on the way, and each
+ * link belongs to this user or root.
  */
 function resolveTrusted(path: string): string {
   const rest = (isAbsolute(path) ? path : join(process.cwd(), path)).split(sep)
@@ -93,11 +94,11 @@ function resolveTrusted(path: string): string {
   return place
 }
 
-/** `rootUid`: the owner of `/`, whom a user namespace may show by another number than root's. */
+/** `rootUid`: the owner of `/`. In a user namespace its uid may be another one than 0. */
 function checkFolder(path: string, { uid, mode }: Stats, rootUid: number): void {
   if (!isOurs(uid) && uid !== rootUid)
     throw new UntrustedFileError(path, `is a folder of user ${uid}, who could exchange the file`)
-  // In a sticky folder only the owner of a file may exchange it, and the owner of the file is checked.
+  // In a sticky folder only its owner and the file's owner may exchange a file, and both owners are checked.
   if (hasOwners && (mode & WRITE_OF_OTHERS) !== 0 && (mode & STICKY) === 0)
     throw new UntrustedFileError(
       path,
@@ -117,15 +118,18 @@ function problemOfFile(stat: Stats, sizeMax: number, isSecret: boolean): string 
   return undefined
 }
 
-/** Windows has no such owners. */
+/** False on Windows, which has no numeric owners and modes. */
 const hasOwners = process.geteuid !== undefined
 
-/** In a user namespace the files of all who are not mapped seem to be one user's, who is nobody (own-user.ts). */
+/**
+ * Not ours: the overflow uid, to which the files of all unmapped users of a user namespace seem to belong
+ * (own-user.ts).
+ */
 function isOurs(uid: number): boolean {
   return !hasOwners || uid === ROOT_USER || isOwnUser(uid)
 }
 
-/** At most `size` bytes: what is appended meanwhile is not read. */
+/** At most `size` bytes: bytes that are appended during the read are ignored. */
 function readWhole(fd: number, size: number): Buffer {
   const bytes = Buffer.alloc(size)
   let length = 0
