@@ -3,15 +3,15 @@ import { networkInterfaces } from 'node:os'
 import { performance } from '../../nic/real-time.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 
-/** How long a look at the network interfaces is believed. */
+/** How long the list of the host's addresses is cached. */
 const INTERFACES_TTL_MS = 1000
 
 let ownAddresses = new Set<string>()
 let lookedAtMs = Number.NEGATIVE_INFINITY
 
 /**
- * The address that a connect to `address` really reaches, if it is one of this host's and the fast way may carry it:
- * `0.0.0.0` and `::` mean the loopback address, as they do to the kernel.
+ * The address of this host that a connect to `address` reaches; undefined if the address is another host's or needs a
+ * zone. As in the kernel, `0.0.0.0` and `::` mean the loopback address.
  */
 export function reachableOwnAddress(address: string): string | undefined {
   if (address === '0.0.0.0') return '127.0.0.1'
@@ -22,22 +22,22 @@ export function reachableOwnAddress(address: string): string | undefined {
   return address === '::1' || isOwn(address) ? address : undefined
 }
 
-/** Whether the fast way may carry a connect to exactly this address. */
+/** True if a connect to exactly this address of this host may be accelerated. */
 export function isReachable(address: string, family: number): boolean {
   return family === (address.includes(':') ? 6 : 4) && reachableOwnAddress(address) === address
 }
 
-/** A dual-stack listener sees IPv4 callers at mapped addresses. */
+/** The plain form of an IPv4-mapped address, which a dual-stack listener reports for an IPv4 client. */
 export function withoutMapping(address: string): string {
   return address.replace(/^::ffff:(?=[\d.]+$)/, '')
 }
 
-/** An IPv4 address in the form of an IPv6 one. */
+/** An IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2), with dots or in hexadecimal. */
 const MAPPED = /^::ffff:[\da-f]+[.:]/i
 
 /**
- * Why `address`, which is not reachable here, is left to TCP. An address with a zone, or a mapped one, may be of this host or
- * another.
+ * The fallback reason for an `address` that `reachableOwnAddress` refuses. An address with a zone or a mapped address
+ * may belong to this host or to another one, so its reason is not `REMOTE_HOST`.
  */
 export function reasonAgainstAddress(address: string): FallbackReason {
   return fallbackReason(address.includes('%') || MAPPED.test(address) ? 'ADDRESS' : 'REMOTE_HOST')
@@ -48,7 +48,7 @@ export function sourceAddressFor(address: string): string {
   return address.startsWith('127.') ? '127.0.0.1' : address
 }
 
-/** Every address at which a connect from this host reaches it, without those that need a zone; loopback first. */
+/** All addresses of this host in `family`, loopback first; without link-local IPv6 addresses, which need a zone. */
 export function allOwnAddresses(family: 4 | 6): string[] {
   const loopback = family === 4 ? '127.0.0.1' : '::1'
   isOwn(loopback)

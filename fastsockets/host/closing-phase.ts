@@ -1,13 +1,13 @@
 /**
- * The moment at which libuv tells of handles that were closed: after the immediates of this turn of the event loop, the
- * last closed first.
+ * Runs close callbacks in libuv's closing phase: after the immediates of the same event loop iteration, the handle
+ * closed last first.
  */
 import { makeHidden } from '../../nic/index.ts'
 import { drainTicks, type TcpHandle, tellUncaught } from './node-internals.ts'
 
 let closings: (() => void)[] = []
 
-/** All that close in one turn share one native handle. */
+/** Runs `action` in the next closing phase. All actions of one iteration share one native handle. */
 export function runInClosingPhase(createTcp: () => TcpHandle, action: () => void): void {
   if (closings.length === 0) makeHidden(createTcp).close(() => runAll(createTcp))
   closings.push(action)
@@ -15,21 +15,21 @@ export function runInClosingPhase(createTcp: () => TcpHandle, action: () => void
 
 function runAll(createTcp: () => TcpHandle): void {
   const due = closings
-  // What closes now has the next turn.
+  // Handles that an action closes belong to the closing phase of the next iteration.
   closings = []
   try {
     for (let action = due.pop(); action !== undefined; action = due.pop()) {
       try {
         action()
-        // As after each callback of a handle of its own.
+        // Node runs ticks after each close callback of libuv.
         drainTicks()
       } catch (error) {
-        // A listener threw. libuv tells the program, and goes on with the next handle.
+        // As in libuv: the program handles the error, and the next close callback runs.
         if (due.length === 0 || !tellUncaught(error)) throw error
       }
     }
   } finally {
-    // Only if the program does not survive it.
+    // `due` has entries only if an error went uncaught.
     for (const action of due) runInClosingPhase(createTcp, action)
   }
 }

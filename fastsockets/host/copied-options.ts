@@ -1,29 +1,30 @@
 /**
- * What options cost that are copied by `{...options}`: those of a program that spreads them, and those of each `net.Socket`,
- * whose constructor copies them and adds to the copy.
+ * Avoids the cost of options copied by `{...options}` in Node 20. Programs spread options, and the constructor of
+ * `net.Socket` does so, too.
  *
- * V8 of Node 20 gives such a copy a hidden class that remembers nothing: each socket makes new ones, and thirty loads of
- * its constructors miss their caches, some 6 us in all. Once the place where they are copied has seen that options may
- * be of any shape, it copies them in the ordinary way. What a program has spread we copy once more, in a way that has
- * always been ordinary. See docs/decisions/0083-small-heaps.md.
+ * V8 11 gives such a copy a hidden class without transitions. Each socket makes new hidden classes, and thirty
+ * property loads of its constructors miss their inline caches: about 6 us. After the copying site has seen options of
+ * many shapes, it makes ordinary objects. Options that a program has spread are copied again with `Object.assign`,
+ * whose result has an ordinary hidden class. See docs/decisions/0083-small-heaps.md.
  */
 import net from 'node:net'
 import { types } from 'node:util'
 import { performance } from '../../nic/real-time.ts'
 
-/** Later ones remember. */
+/** True for V8 11 of Node 20; later versions keep the transitions. */
 const IS_FORGETFUL = process.versions.v8.startsWith('11.')
-/** So often must a function run until V8 notes what it sees there, and then some. */
+/** Calls of the constructor: more than V8 needs before it allocates type feedback for a function. */
 const LESSONS = 48
-/** V8 forgets what it noted of functions that did not run for a while. */
+/** V8 discards the feedback of functions that did not run for a while. */
 const LASTS_MS = 30_000
 
 const construct = net.Socket as unknown as (this: object, options: object) => void
 let taughtMs = Number.NEGATIVE_INFINITY
 
 /**
- * Has options copied whose shape cannot be copied fast. What they are for is no socket, of which V8 would learn how large
- * sockets are; it has no handle, and is garbage. Takes 1.5 ms the first time, and 0.3 ms later; nothing within `LASTS_MS`.
+ * Lets the constructor of `net.Socket` copy options that V8 cannot copy by its fast path. The receiver is an ordinary
+ * object without a handle, left to the collector: a real socket would change V8's estimate of a socket's size. Takes
+ * 1.5 ms the first time, 0.3 ms later, and nothing within `LASTS_MS`.
  */
 export function teachCopiedOptions(): void {
   if (!IS_FORGETFUL) return
@@ -33,20 +34,20 @@ export function teachCopiedOptions(): void {
   try {
     for (let i = 0; i < LESSONS; i++) construct.call(Object.create(net.Socket.prototype), Object.create(null))
   } catch {
-    // A program has put something else in the place of Node's constructor, or of what that calls.
+    // The program has replaced Node's constructor or a function that the constructor calls.
   }
 }
 
-/** By this Node marks the arguments that it has put in order; another list is somebody else's. */
+/** The symbol by which net.js marks a list of arguments that `_normalizeArgs` has returned. */
 const [ORDERED] = Object.getOwnPropertySymbols(
   (net as unknown as { _normalizeArgs?: (args: unknown[]) => object })._normalizeArgs?.([{}]) ?? {},
 ) as [keyof unknown[]]
 
 /**
- * Puts a copy in place of the options that `net.Socket.prototype.connect` was called with, in `args` or in the list that
- * Node has put in order. A spread object's loads miss their caches, ours and Node's: up to 8 us of a connection to a server
- * that is not relinked. What is not a plain object stays as it is. The copy has the enumerable members, as those have that
- * Node makes for its constructors.
+ * Replaces the options of a `net.Socket.prototype.connect` call by a copy, in `args` or in the list that
+ * `_normalizeArgs` returned. Property loads from a spread object miss the inline caches: up to 8 us of a connection
+ * to a server that is not relinked. Options that are not a plain object stay. The copy has the enumerable members, as
+ * has Node's own copy for its constructors.
  */
 export function copyOptions(args: unknown[]): void {
   if (!IS_FORGETFUL) return

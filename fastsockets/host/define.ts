@@ -1,4 +1,4 @@
-/** Replaces a method and keeps how it looked: name, enumerability. */
+/** Replaces a method; the new function has the name, length and property attributes of the old one. */
 export function define(target: object, key: string | symbol, value: (...args: never[]) => unknown): void {
   const old = Object.getOwnPropertyDescriptor(target, key)
   const original = old?.value as ((...args: never[]) => unknown) | undefined

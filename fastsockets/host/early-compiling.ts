@@ -1,36 +1,36 @@
 /**
- * How soon V8 compiles what runs often.
+ * Makes V8 optimize hot functions earlier while the first messages of a program are handled.
  *
- * It counts for each function, and is patient: a function must run some thousand times. What a message or a connection runs
- * through is a hundred functions, and until they are compiled each costs ten times as much. So while the first messages
- * come V8 is impatient, in programs that need the core: where messages come seldom, to compile costs more than it saves. Not for
- * good: a program that runs through much code once, as the TypeScript compiler does, loses 15 % by it.
+ * V8 optimizes a function after some thousand calls. A message or a connection runs through a hundred functions, and
+ * each costs ten times as much until V8 has compiled it. The lower threshold holds only while the thread is busy:
+ * where messages are rare, compiling costs more than it saves. The threshold is restored afterwards: a program that
+ * runs much code once, as the TypeScript compiler does, would lose 15 %.
  */
 import { pollerStats } from '../../am/index.ts'
 import { readCoreTimes } from '../../nic/index.ts'
 import { clearInterval, performance, setInterval } from '../../nic/real-time.ts'
 import { mayChange, setOption } from './v8-options.ts'
 
-/** So many messages are handled, and what they run through is compiled. */
+/** After this many messages their functions are compiled. */
 const MESSAGES = 10_000
 const LOOK_MS = 100
-/** Looks in which messages were found, of a process, in all: twice what programs took to become warm with the eighth of a core. */
+/** Looks that find messages, per process: twice as many as a program needs to become warm on an eighth of a core. */
 const LOOKS = 200
-/** With so many looks in a row that find no message the program does something else; the next peer begins anew. */
+/** After this many looks in a row without a message, looking ends; the next peer starts it again. */
 const QUIET_LOOKS_MAX = 10
-/** V8 is impatient while the thread runs, or waits for a core, for this part of the time. */
+/** The thread is busy if it runs or waits for a core for at least this part of the time. */
 const BUSY_SHARE = 0.25
 
 interface Patience {
   readonly option: string
   readonly eager: number
-  /** V8's own. */
+  /** V8's default. */
   readonly usual: number
 }
 
-/** By the version of V8. Others are left alone: whoever does not know an option prints an error. */
+/** By the version of V8. Other versions keep their thresholds: V8 prints an error for an unknown option. */
 const PATIENCE: Readonly<Record<string, readonly Patience[]>> = {
-  // Node 20. Bytes of bytecode that are run.
+  // Node 20. The unit is bytes of executed bytecode.
   '11.3': [{ option: '--interrupt-budget', eager: 8192, usual: 67_584 }],
   // Node 22, 24 and 26.
   '12.4': invocations(),
@@ -43,14 +43,14 @@ const patience = (PATIENCE[`${major}.${minor}`] ?? []).filter(({ option }) => ma
 let watch: NodeJS.Timeout | undefined
 let looksLeft = LOOKS
 let quietLooks = 0
-/** Handled when somebody looked last. */
+/** Messages handled up to the last look. */
 let messages = 0
-/** When somebody looked last, and how long the thread had been runnable by then. */
+/** Time of the last look, and how long the thread had been runnable by then. */
 let lookedAtMs = 0
 let runnableMs = 0
 let isEager = false
 
-/** A peer is found, and its messages are handled by the event loop. */
+/** Call when a peer is connected whose messages the event loop handles. */
 export function compileEarly(): void {
   quietLooks = 0
   if (watch !== undefined) return
@@ -80,7 +80,7 @@ function setEager(isWanted: boolean): void {
   for (const { option, eager, usual } of patience) setOption(option, isEager ? eager : usual)
 }
 
-/** Whether the thread has needed a core since the last call. */
+/** True if the thread was runnable for `BUSY_SHARE` of the time since the last call. */
 function isBusy(): boolean {
   const nowMs = performance.now()
   const passedMs = nowMs - lookedAtMs
@@ -90,7 +90,7 @@ function isBusy(): boolean {
   return runnableMs - before >= BUSY_SHARE * passedMs
 }
 
-/** On a core or waiting for one; where the system does not say, on a core, with all threads of the process. */
+/** Time on a core or waiting for one. If the kernel does not report it: CPU time of all threads. */
 function readRunnableMs(): number {
   const times = readCoreTimes()
   if (typeof times === 'object') return times.ranMs + times.waitedMs
@@ -98,7 +98,7 @@ function readRunnableMs(): number {
   return (user + system) / 1000
 }
 
-/** How often a function must run, and how often since it last saw something new. */
+/** Calls before V8 optimizes a function: in all, and since its inline caches last changed. */
 function invocations(): readonly Patience[] {
   return [
     { option: '--invocation-count-for-turbofan', eager: 500, usual: 3000 },

@@ -1,9 +1,9 @@
 /**
- * Memory that the program will own, and what a lot of it asks of the garbage collector of V8.
+ * Allocates received data that the program will own, and lets a small heap grow while there is much of such data.
  *
- * What a receiver hands over counts against the limit at which V8 begins to mark the whole heap. A small heap has a small
- * limit, some 15 MB above its size, and one that is passed once is passed again every 50 MB: a stream of 64 KiB messages
- * then spends two thirds of its time marking (docs/decisions/0083-small-heaps.md).
+ * Array buffers count towards the limit at which V8 begins to mark the whole heap. The limit of a small heap is about
+ * 15 MB above its size. A stream of 64 KiB messages reaches it every 50 MB, and then spends two thirds of its time in
+ * marking (docs/decisions/0083-small-heaps.md).
  */
 import { getHeapStatistics } from 'node:v8'
 import { clearInterval, performance, setInterval } from '../../nic/real-time.ts'
@@ -11,17 +11,20 @@ import { mayChange, setOption } from './v8-options.ts'
 
 const OPTION = '--heap-growing-percent'
 const MEBI = 1 << 20
-/** So much given out within a second is a rush: then, and each time again, the heap is looked at. */
+/** If this much is allocated within `RUSH_MS`, there is a rush: the limit is set by the size of the heap. */
 const RUSH_BYTES = 64 * MEBI
 const RUSH_MS = 1000
-/** Heaps below these sizes may grow by so many percent before they are marked; V8 has some 80, and 8 MB at least. */
+/**
+ * Heaps below these sizes may grow by this percentage before V8 marks them. V8's default: about 80, and at least 8
+ * MB.
+ */
 const SMALLEST_HEAP = 10 * MEBI
 const SMALLEST_PERCENT = 500
 const SMALL_HEAP = 32 * MEBI
 const SMALL_PERCENT = 300
-/** Other isolates of this process share the setting: no larger process is touched. */
+/** All isolates of a process share the setting: a process with more resident memory keeps V8's default. */
 const RESIDENT_MAX = 384 * MEBI
-/** Leaves it to V8. */
+/** The value by which V8 decides itself. */
 const BY_ITSELF = 0
 
 const isAllowed = mayChange(OPTION)
@@ -30,13 +33,13 @@ let lookedAtMs = 0
 let percent = BY_ITSELF
 let watch: NodeJS.Timeout | undefined
 
-/** Uninitialised, and not of a pool. */
+/** Uninitialised memory that is not part of a pool: the caller becomes its only owner. */
 export function allocateFresh(length: number): Buffer<ArrayBuffer> {
   noteFresh(length)
   return Buffer.allocUnsafeSlow(length)
 }
 
-/** So many received bytes get memory anew, here or by native code. */
+/** Counts `length` bytes of new memory for received data, allocated here or by native code. */
 export function noteFresh(length: number): void {
   left -= length
   if (left <= 0) look()
@@ -50,7 +53,7 @@ function look(): void {
   if (isAllowed && isRush) setGrowth(growthFor(getHeapStatistics().used_heap_size))
 }
 
-/** The rush may be over, or the heap not small any more. */
+/** Adapts the limit to the size of the heap; restores V8's default after the rush. */
 function handleWatch(): void {
   const isRush = performance.now() - lookedAtMs < RUSH_MS
   setGrowth(isRush ? growthFor(getHeapStatistics().used_heap_size) : BY_ITSELF)

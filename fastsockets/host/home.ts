@@ -1,6 +1,6 @@
 import { homedir } from 'node:os'
 
-/** The user's folder; undefined if there is none: a user need not be known to the system, nor have a folder. */
+/** The user's home folder; undefined if the user has none, or is not in the system's user database. */
 export function home(): string | undefined {
   try {
     return homedir() || undefined

@@ -1,8 +1,8 @@
 /**
- * Our turns of the event loop come after its I/O and before its immediates, where libuv would tell of sockets.
+ * Runs the poller after the I/O of an event loop iteration and before its immediates, in libuv's I/O phase.
  *
- * Node promises that an immediate which a program sets while it hears of I/O runs before any timer and any other I/O.
- * Below an immediate of ours that would not hold. See docs/decisions/0092-io-turns.md.
+ * Node promises that an immediate set by an I/O callback runs before any timer and any other I/O. A poller called by an
+ * immediate would break that promise. See docs/decisions/0092-io-turns.md.
  */
 import { awaitWork, scheduleTurnsBy } from '../../am/index.ts'
 import { type IoPhase, openIoPhase } from '../../nic/index.ts'
@@ -11,32 +11,32 @@ import { drainTicks, type NativeStream, type NodeInternals, tellUncaught } from 
 import { raiseStackLimit, restoreStackLimit } from './stack-limit.ts'
 
 const NEVER = -1
-/** So long turns may follow each other while the event loop has nothing else to do. What the kernel has meanwhile waits as long. */
+/** Longest series of turns in one iteration. I/O that the kernel reports in this time is delayed by as much. */
 const TURNS_MS = 0.1
 
 let phase: IoPhase | undefined
 let isStarted = false
-/** When somebody asked for a connection last, as `lookCount` counts; `NEVER` if a turn has come since. */
+/** The `lookCount` of the last request for a connection; `NEVER` if a turn has followed it. */
 let askedAt = NEVER
 let hasWaited = false
-/** When a doorbell's turn was had there and then last, as `lookCount` counts. */
+/** The `lookCount` at which the last doorbell ran its turn in its own callback. */
 let heardAt = NEVER
 /**
- * A native stream that nobody has, whose end is told again and again: whom it calls runs as what libuv calls does, with
- * native code below, and its ticks after it.
+ * A native stream of this file only. Each `emitEOF` calls `runStage` from native code, as libuv calls its callbacks:
+ * Node runs ticks afterwards.
  */
 let stage: NativeStream | undefined
-/** What came out of the turn: native code of Node 22 and later loses it if native code further up heard of it before. */
+/** The error thrown by the turn. `emitEOF` of Node 22 and later loses an error that an inner native frame has seen. */
 let thrown: { readonly error: unknown } | undefined
 let turn: (() => void) | undefined
-/** It has its turn now. */
+/** The poller may run inside the next `runStage`. */
 let mayTurn = false
 let feed: (() => void) | undefined
 const pending: (() => void)[] = []
-/** When the first of them was asked for, as `lookCount` counts. */
+/** The `lookCount` at which the first of `pending` was added. */
 let pendingSince = NEVER
 
-/** Once is enough. Where the event loop cannot be had this way, turns stay immediates. */
+/** Idempotent. Without an I/O phase (no koffi, worker threads) turns stay immediates. */
 export function openIoTurns(internals: NodeInternals): void {
   phase ??= openIoPhase(runAll)
   if (phase === undefined || stage !== undefined) return
@@ -51,8 +51,8 @@ function scheduleTurn(next: () => void): void {
 }
 
 /**
- * While libuv tells of a doorbell, which is I/O as any other: if nothing is due before. Then there is no second turn before
- * the immediates, which come before what the peer answers to the first.
+ * True if a doorbell may run the poller in its own callback, because nothing is due before. The iteration then has no
+ * second turn: the program's immediates run before data that answers the first turn.
  */
 function mayTurnNow(): boolean {
   const count = phase?.lookCount() ?? Number.NaN
@@ -61,7 +61,7 @@ function mayTurnNow(): boolean {
   return true
 }
 
-/** `action` runs with no native code below it, after the turn. False where there is no such thing. */
+/** Runs `action` after the turn, without a native frame below it. False without an I/O phase. */
 export function scheduleFeeding(action: () => void): boolean {
   if (phase === undefined) return false
   feed = action
@@ -70,9 +70,9 @@ export function scheduleFeeding(action: () => void): boolean {
 }
 
 /**
- * What libuv does not tell from within the call that caused it, as that a shutdown(2) is done: `action` runs after the I/O of
- * this turn, or before that of the next, and in both cases before immediates. Its ticks run after it. Where turns are immediates it
- * runs when what the program does now is over.
+ * Runs `action`, such as the completion of a shutdown(2), after the I/O of this iteration or before that of the next
+ * one, in both cases before immediates. Its ticks follow. libuv reports such completions later than the call that
+ * causes them. Without an I/O phase `action` runs in a tick after the current callback.
  */
 export function runAfterIo(action: () => void): void {
   if (phase === undefined) return queueMicrotask(() => nextTick(action))
@@ -82,9 +82,9 @@ export function runAfterIo(action: () => void): void {
 }
 
 /**
- * A connection is asked for. If that happens while libuv tells of I/O, as it does once a name is found, the event loop must
- * look for I/O once more before anybody hears of it: immediates come first, in one of which the program may give up.
- * Returns when that was, as `lookCount` counts.
+ * Records a request for a connection, and returns its `lookCount`. A request made in an I/O callback, such as that of a
+ * name look-up, is answered only after the event loop has looked for I/O once more: immediates run first, and the
+ * program may destroy the socket in one.
  */
 export function noteAsked(): number {
   const now = lookCount()
@@ -92,26 +92,26 @@ export function noteAsked(): number {
   return now
 }
 
-/** How often the event loop has begun to look for I/O. `NaN` where that cannot be known. */
+/** How often the event loop has begun to look for I/O; `NaN` without an I/O phase, and in Node 20.0 to 20.2. */
 export function lookCount(): number {
   return phase?.lookCount() ?? Number.NaN
 }
 
-/** Not twice in a row: who asks in each turn of the event loop must not keep the answers away. */
+/** Never true twice in a row: a program that connects in each iteration still gets its answers. */
 function mustWait(): boolean {
   hasWaited = !hasWaited && askedAt !== NEVER && askedAt === phase?.lookCount()
   askedAt = NEVER
   return hasWaited
 }
 
-/** In this turn of the event loop, by a doorbell. */
+/** True if a doorbell has run the turn of this iteration in its callback. */
 function wasHeard(): boolean {
   const wasHeard = heardAt !== NEVER && heardAt === phase?.lookCount()
   heardAt = NEVER
   return wasHeard
 }
 
-/** Stopped when there was nothing to do: to start and to stop it are calls of native code. */
+/** The phase runs only while there is work. `isStarted` saves the native calls that start and stop it. */
 function start(): void {
   if (isStarted) return
   isStarted = true
@@ -119,8 +119,8 @@ function start(): void {
 }
 
 /**
- * Turns follow each other, as if the event loop had gone around between them, while it has nothing else to do: it finds
- * nothing there, but takes longer than many a peer to answer.
+ * Runs several turns in one iteration, for at most `TURNS_MS`, while the event loop has nothing else to do. An
+ * iteration of the event loop would find no I/O, and takes longer than the answer of many a peer.
  */
 function runAll(): void {
   raiseStackLimit()
@@ -136,13 +136,13 @@ function runAll(): void {
   phase?.stop()
 }
 
-/** Nothing else is due, as far as the event loop can tell without asking the kernel. */
+/** True if nothing but the turn is due, as far as libuv can tell without asking the kernel. */
 function isTurnNext(): boolean {
   if (turn === undefined || feed !== undefined || pending.length > 0) return false
   return askedAt === NEVER && phase?.wouldWait() === true
 }
 
-/** Whether it was a turn's. */
+/** Returns true if the poller has run. */
 function runOnce(): boolean {
   mayTurn = turn !== undefined && !wasHeard() && !mustWait()
   if (mayTurn || pending.length > 0) runGuarded(tellStage)
@@ -174,11 +174,14 @@ function runStage(): void {
   }
 }
 
-/** Each with its ticks, as if libuv had called it by itself. Those that they ask for come with the next. */
+/**
+ * Drains ticks after each action, as Node does after each callback of libuv. Actions added meanwhile wait for the
+ * next call.
+ */
 function runPending(): void {
   for (let left = pending.length; left > 0; left--) {
     const action = pending.shift()
-    // A program may have run the event loop from within one of them.
+    // An action that runs the event loop itself has emptied `pending`.
     if (action === undefined) return
     action()
     drainTicks()
@@ -197,7 +200,10 @@ function runFeed(): void {
   due()
 }
 
-/** Nothing may be thrown into libuv. Whoever handles it hears of it now, and Node clears what a tick that threw has left. */
+/**
+ * Keeps errors out of libuv's frames. The program's handler gets the error at once, and Node clears the state of a tick
+ * that threw. Without a handler an immediate throws the error again.
+ */
 function runGuarded(action: () => void): void {
   try {
     action()

@@ -1,4 +1,4 @@
-/** What programs may remove from the global object, as it was when this was loaded; undefined if it was gone by then. */
+/** Globals that a program may delete, as they were when this file was loaded; undefined if already deleted by then. */
 export const keptGlobals = {
   AbortController: globalThis.AbortController,
   Atomics: globalThis.Atomics,

@@ -1,6 +1,6 @@
 /**
- * A native stream takes no completion of a write while it is still within the call that made the write. Such a call may
- * be ours: data that we give to tls or http2 can make them write.
+ * Defers the completion of a write until the native call that made the write has returned; native streams accept it no
+ * earlier. Our own calls can be such calls: tls and http2 may write while we feed data to them.
  */
 import { queueMicrotask } from '../../nic/real-time.ts'
 
@@ -8,7 +8,7 @@ let depth = 0
 let isFinishing = false
 const completions: (() => void)[] = []
 
-/** Between these two, native code runs on our behalf. */
+/** `enterNative` and `leaveNative` enclose each call of ours into a native stream; they nest. */
 export function enterNative(): void {
   depth++
 }
@@ -17,7 +17,9 @@ export function leaveNative(): void {
   if (--depth === 0 && completions.length > 0) finish()
 }
 
-/** Runs `complete` as soon as no native call is under way: after ours, or after the one that calls us now. */
+/**
+ * Runs `complete` after our outermost native call; without one in a microtask, after the native caller has returned.
+ */
 export function afterNativeCall(complete: () => void): void {
   if (depth === 0 && !isFinishing) queueMicrotask(complete)
   else completions.push(complete)
@@ -31,7 +33,7 @@ function finish(): void {
       complete()
   } finally {
     isFinishing = false
-    // A listener threw.
+    // Reached with completions left only if one of them threw: the others still run.
     if (completions.length > 0) queueMicrotask(finish)
   }
 }

@@ -1,28 +1,28 @@
 /**
- * What native streams are told: data and ends, in order, called from libuv with no JavaScript below.
+ * Feeds data and ends to native streams, in order, from a libuv callback without JavaScript below it on the stack.
  *
- * Node runs next ticks and microtasks after each call from native code into JavaScript, if no JavaScript is below it, as
- * there is none when libuv feeds a stream. Below a turn of ours there is some. Then the parser of http or http2 would say
- * 'data' and 'end' without anything in between that the program has put off. User code never runs here but above such a
- * call of native code. See docs/decisions/0016-native-feeds.md.
+ * Node runs next ticks and microtasks after a call from native code into JavaScript only if no JavaScript is below
+ * that call. A turn of the poller is JavaScript. If the turn fed the streams, the parsers of http and http2 would
+ * emit 'data' and 'end' without the program's ticks between them. User code runs here only above a native call into a
+ * stream. See docs/decisions/0016-native-feeds.md.
  */
 import { scheduleFeeding } from './io-turns.ts'
 import { drainTicks } from './node-internals.ts'
 
 export interface FeedTarget {
-  /** `undefined` is the end. */
+  /** `undefined` stands for the end of the stream. */
   feedNow(bytes: Buffer | undefined): void
 }
 
 const targets: FeedTarget[] = []
 const pieces: (Buffer | undefined)[] = []
 /**
- * Streams that have nothing left but their end. They come first: the channels of a process are looked at one after the
- * other, and an end that one of them brought may be older than the data of another (decision 0016).
+ * Streams of which only the end is left to feed. They are fed first: the poller reads one channel after another, so
+ * an end from one channel may be older than data from another (decision 0016).
  */
 const ends: FeedTarget[] = []
 
-/** False where the event loop cannot be had this way: feed at once, then. `isAlone`: the target waits for nothing else. */
+/** False without an I/O phase: the caller then feeds at once. `isAlone`: nothing else is scheduled for `target`. */
 export function scheduleFeed(target: FeedTarget, bytes: Buffer | undefined, isAlone: boolean): boolean {
   if (!hasFeeds() && !scheduleFeeding(feedAll)) return false
   if (bytes === undefined && isAlone) ends.push(target)
@@ -33,13 +33,13 @@ export function scheduleFeed(target: FeedTarget, bytes: Buffer | undefined, isAl
   return true
 }
 
-/** Whether anything is scheduled: what comes now for another socket must not overtake it. */
+/** True if any feed is scheduled. Later data of other sockets must be scheduled behind it, to keep the order. */
 export function hasFeeds(): boolean {
   return targets.length > 0 || ends.length > 0
 }
 
 function feedAll(): void {
-  // What is scheduled meanwhile has the next turn, after what is left if a listener throws.
+  // Feeds that listeners schedule now run in the next call, behind those that a throwing listener leaves over.
   let endsLeft = ends.length
   let left = targets.length
   try {

@@ -1,12 +1,12 @@
 /**
- * The parts of Node that are not public and that we stand on, each found by looking and checked before use. If one has
- * moved, everything stays on TCP (`NODE_INTERNALS`) and nothing breaks.
+ * The internal parts of Node that this package uses. Each is found at run time and checked before use. If one is
+ * missing, all connections stay on TCP (`NODE_INTERNALS`).
  *
- * - `JSStream`: a native StreamBase whose bytes JavaScript provides. Under a genuine `net.Socket` it makes tls, http
- *   and http2 attach natively, as they do to a TCP handle. Reached through a TLSSocket over a Duplex.
+ * - `JSStream`: a native StreamBase whose bytes JavaScript provides. Under a `net.Socket`, tls, http and http2 attach
+ *   to it natively, as they do to a TCP handle. Reached through a TLSSocket over a Duplex.
  * - `kReinitializeHandle`: how Node itself gives a connecting socket another handle.
  * - `process._tickCallback`: runs next ticks and microtasks, as Node does between two callbacks from libuv.
- * - `process._fatalException`: what Node calls when a callback from libuv throws.
+ * - `process._fatalException`: Node calls it when a callback from libuv throws.
  */
 import { createRequire } from 'node:module'
 import net from 'node:net'
@@ -36,7 +36,7 @@ export interface SocketName {
   family?: string
 }
 
-/** What we use of a TCP handle. */
+/** The members of a TCP handle that this package uses. */
 export interface TcpHandle {
   connect(request: ConnectRequest, address: string, port: number): number
   connect6(request: ConnectRequest, address: string, port: number): number
@@ -45,21 +45,21 @@ export interface TcpHandle {
   getsockname(out: SocketName): number
   getpeername(out: SocketName): number
   listen(backlog: number): number
-  /** Below 0 before it has one; a stand-in in a worker of a cluster has none. */
+  /** -1 before bind; undefined for the stand-in handle of a cluster worker. */
   readonly fd?: number
   /** Takes over a descriptor. */
   open(fd: number): number
   close(callback?: () => void): void
   unref(): void
-  /** A stand-in in a worker of a cluster has none. */
+  /** Undefined for the stand-in handle of a cluster worker. */
   getAsyncId?(): number
   onconnection?: (status: number, handle: object) => void
 }
 
-/** A handle on a unix path is used as a TCP handle is, but for this. */
+/** The handle of a unix socket; only `connect` differs from a TCP handle. */
 export type PipeHandle = TcpHandle & { connect(request: ConnectRequest, path: string): number }
 
-/** What we use of the native class; see docs/decisions/0002-handle-not-subclass.md. */
+/** The members of `JSStream` that this package uses; see docs/decisions/0002-handle-not-subclass.md. */
 export declare class NativeStream {
   get onread(): ReadListener | undefined
   set onread(listener: ReadListener | undefined)
@@ -82,7 +82,9 @@ export type ReadListener = (this: any, arrayBuffer: ArrayBuffer | undefined) => 
 
 export type JsStreamClass = typeof NativeStream
 
-/** Completes a request as native code does: a program may have put anything in the callback's place, which then is not called. */
+/**
+ * Completes a request as native code does: an `oncomplete` that the program replaced by a non-function is not called.
+ */
 export function complete(request: { readonly oncomplete?: unknown }, ...args: readonly unknown[]): void {
   callIfFunction(request.oncomplete, request, args)
 }
@@ -95,9 +97,9 @@ export function callIfFunction(callback: unknown, self: unknown, args: readonly 
 /** Socket members that @types/node does not know. */
 export interface SocketInternals {
   _handle: object | null
-  /** What `_getsockname` has found. */
+  /** The cached result of `_getsockname`. */
   _sockname?: SocketName | null
-  /** What was written before it was connected. */
+  /** Data written before the socket was connected. */
   _pendingData: unknown
   _pendingEncoding: string
   /** `ended`: the end has been read, though the program may not have seen it. */
@@ -117,7 +119,7 @@ export interface SocketInternals {
 export interface ServerInternals {
   _handle: (TcpHandle & object) | null
   _pipeName?: string
-  /** Connections that are open. */
+  /** The number of open connections. */
   readonly _connections: number
   _listen2(...args: unknown[]): void
 }
@@ -130,7 +132,7 @@ export interface NodeInternals {
   readonly createPipe: () => PipeHandle
   readonly isTcp: (handle: unknown) => handle is TcpHandle
   readonly reinitialize: symbol
-  /** Nobody reads it: it keeps what the look at Node's insides has made. */
+  /** Never read: keeps the probe objects alive; see `lures` below. */
   readonly lures: readonly unknown[]
 }
 
@@ -143,8 +145,8 @@ type CreateServerHandle = (
 ) => TcpHandle | number
 
 /**
- * Not imported, which would read each of its members: its `stdin` is a socket, made when it is asked for. And not left
- * global, where a getter answers each time.
+ * An `import` of `node:process` would read all its members; the getter of `stdin` makes a socket. The copy saves the
+ * getter call of the global.
  */
 const { process } = globalThis
 const { _tickCallback: tickCallback } = process as unknown as { _tickCallback?: () => void }
@@ -152,7 +154,7 @@ const { _createServerHandle } = net as unknown as { _createServerHandle?: Create
 
 let found: NodeInternals | undefined | null = null
 
-/** Undefined if this Node is built differently. */
+/** Undefined if this version of Node lacks one of the parts. */
 export function nodeInternals(): NodeInternals | undefined {
   if (found === null) found = look()
   return found
@@ -160,7 +162,7 @@ export function nodeInternals(): NodeInternals | undefined {
 
 const symbols = new Map<string, symbol>()
 
-/** A member of Node's own that has a symbol for a name, which is found by looking at an object that has it. */
+/** The key of a symbol member of Node, found by its description on an `object` that has the member. */
 function symbolOf(object: object, description: string): symbol | undefined {
   const known = symbols.get(description)
   if (known !== undefined) return known
@@ -169,19 +171,19 @@ function symbolOf(object: object, description: string): symbol | undefined {
   return symbol
 }
 
-/** Whose handle it is: a socket's, or a server's. */
+/** The socket or server to which `handle` belongs. */
 export function ownerOf(handle: object): object | undefined {
   const symbol = symbolOf(handle, 'owner_symbol')
   return symbol === undefined ? undefined : (handle as Record<symbol, object | undefined>)[symbol]
 }
 
-/** The handle has been closed, and has no owner any more. */
+/** Removes the owner of a closed handle. */
 export function disown(handle: object): void {
   const symbol = symbolOf(handle, 'owner_symbol')
   if (symbol !== undefined) (handle as Record<symbol, object | null>)[symbol] = null
 }
 
-/** Whether the socket was made with a `BoundSocket`: net.js remembers that for good. */
+/** True if the socket was made with a `BoundSocket`. net.js never clears this mark. */
 export function hasBoundSource(socket: object): boolean {
   const symbol = symbolOf(socket, 'kBoundSource')
   return symbol !== undefined && (socket as Record<symbol, unknown>)[symbol] === true
@@ -193,7 +195,10 @@ export function copyOwner(model: object, handle: object): void {
   if (symbol !== undefined) Object.assign(handle, { [symbol]: ownerOf(model) })
 }
 
-/** How much waited in the handle when the last write began: by this net.js knows at a time-out that a write goes on. */
+/**
+ * Sets the queue size at the start of the last write. At a time-out net.js compares it, to see if the write
+ * progresses.
+ */
 export function noteQueueSize(socket: object, size: number): void {
   const symbol = symbolOf(socket, 'lastWriteQueueSize')
   if (symbol !== undefined) Object.assign(socket, { [symbol]: size })
@@ -204,7 +209,7 @@ interface Options {
   setKeepAlive?(isOn: boolean, delayS: unknown): void
 }
 
-/** What the socket was told to be it told a handle that is gone: `handle` is told, too. */
+/** Applies the options of `socket` to `handle`, which replaces the handle that they were set on. */
 export function repeatOptions(socket: object, handle: Options): void {
   const has = (description: string): unknown =>
     (socket as Record<symbol, unknown>)[symbolOf(socket, description) as symbol]
@@ -212,15 +217,15 @@ export function repeatOptions(socket: object, handle: Options): void {
   if (has('kSetKeepAlive')) handle.setKeepAlive?.(true, has('kSetKeepAliveInitialDelay'))
 }
 
-/** Whoever measures connects with a PerformanceObserver does not hear of this one. */
+/** Removes this connect from the entries of PerformanceObserver. */
 export function hideConnect(socket: object): void {
   const symbol = symbolOf(socket, 'kPerfHooksNetConnectContext')
   if (symbol !== undefined) Object.assign(socket, { [symbol]: null })
 }
 
 /**
- * net.js asks a program that reads by `onread` for its buffer each time the socket is given a handle. The program must not
- * notice that this happens twice.
+ * Runs `exchange`, which replaces the socket's handle, without a second call of the program's `onread.buffer` function.
+ * net.js calls that function for each new handle.
  */
 export function keepReadBuffer(socket: object, exchange: () => void): void {
   const members = socket as Record<symbol, unknown>
@@ -242,18 +247,21 @@ export function keepReadBuffer(socket: object, exchange: () => void): void {
   }
 }
 
-/** How a TCP listener is bound, but for its address. */
+/** Options with which a TCP listener is bound, besides its address. */
 export interface Binding {
   readonly ipv6Only: boolean
-  /** Others may listen there, too, and the kernel spreads callers over all: `reusePort`. */
+  /** `reusePort`: several listeners share the port, and the kernel distributes clients among them. */
   readonly isPortShared: boolean
 }
 
-/** As net.js passes them to a handle. */
+/** libuv's flags of uv_tcp_bind, as net.js passes them to a handle. */
 const UV_TCP_IPV6ONLY = 1
 const UV_TCP_REUSEPORT = 2
 
-/** How a listener is bound: as the kernel says, for the program may have bound it anywhere; or as it was asked for. */
+/**
+ * The binding of a listener. Read from the kernel, because the program may have bound the descriptor itself; from
+ * `flags` if the handle has no descriptor.
+ */
 export function bindingOf({ fd = -1 }: TcpHandle, flags: number): Binding {
   if (fd < 0) return { ipv6Only: (flags & UV_TCP_IPV6ONLY) !== 0, isPortShared: false }
   return { ipv6Only: isIpv6Only(fd), isPortShared: CAN_SHARE_PORTS && sharesPort(fd) }
@@ -270,7 +278,7 @@ export function createServerHandle(
   return (_createServerHandle as CreateServerHandle)(address, port, family, undefined, flags)
 }
 
-/** What a worker of a cluster asks its primary for. */
+/** A cluster worker's request to its primary for a listener. */
 export interface ServerQuery {
   readonly address: string
   readonly port: number
@@ -279,7 +287,10 @@ export interface ServerQuery {
   readonly flags: number
 }
 
-/** `askFor` hears of 'listening', which the primary is told then. A handle, or an errno and none. */
+/**
+ * `askFor` emits 'listening', which node:cluster reports to the primary. The callback gets a handle, or an errno and
+ * null.
+ */
 type AskPrimary = (
   askFor: { once(event: string, listener: () => void): void },
   query: ServerQuery,
@@ -288,16 +299,17 @@ type AskPrimary = (
 
 const require = createRequire(import.meta.url)
 
-/** How a listener gets its handle in a worker of a cluster; undefined in any other process. */
+/** The function by which a cluster worker gets a listener's handle; undefined in other processes. */
 export function primaryOfCluster(): AskPrimary | undefined {
-  // Loaded on first use, as net.js does it: few programs need it.
+  // Loaded on first use, as in net.js: few programs need it.
   const cluster = require('node:cluster') as { isWorker: boolean; _getServer?: AskPrimary }
   return cluster.isWorker ? cluster._getServer : undefined
 }
 
 /**
- * What libuv's callbacks are followed by: next ticks, then microtasks. A tick that throws leaves its context behind on Node's
- * stack of contexts, for which native code that is called below would end the program: its error is told here.
+ * Runs next ticks, then microtasks, as Node does after a callback of libuv. A tick that throws leaves its async
+ * context on Node's stack; the next native call would abort the process. `_fatalException` clears the stack, so the
+ * error is reported here.
  */
 export function drainTicks(): void {
   try {
@@ -307,7 +319,7 @@ export function drainTicks(): void {
   }
 }
 
-/** Out of a microtask Node tells of the error itself, and ends the program there and then. */
+/** Ends the program: Node reports an error from a microtask itself, and exits at once. */
 function endWith(error: unknown): void {
   queueMicrotask(() => {
     throw error
@@ -316,18 +328,18 @@ function endWith(error: unknown): void {
 }
 
 /**
- * Gives the program what one of several callbacks has thrown that libuv would call by themselves. False if the program
- * does not handle it, or cannot be told so: then it must be thrown, and nothing comes after it.
+ * Passes an error of one callback to the program's handler, so that the remaining callbacks can run. False if the
+ * program has no handler or the handler refuses: then the caller must throw the error and run nothing else.
  */
 export function tellUncaught(error: unknown): boolean {
-  // Looked at now: a worker, and who watches over a program, puts another one in its place.
+  // Read on each call: worker threads and monitoring packages replace it.
   const { _fatalException: tell } = process as {
     _fatalException?: (error: unknown, isRejection: boolean) => boolean
   }
   return isUncaughtHandled() && tell?.(error, false) === true
 }
 
-/** Asked within the context of a socket, where a domain may be listening. */
+/** Call in the async context of the socket: a domain sets its capture callback there. */
 export function isUncaughtHandled(): boolean {
   return process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()
 }
@@ -356,14 +368,14 @@ function look(): NodeInternals | undefined {
 }
 
 /**
- * Whatever a lure has made is kept, for as long as this thread lives. A program that is required before it runs shares its
- * first turn with what was left behind, and may ask what keeps it alive, or have hooks that hear of ticks, of immediates, and
- * of the end of what has no beginning.
+ * Keeps the probe objects for the life of the thread. If the collector freed them, the program's async hooks would
+ * see a 'destroy' without an 'init'. The probes must leave no tick, immediate or open handle: a preloaded program
+ * shares its first iteration with them.
  */
 const lures: unknown[] = []
 
 type Below = { unref?(): void }
-/** `handle` is there if the socket is put over something; if not, one is made. */
+/** `handle` is present for a TLS socket over a stream; otherwise `_wrapHandle` makes one. */
 type WrapHandle = (
   this: object,
   ...args: [over: unknown, handle?: Below, ...rest: unknown[]]
@@ -371,7 +383,10 @@ type WrapHandle = (
   readonly _parent?: Below
 }
 
-/** A TLS socket finds or makes the handle below it in a method of its own, and need not become a socket any more. */
+/**
+ * The native handle that a TLS socket over `source` would have. `TLSSocket._wrapHandle` finds or makes it; the override
+ * then throws, so that no socket is made.
+ */
 function handleBelow(source: Duplex | undefined, options: object = {}): Below | undefined {
   const { _wrapHandle: wrapHandle } = tls.TLSSocket.prototype as { _wrapHandle?: WrapHandle }
   if (wrapHandle === undefined) return undefined
@@ -396,7 +411,7 @@ function handleBelow(source: Duplex | undefined, options: object = {}): Below | 
 
 function findJsStream(): JsStreamClass | undefined {
   const source = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
-  // Node resumes it, which leaves a tick behind.
+  // Node calls `resume`, which would schedule a tick.
   source.resume = () => source
   const below = handleBelow(source)
   const prototype = below && Object.getPrototypeOf(below)
@@ -406,8 +421,8 @@ function findJsStream(): JsStreamClass | undefined {
 }
 
 /**
- * Without a list of its own a context reads the certificates of all authorities, and what the program was started with may
- * name ciphers that there are not: a program without TLS never hears of it. Undefined if there can be no context.
+ * A context for probes. The empty `ca` saves reading all root certificates. The explicit cipher avoids an invalid
+ * `--tls-cipher-list`, which must not break a program without TLS. Undefined if Node can make no context.
  */
 function anyContext(): SecureContext | undefined {
   try {
@@ -417,7 +432,7 @@ function anyContext(): SecureContext | undefined {
   }
 }
 
-/** Both kinds are found with one context: none is ever used. */
+/** `findTcp` and `findPipe` share one context; no connection uses it. */
 function findTcp(secureContext: SecureContext | undefined): (new (type: number) => TcpHandle) | undefined {
   const below = secureContext && handleBelow(undefined, { secureContext })
   return below?.constructor as (new (type: number) => TcpHandle) | undefined

@@ -1,6 +1,6 @@
 /**
- * `node:tls` as it is. An import would read everything that it exports: `rootCertificates` are 144 strings, 220 KB that stay
- * (docs/decisions/0087-one-file.md).
+ * `node:tls` by `require`. An `import` would read all its exports; `rootCertificates` allocates 144 strings, 220 KB
+ * that are never freed (docs/decisions/0087-one-file.md).
  */
 import { createRequire } from 'node:module'
 

@@ -1,16 +1,16 @@
-/** Where Nodes of 20 to 26 differ in what a program sees, and we do as the one that runs us. */
+/** Differences between Node 20 and 26 that a program can see; fast sockets follow the version that runs. */
 const { node, uv } = process.versions
 
-/** To Node 20 `maxConnections = 0` is no limit. */
+/** Node 20 takes `maxConnections = 0` as no limit. */
 export const ZERO_IS_A_LIMIT = isAtLeast(node, 21, 0, 0)
 
-/** The callback of a write that its own socket's `destroy()` gives up: ECANCELED, where Node 20 tells it nothing. */
+/** `destroy()` completes pending writes with ECANCELED; Node 20 completes them without an error. */
 export const TELLS_OF_CANCELED_WRITES = isAtLeast(node, 22, 0, 0)
 
-/** Who reads, late, what was there before a reset: to older libuv the short read was the end, and the reset never told. */
+/** libuv 1.52.1 and later report ECONNRESET after late reads; older ones take the short read for the end. */
 export const TELLS_OF_LATE_RESETS = isAtLeast(uv, 1, 52, 1)
 
-/** `listen({ reusePort })`: older Node binds without it. */
+/** Node 22.12 and later implement `listen({ reusePort })`; older ones bind without the option. */
 export const CAN_SHARE_PORTS = isAtLeast(node, 22, 12, 0)
 
 function isAtLeast(version: string, ...least: readonly number[]): boolean {

@@ -1,6 +1,6 @@
 /**
- * Node tells subscribers of each server and each accepted socket, newer Node of each that connects, too. Ours are not the
- * program's, and nobody hears of them.
+ * Hides sockets and servers of this package from the program's subscribers of Node's diagnostics channels. Node
+ * publishes each server and each accepted socket; newer versions publish each connecting socket, too.
  */
 import diagnostics, { type Channel } from 'node:diagnostics_channel'
 import { isOwn } from '../../nic/index.ts'
@@ -27,7 +27,7 @@ function hideOn(channel: Channel): void {
     const { server, socket } = message as Told
     const told = server ?? socket?.server ?? socket
     if (told !== undefined && isOwn(told)) return
-    // What it inherits changes when somebody subscribes.
+    // Node exchanges the channel's prototype when the first subscriber comes: look `publish` up on each call.
     Object.getPrototypeOf(this).publish.call(this, message)
   }
   Object.defineProperty(channel, 'publish', {

@@ -1,6 +1,6 @@
 /**
- * Hooks that a program makes by `createHook` hear of a fast socket as of one of Node's own: one resource of the type
- * TCPWRAP or PIPEWRAP. They do not hear of the native stream under its handle, nor of what this package makes for itself.
+ * Shows a fast socket to hooks of `async_hooks.createHook` as Node's own: one resource of the type TCPWRAP or
+ * PIPEWRAP. The native stream under its handle, and the resources that this package makes for itself, are hidden.
  * Programs without hooks pay nothing.
  */
 import asyncHooks, { type AsyncHook, type HookCallbacks } from 'node:async_hooks'
@@ -21,7 +21,10 @@ export function hideFromHooks(): void {
   })
 }
 
-/** Node asks a hook for its `init` each time. A getter leaves no frame in the stack traces that `init` takes. */
+/**
+ * Node reads the `init` member for each resource. A getter, unlike a wrapper, adds no frame to stack traces in
+ * `init`.
+ */
 function hideInit(hook: Record<symbol, unknown>): void {
   const key = Object.getOwnPropertySymbols(hook).find(({ description }) => description === 'init')
   if (key === undefined || typeof hook[key] !== 'function') return
@@ -31,8 +34,9 @@ function hideInit(hook: Record<symbol, unknown>): void {
 }
 
 /**
- * Makes a resource of the program's. Detectors take a stack trace in `init`: it reaches up to the program, and is empty, as
- * libuv's would be, if the program has not called.
+ * Makes a resource that hooks see as the program's. Leak detectors take a stack trace in `init`. If the program has
+ * called (`isCalled`), the limit is raised so that the trace reaches the program; otherwise the trace is empty, as
+ * under libuv.
  */
 export function makeShown<T>(isCalled: boolean, make: () => T): T {
   const { stackTraceLimit } = Error

@@ -6,18 +6,18 @@ export const UV_EBADF = -constants.errno.EBADF
 export const UV_ECANCELED = -constants.errno.ECANCELED
 export const UV_ECONNREFUSED = -constants.errno.ECONNREFUSED
 export const UV_ECONNRESET = -constants.errno.ECONNRESET
-/** libuv's own. */
+/** Defined by libuv (uv/errno.h), not by the system. */
 export const UV_EOF = -4095
 export const UV_EISCONN = -constants.errno.EISCONN
 export const UV_ENOTSUP = -constants.errno.ENOTSUP
 export const UV_EPIPE = -constants.errno.EPIPE
 
-/** As libuv has it: negative. */
+/** The errno as libuv returns it: negative. */
 export function errnoOf(code: 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE' | 'EFAULT'): number {
   return -constants.errno[code]
 }
 
-/** What TCP would say when the channel under a connection ends with `cause`. */
+/** The error code of TCP that corresponds to a channel ended by `cause`. */
 export function codeOfEnd(cause: Error): 'ECONNRESET' | 'ETIMEDOUT' {
   const { code } = cause as { code?: string }
   return code === 'ERR_AM_PEER_LOST' || code === 'ETIMEDOUT' ? 'ETIMEDOUT' : 'ECONNRESET'

@@ -1,23 +1,26 @@
 /**
- * Memory that was made for a moment, and goes back at once.
+ * Frees short-lived buffers at once, without the collector.
  *
- * Native code that writes to a JSStream has each piece copied for us into a buffer of its own. Left to V8's collector, a
- * gigabyte a second of them has it mark the whole heap every few milliseconds (docs/decisions/0083-small-heaps.md), and the
- * next piece never lies in memory that the core's caches know.
+ * A JSStream copies each chunk that native code writes into a new buffer. If V8's collector freed them, a gigabyte a
+ * second would make V8 mark the whole heap every few milliseconds (docs/decisions/0083-small-heaps.md), and the next
+ * chunk would never be in the core's caches.
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 
-/** Smaller ones cost the collector less than us. */
+/** The collector frees smaller buffers more cheaply than a transfer does. */
 const WORTH_MIN = 4096
 
 type Transfer = (this: ArrayBuffer, length: number) => ArrayBuffer
 
-/** Node 21 and later. */
+/** Undefined in Node 20. */
 const { transfer } = ArrayBuffer.prototype as { transfer?: Transfer }
 let closedPort: MessagePort | undefined
 const spent: ArrayBuffer[] = []
 
-/** Gives back the memory of buffers that nobody else has; they are empty from now on. Of those that share theirs, none. */
+/**
+ * Frees the memory of `buffers`, which are empty afterwards; the caller must be their only user. A buffer that is
+ * part of a larger ArrayBuffer is left alone.
+ */
 export function giveBack(buffers: readonly Uint8Array[]): void {
   for (const bytes of buffers) {
     if (bytes.length < WORTH_MIN) continue
@@ -30,13 +33,13 @@ export function giveBack(buffers: readonly Uint8Array[]): void {
   spent.length = 0
 }
 
-/** What is transferred by way of a port that is closed is gone. All at once: a call costs as much for one as for ten. */
+/** Node 20: a closed port drops transferred memory. One call takes all buffers: it costs as much for one as for ten. */
 function post(): void {
   closedPort ??= openClosedPort()
   closedPort.postMessage(undefined, spent)
 }
 
-/** Not before it is needed: whoever has asynchronous hooks sees it end. */
+/** Made on first use only: the program's async hooks see the port's end. */
 function openClosedPort(): MessagePort {
   const { port1 } = new MessageChannel()
   port1.close()

@@ -1,30 +1,31 @@
 /**
- * Node notes the ten innermost calls of an error. What a turn of ours runs has our own calls below it, where plain Node has
- * none, and they would take the place of the calls that tell a program most: those of the functions that wait.
+ * Raises `Error.stackTraceLimit` during a turn. V8 records ten frames of an error by default. Listeners that a turn
+ * calls have our frames below them, where plain Node has none. Without the raise, our frames would displace the async
+ * frames of the program's awaiting functions.
  */
 
-/** More than our turn has below what it runs. */
+/** Upper bound of our frames below a listener. */
 const OWN_CALLS = 12
 
 let given = 0
 let raised = 0
 
-/** Until `restoreStackLimit`. Who wants no stacks gets none. */
+/** Holds until `restoreStackLimit`. A limit of 0 or a deleted one stays. */
 export function raiseStackLimit(): void {
   const limit = Error.stackTraceLimit
-  // The second: somebody has put back what he had found in an earlier turn.
+  // Equal to `raised`: the program has restored a value that it read during an earlier turn.
   if (!(limit > 0) || limit === raised) return
   if (!setLimit(limit + OWN_CALLS)) return
   given = limit
   raised = limit + OWN_CALLS
 }
 
-/** What the program has set meanwhile stays. */
+/** A limit that the program has set during the turn stays. */
 export function restoreStackLimit(): void {
   if (raised > 0 && Error.stackTraceLimit === raised) setLimit(given)
 }
 
-/** False if a program has frozen it. Not by `Reflect.set`, which is slow. */
+/** False if the program has frozen `Error`. An assignment is faster than `Reflect.set`. */
 function setLimit(limit: number): boolean {
   try {
     Error.stackTraceLimit = limit

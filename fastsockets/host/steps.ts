@@ -1,11 +1,11 @@
 /**
- * The steps by which two processes come to a connection, told to `fastsockets:step` of `node:diagnostics_channel` at the
- * very moment, unlike the events of events.ts: tests stop a process at each of them (tests/chaos/), and whoever looks for
- * a slow handshake can take the times. Nothing is told unless somebody has subscribed.
+ * Publishes the steps of a handshake on the channel `fastsockets:step` of `node:diagnostics_channel`, synchronously,
+ * unlike the events of events.ts. Tests stop a process at each step (tests/chaos/); a subscriber can time a slow
+ * handshake. Without a subscriber nothing is published.
  */
 import diagnostics from 'node:diagnostics_channel'
 
-/** In the order in which they happen; those of the two sides go into each other. */
+/** In order of time; the steps of client and server interleave. */
 export const STEPS = [
   'client calling',
   'server called',

@@ -1,6 +1,7 @@
 /**
- * `streamBaseState`: where Node's native streams say whether the last write was over at once, and what they have read. It is
- * reached through `process.binding`; where that is not to be had, nothing is noted.
+ * Access to `streamBaseState`, the array in which Node's native streams record whether the last write completed
+ * synchronously, and the size of the last read. It comes from `process.binding`. Without that, the functions of this
+ * file record nothing.
  */
 import type { ReadListener } from './node-internals.ts'
 
@@ -12,7 +13,7 @@ interface StreamWrap {
 }
 
 function findStreamState() {
-  // Asked for its deprecations, Node would name this one.
+  // With `--pending-deprecation` Node would print a warning about `process.binding`.
   const flags = `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`.replaceAll('_', '-')
   if (flags.includes('pending-deprecation') || process.env.NODE_PENDING_DEPRECATION === '1') return undefined
   try {
@@ -29,16 +30,16 @@ function findStreamState() {
 const streamState = findStreamState()
 
 /**
- * What net.js reads after each write. A handle that a program has made itself may leave it as it is, as that of spdy does:
- * then what counts is the last write of any other socket.
+ * Sets the flag that net.js reads after each write. Handles made by programs, as in spdy, may not set it: net.js then
+ * reads the flag of the last write of any other socket.
  */
 export function noteLastWrite(isAsync: boolean): void {
   if (streamState !== undefined) streamState.state[streamState.async] = isAsync ? 1 : 0
 }
 
 /**
- * What the native stream has read, in memory of its own for a program that may transfer it, as a TCP handle gives it. Newer
- * Node has many pieces of a JSStream, of all sockets, in one.
+ * The bytes of the current read in an ArrayBuffer of their own, as a TCP handle passes them: the program may transfer
+ * it. Newer Node puts reads of many JSStreams into one ArrayBuffer.
  */
 export function ownRead(arrayBuffer: ArrayBuffer | undefined): ArrayBuffer | undefined {
   if (arrayBuffer === undefined || streamState === undefined) return arrayBuffer
@@ -50,12 +51,12 @@ export function ownRead(arrayBuffer: ArrayBuffer | undefined): ArrayBuffer | und
   return arrayBuffer.slice(start, start + length)
 }
 
-/** The name of net.js's own reader. */
+/** The name of the `onread` function of net.js. */
 const STOCK_READER = 'onStreamRead'
 
 /**
- * Tells whoever has put a reader of its own in the place of net.js's that a read has failed, as a native stream does: an agent
- * of http has one for sockets that nobody uses, and wants no 'error' of them. False if nobody has.
+ * Reports a failed read to an `onread` that replaces that of net.js, as a native stream does. The agent of http sets
+ * one on idle sockets, which must not emit 'error'. False if `onread` is that of net.js.
  */
 export function tellReader(handle: object | null | undefined, errno: number): boolean {
   const { onread } = (handle ?? {}) as { readonly onread?: ReadListener }
@@ -63,7 +64,10 @@ export function tellReader(handle: object | null | undefined, errno: number): bo
   return tellRead(handle as object, onread, errno)
 }
 
-/** Tells a reader what no native code has to know of: the end, or an error. False where it must go by the native stream. */
+/**
+ * Calls `reader` with an end or an error, without the native stream. False without `streamBaseState`: the caller then
+ * must use the native stream.
+ */
 export function tellRead(handle: object, reader: ReadListener, errno: number): boolean {
   if (streamState === undefined) return false
   streamState.state[streamState.read] = errno

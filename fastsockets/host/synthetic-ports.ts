@@ -8,14 +8,15 @@ const UNPRIVILEGED_MIN = 1024
 const PORT_MAX = 65535
 
 /**
- * The workers of a cluster share listeners, and so may processes and threads that share a port: each has a stripe of the ports,
- * and goes on to others' only when that is full.
+ * Workers of a cluster, and processes or threads with a shared port, serve the same listener address. Each takes ports
+ * from its own stripe first, and from the others only when its stripe is full.
  */
 const STRIPES = 64
 
 /**
- * A peer gets no further port while it holds so many times as many as are free: one peer alone has at most three quarters,
- * of several each may have as many, and a newcomer always finds some. (Dynamic thresholds, Choudhury and Hahne, 1998.)
+ * A peer may hold at most this many times the number of free ports. A single peer gets at most three quarters of all;
+ * several peers have the same limit; a new peer always finds free ports. (Dynamic thresholds, Choudhury and Hahne,
+ * 1998.)
  */
 const HELD_PER_FREE = 3
 
@@ -26,18 +27,19 @@ export interface Stripe {
 }
 
 /**
- * Local ports for the clients of a listener whose connections never had a TCP handshake. They lie outside the kernel's
- * ephemeral range, so that they meet no plain TCP client of the same listener, and each is given out once at a time.
+ * The pool of client ports for fast connections, which have no TCP handshake and so no port from the kernel. The
+ * ports lie outside the kernel's ephemeral range, so that no plain TCP client of the same listener has the same. No
+ * port is in use twice.
  */
 export class SyntheticPorts {
-  /** By port. */
+  /** Indexed by port. */
   readonly #isUsed = new Uint8Array(PORT_MAX + 1)
   readonly #first: number
   readonly #last: number
   readonly #findStripe: () => Stripe
   #stripe: Stripe | undefined
   #usedCount = 0
-  /** Of those of the stripe. */
+  /** Free ports of the own stripe. */
   #ownLeft = 0
   #nextOwn = 0
   #next: number
@@ -53,12 +55,12 @@ export class SyntheticPorts {
     return this.#last - this.#first + 1 - this.#usedCount
   }
 
-  /** 0 if all are taken. */
+  /** A port, or 0 if all are taken. */
   allocate(): number {
     const { stride, offset } = this.#useStripe()
     if (this.freeCount === 0) return 0
     let port = 0
-    // Each comes again only after all the others: who has just gone is not taken for who comes.
+    // Round robin: a released port is used again as late as possible, so that two clients are not mistaken for one.
     if (this.#ownLeft > 0) {
       do {
         port = this.#nextOwn
@@ -73,7 +75,7 @@ export class SyntheticPorts {
     return port
   }
 
-  /** The program listens on it: no client shall seem to have it. False if it is taken. */
+  /** Reserves one port, such as that of a listener: no client gets it. False if it is taken, or not in the pool. */
   reserve(port: number): boolean {
     this.#useStripe()
     if (port < this.#first || port > this.#last || this.#isUsed[port] === 1) return false
@@ -95,7 +97,7 @@ export class SyntheticPorts {
     return (port - this.#first) % stride === offset
   }
 
-  /** Which one is known once the program listens. */
+  /** Determined on first use: a cluster worker knows its id only after start-up. */
   #useStripe(): Stripe {
     if (this.#stripe !== undefined) return this.#stripe
     this.#stripe = this.#findStripe()
@@ -115,7 +117,7 @@ export class PortShare {
     this.#ports = ports
   }
 
-  /** 0 if this peer has its share, or all are taken. */
+  /** A port, or 0 if this peer has its share or all ports are taken. */
   allocate(): number {
     if (this.#heldCount >= HELD_PER_FREE * this.#ports.freeCount) return 0
     const port = this.#ports.allocate()
@@ -123,7 +125,7 @@ export class PortShare {
     return port
   }
 
-  /** 0 is none. */
+  /** Ignores 0, the result of a failed `allocate`. */
   release(port: number): void {
     if (port === 0) return
     this.#ports.release(port)
@@ -131,13 +133,13 @@ export class PortShare {
   }
 }
 
-/** Of workers no two among the first 64 have the same. */
+/** The first 64 workers of a cluster have different stripes. */
 function stripeOfThread(): Stripe {
   const { worker } = require('node:cluster') as { worker?: { id: number } }
   return { stride: STRIPES, offset: (worker?.id ?? process.pid + threadId) % STRIPES }
 }
 
-/** Those of this thread. */
+/** The pool of this thread. */
 export const clientPorts = new SyntheticPorts()
 
 function ephemeralRange(): [number, number] {
@@ -146,7 +148,7 @@ function ephemeralRange(): [number, number] {
     const [first, last] = text.trim().split(/\s+/).map(Number)
     if (first !== undefined && last !== undefined && first > 0 && last >= first) return [first, last]
   } catch {
-    // Without /proc, the kernel's default.
+    // Without /proc: the kernel's default range follows.
   }
   return [32768, 60999]
 }

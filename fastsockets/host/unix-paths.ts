@@ -1,30 +1,31 @@
 /**
- * Listeners on unix paths. What stands for a hashed port there is an abstract unix name, made from what the kernel knows
- * the socket by: device and inode of the file, whatever path leads to it, or the abstract name itself. Nothing is left in
- * the file system, and a listener in another network namespace is not found, so that the kernel serves its clients.
+ * Names of listeners on unix paths. The bootstrap server of such a listener has an abstract unix name in place of a
+ * hashed port. The name is made from the kernel's identity of the socket: device and inode of the file, whichever
+ * path leads to the file, or the abstract name itself. An abstract name leaves no file behind, and is not found from
+ * another network namespace: the kernel serves clients there.
  */
 import { createHash } from 'node:crypto'
 import { accessSync, constants, statSync } from 'node:fs'
 
-/** The address families of a connection; the numbers are the wire's. */
+/** The address family of a connection, as in the protocol (docs/protocol.md). */
 export const UNIX = 1
 export type Family = 4 | 6 | typeof UNIX
 
 const FILE = 'file-'
 
-/** As long as an abstract name can be: Node 20 fills up shorter ones with zeros, and later versions do not. */
+/** The greatest length of an abstract name: Node 20 pads shorter ones with zeros, later versions do not. */
 const SHADOW_NAME_SIZE = 108
 
-/** Whether it is the key of a socket file, which has an owner and a mode, and not of an abstract name. */
+/** True for the key of a socket file, which has an owner and a mode; false for that of an abstract name. */
 export function isFileKey(key: string): boolean {
   return key.startsWith(FILE)
 }
 
-/** What names the listener at `path` among processes of this host; undefined if no socket is there to write to. */
+/** The key of the listener at `path`, the same in all processes of this host; undefined without a writable file. */
 export function unixKey(path: string): string | undefined {
   if (path.startsWith('\0')) return `name-${createHash('sha256').update(path).digest('hex').slice(0, 40)}`
   try {
-    // As connect(2) asks for it.
+    // connect(2) requires write permission on the file.
     accessSync(path, constants.W_OK)
     const { dev, ino } = statSync(path, { bigint: true })
     return `${FILE}${dev.toString(36)}-${ino.toString(36)}`
@@ -33,7 +34,7 @@ export function unixKey(path: string): string | undefined {
   }
 }
 
-/** Where a relinked listener waits for relinked clients. */
+/** The abstract unix name of the bootstrap server for `key`. */
 export function shadowName(key: string): string {
   return `\0fastsockets-${key}`.padEnd(SHADOW_NAME_SIZE, '-')
 }

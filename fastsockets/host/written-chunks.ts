@@ -1,10 +1,10 @@
-/** What `Writable` hands to `_writev`. */
+/** One entry of the array that `Writable` passes to `_writev`. */
 export interface WrittenChunk {
   readonly chunk: Uint8Array | string
   readonly encoding: BufferEncoding
 }
 
-/** What `Writable` lets pass beside real encodings, in some versions of Node. */
+/** The encoding of a chunk that is a buffer; some versions of Node also pass it with a string. */
 const NO_ENCODING = 'buffer'
 
 export function toBytes(data: Uint8Array | string, encoding: BufferEncoding): Uint8Array {
@@ -13,19 +13,19 @@ export function toBytes(data: Uint8Array | string, encoding: BufferEncoding): Ui
   return Buffer.from(data, encoding)
 }
 
-/** As native code makes it. */
+/** The error that Node's native code throws for the same argument. */
 function wrongArgument(message: string): Error {
   return Object.assign(new TypeError(message), { code: 'ERR_INVALID_ARG_TYPE' })
 }
 
-/** What Writable passes to `_writev`: `allBuffers` is set on the array if all chunks are buffers. */
+/** The bytes of the array that `Writable` passes to `_writev`. */
 export function toChunks(data: readonly WrittenChunk[]): Uint8Array[] {
   return data.map(({ chunk, encoding }) =>
     toBytes(chunk, (encoding as string) === NO_ENCODING ? 'utf8' : encoding),
   )
 }
 
-/** So much Node sets aside for a character, of the encodings that it writes by itself. */
+/** Bytes that Node reserves per character, for the encodings that it writes directly. */
 const BYTES_SET_ASIDE: Readonly<Record<string, number>> = {
   utf8: 3,
   'utf-8': 3,
@@ -37,10 +37,10 @@ const BYTES_SET_ASIDE: Readonly<Record<string, number>> = {
   binary: 1,
   ascii: 1,
 }
-/** With more, a string is written as a buffer is. */
+/** Node writes a string that needs more as a buffer. */
 const SET_ASIDE_MAX = 16_384
 
-/** Node counts a write before it fails, but for a short string that is written by itself. */
+/** True for a short string alone in its write: Node adds it to `bytesWritten` only after success, others before. */
 export function isCountedLate(data: unknown, encoding: string): boolean {
   if (typeof data !== 'string') return false
   return data.length * (BYTES_SET_ASIDE[encoding] ?? Number.POSITIVE_INFINITY) <= SET_ASIDE_MAX
