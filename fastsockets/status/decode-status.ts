@@ -38,7 +38,7 @@ const WORD_SIZE = Float64Array.BYTES_PER_ELEMENT
 const CODES = Object.keys(FALLBACK_REASONS)
 
 export interface SocketStatus {
-  /** Its row; together with `startMs` it names a socket of the thread. */
+  /** The socket's row. `row` and `startMs` together identify a socket of the thread. */
   readonly row: number
   readonly startMs: number
   /** `net` or `raw` if it is fast, `tcp` if it is not. */
@@ -49,11 +49,14 @@ export interface SocketStatus {
   readonly reason?: string
   readonly local: string
   readonly remote: string
-  /** Of a socket that is not fast, as of the last second. */
+  /** Of a socket that is not fast: updated once a second. */
   readonly bytesIn: number
   readonly bytesOut: number
   // The rest is known of fast sockets only; for TCP the kernel has it (`ss -ti`).
-  /** As `ss` has it: `ESTAB`; `FIN-WAIT`, ended by this program; `CLOSE-WAIT`, ended by the peer; `CLOSING`, by both. */
+  /**
+   * As `ss` has it: `ESTAB`; `FIN-WAIT`, ended by this program; `CLOSE-WAIT`, ended by the peer; `CLOSING`, by
+   * both.
+   */
   readonly state?: string
   /** Bytes received that the program has not taken. */
   readonly recvQueue?: number
@@ -78,7 +81,7 @@ export interface ListenerStatus {
   readonly startMs: number
   readonly state: string
   readonly local: string
-  /** Undefined without a hashed port, with the reason, and on a unix path, which has none. */
+  /** Undefined if the listener has no hashed port (then there is a reason), or listens on a unix path. */
   readonly hashedPort?: number
   readonly reason?: string
   readonly acceptedFast: number
@@ -96,7 +99,7 @@ export interface ThreadStatus {
   /** Bytes of all fast sockets since the start. */
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Those of them that were fetched from the writer's memory. */
+  /** Of those bytes, the ones that were fetched from the writer's memory. */
   readonly zcopyBytesIn: number
   readonly zcopyBytesOut: number
   readonly fallbacks: Readonly<Record<string, number>>
@@ -104,7 +107,7 @@ export interface ThreadStatus {
   readonly poller: Readonly<Record<string, number>>
 }
 
-/** The contents of a status page, validated; undefined if it is none of a known version. */
+/** The validated contents of a status page; undefined for anything but a page of a known version. */
 export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
   const view = new DataView(page.buffer, page.byteOffset, page.byteLength)
   if (page.length < HEADER_SIZE) return undefined
@@ -203,7 +206,9 @@ function placeAt(view: DataView, at: number, port: number): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
-/** Up to the first zero, without terminal controls. Only damaged pages have controls, so each is one character here. */
+/**
+ * Decodes up to the first zero, and replaces each terminal control, which only a damaged page has, by one character.
+ */
 function textAt(view: DataView, at: number, size: number): string {
   const bytes = Buffer.from(view.buffer as ArrayBuffer, view.byteOffset + at, size)
   const end = bytes.indexOf(0)

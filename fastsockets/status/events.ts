@@ -34,9 +34,12 @@ export interface FallbackEvent {
 
 export interface ListeningEvent {
   readonly local: Place
-  /** Undefined if all candidates are taken or only TCP reaches it, and on a unix path, which needs none. */
+  /**
+   * Undefined if all candidates are taken, if only TCP reaches the listener, and for a unix path, which needs no
+   * port.
+   */
   readonly hashedPort: number | undefined
-  /** Why only TCP reaches it; undefined if that is not so. */
+  /** Why only TCP reaches the listener; undefined for a listener that fast connections reach. */
   readonly reason?: FallbackReason
 }
 

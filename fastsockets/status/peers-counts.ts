@@ -4,12 +4,12 @@
  */
 import type { SocketStatus, ThreadStatus } from './decode-status.ts'
 
-/** Only these have both ends on one host. */
+/** The transports whose two ends are on one host. */
 const HERE: ReadonlySet<string> = new Set(['shm', 'loopback'])
-/** A dual-stack server reports IPv4 addresses in this form. */
+/** The prefix of IPv4 addresses as a dual-stack server reports them. */
 const MAPPED = /^\[::ffff:([\d.]+)\]/
 
-/** The same sockets, with what each one's peer has taken, if the peer is among them. */
+/** The same sockets. If a socket's peer is among them, the peer's own count of bytes taken is filled in. */
 export function withPeersCounts<T extends ThreadStatus>(threads: readonly T[]): T[] {
   const byEnds = new Map<string, SocketStatus | undefined>()
   for (const { sockets } of threads) {

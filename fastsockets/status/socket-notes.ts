@@ -2,21 +2,21 @@ import type { Socket } from 'node:net'
 import type { FallbackReason } from '../reasons.ts'
 import type { Place } from './status-page.ts'
 
-/** What carries the bytes of a socket that is not fast, and why. */
+/** The wire of a socket that is not fast, and the fallback reason. */
 export interface PlainWire {
   readonly transport: 'tcp' | 'pipe'
   readonly reason: FallbackReason
 }
 
-/** What we note about a socket of the program. */
+/** The state that this package keeps for a socket of the program. */
 export class SocketNotes {
-  /** A driver's name, or the wire that it has instead. */
+  /** The driver's name for a fast socket, the wire and reason for any other; undefined before the decision. */
   record: string | PlainWire | undefined = undefined
-  /** It has begun to connect, and may have become fast. */
+  /** True from the start of a connect that may become fast. */
   isCandidate = false
-  /** Its row on the status page, if it is on TCP. */
+  /** The row on the status page; only for a socket on TCP. */
   row: { close(): void } | undefined = undefined
-  /** While it waits for its row: the socket, and the target that the program asked for. */
+  /** Set until the row is opened: the socket, and in `remote` the target of the program's connect. */
   waiting: Socket | undefined = undefined
   remote: Place | undefined = undefined
 }
@@ -30,8 +30,8 @@ class Given {
 }
 
 /**
- * The notes are a private field of the socket: invisible to code that prints, copies or compares sockets. A WeakMap would cost a
- * connection on TCP more than everything else that we do for it.
+ * The notes are a private field of the socket: invisible to code that prints, copies or compares sockets. A WeakMap
+ * would cost a connection on TCP more than all other work of this package for the connection.
  */
 class Noted extends Given {
   readonly #notes = new SocketNotes()
@@ -42,8 +42,8 @@ class Noted extends Given {
 }
 
 /**
- * A socket gets its notes before Node connects it, whatever becomes of it: V8 compiles Node's code for the hidden classes of
- * sockets that it has met, and discards the compiled code when it meets another.
+ * The notes of `socket`, made on first use. Every socket gets its notes before Node connects it, so that all sockets
+ * have the same hidden class: V8 discards compiled code of Node when it meets another one.
  */
 export function notesOf(socket: object): SocketNotes {
   const known = Noted.of(socket)

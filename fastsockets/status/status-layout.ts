@@ -24,7 +24,7 @@ export const STATUS_VERSION = 3
 
 export const HEADER_SIZE = 4096
 export const ROW_SIZE = 320
-/** Visible sockets and listeners of one thread; more work without a row. Unused rows take no memory. */
+/** Most rows of one thread. Further sockets and listeners work without a row. Unused rows take no memory. */
 export const ROWS_MAX = 16_384
 export const PAGE_SIZE = HEADER_SIZE + ROWS_MAX * ROW_SIZE
 
@@ -90,7 +90,7 @@ export const ROLES = ['', 'client', 'server'] as const
 /** As `ss` calls them: open, ended by this program, by the peer, by both. */
 export const STREAM_STATES = ['ESTAB', 'FIN-WAIT', 'CLOSE-WAIT', 'CLOSING'] as const
 export const LISTENER_STATE = 'LISTEN'
-/** Whether large writes may be offered: `refused` by the system or the peer, `off` as nobody has asked for it here. */
+/** Whether large writes may be offered: `refused` by the system or the peer; `off` by the policy of this program. */
 export const ZCOPY_STATES = ['possible', 'refused', 'off'] as const
 export type ZCopyState = (typeof ZCOPY_STATES)[number]
 export type Kind = (typeof KINDS)[number]

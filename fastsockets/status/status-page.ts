@@ -52,7 +52,7 @@ interface RowText {
 const CODES = Object.keys(FALLBACK_REASONS)
 const NOT_SHOWN = -1
 const ASCII_MAX = 0x7f
-/** Takes counts that come after the end; never read. */
+/** Receives counts of a closed row; never read. */
 const DISCARDED = new Float64Array(COUNTS_LENGTH)
 
 export function addTo(counts: Float64Array, word: number, count: number): void {
@@ -75,7 +75,7 @@ export class StatusRow {
     this.counts = counts
   }
 
-  /** There was room on the page. */
+  /** True if the row is on the page; false if the page was full, and after `close`. */
   get isShown(): boolean {
     return this.#index !== NOT_SHOWN
   }
@@ -92,17 +92,17 @@ export class StatusRow {
   }
 }
 
-/** The page of this thread (status-layout.ts). Without a page everything is counted all the same. */
+/** The page of this thread (status-layout.ts). Without shared memory the counts are kept in ordinary memory. */
 export class StatusPage {
   readonly #words: Float64Array
   readonly #bytes: Uint8Array
   readonly #rowsMax: number
   readonly #free: number[] = []
-  /** By row: objects that the next socket of a row reuses. */
+  /** Indexed by row: objects that the next socket in the same row reuses. */
   readonly #made: { readonly counts: Float64Array; local: string; remote: string }[] = []
   #rowsUsed = 0
 
-  /** `memory`: zeros of `PAGE_SIZE`, visible to others; undefined if there is none. */
+  /** `memory`: `PAGE_SIZE` zero bytes that other processes can read; undefined if there is no such memory. */
   constructor(memory: ArrayBuffer | undefined) {
     this.#rowsMax = memory === undefined ? 0 : ROWS_MAX
     this.#words = new Float64Array(memory ?? new ArrayBuffer(HEADER_SIZE))
@@ -183,10 +183,10 @@ export class StatusPage {
   }
 
   #putText(at: number, size: number, whole: string): void {
-    // The end of a path that does not fit says more than its beginning.
+    // Of a path that does not fit, keep the end: it identifies the socket better than the beginning.
     const text = whole.length > size ? `...${whole.slice(3 - size)}` : whole
     const length = Math.min(size, text.length)
-    // Mostly an address. Text other than ASCII is rare, and is longer as bytes.
+    // Fast path for ASCII, such as addresses; other text is longer as bytes.
     for (let i = 0; i < length; i++) {
       const code = text.charCodeAt(i)
       if (code > ASCII_MAX) return this.#putAnyText(at, size, text)

@@ -23,7 +23,7 @@ export interface StreamCounters {
   readonly zcopyBytesOut: number
 }
 
-/** Before the connection is open. */
+/** The counters before the connection is open: all 0, never written. */
 const NOTHING_COUNTED = new Float64Array(COUNTS_LENGTH)
 
 interface Totals extends StreamCounters {
@@ -31,7 +31,10 @@ interface Totals extends StreamCounters {
   readonly bytesOut: number
 }
 
-/** The counters of one stream: on the status page while the connection is open; afterwards a copy of their last values. */
+/**
+ * The counters of one stream: on the status page while the connection is open; afterwards a copy of their last
+ * values.
+ */
 export class StreamCounts {
   #words: Float64Array = NOTHING_COUNTED
   #row: StatusRow | undefined

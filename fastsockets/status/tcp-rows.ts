@@ -49,7 +49,7 @@ class CountedRow {
   }
 
   static readonly #countAll = (): void => {
-    // Where no connection can be fast, no hook reports that a socket is destroyed; a socket that was sent away never is.
+    // Without fast connections no hook reports destroyed sockets; a socket sent to another process is never destroyed.
     for (const row of CountedRow.#all.slice()) {
       if (row.#socket.destroyed || !hasHandle(row.#socket)) hideTcp(row.#socket)
       else row.#count()
@@ -96,7 +96,7 @@ function openRows(): void {
     const { waiting: socket, record, remote } = notes
     // A socket may be in the list twice.
     waitNoMore(notes)
-    // Where no connection can be fast, no hook has reported that it is destroyed.
+    // If no connection can be fast, no hook has reported that the socket is destroyed.
     if (socket === undefined || socket.destroyed || !hasHandle(socket) || typeof record !== 'object') continue
     const { transport, reason } = record
     const row = statusPage().open(
@@ -107,7 +107,7 @@ function openRows(): void {
   }
 }
 
-/** The socket is destroyed, or fast after all. */
+/** Removes the row of a socket that is destroyed, or that became fast. */
 export function hideTcp(socket: object): void {
   const notes = knownNotesOf(socket)
   if (notes !== undefined) hide(notes)
@@ -145,7 +145,7 @@ export function showAccepted(socket: Socket): void {
   page.countFallback('ACCEPTED')
   const remote = placeOf(ends.remote)
   tell(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
-  // The program may already have sent it away.
+  // The program's 'connection' listener may have sent the socket to another process.
   if (!hasHandle(socket)) return
   const row = page.open({
     kind: 'tcp',
@@ -162,7 +162,7 @@ function hasHandle(socket: Socket): boolean {
   return Boolean((socket as { _handle?: object | null })._handle)
 }
 
-/** By its handle: the socket's own getters cache the answer longer than Node allows. */
+/** Read from the handle: the socket's getters would cache the answer for longer than plain Node does. */
 function endsOf(socket: Socket): { local: SocketName; remote: SocketName } {
   const { _handle: handle } = socket as { _handle?: Partial<TcpHandle> | null }
   const local: SocketName = {}
@@ -172,7 +172,7 @@ function endsOf(socket: Socket): { local: SocketName; remote: SocketName } {
   return { local, remote }
 }
 
-/** Sockets without a row are not read: at most this many are, once a second. */
+/** Without a row the socket is not read each second; so at most `ROWS_MAX` are. */
 function countedRow(row: StatusRow, socket: Socket): CountedRow | undefined {
   return row.isShown ? new CountedRow(row, socket) : undefined
 }
