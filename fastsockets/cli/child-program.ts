@@ -18,7 +18,7 @@ export class ChildProgram {
   readonly #name: string
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>
   readonly #lines: AsyncIterator<string>
-  /** How it ended, if it failed. */
+  /** The error of a program that failed; undefined otherwise. */
   readonly #failure: Promise<string | undefined>
   #complaint = ''
 
@@ -38,7 +38,7 @@ export class ChildProgram {
     this.#child = child
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
     running.add(child)
-    // A program that has ended no longer reads.
+    // EPIPE after the program's end is expected: its exit is reported.
     child.stdin.on('error', () => {})
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#complaint = (this.#complaint + text).slice(-COMPLAINT_LENGTH_MAX)

@@ -1,7 +1,7 @@
 /** Progress of a list of tasks, on stderr: standard output is for results only. */
 import { DefaultRenderer, Listr, ListrLogger, type ListrTask, ProcessOutput } from 'listr2'
 
-/** The moving renderer, which otherwise asks whether standard output is a terminal. */
+/** Forces the moving renderer; by default it depends on standard output, not stderr, being a terminal. */
 class TerminalRenderer extends DefaultRenderer {
   static override nonTTY = true
 }
@@ -9,14 +9,17 @@ class TerminalRenderer extends DefaultRenderer {
 class StderrOutput extends ProcessOutput {
   constructor() {
     super(process.stderr, process.stderr)
-    // Restores the terminal's cursor, however we end.
+    // Restores the terminal's cursor on every exit.
     process.once('exit', () => {
       if (this.active) this.release()
     })
   }
 }
 
-/** Runs the tasks one after the other; the first that fails ends it. Lines instead of movement if stderr is no terminal. */
+/**
+ * Runs the tasks one after the other; the first that fails ends it. Lines instead of movement if stderr is no
+ * terminal.
+ */
 export async function runTasks(tasks: ListrTask[]): Promise<void> {
   const processOutput = new StderrOutput()
   await new Listr(tasks, {

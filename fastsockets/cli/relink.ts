@@ -5,19 +5,19 @@ const REGISTER_FLAG = preloadFlag(
   new URL(process.features.require_module ? '../register.cjs' : '../register.js', import.meta.url),
 )
 
-/** One option, or the value of one: blanks may be in quotes, in which a backslash takes the next character as it is. */
+/** One option or the value of one. Quotes may enclose blanks; within quotes a backslash escapes the next character. */
 const WORD = /(?:"(?:\\.|[^"\\])*"|[^\s"])+/gs
 const PRELOAD = /^(--import|--require|-r)(?:=(.*))?$/s
-/** By the package's name, or by a path or URL of its file. */
+/** Matches the package's name, and a path or URL of its file. */
 const REGISTER = /(?:^|\/)fastsockets\/register(?:\.c?js)?$/
 
 /** Any value but the empty string keeps everything on TCP. */
 export const DISABLE_VARIABLE = 'FASTSOCKETS_DISABLE'
 
 /**
- * Preloads a module without top-level await, by `--require` where possible: while Node imports a preload the event loop
- * runs, and a worker of a cluster loses the messages that arrive meanwhile. A path that NODE_OPTIONS would have to quote
- * is given as a file URL, in which spaces and quotes are escaped.
+ * Preloads a module without top-level await, by `--require` where possible: while Node imports a preload the event
+ * loop runs, and a worker of a cluster loses the messages that arrive meanwhile. A path that NODE_OPTIONS would have
+ * to quote is given as a file URL, in which spaces and quotes are escaped.
  */
 export function preloadFlag(module: URL): string {
   const path = fileURLToPath(module)
@@ -30,7 +30,9 @@ export function relinkedNodeOptions(existing = ''): string {
   return addFlag(existing, REGISTER_FLAG)
 }
 
-/** NODE_OPTIONS without any option that preloads `fastsockets/register`, of this package or another copy, in any form. */
+/**
+ * NODE_OPTIONS without any option that preloads `fastsockets/register`, of this package or another copy, in any form.
+ */
 export function plainNodeOptions(existing = ''): string {
   const words = existing.match(WORD) ?? []
   const kept: string[] = []

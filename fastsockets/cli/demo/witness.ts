@@ -1,10 +1,12 @@
 /**
- * Preloaded into the demo's programs, plain and relinked, after `fastsockets/register`: looks at every TCP socket once it is
- * destroyed, and leaves a report at exit. It installs nothing; `wireOf` only reads what is on record. It does little for
- * each socket: with a listener and a snapshot for each, HTTP with a connection each lost up to a sixth of its requests.
+ * Preloaded into the demo's programs, plain and relinked, after `fastsockets/register`: looks at every TCP socket
+ * once it is destroyed, and leaves a report at exit. It installs nothing; `wireOf` only reads the recorded wire. The
+ * work for each socket is small: a listener and a snapshot per socket would cost HTTP without keep-alive a sixth of
+ * its requests.
  *
- * Server sides come from Node's diagnostics channel. The client channel only tells of `net.connect()`, and some programs
- * call `connect` on a socket that they have made themselves, as basic-ftp does: that method is watched instead.
+ * Server sides come from Node's diagnostics channel. The client channel reports `net.connect()` only. Some programs,
+ * such as basic-ftp, call `connect` on a socket that they have made: so `Socket.prototype.connect` is watched
+ * instead.
  */
 import { subscribe } from 'node:diagnostics_channel'
 import { writeFileSync } from 'node:fs'

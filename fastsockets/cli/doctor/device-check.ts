@@ -13,7 +13,7 @@ import type { Check } from './check.ts'
 
 const FRAME_LENGTH = 64
 const ROUND_TRIP_COUNT = 1000
-/** A slow machine makes fewer. */
+/** No round trip begins after this time: a slow machine makes fewer than `ROUND_TRIP_COUNT`. */
 const ENOUGH_MS = 1000
 const TIMEOUT_MS = 10_000
 
@@ -71,7 +71,7 @@ async function echo(driver: Driver): Promise<number> {
   }
 }
 
-/** Waits for it without the event loop: this measures the device, not Node. */
+/** Polls without the event loop, so that the time is the device's, not Node's. */
 function send(from: VirtualInterface, to: VirtualInterface, sink: Expecting): void {
   const at = from.reserve(FRAME_LENGTH)
   if (at < 0) throw new Error(`the device takes no frame: status ${at}`)

@@ -17,7 +17,7 @@ export interface Explanation {
   readonly outcome: string
   /** The policy's decision. */
   readonly policy: { readonly use: string; readonly because: string }
-  /** Why it is not fast, if it is not. */
+  /** The fallback reason; undefined if the connection would be fast. */
   readonly reason?: FallbackReason
 }
 
@@ -60,7 +60,7 @@ async function explainTarget(
   return { address, outcome, policy: { use, because }, ...(reason && { reason }) }
 }
 
-/** The wire, or why it is none of the fast ones. */
+/** The fast wire, or TCP with the fallback reason. */
 async function tryFastWay(
   target: string | FallbackReason,
   port: number,

@@ -37,7 +37,7 @@ const DAEMON_HINT = `(fastsockets named starts the daemon; --address or ${ADDRES
 
 interface CommonOptions {
   readonly address?: string
-  /** What is in the file, as with all of them. */
+  /** The contents of the file, not its path; likewise below. */
   readonly tokenFile?: string
   readonly caFile?: string
   readonly json?: boolean
@@ -198,12 +198,12 @@ function addName(text: string, before: readonly string[] = []): string[] {
   return [...before, name(text)]
 }
 
-/** What is in a file of certificates. */
+/** The contents of a file of certificates. */
 function content(path: string): string {
   return readArgument(path, AUTHORITIES_SIZE_MAX, false)
 }
 
-/** What is in a file that only this user and its group may read. */
+/** The contents of a file that only this user and the file's group may read. */
 function secret(path: string): string {
   return readArgument(path, TOKEN_SIZE_MAX, true)
 }

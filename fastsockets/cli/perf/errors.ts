@@ -17,7 +17,7 @@ const ADVICE: Partial<Record<PerfErrorCode, string>> = {
   ERR_PERF_NO_POLL: 'leave out --poll, or start one of raw sockets there',
 }
 
-/** Of a connect that has failed. */
+/** The error for a connect that has failed. */
 export function perfConnectError(target: HostPort, cause: unknown): PerfError {
   const isRefused = (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED'
   return new PerfError(isRefused ? 'ERR_PERF_REFUSED' : 'ERR_PERF_UNREACHABLE', target, cause)

@@ -37,7 +37,7 @@ export async function dialNet(target: HostPort): Promise<PerfClient> {
   }
 }
 
-/** The server is silent until it is asked. */
+/** After its HELLO the server sends nothing until the client's ASK. */
 function receiveMessage(socket: net.Socket): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let heard: Buffer = Buffer.alloc(0)
@@ -115,7 +115,7 @@ class NetPerfClient implements PerfClient {
     return decodeTotal(await withDeadline(total, ANSWER_TIMEOUT_MS, 'no total came'))
   }
 
-  /** With a reset: a client that connects often would run out of ports in TIME_WAIT. */
+  /** Closes with a reset: a client that connects often would run out of ports in TIME_WAIT. */
   close(): void {
     this.#socket.on('error', () => {}).resetAndDestroy()
   }

@@ -53,7 +53,7 @@ function echo(socket: net.Socket, first: Buffer): void {
   socket.on('data', send)
 }
 
-/** What to say at the end. */
+/** Counts the bytes of a throughput test; the returned function makes the TOTAL. */
 function sink(socket: net.Socket, first: Buffer): () => Buffer {
   const watch = new StopWatch()
   if (first.length > 0) watch.count(first.length)

@@ -1,4 +1,4 @@
-// What `fastsockets perf` and its server say to each other, on an ordinary connection. All numbers are little-endian.
+// The protocol of `fastsockets perf` and its server, on an ordinary connection. All numbers are little-endian.
 //
 //   server   HELLO    u32 magic   u8 version   u8 transport   10 bytes 0     as soon as it has accepted
 //   client   ASK      u32 magic   u8 version   u8 test        u8 flags   9 bytes 0
@@ -6,7 +6,7 @@
 //   server   ping-pong: the same bytes; throughput: after the client's end
 //            TOTAL    u64 bytes   u64 nanoseconds from the ASK to the end
 //
-// A client that only connects says nothing, and hangs up after the HELLO.
+// A client of the test `connect` sends nothing, and closes after the HELLO.
 
 export const PERF_MAGIC = 0x46505346
 export const PERF_VERSION = 2
@@ -25,7 +25,7 @@ const FLAG_POLL = 1
 export const TRANSPORTS = ['raw', 'net'] as const
 export type PerfTransport = (typeof TRANSPORTS)[number]
 
-/** Those that need the server's help; index 0 is no test. */
+/** The tests that need the server; index 0 is no test. */
 const TESTS = [undefined, 'ping-pong', 'throughput'] as const
 export type AskedTest = 'ping-pong' | 'throughput'
 

@@ -22,20 +22,20 @@ export interface PerfReport {
   /** The wire (`shm`, `verbs`, `tcp`), and the reason if it is not a fast one. */
   readonly wire: string
   readonly reason?: FallbackReason
-  /** For a test of connections: how many used which wire, the most common first. That one is `wire`. */
+  /** For a test of connections: how many used which wire, the most common first, which is also in `wire`. */
   readonly wires?: readonly WireCount[]
   /** Bytes of a message; a test of connections has none. */
   readonly size?: number
-  /** Of the warm-up. */
+  /** Duration of the warm-up, which is not measured. */
   readonly warmUpSeconds: number
-  /** Measured time without the warm-up: from the beginning of the first to the end of the last. */
+  /** Measured time: from the start of the first measured operation to the end of the last. */
   readonly seconds: number
-  /** Round trips, messages or connections. */
+  /** Measured round trips, messages or connections. */
   readonly count: number
   readonly perSecond: number
-  /** By the receiver's clock, from the ASK to the end of the stream. */
+  /** Throughput by the server's clock, from the ASK to the end of the stream. */
   readonly bytesPerSecond?: number
-  /** Of a round trip; of a connection, up to the server's first bytes on it. */
+  /** Latencies of round trips, or of connects up to the server's first bytes. */
   readonly latencyUs?: Latencies
 }
 

@@ -18,7 +18,7 @@ export interface PerfOptions {
   readonly seconds: number
   /** Round trips, messages or connections to measure, whatever time they take. */
   readonly count?: number
-  /** Not measured: V8 compiles both programs meanwhile. */
+  /** Length of the warm-up, in which V8 compiles both programs. */
   readonly warmUpSeconds: number
 }
 
@@ -48,14 +48,14 @@ export async function runPerf(test: PerfTest, target: HostPort, options: PerfOpt
   }
 }
 
-/** For tests that begin now. However slow the machine is, there is at least one. */
+/** The length of a test that begins now: at least one operation, however slow the machine is. */
 function lengthFrom(startMs: number, { seconds, count }: PerfOptions): Length {
   return count === undefined
     ? { untilMs: startMs + seconds * 1000, countMin: 1 }
     : { untilMs: startMs, countMin: count }
 }
 
-/** Begins now, with the warm-up. */
+/** The span of a test that begins now, with its warm-up. */
 function openSpan(options: PerfOptions): Span {
   const fromMs = performance.now() + options.warmUpSeconds * 1000
   return new Span(fromMs, lengthFrom(fromMs, options))

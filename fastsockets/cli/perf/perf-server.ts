@@ -1,13 +1,13 @@
 /** What both servers of `fastsockets perf` have in common. */
 
-/** A client without an ASK by then is disconnected. */
+/** A client that has sent no ASK after this time is disconnected. */
 export const ASK_TIMEOUT_MS = 10_000
 /** Clients at a time; more are disconnected. */
 export const CALLERS_MAX = 256
-/** What a raw server receives at once. */
+/** Size of the raw server's receive buffer. */
 export const RECEIVE_SIZE = 1024 * 1024
 
-/** It serves until the process ends. */
+/** A server of `fastsockets perf`; serves until the process ends. */
 export interface PerfServer {
   readonly port: number
 }

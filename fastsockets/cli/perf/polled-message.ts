@@ -2,11 +2,11 @@
 import type { RawSocket } from '../../raw/index.ts'
 
 /**
- * How long a loop may last before the event loop runs: without the C library bytes move only then, and time-outs need it
- * too.
+ * How long a loop may last before the event loop runs: without the C library bytes move only then, and time-outs need
+ * it too.
  */
 const POLL_MS = 2
-/** Between two looks at the clock. */
+/** Polls between two readings of the clock. */
 const LOOKS = 1024
 
 export class PolledMessage {
@@ -40,7 +40,10 @@ export class PolledMessage {
     return true
   }
 
-  /** True when complete. Sends between receives: a message larger than the windows returns while it is still being sent. */
+  /**
+   * True when complete. Sends between receives: a message larger than the windows returns while it is still being
+   * sent.
+   */
   #look(): boolean {
     const message = this.#message
     const sent = this.#sent

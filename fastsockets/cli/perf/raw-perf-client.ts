@@ -88,7 +88,7 @@ class RawPerfClient implements PerfClient {
     return decodeTotal(await withDeadline(total, ANSWER_TIMEOUT_MS, 'no total came'))
   }
 
-  /** With a reset, as the other client. */
+  /** Closes with a reset, as `NetPerfClient` does. */
   close(): void {
     this.#socket.reset()
   }

@@ -55,7 +55,7 @@ async function receiveAsk(socket: RawSocket): Promise<Buffer> {
       length += received
     }
   } finally {
-    // Also closes one that is reset, as by clients that only connect.
+    // `recv` rejects if the client resets the connection, as clients of the test `connect` do.
     clearTimeout(timer)
   }
   return ask.subarray(0, length)

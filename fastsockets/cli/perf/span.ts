@@ -1,13 +1,13 @@
 /** How long a test of `fastsockets perf` lasts, and its samples. */
 import { createHistogram } from 'node:perf_hooks'
 
-/** Ends at that time, or at that number of messages. */
+/** A test ends after both `untilMs` (by `performance.now()`) and `countMin` operations. */
 export interface Length {
   readonly untilMs: number
   readonly countMin: number
 }
 
-/** Round trips or connections; those that begin after the warm-up count. */
+/** Records round trips or connections. Those that begin before the end of the warm-up are not counted. */
 export class Span implements Length {
   readonly untilMs: number
   readonly countMin: number
@@ -28,19 +28,19 @@ export class Span implements Length {
     return this.#count
   }
 
-  /** From the beginning of the first that counts to the end of the last. */
+  /** From the start of the first counted operation to the end of the last. */
   get seconds(): number {
     return (this.#lastMs - this.#firstMs) / 1000
   }
 
-  /** One that began at `startMs` is complete. Returns whether another shall begin. */
+  /** Records the completion of an operation that began at `startMs`. True if the caller must begin another one. */
   record(startMs: number): boolean {
     const nowMs = performance.now()
     if (startMs >= this.#fromMs) {
       if (this.#count === 0) this.#firstMs = startMs
       this.#count++
       this.#lastMs = nowMs
-      // A histogram has no zero.
+      // Node's histogram refuses 0.
       this.histogram.record(Math.max(1, Math.round((nowMs - startMs) * 1e6)))
     }
     return nowMs < this.untilMs || this.#count < this.countMin

@@ -1,4 +1,4 @@
-/** Bytes received, and the time since the ASK: of a short stream the first bytes are a great part. */
+/** Counts bytes, and the time since the ASK: the first bytes are a large part of a short stream. */
 import type { Total } from './perf-layout.ts'
 
 export class StopWatch {

@@ -1,4 +1,4 @@
-/** How many connections of a run used which wire, and why not a fast one. */
+/** Connections of a run, counted by wire and fallback reason. */
 import type { Transport } from '../../handle/transport.ts'
 import type { FallbackReason } from '../../reasons.ts'
 

@@ -1,10 +1,10 @@
-/** Runs one command in our place, as a shell's `exec` would: same files, same signals, same exit code. */
+/** Runs one command like a shell's `exec`: same descriptors, same signals, same exit code. */
 import { spawn } from 'node:child_process'
 import { exitCodeOfSignal, NOT_EXECUTABLE, NOT_FOUND } from '../exit-codes.ts'
 
 const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Resolves with the exit code that we should have. */
+/** Resolves with the exit code for this process. */
 export function launch(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const child = spawn(command, args, { stdio: 'inherit', env })
   for (const signal of FORWARDED_SIGNALS) {

@@ -26,7 +26,7 @@ export function withRates(
     const pastSockets = new Map(past?.sockets.map(socket => [socketKey(socket), socket]))
     const sockets = status.sockets.map((socket): RatedSocket => {
       const { bytesIn, bytesOut, kind } = socket
-      // Counted once a second only.
+      // Bytes over TCP are counted once a second: too coarse for a rate.
       if (kind === 'tcp') return socket
       const pastSocket = pastSockets.get(socketKey(socket))
       return {

@@ -1,14 +1,14 @@
 /**
  * An FTP client, `basic-ftp` from npm: ftp-client.js <port> upload|download <local file> <remote name>
  *
- * Prints how long it took, and for a download the digest of the file that it has now.
+ * Prints how long the transfer took, and for a download the digest of the received file.
  */
 import { Client } from 'basic-ftp'
 import { sha256OfFile } from './digest.ts'
 
 export interface FtpTransfer {
   readonly seconds: number
-  /** Only of what this program has received. */
+  /** Present only for a download. */
   readonly sha256?: string
 }
 

@@ -1,7 +1,7 @@
 /**
  * An FTP server, `ftp-srv` from npm, for anonymous users: ftp-server.js <root>
  *
- * Prints its port, and after each upload the digest of the file that it has now. Ends when standard input ends.
+ * Prints its port, and after each upload the digest of the received file. Ends when standard input ends.
  */
 import type { AddressInfo, Server } from 'node:net'
 import { FtpSrv } from 'ftp-srv'

@@ -10,7 +10,7 @@ import { transportOf } from '../../../handle/transport.ts'
 
 export interface EchoReport {
   readonly wire: string
-  /** Why the wire is not a fast one. */
+  /** The fallback reason; undefined on a fast wire. */
   readonly reason?: string
   readonly roundTripUs: number
 }
