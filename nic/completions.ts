@@ -1,10 +1,7 @@
 import type { CompletionSink } from './nic.ts'
 import type { Status } from './status.ts'
 
-/**
- * A completion queue of fixed size, for drivers that finish one-sided operations within the call. `push` needs
- * `!isFull`.
- */
+/** A completion queue for drivers that finish one-sided operations within the call. `push` needs `!isFull`. */
 export class CompletionQueue {
   readonly #workIds: Float64Array
   readonly #statuses: Int8Array

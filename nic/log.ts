@@ -7,10 +7,7 @@ import { shownText } from './shown-text.ts'
 
 export type Log = (format: string, ...values: readonly unknown[]) => void
 
-/**
- * A log that prints if `DEBUG` matches `name`. The program may set `DEBUG` before the first line. Strings are
- * escaped.
- */
+/** A log that prints if `DEBUG` matches `name`. `DEBUG` may be set before the first line. Strings are escaped. */
 export function openLog(name: string): Log {
   let log: Log | undefined
   return (format, ...values) => {

@@ -19,10 +19,7 @@ const RING = Buffer.of(1)
 /** struct pollfd: fd 0, events 4, revents 6. */
 const POLLED = Buffer.alloc(8)
 
-/**
- * Made while this module loads, so that a doorbell neither runs in a program's asynchronous context nor keeps one
- * alive.
- */
+/** Made while this module loads: a doorbell neither runs in a program's asynchronous context nor keeps one alive. */
 const rootScope = new AsyncResource('FASTSOCKETSDOORBELL')
 
 /** Receives the first `length` bytes of `bytes`, valid only during the call. 0: the connection has ended. */
@@ -73,10 +70,7 @@ export class Doorbell {
     if (this.isOpen) this.#socket.resume()
   }
 
-  /**
-   * Wakes the peer. Errors are ignored: EAGAIN means that unread rings wait already, any other that the peer has
-   * gone.
-   */
+  /** Wakes the peer. Ignores errors: EAGAIN means that unread rings wait, any other that the connection has ended. */
   ring(): void {
     if (this.isOpen) this.#libc.send(this.fd, RING, 1, MSG_DONTWAIT | MSG_NOSIGNAL)
   }

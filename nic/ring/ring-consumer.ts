@@ -85,10 +85,7 @@ export class RingConsumer {
     return this.#open && this.#stamp() !== NO_FRAME && !this.#isAtEnd()
   }
 
-  /**
-   * Hands up to `limit` frames and about `POLL_BYTES_MAX` bytes to `sink`. Returns the number of frames, `BROKEN` or
-   * `CLOSED`.
-   */
+  /** Hands up to `limit` frames, about `POLL_BYTES_MAX` bytes, to `sink`. Returns their number, `BROKEN` or `CLOSED`. */
   poll(sink: FrameSink, limit: number): number {
     if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
     if (!this.hasFrame()) return 0
@@ -216,10 +213,7 @@ export class RingConsumer {
     return atomics.load(this.words, ((this.#head & (this.#size - 1)) + FRAME_STAMP) >> 2)
   }
 
-  /**
-   * Whether to release at the end of a poll. Less than `#releaseAfter` blocks no frame, but the producer may sleep
-   * for it.
-   */
+  /** Whether a poll releases at its end. Less than `#releaseAfter` blocks no frame unless the producer sleeps for it. */
   #isWorthReleasing(): boolean {
     if (((this.#head - this.#released) | 0) >= this.#releaseAfter) return true
     // The producer leaves the overflow ring only after all of it is released.

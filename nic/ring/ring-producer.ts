@@ -33,7 +33,7 @@ interface OtherRing {
   readonly headSeen: number
 }
 
-/** The sending half of a ring (ring-layout.ts). Every word that the consumer writes is checked. */
+/** The sending half of a ring (ring-layout.ts). The consumer may write any words: HEAD is copied, then checked. */
 export class RingProducer {
   bytes: Uint8Array
   words: Int32Array
@@ -126,10 +126,7 @@ export class RingProducer {
     return this.#open && this.#openOverflow !== undefined && !this.isInOverflow
   }
 
-  /**
-   * Asks the consumer to wake this side when it releases. False if there is room for `length` bytes, or after a
-   * violation.
-   */
+  /** Asks the consumer for a wake-up when it releases. False if `length` bytes have room, or after a violation. */
   armForRoom(length: number): boolean {
     atomics.store(this.#control, ROOM_WANTED_WORD, 1)
     // `hasRoom` closes this side if it finds a violation: then there is nothing to wait for.
@@ -164,10 +161,7 @@ export class RingProducer {
     return true
   }
 
-  /**
-   * Offset in the overflow ring of the last SWITCH, which the consumer may not have read yet. Valid in the first
-   * ring.
-   */
+  /** Offset of the last SWITCH in the overflow ring, perhaps unread by the consumer. Valid unless `isInOverflow`. */
   get switchOffset(): number {
     return this.#other === undefined ? 0 : (this.#other.tail - FRAME_HEADER_SIZE) & (this.#other.size - 1)
   }

@@ -39,10 +39,7 @@ interface Expectation {
   readonly reject: (error: Error) => void
 }
 
-/**
- * The abstract unix socket to which peers connect to take up offers. One per thread, opened by the first offer, never
- * closed.
- */
+/** The abstract unix socket where peers take up offers. One per thread, opened by the first offer, never closed. */
 export class HandoffListener {
   /** 16 random bytes; `socketName` turns them into the socket's name. */
   readonly name = randomBytes(16)
@@ -130,10 +127,7 @@ export class HandoffListener {
     bell.watch((bytes, length) => finish(Buffer.from(bytes.subarray(0, length))))
   }
 
-  /**
-   * False closes the connection. A malformed request or an unknown nonce leaves every offer open for its proper
-   * caller.
-   */
+  /** False: the caller is disconnected. A malformed request or an unknown nonce leaves every offer open. */
   #serve(bell: Doorbell, request: Buffer): boolean {
     if (
       request.length !== REQUEST_SIZE ||

@@ -39,10 +39,7 @@ export function overflowMemory(
   return { memory: views[index] as ArrayBuffer, offset: 0 }
 }
 
-/**
- * The overflow ring of the sending direction. The producer's side frees its pages, as only the producer knows it is
- * unused.
- */
+/** The overflow ring of the sending direction. This side frees its pages, as only the producer knows if it is unused. */
 export class OverflowToPeer {
   readonly #libc: Libc
   readonly #mapping: Mapping

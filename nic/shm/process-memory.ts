@@ -27,8 +27,7 @@ const ADDRESS_MAX = 2n ** 64n - 1n
 const READ = 1
 const WRITE = 2
 
-// struct iovec: base 0, length 8. One vector for the bytes and one for the generation; calls of a thread do not
-// overlap.
+// struct iovec: base 0, length 8. One vector for the bytes, one for the generation; calls in a thread do not overlap.
 const VECTOR_SIZE = 16
 const LOCAL = Buffer.alloc(2 * VECTOR_SIZE)
 const REMOTE = Buffer.alloc(2 * VECTOR_SIZE)
@@ -138,10 +137,7 @@ export function writeProcess(libc: Libc, pid: number, local: bigint, remote: big
   return libc.process_vm_writev(pid, LOCAL, 1, REMOTE, 1, 0)
 }
 
-/**
- * Reads `length` bytes to `local`. False if the read failed or the owner has revoked: the bytes must not be used
- * then.
- */
+/** Reads `length` bytes to `local`. False if the read failed or the owner has revoked: the bytes are invalid then. */
 export function readMemory(
   libc: Libc,
   pid: number,

@@ -54,10 +54,7 @@ export function assertPassesMemory(uid: number): void {
   }
 }
 
-/**
- * Closes passed descriptors whose close cannot block. Those that are no memory stay open and are counted for user
- * `uid`.
- */
+/** Closes descriptors of memory, which cannot block. All others stay open and are counted for user `uid`. */
 export function closePassed(libc: Libc, descriptors: readonly number[], uid: number): void {
   for (const descriptor of descriptors) {
     if (isSealable(libc, descriptor)) libc.close(descriptor)

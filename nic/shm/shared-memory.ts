@@ -29,8 +29,7 @@ export function allocateShared(length: number, mayWrite: boolean): Uint8Array | 
     return undisturbed(() => {
       const fd = ownedByThread(libc, createSealed(libc, 'fastsockets-segment', length))
       const memory = mapOwn(libc, fd, length)
-      // Sealed after our own mapping, which stays writable. If this fails, collecting the mapping closes the
-      // descriptor.
+      // Sealed after our own mapping, which stays writable. If this throws, the collector closes `fd` with `memory`.
       sealForGood(libc, fd, mayWrite)
       allocated.set(memory, { fd, length, mayWrite })
       return new Uint8Array(memory)
@@ -51,9 +50,7 @@ function mapOwn(libc: Libc, fd: number, length: number): ArrayBuffer {
   }
 }
 
-/**
- * The shared memory behind `bytes`; undefined for only a part of it, as a peer that may map a part can map all of it.
- */
+/** The shared memory behind `bytes`; undefined for a part of it, as a peer that may map a part can map all of it. */
 export function sharedMemoryOf(bytes: Uint8Array): SharedMemory | undefined {
   const shared = allocated.get(bytes.buffer)
   return shared !== undefined && bytes.byteOffset === 0 && bytes.length === shared.length ? shared : undefined

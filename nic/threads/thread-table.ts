@@ -37,9 +37,7 @@ interface Inheritance {
 }
 
 const inherited = getEnvironmentData(TABLE_KEY) as Inheritance | undefined
-/**
- * False if the program has removed the global class: this thread then knows of no other. Checked by fast-way.ts, too.
- */
+/** False if the program has removed the global class: this thread then knows of no other. See fast-way.ts. */
 const canShare = typeof SharedArrayBuffer === 'function'
 const table: ArrayBufferLike =
   inherited?.table ?? (canShare ? new SharedArrayBuffer(TABLE_SIZE) : new ArrayBuffer(TABLE_SIZE))

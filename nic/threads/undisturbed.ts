@@ -18,7 +18,7 @@ import { descendantRows, familyRows, ownRow, workerStates } from './thread-table
 const IDLE = 0
 const BUSY = 1
 const DOOMED = 2
-/** Longest wait of a thread for its busy workers: a worker stopped by other means stays busy for ever. */
+/** Longest wait of a thread for its busy workers: one that was stopped by other means while busy stays busy for ever. */
 const GRACE_MS = 5000
 /**
  * Longest wait of a doomed worker for its end. Node ends the workers of a process one after the other, and on a busy
