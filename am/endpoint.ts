@@ -65,7 +65,7 @@ export class Endpoint {
   readonly #mappings: (Mapping | undefined)[] = []
   readonly #pollLoop = new PollLoop()
   readonly #waiters = new ReadyWaiters()
-  /** Handlers run when the first of the current waiters began to wait. */
+  /** Count of handlers that had run when the first of the current waiters began to wait. */
   #runsBefore = 0
   #isReferenced: boolean
   #publication: Promise<Publication> | undefined

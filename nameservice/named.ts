@@ -1,6 +1,6 @@
 /**
- * The daemon, for the command line tool: a door of its own, because programs that only ask for names import index.ts, and
- * load nothing of this. Even the tool loads the daemon only when it is to run.
+ * The daemon, for the command line tool. A separate module, because programs that only look up names import
+ * index.ts and load nothing of the daemon. The tool itself loads the daemon only to run it.
  */
 export { flagOf, LEAVES, type Leaf, type Settings, variableOf } from './daemon/settings-schema.ts'
 

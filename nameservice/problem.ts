@@ -1,4 +1,4 @@
-/** Everything that the daemon refuses, as problem documents (RFC 9457). */
+/** All refusals of the daemon, as problem documents (RFC 9457). */
 
 /** Each code of a problem, its HTTP status and its title. A `type` is `urn:fastsockets:problem:` and the code. */
 export const PROBLEMS = {
@@ -38,15 +38,15 @@ export interface Problem {
   readonly title: string
   readonly status: number
   readonly detail: string
-  /** `malformed`: what is wrong, each with a JSON pointer or the parameter's name. */
+  /** `malformed`: the mistakes, each with a JSON pointer or the parameter's name. */
   readonly errors?: readonly { readonly at: string; readonly detail: string }[]
-  /** When it makes sense to try again. */
+  /** Time after which a retry may succeed. */
   readonly retryAfterMs?: number
-  /** `behind`: the oldest point from which a watch may start. */
+  /** `behind`: the oldest cursor from which a watch may start. */
   readonly oldest?: string
 }
 
-/** A request that is refused: becomes a problem document. */
+/** Refuses a request: the HTTP handler makes a problem document of it. */
 export class Refusal extends Error {
   readonly code: ProblemCode
   readonly extra: Pick<Problem, 'errors' | 'retryAfterMs' | 'oldest'>

@@ -1,20 +1,20 @@
-/** What the name service says and is told: the JSON of its interface as types. */
+/** Requests and answers of the name service: the JSON of its interface as types. */
 import type { NameKind } from './name.ts'
 
 /** One way to reach an endpoint. */
 export interface DriverAddress {
   /** The driver's name, such as `shm`. */
   readonly name: string
-  /** Its address blob in base64: opaque to everybody but the driver. */
+  /** Address blob of the driver in base64: opaque to everything but the driver. */
   readonly address: string
 }
 
-/** What a name stands for. */
+/** The record of a name. */
 export interface NameRecord {
   readonly kind: NameKind
   /** The endpoint's own, global name. Printable, no spaces. */
   readonly endpoint: string
-  /** Identity of its host: two processes with the same one can share memory. Empty if it is not known. */
+  /** Identity of the endpoint's host: two processes with the same one can share memory. Empty if unknown. */
   readonly host: string
   readonly pid: number
   readonly uid: number
@@ -23,21 +23,21 @@ export interface NameRecord {
   readonly tag: string
   /** Version of the protocol that the endpoint speaks. */
   readonly version: number
-  /** `inet` names only: the port on which the listener's bootstrap really listens. */
+  /** `inet` names only: the hashed port, on which the listener's bootstrap listens. */
   readonly port?: number
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** A record as a program gives it: what is left out has a default, or is known of the caller. */
+/** A record as a program gives it: missing members have a default, or the daemon knows them of the caller. */
 export type NewRecord = Pick<NameRecord, 'endpoint'> & Partial<Omit<NameRecord, 'kind' | 'endpoint'>>
 
-/** A name that is registered. */
+/** A registered name. */
 export interface Entry {
   readonly name: string
-  /** The change that made this entry what it is. */
+  /** Number of the change that made this entry. */
   readonly revision: number
   readonly lease: string
-  /** Whose it is: `uid:1000`, or `token:NAME`. */
+  /** Owner of the entry: `uid:1000`, or `token:NAME`. */
   readonly owner: string
   readonly record: NameRecord
 }
@@ -47,7 +47,7 @@ export interface Lease {
   readonly owner: string
   readonly ttlMs: number
   readonly names: number
-  /** Time left, if this daemon keeps the time. */
+  /** Time left, if this daemon counts the time of the lease. */
   readonly expiresInMs?: number
 }
 
@@ -63,7 +63,10 @@ export interface DeletedName {
 const TAG = /^[0-9a-f]{16}$/
 const PORT_MAX = 65_535
 
-/** Whether something that a stranger wrote has the form of a record. Members that we do not know are a later version's. */
+/**
+ * Whether a value from a stranger has the form of a record. Unknown members belong to a later version and are
+ * allowed.
+ */
 export function isRecord(value: unknown): value is NameRecord {
   if (!isObject(value)) return false
   const { kind, endpoint, host, pid, uid, drivers, tag, version, port, labels } = value

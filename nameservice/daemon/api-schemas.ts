@@ -1,4 +1,7 @@
-/** The form of what the daemon is sent and answers, as JSON Schema: checked by it, and published in its OpenAPI document. */
+/**
+ * JSON Schemas of requests and answers: the daemon checks requests by them, and publishes them in its OpenAPI
+ * document.
+ */
 import { NAME_LENGTH_MAX } from '../name.ts'
 import { PROBLEM_URN, PROBLEMS } from '../problem.ts'
 
@@ -39,7 +42,7 @@ export const CURSOR = {
   description: 'a point in the history of changes, as an answer or an event gave it',
 }
 
-/** Headers of answers, and refusals, that speak of names. */
+/** Headers of answers, and of refusals, about names. */
 export const FRESHNESS_HEADERS = {
   'fastsockets-cursor': {
     description:

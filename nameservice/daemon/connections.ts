@@ -1,16 +1,19 @@
-/** All connections of all listeners: how many there may be, and which goes when there are too many. */
+/** Limits the connections of all listeners, and ends the longest idle one if there are too many. */
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Limits } from './settings-schema.ts'
 import { type Caller, limitFor } from './shares.ts'
 
-/** Descriptors that are kept for the store, logs, and whatever else is opened. */
+/** Descriptors reserved for the store, logs, and other files. */
 const DESCRIPTORS_KEPT = 256
-/** Requests under way on one connection. They all come in at once, before any of their answers can be seen to be unread. */
+/**
+ * Most requests under way on one connection: they all arrive before the daemon sees that the peer reads no
+ * answers.
+ */
 const PIPELINED_MAX = 64
 
-/** A connection: whose it is, and how many requests are under way on it. */
+/** A connection: its owner, and the number of its requests under way. */
 interface Load {
   readonly owner: Owner
   requests: number
@@ -20,7 +23,7 @@ interface Load {
 interface Owner {
   readonly key: string
   count: number
-  /** Those without any request under way, the longest idle first. */
+  /** Connections without a request under way, the longest idle first. */
   readonly idle: Set<Socket>
 }
 
@@ -29,16 +32,16 @@ export class Connections {
   readonly #maxPerOwner: number
   readonly #loads = new Map<Socket, Load>()
   readonly #owners = new Map<string, Owner>()
-  /** Those of all owners, the longest idle first. */
+  /** Idle connections of all owners, the longest idle first. */
   readonly #idle = new Set<Socket>()
   readonly #handleClose: (this: ServerResponse) => void
 
   constructor({ connections, connectionsPerOwner }: Pick<Limits, 'connections' | 'connectionsPerOwner'>) {
     this.#max = Math.min(connections, descriptorsMax() - DESCRIPTORS_KEPT)
-    // Where there are fewer descriptors than settings allow, a share is as much smaller.
+    // If the process may open fewer descriptors than the settings allow, each owner's share shrinks in proportion.
     this.#maxPerOwner = Math.max(1, Math.floor((connectionsPerOwner * this.#max) / connections))
     const finish = (socket: Socket): void => this.#finish(socket)
-    // One function for all requests.
+    // One function for all requests, instead of a closure for each.
     this.#handleClose = function () {
       finish(this.req.socket)
     }
@@ -49,8 +52,8 @@ export class Connections {
   }
 
   /**
-   * False if there are too many of this owner, or in all, and none of them is idle: then the caller must go. Else the one
-   * that is idle for longest does.
+   * Admits a connection. At a limit, of the owner or in all, the longest idle connection ends instead. False if
+   * none is idle: then the caller must close this one.
    */
   admit(socket: Socket, caller: Caller): boolean {
     const known = this.#owners.get(caller.owner)
@@ -78,7 +81,10 @@ export class Connections {
     return (this.#loads.get(socket)?.requests ?? 0) > 0
   }
 
-  /** False if it shall not be answered: its connection is refused, or has ended, or ends as there are too many on it. */
+  /**
+   * False if the request must not be answered: its connection is refused, has ended, or ends now with too many
+   * requests.
+   */
   handleRequest({ socket }: IncomingMessage, response: ServerResponse): boolean {
     const load = this.#loads.get(socket)
     if (load === undefined) return false
@@ -95,7 +101,9 @@ export class Connections {
     return true
   }
 
-  /** Whether `socket`, on which nothing has moved for a while, waits for its peer. */
+  /**
+   * Whether `socket`, on which no bytes have moved for the idle time, waits for its peer and not for the daemon.
+   */
   isStuck(socket: Socket): boolean {
     return !this.isBusy(socket) || socket.writableLength > 0
   }

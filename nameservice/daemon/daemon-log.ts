@@ -1,4 +1,4 @@
-/** The daemon's log: JSON lines on standard output. No path of the store, no token, no secret ever goes into it. */
+/** The daemon's log: JSON lines on standard output. It never contains a path of the store, a token or a secret. */
 import { createRequire } from 'node:module'
 import type { Logger } from 'pino'
 import { LogDestination } from './log-destination.ts'
@@ -6,7 +6,7 @@ import { LogDestination } from './log-destination.ts'
 export type DaemonLog = Logger
 
 export function openLog(level: string): { log: DaemonLog; flush: () => Promise<void> } {
-  // By require: to import it, Node would look through all of its text for what it exports.
+  // By require: for an import, Node would scan the whole file for its exports.
   const { pino } = createRequire(import.meta.url)('pino') as typeof import('pino')
   const destination = new LogDestination()
   const log = pino(

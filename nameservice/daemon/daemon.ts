@@ -1,4 +1,4 @@
-/** The daemon as a whole: how its parts are put together, started, reloaded and stopped. */
+/** The daemon as a whole: builds, starts, reloads and stops its parts. */
 import type { Refusal } from '../problem.ts'
 import type { Store, StoreObserver, StoreState } from '../store/store.ts'
 import type { DaemonLog } from './daemon-log.ts'
@@ -19,7 +19,7 @@ import { WatchHub, type WatchObserver } from './watch-hub.ts'
 export interface DaemonOptions {
   readonly settings: Settings
   readonly log: DaemonLog
-  /** Of the package; it is in the OpenAPI document. */
+  /** Version of the package, for the OpenAPI document. */
   readonly version: string
 }
 
@@ -84,17 +84,17 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
     })
   }
 
-  /** Throws a `SettingsError`, a `StoreError` or a `SocketFileError` if it cannot be. */
+  /** Throws a `SettingsError`, a `StoreError` or a `SocketFileError` if the daemon cannot start. */
   async start(): Promise<void> {
     const startMs = performance.now()
     await this.#listeners.readSecrets()
     await this.#store.open()
-    // Not before: what is read into a heap that must not grow is collected again and again.
+    // After the store is open: with a small heap, V8 would collect again and again while the store is read.
     keepHeapSmall()
     try {
       await this.#listen()
     } catch (error) {
-      // The listeners that are there already would keep the process alive.
+      // Listeners that are open already would keep the process alive.
       await this.#close()
       throw error
     }
@@ -110,7 +110,9 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
     void this.#handler.prepare()
   }
 
-  /** Reads tokens and certificates anew. What is wrong is logged, and the old ones stay. */
+  /**
+   * Reads tokens and certificates again. If they are invalid, the daemon logs the reason and keeps the old ones.
+   */
   async reload(): Promise<void> {
     this.#serviceManager.notifyReloading()
     try {
@@ -124,7 +126,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
     this.#serviceManager.notifyReloaded(`${this.#store.image.nameCount} names`)
   }
 
-  /** Watchers are told, requests that are there are answered, and leases are kept for the next daemon. */
+  /** Stops: watchers get a `goodbye`, requests under way are answered, and leases stay for the next daemon. */
   async stop(reason: string): Promise<void> {
     if (this.#isStopping) return
     this.#isStopping = true

@@ -1,4 +1,4 @@
-/** From a request to an answer: route, caller, rate, form, operation; whatever is refused becomes a problem document. */
+/** From a request to an answer: route, caller, rate, form, operation. Each refusal becomes a problem document. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
@@ -24,11 +24,11 @@ import { type Check, compile } from './validation.ts'
 
 const METHODS: readonly Method[] = ['GET', 'PUT', 'POST', 'DELETE']
 const PARAMETER = /\{\w+\}/
-/** After these nothing more is to be heard on the connection. */
+/** Problems after which the daemon closes the connection. */
 const ENDING: ReadonlySet<ProblemCode> = new Set(['stopping', 'request-timeout'])
-/** A name may have 200 characters, each written as three. */
+/** A name has up to 200 characters, each percent-encoded as three. */
 const TARGET_LENGTH_MAX = 1000
-/** What is observed of a request that has not got as far as an operation, or a caller. */
+/** Label of a request that did not reach an operation, or of one without a known caller. */
 export const NO_OPERATION = 'none'
 export const UNKNOWN_CALLER = 'unknown'
 const PREPARE_DELAY_MS = 300
@@ -57,8 +57,8 @@ export interface HttpHandlerOptions {
 }
 
 /**
- * Who calls; throws a refusal if that must be known and is not. `isOpen`: it need not. `isAgain`: it was asked for this
- * request before, which does not count twice.
+ * Identifies the caller; throws a refusal if that fails. `isOpen`: the operation needs no known caller. `isAgain`:
+ * a second check of the same request, which does not count for the rate.
  */
 export type Authenticate = (request: IncomingMessage, isOpen: boolean, isAgain: boolean) => Principal
 
@@ -71,7 +71,7 @@ export class HttpHandler {
 
   constructor(options: HttpHandlerOptions) {
     this.#options = options
-    // By require: to import it, Node would look through all of its text for what it exports.
+    // By require: for an import, Node would scan the whole file for its exports.
     const make = createRequire(import.meta.url)('find-my-way') as typeof makeRouter
     this.#router = make({ maxParamLength: TARGET_LENGTH_MAX, onBadUrl: () => {} })
     for (const operation of options.operations) {
@@ -83,12 +83,15 @@ export class HttpHandler {
         body: body && compile(body.schema),
       }
       this.#checks.push(checks)
-      // The name is the rest of the path: its slashes need not be escaped.
+      // The name is the rest of the path, so its slashes need no escape.
       this.#router.on(method, path.replace('{name}', '*').replace(PARAMETER, ':target'), () => {}, checks)
     }
   }
 
-  /** Makes ready what the first requests would otherwise wait for: a moment later, and bit by bit, so that none waits. */
+  /**
+   * Compiles the schemas before the first requests need them: after a pause, one in each iteration, so that no
+   * request waits.
+   */
   async prepare(): Promise<void> {
     await delay(PREPARE_DELAY_MS, undefined, { ref: false })
     for (const { target, body } of this.#checks) {
@@ -98,7 +101,7 @@ export class HttpHandler {
     }
   }
 
-  /** Answers at once if the operation does, and that is what most of them do. */
+  /** Answers synchronously if the operation does; most operations do. */
   handle(request: IncomingMessage, response: ServerResponse, authenticate: Authenticate): void {
     const exchange: Exchange = {
       request,
@@ -122,7 +125,7 @@ export class HttpHandler {
     const match = this.#match(request)
     const operation = match instanceof Refusal ? undefined : match.checks.operation
     exchange.operation = operation
-    // Probes are answered to the end: a daemon that stops lives, but is not ready.
+    // Probes are answered even while the daemon stops: it is alive, but not ready.
     if (this.#options.isStopping() && operation?.access !== 'open')
       throw new Refusal('stopping', 'The daemon is stopping.')
     const principal = authenticate(request, operation === undefined || operation.access === 'open', false)
@@ -140,11 +143,11 @@ export class HttpHandler {
         : match.checks.operation.handle(call)
     }
     if (match.checks.body === undefined) return operate(principal, undefined)
-    // The caller's token may have ended while the body came in, or may do something else now.
+    // Authenticate again: the token may have ended, or changed its rights, while the body arrived.
     return this.#body(request, match.checks).then(body => operate(authenticate(request, false, true), body))
   }
 
-  /** What waits for the store counts. */
+  /** Counts changes that wait for the store, by owner. */
   async #change(operation: Operation, call: Call): Promise<Answer | undefined> {
     const { owner } = call.principal
     this.#changes.begin(owner)
@@ -155,7 +158,7 @@ export class HttpHandler {
     }
   }
 
-  /** Undefined: it has answered by itself. */
+  /** `answer` is undefined if the operation has answered by itself. */
   #end(exchange: Exchange, answer: Answer | undefined): void {
     const { response, operation, caller } = exchange
     if (answer !== undefined) {
@@ -185,7 +188,7 @@ export class HttpHandler {
     return operation?.hasFreshness === true ? this.#options.freshness() : NOTHING
   }
 
-  /** What is asked for, or why there is no such thing. */
+  /** The operation of a request, or a refusal if there is none. */
   #match({ method = '', url = '' }: IncomingMessage): Match | Refusal {
     const found = this.#find(method === 'HEAD' ? 'GET' : method, url)
     if (found?.store === null) return new Refusal('malformed', 'The path cannot be decoded.')
@@ -208,12 +211,12 @@ export class HttpHandler {
     return allowed.length === 0 ? [] : [...allowed, 'OPTIONS']
   }
 
-  /** Its `store` is null if the path is not well-formed. */
+  /** `store` of the result is null if the path is not well-formed. */
   #find(method: string, url: string) {
     return this.#router.find(method as Method, url) as Found | null
   }
 
-  /** Those whom nobody knows have been counted by their addresses. */
+  /** Anonymous callers were counted by their addresses. */
   #limitRate(principal: Principal, nowMs: number): void {
     if (principal === ANONYMOUS) return
     const { owner } = principal
@@ -240,7 +243,7 @@ export class HttpHandler {
   }
 }
 
-/** One request, and what is known of it so far. */
+/** One request and its state. */
 interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -257,7 +260,7 @@ interface Match {
 
 type Found = Omit<FindResult<never>, 'store'> & { readonly store: Checks | null }
 
-/** A path that is known, but not for this method. */
+/** Refusal of a method at a known path. */
 class MethodRefusal extends Refusal {
   readonly allow: string
 
@@ -267,7 +270,7 @@ class MethodRefusal extends Refusal {
   }
 }
 
-/** OPTIONS is every resource's; whatever else has come here is refused. */
+/** Answers OPTIONS for every resource; throws any other refusal. */
 function optionsOf({ method }: IncomingMessage, refusal: Refusal): Answer {
   if (method !== 'OPTIONS' || !(refusal instanceof MethodRefusal)) throw refusal
   return { status: 204, text: '', headers: { allow: refusal.allow } }
@@ -277,7 +280,7 @@ function isStream({ operation }: Checks): boolean {
   return Object.values(operation.answers).some(({ content }) => content === EVENT_STREAM_TYPE)
 }
 
-/** As HTTP/1.1 demands of a server. */
+/** HTTP/1.1 demands that a server checks this (RFC 9112, section 3.2). */
 function checkHost({ httpVersion, headers }: IncomingMessage): void {
   if (httpVersion === '1.1' && headers.host === undefined) {
     throw malformed('The request', { at: 'host', detail: 'has no Host header' })
@@ -303,7 +306,7 @@ function isEmpty(query: object): boolean {
   return true
 }
 
-/** Parameters as the schema has them; what does not look like a number stays what it is, and is refused by the check. */
+/** Converts parameters to the types of the schema. Text that is no number stays text, which the check refuses. */
 function coerce(
   query: Record<string, string | string[]>,
   schemas: Readonly<Record<string, QuerySchema>>,
@@ -316,7 +319,7 @@ function coerce(
   return Object.fromEntries(entries) as Record<string, unknown>
 }
 
-/** `more` are headers that those of the answer stand before. */
+/** Headers of the answer override those in `more`. */
 function send(response: ServerResponse, answer: Answer, more: Readonly<Record<string, string>>): void {
   const { status, text, mediaType, headers = NOTHING } = answer
   const lines = ['cache-control', 'no-store']

@@ -1,4 +1,4 @@
-/** The sockets that the daemon listens on, and who is at the other end of each connection. */
+/** The sockets that the daemon listens on, and the identity of the peer of each connection. */
 import { once } from 'node:events'
 import { chmod } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
@@ -24,22 +24,22 @@ const HEADERS_MS_MAX = 5000
 const CHECK_MS = 500
 const TLS_HANDSHAKE_MS = 5000
 const BACKLOG = 4096
-/** What is still being answered when the daemon stops. */
+/** Time for answers under way when the daemon stops. */
 const GRACE_MS = 2000
 const SWEEP_MS = 20
-/** Between two reports of callers that could not be accepted. */
+/** Interval between two reports of callers that could not be accepted. */
 const REPORT_MS = 1000
 const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/
-/** As a caller's address, which may be mapped. */
+/** Addresses of callers from loopback, also IPv4-mapped. */
 const FROM_LOOPBACK = /^(::ffff:127\.|127\.|::1$)/
 
 export interface ListenersOptions {
   readonly settings: Settings
   readonly handler: HttpHandler
   readonly buckets: TokenBuckets
-  /** A caller could not be accepted, for lack of descriptors perhaps. */
+  /** Called if accept failed, for example for lack of descriptors. */
   readonly onLost: (error: Error) => void
-  /** A caller was refused who had not got as far as a request. */
+  /** Called if a caller was refused before it had sent a complete request. */
   readonly onRefused: (refusal: Refusal) => void
 }
 
@@ -72,12 +72,12 @@ export class Listeners {
     this.connections = new Connections(settings.limits)
   }
 
-  /** Why callers over the unix socket cannot be known, or undefined. */
+  /** Reason for which callers over the unix socket cannot be identified, or undefined. */
   get credentialsReason(): string | undefined {
     return this.#posix.reason
   }
 
-  /** Throws a `SettingsError` if files cannot be used, or the settings ask for what is not safe. */
+  /** Throws a `SettingsError` if files cannot be used, or if the settings are unsafe. */
   async readSecrets(): Promise<void> {
     const { tcp } = this.#settings
     if (tcp.tokens !== '') this.#tokens = await Tokens.read(tcp.tokens)
@@ -88,7 +88,7 @@ export class Listeners {
     throw new SettingsError('tcp.listen: beyond loopback only with tcp.tokens, tcp.certificate and tcp.key')
   }
 
-  /** New tokens and certificates; if any is not right, all stay as they were, and it throws. */
+  /** Reads new tokens and certificates. Throws if any is invalid, and keeps all old ones. */
   async reload(): Promise<void> {
     const { tcp } = this.#settings
     const tokens = tcp.tokens === '' ? undefined : await Tokens.read(tcp.tokens)
@@ -100,7 +100,7 @@ export class Listeners {
   async listenUnix(path: string, mode: number): Promise<void> {
     await prepareSocketFile(path)
     const server = this.#unixServer()
-    // Nobody may connect before the mode is right.
+    // The umask keeps other users out until `chmod` sets the mode.
     const before = process.umask(0o177)
     try {
       server.listen({ path, backlog: BACKLOG })
@@ -111,18 +111,18 @@ export class Listeners {
     await chmod(path, mode)
   }
 
-  /** A listening unix socket that somebody else has made. */
+  /** Listens on a unix socket that the service manager has made. */
   async listenPassed(fd: number): Promise<void> {
     const server = this.#unixServer()
     server.listen({ fd })
     await this.#listening(server, 'the socket that was passed')
-    // Node knows no address of a unix socket that it has not bound itself; of a TCP socket it does.
+    // Node reports the address of a TCP socket, but none for a unix socket that Node has not bound itself.
     if (typeof server.address() !== 'object' || server.address() === null) return
     server.close()
     throw new SettingsError('a socket that was passed is no unix socket')
   }
 
-  /** Returns the port. */
+  /** Resolves to the port. */
   async listenTcp(): Promise<number> {
     const { tcp, limits } = this.#settings
     const { address, port } = parseListen(tcp.listen) as { address: string; port: number }
@@ -134,13 +134,13 @@ export class Listeners {
     return (server.address() as { port: number }).port
   }
 
-  /** No new connections; those that are there may finish what they have begun. */
+  /** Stops accepting; requests under way may finish. */
   async close(): Promise<void> {
     const closed = this.#servers.map(server => new Promise(resolve => server.close(resolve)))
     const closeAll = setTimeout(() => {
       for (const server of this.#servers) server.closeAllConnections()
     }, GRACE_MS)
-    // One that is done would otherwise wait for its next request.
+    // Connections that become idle would otherwise wait for their next request.
     const closeIdle = setInterval(() => {
       for (const server of this.#servers) server.closeIdleConnections()
     }, SWEEP_MS)
@@ -169,7 +169,7 @@ export class Listeners {
       minVersion: 'TLSv1.2',
       handshakeTimeout: TLS_HANDSHAKE_MS,
     })
-    // Those who have not finished their handshake are not in `connections` yet.
+    // Connections in their TLS handshake are not in `connections` yet.
     this.#tlsServer.maxConnections = limits.connections
     this.#tlsServer.on('tlsClientError', (_error, socket) => socket.destroy())
     return this.#tlsServer
@@ -182,7 +182,7 @@ export class Listeners {
         cert: readTrustedFile(certificate, { sizeMax: PEM_SIZE_MAX }),
         key: readTrustedFile(key, { sizeMax: PEM_SIZE_MAX, isSecret: true }),
       }
-      // Throws if they are no certificate and its key.
+      // Throws if the files are not a certificate and its key.
       createSecureContext(files)
       return files
     } catch (error) {
@@ -205,14 +205,14 @@ export class Listeners {
     server.on('connect', (_request, socket) => this.#refuse(socket, NO_PROXY))
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       const refusal = refusalOf(error)
-      // In the middle of an answer another one would only be taken for a part of it.
+      // While an answer is under way, the peer would take a second one for a part of it.
       if (refusal === undefined || !socket.writable || this.connections.isBusy(socket)) socket.destroy()
       else this.#refuse(socket, refusal)
     })
     this.#servers.push(server)
   }
 
-  /** Whose connection it is before anything is said on it: over TCP its address is all that is known. */
+  /** The owner of a connection before its first request: over TCP only the address is known. */
   #callerOf(socket: Socket): Caller {
     return this.#unixCallers.get(socket) ?? { owner: `address:${placeOf(socket)}`, isAdmin: false }
   }
@@ -222,7 +222,7 @@ export class Listeners {
     endWithProblem(socket, refusal)
   }
 
-  /** Rejects with what the operator can do something about. */
+  /** Rejects with an error that an operator can act on. */
   async #listening(server: Server, setting: string): Promise<void> {
     try {
       await once(server, 'listening')
@@ -240,7 +240,7 @@ export class Listeners {
     this.#onLost(error)
   }
 
-  /** Who calls over TCP. */
+  /** Identifies a caller over TCP. */
   #authenticate(request: IncomingMessage, isOpen: boolean, isAgain: boolean): Principal {
     const waitMs = isAgain ? 0 : this.#buckets.take(`address:${placeOf(request.socket)}`)
     if (waitMs > 0)
@@ -253,7 +253,7 @@ export class Listeners {
   }
 }
 
-/** This host has millions of addresses, and is one place all the same. */
+/** All loopback addresses are one place: this host has millions of them. */
 function placeOf({ remoteAddress = '' }: Socket): string {
   return FROM_LOOPBACK.test(remoteAddress) ? 'loopback' : remoteAddress
 }
@@ -263,7 +263,7 @@ function optionsOf({ headerBytes, requestMs, idleMs }: Limits): ServerOptions {
   return {
     maxHeaderSize: headerBytes,
     headersTimeout,
-    // Bodies that are waited for have their own time; this is for those that nobody wants.
+    // Bodies that an operation reads have their own timeout; this one is for bodies that no operation reads.
     requestTimeout: headersTimeout + requestMs + CHECK_MS,
     connectionsCheckingInterval: CHECK_MS,
     keepAliveTimeout: idleMs,

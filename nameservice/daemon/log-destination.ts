@@ -1,16 +1,15 @@
 /**
- * Standard output, as a daemon must take it: a disk that is full, or a reader that does not read, costs lines of the log
- * and nothing else. Neither process.stdout nor pino's own destination is like that: the one waits for a pipe's reader,
- * the other waits for ever at the end.
+ * Standard output for a daemon: a full disk, or a reader that does not read, costs log lines and nothing else.
+ * process.stdout blocks until a pipe's reader reads; pino's own destination may wait for ever at the end.
  */
 import { constants, fstatSync, openSync, write } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-/** What may wait to be written; beyond it lines are dropped. */
+/** Most characters that wait to be written; further lines are dropped. */
 const WAITING_MAX = 1024 * 1024
 const RETRY_MS = 50
-/** How long the last lines may take. */
+/** Longest time to write the last lines. */
 const FLUSH_MS = 500
 const STDOUT = 1
 
@@ -33,7 +32,7 @@ export class LogDestination {
     this.#writing ??= this.#writeAll()
   }
 
-  /** Resolves when everything is written, or could not be in time. */
+  /** Resolves when all lines are written, or when the time is up. */
   async flush(): Promise<void> {
     const written = new AbortController()
     const late = delay(FLUSH_MS, undefined, { signal: written.signal }).catch(() => {})
@@ -47,7 +46,7 @@ export class LogDestination {
       const bytes = Buffer.from(this.#waiting.join(''))
       this.#waiting = []
       this.#waitingLength = 0
-      // What cannot be written is given up; later lines may have better luck.
+      // A failed write drops its lines; later lines are tried again.
       await this.#writeWhole(bytes).catch(() => {})
     }
     this.#writing = undefined
@@ -65,7 +64,10 @@ export class LogDestination {
   }
 }
 
-/** A pipe of our own to the same reader, which does not make us wait; whoever shares ours may not expect that of it. */
+/**
+ * A description of our own of the same pipe, with O_NONBLOCK. Other processes share the inherited one, and rely on
+ * it to block.
+ */
 function openStdout(): number {
   try {
     if (!fstatSync(STDOUT).isFIFO()) return STDOUT

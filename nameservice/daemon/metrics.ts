@@ -1,11 +1,11 @@
-/** What Prometheus is told. docs/reference/metrics.md says what each one means. */
+/** Metrics for Prometheus. docs/reference/metrics.md explains each one. */
 import { createRequire } from 'node:module'
 import type { Metric, Registry } from 'prom-client'
 import { Count, type Sample, Tally, Times } from './tallies.ts'
 
 const PREFIX = 'fastsockets_named_'
 
-/** What is looked up when somebody asks. */
+/** Values that are read when Prometheus asks. */
 export interface Readings {
   readonly names: number
   readonly leases: number
@@ -15,7 +15,7 @@ export interface Readings {
   readonly isStoreReady: boolean
 }
 
-/** The requests of one operation. */
+/** Counts and times of the requests of one operation. */
 interface Answers {
   readonly statuses: Tally<number>
   readonly times: Times
@@ -74,7 +74,7 @@ export class Metrics {
       return (name: string, help: string, read: (fullName: string) => Sample[]) => {
         const fullName = PREFIX + name
         const told = { name: fullName, help, type }
-        // A registry asks nothing else of a metric than what it says of itself.
+        // The registry calls only `get` and reads only these properties of a metric.
         const metric = { ...told, get: async () => ({ ...told, values: read(fullName) }) }
         registry.registerMetric(metric as unknown as Metric)
       }
@@ -120,7 +120,7 @@ export class Metrics {
 
 type AddMetric = (name: string, help: string, read: (fullName: string) => Sample[]) => void
 
-/** When it is needed first: it takes a tenth of the time of a start. */
+/** Loaded on first use: it takes a tenth of the time of a start. */
 function loadPromClient(): typeof import('prom-client') {
   return createRequire(import.meta.url)('prom-client')
 }

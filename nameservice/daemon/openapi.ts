@@ -1,9 +1,9 @@
-/** The OpenAPI 3.1 document, made of the same operations and schemas that the daemon works by. */
+/** The OpenAPI 3.1 document, made of the operations and schemas that the daemon uses. */
 import { PROBLEM_MEDIA_TYPE, PROBLEMS, type ProblemCode } from '../problem.ts'
 import { COMPONENT_SCHEMAS, FRESHNESS_HEADERS } from './api-schemas.ts'
 import { JSON_TYPE, type Operation } from './operation.ts'
 
-/** What may happen to any request, to one with a body, and to one that needs a caller who is known. */
+/** Problems of any request, of one with a body, and of one that needs a known caller. */
 const COMMON: readonly ProblemCode[] = [
   'malformed',
   'request-timeout',
@@ -90,7 +90,7 @@ function answersOf({ answers }: Operation, hasFreshness: boolean): Record<string
   return Object.fromEntries(responses) as Record<string, object>
 }
 
-/** Problems with the same status are one response. */
+/** Problems with the same status share one response. */
 function problemsOf({ problems, access, body, answers }: Operation): Record<string, object> {
   const codes = new Set<ProblemCode>([...COMMON, ...problems])
   if (body !== undefined) for (const code of WITH_BODY) codes.add(code)

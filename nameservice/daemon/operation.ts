@@ -1,11 +1,13 @@
-/** One operation of the interface: how it is called, what it needs, what it answers. Routes and OpenAPI come from these. */
+/**
+ * One operation of the interface: its path, needs and answers. Routes and the OpenAPI document come from these.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ProblemCode } from '../problem.ts'
 import type { Principal } from './principal.ts'
 
 export interface Call {
   readonly principal: Principal
-  /** The one parameter of the path, or empty. */
+  /** The parameter of the path, or empty. */
   readonly target: string
   readonly query: Readonly<Record<string, unknown>>
   readonly body: unknown
@@ -26,29 +28,29 @@ export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE'
 export interface Operation {
   readonly id: string
   readonly method: Method
-  /** With at most one parameter in braces, at any place. */
+  /** Contains at most one parameter in braces, at any place. */
   readonly path: string
   readonly summary: string
   readonly description?: string
-  /** `open`: even without a token. */
+  /** `open`: needs no token. */
   readonly access: 'open' | 'read' | 'write'
   /** Schema of the path's parameter. */
   readonly target?: object
-  /** Schemas of the parameters of the query. An array may be given several times. */
+  /** Schemas of the parameters of the query. A parameter of type array may be given several times. */
   readonly query?: Readonly<Record<string, QuerySchema>>
   /** Schema of the JSON body, and its name in the OpenAPI document. */
   readonly body?: { readonly name: string; readonly schema: object; readonly isOptional?: boolean }
-  /** By status: a named schema, or a media type that is no JSON, or null for nothing. */
+  /** Answers by status: a named schema, or a media type other than JSON, or null for an empty body. */
   readonly answers: Readonly<
     Record<number, { readonly description: string; readonly content: string | null }>
   >
-  /** Whether a short question gets a long answer: it must be read before there are many more. */
+  /** True if a short request gets a long answer: the caller must read its answers before it gets more. */
   readonly isListing?: boolean
-  /** Whether answers, and refusals, say how fresh the names are that they speak of. */
+  /** True if answers, and refusals, have headers for the freshness of the names in them. */
   readonly hasFreshness?: boolean
-  /** Problems that are this operation's own. */
+  /** Problems that only this operation has. */
   readonly problems: readonly ProblemCode[]
-  /** Undefined: it answers by itself. Throws refusals. */
+  /** Undefined if the operation answers by itself. Throws refusals. */
   handle(call: Call): Answer | undefined | Promise<Answer>
 }
 

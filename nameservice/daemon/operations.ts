@@ -1,7 +1,7 @@
 /**
- * The operations of the daemon. Each is one object: method, path, schemas, answers, problems and its function; routing, checks and the
- * OpenAPI document are made from it. No web framework has hooks for the rest: callers by the kernel, connections evicted across
- * listeners, problem documents for incomplete requests.
+ * The operations of the daemon. Each is one object: method, path, schemas, answers, problems and its function.
+ * Routing, checks and the OpenAPI document are made from it. No web framework has hooks for the rest: callers
+ * identified by the kernel, connections evicted across listeners, problem documents for incomplete requests.
  */
 import type { IncomingMessage } from 'node:http'
 import { kindOf } from '../name.ts'
@@ -17,7 +17,7 @@ import type { WatchHub } from './watch-hub.ts'
 
 const PAGE_DEFAULT = 500
 const PAGE_MAX = 1000
-/** Characters of the records of one page, but for its last. */
+/** Most characters of the records of one page, except for the last record. */
 const PAGE_LENGTH_MAX = 1024 * 1024
 const WATCHED_MAX = 256
 const PAGE_LIMIT = { type: 'integer', minimum: 1, maximum: PAGE_MAX, default: PAGE_DEFAULT } as {
@@ -28,7 +28,7 @@ export interface Services {
   readonly store: Store
   readonly registrar: Registrar
   readonly hub: WatchHub
-  /** Why the daemon is not ready; nothing if it is. */
+  /** Reasons for which the daemon is not ready; empty if it is. */
   readonly unreadiness: () => readonly string[]
   readonly metrics: () => Promise<{ text: string; mediaType: string }>
   readonly openApi: () => string
@@ -147,7 +147,7 @@ function nameOperations({ store, registrar }: Services): Operation[] {
       ],
       handle: async ({ principal, target, body }) => {
         const entry = await registrar.register(principal, target, body as RegistrationRequest)
-        // Not the head: somebody may have taken the name in the same batch.
+        // Not the head of the log: the same batch may contain a later change of the name by another caller.
         const cursor = formatCursor({ epoch: store.log.epoch, revision: entry.revision, part: 0 })
         return { status: 200, text: entryJson(entry), headers: { 'fastsockets-cursor': cursor } }
       },

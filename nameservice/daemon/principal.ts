@@ -1,18 +1,18 @@
-/** On whose behalf a request is made, and what that one may do. */
+/** The caller on whose behalf a request is made, and the caller's rights. */
 import { isNobody } from '../../nic/posix/own-user.ts'
 import { Refusal } from '../problem.ts'
 import type { PeerCredentials } from './system/posix.ts'
 
 export interface Principal {
-  /** Whose the leases are that it is granted, and whose the names under them: `uid:1000`, `token:NAME`. */
+  /** Owner of the leases that are granted to the caller, and of the names under them: `uid:1000`, `token:NAME`. */
   readonly owner: string
-  /** Known of callers over the unix socket. */
+  /** Credentials of callers over the unix socket. */
   readonly credentials: PeerCredentials | undefined
-  /** May change what belongs to others, too. */
+  /** May also change what other owners have. */
   readonly isAdmin: boolean
-  /** Why it may change nothing at all, or undefined. */
+  /** Reason for which the caller may change nothing, or undefined. */
   readonly readOnlyReason: Refusal | undefined
-  /** Names that it may ask for, and names that it may change, by their prefixes. */
+  /** Prefixes of the names that the caller may look up, and of those that it may change. */
   readonly readable: readonly string[]
   readonly writable: readonly string[]
 }
@@ -44,7 +44,7 @@ export function unixPrincipal(
   }
 }
 
-/** Somebody on this host whom nothing identifies: a caller over TCP from a daemon without tokens. */
+/** An unidentified caller on this host: over TCP, from a daemon without tokens. */
 export const ANONYMOUS: Principal = {
   owner: 'anonymous',
   credentials: undefined,
@@ -69,7 +69,7 @@ export function requireWrite(principal: Principal, name?: string): void {
   if (!mayWrite) throw new Refusal('forbidden', 'The token may not change these names.')
 }
 
-/** Whether it may change what belongs to `owner`. */
+/** Whether the caller may change names and leases of `owner`. */
 export function mayAct(principal: Principal, owner: string): boolean {
   return principal.isAdmin || principal.owner === owner
 }

@@ -1,16 +1,18 @@
-/** Problem documents for those who have not got as far as a request: written to the socket by hand. */
+/** Problem documents for callers without a complete request: written to the socket by hand. */
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { PROBLEM_MEDIA_TYPE, Refusal } from '../problem.ts'
 
-/** What Node's parser says, and what becomes of it. */
+/** Refusals by the error code of Node's parser. */
 const PARSER_REFUSALS: Readonly<Record<string, Refusal>> = {
   HPE_HEADER_OVERFLOW: new Refusal('headers-too-large', 'The request line and the headers are too long.'),
   ERR_HTTP_REQUEST_TIMEOUT: new Refusal('request-timeout', 'The request took too long to arrive.'),
 }
 const MALFORMED = new Refusal('malformed', 'This is not HTTP/1.1.')
 
-/** Connections that were refused, and the time for which each is kept until its peer has read why. */
+/**
+ * Most refused connections that stay open, and the time for which each does, so that its peer can read the answer.
+ */
 const LINGERING_MAX = 64
 const LINGER_MS = 200
 let lingering = 0
@@ -21,7 +23,7 @@ export const TOO_MANY_CONNECTIONS = new Refusal(
   'There are as many connections as there may be, of this owner or in all, and all of them are busy.',
 )
 
-/** What to answer to what the parser could not take; undefined if nobody is there to hear it. */
+/** The answer to a parser error; undefined if the peer has gone. */
 export function refusalOf(error: NodeJS.ErrnoException): Refusal | undefined {
   const { code = '' } = error
   if (code === 'ECONNRESET' || code === 'EPIPE') return undefined
@@ -29,8 +31,9 @@ export function refusalOf(error: NodeJS.ErrnoException): Refusal | undefined {
 }
 
 /**
- * Answers and hangs up. What the peer says meanwhile is dropped: unread, it would reset the connection, and the answer would be
- * lost with it. So the connection lives for a moment longer, if there are not many of them.
+ * Answers and closes. Bytes from the peer are read and dropped: unread bytes would make the kernel reset the
+ * connection, and the peer would lose the answer. So the connection stays open for `LINGER_MS`, if there are not
+ * too many of them.
  */
 export function endWithProblem(socket: Duplex, refusal: Refusal): void {
   const body = JSON.stringify(refusal.document)

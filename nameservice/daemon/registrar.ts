@@ -1,4 +1,4 @@
-/** The rules of the name service: who may do what to which name, and how much of it. */
+/** The rules of the name service: which caller may change which name, and the limits of each. */
 import { createHash } from 'node:crypto'
 import { kindOf } from '../name.ts'
 import { Refusal } from '../problem.ts'
@@ -12,7 +12,7 @@ import { limitFor, tooManyInAll } from './shares.ts'
 export const TTL_MS_DEFAULT = 10_000
 const ZERO_TAG = '0000000000000000'
 
-/** A registration as it was sent; its form has been checked. */
+/** A registration request whose form has been checked. */
 export interface RegistrationRequest {
   readonly lease: string
   readonly record: Partial<NameRecord> & Pick<NameRecord, 'endpoint'>
@@ -58,7 +58,7 @@ export class Registrar {
     if (!(await this.#store.revoke(id))) throw noSuchLease(id)
   }
 
-  /** A page of the caller's leases; an administrator sees all. */
+  /** A page of the caller's leases; an administrator gets all leases. */
   leases(caller: Principal, after: string, limit: number): Lease[] {
     return this.#store.image
       .leases(caller.isAdmin ? undefined : caller.owner, after, limit)
@@ -85,7 +85,7 @@ export class Registrar {
     return change.entry as StoredEntry
   }
 
-  /** `lease`: only if the name is registered under this one. */
+  /** `lease`: deregisters only if the name is registered under this lease. */
   async deregister(caller: Principal, name: string, lease: string | undefined): Promise<number> {
     requireWrite(caller, name)
     const change = await this.#store.update(name, facts => {
@@ -130,7 +130,7 @@ export class Registrar {
       throw tooManyInAll('names', caller, names)
   }
 
-  /** Of what grows. */
+  /** Checks the limits of record bytes. Only growth is refused. */
   #judgeLength(caller: Principal, facts: Facts, entry: NewEntry, holder: StoredEntry | undefined): void {
     const { recordsBytes, recordsBytesPerOwner } = this.#limits
     const { owner, record } = entry
@@ -144,7 +144,7 @@ export class Registrar {
       throw tooManyInAll('bytes of all records together', caller, recordsBytes)
   }
 
-  /** A lease that is not known here may have been granted by another daemon a moment ago. */
+  /** Asks the store about an unknown lease: another daemon may just have granted it. */
   async #hearOf(lease: string): Promise<void> {
     if (this.#store.image.lease(lease) === undefined) await this.#store.hearOf(lease)
   }
@@ -165,7 +165,7 @@ export class Registrar {
   }
 }
 
-/** `StoredEntry` as it is sent. The record is JSON already. */
+/** `StoredEntry` as JSON text. Its record is JSON text already. */
 export function entryJson({ name, revision, lease, owner, record }: StoredEntry): string {
   return `{"name":${JSON.stringify(name)},"revision":${revision},"lease":"${lease}","owner":${JSON.stringify(owner)},"record":${record}}`
 }
@@ -174,7 +174,7 @@ function mayTakeOver(caller: Principal, holder: StoredEntry, entry: NewEntry): b
   return caller.isAdmin || (holder.owner === entry.owner && holder.key !== '' && holder.key === entry.key)
 }
 
-/** The record with everything that was left out, in one order. */
+/** The record with the defaults of missing members, in a fixed order. */
 function completeRecord(caller: Principal, name: string, given: RegistrationRequest['record']): NameRecord {
   const kind = kindOf(name)
   if (kind === undefined) throw malformed('name', 'is neither an endpoint nor an inet name')
@@ -198,7 +198,9 @@ function completeRecord(caller: Principal, name: string, given: RegistrationRequ
   return { kind, endpoint, host, pid, uid, drivers, tag, version, port, labels } as NameRecord
 }
 
-/** The same in one piece: what `JSON.stringify` makes is a chain of pieces, and is kept as long as the name. */
+/**
+ * Copies a text into one piece: `JSON.stringify` makes a chain of pieces, which would be kept as long as the name.
+ */
 function flatten(text: string): string {
   return Buffer.from(text).toString()
 }

@@ -1,4 +1,4 @@
-/** The body of a request, as JSON, within its limits of size and time. */
+/** Reads the body of a request as JSON, within limits of size and time. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from '../problem.ts'
@@ -9,7 +9,7 @@ export interface BodyLimits {
   readonly requestMs: number
 }
 
-/** Undefined if there is none. */
+/** Resolves to undefined without a body. */
 export async function readJson(
   request: IncomingMessage,
   { bodyBytes, requestMs }: BodyLimits,
@@ -30,7 +30,7 @@ export async function readJson(
   }
 }
 
-/** By events: a request that is refused stays whole, so that it can still be answered. */
+/** Reads by events: that does not destroy a refused request, so it can still be answered. */
 function readBytes(request: IncomingMessage, bytesMax: number, msMax: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []

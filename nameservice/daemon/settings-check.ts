@@ -1,6 +1,6 @@
 /**
- * Whether settings are right, as far as that is plain to see: those of nearly every daemon are. Whatever is not, the
- * validator decides, and says what is wrong; to load it only for that would take a fifth of a start.
+ * A fast check that accepts the settings of nearly every daemon. Other settings go to the validator, which decides
+ * and describes mistakes. Loading the validator would take a fifth of a start.
  */
 interface Schema {
   readonly type?: string
@@ -14,7 +14,7 @@ interface Schema {
   readonly enum?: readonly unknown[]
 }
 
-/** Never true if `schema`, which has no other keywords than these, refuses the value. */
+/** Never true if `schema` refuses the value. Schemas may have no keywords other than these. */
 export function isPlainlyRight(schema: Schema, value: unknown): boolean {
   const { type, enum: choices } = schema
   if (choices !== undefined && !choices.includes(value)) return false
@@ -43,7 +43,7 @@ function isRightInteger({ minimum = 0, maximum = Number.MAX_SAFE_INTEGER }: Sche
 
 function isRightString({ maxLength = 0, pattern, enum: choices }: Schema, value: unknown): boolean {
   if (typeof value !== 'string') return false
-  // A choice has been looked at already.
+  // A choice has been checked already.
   if (value.length > maxLength && choices === undefined) return false
   return pattern === undefined || new RegExp(pattern, 'u').test(value)
 }

@@ -1,11 +1,15 @@
 /**
- * Every setting of the daemon, once: from here come the configuration file's form, the environment's variables, the
- * command line's flags, the defaults and the help. `a.bC` is `FASTSOCKETS_NAMED_A_B_C` and `--a-b-c`.
+ * The only definition of the daemon's settings. The form of the configuration file, the environment's variables,
+ * the command line's flags, the defaults and the help come from here. `a.bC` is `FASTSOCKETS_NAMED_A_B_C` and
+ * `--a-b-c`.
  */
 import { HISTORY_DEFAULT } from '../store/change-log.ts'
 
 const MIB = 1024 * 1024
-/** Bytes of a file of certificates, a key or a password: all authorities that a system trusts are a quarter of it. */
+/**
+ * Most bytes of a file of certificates, a key or a password: all authorities that a system trusts take a quarter
+ * of it.
+ */
 export const PEM_SIZE_MAX = MIB
 const DAY_MS = 86_400_000
 
@@ -110,7 +114,7 @@ export interface Leaf {
   readonly type: 'integer' | 'string' | 'array'
   readonly description: string
   readonly value: unknown
-  /** What may be chosen, if it is a choice. */
+  /** The allowed values, if the setting is a choice. */
   readonly choices: readonly string[] | undefined
 }
 
@@ -122,7 +126,7 @@ interface SchemaNode {
   readonly enum?: readonly string[]
 }
 
-/** Every single setting, in order. */
+/** All settings, in order. */
 export const LEAVES: readonly Leaf[] = leavesOf(SETTINGS_SCHEMA, [])
 
 function leavesOf(node: SchemaNode, path: readonly string[]): Leaf[] {

@@ -7,21 +7,21 @@ import { isPlainlyRight } from './settings-check.ts'
 import { LEAVES, type Leaf, SETTINGS_SCHEMA, type Settings, variableOf } from './settings-schema.ts'
 import { compile } from './validation.ts'
 
-/** The configuration cannot be used. The message says what is wrong, and where it came from. */
+/** The configuration cannot be used. The message has the mistake and its source. */
 export class SettingsError extends Error {
   readonly code = 'ERR_SETTINGS'
 }
 
 const SYSTEM_STATE = '/var/lib'
 const STORE = 'fastsockets/named/store'
-/** Bytes of a configuration file: a larger one is a mistake. */
+/** Most bytes of a configuration file: a larger one is a mistake. */
 const SETTINGS_SIZE_MAX = 1024 * 1024
 
 type Tree = { [key: string]: unknown }
 
 const check = compile(SETTINGS_SCHEMA)
 
-/** `flags`: text by the path of its setting, with dots. */
+/** `flags`: text by the dotted path of the setting. */
 export async function loadSettings(
   flags: ReadonlyMap<string, string>,
   file: string | undefined,
@@ -43,18 +43,18 @@ export async function loadSettings(
   return settings
 }
 
-/** As a configuration file that says the same. */
+/** Prints the settings as a configuration file. */
 export async function printSettings(settings: Settings): Promise<string> {
   const { stringify } = await import('yaml')
   return stringify(settings)
 }
 
-/** Why a file cannot be used, without its name. */
+/** Reason for which a file cannot be used, without the file's name. */
 export function reasonOfFile(error: unknown): string {
   return error instanceof UntrustedFileError ? error.problem : `${(error as NodeJS.ErrnoException).code}`
 }
 
-/** What a YAML or JSON file says. The error names neither the file nor what is in it. */
+/** Reads a YAML or JSON file. Its errors contain neither the file's name nor its content. */
 export async function readYaml(path: string, options: TrustedFileOptions): Promise<unknown> {
   let text: string
   try {
@@ -63,7 +63,7 @@ export async function readYaml(path: string, options: TrustedFileOptions): Promi
     const isOpen = error instanceof UntrustedFileError
     throw new SettingsError(`a file ${isOpen ? '' : 'cannot be read: '}${reasonOfFile(error)}`)
   }
-  // Most daemons read no file at all.
+  // On demand: most daemons read no file.
   const { parseDocument } = await import('yaml')
   const document = parseDocument(text, { prettyErrors: false, logLevel: 'error' })
   const [mistake] = document.errors
@@ -82,7 +82,10 @@ function defaults(env: NodeJS.ProcessEnv): Tree {
   return tree
 }
 
-/** The folder that systemd made for the service, or the user's own, which root has only if it says so. */
+/**
+ * The folder that systemd made for the service, or the user's own. Root uses its own only if XDG_STATE_HOME is
+ * set.
+ */
 function defaultStorePath(env: NodeJS.ProcessEnv): string {
   const { STATE_DIRECTORY, XDG_STATE_HOME } = env
   if (STATE_DIRECTORY) return join(STATE_DIRECTORY.split(':')[0] as string, 'store')
@@ -90,7 +93,7 @@ function defaultStorePath(env: NodeJS.ProcessEnv): string {
   return join(process.geteuid?.() === 0 ? SYSTEM_STATE : ownState(), STORE)
 }
 
-/** A user without a home must say where the store is: the system's folder is not its own. */
+/** A user without a home must set the store's path: the system's folder belongs to another user. */
 function ownState(): string {
   try {
     return join(homedir(), '.local/state')
@@ -108,7 +111,7 @@ function checked(value: unknown, source: string): Tree {
   throw new SettingsError(`${source}:${where} ${mistake.detail}`)
 }
 
-/** What only shows when everything is known. */
+/** Checks that need several settings. */
 function checkTogether({ socket, tcp, store, etcd, limits }: Settings): void {
   const wrong = (detail: string): never => {
     throw new SettingsError(detail)
@@ -125,11 +128,11 @@ function checkTogether({ socket, tcp, store, etcd, limits }: Settings): void {
   if ((etcd.user === '') !== (etcd.passwordFile === ''))
     wrong('etcd.user and etcd.passwordFile belong together')
   if (limits.leaseTtlMinMs > limits.leaseTtlMaxMs) wrong('limits.leaseTtlMinMs is above limits.leaseTtlMaxMs')
-  // The end of a lease is a change of each of its names, and shall not push every watcher behind.
+  // The end of a lease changes each of its names: that must not push every watcher behind.
   if (limits.namesPerLease > store.history / 2) wrong('limits.namesPerLease is above half of store.history')
 }
 
-/** `10.0.0.7:80`, `[::1]:80`. */
+/** Parses `10.0.0.7:80` or `[::1]:80`. */
 export function parseListen(text: string): { address: string; port: number } | undefined {
   const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.%a-z]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? []
   const address = bracketed ?? plain
@@ -141,7 +144,7 @@ function treeOf(leaf: Leaf, text: string): Tree {
   return treeFor(leaf, leaf.type === 'string' ? text : leaf.type === 'array' ? items(text) : number(text))
 }
 
-/** Numbers where they are numbers: the schema says whether they may be. */
+/** Converts items to numbers where possible; the schema decides whether numbers are allowed. */
 function items(text: string): (string | number)[] {
   return text === '' ? [] : text.split(',').map(item => number(item.trim()))
 }

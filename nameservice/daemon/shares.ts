@@ -1,19 +1,19 @@
 /**
- * Who gets how much of what there is (docs/decisions/0132). Each owner has a share of names, records, leases, watchers and
- * connections, a quarter by default; a sixteenth of everything is left to administrators.
+ * Limits each owner's share of the daemon's resources (docs/decisions/0132). The share of names, records, leases,
+ * watchers and connections is a quarter by default; a sixteenth of everything is reserved for administrators.
  */
 import { Refusal } from '../problem.ts'
 import type { Principal } from './principal.ts'
 
-/** Of each total, what only administrators may use: one in so many. */
+/** One in so many of each total is reserved for administrators. */
 const RESERVED_ONE_IN = 16
-/** Changes of one owner that wait for the store, a quarter of what the store takes (`QUEUE_MAX`). */
+/** Most changes of one owner that wait for the store: a quarter of the store's queue (`QUEUE_MAX`). */
 const CHANGES_PER_OWNER_MAX = 2048
 const RETRY_HINT_MS = 100
 
 export type Caller = Pick<Principal, 'owner' | 'isAdmin'>
 
-/** How much of a total may be in use when this caller asks for more. */
+/** The part of a total that this caller may fill. */
 export function limitFor({ isAdmin }: Pick<Caller, 'isAdmin'>, total: number): number {
   return isAdmin ? total : total - Math.floor(total / RESERVED_ONE_IN)
 }
@@ -25,11 +25,13 @@ export function tooManyInAll(what: string, caller: Pick<Caller, 'isAdmin'>, tota
   return new Refusal('limit-total', `There may be ${total} ${what}${reserve}.`)
 }
 
-/** Changes that wait for the store: nobody's flood makes others wait for longer than a few batches. */
+/**
+ * Counts changes that wait for the store, by owner: a flood of one owner delays others by a few batches at most.
+ */
 export class ChangesByOwner {
   readonly #counts = new Map<string, number>()
 
-  /** Throws a refusal if the owner must wait for its own changes first. */
+  /** Throws a refusal if too many changes of the owner are under way. */
   begin(owner: string): void {
     const count = this.#counts.get(owner) ?? 0
     if (count >= CHANGES_PER_OWNER_MAX) {

@@ -1,4 +1,4 @@
-/** The store that the settings ask for. */
+/** Makes the store that the settings choose. */
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { readTrustedFile } from '../../nic/trusted-file.ts'
 import { EtcdGateway } from '../store/etcd-gateway.ts'
@@ -10,7 +10,7 @@ import type { Store, StoreObserver } from '../store/store.ts'
 import { reasonOfFile, SettingsError } from './settings.ts'
 import { PEM_SIZE_MAX, type Settings } from './settings-schema.ts'
 
-/** Throws a `SettingsError` if a file that the settings name cannot be read, or is not what it should be. */
+/** Throws a `SettingsError` if a file of the settings cannot be read, or has invalid content. */
 export function makeStore(settings: Settings, observer: StoreObserver): Store {
   const { kind, path, history, onDamage: onCorrupt } = settings.store
   if (kind === 'etcd') {

@@ -1,21 +1,21 @@
 /**
- * What the daemon counts, in plain numbers: prom-client's own counters make a text of their labels for every request, and
- * take a tenth of a start to load. They become metrics when somebody asks.
+ * The daemon's counts, as plain numbers: prom-client's own counters make a text of their labels for every request,
+ * and take a tenth of a start to load. The counts become metrics when Prometheus asks.
  */
 
-/** The bounds of the buckets of all times. */
+/** Upper bounds of the buckets of all times, in seconds. */
 const BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2]
 
 type Labels = Readonly<Record<string, string | number>>
 
-/** One line of a metric; its name is the metric's own unless it says otherwise. */
+/** One line of a metric. Without `metricName` it has the metric's own name. */
 export interface Sample {
   readonly metricName?: string
   readonly labels: Labels
   readonly value: number
 }
 
-/** How often, by whatever distinguishes it. */
+/** Counts by key; each key has its labels. */
 export class Tally<K> {
   readonly #counts = new Map<K, number>()
   readonly #labelsOf: (key: K) => Labels
@@ -33,7 +33,7 @@ export class Tally<K> {
   }
 }
 
-/** How often; 0 is told, too. */
+/** One count, shown even if it is 0. */
 export class Count {
   #value = 0
 
@@ -46,9 +46,9 @@ export class Count {
   }
 }
 
-/** How long something took. */
+/** A histogram of durations. */
 export class Times {
-  /** By the first bucket that a time is within; the last is for those that are within none. */
+  /** Counts by the first bucket that a time is within; the last one is for times beyond all bounds. */
   readonly #counts: number[] = Array(BUCKETS_S.length + 1).fill(0)
   #sumS = 0
 
@@ -60,7 +60,7 @@ export class Times {
     this.#sumS += durationS
   }
 
-  /** As Prometheus has it: each bucket counts those before it, too. */
+  /** Cumulative, as Prometheus demands: each bucket includes those before it. */
   samples(name: string, labels: Labels): Sample[] {
     let count = 0
     const buckets = this.#counts.map((more, i) => {

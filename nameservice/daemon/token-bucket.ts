@@ -1,10 +1,13 @@
-/** How fast one owner may ask. */
+/** Limits the rate of each owner's requests. */
 interface Bucket {
   tokens: number
   filledMs: number
 }
 
-/** Owners that are remembered: those who asked last. Whoever has been quiet for a second is as good as new, and need not be. */
+/**
+ * Most owners that are remembered, the latest ones. An owner that was quiet for a second has a full bucket, like a
+ * new one.
+ */
 const OWNERS_MAX = 10_000
 
 export class TokenBuckets {
@@ -15,7 +18,7 @@ export class TokenBuckets {
     this.#perSecond = perSecond
   }
 
-  /** 0 if one more request is in order; else the time until it will be. */
+  /** 0 if the owner may make one more request; otherwise the time until then. */
   take(owner: string, nowMs = performance.now()): number {
     const bucket = this.#bucket(owner, nowMs)
     const gained = ((nowMs - bucket.filledMs) / 1000) * this.#perSecond
@@ -28,7 +31,7 @@ export class TokenBuckets {
 
   #bucket(owner: string, nowMs: number): Bucket {
     const bucket = this.#buckets.get(owner) ?? { tokens: this.#perSecond, filledMs: nowMs }
-    // Behind all others: the first is who was quiet for longest.
+    // Move the owner to the end: the first owner in the map was quiet for longest.
     this.#buckets.delete(owner)
     this.#buckets.set(owner, bucket)
     if (this.#buckets.size > OWNERS_MAX) this.#buckets.delete(this.#buckets.keys().next().value as string)

@@ -1,14 +1,16 @@
-/** Bearer tokens, from a file: whom they stand for, which names they reach, and whether they may change them. */
+/**
+ * Bearer tokens, from a file: their owners, the names that they reach, and whether they may change those names.
+ */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Refusal } from '../problem.ts'
 import type { Principal } from './principal.ts'
 import { readYaml, SettingsError } from './settings.ts'
 import { compile } from './validation.ts'
 
-/** Tokens can be guessed at over a network: 16 characters of base64 are 96 bits. */
+/** Tokens can be guessed over a network: 16 characters of base64 are 96 bits. */
 const TOKEN_LENGTH_MIN = 16
 const TOKENS_MAX = 1000
-/** Bytes of the file: a thousand tokens with all their prefixes. */
+/** Most bytes of the file: a thousand tokens with all their prefixes. */
 const TOKENS_SIZE_MAX = 16 * 1024 * 1024
 
 const SCHEMA = {
@@ -59,7 +61,7 @@ const check = compile(SCHEMA)
 export class Tokens {
   readonly #tokens: readonly Token[]
 
-  /** Throws a `SettingsError`, which names nothing of what is in the file. */
+  /** Throws a `SettingsError`, which contains nothing of the file. */
   static async read(path: string): Promise<Tokens> {
     const content = await readYaml(path, { sizeMax: TOKENS_SIZE_MAX, isSecret: true })
     const mistake = check(content)
@@ -81,7 +83,7 @@ export class Tokens {
     return this.#tokens.length
   }
 
-  /** Takes the same time whichever token it is, and for one that is none. */
+  /** Takes the same time for every token, valid or not, against timing attacks. */
   find(presented: string): Principal | undefined {
     const presentedDigest = digest(presented)
     let found: Principal | undefined

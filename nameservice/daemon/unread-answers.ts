@@ -1,13 +1,13 @@
-/** Answers that were given and that nobody has read yet: they are kept in memory, so each owner may have only so much of it. */
+/** Limits the memory of answers that their callers have not read yet, by owner. */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Refusal } from '../problem.ts'
 
-/** Characters of an owner's unread answers from which on nothing more is listed for it. */
+/** At this many characters of unread answers the owner gets no further listings. */
 const UNREAD_LISTED_MAX = 16 * 1024 * 1024
-/** The same for everything else. */
+/** The same limit for all other operations. */
 const UNREAD_MAX = 64 * 1024 * 1024
-/** A shorter answer costs no more than its connection does. */
+/** Shorter answers are not counted: they cost no more than their connection. */
 const COUNTED_MIN = 1024
 const RETRY_HINT_MS = 100
 
@@ -18,19 +18,19 @@ interface Unread {
 
 export class UnreadAnswers {
   readonly #lengthByOwner = new Map<string, number>()
-  /** By connection: an answer that waits for its turn does not hear of its end. */
+  /** By connection: an answer that is queued behind another one gets no 'close' when the connection ends. */
   readonly #unread = new WeakMap<Socket, Map<ServerResponse, Unread>>()
   readonly #handleClose: (this: ServerResponse) => void
 
   constructor() {
     const forget = (response: ServerResponse): void => this.#forget(response)
-    // One function for all answers.
+    // One function for all answers, instead of a closure for each.
     this.#handleClose = function () {
       forget(this)
     }
   }
 
-  /** Throws a refusal if the owner must read first. */
+  /** Throws a refusal if the owner must read its answers first. */
   check(owner: string, isListing: boolean): void {
     const length = this.#lengthByOwner.get(owner)
     if (length === undefined || length < (isListing ? UNREAD_LISTED_MAX : UNREAD_MAX)) return
@@ -38,7 +38,7 @@ export class UnreadAnswers {
     throw new Refusal('rate', detail, { retryAfterMs: RETRY_HINT_MS })
   }
 
-  /** Before it is sent. */
+  /** Call before the answer is sent. */
   add(response: ServerResponse, owner: string, { length }: string): void {
     const { socket } = response.req
     if (length < COUNTED_MIN || socket.destroyed) return

@@ -1,8 +1,10 @@
-/** JSON Schema, as the daemon uses it for what it is sent, told and configured with. */
+/** JSON Schema, by which the daemon checks requests, files and settings. */
 import { createRequire } from 'node:module'
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 
-/** Our own schemas are right, as tests show: to check them against JSON Schema's own would double the time of a start. */
+/**
+ * Tests check our own schemas: checking them against JSON Schema's meta-schema would double the time of a start.
+ */
 const OPTIONS = {
   strict: true,
   strictRequired: false,
@@ -14,15 +16,15 @@ const OPTIONS = {
 let ajv: Ajv | undefined
 
 export interface Mistake {
-  /** JSON pointer to what is wrong, or empty for the whole. */
+  /** JSON pointer to the mistake; empty if the whole value is wrong. */
   readonly at: string
   readonly detail: string
 }
 
-/** What is wrong with a value, or undefined. The detail never contains the value. */
+/** Returns the mistake in a value, or undefined. The detail never contains the value. */
 export type Check = (value: unknown) => Mistake | undefined
 
-/** The schema is compiled when it is needed first: most of them are not while the daemon starts. */
+/** Compiles the schema on first use: most schemas are not used while the daemon starts. */
 export function compile(schema: object): Check {
   let validate: ValidateFunction | undefined
   return value => {
@@ -32,7 +34,7 @@ export function compile(schema: object): Check {
 }
 
 function loadAjv(): Ajv {
-  // By require: to import it, Node would look through all of its text for what it exports.
+  // By require: for an import, Node would scan the whole file for its exports.
   ajv ??= new (createRequire(import.meta.url)('ajv') as typeof import('ajv')).Ajv(OPTIONS)
   return ajv
 }

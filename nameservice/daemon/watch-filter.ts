@@ -1,9 +1,9 @@
-/** Which names a watcher wants to hear of. */
+/** The names that a watcher watches. */
 export class WatchFilter {
   readonly prefixes: readonly string[]
   readonly #names: ReadonlySet<string>
 
-  /** Nothing at all stands for everything. */
+  /** Without prefixes and names it matches every name. */
   constructor(prefixes: readonly string[], names: readonly string[]) {
     this.prefixes = prefixes.length === 0 && names.length === 0 ? [''] : prefixes
     this.#names = new Set(names)

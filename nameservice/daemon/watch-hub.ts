@@ -1,8 +1,9 @@
 /**
- * Tells every watcher every change. Watchers pull: each that has not heard everything has a position in the log, and is
- * given what lies between it and the end whenever its connection takes more. Nothing is queued for a slow one; if the log
- * no longer has what it needs, it is told so and hung up on. Work comes in slices, so that a thousand watchers do not hold
- * up one look-up; and a change is work only for those who want to hear of it.
+ * Sends every watcher the changes of its names. Watchers pull: a watcher that is behind has a position in the log,
+ * and gets the changes from there to the end when its connection can take more. There is no queue for a slow
+ * watcher. If the log no longer has the changes that a watcher needs, its stream ends with a `behind` event. Work
+ * comes in slices, so that a thousand watchers do not delay one look-up; a change costs work only for the watchers
+ * of its name.
  */
 import type { ServerResponse } from 'node:http'
 import { Refusal } from '../problem.ts'
@@ -16,15 +17,15 @@ import type { WatchFilter } from './watch-filter.ts'
 import { WatchIndex } from './watch-index.ts'
 import { formatEvent, WatchStream } from './watch-stream.ts'
 
-/** Time after which other work of the event loop gets its turn. */
+/** Time after which a slice ends, so that other work of the event loop runs. */
 const SLICE_MS = 2
-/** Changes that one watcher is given at a time. */
+/** Most changes that one watcher gets in a slice. */
 const CHANGES_MAX = 256
-/** Bytes after which it is given no further change before it has read. */
+/** Bytes after which a watcher gets no further change before it has read. */
 const GIVEN_SIZE_MAX = 16 * 1024
-/** How often a watcher of whose names none has changed is told how far it has come. */
+/** Interval of bookmarks, which give the current cursor to watchers without changes. */
 const BOOKMARK_MS = 15_000
-/** Tells the watcher how long to wait before it comes back, should the connection end. */
+/** Time that a watcher waits before it reconnects after the connection has ended. */
 const RETRY_MS = 200
 
 export interface WatchObserver {
@@ -38,12 +39,12 @@ export class WatchHub implements LogListener {
   readonly #observer: WatchObserver
   readonly #streams = new Set<WatchStream>()
   readonly #index = new WatchIndex()
-  /** Number of the next change of which nobody has been told. */
+  /** Number of the next change that has not been passed to any watcher. */
   #next: number
   readonly #countByOwner = new Map<string, number>()
-  /** Streams that may have something to be told, in the order in which they get their turn. */
+  /** Streams that may have changes to send, in the order of their service. */
   readonly #behind = new Set<WatchStream>()
-  /** Events as they are sent, for as long as the log has the change. */
+  /** Encoded events, for as long as the log has their changes. */
   readonly #encoded = new WeakMap<StoredChange, Buffer>()
   readonly #bookmarks: NodeJS.Timeout
   #isScheduled = false
@@ -61,7 +62,7 @@ export class WatchHub implements LogListener {
     return this.#streams.size
   }
 
-  /** Begins a stream on `response`, whose head has not been written. Throws a refusal. */
+  /** Begins a stream on `response`, whose head must not have been written. Throws a refusal. */
   open(
     owner: string,
     filter: WatchFilter,
@@ -70,7 +71,7 @@ export class WatchHub implements LogListener {
     isAdmin = false,
   ): void {
     const { watchers, watchersPerOwner } = this.#limits
-    // Behind another answer it would have no connection, and never hear of its end.
+    // Queued behind another answer, the response would have no connection, and would get no 'close'.
     if (response.socket === null)
       throw new Refusal('malformed', 'A watch must not wait for another answer on its connection.')
     const owned = this.#countByOwner.get(owner) ?? 0
@@ -96,7 +97,7 @@ export class WatchHub implements LogListener {
   }
 
   handleGrowth(): void {
-    // More changes at once than the log holds: who was current is behind.
+    // More changes at once than the log holds: every current watcher is behind.
     if (this.#next < this.#log.first) for (const stream of this.#streams) this.#fallBehind(stream)
     for (this.#next = Math.max(this.#next, this.#log.first); this.#next < this.#log.end; this.#next++) {
       this.#index.forEach(this.#log.at(this.#next).name, this.#fallBehind)
@@ -109,7 +110,7 @@ export class WatchHub implements LogListener {
     for (const stream of this.#streams) this.#endBehind(stream)
   }
 
-  /** Ends the streams of these owners: they must come back and show who they are. */
+  /** Ends the streams of these owners: they must reconnect and authenticate again. */
   endThoseOf(isConcerned: (owner: string) => boolean): void {
     const event = formatEvent(
       'goodbye',
@@ -123,7 +124,7 @@ export class WatchHub implements LogListener {
     }
   }
 
-  /** The daemon stops: watchers are told what they can still be told, and that it ends. */
+  /** The daemon stops: watchers get all changes that their connections can take, and a `goodbye`. */
   close(): void {
     clearInterval(this.#bookmarks)
     this.#log.setListener(undefined)
@@ -135,7 +136,7 @@ export class WatchHub implements LogListener {
     }
   }
 
-  /** The change `#next` is for that watcher. */
+  /** Marks the watcher as behind: the change `#next` matches its filter. */
   readonly #fallBehind = (stream: WatchStream): void => {
     if (stream.isCurrent) {
       stream.isCurrent = false
@@ -172,7 +173,7 @@ export class WatchHub implements LogListener {
     })
   }
 
-  /** One slice: each stream in turn; one that has more to be told goes to the end of the queue. */
+  /** One slice: each stream in turn; a stream with more changes goes to the end of the queue. */
   #tellSome(): void {
     const endMs = performance.now() + SLICE_MS
     for (const stream of this.#behind) {

@@ -1,11 +1,11 @@
-/** Which watchers want to hear of a name, without asking each of them. */
+/** Finds the watchers of a name without asking each of them. */
 import type { WatchStream } from './watch-stream.ts'
 
 type Streams = Set<WatchStream>
 
 export class WatchIndex {
   readonly #byName = new Map<string, Streams>()
-  /** By the length of the prefix, then by the prefix. */
+  /** Streams by the length of their prefix, then by the prefix. */
   readonly #byPrefix = new Map<number, Map<string, Streams>>()
 
   add(stream: WatchStream): void {
@@ -28,7 +28,7 @@ export class WatchIndex {
     }
   }
 
-  /** Calls `visit` for each that wants to hear of `name`, perhaps more than once. */
+  /** Calls `visit` for each watcher of `name`, perhaps more than once. */
   forEach(name: string, visit: (stream: WatchStream) => void): void {
     this.#byName.get(name)?.forEach(visit)
     for (const [length, prefixes] of this.#byPrefix) {

@@ -1,8 +1,8 @@
-/** One watcher: a stream of Server-Sent Events, and how far in the log it has come. */
+/** One watcher: a stream of Server-Sent Events, and its position in the log. */
 import type { ServerResponse } from 'node:http'
 import type { WatchFilter } from './watch-filter.ts'
 
-/** A watcher who has not read for so long is gone, or is not worth waiting for. */
+/** Time after which the connection of a watcher that does not read is destroyed. */
 const BLOCKED_MS_MAX = 60_000
 const LAST_EVENT_MS = 5000
 
@@ -12,7 +12,7 @@ export class WatchStream {
   readonly #response: ServerResponse
   /** Number of the next change to look at, if `isCurrent` is false. */
   position: number
-  /** It has been told everything that it wants to hear. */
+  /** The watcher has been sent every change that it wants. */
   isCurrent = false
   #blockedSinceMs: number | undefined
 
@@ -27,7 +27,7 @@ export class WatchStream {
     return this.#blockedSinceMs !== undefined
   }
 
-  /** Writes events; what is written then is the stream's whole buffer, and there will be no more until it is read. */
+  /** Writes events. If they fill the stream's buffer, the hub writes no more until the watcher has read. */
   write(events: string | Buffer, handleDrain: () => void): void {
     if (this.#response.write(events) || this.isBlocked) return
     this.#blockedSinceMs = performance.now()
@@ -37,13 +37,13 @@ export class WatchStream {
     })
   }
 
-  /** The last event. Who does not take it in time is hung up on. */
+  /** Sends the last event. The connection is destroyed if the watcher does not read it in time. */
   end(event: string): void {
     this.#response.end(event)
     this.#response.setTimeout(LAST_EVENT_MS, () => this.#response.destroy())
   }
 
-  /** Whether it was blocked for so long that it was given up. */
+  /** Destroys the stream if it was blocked for too long; returns whether it did. */
   giveUpIfStuck(): boolean {
     const isStuck =
       this.#blockedSinceMs !== undefined && performance.now() - this.#blockedSinceMs > BLOCKED_MS_MAX
@@ -52,7 +52,7 @@ export class WatchStream {
   }
 }
 
-/** One event; `id` is where a watcher goes on who has heard it. `data` is one line. */
+/** Encodes one event. `id` is the cursor from which its receiver continues. `data` must be one line. */
 export function formatEvent(event: string, id: string | undefined, data: string): string {
   return `event: ${event}\n${id === undefined ? '' : `id: ${id}\n`}data: ${data}\n\n`
 }

@@ -1,6 +1,6 @@
 /**
- * What the daemon needs of Linux and Node does not have: who is at the other end of a unix socket, no descriptors from there,
- * and datagrams to the service manager. Only this file loads koffi; without it there is a reason instead.
+ * Functions of Linux that Node lacks: the identity of a unix socket's peer, refusal of passed descriptors, and
+ * datagrams to the service manager. Only this file loads koffi; without koffi it has a reason instead.
  */
 import { createRequire } from 'node:module'
 import type { Server, Socket } from 'node:net'
@@ -13,14 +13,21 @@ export interface PeerCredentials {
 }
 
 export interface Posix {
-  /** SO_PEERCRED: as the kernel noted it when the peer connected. Undefined if the socket is gone already. */
+  /**
+   * SO_PEERCRED: credentials that the kernel noted when the peer connected. Undefined if the socket is closed
+   * already.
+   */
   peerCredentials(socket: Socket): PeerCredentials | undefined
   /**
-   * From now on peers pass no descriptors over connections that `server` accepts (Linux 6.16; before, nobody can be kept from
-   * it). Node closes them, and to close the last one of a socket may take its linger time.
+   * From now on peers cannot pass descriptors over connections that `server` accepts (Linux 6.16; older kernels
+   * cannot refuse them). Node closes passed descriptors, and closing the last one of a socket may take its linger
+   * time.
    */
   refuseDescriptors(server: Server): void
-  /** Sends one datagram to a unix socket; a path that begins with `@` is an abstract name. False if it did not go. */
+  /**
+   * Sends one datagram to a unix socket; a path that begins with `@` is an abstract name. False if the send
+   * failed.
+   */
   sendDatagram(path: string, text: string): boolean
 }
 
@@ -97,7 +104,7 @@ function refuseDescriptors(libc: Libc, server: Server): void {
   libc.setsockopt(descriptorOf(server), SOL_SOCKET, SO_PASSRIGHTS, OFF, OFF.length)
 }
 
-/** Not public, but there since Node 0.x; -1 once the socket is closed. */
+/** Not public, but in Node since 0.x; -1 when the socket is closed. */
 function descriptorOf(socket: Socket | Server): number {
   return (socket as unknown as { _handle?: { fd?: number } | null })._handle?.fd ?? -1
 }

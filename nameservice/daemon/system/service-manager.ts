@@ -1,9 +1,11 @@
-/** What systemd expects of a service: sd_notify(3), the watchdog, and the sockets it may pass (sd_listen_fds(3)). */
+/** The interface to systemd: sd_notify(3), the watchdog, and passed sockets (sd_listen_fds(3)). */
 import { loadPosix } from './posix.ts'
 
 const FIRST_PASSED_FD = 3
 
-/** Descriptors of listening sockets that we were started with. Takes them out of the environment: children have none. */
+/**
+ * Descriptors of listening sockets that the service manager passed. Removes them from the environment of children.
+ */
 export function passedSockets(env: NodeJS.ProcessEnv = process.env): number[] {
   const { LISTEN_PID, LISTEN_FDS } = env
   for (const name of ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES']) delete env[name]
@@ -25,12 +27,12 @@ export class ServiceManager {
     this.#watchdogMs = isOurs ? Number(env.WATCHDOG_USEC ?? 0) / 1000 : 0
   }
 
-  /** Whether somebody waits to hear from us. */
+  /** True if a service manager expects notifications. */
   get isPresent(): boolean {
     return this.#socket !== undefined
   }
 
-  /** False if somebody waits to hear from us and cannot be told. */
+  /** False if a service manager expects notifications and the send failed. */
   notifyReady(status: string): boolean {
     const told = this.#notify(`READY=1\nSTATUS=${status}\nMAINPID=${process.pid}`)
     if (this.#watchdogMs > 0) {

@@ -1,12 +1,12 @@
-/** The file of a unix socket, which outlives its daemon when that is killed. */
+/** The file of a unix socket, which remains when its daemon is killed. */
 import { lstat, mkdir, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { dirname } from 'node:path'
 
-/** How long somebody who listens may take to accept, or the kernel to say that nobody does. */
+/** Longest time for the connection to be accepted or refused. */
 const CALL_TIMEOUT_MS = 1000
 const NOBODY: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOENT'])
-/** bind(2) cuts longer paths off without a word; this is sun_path less the zero byte. */
+/** bind(2) silently truncates longer paths; this is the size of sun_path less the terminating zero. */
 export const SOCKET_PATH_LENGTH_MAX = 107
 
 export class SocketFileError extends Error {
@@ -19,7 +19,7 @@ export class SocketFileError extends Error {
   }
 }
 
-/** Makes way for a listener at `path`: the folder exists, and no dead daemon's socket lies there. */
+/** Prepares `path` for a listener: makes its folder, and removes the socket of a dead daemon. */
 export async function prepareSocketFile(path: string): Promise<void> {
   if (Buffer.byteLength(path) > SOCKET_PATH_LENGTH_MAX) {
     throw new SocketFileError(
@@ -51,7 +51,7 @@ function isAnswered(path: string): Promise<boolean> {
       socket.destroy()
       resolve(isUp)
     }
-    // Anything but "nobody is there" may be a daemon that is busy, or that we may not call.
+    // Any other error may come from a busy daemon, or from one that this user may not call.
     socket.once('error', ({ code = '' }: NodeJS.ErrnoException) => settle(!NOBODY.has(code)))
     socket.once('connect', () => settle(true))
     socket.setTimeout(CALL_TIMEOUT_MS, () => settle(true))
