@@ -1,12 +1,12 @@
 /**
- * The steps of the suite `ablation`: which technique each sets, and to what. A report names the step only; whoever shows
- * one looks here for the rest.
+ * The steps of the suite `ablation`: the technique and the setting of each. A report contains only the name of a step;
+ * tables and pictures look the rest up here.
  */
 import { CREDITS_VARIABLE, NO_DELAY_VARIABLE } from './half-settings.ts'
 import { sizeText } from './quantity.ts'
 import type { Workload } from './warm-up.ts'
 
-/** What ships; the others are compared with it. */
+/** The package as it ships: the base of all comparisons. */
 export const AS_SHIPPED = 'as-shipped'
 
 const KIBI = 1024

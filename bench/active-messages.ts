@@ -1,6 +1,6 @@
 /**
- * `npm run bench:am`: what active messages promise, measured beside the machine's own limit in C (two processes, one
- * cache line) and beside plain `node:net` over TCP in the same run. Medians of five rounds.
+ * `npm run bench:am`: measures active messages against their targets. The same run measures the machine's limit in C
+ * (two processes, one cache line) and plain `node:net` over TCP. Medians of five rounds.
  */
 import { execFileSync } from 'node:child_process'
 import Table from 'cli-table3'
@@ -86,7 +86,7 @@ async function echoOverTcp(): Promise<number> {
   })
 }
 
-/** The compiled reference, or undefined, said aloud, where it cannot be had. */
+/** The reference compiled from C; undefined without a compiler, with a message to the user. */
 async function tryLimit(): Promise<string | undefined> {
   const reason = await whyNoLimit()
   if (reason === undefined) return await limitProgram()

@@ -1,4 +1,4 @@
-/** What several clients of one server have done at the same time. */
+/** Measures several clients of one server at the same time. */
 import type { Contestant } from './contestants/contestant.ts'
 import { contestantsFor, OWN_PARTNER, POLLS } from './contestants.ts'
 import { decodeLatencies } from './half.ts'
@@ -9,7 +9,10 @@ import { measureInRounds } from './rounds.ts'
 import { timesOf } from './sizes.ts'
 import type { Sample, SuiteContext } from './suite.ts'
 
-/** For each client: several share a core, and must have become warm all the same; the suite `warmup` shows the way there. */
+/**
+ * For each client: several share a core, and must have become warm all the same; the suite `warmup` shows the way
+ * there.
+ */
 const WARM_UP_MS = 600
 const MS = 500
 

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:compare -- BASE.json NEW.json`: has anything become worse?
+ * `npm run bench:compare -- BASE.json NEW.json`: finds results that are worse than those of a base report.
  *
  * Exit codes: 0 no, 1 something has lost more than 10 %, 2 the reports cannot be read or compared.
  */

@@ -1,10 +1,10 @@
 /**
- * Compares two reports by their ratios to plain TCP, round by round, and tells a loss from noise. Absolute times are not
- * compared: they are a matter of the machine and of the hour.
+ * Compares two reports by their ratios to plain TCP, round by round, and separates losses from noise. Absolute times
+ * are not compared, because they depend on the machine and its load.
  *
- * A loss is real if the new rounds would still be worse had the base been worse by `TOLERANCE` itself; a one-sided
- * permutation test over the rounds says how likely chance alone gives that. So drift within the tolerance never alarms.
- * Where even a loss of half would not be found, because the rounds scatter so much, nothing can be told.
+ * The verdict is `lost` if the new rounds are worse than the base rounds made worse by `TOLERANCE`, at the level of a
+ * one-sided permutation test. So a drift within the tolerance is never `lost`. The verdict is `unclear` if the rounds
+ * scatter so much that the test would not find a loss by the factor `GREAT_LOSS`.
  */
 import { median } from 'simple-statistics'
 import { chanceOfLead } from './permutation.ts'
@@ -13,11 +13,11 @@ import { BASELINE, isSameMeasurement, ratiosOfRounds } from './rounds.ts'
 
 /** A contestant may become worse by this much. */
 export const TOLERANCE = 0.1
-/** Chance alone says "lost" about one result in as many, at the very edge of the tolerance. */
+/** The test's significance level: the probability of a false `lost` for a result at the edge of the tolerance. */
 const LEVEL = 0.01
-/** With fewer in both reports, no difference can be told from chance at that level. */
+/** With fewer rounds in both reports no difference reaches that level. */
 export const ROUNDS_MIN = 5
-/** As a factor: a loss that must be seen, or the rounds say nothing. */
+/** A loss by this factor must be found, or the verdict is `unclear`. */
 const GREAT_LOSS = 2
 
 export type Verdict = 'lost' | 'gained' | 'same' | 'unclear'
@@ -40,7 +40,7 @@ export function compareReports(base: Report, next: Report, random: () => number)
   const compared: Compared[] = []
   const missing: Result[] = []
   for (const old of base.results) {
-    // What a technique is worth is compared with all of them together: more is no loss, and less no gain.
+    // Results of `ablation` have another base: a change of a technique's share is neither a loss nor a gain.
     if (old.ratio?.to !== BASELINE) continue
     const oldRatios = ratiosToBaseline(base, old)
     if (oldRatios === undefined) continue
@@ -54,7 +54,7 @@ export function compareReports(base: Report, next: Report, random: () => number)
   return { compared, missing }
 }
 
-/** Undefined for the baseline itself, and where it was not measured. */
+/** Undefined for the baseline itself, and if the baseline was not measured. */
 function ratiosToBaseline(report: Report, result: Result): number[] | undefined {
   const to = result.ratio?.to
   const baseline = report.results.find(other => other.contestant === to && isSameMeasurement(other, result))
@@ -67,7 +67,7 @@ function compareRounds(
   newRatios: readonly number[],
   random: () => number,
 ): Compared {
-  // Logarithms of how bad it is: a factor becomes a distance, the same in both directions.
+  // Logarithms turn factors into distances that are equal in both directions; greater is worse.
   const sign = result.better === 'lower' ? 1 : -1
   const before = oldRatios.map(ratio => sign * Math.log(ratio))
   const after = newRatios.map(ratio => sign * Math.log(ratio))
@@ -79,12 +79,12 @@ function compareRounds(
   }
 }
 
-/** How far a ratio moves that grows, or shrinks, by the tolerance: 10 % of a rate is 10 % of the rate. */
+/** The distance on the logarithmic scale by which a ratio moves that grows or shrinks by the tolerance. */
 function changeBy(sign: 1 | -1, direction: 1 | -1): number {
   return Math.abs(Math.log(1 + sign * direction * TOLERANCE))
 }
 
-/** Of rounds as logarithms of how bad they are; `margins` are how much worse or better they may become. */
+/** `before` and `after` are logarithms, greater is worse; `margins` are the tolerated distances in both directions. */
 function verdictOf(
   before: readonly number[],
   after: readonly number[],

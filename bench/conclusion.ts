@@ -1,4 +1,4 @@
-/** What a report comes to, in a few sentences. */
+/** The conclusion of a report, in a few sentences. */
 import { saysSomething } from './interval.ts'
 import type { Parameters, Report, Result } from './result.ts'
 import { BASELINE } from './rounds.ts'
@@ -67,7 +67,7 @@ export function conclusion(report: Report): string {
   ].join(' ')
 }
 
-/** Of what is slower or larger, beyond doubt. */
+/** The sentence about results that are worse with their whole interval. */
 function costOf(result: Result): string | undefined {
   const { better, ratio, rounds } = result
   if (ratio === undefined || !saysSomething(rounds.length)) return undefined

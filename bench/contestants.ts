@@ -1,4 +1,7 @@
-/** All contestants, in the order in which tables show them: from the machine's limit upwards, plain `node:net` in the middle. */
+/**
+ * All contestants, in the order in which tables show them: from the machine's limit upwards, plain `node:net` in the
+ * middle.
+ */
 import { contestant as amEvents } from './contestants/am-events.ts'
 import { contestant as amPolling } from './contestants/am-polling.ts'
 import { contestant as cLimit } from './contestants/c-limit.ts'
@@ -45,7 +48,9 @@ export const POLLS: Objection = ({ polls }) => (polls ? 'it polls: each half tak
 export const OWN_PARTNER: Objection = ({ partner }) =>
   partner === 'own' ? 'its halves belong together: no other client can join' : undefined
 
-/** Those that are wanted, can do it, and may run here. All others are on record. */
+/**
+ * The contestants that the user wants, that have the ability, and that can run here; records why others are left out.
+ */
 export async function contestantsFor(
   context: SuiteContext,
   ability: Ability,

@@ -1,4 +1,7 @@
-/** One half of a contestant: does what it is asked to. `programs/half.ts` is it as a process, `programs/half-thread.ts` as a thread. */
+/**
+ * One half of a contestant: answers the bench's questions. `programs/half.ts` runs a half as a process,
+ * `programs/half-thread.ts` as a thread.
+ */
 import { readFileSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -94,7 +97,7 @@ export class HalfAnswers {
   }
 }
 
-/** What `act` gives, or why it has failed: an error does not leave its process or thread as one. */
+/** The result of `act`, or its error as text, which a line of JSON can carry. */
 export async function orFailed(act: () => Promise<object>): Promise<object | Failed> {
   try {
     return await act()
@@ -111,9 +114,8 @@ async function countLatencies(measure: (latencies: LatencyHistogram) => Promise<
 }
 
 /**
- * What this process takes of the machine's memory, without files such as the program of Node itself, most of which others
- * have mapped too. Memory that two processes share is counted half by each. The kernel's own, such as the buffers of TCP,
- * is not in it.
+ * The memory of this process, without mapped files such as the Node executable, which other processes share. Memory
+ * shared by two processes counts half in each. Kernel memory, such as the buffers of TCP, is not included.
  */
 function memoryBytes(): number {
   setFlagsFromString('--expose-gc')

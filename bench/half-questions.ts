@@ -1,4 +1,4 @@
-/** What the bench says to the halves of a contestant (`programs/half.ts`), and what they answer. */
+/** The questions of the bench to the halves of a contestant (`programs/half.ts`), and their answers. */
 import type { EncodedHistogram } from './latency-histogram.ts'
 
 export type Question =
@@ -10,7 +10,7 @@ export type Question =
   | { readonly ask: 'hold'; readonly count: number }
   | { readonly ask: 'letGo' | 'usage' | 'memory' | 'close' }
 
-/** What the bench says to a process: what it asks itself, or each of the threads that it has started. */
+/** A question to a process, for the process itself or for each thread that it has started. */
 export type Asked =
   | Question
   | { readonly ask: 'startThreads'; readonly count: number }

@@ -1,8 +1,10 @@
-/** What a suite may set for the halves of a contestant, by their environment; unset they are as they ship. */
+/** Settings of a suite for the halves of a contestant, passed by environment variables; unset means the default. */
 export const CREDITS_VARIABLE = 'FASTSOCKETS_BENCH_CREDITS'
 export const NO_DELAY_VARIABLE = 'FASTSOCKETS_BENCH_NO_DELAY'
 
-/** For suites in which many processes or threads start, or share a core: how fast they find each other is not measured there. */
+/**
+ * For suites in which many processes or threads start, or share a core. The time of their handshakes is not measured.
+ */
 export const PATIENCE = { FASTSOCKETS_GREETING_TIMEOUT_MS: '2000' }
 
 /** Of endpoints of active messages. */

@@ -1,4 +1,4 @@
-/** Starts the halves of contestants as processes, and speaks with them. */
+/** Starts the halves of contestants as processes, and exchanges questions and answers with them. */
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
 import type { Contestant, Role } from './contestants/contestant.ts'
 import type {
@@ -99,7 +99,7 @@ export async function withUnconnected<T>(
   }
 }
 
-/** The same, connected; at the end the clients take their leave. */
+/** The same, with connected clients, which close their connections at the end. */
 export async function withClients<T>(
   contestant: Contestant,
   count: number,

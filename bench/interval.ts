@@ -1,7 +1,8 @@
 /**
- * Between which of the rounds the true median lies, and how sure that is: by their order alone, whatever they are distributed
- * like. From lowest to highest it is as sure as that not all of them lie to one side: with five rounds 93 %, with fewer less
- * than anybody should rely on. With many, the outermost are left out as long as it stays above 95 %.
+ * The confidence interval of the median, from order statistics: valid for any distribution of the rounds. The
+ * interval from the lowest to the highest round misses the true median only if all rounds lie on one side of it. With
+ * five rounds that is a level of 93 %; fewer rounds are not enough. With more rounds, the outermost are left out
+ * while the level stays above 95 %.
  */
 const ROUNDS_MIN = 5
 const LEVEL = 0.95
@@ -17,19 +18,19 @@ export function intervalOf(values: readonly number[]): Interval {
   return { low: sorted[left] ?? Number.NaN, high: sorted[values.length - 1 - left] ?? Number.NaN }
 }
 
-/** As a title: `93 %`; nothing where there is no interval to speak of. */
+/** The level as a title, such as `93 %`; empty if there are too few rounds for an interval. */
 export function levelText(rounds: number): string {
   return saysSomething(rounds) ? `${Math.floor(100 * trimOf(rounds).level)} %` : ''
 }
 
-/** Whether an interval of so many rounds may be shown, and a verdict follow from it. */
+/** True if there are enough rounds to show an interval and to base a verdict on it. */
 export function saysSomething(rounds: number): boolean {
   return rounds >= ROUNDS_MIN
 }
 
-/** How many are left out at each end, and how sure the rest is. */
+/** The number of rounds left out at each end, and the confidence level of the remaining interval. */
 function trimOf(count: number): { readonly left: number; readonly level: number } {
-  // That as many as are left out, and one more, lie on one side: the tails of tossing a coin.
+  // `outside`: both tails of the binomial distribution with p = 1/2.
   let toss = 2 ** (1 - count)
   let outside = toss
   for (let left = 0; ; left++) {

@@ -3,7 +3,7 @@ import { availableParallelism, cpus, loadavg, release, totalmem, type } from 'no
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Machine } from './result.ts'
 
-/** Above these the figures of a machine are doubtful: what ran in the last minute, and what runs now. */
+/** Limits of a quiet machine: the load average of the last minute, and the cores in use now. */
 const QUIET_LOAD_MAX = 0.5
 const QUIET_CORES_MAX = 0.25
 const SAMPLE_MS = 500
@@ -40,7 +40,7 @@ export function busyText({ loadBefore, busyCoresBefore }: MachineBefore): string
   return `load ${loadBefore.toFixed(2)}${cores}`
 }
 
-/** For a moment in which we do nothing ourselves. Undefined where the kernel does not say. */
+/** The cores in use while this process sleeps; undefined if the kernel does not report it. */
 async function busyCores(): Promise<number | undefined> {
   const before = coreTicks()
   await delay(SAMPLE_MS)

@@ -1,6 +1,6 @@
 /**
- * The environment of programs that are measured. What whoever starts the bench has set for Fast Sockets does not reach them:
- * neither a preload, nor variables that change how it works. How long a greeting is waited for changes no figure.
+ * The environment of measured programs. The user's settings for Fast Sockets are removed: the preload, and the
+ * variables that change its behaviour. The time-out for a greeting stays, because it changes no figure.
  */
 import { plainNodeOptions, relinkedNodeOptions } from '../fastsockets/cli/relink.ts'
 

@@ -1,6 +1,7 @@
 /**
- * `npm run bench:memory`: what an idle connection costs, and what a peer does, at both ends: memory, shared memory and
- * descriptors. The programs are those of the tests (tests/fastsockets/programs/crowd.ts). `--connections N`, `--peers N`.
+ * `npm run bench:memory`: the cost of an idle connection and of a peer at both ends, in memory, shared memory and
+ * descriptors. The programs are those of the tests (tests/fastsockets/programs/crowd.ts). `--connections N`, `--peers
+ * N`.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -11,7 +12,7 @@ import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import { measuredEnvironment } from './measured-environment.ts'
 
 const CROWD = new URL('../tests/fastsockets/programs/crowd.js', import.meta.url)
-/** There before the first measurement, so that what is made once is not counted. */
+/** Made before the first measurement, so that one-time allocations are not counted. */
 const FIRST_CONNECTIONS = 200
 /** More than the rings hold, both ways: each page of them has been used then. */
 const EXCHANGED_BYTES = 8_000_000
@@ -28,7 +29,7 @@ interface Usage {
 
 const { connections, peers } = readCounts()
 
-// The programs go when they hear nothing more of us.
+// The programs end when their channel to this process closes.
 exitOnInterrupt()
 const table = new Table({ head: ['', 'memory', 'of it shared', 'descriptors'] })
 for (const mode of ['plain', 'relinked'] as const) {
@@ -75,7 +76,7 @@ async function connectionRows(mode: 'plain' | 'relinked', count: number): Promis
   )
 }
 
-/** Peers of one server: new, with a connection each, and after that has carried a lot. */
+/** Measures peers of one server: new with one connection each, and after much data. */
 async function peerRows(mode: 'plain' | 'relinked', count: number): Promise<string[][]> {
   const { server, port } = await startServer(mode)
   const clients = [await addClient(mode, port)]

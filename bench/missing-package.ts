@@ -1,4 +1,4 @@
-/** Packages that not every user of this one has. */
+/** Checks for optional packages. */
 import { createRequire } from 'node:module'
 
 const require = createRequire(import.meta.url)

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:names`: what the name service must reach, with a real daemon, its embedded store, and clients in
- * processes of their own. A server of `node:http` that does nothing is asked at the same pace: what it cannot do here
- * nobody can.
+ * processes of their own. A server of `node:http` that does nothing, asked at the same pace, shows what
+ * this machine allows.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-/** Whether pictures and page can be written: whatever cannot be written is not measured for an hour first. */
+/** Checks before the measurements that pictures and page can be written, so that an hour of measuring is not lost. */
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 

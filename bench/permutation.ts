@@ -1,14 +1,14 @@
-/** Whether some rounds are ahead of others by more than chance: a permutation test of trimmed means. No distribution is assumed. */
+/** A permutation test of trimmed means: compares two sets of rounds without assuming a distribution. */
 import { combinations, mean, shuffle } from 'simple-statistics'
 
-/** If there are no more ways to deal the rounds, all are tried; else so many are drawn. */
+/** Up to this many permutations all are tried; of more, this many are drawn at random. */
 const DEALS_MAX = 10_000
-/** The same numbers added in another order. */
+/** Tolerance for rounding: sums depend on the order of their terms. */
 const ROUNDING = 1e-12
-/** What the means of all rounds count for beside those of the middle: they decide between equals. */
+/** Weight of the untrimmed means: they decide only between equal trimmed means. */
 const TIE_BREAK = 1e-6
 
-/** The share of all ways to deal the rounds to both sides in which the first is ahead by as much as it is, or by more. */
+/** The p-value: the share of permutations in which `values` lead `others` by at least the observed difference. */
 export function chanceOfLead(
   values: readonly number[],
   others: readonly number[],
@@ -34,13 +34,13 @@ function leadOf(values: readonly number[], others: readonly number[]): number {
   return trimmedMean(values) - trimmedMean(others) + TIE_BREAK * (mean([...values]) - mean([...others]))
 }
 
-/** Without the lowest fifth and the highest: one wild round of five, on either side, changes little. */
+/** The mean without the lowest and the highest fifth: one outlier in five rounds changes little. */
 function trimmedMean(values: readonly number[]): number {
   const left = Math.floor(values.length / 5)
   return mean(values.toSorted((a, b) => a - b).slice(left, values.length - left))
 }
 
-/** Which `size` of `count` come to the first side. */
+/** Selections of `size` of `count` indices for the first set. */
 function dealsOf(count: number, size: number, random: () => number): number[][] {
   const indices = Array.from({ length: count }, (_, index) => index)
   if (dealCount(count, size) <= DEALS_MAX) return combinations(indices, size)

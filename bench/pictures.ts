@@ -1,7 +1,10 @@
-/** The seam to `pictures/`, which draws reports with a library that users may not have, and is loaded when it is needed. */
+/**
+ * The seam to `pictures/`, which draws reports with a library that users may not have, and is loaded when it is
+ * needed.
+ */
 import type { Report } from './result.ts'
 
-/** What `pictures/index.ts` exports. */
+/** The exports of `pictures/index.ts`. */
 export interface Pictures {
   /** Writes one SVG file a picture into `directory`, which it creates. */
   writeSvg(report: Report, directory: string): Promise<void>

@@ -22,7 +22,7 @@ export function digits(value: number): string {
 const KIBI = 1024
 const MEBI = KIBI * KIBI
 
-/** A number of bytes that somebody chose. */
+/** A round number of bytes, such as a message size. */
 export function sizeText(bytes: number): string {
   if (bytes >= MEBI && bytes % MEBI === 0) return `${bytes / MEBI} MiB`
   if (bytes >= KIBI && bytes % KIBI === 0) return `${bytes / KIBI} KiB`

@@ -1,4 +1,7 @@
-/** `npm run bench:raw`: what raw sockets promise, over shared memory, polling and by the event loop. Medians of five rounds. */
+/**
+ * `npm run bench:raw`: raw sockets against their targets, over shared memory, polling and by the event loop. Medians
+ * of five rounds.
+ */
 import Table from 'cli-table3'
 import { median } from 'simple-statistics'
 import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'

@@ -1,12 +1,12 @@
 /**
- * The report of `fastsockets bench --json`: what it says, as types, and as the JSON Schema that a report which somebody
- * else wrote is checked with. A change that an old reader would misread raises `REPORT_VERSION`.
+ * The report of `fastsockets bench --json`: its types, and the JSON Schema by which a report from a file is validated.
+ * A change that an old reader would misread raises `REPORT_VERSION`.
  */
 export const REPORT_VERSION = 1
 
 export interface Report {
   readonly version: typeof REPORT_VERSION
-  /** What was typed, so that it can be typed again. */
+  /** The command line, to repeat the run. */
   readonly command: string
   /** ISO 8601, UTC. */
   readonly startedAt: string
@@ -32,7 +32,10 @@ export interface Machine {
   /** The load averages of one minute, before the first suite and after the last. */
   readonly loadBefore: number
   readonly loadAfter: number
-  /** How many cores were at work just before; absent where the kernel does not say, and in reports of earlier releases. */
+  /**
+   * How many cores were at work just before; absent where the kernel does not say, and in reports of earlier
+   * releases.
+   */
   readonly busyCoresBefore?: number
   /** Whether little else ran when it began. Figures of a machine that is not quiet are a hint. */
   readonly isQuiet: boolean
@@ -40,7 +43,10 @@ export interface Machine {
 
 export type Parameters = Readonly<Record<string, string | number>>
 
-/** What one contestant did in one suite, with one set of parameters. These four and `metric` name it: no two are the same. */
+/**
+ * What one contestant did in one suite, with one set of parameters. These four and `metric` name it: no two are the
+ * same.
+ */
 export interface Result {
   readonly suite: string
   readonly contestant: string
@@ -50,7 +56,10 @@ export interface Result {
   /** `us`, `B/s`, `1/s`, `s/GB`, `B`, … */
   readonly unit: string
   readonly better: 'lower' | 'higher'
-  /** One value a round, in the order of the rounds. For latencies it is the round's median; in `plain-peers` its mean. */
+  /**
+   * One value a round, in the order of the rounds. For latencies it is the round's median; in `plain-peers` its
+   * mean.
+   */
   readonly rounds: readonly number[]
   /** The median of `rounds`. */
   readonly median: number

@@ -1,17 +1,18 @@
-/** Measures contestants in rounds: each once a round, in an order that changes, and what came out as results with ratios. */
+/** Measures contestants in rounds, each once a round in alternating order, and makes results with ratios. */
 import { median, shuffle } from 'simple-statistics'
 import { intervalOf } from './interval.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
 import type { Parameters, Ratio, Result } from './result.ts'
 import type { Sample, SuiteContext, Trial } from './suite.ts'
 
-/** What others are compared with, unless the suite says otherwise. */
+/** The base of ratios, unless the suite has another one. */
 export const BASELINE = 'net-tcp'
 const NO_TIME = '--quick has no time left for it; with --rounds 1 it takes what it needs'
 
 /**
- * Results in the order of `trials`. A trial that throws, or measures what is no positive number, is on record as failed
- * and is left out from then on; one for which no time is left, too. A parameter set that some round lacks is left out too.
+ * Results in the order of `trials`. A trial that throws, or measures what is no positive number, is on record as
+ * failed and is left out from then on; one for which no time is left, too. A parameter set that some round lacks is
+ * left out too.
  */
 export async function measureInRounds(
   context: SuiteContext,

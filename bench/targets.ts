@@ -1,4 +1,4 @@
-/** What sockets must reach, as ratios to plain `node:net` over TCP in the same run (`README.md`). */
+/** The targets of sockets, as ratios to plain `node:net` over TCP in the same run (`README.md`). */
 import Table from 'cli-table3'
 import { levelText } from './interval.ts'
 import { intervalText } from './report-table.ts'
@@ -53,7 +53,7 @@ export const TARGETS: readonly Target[] = [
   },
 ].map(target => ({ ...RELINKED, ...target }))
 
-/** Where one side is not relinked, and nothing is to be won. */
+/** For pairs of which one side is not relinked: relinking cannot gain, and must not lose more than this. */
 const NOTHING_LOST: readonly Target[] = [
   { peer: 'server', contestant: 'net-half-relinked' },
   { peer: 'client', contestant: 'net-relinked-server' },

@@ -1,6 +1,6 @@
 /**
- * A pair of processes that has just been connected is cold, whatever it is asked first: nothing is compiled, heaps are small,
- * nobody knows yet how long to spin. So it works for a second, at what will be measured, before anything counts.
+ * Warms a new pair of processes for a second with the operations that will be measured. Before that nothing is
+ * compiled, heaps are small, and the pollers have not adapted their spin times.
  */
 import type { Half } from './half.ts'
 import { LARGE, SMALL } from './sizes.ts'

@@ -1,4 +1,4 @@
-/** One app, once, in one mode: its processes from start to end, with the proof of which wire they used. */
+/** One run of one app in one mode: starts and ends the processes, and proves which wire they used. */
 import { ChildProgram } from '../../fastsockets/cli/child-program.ts'
 import { environmentOf, type RunMode, WIRE_OF_MODE } from '../../fastsockets/cli/demo/run-mode.ts'
 import { assertWire, readSightings, type Sighting } from '../../fastsockets/cli/demo/witness-report.ts'
@@ -11,7 +11,7 @@ const START_TIMEOUT_MS = 30_000
 /** Besides the time that was asked for. */
 const RUN_TIMEOUT_MS = 60_000
 
-/** On a machine that is overloaded a greeting may come late; the run shall not be on TCP then. */
+/** An overloaded machine may delay a greeting: a longer wait keeps the run from falling back to TCP. */
 const PATIENCE = { FASTSOCKETS_GREETING_TIMEOUT_MS: '10000' }
 
 /** A server and its client, unmodified packages both. */
@@ -38,7 +38,10 @@ export async function runPair(app: string, mode: RunMode, ms: number): Promise<r
   )
 }
 
-/** A coordinator and its workers. Raw sockets are no net.Socket, and no witness sees them: those programs look for themselves. */
+/**
+ * A coordinator and its workers. No witness sees raw sockets, so programs with raw sockets check their wire
+ * themselves.
+ */
 export async function runMatrix(kind: 'net' | 'raw', mode: RunMode, n: number): Promise<readonly Figure[]> {
   const run = async (env: NodeJS.ProcessEnv): Promise<readonly Figure[]> => {
     const script = programOf(`matrix-${kind}`)
@@ -74,7 +77,7 @@ async function witnessed<T>(
   })
 }
 
-/** What a client wrote to a socket that it then destroyed before it was connected was on no wire. */
+/** Data written to a socket that the client destroyed before it was connected used no wire. */
 function wasConnected({ transport }: Sighting): boolean {
   return transport !== 'none'
 }

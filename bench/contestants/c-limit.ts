@@ -1,4 +1,4 @@
-/** What the machine can do: two processes in C, compiled on the spot where there is a compiler. */
+/** The machine's limit: two processes in C, compiled at run time if there is a compiler. */
 import { type ExecFileException, execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -28,7 +28,7 @@ export const contestant: Contestant = {
   dial,
 }
 
-/** Why there can be no limit in C, in one line: found out by compiling it, and letting it run for a moment. */
+/** Why this contestant cannot run here, in one line; found by compiling the program and a short run. */
 export async function whyNoLimit(): Promise<string | undefined> {
   if (availableParallelism() < 2) return 'its two processes need a core each'
   try {

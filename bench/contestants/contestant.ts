@@ -1,10 +1,10 @@
 /**
  * A contestant is a way to move bytes between two processes: a server half and a client half, each in a process of its
- * own (`programs/half.ts`), or client halves as threads of one. Suites know this interface and nothing of what is behind it.
+ * own (`programs/half.ts`), or client halves as threads of one. Suites use only this interface.
  */
 import type { LatencyHistogram } from '../latency-histogram.ts'
 
-/** What a contestant can do: the methods of `Client`, and to be compared with few others in turns. */
+/** The abilities of contestants: the methods of `Client`, and comparison with few others in turns. */
 export type Ability = 'pingPong' | 'stream' | 'connect' | 'hold' | 'takeTurns'
 export type Role = 'server' | 'client'
 
@@ -15,7 +15,10 @@ export interface Contestant {
   readonly abilities: readonly Ability[]
   /** Why it does nothing else, where others would have a reason of their own. */
   readonly unable?: string
-  /** Looks for messages in a loop, which takes a core for each half; otherwise the event loop says when there are any. */
+  /**
+   * Looks for messages in a loop, which takes a core for each half; otherwise the event loop says when there are
+   * any.
+   */
   readonly polls: boolean
   /** Which halves run with `fastsockets/register`. */
   readonly relinked: readonly Role[]
@@ -27,7 +30,10 @@ export interface Contestant {
   readonly sizeMax?: number
   /** Why it cannot run here, in one line. */
   whyNot?(): Promise<string | undefined>
-  /** The server half: gives what `dial` needs, and serves until its process ends. Without one, the bench itself calls it. */
+  /**
+   * The server half: gives what `dial` needs, and serves until its process ends. Without one, the bench itself
+   * calls it.
+   */
   serve(): Promise<string>
   /** The client half. Rejects if it is not on the wire that was meant. */
   dial(address: string): Promise<Client>
@@ -36,11 +42,14 @@ export interface Contestant {
 export interface Client {
   /** Sends `size` bytes, waits until as many have come back, and so on for `ms`; records each round trip. */
   pingPong?(size: number, ms: number, latencies: LatencyHistogram): Promise<void>
-  /** Sends messages of `size` bytes one way for `ms`, at least one; what the other half has received, by its own clock. */
+  /**
+   * Sends messages of `size` bytes one way for `ms`, at least one; what the other half has received, by its own
+   * clock.
+   */
   stream?(size: number, ms: number): Promise<Received>
   /**
-   * Opens a connection, has one byte echoed, closes it, and so on for `ms`; records how long each took to open. Whether a
-   * program writes its options out or spreads others, Node 20 treats them differently (decision 0083).
+   * Opens a connection, has one byte echoed, closes it, and so on for `ms`; records how long each took to open.
+   * Whether a program writes its options out or spreads others, Node 20 treats them differently (decision 0083).
    */
   connect?(ms: number, latencies: LatencyHistogram, options?: 'spread'): Promise<void>
   /** Opens `count` connections besides, and holds them. */

@@ -1,6 +1,6 @@
 /**
- * Both halves of contestants that carry messages and know no flow control of their own: the receiver says every now and
- * then that it has kept up, and the sender stays less than a window ahead of it.
+ * Both halves of contestants that carry messages without flow control of their own. The receiver regularly acknowledges
+ * the bytes received; the sender stays less than a window ahead.
  */
 import type { LatencyHistogram } from '../latency-histogram.ts'
 import type { Client, Received } from './contestant.ts'
@@ -30,7 +30,7 @@ function costOf(bytes: Uint8Array): number {
   return bytes.length + MESSAGE_COST
 }
 
-/** `cpuUs` tells the CPU time of this half, if it is a process of its own. */
+/** `cpuUs` returns the CPU time of this half, if it is a process of its own. */
 export function answerLetters(mailbox: Mailbox, cpuUs: () => number): void {
   let bytes = 0
   let cost = 0

@@ -9,7 +9,7 @@ export const contestant: Contestant = {
   polls: false,
   relinked: [],
   partner: 'server',
-  // An abstract name: nothing is left behind.
+  // An abstract name leaves no file behind.
   serve: () => serveSockets(name => ({ path: `\0fastsockets-bench-${name}-${randomUUID()}` })),
   dial: address => dialSockets(address),
 }

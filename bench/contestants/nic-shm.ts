@@ -1,4 +1,4 @@
-/** The driver by itself: what everything above it is built on. Each frame begins with a word that says what it is. */
+/** The shared-memory driver without the layers above it. The first word of each frame is its type. */
 import { drivers, type FrameSink, type VirtualInterface } from '../../nic/index.ts'
 import type { LatencyHistogram } from '../latency-histogram.ts'
 import type { Client, Contestant, Received } from './contestant.ts'
@@ -6,7 +6,7 @@ import { leaveWithParent } from './parent.ts'
 
 const ECHO = 1
 const DATA = 2
-/** Asks how much arrived since the last time. */
+/** Asks for the bytes received since the last COUNT. */
 const COUNT = 3
 const STOP = 4
 
@@ -36,7 +36,7 @@ function shm() {
   return driver
 }
 
-/** Sends one frame as soon as there is room. The peer polls: there will be. */
+/** Sends one frame, and waits for room in the ring; the peer polls and so makes room. */
 function send(end: VirtualInterface, kind: number, payload: Uint8Array | undefined, length: number): void {
   const size = HEADER_SIZE + length
   let place = end.reserve(size)

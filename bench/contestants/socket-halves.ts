@@ -7,7 +7,7 @@ import { type Client, HELD_SIZE, HELD_WINDOW, type Held, openMany, type Received
 
 const BACKLOG = 1024
 const ONE_BYTE = Buffer.alloc(1, 1)
-/** Of so many connections, one after the other, one is checked: to check each would take a part of what is measured. */
+/** One of this many consecutive connections is checked: checking each would distort the measurement. */
 const CHECK_EVERY = 64
 
 interface Addresses {
@@ -15,7 +15,10 @@ interface Addresses {
   readonly sink: net.NetConnectOpts
 }
 
-/** Listens twice: for those whose bytes come back, and for those whose bytes are counted. `where` gives fresh addresses. */
+/**
+ * Listens twice: for those whose bytes come back, and for those whose bytes are counted. `where` gives fresh
+ * addresses.
+ */
 export async function serveSockets(where: (name: string) => net.ListenOptions): Promise<string> {
   const echo = await listen(where('echo'), socket => socket.on('data', data => socket.write(data)))
   const sink = await listen(where('sink'), count)
@@ -101,7 +104,7 @@ async function connected(socket: net.Socket): Promise<net.Socket> {
   return socket
 }
 
-/** The kernel connects before the server knows of it: an echo shows that it does. */
+/** The kernel completes a connection before the server accepts it: an echo proves the accept. */
 async function hearFrom(socket: net.Socket): Promise<net.Socket> {
   socket.write(ONE_BYTE)
   await once(socket, 'data')

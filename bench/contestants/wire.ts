@@ -3,7 +3,10 @@ import net, { type Socket } from 'node:net'
 /** What `fastsockets/register` leaves on the module. */
 const INSTALLED = Symbol.for('fastsockets.installed')
 
-/** A check that a socket of a relinked program is on the wire that was meant. Plain programs do not load any of this. */
+/**
+ * Checks that a socket of a relinked program uses the intended wire. Plain programs do not call it, and so load
+ * nothing of the package.
+ */
 export async function assertWire(wire: string): Promise<(socket: Socket) => void> {
   const { transportOf } = await import('../../fastsockets/handle/transport.ts')
   return socket => {
@@ -13,7 +16,7 @@ export async function assertWire(wire: string): Promise<(socket: Socket) => void
   }
 }
 
-/** Whether anything has relinked this thread: a preload may come by ways that nobody thought of. */
+/** True if this thread is relinked, by whichever kind of preload. */
 export function isRelinked(): boolean {
   return (net as unknown as Record<symbol, unknown>)[INSTALLED] === true
 }

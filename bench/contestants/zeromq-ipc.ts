@@ -25,7 +25,7 @@ export const contestant: Contestant = {
 async function serve(): Promise<string> {
   const { Router } = await import('zeromq')
   const router = new Router({ linger: 0 })
-  // An abstract name, where there are any: nothing is left behind.
+  // On Linux an abstract name, which leaves no file behind.
   const name = `fastsockets-bench-${randomUUID()}`
   const address = `ipc://${process.platform === 'linux' ? `@${name}` : join(tmpdir(), name)}`
   await router.bind(address)

@@ -1,4 +1,7 @@
-/** docs/performance.md, from a report: its conclusion, the figures, where relinking does not help, and what the papers had. */
+/**
+ * Makes docs/performance.md from a report: conclusion, figures, cases where relinking does not help, the papers'
+ * figures.
+ */
 import { ABLATION_MEANING, ABLATION_SUITE, ablationTable } from '../ablation-table.ts'
 import { conclusion } from '../conclusion.ts'
 import { levelText } from '../interval.ts'
@@ -98,7 +101,7 @@ function comparison({ results }: Report): string {
   return `## Plain and relinked\n\n${table(head, rows, 1)}`
 }
 
-/** What was promised, and whether it holds. A quick run says nothing of it. */
+/** The targets, and whether the report reaches them; nothing for a quick run. */
 function targetsPart(report: Report): string {
   if (report.options.isQuick) return ''
   const rows = targetRows(report).map(({ what, promise, ratio, interval, verdict }) => {

@@ -1,4 +1,7 @@
-/** What the papers say that they gained over TCP, on their machines and networks. The texts have no page numbers: figures and sections. */
+/**
+ * The papers' own gains over TCP, on their machines and networks. References are figures and sections: the texts have
+ * no page numbers.
+ */
 export interface PaperFigure {
   readonly paper: string
   readonly what: string
@@ -15,7 +18,10 @@ export interface HereFigure {
   readonly suite: string
   readonly metric: string
   readonly parameters: Readonly<Record<string, string | number>>
-  /** Of all results that have these parameters: the geometric mean of their ratios, or the ratio of the best to the best. */
+  /**
+   * Of all results that have these parameters: the geometric mean of their ratios, or the ratio of the best to the
+   * best.
+   */
   readonly of?: 'mean' | 'peak'
 }
 

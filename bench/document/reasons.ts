@@ -41,7 +41,7 @@ const OF_APPS: Readonly<Record<string, string>> = {
   matrix: 'It is over after a tenth of a second of new processes, in which our code is cold.',
 }
 
-/** What it is a reason for, and the reason; undefined where none is known. */
+/** The result that is explained, and the reason; undefined without a known reason. */
 export function reasonFor({
   suite,
   contestant,

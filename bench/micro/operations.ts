@@ -17,7 +17,7 @@ const WORDS = 4
 
 export interface Operation {
   readonly name: string
-  /** Makes what the operation works on; gives the operation. */
+  /** Allocates the operation's data, and returns the operation. */
   prepare(): () => void
 }
 
@@ -72,7 +72,7 @@ function prepareDispatch(): () => void {
     seen[0] = message.word(0)
   })
   return () => {
-    // Without credit the other side has yet to give some back.
+    // Without credit: poll until the other side has returned some.
     if (near.channel.reserveRequest(HANDLER, WORDS, 0) >= 0) {
       for (let i = 0; i < WORDS; i++) near.channel.putWord(i, i)
       near.channel.commit(0)

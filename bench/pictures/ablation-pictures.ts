@@ -1,4 +1,4 @@
-/** What techniques are worth: bars for techniques switched off, curves for settings, and the crossover of ZCopy. */
+/** The gain of each technique: bars for techniques switched off, curves for settings, and the crossover of ZCopy. */
 import { sizeText } from '../quantity.ts'
 import type { Result } from '../result.ts'
 import { timesAsFast } from '../times-as-fast.ts'

@@ -1,4 +1,4 @@
-/** What pictures and parts of the page are called, in words that need no knowledge of the bench. */
+/** Titles of pictures and of parts of the page, for readers who do not know the bench. */
 import type { Result } from '../result.ts'
 
 interface SuiteTitle {

@@ -1,4 +1,6 @@
-/** One half of a contestant as a thread of `half.ts`: says when it is ready, then answers each question with a message. */
+/**
+ * One half of a contestant as a thread of `half.ts`: posts a message when ready, then answers each question with one.
+ */
 import { parentPort, workerData } from 'node:worker_threads'
 import { HalfAnswers, orFailed } from '../half-answers.ts'
 import type { Question } from '../half-questions.ts'

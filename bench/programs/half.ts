@@ -1,5 +1,5 @@
 /**
- * One half of a contestant as a process: does what it is told, one line of JSON after the other, and answers each with a
+ * One half of a contestant as a process: reads questions from standard input, one JSON line each, and answers each with a
  * line. Ends with its standard input.
  *
  *   argv: name of the contestant
@@ -16,7 +16,7 @@ const [name = ''] = process.argv.slice(2)
 const half = await HalfAnswers.of(name)
 const threads: Worker[] = []
 
-// Also while it is at something that takes long, for somebody who is gone.
+// The end of standard input means that the bench has gone: exit even during a long measurement.
 process.stdin.once('end', () => process.exit())
 for await (const line of createInterface({ input: process.stdin })) {
   print(await orFailed(() => answer(JSON.parse(line) as Asked)))

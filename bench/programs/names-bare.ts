@@ -1,5 +1,5 @@
 /**
- * What the daemon of the name service is compared with: a server of `node:http` that does nothing. It answers every
+ * The reference for the daemon of the name service: a server of `node:http` that does nothing. It answers every
  * look-up and registration with the same entry, at once, out of memory, and keeps nothing.
  *
  *   argv: path of its socket                       stays until its standard input ends

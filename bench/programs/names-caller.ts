@@ -56,7 +56,7 @@ async function fill(count: number): Promise<void> {
   await stay({ names: count })
 }
 
-/** Each watches other names: every change is told to one of a thousand. */
+/** Each watch has other names: each change is delivered to one watch of a thousand. */
 async function watch(count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
     const path = `/v1/watch?prefix=${nameOf((i * NAME_COUNT) / count).slice(0, -1)}&prefix=${ownName(i, '')}`

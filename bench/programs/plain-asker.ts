@@ -1,4 +1,4 @@
-/** The name service asked as anybody would who has no client library: with `node:http` and an agent that keeps connections. */
+/** A client of the name service without the client library: `node:http` with a keep-alive agent. */
 import { Agent, request } from 'node:http'
 
 const SOCKETS_MAX = 32
@@ -23,7 +23,7 @@ export class PlainAsker {
     this.#agent.destroy()
   }
 
-  /** Rejects unless it is answered with 200. */
+  /** Rejects unless the status is 200. */
   #ask(method: string, name: string, body?: string): Promise<unknown> {
     const headers =
       body === undefined

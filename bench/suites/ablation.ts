@@ -1,5 +1,5 @@
 /**
- * What each technique is worth: the same program with the technique switched off, or set to other numbers, beside the
+ * The gain of each technique: the program with the technique switched off, or with other settings, compared with the
  * program as it ships. As figures 11 and 12 of the EMP paper, and figure 3 of WSDLite for the threshold of ZCopy.
  */
 import { AS_SHIPPED, type Carrier, VARIANTS, type Variant } from '../ablation-variants.ts'
@@ -41,7 +41,10 @@ export const ablation: Suite = {
   },
 }
 
-/** Each workload has a pair of its own: what another has made warm, or large, would count for some variants and not for others. */
+/**
+ * Each workload has a pair of its own: what another has made warm, or large, would count for some variants and not
+ * for others.
+ */
 async function measure(variant: Variant, context: SuiteContext): Promise<Sample[]> {
   const { over, environment, workloads } = variant
   const chosen = context.isQuick ? [workloads[0] as Workload] : workloads

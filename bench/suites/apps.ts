@@ -1,4 +1,4 @@
-/** Programs from npm, unmodified, plain and relinked in turn: what a user would see. */
+/** Unmodified programs from npm, plain and relinked in turn. */
 import { RUN_MODES, type RunMode } from '../../fastsockets/cli/demo/run-mode.ts'
 import { whyNoRoom } from '../apps/app-folder.ts'
 import { runMatrix, runPair } from '../apps/app-runs.ts'
@@ -16,7 +16,7 @@ const RAW = 'raw'
 const MATRIX = 'matrix'
 const MS = 2000
 const QUICK_MS = 20
-/** Of quick jobs, which may disturb each other: nobody looks at their figures. */
+/** For quick jobs, which may disturb each other: their figures are not used. */
 const QUICK_JOBS_AT_A_TIME = 2
 const MATRIX_SIZE = 512
 const QUICK_MATRIX_SIZE = 64

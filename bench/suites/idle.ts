@@ -41,7 +41,7 @@ export const idle: Suite = {
   },
 }
 
-/** Everybody talks a little, then falls silent. The number of connections that stay open. */
+/** Each pair exchanges a few messages, then is idle. Resolves to the number of open connections. */
 async function warmUp(contestant: Contestant, client: Half, ms: number): Promise<number> {
   await client.ask({ ask: 'pingPong', size: SMALL, warmUpMs: 0, ms })
   if (!contestant.abilities.includes('hold')) return 1

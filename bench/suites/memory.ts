@@ -25,7 +25,7 @@ export const memory: Suite = {
   },
 }
 
-/** What two processes that exist already take for talking with each other. */
+/** Memory that two running processes need for their connections to each other. */
 async function perPeer(context: SuiteContext, contestant: Contestant): Promise<Sample> {
   const peers = context.isQuick ? 2 : 4
   return await withUnconnected(contestant, peers, async ({ clients, halves, address }) => {
@@ -45,7 +45,7 @@ async function perConnection(context: SuiteContext, contestant: Contestant): Pro
       await client.ask({ ask: 'hold', count })
       await client.ask({ ask: 'heldRoundTrips', ...TALK })
     }
-    // Whatever is made once, for the first of them, is there already.
+    // One-time allocations for the first connection are already made.
     await hold(100)
     await client.ask({ ask: 'letGo' })
     const before = await bytesOf(halves)
@@ -55,7 +55,7 @@ async function perConnection(context: SuiteContext, contestant: Contestant): Pro
   })
 }
 
-/** The heap of each process breathes: what takes almost nothing may seem to take less than that. */
+/** Heap sizes vary between readings: the difference for a small cost may be negative, and is then left out. */
 function isVisible(context: SuiteContext, { name }: Contestant, { metric, value }: Sample): boolean {
   if (value > 0) return true
   context.skip(name, `its ${metric} is too little to be seen`)

@@ -1,4 +1,4 @@
-/** What single operations of the hot path take, within one process, by the package `benchmark`. */
+/** The time of single operations of the hot path, in one process, by the package `benchmark`. */
 import { OPERATIONS } from '../micro/operations.ts'
 import { missingPackage } from '../missing-package.ts'
 import { measureInRounds } from '../rounds.ts'

@@ -1,7 +1,7 @@
 /**
- * What it costs a program that its peer is not relinked: a few percent at most, less than what two pairs of the same programs
- * differ by, as the system happens to place them. So many pairs of each kind are there at the same time, and have their turns one
- * after the other, all within seconds.
+ * The cost of relinking for a program whose peer is not relinked: a few percent at most, less than the difference
+ * between two equal pairs, which depends on their placement by the system. So several pairs of each kind run at the
+ * same time, and are measured one after the other within seconds.
  */
 import { geometricMean } from 'simple-statistics'
 import type { Contestant } from '../contestants/contestant.ts'
@@ -77,7 +77,7 @@ const METERS: readonly Meter[] = [
     unit: 'us',
     better: 'lower',
     parameters: { options: 'spread' },
-    // The last of all: what V8 learns of such options, it applies to the others.
+    // Last: V8's type feedback for such options would affect the other measurements.
     measure: async (client, warmUpMs, ms) =>
       amountOf(await client.ask({ ask: 'connect', options: 'spread', warmUpMs, ms })),
     value: timeOfEach,
@@ -135,7 +135,7 @@ async function measureAll(
   })
 }
 
-/** What each pair of each contestant has reached in all its turns: one of them alone may be stalled by anything. */
+/** The sum over all turns of each pair of each contestant: a single turn may be stalled by other load. */
 async function measureInTurns(
   members: readonly Member[],
   meter: Meter,
@@ -144,7 +144,7 @@ async function measureInTurns(
   for (const { client } of members) await meter.measure(client, firstMs, ms)
   const sums = members.map(member => ({ member, count: 0, ms: 0 }))
   for (let turn = 0; turn < turns; turn++) {
-    // There and back: whatever grows with time is the same for all.
+    // Forward, then backward: a drift over time affects all pairs alike.
     for (const sum of turn % 2 === 0 ? sums : [...sums].reverse()) {
       const amount = await meter.measure(sum.member.client, warmUpMs, ms)
       sum.count += amount.count

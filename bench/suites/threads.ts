@@ -4,7 +4,7 @@ import { PATIENCE } from '../half-settings.ts'
 import { SMALL } from '../sizes.ts'
 import type { Suite } from '../suite.ts'
 
-/** The client's main thread only hands on what it is asked; each of the threads has a connection of its own. */
+/** The client's main thread only forwards questions; each worker thread has its own connection. */
 export const threads: Suite = {
   name: 'threads',
   what: '64 B round trips of many worker threads of one client process with one server',

@@ -1,6 +1,6 @@
 /**
- * How a program's rate grows from its first second on, while V8 compiles: a server that runs for hours never sees it, a
- * program that ends after a second sees little else. All other suites measure warm programs.
+ * The rate of a program in each of its first seconds, while V8 compiles. It matters for programs that end after
+ * seconds, not for servers that run for hours. All other suites measure warm programs.
  */
 import type { Contestant } from '../contestants/contestant.ts'
 import { contestantsFor, type Objection } from '../contestants.ts'
@@ -48,7 +48,7 @@ async function measure(contestant: Contestant, context: SuiteContext): Promise<S
   ]
 }
 
-/** What all clients together do in each second from now on. */
+/** The rate of all clients together in each second from now on. */
 async function observeSeconds(
   metric: string,
   clients: readonly Half[],

@@ -63,7 +63,7 @@ async function measure(
     }
     for (let i = 0; i < atOnce; i++) ask()
   })
-  // Not while it tells of data: nghttp2 then goes on with a stream that has been freed. Plain Node of 2026 ends by it, too.
+  // Not in the 'data' callback: nghttp2 would use the stream after it is freed, which also crashes plain Node.
   await new Promise(setImmediate)
   session.destroy()
   return meter.perSecond

@@ -1,6 +1,6 @@
 /**
  * A product of two matrices by four workers: each gets all of B, then blocks of rows of A, one after the other, as it
- * sends the products of the earlier ones back. Whoever is faster gets more of them.
+ * sends the products of the earlier ones back. A faster worker gets more blocks.
  */
 export const WORKER_COUNT = 4
 const BLOCK_ROWS = 4

@@ -24,7 +24,7 @@ export interface Figure {
 }
 
 export interface App {
-  /** `folder` is empty, in memory, and removed by who has started us. */
+  /** `folder` is empty and in memory; the process that started this program removes it. */
   serve(folder: string): Promise<number>
   call(port: number, ms: number): Promise<readonly Figure[]>
 }
