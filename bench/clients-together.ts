@@ -10,8 +10,8 @@ import { timesOf } from './sizes.ts'
 import type { Sample, SuiteContext } from './suite.ts'
 
 /**
- * For each client: several share a core, and must have become warm all the same; the suite `warmup` shows the way
- * there.
+ * For each client: several clients that share a core must be warm, too. The suite `warmup` measures how long that
+ * takes.
  */
 const WARM_UP_MS = 600
 const MS = 500

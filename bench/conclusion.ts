@@ -67,7 +67,7 @@ export function conclusion(report: Report): string {
   ].join(' ')
 }
 
-/** The sentence about results that are worse with their whole interval. */
+/** The ratio of a result that is worse with its whole interval; undefined for any other. */
 function costOf(result: Result): string | undefined {
   const { better, ratio, rounds } = result
   if (ratio === undefined || !saysSomething(rounds.length)) return undefined

@@ -2,7 +2,7 @@
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Makes the folders that are not there. Throws what stands in the way. */
+/** Makes missing folders. Throws the error that prevents writing. */
 export function prepareOutputs({ svg, html }: { readonly svg?: string; readonly html?: string }): void {
   if (svg !== undefined) {
     mkdirSync(svg, { recursive: true })

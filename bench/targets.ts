@@ -53,7 +53,7 @@ export const TARGETS: readonly Target[] = [
   },
 ].map(target => ({ ...RELINKED, ...target }))
 
-/** For pairs of which one side is not relinked: relinking cannot gain, and must not lose more than this. */
+/** For pairs of which one side is not relinked: relinking can gain nothing, and may lose no more than this. */
 const NOTHING_LOST: readonly Target[] = [
   { peer: 'server', contestant: 'net-half-relinked' },
   { peer: 'client', contestant: 'net-relinked-server' },

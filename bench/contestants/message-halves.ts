@@ -25,7 +25,7 @@ const WINDOW_BYTES = 8 * 1024 * 1024
 const MESSAGE_COST = 1024
 const SEEN_EVERY = WINDOW_BYTES / 4
 
-/** What a message takes of the window. */
+/** The bytes of the window that a message uses. */
 function costOf(bytes: Uint8Array): number {
   return bytes.length + MESSAGE_COST
 }

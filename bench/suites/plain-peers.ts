@@ -135,7 +135,7 @@ async function measureAll(
   })
 }
 
-/** The sum over all turns of each pair of each contestant: a single turn may be stalled by other load. */
+/** One value for each pair of each contestant, over all turns: a single turn may be stalled by other load. */
 async function measureInTurns(
   members: readonly Member[],
   meter: Meter,
