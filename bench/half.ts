@@ -16,7 +16,7 @@ import { LatencyHistogram } from './latency-histogram.ts'
 import { measuredEnvironment } from './measured-environment.ts'
 
 const PROGRAM = new URL('./programs/half.js', import.meta.url)
-/** Longer than anything that a suite asks for, on a slow machine. */
+/** Longer than the answer to any question of a suite takes on a slow machine. */
 const TIMEOUT_MS = 120_000
 
 export class Half {
@@ -68,7 +68,7 @@ export class Half {
 export interface Group {
   readonly clients: readonly Half[]
   readonly halves: readonly Half[]
-  /** What to `dial`. */
+  /** The address to `dial`. */
   readonly address: string
 }
 
@@ -77,7 +77,7 @@ export interface Pair {
   readonly halves: readonly Half[]
 }
 
-/** A server half that serves, and `count` client halves that have yet to dial. All are gone afterwards. */
+/** Starts a server half that serves, and `count` client halves that have not dialed; ends all afterwards. */
 export async function withUnconnected<T>(
   contestant: Contestant,
   count: number,

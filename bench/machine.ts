@@ -34,7 +34,7 @@ export function warnUnlessQuiet(machine: MachineBefore): void {
   process.stderr.write(`warning: this machine is not quiet (${busyText(machine)}): figures are a hint\n`)
 }
 
-/** How busy it was before. */
+/** The load before the run, as text. */
 export function busyText({ loadBefore, busyCoresBefore }: MachineBefore): string {
   const cores = busyCoresBefore === undefined ? '' : `, ${busyCoresBefore.toFixed(2)} cores busy`
   return `load ${loadBefore.toFixed(2)}${cores}`

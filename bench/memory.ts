@@ -16,9 +16,9 @@ const CROWD = new URL('../tests/fastsockets/programs/crowd.js', import.meta.url)
 const FIRST_CONNECTIONS = 200
 /** More than the rings hold, both ways: each page of them has been used then. */
 const EXCHANGED_BYTES = 8_000_000
-/** There are no more ports. */
+/** Limited by the number of ports. */
 const CONNECTIONS_MAX = 60_000
-/** Each is a process. */
+/** Limited because each peer is a process. */
 const PEERS_MAX = 1000
 
 interface Usage {

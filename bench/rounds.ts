@@ -105,7 +105,7 @@ function areSame(a: Parameters, b: Parameters): boolean {
   return names.length === Object.keys(b).length && names.every(name => a[name] === b[name])
 }
 
-/** How the two compare in each round. */
+/** The ratio of two results in each round. */
 export function ratiosOfRounds(result: Result, base: Result): number[] {
   return result.rounds.flatMap((value, round) => {
     const other = base.rounds[round]

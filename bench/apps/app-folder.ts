@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { quantity } from '../quantity.ts'
 
 const PLACE = process.platform === 'linux' ? '/dev/shm' : tmpdir()
-/** What else may lie there, and a file that is written while another is being removed. */
+/** Reserve for other files, and for a file that is written while another is being removed. */
 const SPARE_BYTES = 16 * 1024 * 1024
 
 /** Why files of so many bytes can not lie there, in one line. */
@@ -24,7 +24,7 @@ export function whyNoRoom(bytes: number): string | undefined {
   }
 }
 
-/** Runs `use` with a new folder, and removes that afterwards, also when this process is interrupted meanwhile. */
+/** Runs `use` with a new folder, and removes the folder afterwards, also if this process is interrupted. */
 export async function withFolder<T>(
   place: 'memory' | 'disk',
   use: (folder: string) => Promise<T>,

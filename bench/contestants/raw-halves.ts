@@ -1,11 +1,14 @@
-/** Raw sockets, polling or with promises. A connection serves one measurement: a server that polls does nothing else meanwhile. */
+/**
+ * Raw sockets, polling or with promises. Each connection serves one measurement, because a polling server serves one
+ * at a time.
+ */
 import { connect, listen, type RawServer, type RawSocket } from '../../fastsockets/raw/index.ts'
 import type { LatencyHistogram } from '../latency-histogram.ts'
 import { type Client, HELD_SIZE, HELD_WINDOW, type Held, openMany, type Received } from './contestant.ts'
 import { leaveWithParent } from './parent.ts'
 
 const HOST = '127.0.0.1'
-/** That of a read of `node:net`. */
+/** The size of a read of `node:net`. */
 const BUFFER_SIZE = 64 * 1024
 const ANSWER_SIZE_MAX = 200
 

@@ -81,7 +81,7 @@ function runPart({ machine, options, command, startedAt, seconds }: Report): str
   return `## The run\n\n${table(['', ''], rows)}`
 }
 
-/** Plain and relinked, wherever both were measured. */
+/** Plain and relinked results, for each measurement that has both. */
 function comparison({ results }: Report): string {
   const relinked = results.filter(
     ({ contestant, ratio }) => contestant === RELINKED && ratio?.to === BASELINE,

@@ -1,6 +1,6 @@
 /**
- * The picture and the figures of README.md: four measurements of the plain and the relinked program, from a report. Each has an
- * axis of its own, as they have different units.
+ * The picture and the figures of README.md: four measurements of the plain and the relinked program, from a report.
+ * Each has an axis of its own, as they have different units.
  */
 import type { EChartsOption } from 'echarts'
 import { lookOf, PLAIN, RELINKED } from '../pictures/colours.ts'
@@ -21,7 +21,7 @@ const DIGITS = 3
 
 interface Measurement {
   readonly title: string
-  /** What the figure is, in words. */
+  /** The figure's name in words. */
   readonly what: string
   readonly suite: string
   readonly metric: string
@@ -84,7 +84,7 @@ function measured({ results }: Report): Measured[] {
   })
 }
 
-/** Whether the report has what the picture shows: a run of a few suites has not. */
+/** True if the report has the four measurements; a run of a few suites lacks some. */
 export function hasReadmeFigures(report: Report): boolean {
   try {
     return measured(report).length > 0

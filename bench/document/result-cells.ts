@@ -1,4 +1,4 @@
-/** What tables of results have in their cells. */
+/** Cells of tables of results. */
 import { saysSomething } from '../interval.ts'
 import { axisTitle } from '../pictures/titles.ts'
 import { parametersText } from '../report-table.ts'

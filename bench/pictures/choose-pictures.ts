@@ -1,4 +1,7 @@
-/** Which pictures a report gives: a curve where something is swept, bars where it is not, and percentiles of latencies. */
+/**
+ * Which pictures a report gives: a curve where something is swept, bars where it is not, and percentiles of
+ * latencies.
+ */
 import { parametersText } from '../report-table.ts'
 import type { Percentiles, Report, Result } from '../result.ts'
 import { SMALL } from '../sizes.ts'
@@ -10,11 +13,11 @@ import { axisTitle, titleOf, withDirection } from './titles.ts'
 
 /** Bars of which the longest is so much longer than the shortest are drawn on a logarithmic axis. */
 const SPREAD_MAX = 30
-/** Two points are no curve. */
+/** Fewer points make no curve. */
 const CURVE_POINTS_MIN = 3
 /**
- * Where more contestants were measured than a picture may have curves, these share a picture: the ways between two programs
- * that a user can choose, and the layers of this package. Tables have those that are in neither.
+ * Where more contestants were measured than a picture may have curves, these share a picture: the ways between two
+ * programs that a user can choose, and the layers of this package. Tables have those that are in neither.
  */
 const GROUPS: readonly {
   readonly name: string

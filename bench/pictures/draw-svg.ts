@@ -127,7 +127,7 @@ function bandOption({ points }: Series, { colour }: Look): object {
   }
 }
 
-/** Lying, so that the names can be read. */
+/** Horizontal bars, so that the names can be read. */
 function barOption(picture: Picture): EChartsOption {
   const { x, y, series, reference } = picture
   const looks = looksOf(picture)
@@ -250,7 +250,7 @@ function axisOption(axis: Axis, values: readonly number[], isOfBars = false): ob
   }
 }
 
-/** With its unit. */
+/** A value with its unit. */
 function valueText(value: number, { unit }: Axis): string {
   if (Number.isNaN(value)) return ''
   if (unit === 'size') return Number.isInteger(value) ? sizeText(value) : ''

@@ -1,4 +1,4 @@
-/** What the two programs of the active-message measurements agree on. */
+/** Constants shared by the two programs of the active-message measurements. */
 export const ECHO = 1
 export const ECHOED = 2
 export const SINK = 3

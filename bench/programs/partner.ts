@@ -22,7 +22,7 @@ if (parentPort === null) {
       listen: listener => port.on('message', listener as (letter: Letter) => void),
       close: async () => port.close(),
     },
-    // Its CPU time is that of the process that it is a thread of.
+    // A thread's CPU time is part of its process's.
     () => 0,
   )
 }

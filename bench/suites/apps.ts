@@ -21,7 +21,7 @@ const QUICK_JOBS_AT_A_TIME = 2
 const MATRIX_SIZE = 512
 const QUICK_MATRIX_SIZE = 64
 
-/** Each a program of programs/, and the packages that it needs. */
+/** The apps: each is a program of programs/, with the packages that the program needs. */
 const APPS: Readonly<Record<string, readonly string[]>> = {
   ftp: ['ftp-srv', 'basic-ftp'],
   http: ['autocannon'],
@@ -33,7 +33,7 @@ const APPS: Readonly<Record<string, readonly string[]>> = {
   grpc: ['@grpc/grpc-js'],
 }
 
-/** Of all, installed or not. */
+/** The names of all apps, installed or not. */
 export const APP_NAMES: readonly string[] = [...Object.keys(APPS), MATRIX]
 
 export const apps: Suite = {

@@ -6,7 +6,7 @@ import { measureInRounds } from '../rounds.ts'
 import { SMALL, timesOf } from '../sizes.ts'
 import type { Suite } from '../suite.ts'
 
-/** As long as anything waits before it sleeps, and longer. */
+/** Longer than any contestant spins before it sleeps. */
 const SETTLING_MS = 250
 const QUICK_SETTLING_MS = 50
 const CONNECTIONS = 100

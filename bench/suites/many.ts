@@ -6,7 +6,7 @@ import { timesOf } from '../sizes.ts'
 import type { Sample, Suite } from '../suite.ts'
 import { warmUpMsOf } from '../warm-up.ts'
 
-/** Descriptors of a half besides those of its sockets. */
+/** Descriptors of one half besides its sockets. */
 const OTHER_DESCRIPTORS = 100
 
 export const many: Suite = {

@@ -3,16 +3,16 @@ import autocannon from 'autocannon'
 import { type Figure, HOST } from './program.ts'
 
 const CONNECTIONS = 8
-/** As a share of what counts. V8 takes seconds to compile all that a connection runs through. */
+/** The warm-up as a share of the measured time. V8 takes seconds to compile the code of a connection. */
 const WARM_UP = 3
 /**
- * Of so many loads. With the first that begins after another has ended V8 meets what it has not seen, and compiles much of
- * autocannon, Node and what is below once more (`--trace-deopt`): for up to half a second there are half as many answers, two
- * thirds if it is plain.
+ * Of so many loads. With the first that begins after another has ended V8 meets what it has not seen, and compiles
+ * much of autocannon, Node and what is below once more (`--trace-deopt`): for up to half a second there are half as
+ * many answers, two thirds if it is plain.
  */
 const WARM_UP_LOADS = 4
 const TIMES_MAX = 512
-/** How often autocannon looks whether its time is up. */
+/** The interval at which autocannon checks its time limit. */
 const SAMPLE_MS = 10
 
 export async function loadHttp(

@@ -7,7 +7,7 @@ const SMALL = Buffer.alloc(64, 'x')
 const LARGE = Buffer.alloc(64 * 1024, 'y')
 const LARGE_COUNT = 256
 const AT_ONCE = 32
-/** What a client grants that wants a lot. */
+/** The receive window of the client: large, for large answers. */
 const WINDOW = 1 << 20
 const SESSION_WINDOW = 4 << 20
 

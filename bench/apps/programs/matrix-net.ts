@@ -18,7 +18,7 @@ if (role === 'coordinator') await coordinate()
 else work()
 process.stdin.resume().once('end', () => process.exit())
 
-/** Calls `use` whenever `numbers` are full; it says which are to be filled next. */
+/** Calls `use` whenever `numbers` are full; `use` returns the numbers to fill next. */
 function receiveNumbers(
   socket: net.Socket,
   numbers: Float64Array,

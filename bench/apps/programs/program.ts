@@ -10,12 +10,12 @@ import type { AddressInfo, Server } from 'node:net'
 import { type EncodedHistogram, LatencyHistogram } from '../../latency-histogram.ts'
 
 export const HOST = '127.0.0.1'
-/** Before what counts, as a share of it: compilers come to rest, connections grow. */
+/** The warm-up as a share of the measured time, in which V8 compiles and the windows of TCP grow. */
 const WARM_UP = 0.5
 
 /** One thing that a client has measured. */
 export interface Figure {
-  /** What of the app it is: `unary`, `stream`. */
+  /** The measured part of the app, such as `unary` or `stream`. */
   readonly part: string
   readonly metric: 'roundTrip' | 'rate' | 'time'
   readonly unit: 'us' | '1/s' | 'B/s' | 's'
@@ -64,7 +64,7 @@ export async function measureRoundTrips(
   return { part, metric: 'roundTrip', unit: 'us', value, latencies: latencies.encode() }
 }
 
-/** What comes of one stream, from the first message that counts to the last. */
+/** Counts one stream, from the first measured message to the last. */
 export class Meter {
   readonly #fromMs: number
   readonly #untilMs: number

@@ -1,4 +1,4 @@
-/** What the witness of one process saw, and which sockets a run must have had to count. */
+/** The report of one process's witness, and the conditions under which a run counts. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { FallbackReason } from '../../reasons.ts'

@@ -1,4 +1,4 @@
-/** `fastsockets names`: asks the name service, and changes what is in it. */
+/** `fastsockets names`: reads and changes entries of the name service. */
 import { Command, InvalidArgumentError } from 'commander'
 import {
   ADDRESS_VARIABLE,

@@ -1,4 +1,4 @@
-/** The server of `fastsockets perf` over `node:net`, relinked: what an ordinary program gets. */
+/** The server of `fastsockets perf` over `node:net`, relinked, as ordinary programs use it. */
 import { once } from 'node:events'
 import net from 'node:net'
 import { install } from '../../relink/install.ts'

@@ -1,4 +1,7 @@
-/** `fastsockets perf`: round trips, rates and connections between two hosts or processes, as sockperf and ucx_perftest. */
+/**
+ * `fastsockets perf`: round trips, rates and connections between two hosts or processes, as sockperf and
+ * ucx_perftest.
+ */
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { OK } from '../exit-codes.ts'
 import { type HostPort, parseHostPort, parseListening } from '../host-port.ts'
@@ -105,7 +108,7 @@ function testCommand(test: PerfTest): Command {
     const warmUpSeconds = options.warmUp ?? WARM_UP_SHARE * seconds
     const run = { transport, poll, size, seconds, warmUpSeconds, ...(count !== undefined && { count }) }
     const report = await runPerf(test, target, run).catch((error: unknown) => {
-      // Only the server's greeting tells its kind.
+      // The kind of the server is known only from its HELLO.
       if ((error as PerfError).code === 'ERR_PERF_NO_POLL')
         command.error(`error: ${(error as Error).message}`)
       throw error

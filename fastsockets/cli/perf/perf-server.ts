@@ -1,4 +1,4 @@
-/** What both servers of `fastsockets perf` have in common. */
+/** Common parts of both servers of `fastsockets perf`. */
 
 /** A client that has sent no ASK after this time is disconnected. */
 export const ASK_TIMEOUT_MS = 10_000
