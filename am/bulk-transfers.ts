@@ -295,9 +295,7 @@ export class BulkTransfers implements CompletionSink {
     )
   }
 
-  /**
-   * Sends a message with a region. `payload` travels in it; undefined if its bytes have been transferred already.
-   */
+  /** Sends a message with a region. `payload` travels in it; undefined if its bytes have been transferred already. */
   #sendWhole(
     kind: number,
     slot: number,
@@ -372,9 +370,7 @@ export class BulkTransfers implements CompletionSink {
     return this.#isPeerSegmentGone ? undefined : segment?.memory
   }
 
-  /**
-   * Undefined if the driver cannot register, for example at the limit of locked memory: then bytes go in parts.
-   */
+  /** Undefined if the driver cannot register, for example at the limit of locked memory: then bytes go in parts. */
   #register(bytes: Uint8Array, access: Access): Registration | undefined {
     try {
       return this.#end.register(bytes, access)

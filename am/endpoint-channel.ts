@@ -37,10 +37,7 @@ export class EndpointChannel extends ReturningChannel {
     this.#bulk = new BulkTransfers(this.writer, this.slots, this.acks, this.log, options)
   }
 
-  /**
-   * Shares our segment with a peer that has shown our tag. Returns a key for one-sided access if the driver has
-   * it.
-   */
+  /** Shares our segment with a peer that has shown our tag. Returns a key for one-sided access if the driver has it. */
   shareSegment(): Uint8Array | undefined {
     return this.#bulk.shareSegment()
   }

@@ -122,9 +122,7 @@ export class Message {
     return Buffer.from(this.#bytes.subarray(this.#offset, this.#offset + this.#length))
   }
 
-  /**
-   * Answers a request, once, to its sender. Never refused: a reply that finds no room waits in a bounded queue.
-   */
+  /** Answers a request, once, to its sender. Never refused: a reply that finds no room waits in a bounded queue. */
   reply(
     handler: number,
     a?: number,

@@ -31,9 +31,7 @@ export interface EndpointOptions {
   readonly segment?: number
   /** `read`: peers get from the segment, and their long messages come back as OUT_OF_BOUNDS. Default: `read-write`. */
   readonly segmentAccess?: SegmentAccess
-  /**
-   * Drivers, or names of this package's drivers, in order of preference. Default: every driver that works here.
-   */
+  /** Drivers, or names of this package's drivers, in order of preference. Default: every driver that works here. */
   readonly drivers?: readonly (string | Driver)[]
   /** `event-loop`: the poller runs handlers. `manual`: only `poll()` runs them. */
   readonly progress?: Progress

@@ -50,9 +50,7 @@ export class Peer implements ChannelOwner {
   channel!: EndpointChannel
   /** Entries of our translation table that stand for this connection. */
   readonly mappings: number[] = []
-  /**
-   * The first entry that stands for this peer, perhaps by another connection: both sides may have dialled at once.
-   */
+  /** The first entry that stands for this peer, perhaps by another connection: both sides may have dialled at once. */
   destination: number | undefined
   /** The peer is on another host, and its name is not verified. */
   isHearsay = false

@@ -13,9 +13,7 @@ import { CoreContention } from './core-contention.ts'
  * side.
  */
 export const SPIN_MS_MAX = 0.1
-/**
- * A message within this time raises the score: a peer that has to be woken, and answers at once, takes no longer.
- */
+/** A message within this time raises the score: a peer that has to be woken, and answers at once, takes no longer. */
 const CLOSE_MS = 0.3
 const SCORE_MAX = 16
 /** Below this score the thread does not spin. */

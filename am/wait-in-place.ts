@@ -17,7 +17,7 @@ const CHANNELS_MAX = 8
 const SKIPS_MAX = 63
 
 /**
- * Looks at the memory of all channels until a frame comes. It finds a message some microseconds sooner than an
+ * Looks at the memory of all channels until a frame comes. This finds a message some microseconds sooner than an
  * iteration of the event loop, which asks the kernel twice. Each wait in vain halves the frequency of further
  * waits: the peer may need this core, or longer than a wait pays for.
  */

@@ -13,10 +13,7 @@ export function defaultSocketPath(env: NodeJS.ProcessEnv = process.env): string 
   return join(env.XDG_RUNTIME_DIR || SYSTEM_FOLDER, SOCKET)
 }
 
-/**
- * Path at which a program looks for the daemon: the user's own daemon if its socket exists, otherwise the
- * system's.
- */
+/** Path at which a program looks for the daemon: the user's own daemon if its socket exists, otherwise the system's. */
 export function findSocketPath(env: NodeJS.ProcessEnv = process.env): string {
   const own = defaultSocketPath(env)
   return exists(own) ? own : join(SYSTEM_FOLDER, SOCKET)

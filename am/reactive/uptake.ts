@@ -70,7 +70,7 @@ export class Uptake {
       add.call(downstream, teardown)
       if (isDownstream(teardown)) this.#takeUp(teardown)
     }
-    // After this teardown no operator takes up what waits.
+    // After this teardown no operator takes up waiting messages.
     add.call(downstream, () => this.#finishAll(false))
   }
 

@@ -166,9 +166,7 @@ function reaches(driver: Driver, self: EndpointName, caller: EndpointName): bool
   return driver.reach === 'host' || self.thread === caller.thread
 }
 
-/**
- * Whether the thread of that endpoint, on this host, may still run. A thread too busy to answer counts as alive.
- */
+/** Whether the thread of that endpoint, on this host, may still run. A thread too busy to answer counts as alive. */
 export function isAlive(target: EndpointName): Promise<boolean> {
   return connect(target).then(
     socket => {

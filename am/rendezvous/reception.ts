@@ -15,9 +15,7 @@ const SOMEBODY = -1
 
 /** An endpoint of this thread, as callers use it. */
 export interface RendezvousHost {
-  /**
-   * Resolves when the two are connected, or the call has failed. `isRemote`: the caller may be on another host.
-   */
+  /** Resolves when the two are connected, or the call has failed. `isRemote`: the caller may be on another host. */
   answer(open: Open, connection: ControlConnection, isRemote: boolean): Promise<void>
 }
 

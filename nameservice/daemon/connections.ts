@@ -7,10 +7,7 @@ import { type Caller, limitFor } from './shares.ts'
 
 /** Descriptors reserved for the store, logs, and other files. */
 const DESCRIPTORS_KEPT = 256
-/**
- * Most requests under way on one connection: they all arrive before the daemon sees that the peer reads no
- * answers.
- */
+/** Most requests under way on one connection: they all arrive before the daemon sees that the peer reads no answers. */
 const PIPELINED_MAX = 64
 
 /** A connection: its owner, and the number of its requests under way. */
@@ -101,9 +98,7 @@ export class Connections {
     return true
   }
 
-  /**
-   * Whether `socket`, on which no bytes have moved for the idle time, waits for its peer and not for the daemon.
-   */
+  /** Whether `socket`, on which no bytes have moved for the idle time, waits for its peer and not for the daemon. */
   isStuck(socket: Socket): boolean {
     return !this.isBusy(socket) || socket.writableLength > 0
   }

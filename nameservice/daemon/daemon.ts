@@ -110,9 +110,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
     void this.#handler.prepare()
   }
 
-  /**
-   * Reads tokens and certificates again. If they are invalid, the daemon logs the reason and keeps the old ones.
-   */
+  /** Reads tokens and certificates again. If they are invalid, the daemon logs the reason and keeps the old ones. */
   async reload(): Promise<void> {
     this.#serviceManager.notifyReloading()
     try {

@@ -1,6 +1,4 @@
-/**
- * One operation of the interface: its path, needs and answers. Routes and the OpenAPI document come from these.
- */
+/** One operation of the interface: its path, needs and answers. Routes and the OpenAPI document come from these. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ProblemCode } from '../problem.ts'
 import type { Principal } from './principal.ts'

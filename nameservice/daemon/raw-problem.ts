@@ -10,9 +10,7 @@ const PARSER_REFUSALS: Readonly<Record<string, Refusal>> = {
 }
 const MALFORMED = new Refusal('malformed', 'This is not HTTP/1.1.')
 
-/**
- * Most refused connections that stay open, and the time for which each does, so that its peer can read the answer.
- */
+/** Most refused connections that stay open, and the time for which each does, so that its peer can read the answer. */
 const LINGERING_MAX = 64
 const LINGER_MS = 200
 let lingering = 0

@@ -198,9 +198,7 @@ function completeRecord(caller: Principal, name: string, given: RegistrationRequ
   return { kind, endpoint, host, pid, uid, drivers, tag, version, port, labels } as NameRecord
 }
 
-/**
- * Copies a text into one piece: `JSON.stringify` makes a chain of pieces, which would be kept as long as the name.
- */
+/** Copies a text into one piece: `JSON.stringify` makes a chain of pieces, which would be kept as long as the name. */
 function flatten(text: string): string {
   return Buffer.from(text).toString()
 }

@@ -82,10 +82,7 @@ function defaults(env: NodeJS.ProcessEnv): Tree {
   return tree
 }
 
-/**
- * The folder that systemd made for the service, or the user's own. Root uses its own only if XDG_STATE_HOME is
- * set.
- */
+/** The folder that systemd made for the service, or the user's own. Root uses its own only if XDG_STATE_HOME is set. */
 function defaultStorePath(env: NodeJS.ProcessEnv): string {
   const { STATE_DIRECTORY, XDG_STATE_HOME } = env
   if (STATE_DIRECTORY) return join(STATE_DIRECTORY.split(':')[0] as string, 'store')

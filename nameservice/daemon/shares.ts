@@ -25,9 +25,7 @@ export function tooManyInAll(what: string, caller: Pick<Caller, 'isAdmin'>, tota
   return new Refusal('limit-total', `There may be ${total} ${what}${reserve}.`)
 }
 
-/**
- * Counts changes that wait for the store, by owner: a flood of one owner delays others by a few batches at most.
- */
+/** Counts changes that wait for the store, by owner: a flood of one owner delays others by a few batches at most. */
 export class ChangesByOwner {
   readonly #counts = new Map<string, number>()
 

@@ -1,6 +1,4 @@
-/**
- * Bearer tokens, from a file: their owners, the names that they reach, and whether they may change those names.
- */
+/** Bearer tokens, from a file: their owners, the names that they reach, and whether they may change those names. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { Refusal } from '../problem.ts'
 import type { Principal } from './principal.ts'

@@ -2,9 +2,7 @@
 import { createRequire } from 'node:module'
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 
-/**
- * Tests check our own schemas: checking them against JSON Schema's meta-schema would double the time of a start.
- */
+/** Tests check our own schemas: checking them against JSON Schema's meta-schema would double the time of a start. */
 const OPTIONS = {
   strict: true,
   strictRequired: false,

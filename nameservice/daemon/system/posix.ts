@@ -24,10 +24,7 @@ export interface Posix {
    * time.
    */
   refuseDescriptors(server: Server): void
-  /**
-   * Sends one datagram to a unix socket; a path that begins with `@` is an abstract name. False if the send
-   * failed.
-   */
+  /** Sends one datagram to a unix socket; a path that begins with `@` is an abstract name. False if the send failed. */
   sendDatagram(path: string, text: string): boolean
 }
 

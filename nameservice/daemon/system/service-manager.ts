@@ -3,9 +3,7 @@ import { loadPosix } from './posix.ts'
 
 const FIRST_PASSED_FD = 3
 
-/**
- * Descriptors of listening sockets that the service manager passed. Removes them from the environment of children.
- */
+/** Descriptors of listening sockets that the service manager passed. Removes them from the environment of children. */
 export function passedSockets(env: NodeJS.ProcessEnv = process.env): number[] {
   const { LISTEN_PID, LISTEN_FDS } = env
   for (const name of ['LISTEN_PID', 'LISTEN_FDS', 'LISTEN_FDNAMES']) delete env[name]
