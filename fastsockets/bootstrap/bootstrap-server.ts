@@ -4,7 +4,15 @@
  * to the same address.
  */
 import net from 'node:net'
-import { CallersByUser, isOwnUser, makeHidden, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
+import {
+  CallersByUser,
+  hasDevice,
+  isOwnUser,
+  makeHidden,
+  markOwn,
+  openLog,
+  refuseDescriptors,
+} from '../../nic/index.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import {
   type Binding,
@@ -183,15 +191,20 @@ export class BootstrapServer {
     caller.unref()
     const { port, address, family } = this.#place
     const isHere = family === UNIX ? mayKnow(address, caller) : isOwnAddress(caller.remoteAddress)
-    if (isHere) {
+    const { remoteAddress: host = '' } = caller
+    // A client of another host may have an address that is ours as well: its identity differs, and it sends HELLO here.
+    const mayStay =
+      family !== UNIX &&
+      (!isHere || hasDevice()) &&
+      mayAsk(caller, port) &&
+      this.#callersByAddress.enter(host)
+    if (!mayStay && isHere) {
       // The client sends HELLO at the door: after the greeting it needs no state here.
       caller.end(this.#greeting, () => caller.destroy())
       return tellStep('server greeted')
     }
     // The greeting names our user, process and host: on the network only hosts that may ask receive it.
-    const { remoteAddress: host = '' } = caller
-    if (family === UNIX || !mayAsk(caller, port) || !this.#callersByAddress.enter(host))
-      return void caller.destroy()
+    if (!mayStay) return void caller.destroy()
     caller.write(this.#greeting)
     this.#callers.take(
       caller,

@@ -12,7 +12,7 @@ import { Random, seededRandom } from '../support/random.ts'
 
 const ROUNDS = 300
 const MESSAGES = 150
-/** The same rounds again and again: what the machine does meanwhile is not the same. */
+/** The same seed again: the machine may stop in one of them. */
 const REPLAYS = 3
 const STALL_MAX_MS = 10
 const GROWTH_MAX = 4 * 2 ** 20
@@ -54,15 +54,14 @@ t.test(`${ROUNDS} hostile peers, each on a channel of its own`, async t => {
   t.ok(first.broken > ROUNDS / 4, `${first.broken} of them were thrown out`)
   t.ok(first.given > 0 && first.sent > ROUNDS, `${first.sent} messages, ${first.given} bytes to the program`)
   const before = await liveMemory()
-  // Of each turn the quickest of a few: a turn that the machine held up proves nothing.
-  const least = first.turnsMs
-  for (let i = 1; i < REPLAYS; i++) {
-    const { turnsMs } = await play(seed)
-    t.equal(turnsMs.length, least.length, 'the same once more')
-    for (const [turn, ms] of turnsMs.entries()) least[turn] = Math.min(least[turn] as number, ms)
-  }
+  // Budgets count time, so that two replays may part: the least of the longest turns counts. A machine that stops proves nothing.
+  let worstMs = longest(first)
+  for (let i = 1; i < REPLAYS; i++) worstMs = Math.min(worstMs, longest(await play(seed)))
   const growth = (await liveMemory()) - before
   t.ok(growth < GROWTH_MAX, `${growth} bytes more after ${(REPLAYS - 1) * ROUNDS} hostile peers`)
-  const worstMs = least.reduce((most, ms) => Math.max(most, ms), 0)
   t.ok(worstMs < STALL_MAX_MS, `the longest turn took ${worstMs.toFixed(2)} ms`)
 })
+
+function longest({ turnsMs }: Outcome): number {
+  return turnsMs.reduce((most, ms) => Math.max(most, ms), 0)
+}
