@@ -30,6 +30,8 @@ type Sum = (a: number, b: number) => number
 const isOptimized = new Function('f', 'return %ActiveTierIsTurbofan(f)') as (f: Sum) => boolean
 let sums = 0
 
+process.on('disconnect', () => process.exit())
+
 const server = net.createServer({ noDelay: true }, accepted => accepted.pipe(accepted))
 await once(server.listen(0, '127.0.0.1'), 'listening')
 process.send?.({ port: (server.address() as net.AddressInfo).port })

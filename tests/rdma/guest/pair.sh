@@ -9,6 +9,7 @@ export DEVICE="$wire"
 run() { "$NODE" --import "$REGISTER" "$PROGRAM" "$ROLE"; }
 secrets=$(mktemp -d)
 echo VGhlIHR3byBndWVzdHMga25vdyB0aGlz > "$secrets/token"
+chmod 600 "$secrets/token"
 if [ "$ROLE" = call ]; then
   WIRE=tcp REASON=REMOTE_HOST run || exit 1
   # The certificate is localhost's.
@@ -17,9 +18,10 @@ if [ "$ROLE" = call ]; then
   export FASTSOCKETS_NAMES_TOKEN_FILE="$secrets/token" FASTSOCKETS_NAMES_CA_FILE="$FIXTURES/localhost-cert.pem"
 else
   printf "tokens: [{name: guest, token: '%s', prefixes: [''], access: read}]\n" "$(cat "$secrets/token")" > "$secrets/tokens.yaml"
-  chmod 600 "$secrets/tokens.yaml"
+  cp "$FIXTURES/localhost-key.pem" "$secrets/key.pem"
+  chmod 600 "$secrets/tokens.yaml" "$secrets/key.pem"
   "$NODE" "$CLI" named --store-kind memory --log-level error --tcp-listen "$SERVER:7946" --tcp-tokens "$secrets/tokens.yaml" \
-    --tcp-certificate "$FIXTURES/localhost-cert.pem" --tcp-key "$FIXTURES/localhost-key.pem" &
+    --tcp-certificate "$FIXTURES/localhost-cert.pem" --tcp-key "$secrets/key.pem" &
   until [ -S /run/fastsockets/named.sock ]; do sleep 0.2; done
 fi
 rdma link add rxe0 type rxe netdev "$wire" || exit 99
