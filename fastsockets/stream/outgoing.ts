@@ -9,7 +9,7 @@ import { copyBytes } from '../../nic/index.ts'
 import { SendWindow } from './byte-windows.ts'
 import { PendingChunks } from './pending-chunks.ts'
 import type { Stream } from './stream.ts'
-import { FRAMING_MAX } from './stream-layout.ts'
+import { FRAMING_MAX, WINDOW } from './stream-layout.ts'
 import { reserveData, sendFin } from './stream-messages.ts'
 import { isOverBudget, noteKept } from './unread-budget.ts'
 import { ChunkOffers } from './zcopy/chunk-offers.ts'
@@ -163,7 +163,7 @@ export class Outgoing {
    * that waits is cancelled, as libuv cancels it, but for what the peer is fetching.
    */
   close(isReset: boolean): void {
-    const taken = isReset ? 0 : Math.min(this.pending.length, this.#room())
+    const taken = isReset ? 0 : Math.min(this.pending.length, this.#lingerMax())
     const kept = this.#offers.isOut && !isReset ? Math.max(taken, this.window.offered) : taken
     if (kept === 0) this.clear()
     else if (kept < this.pending.length || this.pending.isLent) this.pending.cut(kept)
@@ -195,6 +195,12 @@ export class Outgoing {
    */
   #room(): number {
     return isOverBudget() || this.pending.isLent ? 0 : this.window.credit
+  }
+
+  /** Bytes that still go out after the program has closed. The ACCEPT opens the window; the copies wait for it here. */
+  #lingerMax(): number {
+    if (this.#stream.handshake.isAnswered || this.pending.isLent) return this.#room()
+    return isOverBudget() ? 0 : (WINDOW - this.window.sequence) | 0
   }
 
   #isTaken(): boolean {
