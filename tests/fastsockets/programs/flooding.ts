@@ -15,6 +15,7 @@ import {
   CONNECT,
   CONSUMED,
   DATA,
+  EARLY_WINDOW,
   FLAG_PUSH,
   WINDOW,
 } from '../../../fastsockets/stream/stream-layout.ts'
@@ -34,6 +35,7 @@ interface Target {
   sequence: number
   /** Up to which sequence the victim has room. */
   room: number
+  readonly window: number
 }
 
 const socket = net.connect(Number(port), '127.0.0.1')
@@ -53,7 +55,9 @@ const targets: Target[] = []
 let turn = 0
 let number = NUMBER_FIRST
 let sent = 0
-const payload = Buffer.alloc(mode === 'large' ? end.capabilities.frameMax - HEADER_SIZE : 1, 'x')
+// No larger than the least window that the victim gives.
+const large = Math.min(end.capabilities.frameMax - HEADER_SIZE, EARLY_WINDOW)
+const payload = Buffer.alloc(mode === 'large' ? large : 1, 'x')
 
 process.send?.({ isReady: true })
 await once(process, 'message')
@@ -116,12 +120,12 @@ function listen(): void {
     if (kind === KIND_CREDIT) for (let at = 0; at < body.length; at += 4) free(body.readInt32LE(at))
     const [to = 0, second = 0] = words
     if (kind !== KIND_REQUEST && slot < CHANNEL_CREDITS) isFree[slot] = 1
-    if (handler === ACCEPT) targets.push({ number: to, sequence: 0, room: second })
+    if (handler === ACCEPT) targets.push({ number: to, sequence: 0, room: second, window: second })
     if (handler !== CONSUMED) continue
     const target = targets.find(one => one.number === to || one.number === -to)
-    if (target !== undefined) target.room = (second + WINDOW) | 0
-    // The victim's own slots: a request of its that is done with.
-    sendMessage(end, { kind: KIND_CREDIT, payload: run(slot) })
+    if (target !== undefined) target.room = (second + target.window) | 0
+    // The victim's own slots: a request of its that is done with. One-way messages have none.
+    if (slot < CHANNEL_CREDITS) sendMessage(end, { kind: KIND_CREDIT, payload: run(slot) })
   }
   isOurs = false
 }
