@@ -15,6 +15,7 @@ import type { Mapping } from './mapping.ts'
 import { HANDLER_COUNT } from './message-layout.ts'
 import { type CheckedOptions, checkOptions, type EndpointLimits, type EndpointOptions } from './options.ts'
 import { assertPayload } from './payload.ts'
+import type { Peer } from './peer.ts'
 import { PeerTable } from './peer-table.ts'
 import { PollLoop } from './poll-loop.ts'
 import { locate, type Publication, publishName } from './published-names.ts'
@@ -52,6 +53,13 @@ export async function openEndpoint(options: EndpointOptions = {}): Promise<Endpo
   return endpoint
 }
 
+/** One entry of the translation table, with its conversation. */
+interface Destination extends Mapping {
+  /** Undefined if no endpoint answered to the name. */
+  readonly peer: Peer | undefined
+  readonly channel: EndpointChannel
+}
+
 export class Endpoint {
   /** Opaque and global: any process that a driver reaches may map it. */
   readonly name: string
@@ -62,7 +70,7 @@ export class Endpoint {
   readonly #options: CheckedOptions
   readonly #group: ChannelGroup
   readonly #peers: PeerTable
-  readonly #mappings: (Mapping | undefined)[] = []
+  readonly #mappings: (Destination | undefined)[] = []
   readonly #pollLoop = new PollLoop()
   readonly #waiters = new ReadyWaiters()
   /** Count of handlers that had run when the first of the current waiters began to wait. */
@@ -392,7 +400,7 @@ export class Endpoint {
     }
   }
 
-  #install(mapping: Mapping): void {
+  #install(mapping: Destination): void {
     this.#assertOpen()
     const { index, peer } = mapping
     while (this.#mappings.length <= index) this.#mappings.push(undefined)
@@ -442,13 +450,13 @@ export class Endpoint {
   }
 
   /** Hot: on the path of every request. */
-  #admit(destination: number, handler: number): Mapping {
+  #admit(destination: number, handler: number): Destination {
     if (isHandlerRunning()) refuseInHandler()
     if (!Number.isInteger(handler) || handler < 1 || handler >= HANDLER_COUNT) refuseHandler(handler)
     return this.#mappingOf(destination)
   }
 
-  #mappingOf(destination: number): Mapping {
+  #mappingOf(destination: number): Destination {
     if (this.#closing !== undefined) this.#assertOpen()
     const mapping = typeof destination === 'number' ? this.#mappings[destination] : undefined
     if (mapping === undefined) refuseDestination(destination)

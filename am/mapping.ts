@@ -1,6 +1,4 @@
 import type { RemoteMemory } from '../nic/index.ts'
-import type { EndpointChannel } from './endpoint-channel.ts'
-import type { Peer } from './peer.ts'
 import type { Tag } from './tag.ts'
 
 /** A peer's segment, as the peer describes it in answer to its tag. */
@@ -14,14 +12,11 @@ export interface RemoteSegment {
   readonly memory: RemoteMemory | undefined
 }
 
-/** One entry of the translation table: a small index for an endpoint and the tag to show it. */
+/** One entry of the translation table, as messages need it: its index, and the tag to show. */
 export interface Mapping {
   readonly index: number
   readonly name: string
   readonly tag: Tag
-  /** Undefined if no endpoint answered to the name. */
-  readonly peer: Peer | undefined
-  readonly channel: EndpointChannel
   /** Undefined if the peer has refused the tag. */
   readonly segment: RemoteSegment | undefined
 }

@@ -1,4 +1,3 @@
-import type { Channel } from './channel.ts'
 import { AmError, rangeError } from './errors.ts'
 import { NO_SLOT, WORDS_MAX } from './message-layout.ts'
 import { assertPayload } from './payload.ts'
@@ -14,6 +13,17 @@ const UNANSWERED = 0
 const ANSWERED = 1
 const HELD = 2
 
+/** The channel, as far as its messages use it. */
+export interface MessageChannel {
+  readonly owner: { readonly peerName: string; readonly destination?: number | undefined }
+  readonly mediumMax: number
+  sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void
+  sendReplyLong(slot: number, handler: number, words: Words, payload: Uint8Array, offset: number): void
+  sendReturn(slot: number, reason: number): void
+  release(slot: number): void
+  touch(): void
+}
+
 /** Words of the reply being made. One object is enough, because handlers do not wait. */
 const replyWords = new Words()
 
@@ -27,7 +37,7 @@ export class Message {
   readonly words = new Int32Array(WORDS_MAX)
   wordCount = 0
   /** The conversation of the message. Private: a program that prints its message must not print the runtime. */
-  readonly #channel: Channel
+  readonly #channel: MessageChannel
   #slot = NO_REQUEST
   #handler = 0
   #bytes: Uint8Array = NO_BYTES
@@ -38,11 +48,11 @@ export class Message {
   #isLive = false
   #outcome = UNANSWERED
 
-  constructor(channel: Channel) {
+  constructor(channel: MessageChannel) {
     this.#channel = channel
   }
 
-  static channelOf(message: Message): Channel {
+  static channelOf(message: Message): MessageChannel {
     return message.#channel
   }
 
@@ -245,7 +255,7 @@ export class Message {
 }
 
 /** The conversation of a message. */
-export function channelOf(message: Message): Channel {
+export function channelOf(message: Message): MessageChannel {
   return Message.channelOf(message)
 }
 

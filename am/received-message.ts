@@ -1,7 +1,6 @@
-import type { Channel } from './channel.ts'
 import { assertReplyHandler } from './checks.ts'
 import { AmError } from './errors.ts'
-import { assertWordIndex, channelOf, type Message } from './message.ts'
+import { assertWordIndex, channelOf, type Message, type MessageChannel } from './message.ts'
 import { assertPayload } from './payload.ts'
 import { UNDELIVERABLE, type UndeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
@@ -25,7 +24,7 @@ export class ReceivedMessage {
   readonly offset = 0
   /** Why the message came back; only from handler 0. */
   readonly reason: UndeliverableReason | undefined
-  readonly #channel: Channel
+  readonly #channel: MessageChannel
   #slot: number
 
   /** For the runtime only: `slot` is that of a held request, or -1. */

@@ -5,7 +5,7 @@ import { levelText } from '../interval.ts'
 import { quantity } from '../quantity.ts'
 import { intervalText, parametersText, percentileTexts, roundsOf } from '../report-table.ts'
 import type { Report, Result } from '../result.ts'
-import type { Drawn } from './index.ts'
+import type { Drawn } from './picture.ts'
 import { headingOf } from './titles.ts'
 
 const STYLE = `

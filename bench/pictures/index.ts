@@ -5,12 +5,7 @@ import type { Report } from '../result.ts'
 import { choosePictures } from './choose-pictures.ts'
 import { drawSvg } from './draw-svg.ts'
 import { htmlPage } from './html-page.ts'
-import type { Picture } from './picture.ts'
-
-export interface Drawn {
-  readonly picture: Picture
-  readonly svg: string
-}
+import type { Drawn } from './picture.ts'
 
 export async function drawPictures(report: Report): Promise<Drawn[]> {
   const drawn: Drawn[] = []

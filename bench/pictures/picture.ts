@@ -15,6 +15,12 @@ export interface Picture {
   readonly spread?: string
 }
 
+/** A picture and how it was drawn. */
+export interface Drawn {
+  readonly picture: Picture
+  readonly svg: string
+}
+
 /** More curves cannot be told apart. */
 export const CURVES_MAX = 6
 

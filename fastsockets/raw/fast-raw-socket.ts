@@ -5,7 +5,6 @@ import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import type { StreamAddresses } from '../stream/stream-addresses.ts'
 import type { StreamErrorCode, StreamSink } from '../stream/stream-sink.ts'
-import type { CompletionQueue } from './completion-queue.ts'
 import { Operations } from './operations.ts'
 import {
   assertBytes,
@@ -14,6 +13,7 @@ import {
   OPERATIONS_MAX,
   type Pollable,
   type RawSocket,
+  type ReadinessQueue,
 } from './raw-socket.ts'
 
 const NO_BYTES = new Uint8Array(0)
@@ -35,7 +35,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   /** The buffer of the `tryRecv` that is running, else empty. */
   #into: Uint8Array = NO_BYTES
   #filled = 0
-  #queue: CompletionQueue | undefined
+  #queue: ReadinessQueue | undefined
   #state: 'open' | 'shutdown' | 'closed' = 'open'
   #hasEnded = false
   #failure: SystemError | undefined
@@ -181,7 +181,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     if (!this.#open().channel.isOpen && this.isReadable) this.#queue?.handleReadable(this)
   }
 
-  watch(queue: CompletionQueue | undefined): void {
+  watch(queue: ReadinessQueue | undefined): void {
     this.#queue = queue
     if (queue !== undefined && this.isReadable) queue.handleReadable(this)
   }

@@ -18,10 +18,16 @@ import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { statusPage } from '../status/status-page.ts'
 import { showAccepted } from '../status/tcp-rows.ts'
 import type { Stream } from '../stream/stream.ts'
-import type { CompletionQueue } from './completion-queue.ts'
 import { FastRawSocket } from './fast-raw-socket.ts'
 import { rawPeers } from './raw-peers.ts'
-import { assertOptions, assertSignal, forgiveGetters, type Pollable, type RawSocket } from './raw-socket.ts'
+import {
+  assertOptions,
+  assertSignal,
+  forgiveGetters,
+  type Pollable,
+  type RawSocket,
+  type ReadinessQueue,
+} from './raw-socket.ts'
 import { TcpRawSocket } from './tcp-raw-socket.ts'
 
 /** `listen` offers neither option. */
@@ -80,7 +86,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   readonly #backlog: number
   readonly #arrived: (FastRawSocket | TcpRawSocket)[] = []
   readonly #waiters: Waiter[] = []
-  #queue: CompletionQueue | undefined
+  #queue: ReadinessQueue | undefined
   #isClosed = false
   /** The policy requires the fast way: clients that come by TCP are reset. */
   #isFastOnly = false
@@ -205,7 +211,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
 
   look(): void {}
 
-  watch(queue: CompletionQueue | undefined): void {
+  watch(queue: ReadinessQueue | undefined): void {
     this.#queue = queue
     if (this.isReadable) queue?.handleReadable(this)
   }

@@ -1,6 +1,5 @@
 import type { Transport } from '../handle/transport.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
-import type { CompletionQueue } from './completion-queue.ts'
 
 /** Operations of one socket that may wait, each way. One more fails with ENOBUFS. */
 export const OPERATIONS_MAX = 1024
@@ -48,6 +47,14 @@ export interface RawSocket {
   reset(): void
 }
 
+/** The completion queue, as far as its members use it. */
+export interface ReadinessQueue {
+  /** There may be something to read. */
+  handleReadable(member: Pollable): void
+  /** The member was closed. */
+  remove(member: RawSocket | Pollable): void
+}
+
 /** The part of a member that a completion queue uses. */
 export interface Pollable {
   readonly isReadable: boolean
@@ -62,7 +69,7 @@ export interface Pollable {
   /**
    * From now on the member calls `queue.handleReadable` whenever there may be something to read; undefined: no queue.
    */
-  watch(queue: CompletionQueue | undefined): void
+  watch(queue: ReadinessQueue | undefined): void
   /** While held, the member keeps the program alive: a `wait` includes it. */
   hold(isHeld: boolean): void
 }

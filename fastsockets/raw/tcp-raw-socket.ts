@@ -5,7 +5,6 @@ import type { Transport } from '../handle/transport.ts'
 import { systemError } from '../host/socket-errors.ts'
 import type { FallbackReason } from '../reasons.ts'
 import { hideTcp } from '../status/tcp-rows.ts'
-import type { CompletionQueue } from './completion-queue.ts'
 import { Operations } from './operations.ts'
 import {
   assertBytes,
@@ -14,6 +13,7 @@ import {
   OPERATIONS_MAX,
   type Pollable,
   type RawSocket,
+  type ReadinessQueue,
 } from './raw-socket.ts'
 
 const { EAGAIN, EPIPE, ETIMEDOUT } = constants.errno
@@ -43,7 +43,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
   #sendCount = 0
   /** Writes of `trySend` whose callback Node has not called yet. */
   #copyCount = 0
-  #queue: CompletionQueue | undefined
+  #queue: ReadinessQueue | undefined
   #state: 'open' | 'shutdown' | 'closed' = 'open'
   #hasEnded = false
   #failure: Error | undefined
@@ -177,7 +177,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     if (this.isReadable) this.#queue?.handleReadable(this)
   }
 
-  watch(queue: CompletionQueue | undefined): void {
+  watch(queue: ReadinessQueue | undefined): void {
     this.#queue = queue
     if (this.isReadable) queue?.handleReadable(this)
   }

@@ -5,7 +5,7 @@ import { PROBLEM_URN } from '../problem.ts'
 import { parseJson, readProblem } from './answers.ts'
 import { EndedError, NameError, unavailable } from './errors.ts'
 import { Pauses } from './pauses.ts'
-import { ANSWER_SIZE_MAX } from './reply-reader.ts'
+import { ANSWER_SIZE_MAX, type Reply } from './reply-reader.ts'
 import type { Target } from './target.ts'
 
 export const TIMEOUT_MS_DEFAULT = 2000
@@ -23,14 +23,6 @@ export interface Question {
   readonly timeoutMs?: number
   /** The program may end before the answer comes. */
   readonly isBackground?: boolean
-}
-
-export interface Reply {
-  readonly status: number
-  readonly text: string
-  /** Header `fastsockets-cursor`. */
-  readonly cursor: string | undefined
-  readonly isStale: boolean
 }
 
 export class Caller {

@@ -5,9 +5,8 @@
  */
 import type { Socket } from 'node:net'
 import { clearInterval, clearTimeout, nextTick, setInterval, setTimeout } from '../../nic/real-time.ts'
-import type { Reply } from './caller.ts'
 import { type NameError, unavailable } from './errors.ts'
-import { ReplyReader } from './reply-reader.ts'
+import { type Reply, ReplyReader } from './reply-reader.ts'
 
 /** Questions under way on one connection; more wait, and their time begins when they are sent. */
 const UNDERWAY_MAX = 32

@@ -1,6 +1,5 @@
 /** Splits the replies of one connection. */
 import { strange } from './answers.ts'
-import type { Reply } from './caller.ts'
 
 /** A page of 1000 entries of 16 KiB. */
 export const ANSWER_SIZE_MAX = 16 * 1024 * 1024
@@ -10,6 +9,14 @@ const STATUS = /^http\/1\.1 ([1-5]\d\d) /
 const LENGTH = /^\d{1,9}$/
 const CONTINUE_MAX = 199
 const NO_CONTENT = 204
+
+export interface Reply {
+  readonly status: number
+  readonly text: string
+  /** Header `fastsockets-cursor`. */
+  readonly cursor: string | undefined
+  readonly isStale: boolean
+}
 
 /** `isLast`: the connection carries no further reply. */
 export type HandleReply = (reply: Reply, isLast: boolean) => void

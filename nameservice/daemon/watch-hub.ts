@@ -8,7 +8,7 @@
 import type { ServerResponse } from 'node:http'
 import { Refusal } from '../problem.ts'
 import { type ChangeLog, type Cursor, formatCursor, type LogListener } from '../store/change-log.ts'
-import type { StoredChange } from '../store/store.ts'
+import type { StoredChange } from '../store/stored.ts'
 import { EVENT_STREAM_TYPE } from './operation.ts'
 import { entryJson } from './registrar.ts'
 import type { Limits } from './settings-schema.ts'

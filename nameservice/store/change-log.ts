@@ -1,5 +1,5 @@
 /** The last changes, in order: events for watchers, and how far back a watch may begin. */
-import type { StoredChange } from './store.ts'
+import type { StoredChange } from './stored.ts'
 
 export const HISTORY_DEFAULT = 10_000
 

@@ -1,7 +1,7 @@
 /** Changes that are decided and not committed: the resulting state, and the writes. */
 import { ExpectedFacts } from './expected-facts.ts'
 import type { Image, LeaseState } from './image.ts'
-import type { NewEntry, StoredChange, StoredEntry, StoredLease } from './store.ts'
+import type { NewEntry, StoredChange, StoredEntry, StoredLease } from './stored.ts'
 
 export class Draft extends ExpectedFacts {
   /** New states of names and leases; undefined: removed. */

@@ -9,7 +9,7 @@
 import { kindOf } from '../name.ts'
 import { isRecord } from '../record.ts'
 import type { EtcdChange, EtcdOperation } from './etcd-gateway.ts'
-import type { NewEntry, StoredChange, StoredEntry, StoredLease } from './store.ts'
+import type { NewEntry, StoredChange, StoredEntry, StoredLease } from './stored.ts'
 
 export interface ParsedChange {
   readonly lease?: { readonly id: string; readonly lease: StoredLease | undefined }

@@ -12,17 +12,8 @@ import { ChangesUnderway } from './expected-facts.ts'
 import { Image } from './image.ts'
 import { newEpoch } from './journal.ts'
 import { LeaseClock } from './lease-clock.ts'
-import {
-  type Facts,
-  type NewEntry,
-  type Store,
-  type StoredChange,
-  type StoredEntry,
-  type StoredLease,
-  StoreError,
-  type StoreObserver,
-  type StoreState,
-} from './store.ts'
+import { type Store, StoreError, type StoreObserver, type StoreState } from './store.ts'
+import type { Facts, NewEntry, StoredChange, StoredEntry, StoredLease } from './stored.ts'
 
 /** How often a change is tried while other daemons change the same name. */
 const TRIES_MAX = 16

@@ -1,7 +1,7 @@
 /** The facts of the image together with changes that are decided and not there yet, so that limits hold for all of them. */
 import { Holdings } from './holdings.ts'
 import type { Image } from './image.ts'
-import type { Facts, NewEntry, StoredEntry, StoredLease } from './store.ts'
+import type { Facts, NewEntry, StoredEntry, StoredLease } from './stored.ts'
 
 export class ExpectedFacts implements Facts {
   protected readonly image: Image

@@ -1,5 +1,5 @@
 /** How much is held, in all and by owner: names, characters of their records, leases; and names by lease. */
-import type { NewEntry, StoredLease } from './store.ts'
+import type { NewEntry, StoredLease } from './stored.ts'
 
 interface Held {
   names: number

@@ -1,7 +1,7 @@
 /** All names and leases, in memory: what has been committed. */
 import { Holdings } from './holdings.ts'
 import type { LeaseClock } from './lease-clock.ts'
-import type { Facts, StoredEntry, StoredLease } from './store.ts'
+import type { Facts, StoredEntry, StoredLease } from './stored.ts'
 
 export interface LeaseState extends StoredLease {
   readonly names: Set<string>

@@ -1,6 +1,6 @@
 /** Where a local store writes its changes before they take effect. */
 import { randomBytes } from 'node:crypto'
-import type { StoredChange, StoredEntry, StoredLease } from './store.ts'
+import type { StoredChange, StoredEntry, StoredLease } from './stored.ts'
 
 export interface JournalHead {
   readonly epoch: string

@@ -11,16 +11,8 @@ import { Draft } from './draft.ts'
 import { Image, type LeaseState } from './image.ts'
 import type { Batch, Journal, JournalHead, Snapshot } from './journal.ts'
 import { LeaseClock } from './lease-clock.ts'
-import {
-  type Facts,
-  type NewEntry,
-  type Store,
-  type StoredChange,
-  type StoredLease,
-  StoreError,
-  type StoreObserver,
-  type StoreState,
-} from './store.ts'
+import { type Store, StoreError, type StoreObserver, type StoreState } from './store.ts'
+import type { Facts, NewEntry, StoredChange, StoredLease } from './stored.ts'
 
 /** Requests that share one write. */
 const BATCH_MAX = 512

@@ -7,19 +7,9 @@
  */
 import { isMainThread } from 'node:worker_threads'
 import { loadLibc } from './libc.ts'
+import type { IoPhase } from './uv-phase.ts'
 
-export interface IoPhase {
-  /** Calls the callback in every iteration from now on. Keeps the process alive. */
-  start(): void
-  stop(): void
-  /** Whether the event loop would wait for I/O if this were stopped: no immediate, timer or close callback is due. */
-  wouldWait(): boolean
-  /**
-   * How often the event loop has entered its poll phase, modulo 2^32 (`loop_count` of uv_metrics_info). NaN, which
-   * equals no count, if libuv does not report it.
-   */
-  lookCount(): number
-}
+export type { IoPhase } from './uv-phase.ts'
 
 /** `callback` must not throw. Undefined in worker threads, and where libuv's functions cannot be bound. */
 export function openIoPhase(callback: () => void): IoPhase | undefined {

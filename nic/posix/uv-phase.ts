@@ -9,7 +9,18 @@ const UV_IDLE = 6
 /** Bytes of room for `uv_metrics_t`. Its first word is `loop_count`: how often the loop has entered its poll phase. */
 const METRICS_SIZE = 128
 
-import type { IoPhase } from './io-phase.ts'
+export interface IoPhase {
+  /** Calls the callback in every iteration from now on. Keeps the process alive. */
+  start(): void
+  stop(): void
+  /** Whether the event loop would wait for I/O if this were stopped: no immediate, timer or close callback is due. */
+  wouldWait(): boolean
+  /**
+   * How often the event loop has entered its poll phase, modulo 2^32 (`loop_count` of uv_metrics_info). NaN, which
+   * equals no count, if libuv does not report it.
+   */
+  lookCount(): number
+}
 
 /** Makes handles on the event loop of this thread. Undefined if libuv refuses them. */
 export type OpenIoPhase = (callback: () => void) => IoPhase | undefined

@@ -53,3 +53,6 @@ export const EVENTS_FAILED: Readonly<Record<number, string>> = {
   7: 'it cannot be reached',
   8: 'it rejects the connection',
 }
+
+/** RDMA reads under way each way, of every queue pair. */
+export const READS_AT_ONCE = 4

@@ -53,17 +53,16 @@ import {
   STATE_RTS,
   TYPE_RC,
 } from './library-layout.ts'
+import { READS_AT_ONCE } from './manager-layout.ts'
 import type { ReceiveChain } from './receive-chain.ts'
 import type { SendWork } from './send-work.ts'
-import type { VerbsAdapter } from './verbs-adapter.ts'
+import type { VerbsDevice } from './verbs-device.ts'
 import type { Pointer } from './verbs-library.ts'
 
 /** Requested; the device may grant less or more. */
 const INLINE_WANTED = 128
 /** iWARP devices refuse larger requests; some have no more than this. */
 const INLINE_WANTED_IWARP = 48
-/** RDMA reads under way each way. */
-export const READS_AT_ONCE = 4
 /**
  * 4.096 us * 2^14 = 67 ms for an acknowledgement, and six more tries: after half a second the peer counts as lost. With
  * seven, the kernel's software device retries for ever.
@@ -81,13 +80,13 @@ const NO_QUEUE = 0n
 export class QueuePair {
   readonly number: number
   readonly inlineMax: number
-  readonly #adapter: VerbsAdapter
+  readonly #adapter: VerbsDevice
   readonly #pointer: Pointer
   #isOpen = true
   #isMute = false
 
   /** With so many receives of its own, or those of a shared queue. */
-  constructor(adapter: VerbsAdapter, sendCount: number, receiveCount: number, sharedQueue = NO_QUEUE) {
+  constructor(adapter: VerbsDevice, sendCount: number, receiveCount: number, sharedQueue = NO_QUEUE) {
     const { verbs, pd, cq } = adapter
     this.#adapter = adapter
     const attributes = Buffer.alloc(INIT_SIZE)

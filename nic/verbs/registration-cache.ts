@@ -19,7 +19,7 @@ import { NicError } from '../errors.ts'
 import type { Access } from '../nic.ts'
 import { ACCESS_LOCAL_WRITE, ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE } from './library-layout.ts'
 import { halfOfPinnable } from './pinnable.ts'
-import type { MemoryRegion, VerbsAdapter } from './verbs-adapter.ts'
+import type { MemoryRegion, VerbsDevice } from './verbs-device.ts'
 
 /** Bytes of memory without a user; used memory counts too but is never given up. Less under a low limit. */
 const PINNED_MAX = 256 * 1024 * 1024
@@ -71,7 +71,7 @@ export class CachedRegion {
 }
 
 export class RegistrationCache {
-  readonly #adapter: VerbsAdapter
+  readonly #adapter: VerbsDevice
   readonly #pinnedMax: number
   readonly #entriesMax: number
   /** Oldest use first. */
@@ -79,7 +79,7 @@ export class RegistrationCache {
   readonly #ofBuffer = new WeakMap<ArrayBufferLike, Set<CachedRegion>>()
   #pinned = 0
 
-  constructor(adapter: VerbsAdapter, pinnedMax = halfOfPinnable(PINNED_MAX), entriesMax = ENTRIES_MAX) {
+  constructor(adapter: VerbsDevice, pinnedMax = halfOfPinnable(PINNED_MAX), entriesMax = ENTRIES_MAX) {
     this.#adapter = adapter
     this.#pinnedMax = pinnedMax
     this.#entriesMax = entriesMax

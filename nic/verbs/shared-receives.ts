@@ -10,7 +10,7 @@ import { RECEIVES_GRANTED_MIN } from './frame-layout.ts'
 import { SRQ_INIT_MAX_SGE, SRQ_INIT_MAX_WR, SRQ_INIT_SIZE, SRQ_PD } from './library-layout.ts'
 import { RECEIVES_AT_ONCE, ReceiveChain } from './receive-chain.ts'
 import type { ReceiveSupply } from './receive-supply.ts'
-import type { VerbsAdapter } from './verbs-adapter.ts'
+import type { VerbsDevice } from './verbs-device.ts'
 import type { Pointer } from './verbs-library.ts'
 import { SLOT_SHARED } from './work-identity.ts'
 
@@ -49,7 +49,7 @@ export class Grant implements ReceiveSupply {
 }
 
 export class SharedReceives {
-  readonly #adapter: VerbsAdapter
+  readonly #adapter: VerbsDevice
   /** Receives that the queue has room for; 0 if none is possible. */
   readonly #depth: number
   readonly #chain: ReceiveChain
@@ -64,7 +64,7 @@ export class SharedReceives {
   /** Why used receives cannot be posted again. */
   #errno = 0
 
-  constructor(adapter: VerbsAdapter, depth: number) {
+  constructor(adapter: VerbsDevice, depth: number) {
     this.#adapter = adapter
     this.#depth = depth
     this.#chain = new ReceiveChain(adapter.verbs.libc, SLOT_SHARED)

@@ -1,6 +1,6 @@
 import { CELL_SIZE, NOTICES_AT, PAGE_SIZE, RECEIVES_MAX, SENT_NOTICES } from './frame-layout.ts'
 import { ACCESS_LOCAL_WRITE, ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE } from './library-layout.ts'
-import type { MemoryRegion, VerbsAdapter } from './verbs-adapter.ts'
+import type { MemoryRegion, VerbsDevice } from './verbs-device.ts'
 
 /**
  * The registered memory of one end (frame-layout.ts): the part that the peer writes, and the part that is sent. Ordinary
@@ -26,9 +26,9 @@ export class Slab {
   readonly sendAddress: number
   readonly sendBytes: Uint8Array
   readonly sendWords: Int32Array
-  readonly #adapter: VerbsAdapter
+  readonly #adapter: VerbsDevice
 
-  constructor(adapter: VerbsAdapter, ringSize: number) {
+  constructor(adapter: VerbsDevice, ringSize: number) {
     const half = PAGE_SIZE + ringSize
     const memory = new ArrayBuffer(2 * half)
     const base = adapter.verbs.libc.address(new Uint8Array(memory))

@@ -46,6 +46,7 @@ import {
 } from './library-layout.ts'
 import { RegistrationCache } from './registration-cache.ts'
 import { SharedReceives } from './shared-receives.ts'
+import type { MemoryRegion, VerbsDevice } from './verbs-device.ts'
 import type { DeviceFunctions, Pointer, PollHandle, VerbsLibrary } from './verbs-library.ts'
 import { IDENTITY_KIND_SHIFT, SLOT_MASK, SLOT_SHARED } from './work-identity.ts'
 
@@ -71,14 +72,7 @@ export interface CompletionOwner {
   close(): void
 }
 
-export interface MemoryRegion {
-  readonly pointer: Pointer
-  readonly lkey: number
-  readonly rkey: number
-  readonly length: number
-}
-
-export class VerbsAdapter {
+export class VerbsAdapter implements VerbsDevice {
   readonly verbs: VerbsLibrary
   readonly port: Port
   /** Of an iWARP device: makes the connections. Some operations differ where it is present. */

@@ -1,6 +1,5 @@
 /** One connection of the connection manager, from the first event of it to its end. */
 import { systemError } from '../posix/libc.ts'
-import type { ConnectionManager } from './connection-manager.ts'
 import {
   PARAMETERS_INITIATOR,
   PARAMETERS_PRIVATE_DATA,
@@ -8,9 +7,10 @@ import {
   PARAMETERS_QP_NUMBER,
   PARAMETERS_RESPONDER,
   PARAMETERS_SIZE,
+  READS_AT_ONCE,
 } from './manager-layout.ts'
-import { READS_AT_ONCE } from './queue-pair.ts'
-import type { Pointer } from './verbs-library.ts'
+import type { ManagerLibrary } from './manager-library.ts'
+import type { Pointer, VerbsLibrary } from './verbs-library.ts'
 
 /** Time-out for each of the two steps before the call. */
 const RESOLVE_MS = 2000
@@ -25,10 +25,18 @@ export interface WayUser {
   handleWayClosed(): void
 }
 
+/** The connection manager, as far as its connections use it. */
+interface WayManager {
+  readonly rdmacm: ManagerLibrary
+  readonly verbs: VerbsLibrary
+  /** The connection's id is gone, or its nonce is void. */
+  forget(way: Way, nonce: Buffer, id: Pointer | undefined): void
+}
+
 export class Way {
   /** The kernel is calling: neither the queue pair nor the id may be destroyed, as that waits for the answer. */
   isCalling = false
-  readonly #manager: ConnectionManager
+  readonly #manager: WayManager
   readonly #nonce: Buffer
   readonly #number: number
   readonly #user: WayUser
@@ -37,7 +45,7 @@ export class Way {
   #isAccepting = false
 
   /** `number` is the queue pair's number. */
-  constructor(manager: ConnectionManager, nonce: Buffer, number: number, user: WayUser) {
+  constructor(manager: WayManager, nonce: Buffer, number: number, user: WayUser) {
     this.#manager = manager
     this.#nonce = Buffer.from(nonce)
     this.#number = number

@@ -111,7 +111,7 @@ t.test('a pair that never rests leaves timers and files their turns', async t =>
   b.setHandler(ECHO, message => message.reply(ANSWER))
   a.setHandler(ANSWER, message => {
     count++
-    if (!isOver) sendRequest(channelOf(message), ECHO)
+    if (!isOver) sendRequest(channelOf(message) as Channel, ECHO)
   })
   for (let i = 0; i < 32; i++) sendRequest(toB, ECHO)
   for (let i = 0; i < 5; i++) {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { type Driver, OK } from '../../nic/index.ts'
 import { drain, patterned, sendFrame } from '../support/frames.ts'
-import { connectPair, QUEUE_SIZE } from './driver-conformance.ts'
+import { connectPair, QUEUE_SIZE } from './pairs.ts'
 
 export async function testConnection(t: Test, driver: Driver): Promise<void> {
   await testCapabilities(t, driver)

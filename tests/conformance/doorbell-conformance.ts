@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import { NO_RESOURCE, OK, type VirtualInterface } from '../../nic/index.ts'
 import { Collector, drain, fill, patterned, sendFrame } from '../support/frames.ts'
 import { until } from '../support/until.ts'
-import type { MakePair } from './driver-conformance.ts'
+import type { MakePair } from './pairs.ts'
 
 export async function testDoorbell(t: Test, makePair: MakePair): Promise<void> {
   await testFrameWakes(t, makePair)

@@ -3,31 +3,13 @@
  * says how to get a connected pair, both ends in this process, and calls this.
  */
 import type { Test } from 'tap'
-import type { Driver, MemoryOptions, VirtualInterface } from '../../nic/index.ts'
+import type { Driver, MemoryOptions } from '../../nic/index.ts'
 import { testConnection } from './connection-conformance.ts'
 import { testDoorbell } from './doorbell-conformance.ts'
 import { testFrames } from './frames-conformance.ts'
 import { testLifetime } from './lifetime-conformance.ts'
 import { testOneSided } from './one-sided-conformance.ts'
-
-/** The smallest queue, so that a test goes round it often. */
-export const QUEUE_SIZE = 64 * 1024
-
-export type Pair = readonly [near: VirtualInterface, far: VirtualInterface]
-/** Makes a connected pair that is closed when the test ends. */
-export type MakePair = (t: Test) => Promise<Pair>
-/** Makes memory that can be registered with that access. */
-export type Allocate = (length: number, mayWrite?: boolean) => Uint8Array
-
-export async function connectPair(t: Test, driver: Driver, memory: MemoryOptions = {}): Promise<Pair> {
-  const offer = driver.offer({ queueSize: QUEUE_SIZE, ...memory })
-  const [connecting, offering] = await Promise.all([driver.connect(offer.blob, memory), offer.accepted])
-  t.teardown(() => {
-    connecting.close()
-    offering.close()
-  })
-  return [offering, connecting]
-}
+import { type Allocate, connectPair, type MakePair } from './pairs.ts'
 
 /** `memory`: what the ends agree on; with `sharesMemory` all that is registered for the peer is `allocate`d. */
 export async function testDriver(t: Test, driver: Driver, memory: MemoryOptions = {}): Promise<void> {

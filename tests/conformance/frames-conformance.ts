@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import { BROKEN, copyBytes, NO_RESOURCE, OK } from '../../nic/index.ts'
 import { Collector, drain, fill, Handler, patterned, sendFrame } from '../support/frames.ts'
 import { type Random, seededRandom } from '../support/random.ts'
-import { type MakePair, type Pair, QUEUE_SIZE } from './driver-conformance.ts'
+import { type MakePair, type Pair, QUEUE_SIZE } from './pairs.ts'
 
 export async function testFrames(t: Test, makePair: MakePair): Promise<void> {
   await testPlaces(t, makePair)

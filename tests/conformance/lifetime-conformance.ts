@@ -4,7 +4,7 @@ import { BROKEN, CLOSED, type Driver, OK } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { Collector, drain, patterned, sendFrame } from '../support/frames.ts'
 import { until } from '../support/until.ts'
-import { connectPair } from './driver-conformance.ts'
+import { connectPair } from './pairs.ts'
 
 const fixture = new URL('./keep-alive-child.js', import.meta.url)
 

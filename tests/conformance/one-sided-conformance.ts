@@ -14,7 +14,7 @@ import {
 import { CompletionLog, fillPattern, patterned } from '../support/frames.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { eventually } from '../support/until.ts'
-import type { Allocate, MakePair, Pair } from './driver-conformance.ts'
+import type { Allocate, MakePair, Pair } from './pairs.ts'
 
 const READ_WRITE = { remoteRead: true, remoteWrite: true }
 const LOCAL_ONLY = { remoteRead: false, remoteWrite: false }

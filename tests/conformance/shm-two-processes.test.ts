@@ -15,7 +15,7 @@ import { CompletionLog, drain, fill, fillPattern, Handler, patterned, sendFrame 
 import { seededRandom } from '../support/random.ts'
 import { descriptorCount, memfdMappingCount } from '../support/resources.ts'
 import { until } from '../support/until.ts'
-import { QUEUE_SIZE } from './driver-conformance.ts'
+import { QUEUE_SIZE } from './pairs.ts'
 import type { Question } from './shm-peer-child.ts'
 
 const fixture = new URL('./shm-peer-child.js', import.meta.url)

@@ -2,7 +2,7 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { Reply } from '../../nameservice/client/caller.ts'
+import type { Reply } from '../../nameservice/client/reply-reader.ts'
 import { ReplyReader } from '../../nameservice/client/reply-reader.ts'
 import { NameClient } from '../../nameservice/index.ts'
 import { Child } from '../support/child.ts'

@@ -2,7 +2,8 @@
 import type { Test } from 'tap'
 import { Refusal } from '../../../nameservice/problem.ts'
 import { formatCursor, parseCursor } from '../../../nameservice/store/change-log.ts'
-import type { Facts, NewEntry, Store, StoredChange } from '../../../nameservice/store/store.ts'
+import type { Store } from '../../../nameservice/store/store.ts'
+import type { Facts, NewEntry, StoredChange } from '../../../nameservice/store/stored.ts'
 import { eventually } from '../../support/until.ts'
 
 export interface StoreUnderTest {
