@@ -1,13 +1,17 @@
 /** docs/protocol.md names every constant of the protocol with its value and its file, and shows bytes: this keeps it true. */
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
+import { ReliableInterface } from '../am/index.ts'
 import * as messageLayout from '../am/message-layout.ts'
 import { UNDELIVERABLE } from '../am/undeliverable.ts'
 import { DATA } from '../fastsockets/stream/stream-layout.ts'
+import { openLoopbackPair } from '../nic/index.ts'
 import { openChannelPair, sendRequest } from './support/channels.ts'
+import { drain, sendFrame } from './support/frames.ts'
 
 const ROOT = new URL('../../', import.meta.url)
-const ROW = /^\| `([A-Z_0-9]+)`\s*\| (\d+)\s*\|(?:.*\|)? (\S+\.ts)\s*\|$/gm
+/** A file, and its constants with their values. */
+const ROW = /^(\S+\.ts) \| ((?:`[A-Z_0-9]+` \d+(?:, |$))+)$/gm
 const ARITHMETIC = /^(0x[\da-f]+|[\d\s_.*+\-/<()]+)$/
 const ROWS_MIN = 30
 /** In the text: a constant with its value behind it. */
@@ -18,13 +22,17 @@ const LAYERS = ['nic', 'am', 'fastsockets', 'nameservice']
 
 const source = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
 const page = source('docs/protocol.md')
-const rows = [...page.matchAll(ROW)]
+const rows = [...page.matchAll(ROW)].flatMap(([, path = '', list = '']) =>
+  [...list.matchAll(/`([A-Z_0-9]+)` (\d+)/g)].map(([, name = '', value]) => ({
+    name,
+    value: Number(value),
+    path,
+  })),
+)
 
 t.test('the table of limits says what the sources say', async t => {
   t.ok(rows.length >= ROWS_MIN, `${rows.length} rows`)
-  for (const [, name = '', value, path = ''] of rows) {
-    t.equal(constantOf(name, path), Number(value), `${name} in ${path}`)
-  }
+  for (const { name, value, path } of rows) t.equal(constantOf(name, path), value, `${name} in ${path}`)
 })
 
 t.test('a constant that the text names with its value has that value in a source', async t => {
@@ -44,7 +52,7 @@ t.test('a constant that the text names with its value has that value in a source
 })
 
 t.test('the table of kinds says what the source says', async t => {
-  const kinds = [...page.matchAll(/^\| (\d)\s*\| `(KIND_[A-Z]+)`/gm)].map(([, kind, name]) => [
+  const kinds = [...page.matchAll(/^(\d)\s*\| `(KIND_[A-Z]+)`/gm)].map(([, kind, name]) => [
     name,
     Number(kind),
   ])
@@ -58,8 +66,8 @@ t.test('the table of kinds says what the source says', async t => {
 })
 
 t.test('the table of reasons says what the source says', async t => {
-  const [table = ''] = /^\| reason .*\n(\|.*\n)+/m.exec(page.slice(page.indexOf('### What comes back'))) ?? []
-  const reasons = [...table.matchAll(/^\| `([A-Z_]+)`\s*\| (\d)/gm)].map(([, name, number]) => [
+  const [table = ''] = /^reason .*\n(?:.+\n)+/m.exec(page.slice(page.indexOf('### What comes back'))) ?? []
+  const reasons = [...table.matchAll(/^`([A-Z_]+)`\s*\| (\d)/gm)].map(([, name, number]) => [
     name,
     Number(number),
   ])
@@ -67,16 +75,25 @@ t.test('the table of reasons says what the source says', async t => {
 })
 
 t.test('the example of a message is what a channel puts into its ring', async t => {
-  const [, example = ''] = /^Example: the DATA message[\s\S]*?\n\n((?: {4}.*\n)+)/m.exec(page) ?? []
-  const bytes = Buffer.from(
-    [...example.matchAll(/^ {4}((?:[\da-f]+ )+)/gm)].map(([, hex = '']) => hex.replaceAll(' ', '')).join(''),
-    'hex',
-  )
+  const bytes = exampleBehind('Example: the DATA message')
   const [{ channel, end }] = openChannelPair()
   sendRequest(channel, DATA, [1, 0, 0, 0], Buffer.from('hello'))
   t.equal(bytes.length, 40)
   t.strictSame(Buffer.from(end.sendBytes.subarray(0, 40)), bytes)
 })
+
+t.test('the example of the reliability layer is the frame that it sends', async t => {
+  const [near, far] = openLoopbackPair()
+  sendFrame(new ReliableInterface(near, { firstSequence: 7 }), Buffer.from('hello'))
+  t.strictSame(drain(far), [exampleBehind('Example: the first frame of an')])
+})
+
+/** The bytes of the block of hexadecimal lines that follows `text`. */
+function exampleBehind(text: string): Buffer {
+  const [, block = ''] = /\n\n((?: {4}.*\n)+)/.exec(page.slice(page.indexOf(text))) ?? []
+  const lines = [...block.matchAll(/^ {4}((?:[\da-f]+ )+)/gm)]
+  return Buffer.from(lines.map(([, hex = '']) => hex.replaceAll(' ', '')).join(''), 'hex')
+}
 
 function numberOf(text: string): number {
   const [base = '', exponent = '1'] = text.split('^')
@@ -87,9 +104,9 @@ function numberOf(text: string): number {
 function constantOf(name: string, path: string): number {
   const expression = new RegExp(`const ${name} = (.+)`).exec(source(path))?.[1]?.replace(/ as const$/, '')
   if (expression === undefined) {
-    const row = rows.find(([, other, , otherPath]) => other === name && otherPath !== path)
+    const row = rows.find(other => other.name === name && other.path !== path)
     if (row === undefined) throw new Error(`${path} has no ${name}`)
-    return Number(row[2])
+    return row.value
   }
   const sum = expression.replace(/[A-Z][A-Z_]+(\.length)?/g, other => String(lengthOrConstant(other, path)))
   if (!ARITHMETIC.test(sum)) throw new Error(`${name} in ${path} is not arithmetic: ${expression}`)
