@@ -261,4 +261,6 @@ t.test(`no source file is longer than ${LINES_MAX} lines`, async t => {
     if (count > LINES_MAX) long.push(`${file}: ${count} lines`)
   }
   t.strictSame(long, [])
+  const rules = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8')
+  t.ok(rules.includes(`more than ${LINES_MAX} lines`), 'CONTRIBUTING.md says so')
 })
