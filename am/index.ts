@@ -22,6 +22,7 @@ export { type EndpointLimits, type EndpointOptions, LONG_MAX_DEFAULT, MEDIUM_MAX
 export { PollLoop } from './poll-loop.ts'
 export { POLLER_COUNTS, type PollerStats } from './poller-counts.ts'
 export { threadNames } from './published-names.ts'
+export { handleEach } from './reactive/handle-each.ts'
 export type { MessageStream } from './reactive/message-stream.ts'
 export type { ReceivedMessage } from './received-message.ts'
 export { DESTINATIONS_MAX } from './refusals.ts'

@@ -26,6 +26,9 @@ export class ReceivedMessage {
   readonly reason: UndeliverableReason | undefined
   readonly #channel: MessageChannel
   #slot: number
+  #users = 0
+  #retentions = 0
+  #isHandled = false
 
   /** For the runtime only: `slot` is that of a held request, or -1. */
   constructor(message: Message, slot = NO_REQUEST) {
@@ -75,8 +78,26 @@ export class ReceivedMessage {
     this.#channel.release(slot)
   }
 
-  /** For the runtime only: returns an unread request to its sender. */
-  giveBack(): void {
+  /** For the runtime only: calls of `retain` so far. */
+  retentionCount(): number {
+    return this.#retentions
+  }
+
+  /** For the runtime only: the message is in use until a call of `release`. */
+  retain(): void {
+    this.#users++
+    this.#retentions++
+  }
+
+  /** For the runtime only: the last release returns the credit, or the request itself if no user has handled it. */
+  release(isHandled: boolean): void {
+    this.#isHandled ||= isHandled
+    if (--this.#users > 0) return
+    if (this.#isHandled) this.done()
+    else this.#giveBack()
+  }
+
+  #giveBack(): void {
     if (this.#slot === NO_REQUEST) return
     this.#channel.sendReturn(this.#slot, UNDELIVERABLE.NO_SUCH_HANDLER)
     this.#slot = NO_REQUEST
@@ -85,8 +106,10 @@ export class ReceivedMessage {
 
   #answer(handler: number, payload: Uint8Array | undefined, words: readonly number[]): void {
     if (this.#slot === NO_REQUEST) {
-      const why = this.isRequest ? 'is answered or done already' : 'is no request'
-      throw new AmError('ERR_AM_TOKEN', `a message that ${why} cannot be replied to`)
+      const why = this.isRequest
+        ? 'the request is answered or handled already; handleEach keeps it until its projection ends'
+        : 'the message is no request'
+      throw new AmError('ERR_AM_TOKEN', `there is nothing to reply to: ${why}`)
     }
     assertReplyHandler(handler)
     replyWords.setArray(words)

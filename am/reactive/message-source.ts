@@ -3,11 +3,10 @@ import { AmError } from '../errors.ts'
 import type { HandlerTable } from '../handler-table.ts'
 import type { Message } from '../message.ts'
 import { ReceivedMessage } from '../received-message.ts'
-import type { Finish } from './uptake.ts'
 
-/** Receives messages; calls `finish` when it has finished with one. */
+/** Receives messages. It retains each that it handles later than in `take`. */
 export interface MessageTaker {
-  take(message: ReceivedMessage, finish: Finish): void
+  take(message: ReceivedMessage): void
   /** No message will come any more: the endpoint is closed. */
   end(): void
 }
@@ -19,10 +18,7 @@ export function endSources(handlers: HandlerTable): void {
 
 const sources = new WeakMap<HandlerTable, Map<number, MessageSource>>()
 
-/**
- * A handler that copies messages and passes them, outside of the handler, to every taker that has joined. The
- * credit of a request goes back when all takers have finished with it, or when one has answered it.
- */
+/** A handler that copies messages and passes them, outside of the handler, to every taker that has joined. */
 export class MessageSource {
   readonly #handlers: HandlerTable
   readonly #index: number
@@ -75,19 +71,10 @@ export class MessageSource {
 
   readonly #handOn = (): void => {
     for (const message of this.#arrived.splice(0)) {
-      // A copy: takers may join and leave during the loop. A taker that has left calls `finish(false)`.
-      const takers = [...this.#takers]
-      let users = takers.length
-      let isHandled = false
-      if (users === 0) message.giveBack()
-      for (const taker of takers) {
-        taker.take(message, isHandledHere => {
-          isHandled ||= isHandledHere
-          if (--users > 0) return
-          if (isHandled) message.done()
-          else message.giveBack()
-        })
-      }
+      message.retain()
+      // A copy: takers may join and leave during the loop.
+      for (const taker of [...this.#takers]) taker.take(message)
+      message.release(false)
     }
   }
 }

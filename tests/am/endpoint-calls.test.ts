@@ -1,7 +1,6 @@
 /** call(): a request and its reply as a promise. */
-import { mergeMap } from 'rxjs'
 import type { Test } from 'tap'
-import { type Endpoint, OK, type ReceivedMessage } from '../../am/index.ts'
+import { type Endpoint, handleEach, OK, type ReceivedMessage } from '../../am/index.ts'
 import { Child } from '../support/child.ts'
 import { DRIVER_LISTS, SLOW_REASON } from '../support/driver-lists.ts'
 import { arrivalOf, deliver, eightWords, errorOf, keepArrivals } from '../support/endpoints.ts'
@@ -209,7 +208,7 @@ testOver(DRIVER_LISTS, 'a late reply to a call that is over goes nowhere', async
     message.reply(ANSWER, 1)
     isReplied = true
   }
-  b.messages(HELD).pipe(mergeMap(replyLate)).subscribe()
+  b.messages(HELD).pipe(handleEach(replyLate, Number.POSITIVE_INFINITY)).subscribe()
   await t.rejects(a.call(0, HELD, undefined, [], { timeoutMs: 20 }), { code: 'ERR_AM_TIMEOUT' })
   isOver = true
   await until('the late reply', () => isReplied)

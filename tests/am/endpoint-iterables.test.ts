@@ -1,7 +1,6 @@
 /** messages() as an async iterable, what its messages can do, and how it slows whoever sends to it. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { concatMap, mergeMap } from 'rxjs'
-import { OK, type ReceivedMessage } from '../../am/index.ts'
+import { handleEach, OK, type ReceivedMessage } from '../../am/index.ts'
 import { Child } from '../support/child.ts'
 import { DRIVER_LISTS, PROCESS_DRIVER_LISTS } from '../support/driver-lists.ts'
 import { eightWords, keepArrivals } from '../support/endpoints.ts'
@@ -131,6 +130,7 @@ testOver(
     const COUNT = 400
     const SIZE = 32 * 1024
     const GROWTH_MAX = 4 * 2 ** 20
+    const AT_ONCE = 2
     const SLOW_MS_MAX = 10
     const child = new Child(t, fixture, [world.list.name])
     const ask = <A>(question: Question): Promise<A> => child.ask<A>(question)
@@ -157,16 +157,18 @@ testOver(
     let emitted = 0
     let handled = 0
     let unhandledMax = 0
+    let running = 0
+    let runningMax = 0
     const seen = new Uint8Array(COUNT)
     const consume = async (message: ReceivedMessage): Promise<void> => {
+      runningMax = Math.max(runningMax, ++running)
       const endMs = performance.now() + slowMs
       while (performance.now() < endMs) await sleep(0)
+      running--
       seen[message.word(0)] = (seen[message.word(0)] as number) + (message.length === SIZE ? 1 : 100)
       handled++
     }
-    b.messages(STREAM)
-      .pipe(concatMap(message => consume(message)))
-      .subscribe()
+    b.messages(STREAM).pipe(handleEach(consume, AT_ONCE)).subscribe()
     b.messages(STREAM).subscribe(() => {
       emitted++
       unhandledMax = Math.max(unhandledMax, emitted - handled)
@@ -187,6 +189,7 @@ testOver(
     )
     t.equal(report.returned, 0)
     t.ok(unhandledMax <= CREDITS, `${unhandledMax} were here at most`)
+    t.equal(runningMax, AT_ONCE, 'projections at a time')
     t.ok(most - before < GROWTH_MAX, `${((most - before) / 2 ** 20).toFixed(2)} MiB more in the middle`)
     const growth = (report.live - (rounds[2] as Produced).live) / 2 ** 20
     t.ok(
@@ -204,7 +207,7 @@ testOver(
     const flow = await openFlow(world)
     const answers = keepArrivals(flow.from, ANSWER)
     const kept: ReceivedMessage[] = []
-    flow.subscribe(concatMap(async message => void kept.push(message as ReceivedMessage)))
+    flow.subscribe(handleEach(async message => void kept.push(message)))
     for (const number of upTo(3)) t.equal(flow.from.request(0, STREAM, number), OK)
     await until('all', () => kept.length === 3)
     await flow.untilAllCredits()
@@ -214,10 +217,10 @@ testOver(
     const other = await openFlow(world)
     const held = keepArrivals(other.from, ANSWER)
     other.subscribe(
-      mergeMap(message => {
-        kept.push(message as ReceivedMessage)
-        return other.project(message as ReceivedMessage)
-      }),
+      handleEach(message => {
+        kept.push(message)
+        return other.project(message)
+      }, CREDITS),
     )
     for (const number of upTo(CREDITS)) t.equal(other.from.request(0, STREAM, number), OK)
     await until('all', () => other.taken.length === CREDITS)

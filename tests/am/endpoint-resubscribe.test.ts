@@ -1,7 +1,7 @@
 /** Operators that subscribe again in the middle of a message: it is done with, and its credit goes back. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { catchError, concat, concatMap, map, mergeMap, repeat, retry, take, tap } from 'rxjs'
-import type { ReceivedMessage } from '../../am/index.ts'
+import { catchError, concat, map, repeat, retry, take, tap } from 'rxjs'
+import { handleEach, type ReceivedMessage } from '../../am/index.ts'
 import { DRIVER_LISTS } from '../support/driver-lists.ts'
 import { deliver } from '../support/endpoints.ts'
 import {
@@ -34,8 +34,8 @@ for (const [name, pipes] of [
   ['catchError that goes on', (flow: Flow) => [throwing(flow), catchError((_, caught) => caught)]],
   ['take(5) and repeat', (flow: Flow) => [take(5), note(flow), repeat()]],
   [
-    'repeat, then concatMap',
-    (flow: Flow) => [take(5), note(flow), repeat(), concatMap(async message => await message)],
+    'repeat, then handleEach',
+    (flow: Flow) => [take(5), note(flow), repeat(), handleEach(async message => await message)],
   ],
 ] as [string, (flow: Flow) => Pipe[]][]) {
   testOver(DRIVER_LISTS, `${name}: as many messages as you like pass`, async (t, world) => {
@@ -69,7 +69,7 @@ testOver(DRIVER_LISTS, 'a stream that a message stands for holds its credit', as
   const flow = await openFlow(world)
   const seen: number[] = []
   flow.subscribe(
-    mergeMap(() => flow.to.messages(OTHER).pipe(take(1))),
+    handleEach(() => flow.to.messages(OTHER).pipe(take(1)), CREDITS),
     tap(noteIn(seen)),
   )
   await flow.send(...upTo(CREDITS - 1))

@@ -1,4 +1,4 @@
-/** messages() through the operators of RxJS: credits go back when a message has been handled, and nothing is lost. */
+/** messages() through handleEach and the operators of RxJS: credits go back when a message has been handled, and nothing is lost. */
 import {
   catchError,
   concatMap,
@@ -16,9 +16,10 @@ import {
   takeWhile,
   tap,
 } from 'rxjs'
-import { OK, type ReceivedMessage } from '../../am/index.ts'
+import t from 'tap'
+import { handleEach, OK, type ReceivedMessage } from '../../am/index.ts'
 import { DRIVER_LISTS } from '../support/driver-lists.ts'
-import { deliver } from '../support/endpoints.ts'
+import { deliver, keepArrivals } from '../support/endpoints.ts'
 import {
   FLOW_CREDITS as CREDITS,
   expectEach,
@@ -29,33 +30,38 @@ import {
   sorted,
   upTo,
 } from '../support/message-flow.ts'
-import { until } from '../support/until.ts'
+import { until, withWatchdog } from '../support/until.ts'
 import { testOver } from '../support/world.ts'
 
 const OTHER = 2
+const ANSWER = 3
 
 for (const [name, width, pipes] of [
-  ['concatMap', 1, (flow: Flow) => [concatMap(flow.project)]],
-  ['mergeMap(4)', 4, (flow: Flow) => [mergeMap(flow.project, 4)]],
+  ['handleEach', 1, (flow: Flow) => [handleEach(flow.project)]],
+  ['handleEach(4)', 4, (flow: Flow) => [handleEach(flow.project, 4)]],
   [
-    'map, filter, then concatMap',
+    'map, filter, then handleEach',
     1,
-    (flow: Flow) => [map(m => m as ReceivedMessage), filter(() => true), concatMap(flow.project)],
+    (flow: Flow) => [map(m => m as ReceivedMessage), filter(() => true), handleEach(flow.project)],
   ],
   [
-    'mergeMap, then map',
+    'handleEach without a limit, then map',
     CREDITS,
-    (flow: Flow) => [mergeMap(flow.project), map(number => number), filter(() => false)],
+    (flow: Flow) => [
+      handleEach(flow.project, Number.POSITIVE_INFINITY),
+      map(number => number),
+      filter(() => false),
+    ],
   ],
   [
-    'concatMap, then a slow mergeMap',
+    'handleEach, then a slow mergeMap',
     1,
-    (flow: Flow) => [concatMap(flow.project), mergeMap(n => from([n]).pipe(delay(1)))],
+    (flow: Flow) => [handleEach(flow.project), mergeMap(n => from([n]).pipe(delay(1)))],
   ],
   [
-    'concatMap of many, then concatMap',
+    'handleEach, then concatMap of many',
     1,
-    (flow: Flow) => [concatMap(flow.project), concatMap(() => from([1, 2, 3])), mergeMap(n => from([n, n]))],
+    (flow: Flow) => [handleEach(flow.project), concatMap(() => from([1, 2, 3])), mergeMap(n => from([n, n]))],
   ],
 ] as [string, number, (flow: Flow) => Pipe[]][]) {
   testOver(
@@ -101,42 +107,76 @@ testOver(
   },
 )
 
-testOver(
-  DRIVER_LISTS,
-  'switchMap: the message that is left for the next one is done with',
-  async (t, world) => {
-    const flow = await openFlow(world)
-    flow.subscribe(switchMap(flow.project))
-    await flow.send(...upTo(50))
-    await until('the last', () => flow.taken.length === 50)
-    await until('all credits but one', () => flow.creditsLeft === CREDITS - 1)
-    flow.open()
-    await flow.untilAllCredits()
-    expectEach(t, flow, 50)
-  },
-)
+for (const [name, operator] of [
+  ['concatMap', concatMap],
+  ['mergeMap', mergeMap],
+  ['switchMap', switchMap],
+  ['exhaustMap', exhaustMap],
+] as [string, typeof concatMap][]) {
+  testOver(
+    DRIVER_LISTS,
+    `${name}: to RxJS a message has been handled when the call returns, whatever it begins`,
+    async (t, world) => {
+      const flow = await openFlow(world)
+      flow.subscribe(operator(flow.project))
+      await withWatchdog('all of them', flow.send(...upTo(30)))
+      await flow.untilAllCredits()
+      t.equal(flow.emitted, 30)
+      t.strictSame(flow.returned, [])
+      flow.open()
+    },
+  )
+}
 
 testOver(
   DRIVER_LISTS,
-  'exhaustMap: what it leaves out holds its credit as long as the one that runs',
+  'a message that a fast subscriber has handled is held by handleEach of another one',
   async (t, world) => {
     const flow = await openFlow(world)
-    flow.subscribe(exhaustMap(flow.project))
-    const sending = flow.send(...upTo(20))
-    await until('no credit', () => flow.creditsLeft === 0 && flow.emitted === CREDITS)
-    t.strictSame(flow.taken.length, 1)
+    const answers = keepArrivals(flow.from, ANSWER)
+    const stream = flow.to.messages(STREAM)
+    stream.subscribe(message => void flow.taken.push(message.word(0)))
+    const answer = async (message: ReceivedMessage): Promise<void> => {
+      await flow.project(message)
+      message.reply(ANSWER, message.word(0))
+    }
+    stream.pipe(handleEach(answer, 2)).subscribe()
+    await flow.send(...upTo(CREDITS))
+    await until('two projections', () => flow.running === 2)
+    t.equal(flow.creditsLeft, 0)
+    t.equal(answers.length, 0)
     flow.open()
-    await sending
+    await until('all answers', () => answers.length === CREDITS)
     await flow.untilAllCredits()
-    t.equal(flow.emitted, 20)
-    t.strictSame(flow.returned, [])
   },
 )
+
+testOver(DRIVER_LISTS, 'the same stream merged with itself: both emissions must end', async (t, world) => {
+  const flow = await openFlow(world)
+  const stream = flow.to.messages(STREAM)
+  const subscription = merge(stream, stream).pipe(handleEach(flow.project)).subscribe()
+  await flow.send(0, 1)
+  await until('the first projection', () => flow.running === 1)
+  flow.letGo()
+  await until('its second emission', () => flow.handled.length === 1 && flow.running === 1)
+  t.equal(flow.creditsLeft, CREDITS - 2)
+  subscription.unsubscribe()
+  flow.open()
+  await flow.untilAllCredits()
+  await until('the return of the one that waited', () => flow.returned.length === 1)
+})
+
+t.test('handleEach refuses what it cannot use', async t => {
+  for (const concurrency of [0, -1, 1.5, Number.NaN, '2' as unknown as number]) {
+    t.throws(() => handleEach(async () => {}, concurrency), { code: 'ERR_AM_ARGUMENT' }, String(concurrency))
+  }
+  t.throws(() => handleEach(undefined as never), { code: 'ERR_AM_ARGUMENT' })
+})
 
 for (const [name, pipes] of [
-  ['take(5)', (flow: Flow) => [take(5), concatMap(flow.project)]],
-  ['concatMap, take(5)', (flow: Flow) => [concatMap(flow.project), take(5)]],
-  ['takeWhile', (flow: Flow) => [mergeMap(flow.project, 2), takeWhile(() => flow.handled.length < 5)]],
+  ['take(5)', (flow: Flow) => [take(5), handleEach(flow.project)]],
+  ['handleEach, take(5)', (flow: Flow) => [handleEach(flow.project), take(5)]],
+  ['takeWhile', (flow: Flow) => [handleEach(flow.project, 2), takeWhile(() => flow.handled.length < 5)]],
 ] as [string, (flow: Flow) => Pipe[]][]) {
   testOver(
     DRIVER_LISTS,
@@ -150,7 +190,7 @@ for (const [name, pipes] of [
       await until('the rest to come back', () => flow.taken.length + flow.returned.length === 40)
       expectEach(t, flow, 40)
       t.ok(flow.taken.length >= 5 && flow.taken.length <= 6, `${flow.taken.length} were handled`)
-      flow.subscribe(concatMap(flow.project))
+      flow.subscribe(handleEach(flow.project))
       await flow.send(40, 41)
       await until('the next two', () => flow.taken.includes(40) && flow.taken.includes(41))
     },
@@ -162,7 +202,7 @@ testOver(
   'unsubscribe in the middle: what runs is done with, what waits comes back',
   async (t, world) => {
     const flow = await openFlow(world)
-    const subscription = flow.subscribe(concatMap(flow.project))
+    const subscription = flow.subscribe(handleEach(flow.project))
     for (const number of upTo(CREDITS)) t.equal(flow.from.request(0, STREAM, number), OK)
     await until('all of them', () => flow.emitted === CREDITS)
     subscription.unsubscribe()
@@ -184,7 +224,7 @@ testOver(
       isOver = true
     })
     while (!isOver) {
-      const subscription = flow.subscribe(mergeMap(flow.project, 2))
+      const subscription = flow.subscribe(handleEach(flow.project, 2))
       await until('some', () => isOver || flow.running === 2)
       flow.letGo()
       flow.letGo()
@@ -210,7 +250,7 @@ testOver(
       flow.taken.push(message.word(0))
       throw new Error('the projection')
     }
-    flow.subscribe(concatMap(fail))
+    flow.subscribe(handleEach(fail))
     for (const number of upTo(CREDITS)) t.equal(flow.from.request(0, STREAM, number), OK)
     await flow.untilAllCredits()
     await until('each of them', () => flow.taken.length + flow.returned.length === CREDITS)
@@ -232,7 +272,7 @@ testOver(
       }
       return await flow.project(message)
     }
-    flow.subscribe(concatMap(failSometimes), retry())
+    flow.subscribe(handleEach(failSometimes), retry())
     const sending = flow.send(...upTo(60))
     const timer = setInterval(() => flow.letGo(), 0)
     await sending
@@ -244,7 +284,7 @@ testOver(
 
     const other = await openFlow(world)
     other.subscribe(
-      concatMap(async () => Promise.reject(new Error('at once'))),
+      handleEach(async () => Promise.reject(new Error('at once'))),
       catchError(() => EMPTY),
     )
     for (const number of upTo(CREDITS)) t.equal(other.from.request(0, STREAM, number), OK)
@@ -260,7 +300,7 @@ testOver(
     const flow = await openFlow(world)
     const fast: number[] = []
     const quick = flow.to.messages(STREAM).subscribe(message => fast.push(message.word(0)))
-    flow.subscribe(concatMap(flow.project))
+    flow.subscribe(handleEach(flow.project))
     const sending = flow.send(...upTo(30))
     await until('no credit', () => flow.creditsLeft === 0 && fast.length === CREDITS)
     flow.letGo()
@@ -309,7 +349,7 @@ testOver(DRIVER_LISTS, 'merged streams share one queue, and its bound', async (t
   const [a, b] = [flow.from, flow.to]
   let emitted = 0
   const streams = merge(b.messages(STREAM), b.messages(OTHER)).pipe(tap(() => void emitted++))
-  streams.pipe(concatMap(flow.project)).subscribe()
+  streams.pipe(handleEach(flow.project)).subscribe()
   const sending = (async () => {
     for (const number of upTo(100)) {
       await deliver(a, 0, () => a.request(0, number % 2 === 0 ? STREAM : OTHER, number))

@@ -1,6 +1,5 @@
 /** Connections that nobody needs any more end, and take nothing with them that is still under way. */
-import { concatMap } from 'rxjs'
-import { type Endpoint, OK, type ReceivedMessage } from '../../am/index.ts'
+import { type Endpoint, handleEach, OK, type ReceivedMessage } from '../../am/index.ts'
 import { DRIVER_LISTS } from '../support/driver-lists.ts'
 import { errorOf, keepArrivals } from '../support/endpoints.ts'
 import { seededRandom } from '../support/random.ts'
@@ -105,7 +104,7 @@ testOver(
       await until('the test', () => isOpen)
       message.reply(ANSWER, message.word(0))
     }
-    b.messages(ECHO).pipe(concatMap(answer)).subscribe()
+    b.messages(ECHO).pipe(handleEach(answer)).subscribe()
     await a.map(0, b.name)
     const calls = [1, 2, 3].map(number => errorOf(a.call(0, ECHO, undefined, [number])))
     a.unmap(0)
