@@ -247,7 +247,10 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
     if (listener.isOfCluster && wantsNoMore(listener.server)) return REFUSAL.LIMIT
     const begin = (): void => beginConnection(listener, stream, Handle)
     stream.unixPath = listener.path
-    if (family === UNIX) return { clientPort: NO_PORT, begin }
+    if (family === UNIX) {
+      stream.channel.portShare.release(promisedPort)
+      return { clientPort: promisedPort || NO_PORT, begin }
+    }
     const clientPort = promisedPort || stream.channel.portShare.allocate()
     if (clientPort === 0) return REFUSAL.LIMIT
     nameServerSide(stream, listener, address, family, clientPort)

@@ -1,4 +1,4 @@
-import { knowsItsPort, promisePort } from './promised-ports.ts'
+import { knowsItsPort } from './promised-ports.ts'
 import type { Stream } from './stream.ts'
 import { EARLY_WINDOW } from './stream-layout.ts'
 import { showStream } from './stream-rows.ts'
@@ -11,6 +11,8 @@ export class Handshake {
   isPresumed = false
   /** The server has accepted. */
   isAnswered = false
+  /** Bytes that a client may have under way before the answer. */
+  earlyWindow = EARLY_WINDOW
 
   /** The peer may be told of bytes and ends. */
   get maySend(): boolean {
@@ -22,8 +24,10 @@ export class Handshake {
 export function presumeConnected(stream: Stream): void {
   stream.state = 'presumed'
   stream.handshake.isPresumed = true
-  stream.outgoing.window.open(EARLY_WINDOW)
-  if (stream.promisedPort > 0) promisePort(stream, stream.promisedPort)
+  const { earlyWindow } = stream.handshake
+  stream.outgoing.window.open(earlyWindow)
+  if (stream.promisedPort > 0 && stream.addresses !== undefined)
+    stream.addresses.clientPort = stream.promisedPort
   // Otherwise it is shown when it is answered, which says the port.
-  if (knowsItsPort(stream)) showStream(stream, EARLY_WINDOW)
+  if (knowsItsPort(stream)) showStream(stream, earlyWindow)
 }

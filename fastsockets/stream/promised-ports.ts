@@ -1,21 +1,30 @@
 /**
- * Client ports that a server promises before it is asked. A client that takes itself for connected, because the server is
- * busy, has its port all the same (decision 0006).
+ * Client ports and windows that a server promises before it is asked. A client that takes itself for connected, because the
+ * server is busy, has its port all the same (decision 0006), and may write as much as it could to a kernel.
  *
- * Each CONNECT to an address uses up the oldest promise, if there is one, whatever the answer; each ACCEPT promises up to
- * four more. Messages keep their order both ways, so both sides know which CONNECT has which port.
+ * Each CONNECT uses up the oldest promise, if there is one, whatever the answer; each ACCEPT promises up to four more ports,
+ * each with the window of that ACCEPT. Messages keep their order both ways, so both sides know which CONNECT has which promise.
  */
 import type { PortShare } from '../host/synthetic-ports.ts'
 import type { Stream } from './stream.ts'
 import { PORTS_PROMISED_MAX } from './stream-layout.ts'
+import { noteGranted } from './unread-budget.ts'
 
 const PORT_MAX = 0xffff
 /** In place of a stream's promised port: it has asked, and waits here for an answer or a promise. */
 const PORT_AWAITED = -1
 
-/** The server's side. */
+export interface Promised {
+  readonly port: number
+  /** Bytes that the client may have under way before the answer. */
+  readonly window: number
+}
+
+const NOTHING: Promised = { port: 0, window: 0 }
+
+/** The server's side. Promised windows count as granted. */
 export class PromisedPorts {
-  readonly #ports: number[] = []
+  readonly #promises: Promised[] = []
   readonly #max: number
   readonly #share: () => PortShare
 
@@ -24,25 +33,29 @@ export class PromisedPorts {
     this.#share = share
   }
 
-  /** What the CONNECT that is handled now was promised; 0 if nothing. */
-  take(): number {
-    return this.#ports.shift() ?? 0
+  /** What the CONNECT that is handled now was promised; zeros if nothing. */
+  take(): Promised {
+    const promised = this.#promises.shift() ?? NOTHING
+    noteGranted(-promised.window)
+    return promised
   }
 
-  /** Up to four more; the rest are 0. */
-  promise(): readonly [number, number, number, number] {
-    return [this.#add(), this.#add(), this.#add(), this.#add()]
+  /** The ports of up to four more; the rest are 0. */
+  promise(window: number): readonly [number, number, number, number] {
+    return [this.#add(window), this.#add(window), this.#add(window), this.#add(window)]
   }
 
-  #add(): number {
-    if (this.#ports.length >= this.#max) return 0
+  #add(window: number): number {
+    if (this.#promises.length >= this.#max) return 0
     const port = this.#share().allocate()
-    if (port > 0) this.#ports.push(port)
+    if (port === 0) return 0
+    this.#promises.push({ port, window })
+    noteGranted(window)
     return port
   }
 
   clear(): void {
-    for (const port of this.#ports.splice(0)) this.#share().release(port)
+    for (let left = this.#promises.length; left > 0; left--) this.#share().release(this.take().port)
   }
 }
 
@@ -51,22 +64,27 @@ export function knowsItsPort({ promisedPort, unixPath }: Stream): boolean {
   return promisedPort > 0 || unixPath !== undefined
 }
 
-/** A stream that the program takes for connected says so from now on. */
-export function promisePort(stream: Stream, port: number): void {
+/** A stream that the program takes for connected has the port and the window from now on. */
+function keepPromise(stream: Stream, { port, window }: Promised): void {
+  const { handshake, addresses } = stream
   stream.promisedPort = port
-  if (stream.state === 'presumed' && stream.addresses !== undefined) stream.addresses.clientPort = port
+  handshake.earlyWindow = window
+  if (!handshake.isPresumed) return
+  if (addresses !== undefined) addresses.clientPort = port
+  stream.outgoing.window.open(window)
+  if (stream.outgoing.hasUnsent) stream.channel.scheduleSend(stream)
 }
 
 /** The client's side. */
 export class AwaitedPorts {
   /** Those that have asked, in that order, and have no promise yet. */
   readonly #asked: Stream[] = []
-  /** Promises for those who ask next. */
-  readonly #ports: number[] = []
+  /** For those who ask next. */
+  readonly #promises: Promised[] = []
 
   handleAsked(stream: Stream): void {
-    const port = this.#ports.shift()
-    if (port !== undefined) return promisePort(stream, port)
+    const promised = this.#promises.shift()
+    if (promised !== undefined) return keepPromise(stream, promised)
     stream.promisedPort = PORT_AWAITED
     this.#asked.push(stream)
   }
@@ -80,19 +98,23 @@ export class AwaitedPorts {
     return true
   }
 
-  /** False if it is not its turn, was promised another port, or if such ports cannot be promised; 0 is no promise. */
-  handleAccepted(stream: Stream, port: number, promises: readonly number[]): boolean {
-    if (!this.handleAnswered(stream)) return false
+  /**
+   * False if it is not its turn, was promised another port or a larger window, or if such ports cannot be promised; 0 is no
+   * promise.
+   */
+  handleAccepted(stream: Stream, port: number, window: number, promises: readonly number[]): boolean {
+    if (!this.handleAnswered(stream) || window < stream.handshake.earlyWindow) return false
     const isAsPromised = stream.promisedPort === 0 || stream.promisedPort === port
-    return isAsPromised && promises.every(promise => this.#add(promise))
+    return isAsPromised && promises.every(promise => this.#add({ port: promise, window }))
   }
 
-  #add(port: number): boolean {
+  #add(promised: Promised): boolean {
+    const { port } = promised
     if (port === 0) return true
-    if (port < 0 || port > PORT_MAX || this.#ports.length >= PORTS_PROMISED_MAX) return false
+    if (port < 0 || port > PORT_MAX || this.#promises.length >= PORTS_PROMISED_MAX) return false
     const stream = this.#asked.shift()
-    if (stream === undefined) this.#ports.push(port)
-    else promisePort(stream, port)
+    if (stream === undefined) this.#promises.push(promised)
+    else keepPromise(stream, promised)
     return true
   }
 }

@@ -8,7 +8,7 @@ import type { VirtualInterface } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { drainTicks } from '../host/node-internals.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
-import { type Family, UNIX } from '../host/unix-paths.ts'
+import type { Family } from '../host/unix-paths.ts'
 import type { Accepted, Acceptor, Lifeline } from './channel-contract.ts'
 import { hideClosedListeners, showClosedListeners } from './closed-listeners.ts'
 import { Deliveries } from './deliveries.ts'
@@ -155,7 +155,7 @@ export class SocketChannel implements ChannelOwner {
 
   readonly #ask = (connect: Connect): boolean => {
     if (!sendConnect(this.channel, connect)) return false
-    if (connect.family !== UNIX) this.#awaited.handleAsked(connect.stream)
+    this.#awaited.handleAsked(connect.stream)
     connect.stream.handleAsked()
     return true
   }
@@ -278,24 +278,25 @@ export class SocketChannel implements ChannelOwner {
     if (!this.streams.hasPlaceFor(-from)) return this.#refuse(`a CONNECT as ${from} in the place of another`)
     const { bytes, offset, length } = message
     const address = latin1Slice.call(bytes, offset, offset + length)
-    const promisedPort = family === UNIX ? 0 : this.#promised.take()
-    const stream = this.streams.isFull ? undefined : new Stream(this, -from, 'server')
+    const promised = this.#promised.take()
+    const stream = this.streams.isFull ? undefined : new Stream(this, -from, 'server', promised.window)
     let accepted: Accepted | number = REFUSAL.NOT_LISTENING
     try {
-      accepted = stream ? this.#accept(stream, port, address, family, promisedPort) : REFUSAL.LIMIT
+      accepted = stream ? this.#accept(stream, port, address, family, promised.port) : REFUSAL.LIMIT
     } finally {
       // Or a getter of the program's server has thrown, and its client is not to wait for ever.
       if (typeof accepted === 'number') {
         this.streams.noteRefused(-from)
-        this.portShare.release(promisedPort)
+        this.portShare.release(promised.port)
         message.reply(REFUSE, from, accepted)
       }
     }
     if (stream === undefined || typeof accepted === 'number') return
     this.streams.put(stream)
     stream.handleAccepted(window)
-    const [a, b, c, d] = this.#promised.promise()
-    message.reply(ACCEPT, from, stream.receiving.size, accepted.clientPort, a, b, c, d)
+    const { size } = stream.receiving
+    const [a, b, c, d] = this.#promised.promise(size)
+    message.reply(ACCEPT, from, size, accepted.clientPort, a, b, c, d)
     if (!this.isRaw) this.deliveries.addFresh(stream)
     accepted.begin()
     this.#drainTicks()
@@ -310,7 +311,7 @@ export class SocketChannel implements ChannelOwner {
     if (window < EARLY_WINDOW || window > WINDOW_MAX) return this.#refuse('an ACCEPT out of bounds')
     if (clientPort <= 0 || clientPort > 0xffff) return this.#refuse(`client port ${clientPort}`)
     const promises = [message.word(3), message.word(4), message.word(5), message.word(6)]
-    if (!this.#awaited.handleAccepted(stream, clientPort, promises))
+    if (!this.#awaited.handleAccepted(stream, clientPort, window, promises))
       return this.#refuse('an ACCEPT out of turn, or ports that were or cannot be promised')
     if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
     if (!this.isRaw && stream.state === 'connecting') this.deliveries.addFresh(stream)

@@ -19,8 +19,8 @@
  * BOUND comes first, from either side, over a channel that a bootstrap has made; both must say the same.
  *
  * `window` is the size of the sender's receive buffer for this socket: the peer may have that many bytes under way that
- * are not yet reported as consumed. Before the ACCEPT a client may have `EARLY_WINDOW` bytes under way; it may send DATA and
- * CLOSE then, nothing else. If a REFUSE comes instead they were said to nobody. `consumed` counts the bytes that the program has taken; it rides on every DATA and
+ * are not yet reported as consumed. Before the ACCEPT a client may have `EARLY_WINDOW` bytes under way, or the window that came
+ * with its promised port; it may send DATA and CLOSE then, nothing else. If a REFUSE comes instead they were said to nobody. `consumed` counts the bytes that the program has taken; it rides on every DATA and
  * goes alone once half a window is owed (EMP 2002, delayed and piggybacked acknowledgements).
  *
  * SRC_AVAIL stands in place of `length` bytes of DATA: the receiver may fetch them from the sender's memory. It says by
@@ -81,7 +81,7 @@ export const SHRUNK_WINDOW = 64 * 1024
 /** So much is owed before it is reported alone, or half of a smaller window. */
 export const CONSUMED_DUE = 512 * 1024
 export const WINDOW_MAX = 1 << 30
-/** What a client sends before it has an answer. Less is no window. */
+/** What a client without a promise sends before it has an answer. Less is no window. */
 export const EARLY_WINDOW = SEGMENT_MAX
 /** Bytes that one SRC_AVAIL offers: few enough that time-outs see a large write move. */
 export const OFFER_MAX = 4 << 20

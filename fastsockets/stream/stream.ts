@@ -56,7 +56,7 @@ export class Stream {
   isFresh = false
 
   #receiveState: ReceiveState = 'open'
-  readonly receiving = new ReceiveWindow(windowToGrant())
+  readonly receiving: ReceiveWindow
   readonly fetches = new ChunkFetches(this)
   readonly postedSink = new PostedSink(this)
   readonly outgoing = new Outgoing(this)
@@ -74,10 +74,12 @@ export class Stream {
   /** When the program heard that it is connected, as `lookCount` counts; only of a client. */
   #toldAt = Number.NaN
 
-  constructor(channel: SocketChannel, id: number, role: 'client' | 'server') {
+  /** `promisedWindow`: what its client may have sent already. */
+  constructor(channel: SocketChannel, id: number, role: 'client' | 'server', promisedWindow = 0) {
     this.channel = channel
     this.id = id
     this.role = role
+    this.receiving = new ReceiveWindow(Math.max(promisedWindow, windowToGrant()))
   }
 
   /** How the peer is told that it is meant. */

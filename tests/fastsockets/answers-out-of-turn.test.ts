@@ -5,15 +5,22 @@
 import t from 'tap'
 import { KIND_REPLY, KIND_REQUEST } from '../../am/message-layout.ts'
 import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
-import { ACCEPT, CONNECT, REFUSE, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
+import { ACCEPT, CONNECT, EARLY_WINDOW, REFUSE, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
 import type { StreamSink } from '../../fastsockets/stream/stream-sink.ts'
 import { openLoopbackPair } from '../../nic/index.ts'
 import { drainMessages, sendMessage } from '../support/messages.ts'
 
 const CLIENT_PORT = 40_000
 
+interface Answer {
+  readonly handler: number
+  readonly of: 0 | 1
+  readonly window?: number
+  readonly promise?: number
+}
+
 /** Two connections are asked for; what the server answers, by their numbers in that order. */
-function answer(answers: readonly { handler: number; of: 0 | 1 }[]): {
+function answer(answers: readonly Answer[]): {
   isOpen: boolean
   outcomes: string[]
 } {
@@ -37,13 +44,13 @@ function answer(answers: readonly { handler: number; of: 0 | 1 }[]): {
   const asked = [...drainMessages(wire)].filter(
     ({ kind, handler }) => kind === KIND_REQUEST && handler === CONNECT,
   )
-  for (const [i, { handler, of }] of answers.entries()) {
+  for (const [i, { handler, of, window = WINDOW, promise = 0 }] of answers.entries()) {
     const { slot, words } = asked[of] as (typeof asked)[number]
     sendMessage(wire, {
       kind: KIND_REPLY,
       handler,
       slot,
-      words: [words[0] as number, WINDOW, CLIENT_PORT + i],
+      words: [words[0] as number, window, CLIENT_PORT + i, promise],
     })
   }
   channel.pollNow(64)
@@ -67,3 +74,21 @@ for (const handler of [ACCEPT, REFUSE])
     t.notOk(isOpen)
     t.notOk(outcomes.includes('second connected'))
   })
+
+for (const window of [WINDOW, WINDOW - 1])
+  t.test(`a window of ${window} bytes, where ${WINDOW} were promised with the port`, async t => {
+    const { isOpen, outcomes } = answer([
+      { handler: ACCEPT, of: 0, promise: CLIENT_PORT + 1 },
+      { handler: ACCEPT, of: 1, window },
+    ])
+    t.equal(isOpen, window === WINDOW)
+    t.equal(outcomes.includes('second connected'), window === WINDOW)
+  })
+
+t.test('without a promise, the least window will do', async t => {
+  const { isOpen } = answer([
+    { handler: ACCEPT, of: 0 },
+    { handler: ACCEPT, of: 1, window: EARLY_WINDOW },
+  ])
+  t.ok(isOpen)
+})

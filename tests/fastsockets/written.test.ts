@@ -1,5 +1,8 @@
 /** What `write` has taken arrives whatever the writer does next, and its memory is the program's; received chunks are, too. */
 import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
 import { WINDOW } from '../../fastsockets/stream/stream-layout.ts'
@@ -39,6 +42,47 @@ for (const act of ['kill', 'abort', 'reallyExit', 'block']) {
     else await withWatchdog('its end', child.exited)
   })
 }
+
+const hasEnded = (pid: number): boolean => readFileSync(`/proc/${pid}/stat`, 'latin1').includes(') Z ')
+
+for (const isBusy of [false, true])
+  for (const act of ['exit', 'reallyExit', 'kill'])
+    for (const kind of ['address', 'path'])
+      t.test(
+        `a second connect to ${kind} of a server that is ${isBusy ? 'busy' : 'idle'}, 1 MB within 'connect', and then ${act}`,
+        // Before 20.3 'connect' waits for the answer.
+        { skip: isBusy && process.versions.node.startsWith('20.2.') && 'needs Node 20.3' },
+        async t => {
+          const length = 1_000_000
+          let received = 0
+          const transports: string[] = []
+          let child: Child | undefined
+          const server = net.createServer(socket => {
+            transports.push(transportOf(socket).transport)
+            socket
+              .on('error', () => {})
+              .on('data', data => {
+                received += data.length
+              })
+            if (transports.length > 1) return
+            socket.write('now')
+            const pid = child?.process.pid as number
+            const until = Date.now() + 20_000
+            while (isBusy && !hasEnded(pid) && Date.now() < until);
+          })
+          const folder = mkdtempSync(join(tmpdir(), 'left-'))
+          t.teardown(() => rmSync(folder, { recursive: true }))
+          server.listen(kind === 'path' ? join(folder, 'path') : { port: 0, host: '127.0.0.1' })
+          t.teardown(() => server.close())
+          await once(server, 'listening')
+          const address = server.address() as AddressInfo | string
+          const place = typeof address === 'string' ? address : String(address.port)
+          child = new Child(t, program('leaving'), [place, String(length), act], relinked())
+          await withWatchdog('its end', child.exited)
+          await until('all of it', () => received === length)
+          t.strictSame(transports, ['shm', 'shm'])
+        },
+      )
 
 /** Two sockets of this process. */
 async function pair(t: Test): Promise<[Socket, Socket]> {
