@@ -42,65 +42,93 @@ export function greetingTimeoutMs(ordinaryMs = GREETING_TIMEOUT_MS): number {
   return asked > 0 && asked <= GREETING_TIMEOUT_MAX_MS ? asked : ordinaryMs
 }
 
-/** The outcome of an attempt. `detail` is for the reason's text; `mayPass`: the next attempt may end otherwise. */
-export type Greeted =
-  | { readonly connection: net.Socket; readonly greeting: Introduction; readonly bytes: Buffer }
-  | { readonly code: FallbackCode; readonly detail?: string; readonly mayPass?: boolean }
+/** A greeting, not proven by anything yet, and the connection that brought it. */
+export interface Greeted {
+  readonly connection: net.Socket
+  readonly greeting: Introduction
+  readonly bytes: Buffer
+}
 
 /** A relinked server hangs up like this, too, while its device is away or too many clients call. */
-const HUNG_UP: Greeted = { code: 'STRANGER', detail: 'it hung up without a word', mayPass: true }
+const HUNG_UP: FallbackReason = { ...fallbackReason('STRANGER', 'it hung up without a word'), mayPass: true }
 
 export type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
 
+/** Candidates for one listener, called side by side. Once one has proven true, the connections of the others end. */
+export class Race {
+  readonly #connections = new Set<net.Socket>()
+  isOver = false
+
+  /** Destroys `connection` when the race is over. */
+  add(connection: net.Socket): void {
+    if (this.isOver) return void connection.destroy()
+    this.#connections.add(connection)
+    connection.once('close', () => this.#connections.delete(connection))
+  }
+
+  /** False if another candidate has won. The winner keeps `connection`. */
+  win(connection?: net.Socket): boolean {
+    if (this.isOver) return false
+    this.isOver = true
+    if (connection !== undefined) this.#connections.delete(connection)
+    for (const loser of this.#connections) loser.destroy()
+    return true
+  }
+}
+
+/** Where a client looks for the bootstrap of a listener. */
+export interface Sought {
+  /** On a unix path: its key. */
+  readonly address: string
+  readonly port: number
+  readonly family: Family
+}
+
+/** Goes on from a greeting: what it has led to once the race is won, or the reason why the greeting proved false. */
+export type Follow<T extends object> = (greeted: Greeted) => Promise<T | FallbackReason>
+
 /**
- * Connects to the hashed port of `port` at `address` and reads the greeting; sends no byte. The client calls the
- * candidates in order, and the next one after PATIENCE_MS if one neither answers nor refuses.
+ * Connects to the hashed port of `port` at `address`, reads the greeting without sending a byte, and follows it. The
+ * client calls the candidates in order: the next one after a candidate has refused or proved false, or after
+ * PATIENCE_MS; the earlier call goes on. The first candidate that proves true wins.
  */
-export function callHashedPort(
-  address: string,
-  port: number,
-  family: Family,
+export function callHashedPort<T extends object>(
+  { address, port, family }: Sought,
   connect: ConnectFunction,
+  race: Race,
+  follow: Follow<T>,
   limitMs = greetingTimeoutMs(),
-): Promise<Greeted> {
+): Promise<T | FallbackReason> {
   const candidates = candidatesFor(address, port, family)
   // The kernel judges access to files of other users: no relinked server of another user has a shadow for us.
   const mayServe = family === UNIX && isFileKey(address) ? isOwnUser : allowsUser
   const deadlineMs = performance.now() + limitMs
   return new Promise(resolve => {
-    let isDone = false
     let underWay = 0
     let next = 0
-    let worst: Greeted = { code: 'NOT_RELINKED' }
+    let worst = fallbackReason('NOT_RELINKED')
 
-    const settle = (outcome: Greeted): void => {
-      isDone = true
-      resolve(outcome)
-    }
-    const handle = (outcome: Greeted): void => {
+    const handle = (outcome: T | FallbackReason): void => {
       underWay--
-      if ('connection' in outcome) {
-        if (!isDone && outcome.greeting.port === port) return settle(outcome)
-        // The hashed port of another listener, or a second greeting of ours.
-        outcome.connection.destroy()
-      } else if (outcome.code !== 'NOT_RELINKED') {
-        worst = outcome
-      }
+      if (!('code' in outcome)) return resolve(outcome)
+      if (outcome.code !== 'NOT_RELINKED') worst = outcome
       callNext()
     }
     const callNext = (): void => {
-      if (isDone) return
-      const candidate = candidates[next++]
+      const candidate = race.isOver ? undefined : candidates[next++]
       if (candidate === undefined) {
-        if (underWay === 0) settle(worst)
+        if (underWay === 0) resolve(worst)
         return
       }
       underWay++
       const impatience = setTimeout(callNext, PATIENCE_MS)
-      void call(candidate, connect, deadlineMs - performance.now(), mayServe).then(outcome => {
-        clearTimeout(impatience)
-        handle(outcome)
-      })
+      void call(candidate, port, connect, deadlineMs - performance.now(), race, mayServe)
+        .then(outcome => ('code' in outcome ? outcome : follow(outcome)))
+        .catch(error => fallbackReason('HANDSHAKE', (error as Error).message))
+        .then(outcome => {
+          clearTimeout(impatience)
+          handle(outcome)
+        })
     }
     callNext()
   })
@@ -108,76 +136,88 @@ export function callHashedPort(
 
 /** Where the listener's bootstrap may be, in the order in which the listener tried to bind. */
 function candidatesFor(address: string, port: number, family: Family): net.NetConnectOpts[] {
-  if (family === UNIX) return [{ path: shadowName(address) }]
-  return Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => hashedPort(port, candidate))
+  const candidates = Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => candidate)
+  if (family === UNIX) return candidates.map(candidate => ({ path: shadowName(address, candidate) }))
+  return candidates
+    .map(candidate => hashedPort(port, candidate))
     .filter(hashed => hashed !== port)
     .map(hashed => ({ host: address, port: hashed, family, noDelay: true }))
 }
 
-/** As `callHashedPort`, at one port that is known to be the bootstrap's. */
+/** Reads the greeting at one port that is said to be the bootstrap's. */
 export async function callBootstrap(
-  address: string,
+  { address, port, family }: Sought,
   bootstrapPort: number,
-  port: number,
-  family: Family,
   connect: ConnectFunction,
+  race: Race,
   limitMs = greetingTimeoutMs(),
-): Promise<Greeted> {
-  const outcome = await call({ host: address, port: bootstrapPort, family, noDelay: true }, connect, limitMs)
-  if (!('connection' in outcome) || outcome.greeting.port === port) return outcome
-  outcome.connection.destroy()
-  return { code: 'NOT_RELINKED' }
+): Promise<Greeted | FallbackReason> {
+  return await call(
+    { host: address, port: bootstrapPort, family, noDelay: true },
+    port,
+    connect,
+    limitMs,
+    race,
+  )
 }
 
-/** `mayServe`: judges the listener on a unix path by the user id that the kernel reports. */
+/**
+ * A greeting for `port`, or why there is none. `mayServe`: judges the listener on a unix path by the user id that the
+ * kernel reports.
+ */
 function call(
   options: net.NetConnectOpts,
+  port: number,
   connect: ConnectFunction,
   timeoutMs: number,
+  race: Race,
   mayServe: (uid: number) => boolean = allowsUser,
-): Promise<Greeted> {
+): Promise<Greeted | FallbackReason> {
   return new Promise(resolve => {
     log('calling %o', options)
     // The same order as in the program: connect first, then add listeners. V8 has compiled that path.
     const connection = new net.Socket()
     connect.call(connection, options)
+    race.add(connection)
     let heard: Buffer = Buffer.alloc(0)
     let isSettled = false
-    const settle = (outcome: Greeted): void => {
+    const settle = (outcome: Greeted | FallbackReason): void => {
       if (isSettled) return
       isSettled = true
       clearTimeout(timer)
       connection.removeAllListeners()
       connection.on('error', () => {})
-      if (!('connection' in outcome)) connection.destroy()
+      race.add(connection)
+      if ('code' in outcome) connection.destroy()
       resolve(outcome)
     }
-    const timer = setTimeout(() => afterIo(() => settle({ code: 'SILENT' })), timeoutMs)
-    connection.on('error', () => settle({ code: 'NOT_RELINKED' }))
-    connection.on('close', () => settle(heard.length > 0 ? { code: 'STRANGER' } : HUNG_UP))
+    const fail = (code: FallbackCode, detail?: string): void => settle(fallbackReason(code, detail))
+    const timer = setTimeout(() => afterIo(() => fail('SILENT')), timeoutMs)
+    connection.on('error', () => fail('NOT_RELINKED'))
+    connection.on('close', () => (heard.length > 0 ? fail('STRANGER') : settle(HUNG_UP)))
     connection.on('connect', () => {
       hideConnect(connection)
       // An unused port of the ephemeral range can connect to itself (TCP simultaneous open).
       if ('port' in options) {
-        if (connection.localPort === options.port) settle({ code: 'NOT_RELINKED' })
+        if (connection.localPort === options.port) fail('NOT_RELINKED')
         return
       }
       refuseDescriptors(connection)
       const uid = uidOf(connection)
-      if (uid === undefined || !mayServe(uid))
-        settle({ code: 'OTHER_USER', detail: `its socket is of user ${uid}` })
+      if (uid === undefined || !mayServe(uid)) fail('OTHER_USER', `its socket is of user ${uid}`)
     })
     connection.on('data', bytes => {
       heard = Buffer.concat([heard, bytes])
-      if (!mayBe(GREETING_MAGIC, heard)) return settle({ code: 'STRANGER' })
+      if (!mayBe(GREETING_MAGIC, heard)) return fail('STRANGER')
       const version = versionOf(heard)
       if (version === undefined) return
       // Other versions may send more or fewer bytes: only the first 12 are the same in all of them.
-      if (version !== VERSION)
-        return settle({ code: 'VERSION', detail: `ours is ${VERSION}, theirs ${version}` })
-      if (heard.length > INTRODUCTION_SIZE) return settle({ code: 'STRANGER' })
+      if (version !== VERSION) return fail('VERSION', `ours is ${VERSION}, theirs ${version}`)
+      if (heard.length > INTRODUCTION_SIZE) return fail('STRANGER')
       const greeting = decodeIntroduction(GREETING_MAGIC, heard)
       if (greeting === undefined) return
+      // The hashed port of another listener.
+      if (greeting.port !== port) return fail('NOT_RELINKED')
       connection.pause()
       settle({ connection, greeting, bytes: heard })
     })
@@ -193,13 +233,18 @@ function afterIo(action: () => void): void {
  * Connects to the door that a greeting names. Hangs up without sending a byte if the policy does not allow the user
  * that listens there; the reason then says why there is no connection.
  */
-export function callDoor(door: Buffer, connect: ConnectFunction): Promise<net.Socket | FallbackReason> {
+export function callDoor(
+  door: Buffer,
+  connect: ConnectFunction,
+  race: Race,
+): Promise<net.Socket | FallbackReason> {
   return new Promise(resolve => {
     const connection = new net.Socket()
     connect.call(connection, { path: doorPath(door) })
     const settle = (outcome: net.Socket | FallbackReason): void => {
       connection.removeAllListeners()
       connection.on('error', () => {})
+      race.add(connection)
       if (outcome !== connection) connection.destroy()
       resolve(outcome)
     }

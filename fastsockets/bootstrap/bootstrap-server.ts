@@ -106,14 +106,18 @@ export class BootstrapServer {
 
   static #openUnix(place: Greeted, host: BootstrapHost): BootstrapServer | undefined {
     const { address: key } = place
-    const server = new net.Server()
-    markOwn(server)
-    server.on('error', error => log('%s: %s', key, error.message))
-    // `exclusive`: in a cluster worker the primary would listen in its place.
-    server.listen({ path: shadowName(key), exclusive: true })
-    server.unref()
-    refuseDescriptors(server)
-    return server.listening ? new BootstrapServer(server, true, place, host) : undefined
+    for (let candidate = 0; candidate < CANDIDATE_COUNT; candidate++) {
+      const server = new net.Server()
+      markOwn(server)
+      server.on('error', error => log('%s: %s', key, error.message))
+      // `exclusive`: in a cluster worker the primary would listen in its place.
+      server.listen({ path: shadowName(key, candidate), exclusive: true })
+      server.unref()
+      if (!server.listening) continue
+      refuseDescriptors(server)
+      return new BootstrapServer(server, true, place, host)
+    }
+    return undefined
   }
 
   /**

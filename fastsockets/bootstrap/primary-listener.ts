@@ -31,7 +31,7 @@ export interface SharedPlace {
 }
 
 /**
- * Listens on the first hashed port that the primary can bind. Calls `onDone` with the server before any caller can
+ * Listens on the first candidate that the primary can bind. Calls `onDone` with the server before any caller can
  * arrive, or with undefined if there is none.
  */
 export function listenThroughPrimary(
@@ -39,27 +39,31 @@ export function listenThroughPrimary(
   avoid: ReadonlySet<number>,
   onDone: (server: SharedServer | undefined) => void,
 ): void {
-  const ports = Array.from({ length: CANDIDATE_COUNT }, (_, candidate) =>
-    hashedPort(place.port, candidate),
-  ).filter(port => port !== place.port && !avoid.has(port))
-  const queue = place.family === UNIX ? [NONE] : ports
+  const candidates = Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => candidate)
+  const { address, family } = place
+  const queue =
+    family === UNIX
+      ? candidates.map(candidate => ({ address: shadowName(address, candidate), port: NONE }))
+      : candidates
+          .map(candidate => ({ address, port: hashedPort(place.port, candidate) }))
+          .filter(({ port }) => port !== place.port && !avoid.has(port))
   const tryNext = (): void => {
-    const port = queue.shift()
-    if (port === undefined) return onDone(undefined)
-    ask(place, port, server => (server === undefined ? tryNext() : onDone(server)))
+    const candidate = queue.shift()
+    if (candidate === undefined) return onDone(undefined)
+    ask(place, candidate, server => (server === undefined ? tryNext() : onDone(server)))
   }
   tryNext()
 }
 
 function ask(
-  { port: listenerPort, address, family, ipv6Only }: SharedPlace,
-  port: number,
+  { port: listenerPort, family, ipv6Only }: SharedPlace,
+  { address, port }: { readonly address: string; readonly port: number },
   onDone: (server: SharedServer | undefined) => void,
 ): void {
   const askPrimary = primaryOfCluster()
   if (askPrimary === undefined) return onDone(undefined)
   const query = {
-    address: family === UNIX ? shadowName(address) : address,
+    address,
     port,
     addressType: family === UNIX ? NONE : family,
     // No descriptor, but a part of the primary's key: so this listener differs from one of the program on the same

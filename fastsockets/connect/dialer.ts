@@ -44,6 +44,8 @@ import type { Reached, WorkerGroup } from './worker-group.ts'
 const BUSY_MS = greetingTimeoutMs()
 /** After this many refusals by workers of a cluster the connection uses TCP. */
 const EXPLORED_MAX = 8
+/** After this many greetings that name a server which does not listen there, the connection uses TCP. */
+const MISLED_MAX = 4
 /** Messages taken in at once while looking for answers: as many as there may be sockets. */
 const ANSWERS_MAX = STREAMS_MAX
 
@@ -59,8 +61,10 @@ interface Attempt {
    * listener that appears later does not count.
    */
   readonly hasNoOwn: boolean
-  /** The first route came from the cache and may have been stale: the dialer has called the hashed port anew, once. */
-  isRetry: boolean
+  /** The route comes from a greeting of this attempt, not from the cache. */
+  isFresh: boolean
+  /** Channels to which a greeting has led, and whose peers do not know the listener. */
+  misled: Set<SocketChannel> | undefined
   /**
    * Only for a listener that is not shared: the route, the peer's count of closed listeners just before the CONNECT,
    * and when the CONNECT was sent, as `lookCount` counts.
@@ -133,7 +137,8 @@ export class RouteDialer implements Dialer {
       family,
       isOwn: false,
       hasNoOwn: here !== undefined && own === undefined,
-      isRetry: false,
+      isFresh: false,
+      misled: undefined,
       route: undefined,
       listenersClosed: undefined,
       askedAt: Number.NaN,
@@ -170,12 +175,18 @@ export class RouteDialer implements Dialer {
       if (attempt.route !== undefined) attempt.route.listenersClosed = undefined
       return handle.handleError('ECONNRESET', 'read', undefined)
     }
+    const { channel } = handle.stream ?? {}
     handle.dropStream()
     if (attempt.asked !== undefined) return this.#askAnother(handle, attempt, attempt.asked, refusal)
     this.#routes.forget(attempt.address, attempt.port)
-    if (attempt.isRetry) return this.#demoteLater(handle, attempt, fallbackReason(reasonOfRefusal(refusal)))
-    // Another process may listen on the port now.
-    attempt.isRetry = true
+    if (attempt.isFresh) {
+      attempt.misled ??= new Set()
+      const { misled } = attempt
+      const isMisled = refusal === REFUSAL.NOT_LISTENING && channel !== undefined && misled.size < MISLED_MAX
+      if (!isMisled) return this.#demoteLater(handle, attempt, fallbackReason(reasonOfRefusal(refusal)))
+      misled.add(channel as SocketChannel)
+    }
+    // A stale route: another process may listen on the port now. A false greeting: another candidate may be true.
     void this.#explore(handle, attempt)
   }
 
@@ -184,9 +195,9 @@ export class RouteDialer implements Dialer {
   }
 
   /** Never rejects: if the handshake throws, the connect uses TCP. */
-  async #reach(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
+  async #reach({ address, port, family, misled }: Attempt): Promise<Reached | FallbackReason> {
     try {
-      return await this.#peers.reach(address, port, family)
+      return await this.#peers.reach(address, port, family, misled)
     } catch (error) {
       return fallbackReason('HANDSHAKE', messageOf(error))
     }
@@ -194,7 +205,8 @@ export class RouteDialer implements Dialer {
 
   async #explore(handle: FastHandle, attempt: Attempt): Promise<void> {
     const { address, port, family } = attempt
-    const found = await this.#reach(address, port, family)
+    attempt.isFresh = true
+    const found = await this.#reach(attempt)
     if (handle.isClosed || handle.socket?.destroyed) return
     const late = attempt.hasNoOwn ? findListener(port, address, family) : undefined
     if (late !== undefined && answersAlone(late)) return this.#refuseLater(handle, attempt)

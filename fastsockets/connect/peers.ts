@@ -19,11 +19,15 @@ import {
   randomBytes,
   type VirtualInterface,
 } from '../../nic/index.ts'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import {
   type ConnectFunction,
   callDoor,
+  type Greeted,
   greetingTimeoutMs,
+  type Race,
   type Shaken,
+  type Sought,
   shakeHands,
 } from '../bootstrap/bootstrap-client.ts'
 import {
@@ -55,7 +59,7 @@ import type { Acceptor } from '../stream/channel-contract.ts'
 import { SocketChannel } from '../stream/socket-channel.ts'
 import type { Stream } from '../stream/stream.ts'
 import { isOverBudget } from '../stream/unread-budget.ts'
-import { findGreeting, isElsewhere } from './find-greeting.ts'
+import { findChannel, isElsewhere } from './find-channel.ts'
 import { tieLifeline, watchPeer } from './lifeline.ts'
 import type { Reached } from './worker-group.ts'
 
@@ -75,6 +79,25 @@ const RING_SIZE_MAX_SOCKETS = 1 << 20
 const DRIVER_TIMEOUT_MS = 1000
 /** Channels are made in this context, so that they do not retain values of a program's AsyncLocalStorage. */
 const scope = new AsyncResource('FASTSOCKETS')
+
+/** Another candidate has won. */
+const LOST = fallbackReason('HANDSHAKE', 'another candidate was faster')
+
+/** What a handshake under way shares with those of the other candidates. */
+interface Following {
+  readonly race: Race
+  readonly limit: TimeLimit
+  readonly refusedBy: ReadonlySet<SocketChannel> | undefined
+}
+
+interface Peer {
+  /** Its endpoint id, as hexadecimal digits. */
+  readonly id: string
+  /** Connects of this thread find the channel by it; undefined if they may not use it. */
+  readonly key: string | undefined
+  /** Undefined if the kernel does not know it. */
+  readonly uid: number | undefined
+}
 
 const REASON_OF_REFUSAL: Readonly<Record<number, FallbackCode>> = {
   [REFUSAL.OTHER_USER]: 'OTHER_USER',
@@ -139,13 +162,23 @@ export class Peers implements BootstrapHost {
     return [...this.ownChannels, ...this.openChannels].flatMap(channel => channel.streams.all())
   }
 
-  /** The channel to the listener on `port` at `address`, or the reason why there is none. */
-  reach(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
+  /**
+   * The channel to the listener on `port` at `address`, or the reason why there is none. `refusedBy`: channels that do
+   * not know the listener, though a greeting has said so.
+   */
+  reach(
+    address: string,
+    port: number,
+    family: Family,
+    refusedBy?: ReadonlySet<SocketChannel>,
+  ): Promise<Reached | FallbackReason> {
+    const sought = { address, port, family }
+    if (refusedBy !== undefined) return scope.runInAsyncScope(() => this.#call(sought, refusedBy))
     const key = `${address} ${port}`
     const underWay = this.#calls.get(key)
     if (underWay !== undefined) return underWay
     const call = scope
-      .runInAsyncScope(() => this.#call(address, port, family))
+      .runInAsyncScope(() => this.#call(sought))
       .catch(error => fallbackReason('HANDSHAKE', (error as Error).message))
       .finally(() => this.#calls.delete(key))
     this.#calls.set(key, call)
@@ -204,7 +237,10 @@ export class Peers implements BootstrapHost {
           connection.off('close', cancel)
           const peerId = hello.endpointId.toString('hex')
           const key = callerUid === undefined ? undefined : keyOf(peerId, userOf(callerUid))
-          this.#open(end, peerId, connection, key, callerUid, transcript)
+          const peer = { id: peerId, key, uid: callerUid }
+          const channel = this.#open(end, peer, connection, transcript, isTrue => {
+            if (isTrue && key !== undefined) this.#channels.set(key, channel)
+          })
         })
         .catch(error => {
           log('offer to pid %d: %s', hello.pid, (error as Error).message)
@@ -217,16 +253,22 @@ export class Peers implements BootstrapHost {
     return { driver: driver.name, blob: offer.blob, finish }
   }
 
-  async #call(address: string, port: number, family: Family): Promise<Reached | FallbackReason> {
+  async #call(sought: Sought, refusedBy?: ReadonlySet<SocketChannel>): Promise<Reached | FallbackReason> {
+    const { address, family } = sought
     const limit = limitFor(address, family)
     if (!allowsDriver(DRIVER) && !isElsewhere(address, family))
       return fallbackReason('POLICY', `it does not allow ${DRIVER}`)
-    const outcome = await findGreeting(address, port, family, this.#connect, limit)
-    if ('code' in outcome) {
-      const { code, detail, mayPass } = outcome
-      return { ...fallbackReason(code, detail), ...(mayPass === undefined ? {} : { mayPass }) }
-    }
-    const { connection, greeting, bytes: greetingBytes } = outcome
+    return await findChannel<Reached>(sought, this.#connect, limit, (greeted, race) =>
+      this.#follow(sought, greeted, { race, limit, refusedBy }),
+    )
+  }
+
+  /** Proves a greeting: by the channel that it leads to, or by one that this thread has already. */
+  async #follow(
+    { address, port, family }: Sought,
+    { connection, greeting, bytes: greetingBytes }: Greeted,
+    { race, limit, refusedBy }: Following,
+  ): Promise<Reached | FallbackReason> {
     tellStep('client greeted')
     const { isShared, listenerId } = greeting
     const said = family === UNIX ? listenerId.toString('hex') : address
@@ -243,7 +285,8 @@ export class Peers implements BootstrapHost {
     const known = isOwn ? this.ownChannel() : this.#channels.get(key)
     if (known?.isOpen) {
       connection.destroy()
-      return { channel: known, isShared, address: said }
+      if (refusedBy?.has(known)) return fallbackReason('NOT_LISTENING')
+      return race.win() ? { channel: known, isShared, address: said } : LOST
     }
     if (this.openChannels.length >= CHANNELS_MAX) {
       connection.destroy()
@@ -259,7 +302,7 @@ export class Peers implements BootstrapHost {
     let shaking = connection
     if (isHere(greeting)) {
       connection.destroy()
-      const door = await callDoor(greeting.door, this.#connect)
+      const door = await callDoor(greeting.door, this.#connect, race)
       if ('code' in door) return door
       shaking = door
     }
@@ -267,7 +310,14 @@ export class Peers implements BootstrapHost {
     if (shaken === undefined) return reasonOfFailure(address, limit)
     tellStep('client answered')
     try {
-      const channel = await this.#take(shaken, greeting, greetingBytes, shaking, { key, isLocal }, limit)
+      const channel = await this.#take(
+        shaken,
+        greeting,
+        greetingBytes,
+        shaking,
+        { key, isLocal, race },
+        limit,
+      )
       return channel instanceof SocketChannel ? { channel, isShared, address: said } : channel
     } catch (error) {
       shaking.destroy()
@@ -285,25 +335,26 @@ export class Peers implements BootstrapHost {
 
   async #take(
     { answer, helloBytes, answerBytes }: Shaken,
-    peer: Introduction,
+    introduced: Introduction,
     greeting: Buffer,
     connection: net.Socket,
-    { key, isLocal }: { readonly key: string; readonly isLocal: boolean },
+    { key, isLocal, race }: { readonly key: string; readonly isLocal: boolean; readonly race: Race },
     limit: TimeLimit,
   ): Promise<SocketChannel | FallbackReason> {
     if (answer.result !== 0) {
       connection.destroy()
       return fallbackReason(reasonOfRefusal(answer.result))
     }
-    const driver = driverTo(peer)
+    const driver = driverTo(introduced)
     if (driver === undefined || answer.driver !== driver.name) {
       connection.destroy()
       return fallbackReason('DRIVER', `the server offers ${JSON.stringify(answer.driver)}`)
     }
     let uid: number | undefined
+    const driverLimit = new TimeLimit(Math.min(driverTimeoutMs(), limit.leftMs))
     const end = await driver.connect(answer.blob, {
       queueSizeMax: Math.max(RING_SIZE_MAX_SOCKETS, ablation('ring') ?? 0),
-      timeoutMs: Math.min(driverTimeoutMs(), limit.leftMs),
+      timeoutMs: driverLimit.leftMs,
       allowUid: one => {
         uid = one
         return allowsUser(one)
@@ -311,11 +362,32 @@ export class Peers implements BootstrapHost {
       reply: bytes => connection.write(encodeReply(bytes)),
       readsPeer: allowsPeerMemory(),
     })
-    const peerId = peer.endpointId.toString('hex')
+    const peerId = introduced.endpointId.toString('hex')
     const proved = isLocal && uid !== undefined ? keyOf(peerId, userOf(uid)) : key
     const said = { greeting, hello: helloBytes, answer: answerBytes }
     const transcript = transcriptOf(said, endsOf(connection, 'client'))
-    return this.#open(end, peerId, connection, proved, uid, transcript)
+    if (race.isOver) {
+      end.close()
+      connection.destroy()
+      return LOST
+    }
+    const peer = { id: peerId, key: proved, uid }
+    const channel = await new Promise<SocketChannel | undefined>(resolve => {
+      const opened = this.#open(end, peer, connection, transcript, isTrue => {
+        clearTimeout(timer)
+        resolve(isTrue ? opened : undefined)
+      })
+      // Keeps the event loop alive, too: the doorbell does so only once there is a socket.
+      const timer = setTimeout(() => opened.close(), driverLimit.leftMs)
+    })
+    if (channel === undefined)
+      return fallbackReason('HANDSHAKE', 'the two sides have not heard the same bootstrap')
+    if (!race.win(connection)) {
+      channel.close()
+      return LOST
+    }
+    this.#channels.set(proved, channel)
+    return channel
   }
 
   /** All processes of one other user share their client ports. */
@@ -326,16 +398,15 @@ export class Peers implements BootstrapHost {
   }
 
   /**
-   * `key`: connects of this thread find the channel by it; undefined if they may not use it. `uid`: the peer's, if the
-   * kernel knows it.
+   * Calls `onProven` with true once the peer has sent the same transcript, or with false if the channel ends before. No
+   * connect of this thread may use the channel until then.
    */
   #open(
     end: VirtualInterface,
-    peerId: string,
+    { id, key, uid }: Peer,
     connection: net.Socket,
-    key: string | undefined,
-    uid: number | undefined,
     transcript: Buffer,
+    onProven: (isTrue: boolean) => void,
   ): SocketChannel {
     tellStep('channel open')
     keepFreedMemory()
@@ -343,14 +414,19 @@ export class Peers implements BootstrapHost {
     // Early compilation ends in an iteration of the event loop, which a program that polls raw sockets may never reach.
     if (!this.#isRaw) compileEarly()
     const handleGone = (gone: SocketChannel): void => {
+      if (!isProven) onProven(false)
       if (key !== undefined && this.#channels.get(key) === gone) this.#channels.delete(key)
       const at = this.openChannels.indexOf(gone)
       if (at >= 0) this.openChannels.splice(at, 1)
     }
-    const channel = new SocketChannel(end, peerId, this.#accept, handleGone, this.#isRaw, transcript)
+    let isProven = false
+    const channel = new SocketChannel(end, id, this.#accept, handleGone, this.#isRaw, transcript)
+    channel.onBound = () => {
+      isProven = true
+      onProven(true)
+    }
     channel.peerUid = uid
     if (uid !== undefined && !isOwnUser(uid)) channel.portShare = this.#shareOf(uid)
-    if (key !== undefined) this.#channels.set(key, channel)
     this.openChannels.push(channel)
     const { localAddress, remoteAddress } = connection
     if (end.driver === REMOTE_DRIVER && localAddress !== undefined && remoteAddress !== undefined)

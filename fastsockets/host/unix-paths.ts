@@ -34,7 +34,7 @@ export function unixKey(path: string): string | undefined {
   }
 }
 
-/** The abstract unix name of the bootstrap server for `key`. */
-export function shadowName(key: string): string {
-  return `\0fastsockets-${key}`.padEnd(SHADOW_NAME_SIZE, '-')
+/** The abstract unix name of the bootstrap server for `key`: one for each candidate, as with hashed ports. */
+export function shadowName(key: string, candidate = 0): string {
+  return `\0fastsockets-${candidate === 0 ? '' : `${candidate}-`}${key}`.padEnd(SHADOW_NAME_SIZE, '-')
 }

@@ -53,6 +53,8 @@ export class SocketChannel implements ChannelOwner {
   peerUid: number | undefined
   /** What the bootstrap's transcript must be that the peer sends first; undefined once it was, or if there is none to come. */
   #awaitedTranscript: Buffer | undefined
+  /** Runs when the peer has sent the same transcript. */
+  onBound: () => void = () => {}
   readonly #accept: Acceptor
   readonly #onGone: (channel: SocketChannel) => void
   readonly streams = new StreamTable()
@@ -264,6 +266,7 @@ export class SocketChannel implements ChannelOwner {
     if (transcript?.equals(message.copy()) !== true)
       return this.#refuse('it has heard another bootstrap than was said')
     this.#awaitedTranscript = undefined
+    this.onBound()
   }
 
   handleConnect(message: Message): void {

@@ -76,7 +76,7 @@ t.test(
 )
 
 t.test('a thousand random greetings and hellos are hung up on, and the listener goes on', async t => {
-  const { callHashedPort } = await import('../../fastsockets/bootstrap/bootstrap-client.ts')
+  const { greetingOf } = await import('../support/greeting.ts')
   const { hashedPort } = await import('../../fastsockets/bootstrap/hashed-port.ts')
   const { randomBytes } = await import('node:crypto')
   const port = await portWithFirstHashed()
@@ -92,7 +92,7 @@ t.test('a thousand random greetings and hellos are hung up on, and the listener 
     stranger.end(noise)
     await once(stranger, 'close')
   }
-  const greeted = await callHashedPort('127.0.0.1', port, 4, net.Socket.prototype.connect as never)
+  const greeted = await greetingOf('127.0.0.1', port, 4)
   t.ok('connection' in greeted)
   if ('connection' in greeted) greeted.connection.destroy()
   const socket = net.connect(port, '127.0.0.1')

@@ -5,11 +5,12 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
-import { callDoor, callHashedPort, shakeHands } from '../../../fastsockets/bootstrap/bootstrap-client.ts'
+import { callDoor, Race, shakeHands } from '../../../fastsockets/bootstrap/bootstrap-client.ts'
 import { REFUSAL } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { BootstrapServer } from '../../../fastsockets/bootstrap/bootstrap-server.ts'
 import { Peers } from '../../../fastsockets/connect/peers.ts'
 import { type Driver, drivers } from '../../../nic/index.ts'
+import { greetingOf } from '../../support/greeting.ts'
 
 const HOST = '127.0.0.1'
 const WAIT_MS = 10_000
@@ -17,7 +18,7 @@ const [victim, other] = process.argv.slice(2).map(Number) as [number, number]
 const { connect } = net.Socket.prototype
 
 async function call(port: number) {
-  const found = await callHashedPort(HOST, port, 4, connect, WAIT_MS)
+  const found = await greetingOf(HOST, port, 4, WAIT_MS)
   if ('code' in found) throw new Error(found.code)
   return found
 }
@@ -28,7 +29,7 @@ const { endpointId } = greeting
 const peers = new Peers(() => REFUSAL.NOT_LISTENING, connect)
 
 const called = await call(victim)
-const door = await callDoor(called.greeting.door, connect)
+const door = await callDoor(called.greeting.door, connect, new Race())
 if ('code' in door) throw new Error(door.text)
 const { listenerId } = called.greeting
 const shaken = await shakeHands(door, { ...peers.introduce(victim), endpointId, listenerId }, WAIT_MS)

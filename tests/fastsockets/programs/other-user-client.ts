@@ -3,13 +3,13 @@
  * known by: its key, which follows from its file, and whatever else is tried. Reports what becomes of each CONNECT.
  */
 import net from 'node:net'
-import { callHashedPort } from '../../../fastsockets/bootstrap/bootstrap-client.ts'
 import { REFUSAL } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { Peers } from '../../../fastsockets/connect/peers.ts'
 import { shadowName, UNIX } from '../../../fastsockets/host/unix-paths.ts'
 import type { SocketChannel } from '../../../fastsockets/stream/socket-channel.ts'
 import type { StreamSink } from '../../../fastsockets/stream/stream-sink.ts'
 import { newOwnSocket } from '../../../nic/index.ts'
+import { greetingOf } from '../../support/greeting.ts'
 
 const [port = '0', key = ''] = process.argv.slice(2)
 const { connect } = net.Socket.prototype
@@ -35,7 +35,7 @@ const heard = await newOwnSocket()
   .connect({ path: shadowName(key) })
   .toArray()
   .catch(() => [])
-const greeted = await callHashedPort(key, 0, UNIX, connect)
+const greeted = await greetingOf(key, 0, UNIX)
 process.send?.({
   byKey,
   byNothing,

@@ -1,9 +1,11 @@
 /**
- * A man in the middle, plain and of another user. argv: what, then the port, or the unix key, of the listener in question.
+ * A squatter, not relinked. argv: what it does, the port or the unix key of the true listener, and for `known` the port of another.
  *
  *   relay      has the first hashed port, and carries every byte to and fro between its callers and the true bootstrap
  *   door       the same, but what it greets with names a door of its own
  *   flags, endpoint, listener      the same with that part of the greeting changed
+ *   known      has the first hashed port, and greets with the greeting of another server
+ *   silent     has the first hashed port, and says nothing
  *   shadow     has the abstract name at which a unix listener's clients look for it, and greets with a greeting of its own
  *
  * Asked, it says what it has heard. Told to, it ends all that it carries.
@@ -25,7 +27,7 @@ import { shadowName } from '../../../fastsockets/host/unix-paths.ts'
 import { hostIdentity } from '../../../nic/index.ts'
 
 const HOST = '127.0.0.1'
-const [what = 'relay', target = ''] = process.argv.slice(2)
+const [what = 'relay', target = '', other = ''] = process.argv.slice(2)
 const port = Number(target)
 const carried: net.Socket[] = []
 const counts = { callers: 0, heard: 0, atDoor: 0 }
@@ -36,10 +38,10 @@ function keep(socket: net.Socket): net.Socket {
   return socket.on('error', () => {})
 }
 
-/** A connection to the true bootstrap, at whichever candidate it is. */
-async function callTrueOne(): Promise<net.Socket> {
-  for (let candidate = 1; candidate < CANDIDATE_COUNT; candidate++) {
-    const socket = keep(net.connect(hashedPort(port, candidate), HOST))
+/** A connection to a true bootstrap, at whichever candidate it is. */
+async function callTrueOne(of = port, first = 1): Promise<net.Socket> {
+  for (let candidate = first; candidate < CANDIDATE_COUNT; candidate++) {
+    const socket = keep(net.connect(hashedPort(of, candidate), HOST))
     const isThere = await once(socket, 'connect').then(
       () => true,
       () => false,
@@ -66,6 +68,7 @@ const CHANGES: Readonly<Record<string, () => Partial<Introduction>>> = {
   flags: () => ({ isShared: true }),
   endpoint: () => ({ endpointId: randomBytes(16) }),
   listener: () => ({ listenerId: randomBytes(16) }),
+  known: () => ({ port }),
 }
 
 async function serve(caller: net.Socket): Promise<void> {
@@ -83,7 +86,7 @@ async function serve(caller: net.Socket): Promise<void> {
     const server = await callTrueOne()
     server.pipe(caller)
     caller.pipe(server)
-  } else if (learnt !== undefined) {
+  } else if (learnt !== undefined && what !== 'silent') {
     // At once: a client that waits looks at the next hashed port.
     caller.write(encodeIntroduction(GREETING_MAGIC, { ...learnt, ...CHANGES[what]?.() }))
   }
@@ -99,7 +102,7 @@ const squatted = net.createServer(caller => void serve(caller))
 squatted.listen(what === 'shadow' ? { path: shadowName(target) } : { port: hashedPort(port, 0), host: HOST })
 await once(squatted, 'listening')
 process.on('message', async ({ end, learn }: { end?: boolean; learn?: boolean }) => {
-  if (learn) learnt = await greetingOf(await callTrueOne())
+  if (learn) learnt = await greetingOf(await (other === '' ? callTrueOne() : callTrueOne(Number(other), 0)))
   if (end) for (const socket of carried) socket.destroy()
   process.send?.(counts)
 })

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net, { type Server, type Socket } from 'node:net'
-import { callDoor, callHashedPort, shakeHands } from '../../../../fastsockets/bootstrap/bootstrap-client.ts'
+import { callDoor, Race, shakeHands } from '../../../../fastsockets/bootstrap/bootstrap-client.ts'
 import {
   DOOR_SIZE,
   encodeAnswer,
@@ -15,6 +15,7 @@ import {
 import { doorPath } from '../../../../fastsockets/bootstrap/door.ts'
 import { hashedPort } from '../../../../fastsockets/bootstrap/hashed-port.ts'
 import { shadowName, UNIX } from '../../../../fastsockets/host/unix-paths.ts'
+import { greetingOf } from '../../../support/greeting.ts'
 import { portWithFirstHashed } from '../../../support/ports.ts'
 import type { Random } from '../../../support/random.ts'
 import type { Attack, Kind } from '../kind.ts'
@@ -58,8 +59,8 @@ export const squatters: Kind = {
 
     const call = async (isUnix: boolean) =>
       isUnix
-        ? await callHashedPort(key, LISTENER_PORT_OF_UNIX, UNIX, net.Socket.prototype.connect, PATIENCE_MS)
-        : await callHashedPort('127.0.0.1', port, 4, net.Socket.prototype.connect, PATIENCE_MS)
+        ? await greetingOf(key, LISTENER_PORT_OF_UNIX, UNIX, PATIENCE_MS)
+        : await greetingOf('127.0.0.1', port, 4, PATIENCE_MS)
 
     return {
       async attack({ random, inputs, count, wrong }: Attack) {
@@ -88,7 +89,7 @@ export const squatters: Kind = {
             if (greeting.port !== (isUnix ? LISTENER_PORT_OF_UNIX : port))
               wrong(`a greeting for port ${greeting.port}`)
             left--
-            const called = await callDoor(greeting.door, net.Socket.prototype.connect)
+            const called = await callDoor(greeting.door, net.Socket.prototype.connect, new Race())
             if ('code' in called) count('no door')
             else {
               const hello = introduction(length => random.bytes(length))
