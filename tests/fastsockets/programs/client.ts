@@ -4,7 +4,7 @@
  *   argv: port behaviour
  */
 import net from 'node:net'
-import { KIND_REPLY, KIND_REQUEST } from '../../../am/message-layout.ts'
+import { KIND_REQUEST } from '../../../am/message-layout.ts'
 import { fastOf } from '../../../fastsockets/handle/fast-handle.ts'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import type { VirtualInterface } from '../../../nic/index.ts'
@@ -43,14 +43,13 @@ function ring(): VirtualInterface {
   return end
 }
 
-/** What else: a reply where there should be a request, or a request where there should be a reply. */
+/** What else: a request where there should be a reply. */
 function cross(message: unknown): void {
-  const { handler, byReply } = message as { handler: number; byReply: boolean }
-  // The first request of the other side, which is not acknowledged yet; of this side, one that was not used.
-  const slot = byReply ? 0 : 100
+  const { handler } = message as { handler: number }
+  const slot = 100
   const words = [1, 80, 1000, 4]
   const payload = Buffer.from('127.0.0.1')
-  sendMessage(ring(), { kind: byReply ? KIND_REPLY : KIND_REQUEST, handler, slot, words, payload })
+  sendMessage(ring(), { kind: KIND_REQUEST, handler, slot, words, payload })
 }
 
 /** What a hostile peer can do: write garbage into the ring and publish it. */
