@@ -36,7 +36,7 @@ import { STREAMS_MAX } from '../stream/stream-layout.ts'
 import { messageOf, reasonNow } from './fast-way.ts'
 import { answersAlone, findListener } from './listeners.ts'
 import { type Peers, reasonOfNoRoom, reasonOfRefusal } from './peers.ts'
-import { type ChannelRoute, lasts, Routes } from './routes.ts'
+import { type ChannelRoute, lasts, MISLED_MAX, Routes } from './routes.ts'
 import { isUnanswered, UnansweredConnects } from './unanswered-connects.ts'
 import type { Reached, WorkerGroup } from './worker-group.ts'
 
@@ -44,8 +44,6 @@ import type { Reached, WorkerGroup } from './worker-group.ts'
 const BUSY_MS = greetingTimeoutMs()
 /** After this many refusals by workers of a cluster the connection uses TCP. */
 const EXPLORED_MAX = 8
-/** After this many greetings that name a server which does not listen there, the connection uses TCP. */
-const MISLED_MAX = 4
 /** Messages taken in at once while looking for answers: as many as there may be sockets. */
 const ANSWERS_MAX = STREAMS_MAX
 

@@ -18,6 +18,8 @@ const HUNG_UP_TTL_MS = 5000
 /** For how long an address that refused counts as empty, if another address of the same name has accepted. */
 const REFUSED_TTL_MS = 1000
 const ROUTES_MAX = 1024
+/** After this many greetings that name a server which does not listen there, the connection uses TCP. */
+export const MISLED_MAX = 4
 
 /** Reasons that stay true for a while. All others are decided anew for each connect. */
 const TTL_MS: Partial<Record<FallbackCode, number>> = {

@@ -4,7 +4,7 @@ import net, { isIP } from 'node:net'
 import { remoteAddress } from '../bootstrap/remote-hosts.ts'
 import { reasonAgainstFastWay, reasonNow } from '../connect/fast-way.ts'
 import { reasonOfNoRoom, reasonOfRefusal } from '../connect/peers.ts'
-import { Routes } from '../connect/routes.ts'
+import { MISLED_MAX, Routes } from '../connect/routes.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import { decide } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
@@ -109,15 +109,21 @@ async function reach(
     // Another process may listen on the port now: call the hashed port anew.
     routes.forget(target.address, port)
   }
-  // An aborted search goes on: other connects may wait for it, and the next one finds its channel.
-  const found = await unlessAborted(rawPeers().reach(address, port, family), signal)
-  if ('code' in found) return found
-  const { channel, isShared } = found
-  signal?.throwIfAborted()
-  const opened = await open(channel, address, target, signal)
-  // If several listeners share the port, the kernel or the primary chooses for each connection.
-  if (opened instanceof FastRawSocket && !isShared) routes.rememberChannel(target.address, port, found)
-  return opened
+  const misled = new Set<SocketChannel>()
+  for (;;) {
+    // An aborted search goes on: other connects may wait for it, and the next one finds its channel.
+    const search = rawPeers().reach(address, port, family, misled.size > 0 ? misled : undefined)
+    const found = await unlessAborted(search, signal)
+    if ('code' in found) return found
+    const { channel, isShared } = found
+    signal?.throwIfAborted()
+    const opened = await open(channel, address, target, signal)
+    // If several listeners share the port, the kernel or the primary chooses for each connection.
+    if (opened instanceof FastRawSocket && !isShared) routes.rememberChannel(target.address, port, found)
+    if (opened instanceof FastRawSocket || opened.code !== 'NOT_LISTENING' || misled.size === MISLED_MAX)
+      return opened
+    misled.add(channel)
+  }
 }
 
 function open(
