@@ -12,7 +12,7 @@ export const FALLBACK_REASONS = {
   KOFFI: 'the koffi package cannot be loaded',
   NODE_INTERNALS: 'this Node has no native stream class in the place where we look for it',
   DRIVER: 'shared memory cannot be used on this machine',
-  NOT_RELINKED: 'nobody speaks Fast Sockets on the hashed port: the server is not relinked',
+  NOT_RELINKED: 'no Fast Sockets listener answered on the hashed port',
   STRANGER: 'the hashed port belongs to a program that does not speak Fast Sockets',
   SILENT: 'the hashed port is open, but no greeting came in time',
   VERSION: 'the server speaks another version of the protocol',

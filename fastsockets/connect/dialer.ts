@@ -36,6 +36,7 @@ import { STREAMS_MAX } from '../stream/stream-layout.ts'
 import { messageOf, reasonNow } from './fast-way.ts'
 import { answersAlone, findListener } from './listeners.ts'
 import { type Peers, reasonOfNoRoom, reasonOfRefusal } from './peers.ts'
+import { askPatiently, forgetRefused, noteRefused } from './refused-places.ts'
 import { type ChannelRoute, lasts, MISLED_MAX, Routes } from './routes.ts'
 import { isUnanswered, UnansweredConnects } from './unanswered-connects.ts'
 import type { Reached, WorkerGroup } from './worker-group.ts'
@@ -122,6 +123,7 @@ export class RouteDialer implements Dialer {
     const here = family === UNIX ? unixKey(address) : reachableOwnAddress(address)
     const target = here ?? (family === UNIX ? undefined : remoteAddress(address, port))
     if (typeof target !== 'string') {
+      if (family === UNIX) noteRefused(address, port)
       const reason = target ?? fallbackReason('PIPE')
       return this.#demote(handle, request, address, port, family, reason)
     }
@@ -193,9 +195,12 @@ export class RouteDialer implements Dialer {
   }
 
   /** Never rejects: if the handshake throws, the connect uses TCP. */
-  async #reach({ address, port, family, misled }: Attempt): Promise<Reached | FallbackReason> {
+  async #reach(handle: FastHandle, attempt: Attempt): Promise<Reached | FallbackReason> {
+    const { address, port, family, misled } = attempt
+    const ask = (): Promise<Reached | FallbackReason> => this.#peers.reach(address, port, family, misled)
+    const isWanted = (): boolean => !handle.isClosed
     try {
-      return await this.#peers.reach(address, port, family, misled)
+      return await askPatiently(nameOf(handle, address, family), port, family, ask, isWanted)
     } catch (error) {
       return fallbackReason('HANDSHAKE', messageOf(error))
     }
@@ -204,7 +209,7 @@ export class RouteDialer implements Dialer {
   async #explore(handle: FastHandle, attempt: Attempt): Promise<void> {
     const { address, port, family } = attempt
     attempt.isFresh = true
-    const found = await this.#reach(attempt)
+    const found = await this.#reach(handle, attempt)
     if (handle.isClosed || handle.socket?.destroyed) return
     const late = attempt.hasNoOwn ? findListener(port, address, family) : undefined
     if (late !== undefined && answersAlone(late)) return this.#refuseLater(handle, attempt)
@@ -355,7 +360,7 @@ export class RouteDialer implements Dialer {
     reason: FallbackReason,
   ): number {
     if (decideOn(handle, address, port, family).use === 'require') return refuseTcp(handle, reason)
-    this.#rememberOnceConnected(handle, request, address, port, reason)
+    this.#rememberOnceConnected(handle, request, address, port, family, reason)
     const isUnix = family === UNIX
     const remote = { address: isUnix ? (handle.host as string) : address, port }
     const tcp = this.#replace(handle, reason, remote, isUnix)
@@ -372,7 +377,10 @@ export class RouteDialer implements Dialer {
     if (refused.socket.deref() !== handle.socket) return
     const { oncomplete } = request
     request.oncomplete = (status, ...rest) => {
-      if (status === 0) this.#routes.rememberRefused(refused.address, refused.port)
+      if (status === 0) {
+        this.#routes.rememberRefused(refused.address, refused.port)
+        forgetRefused(refused.address, refused.port)
+      }
       callIfFunction(oncomplete, request, [status, ...rest])
     }
   }
@@ -398,15 +406,20 @@ export class RouteDialer implements Dialer {
     request: ConnectRequest,
     address: string,
     port: number,
+    family: Family,
     reason: FallbackReason,
   ): void {
     if (!lasts(reason)) return
     const { oncomplete } = request
     const socket = handle.socket as FastSocket
+    const name = nameOf(handle, address, family)
     request.oncomplete = (status, ...rest) => {
-      if (status === UV_ECONNREFUSED && reason.code === 'NOT_RELINKED')
+      if (status === UV_ECONNREFUSED && reason.code === 'NOT_RELINKED') {
         this.#refused = { socket: new keptGlobals.WeakRef(socket), address, port }
+        noteRefused(name, port)
+      }
       if (status === 0) {
+        forgetRefused(name, port)
         const isKnownBetter = !this.#routes.rememberReason(address, port, reason)
         if (handle.host !== undefined && !isKnownBetter)
           this.#routes.rememberReason(handle.host, port, reason)
@@ -416,9 +429,14 @@ export class RouteDialer implements Dialer {
   }
 }
 
+/** What the program knows the place by: of a unix socket `address` may be the key. */
+function nameOf(handle: FastHandle, address: string, family: Family): string {
+  return family === UNIX ? (handle.host as string) : address
+}
+
 function decideOn(handle: FastHandle, address: string, port: number, family: Family): Decision {
-  // On a unix path `address` may already be the key; the policy needs the path.
-  return family === UNIX ? decidePath('client', handle.host as string) : decide('client', address, port)
+  const name = nameOf(handle, address, family)
+  return family === UNIX ? decidePath('client', name) : decide('client', name, port)
 }
 
 /**

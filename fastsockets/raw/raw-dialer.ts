@@ -4,7 +4,9 @@ import net, { isIP } from 'node:net'
 import { remoteAddress } from '../bootstrap/remote-hosts.ts'
 import { reasonAgainstFastWay, reasonNow } from '../connect/fast-way.ts'
 import { reasonOfNoRoom, reasonOfRefusal } from '../connect/peers.ts'
+import { askPatiently, forgetRefused, noteRefused } from '../connect/refused-places.ts'
 import { MISLED_MAX, Routes } from '../connect/routes.ts'
+import type { Reached } from '../connect/worker-group.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import { decide } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
@@ -43,14 +45,19 @@ export async function connect(options: ConnectOptions): Promise<RawSocket> {
   assertSignal(signal)
   signal?.throwIfAborted()
   let failure: unknown
-  for (const { address, family } of await resolve(host || 'localhost', signal)) {
+  const places = await resolve(host || 'localhost', signal)
+  for (const { address, family } of places) {
     signal?.throwIfAborted()
     try {
-      return await connectTo({ address, family: family === 6 ? 6 : 4, port }, signal)
+      const socket = await connectTo({ address, family: family === 6 ? 6 : 4, port }, signal)
+      for (const place of places) forgetRefused(place.address, port)
+      return socket
     } catch (error) {
       failure = error
     }
   }
+  if ((failure as NodeJS.ErrnoException).code === 'ECONNREFUSED')
+    for (const { address } of places) noteRefused(address, port)
   throw failure
 }
 
@@ -110,10 +117,11 @@ async function reach(
     routes.forget(target.address, port)
   }
   const misled = new Set<SocketChannel>()
+  // An aborted search goes on: other connects may wait for it, and the next one finds its channel.
+  const ask = (): Promise<Reached | FallbackReason> =>
+    unlessAborted(rawPeers().reach(address, port, family, misled.size > 0 ? misled : undefined), signal)
   for (;;) {
-    // An aborted search goes on: other connects may wait for it, and the next one finds its channel.
-    const search = rawPeers().reach(address, port, family, misled.size > 0 ? misled : undefined)
-    const found = await unlessAborted(search, signal)
+    const found = await askPatiently(target.address, port, family, ask)
     if ('code' in found) return found
     const { channel, isShared } = found
     signal?.throwIfAborted()

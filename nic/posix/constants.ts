@@ -27,7 +27,10 @@ export const F_SEAL_FUTURE_WRITE = 16
 export const TMPFS_MAGIC = 0x01021994
 
 export const AF_UNIX = 1
+export const AF_NETLINK = 16
+export const NETLINK_SOCK_DIAG = 4
 export const SOCK_STREAM = 1
+export const SOCK_DGRAM = 2
 export const SOCK_NONBLOCK = 0o4000
 export const SOCK_CLOEXEC = 0o2000000
 export const SOL_SOCKET = 1

@@ -1,0 +1,96 @@
+/**
+ * A client that tries again until its server listens is fast from its first connection on, although the server opens its
+ * hashed port some time after its own port.
+ */
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import net, { type NetConnectOpts, type Transport, transportOf } from '../../fastsockets/index.ts'
+import * as raw from '../../fastsockets/raw/index.ts'
+import { Child, plainEnvironment } from '../support/child.ts'
+import { freePort } from '../support/ports.ts'
+import { program, relinked } from '../support/relinked.ts'
+import { withWatchdog } from '../support/until.ts'
+
+const PAUSE_MS = 1
+
+interface Met {
+  readonly refused: number
+  readonly transport: Transport
+}
+
+/** Connects until it is accepted. */
+async function connectInALoop(place: NetConnectOpts): Promise<Met> {
+  for (let refused = 0; ; refused++) {
+    const socket = net.connect(place)
+    try {
+      await once(socket, 'connect')
+      const transport = transportOf(socket)
+      socket.destroy()
+      return { refused, transport }
+    } catch (error) {
+      const { code = '' } = error as NodeJS.ErrnoException
+      if (!['ECONNREFUSED', 'ENOENT'].includes(code)) throw error
+    }
+    await delay(PAUSE_MS)
+  }
+}
+
+async function connectRawInALoop(port: number): Promise<Met> {
+  for (let refused = 0; ; refused++) {
+    try {
+      const socket = await raw.connect({ port, host: '127.0.0.1' })
+      const { transport } = socket
+      socket.close()
+      return { refused, transport }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ECONNREFUSED') throw error
+    }
+    await delay(PAUSE_MS)
+  }
+}
+
+function startLate(t: Test, place: string): Child {
+  const late = ['--import', program('late-hashed-port').href]
+  const env = { ...plainEnvironment(), LATE_PLACE: place }
+  return new Child(t, program('place-server'), [place], relinked({ execArgv: late, env }))
+}
+
+t.test('at a port', async t => {
+  const port = await freePort()
+  const met = connectInALoop({ port, host: '127.0.0.1' })
+  await startLate(t, String(port)).receive()
+  t.match(await met, { transport: { transport: 'shm', reason: undefined } })
+  t.ok((await met).refused > 1, `after ${(await met).refused} refusals`)
+})
+
+t.test('by a name of several addresses', async t => {
+  const port = await freePort()
+  const met = connectInALoop({ port, host: 'localhost' })
+  await startLate(t, String(port)).receive()
+  t.match(await met, { transport: { transport: 'shm', reason: undefined } })
+})
+
+t.test('at a unix path', async t => {
+  const path = join(t.testdir(), 'late.sock')
+  const met = connectInALoop({ path })
+  await startLate(t, path).receive()
+  t.match(await met, { transport: { transport: 'shm', reason: undefined } })
+})
+
+t.test('a raw socket', async t => {
+  const port = await freePort()
+  const met = connectRawInALoop(port)
+  await startLate(t, String(port)).receive()
+  t.match(await met, { transport: { transport: 'shm', reason: undefined } })
+})
+
+t.test('a server that is not relinked gets its connection over TCP', async t => {
+  const port = await freePort()
+  const met = connectInALoop({ port, host: '127.0.0.1' })
+  await new Child(t, program('place-server'), [String(port)]).receive()
+  t.match(await withWatchdog('the plain server', met), {
+    transport: { transport: 'tcp', reason: { code: 'NOT_RELINKED' } },
+  })
+})
