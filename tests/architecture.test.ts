@@ -72,6 +72,9 @@ const STILL_IN_CIRCLES: readonly string[] = [
   'fastsockets/stream/zcopy/posted-sink.ts',
 ]
 
+/** Assertions that hold whatever happens. A test that cannot run calls `skipHere`, or has the option `skip`. */
+const CANNOT_FAIL = /\bt\.(?:ok\(true\b|pass\((?![^\n]*\bskip:))[^\n]*|return t\.comment\([^\n]*/g
+
 interface Package {
   readonly dependencies: Readonly<Record<string, string>>
   readonly devDependencies: Readonly<Record<string, string>>
@@ -225,6 +228,17 @@ t.test('a right arrow is left alone', async t => {
     ['tests/am/channel.test.ts', 'tap'],
   ]
   for (const [file, target] of right) t.equal(complaintAbout(file, target), undefined, `${file}: ${target}`)
+})
+
+t.test('no test asserts what cannot fail, and none passes where it skips', async t => {
+  const wrong = sourcesOf('tests').flatMap(file => {
+    const source = readFileSync(join(ROOT, file), 'utf8')
+    return Array.from(source.matchAll(CANNOT_FAIL), ([text]) => `${file}: ${text}`)
+  })
+  t.strictSame(wrong, [])
+  const found = (text: string): number => Array.from(`  t.${text}\n`.matchAll(CANNOT_FAIL)).length
+  for (const text of ['ok(true)', "pass('x')"]) t.equal(found(text), 1, text)
+  t.equal(found("pass('x', { skip: 'y' })"), 0)
 })
 
 t.test('no file imports itself by way of others, types included', async t => {

@@ -5,7 +5,7 @@ import { type Endpoint, OK } from '../../am/index.ts'
 import { Child } from '../support/child.ts'
 import { PROCESS_DRIVER_LISTS, RELIABLE_PROCESS_DRIVER_LISTS } from '../support/driver-lists.ts'
 import { keepArrivals } from '../support/endpoints.ts'
-import { until } from '../support/until.ts'
+import { until, withWatchdog } from '../support/until.ts'
 import { testOver, type World } from '../support/world.ts'
 import { ANSWER, ECHO, SINK } from './endpoint-questions.ts'
 
@@ -141,8 +141,8 @@ testOver(
     await own.map(0, name)
     child.process.kill('SIGSTOP')
     for (let i = 0; i < 64; i++) own.requestMedium(0, SINK, Buffer.alloc(60_000))
-    await own.close()
+    await withWatchdog('the end of close()', own.close())
+    t.throws(() => own.requestMedium(0, SINK, Buffer.alloc(1)), { code: 'ERR_AM_CLOSED' })
     child.process.kill('SIGCONT')
-    t.ok(true)
   },
 )

@@ -14,6 +14,7 @@ import { Child } from '../support/child.ts'
 import { CompletionLog, drain, fill, fillPattern, Handler, patterned, sendFrame } from '../support/frames.ts'
 import { seededRandom } from '../support/random.ts'
 import { descriptorCount, memfdMappingCount } from '../support/resources.ts'
+import { skipHere } from '../support/skip.ts'
 import { until } from '../support/until.ts'
 import { QUEUE_SIZE } from './pairs.ts'
 import type { Question } from './shm-peer-child.ts'
@@ -116,10 +117,8 @@ for (const [what, memory] of WAYS) {
     { skip },
     async t => {
       const { end, ask } = await connectChild(t, memory)
-      if (!end.capabilities.rdmaRead) {
-        t.comment(`SKIPPED: no one-sided access here: ${end.capabilities.rdmaReason}`)
-        return
-      }
+      if (!end.capabilities.rdmaRead)
+        return skipHere(t, `no one-sided access here: ${end.capabilities.rdmaReason}`)
       const access = { remoteRead: true, remoteWrite: true }
       const { key } = await ask<{ key: string }>({ ask: 'register', length: 100_000, access })
       const remote = end.importKey(Buffer.from(key, 'base64'))

@@ -17,6 +17,7 @@ import { readStatusOf } from '../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { crowdedPort, freePort, portWithFirstHashed } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
+import { skipHere } from '../support/skip.ts'
 import { eventually } from '../support/until.ts'
 
 const NOBODY = 65534
@@ -178,20 +179,14 @@ t.test('a client that chooses its local address', async t => {
 })
 
 t.test('a server of another user', async t => {
-  if (process.getuid?.() !== 0) {
-    t.comment('SKIPPED: a server of another user (needs root to become one)')
-    return
-  }
+  if (process.getuid?.() !== 0) return skipHere(t, 'a server of another user (needs root to become one)')
   const server = new Child(t, program('server'), ['echo'], relinked({ uid: NOBODY, gid: NOBODY }))
   const { port } = await server.receive<{ port: number }>()
   t.match(await echoOnce(port), { transport: 'tcp', reason: { code: 'OTHER_USER' } })
 })
 
 t.test('a client of another user', async t => {
-  if (process.getuid?.() !== 0) {
-    t.comment('SKIPPED: a client of another user (needs root to become one)')
-    return
-  }
+  if (process.getuid?.() !== 0) return skipHere(t, 'a client of another user (needs root to become one)')
   const server = new Child(t, program('server'), ['echo'], relinked())
   const { port } = await server.receive<{ port: number }>()
   const client = new Child(t, program('client'), [String(port)], relinked({ uid: NOBODY, gid: NOBODY }))
@@ -199,10 +194,7 @@ t.test('a client of another user', async t => {
 })
 
 t.test('a user whom nobody knows, and who has no home', async t => {
-  if (process.getuid?.() !== 0) {
-    t.comment('SKIPPED: a user whom nobody knows (needs root to become one)')
-    return
-  }
+  if (process.getuid?.() !== 0) return skipHere(t, 'a user whom nobody knows (needs root to become one)')
   const { HOME: _home, XDG_CONFIG_HOME: _config, XDG_CACHE_HOME: _cache, ...env } = plainEnvironment()
   const options = relinked({ uid: UNKNOWN, gid: UNKNOWN, env })
   const server = new Child(t, program('server'), ['echo'], options)

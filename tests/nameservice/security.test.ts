@@ -16,6 +16,7 @@ import { sendMessage } from '../../nic/posix/unix-socket.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { askHttp, type HttpReply, type Loose, Named, temporaryFolder } from '../support/named.ts'
 import { secretCopy } from '../support/secret-file.ts'
+import { skipHere } from '../support/skip.ts'
 import { eventually } from '../support/until.ts'
 
 const CERTIFICATE = fileURLToPath(new URL('../../../tests/fixtures/localhost-cert.pem', import.meta.url))
@@ -142,7 +143,7 @@ t.test('without peer credentials nothing can be changed, and it is said why', as
 
 t.test('its socket takes no descriptors: to close one may wait for whoever has passed it', async t => {
   const { libc, reason } = loadLibc()
-  if (libc === undefined) return t.comment(`SKIPPED: ${reason}`)
+  if (libc === undefined) return skipHere(t, `${reason}`)
   const named = await Named.start(t)
   const caller = connect(named.socketPath)
   await once(caller, 'connect')
@@ -172,7 +173,7 @@ t.test(
       encoding: 'utf8',
       env: plainEnvironment(),
     })
-    if (status !== 0) return t.comment('SKIPPED: this machine makes no user namespace by unshare(1)')
+    if (status !== 0) return skipHere(t, 'this machine makes no user namespace by unshare(1)')
     t.equal(stdout, '0 true undefined\n65534 false no-credentials\n')
   },
 )

@@ -4,6 +4,7 @@ import { closeSync, cpSync, mkdirSync, openSync, readdirSync, rmSync, writeFileS
 import { join } from 'node:path'
 import t from 'tap'
 import { Named, temporaryFolder } from '../support/named.ts'
+import { skipHere } from '../support/skip.ts'
 import { eventually } from '../support/until.ts'
 
 t.test('the disk is full: changes are refused, look-ups answered, and it mends itself', async t => {
@@ -11,10 +12,7 @@ t.test('the disk is full: changes are refused, look-ups answered, and it mends i
   const store = join(folder, 'store')
   mkdirSync(store)
   const mount = (options: string) => spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', store])
-  if (mount('size=2m').status !== 0) {
-    t.comment('SKIPPED: a small disk cannot be mounted here')
-    return t.pass('not tried')
-  }
+  if (mount('size=2m').status !== 0) return skipHere(t, 'a small disk cannot be mounted here')
   t.teardown(() => spawnSync('umount', ['-l', store]))
   const named = await Named.start(t, { folder })
   const lease = await named.grant()
@@ -130,10 +128,8 @@ t.test('a damaged store that is a volume of its own is put aside within it', asy
   const folder = temporaryFolder(t)
   const store = join(folder, 'store')
   mkdirSync(store)
-  if (spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', store]).status !== 0) {
-    t.comment('SKIPPED: a volume cannot be mounted here')
-    return t.pass('not tried')
-  }
+  if (spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', store]).status !== 0)
+    return skipHere(t, 'a volume cannot be mounted here')
   t.teardown(() => spawnSync('umount', ['-l', store]))
   const named = await Named.start(t, { folder })
   for (const round of ['first', 'second']) {

@@ -12,6 +12,7 @@ import { CompletionLog, drain, patterned, sendFrame } from '../support/frames.ts
 import { Caller } from '../support/handoff.ts'
 import { descriptorCount } from '../support/resources.ts'
 import { sendControlOf } from '../support/ring-memory.ts'
+import { skipHere } from '../support/skip.ts'
 import { until } from '../support/until.ts'
 
 const shm = drivers.get('shm') as Driver
@@ -152,7 +153,7 @@ for (const memory of [{ readsPeer: true }, { sharesMemory: true }]) {
 
 async function testGone(t: Test, memory: MemoryOptions): Promise<void> {
   const [near, far] = await connectPair(t, memory)
-  if (!near.capabilities.rdmaRead) return t.comment(`SKIPPED: ${near.capabilities.rdmaReason}`)
+  if (!near.capabilities.rdmaRead) return skipHere(t, `${near.capabilities.rdmaReason}`)
   const access = { remoteRead: true, remoteWrite: true }
   const shared = memory.sharesMemory ? shm.allocate?.(8, true) : undefined
   const remote = near.importKey(far.register(shared ?? new Uint8Array(8), access).key)

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import t from 'tap'
 import { isNobody, isOwnUser } from '../../nic/index.ts'
 import { mapsEveryUser } from '../../nic/posix/own-user.ts'
+import { skipHere } from '../support/skip.ts'
 
 const OVERFLOW = 65534
 
@@ -25,7 +26,7 @@ t.test('our own user is the effective one', async t => {
 })
 
 t.test('a set-user-id process is its effective user', async t => {
-  if (process.getuid?.() !== 0) return t.comment('SKIPPED: needs root to become somebody else')
+  if (process.getuid?.() !== 0) return skipHere(t, 'needs root to become somebody else')
   process.seteuid?.(1234)
   try {
     t.equal(isOwnUser(1234), true)
@@ -45,7 +46,7 @@ t.test('every user is mapped, or not', async t => {
 
 t.test('in a user namespace the overflow uid is nobody’s, not even our own', async t => {
   const other = inNamespace(1000)
-  if (other === undefined) return t.comment('SKIPPED: this machine makes no user namespace by unshare(1)')
+  if (other === undefined) return skipHere(t, 'this machine makes no user namespace by unshare(1)')
   t.strictSame(other, { own: true, nobody: true })
   t.strictSame(inNamespace(OVERFLOW), { own: false, nobody: true })
 })

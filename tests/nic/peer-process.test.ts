@@ -4,6 +4,7 @@ import t, { type Test } from 'tap'
 import { BROKEN, type Driver, drivers, OK, type VirtualInterface } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { CompletionLog } from '../support/frames.ts'
+import { skipHere } from '../support/skip.ts'
 import { eventually } from '../support/until.ts'
 
 const fixture = new URL('./exec-child.js', import.meta.url)
@@ -55,7 +56,7 @@ function read(end: VirtualInterface, key: Buffer): { status: number | undefined;
 
 t.test('a peer that becomes another program is not read any more, though its connection stays', async t => {
   const { end, child, key, why } = await connectChild(t)
-  if (why !== undefined) return t.comment(`SKIPPED: no access to other processes here: ${why}`)
+  if (why !== undefined) return skipHere(t, `no access to other processes here: ${why}`)
   if (!isFixed())
     t.comment('SKIPPED: this Node is position independent: what is read is not known to be there')
   else key.writeBigUInt64LE(PROGRAM_AT, KEY_ADDRESS)

@@ -21,6 +21,7 @@ import { readTrustedFile, UntrustedFileError } from '../../nic/trusted-file.ts'
 import { plainEnvironment } from '../support/child.ts'
 import { NOBODY } from '../support/other-user.ts'
 import { REGISTER } from '../support/relinked.ts'
+import { skipHere } from '../support/skip.ts'
 
 const MAIN = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.url))
 const MODULE = new URL('../../nic/trusted-file.js', import.meta.url).href
@@ -150,7 +151,7 @@ t.test('in a user namespace a file of whoever is not mapped is not ours', { skip
     encoding: 'utf8',
     env: plainEnvironment(),
   })
-  if (status !== 0) return t.comment('SKIPPED: this machine makes no user namespace by unshare(1)')
+  if (status !== 0) return skipHere(t, 'this machine makes no user namespace by unshare(1)')
   t.equal(stdout, `${NOBODY} ERR_UNTRUSTED_FILE\n`)
 })
 

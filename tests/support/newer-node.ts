@@ -20,8 +20,7 @@ export const MOVED_SERVERS: Need = {
 
 /** On a Node without what it needs, a test says by its name that it was not run. */
 export function testIf(need: Need, name: string, run: (t: Test) => Promise<void>): void {
-  if (need.isMet) void t.test(name, run)
-  else t.comment(`SKIPPED: ${name} (needs Node ${need.node})`)
+  void t.test(name, { skip: need.isMet ? false : `needs Node ${need.node}` }, run)
 }
 
 function isAtLeast(major: number, minor: number): boolean {

@@ -8,6 +8,7 @@ import t, { type Test } from 'tap'
 import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
+import { skipHere } from '../../support/skip.ts'
 import { eventually } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
@@ -183,10 +184,7 @@ t.test('the environment goes over the file', async t => {
 })
 
 t.test('another user is let in by both policies, and by no other', async t => {
-  if (process.getuid?.() !== 0) {
-    t.comment('SKIPPED: another user (needs root to become one)')
-    return
-  }
+  if (process.getuid?.() !== 0) return skipHere(t, 'another user (needs root to become one)')
   const NOBODY = 65534
   const env = under(`users: [0, ${NOBODY}]\n`)
   const server = new Child(t, program('server'), ['echo'], relinked({ env, uid: NOBODY, gid: NOBODY }))
@@ -196,10 +194,7 @@ t.test('another user is let in by both policies, and by no other', async t => {
 })
 
 t.test('another user who is let in is not taken for whom it says it is', async t => {
-  if (process.getuid?.() !== 0) {
-    t.comment('SKIPPED: another user who lies (needs root to become one)')
-    return
-  }
+  if (process.getuid?.() !== 0) return skipHere(t, 'another user who lies (needs root to become one)')
   const NOBODY = 65534
   const port = await startServer(t)
   const env = under(`users: [0, ${NOBODY}]\n`)

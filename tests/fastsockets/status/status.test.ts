@@ -13,6 +13,7 @@ import { readAllStatus, readStatusOf } from '../../../fastsockets/status/read-st
 import { CONSUMED_DUE, WINDOW } from '../../../fastsockets/stream/stream-layout.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
+import { skipHere } from '../../support/skip.ts'
 import { eventually, until, withWatchdog } from '../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
@@ -261,10 +262,7 @@ t.test('nothing is left of a process that was killed', async t => {
 })
 
 t.test('another user cannot read it', async t => {
-  if (process.getuid?.() !== 0) {
-    t.comment('SKIPPED: another user (needs root to become one)')
-    return
-  }
+  if (process.getuid?.() !== 0) return skipHere(t, 'another user (needs root to become one)')
   const { server } = await startServer(t, 'echo')
   const folder = `/proc/${server.pid}/fd`
   const page = readdirSync(folder).find(fd => readlinkSync(`${folder}/${fd}`).includes('fastsockets-status'))
