@@ -5,43 +5,44 @@ import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 
 /** Each is a scenario in programs/scenarios.ts. */
-const SCENARIOS = [
-  'echo strings in every encoding',
-  'half-close: the answer comes after the end',
-  'a connect before somebody listens is refused',
-  'a server that closes before it accepts resets who has called',
-  'end with data before connect',
-  'destroy in the middle',
-  'reset',
-  'server refuses by maxConnections',
-  'pause and resume',
-  'setEncoding and a multi-byte character cut in two',
-  'onread into one buffer',
-  'paused on connect',
-  'timeout',
-  'cork and uncork',
-  'addresses and ports agree',
-  'keep-alive http',
-  'tls over a connected socket',
-  'http2',
-  'exception in a listener',
-  'asynchronous context',
-  'tls.connect makes its own socket',
-  'https',
-  'a unix path',
-  'an abstract unix name',
-  'an answer to somebody who has gone',
-  'an end comes before the answer to what it gave up',
-  'several closed in one turn',
-  'ticks and microtasks after each read into one buffer',
-  'a write is over before the answer to it',
-]
+const SCENARIOS: Readonly<Record<string, string>> = {
+  encodings: 'echo strings in every encoding',
+  halfClose: 'half-close: the answer comes after the end',
+  connectBeforeListen: 'a connect before somebody listens is refused',
+  closedBeforeItAccepts: 'a server that closes before it accepts resets who has called',
+  closedByAnImmediate: 'a client that called in time is accepted before an immediate closes the server',
+  endBeforeConnect: 'end with data before connect',
+  destroyInTheMiddle: 'destroy in the middle',
+  reset: 'reset',
+  maxConnections: 'server refuses by maxConnections',
+  pauseAndResume: 'pause and resume',
+  characterCutInTwo: 'setEncoding and a multi-byte character cut in two',
+  onread: 'onread into one buffer',
+  pausedOnConnect: 'paused on connect',
+  timeout: 'timeout',
+  cork: 'cork and uncork',
+  addresses: 'addresses and ports agree',
+  keepAliveHttp: 'keep-alive http',
+  tlsOverSocket: 'tls over a connected socket',
+  overHttp2: 'http2',
+  exceptionInListener: 'exception in a listener',
+  asynchronousContext: 'asynchronous context',
+  tlsConnect: 'tls.connect makes its own socket',
+  overHttps: 'https',
+  unixPath: 'a unix path',
+  abstractName: 'an abstract unix name',
+  answerInVain: 'an answer to somebody who has gone',
+  endBeforeAnswer: 'an end comes before the answer to what it gave up',
+  closedInOneTurn: 'several closed in one turn',
+  onreadAndTicks: 'ticks and microtasks after each read into one buffer',
+  writtenBeforeTheAnswer: 'a write is over before the answer to it',
+}
 
-for (const [index, name] of SCENARIOS.entries()) {
+for (const [scenario, name] of Object.entries(SCENARIOS)) {
   t.test(name, async t => {
     const logs: unknown[] = []
     for (const options of [{}, relinked()]) {
-      const child = new Child(t, program('scenarios'), [String(index)], options)
+      const child = new Child(t, program('scenarios'), [scenario], options)
       logs.push(await child.receive())
       await child.end()
     }
@@ -52,6 +53,11 @@ for (const [index, name] of SCENARIOS.entries()) {
     t.same(fast?.log, plain?.log)
   })
 }
+
+t.test('every scenario of the program has a test', async t => {
+  const { log } = await new Child(t, program('scenarios'), ['names']).receive<{ log: string[] }>()
+  t.strictSame(log, Object.keys(SCENARIOS))
+})
 
 t.test('256 MB each way at once between two processes, whole', { timeout: 120_000 }, async t => {
   const bytes = 256_000_000
