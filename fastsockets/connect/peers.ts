@@ -42,7 +42,7 @@ import {
   VERSION,
 } from '../bootstrap/bootstrap-layout.ts'
 import type { BootstrapHost } from '../bootstrap/bootstrap-server.ts'
-import { Door } from '../bootstrap/door.ts'
+import { Door, uidOf } from '../bootstrap/door.ts'
 import type { Reply } from '../bootstrap/hello-callers.ts'
 import { REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
@@ -50,6 +50,7 @@ import { endsOf, transcriptOf } from '../bootstrap/transcript.ts'
 import { withoutMapping } from '../host/addresses.ts'
 import { teachCopiedOptions } from '../host/copied-options.ts'
 import { compileEarly } from '../host/early-compiling.ts'
+import { listensAlone } from '../host/listener-owner.ts'
 import { tellStep } from '../host/steps.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
@@ -82,6 +83,8 @@ const scope = new AsyncResource('FASTSOCKETS')
 
 /** Another candidate has won. */
 const LOST = fallbackReason('HANDSHAKE', 'another candidate was faster')
+
+const POSES = fallbackReason('OTHER_USER', 'the listener on the port is not of the user that greets for it')
 
 /** What a handshake under way shares with those of the other candidates. */
 interface Following {
@@ -265,11 +268,12 @@ export class Peers implements BootstrapHost {
 
   /** Proves a greeting: by the channel that it leads to, or by one that this thread has already. */
   async #follow(
-    { address, port, family }: Sought,
+    sought: Sought,
     { connection, greeting, bytes: greetingBytes }: Greeted,
     { race, limit, refusedBy }: Following,
   ): Promise<Reached | FallbackReason> {
     tellStep('client greeted')
+    const { address, port, family } = sought
     const { isShared, listenerId } = greeting
     const said = family === UNIX ? listenerId.toString('hex') : address
     const refusal = this.#judge(greeting)
@@ -286,6 +290,7 @@ export class Peers implements BootstrapHost {
     if (known?.isOpen) {
       connection.destroy()
       if (refusedBy?.has(known)) return fallbackReason('NOT_LISTENING')
+      if (known.peerUid !== undefined && !mayServe(known.peerUid, sought)) return POSES
       return race.win() ? { channel: known, isShared, address: said } : LOST
     }
     if (this.openChannels.length >= CHANNELS_MAX) {
@@ -305,6 +310,11 @@ export class Peers implements BootstrapHost {
       const door = await callDoor(greeting.door, this.#connect, race)
       if ('code' in door) return door
       shaking = door
+      const uid = uidOf(door)
+      if (uid === undefined || !mayServe(uid, sought)) {
+        door.destroy()
+        return POSES
+      }
     }
     const shaken = await shakeHands(shaking, { ...this.introduce(port), listenerId }, limit.leftMs)
     if (shaken === undefined) return reasonOfFailure(address, limit)
@@ -446,6 +456,14 @@ export class Peers implements BootstrapHost {
  */
 function keyOf(peerId: string, place: string): string {
   return `${peerId} ${place}`
+}
+
+/**
+ * Whether a user that the policy allows may serve this listener's clients: ours may, another one only if the kernel's
+ * listener is that user's. On unix paths the caller of the name has asked the kernel already.
+ */
+function mayServe(uid: number, { address, port, family }: Sought): boolean {
+  return isOwnUser(uid) || family === UNIX || listensAlone(uid, address, port, family)
 }
 
 /** The user by the kernel's word for a peer that has a channel; by the greeting for one that has none yet. */

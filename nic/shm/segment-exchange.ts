@@ -3,8 +3,7 @@
  * a unix connection of their own. Node never reads from it, because Node would discard them.
  *
  * A peer may pass any descriptor. This side maps only sealed memory of the size in its key, with the rights in the
- * key. A descriptor that is not memory stays open, because closing it may block (a FUSE daemon, a socket's linger
- * time). A user who has passed `STRANGE_MAX` of these is refused further connections.
+ * key. A descriptor that is not memory stays open (strange-users.ts).
  */
 import { NicError } from '../errors.ts'
 import type { Access, RemoteMemory } from '../nic.ts'
@@ -14,6 +13,7 @@ import type { Libc } from '../posix/libc.ts'
 import { type Mapping, mapShared, rangeLengthOf, unmapShared } from '../posix/mapping.ts'
 import { assertSealed, isSealable } from '../posix/sealed-memory.ts'
 import { receiveMessage, sendMessage } from '../posix/unix-socket.ts'
+import { performance } from '../real-time.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import {
   KEY_ACCESS,
@@ -29,41 +29,37 @@ import {
   SEGMENT_SIZE,
 } from './handoff-layout.ts'
 import type { SharedMemory } from './shared-memory.ts'
+import { StrangeUsers } from './strange-users.ts'
 
 /** Segments that one end may pass during the life of a connection. */
 export const SEGMENTS_PER_PEER_MAX = 64
 /** Limits of this thread's mappings of peers' segments: number and bytes. Further segments are reached by messages. */
 export const SEGMENTS_MAPPED_MAX = 4096
 export const SEGMENT_BYTES_MAPPED_MAX = 64 * 1024 ** 3
-/** Descriptors that are no memory which one user may pass before further connections are refused. */
-const STRANGE_MAX = 8
 
 const NO_BYTES = new Uint8Array(0)
 
 let mappedCount = 0
 let mappedBytes = 0
-/** How many descriptors of each user were left open. */
-const strange = new Map<number, number>()
+export const strangeUsers = new StrangeUsers(() => performance.now())
 /** Keeps open the connections whose close might block. */
 const unclosed = new Set<Doorbell>()
 
-/** Throws if user `uid` has passed too many descriptors that are no memory. */
-export function assertPassesMemory(uid: number): void {
-  if ((strange.get(uid) ?? 0) >= STRANGE_MAX) {
-    throw new NicError('ERR_NIC_PEER_REFUSED', `user ${uid} has passed descriptors that are no memory`)
-  }
-}
-
-/** Closes descriptors of memory, which cannot block. All others stay open and are counted for user `uid`. */
-export function closePassed(libc: Libc, descriptors: readonly number[], uid: number): void {
+/**
+ * Closes descriptors of memory, which cannot block. All others stay open and are counted for user `uid`; returns their
+ * number.
+ */
+export function closePassed(libc: Libc, descriptors: readonly number[], uid: number): number {
+  let strange = 0
   for (const descriptor of descriptors) {
-    if (isSealable(libc, descriptor)) libc.close(descriptor)
-    else noteStrange(uid)
+    if (isSealable(libc, descriptor)) {
+      libc.close(descriptor)
+      continue
+    }
+    strange++
+    strangeUsers.note(uid)
   }
-}
-
-function noteStrange(uid: number): void {
-  strange.set(uid, (strange.get(uid) ?? 0) + 1)
+  return strange
 }
 
 /** A segment of the peer's, mapped until the connection closes. */
@@ -157,14 +153,14 @@ export class SegmentExchange {
     // Drained first: with the connection the kernel closes unreceived descriptors, which may block.
     this.#libc.shutdown(this.#connection.fd, SHUT_RDWR)
     if (this.#drain()) return this.#connection.close()
-    noteStrange(this.#peerUid)
+    strangeUsers.note(this.#peerUid)
     unclosed.add(this.#connection)
   }
 
   #map(index: number, length: number, mayWrite: boolean): MappedSegment | undefined {
     const descriptor = this.#receive(index)
     if (!isSealable(this.#libc, descriptor)) {
-      noteStrange(this.#peerUid)
+      strangeUsers.note(this.#peerUid)
       throw violation('passed a descriptor that is no memory')
     }
     try {
@@ -193,13 +189,16 @@ export class SegmentExchange {
     throw violation('passed something else than the descriptor of its key')
   }
 
-  /** Receives and closes unclaimed descriptors. False on an error, or if more arrive than a peer may pass. */
+  /**
+   * Receives and closes unclaimed descriptors. False on an error, if more arrive than a peer may pass, or at the first
+   * that is no memory: the others stay in the connection, where they cost this process no descriptors.
+   */
   #drain(): boolean {
     for (let i = 0; i <= SEGMENTS_PER_PEER_MAX; i++) {
       try {
         const message = receiveMessage(this.#libc, this.#connection.fd, SEGMENT_SIZE)
         if (message === undefined || message.bytes.length === 0) return true
-        closePassed(this.#libc, message.descriptors, this.#peerUid)
+        if (closePassed(this.#libc, message.descriptors, this.#peerUid) > 0) return false
       } catch {
         return false
       }

@@ -62,7 +62,7 @@ import {
 import { HandoffListener } from './handoff-listener.ts'
 import { openPeerProcess, type PeerProcess } from './peer-process.ts'
 import { createSegment, mapSegment } from './segment.ts'
-import { assertPassesMemory, closePassed, SegmentExchange } from './segment-exchange.ts'
+import { closePassed, SegmentExchange, strangeUsers } from './segment-exchange.ts'
 import { allocateShared } from './shared-memory.ts'
 import { ShmInterface } from './shm-interface.ts'
 
@@ -112,7 +112,7 @@ function offer(options: OfferOptions = {}): Offer {
     options.timeoutMs ?? TIMEOUT_MS_DEFAULT,
     (bell, credentials, request) => {
       assertUid(credentials, allowUid)
-      assertPassesMemory(credentials.uid)
+      strangeUsers.assertPassesMemory(credentials.uid)
       return undisturbed(() => answerRequest(libc, bell, credentials, request, { ...options, ringSize }))
     },
   )
@@ -191,7 +191,7 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
   try {
     const credentials = peerCredentials(libc, bell.fd)
     assertUid(credentials, options.allowUid ?? isOwnUser)
-    assertPassesMemory(credentials.uid)
+    strangeUsers.assertPassesMemory(credentials.uid)
     const request = Buffer.alloc(REQUEST_SIZE)
     request.writeUInt32LE(REQUEST_MAGIC, MAGIC)
     request.writeUInt32LE(HANDOFF_VERSION, VERSION)

@@ -33,7 +33,8 @@ import {
   SEGMENT_MAGIC,
   SEGMENT_SIZE,
 } from '../../nic/shm/handoff-layout.ts'
-import { assertPassesMemory, SEGMENTS_PER_PEER_MAX, SegmentExchange } from '../../nic/shm/segment-exchange.ts'
+import { SEGMENTS_PER_PEER_MAX, SegmentExchange, strangeUsers } from '../../nic/shm/segment-exchange.ts'
+import { STRANGE_MAX, StrangeUsers } from '../../nic/shm/strange-users.ts'
 import { collectGarbage } from '../support/garbage.ts'
 import { openMemfd } from '../support/handoff.ts'
 import { descriptorCount, memfdMappingCount } from '../support/resources.ts'
@@ -255,13 +256,50 @@ t.test('a segment that is larger than any view is not mapped', async t => {
   }
 })
 
-t.test('a user who passes what is no memory gets no more connections in the end', async t => {
+t.test('a user who passes what is no memory gets no connections for a while', async t => {
   const passer = new Passer(t)
-  assertPassesMemory(passer.uid)
+  strangeUsers.assertPassesMemory(passer.uid)
   passer.pass(Array.from({ length: 20 }, () => openSync('/dev/null', 'r')))
   t.throws(() => passer.exchange.import(keyOf()), VIOLATION)
-  t.throws(() => assertPassesMemory(passer.uid), { code: 'ERR_NIC_PEER_REFUSED' })
-  assertPassesMemory(nextUid)
+  t.throws(() => strangeUsers.assertPassesMemory(passer.uid), { code: 'ERR_NIC_PEER_REFUSED' })
+  strangeUsers.assertPassesMemory(nextUid)
+})
+
+t.test('the refusal ends, and each lasts twice as long as the one before', async t => {
+  let nowMs = 0
+  const users = new StrangeUsers(() => nowMs)
+  const refusedMs = (): number => {
+    for (let i = 1; i < STRANGE_MAX; i++) users.note(1)
+    users.assertPassesMemory(1)
+    // Those of older connections count once.
+    for (let i = 0; i < 100; i++) users.note(1)
+    t.throws(() => users.assertPassesMemory(1), { code: 'ERR_NIC_PEER_REFUSED' })
+    users.assertPassesMemory(2)
+    const begunMs = nowMs
+    for (let isRefused = true; isRefused; nowMs += isRefused ? 1000 : 0) {
+      try {
+        users.assertPassesMemory(1)
+        isRefused = false
+      } catch {}
+    }
+    return nowMs - begunMs
+  }
+  t.strictSame(
+    Array.from({ length: 8 }, refusedMs),
+    [1, 2, 4, 8, 16, 32, 60, 60].map(minutes => minutes * 60_000),
+  )
+})
+
+t.test('what is left in a connection that passed what is no memory costs no descriptors', async t => {
+  const passer = new Passer(t)
+  for (let i = 0; i < 20; i++)
+    passer.pass(
+      Array.from({ length: 100 }, () => openSync('/dev/null', 'r')),
+      i,
+    )
+  const before = descriptorCount()
+  passer.exchange.close()
+  t.ok(descriptorCount() - before <= 100, `${descriptorCount() - before} descriptors more`)
 })
 
 t.test('messages and keys that do not fit', async t => {

@@ -7,6 +7,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
+import { portWithFirstHashed } from '../../support/ports.ts'
 import { program, relinked } from '../../support/relinked.ts'
 import { skipHere } from '../../support/skip.ts'
 import { eventually } from '../../support/until.ts'
@@ -191,6 +192,21 @@ t.test('another user is let in by both policies, and by no other', async t => {
   const { port } = await server.receive<{ port: number }>()
   t.match(await outcome(t, port, env), { transport: 'shm' })
   t.match(await outcome(t, port), { transport: 'tcp', reason: { code: 'OTHER_USER' } })
+})
+
+t.test('another user who is let in does not serve the port of somebody else', async t => {
+  if (process.getuid?.() !== 0) {
+    t.comment('SKIPPED: another user who poses as a server (needs root to become one)')
+    return
+  }
+  const NOBODY = 65534
+  const env = under(`users: [0, ${NOBODY}]\n`)
+  const port = await portWithFirstHashed()
+  await new Child(t, program('server'), ['echo', '127.0.0.1', String(port)]).receive()
+  const poser = new Child(t, program('poser'), [String(port)], { env, uid: NOBODY, gid: NOBODY })
+  t.match(await poser.receive(), { isGreeting: true })
+  t.match(await outcome(t, port, env), { transport: 'tcp', reason: { code: 'OTHER_USER' } })
+  t.match(await poser.ask({}), { offered: 0 })
 })
 
 t.test('another user who is let in is not taken for whom it says it is', async t => {
