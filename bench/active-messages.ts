@@ -39,6 +39,7 @@ interface Rounds {
   short: number[]
   medium: number[]
   long: number[]
+  get: number[]
 }
 
 exitOnInterrupt()
@@ -53,6 +54,7 @@ const rounds: Rounds = {
   short: [],
   medium: [],
   long: [],
+  get: [],
 }
 for (let round = 0; round < ROUNDS; round++) {
   process.stderr.write(`round ${round + 1} of ${ROUNDS}\n`)
@@ -63,6 +65,7 @@ for (let round = 0; round < ROUNDS; round++) {
   rounds.short.push((await callActive('manual', 'short', 5_000_000)).rate ?? Number.NaN)
   rounds.medium.push((await callActive('manual', 'medium', 1_000_000)).bytesPerSecond ?? Number.NaN)
   rounds.long.push((await callActive('manual', 'long', 10_000)).bytesPerSecond ?? Number.NaN)
+  rounds.get.push((await callActive('manual', 'get', 10_000)).bytesPerSecond ?? Number.NaN)
   rounds.tcpUs.push(await echoOverTcp())
   rounds.callsUs.push((await callActive('event-loop', 'calls', 200_000)).p50Us ?? Number.NaN)
 }
@@ -119,7 +122,8 @@ function print(): void {
   row('short round trip, polling, p99', `${p99Us.toFixed(3)} us`, '', 'at most 2 us', p99Us <= 2)
   rowOf('short, one way', rounds.short, MEGA, 'million/s', 4)
   rowOf('medium 4 KiB, one way', rounds.medium, GIGA, 'GB/s', 4)
-  rowOf('long 1 MiB, one way', rounds.long, GIGA, 'GB/s', 8)
+  rowOf('long 1 MiB, one way', rounds.long, GIGA, 'GB/s', 10)
+  rowOf('get 1 MiB, one after the other', rounds.get, GIGA, 'GB/s', 10)
   row(
     'call, event loop, p50',
     `${callsUs.toFixed(2)} us`,

@@ -1,7 +1,8 @@
 /**
  * The measuring side of the active-message measurements. Prints one result and ends.
  *
- *   argv: round-trip NAME count | calls NAME count | short NAME count | medium NAME count | long NAME count
+ *   argv: round-trip NAME count | calls NAME count | short NAME count | medium NAME count | long NAME count |
+ *         get NAME count
  */
 import { createHistogram } from 'node:perf_hooks'
 import { openEndpoint } from '../../am/index.ts'
@@ -14,7 +15,7 @@ const WARM_UP_SHARE = 0.2
 const BATCH = 16
 
 const progress = what === 'calls' ? 'event-loop' : 'manual'
-const endpoint = await openEndpoint({ progress, drivers: ['shm'] })
+const endpoint = await openEndpoint({ progress, drivers: ['shm'], segment: SEGMENT_SIZE })
 let answered = 0
 endpoint.setHandler(ECHOED, () => {
   answered++
@@ -43,6 +44,8 @@ async function measure(): Promise<Record<string, number>> {
       const payload = Buffer.alloc(SEGMENT_SIZE, 1)
       return { bytesPerSecond: SEGMENT_SIZE * rateOf(() => endpoint.requestLong(0, SINK, payload, 0)) }
     }
+    case 'get':
+      return { bytesPerSecond: SEGMENT_SIZE * rateOf(getOnce) }
     default:
       throw new Error(`there is no measurement ${what}`)
   }
@@ -84,6 +87,14 @@ async function measureCalls(): Promise<Record<string, number>> {
     if (i > count * WARM_UP_SHARE) histogram.record(process.hrtime.bigint() - sentAt)
   }
   return { p50Us: histogram.percentile(50) / 1000, p99Us: histogram.percentile(99) / 1000 }
+}
+
+/** Each get waits for the one before. */
+function getOnce(): number {
+  const before = answered
+  const status = endpoint.get(0, ECHOED, 0, SEGMENT_SIZE, 0)
+  while (status === 0 && answered === before) endpoint.poll()
+  return status
 }
 
 /** Per second, at the sender. The credits keep it from running ahead of the receiver by more than 64. */

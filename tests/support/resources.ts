@@ -1,8 +1,21 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 /** Open descriptors of this process; the one that lists them is not counted. */
 export function descriptorCount(): number {
   return readdirSync('/proc/self/fd').length - 1
+}
+
+/** What each open descriptor of this process leads to. */
+export function descriptorTargets(): Map<string, string> {
+  const targets = new Map<string, string>()
+  for (const fd of readdirSync('/proc/self/fd')) {
+    try {
+      targets.set(fd, readlinkSync(`/proc/self/fd/${fd}`))
+    } catch {
+      // The one that has listed them.
+    }
+  }
+  return targets
 }
 
 /** Mappings of memfds in this process, without the status page of the thread that asks. */

@@ -4,7 +4,7 @@
  */
 import { liveMemory } from '../../support/garbage.ts'
 import { Random } from '../../support/random.ts'
-import { descriptorCount } from '../../support/resources.ts'
+import { descriptorCount, descriptorTargets } from '../../support/resources.ts'
 import { eventually } from '../../support/until.ts'
 import type { Attack, Kind, Victim } from './kind.ts'
 
@@ -53,12 +53,14 @@ export async function runKind(kind: Kind, seed: number, inputs: number): Promise
     await victim.honest()
     await victim.attack(attackOf(new Random(seed + 1), Math.min(WARM_UP_MAX, inputs)))
     const [memory, descriptors] = [await liveMemory(), descriptorCount()]
+    const targets = descriptorTargets()
     for (const what in counts) counts[what] = 0
     longestMs = 0
     await victim.attack(attackOf(new Random(seed), inputs))
     await victim.honest()
     await eventually('the descriptors to go', () => descriptorCount() <= descriptors).catch(() => {
-      complain(`${descriptorCount()} descriptors, ${descriptors} before`)
+      const more = [...descriptorTargets()].filter(([fd, target]) => targets.get(fd) !== target)
+      complain(`${descriptorCount()} descriptors, ${descriptors} before; new: ${more.join(' ')}`)
     })
     growth = (await liveMemory()) - memory
   } catch (error) {
