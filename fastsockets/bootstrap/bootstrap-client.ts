@@ -33,6 +33,8 @@ const GREETING_TIMEOUT_VARIABLE = 'FASTSOCKETS_GREETING_TIMEOUT_MS'
 const GREETING_TIMEOUT_MAX_MS = 60_000
 /** If one candidate has not answered after this time, the client calls the next one as well. */
 const PATIENCE_MS = 10
+/** The same from its greeting on: a cold server needs longer for the rest. Two such waits fit into the greeting's limit. */
+const FOLLOW_PATIENCE_MS = 30
 /** Longer than the greeting's limit: a server that has sent a greeting is relinked, and may be busy. */
 const ANSWER_TIMEOUT_MS = 1000
 
@@ -90,7 +92,7 @@ export type Follow<T extends object> = (greeted: Greeted) => Promise<T | Fallbac
 /**
  * Connects to the hashed port of `port` at `address`, reads the greeting without sending a byte, and follows it. The
  * client calls the candidates in order: the next one after a candidate has refused or proved false, or after
- * PATIENCE_MS; the earlier call goes on. The first candidate that proves true wins.
+ * PATIENCE_MS without a greeting, FOLLOW_PATIENCE_MS without a channel; the earlier call goes on. The first candidate that proves true wins.
  */
 export function callHashedPort<T extends object>(
   { address, port, family }: Sought,
@@ -121,9 +123,14 @@ export function callHashedPort<T extends object>(
         return
       }
       underWay++
-      const impatience = setTimeout(callNext, PATIENCE_MS)
+      let impatience = setTimeout(callNext, PATIENCE_MS)
+      const proceed = (greeted: Greeted): Promise<T | FallbackReason> => {
+        clearTimeout(impatience)
+        impatience = setTimeout(callNext, FOLLOW_PATIENCE_MS)
+        return follow(greeted)
+      }
       void call(candidate, port, connect, deadlineMs - performance.now(), race, mayServe)
-        .then(outcome => ('code' in outcome ? outcome : follow(outcome)))
+        .then(outcome => ('code' in outcome ? outcome : proceed(outcome)))
         .catch(error => fallbackReason('HANDSHAKE', (error as Error).message))
         .then(outcome => {
           clearTimeout(impatience)

@@ -316,6 +316,10 @@ export class Peers implements BootstrapHost {
         return POSES
       }
     }
+    if (race.isOver) {
+      shaking.destroy()
+      return LOST
+    }
     const shaken = await shakeHands(shaking, { ...this.introduce(port), listenerId }, limit.leftMs)
     if (shaken === undefined) return reasonOfFailure(address, limit)
     tellStep('client answered')

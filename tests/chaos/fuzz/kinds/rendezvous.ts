@@ -11,6 +11,7 @@ import {
   decodeControl,
 } from '../../../../am/rendezvous/control-messages.ts'
 import { decodeName, encodeName, rendezvousPath } from '../../../../am/rendezvous/endpoint-name.ts'
+import { drivers } from '../../../../nic/index.ts'
 import type { Random } from '../../../support/random.ts'
 import type { Attack, Kind } from '../kind.ts'
 import { spoilText } from '../spoil.ts'
@@ -56,6 +57,10 @@ export const rendezvousLines: Kind = {
   reaches: ['message', 'no message', 'caller', 'squatter dialled'],
   async open() {
     const endpoint: Endpoint = await openEndpoint({ tag: 1n })
+    // The first offer opens this thread's handoff socket for good: no input may be the first.
+    const first = drivers.get('shm')?.offer({ timeoutMs: 1000, allowUid: () => true })
+    first?.accepted.catch(() => {})
+    first?.cancel()
     const own = decodeName(endpoint.name)
     if (own === undefined) throw new Error(`${endpoint.name} is no name`)
     const squatted = { ...own, thread: HEX.repeat(2), endpoint: HEX }
