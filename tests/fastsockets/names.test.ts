@@ -116,6 +116,23 @@ t.test('a name that another user has registered leads nobody to that user', { sk
   t.match(await squatter.ask({}), { callers: 0 })
 })
 
+t.test('a name that leads to a false greeting: the client goes on with the hashed ports', async t => {
+  const named = await Named.start(t)
+  const port = await portWithFirstHashed()
+  // It says nothing, so that the named greeting comes first.
+  await new Child(t, program('squatter'), ['silent', String(port)]).receive()
+  await new Child(t, program('server'), ['echo', '127.0.0.1', String(port)], relinked()).receive()
+  const liar = new Child(t, program('name-squatter'), [named.address, String(port), 'greet'])
+  await liar.receive()
+  let callers = 0
+  // On a busy machine the daemon may answer too late for a connect to call the liar at all.
+  for (let i = 0; i < ATTEMPTS && callers === 0; i++) {
+    t.equal(await connect(t, named, port), 'shm')
+    callers = (await liar.ask<{ callers: number }>({})).callers
+  }
+  t.ok(callers > 0, 'the client has called the liar')
+})
+
 t.test('nor do they by --require, not even for what is connected at once', async t => {
   const named = await Named.start(t)
   const port = await crowdedPort(t)
