@@ -8,7 +8,7 @@ import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { remoteAddress } from '../bootstrap/remote-hosts.ts'
 import type { Dialer, FastHandle, FastSocket } from '../handle/fast-handle-contract.ts'
 import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
-import { recordFallback, recordFast } from '../handle/transport.ts'
+import { logConnect, recordFallback, recordFast } from '../handle/transport.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import { noteAsked } from '../host/io-turns.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
@@ -305,7 +305,8 @@ export class RouteDialer implements Dialer {
   }
 
   handleAccepted(handle: FastHandle): void {
-    const { route, listenersClosed } = (handle.attempt as Attempt | undefined) ?? {}
+    const { route, listenersClosed, address, port } = (handle.attempt as Attempt | undefined) ?? {}
+    logConnect?.('%s port %d: %s', address, port, handle.stream?.channel.transport)
     if (route !== undefined) route.listenersClosed = listenersClosed
   }
 

@@ -1,5 +1,6 @@
 import type { Server, Socket } from 'node:net'
 import { isMainThread } from 'node:worker_threads'
+import { openLog } from '../../nic/index.ts'
 import type { SocketInternals } from '../host/node-internals.ts'
 import { forgetFailure } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -8,6 +9,12 @@ import type { Place } from '../status/status-page.ts'
 import type { StreamCounters } from '../status/stream-counts.ts'
 import { hideTcp, showTcpClient } from '../status/tcp-rows.ts'
 import { fastOf } from './fast-handle.ts'
+
+/**
+ * Logs the outcome of a connect. Undefined unless DEBUG is set when the program starts: a look at `process.env` costs as
+ * much as a tenth of a connection.
+ */
+export const logConnect = process.env.DEBUG ? openLog('fastsockets:connect') : undefined
 
 export interface Wire {
   /** The wire: a driver's name (`shm`, `loopback`), `tcp`, `pipe`; `connecting` while it is not decided; `none` if it never was. */
@@ -113,5 +120,6 @@ export function recordFallback(
 ): void {
   if (lastFallback?.reason !== reason || lastFallback.transport !== transport)
     lastFallback = { transport, reason }
+  logConnect?.('%s port %d: %s, %s: %s', remote?.address, remote?.port, transport, reason.code, reason.text)
   showTcpClient(socket as Socket, lastFallback, remote)
 }

@@ -27,7 +27,8 @@ export function ownPolicy(): Policy | undefined {
   } catch (error) {
     if (!(error instanceof PolicyError)) throw error
     failure = error
-    process.emitWarning(`everything stays on TCP: ${error.message}`, { code: error.code })
+    const effect = failsClosed(error) ? 'no connection is allowed' : 'everything stays on TCP'
+    process.emitWarning(`${effect}: ${error.message}`, { code: error.code })
   }
   return policy
 }
@@ -37,10 +38,19 @@ export function policyFailure(): PolicyError | undefined {
   return failure
 }
 
+/** True if the invalid policy may have said `require`: then nothing may fall back to TCP. The variable goes over the file. */
+function failsClosed({ mentionsRequire }: PolicyError): boolean {
+  const { [USE_VARIABLE]: use } = process.env
+  return use ? use === 'require' : mentionsRequire
+}
+
 /** The decision for a connection or a listener of this program. */
 export function decide(role: Role, address: string | undefined, port: number): Decision {
   const own = ownPolicy()
-  if (own === undefined) return { use: 'tcp', because: failure?.message ?? '', isForAddress: false }
+  if (own === undefined) {
+    const use = failure !== undefined && failsClosed(failure) ? 'require' : 'tcp'
+    return { use, because: failure?.message ?? '', isForAddress: false }
+  }
   if (own === NO_POLICY) return FAST
   return own.decide(ownProgram(), role, address, port)
 }

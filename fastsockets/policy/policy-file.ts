@@ -37,11 +37,14 @@ export class PolicyError extends Error {
   readonly code = 'ERR_FASTSOCKETS_POLICY'
   readonly path: string
   readonly problems: readonly PolicyProblem[]
+  /** The text has the word outside comments: a connection may have been meant that must not fall back. */
+  readonly mentionsRequire: boolean
 
-  constructor(path: string, problems: readonly PolicyProblem[]) {
+  constructor(path: string, problems: readonly PolicyProblem[], text = '') {
     super(problems.map(problem => describe(path, problem)).join('\n'))
     this.path = path
     this.problems = problems
+    this.mentionsRequire = /^[^#\n]*\brequire\b/m.test(text)
   }
 }
 
@@ -98,7 +101,7 @@ export function parsePolicy(text: string, path: string): Policy {
       unreadable.push({ line, rule: undefined, text: `*${source}: a policy may not have aliases` })
     },
   })
-  if (unreadable.length > 0) throw new PolicyError(path, unreadable)
+  if (unreadable.length > 0) throw new PolicyError(path, unreadable, text)
 
   /** The line of the node at `keys`, or of `key` within it. */
   const lineOf = (keys: readonly (string | number)[], key?: string): number => {
@@ -126,7 +129,7 @@ export function parsePolicy(text: string, path: string): Policy {
       problems.push({ line, rule: index + 1, text: (error as Error).message })
     }
   }
-  if (problems.length > 0) throw new PolicyError(path, problems)
+  if (problems.length > 0) throw new PolicyError(path, problems, text)
   const { default: use = 'fast', users = [], drivers, zcopy = false } = value
   return new Policy({ source: path, default: use, users, drivers, zcopy, rules })
 }

@@ -158,6 +158,20 @@ t.test('a policy that is wrong keeps everything on TCP, says so, and breaks noth
   }
 })
 
+t.test('a policy that is wrong and mentions require allows no connection', async t => {
+  const port = await startServer(t)
+  const wrong = 'rule: []\nrules: [{ port: 5000, use: require }]\n'
+  const refusal = { failed: 'ERR_FASTSOCKETS_REQUIRED', reason: 'POLICY_INVALID' }
+  t.match(await outcome(t, port, under(wrong)), refusal)
+  t.match(await outcome(t, port, { ...under('rule: []\n'), FASTSOCKETS_USE: 'require' }), refusal)
+  t.match(await outcome(t, port, { ...under(wrong), FASTSOCKETS_USE: 'fast' }), { transport: 'tcp' })
+  t.match(await outcome(t, port, under('# use: require\nrule: []\n')), { transport: 'tcp' })
+  const server = new Child(t, program('server'), ['echo'], relinked({ env: under(wrong) }))
+  t.match(await server.end(), { code: 1 })
+  t.match(server.stderr, /no connection is allowed: .*unknown key "rule"/)
+  t.match(server.stderr, /ERR_FASTSOCKETS_REQUIRED/)
+})
+
 t.test('the environment goes over the file', async t => {
   const port = await startServer(t)
   const env = under('default: require\n')
