@@ -25,6 +25,7 @@ import {
   UV_EALREADY,
   UV_EBADF,
   UV_ECANCELED,
+  UV_EINVAL,
   UV_EISCONN,
 } from '../host/socket-errors.ts'
 import { noteLastWrite, tellReader } from '../host/stream-state.ts'
@@ -193,6 +194,8 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   reset(callback: () => void): number {
+    // libuv refuses SO_LINGER while a shutdown is under way (uv_tcp_close_reset).
+    if (this.#shutdown !== undefined || this.isShuttingNatively) return UV_EINVAL
     this.stream?.close(true)
     this.close(callback)
     return 0
@@ -280,13 +283,18 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     const stream = this.stream as Stream
     if (this.isClosed) return callback(systemError('EBADF', 'write'))
     const isRefused = stream.refusesWrites
-    const hasFailed = isRefused && !stream.losesWrite()
     const chunks = writev
       ? toChunks(data as WrittenChunk[])
       : [toBytes(data as never, encoding as BufferEncoding)]
     const length = lengthOf(chunks)
+    const fate = isRefused ? stream.fateOfWrite(length) : 'sent'
+    const hasFailed = fate === 'fails' || fate === 'fails late'
     if (!hasFailed || writev || !isCountedLate(data, encoding)) this.writtenCount += length
-    if (hasFailed) return callback(systemError(stream.writeError, 'write'))
+    if (hasFailed) {
+      const error = systemError(stream.writeError, 'write')
+      if (fate === 'fails') return callback(error)
+      return runAfterIo(() => this.run(() => callback(error)))
+    }
     noteLastWrite(false)
     if (isRefused) return callback()
     if (stream.outgoing.write(chunks)) return callback()

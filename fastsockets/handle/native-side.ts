@@ -13,6 +13,7 @@ import { errnoOf, UV_ECANCELED, UV_EOF, UV_EPIPE } from '../host/socket-errors.t
 import { giveBack } from '../host/spent-memory.ts'
 import { ownRead, tellRead } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
+import { lengthOf } from '../host/written-chunks.ts'
 import { takeBack } from '../stream/lent-memory.ts'
 import { isShared } from '../stream/posted-bytes.ts'
 import type { Stream } from '../stream/stream.ts'
@@ -36,10 +37,10 @@ const SLICE = 16
 /** In place of a piece: a turn for what is held. */
 const HELD_TURN = Buffer.alloc(0)
 
-/** Of a write that has no way out. */
-function statusOfRefused(stream: Stream | undefined): number {
+/** Status of a write that the stream refuses. */
+function statusOfRefused(stream: Stream | undefined, length: number): number {
   if (stream === undefined) return UV_EPIPE
-  return stream.losesWrite() ? 0 : errnoOf(stream.writeError)
+  return stream.fateOfWrite(length) === 'lost' ? 0 : errnoOf(stream.writeError)
 }
 
 /** True if all of it is out. */
@@ -140,7 +141,9 @@ export abstract class NativeSide {
   handleNativeWrite(request: { readonly oncomplete?: unknown }, buffers: Buffer[]): number {
     const { stream } = this
     if (stream === undefined || stream.refusesWrites || this.isClosed) {
-      const status = statusOfRefused(this.isClosed ? undefined : stream)
+      const status = statusOfRefused(this.isClosed ? undefined : stream, lengthOf(buffers))
+      // As from uv_try_write: tls destroys its socket before its own write returns.
+      if (status !== 0) return status
       afterNativeCall(() => this.#finishWrite(request, status))
       return 0
     }
@@ -298,7 +301,11 @@ export abstract class NativeSide {
   }
 
   get hasNativeRequest(): boolean {
-    return this.#writeRequest !== undefined || this.#shutdownRequest !== undefined
+    return this.#writeRequest !== undefined || this.isShuttingNatively
+  }
+
+  get isShuttingNatively(): boolean {
+    return this.#shutdownRequest !== undefined
   }
 
   finishNativeWrite(status: number): void {

@@ -8,6 +8,7 @@ export const UV_ECONNREFUSED = -constants.errno.ECONNREFUSED
 export const UV_ECONNRESET = -constants.errno.ECONNRESET
 /** Defined by libuv (uv/errno.h), not by the system. */
 export const UV_EOF = -4095
+export const UV_EINVAL = -constants.errno.EINVAL
 export const UV_EISCONN = -constants.errno.EISCONN
 export const UV_ENOTSUP = -constants.errno.ENOTSUP
 export const UV_EPIPE = -constants.errno.EPIPE

@@ -28,6 +28,8 @@ import { PostedSink } from './zcopy/posted-sink.ts'
 
 export type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 
+/** Linux hands so many bytes to the loopback device at once (GSO_MAX_SIZE); a longer write meets the peer's reset and fails. */
+const LOST_MAX = 512 * 1024
 const POSTS = ablation('no-posting') === undefined
 
 /** `presumed`: the program takes it for connected, and the peer has not answered yet. */
@@ -119,11 +121,15 @@ export class Stream {
     return this.#failure?.code ?? this.#writeError
   }
 
-  /** Whether this write is to succeed though nobody will read it. */
-  losesWrite(): boolean {
-    const isLost = this.#losesNextWrite && !this.outgoing.isFinished && this.state === 'open'
+  /**
+   * What becomes of a refused write of `length` bytes. TCP loses the first one after the peer has closed; of a longer one it takes
+   * the first part, so that libuv fails with the second. On a unix path the kernel refuses it.
+   */
+  fateOfWrite(length: number): 'lost' | 'fails' | 'fails late' {
+    const isFirst = this.#losesNextWrite && this.unixPath === undefined
     this.#losesNextWrite = false
-    return isLost
+    if (!isFirst || this.outgoing.isFinished || this.state !== 'open') return 'fails'
+    return length <= LOST_MAX ? 'lost' : 'fails late'
   }
 
   /** True if FIN is out already. */
@@ -299,8 +305,11 @@ export class Stream {
     if (how === CLOSE_EARLY && writeCount > 1) this.fail('EPIPE', 'write', undefined)
     if (this.#receiveState === 'open') {
       const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading || this.sink?.isFeeding)
-      if (isReset) this.fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
-      else if (this.outgoing.hasUnsent) this.fail('ECONNRESET', 'write', undefined)
+      if (isReset) {
+        this.fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
+        // libuv reads the data, and finds the reset with it.
+        if (this.postedCount > 0 && this.sink?.isReading === true) this.#endInPlaceOfReset()
+      } else if (this.outgoing.hasUnsent) this.fail('ECONNRESET', 'write', undefined)
       else this.#receiveState = 'finReceived'
     } else if (this.outgoing.hasUnsent) {
       // The end had come before the reset: reading ends well all the same, as in TCP.
