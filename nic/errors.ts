@@ -6,13 +6,17 @@ export type NicErrorCode =
   | 'ERR_NIC_SYSTEM'
   /** An address blob that this driver did not make. */
   | 'ERR_NIC_BAD_ADDRESS'
-  /** This side does not accept the peer's user. */
+  /** One side does not accept the other: its user, or its key. */
   | 'ERR_NIC_PEER_REFUSED'
+  /** Between hosts both sides need a shared key, and this side has none that may be used. */
+  | 'ERR_NIC_KEY'
   /** The peer did not finish connecting in time, or went away while connecting. */
   | 'ERR_NIC_CONNECT_FAILED'
   /** The peer wrote bytes into shared memory or onto the wire that the protocol does not allow. */
   | 'ERR_NIC_PROTOCOL_VIOLATION'
-  /** Nothing arrived from the peer within its timeout while frames were unacknowledged. */
+  /** The peer's process ended, or its kernel reset the connection, without the goodbye of a closing interface. */
+  | 'ERR_NIC_PEER_RESET'
+  /** The peer's host does not answer: nothing arrived within its timeout while frames were unacknowledged. */
   | 'ERR_NIC_PEER_LOST'
   /** The caller passed an invalid argument. */
   | 'ERR_NIC_ARGUMENT'

@@ -2,6 +2,7 @@
 import { loopbackDriver } from './loopback/loopback-driver.ts'
 import type { Driver } from './nic.ts'
 import { shmDriver } from './shm/shm-driver.ts'
+import { tcpDriver } from './tcp/tcp-driver.ts'
 import { verbsDriver } from './verbs/verbs-driver.ts'
 
 export { ablation } from './ablation.ts'
@@ -57,4 +58,5 @@ export const drivers: ReadonlyMap<string, Driver> = new Map([
   [loopbackDriver.name, loopbackDriver],
   [shmDriver.name, shmDriver],
   [verbsDriver.name, verbsDriver],
+  [tcpDriver.name, tcpDriver],
 ])

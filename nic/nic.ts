@@ -234,6 +234,15 @@ export interface OfferOptions extends MemoryOptions {
   readonly allowUid?: (uid: number) => boolean
   /** The offer expires after so long. */
   readonly timeoutMs?: number
+  /** The connecting side knows an address at which this process listens (`ConnectOptions.address`). */
+  readonly hasAddress?: boolean
+  /** For drivers between hosts that probe: a host that is silent for so long counts as dead. */
+  readonly peerTimeoutMs?: number
+}
+
+export interface NetworkAddress {
+  readonly host: string
+  readonly port: number
 }
 
 export interface ConnectOptions extends MemoryOptions {
@@ -246,6 +255,9 @@ export interface ConnectOptions extends MemoryOptions {
    * offering side by any means. Without `reply` such a driver connects only to offers of this process.
    */
   readonly reply?: (bytes: Uint8Array) => void
+  /** Where the caller has reached the offering process, for offers with `hasAddress`. */
+  readonly address?: NetworkAddress
+  readonly peerTimeoutMs?: number
 }
 
 /** Where a driver's peers may be: in the same thread, on the same host and network namespace, or in the network. */
@@ -262,6 +274,8 @@ export interface CopyCosts {
 export interface Driver {
   readonly name: string
   readonly reach: Reach
+  /** Another host is reached only at an address at which its process listens (`OfferOptions.hasAddress`). */
+  readonly needsAddress?: boolean
   /** Measures both ways without a peer; takes some milliseconds. Missing or undefined if the driver cannot. */
   readonly measureCosts?: (length: number) => CopyCosts | undefined
   /**

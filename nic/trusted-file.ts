@@ -23,6 +23,7 @@ const ROOT_USER = 0
 const STICKY = 0o1000
 const WRITE_OF_OTHERS = 0o022
 const ACCESS_OF_STRANGERS = 0o007
+const ACCESS_OF_OTHERS = 0o077
 /** The kernel's limit (path_resolution(7)). */
 const LINKS_MAX = 40
 const NO_FILE = 'is no regular file'
@@ -32,6 +33,8 @@ export interface TrustedFileOptions {
   readonly sizeMax: number
   /** The file is refused if users outside its group have any access to it. */
   readonly isSecret?: boolean
+  /** The file is refused if any user but its owner has any access to it. */
+  readonly isPrivate?: boolean
 }
 
 /** The file exists, but may not be trusted. The message says why and names the remedy. */
@@ -51,14 +54,14 @@ export class UntrustedFileError extends Error {
  * The bytes of a regular file of this user or root that no other user can write or exchange. Never waits. Throws an
  * `UntrustedFileError`, or a system error such as `ENOENT`.
  */
-export function readTrustedFile(path: string, { sizeMax, isSecret = false }: TrustedFileOptions): Buffer {
+export function readTrustedFile(path: string, options: TrustedFileOptions): Buffer {
   const real = resolveTrusted(path)
   // Checked before `open`, which may have effects on a device. `fstat` checks again what was opened.
   if (!lstatSync(real).isFile()) throw new UntrustedFileError(real, NO_FILE)
   const fd = openSync(real, O_RDONLY | O_NONBLOCK | O_NOFOLLOW)
   try {
     const stat = fstatSync(fd)
-    const problem = problemOfFile(stat, sizeMax, isSecret)
+    const problem = problemOfFile(stat, options)
     if (problem !== undefined) throw new UntrustedFileError(real, problem)
     return readWhole(fd, stat.size)
   } finally {
@@ -106,7 +109,10 @@ function checkFolder(path: string, { uid, mode }: Stats, rootUid: number): void 
     )
 }
 
-function problemOfFile(stat: Stats, sizeMax: number, isSecret: boolean): string | undefined {
+function problemOfFile(
+  stat: Stats,
+  { sizeMax, isSecret, isPrivate }: TrustedFileOptions,
+): string | undefined {
   const { uid, mode, size } = stat
   if (!stat.isFile()) return NO_FILE
   if (size > sizeMax) return `has more than ${sizeMax} bytes`
@@ -115,6 +121,8 @@ function problemOfFile(stat: Stats, sizeMax: number, isSecret: boolean): string 
   if ((mode & WRITE_OF_OTHERS) !== 0) return 'may be written to by its group or by others: chmod go-w on it'
   if (isSecret && (mode & ACCESS_OF_STRANGERS) !== 0)
     return 'is secret, and others may read it: chmod o= on it'
+  if (isPrivate && (mode & ACCESS_OF_OTHERS) !== 0)
+    return 'is secret, and users other than its owner may read it: chmod 600 on it'
   return undefined
 }
 

@@ -44,6 +44,10 @@ export interface Libc {
   pread(fd: number, into: Uint8Array, length: number, offset: bigint): number
   madvise(address: bigint, length: number, advice: number): number
   poll(descriptors: Uint8Array, count: number, timeoutMs: number): number
+  epoll_create1(flags: number): number
+  epoll_ctl(epoll: number, operation: number, fd: number, event: Uint8Array): number
+  epoll_wait(epoll: number, events: Uint8Array, eventsMax: number, timeoutMs: number): number
+  ioctl(fd: number, request: number, argument: Uint8Array): number
   process_vm_readv(
     pid: number,
     local: Uint8Array,
@@ -99,6 +103,10 @@ const PROTOTYPES = {
   pread: 'int64_t pread(int fd, void *buf, size_t n, int64_t off)',
   madvise: 'int madvise(void *addr, size_t n, int advice)',
   poll: 'int poll(void *fds, unsigned long nfds, int timeout)',
+  epoll_create1: 'int epoll_create1(int flags)',
+  epoll_ctl: 'int epoll_ctl(int epfd, int op, int fd, void *event)',
+  epoll_wait: 'int epoll_wait(int epfd, void *events, int maxevents, int timeout)',
+  ioctl: 'int ioctl(int fd, unsigned long request, void *argument)',
   process_vm_readv:
     'int64_t process_vm_readv(int pid, const void *l, unsigned long lc, const void *r, unsigned long rc, unsigned long fl)',
   process_vm_writev:

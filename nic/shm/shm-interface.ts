@@ -1,6 +1,7 @@
 import { copyBytes, hasBytes } from '../copy.ts'
 import { NicError } from '../errors.ts'
 import type { Access, Capabilities, DoorbellAnswer, Registration, RemoteMemory } from '../nic.ts'
+import { PlainRegistration } from '../plain-registration.ts'
 import type { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
 import { type Mapping, unmapShared } from '../posix/mapping.ts'
@@ -20,7 +21,6 @@ import {
   readMemory,
   writeMemory,
 } from './process-memory.ts'
-import { PlainRegistration } from './registrations.ts'
 import { MappedSegment, type SegmentExchange } from './segment-exchange.ts'
 import { sharedMemoryOf } from './shared-memory.ts'
 

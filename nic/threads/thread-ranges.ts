@@ -1,5 +1,5 @@
 /**
- * Unmaps the address ranges of ended workers. `worker.terminate()` runs no code in the worker, so the worker itself
+ * Unmaps the address ranges of ended workers, and closes their descriptors. `worker.terminate()` runs no code in the worker, so the worker itself
  * cannot unmap them. Each worker notes its ranges in the table of threads. When the worker has ended for any reason,
  * the thread that started it unmaps them.
  */
@@ -9,6 +9,14 @@ import { atomics } from '../atomics.ts'
 import { loadLibc } from '../posix/libc.ts'
 import { RANGES_MAX } from './thread-layout.ts'
 import { onWorkerEnd, ownRow, rangeAddresses, rangeLengths, rangeOwners } from './thread-table.ts'
+
+/** Length in a row whose address is a descriptor. */
+const DESCRIPTOR = -1
+
+/** Notes a descriptor that this thread keeps until it ends, and that no object of Node owns. */
+export function noteDescriptor(fd: number): void {
+  noteRange(BigInt(fd), DESCRIPTOR)
+}
 
 /** Notes a range that this thread keeps until it ends. */
 export function noteRange(address: bigint, length: number): void {
@@ -23,16 +31,17 @@ export function noteRange(address: bigint, length: number): void {
 
 onWorkerEnd(id => {
   for (let row = 0; row < RANGES_MAX; row++) {
-    if (rangeOwners[row] === id) unmapRange(row)
+    if (rangeOwners[row] === id) release(row)
   }
 })
 
-function unmapRange(row: number): void {
+function release(row: number): void {
   const address = BigInt(rangeAddresses[row] as number)
   const length = rangeLengths[row] as number
   // Frees the row before it unmaps: this thread may be terminated in between. Its starter would then unmap the range a
   // second time, when the addresses may belong to another mapping.
   rangeAddresses[row] = 0
   atomics.store(rangeOwners, row, 0)
-  if (address !== 0n) loadLibc().libc?.munmap(address, length)
+  if (length === DESCRIPTOR) loadLibc().libc?.close(Number(address))
+  else if (address !== 0n) loadLibc().libc?.munmap(address, length)
 }

@@ -17,6 +17,7 @@ export function wrapDriver(inner: Driver, name: string, wrap: WrapEnd): Driver {
     name,
     reach: inner.reach,
     ...(inner.allocate && { allocate: inner.allocate }),
+    ...(inner.needsAddress && { needsAddress: true }),
     availability: () => inner.availability(),
     offer(options) {
       const number = 2 * offers++

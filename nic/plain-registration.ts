@@ -1,4 +1,4 @@
-import type { Access, Registration } from '../nic.ts'
+import type { Access, Registration } from './nic.ts'
 
 /** The key of memory that the peer cannot reach. */
 const NO_KEY = new Uint8Array(0)
