@@ -27,6 +27,7 @@ import { assertDestination, refuseDestination, refuseHandler, refuseInHandler } 
 import { type EndpointName, encodeName, newEndpointName } from './rendezvous/endpoint-name.ts'
 import { openToOthers, remoteRendezvous } from './rendezvous/remote-rendezvous.ts'
 import { rendezvous } from './rendezvous/rendezvous.ts'
+import { type Listening, listenAt } from './rendezvous/tcp-rendezvous.ts'
 import { isHandlerRunning } from './returning-channel.ts'
 import { assertGet, assertRegion, Segment } from './segment.ts'
 import { type EndpointStats, statsOf } from './stats.ts'
@@ -48,7 +49,8 @@ const words = new Words()
 export async function openEndpoint(options: EndpointOptions = {}): Promise<Endpoint> {
   const checked = checkOptions(options)
   assertMayUseNetwork()
-  const endpoint = new Endpoint(checked, newEndpointName())
+  const listening = checked.listen && (await listenAt(checked.listen))
+  const endpoint = new Endpoint(checked, newEndpointName(listening?.address), listening)
   await endpoint.begin()
   return endpoint
 }
@@ -67,6 +69,7 @@ export class Endpoint {
   readonly segment: Uint8Array
   readonly limits: EndpointLimits
   readonly #id: EndpointName
+  readonly #listening: Listening | undefined
   readonly #options: CheckedOptions
   readonly #group: ChannelGroup
   readonly #peers: PeerTable
@@ -80,9 +83,10 @@ export class Endpoint {
   #closing: Promise<void> | undefined
 
   /** Use `openEndpoint`. */
-  constructor(options: CheckedOptions, id: EndpointName) {
+  constructor(options: CheckedOptions, id: EndpointName, listening: Listening | undefined) {
     const segment = new Segment(options.segment, options.drivers, options.segmentAccess)
     this.#id = id
+    this.#listening = listening
     this.#options = options
     this.name = encodeName(id)
     this.segment = segment.bytes
@@ -95,7 +99,13 @@ export class Endpoint {
 
   /** For `openEndpoint` only. */
   async begin(): Promise<void> {
-    await rendezvous.open(this.#id.endpoint, this.#peers)
+    try {
+      await rendezvous.open(this.#id.endpoint, this.#peers)
+    } catch (error) {
+      this.#listening?.close()
+      throw error
+    }
+    this.#listening?.serve(this.#id, this.#peers)
     this.#keepAlive()
     const { name, tag, drivers } = this.#options
     if (name === undefined) return
@@ -111,7 +121,8 @@ export class Endpoint {
   }
 
   /**
-   * Maps `destination` to the endpoint of that name: its own name or one that it has published. `tag` is by
+   * Maps `destination` to the endpoint of that name: its own name, `tcp:HOST:PORT` if it listens there, or a name that it
+   * has published. `tag` is by
    * default the published tag, otherwise 0. Rejects with `ERR_AM_NO_SUCH_ENDPOINT` if no endpoint answers to the
    * name. The destination is mapped even then, and messages sent to it come back with that reason.
    */
@@ -384,6 +395,7 @@ export class Endpoint {
   async #close(): Promise<void> {
     rendezvous.close(this.#id.endpoint)
     remoteRendezvous.close(this.#id.endpoint)
+    this.#listening?.close()
     for (const mapping of this.#mappings) mapping?.channel.waiters.refuse()
     const publication = await this.#publication?.catch(() => undefined)
     await Promise.all([publication?.close(), this.#peers.close()])

@@ -11,7 +11,7 @@ export type AmErrorCode =
   | 'ERR_AM_HANDLER_RULE'
   /** The peer broke the protocol of this layer or of the one below; `cause` says how. */
   | 'ERR_AM_PROTOCOL_VIOLATION'
-  /** The peer's device no longer acknowledges: its host, or the network to it, has failed. */
+  /** The connection is lost: the peer's process has ended, or its host or the network to it has failed. */
   | 'ERR_AM_PEER_LOST'
   /** The endpoint or channel is closed. A `TypeError`. */
   | 'ERR_AM_CLOSED'
@@ -66,9 +66,11 @@ export function closedError(): TypeError {
   return typeError('the endpoint is closed', 'ERR_AM_CLOSED')
 }
 
+const LOST: readonly string[] = ['ERR_NIC_PEER_LOST', 'ERR_NIC_PEER_RESET']
+
 /** The error that a channel's owner receives when the peer broke the protocol or is lost. */
 export function violationOf(cause: Error | undefined): AmError {
-  if (cause instanceof NicError && cause.code === 'ERR_NIC_PEER_LOST')
+  if (cause instanceof NicError && LOST.includes(cause.code))
     return new AmError('ERR_AM_PEER_LOST', cause.message, { cause })
   const message = `the peer broke the protocol: ${cause?.message ?? 'unknown'}`
   return new AmError('ERR_AM_PROTOCOL_VIOLATION', message, { cause })

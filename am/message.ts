@@ -16,6 +16,7 @@ const HELD = 2
 /** The channel, as far as its messages use it. */
 export interface MessageChannel {
   readonly owner: { readonly peerName: string; readonly destination?: number | undefined }
+  readonly end: { readonly driver: string }
   readonly mediumMax: number
   sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void
   sendReplyLong(slot: number, handler: number, words: Words, payload: Uint8Array, offset: number): void
@@ -65,6 +66,12 @@ export class Message {
   get source(): string {
     this.#assertLive()
     return this.#channel.owner.peerName
+  }
+
+  /** Name of the driver that brought the message. */
+  get driver(): string {
+    this.#assertLive()
+    return this.#channel.end.driver
   }
 
   /** The destination that maps the peer, if there is one; for a returned message, the one that it was sent to. */

@@ -4,9 +4,14 @@ import type { Progress } from './channel-group.ts'
 import { assertCredits } from './checks.ts'
 import { rangeError, typeError } from './errors.ts'
 import { WORDS_MAX } from './message-layout.ts'
+import { parsePlace, type TcpAddress } from './rendezvous/tcp-address.ts'
 import { SEGMENT_MAX, type SegmentAccess } from './segment.ts'
 import { type Tag, tagOf } from './tag.ts'
 
+/** Silence after which a peer's host counts as dead. */
+const PEER_TIMEOUT_MS_DEFAULT = 30_000
+const PEER_TIMEOUT_MS_MIN = 2000
+const PEER_TIMEOUT_MS_MAX = 3_600_000
 /** Largest payload of a medium message. */
 export const MEDIUM_MAX = 64 * 1024
 /** Largest payload of a long message, or of a get, unless an endpoint asks for more. */
@@ -33,6 +38,13 @@ export interface EndpointOptions {
   readonly segmentAccess?: SegmentAccess
   /** Drivers, or names of this package's drivers, in order of preference. Default: every driver that works here. */
   readonly drivers?: readonly (string | Driver)[]
+  /**
+   * Address and port at which callers of other hosts reach the endpoint, as '0.0.0.0:7400'. Needs a shared key unless it
+   * is a loopback address. Endpoints of one thread that name the same address share the port.
+   */
+  readonly listen?: string
+  /** A peer whose host is silent for so long counts as dead: 2000 to 3600000 ms; 30000 by default. */
+  readonly peerTimeoutMs?: number
   /** `event-loop`: the poller runs handlers. `manual`: only `poll()` runs them. */
   readonly progress?: Progress
   /** Requests under way to each peer; two endpoints use the smaller number of both. */
@@ -50,7 +62,12 @@ export interface CheckedOptions {
   readonly tagWords: Tag
   readonly segment: number
   readonly segmentAccess: SegmentAccess
+  /** The usable ones. */
   readonly drivers: readonly Driver[]
+  /** All that the endpoint would use, in order of preference. */
+  readonly preferred: readonly Driver[]
+  readonly listen: TcpAddress | undefined
+  readonly peerTimeoutMs: number
   readonly progress: Progress
   readonly credits: number
   readonly limits: EndpointLimits
@@ -62,6 +79,8 @@ const KNOWN: readonly string[] = [
   'segment',
   'segmentAccess',
   'drivers',
+  'listen',
+  'peerTimeoutMs',
   'progress',
   'credits',
   'limits',
@@ -92,7 +111,14 @@ export function checkOptions(options: EndpointOptions): CheckedOptions {
     tagWords: tagOf(tag),
     segment: within('segment', options.segment ?? 0, 0, SEGMENT_MAX),
     segmentAccess,
-    drivers: chooseDrivers(options.drivers),
+    ...chooseDrivers(options.drivers),
+    listen: checkListen(options.listen),
+    peerTimeoutMs: within(
+      'peerTimeoutMs',
+      options.peerTimeoutMs ?? PEER_TIMEOUT_MS_DEFAULT,
+      PEER_TIMEOUT_MS_MIN,
+      PEER_TIMEOUT_MS_MAX,
+    ),
     progress,
     credits,
     limits: {
@@ -110,11 +136,20 @@ function assertKnown(what: string, options: object, known: readonly string[]): v
   }
 }
 
-function chooseDrivers(wanted: EndpointOptions['drivers']): readonly Driver[] {
+function checkListen(listen: string | undefined): TcpAddress | undefined {
+  if (listen === undefined) return undefined
+  if (typeof listen !== 'string') throw typeError(`listen must be a string, not ${typeof listen}`)
+  const place = parsePlace(listen)
+  if (place === undefined) throw rangeError(`listen must be ADDRESS:PORT, not ${JSON.stringify(listen)}`)
+  return place
+}
+
+function chooseDrivers(wanted: EndpointOptions['drivers']): Pick<CheckedOptions, 'drivers' | 'preferred'> {
   if (wanted !== undefined && (!Array.isArray(wanted) || wanted.length === 0)) {
     throw typeError('drivers must be an array of at least one')
   }
   const chosen: Driver[] = []
+  const preferred: Driver[] = []
   const reasons: string[] = []
   for (const one of wanted ?? allDrivers.values()) {
     const driver = typeof one === 'string' ? allDrivers.get(one) : one
@@ -122,13 +157,14 @@ function chooseDrivers(wanted: EndpointOptions['drivers']): readonly Driver[] {
       throw rangeError(`there is no driver ${String(one)}; there are ${[...allDrivers.keys()].join(', ')}`)
     }
     const availability = driver.availability()
+    preferred.push(driver)
     if (availability.usable) chosen.push(driver)
     else reasons.push(`${driver.name}: ${availability.reason}`)
   }
   if (chosen.length === 0 || (wanted !== undefined && reasons.length > 0)) {
     throw new NicError('ERR_NIC_UNAVAILABLE', reasons.join('; '))
   }
-  return chosen
+  return { drivers: chosen, preferred }
 }
 
 function within(name: string, value: number, min: number, max: number): number {

@@ -1,4 +1,4 @@
-import type { Driver, VirtualInterface } from '../nic/index.ts'
+import type { VirtualInterface } from '../nic/index.ts'
 import { clearTimeout, performance, setTimeout } from '../nic/real-time.ts'
 import type { ChannelOwner } from './channel.ts'
 import type { ChannelGroup } from './channel-group.ts'
@@ -10,10 +10,10 @@ import { Peer, type PeerHost, type SegmentDescription } from './peer.ts'
 import { reliable } from './reliability/reliable.ts'
 import type { ControlConnection } from './rendezvous/control-connection.ts'
 import { decodeTag, type Open } from './rendezvous/control-messages.ts'
-import { answer, dial, type Meeting } from './rendezvous/dialing.ts'
+import { answer, dial, type Introduction, type Meeting } from './rendezvous/dialing.ts'
 import { type EndpointName, encodeName } from './rendezvous/endpoint-name.ts'
-import { type RendezvousHost, refuse } from './rendezvous/reception.ts'
-import type { TcpAddress } from './rendezvous/remote-rendezvous.ts'
+import { type Origin, type RendezvousHost, refuse } from './rendezvous/reception.ts'
+import type { TcpAddress } from './rendezvous/tcp-address.ts'
 import type { Segment } from './segment.ts'
 
 /** Most peers of one endpoint, dialled by either side. */
@@ -96,14 +96,14 @@ export class PeerTable implements PeerHost, RendezvousHost {
     await mapped
   }
 
-  async answer(open: Open, connection: ControlConnection, isRemote: boolean): Promise<void> {
+  async answer(open: Open, connection: ControlConnection, origin: Origin): Promise<void> {
     if (this.#peers.size >= PEERS_MAX) {
       return refuse(connection, 'LIMIT', `there are ${PEERS_MAX} peers already`)
     }
-    const meeting = await answer(this.#introduction, open, connection, isRemote)
+    const meeting = await answer(this.#introduction, open, connection, origin)
     if (meeting === undefined) return
     if (this.#isClosed) return turnAway(meeting)
-    const peer = this.#add(open.from, meeting, isRemote)
+    const peer = this.#add(open.from, meeting, origin !== 'host')
     peer.answerMap(decodeTag(open.tag))
     peer.begin()
     this.#onProgress()
@@ -176,14 +176,9 @@ export class PeerTable implements PeerHost, RendezvousHost {
     this.#peers.clear()
   }
 
-  get #introduction(): {
-    name: EndpointName
-    drivers: readonly Driver[]
-    credits: number
-    mediumMax: number
-  } {
-    const { drivers, credits, limits } = this.#options
-    return { name: this.#id, drivers, credits, mediumMax: limits.medium }
+  get #introduction(): Introduction {
+    const { preferred, credits, peerTimeoutMs } = this.#options
+    return { name: this.#id, drivers: preferred, credits, peerTimeoutMs }
   }
 
   #known(name: string): Peer | undefined {
@@ -194,6 +189,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
   #add(name: string, meeting: Meeting, isHearsay = false): Peer {
     const peer = new Peer(name, meeting.connection, this)
     peer.isHearsay = isHearsay
+    peer.driverReason = meeting.whyNotBetter
     try {
       peer.channel = this.openChannel(meeting.end, meeting.credits, peer)
     } catch (error) {

@@ -46,6 +46,8 @@ export interface PeerHost {
 /** Another endpoint with which this one is connected: the channel, and the control connection that is its lifeline. */
 export class Peer implements ChannelOwner {
   readonly peerName: string
+  /** Why no preferred driver connects the two. */
+  driverReason: string | undefined
   /** The channel to the peer; set once, when the connection is made. */
   channel!: EndpointChannel
   /** Entries of our translation table that stand for this connection. */

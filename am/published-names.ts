@@ -4,15 +4,15 @@ import { type Driver, newOwnSocket, openLog } from '../nic/index.ts'
 import { clearTimeout, setTimeout } from '../nic/real-time.ts'
 import { AmError, rangeError } from './errors.ts'
 import { CONTROL_VERSION, decodeTag, encodeTag } from './rendezvous/control-messages.ts'
-import { isAlive } from './rendezvous/dialing.ts'
+import { askAddress, isAlive } from './rendezvous/dialing.ts'
 import {
   decodeName,
   type EndpointName,
-  encodeName,
+  identityOf,
   rendezvousPath,
   thisHost,
 } from './rendezvous/endpoint-name.ts'
-import { decodeTcpAddress, encodeTcpAddress, type TcpAddress } from './rendezvous/remote-rendezvous.ts'
+import { decodeTcpAddress, encodeTcpAddress, parsePlace, type TcpAddress } from './rendezvous/tcp-address.ts'
 
 const log = openLog('fastsockets:am:names')
 
@@ -21,10 +21,12 @@ export interface Located {
   readonly target: EndpointName
   /** The tag to show the endpoint. */
   readonly tag: bigint
-  /** Address for callers on other hosts. */
+  /** Address for callers on other RDMA hosts. */
   readonly remote?: TcpAddress | undefined
 }
 
+/** Name of the driver whose addresses name endpoints. */
+const TCP = 'tcp'
 /** Longest time that opening an endpoint waits for its name; the client then goes on in the background. */
 const PUBLISH_MS_MAX = 1000
 /** Longest time that a map waits for the name service. */
@@ -46,7 +48,7 @@ export interface Published {
   readonly endpoint: EndpointName
   readonly tag: bigint
   readonly drivers: readonly Driver[]
-  /** Address for callers on other hosts, if there is one. */
+  /** Address for callers on other RDMA hosts, if there is one. */
   readonly remote?: TcpAddress | undefined
 }
 
@@ -153,10 +155,12 @@ export class Publication {
   }
 }
 
-/** Finds an endpoint by its own name, or by one that it has published. */
+/** Finds an endpoint by its own name, by an address where it listens, or by a name that it has published. */
 export async function locate(name: string): Promise<Located> {
   const own = decodeName(name)
   if (own !== undefined) return { target: own, tag: 0n }
+  const address = name.startsWith('tcp:') ? parsePlace(name) : undefined
+  if (address !== undefined) return { target: await askAddress(address), tag: 0n }
   const { kindOf } = await import('../nameservice/index.ts')
   if (kindOf(name) !== 'endpoint') throw rangeError(`nobody can be called ${JSON.stringify(name)}`)
   const found = await (await threadNames()).lookup(name, { timeoutMs: RESOLVE_MS_MAX })
@@ -166,27 +170,37 @@ export async function locate(name: string): Promise<Located> {
   const { endpoint = '', tag = '', drivers = [] } = found.entry?.record ?? {}
   const target = decodeName(endpoint)
   if (target === undefined) throw new AmError('ERR_AM_NO_SUCH_ENDPOINT', `no endpoint has published ${name}`)
-  const remote = drivers
-    .map(({ address }) => decodeTcpAddress(Buffer.from(address, 'base64').toString('latin1')))
-    .find(address => address !== undefined)
-  return { target, tag: decodeTag(tag), remote }
+  const addressOf = (isTcp: boolean): TcpAddress | undefined =>
+    drivers
+      .filter(driver => (driver.name === TCP) === isTcp)
+      .map(({ address }) => decodeTcpAddress(Buffer.from(address, 'base64').toString('latin1')))
+      .find(address => address !== undefined)
+  const listening = addressOf(true)
+  return {
+    target: listening === undefined ? target : { ...target, address: listening },
+    tag: decodeTag(tag),
+    remote: addressOf(false),
+  }
 }
 
 function recordOf({ name, endpoint, tag, drivers, remote }: Published): NewRegistration {
   const base64 = (text: string): string => Buffer.from(text).toString('base64')
   const here = base64(rendezvousPath(endpoint.thread))
   // Without an address for other hosts, a driver between hosts has the address of this host.
-  const elsewhere = remote === undefined ? here : base64(encodeTcpAddress(remote))
+  const addressOf = (driver: Driver): string => {
+    const elsewhere = driver.needsAddress ? endpoint.address : remote
+    return driver.reach !== 'network' || elsewhere === undefined ? here : base64(encodeTcpAddress(elsewhere))
+  }
   return {
     name,
-    endpoint: encodeName(endpoint),
+    endpoint: identityOf(endpoint),
     host: endpoint.host,
     tag: encodeTag(tag),
     version: CONTROL_VERSION,
     pid: process.pid,
     drivers: drivers
       .filter(({ reach }) => reach !== 'thread')
-      .map(driver => ({ name: driver.name, address: driver.reach === 'network' ? elsewhere : here })),
+      .map(driver => ({ name: driver.name, address: addressOf(driver) })),
     ...(process.geteuid === undefined ? {} : { uid: process.geteuid() }),
   }
 }

@@ -15,6 +15,8 @@ const replyWords = new Words()
  */
 export class ReceivedMessage {
   readonly source: string
+  /** Name of the driver that brought the message. */
+  readonly driver: string
   readonly destination: number | undefined
   readonly handler: number
   readonly isRequest: boolean
@@ -33,6 +35,7 @@ export class ReceivedMessage {
   /** For the runtime only: `slot` is that of a held request, or -1. */
   constructor(message: Message, slot = NO_REQUEST) {
     this.source = message.source
+    this.driver = message.driver
     this.destination = message.destination
     this.handler = message.handler
     this.isRequest = slot !== NO_REQUEST

@@ -7,6 +7,8 @@ export interface PeerStats {
   readonly name: string
   /** Driver that carries the messages. */
   readonly driver: string
+  /** Each driver that the endpoint prefers to that one, with the reason why it does not; undefined if there is none. */
+  readonly driverReason: string | undefined
   readonly state: string
   /** Destinations that map this peer. */
   readonly destinations: readonly number[]
@@ -34,9 +36,10 @@ export interface EndpointStats {
 export function statsOf(peers: PeerTable, group: ChannelGroup): EndpointStats {
   return {
     handled: group.handlers.runs,
-    peers: Array.from(peers.all, ({ peerName, mappings, channel }) => ({
+    peers: Array.from(peers.all, ({ peerName, driverReason, mappings, channel }) => ({
       name: peerName,
       driver: channel.end.driver,
+      driverReason,
       state: channel.state,
       destinations: [...mappings],
       creditsLeft: channel.creditsLeft,

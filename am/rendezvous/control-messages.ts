@@ -10,6 +10,11 @@
  *   MAPPED   the other side         whether the tag is right, and then the segment
  *   UNMAP    either side            takes back one MAP; how many replies this side has sent back so far
  *   BYE      either side            the endpoint is closed on purpose
+ *
+ * A caller that knows an address only asks first, on a connection of its own:
+ *
+ *   WHO      dialling side          which endpoint listens here
+ *   HERE     answering side         its name; ends the connection
  */
 import { CREDITS_LIMIT } from '../message-layout.ts'
 import { SEGMENT_MAX } from '../segment.ts'
@@ -88,7 +93,16 @@ export interface Bye {
   readonly op: 'bye'
 }
 
-export type ControlMessage = Open | Offer | Reply | Refuse | MapRequest | Mapped | Unmap | Bye
+export interface Who {
+  readonly op: 'who'
+}
+
+export interface Here {
+  readonly op: 'here'
+  readonly name: string
+}
+
+export type ControlMessage = Open | Offer | Reply | Refuse | MapRequest | Mapped | Unmap | Bye | Who | Here
 
 type Check = (value: unknown) => boolean
 
@@ -139,6 +153,8 @@ const FIELDS: Record<ControlMessage['op'], Record<string, Check>> = {
   },
   unmap: { bounced: number(Number.MAX_SAFE_INTEGER) },
   bye: {},
+  who: {},
+  here: { name: text(NAME_MAX) },
 }
 
 /** Decodes and checks a line; undefined if it is no message: a stranger may have written it. */

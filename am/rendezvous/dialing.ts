@@ -2,6 +2,7 @@
 import type net from 'node:net'
 import { constants } from 'node:os'
 import {
+  callTcpAddress,
   type Driver,
   isOwnUser,
   NicError,
@@ -15,9 +16,18 @@ import { clearTimeout, nextTurn, performance, setTimeout, sleep } from '../../ni
 import { AmError } from '../errors.ts'
 import { ControlConnection } from './control-connection.ts'
 import { CONTROL_VERSION, type ControlMessage, encodeTag, type Open } from './control-messages.ts'
-import { decodeName, type EndpointName, encodeName, rendezvousPath, thisHost } from './endpoint-name.ts'
-import { refuse } from './reception.ts'
-import { KEEP_ALIVE_MS, type TcpAddress } from './remote-rendezvous.ts'
+import { DriverChoice } from './driver-choice.ts'
+import {
+  decodeName,
+  type EndpointName,
+  encodeName,
+  rendezvousPath,
+  thisHost,
+  thisThread,
+} from './endpoint-name.ts'
+import { type Origin, refuse } from './reception.ts'
+import { KEEP_ALIVE_MS } from './remote-rendezvous.ts'
+import { encodeTcpAddress, type TcpAddress } from './tcp-address.ts'
 
 /** A busy peer answers when its event loop runs; after this time it counts as gone. */
 export const DIAL_TIMEOUT_MS = 5000
@@ -27,19 +37,24 @@ const BUSY_INTERVAL_MS = 10
 /** What an endpoint brings into a meeting with a peer. */
 export interface Introduction {
   readonly name: EndpointName
+  /** In order of preference, usable here or not. */
   readonly drivers: readonly Driver[]
   readonly credits: number
+  readonly peerTimeoutMs?: number
 }
 
 export interface Meeting {
   readonly end: VirtualInterface
   readonly connection: ControlConnection
   readonly credits: number
+  /** Why no preferred driver connects the two; undefined if none is preferred. */
+  readonly whyNotBetter: string | undefined
 }
 
 /**
- * Connects to the endpoint of that name, or rejects with `NO_SUCH_ENDPOINT` or `UNREACHABLE`. An endpoint on
- * another host is dialled at `remote`, which only a published name gives.
+ * Connects to the endpoint of that name by the best driver that both have, or rejects with `NO_SUCH_ENDPOINT` or
+ * `UNREACHABLE`. An endpoint on another host is dialled at the address in its name, or, over RDMA, at `remote`, which
+ * only a published name gives.
  */
 export async function dial(
   self: Introduction,
@@ -47,11 +62,54 @@ export async function dial(
   tag: bigint,
   remote?: TcpAddress,
 ): Promise<Meeting> {
+  const choice = new DriverChoice(self.drivers)
   const isHere = target.host === thisHost()
-  const drivers = isHere ? self.drivers : self.drivers.filter(({ reach }) => reach === 'network')
-  const reason = isHere ? undefined : whyNot(drivers, remote)
-  if (reason !== undefined) throw unreachable(target, `it is on another host, ${reason}`)
-  const connection = new ControlConnection(await connectInTime(target, isHere ? undefined : remote))
+  choice.ruleOut(driver => whyNot(driver, target, isHere, remote))
+  let failure: unknown
+  while (choice.left.length > 0) {
+    const drivers = choice.left
+    // Where the key is shown, any driver may be offered; the address of an RDMA device is for RDMA only.
+    const address = !isHere && drivers.some(({ needsAddress }) => needsAddress) ? target.address : undefined
+    try {
+      const socket =
+        address === undefined
+          ? await connectInTime(target, isHere ? undefined : remote)
+          : await callTcpAddress(address, DIAL_TIMEOUT_MS)
+      return await meet(self, target, tag, new ControlConnection(socket), choice, address)
+    } catch (error) {
+      failure = error
+      const reason = (error as Error).message
+      if (error instanceof NotConnected) choice.ruleOut(one => (one === error.driver ? reason : undefined))
+      else if (error instanceof NicError) choice.ruleOut(one => noteFailedCall(one, error, remote))
+      else if ((error as AmError).code !== 'ERR_AM_UNREACHABLE') throw error
+      else choice.ruleOut(() => reason)
+    }
+  }
+  if (isRefusedConnect(failure)) throw missing(target, String(choice), failure as Error)
+  throw unreachable(target, String(choice), failure as Error | undefined)
+}
+
+/** The other side was reached, and the driver that it offered does not connect. */
+class NotConnected extends Error {
+  readonly driver: Driver
+
+  constructor(driver: Driver, cause: Error) {
+    super(cause.message, { cause })
+    this.driver = driver
+  }
+}
+
+/** Offers what is left of `choice` over a connection, and connects by the driver that the other side chooses. */
+async function meet(
+  self: Introduction,
+  target: EndpointName,
+  tag: bigint,
+  connection: ControlConnection,
+  choice: DriverChoice,
+  address: TcpAddress | undefined,
+): Promise<Meeting> {
+  const drivers = choice.left
+  let driver: Driver | undefined
   try {
     const answer = await ask(connection, {
       op: 'open',
@@ -62,21 +120,59 @@ export async function dial(
       credits: self.credits,
       tag: encodeTag(tag),
     })
-    const driver = drivers.find(({ name }) => name === answer.driver)
+    driver = drivers.find(({ name }) => name === answer.driver)
     if (driver === undefined) throw unreachable(target, `it offered ${answer.driver}`)
     const end = await driver.connect(Buffer.from(answer.blob, 'base64'), {
       timeoutMs: DIAL_TIMEOUT_MS,
       sharesMemory: true,
+      ...(address && { address }),
+      ...(self.peerTimeoutMs && { peerTimeoutMs: self.peerTimeoutMs }),
       reply: bytes => connection.send({ op: 'reply', blob: Buffer.from(bytes).toString('base64') }),
     })
     connection.unref()
-    return { end, connection, credits: Math.min(self.credits, answer.credits) }
+    const credits = Math.min(self.credits, answer.credits)
+    return {
+      end,
+      connection,
+      credits,
+      whyNotBetter: choice.whyNotBetter(driver, 'the peer has not offered it'),
+    }
   } catch (error) {
     const isGone = error instanceof NicError && (await hasGone(connection, error))
     connection.destroy()
     if (isGone) throw missing(target, `it went while it was called: ${error.message}`, error)
-    throw error instanceof NicError ? unreachable(target, error.message, error) : error
+    throw error instanceof NicError && driver !== undefined ? new NotConnected(driver, error) : error
   }
+}
+
+/** Asks which endpoint listens at the address. */
+export async function askAddress(address: TcpAddress): Promise<EndpointName> {
+  const where = encodeTcpAddress(address)
+  let connection: ControlConnection
+  try {
+    connection = new ControlConnection(await callTcpAddress(address, DIAL_TIMEOUT_MS))
+  } catch (error) {
+    const code = isRefusedConnect(error) ? 'ERR_AM_NO_SUCH_ENDPOINT' : 'ERR_AM_UNREACHABLE'
+    throw new AmError(code, `nobody answers at ${where}: ${(error as Error).message}`, { cause: error })
+  }
+  try {
+    const answer = await converse(connection, { op: 'who' }, where)
+    const name = answer.op === 'here' ? decodeName(answer.name) : undefined
+    if (name !== undefined) return { ...name, address }
+    throw new AmError('ERR_AM_NO_SUCH_ENDPOINT', `no endpoint listens at ${where}`)
+  } finally {
+    connection.destroy()
+  }
+}
+
+/** Nobody listens where the endpoint was. */
+function isRefusedConnect(error: unknown): boolean {
+  return error instanceof NicError && error.errno === constants.errno.ECONNREFUSED
+}
+
+/** A call of a TCP address has failed: other drivers may still have an address of their own. */
+function noteFailedCall(driver: Driver, error: NicError, remote: TcpAddress | undefined): string | undefined {
+  return driver.needsAddress || remote === undefined ? error.message : undefined
 }
 
 /** Whether the peer's process ended after its offer, so that the driver could not connect. */
@@ -97,41 +193,55 @@ async function hasGone(connection: ControlConnection, error: NicError): Promise<
   return isOver && !isRefused
 }
 
-function whyNot(drivers: readonly Driver[], remote: TcpAddress | undefined): string | undefined {
-  if (drivers.length === 0) return 'which no driver reaches'
-  return remote === undefined ? 'and can be asked for only by a name that it has published there' : undefined
+/** Why the driver cannot reach the endpoint, by what its name says. */
+function whyNot(
+  driver: Driver,
+  target: EndpointName,
+  isHere: boolean,
+  remote: TcpAddress | undefined,
+): string | undefined {
+  if (isHere) {
+    return driver.reach === 'thread' && target.thread !== thisThread
+      ? 'the endpoint is in another thread'
+      : undefined
+  }
+  if (driver.reach !== 'network') return 'the endpoint is on another host'
+  if (target.address !== undefined || (remote !== undefined && !driver.needsAddress)) return undefined
+  return driver.needsAddress
+    ? 'the name carries no address: open the endpoint with `listen`'
+    : 'the endpoint can be asked for only at an address, or by a name that it has published'
 }
 
 /**
  * The answering side: offers the first driver that both sides have and that reaches the caller, or refuses and
- * returns undefined. A caller from another host is offered only drivers between hosts, whatever name it claims.
+ * returns undefined. A caller that may be on another host is offered only drivers between hosts, whatever name it
+ * claims.
  */
 export async function answer(
   self: Introduction,
   open: Open,
   connection: ControlConnection,
-  isRemote = false,
+  origin: Origin = 'host',
 ): Promise<Meeting | undefined> {
   const caller = decodeName(open.from)
-  const driver = self.drivers.find(
-    candidate =>
-      open.drivers.includes(candidate.name) &&
-      caller !== undefined &&
-      (isRemote ? candidate.reach === 'network' : reaches(candidate, self.name, caller)),
-  )
+  const choice = new DriverChoice(self.drivers)
+  choice.ruleOut(one => (open.drivers.includes(one.name) ? undefined : 'the peer has not offered it'))
+  choice.ruleOut(one => whyNotTo(one, self.name, caller, origin))
+  const [driver] = choice.left
   if (driver === undefined) {
     refuse(connection, 'NO_DRIVER', `none of ${open.drivers.join(', ') || 'no drivers'} is also here`)
     return undefined
   }
   const credits = Math.min(self.credits, open.credits)
-  const offer = tryOffer(driver, connection)
+  const hasAddress = origin === 'tcp' && driver.needsAddress === true
+  const offer = tryOffer(driver, connection, hasAddress, self.peerTimeoutMs)
   if (offer === undefined) return undefined
   void connection.over.then(() => offer.cancel())
   const blob = Buffer.from(offer.blob).toString('base64')
   if (offer.answer !== undefined) hearReply(connection, offer)
   connection.send({ op: 'offer', driver: driver.name, blob, credits })
   try {
-    return { end: await offer.accepted, connection, credits }
+    return { end: await offer.accepted, connection, credits, whyNotBetter: choice.whyNotBetter(driver, '') }
   } catch (error) {
     refuse(connection, 'NO_DRIVER', `${driver.name}: ${(error as Error).message}`)
     return undefined
@@ -139,9 +249,19 @@ export async function answer(
 }
 
 /** Refuses the caller if the driver fails: it may be out of memory, or have lost its device. */
-function tryOffer(driver: Driver, connection: ControlConnection): Offer | undefined {
+function tryOffer(
+  driver: Driver,
+  connection: ControlConnection,
+  hasAddress: boolean,
+  peerTimeoutMs: number | undefined,
+): Offer | undefined {
   try {
-    return driver.offer({ timeoutMs: DIAL_TIMEOUT_MS, sharesMemory: true })
+    return driver.offer({
+      timeoutMs: DIAL_TIMEOUT_MS,
+      sharesMemory: true,
+      hasAddress,
+      ...(peerTimeoutMs && { peerTimeoutMs }),
+    })
   } catch (error) {
     refuse(connection, 'NO_DRIVER', `${driver.name}: ${(error as Error).message}`)
     return undefined
@@ -160,10 +280,20 @@ function hearReply(connection: ControlConnection, offer: Offer): void {
   })
 }
 
-function reaches(driver: Driver, self: EndpointName, caller: EndpointName): boolean {
-  if (driver.reach === 'network') return true
-  if (self.host !== caller.host) return false
+/** Why the driver may not connect with the caller. */
+function whyNotTo(
+  driver: Driver,
+  self: EndpointName,
+  caller: EndpointName | undefined,
+  origin: Origin,
+): string | undefined {
+  if (caller === undefined) return 'the caller has no name'
+  if (origin === 'rdma' && driver.needsAddress) return 'the peer has called over RDMA'
+  if (driver.reach === 'network') return undefined
+  if (origin !== 'host' || self.host !== caller.host) return 'the peer is on another host'
   return driver.reach === 'host' || self.thread === caller.thread
+    ? undefined
+    : 'the peer is in another thread'
 }
 
 /** Whether the thread of that endpoint, on this host, may still run. A thread too busy to answer counts as alive. */
@@ -227,27 +357,37 @@ function connect(target: EndpointName, remote?: TcpAddress): Promise<net.Socket>
   })
 }
 
-function ask(connection: ControlConnection, open: Open): Promise<ControlMessage & { op: 'offer' }> {
+async function ask(connection: ControlConnection, open: Open): Promise<ControlMessage & { op: 'offer' }> {
+  const message = await converse(connection, open, open.to)
+  if (message.op === 'offer') return message
+  const text = message.op === 'refuse' ? message.text : `it said ${message.op}`
+  const isMissing = message.op === 'refuse' && message.code === 'NO_SUCH_ENDPOINT'
+  throw new AmError(isMissing ? 'ERR_AM_NO_SUCH_ENDPOINT' : 'ERR_AM_UNREACHABLE', text)
+}
+
+/** Sends one message and resolves with the next one of the other side; later messages wait for the next listener. */
+function converse(
+  connection: ControlConnection,
+  message: ControlMessage,
+  who: string,
+): Promise<ControlMessage> {
   return new Promise((resolve, reject) => {
     const fail = (error: AmError): void => {
       clearTimeout(timer)
       reject(error)
     }
     const timer = setTimeout(() => {
-      fail(new AmError('ERR_AM_TIMEOUT', `${open.to} did not answer within ${DIAL_TIMEOUT_MS} ms`))
+      fail(new AmError('ERR_AM_TIMEOUT', `${who} did not answer within ${DIAL_TIMEOUT_MS} ms`))
     }, DIAL_TIMEOUT_MS)
-    connection.send(open)
+    connection.send(message)
     connection.listen({
-      handleControl: message => {
+      handleControl: answer => {
         clearTimeout(timer)
         connection.hush()
-        if (message.op === 'offer') return resolve(message)
-        const text = message.op === 'refuse' ? message.text : `it said ${message.op}`
-        const isMissing = message.op === 'refuse' && message.code === 'NO_SUCH_ENDPOINT'
-        reject(new AmError(isMissing ? 'ERR_AM_NO_SUCH_ENDPOINT' : 'ERR_AM_UNREACHABLE', text))
+        resolve(answer)
       },
       handleControlEnd: () =>
-        fail(new AmError('ERR_AM_NO_SUCH_ENDPOINT', `${open.to} hung up: its process has ended`)),
+        fail(new AmError('ERR_AM_NO_SUCH_ENDPOINT', `${who} hung up: its process has ended`)),
     })
   })
 }

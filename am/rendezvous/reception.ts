@@ -13,32 +13,45 @@ const OTHER_CALLERS_MAX = 16
 /** Stands for the user of a caller from another host, which is unknown. */
 const SOMEBODY = -1
 
+/**
+ * How a caller came: from this host, as the kernel vouches; or, perhaps from another host, to the address of an RDMA
+ * device, or to a TCP port where it has shown the shared key.
+ */
+export type Origin = 'host' | 'rdma' | 'tcp'
+
 /** An endpoint of this thread, as callers use it. */
 export interface RendezvousHost {
-  /** Resolves when the two are connected, or the call has failed. `isRemote`: the caller may be on another host. */
-  answer(open: Open, connection: ControlConnection, isRemote: boolean): Promise<void>
+  /** Resolves when the two are connected, or the call has failed. */
+  answer(open: Open, connection: ControlConnection, origin: Origin): Promise<void>
 }
 
 export class Reception {
-  readonly #isRemote: boolean
+  readonly #origin: Origin
   readonly #find: (endpoint: string) => RendezvousHost | undefined
+  readonly #first: () => string | undefined
   readonly #callers: CallersByUser
 
   /**
    * Disconnects callers beyond `callersMax` at once; another user of this host has a lower limit. A caller of our
    * own user counts until its OPEN. Any other caller counts until it is answered or, if refused, until its
-   * connection is over.
+   * connection is over. `first`: name of the endpoint for callers that name none.
    */
-  constructor(callersMax: number, isRemote: boolean, find: (endpoint: string) => RendezvousHost | undefined) {
-    const other = isRemote ? callersMax : OTHER_CALLERS_MAX
+  constructor(
+    callersMax: number,
+    origin: Origin,
+    find: (endpoint: string) => RendezvousHost | undefined,
+    first: () => string | undefined = () => undefined,
+  ) {
+    const other = origin === 'host' ? OTHER_CALLERS_MAX : callersMax
     this.#callers = new CallersByUser({ own: callersMax, other, others: callersMax })
-    this.#isRemote = isRemote
+    this.#origin = origin
     this.#find = find
+    this.#first = first
   }
 
   meet(socket: net.Socket): void {
     socket.unref()
-    const uid = this.#isRemote ? SOMEBODY : userOfPeer(socket)
+    const uid = this.#origin === 'host' ? userOfPeer(socket) : SOMEBODY
     if (!this.#callers.enter(uid)) return void socket.destroy()
     const connection = new ControlConnection(socket)
     const timer = setTimeout(() => connection.destroy(), OPEN_TIMEOUT_MS)
@@ -51,6 +64,11 @@ export class Reception {
     }
     connection.listen({
       handleControl: message => {
+        const name = message.op === 'who' ? this.#first() : undefined
+        if (name !== undefined) {
+          connection.send({ op: 'here', name })
+          return connection.end()
+        }
         if (message.op !== 'open') return connection.destroy()
         clearTimeout(timer)
         connection.hush()
@@ -74,7 +92,7 @@ export class Reception {
     const host = this.#find(open.to)
     if (host === undefined)
       return refuse(connection, 'NO_SUCH_ENDPOINT', `there is no endpoint ${open.to} here`)
-    await host.answer(open, connection, this.#isRemote)
+    await host.answer(open, connection, this.#origin)
   }
 }
 

@@ -4,9 +4,10 @@
  * answered.
  */
 import { once } from 'node:events'
-import net, { isIP } from 'node:net'
+import net from 'node:net'
 import { type Driver, deviceAddress, markOwn, openLog } from '../../nic/index.ts'
 import { Reception, type RendezvousHost } from './reception.ts'
+import type { TcpAddress } from './tcp-address.ts'
 
 const log = openLog('fastsockets:am:rendezvous')
 
@@ -14,35 +15,12 @@ const log = openLog('fastsockets:am:rendezvous')
 const REMOTE_CALLERS_MAX = 64
 /** Idle time after which the kernel probes the other host. */
 export const KEEP_ALIVE_MS = 10_000
-/** Characters of an address: the longest of IPv6 in brackets, and a port. */
-const ADDRESS_MAX = 64
-const ADDRESS = /^tcp:(?:\[([0-9a-f:.]+)\]|([0-9.]+)):([1-9]\d{0,4})$/
-const PORT_MAX = 65_535
 const LINK_LOCAL = /^fe[89ab]/
-
-export interface TcpAddress {
-  readonly host: string
-  readonly port: number
-}
-
-/** tcp:ADDRESS:PORT, with IPv6 addresses in brackets. */
-export function encodeTcpAddress({ host, port }: TcpAddress): string {
-  return isIP(host) === 6 ? `tcp:[${host}]:${port}` : `tcp:${host}:${port}`
-}
-
-/** Undefined if it is invalid: a stranger may have written it. */
-export function decodeTcpAddress(text: string): TcpAddress | undefined {
-  if (text.length > ADDRESS_MAX) return undefined
-  const [, v6, v4, digits] = ADDRESS.exec(text) ?? []
-  const host = v6 ?? v4 ?? ''
-  const port = Number(digits)
-  return isIP(host) === (v6 === undefined ? 4 : 6) && port <= PORT_MAX ? { host, port } : undefined
-}
 
 export class RemoteRendezvous {
   readonly #addressHere: () => string | undefined
   readonly #hosts = new Map<string, RendezvousHost>()
-  readonly #reception = new Reception(REMOTE_CALLERS_MAX, true, endpoint => this.#hosts.get(endpoint))
+  readonly #reception = new Reception(REMOTE_CALLERS_MAX, 'rdma', endpoint => this.#hosts.get(endpoint))
   #server: net.Server | undefined
   #listening: Promise<unknown> | undefined
 
@@ -95,12 +73,12 @@ export class RemoteRendezvous {
 /** One per thread. */
 export const remoteRendezvous = new RemoteRendezvous()
 
-/** Opens the endpoint to other hosts if one of its drivers leaves the host; resolves to the address. */
+/** Opens the endpoint to RDMA hosts if one of its drivers reaches them; resolves to the address. */
 export async function openToOthers(
   drivers: readonly Driver[],
   endpoint: string,
   host: RendezvousHost,
 ): Promise<TcpAddress | undefined> {
-  if (drivers.every(({ reach }) => reach !== 'network')) return undefined
+  if (drivers.every(({ reach, needsAddress }) => reach !== 'network' || needsAddress)) return undefined
   return await remoteRendezvous.open(endpoint, host)
 }

@@ -19,7 +19,7 @@ const CALLERS_MAX = 1024
 class Rendezvous {
   readonly #hosts = new Map<string, RendezvousHost>()
   readonly #referenced = new Set<string>()
-  readonly #reception = new Reception(CALLERS_MAX, false, endpoint => this.#hosts.get(endpoint))
+  readonly #reception = new Reception(CALLERS_MAX, 'host', endpoint => this.#hosts.get(endpoint))
   #server: net.Server | undefined
   #listening: Promise<unknown> | undefined
 

@@ -10,8 +10,11 @@ import { TcpListener } from './tcp-listener.ts'
 const EVERY_ADDRESS: readonly string[] = ['0.0.0.0', '::']
 
 export interface TcpPort {
-  /** Where other hosts reach the port: for the wildcard address, the first address of a network device. */
-  readonly address: NetworkAddress
+  /**
+   * Where other hosts reach the port: for the wildcard address, the first address of a running network device. Undefined
+   * if there is none.
+   */
+  readonly address: NetworkAddress | undefined
   close(): void
 }
 
@@ -28,8 +31,11 @@ export async function openTcpPort(
   if (key === undefined && !isLoopback(address)) throw noKeyError(`${host}:${port}`)
   const listener = new TcpListener({ key, isLocal: false }, handleControl)
   await listener.listenAt(address, port)
-  const reached = EVERY_ADDRESS.includes(address) ? (deviceAddressOf(family) ?? address) : address
-  return { address: { host: reached, port: listener.port }, close: () => listener.close() }
+  const reached = EVERY_ADDRESS.includes(address) ? deviceAddressOf(family) : address
+  return {
+    address: reached === undefined ? undefined : { host: reached, port: listener.port },
+    close: () => listener.close(),
+  }
 }
 
 function deviceAddressOf(family: number): string | undefined {

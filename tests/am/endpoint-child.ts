@@ -6,7 +6,8 @@ import { patterned } from '../support/frames.ts'
 import { liveMemory } from '../support/garbage.ts'
 import { ANSWER, ECHO, type Question, type Report, SINK, THROW } from './endpoint-questions.ts'
 
-const drivers = driversOf(process.argv[2])
+/** Undefined: every driver that works here. */
+const drivers = process.argv[2] === 'all' ? undefined : driversOf(process.argv[2])
 let endpoint: Endpoint | undefined
 const counts = { sunk: 0, echoed: 0, answered: 0, wrong: 0, returned: 0 }
 
@@ -19,7 +20,7 @@ process.on('message', (question: Question) => {
 
 async function answer(question: Question): Promise<object> {
   if (question.ask === 'open') {
-    endpoint = await openEndpoint({ drivers, ...question.options })
+    endpoint = await openEndpoint({ ...(drivers && { drivers }), ...question.options })
     setHandlers(endpoint)
     return { name: endpoint.name }
   }
@@ -39,6 +40,8 @@ async function answer(question: Question): Promise<object> {
       return { words: (await endpoint.call(question.destination, ECHO, undefined, question.words)).words }
     case 'report':
       return await report(endpoint)
+    case 'stats':
+      return endpoint.stats()
     case 'close':
       await endpoint.close()
       return {}

@@ -18,6 +18,7 @@ export type Question =
   /** One call; answers with its words. */
   | { readonly ask: 'call'; readonly destination: number; readonly words: number[] }
   | { readonly ask: 'report' }
+  | { readonly ask: 'stats' }
   | { readonly ask: 'close' }
 
 export interface Produced extends Report {

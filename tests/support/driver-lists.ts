@@ -14,12 +14,14 @@ const only = chosen ? [{ name: chosen, drivers: [chosen] }] : undefined
 export const DRIVER_LISTS: readonly DriverList[] = only ?? [
   { name: 'loopback', drivers: ['loopback'] },
   { name: 'shm', drivers: ['shm'] },
+  { name: 'tcp', drivers: ['tcp'] },
   faulty('loopback'),
 ]
 
 /** How the endpoints of two processes are connected; programs that tests start know a list by its name. */
 export const PROCESS_DRIVER_LISTS: readonly DriverList[] = only ?? [
   { name: 'shm', drivers: ['shm'] },
+  { name: 'tcp', drivers: ['tcp'] },
   faulty('shm'),
 ]
 

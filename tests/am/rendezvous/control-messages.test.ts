@@ -20,6 +20,8 @@ const RIGHT: { readonly [K in ControlMessage['op']]: ControlMessage & { op: K } 
   mapped: { op: 'mapped', id: 0, isTagRight: true, segment: 0, longMax: 0, isReadOnly: false, key: '' },
   unmap: { op: 'unmap', bounced: 0 },
   bye: { op: 'bye' },
+  who: { op: 'who' },
+  here: { op: 'here', name: 'am1-x' },
 }
 
 function decode(message: object): ControlMessage | undefined {
@@ -43,6 +45,7 @@ const TEXTS: [op: ControlMessage['op'], field: string, lengthMax: number][] = [
   ['offer', 'blob', 4096],
   ['refuse', 'text', 256],
   ['mapped', 'key', 4096],
+  ['here', 'name', 256],
 ]
 const PATTERNS: [op: ControlMessage['op'], field: string, right: string[], wrong: string[]][] = [
   [

@@ -7,12 +7,9 @@ import type { ControlConnection } from '../../../am/rendezvous/control-connectio
 import { CONTROL_VERSION, type Open } from '../../../am/rendezvous/control-messages.ts'
 import { answer } from '../../../am/rendezvous/dialing.ts'
 import { encodeName, newEndpointName } from '../../../am/rendezvous/endpoint-name.ts'
-import {
-  decodeTcpAddress,
-  encodeTcpAddress,
-  RemoteRendezvous,
-  type TcpAddress,
-} from '../../../am/rendezvous/remote-rendezvous.ts'
+import type { Origin } from '../../../am/rendezvous/reception.ts'
+import { RemoteRendezvous } from '../../../am/rendezvous/remote-rendezvous.ts'
+import { decodeTcpAddress, encodeTcpAddress, type TcpAddress } from '../../../am/rendezvous/tcp-address.ts'
 import { type Driver, drivers } from '../../../nic/index.ts'
 import { eventually, until, withWatchdog } from '../../support/until.ts'
 
@@ -24,14 +21,14 @@ const CALLERS_MAX = 64
 async function open(
   t: Test,
   given: readonly Driver[],
-  heard: (isRemote: boolean) => Promise<unknown> = async () => {},
+  heard: (origin: Origin) => Promise<unknown> = async () => {},
 ): Promise<TcpAddress> {
   const rendezvous = new RemoteRendezvous(() => '127.0.0.1')
   const self = { name: newEndpointName(), drivers: given, credits: 8 }
   const host = {
-    async answer(open: Open, connection: ControlConnection, isRemote: boolean) {
-      await heard(isRemote)
-      await answer(self, open, connection, isRemote)
+    async answer(open: Open, connection: ControlConnection, origin: Origin) {
+      await heard(origin)
+      await answer(self, open, connection, origin)
     },
   }
   const address = await rendezvous.open(ENDPOINT, host)
@@ -95,16 +92,16 @@ t.test('strangers hear nothing, and who names no endpoint is refused', async t =
 })
 
 t.test('whatever a caller says of its host, drivers of this host are not offered to it', async t => {
-  const heard: boolean[] = []
+  const heard: Origin[] = []
   const address = await open(
     t,
     [...drivers.values()].filter(({ reach }) => reach !== 'network'),
-    async isRemote => heard.push(isRemote),
+    async origin => heard.push(origin),
   )
   const liar = await call(t, address)
   liar.write(openMessage())
   t.match(JSON.parse(await hear(liar)), { op: 'refuse', code: 'NO_DRIVER' })
-  t.strictSame(heard, [true])
+  t.strictSame(heard, ['rdma'])
 })
 
 t.test('a driver that can make no offer refuses the caller', async t => {
@@ -186,7 +183,10 @@ t.test('a host whose network device has no address that can be called has no suc
 t.test('the name of an endpoint on another host cannot be mapped without its record', async t => {
   const elsewhere = encodeName({ ...newEndpointName(), host: '0'.repeat(32) })
   const endpoint = await openEndpoint({ drivers: ['loopback'] })
-  await t.rejects(endpoint.map(0, elsewhere), { code: 'ERR_AM_UNREACHABLE', message: /no driver reaches/ })
+  await t.rejects(endpoint.map(0, elsewhere), {
+    code: 'ERR_AM_UNREACHABLE',
+    message: /shm: the endpoint is on another host/,
+  })
   await endpoint.close()
 })
 

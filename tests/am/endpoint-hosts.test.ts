@@ -1,0 +1,162 @@
+/** Endpoints on two hosts without RDMA: reached by TCP, told apart from dead ones, refused without the key. */
+import t, { type Test } from 'tap'
+import type { EndpointStats } from '../../am/index.ts'
+import type { Child } from '../support/child.ts'
+import { childOn, cut, type Host, keyFileOf, makeTwoHosts, mend, noTwoHosts } from '../support/two-hosts.ts'
+import { eventually } from '../support/until.ts'
+import type { Produced, Question, Report } from './endpoint-questions.ts'
+
+const fixture = new URL('./endpoint-child.js', import.meta.url)
+const skip = noTwoHosts()
+if (skip) t.comment(`SKIPPED: endpoints on two hosts: ${skip}`)
+
+const LISTEN = '0.0.0.0:7400'
+/** The shortest time that an endpoint accepts. */
+const PEER_TIMEOUT_MS = 2000
+
+interface Side {
+  readonly child: Child
+  readonly name: string
+  ask<A>(question: Question): Promise<A>
+}
+
+type Options = (Question & { ask: 'open' })['options']
+type Env = Readonly<Record<string, string>>
+
+async function open(t: Test, host: Host, options: Options, env: Env): Promise<Side> {
+  const child = childOn(t, host, fixture, ['all'], env)
+  const ask = async <A>(question: Question): Promise<A> => {
+    const answer = await child.ask<A & { error?: object }>(question)
+    if (answer.error !== undefined) throw Object.assign(new Error(), answer.error)
+    return answer
+  }
+  const { name } = await ask<{ name: string }>({ ask: 'open', ...(options && { options }) })
+  return { child, name, ask }
+}
+
+/** A server that listens on the far host, and a client on the near one that has mapped it. */
+async function openBoth(t: Test, options: Options = {}) {
+  const { near, far } = makeTwoHosts(t)
+  const env = { FASTSOCKETS_KEY_FILE: keyFileOf(t) }
+  const server = await open(t, far, { listen: LISTEN, ...options }, env)
+  const client = await open(t, near, options, env)
+  await client.ask({ ask: 'map', destination: 0, name: server.name })
+  return { near, far, env, server, client, address: `tcp:${far.address}:7400` }
+}
+
+async function peersOf(side: Side): Promise<EndpointStats['peers']> {
+  return (await side.ask<EndpointStats>({ ask: 'stats' })).peers
+}
+
+t.test('an endpoint is reached by its name, and by its address', { skip }, async t => {
+  const { server, client, address, far } = await openBoth(t)
+  t.match(server.name, new RegExp(`^am1-[0-9a-f-]+@tcp:${far.address}:7400$`), 'the name carries the address')
+  t.match(await client.ask({ ask: 'call', destination: 0, words: [1, 2] }), { words: [1, 2] })
+  await client.ask({ ask: 'map', destination: 1, name: address })
+  t.match(await client.ask({ ask: 'call', destination: 1, words: [3] }), { words: [3] })
+  const [peer, ...others] = await peersOf(client)
+  t.strictSame(others, [], 'both names mean one connection')
+  t.match(peer, { driver: 'tcp', destinations: [0, 1], state: 'open' })
+  t.match(
+    peer?.driverReason,
+    /^loopback: the endpoint is on another host; shm: the endpoint is on another host; verbs: /,
+  )
+  const [caller] = await peersOf(server)
+  t.match(caller, { driver: 'tcp', driverReason: /shm: the peer (is on another host|has not offered it)/ })
+})
+
+t.test('messages of all sizes arrive once, both ways at the same time', { skip }, async t => {
+  const { server, client } = await openBoth(t, { listen: LISTEN })
+  await server.ask({ ask: 'map', destination: 0, name: client.name })
+  const floods = [server, client].flatMap(side =>
+    [0, 60, 5000, 64 * 1024].map(size => ({ side, size, count: size > 10_000 ? 100 : 1000 })),
+  )
+  for (const { side, size, count } of floods) side.child.send({ ask: 'flood', destination: 0, count, size })
+  for (const side of [server, client]) for (let i = 0; i < 4; i++) await side.child.receive()
+  for (const side of [server, client]) {
+    const report = await side.ask<Report>({ ask: 'report' })
+    t.match(report, { answered: 3100, echoed: 3100, wrong: 0, returned: 0 })
+  }
+})
+
+t.test('a killed process is known to be dead at once', { skip }, async t => {
+  const { server, client } = await openBoth(t, { peerTimeoutMs: 60_000 })
+  await server.child.kill()
+  await eventually('the death', async () => (await peersOf(client))[0]?.state === 'gone')
+  const report = await client.ask<Produced>({ ask: 'produce', destination: 0, count: 5, size: 10 })
+  t.match(report, { returned: 5, outstanding: 0 })
+})
+
+t.test('a host that has vanished is known to be dead in time, idle or not', { skip }, async t => {
+  for (const isBusy of [false, true]) {
+    const { far, client } = await openBoth(t, { peerTimeoutMs: PEER_TIMEOUT_MS })
+    await client.ask({ ask: 'call', destination: 0, words: [1] })
+    cut(far)
+    if (isBusy) client.child.send({ ask: 'produce', destination: 0, count: 3, size: 10 } satisfies Question)
+    await eventually('the death', async () => {
+      if (isBusy) return true
+      return (await peersOf(client))[0]?.state === 'gone'
+    })
+    if (isBusy) t.match(await client.child.receive<Produced>(), { returned: 3, outstanding: 0 })
+  }
+})
+
+t.test('a cable that is plugged in again in time loses nothing', { skip }, async t => {
+  const { near, client } = await openBoth(t)
+  client.child.send({ ask: 'flood', destination: 0, count: 3000, size: 3000 } satisfies Question)
+  for (let i = 0; i < 3; i++) {
+    cut(near)
+    await new Promise(resolve => setTimeout(resolve, 100))
+    mend(near)
+  }
+  t.match(await client.child.receive<Report>(), { answered: 3000, wrong: 0, returned: 0 })
+})
+
+t.test('a frozen process is not dead: everything waits, and goes on', { skip }, async t => {
+  const { server, client } = await openBoth(t, { peerTimeoutMs: 60_000 })
+  client.child.send({ ask: 'flood', destination: 0, count: 2000, size: 2000 } satisfies Question)
+  server.child.process.kill('SIGSTOP')
+  await new Promise(resolve => setTimeout(resolve, 500))
+  server.child.process.kill('SIGCONT')
+  t.match(await client.child.receive<Report>(), { answered: 2000, wrong: 0, returned: 0 })
+})
+
+t.test('without the key, or with another one, nobody connects', { skip }, async t => {
+  const { near, far } = makeTwoHosts(t)
+  const env = { FASTSOCKETS_KEY_FILE: keyFileOf(t) }
+  const server = await open(t, far, { listen: LISTEN }, env)
+  const rejected = async (env: Env, pattern: RegExp): Promise<void> => {
+    const client = await open(t, near, {}, env)
+    for (const name of [server.name, `tcp:${far.address}:7400`])
+      await t.rejects(client.ask({ ask: 'map', destination: 0, name }), {
+        code: 'ERR_AM_UNREACHABLE',
+        message: pattern,
+      })
+  }
+  await rejected({}, /FASTSOCKETS_KEY_FILE/)
+  await rejected(
+    { FASTSOCKETS_KEY_FILE: keyFileOf(t, Buffer.alloc(40, 'x')) },
+    /its key is not the key of this side/,
+  )
+  await rejected({ FASTSOCKETS_KEY_FILE: keyFileOf(t, 'short') }, /at least 32/)
+  await rejected({ FASTSOCKETS_KEY_FILE: keyFileOf(t, Buffer.alloc(40, 'k'), 0o640) }, /chmod 600/)
+  await t.rejects(open(t, near, { listen: LISTEN }, {}), { code: 'ERR_NIC_KEY' }, 'nor may it listen')
+  const client = await open(t, near, {}, env)
+  await client.ask({ ask: 'map', destination: 0, name: server.name })
+  t.match(await client.ask({ ask: 'call', destination: 0, words: [9] }), { words: [9] }, 'others are served')
+})
+
+t.test('an endpoint that cannot be reached: each driver has its reason', { skip }, async t => {
+  const { near, far } = makeTwoHosts(t)
+  const env = { FASTSOCKETS_KEY_FILE: keyFileOf(t) }
+  const client = await open(t, near, {}, env)
+  const silent = await open(t, far, {}, env)
+  await t.rejects(client.ask({ ask: 'map', destination: 0, name: silent.name }), {
+    code: 'ERR_AM_UNREACHABLE',
+    message: /loopback: .*another host; shm: .*another host; verbs: .*; tcp: the name carries no address/,
+  })
+  await t.rejects(client.ask({ ask: 'map', destination: 0, name: `tcp:${far.address}:7400` }), {
+    code: 'ERR_AM_NO_SUCH_ENDPOINT',
+    message: /ECONNREFUSED/,
+  })
+})
