@@ -8,7 +8,7 @@ import { Reception, type RendezvousHost } from './reception.ts'
 import { encodeTcpAddress, type TcpAddress } from './tcp-address.ts'
 
 /** Most authenticated callers that are not answered yet: memory may be promised to each. */
-const CALLERS_MAX = 256
+const CALLERS_MAX = 1024
 
 interface Place {
   readonly hosts: Map<string, { readonly name: EndpointName; readonly host: RendezvousHost }>

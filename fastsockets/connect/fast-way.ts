@@ -2,6 +2,7 @@ import { drivers, hostIdentity, mayUseNetwork } from '../../nic/index.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
 import { nodeInternals } from '../host/node-internals.ts'
 import { allowsDriver, policyFailure } from '../policy/own-policy.ts'
+import { DRIVERS } from '../policy/policy-schema.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 
 /** Globals that the fast way needs; a program may have removed them. */
@@ -60,7 +61,7 @@ function look(): FallbackReason | undefined {
 }
 
 function isAnyUsable(): boolean {
-  return [...drivers.values()].some(driver => allowsDriver(driver.name) && driver.availability().usable)
+  return DRIVERS.some(name => allowsDriver(name) && drivers.get(name)?.availability().usable)
 }
 
 function reasonOf(availability: { readonly code: string; readonly reason: string }): FallbackReason {

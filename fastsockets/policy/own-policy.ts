@@ -2,6 +2,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, isAbsolute } from 'node:path'
+import { provideKeyFile } from '../../nic/index.ts'
 import { type Decision, NO_POLICY, type Policy } from './policy.ts'
 import { findPolicyFile, PolicyError, readPolicyFile } from './policy-file.ts'
 import { DRIVERS, type Role, USER_ID_MAX, type Use } from './policy-schema.ts'
@@ -14,6 +15,8 @@ export const DRIVERS_VARIABLE = 'FASTSOCKETS_DRIVERS'
 export const ZCOPY_VARIABLE = 'FASTSOCKETS_ZCOPY_THRESHOLD'
 
 const USES: readonly string[] = ['fast', 'tcp', 'require']
+
+provideKeyFile(() => ownPolicy()?.keyFile)
 
 let policy: Policy | undefined
 let failure: PolicyError | undefined

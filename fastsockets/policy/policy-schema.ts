@@ -3,7 +3,7 @@ import { PATTERN_LENGTH_MAX } from './glob.ts'
 
 const USE = { enum: ['fast', 'tcp', 'require'] } as const
 
-/** All drivers that a policy can name. */
+/** All drivers that may carry sockets: a policy can name them. */
 export const DRIVERS = ['shm', 'loopback', 'verbs'] as const
 
 export const PORT_PATTERN = '^[0-9]{1,5}(-[0-9]{1,5})?$'
@@ -11,6 +11,7 @@ export const PORT_DEMAND = 'must be within 1..65535, or a range such as 8000-809
 export const RULES_MAX = 1000
 export const USERS_MAX = 1000
 export const USER_ID_MAX = 0xffff_ffff
+const KEY_FILE_LENGTH_MAX = 4096
 
 export const POLICY_SCHEMA = {
   type: 'object',
@@ -24,6 +25,7 @@ export const POLICY_SCHEMA = {
     },
     drivers: { type: 'array', uniqueItems: true, items: { enum: DRIVERS } },
     zcopy: { type: 'boolean' },
+    keyFile: { type: 'string', pattern: '^/', maxLength: KEY_FILE_LENGTH_MAX },
     rules: {
       type: 'array',
       maxItems: RULES_MAX,
@@ -58,6 +60,7 @@ export interface PolicyDocument {
   readonly users?: readonly number[]
   readonly drivers?: readonly string[]
   readonly zcopy?: boolean
+  readonly keyFile?: string
   readonly rules?: readonly RuleDocument[]
 }
 

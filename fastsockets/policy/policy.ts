@@ -23,6 +23,8 @@ export interface PolicyParts {
   readonly drivers: readonly string[] | undefined
   /** Whether a process of this host and user may read and write our memory for large transfers, and we its memory. */
   readonly zcopy: boolean
+  /** The key that hosts share for active messages over TCP. */
+  readonly keyFile?: string | undefined
   readonly rules: readonly Rule[]
 }
 
@@ -86,6 +88,10 @@ export class Policy {
 
   get zcopy(): boolean {
     return this.#parts.zcopy
+  }
+
+  get keyFile(): string | undefined {
+    return this.#parts.keyFile
   }
 
   get ruleCount(): number {

@@ -9,16 +9,16 @@ export const KEY_SIZE_MIN = 32
 const KEY_SIZE_MAX = 4096
 const NEW_LINES = /[\r\n]+$/
 
-let policyKeyFile: string | undefined
+let keyFileOfPolicy: () => string | undefined = () => undefined
 
-/** The key file that a policy names; the environment variable overrides it. */
-export function useKeyFile(path: string | undefined): void {
-  policyKeyFile = path
+/** `find` returns the key file that the policy of this program names; the environment variable overrides it. */
+export function provideKeyFile(find: () => string | undefined): void {
+  keyFileOfPolicy = find
 }
 
 /** The path of the key file; undefined if there is none. */
 export function keyFile(): string | undefined {
-  return process.env[KEY_FILE_VARIABLE] || policyKeyFile
+  return process.env[KEY_FILE_VARIABLE] || keyFileOfPolicy()
 }
 
 /** The key; undefined if no file is named. Throws `ERR_NIC_KEY` if the file may not be used. */

@@ -16,8 +16,8 @@ const log = openLog('fastsockets:nic:tcp')
 /** Longest handshake of a caller. */
 export const HANDSHAKE_MS_MAX = 3000
 /** Most callers that are not authenticated yet: of one address, and together. */
-const CALLERS_OF_ONE_MAX = 32
-const CALLERS_MAX = 128
+const CALLERS_OF_ONE_MAX = 256
+const CALLERS_MAX = 1024
 /** Bytes that Node reads ahead of a caller. */
 const READ_AHEAD = 1024
 /** struct sockaddr_in: family, port and address, both in network order. */
@@ -28,7 +28,7 @@ export class TcpListener {
   readonly #server: net.Server
   readonly #answering: Answering
   readonly #handleControl: (socket: net.Socket) => void
-  readonly #callers = new CallersByUser({ own: 0, other: CALLERS_OF_ONE_MAX, others: CALLERS_MAX })
+  readonly #callers = new CallersByUser({ own: CALLERS_MAX, other: CALLERS_OF_ONE_MAX, others: CALLERS_MAX })
 
   /** `handleControl` takes over authenticated connections that take up no offer. */
   constructor(answering: Answering, handleControl: (socket: net.Socket) => void) {

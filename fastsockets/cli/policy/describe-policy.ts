@@ -41,14 +41,15 @@ export function describePolicy(policy: Policy): string {
 }
 
 function describe(
-  { source, default: { use, because }, users, drivers }: Policy,
+  { source, default: { use, because }, users, drivers, keyFile }: Policy,
   rules: string,
   zcopy: boolean,
 ): string {
   const others = users.length === 0 ? 'only the own user' : `the own user and ${users.join(', ')}`
   const allowed = drivers?.length === 0 ? 'none' : (drivers?.join(', ') ?? 'all')
   const memory = zcopy ? '; zcopy: processes of this user may read and write each other' : ''
-  return `${source}: ${rules}; default: ${use} (${because}); users: ${others}; drivers: ${allowed}${memory}`
+  const key = keyFile === undefined ? '' : `; keyFile: ${keyFile}`
+  return `${source}: ${rules}; default: ${use} (${because}); users: ${others}; drivers: ${allowed}${memory}${key}`
 }
 
 function count({ ruleCount }: Policy): string {
