@@ -64,7 +64,7 @@ export async function dial(
 ): Promise<Meeting> {
   const choice = new DriverChoice(self.drivers)
   const isHere = target.host === thisHost()
-  choice.ruleOut(driver => whyNot(driver, target, isHere, remote))
+  if (!isHere) choice.ruleOut(driver => whyNotElsewhere(driver, target, remote))
   let failure: unknown
   while (choice.left.length > 0) {
     const drivers = choice.left
@@ -131,6 +131,8 @@ async function meet(
     })
     connection.unref()
     const credits = Math.min(self.credits, answer.credits)
+    if (target.thread !== thisThread)
+      choice.ruleOut(one => (one.reach === 'thread' ? 'the endpoint is in another thread' : undefined))
     return {
       end,
       connection,
@@ -193,18 +195,12 @@ async function hasGone(connection: ControlConnection, error: NicError): Promise<
   return isOver && !isRefused
 }
 
-/** Why the driver cannot reach the endpoint, by what its name says. */
-function whyNot(
+/** Why the driver cannot reach an endpoint of another host, by what its name says. */
+function whyNotElsewhere(
   driver: Driver,
   target: EndpointName,
-  isHere: boolean,
   remote: TcpAddress | undefined,
 ): string | undefined {
-  if (isHere) {
-    return driver.reach === 'thread' && target.thread !== thisThread
-      ? 'the endpoint is in another thread'
-      : undefined
-  }
   if (driver.reach !== 'network') return 'the endpoint is on another host'
   if (target.address !== undefined || (remote !== undefined && !driver.needsAddress)) return undefined
   return driver.needsAddress

@@ -185,7 +185,7 @@ t.test('the name of an endpoint on another host cannot be mapped without its rec
   const endpoint = await openEndpoint({ drivers: ['loopback'] })
   await t.rejects(endpoint.map(0, elsewhere), {
     code: 'ERR_AM_UNREACHABLE',
-    message: /shm: the endpoint is on another host/,
+    message: /loopback: the endpoint is on another host/,
   })
   await endpoint.close()
 })
