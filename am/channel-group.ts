@@ -2,20 +2,16 @@ import type { VirtualInterface } from '../nic/index.ts'
 import { Channel, type ChannelOptions } from './channel.ts'
 import { closedError } from './errors.ts'
 import { type Handler, HandlerTable } from './handler-table.ts'
-import { type MayTurnNow, Poller, type ScheduleTurn } from './poller.ts'
-import type { PollerStats } from './poller-counts.ts'
+import { type EventLoop, eventLoop } from './progress/event-loop.ts'
 
-/** `event-loop`: the poller runs handlers. `manual`: only `poll()` runs them; the event loop is not touched. */
+/** `event-loop`: the event loop runs handlers. `manual`: only `poll()` runs them; the event loop is not touched. */
 export type Progress = 'event-loop' | 'manual'
-
-/** One poller per thread, shared by all its channels. */
-const threadPoller = new Poller()
 
 /** Channels that share a handler table and are polled together. The caller connects their interfaces. */
 export class ChannelGroup {
   readonly handlers = new HandlerTable()
   readonly #channels: Channel[] = []
-  readonly #poller: Poller | undefined
+  readonly #eventLoop: EventLoop | undefined
   readonly #onWake: () => void
   /** Index at which the next poll begins: behind a channel whose handler threw. */
   #next = 0
@@ -23,7 +19,7 @@ export class ChannelGroup {
 
   /** `onWake`, with manual progress: an armed doorbell rang, or there may be work without one. */
   constructor(options: { readonly progress?: Progress; readonly onWake?: () => void } = {}) {
-    this.#poller = options.progress === 'manual' ? undefined : threadPoller
+    this.#eventLoop = options.progress === 'manual' ? undefined : eventLoop
     this.#onWake = options.onWake ?? (() => {})
   }
 
@@ -40,8 +36,8 @@ export class ChannelGroup {
   add<C extends Channel>(channel: C): C {
     if (this.#isClosed) throw closedError()
     this.#channels.push(channel)
-    if (this.#poller === undefined) this.#watch(channel)
-    else this.#poller.add(channel)
+    if (this.#eventLoop === undefined) this.#watch(channel)
+    else this.#eventLoop.add(channel)
     return channel
   }
 
@@ -49,7 +45,7 @@ export class ChannelGroup {
     const at = this.#channels.indexOf(channel)
     if (at >= 0) this.#channels.splice(at, 1)
     if (at >= 0 && at < this.#next) this.#next--
-    this.#poller?.remove(channel)
+    this.#eventLoop?.remove(channel)
     channel.close()
   }
 
@@ -88,30 +84,4 @@ export class ChannelGroup {
     // The others may be armed, but this channel is not: wake the owner, so that it polls and arms again.
     this.#onWake()
   }
-}
-
-/** Counts of this thread's poller. */
-export function pollerStats(): Readonly<PollerStats> {
-  return threadPoller.counts.snapshot()
-}
-
-/**
- * Keeps the counts of this thread's poller in `memory`, in the order of `POLLER_COUNTS`, for readers outside the
- * thread.
- */
-export function movePollerStats(memory: Float64Array): void {
-  threadPoller.counts.moveTo(memory)
-}
-
-/**
- * For the scheduler of turns: true if the poller has work, at once or after a short wait in place, if `mayWait`
- * permits it.
- */
-export function awaitWork(mayWait: () => boolean): boolean {
-  return threadPoller.awaitWork(mayWait)
-}
-
-/** Schedules this thread's turns of the poller by `schedule` from now on. */
-export function scheduleTurnsBy(schedule: ScheduleTurn, mayTurnNow: MayTurnNow): void {
-  threadPoller.scheduleBy(schedule, mayTurnNow)
 }

@@ -12,9 +12,10 @@ import {
 } from '../nic/index.ts'
 import { AckQueue } from './ack-queue.ts'
 import { AnswerQueue } from './answer-queue.ts'
+import type { ChannelOwner } from './channel-owner.ts'
 import { assertCredits, assertReplyHandler } from './checks.ts'
 import { CreditSlots } from './credit-slots.ts'
-import { type AmError, rangeError, violationOf } from './errors.ts'
+import { rangeError, violationOf } from './errors.ts'
 import { FrameWriter } from './frame-writer.ts'
 import type { Handler, HandlerTable } from './handler-table.ts'
 import { Message } from './message.ts'
@@ -43,21 +44,9 @@ import {
 import { UNDELIVERABLE } from './undeliverable.ts'
 import { NO_WORDS, type Words } from './words.ts'
 
-export const CREDITS_DEFAULT = 64
+export type { ChannelOwner } from './channel-owner.ts'
 
-/** The layer above, as far as a channel knows it. All of it may run user code. */
-export interface ChannelOwner {
-  /** Who the peer is: a message's `source`. */
-  readonly peerName: string
-  /** Where this side has mapped the peer: a message's `destination`. */
-  readonly destination: number | undefined
-  /** After every poll, whether or not something came: re-drive what was refused. */
-  handleProgress(): void
-  /** Bytes of payload that wait for room in the send queue; 0 if nothing waits. */
-  roomWanted(): number
-  /** The peer broke the protocol. The channel is closed already. */
-  handleBroken(error: AmError): void
-}
+export const CREDITS_DEFAULT = 64
 
 export interface ChannelOptions {
   /** Requests in flight each way; both sides must use the same number. */
@@ -75,20 +64,23 @@ export class Channel implements FrameSink {
   /** Largest payload of a medium message that this side sends and takes, whatever else the message carries. */
   readonly mediumMax: number
   readonly owner: ChannelOwner
-  /** The poller's notes: when this channel last moved, whether it is hot. */
+  state: ChannelState = 'open'
+  // The event loop's notes.
   lastActiveMs = 0
   isHot = false
+  /** The next turn has something to do here. */
   isTouched = false
+  /** Something was sent since the last turn: an answer may come soon. */
+  hasSent = false
   /** Whether the poller may `take` and `tell` apart: if no handler is the program's own. */
   readonly hasHalves: boolean = true
   /** The accepting end of a channel of this thread to itself: taken before the others. */
   isFirst = false
   /** Both ends are of this thread, which does not flood itself: what it sends is handled in one turn. */
   isOwn = false
-  /** Handled since the owner was told. */
+  /** Messages handled since the owner was told, and bytes of frames since the event loop counted them. */
   protected taken = 0
-  /** Bytes of their frames since the poller asked. */
-  #takenBytes = 0
+  takenBytes = 0
   /** Whether the peer may send requests without a credit: only where something else bounds them. */
   protected readonly takesOneWay: boolean = true
   /** A thread that waits for an answer may stay awake for it: the poller says so. */
@@ -99,9 +91,10 @@ export class Channel implements FrameSink {
   protected readonly slots: CreditSlots
   protected readonly acks: AckQueue
   protected readonly writer: FrameWriter
-  readonly #answers: AnswerQueue
-  #state: ChannelState = 'open'
-  #wake: (channel: Channel) => void = () => {}
+  private readonly answers: AnswerQueue
+  private wake: (channel: Channel) => void = () => {}
+  /** Of the one-way request that is being built: bytes before its payload. */
+  private headerLength = 0
 
   constructor(end: VirtualInterface, handlers: HandlerTable, options: ChannelOptions) {
     const credits = options.credits ?? CREDITS_DEFAULT
@@ -114,16 +107,12 @@ export class Channel implements FrameSink {
     this.slots = new CreditSlots(credits)
     this.acks = new AckQueue(credits)
     this.writer = new FrameWriter(end, this.acks)
-    this.#answers = new AnswerQueue(this.writer, this.acks)
-  }
-
-  get state(): ChannelState {
-    return this.#state
+    this.answers = new AnswerQueue(this.writer, this.acks)
   }
 
   /** Nothing will ever happen here again. */
   get isOver(): boolean {
-    return this.#state !== 'open'
+    return this.state !== 'open'
   }
 
   /** A handler runs, and the payload that it looks at lies in the interface's memory. */
@@ -142,13 +131,13 @@ export class Channel implements FrameSink {
 
   /** The poller's: whom to tell that this channel has something to do. */
   setWake(wake: (channel: Channel) => void): void {
-    this.#wake = wake
+    this.wake = wake
   }
 
   /** There is something to do: the poller takes a turn soon. */
   touch(): void {
     this.isTouched = true
-    if (!this.isHot) this.#wake(this)
+    if (!this.isHot) this.wake(this)
   }
 
   /**
@@ -166,56 +155,77 @@ export class Channel implements FrameSink {
     return at
   }
 
-  /** As `reserveRequest`, for a request that takes no credit and cannot be answered. */
-  reserveOneWay(handler: number, wordCount: number, payloadLength: number): number {
-    if (this.#state !== 'open') return this.#state === 'broken' ? BROKEN : CLOSED
-    if (!this.#answers.isEmpty && !this.#answers.flush()) return NO_RESOURCE
-    return this.writer.reserve(KIND_REQUEST, handler, NO_SLOT, wordCount, 0, payloadLength)
+  /**
+   * As `reserveRequest`, for a request of two to four words that takes no credit and cannot be answered. `commitOneWay` sends
+   * it.
+   */
+  reserveOneWay(
+    handler: number,
+    wordCount: number,
+    a: number,
+    b: number,
+    c: number,
+    d: number,
+    payloadLength: number,
+  ): number {
+    if (this.state !== 'open') return this.state === 'broken' ? BROKEN : CLOSED
+    if (this.answers.queued.length > 0 && !this.answers.flush()) return NO_RESOURCE
+    const header = (HEAD_SIZE + 4 * wordCount + 7) & ~7
+    const at = this.end.reserve(header + payloadLength)
+    if (at < 0) return at
+    const words = this.end.sendWords
+    const headAt = at >> 2
+    words[headAt] =
+      KIND_REQUEST | (wordCount << WORD_COUNT_SHIFT) | (handler << HANDLER_SHIFT) | (NO_SLOT << SLOT_SHIFT)
+    words[headAt + 1] = this.acks.pending > 0 ? this.acks.takeRun() : 0
+    words[headAt + 2] = a
+    words[headAt + 3] = b
+    if (wordCount > 2) words[headAt + 4] = c
+    if (wordCount > 3) words[headAt + 5] = d
+    this.headerLength = header
+    return at + header
   }
 
   putWord(index: number, word: number): void {
     this.writer.putWord(index, word)
   }
 
-  /** The first four at once. */
-  putFourWords(a: number, b: number, c: number, d: number): void {
-    this.writer.putFourWords(a, b, c, d)
-  }
-
+  /** Sends a reserved request, with `payloadLength` bytes of payload. */
   commit(payloadLength: number): void {
     this.writer.commit(payloadLength)
-    // A request expects an answer: stay awake for it. Otherwise the doorbell brings it.
-    if (this.maySpin) this.touch()
+    // An answer may come soon. Where spinning does not pay, the doorbell brings it.
+    this.hasSent = true
+    if (this.maySpin && !this.isHot) this.wake(this)
+  }
+
+  /** Sends a reserved one-way request. */
+  commitOneWay(payloadLength: number): void {
+    this.end.commit(this.headerLength + payloadLength)
+    this.hasSent = true
+    if (this.maySpin && !this.isHot) this.wake(this)
   }
 
   /** Up to `limit` messages, then whatever waits for room or credit. Returns how many; `BROKEN`/`CLOSED` if it was before. */
   progress(limit: number): number {
-    if (this.#state !== 'open') return this.#state === 'broken' ? BROKEN : CLOSED
+    if (this.state !== 'open') return this.state === 'broken' ? BROKEN : CLOSED
     this.take(limit)
     return this.tell()
   }
 
-  /** The first half of `progress`, while this is open: a poller looks at all its channels before it tells any owner. Returns how many. */
+  /** The first half of `progress`, while this is open: handles up to `limit` messages. Returns how many. */
   take(limit: number): number {
     const wasTouched = this.isTouched
     // If a handler throws, the error goes to the program, and the channel goes on with its next turn.
     this.isTouched = true
     const count = this.end.poll(this, limit)
     if (count > 0) this.taken += count
-    if (count === BROKEN && this.#state === 'open') this.break(this.end.failure)
-    if (this.#state === 'open' && this.sendOwed() && this.creditsAreDue()) this.sendCredits()
+    else if (count === BROKEN && this.state === 'open') this.break(this.end.failure)
+    if (this.state === 'open' && this.mayOwe() && this.sendOwed() && this.creditsAreDue()) this.sendCredits()
     this.isTouched = wasTouched
     return count
   }
 
-  /** Bytes taken in since the last call. */
-  takeBytes(): number {
-    const bytes = this.#takenBytes
-    this.#takenBytes = 0
-    return bytes
-  }
-
-  /** The second half; returns what the first has taken. */
+  /** The second half: the owner goes on. Returns what the first has taken. */
   tell(): number {
     const count = this.taken
     this.taken = 0
@@ -226,29 +236,29 @@ export class Channel implements FrameSink {
 
   /** Arms the doorbell; false if there is something to do instead of sleeping. */
   arm(): boolean {
-    if (this.#state !== 'open') return true
-    return this.end.arm(this.#roomWanted())
+    if (this.state !== 'open') return true
+    return this.end.arm(this.roomForSleep())
   }
 
   close(): void {
     this.leave('closed')
-    this.#wake = () => {}
+    this.wake = () => {}
   }
 
   handleFrame(bytes: Uint8Array, offset: number, length: number): void {
-    if (this.#state !== 'open') return
-    this.#takenBytes += length
+    if (this.state !== 'open') return
+    this.takenBytes += length
     if (length < HEAD_SIZE) return this.refuse(`a frame of ${length} bytes`)
     const words = this.end.receiveWords
     const head = words[offset >> 2] as number
     const run = words[(offset >> 2) + 1] as number
     const wordCount = (head >> WORD_COUNT_SHIFT) & WORD_COUNT_MASK
     const extra = EXTRA_SIZES[head & (KIND_MASK | FLAG)] as number
-    const header = headerSize(wordCount, extra)
+    const header = (HEAD_SIZE + extra + 4 * wordCount + 7) & ~7
     if (wordCount > WORDS_MAX || header > length) {
       return this.refuse(`a message head of 0x${(head >>> 0).toString(16)} in ${length} bytes`)
     }
-    if (run !== 0 && !this.#takeBack(run)) return
+    if (run !== 0 && !this.takeBack(run)) return
     const { message } = this
     const wordsAt = (offset + HEAD_SIZE + extra) >> 2
     for (let i = 0; i < wordCount; i++) message.words[i] = words[wordsAt + i] as number
@@ -258,12 +268,18 @@ export class Channel implements FrameSink {
     const slot = head >>> SLOT_SHIFT
     const extraAt = (offset + HEAD_SIZE) >> 2
     const payloadAt = offset + header
-    if (kind === KIND_REQUEST) {
-      this.#handleRequest(head, extraAt, handler, slot, bytes, payloadAt, length - header)
+    if (slot === NO_SLOT && kind === KIND_REQUEST) {
+      const run = this.handlers.oneWay[handler]
+      if (run === undefined || (head & FLAG) !== 0 || length - header > this.mediumMax || !this.takesOneWay)
+        return this.refuse('a one-way request that cannot be delivered')
+      this.handlers.runs++
+      run.call(this.owner, message.words, wordCount, bytes, payloadAt, length - header)
+    } else if (kind === KIND_REQUEST) {
+      this.handleRequest(head, extraAt, handler, slot, bytes, payloadAt, length - header)
     } else if (kind === KIND_REPLY && (head & FLAG) === 0) {
       this.handleReply(handler, slot, bytes, payloadAt, length - header)
     } else if (kind === KIND_CREDIT) {
-      this.#handleCredits(payloadAt, length - header)
+      this.handleCredits(payloadAt, length - header)
     } else {
       this.handleOther(head, extraAt, bytes, payloadAt, length - header)
     }
@@ -272,7 +288,7 @@ export class Channel implements FrameSink {
   /** The message's: answers the request in `slot`. Never refused: what finds no room waits in a copy. */
   sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void {
     assertReplyHandler(handler)
-    if (this.#state === 'open') this.sendAnswer(KIND_REPLY, slot, handler, words, payload)
+    if (this.state === 'open') this.sendAnswer(KIND_REPLY, slot, handler, words, payload)
   }
 
   /** The message's: answers into the requester's segment. Only endpoints have segments. */
@@ -282,7 +298,7 @@ export class Channel implements FrameSink {
 
   /** A request that its message held is done with, without an answer. */
   release(slot: number): void {
-    if (this.#state !== 'open') return
+    if (this.state !== 'open') return
     this.acks.add(slot)
     this.touch()
   }
@@ -291,8 +307,8 @@ export class Channel implements FrameSink {
 
   /** 0 if a request may be sent now, else why not. What was said before must not be overtaken. */
   protected refusal(): number {
-    if (this.#state !== 'open') return this.#state === 'broken' ? BROKEN : CLOSED
-    if (!this.#answers.isEmpty && !this.#answers.flush()) return NO_RESOURCE
+    if (this.state !== 'open') return this.state === 'broken' ? BROKEN : CLOSED
+    if (this.answers.queued.length > 0 && !this.answers.flush()) return NO_RESOURCE
     return this.slots.freeCount === 0 ? NO_CREDIT : 0
   }
 
@@ -303,7 +319,7 @@ export class Channel implements FrameSink {
     words: Words,
     payload?: Uint8Array,
   ): void {
-    if (!this.#answers.send(kind, slot, handler, words, payload)) this.touch()
+    if (!this.answers.send(kind, slot, handler, words, payload)) this.touch()
   }
 
   /** A request of the peer begins; if it may not, the channel is broken. */
@@ -327,7 +343,7 @@ export class Channel implements FrameSink {
     try {
       ;(this.handlers.get(handlerIndex) as Handler)(message)
     } finally {
-      if (message.finish() && slot !== NO_SLOT && this.#state === 'open') this.acks.add(slot)
+      if (message.finish() && this.state === 'open') this.acks.add(slot)
     }
   }
 
@@ -382,14 +398,19 @@ export class Channel implements FrameSink {
     return this.slots.give(slot)
   }
 
+  /** Cheaper than `sendOwed` and `creditsAreDue`: false if neither has anything to send. */
+  protected mayOwe(): boolean {
+    return this.acks.pending > 0 || this.answers.queued.length > 0
+  }
+
   /** Sends what the peer waits for; true if nothing of it is left. */
   protected sendOwed(): boolean {
-    return this.#answers.flush()
+    return this.answers.flush()
   }
 
   /** Bytes of room without which what is owed cannot go out, or 0. */
   protected roomOwed(): number {
-    if (!this.#answers.isEmpty) return this.#answers.roomWanted
+    if (this.answers.queued.length > 0) return this.answers.roomWanted
     return this.creditsAreDue() ? headerSize(0, 0) + 4 * CREDIT_RUNS_MAX : 0
   }
 
@@ -406,8 +427,8 @@ export class Channel implements FrameSink {
 
   /** The interface is let go, and no message is handled any more. */
   protected leave(state: 'closed' | 'broken' | 'gone'): void {
-    if (this.#state === 'closed') return
-    this.#state = state
+    if (this.state === 'closed') return
+    this.state = state
     if (state === 'broken') this.end.cutOff?.()
     this.end.close()
   }
@@ -422,7 +443,7 @@ export class Channel implements FrameSink {
     this.owner.handleBroken(violationOf(cause))
   }
 
-  #handleRequest(
+  private handleRequest(
     head: number,
     extraAt: number,
     handler: number,
@@ -431,7 +452,6 @@ export class Channel implements FrameSink {
     payloadAt: number,
     length: number,
   ): void {
-    if (slot === NO_SLOT) return this.#handleOneWay(head, handler, bytes, payloadAt, length)
     if (!this.beginRequest(slot)) return
     if (!this.isOwnTag(head, extraAt)) this.sendReturn(slot, UNDELIVERABLE.BAD_TAG)
     else if (length > this.mediumMax) this.sendReturn(slot, UNDELIVERABLE.TOO_LONG)
@@ -439,19 +459,12 @@ export class Channel implements FrameSink {
     else this.runRequest(handler, slot, bytes, payloadAt, length)
   }
 
-  #handleOneWay(head: number, handler: number, bytes: Uint8Array, payloadAt: number, length: number): void {
-    const isTaken = this.takesOneWay && (head & FLAG) === 0 && length <= this.mediumMax
-    if (!isTaken || !this.handlers.takes(handler))
-      return this.refuse('a one-way request that cannot be delivered')
-    this.runRequest(handler, NO_SLOT, bytes, payloadAt, length)
-  }
-
   sendReturn(slot: number, reason: number): void {
-    if (this.#state === 'open') this.sendAnswer(KIND_RETURN, slot, reason, NO_WORDS)
+    if (this.state === 'open') this.sendAnswer(KIND_RETURN, slot, reason, NO_WORDS)
   }
 
   /** A run of our slots comes back; false, and the channel is broken, if they were not out. */
-  #takeBack(run: number): boolean {
+  private takeBack(run: number): boolean {
     const count = run >>> RUN_COUNT_SHIFT
     let slot = run & RUN_FIRST_MASK
     for (let i = 0; i < count; i++) {
@@ -464,14 +477,14 @@ export class Channel implements FrameSink {
     return true
   }
 
-  #handleCredits(offset: number, length: number): void {
+  private handleCredits(offset: number, length: number): void {
     if ((length & 3) !== 0 || length > 4 * CREDIT_RUNS_MAX) return this.refuse(`credits in ${length} bytes`)
     for (let at = offset; at < offset + length; at += 4) {
-      if (!this.#takeBack(this.end.receiveWords[at >> 2] as number)) return
+      if (!this.takeBack(this.end.receiveWords[at >> 2] as number)) return
     }
   }
 
-  #roomWanted(): number {
+  private roomForSleep(): number {
     const owed = this.roomOwed()
     if (owed > 0) return owed
     // Where everything takes a credit, no room helps without one: the frame that brings the credit wakes this side.

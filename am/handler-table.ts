@@ -1,3 +1,4 @@
+import type { ChannelOwner } from './channel-owner.ts'
 import { rangeError, typeError } from './errors.ts'
 import type { Message } from './message.ts'
 import { HANDLER_COUNT } from './message-layout.ts'
@@ -5,10 +6,25 @@ import { HANDLER_COUNT } from './message-layout.ts'
 /** Runs when a message for its index arrives. Must not wait; may reply once if the message is a request. */
 export type Handler = (message: Message) => void
 
+/**
+ * Runs when a one-way message for its index arrives, as a method of the channel's owner. `words` are the channel's own copy; the
+ * payload lies in the interface's memory, where the peer may still write. Both are valid only during the call.
+ */
+export type OneWayHandler = (
+  this: ChannelOwner,
+  words: Int32Array,
+  wordCount: number,
+  bytes: Uint8Array,
+  offset: number,
+  length: number,
+) => void
+
 /** Handlers by index. Index 0 is reserved for returned messages. */
 export class HandlerTable {
   /** Handlers run so far. */
   runs = 0
+  /** Handlers of one-way messages. */
+  readonly oneWay: (OneWayHandler | undefined)[] = new Array(HANDLER_COUNT).fill(undefined)
   readonly #handlers: (Handler | undefined)[] = new Array(HANDLER_COUNT).fill(undefined)
 
   set(index: number, handler: Handler | undefined): void {
@@ -19,6 +35,13 @@ export class HandlerTable {
       throw typeError(`handler ${index} must be a function, not ${typeof handler}`)
     }
     this.#handlers[index] = handler
+  }
+
+  setOneWay<Owner extends ChannelOwner>(
+    index: number,
+    handler: (this: Owner, ...message: Parameters<OneWayHandler>) => void,
+  ): void {
+    this.oneWay[index] = handler as OneWayHandler
   }
 
   /**

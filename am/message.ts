@@ -1,5 +1,5 @@
 import { AmError, rangeError } from './errors.ts'
-import { NO_SLOT, WORDS_MAX } from './message-layout.ts'
+import { WORDS_MAX } from './message-layout.ts'
 import { assertPayload } from './payload.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
@@ -83,12 +83,6 @@ export class Message {
   get isRequest(): boolean {
     this.#assertLive()
     return this.#slot !== NO_REQUEST
-  }
-
-  /** A request that took no credit and cannot be answered. */
-  get isOneWay(): boolean {
-    this.#assertLive()
-    return this.#slot === NO_SLOT
   }
 
   /** Index of the running handler; for a returned message, of the handler that it was sent to. */
@@ -254,7 +248,6 @@ export class Message {
           : 'a returned message cannot be replied to',
       )
     }
-    if (this.#slot === NO_SLOT) throw new AmError('ERR_AM_TOKEN', 'a one-way request cannot be replied to')
     if (this.#outcome !== UNANSWERED) {
       throw new AmError('ERR_AM_TOKEN', 'a request handler may reply only once')
     }

@@ -306,6 +306,10 @@ export class ReturningChannel extends Channel {
     this.owner.handleBroken(violationOf(cause))
   }
 
+  protected override mayOwe(): boolean {
+    return true
+  }
+
   protected override creditsAreDue(): boolean {
     return super.creditsAreDue() || (this.#emptyPolls >= LULL_POLLS && this.acks.pending > 0)
   }

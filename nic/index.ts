@@ -6,6 +6,7 @@ import { tcpDriver } from './tcp/tcp-driver.ts'
 import { verbsDriver } from './verbs/verbs-driver.ts'
 
 export { ablation } from './ablation.ts'
+export { atomics } from './atomics.ts'
 export { copyBytes, hasBytes } from './copy.ts'
 export { NicError, type NicErrorCode } from './errors.ts'
 export { faultDriver, wrapWithFaults } from './fault/fault-driver.ts'

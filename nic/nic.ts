@@ -118,10 +118,11 @@ export interface VirtualInterface {
    */
   poll(sink: FrameSink, limit: number): number
   /**
-   * Whether a frame is there to be polled, for callers that spin; cheaper than a poll. Missing in drivers where only
-   * a poll can tell, and where no frame can arrive while this thread spins.
+   * Index in `receiveWords` of the word that becomes other than 0 when the next frame has arrived, for callers that spin on
+   * it; -1 if none can arrive. Valid until the next poll. Missing in drivers where only a poll can tell, and where no frame
+   * can arrive while this thread spins.
    */
-  hasFrame?(): boolean
+  readonly frameWord?: number
   /**
    * Publishes one int32, which the peer reads as `shownWord` at any time, even with unpolled frames in its queue. A
    * peer that has polled a frame sees the word that was published before its commit, or a later one. 0 at first.

@@ -4,11 +4,10 @@
  * Node promises that an immediate set by an I/O callback runs before any timer and any other I/O. A poller called by an
  * immediate would break that promise. See docs/decisions/0092-io-turns.md.
  */
-import { awaitWork, scheduleTurnsBy } from '../../am/index.ts'
+import { eventLoop } from '../../am/index.ts'
 import { type IoPhase, openIoPhase } from '../../nic/index.ts'
 import { nextTick, performance, queueMicrotask, setImmediate } from '../../nic/real-time.ts'
 import { drainTicks, type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'
-import { raiseStackLimit, restoreStackLimit } from './stack-limit.ts'
 
 const NEVER = -1
 /** Longest series of turns in one iteration. I/O that the kernel reports in this time is delayed by as much. */
@@ -28,8 +27,7 @@ let heardAt = NEVER
 let stage: NativeStream | undefined
 /** The error thrown by the turn. `emitEOF` of Node 22 and later loses an error that an inner native frame has seen. */
 let thrown: { readonly error: unknown } | undefined
-let turn: (() => void) | undefined
-/** The poller may run inside the next `runStage`. */
+/** The turn may run inside the next `runStage`. */
 let mayTurn = false
 let feed: (() => void) | undefined
 const pending: (() => void)[] = []
@@ -38,16 +36,11 @@ let pendingSince = NEVER
 
 /** Idempotent. Without an I/O phase (no koffi, worker threads) turns stay immediates. */
 export function openIoTurns(internals: NodeInternals): void {
-  phase ??= openIoPhase(runAll)
+  phase ??= openIoPhase(handlePhase)
   if (phase === undefined || stage !== undefined) return
   stage = new internals.JsStream()
   stage.onread = runStage
-  scheduleTurnsBy(scheduleTurn, mayTurnNow)
-}
-
-function scheduleTurn(next: () => void): void {
-  turn = next
-  start()
+  eventLoop.scheduleBy(start, mayTurnNow)
 }
 
 /**
@@ -97,20 +90,6 @@ export function lookCount(): number {
   return phase?.lookCount() ?? Number.NaN
 }
 
-/** Never true twice in a row: a program that connects in each iteration still gets its answers. */
-function mustWait(): boolean {
-  hasWaited = !hasWaited && askedAt !== NEVER && askedAt === phase?.lookCount()
-  askedAt = NEVER
-  return hasWaited
-}
-
-/** True if a doorbell has run the turn of this iteration in its callback. */
-function wasHeard(): boolean {
-  const wasHeard = heardAt !== NEVER && heardAt === phase?.lookCount()
-  heardAt = NEVER
-  return wasHeard
-}
-
 /** The phase runs only while there is work. `isStarted` saves the native calls that start and stop it. */
 function start(): void {
   if (isStarted) return
@@ -119,55 +98,67 @@ function start(): void {
 }
 
 /**
- * Runs several turns in one iteration, for at most `TURNS_MS`, while the event loop has nothing else to do. An
- * iteration of the event loop would find no I/O, and takes longer than the answer of many a peer.
+ * libuv calls this after its poll phase. Runs several turns in one iteration, for at most `TURNS_MS`, while the event loop has
+ * nothing else to do: an iteration would find no I/O, and takes longer than the answer of many a peer.
  */
-function runAll(): void {
-  raiseStackLimit()
+function handlePhase(): void {
   let untilMs = Number.POSITIVE_INFINITY
-  while (runOnce() && awaitWork(isTurnNext)) {
+  for (;;) {
+    const hasTurn =
+      eventLoop.isDue && (heardAt === NEVER || !wasHeard()) && (askedAt === NEVER || !mustWait())
+    if (hasTurn) hasWaited = false
+    mayTurn = hasTurn
+    if (mayTurn || pending.length > 0) enterStage()
+    if (feed !== undefined) runFeed()
+    mayTurn = false
+    if (pending.length > 0) enterStage()
+    if (!hasTurn || !eventLoop.awaitFrame(isTurnNext)) break
     const nowMs = performance.now()
     if (nowMs >= untilMs) break
     untilMs = Math.min(untilMs, nowMs + TURNS_MS)
   }
-  restoreStackLimit()
-  if (turn !== undefined || feed !== undefined || pending.length > 0) return
+  if (eventLoop.isDue || feed !== undefined || pending.length > 0) return
   isStarted = false
   phase?.stop()
 }
 
+/** Never true twice in a row: a program that connects in each iteration still gets its answers. */
+function mustWait(): boolean {
+  hasWaited = !hasWaited && askedAt === phase?.lookCount()
+  askedAt = NEVER
+  return hasWaited
+}
+
+/** True if a doorbell has run the turn of this iteration in its callback. */
+function wasHeard(): boolean {
+  const wasHeard = heardAt === phase?.lookCount()
+  heardAt = NEVER
+  return wasHeard
+}
+
 /** True if nothing but the turn is due, as far as libuv can tell without asking the kernel. */
 function isTurnNext(): boolean {
-  if (turn === undefined || feed !== undefined || pending.length > 0) return false
+  if (!eventLoop.isDue || feed !== undefined || pending.length > 0) return false
   return askedAt === NEVER && phase?.wouldWait() === true
 }
 
-/** Returns true if the poller has run. */
-function runOnce(): boolean {
-  mayTurn = turn !== undefined && !wasHeard() && !mustWait()
-  if (mayTurn || pending.length > 0) runGuarded(tellStage)
-  if (feed !== undefined) runGuarded(runFeed)
-  const hasTurned = mayTurn
-  mayTurn = false
-  if (pending.length > 0) runGuarded(tellStage)
-  return hasTurned
-}
-
-function tellStage(): void {
+/** Runs `runStage` below a native frame. */
+function enterStage(): void {
   thrown = undefined
-  stage?.emitEOF()
-  rethrow()
-}
-
-function rethrow(): void {
-  if (thrown !== undefined) throw thrown.error
+  try {
+    stage?.emitEOF()
+  } catch (error) {
+    return report(error)
+  }
+  const lost = thrown as { readonly error: unknown } | undefined
+  if (lost !== undefined) report(lost.error)
 }
 
 function runStage(): void {
   try {
     if (pending.length > 0 && pendingSince !== phase?.lookCount()) runPending()
-    if (mayTurn) runTurn()
-    runPending()
+    if (mayTurn) eventLoop.turn()
+    if (pending.length > 0) runPending()
   } catch (error) {
     thrown = { error }
     throw error
@@ -188,29 +179,23 @@ function runPending(): void {
   }
 }
 
-function runTurn(): void {
-  const due = turn as () => void
-  turn = undefined
-  due()
-}
-
 function runFeed(): void {
   const due = feed as () => void
   feed = undefined
-  due()
+  try {
+    due()
+  } catch (error) {
+    report(error)
+  }
 }
 
 /**
  * Keeps errors out of libuv's frames. The program's handler gets the error at once, and Node clears the state of a tick
  * that threw. Without a handler an immediate throws the error again.
  */
-function runGuarded(action: () => void): void {
-  try {
-    action()
-  } catch (error) {
-    if (tellUncaught(error)) return
-    setImmediate(() => {
-      throw error
-    })
-  }
+function report(error: unknown): void {
+  if (tellUncaught(error)) return
+  setImmediate(() => {
+    throw error
+  })
 }

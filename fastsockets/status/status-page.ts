@@ -1,5 +1,5 @@
 import { threadId } from 'node:worker_threads'
-import { movePollerStats, POLLER_COUNTS } from '../../am/index.ts'
+import { eventLoop, POLLER_COUNTS } from '../../am/index.ts'
 import { openPage } from '../../nic/index.ts'
 import { dateNow, performance } from '../../nic/real-time.ts'
 import { ownProgram } from '../policy/own-policy.ts'
@@ -110,7 +110,7 @@ export class StatusPage {
     this.#words[HEADER.THREAD] = threadId
     this.#words[HEADER.START_MS] = performance.timeOrigin
     this.#putText(PROGRAM_AT, PROGRAM_SIZE, ownProgram())
-    movePollerStats(this.#words.subarray(HEADER.POLLER, HEADER.POLLER + POLLER_COUNTS.length))
+    eventLoop.moveCounts(this.#words.subarray(HEADER.POLLER, HEADER.POLLER + POLLER_COUNTS.length))
     this.#words[HEADER.VERSION] = STATUS_VERSION
     // Written last: publishes the rest.
     this.#words[HEADER.MAGIC] = STATUS_MAGIC

@@ -294,7 +294,7 @@ export class Outgoing {
 
   #commit(length: number): void {
     const { channel, receiving, counts } = this.#stream
-    channel.channel.commit(length)
+    channel.channel.commitOneWay(length)
     receiving.noteReported()
     this.window.advance(length)
     // A sink stands for the place before. It would stand for one 4 GiB on, too.

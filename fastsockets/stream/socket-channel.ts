@@ -21,11 +21,14 @@ import {
   ACCEPT,
   BYTES_WORDS,
   CHANNEL_CREDITS,
+  CLOSE_WORDS,
+  CONSUMED_WORDS,
   EARLY_WINDOW,
   FLAG_FIN,
   FLAG_PUSH,
   KEY_MAX,
   PORTS_PROMISED_MAX,
+  RD_COMPL_WORDS,
   REFUSE,
   SEGMENT_MAX,
   WINDOW_MAX,
@@ -277,7 +280,6 @@ export class SocketChannel implements ChannelOwner {
     const family = message.word(3) as Family
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.#refuse('a CONNECT out of bounds')
-    if (message.isOneWay) return this.#refuse('a CONNECT that cannot be answered')
     if (!this.streams.hasPlaceFor(-from)) return this.#refuse(`a CONNECT as ${from} in the place of another`)
     const { bytes, offset, length } = message
     const address = latin1Slice.call(bytes, offset, offset + length)
@@ -330,12 +332,11 @@ export class SocketChannel implements ChannelOwner {
     this.#drainTicks()
   }
 
-  handleData(message: Message): void {
-    // Not by `word(i)`, which checks each time whether the message is live: this is the busiest of all.
-    const { words, wordCount, bytes, offset, length } = message
-    const stream = this.streams.get(words[0] as number)
+  handleData(words: Int32Array, wordCount: number, bytes: Uint8Array, offset: number, length: number): void {
+    const to = words[0] as number
+    const stream = this.streams.get(to)
     if (stream === undefined || !stream.handshake.isAnswered || wordCount !== BYTES_WORDS)
-      return this.#handleLostData(words[0] as number)
+      return this.#handleLostData(to)
     const flags = words[3] as number
     const fault =
       stream.outgoing.handleConsumed(words[2] as number) ??
@@ -349,58 +350,84 @@ export class SocketChannel implements ChannelOwner {
     if (!this.streams.wasRefused(to)) this.#refuse(`data for socket ${to}`)
   }
 
-  handleSourceAvailable(message: Message): void {
-    const stream = this.#placed(message)
+  handleSourceAvailable(
+    words: Int32Array,
+    wordCount: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    const stream = this.#placed(words, wordCount, length)
     if (stream === undefined) return
-    const fault = stream.handleSourceAvailable(message.word(1), message.word(3), message.copy())
+    const key = Uint8Array.prototype.slice.call(bytes, offset, offset + length)
+    const fault = stream.handleSourceAvailable(words[1] as number, words[3] as number, key)
     if (fault !== undefined) this.#refuse(fault)
   }
 
-  handleSinkAvailable(message: Message): void {
-    const stream = this.#placed(message)
-    const fault = stream?.outgoing.handleSinkAvailable(message.word(1), message.word(3), message.copy())
+  handleSinkAvailable(
+    words: Int32Array,
+    wordCount: number,
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+  ): void {
+    const stream = this.#placed(words, wordCount, length)
+    if (stream === undefined) return
+    const key = Uint8Array.prototype.slice.call(bytes, offset, offset + length)
+    const fault = stream.outgoing.handleSinkAvailable(words[1] as number, words[3] as number, key)
     if (fault !== undefined) this.#refuse(fault)
   }
 
-  handleWriteCompleted(message: Message): void {
-    const fault = this.#placed(message)?.handleWriteCompleted(message.word(1), message.word(3))
+  handleWriteCompleted(
+    words: Int32Array,
+    wordCount: number,
+    _bytes: Uint8Array,
+    _offset: number,
+    length: number,
+  ): void {
+    const stream = this.#placed(words, wordCount, length)
+    const fault = stream?.handleWriteCompleted(words[1] as number, words[3] as number)
     if (fault !== undefined) this.#refuse(fault)
   }
 
   /** The stream that a message of ZCopy means, after taking what it says of `consumed`. */
-  #placed(message: Message): Stream | undefined {
-    const stream = this.streams.get(message.word(0))
+  #placed(words: Int32Array, wordCount: number, length: number): Stream | undefined {
+    const to = words[0] as number
+    const stream = this.streams.get(to)
     const fault =
-      stream === undefined || !stream.handshake.isAnswered || message.length > KEY_MAX
-        ? `ZCopy for socket ${message.word(0)}`
-        : stream.outgoing.handleConsumed(message.word(2))
+      stream === undefined || !stream.handshake.isAnswered || length > KEY_MAX || wordCount !== BYTES_WORDS
+        ? `ZCopy for socket ${to}`
+        : stream.outgoing.handleConsumed(words[2] as number)
     if (fault === undefined) return stream
     this.#refuse(fault)
     return undefined
   }
 
-  handleReadCompleted(message: Message): void {
-    const stream = this.streams.get(message.word(0))
+  handleReadCompleted(words: Int32Array, wordCount: number): void {
+    if (wordCount !== RD_COMPL_WORDS) return this.#refuse(`RD_COMPL of ${wordCount} words`)
+    const stream = this.streams.get(words[0] as number)
     // The socket may be closed already while this was under way.
     const fault =
-      stream?.outgoing.handleReadCompleted(message.word(1)) ??
-      stream?.outgoing.handleConsumed(message.word(2))
+      stream?.outgoing.handleReadCompleted(words[1] as number) ??
+      stream?.outgoing.handleConsumed(words[2] as number)
     if (fault !== undefined) this.#refuse(fault)
   }
 
-  handleConsumed(message: Message): void {
+  handleConsumed(words: Int32Array, wordCount: number): void {
+    if (wordCount !== CONSUMED_WORDS) return this.#refuse(`CONSUMED of ${wordCount} words`)
     // The socket may be closed already while this was under way.
-    const stream = this.streams.get(message.word(0))
+    const stream = this.streams.get(words[0] as number)
     if (stream?.handshake.isAnswered === false) return this.#refuse('a CONSUMED before the ACCEPT')
-    const fault = stream?.outgoing.handleConsumed(message.word(1))
+    const fault = stream?.outgoing.handleConsumed(words[1] as number)
     if (fault !== undefined) this.#refuse(fault)
   }
 
-  handleClose(message: Message): void {
-    const stream = this.streams.get(message.word(0))
+  handleClose(words: Int32Array, wordCount: number): void {
+    if (wordCount !== CLOSE_WORDS) return this.#refuse(`CLOSE of ${wordCount} words`)
+    const stream = this.streams.get(words[0] as number)
     if (stream === undefined) return
     if (!stream.handshake.isAnswered) return this.#refuse('a CLOSE before the ACCEPT')
-    stream.handleClosed(message.word(1), message.word(2))
+    stream.handleClosed(words[1] as number, words[2] as number)
   }
 
   /**

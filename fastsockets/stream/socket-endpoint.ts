@@ -1,5 +1,5 @@
 import { AmError, ChannelGroup, channelOf, type Message } from '../../am/index.ts'
-import type { SocketChannel } from './socket-channel.ts'
+import { SocketChannel } from './socket-channel.ts'
 import {
   ACCEPT,
   BOUND,
@@ -23,13 +23,13 @@ export function socketEndpoint(): ChannelGroup {
   endpoint.setHandler(CONNECT, message => requested(message)?.handleConnect(message))
   endpoint.setHandler(ACCEPT, message => answered(message)?.handleAccept(message))
   endpoint.setHandler(REFUSE, message => answered(message)?.handleRefuse(message))
-  endpoint.setHandler(DATA, message => requested(message)?.handleData(message))
-  endpoint.setHandler(CONSUMED, message => requested(message)?.handleConsumed(message))
-  endpoint.setHandler(CLOSE, message => requested(message)?.handleClose(message))
-  endpoint.setHandler(SRC_AVAIL, message => requested(message)?.handleSourceAvailable(message))
-  endpoint.setHandler(RD_COMPL, message => requested(message)?.handleReadCompleted(message))
-  endpoint.setHandler(SINK_AVAIL, message => requested(message)?.handleSinkAvailable(message))
-  endpoint.setHandler(WR_COMPL, message => requested(message)?.handleWriteCompleted(message))
+  endpoint.handlers.setOneWay(DATA, SocketChannel.prototype.handleData)
+  endpoint.handlers.setOneWay(CONSUMED, SocketChannel.prototype.handleConsumed)
+  endpoint.handlers.setOneWay(CLOSE, SocketChannel.prototype.handleClose)
+  endpoint.handlers.setOneWay(SRC_AVAIL, SocketChannel.prototype.handleSourceAvailable)
+  endpoint.handlers.setOneWay(RD_COMPL, SocketChannel.prototype.handleReadCompleted)
+  endpoint.handlers.setOneWay(SINK_AVAIL, SocketChannel.prototype.handleSinkAvailable)
+  endpoint.handlers.setOneWay(WR_COMPL, SocketChannel.prototype.handleWriteCompleted)
   endpoint.setHandler(BOUND, message => requested(message)?.handleBound(message))
   return endpoint
 }

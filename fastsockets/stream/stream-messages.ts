@@ -44,7 +44,10 @@ export function sendBound(channel: Channel, transcript: Uint8Array): boolean {
 export function sendConnect(channel: Channel, { stream, port, address, family }: Connect): boolean {
   const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
   if (at < 0) return false
-  channel.putFourWords(stream.id, port, stream.receiving.size, family)
+  channel.putWord(0, stream.id)
+  channel.putWord(1, port)
+  channel.putWord(2, stream.receiving.size)
+  channel.putWord(3, family)
   for (let i = 0; i < address.length; i++) channel.sendBytes[at + i] = address.charCodeAt(i)
   channel.commit(address.length)
   return true
@@ -64,15 +67,13 @@ export function reserveData(
 
 export function sendFin(channel: Channel, to: number, sequence: number, consumed: number): boolean {
   if (reserveData(channel, to, sequence, consumed, 0, FLAG_FIN) < 0) return false
-  channel.commit(0)
+  channel.commitOneWay(0)
   return true
 }
 
 export function sendConsumed(channel: Channel, to: number, consumed: number): boolean {
-  if (channel.reserveOneWay(CONSUMED, CONSUMED_WORDS, 0) < 0) return false
-  channel.putWord(0, to)
-  channel.putWord(1, consumed)
-  channel.commit(0)
+  if (channel.reserveOneWay(CONSUMED, CONSUMED_WORDS, to, consumed, 0, 0, 0) < 0) return false
+  channel.commitOneWay(0)
   return true
 }
 
@@ -99,11 +100,8 @@ export function sendSinkAvailable(
 }
 
 export function sendReadCompleted(channel: Channel, to: number, sequence: number, consumed: number): boolean {
-  if (channel.reserveOneWay(RD_COMPL, RD_COMPL_WORDS, 0) < 0) return false
-  channel.putWord(0, to)
-  channel.putWord(1, sequence)
-  channel.putWord(2, consumed)
-  channel.commit(0)
+  if (channel.reserveOneWay(RD_COMPL, RD_COMPL_WORDS, to, sequence, consumed, 0, 0) < 0) return false
+  channel.commitOneWay(0)
   return true
 }
 
@@ -115,17 +113,14 @@ export function sendWriteCompleted(
   length: number,
 ): boolean {
   if (reserveBytes(channel, WR_COMPL, to, sequence, consumed, length, 0) < 0) return false
-  channel.commit(0)
+  channel.commitOneWay(0)
   return true
 }
 
 export function sendClose(stream: Stream, how: number, received: number): boolean {
   const { channel } = stream.channel
-  if (channel.reserveOneWay(CLOSE, CLOSE_WORDS, 0) < 0) return false
-  channel.putWord(0, stream.peerId)
-  channel.putWord(1, how)
-  channel.putWord(2, received)
-  channel.commit(0)
+  if (channel.reserveOneWay(CLOSE, CLOSE_WORDS, stream.peerId, how, received, 0, 0) < 0) return false
+  channel.commitOneWay(0)
   return true
 }
 
@@ -142,7 +137,7 @@ function sendPlace(
   const at = reserveBytes(channel, handler, to, sequence, consumed, length, key.length)
   if (at < 0) return false
   copyBytes(key, 0, channel.sendBytes, at, key.length)
-  channel.commit(key.length)
+  channel.commitOneWay(key.length)
   return true
 }
 
@@ -156,8 +151,5 @@ function reserveBytes(
   last: number,
   payloadLength: number,
 ): number {
-  const at = channel.reserveOneWay(handler, BYTES_WORDS, payloadLength)
-  if (at < 0) return at
-  channel.putFourWords(to, sequence, consumed, last)
-  return at
+  return channel.reserveOneWay(handler, BYTES_WORDS, to, sequence, consumed, last, payloadLength)
 }

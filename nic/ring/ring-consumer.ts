@@ -3,7 +3,6 @@ import type { FrameSink } from '../nic.ts'
 import { BROKEN, CLOSED } from '../status.ts'
 import {
   ARMED_WORD,
-  align8,
   CONTROL_SIZE,
   CUT_OFF_WORD,
   FRAME_HEADER_SIZE,
@@ -18,8 +17,8 @@ import {
   ROOM_WANTED_WORD,
   SHOWN_WORD,
   SKIP,
+  STAMP_BIT,
   SWITCH,
-  stampOf,
 } from './ring-layout.ts'
 
 const NO_WORDS = new Int32Array(0)
@@ -44,111 +43,122 @@ export class RingConsumer {
   violation: string | undefined
   /** The producer waits for room and must be woken. Set by `poll` and `arm`, cleared by their caller. */
   producerWaits = false
-  #control: Int32Array
-  #size: number
-  #headWord = HEAD_WORD
-  #isInOverflow = false
-  readonly #openOverflow: OpenOverflow | undefined
-  #other: OtherRing | undefined
-  readonly #frameMax: number
+  private control: Int32Array
+  private size: number
+  private headWord = HEAD_WORD
+  private isInOverflow = false
+  private readonly openOverflow: OpenOverflow | undefined
+  private other: OtherRing | undefined
+  private readonly frameMax: number
   /** `poll` releases after this many consumed bytes, so that a busy producer gets room during a poll. */
-  readonly #releaseAfter: number
-  #head = 0
-  #released = 0
-  #open = true
-  #polling = false
+  private readonly releaseAfter: number
+  private head = 0
+  private released = 0
+  private open = true
+  private polling = false
   /** After `expectEnd`: how many bytes this side still consumes. */
-  #leftUntilEnd: number | undefined
+  private leftUntilEnd: number | undefined
 
   constructor(memory: ArrayBuffer, offset: number, size: number, openOverflow?: OpenOverflow) {
-    this.#openOverflow = openOverflow
-    this.#control = new Int32Array(memory, offset, CONTROL_SIZE / 4)
+    this.openOverflow = openOverflow
+    this.control = new Int32Array(memory, offset, CONTROL_SIZE / 4)
     this.bytes = new Uint8Array(memory, offset + CONTROL_SIZE, size)
     this.words = new Int32Array(memory, offset + CONTROL_SIZE, size / 4)
-    this.#size = size
-    this.#frameMax = frameMaxOf(size)
-    this.#releaseAfter = size / 16
+    this.size = size
+    this.frameMax = frameMaxOf(size)
+    this.releaseAfter = size / 16
   }
 
   /** The word that the producer publishes with `showWord`. */
   get shownWord(): number {
-    return this.#open ? atomics.load(this.#control, SHOWN_WORD) : 0
+    return this.open ? atomics.load(this.control, SHOWN_WORD) : 0
   }
 
   /** Whether the producer has marked its end by `cutOff`. */
   get isCutOff(): boolean {
-    return this.#control.length > 0 && atomics.load(this.#control, CUT_OFF_WORD) !== 0
+    return this.control.length > 0 && atomics.load(this.control, CUT_OFF_WORD) !== 0
   }
 
-  /** Whether `poll` would find a stamp, valid or not. */
-  hasFrame(): boolean {
-    return this.#open && this.#stamp() !== NO_FRAME && !this.#isAtEnd()
+  /** Index in `words` of the next frame's stamp; -1 if this side consumes no more. */
+  get frameWord(): number {
+    return this.open && !this.isAtEnd() ? ((this.head & (this.size - 1)) + FRAME_STAMP) >> 2 : -1
   }
 
   /** Hands up to `limit` frames, about `POLL_BYTES_MAX` bytes, to `sink`. Returns their number, `BROKEN` or `CLOSED`. */
   poll(sink: FrameSink, limit: number): number {
-    if (!this.#open) return this.violation === undefined ? CLOSED : BROKEN
-    if (!this.hasFrame()) return 0
-    if (this.#polling) throw new Error('poll was called from within a frame handler')
-    this.#polling = true
+    if (!this.open) return this.violation === undefined ? CLOSED : BROKEN
+    if (this.stamp() === NO_FRAME || this.isAtEnd()) return 0
+    if (this.polling) throw new Error('poll was called from within a frame handler')
+    this.polling = true
     try {
-      return this.#consume(sink, limit)
+      return this.consume(sink, limit)
     } finally {
-      this.#polling = false
-      if (this.#isWorthReleasing()) this.#release()
+      this.polling = false
+      // Less than `releaseAfter` blocks no frame unless the producer sleeps for it, or waits to leave the overflow ring.
+      if (
+        ((this.head - this.released) | 0) >= this.releaseAfter ||
+        this.isInOverflow ||
+        (this.open && atomics.load(this.control, ROOM_WANTED_WORD) !== 0)
+      )
+        this.release()
     }
   }
 
-  #consume(sink: FrameSink, limit: number): number {
+  private consume(sink: FrameSink, limit: number): number {
     let count = 0
     let bytes = 0
-    while (this.#open && count < limit && bytes < POLL_BYTES_MAX) {
-      const stamp = this.#stamp()
+    while (this.open && count < limit && bytes < POLL_BYTES_MAX) {
+      const { head, size } = this
+      const position = head & (size - 1)
+      const stamp = atomics.load(this.words, (position + FRAME_STAMP) >> 2)
       if (stamp === NO_FRAME) break
-      if (stamp !== stampOf(this.#head)) {
-        return this.#refuse(`frame at ${this.#head >>> 0} is stamped ${stamp >>> 0}`)
+      if (stamp !== (head | STAMP_BIT)) {
+        return this.refuse(`frame at ${head >>> 0} is stamped ${stamp >>> 0}`)
       }
-      const position = this.#head & (this.#size - 1)
-      const contiguous = this.#size - position
+      const contiguous = size - position
       const length = this.words[position >> 2] as number
       if (length === SKIP) {
         // A correct producer skips only if its frame would cross the end of the ring.
-        if (contiguous >= FRAME_HEADER_SIZE + this.#frameMax) {
-          return this.#refuse(`skip at ${this.#head >>> 0} passes over ${contiguous} bytes`)
+        if (contiguous >= FRAME_HEADER_SIZE + this.frameMax) {
+          return this.refuse(`skip at ${head >>> 0} passes over ${contiguous} bytes`)
         }
-        this.#head = (this.#head + contiguous) | 0
-        this.#countDown(contiguous)
+        this.advance(contiguous)
         continue
       }
       if (length === SWITCH) {
-        if (!this.#switch()) return this.#refuse('a switch to an overflow ring that is not there')
+        if (!this.switchRings()) return this.refuse('a switch to an overflow ring that is not there')
         // A SWITCH counts as a frame: a producer that only switches must not keep this loop running.
         count++
         continue
       }
-      const need = FRAME_HEADER_SIZE + align8(length)
-      if (length < 0 || length > this.#frameMax || need > contiguous) {
-        return this.#refuse(`frame at ${this.#head >>> 0} claims ${length} bytes`)
+      const need = FRAME_HEADER_SIZE + ((length + 7) & ~7)
+      if (length < 0 || length > this.frameMax || need > contiguous) {
+        return this.refuse(`frame at ${head >>> 0} claims ${length} bytes`)
       }
       // Consumed before the handler runs: a frame whose handler throws is not delivered again.
-      this.#head = (this.#head + need) | 0
+      this.head = (head + need) | 0
+      if (this.leftUntilEnd !== undefined) this.leftUntilEnd -= need
       bytes += need
-      this.#countDown(need)
       count++
       sink.handleFrame(this.bytes, position + FRAME_HEADER_SIZE, length)
-      if (((this.#head - this.#released) | 0) >= this.#releaseAfter) this.#release()
+      if (((this.head - this.released) | 0) >= this.releaseAfter) this.release()
     }
     return count
+  }
+
+  private advance(taken: number): void {
+    this.head = (this.head + taken) | 0
+    if (this.leftUntilEnd !== undefined) this.leftUntilEnd -= taken
   }
 
   /** Asks the producer to wake this side at its next frame. False if a frame has arrived, or is being handled. */
   arm(): boolean {
     // `arm` releases, and the memory of a frame must not be released before its handler has returned.
-    if (!this.#open || this.#polling) return false
-    this.#release()
-    atomics.store(this.#control, ARMED_WORD, 1)
-    if (this.#stamp() === NO_FRAME) return true
-    atomics.store(this.#control, ARMED_WORD, 0)
+    if (!this.open || this.polling) return false
+    this.release()
+    atomics.store(this.control, ARMED_WORD, 1)
+    if (this.stamp() === NO_FRAME) return true
+    atomics.store(this.control, ARMED_WORD, 0)
     return false
   }
 
@@ -157,86 +167,73 @@ export class RingConsumer {
    * poll: another process that has mapped the memory may go on writing.
    */
   expectEnd(): void {
-    this.#leftUntilEnd ??=
-      this.#size + (this.#openOverflow === undefined ? 0 : (this.#other?.size ?? overflowSizeOf(this.#size)))
+    this.leftUntilEnd ??=
+      this.size + (this.openOverflow === undefined ? 0 : (this.other?.size ?? overflowSizeOf(this.size)))
   }
 
   disarm(): void {
-    if (this.#open) atomics.store(this.#control, ARMED_WORD, 0)
+    if (this.open) atomics.store(this.control, ARMED_WORD, 0)
   }
 
   close(): void {
-    this.#open = false
-    this.#control = NO_WORDS
+    this.open = false
+    this.control = NO_WORDS
     this.words = NO_WORDS
     this.bytes = NO_BYTES
-    this.#other = undefined
+    this.other = undefined
   }
 
   /** Follows the producer to the other ring; false if there is none. */
-  #switch(): boolean {
-    const next = this.#other ?? (this.#openOverflow && this.#map(this.#openOverflow))
+  private switchRings(): boolean {
+    const next = this.other ?? (this.openOverflow && this.map(this.openOverflow))
     if (next === undefined) return false
-    this.#head = (this.#head + FRAME_HEADER_SIZE) | 0
-    this.#countDown(FRAME_HEADER_SIZE)
-    this.#release()
+    this.advance(FRAME_HEADER_SIZE)
+    this.release()
     const { bytes, words } = this
-    this.#other = { bytes, words, size: this.#size, headWord: this.#headWord, head: this.#head }
-    this.#isInOverflow = !this.#isInOverflow
+    this.other = { bytes, words, size: this.size, headWord: this.headWord, head: this.head }
+    this.isInOverflow = !this.isInOverflow
     this.bytes = next.bytes
     this.words = next.words
-    this.#size = next.size
-    this.#headWord = next.headWord
-    this.#head = next.head
-    this.#released = this.#head
+    this.size = next.size
+    this.headWord = next.headWord
+    this.head = next.head
+    this.released = this.head
     return true
   }
 
-  #map(open: OpenOverflow): OtherRing {
+  private map(open: OpenOverflow): OtherRing {
     const { memory, offset } = open()
-    const size = overflowSizeOf(this.#size)
+    const size = overflowSizeOf(this.size)
     const bytes = new Uint8Array(memory, offset, size)
     const words = new Int32Array(memory, offset, size / 4)
     return { bytes, words, size, headWord: OVERFLOW_HEAD_WORD, head: 0 }
   }
 
-  #countDown(taken: number): void {
-    if (this.#leftUntilEnd !== undefined) this.#leftUntilEnd -= taken
-  }
-
-  #isAtEnd(): boolean {
-    return this.#leftUntilEnd !== undefined && this.#leftUntilEnd <= 0
+  private isAtEnd(): boolean {
+    return this.leftUntilEnd !== undefined && this.leftUntilEnd <= 0
   }
 
   /** The stamp at the place of the next frame; NO_FRAME if none is published. */
-  #stamp(): number {
-    return atomics.load(this.words, ((this.#head & (this.#size - 1)) + FRAME_STAMP) >> 2)
+  private stamp(): number {
+    return atomics.load(this.words, ((this.head & (this.size - 1)) + FRAME_STAMP) >> 2)
   }
 
-  /** Whether a poll releases at its end. Less than `#releaseAfter` blocks no frame unless the producer sleeps for it. */
-  #isWorthReleasing(): boolean {
-    if (((this.#head - this.#released) | 0) >= this.#releaseAfter) return true
-    // The producer leaves the overflow ring only after all of it is released.
-    if (this.#isInOverflow) return true
-    return this.#open && atomics.load(this.#control, ROOM_WANTED_WORD) !== 0
-  }
-
-  #release(): void {
-    if (!this.#open || this.#released === this.#head) return
-    this.#released = this.#head
+  private release(): void {
+    if (!this.open || this.released === this.head) return
+    this.released = this.head
     // From this store on the producer may overwrite all frames before HEAD.
-    atomics.store(this.#control, this.#headWord, this.#head)
+    atomics.store(this.control, this.headWord, this.head)
     if (
-      atomics.load(this.#control, ROOM_WANTED_WORD) !== 0 &&
-      atomics.compareExchange(this.#control, ROOM_WANTED_WORD, 1, 0) === 1
+      atomics.load(this.control, ROOM_WANTED_WORD) !== 0 &&
+      atomics.compareExchange(this.control, ROOM_WANTED_WORD, 1, 0) === 1
     ) {
       this.producerWaits = true
     }
   }
 
-  #refuse(violation: string): typeof BROKEN {
+  private refuse(violation: string): typeof BROKEN {
     this.violation = violation
-    this.#open = false
+    this.open = false
     return BROKEN
   }
 }

@@ -27,7 +27,7 @@ export abstract class RingInterface implements VirtualInterface {
   failure: NicError | undefined
   protected readonly producer: RingProducer
   protected readonly consumer: RingConsumer
-  readonly #completions = new CompletionQueue(COMPLETIONS_MAX)
+  private readonly completions = new CompletionQueue(COMPLETIONS_MAX)
 
   constructor(producer: RingProducer, consumer: RingConsumer, capabilities: Capabilities) {
     this.producer = producer
@@ -49,7 +49,7 @@ export abstract class RingInterface implements VirtualInterface {
 
   reserve(length: number): number {
     const offset = this.producer.reserve(length)
-    return offset === BROKEN ? this.#break(this.producer.violation) : offset
+    return offset === BROKEN ? this.break(this.producer.violation) : offset
   }
 
   commit(length: number): void {
@@ -60,16 +60,16 @@ export abstract class RingInterface implements VirtualInterface {
   cancel(): void {}
 
   hasRoom(length: number): boolean {
-    return this.producer.hasRoom(length) || this.#noRoom()
+    return this.producer.hasRoom(length) || this.noRoom()
   }
 
   poll(sink: FrameSink, limit: number): number {
     if (this.state === 'broken') return BROKEN
     try {
       const count = this.consumer.poll(sink, limit)
-      return count === BROKEN ? this.#break(this.consumer.violation) : count
+      return count === BROKEN ? this.break(this.consumer.violation) : count
     } finally {
-      if (this.consumer.producerWaits) this.#wakeProducer()
+      if (this.consumer.producerWaits) this.wakeProducer()
     }
   }
 
@@ -101,10 +101,10 @@ export abstract class RingInterface implements VirtualInterface {
   arm(forRoom: number): boolean {
     if (this.state !== 'open') return false
     const isArmed = this.consumer.arm()
-    if (this.consumer.producerWaits) this.#wakeProducer()
+    if (this.consumer.producerWaits) this.wakeProducer()
     if (!isArmed) return false
     if (forRoom === 0 || this.producer.armForRoom(forRoom)) return true
-    this.#noRoom()
+    this.noRoom()
     this.consumer.disarm()
     return false
   }
@@ -124,9 +124,9 @@ export abstract class RingInterface implements VirtualInterface {
   ): Status {
     if (!this.capabilities.rdmaRead) return UNSUPPORTED
     if (!remote.access.remoteRead) return OUT_OF_BOUNDS
-    const refusal = this.#checkTransfer(local, localOffset, remote, remoteOffset, length)
+    const refusal = this.checkTransfer(local, localOffset, remote, remoteOffset, length)
     if (refusal !== OK) return refusal
-    this.#completions.push(workId, this.readRemote(local, localOffset, remote, remoteOffset, length))
+    this.completions.push(workId, this.readRemote(local, localOffset, remote, remoteOffset, length))
     return OK
   }
 
@@ -140,14 +140,14 @@ export abstract class RingInterface implements VirtualInterface {
   ): Status {
     if (!this.capabilities.rdmaWrite) return UNSUPPORTED
     if (!remote.access.remoteWrite) return OUT_OF_BOUNDS
-    const refusal = this.#checkTransfer(local, localOffset, remote, remoteOffset, length)
+    const refusal = this.checkTransfer(local, localOffset, remote, remoteOffset, length)
     if (refusal !== OK) return refusal
-    this.#completions.push(workId, this.writeRemote(local, localOffset, remote, remoteOffset, length))
+    this.completions.push(workId, this.writeRemote(local, localOffset, remote, remoteOffset, length))
     return OK
   }
 
   pollCompletions(sink: CompletionSink, limit: number): number {
-    return this.#completions.poll(sink, limit)
+    return this.completions.poll(sink, limit)
   }
 
   close(): void {
@@ -185,7 +185,7 @@ export abstract class RingInterface implements VirtualInterface {
     length: number,
   ): Status
 
-  #checkTransfer(
+  private checkTransfer(
     local: Registration,
     localOffset: number,
     remote: RemoteMemory,
@@ -195,21 +195,21 @@ export abstract class RingInterface implements VirtualInterface {
     if (this.state !== 'open') return this.state === 'broken' ? BROKEN : CLOSED
     if (!isWithin(localOffset, length, local.bytes.length)) return OUT_OF_BOUNDS
     if (!isWithin(remoteOffset, length, remote.length)) return OUT_OF_BOUNDS
-    return this.#completions.isFull ? NO_RESOURCE : OK
+    return this.completions.isFull ? NO_RESOURCE : OK
   }
 
   /** Rings the peer, whose producer waits for the room that this side has just released. */
-  #wakeProducer(): void {
+  private wakeProducer(): void {
     this.consumer.producerWaits = false
     if (this.state === 'open') this.wakePeer()
   }
 
-  #noRoom(): false {
-    if (this.producer.violation !== undefined) this.#break(this.producer.violation)
+  private noRoom(): false {
+    if (this.producer.violation !== undefined) this.break(this.producer.violation)
     return false
   }
 
-  #break(violation: string | undefined): typeof BROKEN {
+  private break(violation: string | undefined): typeof BROKEN {
     if (this.state === 'open') {
       this.state = 'broken'
       this.failure = new NicError('ERR_NIC_PROTOCOL_VIOLATION', `ring: ${violation ?? 'unusable'}`)

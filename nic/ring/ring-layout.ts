@@ -63,9 +63,11 @@ export function frameMaxOf(ringSize: number): number {
   return ringSize / 8
 }
 
-/** The STAMP of a published frame at `position`. Never NO_FRAME, and different in every lap of the ring. */
+/** The STAMP of a published frame is its position with this bit: never NO_FRAME, and different in every lap of the ring. */
+export const STAMP_BIT = 1
+
 export function stampOf(position: number): number {
-  return position | 1
+  return position | STAMP_BIT
 }
 
 export function align8(length: number): number {

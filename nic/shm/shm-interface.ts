@@ -72,8 +72,8 @@ export class ShmInterface extends RingInterface {
     this.#bell.watch(this.#handleBell)
   }
 
-  hasFrame(): boolean {
-    return this.consumer.hasFrame()
+  get frameWord(): number {
+    return this.consumer.frameWord
   }
 
   setDoorbell(listener: DoorbellAnswer): void {

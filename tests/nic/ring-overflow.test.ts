@@ -156,7 +156,7 @@ t.test('whoever goes on switching for a producer that is gone is left alone in t
     taken += count
   }
   t.equal(taken, most)
-  t.notOk(rings.consumer.hasFrame())
+  t.equal(rings.consumer.frameWord, -1)
   t.equal(rings.consumer.violation, undefined)
   t.end()
 })

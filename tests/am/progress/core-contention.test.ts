@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
-import { CoreContention } from '../../am/core-contention.ts'
-import { type CoreTimes, readCoreTimes } from '../../nic/index.ts'
-import { plainEnvironment } from '../support/child.ts'
+import { CoreContention } from '../../../am/progress/core-contention.ts'
+import { type CoreTimes, readCoreTimes } from '../../../nic/index.ts'
+import { plainEnvironment } from '../../support/child.ts'
 
 const BURN_MS = 60
 
@@ -99,7 +99,7 @@ t.test('where it cannot be asked now it is asked again', async t => {
 t.test('a process without descriptors asks again when it has some', async t => {
   const program = `
     import { closeSync, openSync } from 'node:fs'
-    import { readCoreTimes } from '${new URL('../../nic/posix/core-share.js', import.meta.url)}'
+    import { readCoreTimes } from '${new URL('../../../nic/posix/core-share.js', import.meta.url)}'
     const files = []
     try {
       for (;;) files.push(openSync('/dev/null'))

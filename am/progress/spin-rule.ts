@@ -24,33 +24,33 @@ const SCORE_FIRST = 8
 const COST_OF_PAUSE = 4
 
 export class SpinRule {
-  readonly #contention: Pick<CoreContention, 'isContended'>
-  #score = SCORE_FIRST
-  #arrivedAtMs = 0
+  private readonly contention: Pick<CoreContention, 'isContended'>
+  private score = SCORE_FIRST
+  private arrivedAtMs = 0
 
   constructor(contention: Pick<CoreContention, 'isContended'> = new CoreContention()) {
-    this.#contention = contention
+    this.contention = contention
   }
 
   /** Called once in each turn. Core contention is checked only if the score allows spinning. */
   maySpin(nowMs: number): boolean {
-    return this.#score >= SCORE_MIN && !this.#contention.isContended(nowMs)
+    return this.score >= SCORE_MIN && !this.contention.isContended(nowMs)
   }
 
   /** Messages were found in a turn that began at `nowMs`. */
   noteArrival(nowMs: number): void {
-    const isClose = nowMs - this.#arrivedAtMs < CLOSE_MS
-    this.#arrivedAtMs = nowMs
-    if (isClose) this.#score = Math.min(SCORE_MAX, this.#score + 1)
-    else this.#lower()
+    const isClose = nowMs - this.arrivedAtMs < CLOSE_MS
+    this.arrivedAtMs = nowMs
+    if (isClose) this.score = Math.min(SCORE_MAX, this.score + 1)
+    else this.lower()
   }
 
   /** The thread has spun in vain and goes to sleep. */
   noteVain(): void {
-    this.#lower()
+    this.lower()
   }
 
-  #lower(): void {
-    this.#score = Math.max(0, this.#score - COST_OF_PAUSE)
+  private lower(): void {
+    this.score = Math.max(0, this.score - COST_OF_PAUSE)
   }
 }

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
-import { WaitInPlace } from '../../am/wait-in-place.ts'
-import { drivers } from '../../nic/index.ts'
-import { openChannelPair, openSide, type Side, sendRequest } from '../support/channels.ts'
+import { EventLoop } from '../../../am/progress/event-loop.ts'
+import { drivers } from '../../../nic/index.ts'
+import { openChannelPair, openSide, type Side, sendRequest } from '../../support/channels.ts'
 
 const SINK = 3
 /** Six of the first 126, then one in 64. */
@@ -24,13 +24,13 @@ async function openShmPair(t: Test): Promise<[near: Side, far: Side]> {
 }
 
 /** How often, of so many times that nothing comes, it was asked whether it may wait. */
-function waitInVain(wait: WaitInPlace, { channel }: Side, times: number): number {
+function waitInVain(loop: EventLoop, { channel }: Side, times: number): number {
   let asked = 0
   const mayWait = (): boolean => {
     asked++
     return true
   }
-  for (let i = 0; i < times; i++) if (wait.awaitWork([channel], mayWait)) throw new Error('nothing came')
+  for (let i = 0; i < times; i++) if (loop.awaitFrame(mayWait, [channel])) throw new Error('nothing came')
   return asked
 }
 
@@ -39,31 +39,31 @@ t.test(
   { skip },
   async t => {
     const [, far] = await openShmPair(t)
-    t.equal(waitInVain(new WaitInPlace(), far, 1000), ASKED_OF_1000)
+    t.equal(waitInVain(new EventLoop(), far, 1000), ASKED_OF_1000)
   },
 )
 
 t.test('what comes within a wait ends it, and the next is tried at once', { skip }, async t => {
   const [near, far] = await openShmPair(t)
-  const wait = new WaitInPlace()
-  waitInVain(wait, far, 3)
+  const loop = new EventLoop()
+  waitInVain(loop, far, 3)
   const arrive = (): boolean => sendRequest(near.channel, SINK) >= 0
-  t.equal(wait.awaitWork([far.channel], arrive), false, 'not tried')
-  for (let i = 0; i < 2; i++) wait.awaitWork([far.channel], arrive)
-  t.ok(wait.awaitWork([far.channel], arrive), 'tried')
+  t.equal(loop.awaitFrame(arrive, [far.channel]), false, 'not tried')
+  for (let i = 0; i < 2; i++) loop.awaitFrame(arrive, [far.channel])
+  t.ok(loop.awaitFrame(arrive, [far.channel]), 'tried')
   t.equal(far.group.poll(), 1)
-  t.equal(waitInVain(wait, far, 1), 1)
+  t.equal(waitInVain(loop, far, 1), 1)
 })
 
 t.test('with a frame there already it is up to `mayWait`', { skip }, async t => {
   const [near, far] = await openShmPair(t)
   sendRequest(near.channel, SINK)
-  const wait = new WaitInPlace()
+  const loop = new EventLoop()
   t.equal(
-    wait.awaitWork([far.channel], () => false),
+    loop.awaitFrame(() => false, [far.channel]),
     false,
   )
-  t.ok(wait.awaitWork([far.channel], () => true))
+  t.ok(loop.awaitFrame(() => true, [far.channel]))
 })
 
 t.test('there is no wait, and nobody is asked', { skip }, async t => {
@@ -73,14 +73,14 @@ t.test('there is no wait, and nobody is asked', { skip }, async t => {
   const asked = (): boolean => {
     throw new Error('asked')
   }
-  const wait = new WaitInPlace()
-  t.equal(wait.awaitWork([], asked), false, 'without a channel')
-  t.equal(wait.awaitWork(new Array(9).fill(channel), asked), false, 'with nine')
+  const loop = new EventLoop()
+  t.equal(loop.awaitFrame(asked, []), false, 'without a channel')
+  t.equal(loop.awaitFrame(asked, new Array(9).fill(channel)), false, 'with nine')
   const [loopback] = openChannelPair()
-  t.equal(wait.awaitWork([channel, loopback.channel], asked), false, 'where one cannot tell')
+  t.equal(loop.awaitFrame(asked, [channel, loopback.channel]), false, 'where one cannot tell')
   channel.maySpin = false
-  t.equal(wait.awaitWork([channel], asked), false, 'where others want the core')
+  t.equal(loop.awaitFrame(asked, [channel]), false, 'where others want the core')
   channel.maySpin = true
   far.group.close()
-  t.equal(wait.awaitWork([channel], asked), false, 'on a channel that is closed')
+  t.equal(loop.awaitFrame(asked, [channel]), false, 'on a channel that is closed')
 })

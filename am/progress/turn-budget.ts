@@ -7,10 +7,10 @@
  * of messages. That number is halved after a turn that took too long, and doubled after a turn that used it up
  * early.
  */
-import { performance } from '../nic/real-time.ts'
+import { performance } from '../../nic/real-time.ts'
 
 /** Most messages of one channel in one turn. */
-const CHANNEL_MESSAGES_MAX = 256
+export const CHANNEL_MESSAGES_MAX = 256
 /** Messages between two reads of the clock. */
 const SLICE_MESSAGES = 16
 /** Time after which a turn takes in no more: delivering to programs takes a few times as long. */
@@ -24,39 +24,31 @@ const MESSAGES_MAX = 2048
 const BYTES_MAX = 2 << 20
 
 export class TurnBudget {
-  readonly channelMessages = CHANNEL_MESSAGES_MAX
-  #messagesMax = MESSAGES_FIRST
-  #messagesLeft = 0
-  #bytesLeft = 0
-  #begunAtMs = 0
+  /** What the turn may still handle. Its owner subtracts what it has handled. */
+  messagesLeft = 0
+  bytesLeft = 0
+  private messagesMax = MESSAGES_FIRST
+  private begunAtMs = 0
 
   begin(nowMs: number): void {
-    this.#begunAtMs = nowMs
-    this.#messagesLeft = this.#messagesMax
-    this.#bytesLeft = BYTES_MAX
+    this.begunAtMs = nowMs
+    this.messagesLeft = this.messagesMax
+    this.bytesLeft = BYTES_MAX
   }
 
-  /**
-   * Messages to handle before the next read of the clock, of a channel that may handle `left` more; 0 ends the
-   * turn.
-   */
+  /** Messages to handle before the next read of the clock, of a channel that may handle `left` more; 0 ends the turn. */
   nextLimit(left: number): number {
-    if (this.#bytesLeft <= 0 || this.#messagesLeft <= 0) return 0
-    const isFirst = this.#messagesLeft === this.#messagesMax
-    if (!isFirst && performance.now() - this.#begunAtMs >= TAKE_MS) return 0
-    return Math.min(left, SLICE_MESSAGES, this.#messagesLeft)
-  }
-
-  spend(messages: number, bytes: number): void {
-    this.#messagesLeft -= messages
-    this.#bytesLeft -= bytes
+    if (this.bytesLeft <= 0 || this.messagesLeft <= 0) return 0
+    const isFirst = this.messagesLeft === this.messagesMax
+    if (!isFirst && performance.now() - this.begunAtMs >= TAKE_MS) return 0
+    return Math.min(left, SLICE_MESSAGES, this.messagesLeft)
   }
 
   end(): void {
-    const handled = this.#messagesMax - this.#messagesLeft
+    const handled = this.messagesMax - this.messagesLeft
     if (handled < MESSAGES_MIN) return
-    const tookMs = performance.now() - this.#begunAtMs
-    if (tookMs > TURN_MS) this.#messagesMax = Math.max(MESSAGES_MIN, this.#messagesMax >> 1)
-    else if (this.#messagesLeft <= 0) this.#messagesMax = Math.min(MESSAGES_MAX, this.#messagesMax << 1)
+    const tookMs = performance.now() - this.begunAtMs
+    if (tookMs > TURN_MS) this.messagesMax = Math.max(MESSAGES_MIN, this.messagesMax >> 1)
+    else if (this.messagesLeft <= 0) this.messagesMax = Math.min(MESSAGES_MAX, this.messagesMax << 1)
   }
 }

@@ -4,7 +4,7 @@
  * while a thread that slept runs at once when it is woken. So spinning stops while threads queue for the cores. A
  * trial follows after a pause, which doubles each time that the queue is still there.
  */
-import { type CoreTimes, readCoreTimes } from '../nic/index.ts'
+import { type CoreTimes, readCoreTimes } from '../../nic/index.ts'
 
 /**
  * Interval of samples while a thread spins. The collector's and the compiler's threads take a core for some
@@ -34,63 +34,63 @@ const PAUSE_MS_MIN = 128
 const PAUSE_MS_MAX = 4096
 
 export class CoreContention {
-  readonly #readTimes: () => CoreTimes | 'never' | undefined
-  #sampledAtMs = Number.NEGATIVE_INFINITY
-  #sampleMs = SAMPLE_MS
-  #times: CoreTimes | undefined
-  #goodInARow = 0
+  private readonly readTimes: () => CoreTimes | 'never' | undefined
+  private sampledAtMs = Number.NEGATIVE_INFINITY
+  private sampleMs = SAMPLE_MS
+  private times: CoreTimes | undefined
+  private goodInARow = 0
   /** The last sample, a short one, found a queue. */
-  #isSuspected = false
-  #pausedUntilMs = Number.NEGATIVE_INFINITY
-  #pauseMs = PAUSE_MS_MIN
+  private isSuspected = false
+  private pausedUntilMs = Number.NEGATIVE_INFINITY
+  private pauseMs = PAUSE_MS_MIN
 
   constructor(readTimes: () => CoreTimes | 'never' | undefined = readCoreTimes) {
-    this.#readTimes = readTimes
+    this.readTimes = readTimes
   }
 
   /** Called on each turn of a poller. */
   isContended(nowMs: number): boolean {
-    if (nowMs < this.#pausedUntilMs) return true
-    if (nowMs - this.#sampledAtMs >= this.#sampleMs) this.#sample(nowMs)
-    return nowMs < this.#pausedUntilMs
+    if (nowMs < this.pausedUntilMs) return true
+    if (nowMs - this.sampledAtMs >= this.sampleMs) this.sample(nowMs)
+    return nowMs < this.pausedUntilMs
   }
 
-  #sample(nowMs: number): void {
-    this.#sampledAtMs = nowMs
-    const before = this.#times
-    const now = this.#readTimes()
-    if (now === 'never') this.#sampledAtMs = Number.POSITIVE_INFINITY
+  private sample(nowMs: number): void {
+    this.sampledAtMs = nowMs
+    const before = this.times
+    const now = this.readTimes()
+    if (now === 'never') this.sampledAtMs = Number.POSITIVE_INFINITY
     if (now === 'never' || now === undefined) return
     if (before === undefined) {
-      this.#times = now
+      this.times = now
       return
     }
     const waitedMs = now.waitedMs - before.waitedMs
     const runnableMs = now.ranMs - before.ranMs + waitedMs
-    if (runnableMs < this.#sampleMs * RUNNABLE_SHARE_MIN) {
-      this.#isSuspected = false
+    if (runnableMs < this.sampleMs * RUNNABLE_SHARE_MIN) {
+      this.isSuspected = false
       return
     }
-    this.#times = now
-    if (waitedMs <= runnableMs * WAITED_SHARE_MAX) this.#noteGood()
-    else this.#noteBad(nowMs)
+    this.times = now
+    if (waitedMs <= runnableMs * WAITED_SHARE_MAX) this.noteGood()
+    else this.noteBad(nowMs)
   }
 
-  #noteGood(): void {
-    this.#isSuspected = false
-    if (++this.#goodInARow < TRIALS) return
-    this.#sampleMs = SAMPLE_MS
-    this.#pauseMs = PAUSE_MS_MIN
+  private noteGood(): void {
+    this.isSuspected = false
+    if (++this.goodInARow < TRIALS) return
+    this.sampleMs = SAMPLE_MS
+    this.pauseMs = PAUSE_MS_MIN
   }
 
-  #noteBad(nowMs: number): void {
-    this.#goodInARow = 0
-    this.#isSuspected = !this.#isSuspected && this.#sampleMs === TRIAL_MS
-    if (this.#isSuspected) return
-    this.#sampleMs = TRIAL_MS
-    this.#pausedUntilMs = nowMs + this.#pauseMs
-    this.#pauseMs = Math.min(PAUSE_MS_MAX, 2 * this.#pauseMs)
+  private noteBad(nowMs: number): void {
+    this.goodInARow = 0
+    this.isSuspected = !this.isSuspected && this.sampleMs === TRIAL_MS
+    if (this.isSuspected) return
+    this.sampleMs = TRIAL_MS
+    this.pausedUntilMs = nowMs + this.pauseMs
+    this.pauseMs = Math.min(PAUSE_MS_MAX, 2 * this.pauseMs)
     // The pause is not sampled: the scheduler runs sleeping threads at once.
-    this.#times = undefined
+    this.times = undefined
   }
 }

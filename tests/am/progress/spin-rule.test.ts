@@ -1,6 +1,6 @@
 /** When a thread spins for the next message, and when it sleeps. */
 import t from 'tap'
-import { SpinRule } from '../../am/spin-rule.ts'
+import { SpinRule } from '../../../am/progress/spin-rule.ts'
 
 const CALM = { isContended: () => false }
 

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { type Channel, ChannelGroup, type ChannelOptions, pollerStats } from '../../am/index.ts'
-import { channelOf } from '../../am/message.ts'
-import { drivers, openLoopbackPair } from '../../nic/index.ts'
-import { OwnerLog, sendRequest } from '../support/channels.ts'
-import { Child } from '../support/child.ts'
-import { patterned } from '../support/frames.ts'
-import { until } from '../support/until.ts'
+import { type Channel, ChannelGroup, type ChannelOptions, pollerStats } from '../../../am/index.ts'
+import { channelOf } from '../../../am/message.ts'
+import { drivers, openLoopbackPair } from '../../../nic/index.ts'
+import { OwnerLog, sendRequest } from '../../support/channels.ts'
+import { Child } from '../../support/child.ts'
+import { patterned } from '../../support/frames.ts'
+import { until } from '../../support/until.ts'
 
 const SINK = 5
 const ECHO = 10
@@ -159,7 +159,7 @@ t.test('a handler may detach any channel, also its own, while others go on', asy
 })
 
 t.test('what a handler throws reaches the program, and no other message is lost by it', async t => {
-  const child = new Child(t, new URL('./throwing-handler-child.js', import.meta.url))
+  const child = new Child(t, new URL('../throwing-handler-child.js', import.meta.url))
   const { errors, handled } = await child.receive<{ errors: string[]; handled: number[][] }>()
   const numbers = Array.from({ length: 10 }, (_, i) => i)
   t.strictSame(errors, ['message 0', 'message 3', 'message 6', 'message 9'])
@@ -168,7 +168,7 @@ t.test('what a handler throws reaches the program, and no other message is lost 
 })
 
 t.test('a handler that throws again and again keeps no other channel waiting', async t => {
-  const child = new Child(t, new URL('./starving-handler-child.js', import.meta.url))
+  const child = new Child(t, new URL('../starving-handler-child.js', import.meta.url))
   t.strictSame(await child.receive(), { handled: 10 })
   t.same(await child.end(), { code: 0, signal: null })
 })
@@ -201,7 +201,7 @@ for (const [name, driver] of drivers) {
   const skip = availability.usable ? false : availability.reason
 
   t.test(`over ${name} an idle channel uses no CPU, and keeps no program from ending`, { skip }, async t => {
-    const child = new Child(t, new URL('./idle-channel-child.js', import.meta.url), [name])
+    const child = new Child(t, new URL('../idle-channel-child.js', import.meta.url), [name])
     const { cpuMs, turns } = await child.receive<{ cpuMs: number; turns: number }>()
     t.equal(turns, 0, 'the poller has not moved')
     t.ok(cpuMs < CPU_MS_MAX, `${cpuMs} ms in 2 s`)
