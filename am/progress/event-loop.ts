@@ -101,8 +101,8 @@ export class EventLoop {
     let left = hot.length
     try {
       // Connections are reported while they are taken: to the end that accepts before the end that asks.
-      if (left > 1) this.take(true)
-      this.take(left === 1 && (hot[0] as Channel).isFirst)
+      if (left > 1 || hot[0]?.isFirst === true) this.take(true)
+      this.take(false)
       while (left > 0 && at < hot.length) {
         left--
         const channel = hot[at] as Channel
