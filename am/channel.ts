@@ -452,6 +452,8 @@ export class Channel implements FrameSink {
     payloadAt: number,
     length: number,
   ): void {
+    if (this.handlers.oneWay[handler] !== undefined)
+      return this.refuse(`a request for one-way handler ${handler}`)
     if (!this.beginRequest(slot)) return
     if (!this.isOwnTag(head, extraAt)) this.sendReturn(slot, UNDELIVERABLE.BAD_TAG)
     else if (length > this.mediumMax) this.sendReturn(slot, UNDELIVERABLE.TOO_LONG)

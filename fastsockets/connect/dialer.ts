@@ -29,9 +29,7 @@ import { explainFailure } from '../policy/required-error.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Place } from '../status/status-page.ts'
-import { presumeConnected } from '../stream/handshake.ts'
-import type { SocketChannel } from '../stream/socket-channel.ts'
-import type { Stream } from '../stream/stream.ts'
+import type { SocketChannel, SocketStream } from '../stream/socket-channel.ts'
 import { STREAMS_MAX } from '../stream/stream-layout.ts'
 import { messageOf, reasonNow } from './fast-way.ts'
 import { answersAlone, findListener } from './listeners.ts'
@@ -169,7 +167,7 @@ export class RouteDialer implements Dialer {
       // of the backlog.
       return handle.finishConnect(UV_ECONNRESET)
     }
-    if (handle.stream?.handshake.isPresumed === true) {
+    if (handle.stream?.isPresumed === true) {
       // 'connect' was already emitted. TCP would also report a reset: the listener closed its backlog, or its process
       // ended.
       if (attempt.route !== undefined) attempt.route.listenersClosed = undefined
@@ -297,7 +295,7 @@ export class RouteDialer implements Dialer {
     if (!this.#open(handle, channel, address, attempt)) return false
     attempt.route = route
     attempt.listenersClosed = listenersClosed
-    const stream = handle.stream as Stream
+    const stream = handle.stream as SocketStream
     this.#unanswered.add(handle, stream)
     const isKnown = listenersClosed !== undefined && listenersClosed === route.listenersClosed
     if (isKnown) channel.presumeSoon(stream, listenersClosed, attempt.askedAt)
@@ -455,16 +453,16 @@ function refuseTcp(handle: FastHandle, reason: FallbackReason): number {
  * Our own event loop may be late, and the answer may have arrived: allows two iterations, then polls, before it emits
  * 'connect'.
  */
-function presumeIfUnanswered(handle: FastHandle, stream: Stream): void {
+function presumeIfUnanswered(handle: FastHandle, stream: SocketStream): void {
   if (!isUnanswered(handle, stream)) return
   setImmediate(() => setImmediate(presume, handle, stream))
 }
 
-function presume(handle: FastHandle, stream: Stream): void {
+function presume(handle: FastHandle, stream: SocketStream): void {
   if (!isUnanswered(handle, stream)) return
   listen(stream.channel)
   if (!isUnanswered(handle, stream)) return
-  presumeConnected(stream)
+  stream.channel.presumeConnected(stream)
   handle.finishConnect(0)
 }
 

@@ -40,7 +40,7 @@ export function watchPeer(channel: SocketChannel): void {
  * ended.
  */
 function tellNow(channel: SocketChannel): void {
-  channel.deliveries.tellRest()
+  channel.deliveries.deliverRest()
 }
 
 function brokenOff(): Error {

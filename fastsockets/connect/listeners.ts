@@ -30,9 +30,8 @@ import { type FallbackCode, fallbackReason } from '../reasons.ts'
 import { EVENTS, tell } from '../status/events.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from '../status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from '../status/status-page.ts'
-import type { Acceptor } from '../stream/channel-contract.ts'
 import { countClosedListener } from '../stream/closed-listeners.ts'
-import type { Stream } from '../stream/stream.ts'
+import type { Acceptor, SocketStream } from '../stream/socket-channel.ts'
 import { announce, retract } from './names.ts'
 import { hideSlowListener, showSlowListener, slowRowOf } from './slow-listeners.ts'
 
@@ -41,7 +40,7 @@ export type FastServer = net.Server & ServerInternals
 /** Takes the connections of a raw server's listener. */
 export interface RawAcceptor {
   hasRoom(): boolean
-  take(stream: Stream): void
+  take(stream: SocketStream): void
 }
 
 interface Listener extends Binding {
@@ -260,7 +259,12 @@ export function acceptorFor(Handle: FastHandleClass): Acceptor {
 }
 
 /** The peer may send any address, and programs trust it to be one of this host: check it. */
-function findAsked(stream: Stream, port: number, address: string, family: Family): Listener | undefined {
+function findAsked(
+  stream: SocketStream,
+  port: number,
+  address: string,
+  family: Family,
+): Listener | undefined {
   if (!isReachable(address, family) || !mayComeFrom(stream, port, address)) return undefined
   return findListener(port, address, family)
 }
@@ -269,7 +273,7 @@ function findAsked(stream: Stream, port: number, address: string, family: Family
  * The listener on a unix path whose id the peer shows: its shadow has sent the id to permitted clients only. On a file
  * only processes of our own user pass, because we cannot judge what connect(2) would have answered other users.
  */
-function findById({ channel }: Stream, idText: string): Listener | undefined {
+function findById({ channel }: SocketStream, idText: string): Listener | undefined {
   for (const listener of byServer.values()) {
     if (listener.family !== UNIX || listener.idText !== idText || withdrawIfTaken(listener)) continue
     const { peerUid } = channel
@@ -288,7 +292,7 @@ function wantsNoMore(server: FastServer): boolean {
   return isLimited && server._connections >= maxConnections && !dropMaxConnection
 }
 
-function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleClass): void {
+function beginConnection(listener: Listener, stream: SocketStream, Handle: FastHandleClass): void {
   // As for a TCP handle that libuv accepts: 'connection' runs in the context of `listen`; the handle belongs to the
   // root context.
   const cause = listener.handle.getAsyncId?.() ?? listener.scope.asyncId()
@@ -309,7 +313,7 @@ function beginConnection(listener: Listener, stream: Stream, Handle: FastHandleC
 
 /** As `acceptorFor`, for raw servers, which have channels of their own. */
 export function acceptRaw(
-  stream: Stream,
+  stream: SocketStream,
   port: number,
   address: string,
   family: Family,
@@ -333,7 +337,7 @@ export function acceptRaw(
  * A peer on another host may connect where it could over TCP: to the address that it has called, and to ports that it
  * may ask for.
  */
-function mayComeFrom(stream: Stream, port: number, address: string): boolean {
+function mayComeFrom(stream: SocketStream, port: number, address: string): boolean {
   const { way } = stream.channel
   if (way === undefined) return true
   return address === way.own && mayAskUs(way.peer, address, port)
@@ -341,7 +345,7 @@ function mayComeFrom(stream: Stream, port: number, address: string): boolean {
 
 /** Clients on IPv4 have mapped addresses at a dual-stack listener. */
 function nameServerSide(
-  stream: Stream,
+  stream: SocketStream,
   listener: Listener,
   address: string,
   family: Family,

@@ -56,9 +56,7 @@ import { PortShare } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { allowsDriver, allowsPeerMemory, allowsUser } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
-import type { Acceptor } from '../stream/channel-contract.ts'
-import { SocketChannel } from '../stream/socket-channel.ts'
-import type { Stream } from '../stream/stream.ts'
+import { type Acceptor, SocketChannel, type SocketStream } from '../stream/socket-channel.ts'
 import { isOverBudget } from '../stream/unread-budget.ts'
 import { findChannel, isElsewhere } from './find-channel.ts'
 import { tieLifeline, watchPeer } from './lifeline.ts'
@@ -161,8 +159,10 @@ export class Peers implements BootstrapHost {
   }
 
   /** The streams of all channels. */
-  streams(): Stream[] {
-    return [...this.ownChannels, ...this.openChannels].flatMap(channel => channel.streams.all())
+  streams(): SocketStream[] {
+    return [...this.ownChannels, ...this.openChannels].flatMap(
+      channel => channel.streams.all() as SocketStream[],
+    )
   }
 
   /**

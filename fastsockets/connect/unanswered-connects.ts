@@ -2,7 +2,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import { performance, setTimeout } from '../../nic/real-time.ts'
 import type { FastHandle } from '../handle/fast-handle-contract.ts'
-import type { Stream } from '../stream/stream.ts'
+import type { SocketStream as Stream } from '../stream/socket-channel.ts'
 
 interface Asked {
   readonly handle: FastHandle

@@ -2,7 +2,8 @@
 import type net from 'node:net'
 import type { ConnectRequest, SocketInternals, TcpHandle } from '../host/node-internals.ts'
 import type { Family } from '../host/unix-paths.ts'
-import type { Stream, StreamSink } from '../stream/stream.ts'
+import type { SocketStream } from '../stream/socket-channel.ts'
+import type { StreamSink } from '../stream/stream-sink.ts'
 
 export type FastSocket = net.Socket & SocketInternals
 
@@ -26,7 +27,7 @@ export interface FastHandle extends StreamSink {
   /** What Node and programs have of it: the `_handle` of the socket. */
   readonly handle: object
   socket: FastSocket | undefined
-  stream: Stream | undefined
+  stream: SocketStream | undefined
   /** The name, or the unix path, by which the program connects. */
   host: string | undefined
   /** The TCP handle that took this one's place; whoever still holds this one closes that, too. */
@@ -43,7 +44,7 @@ export interface FastHandle extends StreamSink {
   /** Native code has been attached that has not looked at `isStreamBase`. */
   noteNative(): void
   /** Makes this handle the stream's sink. */
-  adopt(stream: Stream): void
+  adopt(stream: SocketStream): void
   /** The stream came to nothing; another one, or TCP, may follow. */
   dropStream(): void
   /** Runs in the asynchronous context in which the socket was made. */

@@ -11,6 +11,7 @@ import {
   type ConnectRequest,
   callIfFunction,
   complete,
+  isUncaughtHandled,
   type NodeInternals,
   nodeInternals,
   noteQueueSize,
@@ -32,8 +33,9 @@ import { noteLastWrite, tellReader } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { isCountedLate, lengthOf, toBytes, toChunks, type WrittenChunk } from '../host/written-chunks.ts'
-import type { Stream, StreamErrorCode } from '../stream/stream.ts'
+import type { SocketStream } from '../stream/socket-channel.ts'
 import { clientName, serverName } from '../stream/stream-addresses.ts'
+import type { StreamErrorCode } from '../stream/stream-sink.ts'
 import type {
   Dialer,
   FastHandle,
@@ -43,7 +45,7 @@ import type {
 } from './fast-handle-contract.ts'
 import { HandleScope, Waiting } from './handle-scopes.ts'
 import { NativeSide } from './native-side.ts'
-import { createHandle, type HandleSide, prepareHandles, type ShownHandle, sideOf } from './socket-handle.ts'
+import { createHandle, type HandleSide, prepareHandles, type ShownHandle } from './socket-handle.ts'
 
 /** The lowest bits of a type of service. */
 const ECN_MASK = 3
@@ -57,10 +59,7 @@ export function fastHandleClass(): FastHandleClass | undefined {
   return FastStreamHandle
 }
 
-/** The fast handle behind what a socket has for its handle; undefined if that is none. */
-export function fastOf(handle: unknown): FastHandle | undefined {
-  return sideOf(handle) as FastStreamHandle | undefined
-}
+export { fastOf } from './socket-handle.ts'
 
 export function isFastHandle(sink: unknown): sink is FastHandle {
   return sink instanceof FastStreamHandle
@@ -76,52 +75,52 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   upper: FastSocket | undefined
   isUnreferenced = false
 
-  readonly #dialer: Dialer | undefined
-  readonly #scopeType: string
-  #scope: AsyncResource
-  #request: ConnectRequest | undefined
-  #isForPath = false
-  #isReading = false
-  #countsAsAlive = false
-  #typeOfService = 0
-  #write: Waiting | undefined
-  #shutdown: Waiting | undefined
+  private readonly dialer: Dialer | undefined
+  private readonly scopeType: string
+  protected scope: AsyncResource
+  private request: ConnectRequest | undefined
+  private isForPath = false
+  private wantsData = false
+  private countsAsAlive = false
+  private typeOfService = 0
+  private pendingWrite: Waiting | undefined
+  private pendingShutdown: Waiting | undefined
 
   constructor(dialer: Dialer | undefined, isPipe: boolean, causeId?: number) {
     super()
-    this.#dialer = dialer
-    this.#scopeType = isPipe ? 'PIPEWRAP' : 'TCPWRAP'
-    this.#scope = makeShown(causeId === undefined, () => new HandleScope(this, this.#scopeType, causeId))
+    this.dialer = dialer
+    this.scopeType = isPipe ? 'PIPEWRAP' : 'TCPWRAP'
+    this.scope = makeShown(causeId === undefined, () => new HandleScope(this, this.scopeType, causeId))
     this.handle = createHandle(this, isPipe)
   }
 
   // What net.js, tls and http2 see.
 
   get writeQueueSize(): number {
-    const outgoing = this.stream?.outgoing
-    return outgoing?.isWaiting ? outgoing.pending.length : 0
+    const { stream } = this
+    return stream?.isWaiting === true ? stream.unsentLength : 0
   }
 
   /** To a unix path if there is no port. */
   connect(request: ConnectRequest, address: string, port?: number): number {
-    if (port === undefined) return this.#connect(request, address, 0, UNIX)
-    return this.#connect(request, address, port, 4)
+    if (port === undefined) return this.begin(request, address, 0, UNIX)
+    return this.begin(request, address, port, 4)
   }
 
   connect6(request: ConnectRequest, address: string, port: number): number {
-    return this.#connect(request, address, port, 6)
+    return this.begin(request, address, port, 6)
   }
 
   bind(address: string, port: number): number {
-    return (this.#dialer as Dialer).demoteToBind(this).bind(address, port)
+    return (this.dialer as Dialer).demoteToBind(this).bind(address, port)
   }
 
   bind6(address: string, port: number, flags?: number): number {
-    return (this.#dialer as Dialer).demoteToBind(this).bind6(address, port, flags)
+    return (this.dialer as Dialer).demoteToBind(this).bind6(address, port, flags)
   }
 
   readStart(): number {
-    this.#isReading = true
+    this.wantsData = true
     this.noteReading(true)
     this.updateLife()
     this.stream?.startReading()
@@ -129,7 +128,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   readStop(): number {
-    this.#isReading = false
+    this.wantsData = false
     this.noteReading(false)
     this.updateLife()
     return 0
@@ -137,7 +136,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
 
   shutdown(request: { oncomplete?: (status: number) => void }): number {
     if (this.stream === undefined) return 1
-    this.#shutdown = new Waiting('SHUTDOWNWRAP', () => complete(request, 0))
+    this.pendingShutdown = new Waiting('SHUTDOWNWRAP', () => complete(request, 0))
     // As libuv does, also if the end is out at once.
     if (this.stream.shutdown()) runAfterIo(() => this.handleShutdown())
     this.updateLife()
@@ -145,11 +144,11 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   getsockname(out: SocketName): number {
-    return this.#name(out, false)
+    return this.fillName(out, false)
   }
 
   getpeername(out: SocketName): number {
-    return this.#name(out, true)
+    return this.fillName(out, true)
   }
 
   /** Each write leaves at once anyway. */
@@ -159,14 +158,14 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
 
   /** There are no packets: what was set is read again, and that is all. */
   setTypeOfService(value: number): number {
-    if (!this.#hasBegun()) return UV_EBADF
+    if (!this.hasBegun()) return UV_EBADF
     // The kernel keeps the bits of ECN to itself.
-    this.#typeOfService = value & ~ECN_MASK
+    this.typeOfService = value & ~ECN_MASK
     return 0
   }
 
   getTypeOfService(): number {
-    return this.#hasBegun() ? this.#typeOfService : UV_EBADF
+    return this.hasBegun() ? this.typeOfService : UV_EBADF
   }
 
   ref(): void {
@@ -184,25 +183,25 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   get asyncId(): number {
-    return this.#scope.asyncId()
+    return this.scope.asyncId()
   }
 
   renewScope(): void {
-    this.#scope.emitDestroy()
+    this.scope.emitDestroy()
     // As with Node's own handle, hooks get a resource then that does not know whether it keeps the process alive.
-    this.#scope = new AsyncResource(this.#scopeType)
+    this.scope = new AsyncResource(this.scopeType)
   }
 
   reset(callback: () => void): number {
     // libuv refuses SO_LINGER while a shutdown is under way (uv_tcp_close_reset).
-    if (this.#shutdown !== undefined || this.isShuttingNatively) return UV_EINVAL
+    if (this.pendingShutdown !== undefined || this.isShuttingNatively) return UV_EINVAL
     this.stream?.close(true)
     this.close(callback)
     return 0
   }
 
   get isOnPath(): boolean {
-    return this.#isForPath || this.stream?.unixPath !== undefined
+    return this.isForPath || this.stream?.unixPath !== undefined
   }
 
   close(callback?: () => void): void {
@@ -212,62 +211,60 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
       return
     }
     this.isClosed = true
-    this.#isReading = false
-    const request = this.#request
-    this.#request = undefined
-    if (request !== undefined) this.#dialer?.handleClosed(this)
+    this.wantsData = false
+    const request = this.request
+    this.request = undefined
+    if (request !== undefined) this.dialer?.handleClosed(this)
     this.updateLife()
     this.stream?.close(this.isHolding)
     runInClosingPhase(createTcp, () => {
       try {
-        this.#scope.runInAsyncScope(() => callIfFunction(callback, this.handle))
+        this.scope.runInAsyncScope(() => callIfFunction(callback, this.handle))
       } finally {
         this.attempt = undefined
         this.upper = undefined
         this.letGo()
-        this.#scope.emitDestroy()
+        this.scope.emitDestroy()
       }
     })
     // Before that, and by themselves: what a callback of theirs throws keeps no socket from being closed.
-    if (this.#write !== undefined || this.#shutdown !== undefined || this.hasNativeRequest)
-      runInClosingPhase(createTcp, () => this.#scope.runInAsyncScope(() => this.#abandonWrites()))
+    if (this.pendingWrite !== undefined || this.pendingShutdown !== undefined || this.hasNativeRequest)
+      runInClosingPhase(createTcp, () => this.scope.runInAsyncScope(() => this.abandonWrites()))
     if (request !== undefined)
       runInClosingPhase(createTcp, () =>
-        this.#scope.runInAsyncScope(() =>
-          complete(request, UV_ECANCELED, this.handle, request, false, false),
-        ),
+        this.scope.runInAsyncScope(() => complete(request, UV_ECANCELED, this.handle, request, false, false)),
       )
   }
 
   // What the dialer and the acceptor use.
 
-  adopt(stream: Stream): void {
+  adopt(stream: SocketStream): void {
     this.stream = stream
     stream.sink = this
     this.updateLife()
   }
 
   dropStream(): void {
-    if (this.#countsAsAlive) this.stream?.channel.letGo()
-    this.#countsAsAlive = false
+    if (this.countsAsAlive) this.stream?.channel.letGo()
+    this.countsAsAlive = false
     this.stream = undefined
   }
 
   run(action: () => void): void {
-    this.#scope.runInAsyncScope(guard, undefined, action)
+    this.scope.runInAsyncScope(guard, undefined, action)
   }
 
   finishConnect(status: number): void {
-    const request = this.#request
+    const request = this.request
     if (request === undefined) return
-    this.#request = undefined
+    this.request = undefined
     this.updateLife()
     const isUp = status === 0
     this.run(() => complete(request, status, this.handle, request, isUp, isUp))
   }
 
   abandonConnect(): void {
-    this.#request = undefined
+    this.request = undefined
     this.updateLife()
   }
 
@@ -280,13 +277,12 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     callback: WriteCallback,
   ): void {
     socket._unrefTimer()
-    const stream = this.stream as Stream
+    const stream = this.stream as SocketStream
     if (this.isClosed) return callback(systemError('EBADF', 'write'))
     const isRefused = stream.refusesWrites
-    const chunks = writev
-      ? toChunks(data as WrittenChunk[])
-      : [toBytes(data as never, encoding as BufferEncoding)]
-    const length = lengthOf(chunks)
+    const chunks = writev ? toChunks(data as WrittenChunk[]) : undefined
+    const bytes = typeof data === 'string' ? toBytes(data, encoding as BufferEncoding) : (data as Uint8Array)
+    const length = chunks === undefined ? bytes.length : lengthOf(chunks)
     const fate = isRefused ? stream.fateOfWrite(length) : 'sent'
     const hasFailed = fate === 'fails' || fate === 'fails late'
     if (!hasFailed || writev || !isCountedLate(data, encoding)) this.writtenCount += length
@@ -297,33 +293,29 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     }
     noteLastWrite(false)
     if (isRefused) return callback()
-    if (stream.outgoing.write(chunks)) return callback()
+    if (chunks === undefined ? stream.writeOne(bytes) : stream.write(chunks)) return callback()
     noteLastWrite(true)
     noteQueueSize(socket, length)
-    this.#write = new Waiting('WRITEWRAP', callback)
+    this.pendingWrite = new Waiting('WRITEWRAP', callback)
     this.updateLife()
   }
 
   // What the stream tells its sink.
 
   get isReading(): boolean {
-    return this.#isReading && !this.isClosed && !this.isFull
-  }
-
-  handleData(bytes: Buffer): number {
-    return this.feed(bytes)
+    return this.wantsData && !this.isClosed && (this.scheduledLength === 0 || !this.isFull)
   }
 
   handleEnd(): void {
     // As libuv does: after the end there is nothing to read, and nothing to stay alive for.
-    this.#isReading = false
+    this.wantsData = false
     this.updateLife()
     this.feedEnd()
   }
 
   handleWritten(): void {
-    const write = this.#write
-    this.#write = undefined
+    const write = this.pendingWrite
+    this.pendingWrite = undefined
     this.socket?._unrefTimer()
     if (write !== undefined && this.socket !== undefined) noteQueueSize(this.socket, 0)
     write?.tell()
@@ -336,8 +328,8 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   handleShutdown(): void {
-    const shutdown = this.#shutdown
-    this.#shutdown = undefined
+    const shutdown = this.pendingShutdown
+    this.pendingShutdown = undefined
     shutdown?.tell()
     this.finishNativeShutdown(0)
     this.updateLife()
@@ -348,21 +340,21 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     const errno = errnoOf(code)
     this.finishNativeWrite(errno)
     const error = systemError(code, syscall, cause)
-    const write = syscall === 'write' ? this.#write : undefined
-    if (write === undefined) return this.run(() => this.#fail(syscall, errno, error))
+    const write = syscall === 'write' ? this.pendingWrite : undefined
+    if (write === undefined) return this.run(() => this.fail(syscall, errno, error))
     // The write that fails hears of it first, and its socket by it.
-    this.#write = undefined
+    this.pendingWrite = undefined
     write.tell(error)
     this.updateLife()
   }
 
-  #fail(syscall: 'read' | 'write', errno: number, error: Error): void {
+  private fail(syscall: 'read' | 'write', errno: number, error: Error): void {
     const owner = this.upper ?? this.socket
     if (syscall === 'write' || !tellReader(owner?._handle, errno)) owner?.destroy(error)
   }
 
   handleAnswered(): void {
-    this.#dialer?.handleAccepted(this)
+    this.dialer?.handleAccepted(this)
     this.attempt = undefined
   }
 
@@ -371,33 +363,30 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   handleRefused(refusal: number | undefined): void {
-    this.#dialer?.handleRefused(this, refusal)
+    this.dialer?.handleRefused(this, refusal)
   }
 
   /** Before the name is resolved a TCP handle has no descriptor. */
-  #hasBegun(): boolean {
-    return this.#request !== undefined || this.stream !== undefined
+  private hasBegun(): boolean {
+    return this.request !== undefined || this.stream !== undefined
   }
 
-  #connect(request: ConnectRequest, address: string, port: number, family: Family): number {
-    if (this.#request !== undefined) return UV_EALREADY
+  private begin(request: ConnectRequest, address: string, port: number, family: Family): number {
+    if (this.request !== undefined) return UV_EALREADY
     if (this.stream !== undefined) return UV_EISCONN
-    this.#request = request
-    this.#isForPath = family === UNIX
+    this.request = request
+    this.isForPath = family === UNIX
     this.updateLife()
-    return (this.#dialer as Dialer).dial(this, request, address, port, family)
+    return (this.dialer as Dialer).dial(this, request, address, port, family)
+  }
+
+  protected push(bytes: Buffer): void {
+    if (isUncaughtHandled()) guard(this.pushNow, this, bytes)
+    else this.pushNow(bytes)
   }
 
   /** What net.js's own reader does with a buffer. */
-  pushToScript(bytes: Buffer): void {
-    this.#scope.runInAsyncScope(this.#push, this, bytes)
-  }
-
-  #push(bytes: Buffer): void {
-    guard(this.#pushNow, this, bytes)
-  }
-
-  #pushNow(bytes: Buffer): void {
+  private pushNow(bytes: Buffer): void {
     const socket = this.socket as FastSocket
     socket._unrefTimer()
     if (socket.destroyed || socket.push(bytes)) return
@@ -405,10 +394,10 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     if (!socket.destroyed) this.readStop()
   }
 
-  #name(out: SocketName, isPeer: boolean): number {
+  private fillName(out: SocketName, isPeer: boolean): number {
     const { stream } = this
     if (stream?.addresses === undefined || stream.state === 'connecting') return UV_EBADF
-    const isServerSide = this.#dialer === undefined
+    const isServerSide = this.dialer === undefined
     Object.assign(out, isServerSide !== isPeer ? serverName(stream.addresses) : clientName(stream.addresses))
     return 0
   }
@@ -418,22 +407,22 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     const counts =
       !this.isClosed &&
       this.stream !== undefined &&
-      ((this.#isReading && !this.isUnreferenced) ||
-        this.#request !== undefined ||
-        this.#write !== undefined ||
-        this.#shutdown !== undefined ||
+      ((this.wantsData && !this.isUnreferenced) ||
+        this.request !== undefined ||
+        this.pendingWrite !== undefined ||
+        this.pendingShutdown !== undefined ||
         this.hasNativeRequest)
-    if (counts === this.#countsAsAlive) return
-    this.#countsAsAlive = counts
+    if (counts === this.countsAsAlive) return
+    this.countsAsAlive = counts
     if (counts) this.stream?.channel.keepAlive()
     else this.stream?.channel.letGo()
   }
 
-  #abandonWrites(): void {
-    const write = this.#write
-    this.#write = undefined
-    this.#shutdown?.emitDestroy()
-    this.#shutdown = undefined
+  private abandonWrites(): void {
+    const write = this.pendingWrite
+    this.pendingWrite = undefined
+    this.pendingShutdown?.emitDestroy()
+    this.pendingShutdown = undefined
     const error = TELLS_OF_CANCELED_WRITES ? systemError('ECANCELED', 'write') : null
     write?.runInAsyncScope(write.callback, undefined, error)
     write?.emitDestroy()

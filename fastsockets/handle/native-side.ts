@@ -4,6 +4,7 @@
  * given to the native stream, until Node's own JavaScript reader turns out to be its listener.
  * See docs/decisions/0002-handle-not-subclass.md and 0016-native-feeds.md.
  */
+import type { AsyncResource } from 'node:async_hooks'
 import { setImmediate } from '../../nic/real-time.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
 import { afterNativeCall, enterNative, leaveNative } from '../host/native-calls.ts'
@@ -14,9 +15,8 @@ import { giveBack } from '../host/spent-memory.ts'
 import { ownRead, tellRead } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { lengthOf } from '../host/written-chunks.ts'
-import { takeBack } from '../stream/lent-memory.ts'
-import { isShared } from '../stream/posted-bytes.ts'
-import type { Stream } from '../stream/stream.ts'
+import { isShared, takeBack } from '../stream/lent-memory.ts'
+import type { SocketStream } from '../stream/socket-channel.ts'
 import { FLAG_PUSH, FRAMING_MAX } from '../stream/stream-layout.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 import { native, type ShownHandle } from './socket-handle.ts'
@@ -38,21 +38,21 @@ const SLICE = 16
 const HELD_TURN = Buffer.alloc(0)
 
 /** Status of a write that the stream refuses. */
-function statusOfRefused(stream: Stream | undefined, length: number): number {
+function statusOfRefused(stream: SocketStream | undefined, length: number): number {
   if (stream === undefined) return UV_EPIPE
   return stream.fateOfWrite(length) === 'lost' ? 0 : errnoOf(stream.writeError)
 }
 
 /** True if all of it is out. */
-function writeInSlices({ outgoing }: Stream, buffers: Buffer[]): boolean {
-  if (buffers.length <= SLICE) return outgoing.write(buffers, true)
+function writeInSlices(stream: SocketStream, buffers: Buffer[]): boolean {
+  if (buffers.length <= SLICE) return stream.write(buffers, true)
   let isOut = true
   for (let at = 0; at < buffers.length; at += SLICE)
-    isOut = outgoing.write(buffers.slice(at, at + SLICE), true, FLAG_PUSH)
+    isOut = stream.write(buffers.slice(at, at + SLICE), true, FLAG_PUSH)
   return isOut
 }
 
-/** In memory of its own: nobody native listens after all. */
+/** Copies pooled bytes before user code sees them. */
 function makeOwn(bytes: Buffer): Buffer {
   if (!isShared(bytes)) return bytes
   const own = allocateFresh(bytes.length)
@@ -65,66 +65,66 @@ export abstract class NativeSide {
   /** What Node and programs have of it. */
   abstract readonly handle: ShownHandle
   socket: FastSocket | undefined
-  stream: Stream | undefined
+  stream: SocketStream | undefined
   isClosed = false
   readCount = 0
   writtenCount = 0
 
-  #onread: ReadListener | undefined
+  private listener: ReadListener | undefined
   /** Node's own reader, which net.js sets first. */
-  #stockReader: ReadListener | undefined
+  private stockReader: ReadListener | undefined
   /** Native code may have been attached. Whoever does so looks at `isStreamBase` first. */
-  #mayBeNative = false
+  isNative = false
   /** Data is with the native stream, and nobody has said yet who listens to it. */
-  #isProbing = false
+  private isProbing = false
   /** It has had data. If script had been there, it would have been seen. */
-  #wasFed = false
+  private wasFed = false
   /** Pieces that are scheduled for the native stream: everything else must queue behind them. */
-  #feedCount = 0
-  #scheduledLength = 0
+  protected feedCount = 0
+  protected scheduledLength = 0
   /** Whoever listens has stopped reading, perhaps in the middle of what was scheduled. */
-  #isStopped = false
-  readonly #held: (Buffer | undefined)[] = []
+  private isStopped = false
+  private readonly held: (Buffer | undefined)[] = []
   /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
-  #userBufferSize = 0
+  private userBufferSize = 0
   /** Native code has written: tls or http2 listens, and not the parser of http, which takes 64 KiB at a time. */
-  #isFramed = false
-  #writeRequest: object | undefined
-  #shutdownRequest: object | undefined
+  private isFramed = false
+  private writeRequest: object | undefined
+  private shutdownRequest: object | undefined
 
   get onread(): ReadListener | undefined {
-    return this.#onread
+    return this.listener
   }
 
   /** Set by net.js right after it has made a socket the handle's owner. */
   set onread(listener: ReadListener | undefined) {
-    this.#onread = listener
-    this.#stockReader ??= listener
+    this.listener = listener
+    this.stockReader ??= listener
     // A program may give the handle to another socket.
-    if (listener === this.#stockReader)
+    if (listener === this.stockReader)
       this.socket = (ownerOf(this.handle) as FastSocket | undefined) ?? this.socket
     // Anything but the stock reader, such as the agent's guard for idle sockets, must be asked for every byte.
-    if (listener !== this.#stockReader) this.#mayBeNative = true
+    if (listener !== this.stockReader) this.isNative = true
   }
 
   useUserBuffer(bytes: Uint8Array): void {
-    this.#userBufferSize = bytes.length
-    this.#mayBeNative = true
+    this.userBufferSize = bytes.length
+    this.isNative = true
     native.useUserBuffer.call(this.handle, bytes)
   }
 
   /** The native stream has read for JavaScript: no native code listens to it. */
   handleNativeRead(arrayBuffer: ArrayBuffer | undefined): unknown {
-    if (this.#isProbing && this.#onread === this.#stockReader) this.#mayBeNative = false
-    const next = this.#onread?.call(this.handle, ownRead(arrayBuffer))
+    if (this.isProbing && this.listener === this.stockReader) this.isNative = false
+    const next = this.listener?.call(this.handle, ownRead(arrayBuffer))
     // A program that reads into buffers of its own may give another one each time.
-    if (this.#userBufferSize > 0 && next instanceof Uint8Array && next.length > 0)
-      this.#userBufferSize = next.length
+    if (this.userBufferSize > 0 && next instanceof Uint8Array && next.length > 0)
+      this.userBufferSize = next.length
     return next
   }
 
   handleNativeShutdown(request: object): number {
-    this.#shutdownRequest = request
+    this.shutdownRequest = request
     if (this.stream === undefined || this.stream.shutdown()) {
       afterNativeCall(() => this.finishNativeShutdown(0))
     } else {
@@ -144,23 +144,23 @@ export abstract class NativeSide {
       const status = statusOfRefused(this.isClosed ? undefined : stream, lengthOf(buffers))
       // As from uv_try_write: tls destroys its socket before its own write returns.
       if (status !== 0) return status
-      afterNativeCall(() => this.#finishWrite(request, status))
+      afterNativeCall(() => this.completeWrite(request, status))
       return 0
     }
-    this.#isFramed = true
+    this.isFramed = true
     for (const buffer of buffers) this.writtenCount += buffer.length
-    const isHttp2 = !this.#isUnderTls() && request.oncomplete === undefined
-    if (!(isHttp2 ? writeInSlices(stream, buffers) : stream.outgoing.write(buffers, true))) {
-      this.#writeRequest = request
+    const isHttp2 = !this.isUnderTls() && request.oncomplete === undefined
+    if (!(isHttp2 ? writeInSlices(stream, buffers) : stream.write(buffers, true))) {
+      this.writeRequest = request
       this.updateLife()
       return 0
     }
     // One that had to wait may have been on offer, and RDMA keeps what was registered.
     giveBack(buffers)
     if (isHttp2) {
-      guard(this.#finishAtOnce, this, request)
+      guard(this.finishAtOnce, this, request)
     } else {
-      afterNativeCall(() => this.#finishWrite(request, 0))
+      afterNativeCall(() => this.completeWrite(request, 0))
     }
     return 0
   }
@@ -174,149 +174,145 @@ export abstract class NativeSide {
   letGo(): void {
     this.socket = undefined
     this.stream = undefined
-    this.#onread = undefined
-    this.#stockReader = undefined
-    this.#held.length = 0
+    this.listener = undefined
+    this.stockReader = undefined
+    this.held.length = 0
     disown(this.handle)
   }
 
-  /** Gives received bytes to whoever listens natively; returns how many were taken. */
-  feed(bytes: Buffer): number {
+  /** Received bytes, for the reader in JavaScript or the native one; returns how many were taken. */
+  handleData(bytes: Buffer): number {
     const { length } = bytes
-    if (!this.#mustQueue()) {
+    if (!this.isNative && this.feedCount === 0 && !hasFeeds()) {
       this.readCount += length
-      this.pushToScript(makeOwn(bytes))
+      this.scope.runInAsyncScope(this.push, this, bytes.byteOffset === 0 ? bytes : makeOwn(bytes))
       return length
     }
-    if (this.#userBufferSize > 0) return this.#fillUserBuffer(bytes)
-    if (bytes.length <= PIECE_MAX || (this.#isFramed && bytes.length <= PIECE_MAX + FRAMING_MAX))
-      this.#schedule(bytes)
-    else this.#scheduleParts(makeOwn(bytes))
+    if (this.userBufferSize > 0) return this.fillUserBuffer(bytes)
+    if (bytes.length <= PIECE_MAX || (this.isFramed && bytes.length <= PIECE_MAX + FRAMING_MAX))
+      this.schedule(bytes)
+    else this.scheduleParts(makeOwn(bytes))
     return length
   }
 
   feedEnd(): void {
-    if (this.#mustQueue()) return this.#schedule(undefined)
+    if (this.mustQueue()) return this.schedule(undefined)
     // As the native stream would, with less ado.
-    this.run(() => this.#endScript())
+    this.run(() => this.endScript())
   }
 
-  #endScript(): void {
-    if (this.#onread === undefined || !tellRead(this.handle, this.#onread, UV_EOF))
+  private endScript(): void {
+    if (this.listener === undefined || !tellRead(this.handle, this.listener, UV_EOF))
       native.emitEOF.call(this.handle)
   }
 
   /** Native code has been attached that has not looked at `isStreamBase`. */
   noteNative(): void {
-    this.#mayBeNative = true
-  }
-
-  get isNative(): boolean {
-    return this.#mayBeNative
+    this.isNative = true
   }
 
   /** It reads into a buffer of the program's. */
   get copies(): boolean {
-    return this.#userBufferSize > 0 && this.#mustQueue()
+    return this.userBufferSize > 0 && this.mustQueue()
   }
 
   /** Whether the native stream must have its turn before it is given more. */
   get isFull(): boolean {
-    return this.#scheduledLength >= (this.#wasFed ? SCHEDULED_MAX : PROBED_MAX)
+    return this.scheduledLength >= (this.wasFed ? SCHEDULED_MAX : PROBED_MAX)
   }
 
   /** Whoever reads has not had all that was taken for it. */
   get isFeeding(): boolean {
-    return this.#feedCount > 0 && !this.#isStopped && !this.isClosed
+    return this.feedCount > 0 && !this.isStopped && !this.isClosed
   }
 
   /** Native code may listen, or something is queued already, for this stream or before it. */
-  #mustQueue(): boolean {
-    return this.#mayBeNative || this.#feedCount > 0 || hasFeeds()
+  private mustQueue(): boolean {
+    return this.isNative || this.feedCount > 0 || hasFeeds()
   }
 
-  #scheduleParts(bytes: Buffer): void {
-    for (let at = 0; at < bytes.length; at += PIECE_MAX) this.#schedule(bytes.subarray(at, at + PIECE_MAX))
+  private scheduleParts(bytes: Buffer): void {
+    for (let at = 0; at < bytes.length; at += PIECE_MAX) this.schedule(bytes.subarray(at, at + PIECE_MAX))
   }
 
-  #schedule(bytes: Buffer | undefined): void {
-    this.#feedCount++
-    this.#scheduledLength += bytes?.length ?? 0
-    if (!scheduleFeed(this, bytes, this.#feedCount === 1)) this.feedNow(bytes)
+  private schedule(bytes: Buffer | undefined): void {
+    this.feedCount++
+    this.scheduledLength += bytes?.length ?? 0
+    if (!scheduleFeed(this, bytes, this.feedCount === 1)) this.feedNow(bytes)
   }
 
   feedNow(bytes: Buffer | undefined): void {
     const isNew = bytes !== HELD_TURN
-    if (isNew && !this.#isStopped && this.#held.length === 0) return this.#feedPiece(bytes)
-    if (isNew) this.#held.push(bytes)
-    if (!this.#isStopped && this.#held.length > 0) this.#feedPiece(this.#held.shift())
+    if (isNew && !this.isStopped && this.held.length === 0) return this.feedPiece(bytes)
+    if (isNew) this.held.push(bytes)
+    if (!this.isStopped && this.held.length > 0) this.feedPiece(this.held.shift())
   }
 
-  #feedPiece(bytes: Buffer | undefined): void {
-    this.#feedCount--
+  private feedPiece(bytes: Buffer | undefined): void {
+    this.feedCount--
     if (this.isClosed) return
     const wasFull = this.isFull
-    this.#scheduledLength -= bytes?.length ?? 0
-    this.#isProbing = true
+    this.scheduledLength -= bytes?.length ?? 0
+    this.isProbing = true
     enterNative()
     try {
-      if (!isUncaughtHandled()) this.#give(bytes)
-      else this.#giveGuarded(bytes)
+      if (!isUncaughtHandled()) this.give(bytes)
+      else this.giveGuarded(bytes)
     } finally {
-      this.#isProbing = false
-      this.#wasFed = true
+      this.isProbing = false
+      this.wasFed = true
       leaveNative()
       if (bytes !== undefined) takeBack(bytes)
       if (wasFull && !this.isFull) this.stream?.startReading()
     }
   }
 
-  #give(bytes: Buffer | undefined): void {
+  private give(bytes: Buffer | undefined): void {
     if (bytes === undefined) return native.emitEOF.call(this.handle)
     this.readCount += bytes.length
     native.readBuffer.call(this.handle, bytes)
   }
 
-  #giveGuarded(bytes: Buffer | undefined): void {
+  private giveGuarded(bytes: Buffer | undefined): void {
     try {
-      this.#give(bytes)
+      this.give(bytes)
     } catch (error) {
-      this.#tell(error)
+      this.tell(error)
     }
   }
 
   /** To be told with each `readStart` and `readStop`. */
   noteReading(isReading: boolean): void {
-    this.#isStopped = !isReading
+    this.isStopped = !isReading
     if (!isReading) return
     // They stay where they are: what has been scheduled meanwhile queues behind them.
-    for (let left = this.#held.length; left > 0; left--) {
+    for (let left = this.held.length; left > 0; left--) {
       if (!scheduleFeed(this, HELD_TURN, false)) setImmediate(() => this.feedNow(HELD_TURN))
     }
   }
 
   /** Bytes that were received, and that nobody has read. */
   get isHolding(): boolean {
-    return this.#held.some(bytes => bytes !== undefined)
+    return this.held.some(bytes => bytes !== undefined)
   }
 
   get hasNativeRequest(): boolean {
-    return this.#writeRequest !== undefined || this.isShuttingNatively
+    return this.writeRequest !== undefined || this.isShuttingNatively
   }
 
   get isShuttingNatively(): boolean {
-    return this.#shutdownRequest !== undefined
+    return this.shutdownRequest !== undefined
   }
 
   finishNativeWrite(status: number): void {
-    const request = this.#writeRequest
-    this.#writeRequest = undefined
-    if (request !== undefined) this.#finishWrite(request, status)
+    const request = this.writeRequest
+    this.writeRequest = undefined
+    if (request !== undefined) this.completeWrite(request, status)
   }
 
   finishNativeShutdown(status: number): void {
-    const request = this.#shutdownRequest
-    this.#shutdownRequest = undefined
+    const request = this.shutdownRequest
+    this.shutdownRequest = undefined
     if (request === undefined) return
     enterNative()
     try {
@@ -331,8 +327,11 @@ export abstract class NativeSide {
     this.finishNativeShutdown(UV_ECANCELED)
   }
 
-  /** What net.js's own reader does with a buffer. */
-  abstract pushToScript(bytes: Buffer): void
+  /** The asynchronous context of the socket. */
+  protected abstract scope: AsyncResource
+
+  /** Gives a buffer to net.js's own reader; called in `scope`. */
+  protected abstract push(bytes: Buffer): void
 
   abstract updateLife(): void
 
@@ -342,20 +341,20 @@ export abstract class NativeSide {
   abstract get isReading(): boolean
 
   /** A TLSSocket shares the flag `reading` with the handle below it: it puts an accessor in its place. */
-  #isUnderTls(): boolean {
+  private isUnderTls(): boolean {
     return Object.getOwnPropertyDescriptor(this.handle, 'reading')?.get !== undefined
   }
 
   /** One buffer of the program's at a time: it may stop reading after each. */
-  #fillUserBuffer(bytes: Buffer): number {
+  private fillUserBuffer(bytes: Buffer): number {
     let taken = 0
     while (taken < bytes.length && this.isReading) {
-      const part = bytes.subarray(taken, taken + this.#userBufferSize)
+      const part = bytes.subarray(taken, taken + this.userBufferSize)
       taken += part.length
       this.readCount += part.length
       // One that throws has had its bytes, and no more of them than that.
       if (!isUncaughtHandled()) native.readBuffer.call(this.handle, part)
-      else this.#readGuarded(part)
+      else this.readGuarded(part)
       // As after each read of libuv.
       if (taken < bytes.length) drainTicks()
     }
@@ -364,25 +363,25 @@ export abstract class NativeSide {
   }
 
   /** Node takes a write that throws as one that failed: http2 would finish it again, and Node end the process. */
-  #finishAtOnce(request: object): void {
-    this.#finishWrite(request, 0)
+  private finishAtOnce(request: object): void {
+    this.completeWrite(request, 0)
   }
 
-  #readGuarded(part: Buffer): void {
+  private readGuarded(part: Buffer): void {
     try {
       native.readBuffer.call(this.handle, part)
     } catch (error) {
-      this.#tell(error)
+      this.tell(error)
     }
   }
 
-  #tell(error: unknown): void {
+  private tell(error: unknown): void {
     this.run(() => {
       throw error
     })
   }
 
-  #finishWrite(request: object, status: number): void {
+  private completeWrite(request: object, status: number): void {
     enterNative()
     try {
       native.finishWrite.call(this.handle, request, status)

@@ -18,6 +18,7 @@ import {
   type SocketName,
 } from '../host/node-internals.ts'
 import { UV_EBADF, UV_ENOTSUP } from '../host/socket-errors.ts'
+import type { FastHandle } from './fast-handle-contract.ts'
 
 /** A request of native code. */
 type WriteRequest = object & { readonly oncomplete?: unknown }
@@ -73,7 +74,9 @@ let handles: SocketHandles | undefined
 /** To be called once this Node is known to have what is needed. */
 export function prepareHandles(internals: NodeInternals): void {
   native = internals.JsStream.prototype
-  handles ??= defineHandles(internals)
+  if (handles !== undefined) return
+  handles = defineHandles(internals)
+  fastOf = handles.sideOf as typeof fastOf
 }
 
 export function createHandle(side: HandleSide, isPipe: boolean): ShownHandle {
@@ -81,10 +84,8 @@ export function createHandle(side: HandleSide, isPipe: boolean): ShownHandle {
   return (handles as SocketHandles).create(side, isPipe)
 }
 
-/** Undefined if it is no fast handle. */
-export function sideOf(handle: unknown): HandleSide | undefined {
-  return handles?.sideOf(handle)
-}
+/** The fast handle behind what a socket has for its handle; undefined if that is none. Set once this Node is prepared. */
+export let fastOf: (handle: unknown) => FastHandle | undefined = () => undefined
 
 function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): SocketHandles {
   /** What JavaScript is called with that listens to a native stream. */

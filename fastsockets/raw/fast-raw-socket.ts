@@ -1,8 +1,7 @@
 import { copyBytes } from '../../nic/index.ts'
 import type { Transport } from '../handle/transport.ts'
 import { type SystemError, systemError } from '../host/socket-errors.ts'
-import type { SocketChannel } from '../stream/socket-channel.ts'
-import type { Stream } from '../stream/stream.ts'
+import type { SocketChannel, SocketStream } from '../stream/socket-channel.ts'
 import type { StreamAddresses } from '../stream/stream-addresses.ts'
 import type { StreamErrorCode, StreamSink } from '../stream/stream-sink.ts'
 import { Operations } from './operations.ts'
@@ -28,7 +27,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     forgiveGetters(FastRawSocket.prototype, object => #stream in object)
   }
 
-  #stream: Stream | undefined
+  #stream: SocketStream | undefined
   #onAnswer: ConnectAnswer | undefined
   readonly #sends = new Operations()
   readonly #receives = new Operations()
@@ -43,7 +42,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   #countsAsAlive = false
 
   /** Takes over the stream, on the accepting side. */
-  adopt(stream: Stream): void {
+  adopt(stream: SocketStream): void {
     this.#stream = stream
     stream.sink = this
   }
@@ -90,7 +89,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       return Promise.reject(error)
     }
     const isAlone = this.#sends.count === 0
-    if (isAlone && this.#open().outgoing.write([bytes])) return Promise.resolve(bytes.length)
+    if (isAlone && this.#open().write([bytes])) return Promise.resolve(bytes.length)
     const sent = this.#sends.add(bytes)
     this.#updateLife()
     return sent
@@ -101,11 +100,11 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#assertMaySend()
     if (this.#sends.count > 0) return 0
     const stream = this.#open()
-    const sent = stream.outgoing.trySend(bytes)
+    const sent = stream.trySend(bytes)
     if (sent > 0 || bytes.length === 0) return sent
     // Credit arrives through the ring, and a program that polls may not let the event loop run: poll here.
     stream.channel.pollNow(CREDIT_POLL_MESSAGES)
-    return stream.refusesWrites ? 0 : stream.outgoing.trySend(bytes)
+    return stream.refusesWrites ? 0 : stream.trySend(bytes)
   }
 
   recv(into: Uint8Array): Promise<number> {
@@ -250,7 +249,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     first.done = first.length
     this.#sends.finishFirst()
     for (let next = this.#sends.first; next !== undefined; next = this.#sends.first) {
-      if (!this.#open().outgoing.write([next.bytes])) return
+      if (!this.#open().write([next.bytes])) return
       next.done = next.length
       this.#sends.finishFirst()
     }
@@ -298,7 +297,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     const first = this.#receives.firstFillable
     const stream = this.#open()
     if (first !== undefined && first.done === 0 && this.#state !== 'closed' && !stream.isReadable)
-      stream.postedSink.offer(first.bytes)
+      stream.postReceive(first.bytes)
   }
 
   #fillPosted(bytes: Uint8Array, offset: number, length: number): number {
@@ -335,8 +334,8 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     return this.#hasEnded ? 0 : undefined
   }
 
-  #open(): Stream {
-    return this.#stream as Stream
+  #open(): SocketStream {
+    return this.#stream as SocketStream
   }
 
   #assertOpen(syscall: 'read' | 'write'): void {

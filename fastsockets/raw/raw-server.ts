@@ -17,7 +17,7 @@ import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { statusPage } from '../status/status-page.ts'
 import { showAccepted } from '../status/tcp-rows.ts'
-import type { Stream } from '../stream/stream.ts'
+import type { SocketStream } from '../stream/socket-channel.ts'
 import { FastRawSocket } from './fast-raw-socket.ts'
 import { rawPeers } from './raw-peers.ts'
 import {
@@ -119,7 +119,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   #offer(): FallbackReason | undefined {
     const code = publish(this.#shadow, ORDINARY, rawPeers(), {
       hasRoom: () => !this.#isClosed && (this.#arrived.length < this.#backlog || this.#waiters.length > 0),
-      take: (stream: Stream) => {
+      take: (stream: SocketStream) => {
         const socket = new FastRawSocket()
         socket.adopt(stream)
         this.#arrive(socket)

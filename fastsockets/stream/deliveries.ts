@@ -1,117 +1,211 @@
 /**
- * What has come for the sockets of a channel, and when their programs hear of it: at the end of a turn of the event loop, outside
+ * What has come for the sockets of a channel, and when their programs get it: at the end of a turn of the event loop, outside
  * the ring. Whatever a program does or throws then, no message is lost.
+ *
+ * Bytes of sockets that read are copied out of the ring into pieces, in the order of arrival. Each piece that a program gets
+ * has memory of its own, as from libuv: the program may look at all of it, and may transfer it. Small messages of one stream
+ * that arrive together become one piece.
  */
+import { copyBytes } from '../../nic/index.ts'
 import { performance, setImmediate } from '../../nic/real-time.ts'
+import { allocateFresh } from '../host/fresh-memory.ts'
 import { drainTicks } from '../host/node-internals.ts'
-import { FreshStreams } from './fresh-streams.ts'
-import { PostedBytes } from './posted-bytes.ts'
-import type { SocketChannel } from './socket-channel.ts'
+import { allocateForNative } from './lent-memory.ts'
 import type { Stream } from './stream.ts'
 import { StreamQueue } from './stream-queue.ts'
 
-/** After so long the rest of what waits has the next turn: a program may have resumed any number of sockets at once. */
-const TELL_MS = 2
+/** After so long the rest of what waits is left to the next turn: a program may have resumed any number of sockets at once. */
+const DELIVER_MS = 2
+/** Small messages of one turn are gathered up to this length, and become one 'data'. */
+const GATHERED_MAX = 64 * 1024
+/** A message of at least this size is not gathered. */
+const GATHERED_MESSAGE_MAX = 8 * 1024
 
-export class Deliveries {
-  /** Counts the times that received data was handed over. */
-  turn = 0
-  readonly #channel: SocketChannel
-  readonly #waiting = new StreamQueue(2)
-  readonly #fresh = new FreshStreams()
-  #posted = new PostedBytes()
-  /** Those for fresh streams, whose turn is the next. */
-  #postedLater = new PostedBytes()
-  #restIsScheduled = false
+const EMPTY = Buffer.alloc(0)
 
-  constructor(channel: SocketChannel) {
-    this.#channel = channel
+/** The channel, as far as deliveries use it. */
+export interface DeliveringChannel {
+  readonly isOpen: boolean
+  readonly isRaw: boolean
+  /** The next turn delivers. */
+  scheduleTurn(): void
+}
+
+/** Pieces on their way to programs, in columns: hand-over goes on where it was if a listener throws. */
+class Pieces {
+  count = 0
+  /** The first that was not handed over. */
+  next = 0
+  readonly streams: (Stream | undefined)[] = []
+  readonly bytes: Buffer[] = []
+  /** Small messages of this stream still join the last piece. */
+  run: Stream | undefined
+  /** Where small messages are gathered. */
+  private gathered = EMPTY
+  /** Bytes of the run that are gathered; 0 while it is one message. */
+  private runLength = 0
+
+  add(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
+    if (this.run !== undefined) {
+      if (this.run === stream && length < GATHERED_MESSAGE_MAX && this.join(bytes, offset, length)) return
+      this.endRun()
+    }
+    const piece = stream.sink?.isNative === true ? allocateForNative(length) : allocateFresh(length)
+    copyBytes(bytes, offset, piece, 0, length)
+    stream.postedCount++
+    this.streams[this.count] = stream
+    this.bytes[this.count++] = piece
+    if (length < GATHERED_MESSAGE_MAX) this.run = stream
   }
 
-  /** Its program hears in this turn that it is connected, and of anything else in the next. */
+  /** The last piece is complete: the next bytes are another stream's, or there are none. */
+  endRun(): void {
+    const stream = this.run
+    this.run = undefined
+    if (this.runLength === 0) return
+    const length = this.runLength
+    this.runLength = 0
+    const piece = stream?.sink?.isNative === true ? allocateForNative(length) : allocateFresh(length)
+    copyBytes(this.gathered, 0, piece, 0, length)
+    this.bytes[this.count - 1] = piece
+  }
+
+  /** False if the run would become too long. */
+  private join(bytes: Uint8Array, offset: number, length: number): boolean {
+    if (this.runLength === 0) {
+      if (this.gathered === EMPTY) this.gathered = allocateFresh(GATHERED_MAX)
+      const first = this.bytes[this.count - 1] as Buffer
+      if (first.length + length > GATHERED_MAX) return false
+      copyBytes(first, 0, this.gathered, 0, first.length)
+      this.runLength = first.length
+    } else if (this.runLength + length > GATHERED_MAX) return false
+    copyBytes(bytes, offset, this.gathered, this.runLength, length)
+    this.runLength += length
+    return true
+  }
+}
+
+export class Deliveries {
+  /** Counts the turns in which received data was handed over. */
+  turn = 0
+  private readonly channel: DeliveringChannel
+  private readonly waiting = new StreamQueue(2)
+  private pieces = new Pieces()
+  /** Those for fresh streams, which are delivered in the next turn. */
+  private laterPieces = new Pieces()
+  /** Streams whose programs are notified of the connection in this turn. */
+  private readonly fresh: Stream[] = []
+  private isRestScheduled = false
+
+  constructor(channel: DeliveringChannel) {
+    this.channel = channel
+  }
+
+  /**
+   * Its program is notified in this turn that it is connected. As with libuv, which looks for data only afterwards, everything
+   * else is delivered in the next turn, after the immediates.
+   */
   addFresh(stream: Stream): void {
-    this.#fresh.add(stream)
+    stream.isFresh = true
+    this.fresh.push(stream)
   }
 
   /** What waits in its receive buffer, or its end. */
   schedule(stream: Stream): void {
-    this.#waiting.add(stream)
-    this.#scheduleTurn()
+    this.waiting.add(stream)
+    this.scheduleTurn()
   }
 
-  /** Bytes for a stream that reads. They are copied out of the ring here, and gathered with their neighbours. */
+  /** Bytes for a stream that reads. They are copied here. */
   post(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
-    this.#postedOf(stream).add(stream, bytes, offset, length)
+    const pieces = stream.isFresh ? this.laterPieces : this.pieces
+    pieces.add(stream, bytes, offset, length)
   }
 
-  /** What comes next is not to be gathered with what has come. */
   endRun(stream: Stream): void {
-    this.#postedOf(stream).endRun()
+    const pieces = stream.isFresh ? this.laterPieces : this.pieces
+    if (pieces.run === stream) pieces.endRun()
   }
 
   forget(stream: Stream): void {
-    this.#waiting.delete(stream)
+    this.waiting.delete(stream)
   }
 
   /** What waits in receive buffers, and ends, then what has just come. Goes on where it was if a listener threw. */
-  tell(): void {
-    const posted = this.#posted
-    if (posted.isIdle && this.#waiting.size === 0) return
+  deliver(): void {
+    const { pieces, waiting, channel } = this
+    if (pieces.count === 0 && waiting.size === 0) return
     this.turn++
-    posted.endRun()
-    this.#tellWaiting()
-    while (posted.takeNext()) {
-      posted.stream?.deliverPosted(posted.bytes)
-      this.#drainTicks()
+    if (pieces.run !== undefined) pieces.endRun()
+    if (waiting.size > 0) this.deliverWaiting()
+    while (pieces.next < pieces.count) {
+      const at = pieces.next++
+      const stream = pieces.streams[at] as Stream
+      const bytes = pieces.bytes[at] as Buffer
+      pieces.streams[at] = undefined
+      pieces.bytes[at] = EMPTY
+      stream.postedCount--
+      stream.deliverPosted(bytes)
+      if (!channel.isRaw) drainTicks()
+      // What came meanwhile, to a program that polls by itself.
+      if (pieces.run !== undefined) pieces.endRun()
     }
-    if (this.#waiting.size > 0) this.#scheduleTurn()
+    pieces.next = 0
+    pieces.count = 0
+    if (waiting.size > 0) this.scheduleTurn()
   }
 
-  /** What has come for those who were fresh in this turn is told in the next. No program's code runs here. */
+  /** What has come for fresh streams is delivered in the next turn. No program's code runs here. */
   endTurn(): void {
-    if (!this.#postedLater.isIdle) {
-      this.#scheduleTurn()
-      // A listener threw: they stay fresh until what was before them is told.
-      if (!this.#posted.isIdle) return
-      ;[this.#posted, this.#postedLater] = [this.#postedLater, this.#posted]
+    if (this.laterPieces.count > 0) {
+      this.scheduleTurn()
+      // A listener threw: the streams stay fresh until what was before them is delivered.
+      if (this.pieces.count > 0) return
+      const { pieces } = this
+      this.pieces = this.laterPieces
+      this.laterPieces = pieces
     }
-    this.#fresh.endTurn()
+    const { fresh } = this
+    if (fresh.length === 0) return
+    // In the order in which they were connected.
+    for (const stream of fresh) {
+      stream.isFresh = false
+      stream.startReading()
+    }
+    fresh.length = 0
   }
 
-  /** A closed channel has no more turns of its own. To be called by the event loop only, not from the program's code. */
-  readonly tellRest = (): void => {
-    this.#restIsScheduled = false
+  /** A closed channel has no turns: the event loop delivers, not the program's code that closed it. */
+  scheduleRest(): void {
+    if (this.isRestScheduled) return
+    this.isRestScheduled = true
+    setImmediate(this.deliverRest)
+  }
+
+  /** To be called by the event loop only. */
+  readonly deliverRest = (): void => {
+    this.isRestScheduled = false
     try {
-      this.tell()
+      this.deliver()
     } finally {
       this.endTurn()
-      if (this.#waiting.size > 0 || !this.#posted.isEmpty) this.scheduleRest()
+      if (this.waiting.size > 0 || this.pieces.count > 0) this.scheduleRest()
     }
   }
 
-  scheduleRest(): void {
-    if (this.#restIsScheduled) return
-    this.#restIsScheduled = true
-    setImmediate(this.tellRest)
-  }
-
-  #scheduleTurn(): void {
-    if (this.#channel.isOpen) this.#channel.channel.touch()
+  private scheduleTurn(): void {
+    if (this.channel.isOpen) this.channel.scheduleTurn()
     else this.scheduleRest()
   }
 
-  #postedOf(stream: Stream): PostedBytes {
-    return stream.isFresh ? this.#postedLater : this.#posted
-  }
-
-  #tellWaiting(): void {
-    if (this.#waiting.size === 0) return
-    const endMs = this.#channel.isOpen ? performance.now() + TELL_MS : Number.POSITIVE_INFINITY
-    // Those who are there now: whoever asks again meanwhile has the next turn.
-    for (const stream of this.#waiting.snapshot()) {
-      // Behind its own bytes, and a turn later; and so if it has just been told that it is connected.
-      if (!this.#waiting.has(stream) || stream.postedCount > 0 || stream.isFresh) continue
-      this.#waiting.delete(stream)
+  private deliverWaiting(): void {
+    const { channel, waiting } = this
+    const endMs = channel.isOpen ? performance.now() + DELIVER_MS : Number.POSITIVE_INFINITY
+    // Those that wait now: a stream that is scheduled meanwhile is delivered in the next turn.
+    for (const stream of waiting.snapshot()) {
+      // Posted bytes come first, and the rest a turn later. The same if it is just connected.
+      if (!waiting.has(stream) || stream.postedCount > 0 || stream.isFresh) continue
+      waiting.delete(stream)
       let isDone = false
       try {
         stream.deliver()
@@ -120,13 +214,8 @@ export class Deliveries {
         // A listener threw: the rest, or the end, still has to come.
         if (!isDone) this.schedule(stream)
       }
-      this.#drainTicks()
+      if (!channel.isRaw) drainTicks()
       if (performance.now() >= endMs) return
     }
-  }
-
-  /** As Node does between two callbacks of libuv. */
-  #drainTicks(): void {
-    if (!this.#channel.isRaw) drainTicks()
   }
 }

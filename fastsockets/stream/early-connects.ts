@@ -1,8 +1,6 @@
 import { lookCount } from '../host/io-turns.ts'
 import { drainTicks } from '../host/node-internals.ts'
-import { presumeConnected } from './handshake.ts'
 import { knowsItsPort } from './promised-ports.ts'
-import type { SocketChannel } from './socket-channel.ts'
 import type { Stream } from './stream.ts'
 
 /**
@@ -10,6 +8,12 @@ import type { Stream } from './stream.ts'
  * to do has answered by then, and is sooner done with a connection whose first bytes come after its answer.
  */
 const LOOKS = 2
+
+/** The channel, as far as early connections use it. */
+interface EarlyChannel {
+  readonly listenersClosed: number | undefined
+  presumeConnected(stream: Stream): void
+}
 
 interface Early {
   readonly stream: Stream
@@ -27,45 +31,45 @@ interface Early {
  * is known, too.
  */
 export class EarlyConnects {
-  readonly #channel: SocketChannel
-  #early: Early[] = []
+  private readonly channel: EarlyChannel
+  private early: Early[] = []
 
-  constructor(channel: SocketChannel) {
-    this.#channel = channel
+  constructor(channel: EarlyChannel) {
+    this.channel = channel
   }
 
-  get isEmpty(): boolean {
-    return this.#early.length === 0
+  get size(): number {
+    return this.early.length
   }
 
   add(stream: Stream, listenersClosed: number, askedAt: number): void {
-    this.#early.push({ stream, listenersClosed, askedAt })
+    this.early.push({ stream, listenersClosed, askedAt })
   }
 
   /** Whatever its sink does or throws, each is told once. */
   tell(): void {
     const now = lookCount()
-    for (let left = this.#early.length; left > 0; left--) {
-      const early = this.#early[0]
+    for (let left = this.early.length; left > 0; left--) {
+      const early = this.early[0]
       // In the order of asking; a program may have run the event loop from within one of them.
       if (early === undefined) return
       const { stream, askedAt } = early
       const isConnecting = stream.state === 'connecting'
       if (isConnecting && ((now - askedAt) | 0) < LOOKS) return
-      this.#early.shift()
-      if (!isConnecting || !this.#isSure(early)) continue
-      presumeConnected(stream)
+      this.early.shift()
+      if (!isConnecting || !this.isSure(early)) continue
+      this.channel.presumeConnected(stream)
       stream.tellConnected()
       drainTicks()
     }
   }
 
   clear(): void {
-    this.#early = []
+    this.early = []
   }
 
   /** Otherwise the answer will say. */
-  #isSure({ stream, listenersClosed }: Early): boolean {
-    return this.#channel.listenersClosed === listenersClosed && knowsItsPort(stream)
+  private isSure({ stream, listenersClosed }: Early): boolean {
+    return this.channel.listenersClosed === listenersClosed && knowsItsPort(stream)
   }
 }

@@ -24,38 +24,38 @@ const NOTHING: Promised = { port: 0, window: 0 }
 
 /** The server's side. Promised windows count as granted. */
 export class PromisedPorts {
-  readonly #promises: Promised[] = []
-  readonly #max: number
-  readonly #share: () => PortShare
+  private readonly promises: Promised[] = []
+  private readonly max: number
+  private readonly share: () => PortShare
 
   constructor(max: number, share: () => PortShare) {
-    this.#max = max
-    this.#share = share
+    this.max = max
+    this.share = share
   }
 
   /** What the CONNECT that is handled now was promised; zeros if nothing. */
   take(): Promised {
-    const promised = this.#promises.shift() ?? NOTHING
+    const promised = this.promises.shift() ?? NOTHING
     noteGranted(-promised.window)
     return promised
   }
 
   /** The ports of up to four more; the rest are 0. */
   promise(window: number): readonly [number, number, number, number] {
-    return [this.#add(window), this.#add(window), this.#add(window), this.#add(window)]
+    return [this.add(window), this.add(window), this.add(window), this.add(window)]
   }
 
-  #add(window: number): number {
-    if (this.#promises.length >= this.#max) return 0
-    const port = this.#share().allocate()
+  private add(window: number): number {
+    if (this.promises.length >= this.max) return 0
+    const port = this.share().allocate()
     if (port === 0) return 0
-    this.#promises.push({ port, window })
+    this.promises.push({ port, window })
     noteGranted(window)
     return port
   }
 
   clear(): void {
-    for (let left = this.#promises.length; left > 0; left--) this.#share().release(this.take().port)
+    for (let left = this.promises.length; left > 0; left--) this.share().release(this.take().port)
   }
 }
 
@@ -64,36 +64,31 @@ export function knowsItsPort({ promisedPort, unixPath }: Stream): boolean {
   return promisedPort > 0 || unixPath !== undefined
 }
 
-/** A stream that the program takes for connected has the port and the window from now on. */
 function keepPromise(stream: Stream, { port, window }: Promised): void {
-  const { handshake, addresses } = stream
   stream.promisedPort = port
-  handshake.earlyWindow = window
-  if (!handshake.isPresumed) return
-  if (addresses !== undefined) addresses.clientPort = port
-  stream.outgoing.window.open(window)
-  if (stream.outgoing.hasUnsent) stream.channel.scheduleSend(stream)
+  stream.keepEarlyWindow(window)
+  if (stream.isPresumed && stream.addresses !== undefined) stream.addresses.clientPort = port
 }
 
 /** The client's side. */
 export class AwaitedPorts {
   /** Those that have asked, in that order, and have no promise yet. */
-  readonly #asked: Stream[] = []
+  private readonly asked: Stream[] = []
   /** For those who ask next. */
-  readonly #promises: Promised[] = []
+  private readonly promises: Promised[] = []
 
   handleAsked(stream: Stream): void {
-    const promised = this.#promises.shift()
+    const promised = this.promises.shift()
     if (promised !== undefined) return keepPromise(stream, promised)
     stream.promisedPort = PORT_AWAITED
-    this.#asked.push(stream)
+    this.asked.push(stream)
   }
 
   /** False if others have asked before it: whoever answers out of turn would leave them here for ever. */
   handleAnswered(stream: Stream): boolean {
     if (stream.promisedPort !== PORT_AWAITED) return true
-    if (this.#asked[0] !== stream) return false
-    this.#asked.shift()
+    if (this.asked[0] !== stream) return false
+    this.asked.shift()
     stream.promisedPort = 0
     return true
   }
@@ -103,17 +98,17 @@ export class AwaitedPorts {
    * promise.
    */
   handleAccepted(stream: Stream, port: number, window: number, promises: readonly number[]): boolean {
-    if (!this.handleAnswered(stream) || window < stream.handshake.earlyWindow) return false
+    if (!this.handleAnswered(stream) || window < stream.earlyWindow) return false
     const isAsPromised = stream.promisedPort === 0 || stream.promisedPort === port
-    return isAsPromised && promises.every(promise => this.#add({ port: promise, window }))
+    return isAsPromised && promises.every(promise => this.add({ port: promise, window }))
   }
 
-  #add(promised: Promised): boolean {
+  private add(promised: Promised): boolean {
     const { port } = promised
     if (port === 0) return true
-    if (port < 0 || port > PORT_MAX || this.#promises.length >= PORTS_PROMISED_MAX) return false
-    const stream = this.#asked.shift()
-    if (stream === undefined) this.#promises.push(promised)
+    if (port < 0 || port > PORT_MAX || this.promises.length >= PORTS_PROMISED_MAX) return false
+    const stream = this.asked.shift()
+    if (stream === undefined) this.promises.push(promised)
     else keepPromise(stream, promised)
     return true
   }

@@ -1,7 +1,5 @@
 import { copyBytes } from '../../nic/index.ts'
-import { allocateFresh } from '../host/fresh-memory.ts'
 import { WINDOW } from './stream-layout.ts'
-import { noteKept } from './unread-budget.ts'
 
 const SIZE_MIN = 16 * 1024
 /** One read of libuv. */
@@ -11,82 +9,89 @@ const SPARES_MAX = 4
 
 const spares: Buffer[] = []
 
+/** Where its memory comes from, and what counts it. */
+interface BufferHost {
+  allocate(length: number): Buffer
+  noteKept(length: number): void
+}
+
 /**
  * The contiguous receive buffer of one socket (Fast Sockets 1997, section 3.3). It holds what came while nobody was
  * reading; there is no memory behind it otherwise.
  */
 export class ReceiveBuffer {
-  #bytes: Buffer | undefined
-  /** What is there lies in bytes `#start … #start + #length`. */
-  #start = 0
-  #length = 0
+  private readonly host: BufferHost
+  private bytes: Buffer | undefined
+  /** What is there lies in bytes `start … start + length`. */
+  private start = 0
+  length = 0
 
-  get length(): number {
-    return this.#length
+  constructor(host: BufferHost) {
+    this.host = host
   }
 
   append(source: Uint8Array, offset: number, length: number): void {
-    const bytes = this.#room(this.#length + length)
-    bytes.set(source.subarray(offset, offset + length), this.#start + this.#length)
-    this.#length += length
-    noteKept(length)
+    const bytes = this.room(this.length + length)
+    bytes.set(source.subarray(offset, offset + length), this.start + this.length)
+    this.length += length
+    this.host.noteKept(length)
   }
 
   /** The next bytes, as many as one read of libuv brings, in memory that holds nothing else. */
   take(): Buffer {
-    const own = allocateFresh(Math.min(this.#length, READ_MAX))
+    const own = this.host.allocate(Math.min(this.length, READ_MAX))
     this.takeInto(own)
     return own
   }
 
   /** As much as `target` holds; returns how much. Once all is taken, no more than the smallest memory stays. */
   takeInto(target: Uint8Array): number {
-    const taken = Math.min(target.length, this.#length)
+    const taken = Math.min(target.length, this.length)
     if (taken === 0) return 0
-    copyBytes(this.#bytes as Buffer, this.#start, target, 0, taken)
+    copyBytes(this.bytes as Buffer, this.start, target, 0, taken)
     this.skip(taken)
     return taken
   }
 
   /** What is there, where it lies: valid until something is added or taken. */
   peek(): Buffer {
-    return (this.#bytes as Buffer).subarray(this.#start, this.#start + this.#length)
+    return (this.bytes as Buffer).subarray(this.start, this.start + this.length)
   }
 
   /** The first `count` bytes have been taken, unless all was dropped meanwhile. */
   skip(count: number): void {
-    if (this.#bytes === undefined) return
-    this.#length -= count
-    noteKept(-count)
-    this.#start = this.#length === 0 ? 0 : this.#start + count
-    if (this.#length > 0 || this.#bytes.length <= SIZE_MIN) return
-    if (spares.length < SPARES_MAX) spares.push(this.#bytes)
+    if (this.bytes === undefined) return
+    this.length -= count
+    this.host.noteKept(-count)
+    this.start = this.length === 0 ? 0 : this.start + count
+    if (this.length > 0 || this.bytes.length <= SIZE_MIN) return
+    if (spares.length < SPARES_MAX) spares.push(this.bytes)
     this.clear()
   }
 
   clear(): void {
-    noteKept(-this.#length)
-    this.#bytes = undefined
-    this.#start = 0
-    this.#length = 0
+    this.host.noteKept(-this.length)
+    this.bytes = undefined
+    this.start = 0
+    this.length = 0
   }
 
   /** Memory for `needed` bytes in all, those that are there among them. */
-  #room(needed: number): Buffer {
-    const old = this.#bytes
-    if (old !== undefined && old.length >= this.#start + needed) return old
-    const target = old !== undefined && old.length >= needed ? old : this.#larger(needed)
-    old?.copy(target, 0, this.#start, this.#start + this.#length)
-    this.#bytes = target
-    this.#start = 0
+  private room(needed: number): Buffer {
+    const old = this.bytes
+    if (old !== undefined && old.length >= this.start + needed) return old
+    const target = old !== undefined && old.length >= needed ? old : this.larger(needed)
+    old?.copy(target, 0, this.start, this.start + this.length)
+    this.bytes = target
+    this.start = 0
     return target
   }
 
-  #larger(needed: number): Buffer {
-    let size = this.#bytes?.length ?? SIZE_MIN
+  private larger(needed: number): Buffer {
+    let size = this.bytes?.length ?? SIZE_MIN
     while (size < needed) size *= 2
     const wanted = Math.max(needed, Math.min(size, WINDOW))
     const spare = wanted > SIZE_MIN ? spares.findIndex(({ length }) => length >= wanted) : -1
-    return spare === -1 ? allocateFresh(wanted) : (spares.splice(spare, 1)[0] as Buffer)
+    return spare === -1 ? this.host.allocate(wanted) : (spares.splice(spare, 1)[0] as Buffer)
   }
 }

@@ -3,48 +3,106 @@
  * says that the peer is gone. Many sockets share the channel; a slow reader stops only its own
  * sender, because every frame is taken out of the ring as soon as it is seen.
  */
-import { type AmError, type Channel, type ChannelOwner, type Message, PollLoop } from '../../am/index.ts'
-import type { VirtualInterface } from '../../nic/index.ts'
+import {
+  AmError,
+  type Channel,
+  ChannelGroup,
+  type ChannelOwner,
+  channelOf,
+  type Message,
+  PollLoop,
+} from '../../am/index.ts'
+import { copyBytes, type VirtualInterface } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
+import { allocateFresh } from '../host/fresh-memory.ts'
+import { lookCount } from '../host/io-turns.ts'
 import { drainTicks } from '../host/node-internals.ts'
+import { TELLS_OF_LATE_RESETS } from '../host/node-versions.ts'
+import { codeOfEnd } from '../host/socket-errors.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
 import type { Family } from '../host/unix-paths.ts'
-import type { Accepted, Acceptor, Lifeline } from './channel-contract.ts'
+import { StreamCounts } from '../status/stream-counts.ts'
 import { hideClosedListeners, showClosedListeners } from './closed-listeners.ts'
 import { Deliveries } from './deliveries.ts'
 import { EarlyConnects } from './early-connects.ts'
 import { takeLastWords } from './last-words.ts'
-import { AwaitedPorts, PromisedPorts } from './promised-ports.ts'
-import { socketEndpoint } from './socket-endpoint.ts'
-import { Stream, type StreamSink } from './stream.ts'
+import type { Lifeline } from './lifeline.ts'
+import { AwaitedPorts, knowsItsPort, PromisedPorts } from './promised-ports.ts'
+import { Stream, type StreamChannel } from './stream.ts'
+import type { StreamHost } from './stream-host.ts'
 import {
   ACCEPT,
+  BOUND,
   BYTES_WORDS,
   CHANNEL_CREDITS,
+  CLOSE,
   CLOSE_WORDS,
+  CONNECT,
+  CONNECT_WORDS,
+  CONSUMED,
   CONSUMED_WORDS,
+  DATA,
   EARLY_WINDOW,
-  FLAG_FIN,
-  FLAG_PUSH,
   KEY_MAX,
   PORTS_PROMISED_MAX,
+  RD_COMPL,
   RD_COMPL_WORDS,
   REFUSE,
   SEGMENT_MAX,
+  SINK_AVAIL,
+  SRC_AVAIL,
+  THRESHOLD_MIN,
   WINDOW_MAX,
+  WR_COMPL,
 } from './stream-layout.ts'
-import { type Connect, sendBound, sendConnect } from './stream-messages.ts'
 import { StreamQueue } from './stream-queue.ts'
+import { hideStream, showStream } from './stream-rows.ts'
+import type { StreamSink } from './stream-sink.ts'
 import { StreamTable } from './stream-table.ts'
-import { WaitingConnects } from './waiting-connects.ts'
-import { THRESHOLD_MIN, thresholdOf } from './zcopy/threshold.ts'
+import { isOverBudget, noteKept, windowToGrant } from './unread-budget.ts'
+import { type Connect, WaitingConnects } from './waiting-connects.ts'
+import { OneSided } from './zcopy/one-sided.ts'
+import { thresholdOf } from './zcopy/threshold.ts'
+import type { PeerMemory } from './zcopy/zcopy.ts'
 
 const ADDRESS_MAX = 64
 /** Of any bytes, without a copy of them. */
 const latin1Slice = Buffer.prototype.latin1Slice as (this: Uint8Array, start: number, end: number) => string
 
-export class SocketChannel implements ChannelOwner {
+/** A stream of a channel of sockets. */
+export type SocketStream = Stream & { readonly channel: SocketChannel }
+
+export interface Accepted {
+  readonly clientPort: number
+  readonly begin: () => void
+}
+
+/**
+ * Decides about a peer's CONNECT; returns the new stream's acceptance, or a refusal's number. `promisedPort`: what the
+ * client's port must be then, unless it is 0.
+ */
+export type Acceptor = (
+  stream: SocketStream,
+  port: number,
+  address: string,
+  family: Family,
+  promisedPort: number,
+) => number | Accepted
+
+const processHost: StreamHost = {
+  allocate: allocateFresh,
+  noteKept,
+  isOverBudget,
+  lookCount,
+  drainTicks,
+  reportsLateResets: TELLS_OF_LATE_RESETS,
+}
+/** Raw sockets run no callbacks, and may be polled from within the program's own code: promises go on after that. */
+const rawHost: StreamHost = { ...processHost, drainTicks: () => {} }
+
+export class SocketChannel implements ChannelOwner, StreamChannel {
   readonly channel: Channel
+  readonly host: StreamHost
   readonly peerName: string
   readonly destination = undefined
   lifeline: Lifeline | undefined
@@ -55,28 +113,30 @@ export class SocketChannel implements ChannelOwner {
   /** The peer's user, by the kernel; undefined of another host, and of this thread. */
   peerUid: number | undefined
   /** What the bootstrap's transcript must be that the peer sends first; undefined once it was, or if there is none to come. */
-  #awaitedTranscript: Buffer | undefined
+  private awaitedTranscript: Buffer | undefined
   /** Runs when the peer has sent the same transcript. */
   onBound: () => void = () => {}
-  readonly #accept: Acceptor
-  readonly #onGone: (channel: SocketChannel) => void
+  private readonly accept: Acceptor
+  private readonly onGone: (channel: SocketChannel) => void
   readonly streams = new StreamTable()
-  readonly #connects = new WaitingConnects()
-  readonly #toSend = new StreamQueue(1)
+  private readonly connects = new WaitingConnects()
+  private readonly toSend = new StreamQueue(1)
   readonly deliveries = new Deliveries(this)
-  readonly #early = new EarlyConnects(this)
-  readonly #promised: PromisedPorts
-  readonly #awaited = new AwaitedPorts()
-  #offerMin: number | undefined
-  #isResuming = false
-  #isOpen = true
+  private readonly early = new EarlyConnects(this)
+  private readonly promised: PromisedPorts
+  private readonly awaited = new AwaitedPorts()
+  private offerMinFound: number | undefined
+  private peerMemory: PeerMemory | undefined
+  private isResuming = false
+  isOpen = true
   keepAliveCount = 0
   readonly isRaw: boolean
+  readonly isLoopback: boolean
   /** Payload of one DATA message. */
   readonly segmentMax: number
   /** Writes up to this size are never offered instead of sent, and fit into one message. */
   readonly smallMax: number
-  readonly #pollLoop = new PollLoop()
+  private readonly pollLoop = new PollLoop()
 
   constructor(
     end: VirtualInterface,
@@ -87,28 +147,30 @@ export class SocketChannel implements ChannelOwner {
     transcript?: Buffer,
   ) {
     this.peerName = peerName
-    this.#accept = accept
-    this.#onGone = onGone
+    this.accept = accept
+    this.onGone = onGone
     this.isRaw = isRaw
+    this.host = isRaw ? rawHost : processHost
+    this.isLoopback = end.driver === 'loopback'
     // Raw sockets wait for their answer, and nobody waits for his own thread.
     const promisedMax = isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX
-    this.#promised = new PromisedPorts(promisedMax, () => this.portShare)
+    this.promised = new PromisedPorts(promisedMax, () => this.portShare)
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
     // The windows of the streams bound what is under way.
     end.useOverflow?.()
     this.segmentMax = Math.min(SEGMENT_MAX, this.channel.mediumMax)
     this.smallMax = Math.min(THRESHOLD_MIN - 1, this.segmentMax)
     showClosedListeners(end)
-    this.#awaitedTranscript = transcript
-    if (transcript === undefined || sendBound(this.channel, transcript)) return
+    this.awaitedTranscript = transcript
+    if (transcript === undefined || this.sendBound(transcript)) return
     socketEndpoint().detach(this.channel)
     throw new Error('the channel has no room for its first message')
   }
 
   /** Chunks of a write that are at least so long are offered instead of sent. */
   get offerMin(): number {
-    this.#offerMin ??= this.mayOffer ? thresholdOf(this.transport).bytes : Number.POSITIVE_INFINITY
-    return this.#offerMin
+    this.offerMinFound ??= this.mayOffer ? thresholdOf(this.transport).bytes : Number.POSITIVE_INFINITY
+    return this.offerMinFound
   }
 
   /** Chunks of a write that are at least so long stay in the program's memory until the peer has fetched them. */
@@ -121,12 +183,13 @@ export class SocketChannel implements ChannelOwner {
     return this.channel.end.capabilities.rdmaRead
   }
 
-  get transport(): string {
-    return this.channel.end.driver
+  get memory(): PeerMemory {
+    this.peerMemory ??= new OneSided(this.channel.end)
+    return this.peerMemory
   }
 
-  get isOpen(): boolean {
-    return this.#isOpen
+  get transport(): string {
+    return this.channel.end.driver
   }
 
   /** How many listeners the peer has closed; undefined if it cannot be seen, as on another host. */
@@ -140,59 +203,89 @@ export class SocketChannel implements ChannelOwner {
    */
   presumeSoon(stream: Stream, listenersClosed: number, askedAt: number): void {
     // It is not out yet, or another may find no room for it, or nobody knows when it would be too early.
-    if (this.#connects.size > 0 || !this.streams.hasPlenty || Number.isNaN(askedAt)) return
-    this.#early.add(stream, listenersClosed, askedAt)
+    if (this.connects.size > 0 || !this.streams.hasPlenty || Number.isNaN(askedAt)) return
+    this.early.add(stream, listenersClosed, askedAt)
     this.channel.touch()
   }
 
   /** Asks the peer for a connection to its listener (`Reached.address`); undefined if there may be no further socket. */
-  connect(sink: StreamSink, port: number, address: string, family: Family): Stream | undefined {
-    if (!this.#isOpen || this.streams.isFull) return undefined
-    const stream = new Stream(this, this.streams.takeId(), 'client')
+  connect(sink: StreamSink, port: number, address: string, family: Family): SocketStream | undefined {
+    if (!this.isOpen || this.streams.isFull) return undefined
+    const stream = this.newStream(this.streams.takeId(), 'client')
     stream.sink = sink
     this.streams.put(stream)
     const connect = { stream, port, address, family }
-    if (this.#connects.size === 0 && this.#ask(connect)) return stream
-    this.#connects.add(connect)
+    if (this.connects.size === 0 && this.ask(connect)) return stream
+    this.connects.add(connect)
     this.channel.touch()
     return stream
   }
 
-  readonly #ask = (connect: Connect): boolean => {
-    if (!sendConnect(this.channel, connect)) return false
-    this.#awaited.handleAsked(connect.stream)
-    connect.stream.handleAsked()
+  private readonly ask = (connect: Connect): boolean => {
+    const { stream, port, address } = connect
+    const { channel } = this
+    const at = channel.reserveRequest(CONNECT, CONNECT_WORDS, address.length)
+    if (at < 0) return false
+    channel.putWord(0, stream.id)
+    channel.putWord(1, port)
+    channel.putWord(2, stream.window)
+    channel.putWord(3, connect.family)
+    for (let i = 0; i < address.length; i++) channel.sendBytes[at + i] = address.charCodeAt(i)
+    channel.commit(address.length)
+    this.awaited.handleAsked(stream)
+    stream.handleAsked()
     return true
+  }
+
+  /** The program takes the stream for connected, before there is an answer. */
+  presumeConnected(stream: Stream): void {
+    stream.presumeConnected()
+    if (stream.promisedPort > 0 && stream.addresses !== undefined)
+      stream.addresses.clientPort = stream.promisedPort
+    // Otherwise it is shown when it is answered, which says the port.
+    if (knowsItsPort(stream)) this.show(stream, stream.earlyWindow)
   }
 
   /** Ends the channel; to its sockets, and to the peer, as if the other side had gone. */
   close(): void {
-    this.#end(undefined)
+    this.end(undefined)
   }
 
   /** The peer is gone, or, with a cause, has broken off. What it wrote before is in the ring and is delivered first. */
   handlePeerGone(cause?: Error): void {
-    if (!this.#isOpen) return
+    if (!this.isOpen) return
     takeLastWords(this.channel)
-    this.#end(cause)
+    this.end(cause)
   }
 
   /** Takes in up to `limit` messages, for raw sockets that poll, perhaps without ever letting the event loop run. */
   pollNow(limit: number): number {
     const handled = this.channel.progress(limit)
-    if (this.lifeline !== undefined) this.#pollLoop.handlePoll(handled, this.lifeline)
+    if (this.lifeline !== undefined) this.pollLoop.handlePoll(handled, this.lifeline)
     return handled
   }
 
   scheduleSend(stream: Stream): void {
-    this.#toSend.add(stream)
+    this.toSend.add(stream)
     // What is refused while we try again waits for room or credit, which the doorbell brings: no reason to stay awake.
-    if (!this.#isResuming) this.channel.touch()
+    if (!this.isResuming) this.channel.touch()
+  }
+
+  scheduleTurn(): void {
+    this.channel.touch()
+  }
+
+  show(stream: Stream, window: number): void {
+    showStream(stream, window, this)
+  }
+
+  hide(stream: Stream): void {
+    hideStream(stream, this.transport)
   }
 
   forget(stream: Stream): void {
     this.streams.delete(stream)
-    this.#toSend.delete(stream)
+    this.toSend.delete(stream)
     this.deliveries.forget(stream)
   }
 
@@ -209,85 +302,85 @@ export class SocketChannel implements ChannelOwner {
     this.lifeline?.unref()
   }
 
-  /** What the channel tells its owner. A write is over before the answer to it is heard. */
+  /** The second half of a turn. A write is over before the answer to it is delivered. */
   handleProgress(): void {
     try {
-      if (!this.#early.isEmpty) this.#tellEarly()
-      this.#resumeSending()
-      this.deliveries.tell()
+      if (this.early.size > 0) this.tellEarly()
+      if (this.toSend.size > 0 || this.connects.size > 0) this.resumeSending()
+      this.deliveries.deliver()
     } finally {
       this.deliveries.endTurn()
     }
   }
 
-  #tellEarly(): void {
+  private tellEarly(): void {
     try {
-      this.#early.tell()
+      this.early.tell()
     } finally {
-      if (!this.#early.isEmpty) this.channel.touch()
+      if (this.early.size > 0) this.channel.touch()
     }
   }
 
-  #resumeSending(): void {
-    if (this.#connects.size > 0 && !this.#connects.resume(this.streams, this.#ask)) return
+  private resumeSending(): void {
+    if (this.connects.size > 0 && !this.connects.resume(this.streams, this.ask)) return
     // Those who are there now: whoever writes more meanwhile has the next turn.
-    for (let left = this.#toSend.size; left > 0; left--) {
-      const { first } = this.#toSend
-      if (first === undefined || !this.#resume(first)) return
+    for (let left = this.toSend.size; left > 0; left--) {
+      const { first } = this.toSend
+      if (first === undefined || !this.resume(first)) return
     }
   }
 
   /** Tries again to send what was refused; false if it is refused again. It stays on the list also if a callback throws. */
-  #resume(stream: Stream): boolean {
-    this.#toSend.delete(stream)
+  private resume(stream: Stream): boolean {
+    this.toSend.delete(stream)
     let isDone = false
-    this.#isResuming = true
+    this.isResuming = true
     try {
       isDone = stream.resume()
     } finally {
-      this.#isResuming = false
-      if (!isDone && stream.state !== 'closed') this.#toSend.add(stream)
+      this.isResuming = false
+      if (!isDone && stream.state !== 'closed') this.toSend.add(stream)
     }
     // The sink may have been told that a write is over.
-    this.#drainTicks()
+    this.host.drainTicks()
     return isDone
   }
 
   roomWanted(): number {
-    const mayAsk = this.#connects.size > 0 && this.channel.creditsLeft > 0
-    return this.#toSend.size > 0 || mayAsk ? this.segmentMax : 0
+    const mayAsk = this.connects.size > 0 && this.channel.creditsLeft > 0
+    return this.toSend.size > 0 || mayAsk ? this.segmentMax : 0
   }
 
   handleBroken(error: AmError): void {
-    this.#end(error)
+    this.end(error)
   }
 
   // What the peer says.
 
   handleBound(message: Message): void {
-    const transcript = this.#awaitedTranscript
+    const transcript = this.awaitedTranscript
     if (transcript?.equals(message.copy()) !== true)
-      return this.#refuse('it has heard another bootstrap than was said')
-    this.#awaitedTranscript = undefined
+      return this.refuse('it has heard another bootstrap than was said')
+    this.awaitedTranscript = undefined
     this.onBound()
   }
 
   handleConnect(message: Message): void {
-    if (this.#awaitedTranscript !== undefined) return this.#refuse('a CONNECT before the BOUND')
+    if (this.awaitedTranscript !== undefined) return this.refuse('a CONNECT before the BOUND')
     const from = message.word(0)
     const port = message.word(1)
     const window = message.word(2)
     const family = message.word(3) as Family
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
-      return this.#refuse('a CONNECT out of bounds')
-    if (!this.streams.hasPlaceFor(-from)) return this.#refuse(`a CONNECT as ${from} in the place of another`)
+      return this.refuse('a CONNECT out of bounds')
+    if (!this.streams.hasPlaceFor(-from)) return this.refuse(`a CONNECT as ${from} in the place of another`)
     const { bytes, offset, length } = message
     const address = latin1Slice.call(bytes, offset, offset + length)
-    const promised = this.#promised.take()
-    const stream = this.streams.isFull ? undefined : new Stream(this, -from, 'server', promised.window)
+    const promised = this.promised.take()
+    const stream = this.streams.isFull ? undefined : this.newStream(-from, 'server', promised.window)
     let accepted: Accepted | number = REFUSAL.NOT_LISTENING
     try {
-      accepted = stream ? this.#accept(stream, port, address, family, promised.port) : REFUSAL.LIMIT
+      accepted = stream ? this.accept(stream, port, address, family, promised.port) : REFUSAL.LIMIT
     } finally {
       // Or a getter of the program's server has thrown, and its client is not to wait for ever.
       if (typeof accepted === 'number') {
@@ -299,55 +392,57 @@ export class SocketChannel implements ChannelOwner {
     if (stream === undefined || typeof accepted === 'number') return
     this.streams.put(stream)
     stream.handleAccepted(window)
-    const { size } = stream.receiving
-    const [a, b, c, d] = this.#promised.promise(size)
-    message.reply(ACCEPT, from, size, accepted.clientPort, a, b, c, d)
+    const [a, b, c, d] = this.promised.promise(stream.window)
+    message.reply(ACCEPT, from, stream.window, accepted.clientPort, a, b, c, d)
     if (!this.isRaw) this.deliveries.addFresh(stream)
     accepted.begin()
-    this.#drainTicks()
+    this.host.drainTicks()
   }
 
   handleAccept(message: Message): void {
-    if (this.#awaitedTranscript !== undefined) return this.#refuse('an ACCEPT before the BOUND')
+    if (this.awaitedTranscript !== undefined) return this.refuse('an ACCEPT before the BOUND')
     const stream = this.streams.get(message.word(0))
     const window = message.word(1)
     const clientPort = message.word(2)
-    if (!isAsked(stream)) return this.#refuse('an ACCEPT that nobody asked for')
-    if (window < EARLY_WINDOW || window > WINDOW_MAX) return this.#refuse('an ACCEPT out of bounds')
-    if (clientPort <= 0 || clientPort > 0xffff) return this.#refuse(`client port ${clientPort}`)
+    if (!isAsked(stream)) return this.refuse('an ACCEPT that nobody asked for')
+    if (window < EARLY_WINDOW || window > WINDOW_MAX) return this.refuse('an ACCEPT out of bounds')
+    if (clientPort <= 0 || clientPort > 0xffff) return this.refuse(`client port ${clientPort}`)
     const promises = [message.word(3), message.word(4), message.word(5), message.word(6)]
-    if (!this.#awaited.handleAccepted(stream, clientPort, window, promises))
-      return this.#refuse('an ACCEPT out of turn, or ports that were or cannot be promised')
+    if (!this.awaited.handleAccepted(stream, clientPort, window, promises))
+      return this.refuse('an ACCEPT out of turn, or ports that were or cannot be promised')
     if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
     if (!this.isRaw && stream.state === 'connecting') this.deliveries.addFresh(stream)
     stream.handleAccepted(window)
-    this.#drainTicks()
+    this.host.drainTicks()
   }
 
   handleRefuse(message: Message): void {
     const stream = this.streams.get(message.word(0))
-    if (!isAsked(stream)) return this.#refuse('a REFUSE that nobody asked for')
-    if (!this.#awaited.handleAnswered(stream)) return this.#refuse('a REFUSE out of turn')
+    if (!isAsked(stream)) return this.refuse('a REFUSE that nobody asked for')
+    if (!this.awaited.handleAnswered(stream)) return this.refuse('a REFUSE out of turn')
     stream.handleRefused(message.word(1))
-    this.#drainTicks()
+    this.host.drainTicks()
   }
 
   handleData(words: Int32Array, wordCount: number, bytes: Uint8Array, offset: number, length: number): void {
     const to = words[0] as number
     const stream = this.streams.get(to)
-    if (stream === undefined || !stream.handshake.isAnswered || wordCount !== BYTES_WORDS)
-      return this.#handleLostData(to)
-    const flags = words[3] as number
-    const fault =
-      stream.outgoing.handleConsumed(words[2] as number) ??
-      stream.handleData(words[1] as number, bytes, offset, length, (flags & FLAG_FIN) !== 0)
-    if (fault !== undefined) this.#refuse(fault)
-    else if ((flags & FLAG_PUSH) !== 0) this.deliveries.endRun(stream)
+    if (stream === undefined || !stream.isAnswered || wordCount !== BYTES_WORDS)
+      return this.handleLostData(to)
+    const fault = stream.handleData(
+      words[1] as number,
+      words[2] as number,
+      words[3] as number,
+      bytes,
+      offset,
+      length,
+    )
+    if (fault !== undefined) this.refuse(fault)
   }
 
   /** What a client has sent to somebody who has refused it, before it heard of that. */
-  #handleLostData(to: number): void {
-    if (!this.streams.wasRefused(to)) this.#refuse(`data for socket ${to}`)
+  private handleLostData(to: number): void {
+    if (!this.streams.wasRefused(to)) this.refuse(`data for socket ${to}`)
   }
 
   handleSourceAvailable(
@@ -357,11 +452,11 @@ export class SocketChannel implements ChannelOwner {
     offset: number,
     length: number,
   ): void {
-    const stream = this.#placed(words, wordCount, length)
+    const stream = this.placed(words, wordCount, length)
     if (stream === undefined) return
     const key = Uint8Array.prototype.slice.call(bytes, offset, offset + length)
     const fault = stream.handleSourceAvailable(words[1] as number, words[3] as number, key)
-    if (fault !== undefined) this.#refuse(fault)
+    if (fault !== undefined) this.refuse(fault)
   }
 
   handleSinkAvailable(
@@ -371,11 +466,11 @@ export class SocketChannel implements ChannelOwner {
     offset: number,
     length: number,
   ): void {
-    const stream = this.#placed(words, wordCount, length)
+    const stream = this.placed(words, wordCount, length)
     if (stream === undefined) return
     const key = Uint8Array.prototype.slice.call(bytes, offset, offset + length)
-    const fault = stream.outgoing.handleSinkAvailable(words[1] as number, words[3] as number, key)
-    if (fault !== undefined) this.#refuse(fault)
+    const fault = stream.handleSinkAvailable(words[1] as number, words[3] as number, key)
+    if (fault !== undefined) this.refuse(fault)
   }
 
   handleWriteCompleted(
@@ -385,82 +480,133 @@ export class SocketChannel implements ChannelOwner {
     _offset: number,
     length: number,
   ): void {
-    const stream = this.#placed(words, wordCount, length)
+    const stream = this.placed(words, wordCount, length)
     const fault = stream?.handleWriteCompleted(words[1] as number, words[3] as number)
-    if (fault !== undefined) this.#refuse(fault)
+    if (fault !== undefined) this.refuse(fault)
   }
 
   /** The stream that a message of ZCopy means, after taking what it says of `consumed`. */
-  #placed(words: Int32Array, wordCount: number, length: number): Stream | undefined {
+  private placed(words: Int32Array, wordCount: number, length: number): Stream | undefined {
     const to = words[0] as number
     const stream = this.streams.get(to)
     const fault =
-      stream === undefined || !stream.handshake.isAnswered || length > KEY_MAX || wordCount !== BYTES_WORDS
+      stream === undefined || !stream.isAnswered || length > KEY_MAX || wordCount !== BYTES_WORDS
         ? `ZCopy for socket ${to}`
-        : stream.outgoing.handleConsumed(words[2] as number)
+        : stream.handleConsumed(words[2] as number)
     if (fault === undefined) return stream
-    this.#refuse(fault)
+    this.refuse(fault)
     return undefined
   }
 
   handleReadCompleted(words: Int32Array, wordCount: number): void {
-    if (wordCount !== RD_COMPL_WORDS) return this.#refuse(`RD_COMPL of ${wordCount} words`)
+    if (wordCount !== RD_COMPL_WORDS) return this.refuse(`RD_COMPL of ${wordCount} words`)
     const stream = this.streams.get(words[0] as number)
     // The socket may be closed already while this was under way.
     const fault =
-      stream?.outgoing.handleReadCompleted(words[1] as number) ??
-      stream?.outgoing.handleConsumed(words[2] as number)
-    if (fault !== undefined) this.#refuse(fault)
+      stream?.handleReadCompleted(words[1] as number) ?? stream?.handleConsumed(words[2] as number)
+    if (fault !== undefined) this.refuse(fault)
   }
 
   handleConsumed(words: Int32Array, wordCount: number): void {
-    if (wordCount !== CONSUMED_WORDS) return this.#refuse(`CONSUMED of ${wordCount} words`)
+    if (wordCount !== CONSUMED_WORDS) return this.refuse(`CONSUMED of ${wordCount} words`)
     // The socket may be closed already while this was under way.
     const stream = this.streams.get(words[0] as number)
-    if (stream?.handshake.isAnswered === false) return this.#refuse('a CONSUMED before the ACCEPT')
-    const fault = stream?.outgoing.handleConsumed(words[1] as number)
-    if (fault !== undefined) this.#refuse(fault)
+    if (stream?.isAnswered === false) return this.refuse('a CONSUMED before the ACCEPT')
+    const fault = stream?.handleConsumed(words[1] as number)
+    if (fault !== undefined) this.refuse(fault)
   }
 
   handleClose(words: Int32Array, wordCount: number): void {
-    if (wordCount !== CLOSE_WORDS) return this.#refuse(`CLOSE of ${wordCount} words`)
+    if (wordCount !== CLOSE_WORDS) return this.refuse(`CLOSE of ${wordCount} words`)
     const stream = this.streams.get(words[0] as number)
     if (stream === undefined) return
-    if (!stream.handshake.isAnswered) return this.#refuse('a CLOSE before the ACCEPT')
+    if (!stream.isAnswered) return this.refuse('a CLOSE before the ACCEPT')
     stream.handleClosed(words[1] as number, words[2] as number)
   }
 
-  /**
-   * As Node does between two callbacks of libuv. A channel of raw sockets runs no callbacks, and may be polled from within
-   * the program's own code: what waits for its promises goes on after that, or after the turn.
-   */
-  #drainTicks(): void {
-    if (!this.isRaw) drainTicks()
+  private sendBound(transcript: Uint8Array): boolean {
+    const { channel } = this
+    const at = channel.reserveRequest(BOUND, 0, transcript.length)
+    if (at < 0) return false
+    copyBytes(transcript, 0, channel.sendBytes, at, transcript.length)
+    channel.commit(transcript.length)
+    return true
+  }
+
+  /** `promisedWindow`: what the client may have sent already. */
+  private newStream(id: number, role: 'client' | 'server', promisedWindow = 0): SocketStream {
+    const window = Math.max(promisedWindow, windowToGrant())
+    const stream = new Stream(this, this.channel, id, role, window, new StreamCounts())
+    return stream as Stream as SocketStream
   }
 
   /** The peer broke the rules of this layer: as bad as breaking those of the ring. */
-  #refuse(what: string): void {
-    this.#end(new Error(`the peer broke the socket protocol: ${what}`))
+  private refuse(what: string): void {
+    this.end(new Error(`the peer broke the socket protocol: ${what}`))
   }
 
-  #end(cause: Error | undefined): void {
-    if (!this.#isOpen) return
-    this.#isOpen = false
+  private end(cause: Error | undefined): void {
+    if (!this.isOpen) return
+    this.isOpen = false
     if (cause !== undefined) this.channel.end.cutOff?.()
-    this.#promised.clear()
-    this.#onGone(this)
+    this.promised.clear()
+    this.onGone(this)
     socketEndpoint().detach(this.channel)
     this.lifeline?.end(cause !== undefined)
     hideClosedListeners(this.channel.end)
-    this.#early.clear()
-    this.#connects.clear()
-    this.#toSend.clear()
+    this.early.clear()
+    this.connects.clear()
+    this.toSend.clear()
     this.deliveries.scheduleRest()
-    for (const stream of this.streams.all()) stream.handleChannelGone(cause)
+    const code = cause === undefined ? 'ECONNRESET' : codeOfEnd(cause)
+    for (const stream of this.streams.all()) stream.handleChannelGone(cause, code)
   }
 }
 
 /** It has asked the peer for a connection, and has no answer. */
 function isAsked(stream: Stream | undefined): stream is Stream {
-  return stream !== undefined && stream.id > 0 && !stream.handshake.isAnswered
+  return stream !== undefined && stream.id > 0 && !stream.isAnswered
+}
+
+let endpoint: ChannelGroup | undefined
+
+/** The endpoint that all sockets of this thread share, with the handlers of stream-layout.ts. */
+function socketEndpoint(): ChannelGroup {
+  if (endpoint !== undefined) return endpoint
+  endpoint = new ChannelGroup()
+  const { handleData, handleConsumed, handleClose } = SocketChannel.prototype
+  const { handleSourceAvailable, handleReadCompleted } = SocketChannel.prototype
+  const { handleSinkAvailable, handleWriteCompleted } = SocketChannel.prototype
+  endpoint.handlers.setOneWay(DATA, handleData)
+  endpoint.handlers.setOneWay(CONSUMED, handleConsumed)
+  endpoint.handlers.setOneWay(CLOSE, handleClose)
+  endpoint.handlers.setOneWay(SRC_AVAIL, handleSourceAvailable)
+  endpoint.handlers.setOneWay(RD_COMPL, handleReadCompleted)
+  endpoint.handlers.setOneWay(SINK_AVAIL, handleSinkAvailable)
+  endpoint.handlers.setOneWay(WR_COMPL, handleWriteCompleted)
+  endpoint.setHandler(CONNECT, message => requested(message)?.handleConnect(message))
+  endpoint.setHandler(BOUND, message => requested(message)?.handleBound(message))
+  endpoint.setHandler(ACCEPT, message => answered(message)?.handleAccept(message))
+  endpoint.setHandler(REFUSE, message => answered(message)?.handleRefuse(message))
+  return endpoint
+}
+
+/** The channel that handles a request; undefined, and the channel is over, if it came as a reply, which cannot be answered. */
+function requested(message: Message): SocketChannel | undefined {
+  return message.isRequest ? ownerOf(message) : refuseKind(message, 'reply')
+}
+
+/** The channel that handles a reply; undefined, and the channel is over, if it came as a request. */
+function answered(message: Message): SocketChannel | undefined {
+  return message.isRequest ? refuseKind(message, 'request') : ownerOf(message)
+}
+
+function refuseKind(message: Message, kind: string): undefined {
+  const what = `handler ${message.handler} by a ${kind}`
+  const error = new AmError('ERR_AM_PROTOCOL_VIOLATION', `the peer broke the socket protocol: ${what}`)
+  ownerOf(message).handleBroken(error)
+}
+
+function ownerOf(message: Message): SocketChannel {
+  return channelOf(message).owner as unknown as SocketChannel
 }

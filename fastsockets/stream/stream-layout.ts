@@ -85,6 +85,8 @@ export const WINDOW_MAX = 1 << 30
 export const EARLY_WINDOW = SEGMENT_MAX
 /** Bytes that one SRC_AVAIL offers: few enough that time-outs see a large write move. */
 export const OFFER_MAX = 4 << 20
+/** Shorter chunks are never offered: the messages of an offer cost more than a copy. */
+export const THRESHOLD_MIN = 32 * 1024
 /** The key of registered memory that SRC_AVAIL carries. */
 export const KEY_MAX = 256
 /** What is fetched at once: a turn of the event loop each, so that other sockets have theirs. */

@@ -9,56 +9,56 @@ const CUT_OFF_MIN = 64
  * Set that comes and goes, as it does those of a Map (stream-table.ts).
  */
 export class StreamQueue {
-  /** From `#first` on; what lies before is `undefined`, and is cut off when it is much. */
-  readonly #streams: (Stream | undefined)[] = []
-  #first = 0
+  /** From `firstAt` on; what lies before is `undefined`, and is cut off when it is much. */
+  private readonly streams: (Stream | undefined)[] = []
+  private firstAt = 0
   /** How many wait. */
   size = 0
-  readonly #mark: number
+  private readonly mark: number
 
   /** `mark`: a bit of `Stream.queues` that no other queue has. */
   constructor(mark: number) {
-    this.#mark = mark
+    this.mark = mark
   }
 
   get first(): Stream | undefined {
-    return this.#streams[this.#first]
+    return this.streams[this.firstAt]
   }
 
   add(stream: Stream): void {
     if (this.has(stream)) return
-    stream.queues |= this.#mark
-    this.#streams.push(stream)
+    stream.queues |= this.mark
+    this.streams.push(stream)
     this.size++
   }
 
   delete(stream: Stream): void {
     if (!this.has(stream)) return
-    stream.queues &= ~this.#mark
+    stream.queues &= ~this.mark
     this.size--
     if (stream !== this.first) {
-      this.#streams.splice(this.#streams.indexOf(stream, this.#first), 1)
+      this.streams.splice(this.streams.indexOf(stream, this.firstAt), 1)
       return
     }
-    this.#streams[this.#first++] = undefined
-    if (this.size > 0 && this.#first < CUT_OFF_MIN + this.size) return
-    this.#streams.splice(0, this.#first)
-    this.#first = 0
+    this.streams[this.firstAt++] = undefined
+    if (this.size > 0 && this.firstAt < CUT_OFF_MIN + this.size) return
+    this.streams.splice(0, this.firstAt)
+    this.firstAt = 0
   }
 
   clear(): void {
-    for (const stream of this.snapshot()) stream.queues &= ~this.#mark
-    this.#streams.length = 0
-    this.#first = 0
+    for (const stream of this.snapshot()) stream.queues &= ~this.mark
+    this.streams.length = 0
+    this.firstAt = 0
     this.size = 0
   }
 
   has(stream: Stream): boolean {
-    return (stream.queues & this.#mark) !== 0
+    return (stream.queues & this.mark) !== 0
   }
 
   /** Those who wait now. */
   snapshot(): readonly Stream[] {
-    return this.size === 0 ? NOBODY : (this.#streams.slice(this.#first) as Stream[])
+    return this.size === 0 ? NOBODY : (this.streams.slice(this.firstAt) as Stream[])
   }
 }

@@ -6,23 +6,26 @@ import type { Stream } from './stream.ts'
 import { endsOf } from './stream-addresses.ts'
 
 /** A stream is up, whose peer grants `window`; or more is known of one that is shown already. */
-export function showStream(stream: Stream, window: number): void {
+export function showStream(
+  stream: Stream,
+  window: number,
+  { isRaw, mayOffer, transport }: { isRaw: boolean; mayOffer: boolean; transport: string },
+): void {
   if (stream.counts.isOpen) return stream.counts.grant(window)
-  const { isRaw, mayOffer } = stream.channel
-  const connection = describe(stream)
+  const connection = describe(stream, transport)
   const kind = isRaw ? 'raw' : 'net'
   const zcopy = mayOffer ? 'possible' : allowsPeerMemory() ? 'refused' : 'off'
   stream.counts.open(statusPage().open({ kind, zcopy, ...connection }), window)
-  stream.counts.sent(stream.outgoing.window.sequence)
+  stream.counts.sent(stream.sendSequence)
   tell(EVENTS.connection, connection)
 }
 
-export function hideStream(stream: Stream): void {
+export function hideStream(stream: Stream, transport: string): void {
   const { bytesIn, bytesOut } = stream.counts
   if (!stream.counts.close() || !EVENTS.close.hasSubscribers) return
-  tell(EVENTS.close, { ...describe(stream), bytesIn, bytesOut })
+  tell(EVENTS.close, { ...describe(stream, transport), bytesIn, bytesOut })
 }
 
-function describe(stream: Stream): ConnectionEvent {
-  return { transport: stream.channel.transport, role: stream.role, ...endsOf(stream) }
+function describe(stream: Stream, transport: string): ConnectionEvent {
+  return { transport, role: stream.role, ...endsOf(stream) }
 }

@@ -18,88 +18,88 @@ const GENERATION_MAX = Math.floor(0x7fffffff / STREAMS_MAX)
  * next. The first that grew old keeps all later ones, with the streams that were in them, from being collected young.
  */
 export class StreamTable {
-  readonly #ours: (Stream | undefined)[] = []
-  readonly #generations: number[] = []
-  readonly #free: number[] = []
-  readonly #theirs: (Stream | undefined)[] = []
+  private readonly ours: (Stream | undefined)[] = []
+  private readonly generations: number[] = []
+  private readonly free: number[] = []
+  private readonly theirs: (Stream | undefined)[] = []
   /** By slot: the number that was refused last. Its client may have sent something before it heard of that. */
-  readonly #refused: number[] = []
-  #size = 0
+  private readonly refused: number[] = []
+  private size = 0
 
   get isFull(): boolean {
-    return this.#size >= STREAMS_MAX
+    return this.size >= STREAMS_MAX
   }
 
   /** Whether it will be some time until it is full, whatever the peer asks for meanwhile. */
   get hasPlenty(): boolean {
-    return this.#size < STREAMS_MAX / 2
+    return this.size < STREAMS_MAX / 2
   }
 
   get(id: number): Stream | undefined {
-    const slots = id < 0 ? this.#theirs : this.#ours
-    const slot = slotOf(id)
+    const slots = id < 0 ? this.theirs : this.ours
+    const slot = (id < 0 ? -id : id) & SLOT_MASK
     const stream = slot < slots.length ? slots[slot] : undefined
     return stream?.id === id ? stream : undefined
   }
 
   /** For a stream that is put here at once; there must be room. */
   takeId(): number {
-    const slot = this.#free.pop() ?? this.#addSlot()
-    return (this.#generations[slot] as number) * STREAMS_MAX + slot
+    const slot = this.free.pop() ?? this.addSlot()
+    return (this.generations[slot] as number) * STREAMS_MAX + slot
   }
 
   /** Whether nobody has the place of this number, which is the peer's. */
   hasPlaceFor(id: number): boolean {
-    return this.#theirs[slotOf(id)] === undefined
+    return this.theirs[slotOf(id)] === undefined
   }
 
   /** There must be room, and nobody in the place of that number. */
   put(stream: Stream): void {
     const slot = slotOf(stream.id)
-    if (stream.id > 0) this.#ours[slot] = stream
+    if (stream.id > 0) this.ours[slot] = stream
     else {
       // No holes: an array with many is another, slower kind of array.
-      while (this.#theirs.length <= slot) this.#theirs.push(undefined)
-      this.#theirs[slot] = stream
+      while (this.theirs.length <= slot) this.theirs.push(undefined)
+      this.theirs[slot] = stream
     }
-    this.#size++
-    noteGranted(stream.receiving.size)
+    this.size++
+    noteGranted(stream.window)
   }
 
   /** The peer asked for it in vain. */
   noteRefused(id: number): void {
     const slot = slotOf(id)
-    while (this.#refused.length <= slot) this.#refused.push(0)
-    this.#refused[slot] = id
+    while (this.refused.length <= slot) this.refused.push(0)
+    this.refused[slot] = id
   }
 
   wasRefused(id: number): boolean {
-    return id < 0 && this.#refused[slotOf(id)] === id
+    return id < 0 && this.refused[slotOf(id)] === id
   }
 
   /** Does nothing if it is not there. */
   delete(stream: Stream): void {
     if (this.get(stream.id) !== stream) return
     const slot = slotOf(stream.id)
-    this.#size--
-    noteGranted(-stream.receiving.size)
+    this.size--
+    noteGranted(-stream.window)
     if (stream.id < 0) {
-      this.#theirs[slot] = undefined
+      this.theirs[slot] = undefined
       return
     }
-    const generation = this.#generations[slot] as number
-    this.#generations[slot] = generation === GENERATION_MAX ? 1 : generation + 1
-    this.#ours[slot] = undefined
-    this.#free.push(slot)
+    const generation = this.generations[slot] as number
+    this.generations[slot] = generation === GENERATION_MAX ? 1 : generation + 1
+    this.ours[slot] = undefined
+    this.free.push(slot)
   }
 
-  #addSlot(): number {
-    this.#ours.push(undefined)
-    return this.#generations.push(1) - 1
+  private addSlot(): number {
+    this.ours.push(undefined)
+    return this.generations.push(1) - 1
   }
 
   all(): Stream[] {
-    return [...this.#ours, ...this.#theirs].filter(stream => stream !== undefined)
+    return [...this.ours, ...this.theirs].filter(stream => stream !== undefined)
   }
 }
 

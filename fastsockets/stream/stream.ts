@@ -1,484 +1,580 @@
 /**
- * One byte stream each way between two sockets: sequence numbers, byte credits, half-close, reset. It knows nothing of
- * `net.Socket`; a `StreamSink` does, and a `SocketChannel` carries the messages (stream-layout.ts).
+ * One byte stream each way between two sockets, as one state machine: sequence numbers, byte windows, half-close, reset, and
+ * the handshake before them. It knows no driver, no clock and no Node. Calls come in
  *
- * A write goes out at once; only what finds no window or room is kept (outgoing.ts). Received bytes are kept only when the sink
- * does not read: otherwise they go straight on (receive posting).
+ *   from the program    write, writeOne, trySend, shutdown, startReading, takeInto, close
+ *   from the peer       handle…, one for each message of stream-layout.ts; most return what is wrong with it, if anything
+ *   from the turn       resume (there may be room or window again), deliver, deliverPosted
+ *
+ * and go out to the program (`StreamSink`), into messages (`MessageOut`), and to the channel, which gives turns (`StreamChannel`).
+ *
+ * Received bytes go straight on while the sink reads (receive posting); the receive buffer keeps what comes while it does not.
+ * The sending half is in sending-half.ts.
  */
 import { ablation } from '../../nic/index.ts'
-import { lookCount } from '../host/io-turns.ts'
-import { drainTicks } from '../host/node-internals.ts'
-import { TELLS_OF_LATE_RESETS } from '../host/node-versions.ts'
-import { codeOfEnd } from '../host/socket-errors.ts'
-import { StreamCounts } from '../status/stream-counts.ts'
-import { ReceiveWindow } from './byte-windows.ts'
-import { Handshake } from './handshake.ts'
-import { Outgoing } from './outgoing.ts'
-import { OwnClose } from './own-close.ts'
+import { BYTES_IN, BYTES_TAKEN } from '../status/status-layout.ts'
+import type { StreamCounts } from '../status/stream-counts.ts'
 import { ReceiveBuffer } from './receive-buffer.ts'
-import type { SocketChannel } from './socket-channel.ts'
+import { type SendingChannel, SendingHalf } from './sending-half.ts'
 import type { StreamAddresses } from './stream-addresses.ts'
-import { CLOSE_EARLY, CLOSE_RESET } from './stream-layout.ts'
-import { sendConsumed } from './stream-messages.ts'
-import { hideStream, showStream } from './stream-rows.ts'
-import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
-import { windowToGrant } from './unread-budget.ts'
-import { ChunkFetches } from './zcopy/chunk-fetches.ts'
-import { PostedSink } from './zcopy/posted-sink.ts'
+import type { MessageOut } from './stream-host.ts'
+import {
+  CLOSE,
+  CLOSE_DONE,
+  CLOSE_EARLY,
+  CLOSE_RESET,
+  CLOSE_WORDS,
+  CONSUMED,
+  CONSUMED_DUE,
+  CONSUMED_WORDS,
+  FLAG_FIN,
+  FLAG_PUSH,
+  SHRUNK_WINDOW,
+} from './stream-layout.ts'
+import type { StreamErrorCode } from './stream-sink.ts'
+import { Zcopy, type ZcopyStream } from './zcopy/zcopy.ts'
 
-export type { StreamErrorCode, StreamSink } from './stream-sink.ts'
-
-/** Linux hands so many bytes to the loopback device at once (GSO_MAX_SIZE); a longer write meets the peer's reset and fails. */
-const LOST_MAX = 512 * 1024
 const POSTS = ablation('no-posting') === undefined
+const REPORTED_FROM = ablation('no-delayed-acks') === undefined ? CONSUMED_DUE : 1
 
-/** `presumed`: the program takes it for connected, and the peer has not answered yet. */
-type State = 'connecting' | 'presumed' | 'open' | 'closing' | 'closed'
+/** What a stream needs of its channel. */
+export interface StreamChannel extends SendingChannel {
+  /** Both ends are of one thread: the order of its events is known. */
+  readonly isLoopback: boolean
+  readonly isRaw: boolean
+  readonly deliveries: {
+    /** Counts the turns in which data was handed over. */
+    readonly turn: number
+    /** `deliver` is called in the next turn. */
+    schedule(stream: Stream): void
+    /** `deliverPosted` is called in this turn, with a copy of the bytes. */
+    post(stream: Stream, bytes: Uint8Array, offset: number, length: number): void
+    /** What comes next is not to be gathered with what has come. */
+    endRun(stream: Stream): void
+  }
+  /** `resume` is called when there may be room. */
+  scheduleSend(stream: Stream): void
+  forget(stream: Stream): void
+  /** The stream is up, and the peer grants `window`, or is not. */
+  show(stream: Stream, window: number): void
+  hide(stream: Stream): void
+}
+
 type ReceiveState = 'open' | 'finReceived' | 'ended'
 
-export class Stream {
-  readonly channel: SocketChannel
-  readonly id: number
+export class Stream extends SendingHalf implements ZcopyStream {
+  declare readonly channel: StreamChannel
   readonly role: 'client' | 'server'
-  readonly handshake = new Handshake()
-  sink: StreamSink | undefined
+
+  // The channel's notes.
   addresses: StreamAddresses | undefined
-  unixPath: string | undefined
   /** The client's port if the server accepts; 0 if it has not said so before, `PORT_AWAITED` while it may. */
   promisedPort = 0
   /** Called once, when this side has closed or the channel is gone. */
   onClosed: (() => void) | undefined
-  readonly counts = new StreamCounts()
-  /** The channel's: posted pieces that were not handed over yet. */
+  /** Posted pieces that were not handed over yet. */
   postedCount = 0
-  /** Those of the channel in which it waits, a bit for each. */
+  /** The queues of the channel in which it waits, a bit for each. */
   queues = 0
-  state: State = 'connecting'
-  /** Nothing is delivered yet (fresh-streams.ts). */
+  /** The program hears in this turn that it is connected: data is delivered from the next turn on. */
   isFresh = false
 
-  #receiveState: ReceiveState = 'open'
-  readonly receiving: ReceiveWindow
-  readonly fetches = new ChunkFetches(this)
-  readonly postedSink = new PostedSink(this)
-  readonly outgoing = new Outgoing(this)
-  readonly #buffer = new ReceiveBuffer()
-  /** What ends the stream once all is delivered. */
-  #failure: { code: StreamErrorCode; syscall: 'read' | 'write'; cause: Error | undefined } | undefined
+  /** When the client's program was notified of the connection, as `lookCount` counts. */
+  private toldAt = Number.NaN
+
+  // Receiving.
+  /** Sequence of the next byte that is due, and of the first that the program has not taken. */
+  receiveSequence = 0
+  /** What the peer was granted at first. */
+  readonly window: number
+  private receiveState: ReceiveState = 'open'
+  private buffer: ReceiveBuffer | undefined
   /** The channel's turn in which data was handed over last. */
-  #deliveredInTurn = -1
-  #peerClosed = false
-  /** What a write fails with if there is no failure that nobody has heard of. */
-  #writeError: StreamErrorCode = 'EPIPE'
-  /** TCP hears only by a write that the peer has closed: the first one is taken, and lost. */
-  #losesNextWrite = false
-  readonly #close = new OwnClose(this)
-  /** When the program heard that it is connected, as `lookCount` counts; only of a client. */
-  #toldAt = Number.NaN
+  private deliveredInTurn = -1
 
-  /** `promisedWindow`: what its client may have sent already. */
-  constructor(channel: SocketChannel, id: number, role: 'client' | 'server', promisedWindow = 0) {
-    this.channel = channel
-    this.id = id
+  // Closing.
+  private closeHow = CLOSE_DONE
+  private closeReceived = 0
+  private hasCloseBegun = false
+  /** The CLOSE is wanted, and not out: the first, or a second one that says that it is a reset. */
+  private isCloseOwed = false
+  /** The first CLOSE is out. */
+  private isCloseOut = false
+
+  constructor(
+    channel: StreamChannel,
+    out: MessageOut,
+    id: number,
+    role: 'client' | 'server',
+    window: number,
+    counts: StreamCounts,
+  ) {
+    super(channel, out, id, counts)
     this.role = role
-    this.receiving = new ReceiveWindow(Math.max(promisedWindow, windowToGrant()))
+    this.window = window
   }
 
-  /** How the peer is told that it is meant. */
-  get peerId(): number {
-    return -this.id
-  }
-
-  /** Takes what waits in the receive buffer into `target`; returns how much. */
-  takeInto(target: Uint8Array): number {
-    const taken = this.#buffer.takeInto(target)
-    if (taken > 0) this.consume(taken)
-    return taken
-  }
+  // What others ask.
 
   /** Something waits: data, the end, or an error. */
   get isReadable(): boolean {
     return (
-      this.#buffer.length > 0 ||
-      this.fetches.isOpen ||
-      this.#receiveState !== 'open' ||
-      this.#failure !== undefined
+      this.waitingLength > 0 ||
+      this.zcopy?.isFetching === true ||
+      this.receiveState !== 'open' ||
+      this.failure !== undefined
     )
   }
 
   /** Received, and not taken yet: the part of the window that is shut. */
   get waitingLength(): number {
-    return this.#buffer.length
+    return this.buffer === undefined ? 0 : this.buffer.length
   }
 
-  /** Whether a write can only fail, as after shutdown(2) or when the peer is gone. */
-  get refusesWrites(): boolean {
-    return this.outgoing.isFinished || this.#isBroken
-  }
+  // What the program does.
 
-  /** What such a write fails with: an error that nobody has heard of yet comes first, as in TCP. */
-  get writeError(): StreamErrorCode {
-    return this.#failure?.code ?? this.#writeError
-  }
-
-  /**
-   * What becomes of a refused write of `length` bytes. TCP loses the first one after the peer has closed; of a longer one it takes
-   * the first part, so that libuv fails with the second. On a unix path the kernel refuses it.
-   */
-  fateOfWrite(length: number): 'lost' | 'fails' | 'fails late' {
-    const isFirst = this.#losesNextWrite && this.unixPath === undefined
-    this.#losesNextWrite = false
-    if (!isFirst || this.outgoing.isFinished || this.state !== 'open') return 'fails'
-    return length <= LOST_MAX ? 'lost' : 'fails late'
-  }
-
-  /** True if FIN is out already. */
-  shutdown(): boolean {
-    return this.refusesWrites || this.outgoing.finish()
-  }
-
-  /** Deliver what waits; later, not within the caller's own stack. */
+  /** Delivers what waits; later, not within the caller's own stack. */
   startReading(): void {
-    if (this.#receiveState !== 'ended' && this.isReadable) this.channel.deliveries.schedule(this)
+    if (this.receiveState !== 'ended' && this.isReadable) this.scheduleDelivery()
+  }
+
+  /** Takes what waits in the receive buffer into `target`; returns how much. */
+  takeInto(target: Uint8Array): number {
+    const taken = this.buffer === undefined ? 0 : this.buffer.takeInto(target)
+    if (taken > 0) this.consume(taken)
+    return taken
+  }
+
+  /** A receive is posted into `bytes`, where the peer may write a large chunk. */
+  postReceive(bytes: Uint8Array): void {
+    this.zcopy?.post(bytes)
   }
 
   /** Like close(2): no more calls to the sink. Unread bytes make it a reset, as in TCP. */
   close(reset: boolean): void {
     if (this.state === 'closing' || this.state === 'closed') return
-    const isEarly = !this.handshake.isAnswered || this.#isJustTold
-    const isUnread = this.#buffer.length > 0 || this.postedCount > 0 || this.fetches.isOpen
-    this.#close.decide(reset || (isUnread && !isEarly), isEarly, this.receiving.sequence)
-    this.#release()
+    const isEarly = !this.isAnswered || this.isJustTold()
+    const isUnread = this.waitingLength > 0 || this.postedCount > 0 || this.zcopy?.isFetching === true
+    this.closeHow = reset || (isUnread && !isEarly) ? CLOSE_RESET : isEarly ? CLOSE_EARLY : CLOSE_DONE
+    this.closeReceived = this.receiveSequence
+    this.release()
     this.sink = undefined
-    this.outgoing.close(this.#close.isReset || this.#isBroken)
-    this.postedSink.revoke()
-    this.#buffer.clear()
-    this.fetches.drop()
+    this.cutSending(this.closeHow === CLOSE_RESET || this.isBroken())
+    this.zcopy?.revokePosted()
+    this.buffer?.clear()
+    this.zcopy?.dropSource()
     this.state = 'closing'
-    if (!this.channel.isOpen) return this.#finish()
+    if (!this.channel.isOpen) return this.finish()
     // The answer to CONNECT will find it closing.
-    if (!this.handshake.maySend) return
-    this.#close.send()
-    if (this.#peerClosed && !this.#close.isOwed) this.#finish()
+    if (!this.maySend()) return
+    this.sendClose()
+    if (this.peerClosed && !this.isCloseOwed) this.finish()
   }
 
+  // The handshake.
+
+  /** The CONNECT is out. */
   handleAsked(): void {
-    this.handshake.isAsked = true
-    if (this.handshake.isPresumed) this.channel.scheduleSend(this)
+    this.isAsked = true
+    if (this.isPresumed) this.scheduleSend()
+  }
+
+  /** The program is told that it is connected, before there is an answer. */
+  presumeConnected(): void {
+    this.state = 'presumed'
+    this.isPresumed = true
+    this.sendLimit = this.earlyWindow
+  }
+
+  /** The server has promised a window for this stream before it answers. */
+  keepEarlyWindow(window: number): void {
+    this.earlyWindow = window
+    if (!this.isPresumed) return
+    this.sendLimit = window
+    if (this.unsentLength > 0) this.scheduleSend()
   }
 
   handleAccepted(window: number): void {
-    const { handshake } = this
-    handshake.isAnswered = true
-    this.outgoing.window.open(window)
+    this.isAnswered = true
+    this.sendLimit = window
     this.sink?.handleAnswered?.()
     if (this.state === 'closing') {
-      if (!this.#close.hasBegun) this.#close.send()
-      return this.channel.scheduleSend(this)
+      if (!this.hasCloseBegun) this.sendClose()
+      return this.scheduleSend()
     }
     this.state = 'open'
-    showStream(this, window)
-    if (this.outgoing.isFinished) this.counts.endedHere()
-    if (!handshake.isPresumed) this.tellConnected()
-    else if (this.outgoing.hasUnsent) this.channel.scheduleSend(this)
+    this.channel.show(this, window)
+    if (this.isFinished) this.counts.endedHere()
+    if (!this.isPresumed) this.tellConnected()
+    else if (this.unsentLength > 0) this.scheduleSend()
   }
 
   tellConnected(): void {
-    if (this.role === 'client') this.#toldAt = lookCount()
+    if (this.role === 'client') this.toldAt = this.channel.host.lookCount()
     this.sink?.handleConnected()
-  }
-
-  /**
-   * The program has heard that it is connected, and the event loop has not looked for data since. Of TCP it would have heard
-   * before the server had accepted: what the server has sent by now would not be there yet.
-   */
-  get #isJustTold(): boolean {
-    // Within one thread the order is known: what the server has written was there.
-    if (this.role === 'server' || this.channel.transport === 'loopback') return false
-    return this.isFresh || this.#toldAt === lookCount()
   }
 
   handleRefused(refusal: number | undefined): void {
     const { sink } = this
-    this.#finish()
+    this.finish()
     sink?.handleRefused(refusal)
   }
 
-  /** Data for this stream; returns what is wrong with it, if anything. */
+  // What the peer says.
+
   handleData(
     sequence: number,
+    consumed: number,
+    flags: number,
     bytes: Uint8Array,
     offset: number,
     length: number,
-    fin: boolean,
   ): string | undefined {
-    if (sequence !== this.receiving.sequence)
-      return `sequence ${sequence >>> 0} where ${this.receiving.sequence >>> 0} was due`
-    if (this.receiving.isOverrunBy(length)) return `${length} bytes beyond the window`
-    if (this.#receiveState !== 'open') return 'data after the end'
-    if (this.fetches.isOpen) return 'data behind an offer'
-    this.receiving.advance(length)
-    if (this.state === 'closing') return length > 0 ? this.#answerClosed() : undefined
-    this.postedSink.noteVoid()
-    this.counts.received(length)
-    const placed = this.#place(bytes, offset, length)
-    if (placed < length) this.#keep(bytes, offset + placed, length - placed)
-    if (fin) {
-      this.#receiveState = 'finReceived'
+    if (consumed !== this.peerConsumed) {
+      const fault = this.handleConsumed(consumed)
+      if (fault !== undefined) return fault
+    }
+    if (sequence !== this.receiveSequence)
+      return `sequence ${sequence >>> 0} where ${this.receiveSequence >>> 0} was due`
+    const end = (sequence + length) | 0
+    if (((end - this.consumed + this.withheld) | 0) > this.window) return `${length} bytes beyond the window`
+    if (this.receiveState !== 'open') return 'data after the end'
+    const { zcopy } = this
+    if (zcopy?.isFetching === true) return 'data behind an offer'
+    this.receiveSequence = end
+    if (this.state === 'closing') {
+      if (length > 0) this.answerClosed()
+      return undefined
+    }
+    if (zcopy !== undefined) zcopy.voidPosted()
+    const { words } = this.counts
+    words[BYTES_IN] = (words[BYTES_IN] as number) + length
+    if (length > 0) this.place(bytes, offset, length)
+    if ((flags & FLAG_FIN) !== 0) {
+      this.receiveState = 'finReceived'
       this.counts.endedByPeer()
-      this.channel.deliveries.schedule(this)
+      this.scheduleDelivery()
     }
+    if ((flags & FLAG_PUSH) !== 0) this.channel.deliveries.endRun(this)
     return undefined
-  }
-
-  /** As TCP does: data for somebody who has closed, and not a bare FIN, is answered by a reset. */
-  #answerClosed(): undefined {
-    this.#close.turnIntoReset()
-    this.outgoing.clear()
-    this.#close.send()
-  }
-
-  /** The peer has written its next bytes where a receive is posted; returns what is wrong with that, if anything. */
-  handleWriteCompleted(sequence: number, length: number): string | undefined {
-    if (sequence !== this.receiving.sequence || this.#receiveState !== 'open')
-      return 'a write out of sequence'
-    if (!this.postedSink.complete(length)) return `a write of ${length} bytes where no receive is posted`
-    this.receiving.advance(length)
-    if (this.state === 'closing') return this.#answerClosed()
-    this.counts.received(length)
-    this.counts.fetched(length)
-    this.sink?.handlePosted?.(length)
-    this.consume(length)
-    this.channel.deliveries.schedule(this)
-    return undefined
-  }
-
-  /** The peer offers its next bytes instead of sending them; returns what is wrong with that, if anything. */
-  handleSourceAvailable(sequence: number, length: number, key: Uint8Array): string | undefined {
-    if (sequence !== this.receiving.sequence) return 'an offer out of sequence'
-    if (this.#receiveState !== 'open') return 'an offer after the end'
-    if (this.fetches.isOpen) return 'an offer behind an offer'
-    if (this.state === 'closing') return this.#answerClosed()
-    this.postedSink.noteVoid()
-    this.postedSink.noteLargeChunk()
-    if (!this.fetches.open(key, length)) return `an offer of ${length} bytes with a key that does not fit`
-    this.channel.deliveries.schedule(this)
-    return undefined
-  }
-
-  /** Straight from the ring into the buffers that a raw socket has posted; what was there before comes first. */
-  #place(bytes: Uint8Array, offset: number, length: number): number {
-    const { sink } = this
-    if (!POSTS || sink?.place === undefined || length === 0 || this.#buffer.length > 0) return 0
-    const placed = sink.place(bytes, offset, length)
-    if (placed > 0) this.consume(placed)
-    return placed
-  }
-
-  #keep(bytes: Uint8Array, offset: number, length: number): void {
-    // Behind posted bytes that are still on their way, everything else must queue, too.
-    if (POSTS && (this.postedCount > 0 || this.#isPosted())) {
-      this.channel.deliveries.post(this, bytes, offset, length)
-      return
-    }
-    this.#store(bytes, offset, length)
-    if (!POSTS) this.channel.deliveries.schedule(this)
-    this.sink?.handleArrival?.()
   }
 
   handleClosed(how: number, received: number): void {
     // What was sent to a client that closed early came after its end.
-    const isReset = how === CLOSE_RESET || (how !== CLOSE_EARLY && this.outgoing.isBeyond(received))
-    this.#peerClosed = true
-    this.fetches.drop()
-    this.outgoing.dropOffer()
+    const isReset = how === CLOSE_RESET || (how !== CLOSE_EARLY && this.isBeyond(received))
+    this.peerClosed = true
+    this.zcopy?.dropSource()
+    this.zcopy?.dropOffers()
+    const hasUnsent = this.unsentLength > 0
     if (this.state === 'closing') {
-      if (this.outgoing.hasUnsent) this.#answerClosed()
-      // Also if it should hear of a reset, too: its number may come again at once.
-      if (this.#close.isOut) return this.#finish()
+      if (hasUnsent) this.answerClosed()
+      // Also if the peer should be told of a reset, too: its number may come again at once.
+      if (this.isCloseOut) return this.finish()
     }
     if (this.state !== 'open') return
     this.counts.endedByPeer()
-    const { writeCount } = this.outgoing
-    this.#losesNextWrite = !isReset && (how !== CLOSE_EARLY || writeCount === 0)
-    // A kernel had taken the first write, and had heard of it that the client is closed before the second.
+    const { writeCount } = this
+    this.losesNextWrite = !isReset && (how !== CLOSE_EARLY || writeCount === 0)
+    // A kernel had taken the first write, and had been told by it before the second that the client is closed.
     if (how === CLOSE_EARLY && writeCount > 1) this.fail('EPIPE', 'write', undefined)
-    if (this.#receiveState === 'open') {
-      const isWritten = this.outgoing.hearsOfReset(this.sink?.isReading || this.sink?.isFeeding)
+    if (this.receiveState === 'open') {
+      const isWritten = this.reportsReset()
       if (isReset) {
         this.fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
         // libuv reads the data, and finds the reset with it.
-        if (this.postedCount > 0 && this.sink?.isReading === true) this.#endInPlaceOfReset()
-      } else if (this.outgoing.hasUnsent) this.fail('ECONNRESET', 'write', undefined)
-      else this.#receiveState = 'finReceived'
-    } else if (this.outgoing.hasUnsent) {
+        if (this.postedCount > 0 && this.sink?.isReading === true) this.endInPlaceOfReset()
+      } else if (hasUnsent) this.fail('ECONNRESET', 'write', undefined)
+      else this.receiveState = 'finReceived'
+    } else if (hasUnsent) {
       // The end had come before the reset: reading ends well all the same, as in TCP.
       this.fail('EPIPE', 'write', undefined)
     }
-    this.channel.deliveries.schedule(this)
+    this.scheduleDelivery()
   }
 
-  /** The channel is no more: the peer died, or broke the protocol (`cause`). */
-  handleChannelGone(cause: Error | undefined): void {
-    this.#peerClosed = true
-    this.fetches.drop()
-    this.outgoing.dropOffer()
+  /** The channel is no more: the peer died, or broke the protocol (`cause`), which TCP would call `code`. */
+  handleChannelGone(cause: Error | undefined, code: StreamErrorCode): void {
+    this.peerClosed = true
+    this.zcopy?.dropSource()
+    this.zcopy?.dropOffers()
     if (this.state === 'connecting' || this.state === 'presumed') return this.handleRefused(undefined)
-    if (this.state === 'closing') return this.#finish()
+    if (this.state === 'closing') return this.finish()
     this.counts.endedByPeer()
-    this.#losesNextWrite = cause === undefined
-    if (cause !== undefined) this.fail(codeOfEnd(cause), 'read', cause)
-    else if (this.outgoing.hasUnsent) this.fail('ECONNRESET', 'write', undefined)
-    else if (this.#receiveState === 'open') this.#receiveState = 'finReceived'
-    this.channel.deliveries.schedule(this)
+    this.losesNextWrite = cause === undefined
+    if (cause !== undefined) this.fail(code, 'read', cause)
+    else if (this.unsentLength > 0) this.fail('ECONNRESET', 'write', undefined)
+    else if (this.receiveState === 'open') this.receiveState = 'finReceived'
+    this.scheduleDelivery()
   }
+
+  /** The peer offers its next bytes instead of sending them. */
+  handleSourceAvailable(sequence: number, length: number, key: Uint8Array): string | undefined {
+    if (sequence !== this.receiveSequence) return 'an offer out of sequence'
+    if (this.receiveState !== 'open') return 'an offer after the end'
+    const zcopy = this.zcopyPart()
+    if (zcopy.isFetching) return 'an offer behind an offer'
+    if (this.state === 'closing') return this.answerClosed()
+    zcopy.voidPosted()
+    if (!zcopy.openSource(key, length)) return `an offer of ${length} bytes with a key that does not fit`
+    this.scheduleDelivery()
+    return undefined
+  }
+
+  /** The peer has fetched up to `sequence`, and wants the rest as data. */
+  handleReadCompleted(sequence: number): string | undefined {
+    const fetched = this.zcopy?.completeOffer(sequence) ?? -1
+    if (fetched < 0) return 'an RD_COMPL that fits no offer'
+    // A closed socket may have dropped what was on offer.
+    if (this.pending === undefined || this.pending.length === 0) return undefined
+    this.pending.skip(fetched)
+    this.scheduleSend()
+    return undefined
+  }
+
+  /** The peer has posted a receive that a large chunk may go to. */
+  handleSinkAvailable(sequence: number, length: number, key: Uint8Array): string | undefined {
+    if (this.zcopyPart().openTarget(sequence, length, key)) return undefined
+    return `a posted receive of ${length} bytes with a key that does not fit`
+  }
+
+  /** The peer has written its next bytes where a receive is posted. */
+  handleWriteCompleted(sequence: number, length: number): string | undefined {
+    if (sequence !== this.receiveSequence || this.receiveState !== 'open') return 'a write out of sequence'
+    if (this.zcopy?.completePosted(length) !== true)
+      return `a write of ${length} bytes where no receive is posted`
+    this.receiveSequence = (this.receiveSequence + length) | 0
+    if (this.state === 'closing') return this.answerClosed()
+    this.counts.fetched(length)
+    this.sink?.handlePosted?.(length)
+    this.consume(length)
+    this.scheduleDelivery()
+    return undefined
+  }
+
+  // What a turn brings.
 
   /** Everything that was refused before, in order; false if it is refused again. */
   resume(): boolean {
-    if (!this.outgoing.resume()) return false
-    if (!this.fetches.resume()) return false
-    if (!this.#reportConsumed()) return false
-    if (this.#close.isOwed && !this.outgoing.hasUnsent) {
-      this.#close.send()
-      if (this.#close.isOwed) return false
-      if (this.#peerClosed) this.#finish()
+    if (!this.resumeSending()) return false
+    if (this.zcopy?.resume() === false) return false
+    if (!this.reportConsumed()) return false
+    if (this.isCloseOwed && this.unsentLength === 0) {
+      this.sendClose()
+      if (this.isCloseOwed) return false
+      if (this.peerClosed) this.finish()
     }
     return true
   }
 
   /**
-   * Hands over what waits while the sink reads. The end, or an error, comes a turn after the last data, as it does with
-   * TCP, where it takes another read: a program that has all it wants may close the socket first.
+   * Hands over what waits while the sink reads. The end, or an error, comes a turn after the last data, as with TCP, where it
+   * takes another read: a program that has all it wants may close the socket first.
    */
   deliver(): void {
-    while (this.#buffer.length > 0 && this.sink?.isReading) {
+    while (this.waitingLength > 0 && this.sink?.isReading) {
+      const buffer = this.buffer as ReceiveBuffer
       const isLent = this.sink.copies === true
-      this.handOver(isLent ? this.#buffer.peek() : this.#buffer.take(), isLent)
-      if (this.#buffer.length === 0) this.#endInPlaceOfReset()
-      if (!this.#isRaw) drainTicks()
+      this.handOver(isLent ? buffer.peek() : buffer.take(), isLent)
+      if (buffer.length === 0) this.endInPlaceOfReset()
+      this.channel.host.drainTicks()
     }
     if (this.sink === undefined) return
-    // If something is left in the buffer, nobody reads: then the offer must not wait for it.
-    if (this.fetches.isOpen) this.fetches.fetch(this.sink)
-    if (!this.channel.isOpen && this.outgoing.giveUpFin()) this.sink?.handleShutdown()
+    // If something is left in the buffer, the program does not read: the offer must not wait for it.
+    if (this.zcopy?.isFetching === true) this.zcopy.fetch(this.sink)
+    if (!this.channel.isOpen && this.giveUpFin()) this.sink?.handleShutdown()
     if (this.sink === undefined) return
-    if (this.#failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.#failure.code)
+    if (this.failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.failure.code)
     this.sink.handleArrival?.()
-    if (this.#failure !== undefined && this.sink.isFeeding) return this.channel.deliveries.schedule(this)
-    const endsWrite = this.#endsWrite()
-    if (this.#buffer.length > 0 && !endsWrite) return
-    if (this.#deliveredInTurn === this.channel.deliveries.turn) {
-      if (this.#failure !== undefined || this.#receiveState === 'finReceived')
-        this.channel.deliveries.schedule(this)
+    if (this.failure !== undefined && this.sink.isFeeding) return this.scheduleDelivery()
+    const endsWrite = this.endsWrite()
+    if (this.waitingLength > 0 && !endsWrite) return
+    if (this.deliveredInTurn === this.channel.deliveries.turn) {
+      if (this.failure !== undefined || this.receiveState === 'finReceived') this.scheduleDelivery()
       return
     }
-    if (this.#failure !== undefined) {
-      const { code, cause, syscall: failed } = this.#failure
-      // The write that waited at the reset may be over by now: then it is the read that fails, as over TCP.
-      const isOver = failed === 'write' && code === 'ECONNRESET' && !this.outgoing.isWaiting
+    if (this.failure !== undefined) {
+      const { code, cause, syscall: failed } = this.failure
+      // The write that waited at the reset may be over by now: the read fails, as over TCP.
+      const isOver = failed === 'write' && code === 'ECONNRESET' && !this.isWaiting
       const syscall = endsWrite ? 'write' : isOver ? 'read' : failed
-      // Who does not read does not hear of it, unless by a write that waits. Raw sockets are asked, not told.
-      if (!endsWrite && !this.sink.isReading && !this.#isRaw) return
-      this.#failure = undefined
-      this.#receiveState = 'ended'
+      // A program that does not read is not notified, unless by a write that waits. Raw sockets ask.
+      if (!endsWrite && !this.sink.isReading && !this.isRaw()) return
+      this.failure = undefined
+      this.receiveState = 'ended'
       this.sink.handleError(code, syscall, cause)
-    } else if (this.#receiveState === 'finReceived' && this.sink.isReading) {
-      this.#receiveState = 'ended'
+    } else if (this.receiveState === 'finReceived' && this.sink.isReading) {
+      this.receiveState = 'ended'
       this.sink.handleEnd()
     }
   }
 
-  /** A write that waits hears of its end from libuv though nobody reads; what is unread is gone with its socket. */
-  #endsWrite(): boolean {
-    if (this.#failure === undefined || this.#isRaw || this.sink?.isReading === true) return false
-    return this.#failure.code !== 'ECONNRESET' || this.outgoing.isWaiting
-  }
-
-  /** Older libuv tells who reads what was there before a reset that it is the end: only a write, if one waits, says more. */
-  #endInPlaceOfReset(): void {
-    const failure = this.#failure
-    if (TELLS_OF_LATE_RESETS || this.#isRaw || failure?.code !== 'ECONNRESET') return
-    if (failure.syscall !== 'read' || failure.cause !== undefined) return
-    this.#failure = this.outgoing.hasUnsent ? { ...failure, syscall: 'write' } : undefined
-    if (this.#failure !== undefined) return
-    this.#writeError = failure.code
-    this.#receiveState = 'finReceived'
-  }
-
   /** Bytes that were posted, now in memory of their own. */
   deliverPosted(bytes: Buffer): void {
-    if (this.#isPosted()) return this.handOver(bytes)
-    if (this.state !== 'open') return
-    this.#store(bytes, 0, bytes.length)
-  }
-
-  #store(bytes: Uint8Array, offset: number, length: number): void {
-    this.#buffer.append(bytes, offset, length)
-    this.counts.buffered(length)
+    if (this.sink?.isReading === true && this.waitingLength === 0) this.handOver(bytes, false)
+    else if (this.state === 'open') this.store(bytes, 0, bytes.length)
   }
 
   /** `isLent`: they stay in the receive buffer until they are taken. */
-  handOver(bytes: Buffer, isLent = false): void {
+  handOver(bytes: Buffer, isLent: boolean): void {
     const { sink } = this
     if (sink === undefined) return
-    this.#deliveredInTurn = this.channel.deliveries.turn
-    // The program may transfer the memory of what it gets: nothing is read from it afterwards. A listener that throws has had it.
+    this.deliveredInTurn = this.channel.deliveries.turn
+    // The program may transfer the memory: nothing is read from it afterwards. A listener that throws has had all bytes.
     const { length } = bytes
     let taken = length
     try {
       taken = sink.handleData(bytes)
     } finally {
-      // The sink may have closed meanwhile; then nobody wants the rest either.
-      if (isLent) this.#buffer.skip(taken)
-      else if (taken < length && this.sink !== undefined) this.#store(bytes, taken, length - taken)
+      if (isLent) this.buffer?.skip(taken)
+      // The sink may have closed meanwhile, and drop the rest.
+      else if (taken < length && this.sink !== undefined) this.store(bytes, taken, length - taken)
       this.consume(taken)
     }
   }
 
-  consume(taken: number): void {
-    this.receiving.consume(taken)
-    this.counts.taken(taken)
-    if (!this.#reportConsumed()) this.channel.scheduleSend(this)
+  consume(length: number): void {
+    this.consumed = (this.consumed + length) | 0
+    const { words } = this.counts
+    words[BYTES_TAKEN] = (words[BYTES_TAKEN] as number) + length
+    this.withheld = this.channel.host.isOverBudget()
+      ? Math.min(this.withheld + length, this.window - SHRUNK_WINDOW)
+      : 0
+    // At most half of the window is owed: the sender does not run dry.
+    const due = Math.min(REPORTED_FROM, (this.window - this.withheld) >> 1)
+    if (((this.consumed - this.withheld - this.reportedLast) | 0) < due) return
+    if (!this.reportConsumed()) this.scheduleSend()
   }
 
-  get #isBroken(): boolean {
-    return this.#peerClosed || (this.state !== 'open' && this.state !== 'presumed') || !this.channel.isOpen
+  // For ZCopy.
+
+  scheduleSend(): void {
+    this.channel.scheduleSend(this)
   }
 
-  get #isRaw(): boolean {
-    return this.sink?.place !== undefined
+  scheduleDelivery(): void {
+    this.channel.deliveries.schedule(this)
   }
 
-  #isPosted(): boolean {
-    return this.#buffer.length === 0 && this.sink?.isReading === true
+  protected zcopyPart(): Zcopy {
+    this.zcopy ??= new Zcopy(this)
+    return this.zcopy
   }
 
-  /** If it is due; false if there is no room for it. */
-  #reportConsumed(): boolean {
-    if (this.state !== 'open' || this.#peerClosed || !this.receiving.isReportDue) return true
-    if (!sendConsumed(this.channel.channel, this.peerId, this.receiving.reported)) return false
-    this.receiving.noteReported()
+  // Receiving.
+
+  /** Straight on to a sink that reads; otherwise to the receive buffer. */
+  private place(bytes: Uint8Array, offset: number, length: number): void {
+    const { sink } = this
+    let placed = 0
+    if (POSTS && sink?.place !== undefined && this.waitingLength === 0) {
+      // Straight from the ring into the buffers that a raw socket has posted.
+      placed = sink.place(bytes, offset, length)
+      if (placed > 0) this.consume(placed)
+      if (placed === length) return
+    }
+    // Behind posted bytes that are still on their way, everything else must queue, too.
+    if (POSTS && (this.postedCount > 0 || (sink?.isReading === true && this.waitingLength === 0))) {
+      this.channel.deliveries.post(this, bytes, offset + placed, length - placed)
+      return
+    }
+    this.store(bytes, offset + placed, length - placed)
+    if (!POSTS) this.scheduleDelivery()
+    this.sink?.handleArrival?.()
+  }
+
+  private store(bytes: Uint8Array, offset: number, length: number): void {
+    this.buffer ??= new ReceiveBuffer(this.channel.host)
+    this.buffer.append(bytes, offset, length)
+    this.counts.buffered(length)
+  }
+
+  /** Reports what the program has taken, if that is due; false if there is no room for it. */
+  private reportConsumed(): boolean {
+    const reported = (this.consumed - this.withheld) | 0
+    const due = Math.min(REPORTED_FROM, (this.window - this.withheld) >> 1)
+    if (this.state !== 'open' || this.peerClosed || ((reported - this.reportedLast) | 0) < due) return true
+    if (this.out.reserveOneWay(CONSUMED, CONSUMED_WORDS, -this.id, reported, 0, 0, 0) < 0) return false
+    this.out.commitOneWay(0)
+    this.reportedLast = reported
     return true
   }
 
-  fail(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
-    this.#failure ??= { code, syscall, cause }
+  private isRaw(): boolean {
+    return this.sink?.place !== undefined
   }
 
-  #release(): void {
+  /** A write that waits reports the end though the program does not read; what is unread is gone with its socket. */
+  private endsWrite(): boolean {
+    if (this.failure === undefined || this.isRaw() || this.sink?.isReading === true) return false
+    return this.failure.code !== 'ECONNRESET' || this.isWaiting
+  }
+
+  /** Older libuv reports the end to late reads of what was there before a reset: only a write, if one waits, says more. */
+  private endInPlaceOfReset(): void {
+    const { failure } = this
+    if (this.channel.host.reportsLateResets || this.isRaw() || failure?.code !== 'ECONNRESET') return
+    if (failure.syscall !== 'read' || failure.cause !== undefined) return
+    this.failure = this.unsentLength > 0 ? { ...failure, syscall: 'write' } : undefined
+    if (this.failure !== undefined) return
+    this.laterError = failure.code
+    this.receiveState = 'finReceived'
+  }
+
+  // Closing.
+
+  /**
+   * The program was notified of the connection, and the event loop has not looked for data since. Over TCP it would have been
+   * notified before the server had accepted: what the server has sent by now would not be there yet.
+   */
+  private isJustTold(): boolean {
+    // Within one thread the order is known: what the server has written was there.
+    if (this.role === 'server' || this.channel.isLoopback) return false
+    return this.isFresh || this.toldAt === this.channel.host.lookCount()
+  }
+
+  private isBroken(): boolean {
+    return this.peerClosed || (this.state !== 'open' && this.state !== 'presumed') || !this.channel.isOpen
+  }
+
+  /** As TCP does: data for a socket that has closed, and not a bare FIN, is answered by a reset. */
+  private answerClosed(): undefined {
+    this.closeHow = CLOSE_RESET
+    this.clearSending()
+    this.sendClose()
+  }
+
+  /** Sends the CLOSE, behind what was taken of the program. */
+  private sendClose(): void {
+    const { channel, out } = this
+    this.hasCloseBegun = true
+    this.isCloseOwed = true
+    if (channel.isOpen && this.unsentLength > 0) return
+    if (channel.isOpen) {
+      const mayGo = this.zcopy === undefined || this.zcopy.resume()
+      const at = mayGo
+        ? out.reserveOneWay(CLOSE, CLOSE_WORDS, -this.id, this.closeHow, this.closeReceived, 0, 0)
+        : -1
+      this.isCloseOwed = at < 0
+      if (this.isCloseOwed) return this.scheduleSend()
+      out.commitOneWay(0)
+    } else this.isCloseOwed = false
+    this.isCloseOut = true
+  }
+
+  private release(): void {
     this.onClosed?.()
     this.onClosed = undefined
-    hideStream(this)
+    this.channel.hide(this)
   }
 
-  #finish(): void {
+  private finish(): void {
     if (this.state === 'closed') return
     this.state = 'closed'
-    this.postedSink.drop()
-    this.outgoing.dropOffer()
-    this.#release()
+    this.zcopy?.dropPosted()
+    this.zcopy?.dropOffers()
+    this.release()
     this.sink = undefined
-    this.outgoing.clear()
+    this.clearSending()
     this.channel.forget(this)
   }
 }

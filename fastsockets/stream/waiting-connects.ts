@@ -1,27 +1,37 @@
-import type { Connect } from './stream-messages.ts'
+import type { Family } from '../host/unix-paths.ts'
+import type { Stream } from './stream.ts'
 import type { StreamTable } from './stream-table.ts'
+
+/** What a client asks for. */
+export interface Connect {
+  readonly stream: Stream
+  readonly port: number
+  /** The address that was dialled. */
+  readonly address: string
+  readonly family: Family
+}
 
 /** CONNECTs that found no credit, or no room in the ring, in the order in which they were asked for. */
 export class WaitingConnects {
-  readonly #waiting: Connect[] = []
+  private readonly waiting: Connect[] = []
 
   get size(): number {
-    return this.#waiting.length
+    return this.waiting.length
   }
 
   add(connect: Connect): void {
-    this.#waiting.push(connect)
+    this.waiting.push(connect)
   }
 
   /** Up to the first that `ask` refuses; false if there is one. */
   resume(streams: StreamTable, ask: (connect: Connect) => boolean): boolean {
-    const refused = this.#waiting.findIndex(connect => isStillWanted(connect, streams) && !ask(connect))
-    this.#waiting.splice(0, refused === -1 ? this.#waiting.length : refused)
+    const refused = this.waiting.findIndex(connect => isStillWanted(connect, streams) && !ask(connect))
+    this.waiting.splice(0, refused === -1 ? this.waiting.length : refused)
     return refused === -1
   }
 
   clear(): void {
-    this.#waiting.length = 0
+    this.waiting.length = 0
   }
 }
 
@@ -30,6 +40,6 @@ export class WaitingConnects {
  * connected, the server sees it come and go.
  */
 function isStillWanted({ stream }: Connect, streams: StreamTable): boolean {
-  if (stream.state === 'closing' && !stream.handshake.isPresumed) stream.handleRefused(undefined)
-  return streams.get(stream.id) === stream && !stream.handshake.isAnswered
+  if (stream.state === 'closing' && !stream.isPresumed) stream.handleRefused(undefined)
+  return streams.get(stream.id) === stream && !stream.isAnswered
 }

@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { REFUSAL } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { StreamCounts } from '../../fastsockets/status/stream-counts.ts'
 import { Stream } from '../../fastsockets/stream/stream.ts'
 import { ACCEPT, CONNECT, REFUSE, STREAMS_MAX, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
 import { Child } from '../support/child.ts'
@@ -104,7 +105,10 @@ t.test('a peer that floods with CONNECT gets so many sockets, and no more', asyn
   await flood(1, 1)
   // Those that this side has asked for count, too.
   const { channel } = liar.stream
-  for (let i = 0; i < OWN; i++) channel.streams.put(new Stream(channel, channel.streams.takeId(), 'client'))
+  for (let i = 0; i < OWN; i++)
+    channel.streams.put(
+      new Stream(channel, channel.channel, channel.streams.takeId(), 'client', WINDOW, new StreamCounts()),
+    )
   await flood(2, STREAMS_MAX)
   const answers = (handler: number) => liar.said.filter(said => said.handler === handler)
   t.equal(answers(ACCEPT).length, STREAMS_MAX - OWN)

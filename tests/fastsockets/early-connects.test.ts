@@ -4,9 +4,7 @@
  */
 import t, { type Test } from 'tap'
 import { ChannelGroup, type ChannelOwner } from '../../am/index.ts'
-import { presumeConnected } from '../../fastsockets/stream/handshake.ts'
-import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
-import type { Stream } from '../../fastsockets/stream/stream.ts'
+import { SocketChannel, type SocketStream } from '../../fastsockets/stream/socket-channel.ts'
 import {
   ACCEPT,
   CHANNEL_CREDITS,
@@ -24,6 +22,7 @@ import { NO_RESOURCE, openLoopbackPair } from '../../nic/index.ts'
 import { Child, plainEnvironment } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { SocketLiar } from '../support/socket-liar.ts'
+import { hear, say } from '../support/socket-messages.ts'
 import { eventually, until } from '../support/until.ts'
 
 /** Nobody is presumed to be busy in this time. */
@@ -199,11 +198,11 @@ t.test('a program may be told before its CONNECT has found room: nothing overtak
   )
   const heard: string[] = []
   const group = new ChannelGroup()
-  const hear = (what: string, handler: number): void =>
-    group.setHandler(handler, message => heard.push(`${what} ${Math.abs(message.word(0))}`))
-  hear('CONNECT', CONNECT)
-  hear('DATA', DATA)
-  hear('CLOSE', CLOSE)
+  const note = (what: string, handler: number): void =>
+    hear(group, handler, ({ words: [to = 0] }) => heard.push(`${what} ${Math.abs(to)}`))
+  note('CONNECT', CONNECT)
+  note('DATA', DATA)
+  note('CLOSE', CLOSE)
   const channel = group.attach(other, { credits: CHANNEL_CREDITS, owner: idleOwner('asking') })
   t.teardown(() => {
     asking.close()
@@ -213,14 +212,14 @@ t.test('a program may be told before its CONNECT has found room: nothing overtak
   const { reserveRequest } = asking.channel
   asking.channel.reserveRequest = () => NO_RESOURCE
   const [written, gone] = [1, 2].map(() => asking.connect(sink as StreamSink, 80, '127.0.0.1', 4)) as [
-    Stream,
-    Stream,
+    SocketStream,
+    SocketStream,
   ]
-  for (const stream of [written, gone]) presumeConnected(stream)
+  for (const stream of [written, gone]) asking.presumeConnected(stream)
   asking.channel.reserveRequest = reserveRequest
-  for (const { outgoing } of [written, gone]) {
-    t.ok(outgoing.write([Buffer.from('early')]), 'it is taken')
-    t.ok(outgoing.hasUnsent)
+  for (const stream of [written, gone]) {
+    t.ok(stream.write([Buffer.from('early')]), 'it is taken')
+    t.ok(stream.unsentLength > 0)
   }
   gone.close(false)
   t.equal(written.counts.bytesOut, 0)
@@ -231,7 +230,7 @@ t.test('a program may be told before its CONNECT has found room: nothing overtak
     [`CONNECT ${numbers[0]}`, `CONNECT ${numbers[1]}`, `DATA ${numbers[0]}`, `DATA ${numbers[1]}`],
     'and the CLOSE of who has gone follows the answer',
   )
-  t.equal(written.outgoing.window.sequence, 5)
+  t.equal(written.sendSequence, 5)
 })
 
 t.test('what a client had said before it heard that it is refused is nobody’s', async t => {
@@ -250,18 +249,14 @@ t.test('what a client had said before it heard that it is refused is nobody’s'
     refusing.close()
     group.detach(channel)
   })
-  const say = (handler: number, words: readonly number[], payload = ''): void => {
-    const at = channel.reserveRequest(handler, words.length, payload.length)
-    for (const [i, word] of words.entries()) channel.putWord(i, word)
-    for (let i = 0; i < payload.length; i++) channel.sendBytes[at + i] = payload.charCodeAt(i)
-    channel.commit(payload.length)
-  }
-  say(CONNECT, [7, 80, WINDOW, 4], '127.0.0.1')
-  say(DATA, [-7, 0, 0, 0], 'early')
-  say(CLOSE, [-7, CLOSE_DONE, 0])
+  const tell = (handler: number, words: readonly number[], payload = ''): boolean =>
+    say(channel, handler, words, Buffer.from(payload))
+  tell(CONNECT, [7, 80, WINDOW, 4], '127.0.0.1')
+  tell(DATA, [-7, 0, 0, 0], 'early')
+  tell(CLOSE, [-7, CLOSE_DONE, 0])
   await until('a refusal', () => heard.length === 1)
   t.ok(refusing.isOpen)
-  say(DATA, [-8, 0, 0, 0], 'of a connection that nobody asked for')
+  tell(DATA, [-8, 0, 0, 0], 'of a connection that nobody asked for')
   await until('the end', () => !refusing.isOpen)
 })
 

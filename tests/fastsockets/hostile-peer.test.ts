@@ -5,7 +5,6 @@ import { KIND_REPLY } from '../../am/message-layout.ts'
 import { REFUSAL } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
 import net, { type AddressInfo, type Socket, transportOf } from '../../fastsockets/index.ts'
 import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
-import type { StreamSink } from '../../fastsockets/stream/stream.ts'
 import {
   ACCEPT,
   BOUND,
@@ -19,6 +18,7 @@ import {
   SRC_AVAIL,
   WR_COMPL,
 } from '../../fastsockets/stream/stream-layout.ts'
+import type { StreamSink } from '../../fastsockets/stream/stream-sink.ts'
 import { openLoopbackPair } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { sendMessage } from '../support/messages.ts'

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { LENT_MAX, LENT_MIN, lend, takeBack } from '../../fastsockets/stream/lent-memory.ts'
-import { isShared } from '../../fastsockets/stream/posted-bytes.ts'
+import { isShared, LENT_MAX, LENT_MIN, lend, takeBack } from '../../fastsockets/stream/lent-memory.ts'
 
 const KEPT_MAX = 16
 

@@ -92,7 +92,7 @@ function writeAndClose(
   const chunks = Array.from({ length: length / CHUNK }, () => Buffer.alloc(CHUNK))
   for (const stream of streams) {
     for (const chunk of chunks) chunk.fill(VALUE)
-    stream.outgoing.write(chunks)
+    stream.write(chunks)
     poll()
     stream.close(false)
     for (const chunk of chunks) chunk.fill(0)

@@ -80,7 +80,7 @@ t.test('memory that a peer posts is not written: the posted receive is a violati
   const to = await liar.connect()
   const address = untouched()
   liar.say(SINK_AVAIL, [to, 0, 0, LENGTH], keyOf(address, WRITE))
-  liar.stream.outgoing.write([Buffer.alloc(LENGTH)])
+  liar.stream.write([Buffer.alloc(LENGTH)])
   await until('the end of the channel', () => liar.isGone)
   t.equal(touchedPages(address), 0)
 })

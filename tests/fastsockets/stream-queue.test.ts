@@ -7,7 +7,7 @@ import { StreamTable } from '../../fastsockets/stream/stream-table.ts'
 
 /** Of a stream, what these two look at. */
 function streamOf(id: number): Stream {
-  return { id, queues: 0, receiving: { size: 0 } } as Stream
+  return { id, queues: 0, window: 0 } as Stream
 }
 
 t.test('a queue has each stream once, in the order of arrival, whoever leaves it where', async t => {

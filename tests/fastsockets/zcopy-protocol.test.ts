@@ -27,7 +27,7 @@ t.test('an offer is fetched, and then a posted receive is offered to be written'
   t.ok(Buffer.concat(liar.received).equals(chunk))
 
   const into = Buffer.alloc(LENGTH)
-  liar.stream.postedSink.offer(into)
+  liar.stream.postReceive(into)
   const [, at, , length] = await liar.hears(SINK_AVAIL)
   t.same([at, length], [LENGTH, LENGTH])
   liar.say(WR_COMPL, [to, LENGTH, 0, LENGTH - 5])
@@ -35,11 +35,11 @@ t.test('an offer is fetched, and then a posted receive is offered to be written'
   t.equal(liar.posted[0]?.length, LENGTH - 5)
 
   // Something else comes instead: that sink is void, and there is none until the next large chunk.
-  liar.stream.postedSink.offer(into)
+  liar.stream.postReceive(into)
   await liar.hears(SINK_AVAIL)
   liar.say(DATA, [to, 2 * LENGTH - 5, 0, 0], Buffer.from('small'))
   await until('the data', () => liar.received.at(-1)?.toString() === 'small')
-  liar.stream.postedSink.offer(into)
+  liar.stream.postReceive(into)
   liar.say(WR_COMPL, [to, 2 * LENGTH, 0, 5])
   await until('the end of the channel', () => liar.isGone)
   t.notOk(liar.said.some(({ handler }) => handler === SINK_AVAIL))

@@ -2,9 +2,8 @@
  * A peer that keeps the rules of active messages and breaks those of sockets: wrong socket numbers, sequences, windows
  * and claims of what was consumed, between messages that are right. Its victim is a real channel with real streams.
  */
-import { KIND_REPLY, KIND_REQUEST } from '../../am/message-layout.ts'
-import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
-import type { Stream, StreamSink } from '../../fastsockets/stream/stream.ts'
+import { KIND_REPLY, KIND_REQUEST, NO_SLOT } from '../../am/message-layout.ts'
+import { SocketChannel, type SocketStream } from '../../fastsockets/stream/socket-channel.ts'
 import {
   ACCEPT,
   CHANNEL_CREDITS,
@@ -17,9 +16,11 @@ import {
   STREAMS_MAX,
   WINDOW,
 } from '../../fastsockets/stream/stream-layout.ts'
+import type { StreamSink } from '../../fastsockets/stream/stream-sink.ts'
 import { openLoopbackPair, type VirtualInterface } from '../../nic/index.ts'
 import { drainMessages, sendMessage } from './messages.ts'
 import type { Random } from './random.ts'
+import { isOneWay } from './socket-messages.ts'
 
 const ABSURD = [0, -1, 1, 0x7fff_ffff, -0x8000_0000, WINDOW, WINDOW + 1, 1 << 30] as const
 
@@ -28,9 +29,9 @@ class Socket implements StreamSink {
   isReading = true
   received = 0
   endings = 0
-  readonly stream: Stream
+  readonly stream: SocketStream
 
-  constructor(stream: Stream) {
+  constructor(stream: SocketStream) {
     this.stream = stream
     stream.sink = this
   }
@@ -40,8 +41,8 @@ class Socket implements StreamSink {
     const what = random.within(0, 9)
     if (what < 3) this.isReading = !this.isReading
     if (this.isReading) this.stream.startReading()
-    if (what === 4 && !this.stream.refusesWrites && !this.stream.outgoing.isWaiting)
-      this.stream.outgoing.write([Buffer.alloc(random.within(0, 100_000))])
+    if (what === 4 && !this.stream.refusesWrites && !this.stream.isWaiting)
+      this.stream.write([Buffer.alloc(random.within(0, 100_000))])
     if (what === 5) this.stream.shutdown()
     if (what === 6 && random.chance(0.3)) {
       this.endings++
@@ -188,9 +189,9 @@ export class HostileSockets {
 
   #request(handler: number, words: readonly number[], payload: Buffer | string = ''): boolean {
     const bytes = Buffer.from(payload)
-    const message = { kind: KIND_REQUEST, handler, slot: this.#slot, words, payload: bytes }
-    if (!sendMessage(this.#wire, message)) return false
-    this.#slot = (this.#slot + 1) % CHANNEL_CREDITS
+    const slot = isOneWay(handler) ? NO_SLOT : this.#slot
+    if (!sendMessage(this.#wire, { kind: KIND_REQUEST, handler, slot, words, payload: bytes })) return false
+    if (slot !== NO_SLOT) this.#slot = (this.#slot + 1) % CHANNEL_CREDITS
     this.sent++
     this.sentBytes += bytes.length
     return true

@@ -1,33 +1,14 @@
 /** The peer of a real channel of sockets, made of bare messages: it says what it likes, and keeps what it hears. */
 import type { Test } from 'tap'
-import { type Channel, ChannelGroup, type Message } from '../../am/index.ts'
-import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'
-import type { Stream } from '../../fastsockets/stream/stream.ts'
-import {
-  ACCEPT,
-  CHANNEL_CREDITS,
-  CLOSE,
-  CONNECT,
-  CONSUMED,
-  DATA,
-  RD_COMPL,
-  REFUSE,
-  SINK_AVAIL,
-  SRC_AVAIL,
-  WINDOW,
-  WR_COMPL,
-} from '../../fastsockets/stream/stream-layout.ts'
+import { type Channel, ChannelGroup } from '../../am/index.ts'
+import { SocketChannel, type SocketStream } from '../../fastsockets/stream/socket-channel.ts'
+import { ACCEPT, CHANNEL_CREDITS, CONNECT, REFUSE, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
 import type { StreamSink } from '../../fastsockets/stream/stream-sink.ts'
-import { copyBytes, openLoopbackPair, type Registration } from '../../nic/index.ts'
+import { openLoopbackPair, type Registration } from '../../nic/index.ts'
+import { hear, ONE_WAY, type Said, say } from './socket-messages.ts'
 import { until } from './until.ts'
 
 const READABLE = { remoteRead: true, remoteWrite: false }
-
-interface Said {
-  readonly handler: number
-  readonly words: number[]
-  readonly payload: Buffer
-}
 
 /** A stream of a real channel, and its peer, which says what it likes. */
 export class SocketLiar {
@@ -43,7 +24,7 @@ export class SocketLiar {
   /** And when it accepts a connection. */
   handleConnection: () => void = () => {}
   readonly #channel: Channel
-  #stream: Stream | undefined
+  #stream: SocketStream | undefined
 
   constructor(t: Test, [end, other] = openLoopbackPair()) {
     const victim = new SocketChannel(
@@ -60,19 +41,7 @@ export class SocketLiar {
       },
     )
     const group = new ChannelGroup()
-    for (const handler of [
-      ACCEPT,
-      REFUSE,
-      CLOSE,
-      DATA,
-      CONSUMED,
-      SRC_AVAIL,
-      RD_COMPL,
-      SINK_AVAIL,
-      WR_COMPL,
-    ]) {
-      group.setHandler(handler, message => this.said.push(saidIn(message)))
-    }
+    for (const handler of [ACCEPT, REFUSE, ...ONE_WAY]) hear(group, handler, said => this.said.push(said))
     const owner = {
       peerName: 'victim',
       destination: undefined,
@@ -87,18 +56,13 @@ export class SocketLiar {
     })
   }
 
-  get stream(): Stream {
-    return this.#stream as Stream
+  get stream(): SocketStream {
+    return this.#stream as SocketStream
   }
 
   /** False if there is no credit or room for it. */
-  say(handler: number, words: readonly number[], payload: Uint8Array = new Uint8Array(0)): boolean {
-    const at = this.#channel.reserveRequest(handler, words.length, payload.length)
-    if (at < 0) return false
-    for (const [i, word] of words.entries()) this.#channel.putWord(i, word)
-    copyBytes(payload, 0, this.#channel.sendBytes, at, payload.length)
-    this.#channel.commit(payload.length)
-    return true
+  say(handler: number, words: readonly number[], payload?: Uint8Array): boolean {
+    return say(this.#channel, handler, words, payload)
   }
 
   async hears(handler: number): Promise<number[]> {
@@ -138,9 +102,4 @@ export class SocketLiar {
       handlePosted: length => liar.posted.push(Buffer.alloc(length)),
     }
   }
-}
-
-function saidIn(message: Message): Said {
-  const words = Array.from({ length: 4 }, (_, i) => message.word(i))
-  return { handler: message.handler, words, payload: message.copy() }
 }

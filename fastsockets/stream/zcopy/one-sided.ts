@@ -1,4 +1,5 @@
-/** One-sided access to the peer's memory, as ZCopy uses it: one operation at a time, which is over when we return. */
+/** One-sided access to the peer's memory over a virtual interface: one operation at a time, which is over when it returns. */
+import { isMainThread } from 'node:worker_threads'
 import {
   type Access,
   type CompletionSink,
@@ -10,82 +11,76 @@ import {
   type VirtualInterface,
 } from '../../../nic/index.ts'
 import { OFFER_MAX } from '../stream-layout.ts'
+import type { PeerMemory } from './zcopy.ts'
 
-export const MAY_BE_READ: Access = { remoteRead: true, remoteWrite: false, isRevocable: true }
-export const MAY_BE_WRITTEN: Access = { remoteRead: false, remoteWrite: true, isRevocable: true }
+const MAY_BE_READ: Access = { remoteRead: true, remoteWrite: false, isRevocable: true }
+const MAY_BE_WRITTEN: Access = { remoteRead: false, remoteWrite: true, isRevocable: true }
 const OURS_ALONE: Access = { remoteRead: false, remoteWrite: false }
-/** Memory that the program gets, and we never see again. */
+/** Memory that the program gets and that is never registered again. */
 const OURS_ONCE: Access = { ...OURS_ALONE, isOnce: true }
 
-const completion: CompletionSink & { status: Status | undefined } = {
-  status: undefined,
-  handleCompletion(_workId, status) {
-    completion.status = status
-  },
-}
+export class OneSided implements PeerMemory, CompletionSink {
+  /** A worker thread that is terminated leaves memory that is soon reused, while the peer might be writing. */
+  readonly mayPost = isMainThread
+  readonly #end: VirtualInterface
+  #status: Status | undefined
 
-/** Undefined if the key is none, or if it does not give `length` bytes for that. */
-export function importMemory(
-  end: VirtualInterface,
-  key: Uint8Array,
-  length: number,
-  use: keyof Access,
-): RemoteMemory | undefined {
-  if (length <= 0 || length > OFFER_MAX) return undefined
-  try {
-    const memory = end.importKey(key)
-    return length <= memory.length && memory.access[use] ? memory : undefined
-  } catch (error) {
-    if (error instanceof NicError) return undefined
-    throw error
+  constructor(end: VirtualInterface) {
+    this.#end = end
   }
-}
 
-/** Undefined if the device can pin no more memory: then bytes are copied, as where nothing is registered. */
-export function tryRegister(
-  end: VirtualInterface,
-  bytes: Uint8Array,
-  access: Access,
-): Registration | undefined {
-  try {
-    return end.register(bytes, access)
-  } catch (error) {
-    if (error instanceof NicError) return undefined
-    throw error
+  import(key: Uint8Array, length: number, use: 'remoteRead' | 'remoteWrite'): RemoteMemory | undefined {
+    if (length <= 0 || length > OFFER_MAX) return undefined
+    try {
+      const memory = this.#end.importKey(key)
+      return length <= memory.length && memory.access[use] ? memory : undefined
+    } catch (error) {
+      if (error instanceof NicError) return undefined
+      throw error
+    }
   }
-}
 
-/** Fills `target` from the peer's memory; false if that cannot be read. `isOnce`: it was made for this. */
-export function readRemote(
-  end: VirtualInterface,
-  target: Uint8Array,
-  from: RemoteMemory,
-  at: number,
-  isOnce: boolean,
-): boolean {
-  const local = tryRegister(end, target, isOnce ? OURS_ONCE : OURS_ALONE)
-  if (local === undefined) return false
-  try {
-    return completes(end, end.rdmaRead(local, 0, from, at, target.length, 0))
-  } finally {
-    local.deregister()
+  register(bytes: Uint8Array, use: 'remoteRead' | 'remoteWrite'): Registration | undefined {
+    return this.#tryRegister(bytes, use === 'remoteRead' ? MAY_BE_READ : MAY_BE_WRITTEN)
   }
-}
 
-/** Writes `source` to the beginning of the peer's memory; false if that cannot be written. */
-export function writeRemote(end: VirtualInterface, source: Uint8Array, into: RemoteMemory): boolean {
-  const local = tryRegister(end, source, OURS_ALONE)
-  if (local === undefined) return false
-  try {
-    return completes(end, end.rdmaWrite(local, 0, into, 0, source.length, 0))
-  } finally {
-    local.deregister()
+  read(target: Uint8Array, from: RemoteMemory, at: number, isOnce: boolean): boolean {
+    const local = this.#tryRegister(target, isOnce ? OURS_ONCE : OURS_ALONE)
+    if (local === undefined) return false
+    try {
+      return this.#completes(this.#end.rdmaRead(local, 0, from, at, target.length, 0))
+    } finally {
+      local.deregister()
+    }
   }
-}
 
-function completes(end: VirtualInterface, posted: Status): boolean {
-  if (posted !== OK) return false
-  completion.status = undefined
-  while (completion.status === undefined && end.state === 'open') end.pollCompletions(completion, 1)
-  return completion.status === OK
+  write(source: Uint8Array, into: RemoteMemory): boolean {
+    const local = this.#tryRegister(source, OURS_ALONE)
+    if (local === undefined) return false
+    try {
+      return this.#completes(this.#end.rdmaWrite(local, 0, into, 0, source.length, 0))
+    } finally {
+      local.deregister()
+    }
+  }
+
+  handleCompletion(_workId: number, status: Status): void {
+    this.#status = status
+  }
+
+  #tryRegister(bytes: Uint8Array, access: Access): Registration | undefined {
+    try {
+      return this.#end.register(bytes, access)
+    } catch (error) {
+      if (error instanceof NicError) return undefined
+      throw error
+    }
+  }
+
+  #completes(posted: Status): boolean {
+    if (posted !== OK) return false
+    this.#status = undefined
+    while (this.#status === undefined && this.#end.state === 'open') this.#end.pollCompletions(this, 1)
+    return this.#status === OK
+  }
 }

@@ -4,12 +4,13 @@
  */
 import { type CopyCosts, drivers, openLog } from '../../../nic/index.ts'
 import { ZCOPY_VARIABLE } from '../../policy/own-policy.ts'
+import { THRESHOLD_MIN } from '../stream-layout.ts'
 import { readThreshold, writeThreshold } from './threshold-file.ts'
 
+export { THRESHOLD_MIN } from '../stream-layout.ts'
+
 export const THRESHOLD_VARIABLE = ZCOPY_VARIABLE
-/** Below this nothing is ever gained: the messages of an offer cost more than a copy. Also the first size to measure. */
-export const THRESHOLD_MIN = 32 * 1024
-/** The last size to measure. If the copy is cheaper even then, nothing is offered. */
+/** The last size to measure; the first is THRESHOLD_MIN. If the copy is cheaper even then, nothing is offered. */
 const MEASURED_MAX = 1 << 20
 /** For drivers that measure nothing. */
 const THRESHOLD_DEFAULT = 256 * 1024

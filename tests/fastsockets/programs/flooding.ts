@@ -5,7 +5,13 @@
  */
 import { once } from 'node:events'
 import net from 'node:net'
-import { KIND_CREDIT, KIND_REQUEST, RUN_COUNT_SHIFT, RUN_FIRST_MASK } from '../../../am/message-layout.ts'
+import {
+  KIND_CREDIT,
+  KIND_REQUEST,
+  NO_SLOT,
+  RUN_COUNT_SHIFT,
+  RUN_FIRST_MASK,
+} from '../../../am/message-layout.ts'
 import { fastOf } from '../../../fastsockets/handle/fast-handle.ts'
 import {
   ACCEPT,
@@ -87,7 +93,7 @@ function connectAndReset(): boolean {
   if (!connect()) return false
   sent++
   // If there is no room the socket stays: as good for the flood.
-  request(CLOSE, [-(number - 1), CLOSE_RESET, 0])
+  sayOneWay(CLOSE, [-(number - 1), CLOSE_RESET, 0])
   return true
 }
 
@@ -95,12 +101,16 @@ function sendSome(): boolean {
   for (let tried = 0; tried < targets.length; tried++) {
     const target = targets[turn++ % targets.length] as Target
     if (((target.room - target.sequence) | 0) < payload.length) continue
-    if (!request(DATA, [-target.number, target.sequence, 0, FLAG_PUSH], payload)) return false
+    if (!sayOneWay(DATA, [-target.number, target.sequence, 0, FLAG_PUSH], payload)) return false
     target.sequence += payload.length
     sent++
     return true
   }
   return false
+}
+
+function sayOneWay(handler: number, words: readonly number[], bytes = Buffer.alloc(0)): boolean {
+  return sendMessage(end, { kind: KIND_REQUEST, handler, slot: NO_SLOT, words, payload: bytes })
 }
 
 function request(handler: number, words: readonly number[], bytes = Buffer.alloc(0)): boolean {

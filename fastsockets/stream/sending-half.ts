@@ -1,0 +1,461 @@
+/**
+ * The sending half of a stream: writes until they are sent or fetched by the peer, the FIN behind them, and what both halves
+ * share. `Stream` is the whole.
+ *
+ * A write is sent before `write` returns, as far as the send queue and the peer's window go. The rest is copied, so that the
+ * program may use its memory again. As much of it as fits into the peer's window counts as written, as in a kernel's send
+ * queue: it goes out whatever the program does next. What is beyond the window waits, and so does the program's callback.
+ *
+ * Sequence numbers count bytes, are int32 and wrap: only their differences mean anything.
+ */
+import { copyBytes } from '../../nic/index.ts'
+import { BYTES_OUT, PEER_TAKEN } from '../status/status-layout.ts'
+import type { StreamCounts } from '../status/stream-counts.ts'
+import { PendingChunks } from './pending-chunks.ts'
+import type { MessageOut, StreamHost } from './stream-host.ts'
+import {
+  BYTES_WORDS,
+  DATA,
+  EARLY_WINDOW,
+  FLAG_FIN,
+  FRAMING_MAX,
+  RD_COMPL,
+  RD_COMPL_WORDS,
+  THRESHOLD_MIN,
+  WINDOW,
+} from './stream-layout.ts'
+import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
+import type { PeerMemory, Zcopy } from './zcopy/zcopy.ts'
+
+/** Linux hands so many bytes to the loopback device at once (GSO_MAX_SIZE); a longer write meets the peer's reset and fails. */
+const LOST_MAX = 512 * 1024
+
+/** What the sending half needs of its channel. */
+export interface SendingChannel {
+  readonly isOpen: boolean
+  readonly host: StreamHost
+  /** Payload of one DATA message. */
+  readonly segmentMax: number
+  /** Writes up to this length fit into one message, and are never offered. */
+  readonly smallMax: number
+  /** Chunks from this length on are offered instead of sent. */
+  readonly offerMin: number
+  /** Chunks from this length on stay in the program's memory until they are sent. */
+  readonly lentMin: number
+  readonly memory: PeerMemory
+  /** While any stream counts, the channel keeps the process alive. */
+  keepAlive(): void
+  letGo(): void
+}
+
+/** `presumed`: the program takes it for connected, and the peer has not answered yet. */
+export type StreamState = 'connecting' | 'presumed' | 'open' | 'closing' | 'closed'
+
+interface Failure {
+  readonly code: StreamErrorCode
+  readonly syscall: 'read' | 'write'
+  readonly cause: Error | undefined
+}
+
+export abstract class SendingHalf {
+  readonly channel: SendingChannel
+  readonly id: number
+  readonly counts: StreamCounts
+  sink: StreamSink | undefined
+  /** The path, if it is a connection to a unix socket. */
+  unixPath: string | undefined
+  state: StreamState = 'connecting'
+
+  // The handshake.
+  /** The CONNECT is out, or has come. */
+  isAsked = false
+  /** The program took it for connected before there was an answer. */
+  isPresumed = false
+  /** The server has accepted. */
+  isAnswered = false
+  /** Bytes that a client may have under way before the answer. */
+  earlyWindow = EARLY_WINDOW
+
+  // Sending.
+  protected readonly out: MessageOut
+  /** Sequence of the next byte to send; the first that may not be sent; the first that the peer's program has not taken. */
+  sendSequence = 0
+  protected sendLimit = 0
+  protected peerConsumed = 0
+  pending: PendingChunks | undefined
+  /** The last write is not taken yet: its callback waits. */
+  isWaiting = false
+  writeCount = 0
+  protected finState: 'open' | 'wanted' | 'sent' = 'open'
+  /** Where `sendSequence` was when the sink was last notified of its waiting write. */
+  private notifiedAt = 0
+  /** Of the write that is pending: native code has made its frames, for native code; flags of its messages. */
+  private isFramed = false
+  private flags = 0
+  /** Pending bytes that the budget counts; while there are any, the process stays alive for them. */
+  private kept = 0
+  /** What a write fails with if every failure was reported. */
+  protected laterError: StreamErrorCode = 'EPIPE'
+  /** TCP reports only by a write that the peer has closed: the first one is taken, and lost. */
+  protected losesNextWrite = false
+
+  // Of the receiving half.
+  /** The first byte that the program has not taken, as each message reports it. */
+  protected consumed = 0
+  /** Consumed bytes that are not reported, so that the peer has less under way. */
+  protected withheld = 0
+  protected reportedLast = 0
+  /** What ends the stream once all is delivered. */
+  protected failure: Failure | undefined
+  protected peerClosed = false
+  protected zcopy: Zcopy | undefined
+
+  constructor(channel: SendingChannel, out: MessageOut, id: number, counts: StreamCounts) {
+    this.channel = channel
+    this.out = out
+    this.id = id
+    this.counts = counts
+  }
+
+  /** Bytes of writes that are not sent. */
+  get unsentLength(): number {
+    return this.pending === undefined ? 0 : this.pending.length
+  }
+
+  /** Whether a write can only fail, as after shutdown(2) or when the peer is gone. */
+  get refusesWrites(): boolean {
+    return (
+      this.finState !== 'open' ||
+      this.peerClosed ||
+      (this.state !== 'open' && this.state !== 'presumed') ||
+      !this.channel.isOpen
+    )
+  }
+
+  /** What such a write fails with: an error that was not reported yet comes first, as in TCP. */
+  get writeError(): StreamErrorCode {
+    return this.failure?.code ?? this.laterError
+  }
+
+  /** The program has ended this direction. */
+  get isFinished(): boolean {
+    return this.finState !== 'open'
+  }
+
+  /**
+   * What becomes of a refused write of `length` bytes. TCP loses the first one after the peer has closed; of a longer one it
+   * takes the first part, so that libuv fails with the second. On a unix path the kernel refuses it.
+   */
+  fateOfWrite(length: number): 'lost' | 'fails' | 'fails late' {
+    const isFirst = this.losesNextWrite && this.unixPath === undefined
+    this.losesNextWrite = false
+    if (!isFirst || this.isFinished || this.state !== 'open') return 'fails'
+    return length <= LOST_MAX ? 'lost' : 'fails late'
+  }
+
+  /** As `write`, without an array. */
+  writeOne(chunk: Uint8Array): boolean {
+    return this.sendWhole(chunk, 0) || this.write([chunk])
+  }
+
+  /**
+   * True if all of it is taken; otherwise the sink is notified later. The chunks are the caller's again on return, unless it
+   * lends them (`lentMin`). `isFramed`: native code has made these frames, for native code. `flags` of the messages.
+   */
+  write(chunks: readonly Uint8Array[], isFramed = false, flags = 0): boolean {
+    if (chunks.length === 1 && this.sendWhole(chunks[0] as Uint8Array, flags)) return true
+    this.writeCount++
+    const { lentMin, offerMin } = this.channel
+    this.pending ??= new PendingChunks()
+    const { pending } = this
+    if (pending.length > 0) {
+      pending.add(chunks, lentMin)
+    } else {
+      pending.set(chunks)
+      this.isFramed = isFramed
+      this.flags = flags
+      // The peer fetches what is offered after this returns: a copy, unless the program lends its memory.
+      if (pending.length >= offerMin) pending.keep(lentMin)
+      if (this.sendPending(pending)) return true
+      pending.keep(lentMin)
+    }
+    this.isWaiting = !this.isTaken()
+    this.account()
+    return !this.isWaiting
+  }
+
+  /** Sends what finds window and room now, and keeps nothing of it; returns how much. Nothing may be pending. */
+  trySend(bytes: Uint8Array): number {
+    let sent = 0
+    while (sent < bytes.length) {
+      const length = Math.min(
+        bytes.length - sent,
+        this.channel.segmentMax,
+        (this.sendLimit - this.sendSequence) | 0,
+      )
+      const at = length > 0 ? this.reserveData(length, 0) : -1
+      if (at < 0) break
+      copyBytes(bytes, sent, this.out.sendBytes, at, length)
+      this.commitData(length)
+      sent += length
+    }
+    return sent
+  }
+
+  /** FIN follows what is pending. True if it is out already. */
+  shutdown(): boolean {
+    if (this.refusesWrites) return true
+    this.finState = 'wanted'
+    this.counts.endedHere()
+    return this.sendFin()
+  }
+
+  /** The peer's program has taken bytes. */
+  handleConsumed(consumed: number): string | undefined {
+    const progress = (consumed - this.peerConsumed) | 0
+    if (progress === 0) return undefined
+    const sent = (this.sendSequence + (this.zcopy?.offered ?? 0) - this.peerConsumed) | 0
+    if (progress < 0 || progress > sent)
+      return `${consumed >>> 0} bytes consumed of ${this.sendSequence >>> 0} sent`
+    this.peerConsumed = consumed
+    this.sendLimit = (this.sendLimit + progress) | 0
+    const { words } = this.counts
+    words[PEER_TAKEN] = (words[PEER_TAKEN] as number) + progress
+    if (this.pending !== undefined && this.pending.length > 0) this.scheduleSend()
+    return undefined
+  }
+
+  abstract scheduleSend(): void
+  abstract scheduleDelivery(): void
+
+  /** For ZCopy: sends `handler` with `last` as its last word; false if there is no room. */
+  sendPlace(handler: number, sequence: number, last: number, key: Uint8Array): boolean {
+    const { out } = this
+    const reported = (this.consumed - this.withheld) | 0
+    const wordCount = handler === RD_COMPL ? RD_COMPL_WORDS : BYTES_WORDS
+    const at = out.reserveOneWay(handler, wordCount, -this.id, sequence, reported, last, key.length)
+    if (at < 0) return false
+    copyBytes(key, 0, out.sendBytes, at, key.length)
+    out.commitOneWay(key.length)
+    this.reportedLast = reported
+    return true
+  }
+
+  protected abstract zcopyPart(): Zcopy
+
+  protected fail(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
+    this.failure ??= { code, syscall, cause }
+  }
+
+  /** The peer may be told of bytes and ends. */
+  protected maySend(): boolean {
+    return this.isAnswered || (this.isPresumed && this.isAsked)
+  }
+
+  /** The way of most writes: all of `chunk` in one message; false if it must go another way. */
+  private sendWhole(chunk: Uint8Array, flags: number): boolean {
+    const { length } = chunk
+    const { pending } = this
+    if (length === 0 || length > this.channel.smallMax || length > ((this.sendLimit - this.sendSequence) | 0))
+      return false
+    if (!this.isAnswered || (pending !== undefined && pending.length > 0)) return false
+    const at = this.reserveData(length, flags)
+    if (at < 0) return false
+    this.writeCount++
+    copyBytes(chunk, 0, this.out.sendBytes, at, length)
+    this.commitData(length)
+    return true
+  }
+
+  /** Sends what is pending as far as it goes, many small chunks in one message; true if nothing is left. */
+  private sendPending(pending: PendingChunks): boolean {
+    const { channel, out } = this
+    if (!this.maySend()) return pending.length === 0
+    while (pending.length > 0) {
+      if (this.zcopy?.isOffering === true) return false
+      if (pending.isLent && !pending.isWhole()) return this.failLent(pending)
+      const { nextLength } = pending
+      if (this.zcopy?.wantsTarget(nextLength) === true) {
+        if (!this.zcopy.writeTarget(pending)) return false
+        continue
+      }
+      if (nextLength >= THRESHOLD_MIN && nextLength >= channel.offerMin && this.isAnswered) {
+        const zcopy = this.zcopyPart()
+        if (zcopy.wantsOffer(nextLength) && zcopy.tryOffer(pending)) return false
+      }
+      const length = Math.min(
+        pending.length,
+        this.messageMax(pending),
+        (this.sendLimit - this.sendSequence) | 0,
+      )
+      if (length <= 0) return false
+      const at = this.reserveData(length, this.flags)
+      if (at < 0) {
+        this.scheduleSend()
+        return false
+      }
+      pending.copyTo(out.sendBytes, at, length)
+      this.commitData(length)
+      if (this.zcopy !== undefined) this.zcopy.noteCopied(length)
+    }
+    pending.clear()
+    return true
+  }
+
+  /** Payload of the next message: frames of native code may be a little longer if all of them fit then. */
+  private messageMax(pending: PendingChunks): number {
+    const { segmentMax } = this.channel
+    const whole = segmentMax + FRAMING_MAX
+    return this.isFramed && pending.length <= whole && whole <= this.out.mediumMax ? whole : segmentMax
+  }
+
+  private reserveData(length: number, flags: number): number {
+    return this.out.reserveOneWay(
+      DATA,
+      BYTES_WORDS,
+      -this.id,
+      this.sendSequence,
+      (this.consumed - this.withheld) | 0,
+      flags,
+      length,
+    )
+  }
+
+  private commitData(length: number): void {
+    this.out.commitOneWay(length)
+    this.reportedLast = (this.consumed - this.withheld) | 0
+    this.sendSequence = (this.sendSequence + length) | 0
+    if (this.zcopy !== undefined) this.zcopy.dropTarget()
+    const { words } = this.counts
+    words[BYTES_OUT] = (words[BYTES_OUT] as number) + length
+  }
+
+  /** The program has taken away memory that it had lent: nothing of it goes out any more. */
+  private failLent(pending: PendingChunks): false {
+    pending.clear()
+    this.fail('EFAULT', 'write', undefined)
+    this.scheduleDelivery()
+    return false
+  }
+
+  private sendFin(): boolean {
+    if (this.unsentLength > 0 || !this.maySend()) return false
+    if (this.reserveData(0, FLAG_FIN) < 0) {
+      this.scheduleSend()
+      return false
+    }
+    this.commitData(0)
+    this.finState = 'sent'
+    return true
+  }
+
+  protected resumeSending(): boolean {
+    const { pending } = this
+    if (this.unsentLength > 0 || this.isWaiting) {
+      const isOut = pending === undefined || this.sendPending(pending)
+      this.account()
+      this.notifyProgress()
+      // With its own window shut this stream can still say what it has consumed; the peer may wait for just that.
+      const hasWindow = ((this.sendLimit - this.sendSequence) | 0) > 0
+      if (!isOut && this.zcopy?.isOffering !== true && hasWindow) return false
+    }
+    if (this.finState === 'wanted' && this.unsentLength === 0 && !this.isWaiting) {
+      if (!this.sendFin()) return false
+      this.sink?.handleShutdown()
+    }
+    return true
+  }
+
+  private notifyProgress(): void {
+    const { sink } = this
+    const isNews = this.sendSequence !== this.notifiedAt
+    this.notifiedAt = this.sendSequence
+    if (!this.isWaiting) return
+    if (this.isTaken()) {
+      this.isWaiting = false
+      sink?.handleWritten()
+    } else if (isNews) {
+      sink?.handleSent()
+    }
+  }
+
+  /** Counts pending bytes in the budget. What goes out at once is never counted. */
+  private account(): void {
+    const length = this.unsentLength
+    const { channel } = this
+    if (length === this.kept) return
+    channel.host.noteKept(length - this.kept)
+    if (this.kept === 0) channel.keepAlive()
+    this.kept = length
+    if (length === 0) channel.letGo()
+    this.counts.waiting(length)
+  }
+
+  /**
+   * Bytes from the next one on that count as written before they are sent. Before the ACCEPT those are what the early window
+   * takes: the rest lies in this process, and would be lost with it.
+   */
+  private room(): number {
+    if (this.pending?.isLent === true || this.channel.host.isOverBudget()) return 0
+    return (this.sendLimit - this.sendSequence) | 0
+  }
+
+  private isTaken(): boolean {
+    return this.unsentLength <= this.room()
+  }
+
+  /** Bytes that still go out after the program has closed. The ACCEPT opens the window; the copies wait for it here. */
+  private lingerMax(): number {
+    if (this.isAnswered || this.pending?.isLent === true) return this.room()
+    return this.channel.host.isOverBudget() ? 0 : (WINDOW - this.sendSequence) | 0
+  }
+
+  /**
+   * Whether TCP would report a reset by a waiting write: one that does not wait for the peer's program to read more first; if
+   * the program here does not read, any that waits.
+   */
+  protected reportsReset(): boolean {
+    const isReading = this.sink?.isReading || this.sink?.isFeeding || false
+    return this.isWaiting && (!isReading || ((this.sendLimit - this.sendSequence) | 0) > 0)
+  }
+
+  /** Whether more was written than the peer had `received` when it closed. To TCP that was there, unread. */
+  protected isBeyond(received: number): boolean {
+    return this.unsentLength > 0 || ((this.sendSequence - received) | 0) > 0
+  }
+
+  /**
+   * The program has closed. Unless it is a reset, what was taken goes out all the same, as from a kernel's send queue; a write
+   * that waits is cancelled, as libuv cancels it, but for what the peer is fetching.
+   */
+  protected cutSending(isReset: boolean): void {
+    const { pending, zcopy } = this
+    if (pending !== undefined) {
+      const taken = isReset ? 0 : Math.min(pending.length, this.lingerMax())
+      const kept = zcopy !== undefined && !isReset ? Math.max(taken, zcopy.offered) : taken
+      if (kept === 0) this.clearSending()
+      else if (kept < pending.length || pending.isLent) pending.cut(kept)
+    } else this.clearSending()
+    this.isWaiting = false
+    this.account()
+    zcopy?.revokeOffer()
+  }
+
+  /**
+   * Nothing more goes out, and no FIN either, as the CLOSE ends this direction too. What is on offer stays registered until
+   * the peer has done with it.
+   */
+  protected clearSending(): void {
+    if (this.finState === 'wanted') this.finState = 'sent'
+    this.pending?.clear()
+    this.isWaiting = false
+    this.account()
+  }
+
+  /** The peer is no more: an end that waits is over; false if none does. */
+  protected giveUpFin(): boolean {
+    if (this.finState !== 'wanted' || this.isWaiting) return false
+    this.finState = 'sent'
+    return true
+  }
+}
