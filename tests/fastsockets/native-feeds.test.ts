@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 interface Fed {
   readonly handle: { readonly isStreamBase: boolean }
   onread: (bytes: ArrayBuffer | undefined) => void
-  feed(bytes: Buffer): number
+  handleData(bytes: Buffer): number
   readStart(): number
   readStop(): number
 }
