@@ -2,7 +2,7 @@
  * What native code sees of a fast handle. Tls, http2 and the HTTP parser attach themselves to the native stream as they
  * do to a TCP handle: they read `isStreamBase`, call the native `readStart`, or use `useUserBuffer`. From then on data is
  * given to the native stream, until Node's own JavaScript reader turns out to be its listener.
- * See docs/decisions/0002-handle-not-subclass.md and 0016-native-feeds.md.
+ * See docs/decisions/0002-handle-not-subclass.md and docs/decisions/0016-native-feeds.md.
  */
 import type { AsyncResource } from 'node:async_hooks'
 import { setImmediate } from '../../nic/real-time.ts'
