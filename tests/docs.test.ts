@@ -2,18 +2,16 @@
  * The documentation is true: links lead somewhere, in the checkout and in the package; every block of README.md and the guide
  * compiles or runs; the tables of the reference say what the sources say; and no page is longer than its readers bear.
  */
-import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import ts from 'typescript'
 import { README_PICTURE, readmePicture, withFigures } from '../bench/document/readme-picture.ts'
 import { readReport } from '../bench/read-report.ts'
 import { POLICY_SCHEMA } from '../fastsockets/policy/policy-schema.ts'
 import { FALLBACK_REASONS } from '../fastsockets/reasons.ts'
 import { flagOf, LEAVES } from '../nameservice/daemon/settings-schema.ts'
 import { CHECKOUT, installApplication } from './docs/application.ts'
+import { faultOfCommand, optionsOf, readHelps } from './docs/help.ts'
 import {
   anchorsOf,
   blocksOf,
@@ -25,22 +23,21 @@ import {
   withoutBlocks,
   wordCount,
 } from './docs/markdown.ts'
-import { runPage } from './docs/run-page.ts'
-import { plainEnvironment } from './support/child.ts'
+import { runPage, writeTypeScript } from './docs/run-page.ts'
+import { exportsOf, faultsOf, typesOf } from './docs/types.ts'
 
 const WORDS_MAX = 40_000
 const README_LINES_MAX = 150
 const GUIDE_LINES_MAX = 200
 const SENTENCE_WORDS_MAX = 40
 const NOT_RUN_MAX = 12
-const PAGES_AT_ONCE = 3
+const PAGES_AT_ONCE = 5
 const RUN_MS_MAX = 900_000
 /** Made from a report, and as long as that. */
 const GENERATED = 'docs/performance.md'
-const CLI = fileURLToPath(new URL('../fastsockets/cli/main.js', import.meta.url))
-/** Where variables and codes may come from. */
 /** Codes of process warnings, which are no variables. */
 const WARNINGS = new Set(['FASTSOCKETS_NOT_STARTED'])
+/** Where variables and codes may come from. */
 const SOURCES = ['fastsockets', 'am', 'nic', 'nameservice', 'bench', 'deploy', '.ci', 'tests']
 
 const pages = readPages(CHECKOUT)
@@ -53,6 +50,20 @@ const pageOf = (path: string): Page => {
 const reference = (name: string): string => pageOf(`docs/reference/${name}.md`).text
 
 t.setTimeout(RUN_MS_MAX)
+
+const [application, helps] = await Promise.all([installApplication(t), readHelps()])
+/** The declarations of the package's entry points, by the heading that api.md gives them. */
+const doors = new Map(
+  [
+    'fastsockets/index',
+    'fastsockets/raw/index',
+    'am/index',
+    'nic/index',
+    'nameservice/index',
+    'fastsockets/metrics',
+  ].map(door => [door, join(application.folder, 'node_modules/fastsockets/dist', `${door}.d.ts`)]),
+)
+const types = typesOf([...doors.values(), ...guide.flatMap(page => writeTypeScript(application, page))])
 
 t.test('every relative link of the checkout leads to a file, and to a heading of it', async t => {
   t.ok(guide.length >= 10, `README.md and ${guide.length - 1} pages of the guide`)
@@ -110,7 +121,7 @@ t.test('what pages say between backticks exists: commands, options, scripts, var
     const code = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span = '']) => span)
     const blocks = blocksOf(text).filter(({ language }) => language === 'sh')
     for (const line of [...code, ...blocks.flatMap(block => block.text.split('\n'))]) {
-      const fault = faultOfCommand(line)
+      const fault = faultOfCommand(helps, line)
       if (fault !== undefined) t.fail(`${path}: ${fault} in ${line}`)
     }
   }
@@ -144,9 +155,9 @@ t.test('docs/reference/policy-keys.md has every key of the schema, and no other'
 
 t.test('docs/reference/cli.md has every command and option', async t => {
   const page = reference('cli')
-  for (const command of commands()) {
+  for (const command of helps.keys()) {
     const name = `fastsockets ${command}`.trim()
-    const options = optionsOf(command).filter(option => !['--help', '--version'].includes(option))
+    const options = optionsOf(helps, command).filter(option => !['--help', '--version'].includes(option))
     const shown = optionsShown(page, command)
     t.ok(page.includes(`\`${name}`) || command === '', name)
     t.strictSame([...shown].sort(), options.sort(), name)
@@ -154,11 +165,10 @@ t.test('docs/reference/cli.md has every command and option', async t => {
 })
 
 t.test('docs/reference/api.md has every name that the package exports', async t => {
-  const doors = ['fastsockets', 'fastsockets/raw', 'am', 'nic', 'nameservice', 'fastsockets/metrics']
   const page = reference('api')
-  for (const door of doors) {
-    const file = door === 'fastsockets/metrics' ? `dist/${door}.d.ts` : `dist/${door}/index.d.ts`
-    const missing = exportsOf(join(CHECKOUT, file)).filter(
+  for (const [door, file] of doors) {
+    const names = exportsOf(types, file)
+    const missing = (door === 'fastsockets/index' ? names.filter(isNotOfNet) : names).filter(
       name => !new RegExp(`\`(new )?${name}\\b`).test(page),
     )
     t.strictSame(missing, [], door)
@@ -180,10 +190,13 @@ t.test('the picture and the figures of README.md are those of bench/baseline.jso
   t.equal(text, withFigures(text, report), hint)
 })
 
+t.test('TypeScript blocks compile with the declarations of the package', async t => {
+  t.equal(faultsOf(types), '')
+})
+
 t.test(
   'the package: its links lead somewhere, and the blocks of README.md and the guide run in it',
   async t => {
-    const application = await installApplication(t)
     const { folder, packaged } = application
     const own = pages.filter(({ path }) => packaged.has(path))
     for (const page of guide) t.ok(packaged.has(page.path), `${page.path} is in the package`)
@@ -249,35 +262,6 @@ function filesBelow(folders: readonly string[]): string[] {
   )
 }
 
-const helps = new Map<string, string>()
-
-function helpOf(command: string): string {
-  const known = helps.get(command)
-  if (known !== undefined) return known
-  const args = [CLI, ...command.split(' ').filter(word => word !== ''), '--help']
-  const help = execFileSync(process.execPath, args, { env: plainEnvironment(), encoding: 'utf8' })
-  helps.set(command, help)
-  return help
-}
-
-function subcommandsOf(command: string): string[] {
-  const [, list = ''] = /^Commands:\n((?: {2}.*\n)+)/m.exec(helpOf(command)) ?? []
-  return [...list.matchAll(/^ {2}([a-z][\w-]*)/gm)]
-    .map(([, name = '']) => name)
-    .filter(name => name !== 'help')
-}
-
-/** Every command and subcommand, without the name of the tool. */
-function commands(command = ''): string[] {
-  const below = subcommandsOf(command).flatMap(name => commands(`${command} ${name}`.trim()))
-  return [command, ...below]
-}
-
-function optionsOf(command: string): string[] {
-  const [, list = ''] = /^Options:\n((?: {2}.*\n)+)/m.exec(helpOf(command)) ?? []
-  return [...list.matchAll(/^ {2}(?:-\w, )?(--[\w-]+)/gm)].map(([, option = '']) => option)
-}
-
 /** The options in the list of a command: its lines begin with the option. So do those of the daemon's settings. */
 function optionsShown(page: string, command: string): Set<string> {
   const heading = new RegExp(`^#{2,3} \`fastsockets ${command}\`.*$`, 'm').exec(page)
@@ -287,38 +271,6 @@ function optionsShown(page: string, command: string): Set<string> {
   const settings = LEAVES.filter(({ path }) => section.includes(`\n- \`${path.join('.')}\``))
   const flags = command === 'named' ? settings.map(flagOf) : []
   return new Set([...flags, ...list])
-}
-
-/** What is wrong with a command line of ours; undefined if nothing is. */
-function faultOfCommand(line: string): string | undefined {
-  const [, words = ''] =
-    /(?:^|npx |\s)fastsockets ((?:[a-z].*|--[a-z].*))$/.exec(line.replace(/\s*(#|&|\|).*$/, '')) ?? []
-  const parts = words.split(/\s+/).filter(part => part !== '')
-  if (parts.length === 0 || /^[^a-z-]/.test(parts[0] ?? '')) return undefined
-  let command = ''
-  while (parts[0] !== undefined && subcommandsOf(command).includes(parts[0]))
-    command = `${command} ${parts.shift()}`.trim()
-  if (command === '') return /^-/.test(parts[0] ?? '') ? undefined : `no command ${parts[0]}`
-  const end = parts.indexOf('--')
-  const asked = (end === -1 ? parts : parts.slice(0, end)).filter(part => part.startsWith('--'))
-  const known = [...optionsOf(command), ...optionsOf(command.split(' ')[0] ?? '')]
-  const wrong = asked.map(option => option.replace(/=.*/, '')).find(option => !known.includes(option))
-  return wrong && `no option ${wrong} of fastsockets ${command}`
-}
-
-function exportsOf(file: string): string[] {
-  const program = ts.createProgram([file], {
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    target: ts.ScriptTarget.ES2022,
-    types: ['node'],
-  })
-  const checker = program.getTypeChecker()
-  const source = program.getSourceFile(file)
-  const symbol = source && checker.getSymbolAtLocation(source)
-  if (symbol === undefined) throw new Error(`${file} exports nothing`)
-  const names = checker.getExportsOfModule(symbol).map(({ name }) => name)
-  return file.endsWith('dist/fastsockets/index.d.ts') ? names.filter(isNotOfNet) : names
 }
 
 function isNotOfNet(name: string): boolean {

@@ -1,4 +1,4 @@
-/** An application as a user has it: the package is packed and installed into an empty folder, without install scripts. */
+/** An application as a user has it: the package is packed and installed into an empty folder. */
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,9 +13,7 @@ export const CHECKOUT = fileURLToPath(new URL('../../../', import.meta.url))
 
 export interface Application {
   readonly folder: string
-  /** The packed package. */
-  readonly tarball: string
-  /** Its files, from its root. */
+  /** The files of the package, from its root. */
   readonly packaged: ReadonlySet<string>
 }
 
@@ -28,13 +26,15 @@ export async function installApplication(t: Test): Promise<Application> {
     env,
   })
   const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }]
-  const tarball = join(folder, filename)
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
-  await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', tarball], { cwd: folder, env })
-  return { folder, tarball, packaged: new Set(files.map(({ path }) => path)) }
+  await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', `./${filename}`], {
+    cwd: folder,
+    env,
+  })
+  return { folder, packaged: new Set(files.map(({ path }) => path)) }
 }
 
-/** A folder of its own for a page, from which the package is found by its name; and a home with nothing in it. */
+/** The folder of a page, from which the package is found by its name; and a home with nothing in it. */
 export function folderOfPage(
   { folder }: Application,
   page: string,
