@@ -243,7 +243,9 @@ testOver(
     const before = [descriptorCount(), memfdMappingCount()]
     for (let i = 0; i < 45; i++) await round(i % 15)
     await until('the descriptors', () => descriptorCount() <= (before[0] as number))
-    t.strictSame([descriptorCount(), memfdMappingCount()], before)
+    // Over TCP, connections that linger after their close may count in `before`.
+    t.ok(descriptorCount() <= (before[0] as number))
+    t.equal(memfdMappingCount(), before[1])
   },
 )
 
