@@ -3,19 +3,19 @@
  * itself or at the moment at which Node loads a part of itself, each with the reason. docs/reference/compatibility.md has the same
  * list, and tests/node/runner.test.ts compares the two.
  */
-const TCP_METHODS = "counts calls of a method that it puts into the prototype of Node's TCP handle"
-const ENGINES = 'replaces a native binding before node:tls is loaded, which the preload has loaded already'
-const LISTENS = 'counts how often the primary of a cluster listens: it does so for the bootstrap, too'
+const TCP_METHODS = "counts calls of a method of Node's TCP handle"
+const ENGINES = 'replaces a native binding before node:tls loads; the preload has loaded it'
+const LISTENS = 'counts how often the primary listens: the bootstrap listens too'
 const HOOKS =
-  'wants hooks to hear of the beginning of everything that they hear of: what all sockets share is older than the hooks'
+  'wants an init event for every object: those that all sockets share are older than the hooks'
 const RESOURCES = "compares the asynchronous resources of the kernel's handles"
 const IMMEDIATES =
-  'stays in a domain for good, in which Node warns at every immediate: fast sockets have some'
-const PERMISSION = 'gives Node no right to read files: it cannot read a preload, either'
+  'stays in a domain, where Node warns at every immediate: fast sockets use some'
+const PERMISSION = 'gives Node no right to read files, thus no preload'
 const TRACES = "counts what the kernel's handles write into a trace"
 const PARSER =
-  "attaches the parser of http, from a module that is Node's own, to a handle that is not connected"
-const PRELOAD = 'lets a worker start without descriptors: Node fails at the preload with another error'
+  "attaches Node's internal HTTP parser to an unconnected handle"
+const PRELOAD = 'starts a worker without descriptors: Node fails at the preload with another error'
 
 export const KERNEL_TESTS: Readonly<Record<string, string>> = {
   'async-hooks/test-filehandle-no-reuse.js': HOOKS,
