@@ -1,6 +1,6 @@
 /** Names that programs choose for their endpoints, by way of the name service. */
 import type { NameClient, NewRegistration, Problem, Registration } from '../nameservice/index.ts'
-import { type Driver, newOwnSocket, openLog } from '../nic/index.ts'
+import { type Driver, openLog } from '../nic/index.ts'
 import { clearTimeout, setTimeout } from '../nic/real-time.ts'
 import { AmError, rangeError } from './errors.ts'
 import { CONTROL_VERSION, decodeTag, encodeTag } from './rendezvous/control-messages.ts'
@@ -13,6 +13,7 @@ import {
   thisHost,
 } from './rendezvous/endpoint-name.ts'
 import { decodeTcpAddress, encodeTcpAddress, parsePlace, type TcpAddress } from './rendezvous/tcp-address.ts'
+import { threadNames } from './thread-names.ts'
 
 const log = openLog('fastsockets:am:names')
 
@@ -33,15 +34,6 @@ const PUBLISH_MS_MAX = 1000
 const RESOLVE_MS_MAX = 1000
 /** Claims of a name, if a dead endpoint holds it each time. */
 const TRIES_MAX = 4
-
-let client: NameClient | undefined
-
-/** The thread's one client of the name service. Loaded on first use; it connects when it is used. */
-export async function threadNames(): Promise<NameClient> {
-  const { NameClient } = await import('../nameservice/index.ts')
-  client ??= new NameClient({ openSocket: newOwnSocket })
-  return client
-}
 
 export interface Published {
   readonly name: string

@@ -2,14 +2,13 @@
  * `import net from 'fastsockets'`: all exports of `node:net`, relinked, and `transportOf`.
  */
 import net from 'node:net'
-import { prepareNames } from './connect/names.ts'
 import { transportOf } from './handle/transport.ts'
 import { RequiredError } from './policy/required-error.ts'
 import { FALLBACK_REASONS } from './reasons.ts'
-import { install } from './relink/install.ts'
+import { load, relink } from './relink/preload.ts'
 
-// Not awaited: a module with a top-level `await` cannot be loaded by `require`.
-if (install()) void prepareNames()
+relink()
+load()
 
 export * from 'node:net'
 export { type Transport, transportOf } from './handle/transport.ts'

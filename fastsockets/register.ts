@@ -1,15 +1,5 @@
-/**
- * `node --import fastsockets/register app.js`: relinks this program. Loads on any platform and never fails the program:
- * if the fast way cannot be loaded, all connections use TCP, and a warning says why.
- */
-try {
-  const { install } = await import('./relink/install.ts')
-  const { prepareNames } = await import('./connect/names.ts')
-  if (install()) await prepareNames()
-} catch (error) {
-  process.emitWarning(`everything stays on TCP: ${(error as Error | undefined)?.message}`, {
-    code: 'FASTSOCKETS_NOT_STARTED',
-  })
-}
+/** `node --import fastsockets/register app.js`: relinks this program. Never fails the program. */
+import { createRequire } from 'node:module'
 
-export {}
+// Not imported: Node would search its text for exports first, which takes longer than loading it.
+createRequire(import.meta.url)('./preload.cjs').relink()

@@ -3,7 +3,7 @@ import { loopbackDriver } from './loopback/loopback-driver.ts'
 import type { Driver } from './nic.ts'
 import { shmDriver } from './shm/shm-driver.ts'
 import { tcpDriver } from './tcp/tcp-driver.ts'
-import { verbsDriver } from './verbs/verbs-driver.ts'
+import { verbsDriver } from './verbs/index.ts'
 
 export { ablation } from './ablation.ts'
 export { atomics } from './atomics.ts'
@@ -40,7 +40,7 @@ export { randomBytes } from './random.ts'
 export { addressOf, readOwnMemory } from './shm/own-memory.ts'
 export * from './status.ts'
 export { callAddress as callTcpAddress } from './tcp/calling.ts'
-export { keyFile, provideKeyFile, readKey } from './tcp/shared-key.ts'
+export { keyFile, readKey } from './tcp/shared-key.ts'
 export { openTcpPort, type TcpPort } from './tcp/tcp-port.ts'
 export { ProcessCount } from './threads/process-count.ts'
 export { COUNT_GRANTED, COUNT_KEPT } from './threads/thread-layout.ts'
@@ -54,7 +54,7 @@ export {
   type VerbsUse,
   verbsCounters,
   verbsUse,
-} from './verbs/verbs-driver.ts'
+} from './verbs/index.ts'
 export { ForwardingInterface } from './wrapper/forwarding-interface.ts'
 
 /** All drivers of this package, by name. Call `availability()` of a driver before use. */

@@ -10,7 +10,14 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const LINES_MAX = 700
 
 /** What all layers share: clocks, text of strangers, files that are obeyed. Each imports nothing of ours but the others. */
-const DOORS_OF_NIC = ['nic/posix/own-user.ts', 'nic/real-time.ts', 'nic/shown-text.ts', 'nic/trusted-file.ts']
+const DOORS_OF_NIC = [
+  'nic/key-source.ts',
+  'nic/own-resources.ts',
+  'nic/posix/own-user.ts',
+  'nic/real-time.ts',
+  'nic/shown-text.ts',
+  'nic/trusted-file.ts',
+]
 /** What the files of a layer may import: whole folders, or single doors of other layers. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   nic: ['nic/'],
@@ -18,6 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   nameservice: ['nameservice/', ...DOORS_OF_NIC],
   fastsockets: [
     'fastsockets/',
+    'am/channels.ts',
     'am/index.ts',
     'nic/index.ts',
     ...DOORS_OF_NIC,

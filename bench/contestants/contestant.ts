@@ -49,7 +49,7 @@ export interface Client {
   stream?(size: number, ms: number): Promise<Received>
   /**
    * Opens a connection, has one byte echoed, closes it, and so on for `ms`; records how long each took to open.
-   * Whether a program writes its options out or spreads others, Node 20 treats them differently (decision 0083).
+   * Whether a program writes its options out or spreads others, Node 20 treats them differently (fastsockets/host/node-20.ts).
    */
   connect?(ms: number, latencies: LatencyHistogram, options?: 'spread'): Promise<void>
   /** Opens `count` connections besides, and holds them. */

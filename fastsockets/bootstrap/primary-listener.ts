@@ -14,10 +14,6 @@ const UV_TCP_IPV6ONLY = 1
 const NONE = -1
 /** Descriptor numbers from here down: no program can ask for them. */
 const NO_DESCRIPTOR = -2
-/**
- * The primary's key of our listeners: address, port, address type, descriptor and, before Node 26, index of the query.
- */
-const OUR_KEY = /:-(?!1(?::|$))\d+(?::\d+)?$/
 /** The worker may disconnect after this time even if the primary has not answered. */
 const HELD_MS_MAX = 1000
 
@@ -85,12 +81,6 @@ function ask(
     // If the kernel schedules, each worker calls listen(2) itself: the call may fail only now.
     onDone(server.listening ? server : undefined)
   })
-}
-
-/** Whether a primary has sent `message` to a worker, about one of our listeners. */
-export function isAboutBootstrap(message: unknown): boolean {
-  const { cmd, key } = (message ?? {}) as { cmd?: unknown; key?: unknown }
-  return cmd === 'NODE_CLUSTER' && typeof key === 'string' && OUR_KEY.test(key)
 }
 
 let openQuestions = 0

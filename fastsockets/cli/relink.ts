@@ -1,9 +1,7 @@
 /** Relinking through the environment: NODE_OPTIONS reaches every Node program that the command starts, at any depth. */
 import { fileURLToPath } from 'node:url'
 
-const REGISTER_FLAG = preloadFlag(
-  new URL(process.features.require_module ? '../register.cjs' : '../register.js', import.meta.url),
-)
+const REGISTER_FLAG = preloadFlag(new URL('../register.cjs', import.meta.url))
 
 /** One option or the value of one. Quotes may enclose blanks; within quotes a backslash escapes the next character. */
 const WORD = /(?:"(?:\\.|[^"\\])*"|[^\s"])+/gs
@@ -15,14 +13,13 @@ const REGISTER = /(?:^|\/)fastsockets\/register(?:\.c?js)?$/
 export const DISABLE_VARIABLE = 'FASTSOCKETS_DISABLE'
 
 /**
- * Preloads a module without top-level await, by `--require` where possible: while Node imports a preload the event
- * loop runs, and a worker of a cluster loses the messages that arrive meanwhile. A path that NODE_OPTIONS would have
- * to quote is given as a file URL, in which spaces and quotes are escaped.
+ * Preloads a CommonJS module, by `--require` where possible: while Node imports a preload the event loop runs, and a
+ * worker of a cluster loses the messages that arrive meanwhile. A path that NODE_OPTIONS would have to quote is given
+ * as a file URL, in which spaces and quotes are escaped.
  */
 export function preloadFlag(module: URL): string {
   const path = fileURLToPath(module)
-  const isRequired = process.features.require_module && !/[\s"\\]/.test(path)
-  return isRequired ? `--require=${path}` : `--import=${module.href}`
+  return !/[\s"\\]/.test(path) ? `--require=${path}` : `--import=${module.href}`
 }
 
 /** NODE_OPTIONS with `fastsockets/register` in it, once. */

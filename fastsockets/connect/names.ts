@@ -3,7 +3,7 @@
  * stranger on a hashed port does no harm. The service is optional. Only a client waits for it: 5 ms, or longer until
  * the name service is ready to be asked (`lookUpMs`).
  */
-import { threadNames } from '../../am/index.ts'
+import { threadNames } from '../../am/channels.ts'
 import type { Registration } from '../../nameservice/index.ts'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import { hostIdentity, openLog } from '../../nic/index.ts'

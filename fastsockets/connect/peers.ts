@@ -48,9 +48,8 @@ import { REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from '
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { endsOf, transcriptOf } from '../bootstrap/transcript.ts'
 import { withoutMapping } from '../host/addresses.ts'
-import { teachCopiedOptions } from '../host/copied-options.ts'
-import { compileEarly } from '../host/early-compiling.ts'
 import { listensAlone } from '../host/listener-owner.ts'
+import { node20 } from '../host/node-versions.ts'
 import { tellStep } from '../host/steps.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
@@ -424,9 +423,8 @@ export class Peers implements BootstrapHost {
   ): SocketChannel {
     tellStep('channel open')
     keepFreedMemory()
-    teachCopiedOptions()
+    node20?.teachCopiedOptions()
     // Early compilation ends in an iteration of the event loop, which a program that polls raw sockets may never reach.
-    if (!this.#isRaw) compileEarly()
     const handleGone = (gone: SocketChannel): void => {
       if (!isProven) onProven(false)
       if (key !== undefined && this.#channels.get(key) === gone) this.#channels.delete(key)

@@ -16,17 +16,6 @@ const parsers = new WeakMap<object, Parser>()
 const handles = new WeakMap<Parser, object>()
 const wrapped = new WeakSet<Parser>()
 
-/** To be called once. Deprecated as it is, `process.binding` is the only public way to the class; Node 26 has none. */
-export function noteConsumers(): void {
-  const { binding } = process as { binding?: (name: string) => unknown }
-  if (binding === undefined) return
-  define(process, 'binding', (name: string): unknown => {
-    const found = binding.call(process, name)
-    if (name === 'http_parser') wrapParser(found as { HTTPParser?: { prototype?: Parser } })
-    return found
-  })
-}
-
 /** The socket has `handle` now: whoever consumed `old` consumes that. */
 export function moveConsumer(old: object, handle: object): void {
   const parser = parsers.get(old)
@@ -35,7 +24,9 @@ export function moveConsumer(old: object, handle: object): void {
   parser.consume(handle)
 }
 
-function wrapParser({ HTTPParser }: { HTTPParser?: { prototype?: Parser } }): void {
+/** `found`: what `process.binding` has returned for the name `http_parser`. */
+export function noteParser(found: unknown): void {
+  const { HTTPParser } = found as { HTTPParser?: { prototype?: Parser } }
   const prototype = HTTPParser?.prototype
   if (prototype?.consume === undefined || prototype.unconsume === undefined || wrapped.has(prototype)) return
   wrapped.add(prototype)

@@ -19,7 +19,6 @@ import {
   type TcpHandle,
 } from '../host/node-internals.ts'
 import { TELLS_OF_CANCELED_WRITES } from '../host/node-versions.ts'
-import { makeShown } from '../host/own-hooks.ts'
 import {
   errnoOf,
   systemError,
@@ -90,7 +89,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     super()
     this.dialer = dialer
     this.scopeType = isPipe ? 'PIPEWRAP' : 'TCPWRAP'
-    this.scope = makeShown(causeId === undefined, () => new HandleScope(this, this.scopeType, causeId))
+    this.scope = new HandleScope(this, this.scopeType, causeId)
     this.handle = createHandle(this, isPipe)
   }
 

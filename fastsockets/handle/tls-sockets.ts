@@ -132,10 +132,7 @@ export function keepStreamState(socket: net.Socket, exchange: () => void): void 
   }
 }
 
-/**
- * For all sockets, once: one that had a method of its own, and lost it again, would be slow from then on. And where Node
- * has it, which is the prototype of all duplex streams: programs that list the members of sockets find no more than theirs.
- */
+/** Where Node has it, the prototype of all duplex streams: programs that list the members of sockets find no more than theirs. */
 function wrapUndestroy(): void {
   let prototype = net.Socket.prototype as { _undestroy?: () => void }
   while (!Object.hasOwn(prototype, '_undestroy')) {

@@ -4,7 +4,7 @@
  * Node promises that an immediate set by an I/O callback runs before any timer and any other I/O. A poller called by an
  * immediate would break that promise. See docs/decisions/0092-io-turns.md.
  */
-import { eventLoop } from '../../am/index.ts'
+import { eventLoop } from '../../am/channels.ts'
 import { type IoPhase, openIoPhase } from '../../nic/index.ts'
 import { nextTick, performance, queueMicrotask, setImmediate } from '../../nic/real-time.ts'
 import { drainTicks, type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'

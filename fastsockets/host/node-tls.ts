@@ -1,6 +1,6 @@
 /**
  * `node:tls` by `require`. An `import` would read all its exports; `rootCertificates` allocates 144 strings, 220 KB
- * that are never freed (docs/decisions/0087-one-file.md).
+ * that are never freed (docs/decisions/0087-few-files.md).
  */
 import { createRequire } from 'node:module'
 

@@ -1,5 +1,13 @@
 /** Differences between Node 20 and 26 that a program can see; fast sockets follow the version that runs. */
+import { createRequire } from 'node:module'
+
+const require = createRequire(import.meta.url)
 const { node, uv } = process.versions
+
+/** What only Node 20 needs; undefined in other versions. */
+export const node20 = isAtLeast(node, 21, 0, 0)
+  ? undefined
+  : (require('./node-20.ts') as typeof import('./node-20.ts'))
 
 /** Node 20 takes `maxConnections = 0` as no limit. */
 export const ZERO_IS_A_LIMIT = isAtLeast(node, 21, 0, 0)

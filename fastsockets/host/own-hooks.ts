@@ -4,13 +4,8 @@
  * Programs without hooks pay nothing.
  */
 import asyncHooks, { type AsyncHook, type HookCallbacks } from 'node:async_hooks'
-import { isHidden } from '../../nic/index.ts'
+import { isHidden } from '../../nic/own-resources.ts'
 import { define } from './define.ts'
-
-/** Frames of ours between a program's `connect` and the resource of its socket. */
-const OWN_FRAMES_MAX = 12
-
-let hasHooks = false
 
 export function hideFromHooks(): void {
   const { createHook } = asyncHooks
@@ -28,23 +23,6 @@ export function hideFromHooks(): void {
 function hideInit(hook: Record<symbol, unknown>): void {
   const key = Object.getOwnPropertySymbols(hook).find(({ description }) => description === 'init')
   if (key === undefined || typeof hook[key] !== 'function') return
-  hasHooks = true
   const init = hook[key]
   Object.defineProperty(hook, key, { get: () => (isHidden() ? undefined : init) })
-}
-
-/**
- * Makes a resource that hooks see as the program's. Leak detectors take a stack trace in `init`. If the program has
- * called (`isCalled`), the limit is raised so that the trace reaches the program; otherwise the trace is empty, as
- * under libuv.
- */
-export function makeShown<T>(isCalled: boolean, make: () => T): T {
-  const { stackTraceLimit } = Error
-  if (!hasHooks || typeof stackTraceLimit !== 'number') return make()
-  Reflect.set(Error, 'stackTraceLimit', isCalled ? stackTraceLimit + OWN_FRAMES_MAX : 0)
-  try {
-    return make()
-  } finally {
-    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
-  }
 }

@@ -2,9 +2,10 @@
 import { realpathSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, isAbsolute } from 'node:path'
-import { provideKeyFile } from '../../nic/index.ts'
+import { provideKeyFile } from '../../nic/key-source.ts'
+import { findPolicyFile } from './find-policy.ts'
 import { type Decision, NO_POLICY, type Policy } from './policy.ts'
-import { findPolicyFile, PolicyError, readPolicyFile } from './policy-file.ts'
+import { PolicyError } from './policy-error.ts'
 import { DRIVERS, type Role, USER_ID_MAX, type Use } from './policy-schema.ts'
 import { nameInRules } from './unix-names.ts'
 
@@ -14,6 +15,7 @@ export const DRIVERS_VARIABLE = 'FASTSOCKETS_DRIVERS'
 /** A number of bytes enables ZCopy within a host, from that size on; `off` disables it. */
 export const ZCOPY_VARIABLE = 'FASTSOCKETS_ZCOPY_THRESHOLD'
 
+const require = createRequire(import.meta.url)
 const USES: readonly string[] = ['fast', 'tcp', 'require']
 
 provideKeyFile(() => ownPolicy()?.keyFile)
@@ -86,10 +88,16 @@ export function allowsPeerMemory(policy: Policy | undefined = ownPolicy()): bool
   return /^\d+$/.test(asked) || (policy?.zcopy ?? false)
 }
 
+/** Few programs have a policy: only they load what reads it. */
+function readPolicy(path: string): Policy {
+  const { readPolicyFile } = require('./policy-file.ts') as typeof import('./policy-file.ts')
+  return readPolicyFile(path)
+}
+
 /** Throws a `PolicyError` if the file or an environment variable is invalid. */
 export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
   const path = findPolicyFile(env)
-  const read = path === undefined ? NO_POLICY : readPolicyFile(path)
+  const read = path === undefined ? NO_POLICY : readPolicy(path)
   const { [USE_VARIABLE]: use, [USERS_VARIABLE]: users, [DRIVERS_VARIABLE]: drivers } = env
   let result = read
   if (use) {

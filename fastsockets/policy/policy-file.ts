@@ -1,12 +1,9 @@
-/** Finds and reads the policy file. Loads the parser and the validator only if there is one. */
-import { existsSync } from 'node:fs'
+/** Reads a policy file. Only programs with a policy load this file, the parser and the validator. */
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
 import type { ValidateFunction } from 'ajv'
-import { shownText } from '../../nic/shown-text.ts'
 import { readTrustedFile } from '../../nic/trusted-file.ts'
-import { home } from '../host/home.ts'
 import { Policy } from './policy.ts'
+import { PolicyError, type PolicyProblem } from './policy-error.ts'
 import {
   POLICY_SCHEMA,
   PORT_DEMAND,
@@ -16,63 +13,10 @@ import {
 } from './policy-schema.ts'
 import { Rule } from './rule.ts'
 
-export const POLICY_VARIABLE = 'FASTSOCKETS_POLICY'
-const FILE_NAME = 'fastsockets/policy.yaml'
-const USER_FOLDER = '.config'
-const SYSTEM_FOLDER = '/etc'
 /** A larger file is a mistake. */
 const POLICY_SIZE_MAX = 1024 * 1024
 
 const require = createRequire(import.meta.url)
-
-/** One fault of a policy, and its place. */
-export interface PolicyProblem {
-  readonly line: number
-  /** Counted from 1; undefined outside the rules. */
-  readonly rule: number | undefined
-  readonly text: string
-}
-
-export class PolicyError extends Error {
-  readonly code = 'ERR_FASTSOCKETS_POLICY'
-  readonly path: string
-  readonly problems: readonly PolicyProblem[]
-  /** The text has the word outside comments: a connection may have been meant that must not fall back. */
-  readonly mentionsRequire: boolean
-
-  constructor(path: string, problems: readonly PolicyProblem[], text = '') {
-    super(problems.map(problem => describe(path, problem)).join('\n'))
-    this.path = path
-    this.problems = problems
-    this.mentionsRequire = /^[^#\n]*\brequire\b/m.test(text)
-  }
-}
-
-/**
- * The file in force: the one that the environment names, else the user's, else the system's; undefined if there is
- * none.
- */
-export function findPolicyFile(env: NodeJS.ProcessEnv = process.env): string | undefined {
-  const named = env[POLICY_VARIABLE]
-  if (named) return named
-  const folder = home()
-  const userFolder = env.XDG_CONFIG_HOME || (folder && join(folder, USER_FOLDER))
-  const folders = userFolder ? [userFolder, SYSTEM_FOLDER] : [SYSTEM_FOLDER]
-  // A folder that may not be entered (HOME of another user, say) does not belong to this user.
-  return folders.map(it => join(it, FILE_NAME)).find(mayExist)
-}
-
-/**
- * If Node's permission model hides the path, the file may exist and forbid the fast way: true, so that reading it
- * fails.
- */
-function mayExist(path: string): boolean {
-  try {
-    return existsSync(path)
-  } catch {
-    return true
-  }
-}
 
 /** Throws a `PolicyError` that names every faulty line and rule. */
 export function readPolicyFile(path: string): Policy {
@@ -176,9 +120,4 @@ function validate(value: unknown): Finding[] {
     const subject = name === undefined || isRule ? '' : `${name} `
     return { keys, text: `${subject}${message ?? keyword}${allowed}` }
   })
-}
-
-function describe(path: string, { line, rule, text }: PolicyProblem): string {
-  const place = line === 0 ? path : `${path}:${line}`
-  return shownText(rule === undefined ? `${place}: ${text}` : `${place}: rule ${rule}: ${text}`)
 }

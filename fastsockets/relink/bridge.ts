@@ -19,10 +19,34 @@ import {
 } from '../host/node-internals.ts'
 import { type EndNames, encodeNames, tellNames } from './bridge-names.ts'
 
-/**
- * Gives a connected fast socket a handle that can be sent to another process. Throws without any change if that fails.
- */
-export function bridge(socket: FastSocket, exchange: HandleExchange): void {
+/** The socket cannot be sent to another process; it is unchanged. */
+export class SendError extends Error {
+  readonly code = 'ERR_FASTSOCKETS_SEND'
+
+  constructor(cause: Error) {
+    super(`this fast socket cannot be sent, ${cause.message}; a policy can keep its port on TCP`, { cause })
+    this.name = 'SendError'
+  }
+}
+
+export function isFastSocket(value: unknown): value is FastSocket {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    fastOf((value as { _handle?: unknown })._handle) !== undefined
+  )
+}
+
+/** Gives a connected fast socket a handle that can be sent to another process; changes nothing if it throws. */
+export function bridgeOrFail(socket: FastSocket, exchange: HandleExchange): void {
+  try {
+    bridge(socket, exchange)
+  } catch (error) {
+    throw new SendError(error as Error)
+  }
+}
+
+function bridge(socket: FastSocket, exchange: HandleExchange): void {
   const fast = fastOf(socket._handle) as FastHandle
   if (fast.isClosed || fast.stream === undefined || socket.connecting)
     throw new Error('the socket is not connected')

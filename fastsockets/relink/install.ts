@@ -10,11 +10,10 @@
  * - `tls.TLSSocket.prototype._wrapHandle`    to note which TLS socket is over a fast socket
  * - `net.Server.prototype.listen`, `_listen2`, `close`         a hashed port beside each TCP listener
  * - the method that moves a `net.Server` to another thread      the moved server listens here no more
- * - `process.binding`, by which a program may get the parser of http (consumed-handles.ts)
  * - `_getActiveHandles` and `getActiveResourcesInfo` of this process       list each fast socket as a TCP socket
- * - `createHook` of `node:async_hooks`    hides our own resources from hooks (own-hooks.ts); the one replaced export
  * - `publish` of the diagnostics channels of `node:net`     hides our own servers and sockets (own-diagnostics.ts)
- * - `send` of this process, `spawn` and `send` of its children      for sockets that are passed to other processes (sent-sockets.ts)
+ *
+ * Wrappers of preload.ts call what this file puts into `entries`. All other methods are wrapped here.
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
@@ -37,9 +36,9 @@ import {
   withdraw,
   yieldHashedPort,
 } from '../connect/listeners.ts'
+import { prepareNames } from '../connect/names.ts'
 import { Peers } from '../connect/peers.ts'
 import { hideSlowListener, showSlowListener } from '../connect/slow-listeners.ts'
-import { noteConsumers } from '../handle/consumed-handles.ts'
 import { fastHandleClass, fastOf } from '../handle/fast-handle.ts'
 import type { FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
 import {
@@ -50,7 +49,6 @@ import {
   renewSession,
 } from '../handle/tls-sockets.ts'
 import { isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
-import { copyOptions, teachCopiedOptions } from '../host/copied-options.ts'
 import { define } from '../host/define.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
@@ -64,42 +62,36 @@ import {
   type SocketName,
 } from '../host/node-internals.ts'
 import { tls } from '../host/node-tls.ts'
+import { node20 } from '../host/node-versions.ts'
 import { hideOwn } from '../host/own-diagnostics.ts'
-import { hideFromHooks } from '../host/own-hooks.ts'
 import { decidePath } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
-import { notesOf } from '../status/socket-notes.ts'
 import { statusPage } from '../status/status-page.ts'
 import { hideTcp, watchAccepted } from '../status/tcp-rows.ts'
 import { showActive } from './active-handles.ts'
+import { bridgeOrFail, isFastSocket } from './bridge.ts'
 import { isFarEnd, nameFarEnd } from './bridge-names.ts'
 import { type ConnectTarget, isPort, targetOf } from './connect-target.ts'
-import { watchSentSockets } from './sent-sockets.ts'
+import { entries, sending } from './entries.ts'
+
+export { noteParser } from '../handle/consumed-handles.ts'
 
 const log = openLog('fastsockets:install')
-
-/** Set on `net` once this thread is relinked. */
-const INSTALLED = Symbol.for('fastsockets.installed')
 
 /** Node's own name for the method that moves an object to another thread. */
 const TRANSFER = 'messaging_transfer_symbol'
 
-/**
- * Relinks this thread, once, even if two copies of this package are loaded. Returns whether sockets can be fast now.
- */
-export function install(): boolean {
-  const marked = net as unknown as Record<symbol, boolean>
-  if (marked[INSTALLED]) return reasonAgainstFastWay() === undefined
-  Object.defineProperty(net, INSTALLED, { value: true })
+/** Relinks this thread; preload.ts calls it once. */
+export function install(): void {
   const reason = startPage() ?? reasonAgainstFastWay() ?? attempt(wrapAll)
   if (reason === undefined) {
     log('installed')
-    return true
+    void prepareNames()
+    return
   }
   log('everything over TCP: %s', reason.text)
   attempt(() => wrapForRecord(reason))
-  return false
 }
 
 function startPage(): FallbackReason | undefined {
@@ -122,10 +114,8 @@ function attempt(action: () => void): FallbackReason | undefined {
 function wrapAll(): void {
   openIoTurns(nodeInternals() as NodeInternals)
   const Handle = fastHandleClass() as FastHandleClass
-  const connect: (this: net.Socket, options: net.NetConnectOpts) => net.Socket = net.Socket.prototype.connect
+  const connect = entries.connect as (this: net.Socket, options: net.NetConnectOpts) => net.Socket
   const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
-    // Creates the notes early, so that our sockets have the same V8 shape as the program's (decision 0083).
-    notesOf(this)
     markOwn(this)
     return makeHidden(() => connect.call(this, options))
   })
@@ -134,7 +124,6 @@ function wrapAll(): void {
   wrapServer(peers)
   showActive(peers)
   hideOwn()
-  hideFromHooks()
   watchAccepted(isFast, countTcpAccepted)
   syncBuiltinESMExports()
 }
@@ -143,18 +132,18 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   const internals = nodeInternals()
   if (internals === undefined) return
   const exchange = handleExchange(internals)
-  watchSentSockets(exchange)
+  sending.bridges = { isFast: isFastSocket, bridge: socket => bridgeOrFail(socket, exchange) }
   const dialer = new RouteDialer(peers, internals, exchange)
   const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
-  const { connect } = prototype
+  const connect = entries.connect as (...args: unknown[]) => net.Socket
 
-  define(prototype, 'connect', function connect_(this: FastSocket, ...args: unknown[]): net.Socket {
-    copyOptions(args)
-    const connectPlain = (): net.Socket => (connect as (...args: unknown[]) => net.Socket).apply(this, args)
+  entries.connect = function (this: FastSocket, ...args: unknown[]): net.Socket {
+    node20?.copyOptions(args)
+    const connectPlain = (): net.Socket => connect.apply(this, args)
     if (isOwn(this)) return makeHidden(connectPlain)
     const error = prepareSafely(this, args)
     return error === undefined ? connectPlain() : this.destroy(error)
-  })
+  }
 
   for (const owner of [net.Socket.prototype, tls.TLSSocket.prototype]) {
     if (Object.hasOwn(owner, internals.reinitialize)) wrapReinitialize(owner)
@@ -200,7 +189,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     const target = targetOf(args)
     if (target === undefined || fastOf(socket._handle) !== undefined) return undefined
     if (socket.connecting && isCandidate(socket)) return undefined
-    teachCopiedOptions()
+    node20?.teachCopiedOptions()
     const reason = reasonAgainst(socket, target)
     if (reason !== undefined) return fallBack(socket, target, reason)
     recordCandidate(socket)
@@ -226,7 +215,8 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
 
 function wrapSocket(): void {
   const prototype = net.Socket.prototype as net.Socket & SocketInternals
-  const { _writeGeneric, _destroy, resetAndDestroy } = prototype
+  const { _writeGeneric, _destroy } = prototype
+  const resetAndDestroy = entries.resetAndDestroy as () => net.Socket
 
   define(
     prototype,
@@ -251,17 +241,16 @@ function wrapSocket(): void {
   )
 
   noteUpperSockets()
-  noteConsumers()
 
   for (const name of ['_getpeername', '_getsockname'] as const) {
-    const getName = prototype[name]
-    define(prototype, name, function (this: FastSocket): SocketName {
+    const getName = entries[name] as () => SocketName
+    entries[name] = function (this: FastSocket): SocketName {
       nameFarEnd(this._handle)
       const found = getName.call(this)
       // The peer reports the client's port later: Node must not cache a name without it.
       if (found.address !== undefined && found.port === undefined) this._sockname = null
       return found
-    })
+    }
   }
 
   define(prototype, '_destroy', function (this: net.Socket, error: Error | null, callback: () => void): void {
@@ -269,7 +258,7 @@ function wrapSocket(): void {
     _destroy.call(this, error, callback)
   })
 
-  define(prototype, 'resetAndDestroy', function (this: FastSocket): net.Socket {
+  entries.resetAndDestroy = function (this: FastSocket): net.Socket {
     // The bridge cannot pass a reset on: its other side sees an end (decision 0059).
     if (isFarEnd(this._handle)) return this.destroy()
     // Node reports that a pipe cannot be reset.
@@ -278,7 +267,7 @@ function wrapSocket(): void {
     if (this.connecting) this.once('connect', () => this._reset())
     else this._reset()
     return this
-  })
+  }
 }
 
 /** `_wrapHandle` is the only place that shows which socket a TLS socket is put over. */
@@ -295,7 +284,8 @@ function noteUpperSockets(): void {
 
 function wrapServer(peers: Peers): void {
   const prototype = net.Server.prototype as net.Server & ServerInternals
-  const { listen, _listen2, close } = prototype
+  const { listen, close } = prototype
+  const _listen2 = entries._listen2 as (...args: unknown[]) => void
 
   define(prototype, 'listen', function listen_(this: FastServer, ...args: unknown[]): net.Server {
     const port = portOf(args)
@@ -303,13 +293,13 @@ function wrapServer(peers: Peers): void {
     return (listen as (...args: unknown[]) => net.Server).apply(this, args)
   })
 
-  // Node's own name for "bind and listen now", which Node keeps for wrappers: only here the real port is known.
-  define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
+  // Only here the real port is known.
+  entries._listen2 = function (this: FastServer, ...args: unknown[]): void {
     const isPrimarys = this._handle !== null && hasPlace(args) && primaryOfCluster() !== undefined
     if (isOwn(this)) return makeHidden(() => _listen2.apply(this, args))
     _listen2.apply(this, args)
     if (this._handle === null) return
-    teachCopiedOptions()
+    node20?.teachCopiedOptions()
     const { use, because } = decideListener(this)
     if (use === 'tcp') {
       statusPage().countFallback('POLICY')
@@ -336,7 +326,7 @@ function wrapServer(peers: Peers): void {
       })
     })
     if (!isPublished) conclude('NOT_STARTED')
-  })
+  }
 
   // Newer versions of Node can move a server to another thread; the object left behind no longer listens.
   const move = Object.getOwnPropertySymbols(prototype).find(it => it.description === TRANSFER)
@@ -392,29 +382,26 @@ function fallBack(
 
 /** Where no socket can be fast: records the reason for each, and fails those that the policy requires to be fast. */
 function wrapForRecord(reason: FallbackReason): void {
-  const { connect } = net.Socket.prototype
-  const prototype = net.Server.prototype as net.Server & ServerInternals
-  const { _listen2, close } = prototype
-  define(
-    net.Socket.prototype,
-    'connect',
-    function connect_(this: net.Socket, ...args: unknown[]): net.Socket {
-      copyOptions(args)
-      const target = targetOf(args)
-      if (target === undefined || isOwn(this)) recordFallback(this, reason)
-      else {
-        const error = fallBack(this, target, reason)
-        if (error !== undefined) return this.destroy(error)
-      }
-      return (connect as (...args: unknown[]) => net.Socket).apply(this, args)
-    },
-  )
-  define(prototype, '_listen2', function (this: FastServer, ...args: unknown[]): void {
+  const prototype = net.Server.prototype
+  const { close } = prototype
+  const connect = entries.connect as (...args: unknown[]) => net.Socket
+  const _listen2 = entries._listen2 as (...args: unknown[]) => void
+  entries.connect = function (this: net.Socket, ...args: unknown[]): net.Socket {
+    node20?.copyOptions(args)
+    const target = targetOf(args)
+    if (target === undefined || isOwn(this)) recordFallback(this, reason)
+    else {
+      const error = fallBack(this, target, reason)
+      if (error !== undefined) return this.destroy(error)
+    }
+    return connect.apply(this, args)
+  }
+  entries._listen2 = function (this: FastServer, ...args: unknown[]): void {
     _listen2.apply(this, args)
     if (isOwn(this) || this._handle === null) return
     if (decideListener(this).use === 'require') failListening(this, reason)
     else showSlowListener(this, reason.code)
-  })
+  }
   define(
     prototype,
     'close',

@@ -4,11 +4,8 @@
  */
 import diagnostics from 'node:diagnostics_channel'
 import { nextTick } from '../../nic/real-time.ts'
-import { isAboutBootstrap } from '../bootstrap/primary-listener.ts'
-import { fastOf } from '../handle/fast-handle.ts'
-import type { FastSocket } from '../handle/fast-handle-contract.ts'
-import type { HandleExchange } from '../handle/tls-sockets.ts'
-import { bridge } from './bridge.ts'
+import { isAboutBootstrap } from '../bootstrap/primary-messages.ts'
+import { sending } from './entries.ts'
 
 type Send = (this: Sender, message: unknown, ...rest: unknown[]) => boolean
 
@@ -29,21 +26,11 @@ interface Child extends Sender {
 /** A worker may have gone before Node reports one of our listeners to it: the program must not see that error. */
 const UNHEARD = { swallowErrors: true }
 
-/** The socket cannot be sent to another process; it is unchanged. */
-export class SendError extends Error {
-  readonly code = 'ERR_FASTSOCKETS_SEND'
-
-  constructor(cause: Error) {
-    super(`this fast socket cannot be sent, ${cause.message}; a policy can keep its port on TCP`, { cause })
-    this.name = 'SendError'
-  }
-}
-
 /** Wraps `send` of this process and of its future children, and looks at the stdio that they inherit. */
-export function watchSentSockets(exchange: HandleExchange): void {
+export function watchSentSockets(): void {
   // In a worker thread `send` only throws, and Node marks it `disabled`.
   if (process.send !== undefined && !('disabled' in process.send)) {
-    wrapSend(process as unknown as Sender, process.send as unknown as Send, exchange)
+    wrapSend(process as unknown as Sender, process.send as unknown as Send)
   }
   diagnostics.subscribe('child_process', message => {
     const { process: child } = message as { process: Child }
@@ -52,24 +39,26 @@ export function watchSentSockets(exchange: HandleExchange): void {
       configurable: true,
       value(this: Child, options?: SpawnOptions): unknown {
         Reflect.deleteProperty(child, 'spawn')
-        bridgeStdio(options?.stdio, exchange)
+        bridgeStdio(options?.stdio)
         const result = spawn.call(this, options)
-        if (child.send !== undefined) wrapSend(child, child.send, exchange)
+        if (child.send !== undefined) wrapSend(child, child.send)
         return result
       },
     })
   })
 }
 
-function wrapSend(target: Sender, send: Send, exchange: HandleExchange): void {
+function wrapSend(target: Sender, send: Send): void {
   const wrapped = function (this: Sender, message: unknown, ...rest: unknown[]): boolean {
     const [handle] = rest
-    const mustBridge = this.connected && isFastSocket(handle)
-    if (!mustBridge && isAboutBootstrap(message)) return send.call(this, message, handle, UNHEARD)
-    if (!mustBridge) return send.call(this, message, ...rest)
+    if (!this.connected || !sending.bridges?.isFast(handle)) {
+      return isAboutBootstrap(message)
+        ? send.call(this, message, handle, UNHEARD)
+        : send.call(this, message, ...rest)
+    }
     const callback = rest.find(argument => typeof argument === 'function')
     try {
-      bridgeOrFail(handle, exchange)
+      sending.bridges.bridge(handle)
     } catch (failure) {
       // As Node reports handles that cannot be sent.
       nextTick(() => (callback === undefined ? this.emit('error', failure as Error) : callback(failure)))
@@ -87,23 +76,7 @@ function wrapSend(target: Sender, send: Send, exchange: HandleExchange): void {
   })
 }
 
-function isFastSocket(value: unknown): value is FastSocket {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    fastOf((value as { _handle?: unknown })._handle) !== undefined
-  )
-}
-
-function bridgeStdio(stdio: unknown, exchange: HandleExchange): void {
+function bridgeStdio(stdio: unknown): void {
   if (!Array.isArray(stdio)) return
-  for (const stream of stdio) if (isFastSocket(stream)) bridgeOrFail(stream, exchange)
-}
-
-function bridgeOrFail(socket: FastSocket, exchange: HandleExchange): void {
-  try {
-    bridge(socket, exchange)
-  } catch (error) {
-    throw new SendError(error as Error)
-  }
+  for (const stream of stdio) if (sending.bridges?.isFast(stream)) sending.bridges.bridge(stream)
 }

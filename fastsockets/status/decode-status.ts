@@ -1,4 +1,4 @@
-import { POLLER_COUNTS } from '../../am/index.ts'
+import { POLLER_COUNTS } from '../../am/channels.ts'
 import { shownText } from '../../nic/shown-text.ts'
 import { FALLBACK_REASONS } from '../reasons.ts'
 import {

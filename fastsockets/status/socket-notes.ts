@@ -41,10 +41,7 @@ class Noted extends Given {
   }
 }
 
-/**
- * The notes of `socket`, made on first use. Every socket gets its notes before Node connects it, so that all sockets
- * have the same hidden class: V8 discards compiled code of Node when it meets another one.
- */
+/** The notes of `socket`, made on first use. */
 export function notesOf(socket: object): SocketNotes {
   const known = Noted.of(socket)
   if (known !== undefined) return known

@@ -1,5 +1,5 @@
 import { threadId } from 'node:worker_threads'
-import { eventLoop, POLLER_COUNTS } from '../../am/index.ts'
+import { eventLoop, POLLER_COUNTS } from '../../am/channels.ts'
 import { openPage } from '../../nic/index.ts'
 import { dateNow, performance } from '../../nic/real-time.ts'
 import { ownProgram } from '../policy/own-policy.ts'

@@ -1,4 +1,4 @@
-import type { Channel } from '../../am/index.ts'
+import type { Channel } from '../../am/channels.ts'
 import { nextTick } from '../../nic/real-time.ts'
 
 /** How often a dead peer's queue is polled until nothing more comes out of it: more than fits into a ring. */

@@ -4,7 +4,7 @@
  * long as native code takes: the next one then lies where the last one did, which the core's caches know, and nothing is left
  * to the collector.
  */
-import { allocateFresh, noteFresh } from '../host/fresh-memory.ts'
+import { allocateFresh } from '../host/fresh-memory.ts'
 import { FRAMING_MAX, SEGMENT_MAX } from './stream-layout.ts'
 
 /** The longest piece that is lent. */
@@ -38,7 +38,6 @@ export function isShared(piece: Buffer): boolean {
 /** Of `LENT_MIN` to `LENT_MAX` bytes, with any content. */
 export function lend(length: number): Buffer<ArrayBuffer> {
   // Native code makes as much again for its copy.
-  noteFresh(length)
   return Buffer.from(kept.pop() ?? new ArrayBuffer(SIZE), START, length)
 }
 

@@ -11,7 +11,7 @@ import {
   channelOf,
   type Message,
   PollLoop,
-} from '../../am/index.ts'
+} from '../../am/channels.ts'
 import { copyBytes, type VirtualInterface } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'

@@ -1,6 +1,7 @@
 /** The key that both hosts share. It never goes over the network (handshake-layout.ts). */
 import { isAbsolute } from 'node:path'
 import { NicError } from '../errors.ts'
+import { keyFileOfPolicy } from '../key-source.ts'
 import { readTrustedFile } from '../trusted-file.ts'
 
 export const KEY_FILE_VARIABLE = 'FASTSOCKETS_KEY_FILE'
@@ -8,13 +9,6 @@ export const KEY_FILE_VARIABLE = 'FASTSOCKETS_KEY_FILE'
 export const KEY_SIZE_MIN = 32
 const KEY_SIZE_MAX = 4096
 const NEW_LINES = /[\r\n]+$/
-
-let keyFileOfPolicy: () => string | undefined = () => undefined
-
-/** `find` returns the key file that the policy of this program names; the environment variable overrides it. */
-export function provideKeyFile(find: () => string | undefined): void {
-  keyFileOfPolicy = find
-}
 
 /** The path of the key file; undefined if there is none. */
 export function keyFile(): string | undefined {

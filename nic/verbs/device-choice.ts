@@ -6,11 +6,12 @@
  *   FASTSOCKETS_VERBS_PORT        number from 1
  *   FASTSOCKETS_VERBS_GID_INDEX   row of the port's table of addresses
  */
-import { accessSync, constants, readdirSync, readFileSync } from 'node:fs'
+import { accessSync, constants } from 'node:fs'
 import { basename } from 'node:path'
 import { systemError } from '../posix/libc.ts'
 import { LINK_IWARP } from './address-layout.ts'
 import { type ConnectionManager, openManager } from './connection-manager.ts'
+import { deviceNames, entriesOf, read, userDeviceOf } from './kernel-devices.ts'
 import {
   GID_SIZE,
   LINK_ETHERNET,
@@ -28,8 +29,6 @@ import { MAPPED } from './socket-address.ts'
 import { FORK_UNNEEDED, type Pointer, type VerbsLibrary } from './verbs-library.ts'
 
 const SYSFS = '/sys/class/infiniband'
-/** The devices that the kernel offers to user programs. */
-const USER_DEVICES = '/sys/class/infiniband_verbs'
 const DEVICE_VARIABLE = 'FASTSOCKETS_VERBS_DEVICE'
 const PORT_VARIABLE = 'FASTSOCKETS_VERBS_PORT'
 const GID_VARIABLE = 'FASTSOCKETS_VERBS_GID_INDEX'
@@ -218,23 +217,6 @@ function numberFrom(variable: string): number | undefined {
   return text ? Number(text) : undefined
 }
 
-/** The device's entry in sysfs. It disappears when the device is removed, or waits for its users to close it. */
-export function userDeviceOf(device: string): string {
-  return `${USER_DEVICES}/${entriesOf(USER_DEVICES).find(entry => deviceOf(entry) === device)}`
-}
-
-/** Names of the kernel's devices, including those that the library does not know. */
-export function deviceNames(): string[] {
-  return entriesOf(USER_DEVICES)
-    .map(deviceOf)
-    .filter(name => name !== '')
-}
-
-/** The name of the device that a file of /dev/infiniband stands for. */
-function deviceOf(entry: string): string {
-  return read(`${USER_DEVICES}/${entry}/ibdev`)
-}
-
 /** As the kernel writes it, in 16 digits. */
 export function nodeGuidOf(device: string): string {
   return sysfs(device, 'node_guid').replaceAll(':', '')
@@ -248,23 +230,6 @@ function namesIn(path: string): string[] {
   return entriesOf(`${SYSFS}/${path}`)
 }
 
-function entriesOf(path: string): string[] {
-  try {
-    return readdirSync(path)
-  } catch {
-    return []
-  }
-}
-
-/** An unused row of the table of addresses cannot be read. */
 function sysfs(device: string, path: string): string {
   return read(`${SYSFS}/${device}/${path}`)
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8').trim()
-  } catch {
-    return ''
-  }
 }

@@ -10,9 +10,10 @@ import { clearInterval, performance, setImmediate, setInterval } from '../real-t
 import type { ConnectionManager } from './connection-manager.ts'
 import { newCounters, type VerbsCounters } from './counters.ts'
 import { assertDescriptor, setNonBlocking } from './descriptors.ts'
-import { chooseGid, type Port, userDeviceOf } from './device-choice.ts'
+import { chooseGid, type Port } from './device-choice.ts'
 import { sharedDepthOf } from './device-limits.ts'
 import { type DeviceObjects, destroyObjects, makeObjects } from './device-objects.ts'
+import { userDeviceOf } from './kernel-devices.ts'
 import {
   ACCESS_LOCAL_WRITE,
   ACCESS_REMOTE_WRITE,

@@ -5,7 +5,7 @@
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { NicError } from '../errors.ts'
-import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
+import type { Availability, ConnectOptions, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
 import { clearTimeout, setTimeout } from '../real-time.ts'
 import {
   BLOB_MAGIC,
@@ -17,7 +17,6 @@ import {
   REPLY_MAGIC,
 } from './address-layout.ts'
 import type { VerbsCounters } from './counters.ts'
-import { deviceNames } from './device-choice.ts'
 import { isRingSize, RING_SIZE_DEFAULT } from './frame-layout.ts'
 import { LINK_ETHERNET } from './library-layout.ts'
 import { openAdapter, openedAdapter, requireAdapter } from './open-adapter.ts'
@@ -37,15 +36,7 @@ interface PendingOffer {
 /** By nonce: for a connecting side in this process. */
 const pending = new Map<string, PendingOffer>()
 
-export const verbsDriver: Driver = {
-  name: 'verbs',
-  reach: 'network',
-  availability,
-  offer,
-  connect,
-}
-
-function availability(): Availability {
+export function availability(): Availability {
   const found = openAdapter()
   if (!(found instanceof VerbsAdapter)) return { usable: false, ...found }
   const { lostReason } = found
@@ -74,11 +65,6 @@ export function verbsUse(): VerbsUse | undefined {
   return { counters, pinned: { rings: slabBytes, registrations: cache.pinnedBytes } }
 }
 
-/** True if the kernel has a device, usable or not; loads and opens nothing. */
-export function hasDevice(): boolean {
-  return deviceNames().length > 0
-}
-
 /** The device in one line, for people; undefined if there is none. */
 export function describeDevice(): string | undefined {
   const found = openAdapter()
@@ -104,7 +90,7 @@ function addressText(gid: Buffer): string {
   return new URL(`http://[${groups}]`).hostname.slice(1, -1)
 }
 
-function offer(options: OfferOptions = {}): Offer {
+export function offer(options: OfferOptions = {}): Offer {
   const ringSize = options.queueSize ?? ringSizeAfter(requireAdapter().slabBytes)
   if (!isRingSize(ringSize)) {
     throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 1 GiB')
@@ -169,7 +155,7 @@ function expectAnswer(end: VerbsInterface, nonce: Buffer): EndAddress {
   }
 }
 
-async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<VirtualInterface> {
+export async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<VirtualInterface> {
   const peer = decodeAddress(BLOB_MAGIC, blob)
   if (peer === undefined)
     throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of an offer over RDMA')

@@ -1,4 +1,4 @@
-/** What sockets make V8's collector do, counted (docs/decisions/0083). */
+/** What sockets make V8's collector do, counted. */
 import t, { type Test } from 'tap'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'

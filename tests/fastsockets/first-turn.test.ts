@@ -62,7 +62,8 @@ t.test('a program may close its standard output and error', async t => {
 
 t.test('logs are printed for those whom DEBUG names, and nobody else', async t => {
   const relink = ['--import', IMPORTED]
-  t.match(await run(relink, ['-e', '0'], { DEBUG: 'fastsockets:*' }), { stderr: /fastsockets:install/ })
+  const listening = 'net.createServer().listen(0, function () { this.close() })'
+  t.match(await run(relink, ['-e', listening], { DEBUG: 'fastsockets:*' }), { stderr: /fastsockets:install/ })
   t.equal((await run(relink, ['-e', '0'], { DEBUG: 'other' })).stderr, '')
   t.equal((await run(relink, ['-e', '0'])).stderr, '')
 })

@@ -6,7 +6,6 @@ import { openEndpoint } from '../../am/index.ts'
 import net, { type AddressInfo } from '../../fastsockets/index.ts'
 import { CompletionQueue, connect, listen } from '../../fastsockets/raw/index.ts'
 
-/** How the build writes private names (docs/decisions/0087-one-file.md). */
 const PRIVATE = /[$#][a-z]/
 
 t.test('private names are not shown', async t => {

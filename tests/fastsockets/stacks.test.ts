@@ -1,52 +1,20 @@
-/** The stack of an error names the functions of the program that wait, as it does plain. */
-import t from 'tap'
-import { raiseStackLimit, restoreStackLimit } from '../../fastsockets/host/stack-limit.ts'
+/** Stack traces name our functions, and with `--enable-source-maps` our files. */
+import t, { type Test } from 'tap'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 
-const ALL = ['innermost', 'inner', 'outer', 'outermost']
+async function stackOf(t: Test, ...flags: string[]): Promise<string> {
+  const child = new Child(t, program('stacks'), [], relinked({ execArgv: flags }))
+  return await child.receive<string>()
+}
 
-t.test('errors name those who waited for data', async t => {
-  for (const options of [{}, relinked()])
-    t.strictSame(await new Child(t, program('stacks'), [], options).receive(), [ALL, ALL, 10])
+t.test('functions have their names', async t => {
+  const stack = await stackOf(t)
+  t.match(stack, /at FastStreamHandle\.\w+ \(.*fastsockets\/runtime-[\w-]+\.cjs:\d+/)
 })
 
-t.test('no stacks are made for who wants none', async t => {
-  for (const options of [
-    { execArgv: ['--stack-trace-limit=0'] },
-    relinked({ execArgv: ['--stack-trace-limit=0'] }),
-  ])
-    t.strictSame(await new Child(t, program('stacks'), [], options).receive(), [[], [], 0])
-})
-
-t.test('a limit that the program sets within a turn stays', t => {
-  const before = Error.stackTraceLimit
-  t.teardown(() => {
-    Error.stackTraceLimit = before
-  })
-  raiseStackLimit()
-  t.ok(Error.stackTraceLimit > before)
-  Error.stackTraceLimit = 50
-  restoreStackLimit()
-  t.equal(Error.stackTraceLimit, 50)
-  t.end()
-})
-
-t.test('a limit that is frozen stays, in a turn and before one', t => {
-  const before = Error.stackTraceLimit
-  const freeze = (writable: boolean): void => {
-    Object.defineProperty(Error, 'stackTraceLimit', { writable })
-  }
-  t.teardown(() => {
-    freeze(true)
-    Error.stackTraceLimit = before
-  })
-  raiseStackLimit()
-  const raised = Error.stackTraceLimit
-  freeze(false)
-  restoreStackLimit()
-  t.equal(Error.stackTraceLimit, raised)
-  raiseStackLimit()
-  t.equal(Error.stackTraceLimit, raised)
-  t.end()
+t.test('source maps lead to files and lines', async t => {
+  const stack = await stackOf(t, '--enable-source-maps')
+  t.match(stack, /\/fastsockets\/handle\/fast-handle\.ts:\d+:\d+/)
+  t.notMatch(stack, /runtime-[\w-]+\.cjs/)
 })

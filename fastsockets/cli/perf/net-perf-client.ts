@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import net from 'node:net'
 import { transportOf } from '../../handle/transport.ts'
-import { install } from '../../relink/install.ts'
+import { relink } from '../../relink/preload.ts'
 import { withDeadline } from '../deadline.ts'
 import type { HostPort } from '../host-port.ts'
 import { PerfError, perfConnectError } from './errors.ts'
@@ -19,7 +19,7 @@ import {
 import type { Length, Span } from './span.ts'
 
 export async function dialNet(target: HostPort): Promise<PerfClient> {
-  install()
+  relink()
   const socket = net.connect({ ...target, noDelay: true, allowHalfOpen: true })
   try {
     await once(socket, 'connect')

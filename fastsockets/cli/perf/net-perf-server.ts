@@ -1,14 +1,14 @@
 /** The server of `fastsockets perf` over `node:net`, relinked, as ordinary programs use it. */
 import { once } from 'node:events'
 import net from 'node:net'
-import { install } from '../../relink/install.ts'
+import { relink } from '../../relink/preload.ts'
 import type { HostPort } from '../host-port.ts'
 import { decodeAsk, encodeHello, encodeTotal, PERF_MESSAGE_SIZE } from './perf-layout.ts'
 import { ASK_TIMEOUT_MS, CALLERS_MAX, type PerfServer } from './perf-server.ts'
 import { StopWatch } from './stop-watch.ts'
 
 export async function openNetServer({ host, port }: HostPort): Promise<PerfServer> {
-  install()
+  relink()
   const server = net.createServer({ noDelay: true, allowHalfOpen: true }, serve)
   server.maxConnections = CALLERS_MAX
   server.listen(port, host)

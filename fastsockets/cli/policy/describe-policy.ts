@@ -1,3 +1,4 @@
+import { findPolicyFile, POLICY_VARIABLE } from '../../policy/find-policy.ts'
 import {
   allowsPeerMemory,
   DRIVERS_VARIABLE,
@@ -7,7 +8,7 @@ import {
   ZCOPY_VARIABLE,
 } from '../../policy/own-policy.ts'
 import { NO_POLICY, type Policy } from '../../policy/policy.ts'
-import { findPolicyFile, POLICY_VARIABLE, readPolicyFile } from '../../policy/policy-file.ts'
+import { readPolicyFile } from '../../policy/policy-file.ts'
 import { DISABLE_VARIABLE } from '../relink.ts'
 
 /** The effect of each variable that is set. */

@@ -1,7 +1,8 @@
 /** `fastsockets policy check`: whether a policy file is valid, and what it means. */
 import { Command } from 'commander'
 import { shownLines } from '../../../nic/shown-text.ts'
-import { PolicyError, readPolicyFile } from '../../policy/policy-file.ts'
+import { PolicyError } from '../../policy/policy-error.ts'
+import { readPolicyFile } from '../../policy/policy-file.ts'
 import { FAILURE, OK } from '../exit-codes.ts'
 import { describeOwnPolicy, describePolicy } from './describe-policy.ts'
 

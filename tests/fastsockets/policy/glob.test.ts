@@ -1,7 +1,8 @@
 /** Patterns take what they always took, and never longer than the product of both lengths. */
 import t from 'tap'
 import { matchesGlob, matchesWhole, PATTERN_LENGTH_MAX } from '../../../fastsockets/policy/glob.ts'
-import { PolicyError, parsePolicy } from '../../../fastsockets/policy/policy-file.ts'
+import { PolicyError } from '../../../fastsockets/policy/policy-error.ts'
+import { parsePolicy } from '../../../fastsockets/policy/policy-file.ts'
 import { seededRandom } from '../../support/random.ts'
 
 /** What a pattern means, said by another program: right, but may go back for ever. */

@@ -1,7 +1,8 @@
 /** What may stand in a policy file, what it then means, and how its faults are named. */
 import t from 'tap'
 import { matchesGlob } from '../../../fastsockets/policy/glob.ts'
-import { PolicyError, parsePolicy } from '../../../fastsockets/policy/policy-file.ts'
+import { PolicyError } from '../../../fastsockets/policy/policy-error.ts'
+import { parsePolicy } from '../../../fastsockets/policy/policy-file.ts'
 
 /** `line rule text` of everything that is wrong. */
 function faultsOf(text: string): string[] {

@@ -1,7 +1,8 @@
 /** Policy files, and the names of programs, paths and addresses that are held against their rules. */
 
 import type { Policy } from '../../../../fastsockets/policy/policy.ts'
-import { PolicyError, parsePolicy } from '../../../../fastsockets/policy/policy-file.ts'
+import { PolicyError } from '../../../../fastsockets/policy/policy-error.ts'
+import { parsePolicy } from '../../../../fastsockets/policy/policy-file.ts'
 import type { Random } from '../../../support/random.ts'
 import type { Attack, Kind } from '../kind.ts'
 import { spoilText } from '../spoil.ts'

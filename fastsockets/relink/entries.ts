@@ -1,0 +1,14 @@
+/** What the wrappers of preload.ts call: Node's own methods at first, and ours once install.ts has put them here. */
+import type { FastSocket } from '../handle/fast-handle-contract.ts'
+
+type Method = (this: never, ...args: never[]) => unknown
+
+type MethodName = 'connect' | '_listen2' | '_getpeername' | '_getsockname' | 'resetAndDestroy'
+
+export const entries: Partial<Record<MethodName, Method>> = {}
+
+/** Gives fast sockets that are sent to another process a handle that can be sent. */
+export const sending: {
+  /** Undefined before install.ts is loaded. */
+  bridges?: { isFast(value: unknown): value is FastSocket; bridge(socket: FastSocket): void }
+} = {}

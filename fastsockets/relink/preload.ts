@@ -1,0 +1,120 @@
+/**
+ * All that `fastsockets/register` loads: wrappers of the methods by which a program begins to use sockets. The first call
+ * of one of them loads the rest, synchronously (install.ts). A program without sockets loads no more than this.
+ *
+ * - `net.Socket.prototype.connect`, and `_listen2` of `net.Server.prototype`, which is Node's own name for "bind and listen now"
+ * - `net.Socket.prototype._getpeername`, `_getsockname`, `resetAndDestroy`: of sockets that another process has bridged
+ * - `process.binding`, by which a program may get the parser of http (consumed-handles.ts)
+ * - `send` of this process and of its children, `spawn` of its children (sent-sockets.ts)
+ * - `createHook` of `node:async_hooks`, the one replaced export: hides our own resources from hooks (own-hooks.ts)
+ */
+import { AsyncResource } from 'node:async_hooks'
+import { createRequire, syncBuiltinESMExports } from 'node:module'
+import net from 'node:net'
+import { define } from '../host/define.ts'
+import { hideFromHooks } from '../host/own-hooks.ts'
+import '../host/kept-globals.ts'
+import '../../nic/real-time.ts'
+import { keyFileOfPolicy, provideKeyFile } from '../../nic/key-source.ts'
+import { makeHidden } from '../../nic/own-resources.ts'
+import { entries } from './entries.ts'
+import { watchSentSockets } from './sent-sockets.ts'
+
+type Rest = typeof import('./install.ts')
+type Method = (this: unknown, ...args: unknown[]) => unknown
+
+const require = createRequire(import.meta.url)
+
+/** Set on `net` once this thread is relinked, even if two copies of this package are loaded. */
+const INSTALLED = Symbol.for('fastsockets.installed')
+
+/** What is loaded keeps no value of the program's AsyncLocalStorage. */
+const scope = new AsyncResource('FASTSOCKETS')
+let rest: Rest | undefined
+let isLoaded = false
+
+/** Relinks this thread, once. Never throws. */
+export function relink(): void {
+  if (INSTALLED in net) return
+  Object.defineProperty(net, INSTALLED, { value: true })
+  try {
+    wrapAll()
+  } catch (error) {
+    warn(error)
+  }
+}
+
+function wrapAll(): void {
+  hideFromHooks()
+  wrap(net.Socket.prototype, 'connect', isAny)
+  wrap(net.Server.prototype, '_listen2', isAny)
+  wrap(net.Socket.prototype, '_getpeername', isUnnamedPipe)
+  wrap(net.Socket.prototype, '_getsockname', isUnnamedPipe)
+  wrap(net.Socket.prototype, 'resetAndDestroy', isUnnamedPipe)
+  watchBinding()
+  watchSentSockets()
+  provideKeyFile(loadForKey)
+  syncBuiltinESMExports()
+}
+
+/** Loads the rest if `isFor` accepts the receiver, then calls the method of `entries`. */
+function wrap(owner: object, name: keyof typeof entries, isFor: (receiver: unknown) => boolean): void {
+  const original = (owner as Record<string, Method | undefined>)[name]
+  if (original === undefined) return
+  entries[name] = original
+  define(owner, name, function (this: unknown, ...args: unknown[]): unknown {
+    if (!isLoaded && isFor(this)) load()
+    return (entries[name] as Method).apply(this, args)
+  })
+}
+
+/** Loads the rest and relinks the thread with it. A failure leaves all sockets on TCP. */
+export function load(): Rest | undefined {
+  if (isLoaded) return rest
+  isLoaded = true
+  try {
+    makeHidden(() => scope.runInAsyncScope(install))
+  } catch (error) {
+    warn(error)
+  }
+  return rest
+}
+
+/** Active messages ask for the key of a policy, which own-policy.ts knows once it is loaded. */
+function loadForKey(): string | undefined {
+  provideKeyFile(() => undefined)
+  load()
+  return keyFileOfPolicy()
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(`everything stays on TCP: ${(error as Error | undefined)?.message}`, {
+    code: 'FASTSOCKETS_NOT_STARTED',
+  })
+}
+
+function install(): void {
+  rest = require('./install.ts') as Rest
+  rest.install()
+}
+
+function isAny(): boolean {
+  return true
+}
+
+/** Whether a socket is over a pipe, which may be the far end of a bridge (bridge-names.ts). */
+function isUnnamedPipe(socket: unknown): boolean {
+  const { _handle: handle } = socket as { _handle?: { fd?: unknown; getpeername?: unknown } | null }
+  return handle != null && handle.getpeername === undefined && typeof handle.fd === 'number'
+}
+
+/** Deprecated as it is, `process.binding` is the only public way to the class of the parser; Node 26 has none. */
+function watchBinding(): void {
+  const { binding } = process as { binding?: (name: string) => unknown }
+  if (binding === undefined) return
+  define(process, 'binding', (name: string): unknown => {
+    const found = binding.call(process, name)
+    if (name === 'http_parser') load()?.noteParser(found)
+    return found
+  })
+}

@@ -1,0 +1,94 @@
+/**
+ * The parts into which rollup puts our modules: CommonJS files, as `require` can load a part at the moment when it is needed. A
+ * part holds what its root imports and no earlier part has. In the place of each module stays an ES module that exports
+ * from its part what the module does.
+ */
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import ts from 'typescript'
+
+const ROOTS = Object.entries({
+  preload: 'fastsockets/relink/preload.ts',
+  runtime: 'fastsockets/relink/install.ts',
+  'node-20': 'fastsockets/host/node-20.ts',
+  policy: 'fastsockets/policy/policy-file.ts',
+  verbs: 'nic/verbs/verbs-driver.ts',
+  endpoints: 'am/index.ts',
+  raw: 'fastsockets/raw/index.ts',
+}).map(([part, file]) => ({ part, root: resolve(file) }))
+/** By the path of a module. Modules in no part stay as the compiler wrote them. */
+const partOf = new Map()
+
+export function choosePart(id, { getModuleInfo }) {
+  const reached = new Set()
+  const reach = from => {
+    if (reached.has(from)) return
+    reached.add(from)
+    for (const to of getModuleInfo(from).importedIds) reach(to)
+  }
+  const found = ROOTS.find(({ root }) => {
+    reach(root)
+    return reached.has(id)
+  })
+  partOf.set(id, found?.part)
+  return found?.part
+}
+
+/** A hash in the name: a running program finds no part of another version. The preloads name theirs. */
+export function nameFile({ moduleIds: [id] }) {
+  const part = partOf.get(id)
+  if (part === undefined) return '[name].js'
+  return `fastsockets/${part}${part === 'preload' ? '' : '-[hash]'}.cjs`
+}
+
+const compilerOptions = {
+  target: 'es2022',
+  module: 'esnext',
+  removeComments: true,
+  sourceMap: true,
+  verbatimModuleSyntax: true,
+}
+
+export const parts = {
+  name: 'parts',
+  /** The client of the name service is no part: it is imported on first use. */
+  resolveId: source =>
+    source.endsWith('/nameservice/index.ts')
+      ? { id: resolve('nameservice/index.js'), external: 'relative' }
+      : null,
+  /** For `createRequire`. */
+  resolveImportMeta: () => '__filename',
+  transform(source, id) {
+    const { outputText, sourceMapText } = ts.transpileModule(source, { compilerOptions, fileName: id })
+    const own = (_, to) => `require('part ${join(dirname(id), to)}')`
+    return { code: outputText.replace(/require\('(\..*?)'\)/g, own), map: sourceMapText }
+  },
+  renderChunk(code, _chunk, _options, { chunks }) {
+    const fileOf = id => Object.values(chunks).find(({ moduleIds }) => moduleIds.includes(id)).fileName
+    return { code: code.replace(/'part (.*?)'/g, (_, id) => `'./${basename(fileOf(id))}'`), map: null }
+  },
+  generateBundle(_options, bundle) {
+    for (const { fileName, moduleIds, facadeModuleId, code, type } of Object.values(bundle)) {
+      if (type === 'asset' || facadeModuleId === null) continue
+      const { exports } = this.getModuleInfo(facadeModuleId)
+      const source = relative('.', facadeModuleId).replace(/ts$/, 'js')
+      if (moduleIds.length === 0) bundle[fileName].code = asModule(code)
+      // Rollup lets a part stand for one of its modules, too.
+      else if (partOf.get(facadeModuleId)) this.emitFile(moduleOver(fileName, source, exports))
+      else delete bundle[fileName]
+      if (fileName.endsWith('.js')) delete bundle[`${fileName}.map`]
+    }
+  },
+}
+
+/** Of a CommonJS file that only exports what others do. */
+function asModule(code) {
+  return code
+    .replace(/^('use strict'|require\(.*\));|^\/\/#.*$/gm, '')
+    .replace(/^exports\.(\w+) = /gm, 'export const $1 = ')
+    .replace(/^var (\S+) = require\((.*)\);$/gm, 'import $1 from $2')
+}
+
+function moduleOver(part, fileName, exports) {
+  const source = `import part from '${relative(dirname(fileName), part)}'\nexport const { ${exports} } = part\n`
+  return { type: 'asset', fileName, source }
+}
