@@ -19,7 +19,7 @@ import { isShared, takeBack } from '../stream/lent-memory.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
 import { FLAG_PUSH, FRAMING_MAX } from '../stream/stream-layout.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
-import { native, type ShownHandle } from './socket-handle.ts'
+import { nativeMethods, type ShownHandle } from './socket-handle.ts'
 
 /** So much is scheduled for native code at most before it is asked again whether it reads: as much as one turn can bring. */
 const SCHEDULED_MAX = 768 * 1024
@@ -110,7 +110,7 @@ export abstract class NativeSide {
   useUserBuffer(bytes: Uint8Array): void {
     this.userBufferSize = bytes.length
     this.isNative = true
-    native.useUserBuffer.call(this.handle, bytes)
+    nativeMethods().useUserBuffer.call(this.handle, bytes)
   }
 
   /** The native stream has read for JavaScript: no native code listens to it. */
@@ -203,7 +203,7 @@ export abstract class NativeSide {
 
   private endScript(): void {
     if (this.listener === undefined || !tellRead(this.handle, this.listener, UV_EOF))
-      native.emitEOF.call(this.handle)
+      nativeMethods().emitEOF.call(this.handle)
   }
 
   /** Native code has been attached that has not looked at `isStreamBase`. */
@@ -268,9 +268,9 @@ export abstract class NativeSide {
   }
 
   private give(bytes: Buffer | undefined): void {
-    if (bytes === undefined) return native.emitEOF.call(this.handle)
+    if (bytes === undefined) return nativeMethods().emitEOF.call(this.handle)
     this.readCount += bytes.length
-    native.readBuffer.call(this.handle, bytes)
+    nativeMethods().readBuffer.call(this.handle, bytes)
   }
 
   private giveGuarded(bytes: Buffer | undefined): void {
@@ -316,7 +316,7 @@ export abstract class NativeSide {
     if (request === undefined) return
     enterNative()
     try {
-      native.finishShutdown.call(this.handle, request, status)
+      nativeMethods().finishShutdown.call(this.handle, request, status)
     } finally {
       leaveNative()
     }
@@ -353,7 +353,7 @@ export abstract class NativeSide {
       taken += part.length
       this.readCount += part.length
       // One that throws has had its bytes, and no more of them than that.
-      if (!isUncaughtHandled()) native.readBuffer.call(this.handle, part)
+      if (!isUncaughtHandled()) nativeMethods().readBuffer.call(this.handle, part)
       else this.readGuarded(part)
       // As after each read of libuv.
       if (taken < bytes.length) drainTicks()
@@ -369,7 +369,7 @@ export abstract class NativeSide {
 
   private readGuarded(part: Buffer): void {
     try {
-      native.readBuffer.call(this.handle, part)
+      nativeMethods().readBuffer.call(this.handle, part)
     } catch (error) {
       this.tell(error)
     }
@@ -384,7 +384,7 @@ export abstract class NativeSide {
   private completeWrite(request: object, status: number): void {
     enterNative()
     try {
-      native.finishWrite.call(this.handle, request, status)
+      nativeMethods().finishWrite.call(this.handle, request, status)
     } finally {
       leaveNative()
     }

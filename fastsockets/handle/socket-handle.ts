@@ -67,8 +67,7 @@ interface SocketHandles {
   sideOf(handle: unknown): HandleSide | undefined
 }
 
-/** Of `JSStream`: what its other side, which is ours, does. Called for a handle, whose prototypes do not show them. */
-export let native: NativeStream
+let native: NativeStream
 let handles: SocketHandles | undefined
 
 /** To be called once this Node is known to have what is needed. */
@@ -76,7 +75,11 @@ export function prepareHandles(internals: NodeInternals): void {
   native = internals.JsStream.prototype
   if (handles !== undefined) return
   handles = defineHandles(internals)
-  fastOf = handles.sideOf as typeof fastOf
+}
+
+/** The methods of `JSStream` for its other side, which is ours. The prototypes of a handle do not show them. */
+export function nativeMethods(): NativeStream {
+  return native
 }
 
 export function createHandle(side: HandleSide, isPipe: boolean): ShownHandle {
@@ -84,8 +87,10 @@ export function createHandle(side: HandleSide, isPipe: boolean): ShownHandle {
   return (handles as SocketHandles).create(side, isPipe)
 }
 
-/** The fast handle behind what a socket has for its handle; undefined if that is none. Set once this Node is prepared. */
-export let fastOf: (handle: unknown) => FastHandle | undefined = () => undefined
+/** The fast handle behind what a socket has for its handle; undefined if that is none. */
+export function fastOf(handle: unknown): FastHandle | undefined {
+  return handles?.sideOf(handle) as FastHandle | undefined
+}
 
 function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): SocketHandles {
   /** What JavaScript is called with that listens to a native stream. */
