@@ -82,8 +82,9 @@ export class BulkTransfers implements CompletionSink {
   #local: Registration | undefined
   /** The peer has closed, and its program owns its segment again: this side neither reads nor writes it. */
   #isPeerSegmentGone = false
-  readonly #jobs: Job[] = []
-  #longJobs = 0
+  /** Transfers that wait for room, and how many of them are long messages. */
+  readonly jobs: Job[] = []
+  longJobs = 0
   #completion: Status | undefined
 
   constructor(
@@ -127,13 +128,8 @@ export class BulkTransfers implements CompletionSink {
     this.#isPeerSegmentGone = true
   }
 
-  /** True while a long message is sent in parts: later requests would overtake it. */
-  get isSendingLong(): boolean {
-    return this.#longJobs > 0
-  }
-
   get roomWanted(): number {
-    const job = this.#jobs[0]
+    const job = this.jobs[0]
     return job === undefined ? 0 : HEADER_SIZE_MAX + Math.min(this.partMax, job.length - job.position)
   }
 
@@ -180,7 +176,7 @@ export class BulkTransfers implements CompletionSink {
       }
     }
     if (!this.#end.hasRoom(HEADER_SIZE_MAX + this.partMax)) return NO_RESOURCE
-    this.#longJobs++
+    this.longJobs++
     this.#begin({ kind: KIND_LONG, slot, handler, words, tag, offset, length, bytes: payload })
     return OK
   }
@@ -190,7 +186,7 @@ export class BulkTransfers implements CompletionSink {
     const kind = tag.isZero ? KIND_GET : KIND_GET | FLAG
     const at = this.#writer.reserve(kind, 0, slot, 0, extraOf(tag), 0)
     if (at < 0) return at as Status
-    if (!tag.isZero) this.#writer.putTag(tag)
+    this.#writer.put(NO_WORDS, tag)
     this.#writer.putRegion(offset, length)
     this.#writer.commit(0)
     return OK
@@ -208,7 +204,7 @@ export class BulkTransfers implements CompletionSink {
 
   sendReply(slot: number, handler: number, words: Words, payload: Uint8Array, offset: number): void {
     const { length } = payload
-    if (this.#jobs.length === 0 && this.#trySendReply(slot, handler, words, payload, offset)) {
+    if (this.jobs.length === 0 && this.#trySendReply(slot, handler, words, payload, offset)) {
       this.#acks.answer(slot)
       return
     }
@@ -218,18 +214,18 @@ export class BulkTransfers implements CompletionSink {
   /** Continues queued transfers; true if none is left. */
   pump(): boolean {
     for (;;) {
-      const job = this.#jobs[0]
+      const job = this.jobs[0]
       if (job === undefined) return true
       if (!this.#sendParts(job) || !this.#sendLast(job)) return false
-      this.#jobs.shift()
-      if (job.kind === KIND_LONG) this.#longJobs--
+      this.jobs.shift()
+      if (job.kind === KIND_LONG) this.longJobs--
     }
   }
 
   /** Drops queued transfers: the channel has ended. */
   stop(): void {
-    this.#jobs.length = 0
-    this.#longJobs = 0
+    this.jobs.length = 0
+    this.longJobs = 0
   }
 
   // Receiving.
@@ -312,9 +308,8 @@ export class BulkTransfers implements CompletionSink {
     const inFrame = payload === undefined ? 0 : length
     const at = writer.reserve(hasFlag ? kind | FLAG : kind, handler, slot, words.count, extraOf(tag), inFrame)
     if (at < 0) return at as Status
-    if (!tag.isZero) writer.putTag(tag)
+    writer.put(words, tag)
     writer.putRegion(offset, length)
-    writer.putWords(words)
     if (payload !== undefined) copyBytes(payload, 0, this.#end.sendBytes, at, length)
     writer.commit(inFrame)
     return OK
@@ -324,7 +319,7 @@ export class BulkTransfers implements CompletionSink {
   #begin(job: Omit<Job, 'position' | 'copiedFrom'>): void {
     const begun = this.#push({ ...job, words: job.words.copy() })
     this.pump()
-    if (this.#jobs.includes(begun)) {
+    if (this.jobs.includes(begun)) {
       // Not `slice`: Buffer.prototype.slice makes a view, not a copy.
       begun.bytes = new Uint8Array(begun.bytes.subarray(begun.position))
       begun.copiedFrom = begun.position
@@ -333,7 +328,7 @@ export class BulkTransfers implements CompletionSink {
 
   #push(job: Omit<Job, 'position' | 'copiedFrom'>): Job {
     const pushed = { ...job, position: 0, copiedFrom: 0 }
-    this.#jobs.push(pushed)
+    this.jobs.push(pushed)
     return pushed
   }
 
@@ -345,7 +340,7 @@ export class BulkTransfers implements CompletionSink {
       const kind = job.tag.isZero ? KIND_PART : KIND_PART | FLAG
       const at = writer.reserve(kind, 0, slot, 0, extraOf(job.tag), length)
       if (at < 0) return false
-      if (!job.tag.isZero) writer.putTag(job.tag)
+      writer.put(NO_WORDS, job.tag)
       writer.putRegion(job.offset + job.position, length)
       copyBytes(job.bytes, job.position - job.copiedFrom, this.#end.sendBytes, at, length)
       writer.commit(length)

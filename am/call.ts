@@ -1,8 +1,7 @@
 import { clearTimeout, setTimeout } from '../nic/real-time.ts'
 import { watchAbort } from './abort-watch.ts'
 import { AmError, rangeError, typeError } from './errors.ts'
-import type { Message } from './message.ts'
-import { ReceivedMessage } from './received-message.ts'
+import type { ReceivedMessage } from './received-message.ts'
 import type { PendingCall } from './request-log.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 
@@ -17,23 +16,23 @@ export interface WaitOptions {
 /** A request whose reply settles a promise instead of running a handler of the table. */
 export class Call implements PendingCall {
   readonly reply: Promise<ReceivedMessage>
-  /** Description of the call for error messages. */
-  readonly what: string
-  #resolve: (message: ReceivedMessage) => void = () => {}
-  #reject: (error: Error) => void = () => {}
+  resolve!: (reply: ReceivedMessage) => void
+  #reject!: (error: Error) => void
+  readonly #destination: number
+  readonly #handler: number
 
-  constructor(what: string) {
-    this.what = what
+  constructor(destination: number, handler: number) {
+    this.#destination = destination
+    this.#handler = handler
     this.reply = new Promise((resolve, reject) => {
-      this.#resolve = resolve
+      this.resolve = resolve
       this.#reject = reject
     })
-    // The call may be rejected while its caller still waits for a credit; the caller awaits it afterwards.
-    this.reply.catch(() => {})
   }
 
-  handleReply(message: Message): void {
-    this.#resolve(new ReceivedMessage(message))
+  /** Description of the call for error messages. */
+  get what(): string {
+    return `the call of handler ${this.#handler} at destination ${this.#destination}`
   }
 
   handleReturn(reason: UndeliverableReason): void {

@@ -27,7 +27,6 @@ import {
   HANDLER_SHIFT,
   HEAD_SIZE,
   HEADER_SIZE_MAX,
-  headerSize,
   KIND_CREDIT,
   KIND_MASK,
   KIND_REPLY,
@@ -91,7 +90,9 @@ export class Channel implements FrameSink {
   protected readonly slots: CreditSlots
   protected readonly acks: AckQueue
   protected readonly writer: FrameWriter
-  private readonly answers: AnswerQueue
+  protected readonly answers: AnswerQueue
+  /** Replies that the peer has not sent back so far. */
+  protected repliesSent = 0
   private wake: (channel: Channel) => void = () => {}
   /** Of the one-way request that is being built: bytes before its payload. */
   private headerLength = 0
@@ -287,8 +288,10 @@ export class Channel implements FrameSink {
 
   /** The message's: answers the request in `slot`. Never refused: what finds no room waits in a copy. */
   sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void {
-    assertReplyHandler(handler)
-    if (this.state === 'open') this.sendAnswer(KIND_REPLY, slot, handler, words, payload)
+    if (!Number.isInteger(handler) || handler < 1 || handler > HANDLER_MASK) assertReplyHandler(handler)
+    if (this.state !== 'open') return
+    this.repliesSent++
+    if (!this.answers.send(KIND_REPLY, slot, handler, words, payload)) this.touch()
   }
 
   /** The message's: answers into the requester's segment. Only endpoints have segments. */
@@ -411,7 +414,7 @@ export class Channel implements FrameSink {
   /** Bytes of room without which what is owed cannot go out, or 0. */
   protected roomOwed(): number {
     if (this.answers.queued.length > 0) return this.answers.roomWanted
-    return this.creditsAreDue() ? headerSize(0, 0) + 4 * CREDIT_RUNS_MAX : 0
+    return this.acks.pending > 0 && this.creditsAreDue() ? HEAD_SIZE + 4 * CREDIT_RUNS_MAX : 0
   }
 
   protected creditsAreDue(): boolean {

@@ -7,59 +7,52 @@ const KEPT = 2
 /** The sender's half of the credits: free slots, given out in the order in which they came back. */
 export class CreditSlots {
   readonly size: number
-  #freeCount: number
-  readonly #free: Uint16Array
-  readonly #states: Uint8Array
-  #first = 0
+  freeCount: number
+  private readonly free: Uint16Array
+  private readonly states: Uint8Array
+  private first = 0
 
   constructor(size: number) {
     this.size = size
-    this.#freeCount = size
-    this.#free = Uint16Array.from({ length: size }, (_, slot) => slot)
-    this.#states = new Uint8Array(size)
-  }
-
-  get freeCount(): number {
-    return this.#freeCount
+    this.freeCount = size
+    this.free = Uint16Array.from({ length: size }, (_, slot) => slot)
+    this.states = new Uint8Array(size)
   }
 
   /** The slot that `take` would give, or -1. */
   get next(): number {
-    return this.#freeCount === 0 ? -1 : (this.#free[this.#first] as number)
+    return this.freeCount === 0 ? -1 : (this.free[this.first] as number)
   }
 
   /** Takes the slot that `next` named. */
   take(): void {
-    this.#states[this.#free[this.#first] as number] = OUT
-    this.#first = this.#first + 1 === this.size ? 0 : this.#first + 1
-    this.#freeCount--
+    this.states[this.free[this.first] as number] = OUT
+    this.first = this.first + 1 === this.size ? 0 : this.first + 1
+    this.freeCount--
   }
 
   isOut(slot: number): boolean {
-    return this.#states[slot] === OUT
+    return this.states[slot] === OUT
   }
 
   /** Only this side gives the slot back from now on. */
   keep(slot: number): void {
-    this.#states[slot] = KEPT
+    this.states[slot] = KEPT
   }
 
   giveKept(slot: number): void {
-    this.#release(slot)
+    this.states[slot] = OUT
+    this.give(slot)
   }
 
   /** The peer gives a slot back; false if the peer does not hold it. */
   give(slot: number): boolean {
-    if (this.#states[slot] !== OUT) return false
-    this.#release(slot)
-    return true
-  }
-
-  #release(slot: number): void {
-    this.#states[slot] = FREE
-    let last = this.#first + this.#freeCount
+    if (this.states[slot] !== OUT) return false
+    this.states[slot] = FREE
+    let last = this.first + this.freeCount
     if (last >= this.size) last -= this.size
-    this.#free[last] = slot
-    this.#freeCount++
+    this.free[last] = slot
+    this.freeCount++
+    return true
   }
 }

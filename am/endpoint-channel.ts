@@ -110,13 +110,17 @@ export class EndpointChannel extends ReturningChannel {
     assertRegion(offset, payload.length)
     if (this.state !== 'open') return
     this.#bulk.sendReply(slot, handler, words, payload, offset)
-    this.countReply()
+    this.repliesSent++
     this.touch()
   }
 
   protected override refusal(): number {
     // A long message is still being sent in parts: later requests must not overtake it.
-    return this.#bulk.isSendingLong ? NO_RESOURCE : super.refusal()
+    return this.#bulk.longJobs > 0 ? NO_RESOURCE : super.refusal()
+  }
+
+  protected override mayOwe(): boolean {
+    return this.acks.pending > 0 || this.answers.queued.length > 0 || this.#bulk.jobs.length > 0
   }
 
   protected override sendOwed(): boolean {
@@ -124,17 +128,13 @@ export class EndpointChannel extends ReturningChannel {
   }
 
   protected override roomOwed(): number {
-    return super.roomOwed() || this.#bulk.roomWanted
+    const owed = super.roomOwed()
+    return owed === 0 && this.#bulk.jobs.length > 0 ? this.#bulk.roomWanted : owed
   }
 
   protected override leave(state: 'closed' | 'broken' | 'gone'): void {
     super.leave(state)
     this.#bulk.stop()
-  }
-
-  /** A GET is always answered: an acknowledgement may not give its slot back. */
-  protected override takeSlotBack(slot: number): boolean {
-    return this.log.kinds[slot] !== KIND_GET && super.takeSlotBack(slot)
   }
 
   protected override finish(slot: number, reason: number): void {
@@ -147,17 +147,6 @@ export class EndpointChannel extends ReturningChannel {
     this.message.wordCount = this.log.copyWords(slot, this.message.words)
     this.slots.giveKept(slot)
     this.runReply(handlerIndex, handler, this.#bulk.segmentBytes, this.log.offsets[slot] as number, length)
-  }
-
-  protected override handleReply(
-    handlerIndex: number,
-    slot: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-  ): void {
-    if (this.slots.isOut(slot) && this.log.kinds[slot] === KIND_GET) this.finish(slot, 0)
-    else super.handleReply(handlerIndex, slot, bytes, offset, length)
   }
 
   protected override handleOther(

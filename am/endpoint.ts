@@ -28,7 +28,7 @@ import { type EndpointName, encodeName, newEndpointName } from './rendezvous/end
 import { openToOthers, remoteRendezvous } from './rendezvous/remote-rendezvous.ts'
 import { rendezvous } from './rendezvous/rendezvous.ts'
 import { type Listening, listenAt } from './rendezvous/tcp-rendezvous.ts'
-import { isHandlerRunning } from './returning-channel.ts'
+import { running } from './returning-channel.ts'
 import { assertGet, assertRegion, Segment } from './segment.ts'
 import { type EndpointStats, statsOf } from './stats.ts'
 import { tagOf } from './tag.ts'
@@ -266,30 +266,27 @@ export class Endpoint {
   }
 
   /** Sends a request and resolves with its reply, which runs no handler. Waits for credit and room itself. */
-  async call(
+  call(
     destination: number,
     handler: number,
     payload?: Uint8Array,
     callWords: readonly number[] = [],
-    options: WaitOptions = {},
+    options?: WaitOptions,
   ): Promise<ReceivedMessage> {
-    this.#admit(destination, handler)
-    if (payload !== undefined) assertPayload(payload, this.limits.medium)
-    words.setArray(callWords)
-    checkWait(options)
-    const call = new Call(`the call of handler ${handler} at destination ${destination}`)
-    const mapping = this.#mappingOf(destination)
-    if (mapping.channel.send(mapping, handler, words, payload, call) === OK) {
-      return await within(call.reply, call.what, options)
+    try {
+      if (options !== undefined) checkWait(options)
+      if (payload !== undefined) assertPayload(payload, this.limits.medium)
+      words.setArray(callWords)
+      const mapping = this.#admit(destination, handler)
+      const call = new Call(destination, handler)
+      if (mapping.channel.send(mapping, handler, words, payload, call) !== OK) {
+        const ownPayload = payload && new Uint8Array(payload)
+        return this.#callLater(call, destination, handler, ownPayload, words.copy(), options)
+      }
+      return options === undefined ? call.reply : within(call.reply, call.what, options)
+    } catch (error) {
+      return Promise.reject(error)
     }
-    return await this.#callLater(
-      call,
-      destination,
-      handler,
-      payload && new Uint8Array(payload),
-      words.copy(),
-      options,
-    )
   }
 
   /** The arguments are copies: the caller may reuse its own before there is credit and room. */
@@ -299,8 +296,10 @@ export class Endpoint {
     handler: number,
     payload: Uint8Array | undefined,
     callWords: Words,
-    options: WaitOptions,
+    options: WaitOptions = {},
   ): Promise<ReceivedMessage> {
+    // It may be rejected while this function waits for a credit; `send` awaits it afterwards.
+    call.reply.catch(() => {})
     let isOver = false
     const send = async (): Promise<ReceivedMessage> => {
       while (!isOver) {
@@ -326,7 +325,7 @@ export class Endpoint {
   /** Handles messages that have arrived; returns how many. Never waits, never touches the event loop. */
   poll(limit = POLL_LIMIT_DEFAULT): number {
     if (this.#closing !== undefined) this.#assertOpen()
-    if (isHandlerRunning()) throw new AmError('ERR_AM_HANDLER_RULE', 'a handler may not poll')
+    if (running.channels > 0) throw new AmError('ERR_AM_HANDLER_RULE', 'a handler may not poll')
     if (!Number.isInteger(limit) || limit < 1) {
       throw rangeError(`the limit of a poll must be a whole number from 1, not ${String(limit)}`)
     }
@@ -349,7 +348,7 @@ export class Endpoint {
     // A program that polls and waits in a loop lets the event loop run, however much there is to poll.
     if (isManual && !this.#group.arm()) return await nextTurn()
     // Keep the count of earlier waiters: the handler that runs now may still have to wake them.
-    if (this.#waiters.count === 0) this.#runsBefore = this.#group.handlers.runs
+    if (this.#waiters.waiting.size === 0) this.#runsBefore = this.#group.handlers.runs
     const waiter = this.#waiters.wait()
     this.#peers.isWatched = true
     this.#keepAlive()
@@ -359,9 +358,9 @@ export class Endpoint {
       if ((error as AmError | null)?.code !== 'ERR_AM_TIMEOUT') throw error
     } finally {
       waiter.forget()
-      this.#peers.isWatched = this.#waiters.count > 0
+      this.#peers.isWatched = this.#waiters.waiting.size > 0
       this.#keepAlive()
-      if (isManual && this.#waiters.count === 0) this.#group.disarm()
+      if (isManual && this.#waiters.waiting.size === 0) this.#group.disarm()
     }
   }
 
@@ -405,7 +404,7 @@ export class Endpoint {
   }
 
   #keepAlive(): void {
-    if (this.#closing === undefined && (this.#isReferenced || this.#waiters.count > 0)) {
+    if (this.#closing === undefined && (this.#isReferenced || this.#waiters.waiting.size > 0)) {
       rendezvous.ref(this.#id.endpoint)
     } else {
       rendezvous.unref(this.#id.endpoint)
@@ -456,16 +455,19 @@ export class Endpoint {
 
   /** With progress by the event loop, a turn in which no handler has run does not wake waiters. */
   #wakeWaiters(): void {
-    if (this.#waiters.count === 0) return
+    if (this.#waiters.waiting.size === 0) return
     const isNews = this.#options.progress === 'manual' || this.#group.handlers.runs !== this.#runsBefore
     if (isNews) this.#waiters.wake()
   }
 
   /** Hot: on the path of every request. */
   #admit(destination: number, handler: number): Destination {
-    if (isHandlerRunning()) refuseInHandler()
+    if (running.channels > 0) refuseInHandler()
     if (!Number.isInteger(handler) || handler < 1 || handler >= HANDLER_COUNT) refuseHandler(handler)
-    return this.#mappingOf(destination)
+    if (this.#closing !== undefined) this.#assertOpen()
+    const mapping = typeof destination === 'number' ? this.#mappings[destination] : undefined
+    if (mapping === undefined) refuseDestination(destination)
+    return mapping
   }
 
   #mappingOf(destination: number): Destination {

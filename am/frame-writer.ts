@@ -1,6 +1,6 @@
 import type { VirtualInterface } from '../nic/index.ts'
 import type { AckQueue } from './ack-queue.ts'
-import { encodeHead, HEAD_SIZE, headerSize } from './message-layout.ts'
+import { HANDLER_SHIFT, HEAD_SIZE, SLOT_SHIFT, WORD_COUNT_SHIFT } from './message-layout.ts'
 import type { Tag } from './tag.ts'
 import type { Words } from './words.ts'
 
@@ -9,18 +9,18 @@ const NO_WORDS = new Int32Array(0)
 /** Builds one frame at a time in place, and adds acknowledgements to it. Allocates nothing. */
 export class FrameWriter {
   readonly end: VirtualInterface
-  readonly #acks: AckQueue
+  private readonly acks: AckQueue
   /** Indices of `sendWords` at which the frame's tag and its words begin. */
-  #tagAt = 0
-  #wordsAt = 0
-  #frameAt = 0
-  #payloadAt = 0
+  private tagAt = 0
+  private wordsAt = 0
+  /** Bytes before the payload. */
+  private headerLength = 0
   /** The interface's `sendWords` while a frame is built. */
-  #words: Int32Array = NO_WORDS
+  private words: Int32Array = NO_WORDS
 
   constructor(end: VirtualInterface, acks: AckQueue) {
     this.end = end
-    this.#acks = acks
+    this.acks = acks
   }
 
   /**
@@ -35,53 +35,44 @@ export class FrameWriter {
     extra: number,
     payloadLength: number,
   ): number {
-    const header = headerSize(wordCount, extra)
+    const header = (HEAD_SIZE + extra + 4 * wordCount + 7) & ~7
     const at = this.end.reserve(header + payloadLength)
     if (at < 0) return at
     const words = this.end.sendWords
-    this.#words = words
-    words[at >> 2] = encodeHead(kind, wordCount, handler, slot)
-    words[(at >> 2) + 1] = this.#acks.takeRun()
-    this.#frameAt = at
-    this.#tagAt = (at + HEAD_SIZE) >> 2
-    this.#wordsAt = (at + HEAD_SIZE + extra) >> 2
-    this.#payloadAt = at + header
-    return this.#payloadAt
+    const headAt = at >> 2
+    words[headAt] = kind | (wordCount << WORD_COUNT_SHIFT) | (handler << HANDLER_SHIFT) | (slot << SLOT_SHIFT)
+    words[headAt + 1] = this.acks.pending > 0 ? this.acks.takeRun() : 0
+    this.words = words
+    this.tagAt = headAt + HEAD_SIZE / 4
+    this.wordsAt = this.tagAt + (extra >> 2)
+    this.headerLength = header
+    return at + header
   }
 
-  putTag(tag: Tag): void {
-    this.#words[this.#tagAt] = tag.low
-    this.#words[this.#tagAt + 1] = tag.high
+  /** Puts the words, and the tag unless it is zero; only a request has one. */
+  put(words: Words, tag: Tag): void {
+    const target = this.words
+    if (!tag.isZero) {
+      target[this.tagAt] = tag.low
+      target[this.tagAt + 1] = tag.high
+    }
+    const { values, count } = words
+    for (let i = 0; i < count; i++) target[this.wordsAt + i] = values[i] as number
   }
 
   /** The region ends where the words begin. */
   putRegion(offset: number, length: number): void {
-    this.#words[this.#wordsAt - 2] = offset
-    this.#words[this.#wordsAt - 1] = length
+    this.words[this.wordsAt - 2] = offset
+    this.words[this.wordsAt - 1] = length
   }
 
   putWord(index: number, word: number): void {
-    this.#words[this.#wordsAt + index] = word
-  }
-
-  /** Puts the first four words in one call; most messages of sockets have them. */
-  putFourWords(a: number, b: number, c: number, d: number): void {
-    const words = this.#words
-    const at = this.#wordsAt
-    words[at] = a
-    words[at + 1] = b
-    words[at + 2] = c
-    words[at + 3] = d
-  }
-
-  putWords(words: Words): void {
-    const { values, count } = words
-    for (let i = 0; i < count; i++) this.#words[this.#wordsAt + i] = values[i] as number
+    this.words[this.wordsAt + index] = word
   }
 
   commit(payloadLength: number): void {
     // Drop the reference: the interface may be closed, and its memory gone, before the next frame.
-    this.#words = NO_WORDS
-    this.end.commit(this.#payloadAt - this.#frameAt + payloadLength)
+    this.words = NO_WORDS
+    this.end.commit(this.headerLength + payloadLength)
   }
 }

@@ -3,22 +3,18 @@ export class KeptSlots {
   readonly #slots: Uint16Array
   readonly #reasons: Uint8Array
   #first = 0
-  #count = 0
+  count = 0
 
   constructor(size: number) {
     this.#slots = new Uint16Array(size)
     this.#reasons = new Uint8Array(size)
   }
 
-  get count(): number {
-    return this.#count
-  }
-
   push(slot: number, reason: number): void {
-    const last = (this.#first + this.#count) % this.#slots.length
+    const last = (this.#first + this.count) % this.#slots.length
     this.#slots[last] = slot
     this.#reasons[last] = reason
-    this.#count++
+    this.count++
   }
 
   get firstSlot(): number {
@@ -31,6 +27,6 @@ export class KeptSlots {
 
   shift(): void {
     this.#first = (this.#first + 1) % this.#slots.length
-    this.#count--
+    this.count--
   }
 }

@@ -62,6 +62,13 @@ export class Message {
     return this.#isLive
   }
 
+  /** For the runtime only: a copy of the words. */
+  copyWords(): number[] {
+    const words: number[] = []
+    for (let i = 0; i < this.wordCount; i++) words.push(this.words[i] as number)
+    return words
+  }
+
   /** Name of the endpoint that sent the message. */
   get source(): string {
     this.#assertLive()
@@ -116,9 +123,8 @@ export class Message {
 
   /** The i-th word; words that were not sent read as 0. */
   word(i: number): number {
-    this.#assertLive()
-    assertWordIndex(i)
-    return i < this.wordCount ? (this.words[i] as number) : 0
+    if (!this.#isLive || !Number.isInteger(i) || i < 0 || i >= this.wordCount) return this.#wordBeyond(i)
+    return this.words[i] as number
   }
 
   /** A view of the payload, valid only while the handler runs. */
@@ -157,7 +163,7 @@ export class Message {
     g?: number,
     h?: number,
   ): void {
-    this.#assertMayReply()
+    if (!this.#isLive || this.#slot === NO_REQUEST || this.#outcome !== UNANSWERED) this.#assertMayReply()
     // biome-ignore lint/complexity/noArguments: a rest parameter would make an array for every message
     replyWords.set(arguments.length - 1, a, b, c, d, e, f, g, h)
     this.#channel.sendReply(this.#slot, handler, replyWords, undefined)
@@ -227,6 +233,12 @@ export class Message {
     this.#isLive = false
     this.#bytes = NO_BYTES
     return this.#slot !== NO_REQUEST && this.#outcome === UNANSWERED
+  }
+
+  #wordBeyond(i: number): number {
+    this.#assertLive()
+    assertWordIndex(i)
+    return 0
   }
 
   #forgetReturn(): void {

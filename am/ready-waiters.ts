@@ -7,35 +7,31 @@ interface Waiter {
 
 /** Callers that wait until a retry may succeed. */
 export class ReadyWaiters {
-  readonly #waiters = new Set<Waiter>()
-
-  get count(): number {
-    return this.#waiters.size
-  }
+  readonly waiting = new Set<Waiter>()
 
   wait(): { promise: Promise<void>; forget: () => void } {
     let waiter: Waiter | undefined
     const promise = new Promise<void>((resolve, reject) => {
       waiter = { resolve, reject }
-      this.#waiters.add(waiter)
+      this.waiting.add(waiter)
     })
-    return { promise, forget: () => void this.#waiters.delete(waiter as Waiter) }
+    return { promise, forget: () => void this.waiting.delete(waiter as Waiter) }
   }
 
   /** Wakes the first `limit` waiters. */
-  wake(limit = this.#waiters.size): void {
-    if (this.#waiters.size === 0) return
+  wake(limit = this.waiting.size): void {
+    if (this.waiting.size === 0) return
     let left = limit
-    for (const waiter of this.#waiters) {
+    for (const waiter of this.waiting) {
       if (left-- <= 0) return
-      this.#waiters.delete(waiter)
+      this.waiting.delete(waiter)
       waiter.resolve()
     }
   }
 
   /** Rejects all waiters: the endpoint is closed. */
   refuse(): void {
-    for (const { reject } of this.#waiters) reject(closedError())
-    this.#waiters.clear()
+    for (const { reject } of this.waiting) reject(closedError())
+    this.waiting.clear()
   }
 }

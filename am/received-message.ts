@@ -23,27 +23,54 @@ export class ReceivedMessage {
   readonly words: readonly number[]
   /** The payload, owned by the receiver. */
   readonly bytes: Buffer
-  readonly offset = 0
+  readonly offset: number
   /** Why the message came back; only from handler 0. */
   readonly reason: UndeliverableReason | undefined
   readonly #channel: MessageChannel
   #slot: number
-  #users = 0
-  #retentions = 0
-  #isHandled = false
+  #users: number
+  #retentions: number
+  #isHandled: boolean
 
-  /** For the runtime only: `slot` is that of a held request, or -1. */
-  constructor(message: Message, slot = NO_REQUEST) {
-    this.source = message.source
-    this.driver = message.driver
-    this.destination = message.destination
-    this.handler = message.handler
+  /** For the runtime only: `slot` is that of a held request, or -1. The message owns `words` and `bytes`. */
+  constructor(
+    channel: MessageChannel,
+    destination: number | undefined,
+    handler: number,
+    words: readonly number[],
+    bytes: Buffer,
+    slot = NO_REQUEST,
+    reason?: UndeliverableReason,
+  ) {
+    this.source = channel.owner.peerName
+    this.driver = channel.end.driver
+    this.destination = destination
+    this.handler = handler
     this.isRequest = slot !== NO_REQUEST
-    this.words = Array.from(message.words.subarray(0, message.wordCount))
-    this.bytes = message.copy()
-    this.reason = message.reason
-    this.#channel = channelOf(message)
+    this.words = words
+    this.bytes = bytes
+    this.offset = 0
+    this.reason = reason
+    this.#channel = channel
     this.#slot = slot
+    this.#users = 0
+    this.#retentions = 0
+    this.#isHandled = false
+  }
+
+  /** For the runtime only: copies the message of a handler that is running. */
+  static of(message: Message): ReceivedMessage {
+    const slot = message.isRequest ? message.hold() : NO_REQUEST
+    const { destination, handler, reason } = message
+    return new ReceivedMessage(
+      channelOf(message),
+      destination,
+      handler,
+      message.copyWords(),
+      message.copy(),
+      slot,
+      reason,
+    )
   }
 
   get length(): number {

@@ -1,13 +1,12 @@
 import { copyBytes } from '../nic/index.ts'
-import type { Message } from './message.ts'
 import { WORDS_MAX } from './message-layout.ts'
+import type { ReceivedMessage } from './received-message.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 import type { Words } from './words.ts'
 
 /** A call that waits for the answer to its request. */
 export interface PendingCall {
-  /** The reply is valid only while this method runs. */
-  handleReply(message: Message): void
+  resolve(reply: ReceivedMessage): void
   handleReturn(reason: UndeliverableReason): void
   handleNoReply(): void
   handleClosed(): void
@@ -28,12 +27,13 @@ export class RequestLog {
   readonly lengths: Uint32Array
   /** Where in our own segment the bytes of a GET go. */
   readonly offsets: Float64Array
-  readonly #wordCounts: Uint8Array
-  readonly #words: Int32Array
-  readonly #buffers: Uint8Array[]
+  private readonly wordCounts: Uint8Array
+  private readonly words: Int32Array
+  private readonly buffers: Uint8Array[]
   /** Payloads of long messages: the caller's own memory, not a copy. */
-  readonly #borrowed: (Uint8Array | undefined)[]
-  readonly #calls: (PendingCall | undefined)[]
+  private readonly borrowed: (Uint8Array | undefined)[]
+  /** Calls that wait for the answer. */
+  readonly calls: (PendingCall | undefined)[]
 
   constructor(size: number) {
     this.kinds = new Uint8Array(size)
@@ -41,11 +41,11 @@ export class RequestLog {
     this.destinations = new Int32Array(size)
     this.lengths = new Uint32Array(size)
     this.offsets = new Float64Array(size)
-    this.#wordCounts = new Uint8Array(size)
-    this.#words = new Int32Array(size * WORDS_MAX)
-    this.#buffers = new Array(size).fill(NO_PAYLOAD)
-    this.#borrowed = new Array(size).fill(undefined)
-    this.#calls = new Array(size).fill(undefined)
+    this.wordCounts = new Uint8Array(size)
+    this.words = new Int32Array(size * WORDS_MAX)
+    this.buffers = new Array(size).fill(NO_PAYLOAD)
+    this.borrowed = new Array(size).fill(undefined)
+    this.calls = new Array(size).fill(undefined)
   }
 
   record(
@@ -60,19 +60,19 @@ export class RequestLog {
     this.handlers[slot] = handler
     this.destinations[slot] = destination
     this.lengths[slot] = 0
-    this.#wordCounts[slot] = words.count
+    this.wordCounts[slot] = words.count
     const at = slot * WORDS_MAX
-    for (let i = 0; i < words.count; i++) this.#words[at + i] = words.values[i] as number
-    if (call !== undefined) this.#calls[slot] = call
+    for (let i = 0; i < words.count; i++) this.words[at + i] = words.values[i] as number
+    if (call !== undefined) this.calls[slot] = call
   }
 
   /** Keeps a copy of the payload. */
   copy(slot: number, payload: Uint8Array): void {
     const { length } = payload
-    let buffer = this.#buffers[slot] as Uint8Array
+    let buffer = this.buffers[slot] as Uint8Array
     if (buffer.length < length) {
       buffer = new Uint8Array(Math.max(BUFFER_SIZE_MIN, 2 ** Math.ceil(Math.log2(length))))
-      this.#buffers[slot] = buffer
+      this.buffers[slot] = buffer
     }
     copyBytes(payload, 0, buffer, 0, length)
     this.lengths[slot] = length
@@ -80,32 +80,27 @@ export class RequestLog {
 
   /** Keeps the caller's payload itself until `settle`. */
   borrow(slot: number, payload: Uint8Array): void {
-    this.#borrowed[slot] = payload
+    this.borrowed[slot] = payload
     this.lengths[slot] = payload.length
-  }
-
-  /** Whether a call waits for the answer. */
-  isCall(slot: number): boolean {
-    return this.#calls[slot] !== undefined
   }
 
   /** Copies the words into `target`; returns how many. */
   copyWords(slot: number, target: Int32Array): number {
-    const count = this.#wordCounts[slot] as number
-    for (let i = 0; i < count; i++) target[i] = this.#words[slot * WORDS_MAX + i] as number
+    const count = this.wordCounts[slot] as number
+    for (let i = 0; i < count; i++) target[i] = this.words[slot * WORDS_MAX + i] as number
     return count
   }
 
   /** Memory that begins with the payload. Valid until the slot is used again. */
   payloadMemory(slot: number): Uint8Array {
-    return this.#borrowed[slot] ?? (this.#buffers[slot] as Uint8Array)
+    return this.borrowed[slot] ?? (this.buffers[slot] as Uint8Array)
   }
 
   /** The slot is about to be free: drops its references, and returns the call that waited, if any. */
   settle(slot: number): PendingCall | undefined {
-    if (this.#borrowed[slot] !== undefined) this.#borrowed[slot] = undefined
-    const call = this.#calls[slot]
-    if (call !== undefined) this.#calls[slot] = undefined
+    if (this.borrowed[slot] !== undefined) this.borrowed[slot] = undefined
+    const call = this.calls[slot]
+    if (call !== undefined) this.calls[slot] = undefined
     return call
   }
 }

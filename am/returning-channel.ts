@@ -24,6 +24,7 @@ import {
   HANDLER_SHIFT,
   HEADER_SIZE_MAX,
   KIND_BOUNCE,
+  KIND_GET,
   KIND_MASK,
   KIND_REQUEST,
   KIND_RETURN,
@@ -31,6 +32,7 @@ import {
   TAG_SIZE,
 } from './message-layout.ts'
 import { ReadyWaiters } from './ready-waiters.ts'
+import { ReceivedMessage } from './received-message.ts'
 import { ReliableInterface } from './reliability/reliable-interface.ts'
 import { type PendingCall, RequestLog } from './request-log.ts'
 import type { Tag } from './tag.ts'
@@ -41,16 +43,13 @@ const logReturn = openLog('fastsockets:am:returned')
 
 /** Polls without a message after which pending acknowledgements go alone, however few. */
 const LULL_POLLS = 16
+const NO_BYTES = Buffer.alloc(0)
 
 /** Words of a reply that goes back to its sender. */
 const bouncedWords = new Words()
 
-/** Channels of this thread that may be running a handler. Handlers may reply, and nothing else. */
-let handlersRunning = 0
-
-export function isHandlerRunning(): boolean {
-  return handlersRunning > 0
-}
+/** Of this thread: channels that may be running a handler. Handlers may reply, and nothing else. */
+export const running = { channels: 0 }
 
 export interface ReturningChannelOptions extends ChannelOptions {
   readonly tag: Tag
@@ -70,8 +69,6 @@ export class ReturningChannel extends Channel {
   /** Payload bytes of the last request without room; while a caller waits, of the largest. */
   #roomRefused = 0
   #emptyPolls = 0
-  /** Replies that the peer has not sent back so far. */
-  #replies = 0
   /** Reason of the loss once the receive queue is empty: the peer will send nothing more. 0 before. */
   #endReason = 0
   /** Reason for which all requests come back once the peer is gone; 0 before. */
@@ -105,7 +102,7 @@ export class ReturningChannel extends Channel {
     if (this.state !== 'open') return true
     if (this.sendOwed() && this.creditsAreDue()) this.sendCredits()
     // A poll retransmits lost frames.
-    if (!isHandlerRunning()) this.end.poll(this, 0)
+    if (running.channels === 0) this.end.poll(this, 0)
     return this.isFlushed
   }
 
@@ -117,7 +114,7 @@ export class ReturningChannel extends Channel {
 
   /** Payload bytes for which a caller waits to have room; 0 if no caller waits. */
   get roomWanted(): number {
-    return this.#waiters.count === 0 ? 0 : Math.max(1, this.#roomRefused)
+    return this.#waiters.waiting.size === 0 ? 0 : Math.max(1, this.#roomRefused)
   }
 
   get waiters(): ReadyWaiters {
@@ -143,8 +140,7 @@ export class ReturningChannel extends Channel {
       const kind = tag.isZero ? KIND_REQUEST : KIND_REQUEST | FLAG
       const at = writer.reserve(kind, handler, slot, words.count, tag.isZero ? 0 : TAG_SIZE, length)
       if (at < 0) return this.refuseForRoom(at, length)
-      if (!tag.isZero) writer.putTag(tag)
-      writer.putWords(words)
+      writer.put(words, tag)
       if (payload !== undefined) copyBytes(payload, 0, this.end.sendBytes, at, length)
     }
     slots.take()
@@ -157,18 +153,26 @@ export class ReturningChannel extends Channel {
     return OK
   }
 
-  override sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void {
-    super.sendReply(slot, handler, words, payload)
-    this.countReply()
-  }
-
   override progress(limit: number): number {
-    handlersRunning++
+    running.channels++
     try {
-      return this.#progress(limit)
+      const returned = this.#kept.count === 0 ? 0 : this.#deliverKept(limit)
+      if (this.state !== 'open') {
+        this.owner.handleProgress()
+        return returned
+      }
+      this.take(limit)
+      const count = this.tell()
+      this.#emptyPolls = count > 0 ? 0 : this.#emptyPolls + 1
+      if (count === 0 && this.#endReason !== 0) {
+        this.lose(this.#endReason)
+        // If no request comes back, no further turn would notify the owner.
+        this.owner.handleProgress()
+      }
+      return returned + count
     } finally {
-      handlersRunning--
-      if (this.#waiters.count > 0 && this.isReady) this.#wakeWaiters()
+      running.channels--
+      if (this.#waiters.waiting.size > 0 && this.isReady) this.#wakeWaiters()
     }
   }
 
@@ -212,8 +216,10 @@ export class ReturningChannel extends Channel {
   }
 
   protected override refusal(): number {
-    if (this.state === 'gone') return this.slots.freeCount === 0 ? NO_CREDIT : OK
-    return super.refusal()
+    if (this.state === 'open') {
+      if (this.answers.queued.length > 0 && !this.answers.flush()) return NO_RESOURCE
+    } else if (this.state !== 'gone') return super.refusal()
+    return this.slots.freeCount === 0 ? NO_CREDIT : OK
   }
 
   protected countRefusal(refusal: number): Status {
@@ -222,14 +228,9 @@ export class ReturningChannel extends Channel {
     return refusal as Status
   }
 
-  /** Counts a sent reply: the peer may send it back, but once. */
-  protected countReply(): void {
-    this.#replies++
-  }
-
   /** `length`: payload bytes of the frame for which there is no room. */
   protected refuseForRoom(status: number, length: number): Status {
-    this.#roomRefused = this.#waiters.count === 0 ? length : Math.max(length, this.#roomRefused)
+    this.#roomRefused = this.#waiters.waiting.size === 0 ? length : Math.max(length, this.#roomRefused)
     // The interface has failed: end the channel. The same request, tried again, comes back.
     if (status === BROKEN) this.break(this.end.failure)
     return this.countRefusal(NO_RESOURCE)
@@ -261,7 +262,8 @@ export class ReturningChannel extends Channel {
 
   /** Reason to send back a reply to the request in `slot`; 0 if a handler or a call accepts it. */
   protected faultOfReply(handlerIndex: number, slot: number): number {
-    return this.handlers.takes(handlerIndex) || this.log.isCall(slot) ? 0 : UNDELIVERABLE.NO_SUCH_HANDLER
+    const isTaken = this.log.calls[slot] !== undefined || this.handlers.takes(handlerIndex)
+    return isTaken ? 0 : UNDELIVERABLE.NO_SUCH_HANDLER
   }
 
   /** A reply ends its request; the waiting call or the handler receives it. */
@@ -278,10 +280,10 @@ export class ReturningChannel extends Channel {
       const handler = this.handlers.get(handlerIndex) as Handler
       return this.runReply(handlerIndex, handler, bytes, offset, length)
     }
-    this.message.begin(handlerIndex, -1, bytes, offset, length)
-    call.handleReply(this.message)
-    this.message.finish()
     this.handlers.runs++
+    const payload = length === 0 ? NO_BYTES : Buffer.from(bytes.subarray(offset, offset + length))
+    const { destination } = this.owner
+    call.resolve(new ReceivedMessage(this, destination, handlerIndex, this.message.copyWords(), payload))
   }
 
   /** An undeliverable reply also ends its request, and goes back to its sender. */
@@ -306,10 +308,6 @@ export class ReturningChannel extends Channel {
     this.owner.handleBroken(violationOf(cause))
   }
 
-  protected override mayOwe(): boolean {
-    return true
-  }
-
   protected override creditsAreDue(): boolean {
     return super.creditsAreDue() || (this.#emptyPolls >= LULL_POLLS && this.acks.pending > 0)
   }
@@ -328,9 +326,11 @@ export class ReturningChannel extends Channel {
     length: number,
   ): void {
     if (!this.slots.isOut(slot)) return this.refuse('a reply that nobody asked for')
-    const reason = length > this.mediumMax ? UNDELIVERABLE.TOO_LONG : this.faultOfReply(handlerIndex, slot)
-    if (reason === 0) this.takeReply(handlerIndex, slot, bytes, offset, length)
-    else this.bounce(reason, handlerIndex, slot, bytes, offset, length)
+    if (this.log.kinds[slot] === KIND_GET) return this.finish(slot, 0)
+    const isTaken = this.log.calls[slot] !== undefined || this.handlers.takes(handlerIndex)
+    if (isTaken && length <= this.mediumMax) return this.takeReply(handlerIndex, slot, bytes, offset, length)
+    const reason = isTaken ? UNDELIVERABLE.TOO_LONG : UNDELIVERABLE.NO_SUCH_HANDLER
+    this.bounce(reason, handlerIndex, slot, bytes, offset, length)
   }
 
   protected override handleOther(
@@ -349,29 +349,10 @@ export class ReturningChannel extends Channel {
   }
 
   protected override takeSlotBack(slot: number): boolean {
-    if (!super.takeSlotBack(slot)) return false
+    // A GET is always answered: an acknowledgement may not give its slot back.
+    if (this.log.kinds[slot] === KIND_GET || !this.slots.give(slot)) return false
     this.log.settle(slot)?.handleNoReply()
     return true
-  }
-
-  #progress(limit: number): number {
-    const returned = this.#kept.count === 0 ? 0 : this.#deliverKept(limit)
-    if (this.state !== 'open') {
-      this.owner.handleProgress()
-      return returned
-    }
-    const count = super.progress(limit)
-    if (count > 0) {
-      this.#emptyPolls = 0
-      return returned + count
-    }
-    this.#emptyPolls++
-    if (this.#endReason !== 0) {
-      this.lose(this.#endReason)
-      // If no request comes back, no further turn would notify the owner.
-      this.owner.handleProgress()
-    }
-    return returned
   }
 
   #deliverKept(limit: number): number {
@@ -391,7 +372,7 @@ export class ReturningChannel extends Channel {
     this.#roomRefused = 0
     this.#waiters.wake(this.slots.freeCount)
     // Woken callers may not use their credits: then the next turn wakes the others.
-    if (this.#waiters.count > 0) this.touch()
+    if (this.#waiters.waiting.size > 0) this.touch()
   }
 
   #handleReturn(slot: number, reason: number): void {
@@ -409,10 +390,10 @@ export class ReturningChannel extends Channel {
     length: number,
   ): void {
     const name = undeliverableReason(reason)
-    if (name === undefined || this.#replies === 0) {
-      return this.refuse(`one of ${this.#replies} replies came back for reason ${reason}`)
+    if (name === undefined || this.repliesSent === 0) {
+      return this.refuse(`one of ${this.repliesSent} replies came back for reason ${reason}`)
     }
-    this.#replies--
+    this.repliesSent--
     this.repliesReturned++
     this.counts.returned++
     logReturn('a reply for handler %d at %s came back: %s', handlerIndex, this.owner.peerName, name)

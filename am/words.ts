@@ -21,21 +21,25 @@ export class Words {
     h?: number,
   ): void {
     if (count > WORDS_MAX) refuseCount(count)
-    if (count > 0) this.#put(0, a)
-    if (count > 1) this.#put(1, b)
-    if (count > 2) this.#put(2, c)
-    if (count > 3) this.#put(3, d)
-    if (count > 4) this.#put(4, e)
-    if (count > 5) this.#put(5, f)
-    if (count > 6) this.#put(6, g)
-    if (count > 7) this.#put(7, h)
+    if (count > 0) this.put(0, a)
+    if (count > 1) this.put(1, b)
+    if (count > 2) this.put(2, c)
+    if (count > 3) this.put(3, d)
+    if (count > 4) this.put(4, e)
+    if (count > 5) this.put(5, f)
+    if (count > 6) this.put(6, g)
+    if (count > 7) this.put(7, h)
     this.count = count
   }
 
   setArray(words: readonly number[]): void {
     if (!Array.isArray(words)) throw typeError(`words must be an array, not ${typeof words}`)
     if (words.length > WORDS_MAX) refuseCount(words.length)
-    for (let i = 0; i < words.length; i++) this.#put(i, words[i])
+    for (let i = 0; i < words.length; i++) {
+      const word = words[i] as number
+      if (typeof word !== 'number' || word !== (word | 0)) refuseWord(i, word)
+      this.values[i] = word
+    }
     this.count = words.length
   }
 
@@ -46,7 +50,7 @@ export class Words {
     return copy
   }
 
-  #put(index: number, word: number | undefined): void {
+  private put(index: number, word: number | undefined): void {
     if (typeof word !== 'number' || word !== (word | 0)) refuseWord(index, word)
     this.values[index] = word
   }

@@ -63,10 +63,7 @@ export class MessageSource {
   }
 
   readonly #handle = (message: Message): void => {
-    const received = message.isRequest
-      ? new ReceivedMessage(message, message.hold())
-      : new ReceivedMessage(message)
-    if (this.#arrived.push(received) === 1) queueMicrotask(this.#handOn)
+    if (this.#arrived.push(ReceivedMessage.of(message)) === 1) queueMicrotask(this.#handOn)
   }
 
   readonly #handOn = (): void => {
