@@ -86,6 +86,8 @@ export abstract class SendingHalf {
   /** The last write is not taken yet: its callback waits. */
   isWaiting = false
   writeCount = 0
+  /** The program was told that all before this sequence is written. */
+  private takenUpTo = 0
   protected finState: 'open' | 'wanted' | 'sent' = 'open'
   /** Where `sendSequence` was when the sink was last notified of its waiting write. */
   private notifiedAt = 0
@@ -172,6 +174,7 @@ export abstract class SendingHalf {
       pending.add(chunks, lentMin)
     } else {
       pending.set(chunks)
+      this.takenUpTo = this.sendSequence
       this.isFramed = isFramed
       this.flags = flags
       // The peer fetches what is offered after this returns: a copy, unless the program lends its memory.
@@ -180,6 +183,7 @@ export abstract class SendingHalf {
       pending.keep(lentMin)
     }
     this.isWaiting = !this.isTaken()
+    if (!this.isWaiting) this.takenUpTo = (this.sendSequence + pending.length) | 0
     this.account()
     return !this.isWaiting
   }
@@ -373,6 +377,7 @@ export abstract class SendingHalf {
     if (!this.isWaiting) return
     if (this.isTaken()) {
       this.isWaiting = false
+      this.takenUpTo = (this.sendSequence + this.unsentLength) | 0
       sink?.handleWritten()
     } else if (isNews) {
       sink?.handleSent()
@@ -431,7 +436,9 @@ export abstract class SendingHalf {
   protected cutSending(isReset: boolean): void {
     const { pending, zcopy } = this
     if (pending !== undefined) {
-      const taken = isReset ? 0 : Math.min(pending.length, this.lingerMax())
+      // The window may have shrunk since the program was told: what it was told goes out.
+      const told = (this.takenUpTo - this.sendSequence) | 0
+      const taken = isReset ? 0 : Math.min(pending.length, Math.max(told, this.lingerMax()))
       const kept = zcopy !== undefined && !isReset ? Math.max(taken, zcopy.offered) : taken
       if (kept === 0) this.clearSending()
       else if (kept < pending.length || pending.isLent) pending.cut(kept)
