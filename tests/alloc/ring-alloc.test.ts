@@ -37,6 +37,9 @@ t.test('to send and handle a short request allocates nothing', async t => {
 for (const [name, driver] of drivers) {
   const availability = driver.availability()
   const skip = availability.usable ? false : availability.reason
+  // A poll that calls the kernel takes longer, so the clock is looked at more often: 16 bytes for each look. A view of
+  // memory would be a hundred.
+  const bytesMax = driver.needsAddress ? 4 : 1
 
   for (const kind of ['short', 'medium']) {
     t.test(
@@ -44,7 +47,7 @@ for (const [name, driver] of drivers) {
       { skip },
       async t => {
         const bytes = await measure(t, kind, name)
-        t.ok(bytes < 1, `${bytes} bytes an exchange`)
+        t.ok(bytes < bytesMax, `${bytes} bytes an exchange`)
       },
     )
   }
