@@ -3,7 +3,7 @@
  * missing, all connections stay on TCP (`NODE_INTERNALS`).
  *
  * - `JSStream`: a native StreamBase whose bytes JavaScript provides. Under a `net.Socket`, tls, http and http2 attach
- *   to it natively, as they do to a TCP handle. Reached through a TLSSocket over a Duplex.
+ *   to it natively, as they do to a TCP handle. Reached by `process.binding`, or through a TLSSocket over a Duplex.
  * - `kReinitializeHandle`: how Node itself gives a connecting socket another handle.
  * - `process._tickCallback`: runs next ticks and microtasks, as Node does between two callbacks from libuv.
  * - `process._fatalException`: Node calls it when a callback from libuv throws.
@@ -16,6 +16,7 @@ import { isIpv6Only, sharesPort } from '../../nic/index.ts'
 import { queueMicrotask } from '../../nic/real-time.ts'
 import { tls } from './node-tls.ts'
 import { CAN_SHARE_PORTS } from './node-versions.ts'
+import { processBinding } from './process-binding.ts'
 
 export interface ConnectRequest {
   oncomplete:
@@ -349,11 +350,9 @@ function look(): NodeInternals | undefined {
   const reinitialize = Object.getOwnPropertySymbols(net.Socket.prototype).find(
     symbol => symbol.description === 'kReinitializeHandle',
   )
-  const JsStream = findJsStream()
-  const secureContext = anyContext()
-  const Tcp = findTcp(secureContext)
-  const Pipe = findPipe(secureContext)
-  if (reinitialize === undefined || JsStream === undefined || !Tcp || !Pipe) return undefined
+  const classes = boundClasses() ?? luredClasses()
+  if (reinitialize === undefined || classes === undefined) return undefined
+  const { JsStream, Tcp, Pipe } = classes
   const SOCKET = 0
   return {
     JsStream,
@@ -365,6 +364,33 @@ function look(): NodeInternals | undefined {
     reinitialize,
     lures,
   }
+}
+
+type NativeClasses = Pick<NodeInternals, 'JsStream' | 'Tcp' | 'Pipe'>
+
+function boundClasses(): NativeClasses | undefined {
+  const [JsStream, Tcp, Pipe] = [
+    processBinding('js_stream')?.JSStream,
+    processBinding('tcp_wrap')?.TCP,
+    processBinding('pipe_wrap')?.Pipe,
+  ]
+  if (!isStreamClass(JsStream) || typeof Tcp !== 'function' || typeof Pipe !== 'function') return undefined
+  return { JsStream, Tcp: Tcp as NodeInternals['Tcp'], Pipe: Pipe as NodeInternals['Pipe'] }
+}
+
+function isStreamClass(found: unknown): found is JsStreamClass {
+  if (typeof found !== 'function') return false
+  const methods = ['readBuffer', 'emitEOF', 'finishWrite', 'finishShutdown', 'useUserBuffer']
+  return methods.every(name => typeof found.prototype?.[name] === 'function')
+}
+
+/** Where `process.binding` is not to be used: from the handles of TLS sockets. */
+function luredClasses(): NativeClasses | undefined {
+  const JsStream = findJsStream()
+  const secureContext = anyContext()
+  const Tcp = findTcp(secureContext)
+  const Pipe = findPipe(secureContext)
+  return JsStream && Tcp && Pipe && { JsStream, Tcp, Pipe }
 }
 
 /**
@@ -414,10 +440,8 @@ function findJsStream(): JsStreamClass | undefined {
   // Node calls `resume`, which would schedule a tick.
   source.resume = () => source
   const below = handleBelow(source)
-  const prototype = below && Object.getPrototypeOf(below)
-  const methods = ['readBuffer', 'emitEOF', 'finishWrite', 'finishShutdown', 'useUserBuffer']
-  if (!prototype || !methods.every(name => typeof prototype[name] === 'function')) return undefined
-  return prototype.constructor as JsStreamClass
+  const found: unknown = below?.constructor
+  return isStreamClass(found) ? found : undefined
 }
 
 /**

@@ -4,6 +4,7 @@
  * file record nothing.
  */
 import type { ReadListener } from './node-internals.ts'
+import { processBinding } from './process-binding.ts'
 
 interface StreamWrap {
   readonly streamBaseState?: unknown
@@ -13,18 +14,11 @@ interface StreamWrap {
 }
 
 function findStreamState() {
-  // With `--pending-deprecation` Node would print a warning about `process.binding`.
-  const flags = `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`.replaceAll('_', '-')
-  if (flags.includes('pending-deprecation') || process.env.NODE_PENDING_DEPRECATION === '1') return undefined
-  try {
-    const { binding } = process as unknown as { binding(name: string): StreamWrap }
-    const { streamBaseState: state, ...indices } = binding.call(process, 'stream_wrap')
-    const { kLastWriteWasAsync: async, kReadBytesOrError: read, kArrayBufferOffset: offset } = indices
-    if (typeof async !== 'number' || typeof read !== 'number' || typeof offset !== 'number') return undefined
-    return state instanceof Int32Array ? { state, async, read, offset } : undefined
-  } catch {
-    return undefined
-  }
+  const wrap: StreamWrap = processBinding('stream_wrap') ?? {}
+  const { streamBaseState: state, kLastWriteWasAsync: async } = wrap
+  const { kReadBytesOrError: read, kArrayBufferOffset: offset } = wrap
+  if (typeof async !== 'number' || typeof read !== 'number' || typeof offset !== 'number') return undefined
+  return state instanceof Int32Array ? { state, async, read, offset } : undefined
 }
 
 const streamState = findStreamState()
