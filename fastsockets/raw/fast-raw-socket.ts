@@ -27,7 +27,8 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     forgiveGetters(FastRawSocket.prototype, object => #stream in object)
   }
 
-  #stream: SocketStream | undefined
+  /** Set by `adopt` or `open`, before anything else. */
+  #stream!: SocketStream
   #onAnswer: ConnectAnswer | undefined
   readonly #sends = new Operations()
   readonly #receives = new Operations()
@@ -50,8 +51,9 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   /** On the connecting side: sends a CONNECT over `channel`; false if the channel has no room for one more socket. */
   open(channel: SocketChannel, addresses: StreamAddresses, onAnswer: ConnectAnswer): boolean {
     const { serverPort, address, family } = addresses
-    this.#stream = channel.connect(this, serverPort, address, family === 'IPv6' ? 6 : 4)
-    if (this.#stream === undefined) return false
+    const stream = channel.connect(this, serverPort, address, family === 'IPv6' ? 6 : 4)
+    if (stream === undefined) return false
+    this.#stream = stream
     this.#stream.addresses = addresses
     this.#onAnswer = onAnswer
     this.#updateLife()
@@ -59,11 +61,11 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   }
 
   polledChannel(): SocketChannel {
-    return this.#open().channel
+    return this.#stream.channel
   }
 
   get transport(): Transport {
-    const { channel, counts } = this.#open()
+    const { channel, counts } = this.#stream
     return {
       transport: channel.transport,
       bytesIn: counts.bytesIn,
@@ -73,7 +75,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   }
 
   get isReadable(): boolean {
-    return this.#hasEnded || this.#failure !== undefined || this.#open().isReadable
+    return this.#hasEnded || this.#failure !== undefined || this.#stream.isReadable
   }
 
   get isClosed(): boolean {
@@ -84,12 +86,12 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     try {
       assertBytes(bytes)
       this.#assertMaySend()
-      if (this.#sends.count >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'write')
+      if (this.#sends.waiting.length >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'write')
     } catch (error) {
       return Promise.reject(error)
     }
-    const isAlone = this.#sends.count === 0
-    if (isAlone && this.#open().write([bytes])) return Promise.resolve(bytes.length)
+    const isAlone = this.#sends.waiting.length === 0
+    if (isAlone && this.#stream.write([bytes])) return Promise.resolve(bytes.length)
     const sent = this.#sends.add(bytes)
     this.#updateLife()
     return sent
@@ -98,8 +100,8 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   trySend(bytes: Uint8Array): number {
     assertBytes(bytes)
     this.#assertMaySend()
-    if (this.#sends.count > 0) return 0
-    const stream = this.#open()
+    if (this.#sends.waiting.length > 0) return 0
+    const stream = this.#stream
     const sent = stream.trySend(bytes)
     if (sent > 0 || bytes.length === 0) return sent
     // Credit arrives through the ring, and a program that polls may not let the event loop run: poll here.
@@ -111,8 +113,8 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     try {
       assertReceiveBuffer(into)
       this.#assertOpen('read')
-      if (this.#receives.count >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'read')
-      if (this.#receives.count === 0) {
+      if (this.#receives.waiting.length >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'read')
+      if (this.#receives.waiting.length === 0) {
         const taken = this.#take(into)
         if (taken !== undefined) return Promise.resolve(taken)
       }
@@ -120,7 +122,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       return Promise.reject(error)
     }
     const received = this.#receives.add(into)
-    this.#open().startReading()
+    this.#stream.startReading()
     this.#postSink()
     this.#updateLife()
     return received
@@ -129,10 +131,10 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   tryRecv(into: Uint8Array): number | undefined {
     assertReceiveBuffer(into)
     this.#assertOpen('read')
-    if (this.#receives.count > 0) return undefined
+    if (this.#receives.waiting.length > 0) return undefined
     const taken = this.#take(into)
     if (taken !== undefined) return taken
-    const stream = this.#open()
+    const stream = this.#stream
     this.#into = into
     this.#filled = 0
     try {
@@ -154,13 +156,13 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   shutdown(): void {
     if (this.#state !== 'open') return
     this.#state = 'shutdown'
-    if (this.#sends.count === 0) this.#open().shutdown()
+    if (this.#sends.waiting.length === 0) this.#stream.shutdown()
   }
 
   close(isReset = false): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
-    this.#open().close(isReset)
+    this.#stream.close(isReset)
     this.#sends.failAll(systemError('ECANCELED', 'write'))
     this.#receives.failAll(systemError('ECANCELED', 'read'))
     this.#answer(undefined, false)
@@ -177,7 +179,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
    * here.
    */
   look(): void {
-    if (!this.#open().channel.isOpen && this.isReadable) this.#queue?.handleReadable(this)
+    if (!this.#stream.channel.isOpen && this.isReadable) this.#queue?.handleReadable(this)
   }
 
   watch(queue: ReadinessQueue | undefined): void {
@@ -193,7 +195,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   // The methods of `StreamSink`.
 
   get isReading(): boolean {
-    return this.#receives.count > 0 || this.#filled < this.#into.length
+    return this.#receives.waiting.length > 0 || this.#filled < this.#into.length
   }
 
   place(bytes: Uint8Array, offset: number, length: number): number {
@@ -204,7 +206,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       this.#filled += taken
       return taken
     }
-    return this.#receives.count === 0 ? 0 : this.#fillPosted(bytes, offset, length)
+    return this.#receives.waiting.length === 0 ? 0 : this.#fillPosted(bytes, offset, length)
   }
 
   posted(lengthMax: number): Uint8Array | undefined {
@@ -219,7 +221,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       this.#filled += length
       return
     }
-    const { first } = this.#receives
+    const first = this.#receives.waiting[0]
     if (first === undefined) return
     first.done += length
     if (first.done === first.length) this.#finishReceive()
@@ -231,7 +233,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   }
 
   handleArrival(): void {
-    const { first } = this.#receives
+    const first = this.#receives.waiting[0]
     if (first !== undefined && first.done > 0) this.#finishReceive()
     this.#postSink()
     if (this.#queue !== undefined && this.isReadable) this.#queue.handleReadable(this)
@@ -244,16 +246,16 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   }
 
   handleWritten(): void {
-    const { first } = this.#sends
+    const first = this.#sends.waiting[0]
     if (first === undefined) return
     first.done = first.length
     this.#sends.finishFirst()
-    for (let next = this.#sends.first; next !== undefined; next = this.#sends.first) {
-      if (!this.#open().write([next.bytes])) return
+    for (let next = this.#sends.waiting[0]; next !== undefined; next = this.#sends.waiting[0]) {
+      if (!this.#stream.write([next.bytes])) return
       next.done = next.length
       this.#sends.finishFirst()
     }
-    if (this.#state === 'shutdown') this.#open().shutdown()
+    if (this.#state === 'shutdown') this.#stream.shutdown()
     this.#updateLife()
   }
 
@@ -295,7 +297,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
    */
   #postSink(): void {
     const first = this.#receives.firstFillable
-    const stream = this.#open()
+    const stream = this.#stream
     if (first !== undefined && first.done === 0 && this.#state !== 'closed' && !stream.isReadable)
       stream.postReceive(first.bytes)
   }
@@ -310,7 +312,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       const taken = Math.min(length - placed, first.length - first.done)
       copyBytes(bytes, offset + placed, first.bytes, first.done, taken)
       // A receive that is not full settles at the end of the turn: more bytes may follow at once.
-      if (first.done === 0) this.#open().channel.deliveries.schedule(this.#open())
+      if (first.done === 0) this.#stream.channel.deliveries.schedule(this.#stream)
       first.done += taken
       placed += taken
       if (first.done === first.length) this.#finishReceive()
@@ -325,17 +327,13 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
 
   /** Takes bytes from the receive buffer, or reports how the stream has ended; undefined if neither. */
   #take(into: Uint8Array): number | undefined {
-    const taken = this.#open().takeInto(into)
+    const taken = this.#stream.takeInto(into)
     return taken > 0 ? taken : this.#ending()
   }
 
   #ending(): number | undefined {
     if (this.#failure !== undefined) throw this.#failure
     return this.#hasEnded ? 0 : undefined
-  }
-
-  #open(): SocketStream {
-    return this.#stream as SocketStream
   }
 
   #assertOpen(syscall: 'read' | 'write'): void {
@@ -346,17 +344,20 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#assertOpen('write')
     const failure = this.#failure
     if (failure !== undefined) throw systemError(failure.code as StreamErrorCode, 'write', failure)
-    if (this.#state === 'shutdown' || this.#open().refusesWrites) throw systemError('EPIPE', 'write')
+    if (this.#state === 'shutdown' || this.#stream.refusesWrites) throw systemError('EPIPE', 'write')
   }
 
   /** Operations that wait keep the program alive, as those of a `net.Socket` do. */
   #updateLife(): void {
     const counts =
       this.#state !== 'closed' &&
-      (this.#onAnswer !== undefined || this.#sends.count > 0 || this.#receives.count > 0 || this.#isHeld)
+      (this.#onAnswer !== undefined ||
+        this.#sends.waiting.length > 0 ||
+        this.#receives.waiting.length > 0 ||
+        this.#isHeld)
     if (counts === this.#countsAsAlive) return
     this.#countsAsAlive = counts
-    if (counts) this.#open().channel.keepAlive()
-    else this.#open().channel.letGo()
+    if (counts) this.#stream.channel.keepAlive()
+    else this.#stream.channel.letGo()
   }
 }

@@ -131,8 +131,8 @@ export class TcpRawSocket implements RawSocket, Pollable {
     return new Promise((resolve, reject) => {
       assertReceiveBuffer(into)
       this.#assertOpen('read')
-      if (this.#receives.count >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'read')
-      const taken = this.#receives.count === 0 ? this.#take(into) : undefined
+      if (this.#receives.waiting.length >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'read')
+      const taken = this.#receives.waiting.length === 0 ? this.#take(into) : undefined
       if (taken !== undefined) return resolve(taken)
       this.#receives.add(into).then(resolve, reject)
       this.#updateLife()
@@ -142,7 +142,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
   tryRecv(into: Uint8Array): number | undefined {
     assertReceiveBuffer(into)
     this.#assertOpen('read')
-    if (this.#receives.count > 0) return undefined
+    if (this.#receives.waiting.length > 0) return undefined
     return this.#take(into) ?? this.#receive(into)
   }
 
@@ -171,7 +171,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
   }
 
   look(): void {
-    if (this.isReadable || this.#receives.count > 0) return
+    if (this.isReadable || this.#receives.waiting.length > 0) return
     const length = this.#receive(LOOKED, false)
     if (length !== undefined && length > 0) this.#looked = Buffer.from(LOOKED.subarray(0, length))
     if (this.isReadable) this.#queue?.handleReadable(this)
@@ -282,7 +282,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
 
   /** Operations that wait keep the program alive; idle connections do not. */
   #updateLife(): void {
-    if (this.#receives.count > 0 || this.#sendCount > 0 || this.#isHeld) this.#socket.ref()
+    if (this.#receives.waiting.length > 0 || this.#sendCount > 0 || this.#isHeld) this.#socket.ref()
     else this.#socket.unref()
   }
 }

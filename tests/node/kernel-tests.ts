@@ -6,15 +6,12 @@
 const TCP_METHODS = "counts calls of a method of Node's TCP handle"
 const ENGINES = 'replaces a native binding before node:tls loads; the preload has loaded it'
 const LISTENS = 'counts how often the primary listens: the bootstrap listens too'
-const HOOKS =
-  'wants an init event for every object: those that all sockets share are older than the hooks'
+const HOOKS = 'wants an init event for every object: those that all sockets share are older than the hooks'
 const RESOURCES = "compares the asynchronous resources of the kernel's handles"
-const IMMEDIATES =
-  'stays in a domain, where Node warns at every immediate: fast sockets use some'
+const IMMEDIATES = 'stays in a domain, where Node warns at every immediate: fast sockets use some'
 const PERMISSION = 'gives Node no right to read files, thus no preload'
 const TRACES = "counts what the kernel's handles write into a trace"
-const PARSER =
-  "attaches Node's internal HTTP parser to an unconnected handle"
+const PARSER = "attaches Node's internal HTTP parser to an unconnected handle"
 const PRELOAD = 'starts a worker without descriptors: Node fails at the preload with another error'
 
 export const KERNEL_TESTS: Readonly<Record<string, string>> = {
