@@ -31,7 +31,10 @@ export function encodeNames({ local, remote }: EndNames): string {
 
 /** Undefined if `name` has another form. */
 export function decodeNames(name: string): EndNames | undefined {
-  const [, localAddress = '', localPort, remoteAddress = '', remotePort] = NAME.exec(name) ?? []
+  const found = NAME.exec(name)
+  // `isIP` compiles a long regular expression at its first call: only bridged sockets need it.
+  if (found === null) return undefined
+  const [, localAddress = '', localPort, remoteAddress = '', remotePort] = found
   const local = nameOf(localAddress, Number(localPort))
   const remote = nameOf(remoteAddress, Number(remotePort))
   return local && remote && { local, remote }
