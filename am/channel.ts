@@ -374,7 +374,7 @@ export class Channel implements FrameSink {
     offset: number,
     length: number,
   ): void {
-    if (!this.slots.give(slot)) return this.refuse('a reply that nobody asked for')
+    if (!this.slots.give(slot)) return this.refuse('a reply without a request')
     const handler = this.handlers.get(handlerIndex)
     if (handler === undefined) return this.refuse(`a reply to handler ${handlerIndex}, which is not there`)
     this.runReply(handlerIndex, handler, bytes, offset, length)

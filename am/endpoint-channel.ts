@@ -215,7 +215,7 @@ export class EndpointChannel extends ReturningChannel {
     length: number,
   ): void {
     if (!this.slots.isOut(slot) || this.log.kinds[slot] === KIND_GET) {
-      return this.refuse('a long reply that nobody asked for')
+      return this.refuse('a long reply without a request')
     }
     const reason = this.#bulk.faultOfLong(offset, size) || this.faultOfReply(handler, slot)
     // Bytes that came in PARTs before the reply do not go back with it.

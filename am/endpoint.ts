@@ -141,8 +141,8 @@ export class Endpoint {
     } catch (error) {
       if ((error as AmError).code === 'ERR_AM_NO_SUCH_ENDPOINT' && this.#closing === undefined) {
         const channel = this.#openUnreachable(destination, name)
-        const nobody = { peer: undefined, channel, segment: undefined }
-        this.#install({ index: destination, name, tag: shown, ...nobody })
+        const noPeer = { peer: undefined, channel, segment: undefined }
+        this.#install({ index: destination, name, tag: shown, ...noPeer })
       }
       throw error
     }
@@ -427,7 +427,7 @@ export class Endpoint {
     // Waiters look up the destination again; the channel may end now.
     mapping.channel.waiters.wake()
     if (mapping.peer !== undefined) this.#peers.removeMapping(mapping.peer, index)
-    else this.#letGo(mapping.channel, index)
+    else this.#closeIfOver(mapping.channel, index)
   }
 
   /** Opens a channel without a peer: all requests on it come back. */
@@ -438,7 +438,7 @@ export class Endpoint {
       destination,
       handleProgress: () => {
         this.#wakeWaiters()
-        this.#letGo(channel, destination)
+        this.#closeIfOver(channel, destination)
       },
       roomWanted: () => 0,
       handleBroken: () => {},
@@ -449,7 +449,7 @@ export class Endpoint {
   }
 
   /** A channel without a peer stays until all its requests have come back. */
-  #letGo(channel: EndpointChannel, destination: number): void {
+  #closeIfOver(channel: EndpointChannel, destination: number): void {
     if (this.#mappings[destination]?.channel !== channel && channel.isOver) this.#group.detach(channel)
   }
 

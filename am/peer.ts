@@ -259,7 +259,7 @@ export class Peer implements ChannelOwner {
     if (waiting === undefined) {
       // A late answer: the peer has an entry for us that this side does not use.
       if (this.#lateMaps.delete(message.id)) return this.#giveUp()
-      log('%s answers what nobody has asked', this.peerName)
+      log('%s answers a question that was not asked', this.peerName)
       return this.#connection.destroy()
     }
     this.#drop(message.id)

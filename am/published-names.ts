@@ -133,7 +133,7 @@ export class Publication {
       if (entry === undefined) return true
       const holder = decodeName(entry.record.endpoint)
       if (holder === undefined || holder.host !== thisHost() || (await isAlive(holder))) return false
-      log('%s belongs to nobody who lives: it is taken over', name)
+      log('the owner of %s has ended: the name is taken over', name)
       await api.deregister(name, entry.lease, { timeoutMs: PUBLISH_MS_MAX })
     } catch (error) {
       // Another endpoint was faster, or the name service is unavailable: the next registration decides.
@@ -154,7 +154,8 @@ export async function locate(name: string): Promise<Located> {
   const address = name.startsWith('tcp:') ? parsePlace(name) : undefined
   if (address !== undefined) return { target: await askAddress(address), tag: 0n }
   const { kindOf } = await import('../nameservice/index.ts')
-  if (kindOf(name) !== 'endpoint') throw rangeError(`nobody can be called ${JSON.stringify(name)}`)
+  if (kindOf(name) !== 'endpoint')
+    throw rangeError(`this is no name for an endpoint: ${JSON.stringify(name)}`)
   const found = await (await threadNames()).lookup(name, { timeoutMs: RESOLVE_MS_MAX })
   if (found.status === 'unavailable') {
     throw new AmError('ERR_AM_NO_NAME_SERVICE', `${name} cannot be found: the name service does not answer`)

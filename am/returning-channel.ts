@@ -325,7 +325,7 @@ export class ReturningChannel extends Channel {
     offset: number,
     length: number,
   ): void {
-    if (!this.slots.isOut(slot)) return this.refuse('a reply that nobody asked for')
+    if (!this.slots.isOut(slot)) return this.refuse('a reply without a request')
     if (this.log.kinds[slot] === KIND_GET) return this.finish(slot, 0)
     const isTaken = this.log.calls[slot] !== undefined || this.handlers.takes(handlerIndex)
     if (isTaken && length <= this.mediumMax) return this.takeReply(handlerIndex, slot, bytes, offset, length)

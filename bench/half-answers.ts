@@ -54,7 +54,7 @@ export class HalfAnswers {
       case 'heldRoundTrips':
         await this.#held?.roundTrips(question.warmUpMs, new LatencyHistogram())
         return await countLatencies(async latencies => await this.#held?.roundTrips(question.ms, latencies))
-      case 'letGo':
+      case 'release':
         await this.#held?.close()
         this.#held = undefined
         return {}

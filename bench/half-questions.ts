@@ -8,7 +8,7 @@ export type Question =
   | ({ readonly ask: 'connect'; readonly options?: 'spread' } & Times)
   | ({ readonly ask: 'heldRoundTrips' } & Times)
   | { readonly ask: 'hold'; readonly count: number }
-  | { readonly ask: 'letGo' | 'usage' | 'memory' | 'close' }
+  | { readonly ask: 'release' | 'usage' | 'memory' | 'close' }
 
 /** A question to a process, for the process itself or for each thread that it has started. */
 export type Asked =

@@ -16,7 +16,7 @@ export const PROBLEMS = {
   'no-such-lease': [404, 'The lease does not exist or has ended'],
   'bad-method': [405, 'The resource does not know this method'],
   'request-timeout': [408, 'The request did not arrive in time'],
-  'name-held': [409, 'Somebody else holds the name'],
+  'name-held': [409, 'Another owner holds the name'],
   behind: [410, 'The changes since then are no longer known'],
   'too-large': [413, 'The request is too large'],
   'bad-media-type': [415, 'The request body must be JSON'],

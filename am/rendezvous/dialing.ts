@@ -155,7 +155,9 @@ export async function askAddress(address: TcpAddress): Promise<EndpointName> {
     connection = new ControlConnection(await callTcpAddress(address, DIAL_TIMEOUT_MS))
   } catch (error) {
     const code = isRefusedConnect(error) ? 'ERR_AM_NO_SUCH_ENDPOINT' : 'ERR_AM_UNREACHABLE'
-    throw new AmError(code, `nobody answers at ${where}: ${(error as Error).message}`, { cause: error })
+    throw new AmError(code, `cannot ask ${where} for its endpoint: ${(error as Error).message}`, {
+      cause: error,
+    })
   }
   try {
     const answer = await converse(connection, { op: 'who' }, where)
@@ -167,7 +169,7 @@ export async function askAddress(address: TcpAddress): Promise<EndpointName> {
   }
 }
 
-/** Nobody listens where the endpoint was. */
+/** No socket listens where the endpoint was. */
 function isRefusedConnect(error: unknown): boolean {
   return error instanceof NicError && error.errno === constants.errno.ECONNREFUSED
 }
@@ -389,7 +391,9 @@ function converse(
 }
 
 function missing(target: EndpointName, why: string, cause?: Error): AmError {
-  return new AmError('ERR_AM_NO_SUCH_ENDPOINT', `nobody answers for ${encodeName(target)}: ${why}`, { cause })
+  return new AmError('ERR_AM_NO_SUCH_ENDPOINT', `no endpoint answers for ${encodeName(target)}: ${why}`, {
+    cause,
+  })
 }
 
 function unreachable(target: EndpointName, why: string, cause?: Error): AmError {

@@ -25,11 +25,11 @@ export const many: Suite = {
           const samples: Sample[] = []
           await client.ask({ ask: 'hold', count: 1 })
           await client.ask({ ask: 'heldRoundTrips', warmUpMs: 0, ms: warmUpMsOf(context) })
-          await client.ask({ ask: 'letGo' })
+          await client.ask({ ask: 'release' })
           for (const sockets of counts) {
             await client.ask({ ask: 'hold', count: sockets })
             const counted = await client.ask({ ask: 'heldRoundTrips', ...timesOf(context) })
-            await client.ask({ ask: 'letGo' })
+            await client.ask({ ask: 'release' })
             const latencies = decodeLatencies(counted)
             const parameters = { sockets }
             const rate = latencies.count / (counted.ms / 1000)

@@ -47,7 +47,7 @@ async function perConnection(context: SuiteContext, contestant: Contestant): Pro
     }
     // One-time allocations for the first connection are already made.
     await hold(100)
-    await client.ask({ ask: 'letGo' })
+    await client.ask({ ask: 'release' })
     const before = await bytesOf(halves)
     await hold(connections)
     const value = ((await bytesOf(halves)) - before) / connections

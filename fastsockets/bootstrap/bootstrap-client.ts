@@ -256,7 +256,7 @@ export function callDoor(
       resolve(outcome)
     }
     connection.on('error', () =>
-      settle(fallbackReason('HANDSHAKE', 'nobody is behind the door of the greeting')),
+      settle(fallbackReason('HANDSHAKE', 'no process listens at the door of the greeting')),
     )
     connection.on('connect', () => {
       hideConnect(connection)

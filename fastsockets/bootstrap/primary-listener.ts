@@ -103,7 +103,7 @@ function holdDisconnect(): () => void {
   let isDue = false
   let isOver = false
   let timer: NodeJS.Timeout | undefined
-  const letGo = (): void => {
+  const release = (): void => {
     clearTimeout(timer)
     if (isOver) return
     isOver = true
@@ -114,8 +114,8 @@ function holdDisconnect(): () => void {
   const held = (): void => {
     if (isOver) return disconnect.call(process)
     isDue = true
-    timer ??= setTimeout(letGo, HELD_MS_MAX)
+    timer ??= setTimeout(release, HELD_MS_MAX)
   }
   process.disconnect = held
-  return letGo
+  return release
 }

@@ -1,6 +1,6 @@
 /**
  * The users that listen on a TCP port, by the kernel's table (proc(5), /proc/net/tcp). Another user's process that holds
- * a hashed port could otherwise serve connections that the kernel would give to somebody else.
+ * a hashed port could otherwise serve connections that the kernel would give to another user's listener.
  */
 import { readFileSync } from 'node:fs'
 import { SocketAddress } from 'node:net'

@@ -1,4 +1,4 @@
-import { isNobody, isOwnUser } from '../../nic/index.ts'
+import { isOverflowUser, isOwnUser } from '../../nic/index.ts'
 import type { Role, Use } from './policy-schema.ts'
 import type { Rule } from './rule.ts'
 
@@ -65,7 +65,7 @@ export class Policy {
   }
 
   allowsUser(uid: number): boolean {
-    return isOwnUser(uid) || (this.#parts.users.includes(uid) && !isNobody(uid))
+    return isOwnUser(uid) || (this.#parts.users.includes(uid) && !isOverflowUser(uid))
   }
 
   allowsDriver(name: string): boolean {

@@ -124,7 +124,7 @@ export const REGISTRATION = object(['lease', 'record'], {
   record: object(['endpoint'], { kind: KIND, ...RECORD_PROPERTIES }),
   takeover: {
     type: 'boolean',
-    description: 'take the name from whoever holds it, if the owner key is the same',
+    description: 'take the name from its holder, if the owner key is the same',
   },
   ownerKey: {
     type: 'string',

@@ -97,7 +97,9 @@ export class Metrics {
       this.#commits.samples(name, {}),
     )
     counter('changes_total', 'Changes of names', () => this.changes.samples())
-    counter('leases_expired_total', 'Leases that nobody kept alive', () => this.expired.samples())
+    counter('leases_expired_total', 'Leases that expired because no client kept them alive', () =>
+      this.expired.samples(),
+    )
     counter('store_quarantines_total', 'Damaged stores that were put aside', () => this.quarantines.samples())
     counter('store_failures_total', 'Times that the store became unavailable', () =>
       this.storeFailures.samples(),

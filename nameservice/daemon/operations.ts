@@ -218,7 +218,7 @@ function nameOperations({ store, registrar }: Services): Operation[] {
 
 function watchOperations({ hub }: Services): Operation[] {
   const events =
-    'Server-Sent Events. `hello` comes first, then a `change` for each change of a watched name, and now and then a `bookmark`. Their ids are cursors: whoever comes back with the last one as `Last-Event-ID` hears every later change once. `behind` and `goodbye` are the last of a stream, and say why in a problem document.'
+    'Server-Sent Events. `hello` comes first, then a `change` for each change of a watched name, and now and then a `bookmark`. Their ids are cursors: a client that comes back with the last one as `Last-Event-ID` receives every later change once. `behind` and `goodbye` are the last of a stream, and say why in a problem document.'
   const common = {
     access: 'read' as const,
     answers: { 200: { description: events, content: EVENT_STREAM_TYPE } },

@@ -1,5 +1,5 @@
 /** The caller on whose behalf a request is made, and the caller's rights. */
-import { isNobody } from '../../nic/posix/own-user.ts'
+import { isOverflowUser } from '../../nic/posix/own-user.ts'
 import { Refusal } from '../problem.ts'
 import type { PeerCredentials } from './system/posix.ts'
 
@@ -26,7 +26,7 @@ export function unixPrincipal(
   reason: string | undefined,
 ): Principal {
   const uid = credentials?.uid
-  const isKnown = uid !== undefined && !isNobody(uid)
+  const isKnown = uid !== undefined && !isOverflowUser(uid)
   const why =
     reason ??
     (uid === undefined

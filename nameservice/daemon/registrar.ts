@@ -78,7 +78,7 @@ export class Registrar {
     const change = await this.#store.update(name, facts => {
       const lease = facts.lease(request.lease)
       if (lease === undefined) throw noSuchLease(request.lease)
-      if (!mayAct(caller, lease.owner)) throw new Refusal('forbidden', 'The lease belongs to somebody else.')
+      if (!mayAct(caller, lease.owner)) throw new Refusal('forbidden', 'The lease belongs to another owner.')
       const entry = { name, lease: lease.id, owner: lease.owner, key, record }
       this.#judge(caller, facts, entry, request.takeover === true)
       return entry
@@ -92,7 +92,7 @@ export class Registrar {
     const change = await this.#store.update(name, facts => {
       const entry = facts.entry(name)
       if (entry === undefined) throw noSuchName(name)
-      if (!mayAct(caller, entry.owner)) throw new Refusal('forbidden', 'The name belongs to somebody else.')
+      if (!mayAct(caller, entry.owner)) throw new Refusal('forbidden', 'The name belongs to another owner.')
       if (lease !== undefined && lease !== entry.lease) {
         throw new Refusal('name-held', 'The name is registered under another lease.')
       }
@@ -117,7 +117,7 @@ export class Registrar {
       const expiresInMs = lease && this.#store.image.expiresInMs(lease)
       throw new Refusal(
         'name-held',
-        'Somebody else holds the name. It is free when their lease ends; before that only with the same owner key.',
+        'Another owner holds the name. It is free when their lease ends; before that only with the same owner key.',
         expiresInMs === undefined ? {} : { retryAfterMs: expiresInMs },
       )
     }
@@ -155,7 +155,7 @@ export class Registrar {
     await this.#hearOf(id)
     const lease = this.#store.image.lease(id)
     if (lease === undefined) throw noSuchLease(id)
-    if (!mayAct(caller, lease.owner)) throw new Refusal('forbidden', 'The lease belongs to somebody else.')
+    if (!mayAct(caller, lease.owner)) throw new Refusal('forbidden', 'The lease belongs to another owner.')
     return lease
   }
 

@@ -49,7 +49,7 @@ export class ExpectedFacts implements Facts {
   }
 }
 
-/** Changes that somebody else makes, and that the image shows when it hears of them: they count from when they are asked for. */
+/** Changes that another component makes, and that the image shows later: they count from their request on. */
 export class ChangesUnderway extends ExpectedFacts {
   /** `seen`: what the name stands for so far. Returns how to end it. */
   beginEntry(entry: NewEntry, seen: StoredEntry | undefined): () => void {

@@ -11,14 +11,14 @@ let overflowUid: number | undefined
 
 /** `uid` is an effective user id, as SO_PEERCRED reports it (unix(7)). */
 export function isOwnUser(uid: number): boolean {
-  return uid === process.geteuid?.() && !isNobody(uid)
+  return uid === process.geteuid?.() && !isOverflowUser(uid)
 }
 
 /**
  * Whether `uid` is the overflow uid. In a user namespace the kernel reports it for every unmapped user
  * (user_namespaces(7)), so it identifies none of them.
  */
-export function isNobody(uid: number): boolean {
+export function isOverflowUser(uid: number): boolean {
   overflowUid ??= findOverflowUid()
   return uid === overflowUid
 }

@@ -82,7 +82,7 @@ export class HandoffListener {
         forget()
         reject(new NicError('ERR_NIC_CONNECT_FAILED', message))
       }
-      const timer = setTimeout(() => fail('nobody took up the offer in time'), timeoutMs)
+      const timer = setTimeout(() => fail('no caller took up the offer in time'), timeoutMs)
       timer.unref()
       cancel = () => fail('the offer was cancelled')
       this.#expected.set(key, {

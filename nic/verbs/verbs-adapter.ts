@@ -236,7 +236,7 @@ export class VerbsAdapter implements VerbsDevice {
     if (--this.#connections > 0) return
     clearInterval(this.#presence)
     this.#presence = undefined
-    this.#letGo()
+    this.#closeIfOver()
   }
 
   /** Its completions of receives name no slot, but the queue pair. */
@@ -277,7 +277,7 @@ export class VerbsAdapter implements VerbsDevice {
   deregister(region: MemoryRegion): void {
     this.counters.deregistrations++
     this.verbs.ibv_dereg_mr(region.pointer)
-    this.#letGo()
+    this.#closeIfOver()
   }
 
   /** The errno of a post in words. */
@@ -364,7 +364,7 @@ export class VerbsAdapter implements VerbsDevice {
     const chosen = chooseGid(this.verbs, context, device, number, linkLayer)
     if (chosen?.gidIndex === gidIndex && chosen.gid.equals(gid)) return
     this.isOutdated = true
-    this.#letGo()
+    this.#closeIfOver()
   }
 
   #lose(reason: string): void {
@@ -372,7 +372,7 @@ export class VerbsAdapter implements VerbsDevice {
     this.lostReason = reason
     this.lostAtMs = performance.now()
     for (const owner of this.#owners) owner?.handleDeviceLost(reason)
-    this.#letGo()
+    this.#closeIfOver()
   }
 
   /** Never used, and never will be. */
@@ -385,7 +385,7 @@ export class VerbsAdapter implements VerbsDevice {
   }
 
   /** A lost device is given back once no connection uses it: the kernel may wait for that to remove it. */
-  #letGo(): void {
+  #closeIfOver(): void {
     const isOver = this.lostReason !== undefined || this.isOutdated
     // Not within a call of koffi's.
     if (isOver && !this.isClosed) setImmediate(this.#close)

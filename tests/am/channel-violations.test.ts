@@ -52,7 +52,7 @@ t.test('what the peer does wrong breaks the channel, and its owner is told', asy
     ['a get', encodeMessage({ kind: KIND_GET, region: [0, 0] }), /a message head of 0x6/],
     ['a bounce', encodeMessage({ kind: KIND_BOUNCE }), /a message head of 0x7/],
     ['a long reply', encodeMessage({ kind: KIND_REPLY, region: [0, 0] }), /a message head of 0x9/],
-    ['a reply', encodeMessage({ kind: KIND_REPLY, handler: SINK }), /a reply that nobody asked for/],
+    ['a reply', encodeMessage({ kind: KIND_REPLY, handler: SINK }), /a reply without a request/],
     ['a slot too high', encodeMessage({ handler: SINK, slot: 64 }), /a request without a credit/],
     ['the highest slot', encodeMessage({ handler: SINK, slot: NO_SLOT - 1 }), /a request without a credit/],
     ['a one-way request to no handler', encodeMessage({ handler: 99, slot: NO_SLOT }), /a one-way request/],
@@ -128,7 +128,7 @@ t.test('a reply frees its slot, and a second one for it breaks the channel', asy
   sendMessage(near, { kind: KIND_REPLY, handler: ANSWER, slot: 1, words: [8] })
   b.group.poll()
   t.strictSame(answers, [7])
-  t.match(b.owner.errors, [{ message: /a reply that nobody asked for/ }])
+  t.match(b.owner.errors, [{ message: /a reply without a request/ }])
 })
 
 t.test('a request without a credit breaks the channel', async t => {

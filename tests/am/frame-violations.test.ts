@@ -44,7 +44,7 @@ const VIOLATIONS: readonly Attack[] = [
       { kind: KIND_REPLY, slot: 0, handler: SINK },
       { kind: KIND_REPLY, slot: 0, handler: SINK },
     ],
-    /a reply that nobody asked for/,
+    /a reply without a request/,
   ],
   [
     'a reply to what was returned',
@@ -52,12 +52,12 @@ const VIOLATIONS: readonly Attack[] = [
       { kind: KIND_RETURN, slot: 0, handler: UNDELIVERABLE.BAD_TAG },
       { kind: KIND_REPLY, slot: 0, handler: SINK },
     ],
-    /a reply that nobody asked for/,
+    /a reply without a request/,
   ],
   [
     'a reply to what was acknowledged',
     [{ kind: KIND_REPLY, slot: 0, handler: SINK, acks: encodeRun(0, 1) }],
-    /a reply that nobody asked for/,
+    /a reply without a request/,
   ],
   [
     'a return twice',
@@ -75,12 +75,12 @@ const VIOLATIONS: readonly Attack[] = [
   [
     'a long reply to nothing',
     [{ kind: KIND_REPLY, slot: 5, region: [0, 0] }],
-    /a long reply that nobody asked/,
+    /a long reply without a request/,
   ],
   [
     'a long reply to a get',
     [{ kind: KIND_REPLY, slot: 1, region: [0, 0] }],
-    /a long reply that nobody asked/,
+    /a long reply without a request/,
   ],
   [
     'a long reply twice',
@@ -88,7 +88,7 @@ const VIOLATIONS: readonly Attack[] = [
       { kind: KIND_REPLY, slot: 0, handler: SINK, region: [0, 0] },
       { kind: KIND_REPLY, slot: 0, handler: SINK, region: [0, 0] },
     ],
-    /a long reply that nobody asked/,
+    /a long reply without a request/,
   ],
   ['a get acknowledged', [{ kind: KIND_CREDIT, acks: encodeRun(1, 1) }], /more credits came back/],
   ['a run across a get', [{ kind: KIND_CREDIT, acks: encodeRun(0, 3) }], /more credits came back/],

@@ -58,10 +58,10 @@ class Victim extends EndpointSide {
       const into = random.within(0, size)
       this.get(random.within(1, 255), 5, random.within(0, size - into), into)
     }
-    if (what > 4) this.#letGo()
+    if (what > 4) this.#releaseOne()
   }
 
-  #letGo(): void {
+  #releaseOne(): void {
     const slot = this.#held.shift()
     if (slot === undefined) return
     if (this.#random.chance(0.5)) this.channel.release(slot)

@@ -84,7 +84,7 @@ t.test('register keeps a name until it is interrupted', async t => {
   await eventually('it', () => holder.stdout.includes('held is registered'))
   const second = await new Run(t, named, ['register', 'held', '--endpoint', 'f']).end()
   t.equal(second.code, 1)
-  t.match(second.stderr, 'Somebody else holds the name')
+  t.match(second.stderr, 'Another owner holds the name')
   // Longer than the TTL: it is kept alive.
   await new Promise(resolve => setTimeout(resolve, 1500))
   t.strictSame(await named.names(), ['held'])
@@ -103,7 +103,7 @@ t.test('register ends when the name is refused later on', async t => {
   await named.register('held', await named.grant())
   const { code, stderr } = await holder.end('SIGCONT')
   t.equal(code, 1)
-  t.match(stderr, 'Somebody else holds the name')
+  t.match(stderr, 'Another owner holds the name')
 })
 
 t.test('what strangers have written does nothing to the terminal, and JSON says it all the same', async t => {

@@ -1,7 +1,7 @@
 /** Who counts as our own user: the kernel's effective ids, and never the id that stands for all unmapped ones. */
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
-import { isNobody, isOwnUser } from '../../nic/index.ts'
+import { isOverflowUser, isOwnUser } from '../../nic/index.ts'
 import { mapsEveryUser } from '../../nic/posix/own-user.ts'
 import { skipHere } from '../support/skip.ts'
 
@@ -10,8 +10,8 @@ const OVERFLOW = 65534
 /** What a process says that runs as `uid` of a user namespace in which nothing else is mapped. */
 function inNamespace(uid: number): { own: boolean; nobody: boolean } | undefined {
   const url = new URL('../../nic/posix/own-user.js', import.meta.url)
-  const script = `const { isNobody, isOwnUser } = await import(${JSON.stringify(url.href)})
-    console.log(JSON.stringify({ own: isOwnUser(process.geteuid()), nobody: isNobody(${OVERFLOW}) }))`
+  const script = `const { isOverflowUser, isOwnUser } = await import(${JSON.stringify(url.href)})
+    console.log(JSON.stringify({ own: isOwnUser(process.geteuid()), nobody: isOverflowUser(${OVERFLOW}) }))`
   const node = [process.execPath, '--input-type=module', '-e', script]
   const { status, stdout } = spawnSync('unshare', ['--user', `--map-user=${uid}`, ...node], {
     encoding: 'utf8',
@@ -21,7 +21,7 @@ function inNamespace(uid: number): { own: boolean; nobody: boolean } | undefined
 
 t.test('our own user is the effective one', async t => {
   const own = process.geteuid?.() as number
-  t.equal(isOwnUser(own), !isNobody(own))
+  t.equal(isOwnUser(own), !isOverflowUser(own))
   t.equal(isOwnUser(own + 1), false)
 })
 

@@ -6,7 +6,7 @@ import type { Check } from './check.ts'
 
 /** Below this, a server of many relinked clients may run out: each client process takes a few descriptors. */
 const OPEN_FILES_WANTED = 4096
-const PTRACE_SCOPES = ['any process of this user', 'only ancestors', 'only administrators', 'nobody']
+const PTRACE_SCOPES = ['any process of this user', 'only ancestors', 'only administrators', 'no process']
 
 export function machineChecks(): Check[] {
   return [openFiles(), lockedMemory(), cores(), zcopyWithinHost()]
@@ -50,7 +50,7 @@ function cores(): Check {
 function zcopyWithinHost(): Check {
   const name = 'zcopy within this host'
   if (!allowsPeerMemory())
-    return { name, state: 'ok', detail: 'off: nobody reads our memory (policy key zcopy)' }
+    return { name, state: 'ok', detail: 'off: no other process reads our memory (policy key zcopy)' }
   const scope = Number(readProc('sys/kernel/yama/ptrace_scope') ?? 0)
   if (scope === 0) return { name, state: 'ok', detail: 'on: the kernel does not restrict it' }
   const detail = `on, and restricted: yama/ptrace_scope ${scope}, ${PTRACE_SCOPES[scope] ?? 'not known'}`
