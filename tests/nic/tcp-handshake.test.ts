@@ -20,6 +20,7 @@ import {
   WELCOME_SIZE,
 } from '../../nic/tcp/handshake-layout.ts'
 import { NOBODY } from '../support/other-user.ts'
+import { skipHere } from '../support/skip.ts'
 import { keyFileOf } from '../support/two-hosts.ts'
 import { eventually, withWatchdog } from '../support/until.ts'
 
@@ -209,7 +210,7 @@ t.test('without a key: only loopback, only our user, only callers without a key'
   const keyed = await connect(t, port)
   keyed.write(hello(true))
   t.equal((await hear(keyed))[AT_CHALLENGE_STATUS], REFUSED_HAS_NO_KEY)
-  if (process.getuid?.() !== 0) return t.comment('SKIPPED: another user: needs root')
+  if (process.getuid?.() !== 0) return skipHere(t, 'another user: needs root')
   const program = `const s = require('net').connect(${port}, '${HOST}', () => s.write(Buffer.from('${hello(false).toString('hex')}', 'hex'))); s.on('data', d => { console.log(d[${AT_CHALLENGE_STATUS}]); s.destroy() })`
   const asNobody = { uid: NOBODY, gid: NOBODY, cwd: '/' }
   const { stdout } = await promisify(execFile)(process.execPath, ['-e', program], asNobody)
