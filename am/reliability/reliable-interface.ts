@@ -27,7 +27,7 @@ import { ReliabilityStats } from './reliability-stats.ts'
 import { Sender } from './sender.ts'
 
 /** Frames received beyond those that may be handed over: acknowledgements, duplicates, early frames. */
-const HEAR_MAX = 64
+const RECEIVE_MAX = 64
 /** Polls with frames after which the clock is read all the same. */
 const UNTIMED_POLLS_MAX = 16
 /** Largest share of the retention that a frame may take, so that it always fits in the end, skip included. */
@@ -110,7 +110,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     if (this.state !== 'open') return false
     if (this.#sender.retention.hasRoom(length)) return true
     // Acknowledgements count at once, as the peer's progress does with a ring.
-    this.#hear()
+    this.#receiveAcks()
     return this.#sender.retention.hasRoom(length)
   }
 
@@ -196,9 +196,9 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
 
   /** Receives frames from below while they may be handed over; returns how many there were. */
   #receive(limit: number): number {
-    if (limit <= 0) return this.inner.poll(this, HEAR_MAX)
+    if (limit <= 0) return this.inner.poll(this, RECEIVE_MAX)
     let received = 0
-    while (this.#receiver.left > 0 && received < limit + HEAR_MAX) {
+    while (this.#receiver.left > 0 && received < limit + RECEIVE_MAX) {
       const asked = this.#receiver.left
       const count = this.inner.poll(this, asked)
       received += Math.max(0, count)
@@ -208,9 +208,9 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   }
 
   /** Receives acknowledgements, and frames that come with them, outside a poll. */
-  #hear(): void {
+  #receiveAcks(): void {
     if (this.#isPolling) return
-    this.#takeIn(HEAR_MAX)
+    this.#takeIn(RECEIVE_MAX)
     this.#sender.sendUnsent()
     this.#sendAcks(0)
     // A frame for an armed owner has been received here: wake the owner.
@@ -247,7 +247,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     this.#ownState = 'broken'
     this.#ownFailure = new NicError(
       'ERR_NIC_PEER_LOST',
-      `nothing was heard of the peer for ${this.#peerTimeoutMs} ms while frames were unacknowledged`,
+      `the peer sent nothing for ${this.#peerTimeoutMs} ms while frames were unacknowledged`,
     )
   }
 
@@ -287,7 +287,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (!this.#isArmed || this.#ownState !== 'open') return
-    for (let heard = 0; heard < HEAR_MAX && !this.#receiver.isReady; heard++) {
+    for (let count = 0; count < RECEIVE_MAX && !this.#receiver.isReady; count++) {
       if (this.#takeIn(1) <= 0) break
     }
     const hasRoom = this.#roomWanted > 0 && this.#sender.retention.hasRoom(this.#roomWanted)

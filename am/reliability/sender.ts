@@ -60,7 +60,7 @@ export class Sender {
   #quietSinceMs = NEVER
   /** Time-outs since the last valid frame of the peer. */
   #vainTimeouts = 0
-  #sampling: 'due' | 'running' | 'heard' | 'paused' = 'due'
+  #sampling: 'due' | 'running' | 'echoed' | 'paused' = 'due'
   #sampleOrdinal = 0
   #sampleAtMs = 0
 
@@ -98,7 +98,7 @@ export class Sender {
 
   /** True once a round trip was measured; its end is the next reading of the clock. */
   get wantsTime(): boolean {
-    return this.#sampling === 'heard'
+    return this.#sampling === 'echoed'
   }
 
   /** When the next time-out is due, if no frame comes before. */
@@ -144,14 +144,14 @@ export class Sender {
     if (acked >= 0 && retention.first !== this.#unsent) this.#handleSack(header)
     if (this.#sampling === 'running' && ((echo - this.#sampleOrdinal) | 0) >= 0) {
       // An echo that was lost and repeated would measure the peer's time-outs, and ours would grow with them.
-      this.#sampling = ((header[KIND_WORD] as number) & FRESH_ECHO) === 0 ? 'due' : 'heard'
+      this.#sampling = ((header[KIND_WORD] as number) & FRESH_ECHO) === 0 ? 'due' : 'echoed'
     }
     return true
   }
 
   /** Does what is due by now. False if the peer was silent for `peerTimeoutMs` while frames were unacknowledged. */
   keepTime(nowMs: number, peerTimeoutMs: number): boolean {
-    if (this.#sampling === 'heard') {
+    if (this.#sampling === 'echoed') {
       this.#roundTrip.handleSample(Math.max(0, nowMs - this.#sampleAtMs))
       this.#sampling = 'paused'
     }

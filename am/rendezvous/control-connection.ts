@@ -31,7 +31,7 @@ export class ControlConnection {
   readonly over: Promise<void>
   readonly #socket: net.Socket
   #listener: ControlListener | undefined
-  #heard = ''
+  #received = ''
   #isOver = false
   #isEnding = false
   /** More messages wait than one iteration handles. */
@@ -41,7 +41,7 @@ export class ControlConnection {
   constructor(socket: net.Socket) {
     this.#socket = socket
     socket.setEncoding('utf8')
-    socket.on('data', (text: string) => this.#hear(text))
+    socket.on('data', (text: string) => this.#handleText(text))
     socket.on('error', error => log('%s', error.message))
     this.over = new Promise(resolve => {
       socket.on('close', () => {
@@ -108,29 +108,29 @@ export class ControlConnection {
       const fd = (this.#socket as unknown as { _handle?: { fd: number } | null })._handle?.fd
       const length = fd === undefined ? -1 : receiveNow(fd, received)
       if (length < 0) return
-      if (length > 0) this.#hear(received.toString('latin1', 0, length))
+      if (length > 0) this.#handleText(received.toString('latin1', 0, length))
       else this.destroy()
     }
   }
 
-  #hear(text: string): void {
-    this.#heard += text
+  #handleText(text: string): void {
+    this.#received += text
     this.#handleSome()
   }
 
   #handleSome(limit = TURN_MAX): void {
     for (let count = 0; !this.#isOver; count++) {
-      const at = this.#heard.indexOf('\n')
+      const at = this.#received.indexOf('\n')
       if (at < 0) break
       if (count === limit) return this.#goOnLater()
-      const line = this.#heard.slice(0, at)
-      this.#heard = this.#heard.slice(at + 1)
+      const line = this.#received.slice(0, at)
+      this.#received = this.#received.slice(at + 1)
       const message = line.length <= LINE_MAX ? decodeControl(line) : undefined
       if (message === undefined) return this.#refuse(line)
       if (this.#listener !== undefined) this.#listener.handleControl(message)
       else if (this.#early.push(message) > EARLY_MAX) return this.#refuse(line)
     }
-    if (this.#heard.length > LINE_MAX) this.#refuse(this.#heard)
+    if (this.#received.length > LINE_MAX) this.#refuse(this.#received)
   }
 
   /** Handles the rest in the next iteration, and reads nothing more from the peer before that. */
@@ -149,8 +149,8 @@ export class ControlConnection {
   #catchUp(): boolean {
     this.#handleSome()
     // `read()` emits 'data', as always.
-    if (!this.#heard.includes('\n') && this.#socket.readableLength > 0) this.#socket.read()
-    return !this.#heard.includes('\n') && this.#socket.readableLength === 0
+    if (!this.#received.includes('\n') && this.#socket.readableLength > 0) this.#socket.read()
+    return !this.#received.includes('\n') && this.#socket.readableLength === 0
   }
 
   #refuse(line: string): void {

@@ -3,7 +3,7 @@ import net from 'node:net'
 import { isOwnUser, openLog, refuseDescriptors } from '../../nic/index.ts'
 import { clearTimeout, performance, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { hideConnect } from '../host/node-internals.ts'
-import { tellStep } from '../host/steps.ts'
+import { publishStep } from '../host/steps.ts'
 import { type Family, isFileKey, shadowName, UNIX } from '../host/unix-paths.ts'
 import { allowsUser } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -186,7 +186,7 @@ function call(
     const connection = new net.Socket()
     connect.call(connection, options)
     race.add(connection)
-    let heard: Buffer = Buffer.alloc(0)
+    let received: Buffer = Buffer.alloc(0)
     let isSettled = false
     const settle = (outcome: Greeted | FallbackReason): void => {
       if (isSettled) return
@@ -201,7 +201,7 @@ function call(
     const fail = (code: FallbackCode, detail?: string): void => settle(fallbackReason(code, detail))
     const timer = setTimeout(() => afterIo(() => fail('SILENT')), timeoutMs)
     connection.on('error', () => fail('NOT_RELINKED'))
-    connection.on('close', () => (heard.length > 0 ? fail('STRANGER') : settle(HUNG_UP)))
+    connection.on('close', () => (received.length > 0 ? fail('STRANGER') : settle(HUNG_UP)))
     connection.on('connect', () => {
       hideConnect(connection)
       // An unused port of the ephemeral range can connect to itself (TCP simultaneous open).
@@ -214,19 +214,19 @@ function call(
       if (uid === undefined || !mayServe(uid)) fail('OTHER_USER', `its socket is of user ${uid}`)
     })
     connection.on('data', bytes => {
-      heard = Buffer.concat([heard, bytes])
-      if (!mayBe(GREETING_MAGIC, heard)) return fail('STRANGER')
-      const version = versionOf(heard)
+      received = Buffer.concat([received, bytes])
+      if (!mayBe(GREETING_MAGIC, received)) return fail('STRANGER')
+      const version = versionOf(received)
       if (version === undefined) return
       // Other versions may send more or fewer bytes: only the first 12 are the same in all of them.
       if (version !== VERSION) return fail('VERSION', `ours is ${VERSION}, theirs ${version}`)
-      if (heard.length > INTRODUCTION_SIZE) return fail('STRANGER')
-      const greeting = decodeIntroduction(GREETING_MAGIC, heard)
+      if (received.length > INTRODUCTION_SIZE) return fail('STRANGER')
+      const greeting = decodeIntroduction(GREETING_MAGIC, received)
       if (greeting === undefined) return
       // The hashed port of another listener.
       if (greeting.port !== port) return fail('NOT_RELINKED')
       connection.pause()
-      settle({ connection, greeting, bytes: heard })
+      settle({ connection, greeting, bytes: received })
     })
   })
 }
@@ -284,7 +284,7 @@ export function shakeHands(
 ): Promise<Shaken | undefined> {
   return new Promise(resolve => {
     const helloBytes = encodeIntroduction(HELLO_MAGIC, hello)
-    let heard: Buffer = Buffer.alloc(0)
+    let received: Buffer = Buffer.alloc(0)
     let isSettled = false
     const settle = (answer: Answer | undefined): void => {
       if (isSettled) return
@@ -293,23 +293,23 @@ export function shakeHands(
       connection.removeAllListeners()
       connection.on('error', () => {})
       if (answer === undefined) connection.destroy()
-      resolve(answer && { answer, helloBytes, answerBytes: heard })
+      resolve(answer && { answer, helloBytes, answerBytes: received })
     }
     const ordinaryMs = Math.max(ANSWER_TIMEOUT_MS, greetingTimeoutMs(0))
     const timer = setTimeout(() => afterIo(() => settle(undefined)), Math.min(ordinaryMs, limitMs))
     connection.on('error', () => settle(undefined))
     connection.on('close', () => settle(undefined))
     connection.on('data', bytes => {
-      heard = Buffer.concat([heard, bytes])
-      const length = answerLength(heard)
-      if (length === undefined || heard.length > length) return settle(undefined)
-      if (heard.length === length && length > 0) {
-        const answer = decodeAnswer(heard)
+      received = Buffer.concat([received, bytes])
+      const length = answerLength(received)
+      if (length === undefined || received.length > length) return settle(undefined)
+      if (received.length === length && length > 0) {
+        const answer = decodeAnswer(received)
         if (answer !== undefined) settle(answer)
       }
     })
     connection.resume()
     connection.write(helloBytes)
-    tellStep('client introduced')
+    publishStep('client introduced')
   })
 }

@@ -20,7 +20,7 @@ import {
   type ServerInternals,
   type TcpHandle,
 } from '../host/node-internals.ts'
-import { tellStep } from '../host/steps.ts'
+import { publishStep } from '../host/steps.ts'
 import { type Family, isFileKey, shadowName, UNIX } from '../host/unix-paths.ts'
 import { allowsUser } from '../policy/own-policy.ts'
 import { encodeIntroduction, GREETING_MAGIC, type Introduction, NO_ID } from './bootstrap-layout.ts'
@@ -189,7 +189,7 @@ export class BootstrapServer {
   }
 
   #greet(caller: net.Socket): void {
-    tellStep('server called')
+    publishStep('server called')
     markOwn(caller)
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
@@ -205,7 +205,7 @@ export class BootstrapServer {
     if (!mayStay && isHere) {
       // The client sends HELLO at the door: after the greeting it needs no state here.
       caller.end(this.#greeting, () => caller.destroy())
-      return tellStep('server greeted')
+      return publishStep('server greeted')
     }
     // The greeting names our user, process and host: on the network only hosts that may ask receive it.
     if (!mayStay) return void caller.destroy()

@@ -2,7 +2,7 @@
 import type net from 'node:net'
 import { openLog } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
-import { tellStep } from '../host/steps.ts'
+import { publishStep } from '../host/steps.ts'
 import {
   decodeIntroduction,
   encodeAnswer,
@@ -60,16 +60,16 @@ export class HelloCallers {
     }
     this.#callers.set(caller, setTimeout(() => caller.destroy(), HELLO_TIMEOUT_MS).unref())
     caller.once('close', forget)
-    let heard = Buffer.alloc(0)
-    const hear = (bytes: Buffer): void => {
-      heard = Buffer.concat([heard, bytes])
-      if (heard.length > INTRODUCTION_SIZE || !mayBe(HELLO_MAGIC, heard)) return void caller.destroy()
-      if (heard.length < INTRODUCTION_SIZE) return
-      caller.off('data', hear)
-      tellStep('server introduced')
-      if (this.#answer(caller, uid, heard, findGreeting)) forget()
+    let received = Buffer.alloc(0)
+    const handleData = (bytes: Buffer): void => {
+      received = Buffer.concat([received, bytes])
+      if (received.length > INTRODUCTION_SIZE || !mayBe(HELLO_MAGIC, received)) return void caller.destroy()
+      if (received.length < INTRODUCTION_SIZE) return
+      caller.off('data', handleData)
+      publishStep('server introduced')
+      if (this.#answer(caller, uid, received, findGreeting)) forget()
     }
-    caller.on('data', hear)
+    caller.on('data', handleData)
   }
 
   close(): void {
@@ -89,7 +89,7 @@ export class HelloCallers {
     }
     const answer = encodeAnswer({ result: 0, driver: reply.driver, blob: Buffer.from(reply.blob) })
     caller.write(answer)
-    tellStep('server answered')
+    publishStep('server answered')
     reply.finish(caller, transcriptOf({ greeting, hello: bytes, answer }, endsOf(caller, 'server')))
     return true
   }

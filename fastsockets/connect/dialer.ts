@@ -21,7 +21,7 @@ import {
   type TcpHandle,
 } from '../host/node-internals.ts'
 import { UV_ECONNREFUSED, UV_ECONNRESET } from '../host/socket-errors.ts'
-import { tellStep } from '../host/steps.ts'
+import { publishStep } from '../host/steps.ts'
 import { type Family, UNIX, unixKey } from '../host/unix-paths.ts'
 import { allowsDriver, decide, decidePath, ownPolicy } from '../policy/own-policy.ts'
 import { type Decision, NO_POLICY } from '../policy/policy.ts'
@@ -314,7 +314,7 @@ export class RouteDialer implements Dialer {
     const stream = channel.connect(handle, port, said, family)
     if (stream === undefined) return false
     attempt.askedAt = noteAsked()
-    tellStep('client asked')
+    publishStep('client asked')
     if (family === UNIX) stream.unixPath = nameInRules(handle.host as string)
     else {
       stream.addresses = {
@@ -460,19 +460,19 @@ function presumeIfUnanswered(handle: FastHandle, stream: SocketStream): void {
 
 function presume(handle: FastHandle, stream: SocketStream): void {
   if (!isUnanswered(handle, stream)) return
-  listen(stream.channel)
+  pollOnce(stream.channel)
   if (!isUnanswered(handle, stream)) return
   stream.channel.presumeConnected(stream)
   handle.finishConnect(0)
 }
 
 /** The channels already polled in this iteration: one poll serves all their connects. */
-const heard = new Set<SocketChannel>()
+const polled = new Set<SocketChannel>()
 
 /** Polls for answers that are behind more messages than a turn takes in. */
-function listen(channel: SocketChannel): void {
-  if (heard.has(channel)) return
-  if (heard.size === 0) setImmediate(() => heard.clear())
-  heard.add(channel)
+function pollOnce(channel: SocketChannel): void {
+  if (polled.has(channel)) return
+  if (polled.size === 0) setImmediate(() => polled.clear())
+  polled.add(channel)
   channel.pollNow(ANSWERS_MAX)
 }

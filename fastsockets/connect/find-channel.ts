@@ -16,7 +16,7 @@ import {
 import { askingOf, rememberSilent } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { reachableOwnAddress } from '../host/addresses.ts'
-import { tellStep } from '../host/steps.ts'
+import { publishStep } from '../host/steps.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { findBootstrapPort, inTime, LOOK_UP_MS_MAX, lookUpMs } from './names.ts'
@@ -34,7 +34,7 @@ export async function findChannel<T extends object>(
   limit: TimeLimit,
   followInRace: FollowInRace<T>,
 ): Promise<T | FallbackReason> {
-  tellStep('client calling')
+  publishStep('client calling')
   const race = new Race()
   const follow: Follow<T> = greeted => followInRace(greeted, race)
   const { address, family } = sought

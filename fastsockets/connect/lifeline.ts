@@ -45,7 +45,7 @@ function tellNow(channel: SocketChannel): void {
 
 function brokenOff(): Error {
   return new Error(
-    'the peer has broken off: it has lost its device, or was told what the protocol does not allow',
+    'the peer broke the connection: it lost its device, or received what the protocol does not allow',
   )
 }
 
@@ -62,12 +62,12 @@ export function tieLifeline(connection: net.Socket, channel: SocketChannel): voi
 }
 
 /** Receives the byte of a lifeline, which should carry none. */
-const heard = Buffer.alloc(1)
+const received = Buffer.alloc(1)
 
 /** Asks the kernel for the lifeline's end, for programs that poll without the event loop. */
 function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
   const fd = (connection as unknown as { _handle?: { fd: number } | null })._handle?.fd
-  const length = fd === undefined ? 0 : receiveNow(fd, heard)
+  const length = fd === undefined ? 0 : receiveNow(fd, received)
   if (length === -constants.errno.EAGAIN) return
   // Without a descriptor the socket may hold an error whose event is not emitted yet.
   const { code } = (connection.errored ?? {}) as NodeJS.ErrnoException
@@ -79,7 +79,7 @@ function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
 function causeOf(code: string | undefined): Error | undefined {
   if (code === 'ECONNRESET') return brokenOff()
   if (code === undefined || !LOST.has(code)) return undefined
-  return Object.assign(new Error(`the peer is heard of no more: ${code}`), { code: 'ETIMEDOUT' })
+  return Object.assign(new Error(`the peer is received of no more: ${code}`), { code: 'ETIMEDOUT' })
 }
 
 function watchLifeline(connection: net.Socket, channel: SocketChannel): void {

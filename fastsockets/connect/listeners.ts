@@ -20,14 +20,14 @@ import {
   type TcpHandle,
 } from '../host/node-internals.ts'
 import { ZERO_IS_A_LIMIT } from '../host/node-versions.ts'
-import { tellStep } from '../host/steps.ts'
+import { publishStep } from '../host/steps.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Family, isFileKey, UNIX, unixKey } from '../host/unix-paths.ts'
 import { allowsDriver } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { type FallbackCode, fallbackReason } from '../reasons.ts'
-import { EVENTS, tell } from '../status/events.ts'
+import { EVENTS, publishEvent } from '../status/events.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from '../status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from '../status/status-page.ts'
 import { countClosedListener } from '../stream/closed-listeners.ts'
@@ -240,7 +240,7 @@ function withdrawIfTaken(listener: Listener): boolean {
 /** Accepts a peer's CONNECT as the kernel would accept a TCP connection; Node's own accept path does the rest. */
 export function acceptorFor(Handle: FastHandleClass): Acceptor {
   return (stream, port, address, family, promisedPort) => {
-    tellStep('server asked')
+    publishStep('server asked')
     const listener = family === UNIX ? findById(stream, address) : findAsked(stream, port, address, family)
     if (!listener?.server._handle) return REFUSAL.NOT_LISTENING
     if (listener.isOfCluster && wantsNoMore(listener.server)) return REFUSAL.LIMIT
@@ -300,7 +300,7 @@ function beginConnection(listener: Listener, stream: SocketStream, Handle: FastH
   listener.scope.runInAsyncScope(guard, undefined, () => {
     const shadow = listener.server._handle
     handle.adopt(stream)
-    tellStep('server accepted')
+    publishStep('server accepted')
     if (!shadow) return handle.close()
     countFastAccepted(listener)
     // The program may have replaced the callback: Node's native code then accepts and calls nothing.
@@ -418,7 +418,7 @@ function showClosed(listener: Listener): FallbackCode {
 function show(listener: Listener, reason: FallbackCode | undefined): void {
   const { port, bootstrap, row: old } = listener
   const local = { address: listener.path ?? listener.address, port }
-  tell(EVENTS.listening, {
+  publishEvent(EVENTS.listening, {
     local,
     hashedPort: bootstrap?.port,
     ...(reason && { reason: fallbackReason(reason) }),

@@ -50,7 +50,7 @@ import { endsOf, transcriptOf } from '../bootstrap/transcript.ts'
 import { withoutMapping } from '../host/addresses.ts'
 import { listensAlone } from '../host/listener-owner.ts'
 import { node20 } from '../host/node-versions.ts'
-import { tellStep } from '../host/steps.ts'
+import { publishStep } from '../host/steps.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { allowsDriver, allowsPeerMemory, allowsUser } from '../policy/own-policy.ts'
@@ -233,7 +233,7 @@ export class Peers implements BootstrapHost {
     const finish = (connection: net.Socket, transcript: Buffer): void => {
       const cancel = (): void => offer.cancel()
       connection.once('close', cancel)
-      if (offer.answer !== undefined) hearReply(connection, offer)
+      if (offer.answer !== undefined) receiveReply(connection, offer)
       offer.accepted
         .then(end => {
           connection.off('close', cancel)
@@ -271,7 +271,7 @@ export class Peers implements BootstrapHost {
     { connection, greeting, bytes: greetingBytes }: Greeted,
     { race, limit, refusedBy }: Following,
   ): Promise<Reached | FallbackReason> {
-    tellStep('client greeted')
+    publishStep('client greeted')
     const { address, port, family } = sought
     const { isShared, listenerId } = greeting
     const said = family === UNIX ? listenerId.toString('hex') : address
@@ -321,7 +321,7 @@ export class Peers implements BootstrapHost {
     }
     const shaken = await shakeHands(shaking, { ...this.introduce(port), listenerId }, limit.leftMs)
     if (shaken === undefined) return reasonOfFailure(address, limit)
-    tellStep('client answered')
+    publishStep('client answered')
     try {
       const channel = await this.#take(
         shaken,
@@ -394,7 +394,7 @@ export class Peers implements BootstrapHost {
       const timer = setTimeout(() => opened.close(), driverLimit.leftMs)
     })
     if (channel === undefined)
-      return fallbackReason('HANDSHAKE', 'the two sides have not heard the same bootstrap')
+      return fallbackReason('HANDSHAKE', 'the two sides received different bootstrap bytes')
     if (!race.win(connection)) {
       channel.close()
       return LOST
@@ -421,7 +421,7 @@ export class Peers implements BootstrapHost {
     transcript: Buffer,
     onProven: (isTrue: boolean) => void,
   ): SocketChannel {
-    tellStep('channel open')
+    publishStep('channel open')
     keepFreedMemory()
     node20?.teachCopiedOptions()
     // Early compilation ends in an iteration of the event loop, which a program that polls raw sockets may never reach.
@@ -503,17 +503,17 @@ function driverTo(peer: Introduction): Driver | undefined {
 }
 
 /** Reads the client's REPLY and hands it to the driver that made the offer; any other bytes end the connection. */
-function hearReply(connection: net.Socket, offer: Offer): void {
-  let heard: Buffer = Buffer.alloc(0)
-  const hear = (bytes: Buffer): void => {
-    heard = Buffer.concat([heard, bytes])
-    const length = answerLength(heard, REPLY_MAGIC)
-    if (length === undefined || heard.length > length) return void connection.destroy()
-    if (heard.length < length || length === ANSWER_HEADER_SIZE) return
-    connection.off('data', hear)
-    offer.answer?.(heard.subarray(ANSWER_HEADER_SIZE))
+function receiveReply(connection: net.Socket, offer: Offer): void {
+  let received: Buffer = Buffer.alloc(0)
+  const handleData = (bytes: Buffer): void => {
+    received = Buffer.concat([received, bytes])
+    const length = answerLength(received, REPLY_MAGIC)
+    if (length === undefined || received.length > length) return void connection.destroy()
+    if (received.length < length || length === ANSWER_HEADER_SIZE) return
+    connection.off('data', handleData)
+    offer.answer?.(received.subarray(ANSWER_HEADER_SIZE))
   }
-  connection.on('data', hear)
+  connection.on('data', handleData)
 }
 
 /** Undefined if the driver cannot make an offer now, for example for lack of descriptors. */

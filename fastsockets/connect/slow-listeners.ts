@@ -1,7 +1,7 @@
 /** Listeners that only TCP reaches: the status page and the 'listening' event show the reason. */
 import type net from 'node:net'
 import { type FallbackCode, fallbackReason } from '../reasons.ts'
-import { EVENTS, tell } from '../status/events.ts'
+import { EVENTS, publishEvent } from '../status/events.ts'
 import { type StatusRow, statusPage } from '../status/status-page.ts'
 
 const rows = new WeakMap<net.Server, StatusRow>()
@@ -11,7 +11,7 @@ export function showSlowListener(server: net.Server, reason: FallbackCode): void
   const { address, port } =
     typeof name === 'object' && name !== null ? name : { address: name ?? '', port: 0 }
   const local = { address, port }
-  tell(EVENTS.listening, { local, hashedPort: undefined, reason: fallbackReason(reason) })
+  publishEvent(EVENTS.listening, { local, hashedPort: undefined, reason: fallbackReason(reason) })
   hideSlowListener(server)
   const row = statusPage().open({
     kind: 'listener',

@@ -13,22 +13,22 @@ interface Asked {
 /** The timer is made in this context, so that it does not retain values of a program's AsyncLocalStorage. */
 const scope = new AsyncResource('FASTSOCKETS')
 
-type Tell = (handle: FastHandle, stream: Stream) => void
+type Report = (handle: FastHandle, stream: Stream) => void
 
 /**
- * Calls `tell` for each connect without an answer after `patienceMs`. One timer serves all, and each new connect drops
+ * Calls `report` for each connect without an answer after `patienceMs`. One timer serves all, and each new connect drops
  * the answered ones before it: with a timer each, every socket of a busy client, closed or not, would stay in memory
  * until its timer runs.
  */
 export class UnansweredConnects {
   readonly #patienceMs: number
-  readonly #tell: Tell
+  readonly #report: Report
   #asked: Asked[] = []
   #timer: NodeJS.Timeout | undefined
 
-  constructor(patienceMs: number, tell: Tell) {
+  constructor(patienceMs: number, report: Report) {
     this.#patienceMs = patienceMs
-    this.#tell = tell
+    this.#report = report
   }
 
   add(handle: FastHandle, stream: Stream): void {
@@ -55,7 +55,7 @@ export class UnansweredConnects {
       const { handle, stream, askedMs } = one
       if (!isUnanswered(handle, stream)) continue
       if (askedMs > dueMs) waiting.push(one)
-      else this.#tell(handle, stream)
+      else this.#report(handle, stream)
     }
     this.#asked = waiting
     const first = waiting[0]

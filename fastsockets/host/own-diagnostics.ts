@@ -25,8 +25,8 @@ export function hideOwn(): void {
 function hideOn(channel: Channel): void {
   const publish = function (this: Channel, message: unknown): void {
     const { server, socket } = message as Told
-    const told = server ?? socket?.server ?? socket
-    if (told !== undefined && isOwn(told)) return
+    const subject = server ?? socket?.server ?? socket
+    if (subject !== undefined && isOwn(subject)) return
     // Node exchanges the channel's prototype when the first subscriber comes: look `publish` up on each call.
     Object.getPrototypeOf(this).publish.call(this, message)
   }

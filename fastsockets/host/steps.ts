@@ -25,6 +25,6 @@ export type Step = (typeof STEPS)[number]
 
 const channel = diagnostics.channel('fastsockets:step')
 
-export function tellStep(step: Step): void {
+export function publishStep(step: Step): void {
   if (channel.hasSubscribers) channel.publish(step)
 }

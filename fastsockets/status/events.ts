@@ -50,7 +50,7 @@ export const EVENTS = {
   listening: diagnostics.channel('fastsockets:listening'),
 } as const
 
-export function tell(
+export function publishEvent(
   channel: Channel,
   event: ConnectionEvent | CloseEvent | FallbackEvent | ListeningEvent,
 ): void {

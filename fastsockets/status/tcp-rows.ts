@@ -10,7 +10,7 @@ import { clearInterval, setInterval, setTimeout } from '../../nic/real-time.ts'
 import type { SocketName, TcpHandle } from '../host/node-internals.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { fallbackReason } from '../reasons.ts'
-import { EVENTS, tell } from './events.ts'
+import { EVENTS, publishEvent } from './events.ts'
 import { knownNotesOf, notesOf, type PlainWire, type SocketNotes } from './socket-notes.ts'
 import { BYTES_IN, BYTES_OUT } from './status-layout.ts'
 import { type Place, type StatusRow, statusPage } from './status-page.ts'
@@ -76,8 +76,8 @@ export function showTcpClient(socket: Socket, wire: PlainWire, place: Place | un
   notes.record = wire
   if (EVENTS.fallback.hasSubscribers) {
     // Made only for subscribers, and without the other members of `place`.
-    const told = remote && { address: remote.address, port: remote.port }
-    tell(EVENTS.fallback, { socket, role: 'client', reason, remote: told })
+    const peer = remote && { address: remote.address, port: remote.port }
+    publishEvent(EVENTS.fallback, { socket, role: 'client', reason, remote: peer })
   }
   page.countFallback(reason.code)
   hide(notes)
@@ -144,7 +144,7 @@ export function showAccepted(socket: Socket): void {
   const page = statusPage()
   page.countFallback('ACCEPTED')
   const remote = placeOf(ends.remote)
-  tell(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
+  publishEvent(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
   // The program's 'connection' listener may have sent the socket to another process.
   if (!hasHandle(socket)) return
   const row = page.open({

@@ -1,6 +1,6 @@
 /** What others hear and see of a stream: its row on the status page, and the events that say that it came and went. */
 import { allowsPeerMemory } from '../policy/own-policy.ts'
-import { type ConnectionEvent, EVENTS, tell } from '../status/events.ts'
+import { type ConnectionEvent, EVENTS, publishEvent } from '../status/events.ts'
 import { statusPage } from '../status/status-page.ts'
 import type { Stream } from './stream.ts'
 import { endsOf } from './stream-addresses.ts'
@@ -17,13 +17,13 @@ export function showStream(
   const zcopy = mayOffer ? 'possible' : allowsPeerMemory() ? 'refused' : 'off'
   stream.counts.open(statusPage().open({ kind, zcopy, ...connection }), window)
   stream.counts.sent(stream.sendSequence)
-  tell(EVENTS.connection, connection)
+  publishEvent(EVENTS.connection, connection)
 }
 
 export function hideStream(stream: Stream, transport: string): void {
   const { bytesIn, bytesOut } = stream.counts
   if (!stream.counts.close() || !EVENTS.close.hasSubscribers) return
-  tell(EVENTS.close, { ...describe(stream, transport), bytesIn, bytesOut })
+  publishEvent(EVENTS.close, { ...describe(stream, transport), bytesIn, bytesOut })
 }
 
 function describe(stream: Stream, transport: string): ConnectionEvent {

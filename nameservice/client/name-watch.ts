@@ -70,7 +70,7 @@ export class NameWatch implements StreamListener {
     const known = this.#names.get(name)
     if (known?.epoch === cursor.epoch && cursor.revision < known.revision) return false
     this.#names.set(name, cursor)
-    if (known !== undefined) this.#tell(changeTo(name, cursor, entry))
+    if (known !== undefined) this.#notifyListeners(changeTo(name, cursor, entry))
     if (this.#isClosed || this.#streamed.has(name) || performance.now() < this.#refusedUntilMs) return true
     const delayMs = Math.max(GATHER_MS, this.#openedMs + OPEN_PAUSE_MS - performance.now())
     this.#gathering ??= setTimeout(() => this.#open(), delayMs).unref()
@@ -108,7 +108,7 @@ export class NameWatch implements StreamListener {
     // A stream that began earlier repeats changes that are already known.
     if (known.epoch === epoch && revision <= known.revision) return
     this.#names.set(name, { epoch, revision, part: 0 })
-    this.#tell(change)
+    this.#notifyListeners(change)
   }
 
   handleDown(): void {}
@@ -128,7 +128,7 @@ export class NameWatch implements StreamListener {
     for (const listener of this.#listeners) listener.handleRefused()
   }
 
-  #tell(change: Change): void {
+  #notifyListeners(change: Change): void {
     for (const listener of this.#listeners) listener.handleChange(change)
   }
 
@@ -151,12 +151,12 @@ export class NameWatch implements StreamListener {
 
   /** The oldest cursor of all names; undefined if they are of different histories. */
   #beginning(): Cursor | undefined {
-    const heard = wholeRevision(this.#stream?.cursor)
-    let first = heard
+    const received = wholeRevision(this.#stream?.cursor)
+    let first = received
     for (const [name, known] of this.#names) {
       if (known === UNKNOWN) continue
       // Names of the old stream are known as of its last event.
-      if (heard !== undefined && this.isCurrent(name)) this.#names.set(name, heard)
+      if (received !== undefined && this.isCurrent(name)) this.#names.set(name, received)
       else if (first === undefined || (first.epoch === known.epoch && known.revision < first.revision))
         first = known
       else if (first.epoch !== known.epoch) return undefined

@@ -104,7 +104,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
     this.#log.info({ names, leases, store: this.#settings.store.kind, durationMs }, 'ready')
     if (!this.#serviceManager.notifyReady(`${names} names`)) {
       this.#log.error(
-        `the service manager cannot be told: ${this.#listeners.credentialsReason ?? 'no answer'}`,
+        `the service manager cannot be notified: ${this.#listeners.credentialsReason ?? 'no answer'}`,
       )
     }
     void this.#handler.prepare()

@@ -73,9 +73,9 @@ export class Metrics {
     const add = (type: 'counter' | 'gauge' | 'histogram') => {
       return (name: string, help: string, read: (fullName: string) => Sample[]) => {
         const fullName = PREFIX + name
-        const told = { name: fullName, help, type }
+        const head = { name: fullName, help, type }
         // The registry calls only `get` and reads only these properties of a metric.
-        const metric = { ...told, get: async () => ({ ...told, values: read(fullName) }) }
+        const metric = { ...head, get: async () => ({ ...head, values: read(fullName) }) }
         registry.registerMetric(metric as unknown as Metric)
       }
     }

@@ -265,7 +265,7 @@ export class EtcdStore implements Store {
         reject(new Error(reason))
         this.#lose(reason)
       }
-      const timer = setTimeout(() => fail('etcd does not tell what has changed'), CATCH_UP_MS)
+      const timer = setTimeout(() => fail('etcd does not report what has changed'), CATCH_UP_MS)
       const watch = (): void => {
         this.#endWatch = this.#gateway.watch(this.#keys.prefix, oldest + 1, {
           handleChanges: changes => {

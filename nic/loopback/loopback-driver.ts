@@ -147,10 +147,10 @@ class LoopbackInterface extends RingInterface {
    */
   answerDoorbell(): void {
     const later = isListening ? setImmediate : nextTick
-    later(this.#tell)
+    later(this.#callListener)
   }
 
-  readonly #tell = (): void => {
+  readonly #callListener = (): void => {
     if (this.state === 'closed') return
     isListening = true
     try {

@@ -14,7 +14,7 @@ import type { Libc } from './libc.ts'
 /** Bytes of one read. libuv reads at most 32 times in an iteration, which bounds the cost of a flood of rings. */
 const READ_MAX = 4096
 /** Read buffer shared by all doorbells of this thread: the bytes have no meaning. */
-const heard = Buffer.alloc(READ_MAX)
+const received = Buffer.alloc(READ_MAX)
 const RING = Buffer.of(1)
 /** struct pollfd: fd 0, events 4, revents 6. */
 const POLLED = Buffer.alloc(8)
@@ -91,14 +91,14 @@ export class Doorbell {
   readonly #handleEnd = (): void => {
     const listener = this.#listener
     this.close()
-    listener?.(heard, 0)
+    listener?.(received, 0)
   }
 
   #reader(): net.OnReadOpts {
     return {
-      buffer: heard,
+      buffer: received,
       callback: length => {
-        this.#listener?.(heard, length)
+        this.#listener?.(received, length)
         return true
       },
     }

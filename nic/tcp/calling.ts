@@ -20,7 +20,7 @@ export async function callListener(
   const where = `${address.host}:${address.port}`
   socket.on('error', () => {})
   const timer = setTimeout(() => {
-    socket.destroy(new NicError('ERR_NIC_CONNECT_FAILED', `nothing was heard within ${timeoutMs} ms`))
+    socket.destroy(new NicError('ERR_NIC_CONNECT_FAILED', `the listener sent nothing within ${timeoutMs} ms`))
   }, timeoutMs)
   try {
     await connected(socket, address)

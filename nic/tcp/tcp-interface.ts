@@ -184,7 +184,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
       }
     } finally {
       this.#isPolling = false
-      this.#tell()
+      this.#reportRoom()
     }
     if (count === 0 && this.#endErrno !== undefined) this.#settleEnd()
     return count === 0 && (this.state as InterfaceState) === 'broken' ? BROKEN : count
@@ -201,7 +201,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     this.#flush()
     this.#readiness.look()
     while (this.isReadable && this.#endErrno === undefined && this.#receive());
-    this.#tell()
+    this.#reportRoom()
     if (this.#isReady(forRoom)) return false
     this.#isArmed = true
     this.#roomWanted = forRoom
@@ -441,8 +441,8 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     this.#from = start
   }
 
-  /** Tells the peer of much window that is free again, unless a frame has. */
-  #tell(): void {
+  /** Reports freed window to the peer once it is much, unless a frame has reported it. */
+  #reportRoom(): void {
     const untold = (this.#released - this.#toldReleased) | 0
     if (untold < this.#creditStep || this.#isMuted || this.state !== 'open') return
     // One CREDIT at most waits for the kernel: there is room for no more.
@@ -457,7 +457,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     this.#retry = setTimeout(() => {
       this.#retry = undefined
       this.#flush()
-      this.#tell()
+      this.#reportRoom()
       if (this.#isArmed) this.#retryLater()
     }, RETRY_MS)
     this.#retry.unref()

@@ -27,7 +27,7 @@ import { performance, setTimeout } from '../real-time.ts'
 
 /** Bytes of one read by Node; all connections of this thread share the buffer. */
 const READ_MAX = 64 * 1024
-const heard = Buffer.alloc(READ_MAX)
+const received = Buffer.alloc(READ_MAX)
 /** Longest time that a closed connection waits for the peer's kernel, and the interval between two looks. */
 const LINGER_MS_MAX = 1000
 const LINGER_STEP_MS = 5
@@ -84,7 +84,7 @@ export class TcpWire {
     this.#libc = libc
     this.fd = fd
     setTimeouts(libc, fd, peerTimeoutMs)
-    const onread = { buffer: heard, callback: this.#handleRead }
+    const onread = { buffer: received, callback: this.#handleRead }
     const options = { fd, allowHalfOpen: true, onread } satisfies SocketOptions
     this.#socket = rootScope.runInAsyncScope(() => makeHidden(() => new WireSocket(options)))
     markOwn(this.#socket)
@@ -167,7 +167,7 @@ export class TcpWire {
   /** Drops what has arrived; true if nothing more will. */
   #discard(): boolean {
     for (let reads = 0; reads < DISCARDS_MAX; reads++) {
-      const count = this.receive(heard, 0, heard.length)
+      const count = this.receive(received, 0, received.length)
       if (count <= 0) return count !== WOULD_WAIT
     }
     return false
@@ -183,7 +183,7 @@ export class TcpWire {
   }
 
   readonly #handleRead = (length: number): boolean => {
-    this.#owner?.handleRead(heard, length)
+    this.#owner?.handleRead(received, length)
     return true
   }
 

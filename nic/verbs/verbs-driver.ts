@@ -193,7 +193,7 @@ function handshake(
   }
   return new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => {
-      reject(new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side was not heard over RDMA in time'))
+      reject(new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side sent nothing over RDMA in time'))
     }, timeoutMs)
     end.connect(own, peer, false, error => {
       clearTimeout(timer)

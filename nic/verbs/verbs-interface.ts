@@ -168,7 +168,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     try {
       return this.receives.poll(sink, limit)
     } finally {
-      this.#tell()
+      this.#reportRoom()
     }
   }
 
@@ -236,7 +236,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     if (kind === WORK_BYE) return this.#endLinger()
     if (kind === WORK_HELLO) return this.adapter.wake(this)
     // A place in the queue is free again, for which a sender may have waited.
-    this.#tell()
+    this.#reportRoom()
     if (this.#roomWanted > 0 && this.#isReady()) this.#wakeUser()
     else if (kind === WORK_ONE_SIDED && this.#isArmed) this.#wakeUser()
     else if (this.#roomWanted > 0) this.#want()
@@ -292,7 +292,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.#noRoomAfterReadingCell()
     if (kind === KIND_WANT) {
       this.#peerWants = value
-      this.#tell()
+      this.#reportRoom()
     } else if (kind === KIND_CREDIT) {
       this.#isWantOut = false
       if (this.#isArmed && this.#roomWanted > 0 && !this.#isReady()) this.#want()
@@ -335,7 +335,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   }
 
   /** Reports freed room: the room that the peer waits for, or much. */
-  #tell(): void {
+  #reportRoom(): void {
     if (this.state !== 'open' || this.isPeerGone || this.#failReceives()) return
     if (this.#peerWants !== NOTHING && this.receives.hasRoom(this.#peerWants)) {
       if (this.#control(KIND_CREDIT, 0, WORK_SEND)) this.#peerWants = NOTHING

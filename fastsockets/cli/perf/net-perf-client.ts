@@ -40,18 +40,18 @@ export async function dialNet(target: HostPort): Promise<PerfClient> {
 /** After its HELLO the server sends nothing until the client's ASK. */
 function receiveMessage(socket: net.Socket): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    let heard: Buffer = Buffer.alloc(0)
+    let received: Buffer = Buffer.alloc(0)
     const settle = (act: () => void): void => {
-      socket.off('data', hear).off('end', handleEnd).off('error', handleError)
+      socket.off('data', handleData).off('end', handleEnd).off('error', handleError)
       act()
     }
-    const hear = (bytes: Buffer): void => {
-      heard = Buffer.concat([heard, bytes])
-      if (heard.length >= PERF_MESSAGE_SIZE) settle(() => resolve(heard.subarray(0, PERF_MESSAGE_SIZE)))
+    const handleData = (bytes: Buffer): void => {
+      received = Buffer.concat([received, bytes])
+      if (received.length >= PERF_MESSAGE_SIZE) settle(() => resolve(received.subarray(0, PERF_MESSAGE_SIZE)))
     }
     const handleEnd = (): void => settle(() => reject(new Error('it hung up')))
     const handleError = (error: Error): void => settle(() => reject(error))
-    socket.on('data', hear).once('end', handleEnd).once('error', handleError)
+    socket.on('data', handleData).once('end', handleEnd).once('error', handleError)
   })
 }
 

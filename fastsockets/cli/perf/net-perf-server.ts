@@ -28,15 +28,15 @@ function serve(socket: net.Socket): void {
     if (bytes === undefined) socket.end()
     else socket.end(bytes)
   })
-  let heard: Buffer = Buffer.alloc(0)
-  socket.on('data', function hear(bytes) {
-    heard = Buffer.concat([heard, bytes])
-    if (heard.length < PERF_MESSAGE_SIZE) return
-    socket.off('data', hear)
+  let received: Buffer = Buffer.alloc(0)
+  socket.on('data', function handleData(bytes) {
+    received = Buffer.concat([received, bytes])
+    if (received.length < PERF_MESSAGE_SIZE) return
+    socket.off('data', handleData)
     clearTimeout(timer)
-    const ask = decodeAsk(heard.subarray(0, PERF_MESSAGE_SIZE))
+    const ask = decodeAsk(received.subarray(0, PERF_MESSAGE_SIZE))
     if (ask === undefined) return void socket.destroy()
-    const rest = heard.subarray(PERF_MESSAGE_SIZE)
+    const rest = received.subarray(PERF_MESSAGE_SIZE)
     if (ask.test === 'ping-pong') echo(socket, rest)
     else answer = sink(socket, rest)
   })

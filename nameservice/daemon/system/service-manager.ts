@@ -32,11 +32,11 @@ export class ServiceManager {
 
   /** False if a service manager expects notifications and the send failed. */
   notifyReady(status: string): boolean {
-    const told = this.#notify(`READY=1\nSTATUS=${status}\nMAINPID=${process.pid}`)
+    const notified = this.#notify(`READY=1\nSTATUS=${status}\nMAINPID=${process.pid}`)
     if (this.#watchdogMs > 0) {
       this.#watchdog = setInterval(() => this.#notify('WATCHDOG=1'), this.#watchdogMs / 2).unref()
     }
-    return told
+    return notified
   }
 
   notifyStatus(status: string): void {

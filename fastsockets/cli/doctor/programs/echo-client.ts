@@ -43,20 +43,20 @@ async function repeat(countMax: number, take: (elapsedNs: number) => void): Prom
 function roundTrip(): Promise<number> {
   const sent = randomFillSync(Buffer.alloc(MESSAGE_SIZE))
   return new Promise((resolve, reject) => {
-    const heard: Buffer[] = []
+    const received: Buffer[] = []
     let heardLength = 0
     const startedAt = process.hrtime.bigint()
-    const hear = (bytes: Buffer): void => {
-      heard.push(bytes)
+    const handleData = (bytes: Buffer): void => {
+      received.push(bytes)
       heardLength += bytes.length
       if (heardLength < MESSAGE_SIZE) return
       const elapsedNs = Number(process.hrtime.bigint() - startedAt)
-      socket.off('data', hear).off('close', lose)
-      if (Buffer.concat(heard).equals(sent)) resolve(elapsedNs)
+      socket.off('data', handleData).off('close', lose)
+      if (Buffer.concat(received).equals(sent)) resolve(elapsedNs)
       else reject(new Error('other bytes came back than were sent'))
     }
     const lose = (): void => reject(new Error('the connection was lost'))
-    socket.on('data', hear).on('close', lose)
+    socket.on('data', handleData).on('close', lose)
     socket.write(sent)
   })
 }
