@@ -104,9 +104,14 @@ export async function readmePicture(report: Report): Promise<string> {
   }
 }
 
-/** The library numbers its charts: the same picture is the same text, whatever was drawn before. */
+/** The library numbers its charts and their styles: the same picture is the same text, whatever was drawn before. */
 function ownIds(svg: string): string {
-  return `${svg.replace(/zr\d+-/g, 'plain-and-relinked-').trim()}\n`
+  const styles = [...svg.matchAll(/zr\d+-cls-(\d+)/g)].map(([, number]) => Number(number))
+  const first = Math.min(...styles)
+  return `${svg
+    .replace(/(zr\d+-cls-)(\d+)/g, (_, name: string, number: string) => name + (Number(number) - first))
+    .replace(/zr\d+-/g, 'plain-and-relinked-')
+    .trim()}\n`
 }
 
 /** README.md with the figures of the report between its two marks. */
