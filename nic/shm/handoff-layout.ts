@@ -67,3 +67,21 @@ export const SOCKET_NAME_SIZE = 107
 export function socketName(bytes: Uint8Array): string {
   return `fastsockets-${Buffer.from(bytes).toString('hex')}`.padEnd(SOCKET_NAME_SIZE, '-')
 }
+
+/** The message that comes with a segment's descriptor. */
+export function encodeSegment(index: number): Buffer {
+  const message = Buffer.alloc(SEGMENT_SIZE)
+  message.writeUInt32LE(SEGMENT_MAGIC, MAGIC)
+  message.writeUInt32LE(index, SEGMENT_INDEX)
+  return message
+}
+
+/** The key of a segment; `access` is a sum of KEY_READ and KEY_WRITE. */
+export function encodeKey(access: number, length: number, index: number): Buffer {
+  const key = Buffer.alloc(KEY_SIZE)
+  key.writeUInt32LE(KEY_MAGIC, MAGIC)
+  key.writeUInt32LE(access, KEY_ACCESS)
+  key.writeBigUInt64LE(BigInt(length), KEY_LENGTH)
+  key.writeUInt32LE(index, KEY_INDEX)
+  return key
+}

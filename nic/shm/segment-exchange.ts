@@ -16,12 +16,12 @@ import { receiveMessage, sendMessage } from '../posix/unix-socket.ts'
 import { performance } from '../real-time.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import {
+  encodeKey,
+  encodeSegment,
   KEY_ACCESS,
   KEY_INDEX,
   KEY_LENGTH,
-  KEY_MAGIC,
   KEY_READ,
-  KEY_SIZE,
   KEY_WRITE,
   MAGIC,
   SEGMENT_INDEX,
@@ -111,15 +111,8 @@ export class SegmentExchange {
     if (index === SEGMENTS_PER_PEER_MAX) {
       throw new NicError('ERR_NIC_UNAVAILABLE', `the peer has ${SEGMENTS_PER_PEER_MAX} segments already`)
     }
-    const message = Buffer.alloc(SEGMENT_SIZE)
-    message.writeUInt32LE(SEGMENT_MAGIC, MAGIC)
-    message.writeUInt32LE(index, SEGMENT_INDEX)
-    sendMessage(this.#libc, this.#connection.fd, message, [memory.fd])
-    const key = Buffer.alloc(KEY_SIZE)
-    key.writeUInt32LE(KEY_MAGIC, MAGIC)
-    key.writeUInt32LE(memory.mayWrite ? KEY_READ | KEY_WRITE : KEY_READ, KEY_ACCESS)
-    key.writeBigUInt64LE(BigInt(memory.length), KEY_LENGTH)
-    key.writeUInt32LE(index, KEY_INDEX)
+    sendMessage(this.#libc, this.#connection.fd, encodeSegment(index), [memory.fd])
+    const key = encodeKey(memory.mayWrite ? KEY_READ | KEY_WRITE : KEY_READ, memory.length, index)
     this.#passed.set(memory, key)
     return key
   }

@@ -1,4 +1,4 @@
-/** Segments of a peer: whatever descriptor comes with a key, only what the key says is mapped, and nothing can make us wait. */
+/** Segments of a peer: only memory that fits its key is mapped, whatever descriptor comes with it, and no peer can block this process. */
 import { closeSync, openSync, readFileSync } from 'node:fs'
 import net from 'node:net'
 import { constants, release } from 'node:os'
@@ -20,19 +20,7 @@ import {
   refuseDescriptors,
   sendMessage,
 } from '../../nic/posix/unix-socket.ts'
-import {
-  KEY_ACCESS,
-  KEY_INDEX,
-  KEY_LENGTH,
-  KEY_MAGIC,
-  KEY_READ,
-  KEY_SIZE,
-  KEY_WRITE,
-  MAGIC,
-  SEGMENT_INDEX,
-  SEGMENT_MAGIC,
-  SEGMENT_SIZE,
-} from '../../nic/shm/handoff-layout.ts'
+import { encodeKey, encodeSegment, KEY_READ, KEY_WRITE } from '../../nic/shm/handoff-layout.ts'
 import { SEGMENTS_PER_PEER_MAX, SegmentExchange, strangeUsers } from '../../nic/shm/segment-exchange.ts'
 import { STRANGE_MAX, StrangeUsers } from '../../nic/shm/strange-users.ts'
 import { collectGarbage } from '../support/garbage.ts'
@@ -85,7 +73,7 @@ class Passer {
 
   /** Passes descriptors and closes its own copies. */
   pass(descriptors: readonly number[], index = 0): void {
-    this.say(announcement(index), descriptors)
+    this.say(encodeSegment(index), descriptors)
   }
 
   say(bytes: Uint8Array, descriptors: readonly number[]): void {
@@ -94,20 +82,8 @@ class Passer {
   }
 }
 
-function announcement(index: number): Buffer {
-  const message = Buffer.alloc(SEGMENT_SIZE)
-  message.writeUInt32LE(SEGMENT_MAGIC, MAGIC)
-  message.writeUInt32LE(index, SEGMENT_INDEX)
-  return message
-}
-
 function keyOf({ length = LENGTH, access = KEY_READ | KEY_WRITE, index = 0 } = {}): Buffer {
-  const key = Buffer.alloc(KEY_SIZE)
-  key.writeUInt32LE(KEY_MAGIC, MAGIC)
-  key.writeUInt32LE(access, KEY_ACCESS)
-  key.writeBigUInt64LE(BigInt(length), KEY_LENGTH)
-  key.writeUInt32LE(index, KEY_INDEX)
-  return key
+  return encodeKey(access, length, index)
 }
 
 /** A TCP socket whose last descriptor takes `LINGER_S` to close: its peer does not read. */
@@ -146,7 +122,7 @@ t.test('what a key says is mapped, with the rights of the key', async t => {
   t.equal(memfdMappingCount(), 1)
   passer.exchange.close()
   t.equal(memfdMappingCount(), 0)
-  t.equal(segment.bytes.length, 0, 'nobody can touch it any more')
+  t.equal(segment.bytes.length, 0, 'no view of it is left')
 })
 
 t.test('a segment that is read only is mapped for reading', async t => {
@@ -213,7 +189,7 @@ t.test('descriptors that are not what their key says', async t => {
   }
 })
 
-t.test('a socket that takes its time to close keeps nobody waiting', async t => {
+t.test('a socket that takes its time to close keeps no caller waiting', async t => {
   const startMs = performance.now()
   for (const say of ['with its key', 'with another message', 'among others', 'and is never asked for']) {
     const fd = await lingeringSocket(t)
@@ -228,23 +204,20 @@ t.test('a socket that takes its time to close keeps nobody waiting', async t => 
   t.ok(performance.now() - startMs < PROMPT_MS, `${performance.now() - startMs} ms`)
 })
 
-t.test(
-  'whatever else the peer has the kernel say with a message, its descriptors are found and go',
-  async t => {
-    const before = descriptorCount()
-    const told = new Passer(t, [SO_PASSCRED, SO_PASSSEC])
-    told.pass([openMemfd(LENGTH)])
-    t.equal(told.exchange.import(keyOf()).length, LENGTH)
-    const named = new Passer(t, [SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD])
-    for (let round = 0; round < 3; round++) {
-      named.pass(Array.from({ length: DESCRIPTORS_MAX }, () => openMemfd(LENGTH)))
-    }
-    told.exchange.close()
-    named.exchange.close()
-    const PEERS_ENDS = 2
-    t.equal(descriptorCount(), before + PEERS_ENDS)
-  },
-)
+t.test('with other control messages of the kernel the descriptors are found and closed', async t => {
+  const before = descriptorCount()
+  const told = new Passer(t, [SO_PASSCRED, SO_PASSSEC])
+  told.pass([openMemfd(LENGTH)])
+  t.equal(told.exchange.import(keyOf()).length, LENGTH)
+  const named = new Passer(t, [SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD])
+  for (let round = 0; round < 3; round++) {
+    named.pass(Array.from({ length: DESCRIPTORS_MAX }, () => openMemfd(LENGTH)))
+  }
+  told.exchange.close()
+  named.exchange.close()
+  const PEERS_ENDS = 2
+  t.equal(descriptorCount(), before + PEERS_ENDS)
+})
 
 t.test('a segment that is larger than any view is not mapped', async t => {
   for (const length of [8 * 1024 ** 3, 2 ** 45]) {
@@ -305,13 +278,13 @@ t.test('what is left in a connection that passed what is no memory costs no desc
 t.test('messages and keys that do not fit', async t => {
   const cases: [what: string, error: { code: string }, act: (passer: Passer) => void][] = [
     ['a key without a descriptor', VIOLATION, () => {}],
-    ['a message without a descriptor', VIOLATION, passer => passer.say(announcement(0), [])],
+    ['a message without a descriptor', VIOLATION, passer => passer.say(encodeSegment(0), [])],
     ['two descriptors', VIOLATION, passer => passer.pass([openMemfd(LENGTH), openMemfd(LENGTH)])],
     ['another index', VIOLATION, passer => passer.pass([openMemfd(LENGTH)], 1)],
     [
       'a message cut short',
       VIOLATION,
-      passer => passer.say(announcement(0).subarray(1), [openMemfd(LENGTH)]),
+      passer => passer.say(encodeSegment(0).subarray(1), [openMemfd(LENGTH)]),
     ],
   ]
   for (const [what, error, act] of cases) {
@@ -382,7 +355,7 @@ t.test('memory that was allocated stays the program’s for as long as anything 
   const again = shm.allocate?.(100_000, true) as Uint8Array
   t.ok(
     again.every(byte => byte === 0),
-    'who has the addresses next sees zeros',
+    'the next owner of the addresses reads zeros',
   )
 })
 
@@ -400,7 +373,11 @@ t.test(
     t.ok(memory.every(byte => byte === 3))
     const part = memory.subarray(1)
     const access = { remoteRead: true, remoteWrite: true }
-    t.throws(() => far.register(part, access), { code: 'ERR_NIC_UNAVAILABLE' }, 'who maps a part maps it all')
+    t.throws(
+      () => far.register(part, access),
+      { code: 'ERR_NIC_UNAVAILABLE' },
+      'a mapping has the whole memory',
+    )
     near.close()
     far.close()
   },
