@@ -63,7 +63,7 @@ export async function serveMessages(polls: boolean): Promise<string> {
   return endpoint.name
 }
 
-/** Polls from the first message on until it is told to stop; in between, the event loop has its turns. */
+/** Polls from the first message on until it is told to stop; in between, the event loop runs. */
 async function pollWhenever(endpoint: Endpoint, isPolling: () => boolean): Promise<void> {
   for (;;) {
     await endpoint.wait()

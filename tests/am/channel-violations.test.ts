@@ -103,7 +103,7 @@ t.test('what the peer does wrong breaks the channel, and its owner is told', asy
 })
 
 t.test(
-  'a reply to a handler that is not there breaks the channel, for whoever asked was of this side',
+  'a reply to a handler that is not there breaks the channel, as this side made the request',
   async t => {
     const [near, far] = openLoopbackPair(RING_SIZE_MIN)
     const b = openSide(far)
@@ -183,7 +183,7 @@ t.test('a peer that scribbles over the head while we wait for room breaks the ch
   a.owner.wanted = 4000
   t.equal(a.channel.arm(), true, 'a sleeps until there is room')
   sendControlOf(a.end)[HEAD_WORD] = 4
-  // Whoever finds the violation: arm by refusing to sleep, progress by looking. A poller does these in turns.
+  // Either finds the violation: arm by refusing to sleep, progress by polling. A poller alternates them.
   for (let turn = 0; turn < 3; turn++) {
     a.channel.arm()
     a.group.poll()

@@ -58,7 +58,7 @@ t.test(
       const [near, far] = openLoopbackPair(RING_SIZE_MIN)
       const b = openSide(far, 4)
       const called: number[] = []
-      // Index 0 is for returned messages only: nobody may call it.
+      // Index 0 is for returned messages only: no request may name it.
       b.group.setHandler(0, () => called.push(0))
       b.group.setHandler(SINK, () => called.push(SINK))
       sendMessage(near, { kind: KIND_REQUEST, handler, slot: 2, words: [1], payload: patterned(20, 1) })
@@ -208,7 +208,7 @@ for (const credits of [1, 64]) {
         })
         return tally
       })
-      // The bound is no time: a deadlock is a round in which nobody gets anywhere.
+      // The bound is no time: a deadlock is a round without progress on either side.
       let idleRounds = 0
       while (tallies.some(tally => tally.answered < TOTAL) && idleRounds < 10) {
         let moved = 0

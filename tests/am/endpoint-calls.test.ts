@@ -23,7 +23,7 @@ function setEcho(endpoint: Endpoint): void {
   })
 }
 
-/** Errors that nobody has handled while the test runs. */
+/** Errors without a handler while the test runs. */
 function watchRejections(t: Test): unknown[] {
   const unhandled: unknown[] = []
   const note = (error: unknown): void => void unhandled.push(error)

@@ -14,7 +14,7 @@ const fewDescriptors = new URL('./few-descriptors-child.js', import.meta.url)
 /** More than any system lets wait. */
 const CALLERS_MAX = 10_000
 
-/** Calls a thread that takes nobody up until the kernel lets nobody wait any more; returns what it says then. */
+/** Calls a thread that accepts no connection until the kernel queues no more; returns the last error. */
 async function crowd(t: Test, name: EndpointName): Promise<string | undefined> {
   const callers: net.Socket[] = []
   t.teardown(() => {
@@ -52,7 +52,7 @@ testOver(
 
 testOver(
   PROCESS_DRIVER_LISTS,
-  'whoever may open no more files maps nobody, and the destination stands for whom it stood',
+  'a process at its limit of descriptors maps no endpoint, and the destination keeps its endpoint',
   async (t, world) => {
     const shell = ['-c', 'ulimit -n 100; exec "$0" "$@"', process.execPath]
     const limits = { execPath: '/bin/sh', execArgv: shell }
@@ -82,6 +82,6 @@ testOver(
     for (const destination of [0, 2]) t.equal((await a.call(destination, ECHO, undefined, [7])).word(0), 7)
     a.unmap(0)
     a.unmap(2)
-    await until('nobody to be there', () => a.stats().peers.length === 0)
+    await until('the last peer to be gone', () => a.stats().peers.length === 0)
   },
 )

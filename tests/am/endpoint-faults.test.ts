@@ -9,7 +9,7 @@ const MEDIUM = 2
 const LONG = 3
 const ECHO = 4
 const ECHOED = 5
-/** So many requests are sent before the other side has its turn. */
+/** So many requests are sent before the other side polls. */
 const BURST = 64
 
 type Rates = Omit<FaultOptions, 'seed'>

@@ -175,7 +175,7 @@ async function untilAsleep(): Promise<void> {
 
 testOver(
   RING_DRIVER_LISTS,
-  'whoever sleeps until there is room is woken by the room itself',
+  'a sender that sleeps until there is room is woken by the room',
   async (t, world) => {
     const [a, b] = await world.openPair({}, { progress: 'manual' })
     let answers = 0
@@ -198,7 +198,7 @@ testOver(
   },
 )
 
-testOver(RING_DRIVER_LISTS, 'a refusal after which nobody waits keeps nothing awake', async (t, world) => {
+testOver(RING_DRIVER_LISTS, 'a refusal without a waiter keeps no endpoint awake', async (t, world) => {
   const [a, b] = await world.openPair({}, { progress: 'manual' })
   b.setHandler(ECHO, () => {})
   const payload = new Uint8Array(60_000)

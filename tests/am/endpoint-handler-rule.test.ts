@@ -282,13 +282,9 @@ for (const list of DRIVER_LISTS) {
     },
   )
 
-  t.test(
-    `${list.name}: an exception that nobody catches ends the process, as any callback's`,
-    { skip },
-    async t => {
-      const child = new Child(t, fixture, [list.name, 'uncaught'])
-      t.equal((await child.end()).code, 1)
-      t.match(child.stderr, /Error: request 0/)
-    },
-  )
+  t.test(`${list.name}: an uncaught exception ends the process, as any callback's`, { skip }, async t => {
+    const child = new Child(t, fixture, [list.name, 'uncaught'])
+    t.equal((await child.end()).code, 1)
+    t.match(child.stderr, /Error: request 0/)
+  })
 }

@@ -121,7 +121,7 @@ t.test('a frozen process is not dead: everything waits, and goes on', { skip }, 
   t.match(await client.child.receive<Report>(), { answered: 2000, wrong: 0, returned: 0 })
 })
 
-t.test('without the key, or with another one, nobody connects', { skip }, async t => {
+t.test('without the key, or with another one, no connection is made', { skip }, async t => {
   const { near, far } = makeTwoHosts(t)
   const env = { FASTSOCKETS_KEY_FILE: keyFileOf(t) }
   const server = await open(t, far, { listen: LISTEN }, env)

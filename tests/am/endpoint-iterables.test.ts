@@ -1,4 +1,4 @@
-/** messages() as an async iterable, what its messages can do, and how it slows whoever sends to it. */
+/** messages() as an async iterable, what its messages can do, and how it slows its senders. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { handleEach, OK, type ReceivedMessage } from '../../am/index.ts'
 import { Child } from '../support/child.ts'

@@ -56,7 +56,7 @@ for (const mode of ['event loop', 'event loop, referenced again'] as const) {
       t.equal((await own.call(0, ECHO, undefined, [1], { timeoutMs: 10_000 })).word(0), 1)
       await sleep(A_WHILE_MS)
       t.equal((await own.call(0, ECHO, undefined, [2], { timeoutMs: 10_000 })).word(0), 2)
-      // Nobody needs to have it mapped.
+      // No other endpoint needs to have it mapped.
       own.unmap(0)
       await sleep(A_WHILE_MS)
       await own.map(0, name)

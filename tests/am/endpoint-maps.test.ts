@@ -1,4 +1,4 @@
-/** The translation table: who stands for whom, and what becomes of a connection that nobody needs. */
+/** The translation table: which number stands for which endpoint, and when a connection without a mapping ends. */
 import { type Endpoint, OK, openEndpoint } from '../../am/index.ts'
 import { DRIVER_LISTS } from '../support/driver-lists.ts'
 import { deliver, errorOf, keepArrivals } from '../support/endpoints.ts'

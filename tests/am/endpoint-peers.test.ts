@@ -12,7 +12,7 @@ const PEERS = 64
 const MESSAGES = 50
 const fixture = new URL('./many-endpoints-child.js', import.meta.url)
 
-/** Answers everybody, and counts what each of them has sent. */
+/** Answers every peer, and counts what each has sent. */
 class Hub {
   readonly echoed = new Map<string, number>()
   readonly sunk = new Map<string, number>()

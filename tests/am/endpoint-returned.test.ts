@@ -118,19 +118,23 @@ testOver(
   },
 )
 
-testOver(DRIVER_LISTS, 'NO_SUCH_ENDPOINT: nobody answers to the name, now or any more', async (t, world) => {
-  const a = await world.open({ segment: SEGMENT })
-  const b = await world.open({ segment: SEGMENT })
-  const { name } = b
-  const nobody = name.replace(/.$/, last => (last === '0' ? '1' : '0'))
-  const noThread = name.replace(/-[0-9a-f]{32}-([0-9a-f]{16})$/, `-${'0'.repeat(32)}-$1`)
-  await b.close()
-  for (const missing of [name, nobody, noThread]) {
-    await t.rejects(a.map(HERE, missing), { name: 'AmError', code: 'ERR_AM_NO_SUCH_ENDPOINT' })
-    await expectReturns(t, a, 'NO_SUCH_ENDPOINT', ALL)
-    await a.ready(HERE)
-  }
-})
+testOver(
+  DRIVER_LISTS,
+  'NO_SUCH_ENDPOINT: no endpoint answers to the name, or none does any more',
+  async (t, world) => {
+    const a = await world.open({ segment: SEGMENT })
+    const b = await world.open({ segment: SEGMENT })
+    const { name } = b
+    const nobody = name.replace(/.$/, last => (last === '0' ? '1' : '0'))
+    const noThread = name.replace(/-[0-9a-f]{32}-([0-9a-f]{16})$/, `-${'0'.repeat(32)}-$1`)
+    await b.close()
+    for (const missing of [name, nobody, noThread]) {
+      await t.rejects(a.map(HERE, missing), { name: 'AmError', code: 'ERR_AM_NO_SUCH_ENDPOINT' })
+      await expectReturns(t, a, 'NO_SUCH_ENDPOINT', ALL)
+      await a.ready(HERE)
+    }
+  },
+)
 
 testOver(
   DRIVER_LISTS,
@@ -285,7 +289,7 @@ testOver(
   },
 )
 
-testOver(DRIVER_LISTS, 'a reply that nobody takes comes back to the replier, whole', async (t, world) => {
+testOver(DRIVER_LISTS, 'a reply without a handler comes back to the replier, whole', async (t, world) => {
   const a = await world.open({ segment: 1000, limits: { medium: 700 } })
   const b = await world.open({ segment: SEGMENT })
   await a.map(HERE, b.name)

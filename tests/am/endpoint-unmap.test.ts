@@ -1,4 +1,4 @@
-/** Connections that nobody needs any more end, and take nothing with them that is still under way. */
+/** Unmapped connections end, and lose nothing that is still under way. */
 import { type Endpoint, handleEach, OK, type ReceivedMessage } from '../../am/index.ts'
 import { DRIVER_LISTS } from '../support/driver-lists.ts'
 import { errorOf, keepArrivals } from '../support/endpoints.ts'
@@ -122,7 +122,7 @@ testOver(
 
 testOver(
   DRIVER_LISTS,
-  'map, call, unmap, by everybody at once and without a pause: every call is answered',
+  'map, call, unmap, by all endpoints at once and without a pause: every call is answered',
   async (t, world) => {
     const STEPS = 150
     const random = seededRandom(t)

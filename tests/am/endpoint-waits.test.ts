@@ -65,7 +65,7 @@ testOver(DRIVER_LISTS, 'of many who wait, all have their turn', async (t, world)
 
 testOver(
   DRIVER_LISTS,
-  'whoever is told that it may send, and does not, keeps nobody else waiting',
+  'a waiter that may send, and does not, keeps no other waiter waiting',
   async (t, world) => {
     const [a, b] = await world.openPair({ credits: 1 }, { credits: 1, ...MANUAL })
     b.setHandler(SINK, () => {})
@@ -79,7 +79,7 @@ testOver(
 
 testOver(
   DRIVER_LISTS,
-  'whoever waits for readiness hears of the close, of the unmapping and of the death of the mapping',
+  'a waiter for readiness learns of the close, of the unmapping and of the death of the mapping',
   async (t, world) => {
     const [a, b] = await world.openPair({ credits: 1 }, { credits: 1, ...MANUAL })
     t.equal(a.request(0, SINK), OK)
@@ -111,7 +111,7 @@ testOver(DRIVER_LISTS, 'wait() of an event-loop endpoint: a message, a time, an 
 
 testOver(
   DRIVER_LISTS,
-  'whoever begins to wait within a handler keeps its end from nobody who waited before',
+  'a wait that begins within a handler hides the end of the handler from no earlier waiter',
   async (t, world) => {
     const [a, b] = await world.openPair()
     const later: Promise<void>[] = []

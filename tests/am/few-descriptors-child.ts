@@ -1,4 +1,4 @@
-/** A process that may open no more files maps a destination that stands for somebody already. */
+/** A process at its limit of descriptors maps a destination that already stands for an endpoint. */
 import { closeSync, openSync } from 'node:fs'
 import { openEndpoint } from '../../am/index.ts'
 import { driversOf } from '../support/driver-lists.ts'

@@ -214,7 +214,7 @@ t.test('a peer that is told again and again that there is no such handler, and n
   t.ok(bytes < 1024 * 1024, `${bytes} bytes`)
 })
 
-t.test('replies that nobody takes, to a side that goes on asking, are no more than its credits', async t => {
+t.test('replies without a handler, to a side that goes on asking, are no more than its credits', async t => {
   const credits = 8
   const { wire, victim } = openVictim({ credits })
   let sent = 0

@@ -184,7 +184,7 @@ t.test('without the daemon: endpoints open, what is remembered is found, names c
   await eventually('the old name', async () => (await named.lookUp('remembered')).status === 200)
 })
 
-t.test('a daemon that does not answer holds nobody up for ever', async t => {
+t.test('a daemon that does not answer delays no endpoint for ever', async t => {
   named.signal('SIGSTOP')
   t.teardown(() => named.signal('SIGCONT'))
   const own = await open(t)

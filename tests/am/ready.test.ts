@@ -19,7 +19,7 @@ const SINK = 5
 const ECHO = 10
 const ANSWER = 20
 
-/** Whoever is told that a side is ready and is refused all the same would ask for ever. */
+/** A sender that is refused after every readiness would ask for ever. */
 function assertReadyIsTrue(t: Test, side: EndpointSide, send: () => number): void {
   const isReady = side.channel.isReady
   const status = send()

@@ -77,7 +77,7 @@ t.test('if all has arrived and nothing is acknowledged, a probe asks', async t =
   t.match(other.sent(), [{ kind: KIND_ACK, echo: 0 }], 'and is answered')
 })
 
-t.test('a peer that is silent too long is lost, and whoever sleeps is told', async t => {
+t.test('a peer that is silent too long is lost, and a sleeping owner is woken', async t => {
   for (const isAsleep of [false, true]) {
     const { end } = new Stage(t, { peerTimeoutMs: 30 })
     let rings = 0
@@ -163,7 +163,7 @@ t.test('what is sent while armed is sent again, too', async t => {
   t.strictSame(await until('the frame', () => far.poll(new Collector(), 1) === 1), true)
 })
 
-t.test('whoever only polls has no timers', async t => {
+t.test('an owner that only polls has no timers', async t => {
   const timers = countTimers(t)
   const { near, far } = openLossy(t, number => number % 10 === 0)
   const sink = new NumberedSink(far)

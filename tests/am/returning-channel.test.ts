@@ -143,7 +143,7 @@ t.test('a payload longer than a frame of the driver comes back, and never gets t
   t.match(returned, [{ reason: 'TOO_LONG', words: [2] }])
 })
 
-t.test('a reply that nobody takes goes back to handler 0 of whoever replied', async t => {
+t.test('a reply without a handler goes back to handler 0 of the replier', async t => {
   const [a, b] = openEndpointPair()
   b.group.setHandler(ECHO, message => message.replyMedium(message.word(0), message.payload(), 7, -8))
   const returned = returnsOf(b)
@@ -188,7 +188,7 @@ t.test('a reply longer than this side sends is refused', async t => {
 })
 
 for (const length of [10, 64 * 1024, 64 * 1024 + 1, 1_000_000]) {
-  t.test(`a long reply of ${length} bytes that nobody takes goes back`, async t => {
+  t.test(`a long reply of ${length} bytes without a handler goes back`, async t => {
     const [near, far] = openLoopbackPair()
     const a = new EndpointSide(near, { segment: length + 10 })
     const b = new EndpointSide(withoutOneSided(far))

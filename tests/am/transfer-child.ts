@@ -14,7 +14,7 @@ function replyChecksum(message: Message, bytes: Uint8Array): void {
 }
 
 endpoint.setHandler(SINK, message => replyChecksum(message, message.payload()))
-/** Of what lies at an offset (word 1, in pages of 4 KiB) in so many bytes (word 2). */
+/** Of the bytes at an offset (word 1, in pages of 4 KiB); word 2 is their number. */
 endpoint.setHandler(ECHO, message => {
   const offset = message.word(1) * 4096
   replyChecksum(message, endpoint.segment.subarray(offset, offset + message.word(2)))

@@ -1,4 +1,4 @@
-/** Whoever calls the hashed port, or the door that it names, may say anything, as often as it likes, also what somebody honest has said before. */
+/** Callers of the hashed port, and of the door that it names, may send any bytes at any rate, also recorded ones of an honest caller. */
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import t, { type Test } from 'tap'
@@ -79,7 +79,7 @@ t.test('a million random greetings, hellos and answers throw nothing and keep no
   const peers = new Peers(
     () => REFUSAL.NOT_LISTENING,
     () => {
-      throw new Error('nobody is called')
+      throw new Error('no peer is dialled')
     },
   )
   const hello = introduction(random)
@@ -135,7 +135,7 @@ function callAsStranger(port: number): Socket {
   return socket
 }
 
-/** What the hashed port says to whoever calls. */
+/** What the hashed port sends to every caller. */
 async function greetingOf(port: number): Promise<Introduction> {
   const bytes = Buffer.concat(await withWatchdog('a greeting', callAsStranger(port).toArray()))
   const greeting = decodeIntroduction(GREETING_MAGIC, bytes)
@@ -232,7 +232,7 @@ t.test('a hello that is said again and again gets offers up to the limit, which 
     for (let i = 0; i < REPLAYS; i++) await call(sockets, results)
     t.ok((results[0] ?? 0) > 0 && (results[REFUSAL.LIMIT] ?? 0) > 0, JSON.stringify(results))
     t.equal((results[0] ?? 0) + (results[REFUSAL.LIMIT] ?? 0), REPLAYS, 'an offer or a refusal for each')
-    // Nobody takes them up: they go by themselves, though the callers stay on the line.
+    // No client takes them up: they expire, though the callers stay connected.
     await eventually('the offers to go', () => descriptors() <= before)
     for (const socket of sockets) socket.destroy()
   })

@@ -1,4 +1,4 @@
-/** A process that writes random words into the ring again and again hurts itself, and nobody else. */
+/** A process that writes random words into the ring again and again hurts itself, and no other process. */
 import { once } from 'node:events'
 import t from 'tap'
 import net, { type AddressInfo, transportOf } from '../../fastsockets/index.ts'

@@ -18,7 +18,7 @@ export interface Done {
   bytes: number
 }
 
-/** What the other process answers to somebody who has streamed (soak-peer.ts). */
+/** What the other process answers to the streaming side (soak-peer.ts). */
 export interface Account {
   readonly bytes: number
   readonly wrongAt: number

@@ -60,7 +60,7 @@ async function testOffers(t: Test, driver: Driver): Promise<void> {
     offer.cancel()
   })
 
-  await t.test('a cancelled offer is rejected, and nobody can take it up', async t => {
+  await t.test('a cancelled offer is rejected, and no connect can take it up', async t => {
     const offer = driver.offer()
     offer.cancel()
     await t.rejects(offer.accepted, { code: 'ERR_NIC_CONNECT_FAILED' })
@@ -68,7 +68,7 @@ async function testOffers(t: Test, driver: Driver): Promise<void> {
     offer.cancel()
   })
 
-  await t.test('an offer that expires is rejected, and nobody can take it up', async t => {
+  await t.test('an offer that expires is rejected, and no connect can take it up', async t => {
     const offer = driver.offer({ timeoutMs: 1 })
     // The driver's own timer does not keep the event loop alive.
     const awake = setInterval(() => {}, 1000)

@@ -48,7 +48,7 @@ async function testFrameWakes(t: Test, makePair: MakePair): Promise<void> {
     const bell = new RingCounter(far)
     t.equal(far.arm(0), true)
     sendFrame(near, patterned(8, 1))
-    t.equal(bell.rings, 0, 'commit has returned, and nobody was called yet')
+    t.equal(bell.rings, 0, 'commit has returned, and the listener was not called yet')
     await until('the doorbell', () => bell.rings === 1)
   })
 
@@ -88,7 +88,7 @@ async function testRoomWakes(t: Test, makePair: MakePair): Promise<void> {
     }
   })
 
-  await t.test('whoever waits for room is woken by a frame as well', async t => {
+  await t.test('an end that waits for room is woken by a frame as well', async t => {
     const [near, far] = await makePair(t)
     const bell = new RingCounter(near)
     fill(near, 100)

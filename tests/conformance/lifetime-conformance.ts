@@ -72,7 +72,7 @@ export async function testLifetime(t: Test, driver: Driver): Promise<void> {
     near.unref()
   })
 
-  await t.test('a program that waits for nobody ends by itself', async t => {
+  await t.test('a program without a wait ends by itself', async t => {
     const child = new Child(t, fixture, [driver.name, 'unref'])
     t.same(await child.end(), { code: 0, signal: null }, child.stderr)
   })

@@ -102,7 +102,7 @@ async function testKeys(t: Test, makePair: MakePair, allocate: Allocate): Promis
     const held: { deregister?: () => void; bytes?: WeakRef<Uint8Array> } = {}
     const registerAndForget = (): void => {
       const bytes = allocate(SIZE)
-      // Whoever was told the key holds nothing in this process.
+      // The peer that has the key holds nothing in this process.
       near.register(bytes, READ_WRITE)
       held.bytes = new WeakRef(bytes)
     }

@@ -142,7 +142,7 @@ export function returnsOf(side: EndpointSide): Returned[] {
   return returned
 }
 
-/** Every turn of both, as long as somebody does something. */
+/** Polls both ends until neither has progressed. */
 export function settleAll(a: EndpointSide, b: EndpointSide): void {
   for (let turn = 0; turn < 100; turn++) settle(a, b)
 }

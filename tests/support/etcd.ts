@@ -76,7 +76,7 @@ export class Etcd {
     this.#process?.kill(signal)
   }
 
-  /** As if somebody had set up the cluster anew. */
+  /** Acts like a cluster that was set up anew. */
   forget(): void {
     rmSync(join(this.#folder, 'data'), { recursive: true, force: true })
   }
@@ -86,7 +86,7 @@ export class Etcd {
     cpSync(join(this.#folder, 'data'), join(this.#folder, 'saved'), { recursive: true })
   }
 
-  /** As if somebody had restored a backup. */
+  /** Acts like a cluster restored from a backup. */
   restore(): void {
     this.forget()
     cpSync(join(this.#folder, 'saved'), join(this.#folder, 'data'), { recursive: true })

@@ -25,7 +25,7 @@ const COLLECTIONS_MAX = 8
 const NOISE = 64 * 1024
 
 /**
- * Bytes of objects and buffers that somebody refers to. V8 frees the memory of dead buffers in a thread of its own, which
+ * Bytes of objects and buffers that are still referenced. V8 frees the memory of dead buffers in a thread of its own, which
  * a busy machine may not let run for a while: this collects until it finds no less.
  */
 export async function liveMemory(): Promise<number> {

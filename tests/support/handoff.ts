@@ -40,7 +40,7 @@ import {
 import { segmentBytes } from '../../nic/shm/segment.ts'
 import { until } from './until.ts'
 
-/** A connection to whoever made an offer, over which anything can be said. */
+/** A connection to the side that made an offer, which sends any bytes. */
 export class Caller {
   readonly #libc = requireLibc()
   readonly #blob: Buffer
@@ -94,7 +94,7 @@ export class Caller {
   }
 }
 
-/** Somebody who has made an offer and answers in ways of his own. */
+/** The offering side, with answers that a test chooses. */
 export class FakeOfferer {
   readonly blob: Buffer
   readonly #libc = requireLibc()

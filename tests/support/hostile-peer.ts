@@ -19,7 +19,7 @@ import { patterned, sendFrame } from './frames.ts'
 import { drainMessages, encodeMessage, type WireMessage } from './messages.ts'
 import type { Random } from './random.ts'
 
-/** What is likely to hurt whoever takes it for an offset or a length. */
+/** Numbers that hurt a reader which takes them for an offset or a length. */
 const ABSURD = [0, 1, -1, 7, 8, 0x7fff_ffff, -0x8000_0000, 0xfff8, 0x1_0000, 0x1000_0000] as const
 const FRAME_HEADER_MAX = 56
 

@@ -1,4 +1,4 @@
-/** Programs that measure their own stalls for whoever has started them; they know nothing of it. */
+/** Starts programs that measure their own stalls for the test, without a change to them. */
 import type { Child } from './child.ts'
 
 /** To be given to a program by `--import`. */

@@ -7,7 +7,7 @@ const VIEW_MAX = 2 ** 20
 
 const CYCLE = Buffer.from(Array.from({ length: VIEW_MAX + PERIOD }, (_, i) => i % PERIOD))
 
-/** A view of bytes that nobody changes, `VIEW_MAX` at most. */
+/** A view of bytes that no test changes, `VIEW_MAX` at most. */
 export function patternAt(position: number, length: number): Buffer {
   return CYCLE.subarray(position % PERIOD, (position % PERIOD) + length)
 }

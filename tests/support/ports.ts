@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { CANDIDATE_COUNT, hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'
 
 const PORT_MIN = 10_000
-/** From here on Linux takes ports for clients and for whoever asks for any, unless it is told otherwise. */
+/** From here on Linux takes ports for clients and for `listen(0)` by default. */
 const EPHEMERAL_MIN = 32_768
 
 type Serve = (socket: Socket) => void
@@ -21,7 +21,7 @@ async function occupyHashedPorts(t: Test, port: number, count: number, serve: Se
   }
 }
 
-/** A free port of whose candidates the first `count` are held, by somebody who hangs up if not told otherwise. */
+/** A free port of whose candidates the first `count` are held, by a listener that hangs up by default. */
 export async function crowdedPort(
   t: Test,
   count: number = CANDIDATE_COUNT,
@@ -33,13 +33,13 @@ export async function crowdedPort(
       await occupyHashedPorts(t, port, count, serve)
       return port
     } catch (error) {
-      // A candidate is somebody's at the moment, and may be free when it matters.
+      // Another socket holds a candidate now, and may free it later.
       if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     }
   }
 }
 
-/** A port that was free a moment ago, and that the system gives to nobody who does not ask for it. */
+/** A port that was free a moment ago, and that the system gives only to a program that asks for it. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(PORT_MIN, EPHEMERAL_MIN)

@@ -1,4 +1,4 @@
-/** A ring in ordinary memory with both its halves, and its words for whoever wants to scribble on them. */
+/** A ring in ordinary memory with both its halves, and its words for tests that scribble on them. */
 import type { VirtualInterface } from '../../nic/index.ts'
 import { RingConsumer } from '../../nic/ring/ring-consumer.ts'
 import { CONTROL_SIZE, RING_SIZE_MIN, ringBytes } from '../../nic/ring/ring-layout.ts'

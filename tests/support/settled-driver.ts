@@ -1,6 +1,6 @@
 /**
  * A bad network that is fast: whatever one end does, the time until everything has settled passes within the call. So
- * whoever expects a frame to be there once it was committed, as the conformance suite does, finds it.
+ * a test that expects a frame once it was committed, as the conformance suite does, finds it.
  */
 import { ReliableInterface } from '../../am/index.ts'
 import {

@@ -9,7 +9,7 @@ const BACKLOG = 16
 type Bind = (fd: number, address: Uint8Array, length: number) => number
 type Listen = (fd: number, backlog: number) => number
 
-/** A descriptor, which the caller closes. A stream listens, but nobody accepts. */
+/** A descriptor, which the caller closes. A stream listens, but accepts no connection. */
 export function bindUnix(path: string, type: typeof SOCK_STREAM | typeof SOCK_DGRAM): number {
   const library = koffi.load(null)
   const bind: Bind = library.func('int bind(int fd, const void *address, unsigned int length)')

@@ -75,7 +75,7 @@ t.test('in a trial one look is not enough, as the collector may have had the cor
   t.ok(thread.run(40) > 0)
 })
 
-t.test('where the system does not say, it is asked once, and nobody is in the way', async t => {
+t.test('where the system does not say, it is asked once, and no contention is assumed', async t => {
   let questions = 0
   const contention = new CoreContention(() => {
     questions++

@@ -66,7 +66,7 @@ t.test('with a frame there already it is up to `mayWait`', { skip }, async t => 
   t.ok(loop.awaitFrame(() => true, [far.channel]))
 })
 
-t.test('there is no wait, and nobody is asked', { skip }, async t => {
+t.test('there is no wait, and no driver is asked', { skip }, async t => {
   const [near, far] = await openShmPair(t)
   sendRequest(near.channel, SINK)
   const { channel } = far

@@ -47,7 +47,7 @@ t.test('a peer that goes on talking does not keep its listener', async t => {
   const ENOUGH = 1000
   const { connection, peer } = await meet(t)
   let heard = 0
-  // There is always more to hear: whoever listens hears of it while the peer says it.
+  // There is always more to receive, and the listener gets it while the peer sends.
   const say = (): void => void peer.write('{"op":"bye"}\n')
   connection.listen({
     handleControl: () => {

@@ -30,7 +30,7 @@ t.test('endpoints of one thread have its host and thread, and numbers of their o
   t.strictSame(decodeName(encodeName(a)), a)
 })
 
-t.test('what is not the name of an endpoint may be one that somebody has published', async t => {
+t.test("a text that is no endpoint's name may be a published name", async t => {
   const name = encodeName(newEndpointName())
   const others = [
     '',

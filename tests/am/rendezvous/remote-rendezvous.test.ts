@@ -1,4 +1,4 @@
-/** Whoever calls from another host may be anybody: what it says is checked, timed and bounded. */
+/** Callers of other hosts may be hostile: their messages are checked, timed and bounded. */
 import { once } from 'node:events'
 import net from 'node:net'
 import t, { type Test } from 'tap'
@@ -33,7 +33,7 @@ async function open(
   }
   const address = await rendezvous.open(ENDPOINT, host)
   t.teardown(() => rendezvous.close(ENDPOINT))
-  if (address === undefined) throw new Error('nobody listens')
+  if (address === undefined) throw new Error('no endpoint listens')
   return address
 }
 

@@ -1,4 +1,4 @@
-/** Whoever calls where endpoints meet, and whoever answers there, may be anybody. */
+/** Callers and answerers of a rendezvous may be hostile. */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -25,7 +25,7 @@ import { ECHO } from '../endpoint-questions.ts'
 
 const endpointFixture = new URL('../endpoint-child.js', import.meta.url)
 
-/** How long a process is called that can take nobody up. */
+/** How long a process is called that accepts no connection. */
 const BUSY_MS = 200
 /** Callers of another user who are not answered yet. */
 const OTHERS_MAX = 16
@@ -168,7 +168,7 @@ t.test('a peer that says what it may not is cut off', async t => {
     '{"op":"refuse","code":"LIMIT","text":""}\n',
     '{"op":"offer","driver":"loopback","blob":"","credits":1}\n',
     '{"op":"mapped","id":0,"isTagRight":true,"segment":0,"longMax":0,"isReadOnly":false,"key":"AAAA"}\n',
-    // Nobody has asked.
+    // Without a question.
     '{"op":"mapped","id":7,"isTagRight":true,"segment":100,"longMax":100,"isReadOnly":false,"key":""}\n',
     '{"op":"mapped","id":7,"isTagRight":false,"segment":0,"longMax":0,"isReadOnly":false,"key":""}\n',
   ]) {
@@ -227,7 +227,7 @@ t.test('a peer that asks for ever and never listens is cut off', async t => {
   await assertServes(t, endpoint)
 })
 
-/** An endpoint's name behind which somebody answers as `answer` says. */
+/** The name of an endpoint that answers as `answer` says. */
 async function impersonate(t: Test, answer: (socket: net.Socket) => void): Promise<string> {
   const { host } = newEndpointName()
   const thread = randomBytes(16).toString('hex')
@@ -245,7 +245,7 @@ async function impersonate(t: Test, answer: (socket: net.Socket) => void): Promi
 const offerLine = (changes: object): string =>
   `${JSON.stringify({ op: 'offer', driver: 'loopback', blob: 'AAAA', credits: 8, ...changes })}\n`
 
-t.test('whoever maps a name behind which a stranger answers is told so', async t => {
+t.test('map rejects with the reason if a stranger answers at the name', async t => {
   const { endpoint } = await open(t)
   const answers: [what: string, answer: (socket: net.Socket) => void, code: string][] = [
     ['noise', socket => socket.write(randomBytes(100_000)), 'ERR_AM_NO_SUCH_ENDPOINT'],
@@ -268,17 +268,21 @@ t.test('whoever maps a name behind which a stranger answers is told so', async t
   t.strictSame(endpoint.stats().peers, [])
 })
 
-t.test('whoever dies between the offer and the connection is nobody', { skip: noShm() }, async t => {
-  const { endpoint } = await open(t, 'shm')
-  const offer = (drivers.get('shm') as Driver).offer()
-  offer.cancel()
-  const blob = Buffer.from(offer.blob)
-  // Its socket's name: nobody listens there.
-  randomBytes(BLOB_NONCE - BLOB_NAME).copy(blob, BLOB_NAME)
-  const line = offerLine({ driver: 'shm', blob: blob.toString('base64') })
-  const name = await impersonate(t, socket => socket.write(line))
-  await t.rejects(endpoint.map(1, name), { code: 'ERR_AM_NO_SUCH_ENDPOINT' })
-})
+t.test(
+  'a caller that dies between the offer and the connection leaves no peer',
+  { skip: noShm() },
+  async t => {
+    const { endpoint } = await open(t, 'shm')
+    const offer = (drivers.get('shm') as Driver).offer()
+    offer.cancel()
+    const blob = Buffer.from(offer.blob)
+    // Its socket's name: no socket listens there.
+    randomBytes(BLOB_NONCE - BLOB_NAME).copy(blob, BLOB_NAME)
+    const line = offerLine({ driver: 'shm', blob: blob.toString('base64') })
+    const name = await impersonate(t, socket => socket.write(line))
+    await t.rejects(endpoint.map(1, name), { code: 'ERR_AM_NO_SUCH_ENDPOINT' })
+  },
+)
 
 t.test('maps that have asked a peer that goes share one new connection', async t => {
   const { endpoint } = await open(t)
@@ -305,7 +309,7 @@ t.test('maps that have asked a peer that goes share one new connection', async t
   t.equal(calls, 2)
 })
 
-t.test('more maps at once than a control connection holds cut nobody off', async t => {
+t.test('more maps at once than a control connection holds cut no caller off', async t => {
   const [near, far] = [await open(t), await open(t)]
   await near.endpoint.map(0, far.endpoint.name)
   const maps = Array.from({ length: 25_000 }, (_, i) => near.endpoint.map(1 + i, far.endpoint.name))
@@ -327,14 +331,18 @@ t.test('a process that can open nothing for its callers lives on', { skip: noPrl
   t.equal(child.stderr, '')
 })
 
-t.test('nobody is mapped or alive behind another user', { skip: noOtherUser(endpointFixture) }, async t => {
-  const { endpoint } = await open(t, 'shm')
-  const child = new Child(t, endpointFixture, ['shm'], { uid: NOBODY, gid: NOBODY })
-  const { name } = await child.ask<{ name: string }>({ ask: 'open' })
-  await t.rejects(endpoint.map(0, name), { code: 'ERR_AM_NO_SUCH_ENDPOINT', message: /another user/ })
-  t.equal(await isAlive(decodeName(name) as EndpointName), false)
-  t.equal(await isAlive(decodeName(endpoint.name) as EndpointName), true)
-})
+t.test(
+  'no endpoint of another user is mapped, or counts as alive',
+  { skip: noOtherUser(endpointFixture) },
+  async t => {
+    const { endpoint } = await open(t, 'shm')
+    const child = new Child(t, endpointFixture, ['shm'], { uid: NOBODY, gid: NOBODY })
+    const { name } = await child.ask<{ name: string }>({ ask: 'open' })
+    await t.rejects(endpoint.map(0, name), { code: 'ERR_AM_NO_SUCH_ENDPOINT', message: /another user/ })
+    t.equal(await isAlive(decodeName(name) as EndpointName), false)
+    t.equal(await isAlive(decodeName(endpoint.name) as EndpointName), true)
+  },
+)
 
 const crowdFixture = new URL('../../support/crowd-child.js', import.meta.url)
 

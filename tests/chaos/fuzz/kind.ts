@@ -6,7 +6,7 @@ export interface Attack {
   readonly inputs: number
   /** Runs code of the victim: the longest of these turns counts. */
   victim<T>(act: () => T): T
-  /** Counts what the victim made of an input: without this nobody knows that it got there. */
+  /** Counts what the victim made of an input: it shows that the input got there. */
   count(what: string, more?: number): void
   /** The victim did what it must not. */
   wrong(what: string): void
@@ -15,7 +15,7 @@ export interface Attack {
 /** Something that is attacked. */
 export interface Victim {
   attack(attack: Attack): Promise<void> | void
-  /** Somebody honest uses the same thing, anew. Throws if that does not work. */
+  /** An honest peer uses the same thing, anew. Throws if that does not work. */
   honest(): Promise<void> | void
   close?(): Promise<void> | void
 }

@@ -1,6 +1,6 @@
 /**
  * Attacks one victim, and looks whether it kept its promises: nothing is thrown, no turn stalls, nothing is left behind, and
- * somebody honest is served before and after.
+ * an honest peer is served before and after.
  */
 import { liveMemory } from '../../support/garbage.ts'
 import { Random } from '../../support/random.ts'

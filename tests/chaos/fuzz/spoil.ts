@@ -1,6 +1,6 @@
 import type { Random } from '../../support/random.ts'
 
-/** What is likely to hurt whoever takes it for a length, an offset or a count. */
+/** Numbers that hurt a reader which takes them for a length, an offset or a count. */
 const ABSURD = [0, 1, 0x7f, 0x80, 0xff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0xfff8] as const
 const LONGER_MAX = 600
 

@@ -46,7 +46,7 @@ export const bootstrapBytes: Kind = {
     const peers = new Peers(
       () => REFUSAL.NOT_LISTENING,
       () => {
-        throw new Error('nobody is called')
+        throw new Error('no peer is dialled')
       },
     )
     return {

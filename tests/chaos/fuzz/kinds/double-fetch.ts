@@ -1,5 +1,5 @@
 /**
- * Double fetches: a second thread changes words of the ring all the time, also between two loads of one poll. Whoever looks twice
+ * Double fetches: a second thread changes words of the ring all the time, also between two loads of one poll. Code that looks twice
  * at a word that it has checked, and uses what it saw the second time, reads or writes outside the ring.
  */
 import { Worker } from 'node:worker_threads'

@@ -12,7 +12,7 @@ import { spoil } from '../spoil.ts'
 
 const AT_ONCE = 8
 const TIMEOUT_MS = 500
-/** Turns after which somebody who has said too little is given up. */
+/** Turns after which a caller that has sent too little is given up. */
 const TURNS_MAX = 20
 const SEALS = F_SEAL_SHRINK | F_SEAL_GROW
 const SIZE = segmentBytes(RING_SIZE_MIN)
@@ -52,7 +52,7 @@ export const handoff: Kind = {
   async open() {
     const shm = drivers.get('shm') as Driver
 
-    /** Somebody calls the offering side, and says something. */
+    /** A caller sends the offering side random bytes. */
     const callOfferer = async ({ random, count }: Attack): Promise<void> => {
       const offer = shm.offer({ queueSize: RING_SIZE_MIN, timeoutMs: TIMEOUT_MS })
       let isOver = false
@@ -79,7 +79,7 @@ export const handoff: Kind = {
       await taken
     }
 
-    /** The connecting side calls somebody, and is answered something. */
+    /** The connecting side gets random bytes as its answer. */
     const answerConnector = async ({ random, count }: Attack): Promise<void> => {
       const offerer = new FakeOfferer()
       const connecting = shm.connect(offerer.blob, { timeoutMs: TIMEOUT_MS }).then(

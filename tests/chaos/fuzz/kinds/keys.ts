@@ -12,7 +12,7 @@ import type { Attack, Kind } from '../kind.ts'
 import { spoil } from '../spoil.ts'
 
 const SIZE = 4096
-/** Of what cannot be a key, of a segment that is not there, and of one whose descriptor did not come. */
+/** Keys that are malformed, of a missing segment, and of one whose descriptor did not come. */
 const REFUSALS: readonly string[] = ['ERR_NIC_ARGUMENT', 'ERR_NIC_UNAVAILABLE', 'ERR_NIC_PROTOCOL_VIOLATION']
 
 /** One end, memory of its own, and a key of its peer's. */

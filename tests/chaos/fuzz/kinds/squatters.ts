@@ -1,5 +1,5 @@
 /**
- * Squatters: somebody else has the hashed port, the abstract name of a unix listener, or the door that a greeting names, and
+ * Squatters: another program has the hashed port, the abstract name of a unix listener, or the door that a greeting names, and
  * answers the calls of a real client with anything. The client must come to a verdict, with a connection only if the greeting was right.
  */
 import { randomBytes } from 'node:crypto'
