@@ -4,7 +4,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
-import { isOwnUser, randomBytes } from '../../nic/index.ts'
+import { hasFreeDescriptors, isOwnUser, randomBytes } from '../../nic/index.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { LISTENER_ID_SIZE, REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
@@ -363,7 +363,8 @@ function nameServerSide(
 }
 
 function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): FallbackCode | undefined {
-  if (!mayReachOthers()) return showClosed(listener)
+  const closed = reasonToStayClosed()
+  if (closed !== undefined) return showClosed(listener, closed)
   const { port, address, family, host } = listener
   const bootstrap = BootstrapServer.open(listener, host, avoid)
   listener.bootstrap = bootstrap
@@ -385,7 +386,8 @@ function openSharedBootstrap(
   avoid: ReadonlySet<number>,
   onDone: (code: FallbackCode | undefined) => void,
 ): void {
-  if (!mayReachOthers()) return onDone(showClosed(listener))
+  const closed = reasonToStayClosed()
+  if (closed !== undefined) return onDone(showClosed(listener, closed))
   BootstrapServer.openShared(listener, listener.host, avoid, bootstrap => {
     // The program may have closed the server before the primary answered.
     if (byServer.get(listener.server) !== listener) {
@@ -403,15 +405,16 @@ function openSharedBootstrap(
   })
 }
 
-/** True if the policy and the machine allow a driver that reaches other threads. */
-function mayReachOthers(): boolean {
-  return allowsDriver('shm') || remoteDriver() !== undefined
+/** Why no other thread can reach a listener; undefined if the policy, the machine and the process allow it. */
+function reasonToStayClosed(): FallbackCode | undefined {
+  if (!allowsDriver('shm') && remoteDriver() === undefined) return 'POLICY'
+  return hasFreeDescriptors() ? undefined : 'LIMIT'
 }
 
 /** Only this thread can reach the listener. */
-function showClosed(listener: Listener): FallbackCode {
-  show(listener, 'POLICY')
-  return 'POLICY'
+function showClosed(listener: Listener, reason: FallbackCode): FallbackCode {
+  show(listener, reason)
+  return reason
 }
 
 /** Shows the listener on the status page, with its current bootstrap port; keeps the counts of an earlier row. */

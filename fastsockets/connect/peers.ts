@@ -8,8 +8,10 @@ import type net from 'node:net'
 import {
   ablation,
   CallersByUser,
+  DESCRIPTORS_LEFT,
   type Driver,
   drivers,
+  hasFreeDescriptors,
   hostIdentity,
   isOwnUser,
   keepFreedMemory,
@@ -217,7 +219,8 @@ export class Peers implements BootstrapHost {
     const driver = driverTo(hello)
     if (driver === undefined && !isLocal) return { refusal: REFUSAL.OTHER_HOST }
     if (!allowsUser(uid ?? hello.uid)) return { refusal: REFUSAL.OTHER_USER }
-    if (this.openChannels.length >= CHANNELS_MAX || isOverBudget()) return { refusal: REFUSAL.LIMIT }
+    if (this.openChannels.length >= CHANNELS_MAX || isOverBudget() || !hasFreeDescriptors())
+      return { refusal: REFUSAL.LIMIT }
     if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
     let callerUid: number | undefined
     const offer = tryOffer(driver, uid => {
@@ -295,6 +298,10 @@ export class Peers implements BootstrapHost {
     if (this.openChannels.length >= CHANNELS_MAX) {
       connection.destroy()
       return fallbackReason('LIMIT', `this thread has ${CHANNELS_MAX} channels already`)
+    }
+    if (!hasFreeDescriptors()) {
+      connection.destroy()
+      return fallbackReason('LIMIT', `fewer than ${DESCRIPTORS_LEFT} file descriptors are free`)
     }
     if (isOverBudget()) {
       connection.destroy()

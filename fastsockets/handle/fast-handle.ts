@@ -111,11 +111,18 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   bind(address: string, port: number): number {
-    return (this.dialer as Dialer).demoteToBind(this).bind(address, port)
+    return this.isBindable ? (this.dialer as Dialer).demoteToBind(this).bind(address, port) : UV_EINVAL
   }
 
   bind6(address: string, port: number, flags?: number): number {
-    return (this.dialer as Dialer).demoteToBind(this).bind6(address, port, flags)
+    return this.isBindable
+      ? (this.dialer as Dialer).demoteToBind(this).bind6(address, port, flags)
+      : UV_EINVAL
+  }
+
+  /** The kernel binds no socket that connects, is connected or was accepted. */
+  private get isBindable(): boolean {
+    return this.dialer !== undefined && !this.isClosed && !this.hasBegun()
   }
 
   readStart(): number {
@@ -366,7 +373,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   /** Before the name is resolved a TCP handle has no descriptor. */
-  private hasBegun(): boolean {
+  hasBegun(): boolean {
     return this.request !== undefined || this.stream !== undefined
   }
 

@@ -17,7 +17,7 @@ import {
   type ReadListener,
   type SocketName,
 } from '../host/node-internals.ts'
-import { UV_EBADF, UV_ENOTSUP } from '../host/socket-errors.ts'
+import { UV_EBADF, UV_EBUSY, UV_EINVAL, UV_ENOTSUP } from '../host/socket-errors.ts'
 import type { FastHandle } from './fast-handle-contract.ts'
 
 /** A request of native code. */
@@ -43,6 +43,7 @@ export interface HandleSide {
   setNoDelay(isOn: boolean): number
   setTypeOfService(value: number): number
   getTypeOfService(): number
+  hasBegun(): boolean
   readonly asyncId: number
   /** The handle serves another request of the program's: its callbacks run in the context of now. */
   renewScope(): void
@@ -113,11 +114,11 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
     }
 
     open(): number {
-      return UV_ENOTSUP
+      return SocketHandle.sideOf(this)?.hasBegun() ? UV_EBUSY : UV_ENOTSUP
     }
 
     listen(): number {
-      return UV_ENOTSUP
+      return SocketHandle.sideOf(this)?.hasBegun() ? UV_EINVAL : UV_ENOTSUP
     }
 
     fchmod(): number {
@@ -228,8 +229,9 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
       return SocketHandle.sideOf(this)?.shutdown(request) ?? UV_EBADF
     }
 
-    override useUserBuffer(bytes: Uint8Array): void {
+    override useUserBuffer(bytes: Uint8Array): number {
       SocketHandle.sideOf(this)?.useUserBuffer(bytes)
+      return 0
     }
 
     /** Read by the code that is about to attach native code. */

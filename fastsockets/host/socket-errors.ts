@@ -3,6 +3,7 @@ import { getSystemErrorName } from 'node:util'
 
 export const UV_EALREADY = -constants.errno.EALREADY
 export const UV_EBADF = -constants.errno.EBADF
+export const UV_EBUSY = -constants.errno.EBUSY
 export const UV_ECANCELED = -constants.errno.ECANCELED
 export const UV_ECONNREFUSED = -constants.errno.ECONNREFUSED
 export const UV_ECONNRESET = -constants.errno.ECONNRESET

@@ -5,6 +5,7 @@
  */
 import { closeSync } from 'node:fs'
 import { undisturbed } from '../threads/undisturbed.ts'
+import { hasFreeDescriptors } from './free-descriptors.ts'
 import { type Libc, loadLibc } from './libc.ts'
 import { mapShared } from './mapping.ts'
 import { createSealed, ownedByThread, sealForGood } from './sealed-memory.ts'
@@ -17,7 +18,7 @@ export function pageLink(name: string): string {
 /** A page of `length` zeros that lives as long as this thread; undefined if the system refuses it. */
 export function openPage(name: string, length: number): ArrayBuffer | undefined {
   const { libc } = loadLibc()
-  if (libc === undefined) return undefined
+  if (libc === undefined || !hasFreeDescriptors()) return undefined
   try {
     return undisturbed(() => makePage(libc, name, length))
   } catch {

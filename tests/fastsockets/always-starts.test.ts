@@ -87,20 +87,48 @@ const hide = (path: string): string[] => [
 const noNamespace =
   spawnSync('unshare', ['--mount', 'true']).status !== 0 && 'no mount namespace can be made here'
 
+const READ_ONLY = ['unshare', '--mount', 'sh', '-c', 'mount -o remount,bind,ro / && exec "$@"', 'sh']
+
+t.test('a root that is read-only', { skip: noNamespace }, t =>
+  starts(t, { wrapper: READ_ONLY, environment: { TMPDIR: '/nowhere' } }, undefined),
+)
 t.test('without /proc', { skip: noNamespace }, t => starts(t, { wrapper: hide('/proc') }, 'NOT_STARTED'))
 t.test('without /dev/shm', { skip: noNamespace }, t => starts(t, { wrapper: hide('/dev/shm') }, undefined))
 
-t.test('without descriptors', async t => {
-  const wrapper = ['prlimit', '--nofile=64']
-  await t.test('for more than a listener and a connection', async t => {
-    const plain = await run(t, { wrapper, changes: 'full' }, false)
-    const told = await run(t, { wrapper, changes: 'full' }, true)
-    // The server's end has no room. So much is plain; what is relinked may need no descriptor for it.
-    t.equal(plain.events[0], 'listening')
-    t.equal(told.events[0], 'listening')
-    t.notMatch(told.events.join(), /uncaught|unhandled/)
-  })
+/** In a table of 64, so that it is full soon. */
+const FEW = ['prlimit', '--nofile=64']
+
+t.test('few free descriptors: the program gets those that it would have plain', async t => {
+  for (const free of [2, 3, 4, 6])
+    await t.test(`${free}, for a listener and both ends`, async t => {
+      const plain = await run(t, { wrapper: FEW, changes: `free=${free}` }, false)
+      const told = await run(t, { wrapper: FEW, changes: `free=${free}` }, true)
+      t.equal(plain.events[0], 'listening')
+      // Connections within a process need no descriptors.
+      t.strictSame(told.events, FINE)
+    })
+  for (const free of [2, 3, 6])
+    await t.test(`${free}, for a client`, async t => {
+      const server = new Child(t, STARTS, ['serve'], relinked())
+      const { port } = await server.receive<{ port: number }>()
+      const situation = { wrapper: FEW, changes: `free=${free},port=${port}` }
+      t.strictSame((await run(t, situation, false)).events, ['data hello'])
+      t.match(await run(t, situation, true), { events: ['data hello'], wire: 'tcp', code: 'LIMIT' })
+    })
+  for (const free of [2, 3, 6])
+    await t.test(`${free}, for a server of plain clients`, async t => {
+      const server = new Child(
+        t,
+        STARTS,
+        [`free=${free},serve`],
+        relinked({ execPath: 'prlimit', execArgv: [...FEW.slice(1), process.execPath] }),
+      )
+      const { port } = await server.receive<{ port: number }>()
+      t.strictSame((await run(t, { changes: `port=${port}` }, false)).events, ['data hello'])
+    })
 })
+
+t.test('little address space', t => starts(t, { wrapper: ['prlimit', '--as=1500000000'] }, undefined))
 
 t.test('files that may not be written', t => starts(t, { wrapper: ['prlimit', '--fsize=0'] }, 'DRIVER'))
 

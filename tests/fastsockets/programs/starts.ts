@@ -1,6 +1,7 @@
 /**
  * Listens and connects to itself, and tells what came of it. argv: what is done to this process first, with commas between:
- * `without=NAME` removes a global, `frozen` freezes prototypes of the language, `full` leaves two descriptors free
+ * `without=NAME` removes a global, `frozen` freezes prototypes of the language, `free=N` leaves N
+ * descriptors free, `serve` only listens and sends its port, `port=N` connects to that port instead of its own
  */
 import { createRequire } from 'node:module'
 import net, { type AddressInfo } from 'node:net'
@@ -25,15 +26,15 @@ for (const change of changes.split(',')) {
   const [kind, name = ''] = change.split('=')
   if (kind === 'without') Reflect.deleteProperty(globalThis, name)
   if (kind === 'frozen') for (const { prototype } of [Object, Array, Map, Promise]) Object.freeze(prototype)
-  if (kind === 'full') leaveTwoDescriptors()
+  if (kind === 'free') leaveDescriptors(Number(name))
 }
 
-function leaveTwoDescriptors(): void {
+function leaveDescriptors(count: number): void {
   const opened: number[] = []
   try {
     for (;;) opened.push(openSync('/dev/null', 'r'))
   } catch {
-    for (const fd of opened.slice(-2)) closeSync(fd)
+    for (const fd of opened.slice(opened.length - count)) closeSync(fd)
   }
 }
 
@@ -46,9 +47,18 @@ server.on('error', ({ message }) => {
   told.events.push(`server ${message}`)
   report()
 })
-server.listen(0, '127.0.0.1', () => {
-  told.events.push('listening')
-  const socket = net.connect((server.address() as AddressInfo).port, '127.0.0.1')
+const elsewhere = /port=(\d+)/.exec(changes)?.[1]
+if (elsewhere !== undefined) callPort(Number(elsewhere))
+else
+  server.listen(0, '127.0.0.1', () => {
+    const { port } = server.address() as AddressInfo
+    if (changes.includes('serve')) return void process.send?.({ port })
+    told.events.push('listening')
+    callPort(port)
+  })
+
+function callPort(port: number): void {
+  const socket = net.connect(port, '127.0.0.1')
   socket.on('connect', () => {
     const { transport, reason } = transportOf?.(socket) ?? {}
     if (transport !== undefined) told.wire = transport
@@ -57,4 +67,4 @@ server.listen(0, '127.0.0.1', () => {
   socket.on('data', data => told.events.push(`data ${data}`))
   socket.on('error', ({ message }) => told.events.push(`client ${message}`))
   socket.on('close', report)
-})
+}
