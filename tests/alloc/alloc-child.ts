@@ -112,7 +112,7 @@ function measureMessages(): number {
   return bytes
 }
 
-/** Two endpoints whose progress is made by hand; whoever is asked answers with what was asked. */
+/** Two endpoints whose progress is made by hand; the asked one echoes the request. */
 async function openPair(driver: string): Promise<[asking: Endpoint, answering: Endpoint]> {
   const options = { drivers: [driver], progress: 'manual' } as const
   const [a, b] = [await openEndpoint(options), await openEndpoint(options)]
@@ -151,7 +151,7 @@ function measureMediumRequests(driver: string): Promise<number> {
   return measureRequests(driver, (from, i) => from.requestMedium(0, ECHO, PAYLOAD, i, 1))
 }
 
-/** Two raw sockets of this thread, over shared memory, that bounce 64 bytes; nobody lets the event loop run. */
+/** Two raw sockets of this thread, over shared memory, that bounce 64 bytes without the event loop. */
 async function measureRaw(): Promise<number> {
   const server = await listen({ host: '127.0.0.1' })
   const near = await connect({ host: '127.0.0.1', port: server.address.port })

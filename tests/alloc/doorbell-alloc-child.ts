@@ -24,7 +24,7 @@ function ringAgain(): void {
     bytes = (process.memoryUsage().heapUsed - before) / COUNT
     return
   }
-  if (!far.arm(0)) throw new Error('a frame that nobody has sent')
+  if (!far.arm(0)) throw new Error('a frame that was not sent')
   near.reserve(FRAME_LENGTH)
   near.commit(FRAME_LENGTH)
 }

@@ -11,7 +11,7 @@ import { FaultRandom } from '../../nic/fault/fault-random.ts'
 const MS = 300
 const LATE_MS = 8
 
-t.test('a socket has one round trip under way, and each has its turn', async t => {
+t.test('a socket has one round trip under way, and all sockets alternate', async t => {
   const seed = Number(process.env.SEED ?? Date.now() % 1e6)
   t.comment(`SEED=${seed}`)
   const random = new FaultRandom(seed)

@@ -1,4 +1,4 @@
-/** A report that nobody has measured, with everything that pictures and pages show. */
+/** A made-up report, with everything that pictures and pages show. */
 import { REPORT_VERSION, type Report, type Result } from '../../bench/result.ts'
 
 /** What a report from somewhere else might say. */

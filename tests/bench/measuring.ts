@@ -1,4 +1,4 @@
-/** Measures for longer than anybody waits. argv: name of the contestant. Sends the process ids of both halves once they are busy. */
+/** Measures for longer than any test waits. argv: name of the contestant. Sends the process ids of both halves once they are busy. */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Contestant } from '../../bench/contestants/contestant.ts'

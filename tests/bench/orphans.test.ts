@@ -1,4 +1,4 @@
-/** Halves of the bench go with whoever has started them, also those that poll and never hear that their standard input has ended. */
+/** Halves of the bench end with the process that started them, also those that poll and never read the end of standard input. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'

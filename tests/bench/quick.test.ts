@@ -161,7 +161,7 @@ t.test('only what was asked for, and the baseline, as a table', async t => {
   t.notMatch(stdout, /targets|holds|MISSED|not measured$/m, 'no verdicts')
 })
 
-t.test('a suite that is named twice is measured once, also if nobody hears how far it is', async t => {
+t.test('a suite that is named twice is measured once, also without a listener for its progress', async t => {
   const args = ['connect', 'connect', '--quick', '--rounds', '1', '--contestants', 'net-tcp', '--json']
   const child = spawn(process.execPath, [MAIN, ...args], { env: plainEnvironment() })
   child.stderr.destroy()

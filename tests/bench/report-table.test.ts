@@ -107,7 +107,7 @@ t.test('README.md has each technique, and each step has a name of its own', asyn
   t.equal(new Set(keys).size, keys.length)
 })
 
-t.test('what must be lost by nobody who is not relinked is 3 %, whatever is measured', async t => {
+t.test('the loss that a plain program may have is 3 %, for every measurement', async t => {
   const report = madeUpReport()
   const lost = (contestant: string, options: string, median: number): Result => ({
     suite: 'plain-peers',

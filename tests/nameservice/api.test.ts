@@ -119,7 +119,7 @@ t.test('any name that is one can be registered, with its slashes escaped or not'
   isProblem(t, await ask(t, 'GET', '/v1/names/%zz'), 400, 'malformed')
 })
 
-t.test('a name that somebody else holds is a conflict', async t => {
+t.test('a name of another owner is a conflict', async t => {
   const [mine, theirs] = [await grant(t), await grant(t, 60_000)]
   t.equal((await register(t, 'held', theirs)).status, 200)
   const refused = await register(t, 'held', mine)

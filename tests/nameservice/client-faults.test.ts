@@ -94,7 +94,7 @@ t.test('of a client with many names each that is removed is lost, watched or not
   t.equal(registrations.filter(({ state }) => state === 'registered').length, names.length - removed.length)
 })
 
-t.test('a name that is gone while nobody says why is registered anew', async t => {
+t.test('a name that is gone without a reason is registered anew', async t => {
   const named = await Named.start(t)
   const relay = new Relay(t, named)
   const client = new NameClient({ address: await relay.address(), ttlMs: 6000 })

@@ -85,7 +85,7 @@ t.test('what was looked up is remembered, and a change of it is heard of', async
   }
   const before = await countOf()
   for (let i = 0; i < 100; i++) await client.lookup('a')
-  t.equal(await countOf(), before, 'nobody was asked')
+  t.equal(await countOf(), before, 'no request was sent')
 
   await named.register('a', lease, { endpoint: 'e2' })
   await named.register('b', lease)
@@ -107,7 +107,7 @@ t.test('more names than are remembered are all answered, and watched in turn', a
   t.equal(client.peek('n/0'), undefined, 'the oldest is forgotten')
 })
 
-t.test('without a daemon: answers from memory that say so, and nobody waits', async t => {
+t.test('without a daemon: answers from memory that say so, without a wait', async t => {
   const named = await Named.start(t)
   const lease = await named.grant()
   await named.register('a', lease)
@@ -126,7 +126,7 @@ t.test('without a daemon: answers from memory that say so, and nobody waits', as
   await eventually('the watch', () => client.peek('a')?.stale === false)
 })
 
-t.test('a daemon that hangs holds up nobody longer than was said', async t => {
+t.test('a daemon that hangs holds up no caller beyond its time-out', async t => {
   const named = await Named.start(t)
   const client = named.client()
   await client.lookup('a')
@@ -220,7 +220,7 @@ t.test('who has missed a part of the history looks its names up, and writes only
   child.process.kill('SIGCONT')
   t.strictSame(await child.receive(), { state: 'pending' })
   t.strictSame(await child.receive(), { state: 'registered' })
-  t.strictSame((await named.lookUp('mine')).json, before, 'nobody has to hear of it again')
+  t.strictSame((await named.lookUp('mine')).json, before, 'no second change is published')
   await eventually('what was removed', async () => (await named.lookUp('removed')).status === 200)
 })
 
@@ -299,7 +299,7 @@ t.test('watch$: every change, over restarts of the daemon; a cursor of a listing
   t.throws(() => client.watch$('', { after: 'x' }), { code: 'ERR_NAMES_ARGUMENT' })
 })
 
-t.test('watch$: whoever lists anew after a reset misses nothing that changes from then on', async t => {
+t.test('watch$: a client that lists anew after a reset misses no later change', async t => {
   const named = await Named.start(t, { args: ['--store-kind', 'memory'] })
   const client = named.client()
   const events: string[] = []

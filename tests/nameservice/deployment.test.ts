@@ -138,7 +138,7 @@ t.test('signs of life are given by the process that is watched, and no other', a
 t.test('the Dockerfile is well-formed, and what it copies is all that the daemon needs', async t => {
   const dockerfile = read('Dockerfile')
   t.strictSame(validateDockerfile(dockerfile), [])
-  t.match(dockerfile, /^USER 65532/m, 'nobody runs it as root')
+  t.match(dockerfile, /^USER 65532/m, 'it does not run as root')
   const image = join(temporaryFolder(t), 'app')
   for (const [, from = '', to = ''] of dockerfile.matchAll(/^COPY --from=build \/src\/(\S+) \.\/(\S+)$/gm)) {
     mkdirSync(dirname(join(image, to)), { recursive: true })

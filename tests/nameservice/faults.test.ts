@@ -164,22 +164,25 @@ t.test('10,000 idle connections: others are answered, and the idle are shown the
   t.equal((await named.lookUp('a')).status, 200)
 })
 
-t.test('slow-loris: a request that does not come to its end holds up nobody, and not for long', async t => {
-  const named = await Named.start(t, { args: ['--limits-request-ms', '1500'] })
-  await named.register('a', await named.grant())
-  const slow = Array.from({ length: 300 }, (_, i) => new SlowCaller(t, named, i))
-  await eventually('all of them', () => slow.every(({ isConnected }) => isConnected))
-  for (let i = 0; i < 20; i++) {
+t.test(
+  'slow-loris: a request that does not come to its end holds up no other caller, and not for long',
+  async t => {
+    const named = await Named.start(t, { args: ['--limits-request-ms', '1500'] })
+    await named.register('a', await named.grant())
+    const slow = Array.from({ length: 300 }, (_, i) => new SlowCaller(t, named, i))
+    await eventually('all of them', () => slow.every(({ isConnected }) => isConnected))
+    for (let i = 0; i < 20; i++) {
+      t.equal((await named.lookUp('a')).status, 200)
+      await delay(20)
+    }
+    await eventually('them to be hung up on', () => slow.every(({ isClosed }) => isClosed))
+    for (const part of ['head', 'body'] as const) {
+      const told = slow.filter(({ heard, isBody }) => isBody === (part === 'body') && IS_TIMEOUT.test(heard))
+      t.ok(told.length > 0, `${told.length} are told that their ${part} takes too long`)
+    }
     t.equal((await named.lookUp('a')).status, 200)
-    await delay(20)
-  }
-  await eventually('them to be hung up on', () => slow.every(({ isClosed }) => isClosed))
-  for (const part of ['head', 'body'] as const) {
-    const told = slow.filter(({ heard, isBody }) => isBody === (part === 'body') && IS_TIMEOUT.test(heard))
-    t.ok(told.length > 0, `${told.length} are told that their ${part} takes too long`)
-  }
-  t.equal((await named.lookUp('a')).status, 200)
-})
+  },
+)
 
 const IS_TIMEOUT = /^HTTP\/1.1 408 .*urn:fastsockets:problem:request-timeout/s
 

@@ -144,7 +144,7 @@ t.test('the size of a request', async t => {
   isProblem(t, await named.register('a', lease, { endpoint: 'e', labels }), 413, 'too-large')
   t.equal((await named.register('a', lease)).status, 200, 'the connection is still good')
 
-  // Nobody says how much will come.
+  // The request has no length.
   const socket = await connected(t, named)
   socket.write(
     'POST /v1/leases HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n',

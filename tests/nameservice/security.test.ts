@@ -24,7 +24,7 @@ const KEY = secretCopy(new URL('../../../tests/fixtures/localhost-key.pem', impo
 const ASK_CHILD = new URL('./ask-child.js', import.meta.url)
 const WRITER = 'writer-token-0123456789'
 const READER = 'reader-token-0123456789'
-const notRoot = process.getuid?.() === 0 ? false : 'it takes root to be somebody else'
+const notRoot = process.getuid?.() === 0 ? false : 'it takes root to become another user'
 
 class OtherUser {
   readonly #child: Child
@@ -64,7 +64,7 @@ t.test('a user may change only its own names; root may change all', { skip: notR
     403,
     'nobody lies about it',
   )
-  t.equal((await bob.ask('GET', '/v1/names/a')).status, 200, 'everybody may ask')
+  t.equal((await bob.ask('GET', '/v1/names/a')).status, 200, 'every user may ask')
 
   const forbidden: [what: string, ask: () => Promise<{ status: number; json: Loose }>][] = [
     ['remove', () => bob.ask('DELETE', '/v1/names/a')],
@@ -78,7 +78,7 @@ t.test('a user may change only its own names; root may change all', { skip: notR
     t.equal(status, 403, what)
     t.match(json, { type: 'urn:fastsockets:problem:forbidden' }, what)
   }
-  t.equal((await bob.register('a', ofBob)).status, 409, 'to somebody else it is a conflict')
+  t.equal((await bob.register('a', ofBob)).status, 409, 'for another user it is a conflict')
   t.equal((await bob.register('a', ofBob, undefined, { takeover: true })).status, 409)
   t.equal((await bob.ask('GET', '/v1/leases')).json.leases?.length, 1, 'one sees only its own leases')
 
@@ -141,7 +141,7 @@ t.test('without peer credentials nothing can be changed, and it is said why', as
   t.ok(named.messages().some(({ level, reason }) => level === 'error' && /koffi/.test(String(reason))))
 })
 
-t.test('its socket takes no descriptors: to close one may wait for whoever has passed it', async t => {
+t.test('its socket takes no descriptors: closing one may wait for its sender', async t => {
   const { libc, reason } = loadLibc()
   if (libc === undefined) return skipHere(t, `${reason}`)
   const named = await Named.start(t)
@@ -160,7 +160,7 @@ t.test('its socket takes no descriptors: to close one may wait for whoever has p
 })
 
 t.test(
-  'in a user namespace whoever is not mapped changes nothing, not even what another such user has',
+  'in a user namespace an unmapped user changes nothing, not even names of another unmapped user',
   async t => {
     const url = new URL('../../nameservice/daemon/principal.js', import.meta.url)
     const script = `const { unixPrincipal } = await import(${JSON.stringify(url.href)})
@@ -246,7 +246,7 @@ t.test('a token reaches its prefixes, to read or to write, and nothing else', as
   t.equal(
     (await ask(WRITER, 'PUT', '/v1/names/team%2Fx', { lease, record: { endpoint: 'e' } })).status,
     400,
-    'nobody knows the user',
+    'the user is unknown',
   )
   const answers: [status: number, token: string | undefined, method: string, path: string, body?: unknown][] =
     [
@@ -338,7 +338,7 @@ t.test('a registration whose token has ended is refused, and its program hears o
   await eventually('the end of the name', async () => (await named.lookUp('mine')).status === 404)
 })
 
-t.test('a token that is missing from the file for a moment costs nobody a name', async t => {
+t.test('a token that is missing from the file for a moment costs no owner a name', async t => {
   const own = { name: 'own', token: WRITER, prefixes: [''], access: 'write' }
   const other = { name: 'other', token: READER, prefixes: [''], access: 'read' }
   const tokens = tokenFile(t, [own])
@@ -391,7 +391,7 @@ t.test('a token that ends while a request comes in is none any more', async t =>
 t.test('a token file must be kept from others, and be right', async t => {
   const good = [{ name: 'x', token: WRITER, prefixes: [''], access: 'write' }]
   const wrong: [what: string, content: unknown, mode?: number][] = [
-    ['everybody may read it', good, 0o644],
+    ['every user may read it', good, 0o644],
     ['others may write it', good, 0o620],
     ['a short token', [{ ...good[0], token: 'short' }]],
     ['no prefixes', [{ ...good[0], prefixes: [] }]],

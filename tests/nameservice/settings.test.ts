@@ -260,7 +260,7 @@ t.test('a daemon that is only on TCP is asked there, with TLS and without a toke
   ] as const) {
     const args = ['--socket-path', 'none', '--tcp-listen', `${address}:${await freePort()}`, ...flags]
     const what = args.join(' ')
-    t.equal(run(['--health-check', ...args]).status, 1, `nobody yet: ${what}`)
+    t.equal(run(['--health-check', ...args]).status, 1, `no daemon yet: ${what}`)
     const named = new Named(t, { args })
     void named.spawn()
     await eventually('the daemon', () => named.messages().some(({ msg }) => msg === 'ready'))

@@ -1,4 +1,4 @@
-/** Nobody can take what there is from the others: each owner has a share, and a reserve is left to administrators. */
+/** No owner can use up what the others need: each owner has a share, and a reserve is left to administrators. */
 import { chmodSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { Child } from '../support/child.ts'

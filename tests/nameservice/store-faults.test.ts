@@ -57,7 +57,7 @@ t.test('the disk is full: changes are refused, look-ups answered, and it mends i
   t.ok(names.includes('after'))
 })
 
-t.test('a log that cannot be written, or that nobody reads, stops nothing', async t => {
+t.test('a log that cannot be written, or that no program reads, stops nothing', async t => {
   const pipe = join(temporaryFolder(t), 'pipe')
   spawnSync('mkfifo', [pipe])
   for (const place of ['/dev/full', pipe]) {

@@ -1,4 +1,4 @@
-/** How often somebody may ask. */
+/** How often one caller may ask. */
 import t from 'tap'
 import { TokenBuckets } from '../../nameservice/daemon/token-bucket.ts'
 import { askHttp, Named } from '../support/named.ts'

@@ -1,4 +1,4 @@
-/** Answers that nobody reads are not kept without limit. */
+/** Unread answers are kept up to a limit only. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
@@ -27,7 +27,7 @@ t.test('one write that asks for more than the daemon has memory for', async t =>
   })
   t.equal((await named.ask('GET', '/healthz')).status, 200)
 
-  // Whoever reads them gets them all; those that were too much are refused.
+  // A client that reads them gets them all; those that were too much are refused.
   let text = ''
   some.setEncoding('latin1').on('data', chunk => {
     text += chunk

@@ -82,7 +82,7 @@ t.test('a watcher of whose names none changes is told how far it has come', asyn
   t.equal(again.status, 200, 'so it is not too far behind when it comes back')
 })
 
-t.test('history that is lost is told to everybody', async t => {
+t.test('every watcher learns of lost history', async t => {
   const log = new ChangeLog(10)
   log.reset('0123456789ab', 0, 0)
   const { hub, socketPath } = await serve(t, log, 1e6)

@@ -46,7 +46,7 @@ t.test('a watch that waits for the answer to another request is refused, and tak
   }
 })
 
-t.test('whoever comes back with the last id hears the rest, also from the next daemon', async t => {
+t.test('a client that comes back with the last id receives the rest, also from the next daemon', async t => {
   const named = await Named.start(t)
   const lease = await named.grant()
   const first = await new RawWatch(t, named).started()

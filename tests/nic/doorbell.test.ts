@@ -120,7 +120,7 @@ t.test('who has closed is gone for its peer: one last ring, no descriptor, no mo
   far.arm(0)
   sendFrame(far, patterned(30, 1))
   far.close()
-  // Into a connection that has ended, but nobody has noticed yet.
+  // Into a connection whose end is not noticed yet.
   sendFrame(near, patterned(8, 2))
   await until('the last ring', () => rings === 1)
   t.equal(descriptorCount(), before)
@@ -173,7 +173,7 @@ async function testGone(t: Test, memory: MemoryOptions): Promise<void> {
   ])
 }
 
-t.test('a doorbell rings in nobody’s asynchronous context', async t => {
+t.test('a doorbell rings outside of every asynchronous context of the program', async t => {
   const storage = new AsyncLocalStorage<string>()
   const [near, far] = await storage.run('who connected', () => connectPair(t))
   const seen: unknown[] = []

@@ -181,7 +181,7 @@ t.test('what is held arrives also if its sender sleeps', async t => {
     t.equal(near.arm(0), true)
     await until('the frame', () => drain(far).length === 1)
     near.unref()
-    t.equal(rings, 0, 'nobody was woken for it')
+    t.equal(rings, 0, 'it woke no listener')
   }
 })
 
@@ -376,7 +376,7 @@ t.test('a sleeping end is woken through the wrapper', async t => {
   t.equal(rings, 1)
 })
 
-t.test('a frame that is sent while nobody polls is not held for ever', async t => {
+t.test('a frame that is sent while no end polls is not held for ever', async t => {
   const { near, far } = openFaulty(t, { stall: 1, stallMs: 5 })
   t.ok(near.arm(0))
   t.equal(sendFrame(near, patterned(LENGTH, 1)), OK)

@@ -27,7 +27,7 @@ t.test('two mappings of one descriptor are the same memory', async t => {
   t.equal(memfdMappingCount(), 0)
 })
 
-t.test('a view that outlives its mapping reads zeros, may be written, and kills nobody', async t => {
+t.test('a view that outlives its mapping reads zeros, may be written, and kills no process', async t => {
   const fd = openMemfd(LENGTH)
   const mapping = mapShared(libc, fd, LENGTH)
   const view = new Uint8Array(mapping.memory).fill(7)
@@ -77,7 +77,7 @@ t.test(
       const view = new Uint8Array(mapping.memory)
       unmapShared(libc, mapping)
       t.throws(() => mapShared(libc, refused, LENGTH), { code: 'ERR_NIC_SYSTEM', syscall: 'mmap' })
-      t.equal(view[0], 0, 'a view from before kills nobody')
+      t.equal(view[0], 0, 'an earlier view kills no process')
       unmapShared(libc, mapShared(libc, fd, LENGTH))
     }
     libc.close(readOnly)
@@ -85,7 +85,7 @@ t.test(
   },
 )
 
-t.test('a queue that a program keeps a view of beyond close kills nobody either', async t => {
+t.test('a queue whose view outlives its close kills no process either', async t => {
   const shm = drivers.get('shm') as Driver
   const offer = shm.offer()
   const [near, far] = await Promise.all([shm.connect(offer.blob), offer.accepted])

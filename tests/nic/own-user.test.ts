@@ -26,7 +26,7 @@ t.test('our own user is the effective one', async t => {
 })
 
 t.test('a set-user-id process is its effective user', async t => {
-  if (process.getuid?.() !== 0) return skipHere(t, 'needs root to become somebody else')
+  if (process.getuid?.() !== 0) return skipHere(t, 'needs root to become another user')
   process.seteuid?.(1234)
   try {
     t.equal(isOwnUser(1234), true)
@@ -44,7 +44,7 @@ t.test('every user is mapped, or not', async t => {
   t.equal(mapsEveryUser(''), false)
 })
 
-t.test('in a user namespace the overflow uid is nobody’s, not even our own', async t => {
+t.test('in a user namespace the overflow uid identifies no user, not even our own', async t => {
   const other = inNamespace(1000)
   if (other === undefined) return skipHere(t, 'this machine makes no user namespace by unshare(1)')
   t.strictSame(other, { own: true, nobody: true })

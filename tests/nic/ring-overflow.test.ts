@@ -120,7 +120,7 @@ t.test('a producer that switches to a ring that is not there breaks the protocol
   t.end()
 })
 
-t.test('a producer that does nothing but switch keeps nobody', t => {
+t.test('a producer that only switches rings does not stall its consumer', t => {
   const rings = new Rings()
   const first = new Int32Array(rings.memory, CONTROL_SIZE)
   const second = new Int32Array(rings.overflow)
@@ -136,7 +136,7 @@ t.test('a producer that does nothing but switch keeps nobody', t => {
   t.end()
 })
 
-t.test('whoever goes on switching for a producer that is gone is left alone in the end', t => {
+t.test('a consumer stops following the switches of a producer that is gone', t => {
   const rings = new Rings()
   const places = [
     { words: new Int32Array(rings.memory, CONTROL_SIZE), size: SIZE },

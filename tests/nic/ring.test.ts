@@ -237,7 +237,7 @@ t.test('closed halves answer CLOSED and hold no memory', async t => {
   t.equal(ring.producer.bytes.length + ring.consumer.bytes.length, 0)
 })
 
-t.test('positions wrap at 2^32 and nobody notices', async t => {
+t.test('positions wrap at 2^32 without a visible effect', async t => {
   const ring = new RingMemory()
   const { producer, consumer } = ring
   const random = seededRandom(t)

@@ -118,7 +118,7 @@ t.test('strangers who call', async t => {
     })
   }
 
-  await t.test('descriptors that nobody asked for go nowhere', async t => {
+  await t.test('unexpected descriptors are closed', async t => {
     await withoutLeak(t, async () => {
       const before = descriptorCount()
       const offer = shm.offer({ queueSize: SIZE })
@@ -139,7 +139,7 @@ t.test('strangers who call', async t => {
     })
   })
 
-  await t.test('a stranger who says nothing is hung up on in the end, and is in nobody’s way', async t => {
+  await t.test('a silent stranger is hung up on in the end, and blocks no caller', async t => {
     await withoutLeak(t, async () => {
       const offer = shm.offer({ queueSize: SIZE })
       const caller = new Caller(offer.blob)
@@ -315,7 +315,7 @@ t.test('another user', { skip: otherUserMissing }, async t => {
     t.equal(memfdMappingCount(), 0)
   })
 
-  await t.test('a crowd of another user has few places, and is in nobody’s way', async t => {
+  await t.test('a crowd of another user has few places, and blocks no caller', async t => {
     const offer = shm.offer({ queueSize: SIZE, timeoutMs: 20_000 })
     const before = descriptorCount()
     const name = socketName(Buffer.from(offer.blob).subarray(BLOB_NAME, BLOB_NONCE))
@@ -370,7 +370,7 @@ t.test('two hundred connections leave no descriptor and no mapping behind', asyn
 t.test('of many who connect at once all are accepted, however busy the offering side is', async t => {
   await withoutLeak(t, async () => {
     const offers = Array.from({ length: CROWD }, () => shm.offer({ queueSize: SIZE }))
-    // Nobody is accepted before the last has called: it is the same thread.
+    // No caller is accepted before the last has called: it is the same thread.
     const ends = await Promise.allSettled(offers.map(({ blob }) => shm.connect(blob)))
     t.strictSame(
       ends.filter(({ status }) => status === 'rejected'),
@@ -384,7 +384,7 @@ t.test('of many who connect at once all are accepted, however busy the offering 
   })
 })
 
-t.test('a segment that nobody has taken up is closed with its descriptor', async t => {
+t.test('an unclaimed segment is closed with its descriptor', async t => {
   await withoutLeak(t, async () => {
     libc.close(createSegment(libc, SIZE))
     for (let i = 0; i < 50; i++) shm.offer({ queueSize: SIZE }).cancel()

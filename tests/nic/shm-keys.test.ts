@@ -1,4 +1,4 @@
-/** A key of process memory may come from anybody: what it says is looked at when it is imported, not when it is used. */
+/** A key of process memory may come from a hostile peer: it is checked when it is imported, not when it is used. */
 import t, { type Test } from 'tap'
 import {
   BROKEN,

@@ -32,7 +32,7 @@ const SIZE_MAX = 100
 /** Neither root, nor ours, nor nobody. */
 const OTHER_USER = 4242
 
-/** Not below the repository: that may be anybody's. */
+/** Not below the repository: another user may own it. */
 function folderOf(t: Test): string {
   const folder = mkdtempSync(join(tmpdir(), 'trusted-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
@@ -65,7 +65,7 @@ t.test('a regular file of our own is read, whole, by any name', async t => {
   t.throws(() => read(join(folder, 'nowhere')), { code: 'ENOENT' })
 })
 
-t.test('what is no regular file is refused, and nobody waits for it', async t => {
+t.test('what is no regular file is refused without a wait', async t => {
   const folder = folderOf(t)
   const pipe = join(folder, 'pipe')
   spawnSync('mkfifo', [pipe])
@@ -131,7 +131,7 @@ t.test('files, folders and links of another user are refused', { skip: notRoot }
   chownSync(below, NOBODY, NOBODY)
   refuses(t, join(below, 'file'), /folder is a folder of user 65534, who could exchange the file$/)
 
-  // As anybody may make it in /tmp, to have a privileged program read another of its own files.
+  // As any user may make it in /tmp, to have a privileged program read another of its own files.
   chmodSync(folder, 0o1777)
   const link = join(folder, 'link')
   spawnSync('ln', ['-s', '/etc/hostname', link], { uid: NOBODY, gid: NOBODY })
@@ -139,7 +139,7 @@ t.test('files, folders and links of another user are refused', { skip: notRoot }
   refuses(t, link, /link is a link of user 65534: name the file itself$/)
 })
 
-t.test('in a user namespace a file of whoever is not mapped is not ours', { skip: notRoot }, async t => {
+t.test('in a user namespace a file of an unmapped user is not ours', { skip: notRoot }, async t => {
   const folder = folderOf(t)
   chmodSync(folder, 0o755)
   const file = join(folder, 'policy')
@@ -157,7 +157,7 @@ t.test('in a user namespace a file of whoever is not mapped is not ours', { skip
   t.equal(stdout, `${NOBODY} ERR_UNTRUSTED_FILE\n`)
 })
 
-t.test("root's files are everybody's, as are their own", { skip: notRoot }, async t => {
+t.test("root's files are trusted by every user, as are their own", { skip: notRoot }, async t => {
   const folder = folderOf(t)
   chmodSync(folder, 0o755)
   writeFileSync(join(folder, 'of-root'), 'root', { mode: 0o644 })
@@ -264,7 +264,7 @@ t.test('secrets of the daemon and of its client', async t => {
     [noFile, ['names', '--address', 'http://127.0.0.1:1', 'ls'], { FASTSOCKETS_NAMES_CA_FILE: pipe }],
   ] as const) {
     const { stdout, stderr, signal } = run(args, env)
-    t.equal(signal, null, 'nobody waits')
+    t.equal(signal, null, 'the program ends by itself')
     t.match(stdout + stderr, problem, args.join(' '))
   }
 })

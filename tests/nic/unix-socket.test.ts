@@ -43,7 +43,7 @@ t.test('all descriptors that come are the receiver’s, however few bytes it ask
 t.test('what the kernel is pointed at stays where it is, whatever is collected meanwhile', async t => {
   const { near, far } = socketPair('')
   const kept: Uint8Array[] = []
-  /** Collects what nobody refers to, and has others use its memory. */
+  /** Collects unreferenced objects, and reuses their memory. */
   const churn = (): void => {
     collectNow()
     for (let i = 0; i < 500; i++) kept.push(new Uint8Array(new ArrayBuffer(16 + (i % 6) * 8)).fill(0xff))

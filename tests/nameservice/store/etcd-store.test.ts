@@ -121,7 +121,7 @@ async function testEtcd(t: Test): Promise<void> {
         await t.rejects(put(store, 'x', id), { code: 'store-unavailable' })
         await t.rejects(store.grant('uid:1', 1000, yes), { code: 'store-unavailable' })
         await own.up()
-        // Somebody else is faster than we are.
+        // Another daemon is faster.
         const other = await open(t, '/own', own.endpoint)
         await put(other, `during-${signal.toLowerCase()}`, id)
         await eventually('the store to be back', () => !store.isStale)
@@ -192,7 +192,7 @@ async function testEtcd(t: Test): Promise<void> {
       late.image.list('', '', 10).map(({ name }) => name),
       ['a', 'b', 'c', 'd'],
     )
-    t.strictSame(changesAfter(store, start), ['+a', '+b', '+c', '+d'], 'whoever watched has missed nothing')
+    t.strictSame(changesAfter(store, start), ['+a', '+b', '+c', '+d'], 'a watcher has missed nothing')
   })
 
   t.test('a history of many long changes is heard in time, as much of it as is kept', async t => {

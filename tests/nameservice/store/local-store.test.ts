@@ -109,7 +109,7 @@ t.test(
       const fresh = await openLevel(t, copy, { observer })
       t.match(observer.quarantined, /^the store is damaged/, what)
       t.equal(fresh.image.nameCount, 0)
-      t.not(fresh.log.epoch, epoch, 'nobody takes its revisions for those of the old one')
+      t.not(fresh.log.epoch, epoch, 'its revisions are distinct from those of the old one')
       await put(fresh, 'a', (await fresh.grant('uid:1', 60_000, yes)).id)
       t.ok(readdirSync(`${copy}.damaged`).length > 0, 'what was there is kept for a look')
     }
@@ -241,7 +241,7 @@ t.test('while nothing can be changed leases end all the same', async t => {
   isFull = true
   await t.rejects(put(store, 'b', id), { code: 'store-unavailable' })
   t.ok(store.image.entry('a'))
-  // Longer than a clock that nobody reads takes for time in which the process ran.
+  // Longer than the clock, if it is not read, counts as running time.
   await delay(2500)
   t.equal(store.state, 'unavailable')
   t.equal(store.image.entry('a'), undefined)

@@ -84,7 +84,7 @@ export function testStore(t: Test, name: string, under: StoreUnderTest): void {
       [a.id, b.id].sort(),
     )
     t.match(await store.keepAlive(a.id), a)
-    t.equal(await store.keepAlive('00000000000000ff'), undefined, 'nobody has that one')
+    t.equal(await store.keepAlive('00000000000000ff'), undefined, 'there is no such lease')
     t.equal(await store.revoke(a.id), true)
     t.equal(await store.revoke(a.id), false, 'it is gone')
     t.equal(await store.keepAlive(a.id), undefined)

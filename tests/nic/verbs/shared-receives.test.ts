@@ -34,7 +34,7 @@ t.test('of the largest queue all peers that sockets have get something', async t
   t.equal(grants.at(-1), RECEIVES_GRANTED_MIN)
 })
 
-t.test('no more is granted than there is, and nobody gets more than he would have of his own', async t => {
+t.test('no more is granted than there is, and no end gets more than its own queue would give', async t => {
   for (const depth of [0, RECEIVES_GRANTED_MIN - 1, RECEIVES_GRANTED_MIN, 1000, 8160]) {
     const sum = grantsOf(depth).reduce((all, count) => all + count, 0)
     t.ok(sum <= depth && depth - sum < RECEIVES_GRANTED_MIN, `${sum} of ${depth}`)
