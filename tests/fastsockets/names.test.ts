@@ -46,7 +46,11 @@ async function listen(
 }
 
 async function connect(t: Test, named: Named, port: number): Promise<string> {
-  const client = new Child(t, program('client'), [String(port)], relinked({ env: environment(named) }))
+  return connectAs(t, named, [String(port)])
+}
+
+async function connectAs(t: Test, named: Named, args: string[]): Promise<string> {
+  const client = new Child(t, program('client'), args, relinked({ env: environment(named) }))
   return (await client.receive<{ connected: string }>()).connected
 }
 
@@ -124,10 +128,12 @@ t.test('a name that leads to a false greeting: the client goes on with the hashe
   await new Child(t, program('server'), ['echo', '127.0.0.1', String(port)], relinked()).receive()
   const liar = new Child(t, program('name-squatter'), [named.address, String(port), 'greet'])
   await liar.receive()
+  const [otherPort] = await plainPorts(t, 1)
   let callers = 0
-  // On a busy machine the daemon may answer too late for a connect to call the liar at all.
+  // On a busy machine the daemon may answer too late for a connect to call the liar at all. The first connect of a program loads
+  // the client of the name service, and may find the hashed port meanwhile.
   for (let i = 0; i < ATTEMPTS && callers === 0; i++) {
-    t.equal(await connect(t, named, port), 'shm')
+    t.equal(await connectAs(t, named, [String(port), 'hold', String(otherPort)]), 'shm')
     callers = (await liar.ask<{ callers: number }>({})).callers
   }
   t.ok(callers > 0, 'the client has called the liar')

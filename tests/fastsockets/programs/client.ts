@@ -1,8 +1,9 @@
 /**
  * An ordinary TCP client.
  *
- *   argv: port behaviour
+ *   argv: port behaviour [a port to which it connects first, so that what the first connect loads is there]
  */
+import { once } from 'node:events'
 import net from 'node:net'
 import { KIND_REQUEST } from '../../../am/message-layout.ts'
 import { fastOf } from '../../../fastsockets/handle/fast-handle.ts'
@@ -10,7 +11,13 @@ import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import type { VirtualInterface } from '../../../nic/index.ts'
 import { sendMessage } from '../../support/messages.ts'
 
-const [port = '0', behaviour = 'hold'] = process.argv.slice(2)
+const [port = '0', behaviour = 'hold', firstPort] = process.argv.slice(2)
+
+if (firstPort !== undefined) {
+  const first = net.connect(Number(firstPort), '127.0.0.1')
+  await once(first, 'connect')
+  first.destroy()
+}
 
 const socket = net.connect(Number(port), '127.0.0.1', () => {
   report({ connected: transportOf(socket).transport })
