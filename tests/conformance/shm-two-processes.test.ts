@@ -220,9 +220,11 @@ t.test(
     }
     await t.test('once, to warm up', flooded)
     const before = descriptorCount()
+    // Memory that an earlier test has allocated is unmapped when it is collected.
+    const mappings = memfdMappingCount()
     for (let i = 0; i < 5; i++) await t.test(`again, ${i}`, flooded)
     // Pipes of the child that warmed up may close late, and count in `before` only.
     await until('the descriptors to be closed', () => descriptorCount() <= before)
-    t.equal(memfdMappingCount(), 0)
+    t.ok(memfdMappingCount() <= mappings, 'no ring stays mapped')
   },
 )
