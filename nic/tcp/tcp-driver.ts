@@ -98,8 +98,8 @@ async function connect(given: Uint8Array, options: ConnectOptions = {}): Promise
   const queueSizeMax = Math.min(QUEUE_CONNECTED_MAX, options.queueSizeMax ?? QUEUE_CONNECTED_MAX)
   if (blob.queueSize > queueSizeMax)
     throw new NicError(
-      'ERR_NIC_BAD_ADDRESS',
-      `a queue of ${blob.queueSize} bytes is offered; ${queueSizeMax} is the most`,
+      'ERR_NIC_PROTOCOL_VIOLATION',
+      `the peer offers a ring size ${blob.queueSize}; ${queueSizeMax} is the most`,
     )
   const libc = requireLibc()
   const { id, secret, port, queueSize } = blob

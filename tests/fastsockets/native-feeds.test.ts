@@ -3,10 +3,14 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import { fastHandleClass } from '../../fastsockets/handle/fast-handle.ts'
 import type { FastHandleClass } from '../../fastsockets/handle/fast-handle-contract.ts'
-import '../../fastsockets/register.ts'
+import { load, relink } from '../../fastsockets/relink/preload.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { until } from '../support/until.ts'
+
+relink()
+// Feeds need the event loop's own phase.
+load()
 
 /** What the native side of a handle has for the rest of it. */
 interface Fed {

@@ -73,6 +73,7 @@ const programs: Record<string, (random: Random) => Promise<object>> = {
 
   /** A worker serves, and is terminated when asked for. This process stays until it is told to go: it is looked at. */
   serve: async () => {
+    await listen(socket => socket.resume())
     const worker = start({ role: 'flood', ports: {} })
     const [port] = await once(worker, 'message')
     process.send?.({ port })
