@@ -14,6 +14,7 @@ import { program, relinked } from '../support/relinked.ts'
 import { withWatchdog } from '../support/until.ts'
 
 const PAUSE_MS = 1
+const ATTEMPTS = 5
 
 interface Met {
   readonly refused: number
@@ -57,34 +58,52 @@ function startLate(t: Test, place: string): Child {
   return new Child(t, program('place-server'), [place], relinked({ execArgv: late, env }))
 }
 
+/** On a busy machine the hashed port may come later than a client waits for it; then it is TCP, rightly. */
+async function meetFast(t: Test, meet: () => Promise<Met>): Promise<Met> {
+  let met = await meet()
+  for (let i = 1; i < ATTEMPTS && met.transport.transport !== 'shm'; i++) met = await meet()
+  t.match(met, { transport: { transport: 'shm', reason: undefined } })
+  return met
+}
+
 t.test('at a port', async t => {
-  const port = await freePort()
-  const met = connectInALoop({ port, host: '127.0.0.1' })
-  await startLate(t, String(port)).receive()
-  t.match(await met, { transport: { transport: 'shm', reason: undefined } })
-  t.ok((await met).refused > 1, `after ${(await met).refused} refusals`)
+  const { refused } = await meetFast(t, async () => {
+    const port = await freePort()
+    const met = connectInALoop({ port, host: '127.0.0.1' })
+    await startLate(t, String(port)).receive()
+    return met
+  })
+  t.ok(refused > 1, `after ${refused} refusals`)
 })
 
-t.test('by a name of several addresses', async t => {
-  const port = await freePort()
-  const met = connectInALoop({ port, host: 'localhost' })
-  await startLate(t, String(port)).receive()
-  t.match(await met, { transport: { transport: 'shm', reason: undefined } })
-})
+t.test('by a name of several addresses', t =>
+  meetFast(t, async () => {
+    const port = await freePort()
+    const met = connectInALoop({ port, host: 'localhost' })
+    await startLate(t, String(port)).receive()
+    return met
+  }),
+)
 
 t.test('at a unix path', async t => {
-  const path = join(t.testdir(), 'late.sock')
-  const met = connectInALoop({ path })
-  await startLate(t, path).receive()
-  t.match(await met, { transport: { transport: 'shm', reason: undefined } })
+  let count = 0
+  const folder = t.testdir()
+  await meetFast(t, async () => {
+    const path = join(folder, `late-${count++}.sock`)
+    const met = connectInALoop({ path })
+    await startLate(t, path).receive()
+    return met
+  })
 })
 
-t.test('a raw socket', async t => {
-  const port = await freePort()
-  const met = connectRawInALoop(port)
-  await startLate(t, String(port)).receive()
-  t.match(await met, { transport: { transport: 'shm', reason: undefined } })
-})
+t.test('a raw socket', t =>
+  meetFast(t, async () => {
+    const port = await freePort()
+    const met = connectRawInALoop(port)
+    await startLate(t, String(port)).receive()
+    return met
+  }),
+)
 
 t.test('a server that is not relinked gets its connection over TCP', async t => {
   const port = await freePort()
