@@ -16,8 +16,11 @@ async function measure(t: Test, isRelinked: boolean): Promise<{ bytes: number; t
   return await client.receive<{ bytes: number; transport: string }>()
 }
 
-/** Bytes that a relinked round trip may make beyond a plain one: the Buffer of what it reads, and the clock's numbers. */
-const MORE_MAX = 256
+/**
+ * Bytes that a relinked round trip may make beyond a plain one: the Buffer of what it reads, and the clock's numbers. On Node 26 a
+ * plain socket's Buffer is a slice of a larger one: measured 270 there, 110 on Node 20.
+ */
+const MORE_MAX = 384
 
 t.test('a round trip over a relinked socket allocates a Buffer more than a plain one, at most', async t => {
   const plain = await measure(t, false)
