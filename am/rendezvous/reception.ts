@@ -11,7 +11,7 @@ const OPEN_TIMEOUT_MS = 2000
 /** Most callers of another user of this host that are not answered yet. */
 const OTHER_CALLERS_MAX = 16
 /** Stands for the user of a caller from another host, which is unknown. */
-const SOMEBODY = -1
+const UNKNOWN_UID = -1
 
 /**
  * How a caller came: from this host, as the kernel vouches; or, perhaps from another host, to the address of an RDMA
@@ -51,7 +51,7 @@ export class Reception {
 
   meet(socket: net.Socket): void {
     socket.unref()
-    const uid = this.#origin === 'host' ? userOfPeer(socket) : SOMEBODY
+    const uid = this.#origin === 'host' ? userOfPeer(socket) : UNKNOWN_UID
     if (!this.#callers.enter(uid)) return void socket.destroy()
     const connection = new ControlConnection(socket)
     const timer = setTimeout(() => connection.destroy(), OPEN_TIMEOUT_MS)

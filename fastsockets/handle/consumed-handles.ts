@@ -16,7 +16,7 @@ const parsers = new WeakMap<object, Parser>()
 const handles = new WeakMap<Parser, object>()
 const wrapped = new WeakSet<Parser>()
 
-/** The socket has `handle` now: whoever consumed `old` consumes that. */
+/** The socket has `handle` now: the code that consumed `old` consumes that. */
 export function moveConsumer(old: object, handle: object): void {
   const parser = parsers.get(old)
   if (parser === undefined) return

@@ -30,7 +30,7 @@ export interface FastHandle extends StreamSink {
   stream: SocketStream | undefined
   /** The name, or the unix path, by which the program connects. */
   host: string | undefined
-  /** The TCP handle that took this one's place; whoever still holds this one closes that, too. */
+  /** The TCP handle that took this one's place; closing this one closes that, too. */
   successor: TcpHandle | undefined
   /** The dialer's: what it knows of the connect that is under way, or was made. */
   attempt: object | undefined

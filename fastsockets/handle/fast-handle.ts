@@ -212,7 +212,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
 
   close(callback?: () => void): void {
     if (this.isClosed) {
-      // Closed already, when TCP took over; whoever timed out this attempt means the TCP handle.
+      // Closed already, when TCP took over; the timer of this attempt means the TCP handle.
       this.successor?.close(callback)
       return
     }
@@ -342,7 +342,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
-    // As from libuv, a write of native code hears of it first: tls, and whoever writes by it.
+    // As from libuv, a write of native code hears of it first: tls, and the program that writes through it.
     const errno = errnoOf(code)
     this.finishNativeWrite(errno)
     const error = systemError(code, syscall, cause)

@@ -23,9 +23,9 @@ import { nativeMethods, type ShownHandle } from './socket-handle.ts'
 
 /** So much is scheduled for native code at most before it is asked again whether it reads: as much as one turn can bring. */
 const SCHEDULED_MAX = 768 * 1024
-/** And of a socket of which nobody knows yet who listens to it. */
+/** The same for a socket whose reader is not known yet. */
 const PROBED_MAX = 64 * 1024
-/** One read of libuv: whoever listens may stop reading after it, and the parser of http takes nothing more then. */
+/** One read of libuv: the reader may stop after it, and the parser of http takes nothing more then. */
 const PIECE_MAX = 64 * 1024
 
 /**
@@ -73,16 +73,16 @@ export abstract class NativeSide {
   private listener: ReadListener | undefined
   /** Node's own reader, which net.js sets first. */
   private stockReader: ReadListener | undefined
-  /** Native code may have been attached. Whoever does so looks at `isStreamBase` first. */
+  /** Native code may have been attached: the code that attaches it reads `isStreamBase` first. */
   isNative = false
-  /** Data is with the native stream, and nobody has said yet who listens to it. */
+  /** Data is with the native stream, which has not yet passed it to a reader. */
   private isProbing = false
   /** It has had data. If script had been there, it would have been seen. */
   private wasFed = false
   /** Pieces that are scheduled for the native stream: everything else must queue behind them. */
   protected feedCount = 0
   protected scheduledLength = 0
-  /** Whoever listens has stopped reading, perhaps in the middle of what was scheduled. */
+  /** The reader has stopped, perhaps in the middle of what was scheduled. */
   private isStopped = false
   private readonly held: (Buffer | undefined)[] = []
   /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
@@ -221,7 +221,7 @@ export abstract class NativeSide {
     return this.scheduledLength >= (this.wasFed ? SCHEDULED_MAX : PROBED_MAX)
   }
 
-  /** Whoever reads has not had all that was taken for it. */
+  /** The reader has not had all that was taken for it. */
   get isFeeding(): boolean {
     return this.feedCount > 0 && !this.isStopped && !this.isClosed
   }
@@ -291,7 +291,7 @@ export abstract class NativeSide {
     }
   }
 
-  /** Bytes that were received, and that nobody has read. */
+  /** Bytes that were received and are not read. */
   get isHolding(): boolean {
     return this.held.some(bytes => bytes !== undefined)
   }

@@ -282,7 +282,7 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
     }
   }
 
-  // Of a class each, as V8 keeps a shape by the class that `new` names. Their name is what Node's own are called.
+  // The names of the classes are those of Node's own.
   const TcpHandle = class TCP extends SocketHandle {
     declare reading: boolean
     declare onconnection: null

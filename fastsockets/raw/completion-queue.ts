@@ -81,7 +81,7 @@ export class CompletionQueue {
     try {
       assertOptions(options)
       assertSignal(options.signal)
-      this.#assertNobodyWaits()
+      this.#assertNotWaiting()
     } catch (error) {
       return Promise.reject(error)
     }
@@ -127,7 +127,7 @@ export class CompletionQueue {
     return undefined
   }
 
-  #assertNobodyWaits(): void {
+  #assertNotWaiting(): void {
     if (this.#waiter === undefined) return
     throw Object.assign(new Error('one wait at a time'), { code: 'ERR_FASTSOCKETS_WAITING' })
   }

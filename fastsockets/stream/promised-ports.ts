@@ -84,7 +84,7 @@ export class AwaitedPorts {
     this.asked.push(stream)
   }
 
-  /** False if others have asked before it: whoever answers out of turn would leave them here for ever. */
+  /** False if others have asked before it: an answer out of order would leave them here for ever. */
   handleAnswered(stream: Stream): boolean {
     if (stream.promisedPort !== PORT_AWAITED) return true
     if (this.asked[0] !== stream) return false

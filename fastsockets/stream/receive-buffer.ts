@@ -16,7 +16,7 @@ interface BufferHost {
 }
 
 /**
- * The contiguous receive buffer of one socket (Fast Sockets 1997, section 3.3). It holds what came while nobody was
+ * The contiguous receive buffer of one socket (Fast Sockets 1997, section 3.3). It holds what came while the program was not
  * reading; there is no memory behind it otherwise.
  */
 export class ReceiveBuffer {

@@ -152,7 +152,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.isRaw = isRaw
     this.host = isRaw ? rawHost : processHost
     this.isLoopback = end.driver === 'loopback'
-    // Raw sockets wait for their answer, and nobody waits for his own thread.
+    // Raw sockets wait for their answer, and a thread cannot wait for itself.
     const promisedMax = isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX
     this.promised = new PromisedPorts(promisedMax, () => this.portShare)
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
@@ -202,7 +202,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
    * `listenersClosed`. `askedAt`, as `lookCount` counts, is when it was asked for.
    */
   presumeSoon(stream: Stream, listenersClosed: number, askedAt: number): void {
-    // It is not out yet, or another may find no room for it, or nobody knows when it would be too early.
+    // It is not out yet, or another may find no room for it, or it is not known when it would be too early.
     if (this.connects.size > 0 || !this.streams.hasPlenty || Number.isNaN(askedAt)) return
     this.early.add(stream, listenersClosed, askedAt)
     this.channel.touch()
@@ -323,7 +323,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
 
   private resumeSending(): void {
     if (this.connects.size > 0 && !this.connects.resume(this.streams, this.ask)) return
-    // Those who are there now: whoever writes more meanwhile has the next turn.
+    // Those who are there now: streams that write more meanwhile are sent in the next turn.
     for (let left = this.toSend.size; left > 0; left--) {
       const { first } = this.toSend
       if (first === undefined || !this.resume(first)) return
@@ -404,7 +404,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     const stream = this.streams.get(message.word(0))
     const window = message.word(1)
     const clientPort = message.word(2)
-    if (!isAsked(stream)) return this.refuse('an ACCEPT that nobody asked for')
+    if (!isAsked(stream)) return this.refuse('an ACCEPT without a CONNECT')
     if (window < EARLY_WINDOW || window > WINDOW_MAX) return this.refuse('an ACCEPT out of bounds')
     if (clientPort <= 0 || clientPort > 0xffff) return this.refuse(`client port ${clientPort}`)
     const promises = [message.word(3), message.word(4), message.word(5), message.word(6)]
@@ -418,7 +418,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
 
   handleRefuse(message: Message): void {
     const stream = this.streams.get(message.word(0))
-    if (!isAsked(stream)) return this.refuse('a REFUSE that nobody asked for')
+    if (!isAsked(stream)) return this.refuse('a REFUSE without a CONNECT')
     if (!this.awaited.handleAnswered(stream)) return this.refuse('a REFUSE out of turn')
     stream.handleRefused(message.word(1))
     this.host.drainTicks()
@@ -440,7 +440,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     if (fault !== undefined) this.refuse(fault)
   }
 
-  /** What a client has sent to somebody who has refused it, before it heard of that. */
+  /** Data that a client sent before it received the REFUSE of its socket. */
   private handleLostData(to: number): void {
     if (!this.streams.wasRefused(to)) this.refuse(`data for socket ${to}`)
   }

@@ -20,7 +20,7 @@
  *
  * `window` is the size of the sender's receive buffer for this socket: the peer may have that many bytes under way that
  * are not yet reported as consumed. Before the ACCEPT a client may have `EARLY_WINDOW` bytes under way, or the window that came
- * with its promised port; it may send DATA and CLOSE then, nothing else. If a REFUSE comes instead they were said to nobody. `consumed` counts the bytes that the program has taken; it rides on every DATA and
+ * with its promised port; it may send DATA and CLOSE then, nothing else. If the server sends a REFUSE instead, it has dropped them. `consumed` counts the bytes that the program has taken; it rides on every DATA and
  * goes alone once half a window is owed (EMP 2002, delayed and piggybacked acknowledgements).
  *
  * SRC_AVAIL stands in place of `length` bytes of DATA: the receiver may fetch them from the sender's memory. It says by

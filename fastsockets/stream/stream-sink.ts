@@ -1,6 +1,6 @@
 export type StreamErrorCode = 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE' | 'EFAULT'
 
-/** Whoever owns a stream. Every method may run user code. */
+/** The owner of a stream. Every method may run user code. */
 export interface StreamSink {
   /** A receive is posted: data may be handed over. */
   readonly isReading: boolean

@@ -48,12 +48,12 @@ export class StreamTable {
     return (this.generations[slot] as number) * STREAMS_MAX + slot
   }
 
-  /** Whether nobody has the place of this number, which is the peer's. */
+  /** Whether the place of this number, which the peer chose, is free. */
   hasPlaceFor(id: number): boolean {
     return this.theirs[slotOf(id)] === undefined
   }
 
-  /** There must be room, and nobody in the place of that number. */
+  /** There must be room, and the place of that number must be free. */
   put(stream: Stream): void {
     const slot = slotOf(stream.id)
     if (stream.id > 0) this.ours[slot] = stream

@@ -36,7 +36,7 @@ export class WaitingConnects {
 }
 
 /**
- * The program may have closed it meanwhile: then it ends here, and nobody has to hear of it. But if the program took it for
+ * The program may have closed it meanwhile: then it ends here, without an event. But if the program took it for
  * connected, the server sees it come and go.
  */
 function isStillWanted({ stream }: Connect, streams: StreamTable): boolean {

@@ -256,7 +256,7 @@ t.test('what a client had said before it heard that it is refused is nobody’s'
   tell(CLOSE, [-7, CLOSE_DONE, 0])
   await until('a refusal', () => heard.length === 1)
   t.ok(refusing.isOpen)
-  tell(DATA, [-8, 0, 0, 0], 'of a connection that nobody asked for')
+  tell(DATA, [-8, 0, 0, 0], 'of a connection without a CONNECT')
   await until('the end', () => !refusing.isOpen)
 })
 
