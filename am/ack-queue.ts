@@ -68,7 +68,7 @@ export class AckQueue {
   }
 
   /** Takes the oldest run, encoded for the wire; the peer may use its slots again. 0 if there is none. */
-  takeRun(): number {
+  dequeueRun(): number {
     if (this.runCount === 0) return 0
     const first = this.firsts[this.head] as number
     const count = this.counts[this.head] as number
@@ -80,9 +80,9 @@ export class AckQueue {
   }
 
   /** Writes up to `limit` runs to `words` from index `at`; returns how many. */
-  takeRuns(words: Int32Array, at: number, limit: number): number {
+  dequeueRuns(words: Int32Array, at: number, limit: number): number {
     let count = 0
-    for (; count < limit && this.runCount > 0; count++) words[at + count] = this.takeRun()
+    for (; count < limit && this.runCount > 0; count++) words[at + count] = this.dequeueRun()
     return count
   }
 

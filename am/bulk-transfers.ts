@@ -153,7 +153,7 @@ export class BulkTransfers implements CompletionSink {
     return this.faultOfGet(offset, length) || (this.#segment.isReadOnly ? UNDELIVERABLE.OUT_OF_BOUNDS : 0)
   }
 
-  // Sending. The caller takes the slot after success.
+  // Sending. The caller acquires the slot after success.
 
   sendLong(
     mapping: Mapping,
@@ -235,7 +235,7 @@ export class BulkTransfers implements CompletionSink {
   }
 
   /** False if the peer may not send this part. Drops a part of a message that will be returned. */
-  takePart(
+  handlePart(
     isOwnTag: boolean,
     slot: number,
     offset: number,

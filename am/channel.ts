@@ -50,7 +50,7 @@ export const CREDITS_DEFAULT = 64
 export interface ChannelOptions {
   /** Requests in flight each way; both sides must use the same number. */
   readonly credits?: number
-  /** Largest payload of a medium message that this side sends and takes, if that is less than a frame holds. */
+  /** Largest payload of a medium message that this side sends and accepts, if that is less than a frame holds. */
   readonly mediumMax?: number
   readonly owner: ChannelOwner
 }
@@ -60,7 +60,7 @@ export type ChannelState = 'open' | 'closed' | 'broken' | 'gone'
 
 export class Channel implements FrameSink {
   readonly end: VirtualInterface
-  /** Largest payload of a medium message that this side sends and takes, whatever else the message carries. */
+  /** Largest payload of a medium message that this side sends and accepts, whatever else the message carries. */
   readonly mediumMax: number
   readonly owner: ChannelOwner
   state: ChannelState = 'open'
@@ -71,17 +71,17 @@ export class Channel implements FrameSink {
   isTouched = false
   /** Something was sent since the last turn: an answer may come soon. */
   hasSent = false
-  /** Whether the poller may `take` and `tell` apart: if no handler is the program's own. */
+  /** Whether the poller may call `poll` and `deliver` apart: if no handler is the program's own. */
   readonly hasHalves: boolean = true
-  /** The accepting end of a channel of this thread to itself: taken before the others. */
+  /** The accepting end of a channel of this thread to itself: polled before the others. */
   isFirst = false
   /** Both ends are of this thread, which does not flood itself: what it sends is handled in one turn. */
   isOwn = false
-  /** Messages handled since the owner was told, and bytes of frames since the event loop counted them. */
-  protected taken = 0
-  takenBytes = 0
+  /** Messages handled since the last `deliver`, and bytes of frames since the event loop counted them. */
+  protected polledCount = 0
+  polledBytes = 0
   /** Whether the peer may send requests without a credit: only where something else bounds them. */
-  protected readonly takesOneWay: boolean = true
+  protected readonly acceptsOneWay: boolean = true
   /** A thread that waits for an answer may stay awake for it: the poller says so. */
   maySpin = true
 
@@ -130,12 +130,12 @@ export class Channel implements FrameSink {
     return this.end.sendBytes
   }
 
-  /** The poller's: whom to tell that this channel has something to do. */
+  /** Set by the poller: schedules a turn for this channel. */
   setWake(wake: (channel: Channel) => void): void {
     this.wake = wake
   }
 
-  /** There is something to do: the poller takes a turn soon. */
+  /** There is something to do: schedules a turn of the poller. */
   touch(): void {
     this.isTouched = true
     if (!this.isHot) this.wake(this)
@@ -152,7 +152,7 @@ export class Channel implements FrameSink {
     const refusal = this.refusal()
     if (refusal !== 0) return refusal
     const at = this.writer.reserve(KIND_REQUEST, handler, this.slots.next, wordCount, 0, payloadLength)
-    if (at >= 0) this.slots.take()
+    if (at >= 0) this.slots.acquire()
     return at
   }
 
@@ -178,7 +178,7 @@ export class Channel implements FrameSink {
     const headAt = at >> 2
     words[headAt] =
       KIND_REQUEST | (wordCount << WORD_COUNT_SHIFT) | (handler << HANDLER_SHIFT) | (NO_SLOT << SLOT_SHIFT)
-    words[headAt + 1] = this.acks.pending > 0 ? this.acks.takeRun() : 0
+    words[headAt + 1] = this.acks.pending > 0 ? this.acks.dequeueRun() : 0
     words[headAt + 2] = a
     words[headAt + 3] = b
     if (wordCount > 2) words[headAt + 4] = c
@@ -209,27 +209,27 @@ export class Channel implements FrameSink {
   /** Up to `limit` messages, then whatever waits for room or credit. Returns how many; `BROKEN`/`CLOSED` if it was before. */
   progress(limit: number): number {
     if (this.state !== 'open') return this.state === 'broken' ? BROKEN : CLOSED
-    this.take(limit)
-    return this.tell()
+    this.poll(limit)
+    return this.deliver()
   }
 
   /** The first half of `progress`, while this is open: handles up to `limit` messages. Returns how many. */
-  take(limit: number): number {
+  poll(limit: number): number {
     const wasTouched = this.isTouched
     // If a handler throws, the error goes to the program, and the channel goes on with its next turn.
     this.isTouched = true
     const count = this.end.poll(this, limit)
-    if (count > 0) this.taken += count
+    if (count > 0) this.polledCount += count
     else if (count === BROKEN && this.state === 'open') this.break(this.end.failure)
     if (this.state === 'open' && this.mayOwe() && this.sendOwed() && this.creditsAreDue()) this.sendCredits()
     this.isTouched = wasTouched
     return count
   }
 
-  /** The second half: the owner goes on. Returns what the first has taken. */
-  tell(): number {
-    const count = this.taken
-    this.taken = 0
+  /** The second half: the owner delivers and resumes sending. Returns how many messages `poll` has handled. */
+  deliver(): number {
+    const count = this.polledCount
+    this.polledCount = 0
     this.isTouched = false
     this.owner.handleProgress()
     return count
@@ -248,7 +248,7 @@ export class Channel implements FrameSink {
 
   handleFrame(bytes: Uint8Array, offset: number, length: number): void {
     if (this.state !== 'open') return
-    this.takenBytes += length
+    this.polledBytes += length
     if (length < HEAD_SIZE) return this.refuse(`a frame of ${length} bytes`)
     const words = this.end.receiveWords
     const head = words[offset >> 2] as number
@@ -259,7 +259,7 @@ export class Channel implements FrameSink {
     if (wordCount > WORDS_MAX || header > length) {
       return this.refuse(`a message head of 0x${(head >>> 0).toString(16)} in ${length} bytes`)
     }
-    if (run !== 0 && !this.takeBack(run)) return
+    if (run !== 0 && !this.releaseRun(run)) return
     const { message } = this
     const wordsAt = (offset + HEAD_SIZE + extra) >> 2
     for (let i = 0; i < wordCount; i++) message.words[i] = words[wordsAt + i] as number
@@ -271,7 +271,7 @@ export class Channel implements FrameSink {
     const payloadAt = offset + header
     if (slot === NO_SLOT && kind === KIND_REQUEST) {
       const run = this.handlers.oneWay[handler]
-      if (run === undefined || (head & FLAG) !== 0 || length - header > this.mediumMax || !this.takesOneWay)
+      if (run === undefined || (head & FLAG) !== 0 || length - header > this.mediumMax || !this.acceptsOneWay)
         return this.refuse('a one-way request that cannot be delivered')
       this.handlers.runs++
       run.call(this.owner, message.words, wordCount, bytes, payloadAt, length - header)
@@ -299,7 +299,7 @@ export class Channel implements FrameSink {
     throw rangeError('there is no segment behind this channel')
   }
 
-  /** A request that its message held is done with, without an answer. */
+  /** A deferred request is done with, without an answer. */
   release(slot: number): void {
     if (this.state !== 'open') return
     this.acks.add(slot)
@@ -374,7 +374,7 @@ export class Channel implements FrameSink {
     offset: number,
     length: number,
   ): void {
-    if (!this.slots.give(slot)) return this.refuse('a reply without a request')
+    if (!this.slots.release(slot)) return this.refuse('a reply without a request')
     const handler = this.handlers.get(handlerIndex)
     if (handler === undefined) return this.refuse(`a reply to handler ${handlerIndex}, which is not there`)
     this.runReply(handlerIndex, handler, bytes, offset, length)
@@ -397,8 +397,8 @@ export class Channel implements FrameSink {
   }
 
   /** A slot comes back without an answer; false if it may not. */
-  protected takeSlotBack(slot: number): boolean {
-    return this.slots.give(slot)
+  protected releaseSlot(slot: number): boolean {
+    return this.slots.release(slot)
   }
 
   /** Cheaper than `sendOwed` and `creditsAreDue`: false if neither has anything to send. */
@@ -424,7 +424,7 @@ export class Channel implements FrameSink {
   protected sendCredits(): boolean {
     const at = this.writer.reserve(KIND_CREDIT, 0, 0, 0, 0, 4 * CREDIT_RUNS_MAX)
     if (at < 0) return false
-    this.writer.commit(4 * this.acks.takeRuns(this.end.sendWords, at >> 2, CREDIT_RUNS_MAX))
+    this.writer.commit(4 * this.acks.dequeueRuns(this.end.sendWords, at >> 2, CREDIT_RUNS_MAX))
     return true
   }
 
@@ -460,7 +460,7 @@ export class Channel implements FrameSink {
     if (!this.beginRequest(slot)) return
     if (!this.isOwnTag(head, extraAt)) this.sendReturn(slot, UNDELIVERABLE.BAD_TAG)
     else if (length > this.mediumMax) this.sendReturn(slot, UNDELIVERABLE.TOO_LONG)
-    else if (!this.handlers.takes(handler)) this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
+    else if (!this.handlers.accepts(handler)) this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
     else this.runRequest(handler, slot, bytes, payloadAt, length)
   }
 
@@ -469,11 +469,11 @@ export class Channel implements FrameSink {
   }
 
   /** A run of our slots comes back; false, and the channel is broken, if they were not out. */
-  private takeBack(run: number): boolean {
+  private releaseRun(run: number): boolean {
     const count = run >>> RUN_COUNT_SHIFT
     let slot = run & RUN_FIRST_MASK
     for (let i = 0; i < count; i++) {
-      if (!this.takeSlotBack(slot)) {
+      if (!this.releaseSlot(slot)) {
         this.refuse('more credits came back than were spent')
         return false
       }
@@ -485,7 +485,7 @@ export class Channel implements FrameSink {
   private handleCredits(offset: number, length: number): void {
     if ((length & 3) !== 0 || length > 4 * CREDIT_RUNS_MAX) return this.refuse(`credits in ${length} bytes`)
     for (let at = offset; at < offset + length; at += 4) {
-      if (!this.takeBack(this.end.receiveWords[at >> 2] as number)) return
+      if (!this.releaseRun(this.end.receiveWords[at >> 2] as number)) return
     }
   }
 
@@ -493,7 +493,7 @@ export class Channel implements FrameSink {
     const owed = this.roomOwed()
     if (owed > 0) return owed
     // Where everything takes a credit, no room helps without one: the frame that brings the credit wakes this side.
-    const wanted = this.slots.freeCount === 0 && !this.takesOneWay ? 0 : this.owner.roomWanted()
+    const wanted = this.slots.freeCount === 0 && !this.acceptsOneWay ? 0 : this.owner.roomWanted()
     return wanted === 0 ? 0 : Math.min(HEADER_SIZE_MAX + wanted, this.end.capabilities.frameMax)
   }
 }

@@ -19,13 +19,13 @@ export class CreditSlots {
     this.states = new Uint8Array(size)
   }
 
-  /** The slot that `take` would give, or -1. */
+  /** The slot that `acquire` would give, or -1. */
   get next(): number {
     return this.freeCount === 0 ? -1 : (this.free[this.first] as number)
   }
 
-  /** Takes the slot that `next` named. */
-  take(): void {
+  /** Acquires the slot that `next` named. */
+  acquire(): void {
     this.states[this.free[this.first] as number] = OUT
     this.first = this.first + 1 === this.size ? 0 : this.first + 1
     this.freeCount--
@@ -40,13 +40,13 @@ export class CreditSlots {
     this.states[slot] = KEPT
   }
 
-  giveKept(slot: number): void {
+  releaseKept(slot: number): void {
     this.states[slot] = OUT
-    this.give(slot)
+    this.release(slot)
   }
 
-  /** The peer gives a slot back; false if the peer does not hold it. */
-  give(slot: number): boolean {
+  /** The peer releases a slot; false if the peer does not have it. */
+  release(slot: number): boolean {
     if (this.states[slot] !== OUT) return false
     this.states[slot] = FREE
     let last = this.first + this.freeCount

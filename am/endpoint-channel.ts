@@ -66,7 +66,7 @@ export class EndpointChannel extends ReturningChannel {
       const status = this.#bulk.sendLong(mapping, handler, slot, words, payload, offset)
       if (status < 0) return this.refuseForRoom(status, Math.min(payload.length, this.#bulk.partMax))
     }
-    this.slots.take()
+    this.slots.acquire()
     this.log.record(slot, KIND_LONG, mapping.index, handler, words, undefined)
     this.log.borrow(slot, payload)
     this.counts.requests++
@@ -88,7 +88,7 @@ export class EndpointChannel extends ReturningChannel {
       const status = isDone ? OK : this.#bulk.sendGet(mapping, slot, offset, length)
       if (status < 0) return this.refuseForRoom(status, 0)
     }
-    this.slots.take()
+    this.slots.acquire()
     this.log.record(slot, KIND_GET, mapping.index, handler, words, undefined)
     this.log.lengths[slot] = length
     this.log.offsets[slot] = into
@@ -145,7 +145,7 @@ export class EndpointChannel extends ReturningChannel {
     this.log.lengths[slot] = 0
     if (handler === undefined) return super.finish(slot, reason || UNDELIVERABLE.NO_SUCH_HANDLER)
     this.message.wordCount = this.log.copyWords(slot, this.message.words)
-    this.slots.giveKept(slot)
+    this.slots.releaseKept(slot)
     this.runReply(handlerIndex, handler, this.#bulk.segmentBytes, this.log.offsets[slot] as number, length)
   }
 
@@ -174,7 +174,7 @@ export class EndpointChannel extends ReturningChannel {
       this.#handleLong(isOwnTag, handler, slot, offset, size, bytes, payloadAt, length)
     } else if (kind === KIND_GET) {
       this.#handleGet(isOwnTag, slot, offset, size)
-    } else if (!this.#bulk.takePart(isOwnTag, slot, offset, bytes, payloadAt, length)) {
+    } else if (!this.#bulk.handlePart(isOwnTag, slot, offset, bytes, payloadAt, length)) {
       this.refuse(`a part of ${length} bytes at ${offset} for slot ${slot}`)
     }
   }
@@ -192,7 +192,7 @@ export class EndpointChannel extends ReturningChannel {
     if (!this.beginRequest(slot)) return
     const reason = isOwnTag ? this.#bulk.faultOfLong(offset, size) : UNDELIVERABLE.BAD_TAG
     if (reason !== 0) return this.sendReturn(slot, reason)
-    if (!this.handlers.takes(handler)) return this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
+    if (!this.handlers.accepts(handler)) return this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
     if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)
     this.runRequest(handler, slot, this.#bulk.segmentBytes, offset, size)
   }
@@ -221,6 +221,6 @@ export class EndpointChannel extends ReturningChannel {
     // Bytes that came in PARTs before the reply do not go back with it.
     if (reason !== 0) return this.bounce(reason, handler, slot, bytes, payloadAt, length)
     if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)
-    this.takeReply(handler, slot, this.#bulk.segmentBytes, offset, size)
+    this.deliverReply(handler, slot, this.#bulk.segmentBytes, offset, size)
   }
 }

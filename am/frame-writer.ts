@@ -41,7 +41,7 @@ export class FrameWriter {
     const words = this.end.sendWords
     const headAt = at >> 2
     words[headAt] = kind | (wordCount << WORD_COUNT_SHIFT) | (handler << HANDLER_SHIFT) | (slot << SLOT_SHIFT)
-    words[headAt + 1] = this.acks.pending > 0 ? this.acks.takeRun() : 0
+    words[headAt + 1] = this.acks.pending > 0 ? this.acks.dequeueRun() : 0
     this.words = words
     this.tagAt = headAt + HEAD_SIZE / 4
     this.wordsAt = this.tagAt + (extra >> 2)

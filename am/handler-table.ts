@@ -48,7 +48,7 @@ export class HandlerTable {
    * Whether a request for this handler can be delivered. Peers may not call index 0, the handler of returned
    * messages.
    */
-  takes(index: number): boolean {
+  accepts(index: number): boolean {
     return index !== 0 && this.#handlers[index] !== undefined
   }
 

@@ -11,7 +11,7 @@ const NO_DESTINATION = -1
 /** Outcome of a request in its handler. */
 const UNANSWERED = 0
 const ANSWERED = 1
-const HELD = 2
+const DEFERRED = 2
 
 /** The channel, as far as its messages use it. */
 export interface MessageChannel {
@@ -204,9 +204,9 @@ export class Message {
   }
 
   /** For the runtime only: the request is finished later. Returns its slot, for `sendReply` or `release`. */
-  hold(): number {
+  defer(): number {
     this.#assertMayReply()
-    this.#outcome = HELD
+    this.#outcome = DEFERRED
     return this.#slot
   }
 

@@ -14,7 +14,7 @@ const log = openLog('fastsockets:am:peer')
 /** Most MAPs without an answer: as many as there are destinations. */
 const MAPS_MAX = 65536
 /** Most MAPs that are sent and not answered: a control connection holds only so many bytes. */
-const MAPS_TOLD_MAX = 256
+const MAPS_UNDER_WAY_MAX = 256
 /** Number of the MAP that an OPEN contains. */
 const FIRST_MAP = 0
 /** The segment could not be described, and the connection has ended. */
@@ -24,7 +24,7 @@ const FAILED = 'failed'
  * Receives the segment that a peer shows for a tag; undefined if the tag is wrong. Called at once when the answer
  * arrives: a turn later the connection might have ended as unused.
  */
-export type TakeSegment = (segment: RemoteSegment | undefined) => void
+export type InstallSegment = (segment: RemoteSegment | undefined) => void
 
 export interface SegmentDescription {
   readonly length: number
@@ -64,9 +64,9 @@ export class Peer implements ChannelOwner {
   #repliesToReturn = 0
   readonly #host: PeerHost
   readonly #connection: ControlConnection
-  readonly #maps = new Map<number, { take: TakeSegment; reject: (e: Error) => void }>()
+  readonly #maps = new Map<number, { install: InstallSegment; reject: (e: Error) => void }>()
   /** MAPs that are not sent yet, and their tags. */
-  readonly #untold = new Map<number, bigint>()
+  readonly #unsentMaps = new Map<number, bigint>()
   /** MAPs that have timed out; the peer may still answer. */
   readonly #lateMaps = new Set<number>()
   #nextMap = FIRST_MAP + 1
@@ -104,18 +104,18 @@ export class Peer implements ChannelOwner {
   }
 
   /** Sends a MAP that shows a tag. `install` is called before the promise is resolved. */
-  askForSegment(tag: bigint, install: TakeSegment): Promise<void> {
+  askForSegment(tag: bigint, install: InstallSegment): Promise<void> {
     if (this.isGone || this.#maps.size + this.#lateMaps.size >= MAPS_MAX)
       return Promise.reject(this.#goneError())
     const id = this.#nextMap++
     const mapped = this.#mapped(id, install)
-    this.#untold.set(id, tag)
-    this.#tellMaps()
+    this.#unsentMaps.set(id, tag)
+    this.#sendMaps()
     return mapped
   }
 
   /** Waits for the answer to the tag in the OPEN. */
-  awaitFirstSegment(install: TakeSegment): Promise<void> {
+  awaitFirstSegment(install: InstallSegment): Promise<void> {
     return this.#mapped(FIRST_MAP, install)
   }
 
@@ -198,8 +198,8 @@ export class Peer implements ChannelOwner {
       case 'map':
         return this.answerMap(decodeTag(message.tag), message.id)
       case 'mapped':
-        this.#takeMapped(message)
-        return this.#tellMaps()
+        this.#handleMapped(message)
+        return this.#sendMaps()
       case 'unmap':
         this.#peerMappingCount--
         this.#isUnmapped = true
@@ -215,24 +215,24 @@ export class Peer implements ChannelOwner {
     }
   }
 
-  #tellMaps(): void {
-    for (const [id, tag] of this.#untold) {
-      if (this.#maps.size - this.#untold.size + this.#lateMaps.size >= MAPS_TOLD_MAX) return
-      this.#untold.delete(id)
+  #sendMaps(): void {
+    for (const [id, tag] of this.#unsentMaps) {
+      if (this.#maps.size - this.#unsentMaps.size + this.#lateMaps.size >= MAPS_UNDER_WAY_MAX) return
+      this.#unsentMaps.delete(id)
       this.#connection.send({ op: 'map', id, tag: encodeTag(tag) })
     }
   }
 
-  #mapped(id: number, install: TakeSegment): Promise<void> {
+  #mapped(id: number, install: InstallSegment): Promise<void> {
     this.#connection.ref()
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        if (!this.#untold.delete(id)) this.#lateMaps.add(id)
+        if (!this.#unsentMaps.delete(id)) this.#lateMaps.add(id)
         this.#drop(id)
         const text = `${this.peerName} did not answer within ${DIAL_TIMEOUT_MS} ms`
         reject(new AmError('ERR_AM_TIMEOUT', text))
       }, DIAL_TIMEOUT_MS)
-      const take: TakeSegment = segment => {
+      const settle: InstallSegment = segment => {
         clearTimeout(timer)
         try {
           install(segment)
@@ -245,7 +245,7 @@ export class Peer implements ChannelOwner {
         clearTimeout(timer)
         reject(error)
       }
-      this.#maps.set(id, { take, reject: fail })
+      this.#maps.set(id, { install: settle, reject: fail })
     })
   }
 
@@ -254,7 +254,7 @@ export class Peer implements ChannelOwner {
     if (this.#maps.size === 0) this.#connection.unref()
   }
 
-  #takeMapped(message: ControlMessage & { op: 'mapped' }): void {
+  #handleMapped(message: ControlMessage & { op: 'mapped' }): void {
     const waiting = this.#maps.get(message.id)
     if (waiting === undefined) {
       // A late answer: the peer has an entry for us that this side does not use.
@@ -263,13 +263,13 @@ export class Peer implements ChannelOwner {
       return this.#connection.destroy()
     }
     this.#drop(message.id)
-    if (!message.isTagRight) return waiting.take(undefined)
+    if (!message.isTagRight) return waiting.install(undefined)
     try {
       const memory = message.key === '' ? undefined : importKey(this.channel.end, message)
       const { segment: length, longMax, isReadOnly } = message
       const segment = { length, longMax, isReadOnly, memory }
       this.channel.peerSegment = segment
-      waiting.take(segment)
+      waiting.install(segment)
     } catch (error) {
       waiting.reject(error as Error)
       this.#connection.destroy()
@@ -287,7 +287,7 @@ export class Peer implements ChannelOwner {
     if (!this.#hasSaidBye) log('%s %s', this.peerName, this.#isBye ? 'has closed' : 'is dead')
     for (const waiting of this.#maps.values()) waiting.reject(this.#goneError())
     this.#maps.clear()
-    this.#untold.clear()
+    this.#unsentMaps.clear()
     this.channel.expectEnd(this.#isBye ? UNDELIVERABLE.PEER_CLOSED : UNDELIVERABLE.PEER_DEAD)
     this.#host.handlePeerProgress(this)
   }

@@ -32,7 +32,7 @@ export class ReceivedMessage {
   #retentions: number
   #isHandled: boolean
 
-  /** For the runtime only: `slot` is that of a held request, or -1. The message owns `words` and `bytes`. */
+  /** For the runtime only: `slot` is that of a deferred request, or -1. The message owns `words` and `bytes`. */
   constructor(
     channel: MessageChannel,
     destination: number | undefined,
@@ -60,7 +60,7 @@ export class ReceivedMessage {
 
   /** For the runtime only: copies the message of a handler that is running. */
   static of(message: Message): ReceivedMessage {
-    const slot = message.isRequest ? message.hold() : NO_REQUEST
+    const slot = message.isRequest ? message.defer() : NO_REQUEST
     const { destination, handler, reason } = message
     return new ReceivedMessage(
       channelOf(message),

@@ -57,7 +57,7 @@ export interface ReturningChannelOptions extends ChannelOptions {
 
 export class ReturningChannel extends Channel {
   override readonly hasHalves = false
-  protected override readonly takesOneWay = false
+  protected override readonly acceptsOneWay = false
   readonly counts = new ChannelCounts()
   /** Replies that this side has sent back, and replies of this side that came back, so far. */
   repliesSentBack = 0
@@ -143,7 +143,7 @@ export class ReturningChannel extends Channel {
       writer.put(words, tag)
       if (payload !== undefined) copyBytes(payload, 0, this.end.sendBytes, at, length)
     }
-    slots.take()
+    slots.acquire()
     this.log.record(slot, KIND_REQUEST, mapping.index, handler, words, call)
     if (payload !== undefined) this.log.copy(slot, payload)
     this.counts.requests++
@@ -161,8 +161,8 @@ export class ReturningChannel extends Channel {
         this.owner.handleProgress()
         return returned
       }
-      this.take(limit)
-      const count = this.tell()
+      this.poll(limit)
+      const count = this.deliver()
       this.#emptyPolls = count > 0 ? 0 : this.#emptyPolls + 1
       if (count === 0 && this.#endReason !== 0) {
         this.lose(this.#endReason)
@@ -252,7 +252,7 @@ export class ReturningChannel extends Channel {
     const memory = log.payloadMemory(slot)
     message.wordCount = log.copyWords(slot, message.words)
     const call = log.settle(slot)
-    this.slots.giveKept(slot)
+    this.slots.releaseKept(slot)
     const name = undeliverableReason(reason) ?? 'NO_SUCH_HANDLER'
     this.counts.returned++
     logReturn('a request for handler %d at %s came back: %s', handlerIndex, this.owner.peerName, name)
@@ -262,12 +262,12 @@ export class ReturningChannel extends Channel {
 
   /** Reason to send back a reply to the request in `slot`; 0 if a handler or a call accepts it. */
   protected faultOfReply(handlerIndex: number, slot: number): number {
-    const isTaken = this.log.calls[slot] !== undefined || this.handlers.takes(handlerIndex)
-    return isTaken ? 0 : UNDELIVERABLE.NO_SUCH_HANDLER
+    const isAccepted = this.log.calls[slot] !== undefined || this.handlers.accepts(handlerIndex)
+    return isAccepted ? 0 : UNDELIVERABLE.NO_SUCH_HANDLER
   }
 
   /** A reply ends its request; the waiting call or the handler receives it. */
-  protected takeReply(
+  protected deliverReply(
     handlerIndex: number,
     slot: number,
     bytes: Uint8Array,
@@ -275,7 +275,7 @@ export class ReturningChannel extends Channel {
     length: number,
   ): void {
     const call = this.log.settle(slot)
-    this.slots.give(slot)
+    this.slots.release(slot)
     if (call === undefined) {
       const handler = this.handlers.get(handlerIndex) as Handler
       return this.runReply(handlerIndex, handler, bytes, offset, length)
@@ -296,7 +296,7 @@ export class ReturningChannel extends Channel {
     length: number,
   ): void {
     this.log.settle(slot)?.handleNoReply()
-    this.slots.give(slot)
+    this.slots.release(slot)
     this.repliesSentBack++
     bouncedWords.setArray([...this.message.words.subarray(0, this.message.wordCount)])
     const payload = bytes.subarray(offset, offset + length)
@@ -327,9 +327,10 @@ export class ReturningChannel extends Channel {
   ): void {
     if (!this.slots.isOut(slot)) return this.refuse('a reply without a request')
     if (this.log.kinds[slot] === KIND_GET) return this.finish(slot, 0)
-    const isTaken = this.log.calls[slot] !== undefined || this.handlers.takes(handlerIndex)
-    if (isTaken && length <= this.mediumMax) return this.takeReply(handlerIndex, slot, bytes, offset, length)
-    const reason = isTaken ? UNDELIVERABLE.TOO_LONG : UNDELIVERABLE.NO_SUCH_HANDLER
+    const isAccepted = this.log.calls[slot] !== undefined || this.handlers.accepts(handlerIndex)
+    if (isAccepted && length <= this.mediumMax)
+      return this.deliverReply(handlerIndex, slot, bytes, offset, length)
+    const reason = isAccepted ? UNDELIVERABLE.TOO_LONG : UNDELIVERABLE.NO_SUCH_HANDLER
     this.bounce(reason, handlerIndex, slot, bytes, offset, length)
   }
 
@@ -348,9 +349,9 @@ export class ReturningChannel extends Channel {
     else super.handleOther(head, extraAt, bytes, payloadAt, length)
   }
 
-  protected override takeSlotBack(slot: number): boolean {
+  protected override releaseSlot(slot: number): boolean {
     // A GET is always answered: an acknowledgement may not give its slot back.
-    if (this.log.kinds[slot] === KIND_GET || !this.slots.give(slot)) return false
+    if (this.log.kinds[slot] === KIND_GET || !this.slots.release(slot)) return false
     this.log.settle(slot)?.handleNoReply()
     return true
   }

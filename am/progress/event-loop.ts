@@ -1,12 +1,12 @@
 /**
  * The turn of the event loop: all that a thread does for its channels, in this order. Read this file first.
  *
- *   turn   1. take      poll the ring of every channel, and run the handlers of the frames: sockets' handlers only copy
+ *   turn   1. poll      poll the ring of every channel, and run the handlers of the frames: sockets' handlers only copy
  *          2. deliver   resume what waited for room or window, then give the programs what has come
  *          3. sleep     arm the doorbells of the channels on which nothing has moved for a while
  *   awaitFrame          between two turns: spin on the memory that the peers' next frames will change
  *
- * All channels are taken before any owner delivers, as libuv asks for all that has happened before it reports any: what a
+ * All channels are polled before any owner delivers, as libuv asks for all that has happened before it reports any: what a
  * listener sends to a socket of its own process arrives in the next turn, whichever of the two channels comes first.
  *
  * A channel is *hot* while it moves: each turn polls it. Where the recent past says that spinning pays (spin-rule.ts), a hot
@@ -100,9 +100,9 @@ export class EventLoop {
     // Handlers may heat and remove channels. Those that are pushed during this loop wait for the next turn.
     let left = hot.length
     try {
-      // Connections are reported while they are taken: to the end that accepts before the end that asks.
-      if (left > 1 || hot[0]?.isFirst === true) this.take(true)
-      this.take(false)
+      // Connections are reported by their handlers: to the end that accepts before the end that asks.
+      if (left > 1 || hot[0]?.isFirst === true) this.poll(true)
+      this.poll(false)
       while (left > 0 && at < hot.length) {
         left--
         const channel = hot[at] as Channel
@@ -118,8 +118,8 @@ export class EventLoop {
     }
   }
 
-  /** Takes what has come for the channels that accept (`isFirst`), or for all others. */
-  private take(isFirst: boolean): void {
+  /** Polls the channels that accept (`isFirst`), or all others. */
+  private poll(isFirst: boolean): void {
     const { hot } = this
     let left = hot.length
     for (let at = 0; left > 0 && at < hot.length; left--) {
@@ -133,7 +133,7 @@ export class EventLoop {
         this.current = channel
         this.serve(channel)
         // A closed channel is not hot: no further turn delivers for it.
-        if (channel.isOver) channel.tell()
+        if (channel.isOver) channel.deliver()
         this.current = undefined
       }
       if (hot[at] === channel) at++
@@ -151,9 +151,9 @@ export class EventLoop {
         this.unserved ??= channel
         return served
       }
-      const count = channel.hasHalves ? channel.take(limit) : channel.progress(limit)
-      budget.bytesLeft -= channel.takenBytes
-      channel.takenBytes = 0
+      const count = channel.hasHalves ? channel.poll(limit) : channel.progress(limit)
+      budget.bytesLeft -= channel.polledBytes
+      channel.polledBytes = 0
       if (count > 0) {
         served += count
         budget.messagesLeft -= count
@@ -166,7 +166,7 @@ export class EventLoop {
   private deliver(channel: Channel, nowMs: number): boolean {
     const wasActive = channel.isTouched || channel.hasSent
     this.current = channel
-    const count = channel.hasHalves ? channel.tell() : this.serve(channel)
+    const count = channel.hasHalves ? channel.deliver() : this.serve(channel)
     this.current = undefined
     if (channel.isOver) return true
     const isActive = count > 0 || wasActive || channel.isTouched || channel.hasSent

@@ -4,11 +4,11 @@ import type { HandlerTable } from '../handler-table.ts'
 import type { Message } from '../message.ts'
 import { ReceivedMessage } from '../received-message.ts'
 
-/** Receives messages. It retains each that it handles later than in `take`. */
-export interface MessageTaker {
-  take(message: ReceivedMessage): void
+/** Receives messages. It retains each that it handles later than in `handleMessage`. */
+export interface MessageSink {
+  handleMessage(message: ReceivedMessage): void
   /** No message will come any more: the endpoint is closed. */
-  end(): void
+  handleEnd(): void
 }
 
 /** Ends all streams of an endpoint. */
@@ -18,11 +18,11 @@ export function endSources(handlers: HandlerTable): void {
 
 const sources = new WeakMap<HandlerTable, Map<number, MessageSource>>()
 
-/** A handler that copies messages and passes them, outside of the handler, to every taker that has joined. */
+/** A handler that copies messages and passes them, outside of the handler, to every sink that has joined. */
 export class MessageSource {
   readonly #handlers: HandlerTable
   readonly #index: number
-  readonly #takers = new Set<MessageTaker>()
+  readonly #sinks = new Set<MessageSink>()
   readonly #arrived: ReceivedMessage[] = []
   #isOver = false
 
@@ -39,38 +39,38 @@ export class MessageSource {
     this.#index = index
   }
 
-  join(taker: MessageTaker): void {
-    if (this.#isOver) return taker.end()
+  join(sink: MessageSink): void {
+    if (this.#isOver) return sink.handleEnd()
     // Checked on every join: the program may have set or removed the handler in between.
     const handler = this.#handlers.get(this.#index)
     if (handler !== undefined && handler !== this.#handle) {
       throw new AmError('ERR_AM_HANDLER_TAKEN', `handler ${this.#index} is set already`)
     }
     this.#handlers.set(this.#index, this.#handle)
-    this.#takers.add(taker)
+    this.#sinks.add(sink)
   }
 
-  leave(taker: MessageTaker): void {
-    this.#takers.delete(taker)
-    if (this.#takers.size === 0 && this.#handlers.get(this.#index) === this.#handle) {
+  leave(sink: MessageSink): void {
+    this.#sinks.delete(sink)
+    if (this.#sinks.size === 0 && this.#handlers.get(this.#index) === this.#handle) {
       this.#handlers.set(this.#index, undefined)
     }
   }
 
   end(): void {
     this.#isOver = true
-    for (const taker of this.#takers) taker.end()
+    for (const sink of this.#sinks) sink.handleEnd()
   }
 
   readonly #handle = (message: Message): void => {
-    if (this.#arrived.push(ReceivedMessage.of(message)) === 1) queueMicrotask(this.#handOn)
+    if (this.#arrived.push(ReceivedMessage.of(message)) === 1) queueMicrotask(this.#deliver)
   }
 
-  readonly #handOn = (): void => {
+  readonly #deliver = (): void => {
     for (const message of this.#arrived.splice(0)) {
       message.retain()
-      // A copy: takers may join and leave during the loop.
-      for (const taker of [...this.#takers]) taker.take(message)
+      // A copy: sinks may join and leave during the loop.
+      for (const sink of [...this.#sinks]) sink.handleMessage(message)
       message.release(false)
     }
   }

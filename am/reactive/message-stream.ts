@@ -14,7 +14,7 @@ import { rangeError } from '../errors.ts'
 import type { HandlerTable } from '../handler-table.ts'
 import { HANDLER_COUNT } from '../message-layout.ts'
 import type { ReceivedMessage } from '../received-message.ts'
-import { MessageSource, type MessageTaker } from './message-source.ts'
+import { type MessageSink, MessageSource } from './message-source.ts'
 import { loadRxjs } from './rxjs.ts'
 
 export type MessageStream = Observable<ReceivedMessage> & AsyncIterable<ReceivedMessage>
@@ -26,21 +26,21 @@ export function messageStream(handlers: HandlerTable, index: number): MessageStr
   const { Observable } = loadRxjs()
   const source = MessageSource.of(handlers, index)
   const observable = new Observable<ReceivedMessage>(subscriber => {
-    const taker = new SubscriberTaker(subscriber)
-    source.join(taker)
-    return () => source.leave(taker)
+    const sink = new SubscriberSink(subscriber)
+    source.join(sink)
+    return () => source.leave(sink)
   })
   return Object.assign(observable, { [Symbol.asyncIterator]: () => new MessageIterator(source) })
 }
 
-class SubscriberTaker implements MessageTaker {
+class SubscriberSink implements MessageSink {
   readonly #subscriber: Subscriber<ReceivedMessage>
 
   constructor(subscriber: Subscriber<ReceivedMessage>) {
     this.#subscriber = subscriber
   }
 
-  take(message: ReceivedMessage): void {
+  handleMessage(message: ReceivedMessage): void {
     const subscriber = this.#subscriber
     if (subscriber.closed) return
     const retentionCount = message.retentionCount()
@@ -50,14 +50,12 @@ class SubscriberTaker implements MessageTaker {
     message.release(true)
   }
 
-  end(): void {
+  handleEnd(): void {
     this.#subscriber.complete()
   }
 }
 
-class MessageIterator
-  implements AsyncIterator<ReceivedMessage>, AsyncIterable<ReceivedMessage>, MessageTaker
-{
+class MessageIterator implements AsyncIterator<ReceivedMessage>, AsyncIterable<ReceivedMessage>, MessageSink {
   readonly #source: MessageSource
   readonly #arrived: ReceivedMessage[] = []
   readonly #asked: ((result: IteratorResult<ReceivedMessage>) => void)[] = []
@@ -74,7 +72,7 @@ class MessageIterator
     return this
   }
 
-  take(message: ReceivedMessage): void {
+  handleMessage(message: ReceivedMessage): void {
     if (this.#isOver) return
     message.retain()
     const asked = this.#asked.shift()
@@ -98,11 +96,11 @@ class MessageIterator
 
   async return(): Promise<IteratorResult<ReceivedMessage>> {
     this.#finishCurrent()
-    this.end()
+    this.handleEnd()
     return { value: undefined, done: true }
   }
 
-  end(): void {
+  handleEnd(): void {
     this.#isOver = true
     this.#source.leave(this)
     for (const message of this.#arrived.splice(0)) message.release(false)

@@ -194,7 +194,7 @@ export class Receiver {
 
   #deliverReady(): void {
     while (this.#left > 0 && this.isReady) {
-      this.#deliver(this.#reorder.take(this.#expected, this.landingWords))
+      this.#deliver(this.#reorder.remove(this.#expected, this.landingWords))
     }
   }
 

@@ -210,7 +210,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   /** Receives acknowledgements, and frames that come with them, outside a poll. */
   #receiveAcks(): void {
     if (this.#isPolling) return
-    this.#takeIn(RECEIVE_MAX)
+    this.#receiveInner(RECEIVE_MAX)
     this.#sender.sendUnsent()
     this.#sendAcks(0)
     // A frame for an armed owner has been received here: wake the owner.
@@ -218,7 +218,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   }
 
   /** Receives up to `limit` frames from below and hands over none. */
-  #takeIn(limit: number): number {
+  #receiveInner(limit: number): number {
     this.#isPolling = true
     try {
       return this.inner.poll(this, limit)
@@ -288,7 +288,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     this.#timer = undefined
     if (!this.#isArmed || this.#ownState !== 'open') return
     for (let count = 0; count < RECEIVE_MAX && !this.#receiver.isReady; count++) {
-      if (this.#takeIn(1) <= 0) break
+      if (this.#receiveInner(1) <= 0) break
     }
     const hasRoom = this.#roomWanted > 0 && this.#sender.retention.hasRoom(this.#roomWanted)
     if (!hasRoom && this.#sleep()) return

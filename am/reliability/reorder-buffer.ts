@@ -54,7 +54,7 @@ export class ReorderBuffer {
   }
 
   /** Moves a frame that is kept to the beginning of `words`; returns its length. */
-  take(sequence: number, words: Int32Array): number {
+  remove(sequence: number, words: Int32Array): number {
     const slot = sequence & WINDOW_MASK
     const length = this.#lengths[slot] as number
     let block = this.#firstBlocks[slot] as number

@@ -28,17 +28,17 @@ t.test('slots that are done with one after the other are one run', async t => {
   const acks = new AckQueue(8)
   addAll(acks, [0, 1, 2])
   t.equal(acks.pending, 3)
-  t.equal(acks.takeRun(), encodeRun(0, 3))
+  t.equal(acks.dequeueRun(), encodeRun(0, 3))
   t.equal(acks.pending, 0)
-  t.equal(acks.takeRun(), 0)
+  t.equal(acks.dequeueRun(), 0)
 })
 
 t.test('a run goes on across the end of the circle', async t => {
   const acks = new AckQueue(4)
   addAll(acks, [2, 3, 0, 1])
-  t.equal(acks.takeRun(), encodeRun(2, 4))
+  t.equal(acks.dequeueRun(), encodeRun(2, 4))
   addAll(acks, [3, 0])
-  t.equal(acks.takeRun(), encodeRun(3, 2))
+  t.equal(acks.dequeueRun(), encodeRun(3, 2))
 })
 
 t.test('what is done with out of order is as many runs as it takes', async t => {
@@ -46,7 +46,7 @@ t.test('what is done with out of order is as many runs as it takes', async t => 
   beginAll(acks, [0, 1, 2, 3, 4, 5])
   for (const slot of [3, 0, 1, 5, 4]) acks.add(slot)
   t.equal(acks.pending, 5)
-  const runs = [acks.takeRun(), acks.takeRun(), acks.takeRun(), acks.takeRun(), acks.takeRun()]
+  const runs = [acks.dequeueRun(), acks.dequeueRun(), acks.dequeueRun(), acks.dequeueRun(), acks.dequeueRun()]
   t.strictSame(runs, [encodeRun(3, 1), encodeRun(0, 2), encodeRun(5, 1), encodeRun(4, 1), 0])
 })
 
@@ -56,10 +56,10 @@ t.test('every slot alone: there is room for as many runs as slots', async t => {
   for (let round = 0; round < 3; round++) {
     addAll(acks, order)
     t.strictSame(
-      order.map(() => acks.takeRun()),
+      order.map(() => acks.dequeueRun()),
       order.map(slot => encodeRun(slot, 1)),
     )
-    t.equal(acks.takeRun(), 0)
+    t.equal(acks.dequeueRun(), 0)
   }
 })
 
@@ -69,7 +69,7 @@ t.test('a slot is used again only after it was given back or answered', async t 
   t.equal(acks.begin(0), false, 'its request is being handled')
   acks.add(0)
   t.equal(acks.begin(0), false, 'it was not given back yet')
-  acks.takeRun()
+  acks.dequeueRun()
   t.equal(acks.begin(0), true)
   acks.answer(0)
   t.equal(acks.begin(0), true)
@@ -87,21 +87,24 @@ t.test('an answered slot is in no run', async t => {
   acks.answer(1)
   acks.add(2)
   t.equal(acks.pending, 2)
-  t.strictSame([acks.takeRun(), acks.takeRun(), acks.takeRun()], [encodeRun(0, 1), encodeRun(2, 1), 0])
+  t.strictSame(
+    [acks.dequeueRun(), acks.dequeueRun(), acks.dequeueRun()],
+    [encodeRun(0, 1), encodeRun(2, 1), 0],
+  )
 })
 
 t.test('one slot alone, and as many as there can be', async t => {
   const one = new AckQueue(1)
   for (let round = 0; round < 3; round++) {
     addAll(one, [0])
-    t.equal(one.takeRun(), encodeRun(0, 1))
+    t.equal(one.dequeueRun(), encodeRun(0, 1))
   }
   const most = new AckQueue(CREDITS_LIMIT)
   addAll(
     most,
     Array.from({ length: CREDITS_LIMIT }, (_, slot) => slot),
   )
-  const run = most.takeRun()
+  const run = most.dequeueRun()
   t.ok(run > 0)
   t.equal(slotsOf(run, CREDITS_LIMIT).length, CREDITS_LIMIT)
   t.equal(most.pending, 0)
@@ -134,7 +137,7 @@ t.test('whatever happens, each slot comes back once and in the order in which it
           done.push(slot)
         }
       } else if (what >= 8) {
-        const run = acks.takeRun()
+        const run = acks.dequeueRun()
         const slots = slotsOf(run, size)
         if (slots.length === 0 && done.length > 0) t.fail(`nothing came back in step ${step}`)
         if (slots.some((slot, i) => slot !== done[i]))

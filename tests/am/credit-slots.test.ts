@@ -5,7 +5,7 @@ import { seededRandom } from '../support/random.ts'
 
 function take(slots: CreditSlots): number {
   const slot = slots.next
-  slots.take()
+  slots.acquire()
   return slot
 }
 
@@ -26,7 +26,7 @@ t.test('to look at the next slot takes nothing', async t => {
 t.test('slots come back in any order, and go out again in that order', async t => {
   const slots = new CreditSlots(4)
   for (let i = 0; i < 4; i++) take(slots)
-  for (const slot of [2, 0, 3]) t.equal(slots.give(slot), true)
+  for (const slot of [2, 0, 3]) t.equal(slots.release(slot), true)
   t.strictSame([take(slots), take(slots), take(slots)], [2, 0, 3])
   t.equal(slots.next, -1)
 })
@@ -34,9 +34,9 @@ t.test('slots come back in any order, and go out again in that order', async t =
 t.test('the peer cannot give back what it never had', async t => {
   const slots = new CreditSlots(4)
   take(slots)
-  t.equal(slots.give(0), true)
+  t.equal(slots.release(0), true)
   for (const slot of [0, 1, 3, 4, 63, CREDITS_LIMIT, NO_SLOT, -1]) {
-    t.equal(slots.give(slot), false, `slot ${slot}`)
+    t.equal(slots.release(slot), false, `slot ${slot}`)
     t.equal(slots.isOut(slot), false, `slot ${slot}`)
   }
   t.equal(slots.freeCount, 4)
@@ -47,9 +47,9 @@ t.test('a kept slot comes back by this side only', async t => {
   take(slots)
   slots.keep(0)
   t.equal(slots.isOut(0), false)
-  t.equal(slots.give(0), false, 'the peer may not')
+  t.equal(slots.release(0), false, 'the peer may not')
   t.equal(slots.freeCount, 1)
-  slots.giveKept(0)
+  slots.releaseKept(0)
   t.equal(slots.freeCount, 2)
   t.strictSame([take(slots), take(slots)], [1, 0])
 })
@@ -60,7 +60,7 @@ t.test('there may be one slot, and as many as fit into 15 bits', async t => {
     for (let round = 0; round < 3; round++) {
       for (let i = 0; i < size; i++) if (take(slots) !== i) t.fail(`slot ${i} of ${size} in round ${round}`)
       t.equal(slots.next, -1)
-      for (let i = 0; i < size; i++) if (!slots.give(i)) t.fail(`slot ${i} of ${size} in round ${round}`)
+      for (let i = 0; i < size; i++) if (!slots.release(i)) t.fail(`slot ${i} of ${size} in round ${round}`)
       t.equal(slots.freeCount, size)
     }
   }
@@ -82,13 +82,13 @@ t.test('whatever is done with them, they do as a list of free slots does', async
         if (taken !== free.shift()) t.fail(`slot ${taken} was taken`)
         out.add(taken)
       } else if (what === 1) {
-        if (slots.give(slot) !== out.has(slot)) t.fail(`slot ${slot} was given back`)
+        if (slots.release(slot) !== out.has(slot)) t.fail(`slot ${slot} was given back`)
         if (out.delete(slot)) free.push(slot)
       } else if (what === 2 && out.delete(slot)) {
         slots.keep(slot)
         kept.add(slot)
       } else if (what === 3 && kept.delete(slot)) {
-        slots.giveKept(slot)
+        slots.releaseKept(slot)
         free.push(slot)
       }
       if (slots.freeCount !== free.length || slots.next !== (free[0] ?? -1)) t.fail(`step ${step}`)

@@ -60,7 +60,7 @@ testOver(DRIVER_LISTS, 'each way in which a call can fail has its code', async (
   const unhandled = watchRejections(t)
   const [a, b] = await world.openPair()
   b.setHandler(SILENT, () => {})
-  b.setHandler(HELD, message => void message.hold())
+  b.setHandler(HELD, message => void message.defer())
   await t.rejects(a.call(0, SILENT), { name: 'AmError', code: 'ERR_AM_NO_REPLY' })
   await t.rejects(a.call(0, NOBODY), {
     name: 'AmError',

@@ -80,7 +80,7 @@ class Victim extends EndpointSide {
       const length = random.within(0, Math.min(20_000, this.#longMax))
       message.replyLong(handler, Buffer.alloc(length), random.within(0, 100))
     }
-    if (what === 3) this.#held.push(message.hold())
+    if (what === 3) this.#held.push(message.defer())
   }
 
   /** Everything about a message that could lie outside of what is ours. */
