@@ -91,13 +91,13 @@ export class BootstrapServer {
       const server = new net.Server()
       markOwn(server)
       // `listen` binds synchronously. Only a failure of listen(2) is reported later, as an event.
-      let isTaken = false
+      let isInUse = false
       server.on('error', () => {
-        isTaken = true
+        isInUse = true
       })
       server.listen(handle)
       server.unref()
-      if (server.listening && !isTaken)
+      if (server.listening && !isInUse)
         return new BootstrapServer(server, port !== 0, place, host, isPortShared)
     }
     log('no port is free for the bootstrap of %s port %d', address, listenerPort)
@@ -136,7 +136,7 @@ export class BootstrapServer {
         return onOpen(undefined)
       }
       const bootstrap = new BootstrapServer(server, true, place, host, true)
-      bootstrap.#takeCallers(server)
+      bootstrap.#acceptCallers(server)
       onOpen(bootstrap)
     })
   }
@@ -180,7 +180,7 @@ export class BootstrapServer {
    * Accepts clients past net.Server, which would count them: when a worker disconnects, Node waits until all its
    * servers have lost their connections, and the lifeline of a peer on another host lasts as long as that peer.
    */
-  #takeCallers(server: ServerInternals): void {
+  #acceptCallers(server: ServerInternals): void {
     const handle = server._handle as TcpHandle
     handle.onconnection = (status, accepted) => {
       if (status !== 0) return
@@ -210,7 +210,7 @@ export class BootstrapServer {
     // The greeting names our user, process and host: on the network only hosts that may ask receive it.
     if (!mayStay) return void caller.destroy()
     caller.write(this.#greeting)
-    this.#callers.take(
+    this.#callers.serve(
       caller,
       undefined,
       () => this.#greeting,

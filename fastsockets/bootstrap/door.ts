@@ -60,7 +60,7 @@ export class Door {
     this.name = name
     this.#server = server
     this.#helloCallers = new HelloCallers(host)
-    server.on('connection', caller => this.#take(caller))
+    server.on('connection', caller => this.#accept(caller))
   }
 
   get isClosed(): boolean {
@@ -80,13 +80,13 @@ export class Door {
     this.#helloCallers.close()
   }
 
-  #take(caller: net.Socket): void {
+  #accept(caller: net.Socket): void {
     markOwn(caller)
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
     const uid = uidOf(caller)
     if (uid === undefined || !this.#callersByUser.enter(uid)) return void caller.destroy()
-    this.#helloCallers.take(
+    this.#helloCallers.serve(
       caller,
       uid,
       hello => {

@@ -46,7 +46,7 @@ export class HelloCallers {
    * Reads the HELLO of `caller`, which has an 'error' listener, and answers. Calls `onOver` once: after the offer, or
    * when the caller has gone.
    */
-  take(
+  serve(
     caller: net.Socket,
     uid: number | undefined,
     findGreeting: FindGreeting,

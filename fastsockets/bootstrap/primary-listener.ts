@@ -15,7 +15,7 @@ const NONE = -1
 /** Descriptor numbers from here down: no program can ask for them. */
 const NO_DESCRIPTOR = -2
 /** The worker may disconnect after this time even if the primary has not answered. */
-const HELD_MS_MAX = 1000
+const DELAY_MS_MAX = 1000
 
 type SharedServer = net.Server & ServerInternals
 
@@ -67,7 +67,7 @@ function ask(
     fd: NO_DESCRIPTOR - listenerPort,
     flags: ipv6Only ? UV_TCP_IPV6ONLY : 0,
   }
-  const mayLeave = postponeLeaving()
+  const mayLeave = delayDisconnect()
   // A dummy: with the server itself, the primary would emit 'listening' for a listener that is not the program's.
   askPrimary({ once: () => {} }, query, (errno, handle) => {
     mayLeave()
@@ -84,21 +84,21 @@ function ask(
 }
 
 let openQuestions = 0
-let letLeave = (): void => {}
+let endDelay = (): void => {}
 
 /**
  * A primary that answers a disconnected worker fails with EPIPE, because of a query that is not the program's. So
  * `process.disconnect` waits for the answer. The caller calls the returned function when the answer has come.
  */
-function postponeLeaving(): () => void {
-  if (openQuestions++ === 0) letLeave = holdDisconnect()
+function delayDisconnect(): () => void {
+  if (openQuestions++ === 0) endDelay = replaceDisconnect()
   return () => {
     openQuestions--
-    if (openQuestions === 0) letLeave()
+    if (openQuestions === 0) endDelay()
   }
 }
 
-function holdDisconnect(): () => void {
+function replaceDisconnect(): () => void {
   const { disconnect } = process
   let isDue = false
   let isOver = false
@@ -108,14 +108,14 @@ function holdDisconnect(): () => void {
     if (isOver) return
     isOver = true
     // The program may have wrapped `held`; the wrapper then still calls it.
-    if (process.disconnect === held) process.disconnect = disconnect
+    if (process.disconnect === delayed) process.disconnect = disconnect
     if (isDue && process.connected) disconnect.call(process)
   }
-  const held = (): void => {
+  const delayed = (): void => {
     if (isOver) return disconnect.call(process)
     isDue = true
-    timer ??= setTimeout(release, HELD_MS_MAX)
+    timer ??= setTimeout(release, DELAY_MS_MAX)
   }
-  process.disconnect = held
+  process.disconnect = delayed
   return release
 }

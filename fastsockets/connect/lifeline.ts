@@ -31,7 +31,7 @@ export function watchPeer(channel: SocketChannel): void {
   }
   end.watchPeer?.(() => {
     handleEnd()
-    tellNow(channel)
+    deliverNow(channel)
   })
 }
 
@@ -39,7 +39,7 @@ export function watchPeer(channel: SocketChannel): void {
  * At once, as the kernel would: the program may learn next that the peer's process has ended, and must find its sockets
  * ended.
  */
-function tellNow(channel: SocketChannel): void {
+function deliverNow(channel: SocketChannel): void {
   channel.deliveries.deliverRest()
 }
 
@@ -87,7 +87,7 @@ function watchLifeline(connection: net.Socket, channel: SocketChannel): void {
     log('peer %s is gone', channel.peerName)
     connection.destroy()
     channel.handlePeerGone(cause)
-    tellNow(channel)
+    deliverNow(channel)
   }
   connection.on('data', () => handleEnd())
   connection.on('end', () => handleEnd())

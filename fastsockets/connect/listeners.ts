@@ -40,7 +40,7 @@ export type FastServer = net.Server & ServerInternals
 /** Takes the connections of a raw server's listener. */
 export interface RawAcceptor {
   hasRoom(): boolean
-  take(stream: SocketStream): void
+  accept(stream: SocketStream): void
 }
 
 interface Listener extends Binding {
@@ -152,7 +152,7 @@ function enter(
   }
   byServer.set(server, listener)
   // By then 'listening' has been emitted; a cluster primary takes the handle in that event.
-  setImmediate(() => withdrawIfTaken(listener)).unref()
+  setImmediate(() => withdrawIfReplaced(listener)).unref()
   return listener
 }
 
@@ -220,7 +220,7 @@ export function findListener(
 ): Listener | undefined {
   let wildcard: Listener | undefined
   for (const listener of byServer.values()) {
-    if (listener.port !== port || (listener.raw !== undefined) !== isRaw || withdrawIfTaken(listener))
+    if (listener.port !== port || (listener.raw !== undefined) !== isRaw || withdrawIfReplaced(listener))
       continue
     if (listener.address === address) return listener
     if (listener.address === '0.0.0.0' && family === 4) wildcard ??= listener
@@ -230,7 +230,7 @@ export function findListener(
 }
 
 /** Withdraws the listener if its server has closed, or now has another handle; true if so. */
-function withdrawIfTaken(listener: Listener): boolean {
+function withdrawIfReplaced(listener: Listener): boolean {
   if (listener.server._handle === listener.handle) return false
   // The server may already have a newer entry.
   if (byServer.get(listener.server) === listener) withdraw(listener.server)
@@ -275,7 +275,7 @@ function findAsked(
  */
 function findById({ channel }: SocketStream, idText: string): Listener | undefined {
   for (const listener of byServer.values()) {
-    if (listener.family !== UNIX || listener.idText !== idText || withdrawIfTaken(listener)) continue
+    if (listener.family !== UNIX || listener.idText !== idText || withdrawIfReplaced(listener)) continue
     const { peerUid } = channel
     return peerUid === undefined || !isFileKey(listener.address) || isOwnUser(peerUid) ? listener : undefined
   }
@@ -328,7 +328,7 @@ export function acceptRaw(
   stream.onClosed = () => stream.channel.portShare.release(clientPort)
   const begin = (): void => {
     countFastAccepted(listener)
-    listener.raw?.take(stream)
+    listener.raw?.accept(stream)
   }
   return { clientPort, begin }
 }

@@ -330,7 +330,7 @@ export class Peers implements BootstrapHost {
     if (shaken === undefined) return reasonOfFailure(address, limit)
     publishStep('client answered')
     try {
-      const channel = await this.#take(
+      const channel = await this.#handleAnswer(
         shaken,
         greeting,
         greetingBytes,
@@ -353,7 +353,7 @@ export class Peers implements BootstrapHost {
     return allowsUser(greeting.uid) ? undefined : 'OTHER_USER'
   }
 
-  async #take(
+  async #handleAnswer(
     { answer, helloBytes, answerBytes }: Shaken,
     introduced: Introduction,
     greeting: Buffer,

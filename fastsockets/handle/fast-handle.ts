@@ -28,7 +28,7 @@ import {
   UV_EINVAL,
   UV_EISCONN,
 } from '../host/socket-errors.ts'
-import { noteLastWrite, tellReader } from '../host/stream-state.ts'
+import { noteLastWrite, reportToReader } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { isCountedLate, lengthOf, toBytes, toChunks, type WrittenChunk } from '../host/written-chunks.ts'
@@ -222,14 +222,14 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     this.request = undefined
     if (request !== undefined) this.dialer?.handleClosed(this)
     this.updateLife()
-    this.stream?.close(this.isHolding)
+    this.stream?.close(this.hasUnread)
     runInClosingPhase(createTcp, () => {
       try {
         this.scope.runInAsyncScope(() => callIfFunction(callback, this.handle))
       } finally {
         this.attempt = undefined
         this.upper = undefined
-        this.letGo()
+        this.detach()
         this.scope.emitDestroy()
       }
     })
@@ -251,7 +251,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   dropStream(): void {
-    if (this.countsAsAlive) this.stream?.channel.letGo()
+    if (this.countsAsAlive) this.stream?.channel.unref()
     this.countsAsAlive = false
     this.stream = undefined
   }
@@ -324,7 +324,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     this.pendingWrite = undefined
     this.socket?._unrefTimer()
     if (write !== undefined && this.socket !== undefined) noteQueueSize(this.socket, 0)
-    write?.tell()
+    write?.complete()
     this.finishNativeWrite(0)
     this.updateLife()
   }
@@ -336,7 +336,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   handleShutdown(): void {
     const shutdown = this.pendingShutdown
     this.pendingShutdown = undefined
-    shutdown?.tell()
+    shutdown?.complete()
     this.finishNativeShutdown(0)
     this.updateLife()
   }
@@ -350,13 +350,13 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     if (write === undefined) return this.run(() => this.fail(syscall, errno, error))
     // The write that fails hears of it first, and its socket by it.
     this.pendingWrite = undefined
-    write.tell(error)
+    write.complete(error)
     this.updateLife()
   }
 
   private fail(syscall: 'read' | 'write', errno: number, error: Error): void {
     const owner = this.upper ?? this.socket
-    if (syscall === 'write' || !tellReader(owner?._handle, errno)) owner?.destroy(error)
+    if (syscall === 'write' || !reportToReader(owner?._handle, errno)) owner?.destroy(error)
   }
 
   handleAnswered(): void {
@@ -420,8 +420,8 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
         this.hasNativeRequest)
     if (counts === this.countsAsAlive) return
     this.countsAsAlive = counts
-    if (counts) this.stream?.channel.keepAlive()
-    else this.stream?.channel.letGo()
+    if (counts) this.stream?.channel.ref()
+    else this.stream?.channel.unref()
   }
 
   private abandonWrites(): void {

@@ -16,7 +16,7 @@ export class Waiting extends AsyncResource {
     this.callback = callback
   }
 
-  tell(error?: Error): void {
+  complete(error?: Error): void {
     this.runInAsyncScope(guard<Error | null | undefined>, undefined, this.callback, undefined, error)
     this.emitDestroy()
   }

@@ -12,10 +12,10 @@ import { hasFeeds, scheduleFeed } from '../host/native-feeds.ts'
 import { disown, drainTicks, isUncaughtHandled, ownerOf, type ReadListener } from '../host/node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EOF, UV_EPIPE } from '../host/socket-errors.ts'
 import { giveBack } from '../host/spent-memory.ts'
-import { ownRead, tellRead } from '../host/stream-state.ts'
+import { ownRead, reportRead } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { lengthOf } from '../host/written-chunks.ts'
-import { isShared, takeBack } from '../stream/lent-memory.ts'
+import { endLoan, isShared } from '../stream/lent-memory.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
 import { FLAG_PUSH, FRAMING_MAX } from '../stream/stream-layout.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
@@ -35,7 +35,7 @@ const PIECE_MAX = 64 * 1024
 const SLICE = 16
 
 /** In place of a piece: a turn for what is held. */
-const HELD_TURN = Buffer.alloc(0)
+const UNREAD_TURN = Buffer.alloc(0)
 
 /** Status of a write that the stream refuses. */
 function statusOfRefused(stream: SocketStream | undefined, length: number): number {
@@ -57,7 +57,7 @@ function makeOwn(bytes: Buffer): Buffer {
   if (!isShared(bytes)) return bytes
   const own = allocateFresh(bytes.length)
   own.set(bytes)
-  takeBack(bytes)
+  endLoan(bytes)
   return own
 }
 
@@ -84,7 +84,7 @@ export abstract class NativeSide {
   protected scheduledLength = 0
   /** The reader has stopped, perhaps in the middle of what was scheduled. */
   private isStopped = false
-  private readonly held: (Buffer | undefined)[] = []
+  private readonly unread: (Buffer | undefined)[] = []
   /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
   private userBufferSize = 0
   /** Native code has written: tls or http2 listens, and not the parser of http, which takes 64 KiB at a time. */
@@ -171,12 +171,12 @@ export abstract class NativeSide {
    * Nothing comes any more. A native object that script has added to is memory that only a full collection frees, and
    * so would be all that hangs on it.
    */
-  letGo(): void {
+  detach(): void {
     this.socket = undefined
     this.stream = undefined
     this.listener = undefined
     this.stockReader = undefined
-    this.held.length = 0
+    this.unread.length = 0
     disown(this.handle)
   }
 
@@ -202,7 +202,7 @@ export abstract class NativeSide {
   }
 
   private endScript(): void {
-    if (this.listener === undefined || !tellRead(this.handle, this.listener, UV_EOF))
+    if (this.listener === undefined || !reportRead(this.handle, this.listener, UV_EOF))
       nativeMethods().emitEOF.call(this.handle)
   }
 
@@ -242,10 +242,10 @@ export abstract class NativeSide {
   }
 
   feedNow(bytes: Buffer | undefined): void {
-    const isNew = bytes !== HELD_TURN
-    if (isNew && !this.isStopped && this.held.length === 0) return this.feedPiece(bytes)
-    if (isNew) this.held.push(bytes)
-    if (!this.isStopped && this.held.length > 0) this.feedPiece(this.held.shift())
+    const isNew = bytes !== UNREAD_TURN
+    if (isNew && !this.isStopped && this.unread.length === 0) return this.feedPiece(bytes)
+    if (isNew) this.unread.push(bytes)
+    if (!this.isStopped && this.unread.length > 0) this.feedPiece(this.unread.shift())
   }
 
   private feedPiece(bytes: Buffer | undefined): void {
@@ -262,7 +262,7 @@ export abstract class NativeSide {
       this.isProbing = false
       this.wasFed = true
       leaveNative()
-      if (bytes !== undefined) takeBack(bytes)
+      if (bytes !== undefined) endLoan(bytes)
       if (wasFull && !this.isFull) this.stream?.startReading()
     }
   }
@@ -277,7 +277,7 @@ export abstract class NativeSide {
     try {
       this.give(bytes)
     } catch (error) {
-      this.tell(error)
+      this.throwInScope(error)
     }
   }
 
@@ -286,14 +286,14 @@ export abstract class NativeSide {
     this.isStopped = !isReading
     if (!isReading) return
     // They stay where they are: what has been scheduled meanwhile queues behind them.
-    for (let left = this.held.length; left > 0; left--) {
-      if (!scheduleFeed(this, HELD_TURN, false)) setImmediate(() => this.feedNow(HELD_TURN))
+    for (let left = this.unread.length; left > 0; left--) {
+      if (!scheduleFeed(this, UNREAD_TURN, false)) setImmediate(() => this.feedNow(UNREAD_TURN))
     }
   }
 
   /** Bytes that were received and are not read. */
-  get isHolding(): boolean {
-    return this.held.some(bytes => bytes !== undefined)
+  get hasUnread(): boolean {
+    return this.unread.some(bytes => bytes !== undefined)
   }
 
   get hasNativeRequest(): boolean {
@@ -347,19 +347,19 @@ export abstract class NativeSide {
 
   /** One buffer of the program's at a time: it may stop reading after each. */
   private fillUserBuffer(bytes: Buffer): number {
-    let taken = 0
-    while (taken < bytes.length && this.isReading) {
-      const part = bytes.subarray(taken, taken + this.userBufferSize)
-      taken += part.length
+    let consumed = 0
+    while (consumed < bytes.length && this.isReading) {
+      const part = bytes.subarray(consumed, consumed + this.userBufferSize)
+      consumed += part.length
       this.readCount += part.length
       // One that throws has had its bytes, and no more of them than that.
       if (!isUncaughtHandled()) nativeMethods().readBuffer.call(this.handle, part)
       else this.readGuarded(part)
       // As after each read of libuv.
-      if (taken < bytes.length) drainTicks()
+      if (consumed < bytes.length) drainTicks()
     }
-    if (taken === bytes.length) takeBack(bytes)
-    return taken
+    if (consumed === bytes.length) endLoan(bytes)
+    return consumed
   }
 
   /** Node takes a write that throws as one that failed: http2 would finish it again, and Node end the process. */
@@ -371,11 +371,11 @@ export abstract class NativeSide {
     try {
       nativeMethods().readBuffer.call(this.handle, part)
     } catch (error) {
-      this.tell(error)
+      this.throwInScope(error)
     }
   }
 
-  private tell(error: unknown): void {
+  private throwInScope(error: unknown): void {
     this.run(() => {
       throw error
     })

@@ -3,7 +3,7 @@
  * closed last first.
  */
 import { makeHidden } from '../../nic/index.ts'
-import { drainTicks, type TcpHandle, tellUncaught } from './node-internals.ts'
+import { drainTicks, reportUncaught, type TcpHandle } from './node-internals.ts'
 
 let closings: (() => void)[] = []
 
@@ -25,7 +25,7 @@ function runAll(createTcp: () => TcpHandle): void {
         drainTicks()
       } catch (error) {
         // As in libuv: the program handles the error, and the next close callback runs.
-        if (due.length === 0 || !tellUncaught(error)) throw error
+        if (due.length === 0 || !reportUncaught(error)) throw error
       }
     }
   } finally {

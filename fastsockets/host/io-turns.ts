@@ -7,7 +7,7 @@
 import { eventLoop } from '../../am/channels.ts'
 import { type IoPhase, openIoPhase } from '../../nic/index.ts'
 import { nextTick, performance, queueMicrotask, setImmediate } from '../../nic/real-time.ts'
-import { drainTicks, type NativeStream, type NodeInternals, tellUncaught } from './node-internals.ts'
+import { drainTicks, type NativeStream, type NodeInternals, reportUncaught } from './node-internals.ts'
 
 const NEVER = -1
 /** Longest series of turns in one iteration. I/O that the kernel reports in this time is delayed by as much. */
@@ -194,7 +194,7 @@ function runFeed(): void {
  * that threw. Without a handler an immediate throws the error again.
  */
 function report(error: unknown): void {
-  if (tellUncaught(error)) return
+  if (reportUncaught(error)) return
   setImmediate(() => {
     throw error
   })

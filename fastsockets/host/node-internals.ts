@@ -316,7 +316,7 @@ export function drainTicks(): void {
   try {
     tickCallback?.()
   } catch (error) {
-    if (!tellUncaught(error)) endWith(error)
+    if (!reportUncaught(error)) endWith(error)
   }
 }
 
@@ -332,12 +332,12 @@ function endWith(error: unknown): void {
  * Passes an error of one callback to the program's handler, so that the remaining callbacks can run. False if the
  * program has no handler or the handler refuses: then the caller must throw the error and run nothing else.
  */
-export function tellUncaught(error: unknown): boolean {
+export function reportUncaught(error: unknown): boolean {
   // Read on each call: worker threads and monitoring packages replace it.
-  const { _fatalException: tell } = process as {
+  const { _fatalException: report } = process as {
     _fatalException?: (error: unknown, isRejection: boolean) => boolean
   }
-  return isUncaughtHandled() && tell?.(error, false) === true
+  return isUncaughtHandled() && report?.(error, false) === true
 }
 
 /** Call in the async context of the socket: a domain sets its capture callback there. */

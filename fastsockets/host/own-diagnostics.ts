@@ -13,7 +13,7 @@ const CHANNELS = [
   'tracing:net.server.listen:error',
 ]
 
-interface Told {
+interface Published {
   readonly server?: object
   readonly socket?: { readonly server?: object }
 }
@@ -24,7 +24,7 @@ export function hideOwn(): void {
 
 function hideOn(channel: Channel): void {
   const publish = function (this: Channel, message: unknown): void {
-    const { server, socket } = message as Told
+    const { server, socket } = message as Published
     const subject = server ?? socket?.server ?? socket
     if (subject !== undefined && isOwn(subject)) return
     // Node exchanges the channel's prototype when the first subscriber comes: look `publish` up on each call.

@@ -29,12 +29,12 @@ export function giveBack(buffers: readonly Uint8Array[]): void {
   }
   if (spent.length === 0) return
   if (transfer !== undefined) for (const buffer of spent) transfer.call(buffer, 0)
-  else post()
+  else transferAway()
   spent.length = 0
 }
 
 /** Node 20: a closed port drops transferred memory. One call takes all buffers: it costs as much for one as for ten. */
-function post(): void {
+function transferAway(): void {
   closedPort ??= openClosedPort()
   closedPort.postMessage(undefined, spent)
 }

@@ -52,17 +52,17 @@ const STOCK_READER = 'onStreamRead'
  * Reports a failed read to an `onread` that replaces that of net.js, as a native stream does. The agent of http sets
  * one on idle sockets, which must not emit 'error'. False if `onread` is that of net.js.
  */
-export function tellReader(handle: object | null | undefined, errno: number): boolean {
+export function reportToReader(handle: object | null | undefined, errno: number): boolean {
   const { onread } = (handle ?? {}) as { readonly onread?: ReadListener }
   if (onread === undefined || onread.name === STOCK_READER) return false
-  return tellRead(handle as object, onread, errno)
+  return reportRead(handle as object, onread, errno)
 }
 
 /**
  * Calls `reader` with an end or an error, without the native stream. False without `streamBaseState`: the caller then
  * must use the native stream.
  */
-export function tellRead(handle: object, reader: ReadListener, errno: number): boolean {
+export function reportRead(handle: object, reader: ReadListener, errno: number): boolean {
   if (streamState === undefined) return false
   streamState.state[streamState.read] = errno
   reader.call(handle, undefined)

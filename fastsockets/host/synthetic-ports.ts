@@ -111,7 +111,7 @@ export class SyntheticPorts {
 /** The ports of one peer's connections. A peer is a channel, or all channels of another user. */
 export class PortShare {
   readonly #ports: SyntheticPorts
-  #heldCount = 0
+  #allocatedCount = 0
 
   constructor(ports = clientPorts) {
     this.#ports = ports
@@ -119,9 +119,9 @@ export class PortShare {
 
   /** A port, or 0 if this peer has its share or all ports are taken. */
   allocate(): number {
-    if (this.#heldCount >= HELD_PER_FREE * this.#ports.freeCount) return 0
+    if (this.#allocatedCount >= HELD_PER_FREE * this.#ports.freeCount) return 0
     const port = this.#ports.allocate()
-    if (port > 0) this.#heldCount++
+    if (port > 0) this.#allocatedCount++
     return port
   }
 
@@ -129,7 +129,7 @@ export class PortShare {
   release(port: number): void {
     if (port === 0) return
     this.#ports.release(port)
-    this.#heldCount--
+    this.#allocatedCount--
   }
 }
 

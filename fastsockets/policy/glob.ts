@@ -37,7 +37,7 @@ export function matchesWhole(name: string, pattern: string): boolean {
   passOver(steps, reached)
   for (let i = 0; i < name.length; i++) {
     next.fill(0)
-    if (!take(steps, reached, name[i] as string, next)) return false
+    if (!advance(steps, reached, name[i] as string, next)) return false
     passOver(steps, next)
     const last = reached
     reached = next
@@ -47,7 +47,7 @@ export function matchesWhole(name: string, pattern: string): boolean {
 }
 
 /** Marks in `next` the steps that `character` leads to; false if there is none. */
-function take(steps: readonly Step[], reached: Uint8Array, character: string, next: Uint8Array): boolean {
+function advance(steps: readonly Step[], reached: Uint8Array, character: string, next: Uint8Array): boolean {
   const isSlash = character === SLASH
   let isAlive = false
   for (const [at, step] of steps.entries()) {

@@ -46,7 +46,7 @@ export class CompletionQueue {
     queued.add(pollable)
     this.#members.add(pollable)
     this.#count(member, 1)
-    if (this.#waiter !== undefined) pollable.hold(true)
+    if (this.#waiter !== undefined) pollable.setAwaited(true)
     pollable.watch(this)
   }
 
@@ -55,7 +55,7 @@ export class CompletionQueue {
     if (!this.#members.delete(pollable)) return
     queued.delete(pollable)
     pollable.watch(undefined)
-    pollable.hold(false)
+    pollable.setAwaited(false)
     this.#count(member, -1)
     if (!this.#isQueued.delete(pollable)) return
     this.#ready.splice(this.#ready.indexOf(pollable), 1)
@@ -70,7 +70,7 @@ export class CompletionQueue {
     const channels = this.#serverCount > 0 ? rawPeers().openChannels : this.#channels
     for (let i = 0; i < channels.length; i++) channels[i]?.pollNow(POLL_MESSAGES)
     for (const member of this.#members) member.look()
-    return this.#takeReady()
+    return this.#nextReady()
   }
 
   /**
@@ -100,7 +100,7 @@ export class CompletionQueue {
         this.#endWait()
         resolve(member)
       }
-      for (const member of this.#members) member.hold(true)
+      for (const member of this.#members) member.setAwaited(true)
     })
   }
 
@@ -111,11 +111,11 @@ export class CompletionQueue {
       this.#ready.push(member)
     }
     if (this.#waiter === undefined) return
-    const ready = this.#takeReady()
+    const ready = this.#nextReady()
     if (ready !== undefined) this.#waiter(ready)
   }
 
-  #takeReady(): Member | undefined {
+  #nextReady(): Member | undefined {
     for (let left = this.#ready.length; left > 0; left--) {
       const member = this.#ready.shift() as Pollable
       if (member.isReadable) {
@@ -134,7 +134,7 @@ export class CompletionQueue {
 
   #endWait(): void {
     this.#waiter = undefined
-    for (const member of this.#members) member.hold(false)
+    for (const member of this.#members) member.setAwaited(false)
   }
 
   /** `change`: 1 for an added member, -1 for a removed one. */

@@ -39,7 +39,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   #state: 'open' | 'shutdown' | 'closed' = 'open'
   #hasEnded = false
   #failure: SystemError | undefined
-  #isHeld = false
+  #isAwaited = false
   #countsAsAlive = false
 
   /** Takes over the stream, on the accepting side. */
@@ -115,15 +115,15 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       this.#assertOpen('read')
       if (this.#receives.waiting.length >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'read')
       if (this.#receives.waiting.length === 0) {
-        const taken = this.#take(into)
-        if (taken !== undefined) return Promise.resolve(taken)
+        const count = this.#read(into)
+        if (count !== undefined) return Promise.resolve(count)
       }
     } catch (error) {
       return Promise.reject(error)
     }
     const received = this.#receives.add(into)
     this.#stream.startReading()
-    this.#postSink()
+    this.#postReceive()
     this.#updateLife()
     return received
   }
@@ -132,8 +132,8 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     assertReceiveBuffer(into)
     this.#assertOpen('read')
     if (this.#receives.waiting.length > 0) return undefined
-    const taken = this.#take(into)
-    if (taken !== undefined) return taken
+    const count = this.#read(into)
+    if (count !== undefined) return count
     const stream = this.#stream
     this.#into = into
     this.#filled = 0
@@ -187,8 +187,8 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     if (queue !== undefined && this.isReadable) queue.handleReadable(this)
   }
 
-  hold(isHeld: boolean): void {
-    this.#isHeld = isHeld
+  setAwaited(isAwaited: boolean): void {
+    this.#isAwaited = isAwaited
     this.#updateLife()
   }
 
@@ -201,10 +201,10 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   place(bytes: Uint8Array, offset: number, length: number): number {
     const into = this.#into
     if (into.length > 0) {
-      const taken = Math.min(length, into.length - this.#filled)
-      copyBytes(bytes, offset, into, this.#filled, taken)
-      this.#filled += taken
-      return taken
+      const count = Math.min(length, into.length - this.#filled)
+      copyBytes(bytes, offset, into, this.#filled, count)
+      this.#filled += count
+      return count
     }
     return this.#receives.waiting.length === 0 ? 0 : this.#fillPosted(bytes, offset, length)
   }
@@ -235,7 +235,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   handleArrival(): void {
     const first = this.#receives.waiting[0]
     if (first !== undefined && first.done > 0) this.#finishReceive()
-    this.#postSink()
+    this.#postReceive()
     if (this.#queue !== undefined && this.isReadable) this.#queue.handleReadable(this)
   }
 
@@ -295,7 +295,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
    * Offers the first buffer to the peer, which may then write into it directly. Only between messages: the rest of a
    * message that is being placed goes to the same buffer.
    */
-  #postSink(): void {
+  #postReceive(): void {
     const first = this.#receives.firstFillable
     const stream = this.#stream
     if (first !== undefined && first.done === 0 && this.#state !== 'closed' && !stream.isReadable)
@@ -309,12 +309,12 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       first !== undefined && placed < length;
       first = this.#receives.firstFillable
     ) {
-      const taken = Math.min(length - placed, first.length - first.done)
-      copyBytes(bytes, offset + placed, first.bytes, first.done, taken)
+      const count = Math.min(length - placed, first.length - first.done)
+      copyBytes(bytes, offset + placed, first.bytes, first.done, count)
       // A receive that is not full settles at the end of the turn: more bytes may follow at once.
       if (first.done === 0) this.#stream.channel.deliveries.schedule(this.#stream)
-      first.done += taken
-      placed += taken
+      first.done += count
+      placed += count
       if (first.done === first.length) this.#finishReceive()
     }
     return placed
@@ -326,9 +326,9 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
   }
 
   /** Takes bytes from the receive buffer, or reports how the stream has ended; undefined if neither. */
-  #take(into: Uint8Array): number | undefined {
-    const taken = this.#stream.takeInto(into)
-    return taken > 0 ? taken : this.#ending()
+  #read(into: Uint8Array): number | undefined {
+    const count = this.#stream.readInto(into)
+    return count > 0 ? count : this.#ending()
   }
 
   #ending(): number | undefined {
@@ -354,10 +354,10 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
       (this.#onAnswer !== undefined ||
         this.#sends.waiting.length > 0 ||
         this.#receives.waiting.length > 0 ||
-        this.#isHeld)
+        this.#isAwaited)
     if (counts === this.#countsAsAlive) return
     this.#countsAsAlive = counts
-    if (counts) this.#stream.channel.keepAlive()
-    else this.#stream.channel.letGo()
+    if (counts) this.#stream.channel.ref()
+    else this.#stream.channel.unref()
   }
 }

@@ -119,7 +119,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   #offer(): FallbackReason | undefined {
     const code = publish(this.#shadow, ORDINARY, rawPeers(), {
       hasRoom: () => !this.#isClosed && (this.#arrived.length < this.#backlog || this.#waiters.length > 0),
-      take: (stream: SocketStream) => {
+      accept: (stream: SocketStream) => {
         const socket = new FastRawSocket()
         socket.adopt(stream)
         this.#arrive(socket)
@@ -217,7 +217,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   }
 
   /** Nothing to do: a listening server keeps the program alive anyway. */
-  hold(): void {}
+  setAwaited(): void {}
 
   #arrive(socket: FastRawSocket | TcpRawSocket): void {
     const waiter = this.#waiters.shift()

@@ -71,7 +71,7 @@ export interface Pollable {
    */
   watch(queue: ReadinessQueue | undefined): void
   /** While held, the member keeps the program alive: a `wait` includes it. */
-  hold(isHeld: boolean): void
+  setAwaited(isAwaited: boolean): void
 }
 
 /** An empty buffer would make 0 bytes ambiguous: data or the end. */

@@ -47,7 +47,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
   #state: 'open' | 'shutdown' | 'closed' = 'open'
   #hasEnded = false
   #failure: Error | undefined
-  #isHeld = false
+  #isAwaited = false
   /** Bytes that `look` has taken and the program has not read. */
   #looked: Buffer | undefined
   #bytesIn = 0
@@ -132,8 +132,8 @@ export class TcpRawSocket implements RawSocket, Pollable {
       assertReceiveBuffer(into)
       this.#assertOpen('read')
       if (this.#receives.waiting.length >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'read')
-      const taken = this.#receives.waiting.length === 0 ? this.#take(into) : undefined
-      if (taken !== undefined) return resolve(taken)
+      const count = this.#receives.waiting.length === 0 ? this.#read(into) : undefined
+      if (count !== undefined) return resolve(count)
       this.#receives.add(into).then(resolve, reject)
       this.#updateLife()
     })
@@ -143,7 +143,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     assertReceiveBuffer(into)
     this.#assertOpen('read')
     if (this.#receives.waiting.length > 0) return undefined
-    return this.#take(into) ?? this.#receive(into)
+    return this.#read(into) ?? this.#receive(into)
   }
 
   shutdown(): void {
@@ -182,8 +182,8 @@ export class TcpRawSocket implements RawSocket, Pollable {
     if (this.isReadable) queue?.handleReadable(this)
   }
 
-  hold(isHeld: boolean): void {
-    this.#isHeld = isHeld
+  setAwaited(isAwaited: boolean): void {
+    this.#isAwaited = isAwaited
     this.#updateLife()
   }
 
@@ -199,9 +199,9 @@ export class TcpRawSocket implements RawSocket, Pollable {
       first !== undefined;
       first = this.#receives.firstFillable
     ) {
-      const taken = this.#take(first.bytes)
-      if (taken === undefined) break
-      first.done = taken
+      const count = this.#read(first.bytes)
+      if (count === undefined) break
+      first.done = count
       this.#receives.finishFirst()
     }
     this.#updateLife()
@@ -218,16 +218,16 @@ export class TcpRawSocket implements RawSocket, Pollable {
   }
 
   /** Takes bytes that Node or `look` has read, or reports how the stream has ended; undefined if neither. */
-  #take(into: Uint8Array): number | undefined {
-    const chunk = this.#looked ?? this.#read(into.length)
+  #read(into: Uint8Array): number | undefined {
+    const chunk = this.#looked ?? this.#readNode(into.length)
     if (chunk === undefined) return this.#ending()
-    const taken = Math.min(chunk.length, into.length)
-    into.set(taken === chunk.length ? chunk : chunk.subarray(0, taken))
-    if (this.#looked !== undefined) this.#looked = taken === chunk.length ? undefined : chunk.subarray(taken)
-    return taken
+    const count = Math.min(chunk.length, into.length)
+    into.set(count === chunk.length ? chunk : chunk.subarray(0, count))
+    if (this.#looked !== undefined) this.#looked = count === chunk.length ? undefined : chunk.subarray(count)
+    return count
   }
 
-  #read(length: number): Buffer | undefined {
+  #readNode(length: number): Buffer | undefined {
     const socket = this.#socket
     const { readableLength } = socket
     if (readableLength === 0) return undefined
@@ -282,7 +282,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
 
   /** Operations that wait keep the program alive; idle connections do not. */
   #updateLife(): void {
-    if (this.#receives.waiting.length > 0 || this.#sendCount > 0 || this.#isHeld) this.#socket.ref()
+    if (this.#receives.waiting.length > 0 || this.#sendCount > 0 || this.#isAwaited) this.#socket.ref()
     else this.#socket.unref()
   }
 }

@@ -55,7 +55,7 @@ export function nameFarEnd(handle: object | null): void {
   const name = nameOfNearEnd(fd)
   const names = name === undefined ? undefined : decodeNames(name)
   if (names === undefined) return
-  tellNames(handle, names)
+  setNames(handle, names)
   farEnds.add(handle)
 }
 
@@ -65,12 +65,12 @@ export function isFarEnd(handle: object | null): boolean {
   return handle !== null && farEnds.has(handle)
 }
 
-export function tellNames(handle: object, { local, remote }: EndNames): void {
-  const teller =
+export function setNames(handle: object, { local, remote }: EndNames): void {
+  const answerWith =
     (name: SocketName) =>
     (out: SocketName): number => {
       Object.assign(out, name)
       return 0
     }
-  Object.assign(handle, { getsockname: teller(local), getpeername: teller(remote) })
+  Object.assign(handle, { getsockname: answerWith(local), getpeername: answerWith(remote) })
 }

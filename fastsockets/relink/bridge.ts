@@ -17,7 +17,7 @@ import {
   type PipeHandle,
   type SocketName,
 } from '../host/node-internals.ts'
-import { type EndNames, encodeNames, tellNames } from './bridge-names.ts'
+import { type EndNames, encodeNames, setNames } from './bridge-names.ts'
 
 /** The socket cannot be sent to another process; it is unchanged. */
 export class SendError extends Error {
@@ -54,7 +54,7 @@ function bridge(socket: FastSocket, exchange: HandleExchange): void {
   const { near: nearFd, far: farFd } = socketPair(names === undefined ? '' : encodeNames(names))
   const far = (nodeInternals() as NodeInternals).createPipe()
   far.open(farFd)
-  if (names !== undefined) tellNames(far, names)
+  if (names !== undefined) setNames(far, names)
   const near = new net.Socket({ fd: nearFd, readable: true, writable: true, allowHalfOpen: true })
   markOwn(near)
   const hasEnded = socket._readableState.ended

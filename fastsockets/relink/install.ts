@@ -18,9 +18,9 @@
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { isOwn, makeHidden, markOwn, openLog } from '../../nic/index.ts'
+import { delayListening, emitDelayed } from '../connect/delayed-listening.ts'
 import { RouteDialer } from '../connect/dialer.ts'
 import { messageOf, noteFailedStart, reasonAgainstFastWay, reasonNow } from '../connect/fast-way.ts'
-import { emitHeld, holdListening } from '../connect/held-listening.ts'
 import {
   decideListener,
   failListening,
@@ -319,7 +319,7 @@ function wrapServer(peers: Peers): void {
     const isPublished = attemptListening(() => {
       const binding = bindingOf(handle, args[5] as number)
       if (!isPrimarys) return conclude(reasonNow()?.code ?? publish(this, binding, peers))
-      const emitListening = holdListening(this)
+      const emitListening = delayListening(this)
       publishShared(this, binding, peers, code => {
         conclude(code)
         emitListening()
@@ -336,7 +336,7 @@ function wrapServer(peers: Peers): void {
     prototype,
     'close',
     function close_(this: FastServer, callback?: (error?: Error) => void): net.Server {
-      emitHeld(this)
+      emitDelayed(this)
       withdraw(this)
       return close.call(this, callback)
     },

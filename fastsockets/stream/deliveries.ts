@@ -52,7 +52,7 @@ class Pieces {
     }
     const piece = stream.sink?.isNative === true ? allocateForNative(length) : allocateFresh(length)
     copyBytes(bytes, offset, piece, 0, length)
-    stream.postedCount++
+    stream.queuedCount++
     this.streams[this.count] = stream
     this.bytes[this.count++] = piece
     if (length < GATHERED_MESSAGE_MAX) this.run = stream
@@ -117,7 +117,7 @@ export class Deliveries {
   }
 
   /** Bytes for a stream that reads. They are copied here. */
-  post(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
+  queue(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
     const pieces = stream.isFresh ? this.laterPieces : this.pieces
     pieces.add(stream, bytes, offset, length)
   }
@@ -144,8 +144,8 @@ export class Deliveries {
       const bytes = pieces.bytes[at] as Buffer
       pieces.streams[at] = undefined
       pieces.bytes[at] = EMPTY
-      stream.postedCount--
-      stream.deliverPosted(bytes)
+      stream.queuedCount--
+      stream.deliverQueued(bytes)
       if (!channel.isRaw) drainTicks()
       // What came meanwhile, to a program that polls by itself.
       if (pieces.run !== undefined) pieces.endRun()
@@ -204,7 +204,7 @@ export class Deliveries {
     // Those that wait now: a stream that is scheduled meanwhile is delivered in the next turn.
     for (const stream of waiting.snapshot()) {
       // Posted bytes come first, and the rest a turn later. The same if it is just connected.
-      if (!waiting.has(stream) || stream.postedCount > 0 || stream.isFresh) continue
+      if (!waiting.has(stream) || stream.queuedCount > 0 || stream.isFresh) continue
       waiting.delete(stream)
       let isDone = false
       try {

@@ -47,7 +47,7 @@ export class EarlyConnects {
   }
 
   /** Whatever its sink does or throws, each is told once. */
-  tell(): void {
+  deliver(): void {
     const now = lookCount()
     for (let left = this.early.length; left > 0; left--) {
       const early = this.early[0]
@@ -59,7 +59,7 @@ export class EarlyConnects {
       this.early.shift()
       if (!isConnecting || !this.isSure(early)) continue
       this.channel.presumeConnected(stream)
-      stream.tellConnected()
+      stream.deliverConnected()
       drainTicks()
     }
   }

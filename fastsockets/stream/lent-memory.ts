@@ -42,7 +42,7 @@ export function lend(length: number): Buffer<ArrayBuffer> {
 }
 
 /** The piece is not used any more. A piece that was not lent is its owner's. */
-export function takeBack(piece: Buffer): void {
+export function endLoan(piece: Buffer): void {
   const { buffer, byteOffset } = piece
   if (byteOffset === START && buffer.byteLength === SIZE && kept.length < KEPT_MAX)
     kept.push(buffer as ArrayBuffer)

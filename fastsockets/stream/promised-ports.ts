@@ -34,7 +34,7 @@ export class PromisedPorts {
   }
 
   /** What the CONNECT that is handled now was promised; zeros if nothing. */
-  take(): Promised {
+  dequeue(): Promised {
     const promised = this.promises.shift() ?? NOTHING
     noteGranted(-promised.window)
     return promised
@@ -55,7 +55,7 @@ export class PromisedPorts {
   }
 
   clear(): void {
-    for (let left = this.promises.length; left > 0; left--) this.share().release(this.take().port)
+    for (let left = this.promises.length; left > 0; left--) this.share().release(this.dequeue().port)
   }
 }
 

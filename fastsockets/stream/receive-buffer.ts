@@ -38,19 +38,19 @@ export class ReceiveBuffer {
   }
 
   /** The next bytes, as many as one read of libuv brings, in memory that holds nothing else. */
-  take(): Buffer {
+  read(): Buffer {
     const own = this.host.allocate(Math.min(this.length, READ_MAX))
-    this.takeInto(own)
+    this.readInto(own)
     return own
   }
 
   /** As much as `target` holds; returns how much. Once all is taken, no more than the smallest memory stays. */
-  takeInto(target: Uint8Array): number {
-    const taken = Math.min(target.length, this.length)
-    if (taken === 0) return 0
-    copyBytes(this.bytes as Buffer, this.start, target, 0, taken)
-    this.skip(taken)
-    return taken
+  readInto(target: Uint8Array): number {
+    const count = Math.min(target.length, this.length)
+    if (count === 0) return 0
+    copyBytes(this.bytes as Buffer, this.start, target, 0, count)
+    this.skip(count)
+    return count
   }
 
   /** What is there, where it lies: valid until something is added or taken. */

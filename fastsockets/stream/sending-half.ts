@@ -44,8 +44,8 @@ export interface SendingChannel {
   readonly lentMin: number
   readonly memory: PeerMemory
   /** While any stream counts, the channel keeps the process alive. */
-  keepAlive(): void
-  letGo(): void
+  ref(): void
+  unref(): void
 }
 
 /** `presumed`: the program takes it for connected, and the peer has not answered yet. */
@@ -87,7 +87,7 @@ export abstract class SendingHalf {
   isWaiting = false
   writeCount = 0
   /** The program was told that all before this sequence is written. */
-  private takenUpTo = 0
+  private reportedUpTo = 0
   protected finState: 'open' | 'wanted' | 'sent' = 'open'
   /** Where `sendSequence` was when the sink was last notified of its waiting write. */
   private notifiedAt = 0
@@ -174,7 +174,7 @@ export abstract class SendingHalf {
       pending.add(chunks, lentMin)
     } else {
       pending.set(chunks)
-      this.takenUpTo = this.sendSequence
+      this.reportedUpTo = this.sendSequence
       this.isFramed = isFramed
       this.flags = flags
       // The peer fetches what is offered after this returns: a copy, unless the program lends its memory.
@@ -182,8 +182,8 @@ export abstract class SendingHalf {
       if (this.sendPending(pending)) return true
       pending.keep(lentMin)
     }
-    this.isWaiting = !this.isTaken()
-    if (!this.isWaiting) this.takenUpTo = (this.sendSequence + pending.length) | 0
+    this.isWaiting = !this.fitsRoom()
+    if (!this.isWaiting) this.reportedUpTo = (this.sendSequence + pending.length) | 0
     this.account()
     return !this.isWaiting
   }
@@ -375,9 +375,9 @@ export abstract class SendingHalf {
     const isNews = this.sendSequence !== this.notifiedAt
     this.notifiedAt = this.sendSequence
     if (!this.isWaiting) return
-    if (this.isTaken()) {
+    if (this.fitsRoom()) {
       this.isWaiting = false
-      this.takenUpTo = (this.sendSequence + this.unsentLength) | 0
+      this.reportedUpTo = (this.sendSequence + this.unsentLength) | 0
       sink?.handleWritten()
     } else if (isNews) {
       sink?.handleSent()
@@ -390,9 +390,9 @@ export abstract class SendingHalf {
     const { channel } = this
     if (length === this.kept) return
     channel.host.noteKept(length - this.kept)
-    if (this.kept === 0) channel.keepAlive()
+    if (this.kept === 0) channel.ref()
     this.kept = length
-    if (length === 0) channel.letGo()
+    if (length === 0) channel.unref()
     this.counts.waiting(length)
   }
 
@@ -405,7 +405,7 @@ export abstract class SendingHalf {
     return (this.sendLimit - this.sendSequence) | 0
   }
 
-  private isTaken(): boolean {
+  private fitsRoom(): boolean {
     return this.unsentLength <= this.room()
   }
 
@@ -437,9 +437,9 @@ export abstract class SendingHalf {
     const { pending, zcopy } = this
     if (pending !== undefined) {
       // The window may have shrunk since the program was told: what it was told goes out.
-      const told = (this.takenUpTo - this.sendSequence) | 0
-      const taken = isReset ? 0 : Math.min(pending.length, Math.max(told, this.lingerMax()))
-      const kept = zcopy !== undefined && !isReset ? Math.max(taken, zcopy.offered) : taken
+      const reported = (this.reportedUpTo - this.sendSequence) | 0
+      const sendable = isReset ? 0 : Math.min(pending.length, Math.max(reported, this.lingerMax()))
+      const kept = zcopy !== undefined && !isReset ? Math.max(sendable, zcopy.offered) : sendable
       if (kept === 0) this.clearSending()
       else if (kept < pending.length || pending.isLent) pending.cut(kept)
     } else this.clearSending()

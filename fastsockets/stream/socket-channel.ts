@@ -24,8 +24,8 @@ import type { Family } from '../host/unix-paths.ts'
 import { StreamCounts } from '../status/stream-counts.ts'
 import { hideClosedListeners, showClosedListeners } from './closed-listeners.ts'
 import { Deliveries } from './deliveries.ts'
+import { drainRing } from './drain-ring.ts'
 import { EarlyConnects } from './early-connects.ts'
-import { takeLastWords } from './last-words.ts'
 import type { Lifeline } from './lifeline.ts'
 import { AwaitedPorts, knowsItsPort, PromisedPorts } from './promised-ports.ts'
 import { Stream, type StreamChannel } from './stream.ts'
@@ -129,7 +129,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   private peerMemory: PeerMemory | undefined
   private isResuming = false
   isOpen = true
-  keepAliveCount = 0
+  refCount = 0
   readonly isRaw: boolean
   readonly isLoopback: boolean
   /** Payload of one DATA message. */
@@ -211,7 +211,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   /** Asks the peer for a connection to its listener (`Reached.address`); undefined if there may be no further socket. */
   connect(sink: StreamSink, port: number, address: string, family: Family): SocketStream | undefined {
     if (!this.isOpen || this.streams.isFull) return undefined
-    const stream = this.newStream(this.streams.takeId(), 'client')
+    const stream = this.newStream(this.streams.allocateId(), 'client')
     stream.sink = sink
     this.streams.put(stream)
     const connect = { stream, port, address, family }
@@ -254,7 +254,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   /** The peer is gone, or, with a cause, has broken off. What it wrote before is in the ring and is delivered first. */
   handlePeerGone(cause?: Error): void {
     if (!this.isOpen) return
-    takeLastWords(this.channel)
+    drainRing(this.channel)
     this.end(cause)
   }
 
@@ -290,14 +290,14 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   }
 
   /** While any socket counts, the doorbell keeps the event loop alive, and the lifeline after it, until the end is told. */
-  keepAlive(): void {
-    if (this.keepAliveCount++ > 0) return
+  ref(): void {
+    if (this.refCount++ > 0) return
     this.channel.end.ref()
     this.lifeline?.ref()
   }
 
-  letGo(): void {
-    if (--this.keepAliveCount > 0) return
+  unref(): void {
+    if (--this.refCount > 0) return
     this.channel.end.unref()
     this.lifeline?.unref()
   }
@@ -305,7 +305,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   /** The second half of a turn. A write is over before the answer to it is delivered. */
   handleProgress(): void {
     try {
-      if (this.early.size > 0) this.tellEarly()
+      if (this.early.size > 0) this.deliverEarly()
       if (this.toSend.size > 0 || this.connects.size > 0) this.resumeSending()
       this.deliveries.deliver()
     } finally {
@@ -313,9 +313,9 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     }
   }
 
-  private tellEarly(): void {
+  private deliverEarly(): void {
     try {
-      this.early.tell()
+      this.early.deliver()
     } finally {
       if (this.early.size > 0) this.channel.touch()
     }
@@ -376,7 +376,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     if (!this.streams.hasPlaceFor(-from)) return this.refuse(`a CONNECT as ${from} in the place of another`)
     const { bytes, offset, length } = message
     const address = latin1Slice.call(bytes, offset, offset + length)
-    const promised = this.promised.take()
+    const promised = this.promised.dequeue()
     const stream = this.streams.isFull ? undefined : this.newStream(-from, 'server', promised.window)
     let accepted: Accepted | number = REFUSAL.NOT_LISTENING
     try {

@@ -43,7 +43,7 @@ export class StreamTable {
   }
 
   /** For a stream that is put here at once; there must be room. */
-  takeId(): number {
+  allocateId(): number {
     const slot = this.free.pop() ?? this.addSlot()
     return (this.generations[slot] as number) * STREAMS_MAX + slot
   }

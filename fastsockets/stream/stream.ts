@@ -48,7 +48,7 @@ export interface StreamChannel extends SendingChannel {
     /** `deliver` is called in the next turn. */
     schedule(stream: Stream): void
     /** `deliverPosted` is called in this turn, with a copy of the bytes. */
-    post(stream: Stream, bytes: Uint8Array, offset: number, length: number): void
+    queue(stream: Stream, bytes: Uint8Array, offset: number, length: number): void
     /** What comes next is not to be gathered with what has come. */
     endRun(stream: Stream): void
   }
@@ -73,14 +73,14 @@ export class Stream extends SendingHalf implements ZcopyStream {
   /** Called once, when this side has closed or the channel is gone. */
   onClosed: (() => void) | undefined
   /** Posted pieces that were not handed over yet. */
-  postedCount = 0
+  queuedCount = 0
   /** The queues of the channel in which it waits, a bit for each. */
   queues = 0
   /** The program hears in this turn that it is connected: data is delivered from the next turn on. */
   isFresh = false
 
   /** When the client's program was notified of the connection, as `lookCount` counts. */
-  private toldAt = Number.NaN
+  private connectedAt = Number.NaN
 
   // Receiving.
   /** Sequence of the next byte that is due, and of the first that the program has not taken. */
@@ -139,10 +139,10 @@ export class Stream extends SendingHalf implements ZcopyStream {
   }
 
   /** Takes what waits in the receive buffer into `target`; returns how much. */
-  takeInto(target: Uint8Array): number {
-    const taken = this.buffer === undefined ? 0 : this.buffer.takeInto(target)
-    if (taken > 0) this.consume(taken)
-    return taken
+  readInto(target: Uint8Array): number {
+    const count = this.buffer === undefined ? 0 : this.buffer.readInto(target)
+    if (count > 0) this.consume(count)
+    return count
   }
 
   /** A receive is posted into `bytes`, where the peer may write a large chunk. */
@@ -153,8 +153,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
   /** Like close(2): no more calls to the sink. Unread bytes make it a reset, as in TCP. */
   close(reset: boolean): void {
     if (this.state === 'closing' || this.state === 'closed') return
-    const isEarly = !this.isAnswered || this.isJustTold()
-    const isUnread = this.waitingLength > 0 || this.postedCount > 0 || this.zcopy?.isFetching === true
+    const isEarly = !this.isAnswered || this.isJustConnected()
+    const isUnread = this.waitingLength > 0 || this.queuedCount > 0 || this.zcopy?.isFetching === true
     this.closeHow = reset || (isUnread && !isEarly) ? CLOSE_RESET : isEarly ? CLOSE_EARLY : CLOSE_DONE
     this.closeReceived = this.receiveSequence
     this.release()
@@ -205,12 +205,12 @@ export class Stream extends SendingHalf implements ZcopyStream {
     this.state = 'open'
     this.channel.show(this, window)
     if (this.isFinished) this.counts.endedHere()
-    if (!this.isPresumed) this.tellConnected()
+    if (!this.isPresumed) this.deliverConnected()
     else if (this.unsentLength > 0) this.scheduleSend()
   }
 
-  tellConnected(): void {
-    if (this.role === 'client') this.toldAt = this.channel.host.lookCount()
+  deliverConnected(): void {
+    if (this.role === 'client') this.connectedAt = this.channel.host.lookCount()
     this.sink?.handleConnected()
   }
 
@@ -282,7 +282,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
       if (isReset) {
         this.fail('ECONNRESET', isWritten ? 'write' : 'read', undefined)
         // libuv reads the data, and finds the reset with it.
-        if (this.postedCount > 0 && this.sink?.isReading === true) this.endInPlaceOfReset()
+        if (this.queuedCount > 0 && this.sink?.isReading === true) this.endInPlaceOfReset()
       } else if (hasUnsent) this.fail('ECONNRESET', 'write', undefined)
       else this.receiveState = 'finReceived'
     } else if (hasUnsent) {
@@ -374,7 +374,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     while (this.waitingLength > 0 && this.sink?.isReading) {
       const buffer = this.buffer as ReceiveBuffer
       const isLent = this.sink.copies === true
-      this.handOver(isLent ? buffer.peek() : buffer.take(), isLent)
+      this.handOver(isLent ? buffer.peek() : buffer.read(), isLent)
       if (buffer.length === 0) this.endInPlaceOfReset()
       this.channel.host.drainTicks()
     }
@@ -409,7 +409,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
   }
 
   /** Bytes that were posted, now in memory of their own. */
-  deliverPosted(bytes: Buffer): void {
+  deliverQueued(bytes: Buffer): void {
     if (this.sink?.isReading === true && this.waitingLength === 0) this.handOver(bytes, false)
     else if (this.state === 'open') this.store(bytes, 0, bytes.length)
   }
@@ -421,14 +421,14 @@ export class Stream extends SendingHalf implements ZcopyStream {
     this.deliveredInTurn = this.channel.deliveries.turn
     // The program may transfer the memory: nothing is read from it afterwards. A listener that throws has had all bytes.
     const { length } = bytes
-    let taken = length
+    let consumed = length
     try {
-      taken = sink.handleData(bytes)
+      consumed = sink.handleData(bytes)
     } finally {
-      if (isLent) this.buffer?.skip(taken)
+      if (isLent) this.buffer?.skip(consumed)
       // The sink may have closed meanwhile, and drop the rest.
-      else if (taken < length && this.sink !== undefined) this.store(bytes, taken, length - taken)
-      this.consume(taken)
+      else if (consumed < length && this.sink !== undefined) this.store(bytes, consumed, length - consumed)
+      this.consume(consumed)
     }
   }
 
@@ -473,8 +473,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
       if (placed === length) return
     }
     // Behind posted bytes that are still on their way, everything else must queue, too.
-    if (POSTS && (this.postedCount > 0 || (sink?.isReading === true && this.waitingLength === 0))) {
-      this.channel.deliveries.post(this, bytes, offset + placed, length - placed)
+    if (POSTS && (this.queuedCount > 0 || (sink?.isReading === true && this.waitingLength === 0))) {
+      this.channel.deliveries.queue(this, bytes, offset + placed, length - placed)
       return
     }
     this.store(bytes, offset + placed, length - placed)
@@ -526,10 +526,10 @@ export class Stream extends SendingHalf implements ZcopyStream {
    * The program was notified of the connection, and the event loop has not looked for data since. Over TCP it would have been
    * notified before the server had accepted: what the server has sent by now would not be there yet.
    */
-  private isJustTold(): boolean {
+  private isJustConnected(): boolean {
     // Within one thread the order is known: what the server has written was there.
     if (this.role === 'server' || this.channel.isLoopback) return false
-    return this.isFresh || this.toldAt === this.channel.host.lookCount()
+    return this.isFresh || this.connectedAt === this.channel.host.lookCount()
   }
 
   private isBroken(): boolean {

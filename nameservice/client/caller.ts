@@ -46,12 +46,12 @@ export class Caller {
       const reply = await this.#askTwice(now)
       if (reply.status < 300 || expected.includes(reply.status)) return reply
       const problem = readProblem(parseJson(reply.text))
-      const toldMs = problem.type === TOO_MANY ? problem.retryAfterMs : undefined
+      const advisedMs = problem.type === TOO_MANY ? problem.retryAfterMs : undefined
       const leftMs = untilMs - performance.now()
-      if (toldMs === undefined || toldMs >= leftMs)
+      if (advisedMs === undefined || advisedMs >= leftMs)
         throw new NameError('ERR_NAMES_REFUSED', problem.detail, { problem })
       // Each pause is longer than the daemon's: many clients wait for the same permit. Unused permits accumulate.
-      await this.#pauses.wait(Math.max(toldMs, Math.min(toldMs * refusals, leftMs / 2)), isBackground)
+      await this.#pauses.wait(Math.max(advisedMs, Math.min(advisedMs * refusals, leftMs / 2)), isBackground)
       now = { ...question, timeoutMs: Math.max(1, untilMs - performance.now()) }
     }
   }

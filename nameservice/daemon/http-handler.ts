@@ -220,7 +220,7 @@ export class HttpHandler {
   #limitRate(principal: Principal, nowMs: number): void {
     if (principal === ANONYMOUS) return
     const { owner } = principal
-    const waitMs = this.#options.buckets.take(owner, nowMs)
+    const waitMs = this.#options.buckets.acquire(owner, nowMs)
     if (waitMs === 0) return
     const { requestsPerSecond } = this.#options.limits
     throw new Refusal('rate', `An owner may make ${requestsPerSecond} requests a second.`, {

@@ -242,7 +242,7 @@ export class Listeners {
 
   /** Identifies a caller over TCP. */
   #authenticate(request: IncomingMessage, isOpen: boolean, isAgain: boolean): Principal {
-    const waitMs = isAgain ? 0 : this.#buckets.take(`address:${placeOf(request.socket)}`)
+    const waitMs = isAgain ? 0 : this.#buckets.acquire(`address:${placeOf(request.socket)}`)
     if (waitMs > 0)
       throw new Refusal('rate', 'Too many requests from this address.', { retryAfterMs: waitMs })
     if (isOpen || this.#tokens === undefined) return ANONYMOUS

@@ -19,7 +19,7 @@ export class TokenBuckets {
   }
 
   /** 0 if the owner may make one more request; otherwise the time until then. */
-  take(owner: string, nowMs = performance.now()): number {
+  acquire(owner: string, nowMs = performance.now()): number {
     const bucket = this.#bucket(owner, nowMs)
     const gained = ((nowMs - bucket.filledMs) / 1000) * this.#perSecond
     bucket.tokens = Math.min(this.#perSecond, bucket.tokens + gained)

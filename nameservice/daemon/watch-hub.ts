@@ -168,13 +168,13 @@ export class WatchHub implements LogListener {
     this.#isScheduled = true
     setImmediate(() => {
       this.#isScheduled = false
-      this.#tellSome()
+      this.#sendSome()
       this.#schedule()
     })
   }
 
   /** One slice: each stream in turn; a stream with more changes goes to the end of the queue. */
-  #tellSome(): void {
+  #sendSome(): void {
     const endMs = performance.now() + SLICE_MS
     for (const stream of this.#behind) {
       this.#behind.delete(stream)

@@ -9,21 +9,21 @@ export class WatchIndex {
   readonly #byPrefix = new Map<number, Map<string, Streams>>()
 
   add(stream: WatchStream): void {
-    for (const name of stream.filter.names) put(this.#byName, name, stream)
+    for (const name of stream.filter.names) add(this.#byName, name, stream)
     for (const prefix of stream.filter.prefixes) {
       const { length } = prefix
       const prefixes = this.#byPrefix.get(length) ?? new Map<string, Streams>()
       this.#byPrefix.set(length, prefixes)
-      put(prefixes, prefix, stream)
+      add(prefixes, prefix, stream)
     }
   }
 
   remove(stream: WatchStream): void {
-    for (const name of stream.filter.names) take(this.#byName, name, stream)
+    for (const name of stream.filter.names) remove(this.#byName, name, stream)
     for (const prefix of stream.filter.prefixes) {
       const prefixes = this.#byPrefix.get(prefix.length)
       if (prefixes === undefined) continue
-      take(prefixes, prefix, stream)
+      remove(prefixes, prefix, stream)
       if (prefixes.size === 0) this.#byPrefix.delete(prefix.length)
     }
   }
@@ -37,13 +37,13 @@ export class WatchIndex {
   }
 }
 
-function put(map: Map<string, Streams>, key: string, stream: WatchStream): void {
+function add(map: Map<string, Streams>, key: string, stream: WatchStream): void {
   const streams = map.get(key)
   if (streams === undefined) map.set(key, new Set([stream]))
   else streams.add(stream)
 }
 
-function take(map: Map<string, Streams>, key: string, stream: WatchStream): void {
+function remove(map: Map<string, Streams>, key: string, stream: WatchStream): void {
   const streams = map.get(key)
   streams?.delete(stream)
   if (streams?.size === 0) map.delete(key)

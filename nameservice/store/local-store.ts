@@ -167,10 +167,10 @@ export class LocalStore implements Store {
   async #commitSome(): Promise<void> {
     const draft = new Draft(this.image, this.log.revision)
     const judged: Task[] = []
-    let taken = 0
+    let count = 0
     for (const task of this.#queue) {
-      if (taken === BATCH_MAX || draft.changes.length >= BATCH_CHANGES_MAX) break
-      taken += 1
+      if (count === BATCH_MAX || draft.changes.length >= BATCH_CHANGES_MAX) break
+      count += 1
       try {
         task.run(draft)
         judged.push(task)
@@ -178,7 +178,7 @@ export class LocalStore implements Store {
         task.fail(refusal)
       }
     }
-    this.#queue.splice(0, taken)
+    this.#queue.splice(0, count)
     try {
       if (!draft.isEmpty) await this.#write(draft)
     } catch (error) {

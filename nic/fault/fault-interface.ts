@@ -42,7 +42,7 @@ export interface FaultCounts {
   stalls: number
 }
 
-interface HeldFrame {
+interface DelayedFrame {
   readonly bytes: Uint8Array
   readonly dueMs: number
   /** Later frames that must pass it first. */
@@ -65,7 +65,7 @@ export class FaultInterface extends ForwardingInterface {
   /** Where a frame is built. */
   #bytes: Uint8Array
   #words: Int32Array
-  readonly #held: HeldFrame[] = []
+  readonly #delayed: DelayedFrame[] = []
   /** Frames that go next, in order. */
   readonly #line: Uint8Array[] = []
   #bytesUnderWay = 0
@@ -124,7 +124,7 @@ export class FaultInterface extends ForwardingInterface {
       this.#send(length)
     }
     // An armed interface is not polled.
-    if (this.#isArmed && this.#isHolding()) this.#startTimer()
+    if (this.#isArmed && this.#hasFrames()) this.#startTimer()
   }
 
   /** Nothing was reserved in the inner queue. */
@@ -141,7 +141,7 @@ export class FaultInterface extends ForwardingInterface {
     if (!this.inner.arm(this.#innerRoomWanted(forRoom))) return false
     this.#roomWanted = forRoom
     this.#isArmed = true
-    if (this.#isHolding()) this.#startTimer()
+    if (this.#hasFrames()) this.#startTimer()
     return true
   }
 
@@ -171,7 +171,7 @@ export class FaultInterface extends ForwardingInterface {
   override close(): void {
     this.#stopTimer()
     this.#stalledUntilMs = 0
-    this.#line.push(...this.#held.splice(0).map(frame => frame.bytes))
+    this.#line.push(...this.#delayed.splice(0).map(frame => frame.bytes))
     this.#advanceLine()
     this.#die()
     this.#bytes = new Uint8Array(0)
@@ -203,7 +203,7 @@ export class FaultInterface extends ForwardingInterface {
     if (isReordered) this.counts.reordered++
     if (isDelayed) this.counts.delayed++
     this.#bytesUnderWay += length
-    this.#held.push({
+    this.#delayed.push({
       bytes: bytes === this.#bytes ? bytes.slice(0, length) : bytes,
       dueMs: isDelayed ? performance.now() + this.#drawDelay() : 0,
       passesLeft: isReordered ? this.#random.within(1, reorderDistance) : 0,
@@ -267,15 +267,15 @@ export class FaultInterface extends ForwardingInterface {
 
   /** Called when a frame has passed all that are held back. */
   #countPass(): void {
-    if (this.#held.length === 0) return
-    for (const frame of this.#held) frame.passesLeft--
+    if (this.#delayed.length === 0) return
+    for (const frame of this.#delayed) frame.passesLeft--
     this.#releaseDue()
   }
 
   /** The work of every poll. An armed interface calls it as if it had been polled often enough. */
   #passTime(polls: number): void {
-    if (this.#held.length > 0) {
-      for (const frame of this.#held) {
+    if (this.#delayed.length > 0) {
+      for (const frame of this.#delayed) {
         frame.pollsLeft -= polls
         if (frame.pollsLeft <= 0) frame.passesLeft = 0
       }
@@ -287,31 +287,31 @@ export class FaultInterface extends ForwardingInterface {
   #releaseDue(): void {
     const nowMs = performance.now()
     let kept = 0
-    for (const frame of this.#held) {
+    for (const frame of this.#delayed) {
       if (frame.passesLeft > 0 || frame.dueMs > nowMs) {
-        this.#held[kept++] = frame
+        this.#delayed[kept++] = frame
       } else {
         this.#bytesUnderWay -= frame.bytes.length
         this.#pass(frame.bytes, frame.bytes.length)
       }
     }
-    this.#held.length = kept
+    this.#delayed.length = kept
   }
 
   #die(): void {
     this.#isDead = true
-    this.#held.length = 0
+    this.#delayed.length = 0
     this.#line.length = 0
     this.#bytesUnderWay = 0
   }
 
-  #isHolding(): boolean {
-    return this.#held.length + this.#line.length > 0
+  #hasFrames(): boolean {
+    return this.#delayed.length + this.#line.length > 0
   }
 
   #isFull(): boolean {
     return (
-      this.#held.length + this.#line.length >= UNDER_WAY_MAX || this.#bytesUnderWay >= UNDER_WAY_BYTES_MAX
+      this.#delayed.length + this.#line.length >= UNDER_WAY_MAX || this.#bytesUnderWay >= UNDER_WAY_BYTES_MAX
     )
   }
 
@@ -328,7 +328,7 @@ export class FaultInterface extends ForwardingInterface {
   readonly #tick = (): void => {
     this.#timer = undefined
     this.#passTime(FLUSH_POLLS)
-    if (this.#isHolding()) this.#startTimer()
+    if (this.#hasFrames()) this.#startTimer()
     if (this.#roomWanted > 0 && this.hasRoom(this.#roomWanted)) {
       this.inner.disarm()
       this.#ring()

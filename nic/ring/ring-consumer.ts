@@ -146,9 +146,9 @@ export class RingConsumer {
     return count
   }
 
-  private advance(taken: number): void {
-    this.head = (this.head + taken) | 0
-    if (this.leftUntilEnd !== undefined) this.leftUntilEnd -= taken
+  private advance(length: number): void {
+    this.head = (this.head + length) | 0
+    if (this.leftUntilEnd !== undefined) this.leftUntilEnd -= length
   }
 
   /** Asks the producer to wake this side at its next frame. False if a frame has arrived, or is being handled. */

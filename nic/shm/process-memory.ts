@@ -66,7 +66,7 @@ export class ProcessRegistration implements Registration {
     this.bytes = bytes
     this.access = access
     this.address = libc.address(bytes)
-    this.#slot = access.isRevocable ? takeSlot() : NO_SLOT
+    this.#slot = access.isRevocable ? acquireSlot() : NO_SLOT
     const key = Buffer.alloc(KEY_SIZE)
     key.writeUInt32LE(KEY_MAGIC, 0)
     key.writeUInt32LE((access.remoteRead ? READ : 0) | (access.remoteWrite ? WRITE : 0), KEY_ACCESS)
@@ -95,7 +95,7 @@ export class ProcessRegistration implements Registration {
   }
 }
 
-function takeSlot(): number {
+function acquireSlot(): number {
   const slot = freeSlots.pop() ?? slotCount
   if (slot === GENERATIONS_MAX)
     throw new NicError('ERR_NIC_UNAVAILABLE', `${GENERATIONS_MAX} revocable registrations are there already`)

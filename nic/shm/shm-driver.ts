@@ -201,7 +201,7 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
     sendMessage(libc, bell.fd, request, [])
     return await untilThere(deadlineMs, () => {
       const answer = receiveMessage(libc, bell.fd, ANSWER_SIZE)
-      return answer && takeAnswer(libc, bell, answer, credentials, memory, options.queueSizeMax)
+      return answer && handleAnswer(libc, bell, answer, credentials, memory, options.queueSizeMax)
     })
   } catch (error) {
     bell.close()
@@ -210,7 +210,7 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
 }
 
 /** The connecting side: checks the answer and its descriptors, maps the segment, and returns its interface. */
-function takeAnswer(
+function handleAnswer(
   libc: Libc,
   bell: Doorbell,
   { bytes, descriptors }: ReceivedMessage,
@@ -262,15 +262,15 @@ function violation(text: string): NicError {
 }
 
 /**
- * Polls `take` until it returns a value or the deadline passes. No event can replace this: none reports that a full
+ * Calls `attempt` until it returns a value or the deadline passes. No event can replace this: none reports that a full
  * backlog has room again, and Node must not read the answer from the connection, because Node would discard the
  * descriptors.
  */
-async function untilThere<T>(deadlineMs: number, take: () => T | undefined): Promise<T> {
+async function untilThere<T>(deadlineMs: number, attempt: () => T | undefined): Promise<T> {
   const startMs = performance.now()
   for (;;) {
-    const taken = undisturbed(take)
-    if (taken !== undefined) return taken
+    const result = undisturbed(attempt)
+    if (result !== undefined) return result
     const nowMs = performance.now()
     if (nowMs >= deadlineMs)
       throw new NicError('ERR_NIC_CONNECT_FAILED', 'the offering side did not answer in time')

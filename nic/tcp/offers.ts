@@ -5,8 +5,8 @@ export interface ExpectedCall {
   readonly secret: Buffer
   /** The call comes to the loopback port; otherwise to an address where this process listens. */
   readonly isLocal: boolean
-  /** Takes over the socket of the caller, which is authenticated. Called once. */
-  take(socket: Socket): void
+  /** Receives the socket of the caller, which is authenticated. Called once. */
+  accept(socket: Socket): void
 }
 
 const calls = new Map<string, ExpectedCall>()

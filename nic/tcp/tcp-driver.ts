@@ -76,7 +76,7 @@ function offer(options: OfferOptions = {}): Offer {
     )
     timer.unref()
     cancel = () => fail('the offer was cancelled')
-    const take = (socket: net.Socket): void => {
+    const accept = (socket: net.Socket): void => {
       if (!end()) return void socket.destroy()
       try {
         resolve(openEnd(libc, socket, queueSize, peerTimeoutMs))
@@ -84,7 +84,7 @@ function offer(options: OfferOptions = {}): Offer {
         reject(error)
       }
     }
-    const forget = expectCall(id, { secret, isLocal: !hasAddress, take })
+    const forget = expectCall(id, { secret, isLocal: !hasAddress, accept: accept })
   })
   accepted.catch(() => {})
   return { blob: encodeBlob({ queueSize, port, id, secret }), accepted, cancel: () => cancel() }

@@ -80,7 +80,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
   /** Free bytes of the peer's window to us: its frames that no poll has handled use it up. */
   #peerWindow: number
   #released = 0
-  #toldReleased = 0
+  #reportedReleased = 0
   readonly #creditStep: number
   /** A poll runs, and a frame lies in front of its sink. */
   #isPolling = false
@@ -124,7 +124,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     this.#readiness = readinessOf(libc)
     this.#place = this.#readiness.join(wire.fd, this)
     wire.owner = this
-    if (early.length > 0) this.#take(early, early.length)
+    if (early.length > 0) this.#append(early, early.length)
   }
 
   get sendBytes(): Uint8Array {
@@ -269,7 +269,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
 
   /** Node has read in place of a poll, while the interface was armed. */
   handleRead(bytes: Uint8Array, length: number): void {
-    this.#take(bytes, length)
+    this.#append(bytes, length)
     this.#ringIfReady()
   }
 
@@ -349,14 +349,14 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
   }
 
   /** Appends bytes that were read in another way. They fit: the peer's window limits them. */
-  #take(bytes: Uint8Array, length: number): void {
-    let taken = 0
-    while (taken < length && this.state === 'open') {
-      const count = Math.min(length - taken, this.#roomToReceive())
+  #append(bytes: Uint8Array, length: number): void {
+    let appended = 0
+    while (appended < length && this.state === 'open') {
+      const count = Math.min(length - appended, this.#roomToReceive())
       if (count === 0) return this.#violate('more bytes than its window and its credits need')
-      this.#in.set(bytes.subarray(taken, taken + count), this.#have)
+      this.#in.set(bytes.subarray(appended, appended + count), this.#have)
       this.#have += count
-      taken += count
+      appended += count
       this.#scan()
     }
   }
@@ -374,7 +374,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     return Math.min(RECEIVE_MAX, this.#in.length - this.#have)
   }
 
-  /** Checks the frames that have become complete, and takes the window that they give back. */
+  /** Checks the frames that have become complete, and adds the window that they release. */
   #scan(): void {
     const words = this.#inWords
     let at = this.#scanned
@@ -388,7 +388,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
         return this.#violate(`a frame head of 0x${(head >>> 0).toString(16)}`)
       const size = frameSize(length)
       if (this.#have - at < size) break
-      if (!this.#takeReleased(words[(at >> 2) + 1] as number))
+      if (!this.#handleReleased(words[(at >> 2) + 1] as number))
         return this.#violate('more bytes handled than were sent')
       if (isFrame) this.#peerWindow -= size
       if (this.#peerWindow < 0) return this.#violate('more frames than its window holds')
@@ -398,7 +398,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     this.#scanned = at
   }
 
-  #takeReleased(released: number): boolean {
+  #handleReleased(released: number): boolean {
     const more = (released - this.#peerReleased) | 0
     const window = this.#window + more
     if (more < 0 || window > this.#queueSize) return false
@@ -412,11 +412,11 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     const at = this.#to >> 2
     this.#outWords[at] = (kind << KIND_SHIFT) | length
     this.#outWords[at + 1] = this.#released
-    this.#toldReleased = this.#released
+    this.#reportedReleased = this.#released
     this.#to += frameSize(length)
   }
 
-  /** Passes the send buffer to the kernel, as far as that takes it. */
+  /** Passes the send buffer to the kernel, as far as the kernel accepts it. */
   #flush(): void {
     if (this.#from === this.#to) return
     if (this.#isMuted) this.#from = this.#to
@@ -443,8 +443,8 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
 
   /** Reports freed window to the peer once it is much, unless a frame has reported it. */
   #reportRoom(): void {
-    const untold = (this.#released - this.#toldReleased) | 0
-    if (untold < this.#creditStep || this.#isMuted || this.state !== 'open') return
+    const unreported = (this.#released - this.#reportedReleased) | 0
+    if (unreported < this.#creditStep || this.#isMuted || this.state !== 'open') return
     // One CREDIT at most waits for the kernel: there is room for no more.
     if (this.#from < this.#to) return
     this.#put(KIND_CREDIT, 0)

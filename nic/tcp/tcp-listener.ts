@@ -96,7 +96,7 @@ export class TcpListener {
     answerCall(socket, this.#answering)
       .then(call => {
         if (call === undefined) this.#handleControl(socket)
-        else call.take(socket)
+        else call.accept(socket)
       })
       .catch((error: Error) => {
         log('the caller %s was not answered: %s', from, error.message)

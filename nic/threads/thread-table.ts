@@ -54,10 +54,10 @@ export function countColumn(column: number): Int32Array {
 }
 
 /** This thread's row. -1 in the main thread, and in a worker that no other thread cleans up after. */
-export const ownRow = takeOwnRow()
+export const ownRow = acquireOwnRow()
 if (canShare) setEnvironmentData(TABLE_KEY, { table, parent: threadId } satisfies Inheritance)
 
-function takeOwnRow(): number {
+function acquireOwnRow(): number {
   if (isMainThread || inherited === undefined) return -1
   // A second copy of this package in the same thread shares the row.
   if (inherited.parent === threadId) return ids.indexOf(threadId)

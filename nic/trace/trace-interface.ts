@@ -39,7 +39,7 @@ export class TraceInterface extends ForwardingInterface {
   readonly #sink: TracingSink
   readonly #completions: TracingCompletions
   #reservedAt = 0
-  #isFailureTold = false
+  #isFailureTraced = false
 
   constructor(inner: VirtualInterface, label: string, write: WriteLine, describe?: DescribeFrame) {
     super(inner, `trace:${inner.driver}`, inner.capabilities)
@@ -75,7 +75,7 @@ export class TraceInterface extends ForwardingInterface {
       return this.inner.poll(this.#sink, limit)
     } finally {
       this.#sink.target = outer
-      this.#tellFailure()
+      this.#traceFailure()
     }
   }
 
@@ -163,9 +163,9 @@ export class TraceInterface extends ForwardingInterface {
     this.#write(`completed ${workId}: ${nameOf(status)}`)
   }
 
-  #tellFailure(): void {
-    if (this.#isFailureTold || this.inner.state !== 'broken') return
-    this.#isFailureTold = true
+  #traceFailure(): void {
+    if (this.#isFailureTraced || this.inner.state !== 'broken') return
+    this.#isFailureTraced = true
     this.#write(`broken: ${this.inner.failure?.message ?? 'unknown'}`)
   }
 

@@ -48,7 +48,7 @@ export abstract class QueueInterface implements CompletionOwner {
     this.#cache = cache
     this.capabilities = capabilitiesOf(ringSize)
     const usual = receivesOf(ringSize)
-    const grant = adapter.sharedReceives.take(usual)
+    const grant = adapter.sharedReceives.acquire(usual)
     this.#grant = grant
     const sendMax = sendsOf(grant?.count ?? usual, grant !== undefined)
     // A frame is two requests where its word follows it.
@@ -58,7 +58,7 @@ export abstract class QueueInterface implements CompletionOwner {
     try {
       this.#slot = adapter.enter(this, this.#completionsMax)
     } catch (error) {
-      adapter.sharedReceives.giveBack(grant, 0)
+      adapter.sharedReceives.release(grant, 0)
       throw error
     }
     let slab: Slab | undefined
@@ -77,7 +77,7 @@ export abstract class QueueInterface implements CompletionOwner {
       qp?.destroy()
       slab?.release()
       adapter.leave(this.#slot, this.#completionsMax)
-      adapter.sharedReceives.giveBack(grant, 0)
+      adapter.sharedReceives.release(grant, 0)
       throw error
     }
     if (grant !== undefined) adapter.addSharer(this.qp.number, this)
@@ -176,7 +176,7 @@ export abstract class QueueInterface implements CompletionOwner {
     qp.destroy()
     adapter.pollAll()
     if (this.#grant !== undefined) adapter.removeSharer(qp.number)
-    adapter.sharedReceives.giveBack(this.#grant, this.receives.unspent)
+    adapter.sharedReceives.release(this.#grant, this.receives.unspent)
     adapter.leave(this.#slot, this.#completionsMax)
     this.slab.release()
   }

@@ -24,9 +24,9 @@ export class ReceiveQueue {
   renewed = 0
   /** Why receives could not be posted again, or 0. The peer was promised them, so the connection must break. */
   errno = 0
-  /** As last told to the peer. */
-  toldReleased = 0
-  toldRenewed = 0
+  /** As last reported to the peer. */
+  reportedReleased = 0
+  reportedRenewed = 0
   readonly #supply: ReceiveSupply
   readonly #size: number
   readonly #mask: number
@@ -54,7 +54,7 @@ export class ReceiveQueue {
     this.#lengths = new Int32Array(this.#receives)
   }
 
-  /** The values that the peer is told. */
+  /** Receives of this connection, as its peer knows them. */
   get count(): number {
     return this.#receives
   }
@@ -139,17 +139,17 @@ export class ReceiveQueue {
     return count
   }
 
-  /** True if so much is free, and not told, that the peer may be waiting for it. */
-  get hasMuchToTell(): boolean {
+  /** True if so much is free, and not reported, that the peer may be waiting for it. */
+  get isReportDue(): boolean {
     return (
-      ((this.released - this.toldReleased) | 0) >= this.#size / 4 ||
-      ((this.renewed - this.toldRenewed) | 0) >= this.#receives / 2
+      ((this.released - this.reportedReleased) | 0) >= this.#size / 4 ||
+      ((this.renewed - this.reportedRenewed) | 0) >= this.#receives / 2
     )
   }
 
-  noteTold(): void {
-    this.toldReleased = this.released
-    this.toldRenewed = this.renewed
+  noteReported(): void {
+    this.reportedReleased = this.released
+    this.reportedRenewed = this.renewed
   }
 
   /** True if a peer that knows all credit could send a frame that takes `total` bytes. */

@@ -4,7 +4,7 @@ import type { QueuePair } from './queue-pair.ts'
 import { RECEIVES_AT_ONCE, type ReceiveChain } from './receive-chain.ts'
 
 export interface ReceiveSupply {
-  /** Receives that this connection always has, and that its peer is told. A power of two. */
+  /** Receives that this connection always has, and that its peer counts on. A power of two. */
   readonly count: number
   /** One receive was used. Returns how many can be used again, or a negative errno: then the peer counts on too many. */
   renew(): number

@@ -217,7 +217,7 @@ export class SendQueue {
   }
 
   /** Handles the peer's credit: false, and a violation, if it is impossible. */
-  takeCredits(released: number, renewed: number): boolean {
+  handleCredits(released: number, renewed: number): boolean {
     const freed = (released - this.releasedSeen) | 0
     const fresh = (renewed - this.renewedSeen) | 0
     if (freed > ((this.#tail - this.releasedSeen) | 0) || (freed & 7) !== 0) {
@@ -237,7 +237,7 @@ export class SendQueue {
 
   readCell(): boolean {
     const { cellWords } = this.#slab
-    return this.takeCredits(
+    return this.handleCredits(
       atomics.load(cellWords, CELL_RELEASED_WORD),
       atomics.load(cellWords, CELL_RENEWED_WORD),
     )

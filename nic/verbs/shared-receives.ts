@@ -76,7 +76,7 @@ export class SharedReceives {
   }
 
   /** A grant for a new connection. Undefined: it has receives of its own. Throws if none are left. */
-  take(usual: number): Grant | undefined {
+  acquire(usual: number): Grant | undefined {
     this.#adapter.assertUsable()
     const isOwn = this.#depth === 0 || this.#ownReceivers < OWN_RECEIVERS_MAX
     const queue = isOwn ? undefined : this.#open()
@@ -100,7 +100,7 @@ export class SharedReceives {
   }
 
   /** The connection's queue pair is gone. `unspent`: receives that it used and did not report. */
-  giveBack(grant: Grant | undefined, unspent: number): void {
+  release(grant: Grant | undefined, unspent: number): void {
     if (grant === undefined) {
       this.#ownReceivers--
       return

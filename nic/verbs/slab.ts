@@ -8,7 +8,7 @@ import type { MemoryRegion, VerbsDevice } from './verbs-device.ts'
  */
 export class Slab {
   readonly ringSize: number
-  /** The part that the peer writes; its address is told to the peer. */
+  /** The part that the peer writes; the peer knows its address. */
   readonly incoming: MemoryRegion
   readonly address: number
   readonly cellWords: Int32Array

@@ -146,7 +146,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   commit(length: number): void {
     const { released, renewed } = this.receives
     const errno = this.sends.commit(length, released, renewed)
-    this.receives.noteTold()
+    this.receives.noteReported()
     if (errno !== 0) this.#failPost(errno)
   }
 
@@ -265,13 +265,13 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   }
 
   /** Counts of sent and received frames, for a caller that holds both ends and must know when all have arrived. */
-  progress(): { sent: number; arrived: number; told: number; heard: number; underWay: number } {
+  progress(): { sent: number; arrived: number; reported: number; heard: number; underWay: number } {
     this.adapter.pollAll()
     if (this.state === 'open') this.sends.readCell()
     return {
       sent: this.sends.sent,
       arrived: this.receives.arrived,
-      told: (this.receives.toldReleased + this.receives.toldRenewed) | 0,
+      reported: (this.receives.reportedReleased + this.receives.reportedRenewed) | 0,
       heard: (this.sends.releasedSeen + this.sends.renewedSeen) | 0,
       underWay: this.oneSided.underWay,
     }
@@ -284,7 +284,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
       const at = this.receives.accept(value)
       if (this.state !== 'open') return
       if (at < 0) return void this.#violate(`a frame of ${value} bytes came where there is no room for it`)
-      this.#takeCredits(this.receives.releasedBy(at), this.receives.renewedBy(at))
+      this.#handleCredits(this.receives.releasedBy(at), this.receives.renewedBy(at))
       return
     }
     this.receives.acceptControl()
@@ -315,8 +315,8 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     if (this.#isArmed) this.#wakeUser()
   }
 
-  #takeCredits(released: number, renewed: number): void {
-    if (!this.sends.takeCredits(released, renewed)) this.#violate(this.sends.violation)
+  #handleCredits(released: number, renewed: number): void {
+    if (!this.sends.handleCredits(released, renewed)) this.#violate(this.sends.violation)
   }
 
   #noRoomAfterReadingCell(): void {
@@ -339,10 +339,10 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     if (this.state !== 'open' || this.isPeerGone || this.#failReceives()) return
     if (this.#peerWants !== NOTHING && this.receives.hasRoom(this.#peerWants)) {
       if (this.#control(KIND_CREDIT, 0, WORK_SEND)) this.#peerWants = NOTHING
-    } else if (this.receives.hasMuchToTell) {
+    } else if (this.receives.isReportDue) {
       const { released, renewed } = this.receives
       const errno = this.sends.writeCell(released, renewed)
-      if (errno === 0) this.receives.noteTold()
+      if (errno === 0) this.receives.noteReported()
       else if (errno !== undefined) this.#failPost(errno)
     }
   }
@@ -352,7 +352,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     const { released, renewed } = this.receives
     const errno = this.sends.writeControl(kind, value, released, renewed, work)
     if (errno === undefined) return false
-    this.receives.noteTold()
+    this.receives.noteReported()
     if (errno !== 0) this.#failPost(errno)
     return errno === 0
   }

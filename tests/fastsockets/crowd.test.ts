@@ -107,7 +107,14 @@ t.test('a peer that floods with CONNECT gets so many sockets, and no more', asyn
   const { channel } = liar.stream
   for (let i = 0; i < OWN; i++)
     channel.streams.put(
-      new Stream(channel, channel.channel, channel.streams.takeId(), 'client', WINDOW, new StreamCounts()),
+      new Stream(
+        channel,
+        channel.channel,
+        channel.streams.allocateId(),
+        'client',
+        WINDOW,
+        new StreamCounts(),
+      ),
     )
   await flood(2, STREAMS_MAX)
   const answers = (handler: number) => liar.said.filter(said => said.handler === handler)

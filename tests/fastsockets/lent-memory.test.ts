@@ -1,5 +1,5 @@
 import t from 'tap'
-import { isShared, LENT_MAX, LENT_MIN, lend, takeBack } from '../../fastsockets/stream/lent-memory.ts'
+import { endLoan, isShared, LENT_MAX, LENT_MIN, lend } from '../../fastsockets/stream/lent-memory.ts'
 
 const KEPT_MAX = 16
 
@@ -8,7 +8,7 @@ t.test('what was taken back is lent again, and nothing that is still out', async
   const second = lend(LENT_MIN)
   t.equal(second.length, LENT_MIN)
   t.not(second.buffer, first.buffer)
-  takeBack(first)
+  endLoan(first)
   const third = lend(LENT_MAX)
   t.equal(third.buffer, first.buffer)
   t.not(lend(LENT_MAX).buffer, first.buffer)
@@ -28,7 +28,7 @@ t.test(
       Buffer.from(own, 8, 4096),
       Buffer.alloc(LENT_MAX),
     ]) {
-      takeBack(strange)
+      endLoan(strange)
       t.not(lend(LENT_MAX).buffer, strange.buffer)
     }
   },
@@ -38,7 +38,7 @@ t.test('a limited number is kept', async t => {
   const pieces = Array.from({ length: 2 * KEPT_MAX }, () => lend(LENT_MAX))
   const known = new Set(pieces.map(({ buffer }) => buffer))
   t.equal(known.size, pieces.length)
-  for (const piece of pieces) takeBack(piece)
+  for (const piece of pieces) endLoan(piece)
   const again = pieces.map(() => lend(LENT_MAX))
   t.equal(again.filter(({ buffer }) => known.has(buffer)).length, KEPT_MAX)
 })

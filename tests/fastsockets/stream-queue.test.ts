@@ -37,13 +37,13 @@ t.test('a queue has each stream once, in the order of arrival, whoever leaves it
 
 t.test('a table gives no id twice while it can be meant, and knows no id that it has not given', async t => {
   const table = new StreamTable()
-  const first = streamOf(table.takeId())
+  const first = streamOf(table.allocateId())
   table.put(first)
   t.ok(first.id > 0)
   t.equal(table.get(first.id), first)
   table.delete(first)
   table.delete(first)
-  const second = streamOf(table.takeId())
+  const second = streamOf(table.allocateId())
   t.not(second.id, first.id)
   t.equal(table.get(second.id), undefined, 'taken, and nobody is there yet')
   table.put(second)
@@ -56,7 +56,7 @@ t.test('a table gives no id twice while it can be meant, and knows no id that it
 t.test('a table has room for STREAMS_MAX, and ids stay positive when they begin again', async t => {
   const table = new StreamTable()
   const streams = Array.from({ length: STREAMS_MAX }, () => {
-    const stream = streamOf(table.takeId())
+    const stream = streamOf(table.allocateId())
     table.put(stream)
     return stream
   })
@@ -67,7 +67,7 @@ t.test('a table has room for STREAMS_MAX, and ids stay positive when they begin 
   let least = Number.POSITIVE_INFINITY
   let most = 0
   for (let i = 0; i < 70_000; i++) {
-    const stream = streamOf(table.takeId())
+    const stream = streamOf(table.allocateId())
     least = Math.min(least, stream.id)
     most = Math.max(most, stream.id)
     table.put(stream)
@@ -78,7 +78,7 @@ t.test('a table has room for STREAMS_MAX, and ids stay positive when they begin 
 
 t.test("a table keeps the peer's numbers apart from its own, and knows which it has refused", async t => {
   const table = new StreamTable()
-  const own = streamOf(table.takeId())
+  const own = streamOf(table.allocateId())
   table.put(own)
   const theirs = streamOf(-own.id)
   t.equal(table.get(theirs.id), undefined)

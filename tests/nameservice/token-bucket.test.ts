@@ -7,19 +7,19 @@ const OWNERS_MAX = 10_000
 
 t.test('who asks again and again is remembered, however many others ask', async t => {
   const buckets = new TokenBuckets(2)
-  t.equal(buckets.take('greedy', 0), 0)
-  t.equal(buckets.take('greedy', 0), 0)
+  t.equal(buckets.acquire('greedy', 0), 0)
+  t.equal(buckets.acquire('greedy', 0), 0)
   for (let i = 0; i < 3 * OWNERS_MAX; i++) {
-    if (i % (OWNERS_MAX / 2) === 0) t.ok(buckets.take('greedy', 0) > 0, `after ${i} others`)
-    t.equal(buckets.take(`other ${i}`, 0) > 0, false)
+    if (i % (OWNERS_MAX / 2) === 0) t.ok(buckets.acquire('greedy', 0) > 0, `after ${i} others`)
+    t.equal(buckets.acquire(`other ${i}`, 0) > 0, false)
   }
 })
 
 t.test('who is quiet for longest is forgotten first', async t => {
   const buckets = new TokenBuckets(1)
-  for (let i = 0; i <= OWNERS_MAX; i++) buckets.take(`${i}`, 0)
-  t.ok(buckets.take('1', 0) > 0)
-  t.equal(buckets.take('0', 0), 0, 'as good as new')
+  for (let i = 0; i <= OWNERS_MAX; i++) buckets.acquire(`${i}`, 0)
+  t.ok(buckets.acquire('1', 0) > 0)
+  t.equal(buckets.acquire('0', 0), 0, 'as good as new')
 })
 
 t.test('all addresses of this host together have the rate of one', async t => {

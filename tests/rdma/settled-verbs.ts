@@ -115,8 +115,8 @@ function isSettled(one: VerbsInterface, other: VerbsInterface): boolean {
   return (
     here.sent === there.arrived &&
     there.sent === here.arrived &&
-    here.told === there.heard &&
-    there.told === here.heard &&
+    here.reported === there.heard &&
+    there.reported === here.heard &&
     here.underWay + there.underWay === 0
   )
 }

@@ -85,9 +85,9 @@ export class Side implements StreamSink {
       schedule: () => {
         this.isDeliveryDue = true
       },
-      post: (_stream: Stream, bytes: Uint8Array, offset: number, length: number) => {
+      queue: (_stream: Stream, bytes: Uint8Array, offset: number, length: number) => {
         this.pieces.push(Buffer.from(bytes.subarray(offset, offset + length)))
-        this.stream.postedCount++
+        this.stream.queuedCount++
       },
       endRun: () => {},
     }
@@ -108,8 +108,8 @@ export class Side implements StreamSink {
       forget: () => {
         this.isForgotten = true
       },
-      keepAlive: () => {},
-      letGo: () => {},
+      ref: () => {},
+      unref: () => {},
       show: () => {},
       hide: () => {},
     }
@@ -195,13 +195,13 @@ export class Side implements StreamSink {
       if (!stream.resume() && stream.state !== 'closed') this.isSendDue = true
     }
     ;(this.link.deliveries as { turn: number }).turn++
-    if (this.isDeliveryDue && stream.postedCount === 0) {
+    if (this.isDeliveryDue && stream.queuedCount === 0) {
       this.isDeliveryDue = false
       stream.deliver()
     }
     for (const bytes of this.pieces.splice(0)) {
-      stream.postedCount--
-      stream.deliverPosted(bytes)
+      stream.queuedCount--
+      stream.deliverQueued(bytes)
     }
     // A socket is destroyed by its error.
     if (this.ended !== undefined && this.ended !== 'end') this.close(false)

@@ -285,8 +285,8 @@ await t.test('structures of the shared queue that lie elsewhere are refused', as
     verbs: { value: { ...real, readPointer: () => 1n } },
   }) as VerbsAdapter
   const receives = new SharedReceives(misled, 1024)
-  for (let i = 0; i < OWN_RECEIVERS_MAX; i++) t.equal(receives.take(RECEIVES_MIN), undefined)
-  t.throws(() => receives.take(RECEIVES_MIN), { message: /struct ibv_srq in another way/ })
+  for (let i = 0; i < OWN_RECEIVERS_MAX; i++) t.equal(receives.acquire(RECEIVES_MIN), undefined)
+  t.throws(() => receives.acquire(RECEIVES_MIN), { message: /struct ibv_srq in another way/ })
   const moved: VerbsLibrary = {
     ...real,
     ibv_query_device: (context, attributes) => {

@@ -35,9 +35,9 @@ const report: EchoReport = {
 console.log(JSON.stringify(report))
 socket.destroy()
 
-async function repeat(countMax: number, take: (elapsedNs: number) => void): Promise<void> {
+async function repeat(countMax: number, record: (elapsedNs: number) => void): Promise<void> {
   const endMs = performance.now() + ENOUGH_MS / 2
-  for (let i = 0; i < countMax && (i === 0 || performance.now() < endMs); i++) take(await roundTrip())
+  for (let i = 0; i < countMax && (i === 0 || performance.now() < endMs); i++) record(await roundTrip())
 }
 
 function roundTrip(): Promise<number> {

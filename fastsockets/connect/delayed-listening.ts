@@ -6,26 +6,26 @@ import { clearTimeout, nextTick, setTimeout } from '../../nic/real-time.ts'
 import type { FastServer } from './listeners.ts'
 
 /** The most that 'listening' is delayed if the primary does not answer. */
-const HOLD_MS_MAX = 1000
+const DELAY_MS_MAX = 1000
 
 /** Servers whose 'listening' is due and delayed. */
 const due = new Map<FastServer, () => void>()
 
 /** Emits a delayed 'listening' at once: without the delay the program would have had it before the server closed. */
-export function emitHeld(server: FastServer): void {
+export function emitDelayed(server: FastServer): void {
   due.get(server)?.()
 }
 
 /** Delays 'listening' until the returned function is called. To be called before the event is due. */
-export function holdListening(server: FastServer): () => void {
+export function delayListening(server: FastServer): () => void {
   const handle = server._handle
   const hadOwn = Object.hasOwn(server, 'emit')
   const emit = server.emit as (event: string | symbol, ...args: unknown[]) => boolean
-  let isHeld = true
-  const hold = function (this: FastServer, event: string | symbol, ...args: unknown[]): boolean {
+  let isDelayed = true
+  const delay = function (this: FastServer, event: string | symbol, ...args: unknown[]): boolean {
     // 'listening' must come before any connection that the primary sends during the delay.
-    if (event === 'connection') emitHeld(server)
-    if (event !== 'listening' || !isHeld) return emit.call(this, event, ...args)
+    if (event === 'connection') emitDelayed(server)
+    if (event !== 'listening' || !isDelayed) return emit.call(this, event, ...args)
     due.set(server, () => {
       release()
       emitDue()
@@ -33,10 +33,10 @@ export function holdListening(server: FastServer): () => void {
     return true
   } as typeof server.emit
   const release = (): void => {
-    if (!isHeld) return
-    isHeld = false
+    if (!isDelayed) return
+    isDelayed = false
     clearTimeout(timer)
-    if (server.emit === hold) {
+    if (server.emit === delay) {
       if (hadOwn) server.emit = emit as typeof server.emit
       else Reflect.deleteProperty(server, 'emit')
     }
@@ -46,9 +46,9 @@ export function holdListening(server: FastServer): () => void {
   const emitDue = (): void => {
     if (due.delete(server) && server._handle === handle) server.emit('listening')
   }
-  const timer = setTimeout(release, HOLD_MS_MAX)
+  const timer = setTimeout(release, DELAY_MS_MAX)
   Object.defineProperty(server, 'emit', {
-    value: hold,
+    value: delay,
     writable: true,
     enumerable: false,
     configurable: true,

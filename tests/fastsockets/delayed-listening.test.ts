@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { emitHeld, holdListening } from '../../fastsockets/connect/held-listening.ts'
+import { delayListening, emitDelayed } from '../../fastsockets/connect/delayed-listening.ts'
 import type { FastServer } from '../../fastsockets/connect/listeners.ts'
 
 function serverThatHears(): { server: FastServer; heard: string[] } {
@@ -15,7 +15,7 @@ function serverThatHears(): { server: FastServer; heard: string[] } {
 
 t.test('the event waits until it is let go, and comes once; others do not wait', async t => {
   const { server, heard } = serverThatHears()
-  const release = holdListening(server)
+  const release = delayListening(server)
   server.emit('listening')
   server.emit('close')
   t.same(heard, ['close'])
@@ -30,7 +30,7 @@ t.test('the event waits until it is let go, and comes once; others do not wait',
 
 t.test('let go before it is due it does not wait', async t => {
   const { server, heard } = serverThatHears()
-  holdListening(server)()
+  delayListening(server)()
   await nextTurn()
   t.same(heard, [])
   server.emit('listening')
@@ -39,9 +39,9 @@ t.test('let go before it is due it does not wait', async t => {
 
 t.test('a server that is closed meanwhile has said it', async t => {
   const { server, heard } = serverThatHears()
-  const release = holdListening(server)
+  const release = delayListening(server)
   server.emit('listening')
-  emitHeld(server)
+  emitDelayed(server)
   t.same(heard, ['listening'])
   release()
   await nextTurn()
@@ -51,7 +51,7 @@ t.test('a server that is closed meanwhile has said it', async t => {
 t.test('a connection that comes meanwhile comes after it', async t => {
   const { server, heard } = serverThatHears()
   server.on('connection', () => heard.push('connection'))
-  const release = holdListening(server)
+  const release = delayListening(server)
   server.emit('listening')
   server.emit('connection')
   release()
@@ -61,7 +61,7 @@ t.test('a connection that comes meanwhile comes after it', async t => {
 
 t.test('a server that has lost its handle says nothing', async t => {
   const { server, heard } = serverThatHears()
-  const release = holdListening(server)
+  const release = delayListening(server)
   server.emit('listening')
   Object.assign(server, { _handle: null })
   release()
