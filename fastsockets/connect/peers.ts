@@ -58,7 +58,7 @@ import { type Family, UNIX } from '../host/unix-paths.ts'
 import { allowsDriver, allowsPeerMemory, allowsUser } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import { type Acceptor, SocketChannel, type SocketStream } from '../stream/socket-channel.ts'
-import { isOverBudget } from '../stream/unread-budget.ts'
+import { isOverBudget, UnreadShare } from '../stream/unread-budget.ts'
 import { findChannel, isElsewhere } from './find-channel.ts'
 import { tieLifeline, watchPeer } from './lifeline.ts'
 import type { Reached } from './worker-group.ts'
@@ -133,8 +133,8 @@ export class Peers implements BootstrapHost {
   /** Both ends of the channel of this thread to itself. */
   ownChannels: readonly SocketChannel[] = []
   #door: Door | undefined
-  /** Shares of the client ports, by user, for other users that the policy allows. */
-  readonly #portShares = new Map<number, PortShare>()
+  /** Shares of client ports and of unread data, by user, for other users that the policy allows. */
+  readonly #shares = new Map<number, { readonly ports: PortShare; readonly unread: UnreadShare }>()
   readonly #offers = new CallersByUser({ own: OFFERS_MAX, other: OTHER_OFFERS_MAX, others: OFFERS_MAX })
 
   /** `isRaw`: the channels carry raw sockets only. */
@@ -410,11 +410,12 @@ export class Peers implements BootstrapHost {
     return channel
   }
 
-  /** All processes of one other user share their client ports. */
-  #shareOf(uid: number): PortShare {
-    const share = this.#portShares.get(uid) ?? new PortShare()
-    this.#portShares.set(uid, share)
-    return share
+  /** All processes of one other user count as one peer. */
+  #limitAsUser(channel: SocketChannel, uid: number): void {
+    const { ports, unread } = this.#shares.get(uid) ?? { ports: new PortShare(), unread: new UnreadShare() }
+    this.#shares.set(uid, { ports, unread })
+    channel.portShare = ports
+    channel.unread = unread
   }
 
   /**
@@ -445,7 +446,7 @@ export class Peers implements BootstrapHost {
       onProven(true)
     }
     channel.peerUid = uid
-    if (uid !== undefined && !isOwnUser(uid)) channel.portShare = this.#shareOf(uid)
+    if (uid !== undefined && !isOwnUser(uid)) this.#limitAsUser(channel, uid)
     this.openChannels.push(channel)
     const { localAddress, remoteAddress } = connection
     if (end.driver === REMOTE_DRIVER && localAddress !== undefined && remoteAddress !== undefined)

@@ -8,7 +8,7 @@
 import type { PortShare } from '../host/synthetic-ports.ts'
 import type { Stream } from './stream.ts'
 import { PORTS_PROMISED_MAX } from './stream-layout.ts'
-import { noteGranted } from './unread-budget.ts'
+import type { UnreadShare } from './unread-budget.ts'
 
 const PORT_MAX = 0xffff
 /** In place of a stream's promised port: it has asked, and waits here for an answer or a promise. */
@@ -22,21 +22,26 @@ export interface Promised {
 
 const NOTHING: Promised = { port: 0, window: 0 }
 
+interface PromisingChannel {
+  readonly portShare: PortShare
+  readonly unread: UnreadShare
+}
+
 /** The server's side. Promised windows count as granted. */
 export class PromisedPorts {
   private readonly promises: Promised[] = []
   private readonly max: number
-  private readonly share: () => PortShare
+  private readonly channel: PromisingChannel
 
-  constructor(max: number, share: () => PortShare) {
+  constructor(max: number, channel: PromisingChannel) {
     this.max = max
-    this.share = share
+    this.channel = channel
   }
 
   /** What the CONNECT that is handled now was promised; zeros if nothing. */
   dequeue(): Promised {
     const promised = this.promises.shift() ?? NOTHING
-    noteGranted(-promised.window)
+    this.channel.unread.noteGranted(-promised.window)
     return promised
   }
 
@@ -47,15 +52,15 @@ export class PromisedPorts {
 
   private add(window: number): number {
     if (this.promises.length >= this.max) return 0
-    const port = this.share().allocate()
+    const port = this.channel.portShare.allocate()
     if (port === 0) return 0
     this.promises.push({ port, window })
-    noteGranted(window)
+    this.channel.unread.noteGranted(window)
     return port
   }
 
   clear(): void {
-    for (let left = this.promises.length; left > 0; left--) this.share().release(this.dequeue().port)
+    for (let left = this.promises.length; left > 0; left--) this.channel.portShare.release(this.dequeue().port)
   }
 }
 

@@ -1,4 +1,5 @@
 import { copyBytes } from '../../nic/index.ts'
+import type { StreamHost, UnreadCount } from './stream-host.ts'
 import { WINDOW } from './stream-layout.ts'
 
 const SIZE_MIN = 16 * 1024
@@ -9,32 +10,28 @@ const SPARES_MAX = 4
 
 const spares: Buffer[] = []
 
-/** Where its memory comes from, and what counts it. */
-interface BufferHost {
-  allocate(length: number): Buffer
-  noteKept(length: number): void
-}
-
 /**
  * The contiguous receive buffer of one socket (Fast Sockets 1997, section 3.3). It holds what came while the program was not
  * reading; there is no memory behind it otherwise.
  */
 export class ReceiveBuffer {
-  private readonly host: BufferHost
+  private readonly host: Pick<StreamHost, 'allocate'>
+  private readonly unread: Pick<UnreadCount, 'noteKept'>
   private bytes: Buffer | undefined
   /** What is there lies in bytes `start … start + length`. */
   private start = 0
   length = 0
 
-  constructor(host: BufferHost) {
+  constructor(host: Pick<StreamHost, 'allocate'>, unread: Pick<UnreadCount, 'noteKept'>) {
     this.host = host
+    this.unread = unread
   }
 
   append(source: Uint8Array, offset: number, length: number): void {
     const bytes = this.room(this.length + length)
     bytes.set(source.subarray(offset, offset + length), this.start + this.length)
     this.length += length
-    this.host.noteKept(length)
+    this.unread.noteKept(length)
   }
 
   /** The next bytes, as many as one read of libuv brings, in memory that holds nothing else. */
@@ -62,7 +59,7 @@ export class ReceiveBuffer {
   skip(count: number): void {
     if (this.bytes === undefined) return
     this.length -= count
-    this.host.noteKept(-count)
+    this.unread.noteKept(-count)
     this.start = this.length === 0 ? 0 : this.start + count
     if (this.length > 0 || this.bytes.length <= SIZE_MIN) return
     if (spares.length < SPARES_MAX) spares.push(this.bytes)
@@ -70,7 +67,7 @@ export class ReceiveBuffer {
   }
 
   clear(): void {
-    this.host.noteKept(-this.length)
+    this.unread.noteKept(-this.length)
     this.bytes = undefined
     this.start = 0
     this.length = 0

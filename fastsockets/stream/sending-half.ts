@@ -12,7 +12,7 @@ import { copyBytes } from '../../nic/index.ts'
 import { BYTES_OUT, PEER_TAKEN } from '../status/status-layout.ts'
 import type { StreamCounts } from '../status/stream-counts.ts'
 import { PendingChunks } from './pending-chunks.ts'
-import type { MessageOut, StreamHost } from './stream-host.ts'
+import type { MessageOut, StreamHost, UnreadCount } from './stream-host.ts'
 import {
   BYTES_WORDS,
   DATA,
@@ -34,6 +34,7 @@ const LOST_MAX = 512 * 1024
 export interface SendingChannel {
   readonly isOpen: boolean
   readonly host: StreamHost
+  readonly unread: UnreadCount
   /** Payload of one DATA message. */
   readonly segmentMax: number
   /** Writes up to this length fit into one message, and are never offered. */
@@ -389,7 +390,7 @@ export abstract class SendingHalf {
     const length = this.unsentLength
     const { channel } = this
     if (length === this.kept) return
-    channel.host.noteKept(length - this.kept)
+    channel.unread.noteKept(length - this.kept)
     if (this.kept === 0) channel.ref()
     this.kept = length
     if (length === 0) channel.unref()
@@ -401,7 +402,7 @@ export abstract class SendingHalf {
    * takes: the rest lies in this process, and would be lost with it.
    */
   private room(): number {
-    if (this.pending?.isLent === true || this.channel.host.isOverBudget()) return 0
+    if (this.pending?.isLent === true || this.channel.unread.isOverBudget()) return 0
     return (this.sendLimit - this.sendSequence) | 0
   }
 
@@ -412,7 +413,7 @@ export abstract class SendingHalf {
   /** Bytes that still go out after the program has closed. The ACCEPT opens the window; the copies wait for it here. */
   private lingerMax(): number {
     if (this.isAnswered || this.pending?.isLent === true) return this.room()
-    return this.channel.host.isOverBudget() ? 0 : (WINDOW - this.sendSequence) | 0
+    return this.channel.unread.isOverBudget() ? 0 : (WINDOW - this.sendSequence) | 0
   }
 
   /**

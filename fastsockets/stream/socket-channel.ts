@@ -59,7 +59,7 @@ import { StreamQueue } from './stream-queue.ts'
 import { hideStream, showStream } from './stream-rows.ts'
 import type { StreamSink } from './stream-sink.ts'
 import { StreamTable } from './stream-table.ts'
-import { isOverBudget, noteKept, windowToGrant } from './unread-budget.ts'
+import { UnreadShare } from './unread-budget.ts'
 import { type Connect, WaitingConnects } from './waiting-connects.ts'
 import { OneSided } from './zcopy/one-sided.ts'
 import { thresholdOf } from './zcopy/threshold.ts'
@@ -91,8 +91,6 @@ export type Acceptor = (
 
 const processHost: StreamHost = {
   allocate: allocateFresh,
-  noteKept,
-  isOverBudget,
   lookCount,
   drainTicks,
   reportsLateResets: TELLS_OF_LATE_RESETS,
@@ -108,6 +106,8 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   lifeline: Lifeline | undefined
   /** Where the client ports of the peer's connections come from; set before the first. */
   portShare = new PortShare()
+  /** What the peer takes of the budget for unread data; set before the first. */
+  unread = new UnreadShare()
   /** Addresses of the two hosts, if there are two. */
   way: { readonly own: string; readonly peer: string } | undefined
   /** The peer's user, by the kernel; undefined of another host, and of this thread. */
@@ -118,7 +118,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   onBound: () => void = () => {}
   private readonly accept: Acceptor
   private readonly onGone: (channel: SocketChannel) => void
-  readonly streams = new StreamTable()
+  readonly streams = new StreamTable(this)
   private readonly connects = new WaitingConnects()
   private readonly toSend = new StreamQueue(1)
   readonly deliveries = new Deliveries(this)
@@ -154,7 +154,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.isLoopback = end.driver === 'loopback'
     // Raw sockets wait for their answer, and a thread cannot wait for itself.
     const promisedMax = isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX
-    this.promised = new PromisedPorts(promisedMax, () => this.portShare)
+    this.promised = new PromisedPorts(promisedMax, this)
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
     // The windows of the streams bound what is under way.
     end.useOverflow?.()
@@ -535,7 +535,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
 
   /** `promisedWindow`: what the client may have sent already. */
   private newStream(id: number, role: 'client' | 'server', promisedWindow = 0): SocketStream {
-    const window = Math.max(promisedWindow, windowToGrant())
+    const window = Math.max(promisedWindow, this.unread.windowToGrant())
     const stream = new Stream(this, this.channel, id, role, window, new StreamCounts())
     return stream as Stream as SocketStream
   }

@@ -18,14 +18,18 @@ export interface MessageOut {
   commitOneWay(payloadLength: number): void
 }
 
+/** What counts the bytes that this process keeps for the streams of one peer. */
+export interface UnreadCount {
+  /** So many bytes more are kept, or less if negative. */
+  noteKept(length: number): void
+  /** The process, or this peer's streams, keep more than they may: windows shrink. */
+  isOverBudget(): boolean
+}
+
 /** What a stream needs of its process. */
 export interface StreamHost {
   /** Memory of its own for received bytes. */
   allocate(length: number): Buffer
-  /** So many bytes more are kept in this process for this stream, or less if negative. */
-  noteKept(length: number): void
-  /** The streams of this process keep more than they may: windows shrink. */
-  isOverBudget(): boolean
   /** How often the event loop has looked for I/O; NaN if that is not known. */
   lookCount(): number
   /** Runs what the program's callbacks have left to do, as Node does between two callbacks of libuv. */

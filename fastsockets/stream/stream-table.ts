@@ -1,6 +1,6 @@
 import type { Stream } from './stream.ts'
 import { STREAMS_MAX } from './stream-layout.ts'
-import { noteGranted } from './unread-budget.ts'
+import type { UnreadShare } from './unread-budget.ts'
 
 const SLOT_MASK = STREAMS_MAX - 1
 const GENERATION_MAX = Math.floor(0x7fffffff / STREAMS_MAX)
@@ -25,6 +25,11 @@ export class StreamTable {
   /** By slot: the number that was refused last. Its client may have sent something before it heard of that. */
   private readonly refused: number[] = []
   private size = 0
+  private readonly channel: { readonly unread: UnreadShare }
+
+  constructor(channel: { readonly unread: UnreadShare }) {
+    this.channel = channel
+  }
 
   get isFull(): boolean {
     return this.size >= STREAMS_MAX
@@ -63,7 +68,7 @@ export class StreamTable {
       this.theirs[slot] = stream
     }
     this.size++
-    noteGranted(stream.window)
+    this.channel.unread.noteGranted(stream.window)
   }
 
   /** The peer asked for it in vain. */
@@ -82,7 +87,7 @@ export class StreamTable {
     if (this.get(stream.id) !== stream) return
     const slot = slotOf(stream.id)
     this.size--
-    noteGranted(-stream.window)
+    this.channel.unread.noteGranted(-stream.window)
     if (stream.id < 0) {
       this.theirs[slot] = undefined
       return

@@ -436,7 +436,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     this.consumed = (this.consumed + length) | 0
     const { words } = this.counts
     words[BYTES_TAKEN] = (words[BYTES_TAKEN] as number) + length
-    this.withheld = this.channel.host.isOverBudget()
+    this.withheld = this.channel.unread.isOverBudget()
       ? Math.min(this.withheld + length, this.window - SHRUNK_WINDOW)
       : 0
     // At most half of the window is owed: the sender does not run dry.
@@ -483,7 +483,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
   }
 
   private store(bytes: Uint8Array, offset: number, length: number): void {
-    this.buffer ??= new ReceiveBuffer(this.channel.host)
+    this.buffer ??= new ReceiveBuffer(this.channel.host, this.channel.unread)
     this.buffer.append(bytes, offset, length)
     this.counts.buffered(length)
   }

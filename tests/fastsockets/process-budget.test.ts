@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import net, { type Socket, transportOf } from '../../fastsockets/index.ts'
 import { SHRUNK_WINDOW, WINDOW } from '../../fastsockets/stream/stream-layout.ts'
-import { keptBytes, setUnreadBudget } from '../../fastsockets/stream/unread-budget.ts'
+import { isOverBudget, keptBytes, setUnreadBudget, shareOf } from '../../fastsockets/stream/unread-budget.ts'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { until } from '../support/until.ts'
@@ -60,6 +60,28 @@ t.test('beyond the budget a peer has no more than the shrunk window under way', 
   await readThenPause(socket, 3 * WINDOW)
   const restored = await settledKept()
   t.ok(restored > WINDOW + 4 * SHRUNK_WINDOW, `${restored} bytes within the budget`)
+})
+
+t.test('a peer that fills its share has small windows; other peers keep the fast way and theirs', async t => {
+  const BUDGET = 64 << 20
+  const SOCKETS = 64
+  setUnreadBudget(BUDGET)
+  t.teardown(() => setUnreadBudget())
+  const hog = new Child(t, program('server'), ['flood'], relinked())
+  const other = new Child(t, program('server'), ['flood'], relinked())
+  const { port } = await hog.receive<{ port: number }>()
+  const { port: otherPort } = await other.receive<{ port: number }>()
+  for (let i = 0; i < SOCKETS; i++) (await connected(t, port)).pause()
+  const filled = await settledKept()
+  t.ok(filled > shareOf(BUDGET) / 2, `${filled} bytes are kept for one peer`)
+  t.ok(filled <= shareOf(BUDGET) + SOCKETS * SHRUNK_WINDOW, `${filled} bytes of its share`)
+  t.equal(isOverBudget(), false)
+
+  const socket = await connected(t, otherPort)
+  socket.pause()
+  t.match(transportOf(socket), { transport: 'shm' })
+  const more = (await settledKept()) - filled
+  t.ok(more > 8 * SHRUNK_WINDOW, `${more} bytes of the other peer`)
 })
 
 t.test(

@@ -4,6 +4,7 @@ import type { Stream } from '../../fastsockets/stream/stream.ts'
 import { STREAMS_MAX } from '../../fastsockets/stream/stream-layout.ts'
 import { StreamQueue } from '../../fastsockets/stream/stream-queue.ts'
 import { StreamTable } from '../../fastsockets/stream/stream-table.ts'
+import { UnreadShare } from '../../fastsockets/stream/unread-budget.ts'
 
 /** Of a stream, what these two look at. */
 function streamOf(id: number): Stream {
@@ -36,7 +37,7 @@ t.test('a queue has each stream once, in the order of arrival, whoever leaves it
 })
 
 t.test('a table gives no id twice while it can be meant, and knows no id that it has not given', async t => {
-  const table = new StreamTable()
+  const table = new StreamTable({ unread: new UnreadShare() })
   const first = streamOf(table.allocateId())
   table.put(first)
   t.ok(first.id > 0)
@@ -54,7 +55,7 @@ t.test('a table gives no id twice while it can be meant, and knows no id that it
 })
 
 t.test('a table has room for STREAMS_MAX, and ids stay positive when they begin again', async t => {
-  const table = new StreamTable()
+  const table = new StreamTable({ unread: new UnreadShare() })
   const streams = Array.from({ length: STREAMS_MAX }, () => {
     const stream = streamOf(table.allocateId())
     table.put(stream)
@@ -77,7 +78,7 @@ t.test('a table has room for STREAMS_MAX, and ids stay positive when they begin 
 })
 
 t.test("a table keeps the peer's numbers apart from its own, and knows which it has refused", async t => {
-  const table = new StreamTable()
+  const table = new StreamTable({ unread: new UnreadShare() })
   const own = streamOf(table.allocateId())
   table.put(own)
   const theirs = streamOf(-own.id)

@@ -71,10 +71,6 @@ export class Side implements StreamSink {
     this.copies = random.chance(0.5)
     const host: StreamHost = {
       allocate: length => Buffer.alloc(length),
-      noteKept: length => {
-        this.kept += length
-      },
-      isOverBudget: () => this.isOverBudget,
       lookCount: () => this.turns,
       drainTicks: () => {},
       reportsLateResets: true,
@@ -96,6 +92,12 @@ export class Side implements StreamSink {
       isLoopback: false,
       isRaw: false,
       host,
+      unread: {
+        noteKept: length => {
+          this.kept += length
+        },
+        isOverBudget: () => this.isOverBudget,
+      },
       segmentMax: SEGMENT_MAX,
       smallMax: SEGMENT_MAX,
       offerMin: Number.POSITIVE_INFINITY,
