@@ -12,6 +12,8 @@ const ROOTS = Object.entries({
   'node-20': 'fastsockets/host/node-20.ts',
   policy: 'fastsockets/policy/policy-file.ts',
   verbs: 'nic/verbs/verbs-driver.ts',
+  tcp: 'nic/tcp/tcp-driver.ts',
+  wrappers: 'nic/wrapper/wrappers.ts',
   endpoints: 'am/index.ts',
   raw: 'fastsockets/raw/index.ts',
 }).map(([part, file]) => ({ part, root: resolve(file) }))

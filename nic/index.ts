@@ -2,14 +2,13 @@
 import { loopbackDriver } from './loopback/loopback-driver.ts'
 import type { Driver } from './nic.ts'
 import { shmDriver } from './shm/shm-driver.ts'
-import { tcpDriver } from './tcp/tcp-driver.ts'
+import { tcpDriver } from './tcp/index.ts'
 import { verbsDriver } from './verbs/index.ts'
 
 export { ablation } from './ablation.ts'
 export { atomics } from './atomics.ts'
 export { copyBytes, hasBytes } from './copy.ts'
 export { NicError, type NicErrorCode } from './errors.ts'
-export { faultDriver, wrapWithFaults } from './fault/fault-driver.ts'
 export type { FaultCounts, FaultInterface } from './fault/fault-interface.ts'
 export type { FaultOptions } from './fault/fault-options.ts'
 export { type Log, openLog } from './log.ts'
@@ -40,12 +39,9 @@ export {
 export { randomBytes } from './random.ts'
 export { addressOf, readOwnMemory } from './shm/own-memory.ts'
 export * from './status.ts'
-export { callAddress as callTcpAddress } from './tcp/calling.ts'
-export { keyFile, readKey } from './tcp/shared-key.ts'
-export { openTcpPort, type TcpPort } from './tcp/tcp-port.ts'
+export { callTcpAddress, keyFile, openTcpPort, readKey, type TcpPort } from './tcp/index.ts'
 export { ProcessCount } from './threads/process-count.ts'
 export { COUNT_GRANTED, COUNT_KEPT } from './threads/thread-layout.ts'
-export { traceDriver, traceInterface } from './trace/trace-driver.ts'
 export type { DescribeFrame, WriteLine } from './trace/trace-interface.ts'
 export type { VerbsCounters } from './verbs/counters.ts'
 export {
@@ -57,6 +53,7 @@ export {
   verbsUse,
 } from './verbs/index.ts'
 export { ForwardingInterface } from './wrapper/forwarding-interface.ts'
+export { faultDriver, traceDriver, traceInterface, wrapWithFaults } from './wrapper/index.ts'
 
 /** All drivers of this package, by name. Call `availability()` of a driver before use. */
 export const drivers: ReadonlyMap<string, Driver> = new Map([

@@ -1,4 +1,5 @@
 /** The house rules that no compiler checks: which file may import which, and how long a file may be. */
+import { isAscii } from 'node:buffer'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join, posix } from 'node:path'
@@ -274,4 +275,12 @@ t.test(`no source file is longer than ${LINES_MAX} lines`, async t => {
   t.strictSame(long, [])
   const rules = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8')
   t.ok(rules.includes(`more than ${LINES_MAX} lines`), 'CONTRIBUTING.md says so')
+})
+
+t.test('what relinked programs load is ASCII, which V8 keeps in one byte a character', async t => {
+  const folder = join(ROOT, 'dist/fastsockets')
+  const parts = readdirSync(folder).filter(name => name.endsWith('.cjs'))
+  t.ok(parts.some(name => name.startsWith('runtime-')))
+  const wide = parts.filter(name => !isAscii(readFileSync(join(folder, name))))
+  t.strictSame(wide, [])
 })

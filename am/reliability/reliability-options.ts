@@ -31,7 +31,7 @@ export function checkOptions(options: ReliabilityOptions): Required<ReliabilityO
   }
   if (!(peerTimeoutMs > 0)) throw new AmError('ERR_AM_ARGUMENT', 'peerTimeoutMs must be positive')
   if (!isWhole(firstSequence, 0, SEQUENCE_MAX)) {
-    throw new AmError('ERR_AM_ARGUMENT', 'firstSequence must be a whole number within 0 … 2^32 - 1')
+    throw new AmError('ERR_AM_ARGUMENT', 'firstSequence must be a whole number from 0 to 2^32 - 1')
   }
   return { retentionBytes, peerTimeoutMs, firstSequence }
 }

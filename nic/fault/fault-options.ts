@@ -65,11 +65,11 @@ function complaintsAbout(faults: Faults): string[] {
   const expect = (isRight: boolean, rule: string, value: unknown): void => {
     if (!isRight) wrong.push(`${rule}, not ${String(value)}`)
   }
-  expect(isWhole(seed, 0, SEED_MAX), `seed must be a whole number within 0 … ${SEED_MAX}`, seed)
-  for (const rate of RATES) expect(isWithin(faults[rate], 0, 1), `${rate} must be within 0 … 1`, faults[rate])
+  expect(isWhole(seed, 0, SEED_MAX), `seed must be a whole number from 0 to ${SEED_MAX}`, seed)
+  for (const rate of RATES) expect(isWithin(faults[rate], 0, 1), `${rate} must be from 0 to 1`, faults[rate])
   expect(
     isWhole(reorderDistance, 1, REORDER_DISTANCE_MAX),
-    `reorderDistance must be a whole number within 1 … ${REORDER_DISTANCE_MAX}`,
+    `reorderDistance must be a whole number from 1 to ${REORDER_DISTANCE_MAX}`,
     reorderDistance,
   )
   expect(
@@ -77,10 +77,10 @@ function complaintsAbout(faults: Faults): string[] {
       delayMs.length === 2 &&
       isWithin(delayMs[0], 0, DURATION_MS_MAX) &&
       isWithin(delayMs[1], delayMs[0], DURATION_MS_MAX),
-    `delayMs must be [min, max] within 0 … ${DURATION_MS_MAX}`,
+    `delayMs must be [min, max] from 0 to ${DURATION_MS_MAX}`,
     delayMs,
   )
-  expect(isWithin(stallMs, 0, DURATION_MS_MAX), `stallMs must be within 0 … ${DURATION_MS_MAX}`, stallMs)
+  expect(isWithin(stallMs, 0, DURATION_MS_MAX), `stallMs must be from 0 to ${DURATION_MS_MAX}`, stallMs)
   expect(
     deathAfter === Number.POSITIVE_INFINITY || isWhole(deathAfter, 0, Number.MAX_SAFE_INTEGER),
     'deathAfter must be a whole number of frames',

@@ -4,7 +4,7 @@
  */
 import type net from 'node:net'
 import { NicError } from '../errors.ts'
-import type { Availability, ConnectOptions, Driver, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
+import type { Availability, ConnectOptions, Offer, OfferOptions, VirtualInterface } from '../nic.ts'
 import { mayUseNetwork } from '../permission.ts'
 import { type Libc, loadLibc, requireLibc } from '../posix/libc.ts'
 import { duplicate } from '../posix/unix-socket.ts'
@@ -21,6 +21,10 @@ import { TcpInterface } from './tcp-interface.ts'
 import { TcpListener } from './tcp-listener.ts'
 import { TcpWire } from './tcp-wire.ts'
 
+export { callAddress } from './calling.ts'
+export { keyFile, readKey } from './shared-key.ts'
+export { openTcpPort } from './tcp-port.ts'
+
 const TIMEOUT_MS_DEFAULT = 5000
 /** Time after which a silent host counts as dead. */
 export const PEER_TIMEOUT_MS_DEFAULT = 30_000
@@ -32,16 +36,7 @@ const NO_BYTES = Buffer.alloc(0)
 let here: TcpListener | undefined
 let offersHere = 0
 
-export const tcpDriver: Driver = {
-  name: 'tcp',
-  reach: 'network',
-  needsAddress: true,
-  availability,
-  offer,
-  connect,
-}
-
-function availability(): Availability {
+export function availability(): Availability {
   const { libc, code, reason } = loadLibc()
   if (libc === undefined) return { usable: false, code, reason }
   return mayUseNetwork()
@@ -49,7 +44,7 @@ function availability(): Availability {
     : { usable: false, code: 'PERMISSION', reason: 'the permission model lets this program use no network' }
 }
 
-function offer(options: OfferOptions = {}): Offer {
+export function offer(options: OfferOptions = {}): Offer {
   const queueSize = options.queueSize ?? RING_SIZE_DEFAULT
   if (!isRingSize(queueSize))
     throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 1 GiB')
@@ -90,7 +85,7 @@ function offer(options: OfferOptions = {}): Offer {
   return { blob: encodeBlob({ queueSize, port, id, secret }), accepted, cancel: () => cancel() }
 }
 
-async function connect(given: Uint8Array, options: ConnectOptions = {}): Promise<VirtualInterface> {
+export async function connect(given: Uint8Array, options: ConnectOptions = {}): Promise<VirtualInterface> {
   const blob = decodeBlob(given)
   const { address, peerTimeoutMs = PEER_TIMEOUT_MS_DEFAULT } = options
   if (blob === undefined || (blob.port === 0 && address === undefined))

@@ -154,7 +154,7 @@ export class TraceInterface extends ForwardingInterface {
   /** Lines of the sinks. */
   traceFrame(direction: '->' | '<-', bytes: Uint8Array, offset: number, length: number): void {
     const words = hexWords(bytes, offset, Math.min(length, SHOWN_MAX))
-    const more = length > SHOWN_MAX ? ' …' : ''
+    const more = length > SHOWN_MAX ? ' ...' : ''
     const meaning = this.#describe === undefined ? '' : `  ${this.#describe(bytes, offset, length)}`
     this.#write(`${direction} ${length} bytes  ${words}${more}${meaning}`)
   }

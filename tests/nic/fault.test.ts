@@ -339,17 +339,17 @@ t.test('the capabilities say what the faults have left of order and reliability'
 
 t.test('options that cannot be are refused at once, all of them in one error', async t => {
   const wrong: [options: object, message: RegExp][] = [
-    [{}, /seed must be a whole number within 0 … 4294967295, not undefined/],
+    [{}, /seed must be a whole number from 0 to 4294967295, not undefined/],
     [{ seed: -1 }, /seed .* not -1/],
     [{ seed: 2 ** 32 }, /seed/],
     [{ seed: 1.5 }, /seed/],
-    [{ seed: 1, loss: 1.1 }, /loss must be within 0 … 1, not 1.1/],
+    [{ seed: 1, loss: 1.1 }, /loss must be from 0 to 1, not 1.1/],
     [{ seed: 1, loss: Number.NaN }, /loss .* not NaN/],
     [{ seed: 1, corruption: '1' }, /corruption/],
-    [{ seed: 1, reorderDistance: 0 }, /reorderDistance must be a whole number within 1 … 64, not 0/],
-    [{ seed: 1, delayMs: 5 }, /delayMs must be \[min, max\] within 0 … 60000/],
+    [{ seed: 1, reorderDistance: 0 }, /reorderDistance must be a whole number from 1 to 64, not 0/],
+    [{ seed: 1, delayMs: 5 }, /delayMs must be \[min, max\] from 0 to 60000/],
     [{ seed: 1, delayMs: [5, 1] }, /delayMs/],
-    [{ seed: 1, stallMs: -1 }, /stallMs must be within 0 … 60000/],
+    [{ seed: 1, stallMs: -1 }, /stallMs must be from 0 to 60000/],
     [{ seed: 1, deathAfter: 0.5 }, /deathAfter must be a whole number of frames/],
     [{ seed: 1, lose: 0.5 }, /there is no lose/],
     [{ seed: 1, loss: 2, stall: -1 }, /loss .*; stall/],

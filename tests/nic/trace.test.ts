@@ -51,7 +51,7 @@ t.test('frames: sent, received and refused, with length and first bytes', async 
 
   sendFrame(far, Buffer.alloc(100, 0xab))
   t.strictSame(drain(near), [Buffer.alloc(100, 0xab)])
-  t.strictSame(said(), [`<- 100 bytes  ${Array(8).fill('abababab').join(' ')} …`])
+  t.strictSame(said(), [`<- 100 bytes  ${Array(8).fill('abababab').join(' ')} ...`])
 
   t.equal(fill(near, 1000).refusal, NO_RESOURCE)
   t.equal(said().at(-1), '-> 1000 bytes refused: NO_RESOURCE')
