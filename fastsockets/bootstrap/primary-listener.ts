@@ -107,7 +107,7 @@ function replaceDisconnect(): () => void {
     clearTimeout(timer)
     if (isOver) return
     isOver = true
-    // The program may have wrapped `held`; the wrapper then still calls it.
+    // The program may have wrapped `delayed`; the wrapper then still calls it.
     if (process.disconnect === delayed) process.disconnect = disconnect
     if (isDue && process.connected) disconnect.call(process)
   }

@@ -43,7 +43,7 @@ import type { Reached, WorkerGroup } from './worker-group.ts'
 const BUSY_MS = greetingTimeoutMs()
 /** After this many refusals by workers of a cluster the connection uses TCP. */
 const EXPLORED_MAX = 8
-/** Messages taken in at once while looking for answers: as many as there may be sockets. */
+/** Messages handled at once while looking for answers: as many as there may be sockets. */
 const ANSWERS_MAX = STREAMS_MAX
 
 interface Attempt {
@@ -469,7 +469,7 @@ function presume(handle: FastHandle, stream: SocketStream): void {
 /** The channels already polled in this iteration: one poll serves all their connects. */
 const polled = new Set<SocketChannel>()
 
-/** Polls for answers that are behind more messages than a turn takes in. */
+/** Polls for answers that are behind more messages than a turn handles. */
 function pollOnce(channel: SocketChannel): void {
   if (polled.has(channel)) return
   if (polled.size === 0) setImmediate(() => polled.clear())

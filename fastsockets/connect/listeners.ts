@@ -37,7 +37,7 @@ import { hideSlowListener, showSlowListener, slowRowOf } from './slow-listeners.
 
 export type FastServer = net.Server & ServerInternals
 
-/** Takes the connections of a raw server's listener. */
+/** Accepts the connections of a raw server's listener. */
 export interface RawAcceptor {
   hasRoom(): boolean
   accept(stream: SocketStream): void

@@ -32,7 +32,7 @@ const NAMES_MAX = 16
 const REPEAT_MS_MIN = 1000
 const REPEAT_MS_MAX = 5000
 /**
- * With this key a restarted listener takes its old name over. One key serves all listeners: the listener that the
+ * With this key a restarted listener takes over its old name. One key serves all listeners: the listener that the
  * kernel has given the port is the owner of the name.
  */
 const OWNER_KEY = 'fastsockets-inet'

@@ -1,7 +1,7 @@
 /**
- * The parser of http attaches itself to a native stream by `consume(handle)`. Node's own http looks at `isStreamBase`
- * first, and only once it is connected. A program that has the parser by `process.binding` may do neither: its handle is
- * told, and if the socket gets another one while it connects, the parser goes along.
+ * The parser of http attaches itself to a native stream by `consume(handle)`. Node's own http reads `isStreamBase`
+ * first, and attaches only after the connect. A program that has the parser by `process.binding` may do neither. This
+ * file then tells the handle, and moves the parser along if the socket gets another handle while it connects.
  */
 import { define } from '../host/define.ts'
 import { fastOf } from './fast-handle.ts'

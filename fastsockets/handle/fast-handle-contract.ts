@@ -9,22 +9,24 @@ export type FastSocket = net.Socket & SocketInternals
 
 export type WriteCallback = (error?: Error | null) => void
 
-/** How a handle that cannot be fast goes on: as a TCP handle of the same socket. */
+/** Connects fast handles, and replaces a handle that cannot be fast by a TCP handle of the same socket. */
 export interface Dialer {
   /** Starts connecting; returns 0, or a negative errno. Later `handle.finishConnect`, or demotion. */
   dial(handle: FastHandle, request: ConnectRequest, address: string, port: number, family: Family): number
   /** The server has accepted. */
   handleAccepted(handle: FastHandle): void
-  /** The server, reached over a channel, does not want this connection; undefined if it died instead. The program may be told already. */
+  /**
+   * The server has refused the connection; undefined if it died instead. The program may believe that it is connected.
+   */
   handleRefused(handle: FastHandle, refusal: number | undefined): void
-  /** It was closed before there was an answer. */
+  /** The program closed the handle before the server answered. */
   handleClosed(handle: FastHandle): void
   /** Replaces the handle by a TCP handle before connecting, because the program binds the local side. */
   demoteToBind(handle: FastHandle): TcpHandle
 }
 
 export interface FastHandle extends StreamSink {
-  /** What Node and programs have of it: the `_handle` of the socket. */
+  /** The object in `_handle` of the socket. */
   readonly handle: object
   socket: FastSocket | undefined
   stream: SocketStream | undefined
@@ -32,25 +34,25 @@ export interface FastHandle extends StreamSink {
   host: string | undefined
   /** The TCP handle that took this one's place; closing this one closes that, too. */
   successor: TcpHandle | undefined
-  /** The dialer's: what it knows of the connect that is under way, or was made. */
+  /** The dialer's state of the connect that is under way, or was made. */
   attempt: object | undefined
-  /** The TLS socket over the one that owns this handle: it, and not that one, hears of errors. */
+  /** The TLS socket over the socket that owns this handle. Errors go to the TLS socket. */
   upper: FastSocket | undefined
   readonly isClosed: boolean
-  /** Whether it connects to a unix path, or is connected by one: programs are told that it is a pipe. */
+  /** True if it connects, or was accepted, on a unix path: it then looks like the handle of a pipe. */
   readonly isOnPath: boolean
   readonly isUnreferenced: boolean
   unref(): void
-  /** Native code has been attached that has not looked at `isStreamBase`. */
+  /** Native code that did not read `isStreamBase` has been attached. */
   noteNative(): void
   /** Makes this handle the stream's sink. */
   adopt(stream: SocketStream): void
-  /** The stream came to nothing; another one, or TCP, may follow. */
+  /** The stream was refused; another one, or TCP, may follow. */
   dropStream(): void
   /** Runs in the asynchronous context in which the socket was made. */
   run(action: () => void): void
   finishConnect(status: number): void
-  /** TCP goes on with this handle's connect: nothing more is said about it here. */
+  /** TCP continues this handle's connect: the handle reports nothing more about it. */
   abandonConnect(): void
   writeFromSocket(
     socket: FastSocket,
@@ -63,7 +65,7 @@ export interface FastHandle extends StreamSink {
   close(callback?: () => void): void
 }
 
-/** `isPipe`: it is to look like the handle of a unix socket. `causeId`: the async id of the server handle that accepts. */
+/** `isPipe`: imitates the handle of a unix socket. `causeId`: the async id of the server handle that accepts. */
 export type FastHandleClass = new (
   dialer: Dialer | undefined,
   isPipe: boolean,

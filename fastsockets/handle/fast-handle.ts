@@ -18,7 +18,7 @@ import {
   type SocketName,
   type TcpHandle,
 } from '../host/node-internals.ts'
-import { TELLS_OF_CANCELED_WRITES } from '../host/node-versions.ts'
+import { REPORTS_CANCELED_WRITES } from '../host/node-versions.ts'
 import {
   errnoOf,
   systemError,
@@ -49,7 +49,7 @@ import { createHandle, type HandleSide, prepareHandles, type ShownHandle } from 
 /** The lowest bits of a type of service. */
 const ECN_MASK = 3
 
-/** The class; undefined if this Node has no native stream class where we look for it. */
+/** The class; undefined if this Node lacks the native stream class. */
 export function fastHandleClass(): FastHandleClass | undefined {
   const internals = nodeInternals()
   if (internals === undefined) return undefined
@@ -100,7 +100,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     return stream?.isWaiting === true ? stream.unsentLength : 0
   }
 
-  /** To a unix path if there is no port. */
+  /** Connects to a unix path if there is no port. */
   connect(request: ConnectRequest, address: string, port?: number): number {
     if (port === undefined) return this.begin(request, address, 0, UNIX)
     return this.begin(request, address, port, 4)
@@ -120,7 +120,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
       : UV_EINVAL
   }
 
-  /** The kernel binds no socket that connects, is connected or was accepted. */
+  /** True if bind(2) may succeed: never for a socket that connects, is connected or was accepted. */
   private get isBindable(): boolean {
     return this.dialer !== undefined && !this.isClosed && !this.hasBegun()
   }
@@ -143,7 +143,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   shutdown(request: { oncomplete?: (status: number) => void }): number {
     if (this.stream === undefined) return 1
     this.pendingShutdown = new Waiting('SHUTDOWNWRAP', () => complete(request, 0))
-    // As libuv does, also if the end is out at once.
+    // libuv completes a shutdown later, even one that is sent at once.
     if (this.stream.shutdown()) runAfterIo(() => this.handleShutdown())
     this.updateLife()
     return 0
@@ -157,15 +157,15 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     return this.fillName(out, true)
   }
 
-  /** Each write leaves at once anyway. */
+  /** No effect: each write is sent at once. */
   setNoDelay(): number {
     return 0
   }
 
-  /** There are no packets: what was set is read again, and that is all. */
+  /** There are no packets: the value is only stored. */
   setTypeOfService(value: number): number {
     if (!this.hasBegun()) return UV_EBADF
-    // The kernel keeps the bits of ECN to itself.
+    // The kernel does not let programs set the bits of ECN.
     this.typeOfService = value & ~ECN_MASK
     return 0
   }
@@ -194,7 +194,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
 
   renewScope(): void {
     this.scope.emitDestroy()
-    // As with Node's own handle, hooks get a resource then that does not know whether it keeps the process alive.
+    // Node's own handle gives hooks a resource without `hasRef` here.
     this.scope = new AsyncResource(this.scopeType)
   }
 
@@ -212,7 +212,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
 
   close(callback?: () => void): void {
     if (this.isClosed) {
-      // Closed already, when TCP took over; the timer of this attempt means the TCP handle.
+      // If TCP took over, this handle is closed already: the timer of this attempt means the TCP handle.
       this.successor?.close(callback)
       return
     }
@@ -233,7 +233,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
         this.scope.emitDestroy()
       }
     })
-    // Before that, and by themselves: what a callback of theirs throws keeps no socket from being closed.
+    // Cancelled requests complete in a callback of their own: an error thrown there does not keep the socket open.
     if (this.pendingWrite !== undefined || this.pendingShutdown !== undefined || this.hasNativeRequest)
       runInClosingPhase(createTcp, () => this.scope.runInAsyncScope(() => this.abandonWrites()))
     if (request !== undefined)
@@ -274,7 +274,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     this.updateLife()
   }
 
-  /** `_writeGeneric` of a connected socket: all of it is out, or `callback` is kept until it is. */
+  /** `_writeGeneric` of a connected socket: true if all is sent; otherwise `callback` is kept until then. */
   writeFromSocket(
     socket: FastSocket,
     writev: boolean,
@@ -306,14 +306,14 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     this.updateLife()
   }
 
-  // What the stream tells its sink.
+  // The methods of `StreamSink`.
 
   get isReading(): boolean {
     return this.wantsData && !this.isClosed && (this.scheduledLength === 0 || !this.isFull)
   }
 
   handleEnd(): void {
-    // As libuv does: after the end there is nothing to read, and nothing to stay alive for.
+    // After the end, as in libuv, the handle does not read and does not keep the process alive.
     this.wantsData = false
     this.updateLife()
     this.feedEnd()
@@ -342,13 +342,14 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   }
 
   handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
-    // As from libuv, a write of native code hears of it first: tls, and the program that writes through it.
+    // As with libuv, a failed write of native code is reported before the read error: first to tls, then to its
+    // program.
     const errno = errnoOf(code)
     this.finishNativeWrite(errno)
     const error = systemError(code, syscall, cause)
     const write = syscall === 'write' ? this.pendingWrite : undefined
     if (write === undefined) return this.run(() => this.fail(syscall, errno, error))
-    // The write that fails hears of it first, and its socket by it.
+    // The failed write is reported first, and by it the error of the socket.
     this.pendingWrite = undefined
     write.complete(error)
     this.updateLife()
@@ -372,7 +373,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     this.dialer?.handleRefused(this, refusal)
   }
 
-  /** Before the name is resolved a TCP handle has no descriptor. */
+  /** A TCP handle has no descriptor until the name is resolved. */
   hasBegun(): boolean {
     return this.request !== undefined || this.stream !== undefined
   }
@@ -391,7 +392,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     else this.pushNow(bytes)
   }
 
-  /** What net.js's own reader does with a buffer. */
+  /** As net.js's own reader pushes a buffer. */
   private pushNow(bytes: Buffer): void {
     const socket = this.socket as FastSocket
     socket._unrefTimer()
@@ -408,7 +409,10 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     return 0
   }
 
-  /** As with libuv: a handle counts while it reads, unless it is unreferenced, and while it writes, connects or shuts down. */
+  /**
+   * As with libuv: the handle keeps the process alive while it reads, unless unreferenced, and while it writes,
+   * connects or shuts down.
+   */
   updateLife(): void {
     const counts =
       !this.isClosed &&
@@ -429,7 +433,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
     this.pendingWrite = undefined
     this.pendingShutdown?.emitDestroy()
     this.pendingShutdown = undefined
-    const error = TELLS_OF_CANCELED_WRITES ? systemError('ECANCELED', 'write') : null
+    const error = REPORTS_CANCELED_WRITES ? systemError('ECANCELED', 'write') : null
     write?.runInAsyncScope(write.callback, undefined, error)
     write?.emitDestroy()
     this.cancelNativeRequests()

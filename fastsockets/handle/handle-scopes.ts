@@ -1,13 +1,13 @@
 /**
- * The asynchronous contexts of a fast socket. Hooks of the program hear of them as of Node's own handles and requests, by the
- * same type names, and of their end.
+ * The asynchronous contexts of a fast socket. Async hooks of the program see resources of the same types as those of Node's
+ * own handles and requests.
  */
 import { AsyncResource, executionAsyncId } from 'node:async_hooks'
 import { guard } from '../host/thrown-errors.ts'
 import type { WriteCallback } from './fast-handle-contract.ts'
 import type { HandleSide } from './socket-handle.ts'
 
-/** A write, or an end, that is not out yet. Its callback runs in the context in which the program asked for it. */
+/** A write, or a shutdown, that is under way. Its callback runs in the context in which the program asked for it. */
 export class Waiting extends AsyncResource {
   readonly callback: WriteCallback
 
@@ -22,7 +22,7 @@ export class Waiting extends AsyncResource {
   }
 }
 
-/** The asynchronous context of a handle. Hooks of the program hear of it as of Node's own handle. */
+/** The asynchronous context of a handle, with the type of Node's own. */
 export class HandleScope extends AsyncResource {
   readonly #side: HandleSide
 
@@ -31,7 +31,7 @@ export class HandleScope extends AsyncResource {
     this.#side = side
   }
 
-  /** Asked by detectors of open handles. A hook may call it before the constructor is done. */
+  /** Detectors of open handles call it. A hook may call it before the constructor is done. */
   hasRef(): boolean {
     return #side in this && this.#side.hasRef()
   }

@@ -1,7 +1,7 @@
 /**
  * What native code sees of a fast handle. Tls, http2 and the HTTP parser attach themselves to the native stream as they
- * do to a TCP handle: they read `isStreamBase`, call the native `readStart`, or use `useUserBuffer`. From then on data is
- * given to the native stream, until Node's own JavaScript reader turns out to be its listener.
+ * do to a TCP handle: they read `isStreamBase`, call the native `readStart`, or use `useUserBuffer`. Data then goes to
+ * the native stream, until its listener turns out to be Node's own JavaScript reader.
  * See docs/decisions/0002-handle-not-subclass.md and docs/decisions/0016-native-feeds.md.
  */
 import type { AsyncResource } from 'node:async_hooks'
@@ -21,20 +21,23 @@ import { FLAG_PUSH, FRAMING_MAX } from '../stream/stream-layout.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 import { nativeMethods, type ShownHandle } from './socket-handle.ts'
 
-/** So much is scheduled for native code at most before it is asked again whether it reads: as much as one turn can bring. */
+/**
+ * Most bytes that are scheduled for native code before it is asked again whether it reads: as many as one turn can
+ * bring.
+ */
 const SCHEDULED_MAX = 768 * 1024
 /** The same for a socket whose reader is not known yet. */
 const PROBED_MAX = 64 * 1024
-/** One read of libuv: the reader may stop after it, and the parser of http takes nothing more then. */
+/** One read of libuv. The reader may stop after it; a paused parser of http accepts nothing more. */
 const PIECE_MAX = 64 * 1024
 
 /**
- * A session of http2 that answers many requests at once writes their frames at once: pieces of them, so many, are pushed on their
- * own. Then its peer can ask again while the rest is on its way to it, instead of both waiting for each other by turns.
+ * An http2 session that answers many requests writes their frames at once. So many pieces are sent on their own: the
+ * peer can then send its next requests while the rest is under way.
  */
 const SLICE = 16
 
-/** In place of a piece: a turn for what is held. */
+/** Scheduled in place of a piece: feeds the oldest unread piece. */
 const UNREAD_TURN = Buffer.alloc(0)
 
 /** Status of a write that the stream refuses. */
@@ -62,7 +65,7 @@ function makeOwn(bytes: Buffer): Buffer {
 }
 
 export abstract class NativeSide {
-  /** What Node and programs have of it. */
+  /** The object in `_handle` of the socket. */
   abstract readonly handle: ShownHandle
   socket: FastSocket | undefined
   stream: SocketStream | undefined
@@ -77,17 +80,17 @@ export abstract class NativeSide {
   isNative = false
   /** Data is with the native stream, which has not yet passed it to a reader. */
   private isProbing = false
-  /** It has had data. If script had been there, it would have been seen. */
+  /** The native stream has had data: if its listener were JavaScript, `isNative` would be false by now. */
   private wasFed = false
   /** Pieces that are scheduled for the native stream: everything else must queue behind them. */
   protected feedCount = 0
   protected scheduledLength = 0
-  /** The reader has stopped, perhaps in the middle of what was scheduled. */
+  /** The reader has stopped, perhaps with pieces scheduled. */
   private isStopped = false
   private readonly unread: (Buffer | undefined)[] = []
   /** Size of the buffer that net.js reads into by `onread`; 0 if it does not. */
   private userBufferSize = 0
-  /** Native code has written: tls or http2 listens, and not the parser of http, which takes 64 KiB at a time. */
+  /** Native code has written: tls or http2 is attached, and not the parser of http, which reads 64 KiB at a time. */
   private isFramed = false
   private writeRequest: object | undefined
   private shutdownRequest: object | undefined
@@ -103,7 +106,7 @@ export abstract class NativeSide {
     // A program may give the handle to another socket.
     if (listener === this.stockReader)
       this.socket = (ownerOf(this.handle) as FastSocket | undefined) ?? this.socket
-    // Anything but the stock reader, such as the agent's guard for idle sockets, must be asked for every byte.
+    // Any other listener, such as the agent's guard for idle sockets, must be called for every read.
     if (listener !== this.stockReader) this.isNative = true
   }
 
@@ -117,7 +120,7 @@ export abstract class NativeSide {
   handleNativeRead(arrayBuffer: ArrayBuffer | undefined): unknown {
     if (this.isProbing && this.listener === this.stockReader) this.isNative = false
     const next = this.listener?.call(this.handle, ownRead(arrayBuffer))
-    // A program that reads into buffers of its own may give another one each time.
+    // `onread` of the program may return another buffer after each read.
     if (this.userBufferSize > 0 && next instanceof Uint8Array && next.length > 0)
       this.userBufferSize = next.length
     return next
@@ -134,9 +137,9 @@ export abstract class NativeSide {
   }
 
   /**
-   * A session of http2 expects a write to be over at once, as it is with TCP: only then does it send the last words of a
-   * session that is destroyed, and only then do requests of several sessions close in the order in which they were
-   * closed. Tls cannot bear that, and script would be told before it is back.
+   * http2 expects a write to complete at once, as over TCP: only then does a destroyed session send its last frames,
+   * and only then do requests of several sessions close in order. Tls cannot bear that, and script would get the
+   * callback before the write has returned.
    */
   handleNativeWrite(request: { readonly oncomplete?: unknown }, buffers: Buffer[]): number {
     const { stream } = this
@@ -155,7 +158,7 @@ export abstract class NativeSide {
       this.updateLife()
       return 0
     }
-    // One that had to wait may have been on offer, and RDMA keeps what was registered.
+    // A write that had to wait may have been on offer, and RDMA keeps what was registered.
     giveBack(buffers)
     if (isHttp2) {
       guard(this.finishAtOnce, this, request)
@@ -165,11 +168,11 @@ export abstract class NativeSide {
     return 0
   }
 
-  // What the rest of the handle uses.
+  // For the rest of the handle.
 
   /**
-   * Nothing comes any more. A native object that script has added to is memory that only a full collection frees, and
-   * so would be all that hangs on it.
+   * Drops all references: the handle is closed. Only a full collection frees a native object to which script has added
+   * members, and all that it refers to.
    */
   detach(): void {
     this.socket = undefined
@@ -180,7 +183,7 @@ export abstract class NativeSide {
     disown(this.handle)
   }
 
-  /** Received bytes, for the reader in JavaScript or the native one; returns how many were taken. */
+  /** Delivers received bytes to the reader, JavaScript or native; returns how many it consumed. */
   handleData(bytes: Buffer): number {
     const { length } = bytes
     if (!this.isNative && this.feedCount === 0 && !hasFeeds()) {
@@ -197,7 +200,7 @@ export abstract class NativeSide {
 
   feedEnd(): void {
     if (this.mustQueue()) return this.schedule(undefined)
-    // As the native stream would, with less ado.
+    // As the native stream does, without its cost.
     this.run(() => this.endScript())
   }
 
@@ -206,27 +209,27 @@ export abstract class NativeSide {
       nativeMethods().emitEOF.call(this.handle)
   }
 
-  /** Native code has been attached that has not looked at `isStreamBase`. */
+  /** Native code that did not read `isStreamBase` has been attached. */
   noteNative(): void {
     this.isNative = true
   }
 
-  /** It reads into a buffer of the program's. */
+  /** The native stream copies data into a buffer of the program's. */
   get copies(): boolean {
     return this.userBufferSize > 0 && this.mustQueue()
   }
 
-  /** Whether the native stream must have its turn before it is given more. */
+  /** True if the native stream must be fed before more is scheduled. */
   get isFull(): boolean {
     return this.scheduledLength >= (this.wasFed ? SCHEDULED_MAX : PROBED_MAX)
   }
 
-  /** The reader has not had all that was taken for it. */
+  /** The reader has not received all that was scheduled for it. */
   get isFeeding(): boolean {
     return this.feedCount > 0 && !this.isStopped && !this.isClosed
   }
 
-  /** Native code may listen, or something is queued already, for this stream or before it. */
+  /** Native code may listen, or a feed is scheduled, for this stream or an earlier one. */
   private mustQueue(): boolean {
     return this.isNative || this.feedCount > 0 || hasFeeds()
   }
@@ -281,17 +284,17 @@ export abstract class NativeSide {
     }
   }
 
-  /** To be told with each `readStart` and `readStop`. */
+  /** Called at each `readStart` and `readStop`. */
   noteReading(isReading: boolean): void {
     this.isStopped = !isReading
     if (!isReading) return
-    // They stay where they are: what has been scheduled meanwhile queues behind them.
+    // The pieces stay in `unread`: what has been scheduled since is queued behind them.
     for (let left = this.unread.length; left > 0; left--) {
       if (!scheduleFeed(this, UNREAD_TURN, false)) setImmediate(() => this.feedNow(UNREAD_TURN))
     }
   }
 
-  /** Bytes that were received and are not read. */
+  /** Received bytes that the reader has not received. */
   get hasUnread(): boolean {
     return this.unread.some(bytes => bytes !== undefined)
   }
@@ -330,7 +333,7 @@ export abstract class NativeSide {
   /** The asynchronous context of the socket. */
   protected abstract scope: AsyncResource
 
-  /** Gives a buffer to net.js's own reader; called in `scope`. */
+  /** Passes a buffer to net.js's own reader; called in `scope`. */
   protected abstract push(bytes: Buffer): void
 
   abstract updateLife(): void
@@ -345,14 +348,14 @@ export abstract class NativeSide {
     return Object.getOwnPropertyDescriptor(this.handle, 'reading')?.get !== undefined
   }
 
-  /** One buffer of the program's at a time: it may stop reading after each. */
+  /** Fills the program's buffer, one read at a time: the program may stop after each. */
   private fillUserBuffer(bytes: Buffer): number {
     let consumed = 0
     while (consumed < bytes.length && this.isReading) {
       const part = bytes.subarray(consumed, consumed + this.userBufferSize)
       consumed += part.length
       this.readCount += part.length
-      // One that throws has had its bytes, and no more of them than that.
+      // A listener that throws has received these bytes, and no others.
       if (!isUncaughtHandled()) nativeMethods().readBuffer.call(this.handle, part)
       else this.readGuarded(part)
       // As after each read of libuv.
@@ -362,7 +365,7 @@ export abstract class NativeSide {
     return consumed
   }
 
-  /** Node takes a write that throws as one that failed: http2 would finish it again, and Node end the process. */
+  /** http2 would complete a write that throws a second time, which ends the process. */
   private finishAtOnce(request: object): void {
     this.completeWrite(request, 0)
   }

@@ -1,12 +1,12 @@
 /**
- * The object in `socket._handle` of a fast socket, as Node and programs see it: a native stream (JSStream) with the face
- * of Node's own TCP or pipe handle. The same own keys, and the same prototypes with the same names in the same order, so
- * that whatever prints, copies or compares a socket finds what it finds in a plain one.
+ * The object in `socket._handle` of a fast socket: a native stream (JSStream) that looks like Node's own TCP or pipe
+ * handle. It has the same own keys, and the same prototypes with the same names in the same order: code that prints,
+ * copies or compares sockets sees no difference.
  *
  *   handle -> TCP -> LibuvStreamWrap -> HandleWrap -> AsyncWrap -> Object
  *
- * What the handle does is in its side (native-side.ts, fast-handle.ts). The one way from here to there is a private field.
- * Node's `JSStream` calls five methods by their names; they are on the last prototype, and not enumerable.
+ * Its behaviour is in its side (native-side.ts, fast-handle.ts), which a private field refers to. Node's `JSStream`
+ * calls five methods by name; they are on the last prototype, and not enumerable.
  */
 import { makeHidden } from '../../nic/index.ts'
 import {
@@ -20,10 +20,10 @@ import {
 import { UV_EBADF, UV_EBUSY, UV_EINVAL, UV_ENOTSUP } from '../host/socket-errors.ts'
 import type { FastHandle } from './fast-handle-contract.ts'
 
-/** A request of native code. */
+/** A write request of native code. */
 type WriteRequest = object & { readonly oncomplete?: unknown }
 
-/** What a handle asks of its side. */
+/** The handle's side, as the handle calls it. */
 export interface HandleSide {
   onread: ReadListener | undefined
   readonly writeQueueSize: number
@@ -45,7 +45,7 @@ export interface HandleSide {
   getTypeOfService(): number
   hasBegun(): boolean
   readonly asyncId: number
-  /** The handle serves another request of the program's: its callbacks run in the context of now. */
+  /** The handle serves another request of the program: its callbacks run in the current context. */
   renewScope(): void
   reset(callback: () => void): number
   readStart(): number
@@ -60,7 +60,7 @@ export interface HandleSide {
   unref(): void
 }
 
-/** A handle as its side sees it. */
+/** The handle, as its side calls it. */
 export type ShownHandle = NativeStream & { reading: boolean }
 
 interface SocketHandles {
@@ -71,14 +71,14 @@ interface SocketHandles {
 let native: NativeStream
 let handles: SocketHandles | undefined
 
-/** To be called once this Node is known to have what is needed. */
+/** Call once this Node is known to have all parts. */
 export function prepareHandles(internals: NodeInternals): void {
   native = internals.JsStream.prototype
   if (handles !== undefined) return
   handles = defineHandles(internals)
 }
 
-/** The methods of `JSStream` for its other side, which is ours. The prototypes of a handle do not show them. */
+/** The native methods of `JSStream`, for our side. The prototypes of a handle do not show them. */
 export function nativeMethods(): NativeStream {
   return native
 }
@@ -88,18 +88,18 @@ export function createHandle(side: HandleSide, isPipe: boolean): ShownHandle {
   return (handles as SocketHandles).create(side, isPipe)
 }
 
-/** The fast handle behind what a socket has for its handle; undefined if that is none. */
+/** The fast handle behind `socket._handle`; undefined for other handles. */
 export function fastOf(handle: unknown): FastHandle | undefined {
   return handles?.sideOf(handle) as FastHandle | undefined
 }
 
 function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): SocketHandles {
-  /** What JavaScript is called with that listens to a native stream. */
+  /** The callback of the native stream's JavaScript listener. */
   const handleNativeRead = function (this: object, arrayBuffer: ArrayBuffer | undefined): unknown {
     return SocketHandle.sideOf(this)?.handleNativeRead(arrayBuffer)
   }
 
-  /** The members; `imitate` puts each where Node's own handle has it. */
+  /** The members; `imitate` puts each one on the prototype where Node's own handle has it. */
   class SocketHandle extends JsStream {
     readonly #side: HandleSide
 
@@ -141,7 +141,7 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
       return SocketHandle.sideOf(this)?.bind6(address, port, flags) ?? UV_EBADF
     }
 
-    /** To a unix path if there is no port. */
+    /** Connects to a unix path if there is no port. */
     connect(request: ConnectRequest, address: string, port?: number): number {
       return SocketHandle.sideOf(this)?.connect(request, address, port) ?? UV_EBADF
     }
@@ -174,7 +174,7 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
       return SocketHandle.sideOf(this)?.getTypeOfService() ?? UV_EBADF
     }
 
-    /** That of the context in which its callbacks run: hooks of the program know no other. */
+    /** The id of the context in which callbacks run: hooks of the program know no other. */
     getAsyncId(): number {
       return SocketHandle.sideOf(this)?.asyncId ?? -1
     }
@@ -200,7 +200,7 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
       return SocketHandle.sideOf(this)?.writeQueueSize ?? 0
     }
 
-    /** There is none. */
+    /** A fast handle has no descriptor. */
     get fd(): number {
       return -1
     }
@@ -234,7 +234,7 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
       return 0
     }
 
-    /** Read by the code that is about to attach native code. */
+    /** Native code is attached only after a read of this. */
     override get isStreamBase(): boolean {
       SocketHandle.sideOf(this)?.noteNative()
       return true
@@ -257,7 +257,7 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
     }
   }
 
-  /** What `JSStream` calls, by these names. */
+  /** The methods that `JSStream` calls by name. */
   class NativeCalls {
     isClosing(): boolean {
       return SocketHandle.sideOf(this)?.isClosed ?? true
@@ -282,15 +282,15 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
     }
   }
 
-  // The names of the classes are those of Node's own.
+  // Classes with the names of Node's own.
   const TcpHandle = class TCP extends SocketHandle {
     declare reading: boolean
     declare onconnection: null
 
     // biome-ignore lint/correctness/noUnreachableSuper: another object is returned then.
     constructor(side: HandleSide) {
-      // A program may make a handle by the constructor of one that it has: it gets Node's own.
-      // biome-ignore lint/correctness/noConstructorReturn: that object.
+      // A program may call the constructor of a handle: it gets Node's own handle.
+      // biome-ignore lint/correctness/noConstructorReturn: the object of Node's own class.
       if (typeof side === 'number') return new Tcp(side) as never
       super(side)
       this.reading = false
@@ -314,13 +314,13 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
     imitate(Face, Model, SocketHandle.prototype, NativeCalls.prototype)
 
   return {
-    // The side has a resource of the type that Node's own handle is.
+    // The side has an async resource of the same type as Node's own handle.
     create: (side, isPipe) => makeHidden(() => (isPipe ? new PipeHandle(side) : new TcpHandle(side))),
     sideOf: SocketHandle.sideOf,
   }
 }
 
-/** Gives `Face` prototypes like those of `Model`: each member of ours that Node's own handle has is where it has it. */
+/** Gives `Face` prototypes like those of `Model`: each member is on the prototype where Node's own handle has it. */
 function imitate(
   Face: { readonly prototype: object },
   Model: { readonly prototype: object },
@@ -347,9 +347,9 @@ function imitate(
   }
 }
 
-/** Ours, or that of the native class below it, or, of what a later Node may have, one that refuses. */
+/** Our member, or the native class's; for members of later versions of Node, one that refuses. */
 function memberLike(key: string | symbol, shown: PropertyDescriptor, ours: object): PropertyDescriptor {
-  // This one is JavaScript's, and does well for any object.
+  // JavaScript of Node's that works on any object.
   if (key === 'owner' || key === 'constructor') return shown
   for (let at = ours; at !== Object.prototype && at !== null; at = Object.getPrototypeOf(at)) {
     const found = Object.getOwnPropertyDescriptor(at, key)

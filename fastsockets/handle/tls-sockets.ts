@@ -1,9 +1,9 @@
 /**
- * TLS sockets make their own handle: `tls.connect({ port })`, and with it https and http2, wraps a new TCP handle at once,
- * long before it connects. When it does connect, the handle below can still be exchanged: for a fast one, and for TCP
- * again if the connection cannot be fast. Node does the same when it tries a second address, but closes the secure
- * context that both share; so the steps are our own here. They also are if a TLS socket was put over another one that
- * connects, and that one gets another handle.
+ * TLS sockets make their own handle: `tls.connect({ port })`, and with it https and http2, wraps a new TCP handle long
+ * before it connects. At the connect, the handle below can still be exchanged: for a fast one, and for TCP again if the
+ * connection cannot be fast. Node does the same when it tries a second address, but closes the secure context that both
+ * share; so the steps are our own. They also serve a TLS socket over another socket that connects and gets a new
+ * handle.
  */
 import net from 'node:net'
 import type { TLSSocket } from 'node:tls'
@@ -15,10 +15,10 @@ import { moveConsumer } from './consumed-handles.ts'
 import { fastOf } from './fast-handle.ts'
 import type { FastSocket } from './fast-handle-contract.ts'
 
-/** What tls puts over the handle of a connection. */
+/** The wrap that tls puts over the handle of a connection. */
 interface TlsWrap {
   readonly _parent: { close(callback: () => void): void }
-  /** The socket that it was put over, if that was not its own. */
+  /** The socket below, if it is not the TLS socket itself. */
   _parentWrap: object | null
   close(): void
   destroySSL(): void
@@ -45,17 +45,17 @@ const { _wrapHandle, _init } = tls.TLSSocket.prototype as unknown as Partial<Tls
 /** Whether this Node has what `exchangeTlsHandle` needs. */
 const CAN_EXCHANGE = typeof _wrapHandle === 'function' && typeof _init === 'function'
 
-/** By the handle of a socket that connects: the TLS socket that was put over it meanwhile. Handles may live longer than that. */
+/** By the handle of a connecting socket: the TLS socket over it. Weak, as handles may live longer. */
 const uppers = new WeakMap<object, WeakRef<TlsSocket>>()
 
-/** A TLS socket is put over another one, which has this handle now. */
+/** A TLS socket was put over `below`, which has this handle. */
 export function noteUpper(upper: net.Socket, below: net.Socket, handle: object): void {
   const fast = fastOf(handle)
   if (fast !== undefined) fast.upper = upper as FastSocket
   if (below.connecting) uppers.set(handle, new keptGlobals.WeakRef(upper as TlsSocket))
 }
 
-/** A TLS socket that made its own handle, and has not connected. */
+/** True for a TLS socket that made its own handle, and has not connected. */
 export function isUnconnectedTls(socket: net.Socket): socket is TlsSocket {
   if (!(socket instanceof tls.TLSSocket) || !isExchangeable(socket as TlsSocket)) return false
   const { _handle, _tlsOptions } = socket as TlsSocket
@@ -63,11 +63,11 @@ export function isUnconnectedTls(socket: net.Socket): socket is TlsSocket {
 }
 
 function isExchangeable({ destroyed, connecting, ssl }: TlsSocket): boolean {
-  // One that was destroyed, and began to connect all the same, has no session any more.
+  // A destroyed socket that connects all the same has no session.
   return CAN_EXCHANGE && connecting && !destroyed && ssl !== null
 }
 
-/** An attempt that took too long took the session with it. Node makes another one over its next handle, and forgets it. */
+/** A timed-out attempt removed the session. Node makes another one over its next handle, but does not set `ssl`. */
 export function renewSession(socket: net.Socket, handle: object, reinitialize: HandleSetter): void {
   reinitialize.call(socket, handle)
   const renewed = socket as TlsSocket
@@ -75,8 +75,8 @@ export function renewSession(socket: net.Socket, handle: object, reinitialize: H
 }
 
 /**
- * Puts `handle` below an unconnected TLS socket, which keeps everything that the program has set meanwhile. `below` is
- * the socket that the handle belongs to, if not to the TLS socket itself: that one has closed the old handle.
+ * Puts `handle` below an unconnected TLS socket, which keeps all settings of the program. `below` is the socket that
+ * owns the handle, if it is not the TLS socket: that socket has closed the old handle.
  */
 function exchangeTlsHandle(
   socket: TlsSocket,
@@ -90,10 +90,10 @@ function exchangeTlsHandle(
   const wrap = socket._wrapHandle(null, handle, below !== undefined && below.writableLength > 0)
   if (below === undefined) {
     copyOwner(old, handle)
-    // Not through the wrap: it would close the secure context.
+    // Not through the wrap, which would close the secure context.
     old._parent.close(() => old.destroySSL())
   } else {
-    // Not for Node to do: it would listen for the end of `below` once more each time.
+    // Set here: Node would add another listener for the end of `below` each time.
     wrap._parentWrap = below
     noteUpper(socket, below, handle)
     repeatOptions(socket, handle)
@@ -104,10 +104,10 @@ function exchangeTlsHandle(
   socket.ssl = wrap
   const keylogListeners = socket.listeners('keylog')
   socket._init(null, null)
-  // With --tls-keylog it adds one each time.
+  // With --tls-keylog, Node adds one listener each time.
   for (const added of socket.listeners('keylog').slice(keylogListeners.length))
     socket.off('keylog', added as () => void)
-  // Not by the socket: newer Node takes none from it that does not say whose it is.
+  // On the wrap: newer Node refuses `socket.setSession` for a session without an owner.
   if (session) wrap.setSession(session)
   if (servername) socket.setServername(servername)
   if (socket.listenerCount('session') > 0) wrap.enableSessionCallbacks()
@@ -118,10 +118,12 @@ function exchangeTlsHandle(
 export type HandleSetter = (this: net.Socket, handle: object) => void
 export type HandleExchange = (socket: net.Socket, handle: object) => void
 
-/** Whose state Node must not reset now. */
+/** The socket whose stream state Node must not reset now. */
 let kept: net.Socket | undefined
 
-/** An exchange by which Node would also reset the stream's state, and forget that the program has called `end()`. */
+/**
+ * Runs `exchange`, by which Node would also reset the stream's state, and forget that the program has called `end()`.
+ */
 export function keepStreamState(socket: net.Socket, exchange: () => void): void {
   const keptBefore = kept
   kept = socket
@@ -132,7 +134,7 @@ export function keepStreamState(socket: net.Socket, exchange: () => void): void 
   }
 }
 
-/** Where Node has it, the prototype of all duplex streams: programs that list the members of sockets find no more than theirs. */
+/** Wraps `_undestroy` on the prototype where Node has it: programs that list the members of sockets see no other. */
 function wrapUndestroy(): void {
   let prototype = net.Socket.prototype as { _undestroy?: () => void }
   while (!Object.hasOwn(prototype, '_undestroy')) {
@@ -145,7 +147,7 @@ function wrapUndestroy(): void {
   })
 }
 
-/** Gives a connecting socket of either kind another handle. To be made before Node's own way is wrapped. */
+/** Gives a connecting socket of either kind another handle. Call before Node's own method is wrapped. */
 export function handleExchange({ reinitialize }: NodeInternals): HandleExchange {
   wrapUndestroy()
   const plain = (net.Socket.prototype as unknown as Record<symbol, HandleSetter>)[

@@ -11,26 +11,29 @@ import { hideTcp, showTcpClient } from '../status/tcp-rows.ts'
 import { fastOf } from './fast-handle.ts'
 
 /**
- * Logs the outcome of a connect. Undefined unless DEBUG is set when the program starts: a look at `process.env` costs as
- * much as a tenth of a connection.
+ * Logs the outcome of a connect. Undefined unless DEBUG is set at the start: reading `process.env` costs a tenth of a
+ * connection.
  */
 export const logConnect = process.env.DEBUG ? openLog('fastsockets:connect') : undefined
 
 export interface Wire {
-  /** The wire: a driver's name (`shm`, `loopback`), `tcp`, `pipe`; `connecting` while it is not decided; `none` if it never was. */
+  /**
+   * A driver's name (`shm`, `loopback`), `tcp`, or `pipe`; `connecting` before the decision; `none` if the socket never
+   * connected.
+   */
   readonly transport: string
-  /** Why it is not a fast one; always there when it is not. */
+  /** The fallback reason; present unless the transport is fast. */
   readonly reason?: FallbackReason
 }
 
 export interface Transport extends Wire {
   readonly bytesIn: number
   readonly bytesOut: number
-  /** How the bytes of an open fast socket went. */
+  /** Byte counts of an open fast socket. */
   readonly counts?: StreamCounters
 }
 
-/** Which wire a socket uses, since when it is known until the socket is collected. Works for TLS sockets, too. */
+/** The transport of a socket, from the decision until the socket is collected. Works for TLS sockets, too. */
 export function transportOf(socket: Socket): Transport {
   const { bytesRead: bytesIn, bytesWritten: bytesOut } = socket
   const wire = wireOf(socket)
@@ -38,7 +41,7 @@ export function transportOf(socket: Socket): Transport {
   return { ...wire, bytesIn: bytesIn ?? 0, bytesOut: bytesOut ?? 0, ...(counts && { counts }) }
 }
 
-/** Sockets as Node makes them; the members are not public. */
+/** Members of sockets that are not public. */
 type WiredSocket = Partial<SocketInternals> & {
   _parent?: Socket | null
   _server?: Server | null
@@ -46,7 +49,7 @@ type WiredSocket = Partial<SocketInternals> & {
   destroyed?: boolean
 }
 
-/** Also of a socket that has been sent away meanwhile, or that other processes have, too. */
+/** True also for a socket that was sent to another process since. */
 export function isFast(socket: object): boolean {
   return (
     fastOf((socket as WiredSocket)._handle) !== undefined || typeof knownNotesOf(socket)?.record === 'string'
@@ -59,7 +62,7 @@ function countsOf(socket: WiredSocket): StreamCounters | undefined {
   return socket._parent ? countsOf(socket._parent as WiredSocket) : undefined
 }
 
-/** The same without what has to be counted, for who asks it of each socket. */
+/** As `transportOf`, without the counts: for callers that ask of every socket. */
 export function wireOf(of: Socket): Wire {
   const socket = of as WiredSocket
   const notes = knownNotesOf(socket)
@@ -70,28 +73,28 @@ export function wireOf(of: Socket): Wire {
   if (fast !== undefined) return { transport: fast.stream?.channel.transport ?? 'connecting' }
   if (socket._parent) return wireOf(socket._parent)
   if (socket._server) return { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
-  // One without a handle that we have not met may also be an old connection that is closed.
+  // A socket without a handle and without a record may also be an old connection that is closed.
   const isIdle = !socket._handle && !socket.connecting && !socket.destroyed
   if (isIdle || notes?.isCandidate === true)
     return { transport: 'none', reason: fallbackReason('NOT_CONNECTED') }
   return { transport: 'tcp', reason: fallbackReason('NOT_INSTALLED', threadDetail()) }
 }
 
-/** Node runs no `--import` in a worker thread that is made with `eval: true`. */
+/** Node runs no `--import` in a worker thread with `eval: true`. */
 function threadDetail(): string | undefined {
   return isMainThread
     ? undefined
     : 'in a worker thread made with `eval: true` Node runs --require, not --import'
 }
 
-/** The socket begins to connect and may become fast; what was on record of an earlier connection is over. */
+/** The socket begins to connect and may become fast: drops the record of an earlier connection. */
 export function recordCandidate(socket: object): void {
   const notes = notesOf(socket)
   notes.isCandidate = true
   notes.record = undefined
 }
 
-/** Whether a connect of this socket under way may go on fast with a further address. */
+/** True if a connect of this socket that is under way may try a further address fast. */
 export function isCandidate(socket: object): boolean {
   return knownNotesOf(socket)?.isCandidate === true
 }
@@ -106,11 +109,12 @@ export function recordFast(socket: object, transport: string): void {
   notes.record = transport
 }
 
-/** The connections of a server that is known not to be relinked share what is on record of them. */
+/** Connections to a server that is known not to be relinked share one record. */
 let lastFallback: PlainWire | undefined
 
 /**
- * The socket is on TCP, or a unix path served by the kernel, and why; `remote` is what the program asked for.
+ * Records that the socket is on TCP, or on a unix path served by the kernel, and why. `remote`: the address the program
+ * asked for.
  */
 export function recordFallback(
   socket: object,

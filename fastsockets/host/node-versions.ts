@@ -9,14 +9,14 @@ export const node20 = isAtLeast(node, 21, 0, 0)
   ? undefined
   : (require('./node-20.ts') as typeof import('./node-20.ts'))
 
-/** Node 20 takes `maxConnections = 0` as no limit. */
+/** In Node 20 `maxConnections = 0` is no limit. */
 export const ZERO_IS_A_LIMIT = isAtLeast(node, 21, 0, 0)
 
 /** `destroy()` completes pending writes with ECANCELED; Node 20 completes them without an error. */
-export const TELLS_OF_CANCELED_WRITES = isAtLeast(node, 22, 0, 0)
+export const REPORTS_CANCELED_WRITES = isAtLeast(node, 22, 0, 0)
 
-/** libuv 1.52.1 and later report ECONNRESET after late reads; older ones take the short read for the end. */
-export const TELLS_OF_LATE_RESETS = isAtLeast(uv, 1, 52, 1)
+/** libuv 1.52.1 and later report ECONNRESET after late reads; older ones report the end. */
+export const REPORTS_LATE_RESETS = isAtLeast(uv, 1, 52, 1)
 
 /** Node 22.12 and later implement `listen({ reusePort })`; older ones bind without the option. */
 export const CAN_SHARE_PORTS = isAtLeast(node, 22, 12, 0)

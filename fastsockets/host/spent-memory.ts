@@ -2,8 +2,8 @@
  * Frees short-lived buffers at once, without the collector.
  *
  * A JSStream copies each chunk that native code writes into a new buffer. If V8's collector freed them, a gigabyte a
- * second would make V8 mark the whole heap every few milliseconds, and the next
- * chunk would never be in the core's caches.
+ * second would make V8 mark the whole heap every few milliseconds, and the next chunk would never be in the core's
+ * caches.
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 

@@ -18,7 +18,7 @@ const STRIPES = 64
  * several peers have the same limit; a new peer always finds free ports. (Dynamic thresholds, Choudhury and Hahne,
  * 1998.)
  */
-const HELD_PER_FREE = 3
+const ALLOCATED_PER_FREE = 3
 
 /** Every `stride`-th port, beginning with number `offset`. */
 export interface Stripe {
@@ -119,7 +119,7 @@ export class PortShare {
 
   /** A port, or 0 if this peer has its share or all ports are taken. */
   allocate(): number {
-    if (this.#allocatedCount >= HELD_PER_FREE * this.#ports.freeCount) return 0
+    if (this.#allocatedCount >= ALLOCATED_PER_FREE * this.#ports.freeCount) return 0
     const port = this.#ports.allocate()
     if (port > 0) this.#allocatedCount++
     return port

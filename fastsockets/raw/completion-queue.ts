@@ -6,7 +6,7 @@ import { assertOptions, assertSignal, type Pollable, type RawSocket } from './ra
 
 export type Member = RawSocket | RawServer
 
-/** Messages that one `poll` takes from each channel. */
+/** Most messages that one `poll` handles on each channel. */
 const POLL_MESSAGES = 64
 /** The members of all queues of this thread: each socket or server is in one queue at most. */
 const queued = new WeakSet<Pollable>()

@@ -227,7 +227,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     if (first.done === first.length) this.#finishReceive()
   }
 
-  /** A new receive takes bytes of the receive buffer at once: only bytes that `place` left arrive here. */
+  /** A new receive reads the receive buffer at once: only bytes that `place` left arrive here. */
   handleData(bytes: Buffer): number {
     return this.place(bytes, 0, bytes.length)
   }
@@ -325,7 +325,7 @@ export class FastRawSocket implements RawSocket, Pollable, StreamSink {
     this.#updateLife()
   }
 
-  /** Takes bytes from the receive buffer, or reports how the stream has ended; undefined if neither. */
+  /** Reads from the receive buffer, or reports how the stream has ended; undefined if neither. */
   #read(into: Uint8Array): number | undefined {
     const count = this.#stream.readInto(into)
     return count > 0 ? count : this.#ending()

@@ -29,7 +29,7 @@ export interface RawSocket {
    */
   recv(into: Uint8Array): Promise<number>
   /**
-   * Takes bytes that have arrived: returns their number, 0 at the end, undefined if there are none now. Never waits,
+   * Reads bytes that have arrived: returns their number, 0 at the end, undefined if there are none now. Never waits,
    * allocates nothing, and needs no event loop. Posted receives come first: while there are any, the result is
    * undefined.
    */
@@ -70,7 +70,7 @@ export interface Pollable {
    * From now on the member calls `queue.handleReadable` whenever there may be something to read; undefined: no queue.
    */
   watch(queue: ReadinessQueue | undefined): void
-  /** While held, the member keeps the program alive: a `wait` includes it. */
+  /** While awaited by a `wait`, the member keeps the program alive. */
   setAwaited(isAwaited: boolean): void
 }
 

@@ -22,7 +22,7 @@ function codeOf(errno: number): 'EPIPE' | 'ETIMEDOUT' | 'ECONNRESET' {
   if (errno === -EPIPE) return 'EPIPE'
   return errno === -ETIMEDOUT ? 'ETIMEDOUT' : 'ECONNRESET'
 }
-/** The most bytes that `look` takes from the kernel at once. */
+/** The most bytes that `look` reads from the kernel at once. */
 const LOOK_SIZE = 16 * 1024
 /** Receives the bytes of each `look` of this thread; `look` copies them out at once. */
 const LOOKED = Buffer.allocUnsafeSlow(LOOK_SIZE)
@@ -48,7 +48,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
   #hasEnded = false
   #failure: Error | undefined
   #isAwaited = false
-  /** Bytes that `look` has taken and the program has not read. */
+  /** Bytes that `look` has read and the program has not. */
   #looked: Buffer | undefined
   #bytesIn = 0
   #bytesOut = 0
@@ -208,7 +208,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     if (this.isReadable) this.#queue?.handleReadable(this)
   }
 
-  /** The kernel takes the copy at once, or libuv writes it in later iterations. */
+  /** The kernel accepts the copy at once, or libuv writes it in later iterations. */
   #writeCopy(bytes: Uint8Array): number {
     this.#copyCount++
     this.#socket.write(Buffer.from(bytes), () => {
@@ -217,7 +217,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     return bytes.length
   }
 
-  /** Takes bytes that Node or `look` has read, or reports how the stream has ended; undefined if neither. */
+  /** Reads bytes that Node or `look` has read, or reports how the stream has ended; undefined if neither. */
   #read(into: Uint8Array): number | undefined {
     const chunk = this.#looked ?? this.#readNode(into.length)
     if (chunk === undefined) return this.#ending()
@@ -237,7 +237,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     return chunk ?? undefined
   }
 
-  /** Takes bytes from the kernel now. */
+  /** Reads from the kernel now. */
   #receive(into: Uint8Array, mayThrow = true): number | undefined {
     const { fd } = this
     if (fd === undefined) return undefined

@@ -27,7 +27,7 @@ export function showActive(peers: Peers): void {
     const names = getActiveResourcesInfo.call(process)
     const own = _getActiveHandles.call(process).filter(isOwn).map(resourceOf)
     // A timer at each end keeps the channel of this thread to itself alive.
-    for (const { refCount: keepAliveCount } of peers.ownChannels) if (keepAliveCount > 0) own.push('Timeout')
+    for (const { refCount } of peers.ownChannels) if (refCount > 0) own.push('Timeout')
     for (const name of own) {
       const at = names.indexOf(name)
       if (at >= 0) names.splice(at, 1)

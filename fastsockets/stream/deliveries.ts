@@ -1,10 +1,10 @@
 /**
- * What has come for the sockets of a channel, and when their programs get it: at the end of a turn of the event loop, outside
- * the ring. Whatever a program does or throws then, no message is lost.
+ * Delivers data and ends to the programs of a channel's sockets: at the end of a turn of the event loop, outside the
+ * ring. Whatever a listener does or throws, no message is lost.
  *
- * Bytes of sockets that read are copied out of the ring into pieces, in the order of arrival. Each piece that a program gets
- * has memory of its own, as from libuv: the program may look at all of it, and may transfer it. Small messages of one stream
- * that arrive together become one piece.
+ * Bytes of sockets that read are copied out of the ring into pieces, in the order of arrival. As with libuv, each piece
+ * has memory of its own: the program may read all of it, and may transfer it. Small messages of one stream that arrive
+ * together become one piece.
  */
 import { copyBytes } from '../../nic/index.ts'
 import { performance, setImmediate } from '../../nic/real-time.ts'
@@ -14,7 +14,7 @@ import { allocateForNative } from './lent-memory.ts'
 import type { Stream } from './stream.ts'
 import { StreamQueue } from './stream-queue.ts'
 
-/** After so long the rest of what waits is left to the next turn: a program may have resumed any number of sockets at once. */
+/** Time after which the rest is left to the next turn: a program may have resumed any number of sockets at once. */
 const DELIVER_MS = 2
 /** Small messages of one turn are gathered up to this length, and become one 'data'. */
 const GATHERED_MAX = 64 * 1024
@@ -23,22 +23,22 @@ const GATHERED_MESSAGE_MAX = 8 * 1024
 
 const EMPTY = Buffer.alloc(0)
 
-/** The channel, as far as deliveries use it. */
+/** The channel, as deliveries use it. */
 export interface DeliveringChannel {
   readonly isOpen: boolean
   readonly isRaw: boolean
-  /** The next turn delivers. */
+  /** Schedules a turn, which delivers. */
   scheduleTurn(): void
 }
 
-/** Pieces on their way to programs, in columns: hand-over goes on where it was if a listener throws. */
+/** Queued pieces, in columns. After a listener has thrown, delivery continues with the next piece. */
 class Pieces {
   count = 0
-  /** The first that was not handed over. */
+  /** The first piece that is not delivered. */
   next = 0
   readonly streams: (Stream | undefined)[] = []
   readonly bytes: Buffer[] = []
-  /** Small messages of this stream still join the last piece. */
+  /** Small messages of this stream join the last piece. */
   run: Stream | undefined
   /** Where small messages are gathered. */
   private gathered = EMPTY
@@ -91,7 +91,7 @@ export class Deliveries {
   private readonly channel: DeliveringChannel
   private readonly waiting = new StreamQueue(2)
   private pieces = new Pieces()
-  /** Those for fresh streams, which are delivered in the next turn. */
+  /** Pieces for fresh streams, which the next turn delivers. */
   private laterPieces = new Pieces()
   /** Streams whose programs are notified of the connection in this turn. */
   private readonly fresh: Stream[] = []
@@ -102,21 +102,21 @@ export class Deliveries {
   }
 
   /**
-   * Its program is notified in this turn that it is connected. As with libuv, which looks for data only afterwards, everything
-   * else is delivered in the next turn, after the immediates.
+   * The program is notified of the connection in this turn. As libuv looks for data only afterwards, everything else is
+   * delivered in the next turn, after the immediates.
    */
   addFresh(stream: Stream): void {
     stream.isFresh = true
     this.fresh.push(stream)
   }
 
-  /** What waits in its receive buffer, or its end. */
+  /** The next turn delivers the stream's receive buffer, or its end. */
   schedule(stream: Stream): void {
     this.waiting.add(stream)
     this.scheduleTurn()
   }
 
-  /** Bytes for a stream that reads. They are copied here. */
+  /** Queues a copy of bytes for a stream that reads. */
   queue(stream: Stream, bytes: Uint8Array, offset: number, length: number): void {
     const pieces = stream.isFresh ? this.laterPieces : this.pieces
     pieces.add(stream, bytes, offset, length)
@@ -131,7 +131,7 @@ export class Deliveries {
     this.waiting.delete(stream)
   }
 
-  /** What waits in receive buffers, and ends, then what has just come. Goes on where it was if a listener threw. */
+  /** Delivers receive buffers and ends, then queued pieces. Continues where it was if a listener threw. */
   deliver(): void {
     const { pieces, waiting, channel } = this
     if (pieces.count === 0 && waiting.size === 0) return
@@ -147,7 +147,7 @@ export class Deliveries {
       stream.queuedCount--
       stream.deliverQueued(bytes)
       if (!channel.isRaw) drainTicks()
-      // What came meanwhile, to a program that polls by itself.
+      // Pieces that a program has polled itself meanwhile.
       if (pieces.run !== undefined) pieces.endRun()
     }
     pieces.next = 0
@@ -155,11 +155,11 @@ export class Deliveries {
     if (waiting.size > 0) this.scheduleTurn()
   }
 
-  /** What has come for fresh streams is delivered in the next turn. No program's code runs here. */
+  /** Moves the pieces of fresh streams to the next turn. No user code runs here. */
   endTurn(): void {
     if (this.laterPieces.count > 0) {
       this.scheduleTurn()
-      // A listener threw: the streams stay fresh until what was before them is delivered.
+      // A listener threw: the streams stay fresh until earlier pieces are delivered.
       if (this.pieces.count > 0) return
       const { pieces } = this
       this.pieces = this.laterPieces
@@ -167,7 +167,7 @@ export class Deliveries {
     }
     const { fresh } = this
     if (fresh.length === 0) return
-    // In the order in which they were connected.
+    // In the order of their connections.
     for (const stream of fresh) {
       stream.isFresh = false
       stream.startReading()
@@ -175,14 +175,14 @@ export class Deliveries {
     fresh.length = 0
   }
 
-  /** A closed channel has no turns: the event loop delivers, not the program's code that closed it. */
+  /** A closed channel has no turns: the event loop delivers, not the user code that closed the channel. */
   scheduleRest(): void {
     if (this.isRestScheduled) return
     this.isRestScheduled = true
     setImmediate(this.deliverRest)
   }
 
-  /** To be called by the event loop only. */
+  /** Called by the event loop only. */
   readonly deliverRest = (): void => {
     this.isRestScheduled = false
     try {
@@ -201,9 +201,9 @@ export class Deliveries {
   private deliverWaiting(): void {
     const { channel, waiting } = this
     const endMs = channel.isOpen ? performance.now() + DELIVER_MS : Number.POSITIVE_INFINITY
-    // Those that wait now: a stream that is scheduled meanwhile is delivered in the next turn.
+    // Only streams that wait now: one that is scheduled meanwhile is delivered in the next turn.
     for (const stream of waiting.snapshot()) {
-      // Posted bytes come first, and the rest a turn later. The same if it is just connected.
+      // Queued pieces come first, and the rest a turn later. The same holds for fresh streams.
       if (!waiting.has(stream) || stream.queuedCount > 0 || stream.isFresh) continue
       waiting.delete(stream)
       let isDone = false
@@ -211,7 +211,7 @@ export class Deliveries {
         stream.deliver()
         isDone = true
       } finally {
-        // A listener threw: the rest, or the end, still has to come.
+        // A listener threw: the rest, or the end, is still due.
         if (!isDone) this.schedule(stream)
       }
       if (!channel.isRaw) drainTicks()

@@ -1,18 +1,18 @@
 import type { Channel } from '../../am/channels.ts'
 import { nextTick } from '../../nic/real-time.ts'
 
-/** How often a dead peer's queue is polled until nothing more comes out of it: more than fits into a ring. */
+/** Most polls of a dead peer's queue: more than fill a ring. */
 const DRAIN_TURNS_MAX = 4096
 const DRAIN_MESSAGES = 64
 
-/** Takes in what a peer that is gone has written before. */
+/** Receives what a dead peer has sent before. */
 export function drainRing(channel: Channel): void {
-  // A peer may have ended its lifeline, and live, and write on and on.
+  // Limited: a peer that has ended its lifeline may live, and go on sending.
   channel.end.expectEnd?.()
   for (let turn = 0; turn < DRAIN_TURNS_MAX && drainSome(channel); turn++);
 }
 
-/** Whether anything was left in the ring. What a listener throws goes to the program a moment later. */
+/** True if the ring was not empty. An error of a listener is thrown in the next tick. */
 function drainSome(channel: Channel): boolean {
   try {
     return channel.progress(DRAIN_MESSAGES) > 0

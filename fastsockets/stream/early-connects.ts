@@ -4,12 +4,12 @@ import { knowsItsPort } from './promised-ports.ts'
 import type { Stream } from './stream.ts'
 
 /**
- * How often the event loop looks for I/O before a program is told: once, as of TCP, and once more. A server that has nothing else
- * to do has answered by then, and is sooner done with a connection whose first bytes come after its answer.
+ * Looks of the event loop for I/O before a program is notified: one, as over TCP, and one more, in which an idle server
+ * answers. A connection whose first bytes come after the answer costs the server less.
  */
 const LOOKS = 2
 
-/** The channel, as far as early connections use it. */
+/** The channel, as early connections use it. */
 interface EarlyChannel {
   readonly listenersClosed: number | undefined
   presumeConnected(stream: Stream): void
@@ -17,18 +17,17 @@ interface EarlyChannel {
 
 interface Early {
   readonly stream: Stream
-  /** What the peer showed when one was asked for that it has accepted. */
+  /** The peer's count of closed listeners when it was last known to listen. */
   readonly listenersClosed: number
-  /** When it was asked for, as `lookCount` counts. */
+  /** The `lookCount` at the request. */
   readonly askedAt: number
 }
 
 /**
- * Connections of which the program hears before the peer has answered, as the kernel completes a handshake in the place of
- * a listener (decision 0111).
+ * Connections of which programs are notified before the peer has answered, as a kernel completes handshakes for a
+ * listener (decision 0111).
  *
- * Not before the event loop has looked for I/O: then a peer that had died is known to be dead, and what it had said and closed
- * is known, too.
+ * The event loop looks for I/O first: then the death of a peer, and listeners that it had closed before, are known.
  */
 export class EarlyConnects {
   private readonly channel: EarlyChannel
@@ -46,12 +45,12 @@ export class EarlyConnects {
     this.early.push({ stream, listenersClosed, askedAt })
   }
 
-  /** Whatever its sink does or throws, each is told once. */
+  /** Delivers 'connect' once to each, whatever its sink does or throws. */
   deliver(): void {
     const now = lookCount()
     for (let left = this.early.length; left > 0; left--) {
       const early = this.early[0]
-      // In the order of asking; a program may have run the event loop from within one of them.
+      // In the order of the requests; a program may run the event loop inside a callback.
       if (early === undefined) return
       const { stream, askedAt } = early
       const isConnecting = stream.state === 'connecting'
@@ -68,7 +67,7 @@ export class EarlyConnects {
     this.early = []
   }
 
-  /** Otherwise the answer will say. */
+  /** False: the answer of the peer decides. */
   private isSure({ stream, listenersClosed }: Early): boolean {
     return this.channel.listenersClosed === listenersClosed && knowsItsPort(stream)
   }

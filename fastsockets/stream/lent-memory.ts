@@ -1,24 +1,23 @@
 /**
- * Memory for pieces on their way to native code, which copies what it is given: such pieces need no memory of their own, which
- * would take longer to make than the copy. Small ones lie one behind the other in shared memory. Larger ones are lent for as
- * long as native code takes: the next one then lies where the last one did, which the core's caches know, and nothing is left
- * to the collector.
+ * Memory for pieces on their way to native code, which copies them: allocating memory for each would take longer than
+ * the copy. Small pieces share memory. Larger ones are lent while native code uses them: the next piece then has the
+ * same memory, which is in the core's caches, and the collector has no work.
  */
 import { allocateFresh } from '../host/fresh-memory.ts'
 import { FRAMING_MAX, SEGMENT_MAX } from './stream-layout.ts'
 
 /** The longest piece that is lent. */
 export const LENT_MAX = SEGMENT_MAX + FRAMING_MAX
-/** The shortest: a piece that a reader leaves waiting holds no more than twice its length. */
+/** The shortest piece that is lent: an unread piece occupies at most twice its length. */
 export const LENT_MIN = LENT_MAX / 2
-/** No piece is at the beginning of its memory: `isShared` tells by that. */
+/** No piece is at the beginning of its memory: `isShared` relies on that. */
 const START = 8
 const SIZE = START + LENT_MAX
-/** What is kept for the next pieces, 1 MiB: more than comes in a turn for one socket. */
+/** Most memory that is kept for later pieces, 1 MiB: more than a turn brings for one socket. */
 const KEPT_MAX = 16
 const SHARED_SIZE = 64 * 1024
 const SHARED_PIECE_MAX = 8 * 1024
-/** What V8 keeps among its objects: memory of its own that costs nothing. */
+/** V8 allocates such small memory in its heap, at no cost. */
 const IN_HEAP_MAX = 64
 
 const kept: ArrayBuffer[] = []
@@ -30,18 +29,18 @@ export function allocateForNative(length: number): Buffer {
   return length >= LENT_MIN && length <= LENT_MAX ? lend(length) : allocateFresh(length)
 }
 
-/** Whether other pieces lie in the same memory, now or later: such a piece is not for a program. */
+/** True if other pieces have the same memory, now or later: programs must not get such a piece. */
 export function isShared(piece: Buffer): boolean {
   return piece.byteOffset > 0
 }
 
-/** Of `LENT_MIN` to `LENT_MAX` bytes, with any content. */
+/** A piece of `LENT_MIN` to `LENT_MAX` bytes, not initialised. */
 export function lend(length: number): Buffer<ArrayBuffer> {
-  // Native code makes as much again for its copy.
+  // Native code allocates the same size for its copy.
   return Buffer.from(kept.pop() ?? new ArrayBuffer(SIZE), START, length)
 }
 
-/** The piece is not used any more. A piece that was not lent is its owner's. */
+/** Ends the use of a piece. Does nothing for a piece that was not lent. */
 export function endLoan(piece: Buffer): void {
   const { buffer, byteOffset } = piece
   if (byteOffset === START && buffer.byteLength === SIZE && kept.length < KEPT_MAX)

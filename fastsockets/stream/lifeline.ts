@@ -1,10 +1,10 @@
-/** The bootstrap connection, as far as a channel of sockets needs it. */
+/** The lifeline, as a channel of sockets uses it. */
 export interface Lifeline {
-  /** `isReset`: the sockets did not come to their end. */
+  /** `isReset`: the sockets were cut off. */
   end(isReset: boolean): void
-  /** Looks, without the event loop, whether the peer is gone. */
+  /** Checks, without the event loop, whether the peer is gone. */
   hearNow(): void
-  /** Whether it keeps the event loop alive. */
+  /** Whether the lifeline keeps the event loop alive. */
   ref(): void
   unref(): void
 }

@@ -2,23 +2,23 @@ import { copyBytes } from '../../nic/index.ts'
 import { lengthOf } from '../host/written-chunks.ts'
 
 const NOTHING: readonly Uint8Array[] = []
-/** Chunks that are sent stay in the array until they are so many and half of it. */
+/** Sent chunks stay in the array until there are so many, and until they are half of it. */
 const CUT_OFF_MIN = 64
 
 /**
- * What a program has written and is not sent yet, in order. During `write` these are the program's own chunks; what is left
- * afterwards is copied (`keep`), because the program may use its memory again. Only chunks that it has lent stay where they are.
+ * Written bytes that are not sent yet, in order. During `write` they are the program's chunks. Afterwards `keep` copies
+ * the rest, because the program may reuse its memory; only lent chunks stay in place.
  */
 export class PendingChunks {
   /** Bytes that are not sent yet. */
   length = 0
-  /** Some of them lie in memory that the program has lent. */
+  /** Some bytes are in memory that the program has lent. */
   isLent = false
   private chunks = NOTHING
   private index = 0
   private offset = 0
 
-  /** The chunks of a write; nothing may be pending. */
+  /** Sets the chunks of a write; nothing may be pending. */
   set(chunks: readonly Uint8Array[]): void {
     this.chunks = chunks
     this.index = 0
@@ -26,14 +26,14 @@ export class PendingChunks {
     this.length = lengthOf(chunks)
   }
 
-  /** Another write, behind what is pending and kept: copies, but for chunks of at least `lentMin` bytes. */
+  /** Appends another write: copies, except for chunks of at least `lentMin` bytes, which are lent. */
   add(chunks: readonly Uint8Array[], lentMin: number): void {
     const own = this.chunks as Uint8Array[]
     for (const chunk of chunks) if (chunk.length > 0) own.push(this.keepOne(chunk, 0, lentMin))
     this.length += lengthOf(chunks)
   }
 
-  /** What is left of `set` moves to memory of its own, but for chunks of at least `lentMin` bytes. */
+  /** Copies the rest of `set`, except for chunks of at least `lentMin` bytes. */
   keep(lentMin: number): void {
     const kept: Uint8Array[] = []
     for (let i = this.index; i < this.chunks.length; i++) {
@@ -46,7 +46,7 @@ export class PendingChunks {
     this.offset = 0
   }
 
-  /** Drops all but the next `length` bytes; those that were lent are copied, as the program has its memory again. */
+  /** Drops all but the next `length` bytes, and copies lent ones: the program owns its memory again. */
   cut(length: number): void {
     this.keep(Number.POSITIVE_INFINITY)
     this.isLent = false
@@ -60,7 +60,7 @@ export class PendingChunks {
     this.set(kept)
   }
 
-  /** False if the program has transferred or resized what it had lent. */
+  /** False if the program has transferred or resized lent memory. */
   isWhole(): boolean {
     let length = -this.offset
     for (let i = this.index; i < this.chunks.length; i++) length += (this.chunks[i] as Uint8Array).length
@@ -73,23 +73,23 @@ export class PendingChunks {
     this.length = 0
   }
 
-  /** What is left of the chunk that is next. */
+  /** Length of the rest of the next chunk. */
   get nextLength(): number {
     return this.length === 0 ? 0 : (this.chunks[this.index] as Uint8Array).length - this.offset
   }
 
-  /** That chunk, up to `lengthMax` bytes of it. */
+  /** The rest of the next chunk, at most `lengthMax` bytes. */
   next(lengthMax: number): Uint8Array {
     return (this.chunks[this.index] as Uint8Array).subarray(this.offset, this.offset + lengthMax)
   }
 
-  /** Steps over `length` bytes of it. */
+  /** Removes `length` bytes of the next chunk. */
   skip(length: number): void {
     this.length -= length
     this.step(length)
   }
 
-  /** Copies the next `length` bytes to where a message is being made, and steps over them. */
+  /** Moves a copy of the next `length` bytes into a message. */
   copyTo(target: Uint8Array, at: number, length: number): void {
     this.length -= length
     for (let copied = 0; copied < length; ) {

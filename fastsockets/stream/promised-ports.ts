@@ -1,6 +1,6 @@
 /**
- * Client ports and windows that a server promises before it is asked. A client that takes itself for connected, because the
- * server is busy, has its port all the same (decision 0006), and may write as much as it could to a kernel.
+ * Client ports and windows that a server promises in advance. A client that presumes its connection, because the server
+ * is busy, then knows its port (decision 0006), and may write as much as it could to a kernel.
  *
  * Each CONNECT uses up the oldest promise, if there is one, whatever the answer; each ACCEPT promises up to four more ports,
  * each with the window of that ACCEPT. Messages keep their order both ways, so both sides know which CONNECT has which promise.
@@ -11,7 +11,7 @@ import { PORTS_PROMISED_MAX } from './stream-layout.ts'
 import type { UnreadShare } from './unread-budget.ts'
 
 const PORT_MAX = 0xffff
-/** In place of a stream's promised port: it has asked, and waits here for an answer or a promise. */
+/** In place of a promised port: the stream has asked, and waits for an answer or a promise. */
 const PORT_AWAITED = -1
 
 export interface Promised {
@@ -38,14 +38,14 @@ export class PromisedPorts {
     this.channel = channel
   }
 
-  /** What the CONNECT that is handled now was promised; zeros if nothing. */
+  /** The promise for the CONNECT that is being handled; zeros if there is none. */
   dequeue(): Promised {
     const promised = this.promises.shift() ?? NOTHING
     this.channel.unread.noteGranted(-promised.window)
     return promised
   }
 
-  /** The ports of up to four more; the rest are 0. */
+  /** Promises up to four more ports; the rest are 0. */
   promise(window: number): readonly [number, number, number, number] {
     return [this.add(window), this.add(window), this.add(window), this.add(window)]
   }
@@ -60,11 +60,12 @@ export class PromisedPorts {
   }
 
   clear(): void {
-    for (let left = this.promises.length; left > 0; left--) this.channel.portShare.release(this.dequeue().port)
+    for (let left = this.promises.length; left > 0; left--)
+      this.channel.portShare.release(this.dequeue().port)
   }
 }
 
-/** It is promised, or there is none. */
+/** True if the port was promised, or there is none. */
 export function knowsItsPort({ promisedPort, unixPath }: Stream): boolean {
   return promisedPort > 0 || unixPath !== undefined
 }
@@ -77,9 +78,9 @@ function keepPromise(stream: Stream, { port, window }: Promised): void {
 
 /** The client's side. */
 export class AwaitedPorts {
-  /** Those that have asked, in that order, and have no promise yet. */
+  /** Streams that have asked, in that order, and have no promise yet. */
   private readonly asked: Stream[] = []
-  /** For those who ask next. */
+  /** Promises for later requests. */
   private readonly promises: Promised[] = []
 
   handleAsked(stream: Stream): void {
@@ -89,7 +90,7 @@ export class AwaitedPorts {
     this.asked.push(stream)
   }
 
-  /** False if others have asked before it: an answer out of order would leave them here for ever. */
+  /** False if an earlier request is not answered: an answer out of order would leave it waiting for ever. */
   handleAnswered(stream: Stream): boolean {
     if (stream.promisedPort !== PORT_AWAITED) return true
     if (this.asked[0] !== stream) return false
@@ -99,8 +100,8 @@ export class AwaitedPorts {
   }
 
   /**
-   * False if it is not its turn, was promised another port or a larger window, or if such ports cannot be promised; 0 is no
-   * promise.
+   * False if the answer is out of order, differs from the promised port, has a smaller window than promised, or
+   * promises impossible ports. Port 0 is no promise.
    */
   handleAccepted(stream: Stream, port: number, window: number, promises: readonly number[]): boolean {
     if (!this.handleAnswered(stream) || window < stream.earlyWindow) return false

@@ -5,20 +5,20 @@ import { WINDOW } from './stream-layout.ts'
 const SIZE_MIN = 16 * 1024
 /** One read of libuv. */
 const READ_MAX = 64 * 1024
-/** Larger memory of buffers that were emptied, kept for the next that need some. */
+/** Most emptied memory that is kept for other buffers. */
 const SPARES_MAX = 4
 
 const spares: Buffer[] = []
 
 /**
- * The contiguous receive buffer of one socket (Fast Sockets 1997, section 3.3). It holds what came while the program was not
- * reading; there is no memory behind it otherwise.
+ * The contiguous receive buffer of one socket (Fast Sockets 1997, section 3.3). It has memory only for bytes that
+ * arrive while the program does not read.
  */
 export class ReceiveBuffer {
   private readonly host: Pick<StreamHost, 'allocate'>
   private readonly unread: Pick<UnreadCount, 'noteKept'>
   private bytes: Buffer | undefined
-  /** What is there lies in bytes `start … start + length`. */
+  /** The bytes are at `start … start + length`. */
   private start = 0
   length = 0
 
@@ -34,14 +34,14 @@ export class ReceiveBuffer {
     this.unread.noteKept(length)
   }
 
-  /** The next bytes, as many as one read of libuv brings, in memory that holds nothing else. */
+  /** The next bytes, at most one read of libuv, in memory of their own. */
   read(): Buffer {
     const own = this.host.allocate(Math.min(this.length, READ_MAX))
     this.readInto(own)
     return own
   }
 
-  /** As much as `target` holds; returns how much. Once all is taken, no more than the smallest memory stays. */
+  /** Fills `target`; returns how many bytes were read. An empty buffer keeps the smallest memory at most. */
   readInto(target: Uint8Array): number {
     const count = Math.min(target.length, this.length)
     if (count === 0) return 0
@@ -50,12 +50,12 @@ export class ReceiveBuffer {
     return count
   }
 
-  /** What is there, where it lies: valid until something is added or taken. */
+  /** All bytes, in place: valid until the next append or read. */
   peek(): Buffer {
     return (this.bytes as Buffer).subarray(this.start, this.start + this.length)
   }
 
-  /** The first `count` bytes have been taken, unless all was dropped meanwhile. */
+  /** Removes the first `count` bytes, unless the buffer was cleared meanwhile. */
   skip(count: number): void {
     if (this.bytes === undefined) return
     this.length -= count
@@ -73,7 +73,7 @@ export class ReceiveBuffer {
     this.length = 0
   }
 
-  /** Memory for `needed` bytes in all, those that are there among them. */
+  /** Memory for `needed` bytes in all. */
   private room(needed: number): Buffer {
     const old = this.bytes
     if (old !== undefined && old.length >= this.start + needed) return old

@@ -1,12 +1,13 @@
 /**
- * The sending half of a stream: writes until they are sent or fetched by the peer, the FIN behind them, and what both halves
- * share. `Stream` is the whole.
+ * The sending half of a stream: writes until they are sent or fetched by the peer, then the FIN; and what both halves
+ * share. `Stream` has the receiving half.
  *
- * A write is sent before `write` returns, as far as the send queue and the peer's window go. The rest is copied, so that the
- * program may use its memory again. As much of it as fits into the peer's window counts as written, as in a kernel's send
- * queue: it goes out whatever the program does next. What is beyond the window waits, and so does the program's callback.
+ * A write is sent before `write` returns, as far as the send queue and the peer's window go. The rest is copied, so
+ * that the program may reuse its memory. Of the rest, what fits into the peer's window counts as written, as in a
+ * kernel's send queue: it is sent even if the program closes. Bytes beyond the window wait, and so does the program's
+ * callback.
  *
- * Sequence numbers count bytes, are int32 and wrap: only their differences mean anything.
+ * Sequence numbers count bytes, are int32 and wrap: only their differences have a meaning.
  */
 import { copyBytes } from '../../nic/index.ts'
 import { BYTES_OUT, PEER_TAKEN } from '../status/status-layout.ts'
@@ -27,10 +28,13 @@ import {
 import type { StreamErrorCode, StreamSink } from './stream-sink.ts'
 import type { PeerMemory, Zcopy } from './zcopy/zcopy.ts'
 
-/** Linux hands so many bytes to the loopback device at once (GSO_MAX_SIZE); a longer write meets the peer's reset and fails. */
+/**
+ * Linux passes so many bytes to the loopback device at once (GSO_MAX_SIZE). A longer write meets the peer's reset, and
+ * fails.
+ */
 const LOST_MAX = 512 * 1024
 
-/** What the sending half needs of its channel. */
+/** The channel, as the sending half uses it. */
 export interface SendingChannel {
   readonly isOpen: boolean
   readonly host: StreamHost
@@ -49,7 +53,7 @@ export interface SendingChannel {
   unref(): void
 }
 
-/** `presumed`: the program takes it for connected, and the peer has not answered yet. */
+/** `presumed`: the program was notified of the connection, and the peer has not answered yet. */
 export type StreamState = 'connecting' | 'presumed' | 'open' | 'closing' | 'closed'
 
 interface Failure {
@@ -63,14 +67,14 @@ export abstract class SendingHalf {
   readonly id: number
   readonly counts: StreamCounts
   sink: StreamSink | undefined
-  /** The path, if it is a connection to a unix socket. */
+  /** The path of a unix socket. */
   unixPath: string | undefined
   state: StreamState = 'connecting'
 
   // The handshake.
-  /** The CONNECT is out, or has come. */
+  /** The CONNECT was sent, or has arrived. */
   isAsked = false
-  /** The program took it for connected before there was an answer. */
+  /** The program was notified before the peer answered. */
   isPresumed = false
   /** The server has accepted. */
   isAnswered = false
@@ -79,36 +83,39 @@ export abstract class SendingHalf {
 
   // Sending.
   protected readonly out: MessageOut
-  /** Sequence of the next byte to send; the first that may not be sent; the first that the peer's program has not taken. */
+  /**
+   * Sequence numbers: of the next byte to send; of the first that may not be sent; of the first that the peer's program
+   * has not consumed.
+   */
   sendSequence = 0
   protected sendLimit = 0
   protected peerConsumed = 0
   pending: PendingChunks | undefined
-  /** The last write is not taken yet: its callback waits. */
+  /** The last write is not completed: its callback waits. */
   isWaiting = false
   writeCount = 0
-  /** The program was told that all before this sequence is written. */
+  /** Everything before this sequence was reported as written. */
   private reportedUpTo = 0
   protected finState: 'open' | 'wanted' | 'sent' = 'open'
-  /** Where `sendSequence` was when the sink was last notified of its waiting write. */
+  /** `sendSequence` when the sink was last notified of its waiting write. */
   private notifiedAt = 0
-  /** Of the write that is pending: native code has made its frames, for native code; flags of its messages. */
+  /** Of the pending write: native code has framed it for native code; the flags of its messages. */
   private isFramed = false
   private flags = 0
-  /** Pending bytes that the budget counts; while there are any, the process stays alive for them. */
+  /** Pending bytes that the budget counts; any keep the process alive. */
   private kept = 0
-  /** What a write fails with if every failure was reported. */
+  /** Error of writes after every failure was reported. */
   protected laterError: StreamErrorCode = 'EPIPE'
-  /** TCP reports only by a write that the peer has closed: the first one is taken, and lost. */
+  /** TCP reports only by a write that the peer has closed: the first write succeeds, and is lost. */
   protected losesNextWrite = false
 
   // Of the receiving half.
-  /** The first byte that the program has not taken, as each message reports it. */
+  /** The first byte that the program has not consumed; each message reports it. */
   protected consumed = 0
-  /** Consumed bytes that are not reported, so that the peer has less under way. */
+  /** Consumed bytes that are not reported, so that the peer sends less. */
   protected withheld = 0
   protected reportedLast = 0
-  /** What ends the stream once all is delivered. */
+  /** Ends the stream once all data is delivered. */
   protected failure: Failure | undefined
   protected peerClosed = false
   protected zcopy: Zcopy | undefined
@@ -125,7 +132,7 @@ export abstract class SendingHalf {
     return this.pending === undefined ? 0 : this.pending.length
   }
 
-  /** Whether a write can only fail, as after shutdown(2) or when the peer is gone. */
+  /** True if a write can only fail: after shutdown(2), or when the peer is gone. */
   get refusesWrites(): boolean {
     return (
       this.finState !== 'open' ||
@@ -135,7 +142,7 @@ export abstract class SendingHalf {
     )
   }
 
-  /** What such a write fails with: an error that was not reported yet comes first, as in TCP. */
+  /** The error of such a write: as with TCP, an unreported one comes first. */
   get writeError(): StreamErrorCode {
     return this.failure?.code ?? this.laterError
   }
@@ -146,8 +153,8 @@ export abstract class SendingHalf {
   }
 
   /**
-   * What becomes of a refused write of `length` bytes. TCP loses the first one after the peer has closed; of a longer one it
-   * takes the first part, so that libuv fails with the second. On a unix path the kernel refuses it.
+   * The fate of a refused write of `length` bytes. TCP loses the first write after the peer has closed; of a longer one
+   * it sends the first part, so that libuv fails at the second. On a unix path the kernel refuses the write.
    */
   fateOfWrite(length: number): 'lost' | 'fails' | 'fails late' {
     const isFirst = this.losesNextWrite && this.unixPath === undefined
@@ -162,8 +169,9 @@ export abstract class SendingHalf {
   }
 
   /**
-   * True if all of it is taken; otherwise the sink is notified later. The chunks are the caller's again on return, unless it
-   * lends them (`lentMin`). `isFramed`: native code has made these frames, for native code. `flags` of the messages.
+   * True if the write is completed; otherwise the sink is notified later. The caller may reuse the chunks on return,
+   * except those that it lends (`lentMin`). `isFramed`: native code has framed them for native code. `flags`: of the
+   * messages.
    */
   write(chunks: readonly Uint8Array[], isFramed = false, flags = 0): boolean {
     if (chunks.length === 1 && this.sendWhole(chunks[0] as Uint8Array, flags)) return true
@@ -178,7 +186,7 @@ export abstract class SendingHalf {
       this.reportedUpTo = this.sendSequence
       this.isFramed = isFramed
       this.flags = flags
-      // The peer fetches what is offered after this returns: a copy, unless the program lends its memory.
+      // The peer fetches an offer after this returns: from a copy, unless the program lends its memory.
       if (pending.length >= offerMin) pending.keep(lentMin)
       if (this.sendPending(pending)) return true
       pending.keep(lentMin)
@@ -189,7 +197,7 @@ export abstract class SendingHalf {
     return !this.isWaiting
   }
 
-  /** Sends what finds window and room now, and keeps nothing of it; returns how much. Nothing may be pending. */
+  /** Sends what finds window and room now, and keeps nothing; returns how many bytes. Nothing may be pending. */
   trySend(bytes: Uint8Array): number {
     let sent = 0
     while (sent < bytes.length) {
@@ -207,7 +215,7 @@ export abstract class SendingHalf {
     return sent
   }
 
-  /** FIN follows what is pending. True if it is out already. */
+  /** Sends FIN after the pending bytes. True if it is sent already. */
   shutdown(): boolean {
     if (this.refusesWrites) return true
     this.finState = 'wanted'
@@ -215,7 +223,7 @@ export abstract class SendingHalf {
     return this.sendFin()
   }
 
-  /** The peer's program has taken bytes. */
+  /** The peer's program has consumed bytes. */
   handleConsumed(consumed: number): string | undefined {
     const progress = (consumed - this.peerConsumed) | 0
     if (progress === 0) return undefined
@@ -252,12 +260,12 @@ export abstract class SendingHalf {
     this.failure ??= { code, syscall, cause }
   }
 
-  /** The peer may be told of bytes and ends. */
+  /** True if the peer may be sent bytes and ends. */
   protected maySend(): boolean {
     return this.isAnswered || (this.isPresumed && this.isAsked)
   }
 
-  /** The way of most writes: all of `chunk` in one message; false if it must go another way. */
+  /** The usual write: all of `chunk` in one message; false if that is not possible. */
   private sendWhole(chunk: Uint8Array, flags: number): boolean {
     const { length } = chunk
     const { pending } = this
@@ -272,7 +280,7 @@ export abstract class SendingHalf {
     return true
   }
 
-  /** Sends what is pending as far as it goes, many small chunks in one message; true if nothing is left. */
+  /** Sends pending bytes as far as possible, many small chunks in one message; true if none is left. */
   private sendPending(pending: PendingChunks): boolean {
     const { channel, out } = this
     if (!this.maySend()) return pending.length === 0
@@ -307,7 +315,7 @@ export abstract class SendingHalf {
     return true
   }
 
-  /** Payload of the next message: frames of native code may be a little longer if all of them fit then. */
+  /** Largest payload of the next message: frames of native code may be a little longer if all of them fit. */
   private messageMax(pending: PendingChunks): number {
     const { segmentMax } = this.channel
     const whole = segmentMax + FRAMING_MAX
@@ -335,7 +343,7 @@ export abstract class SendingHalf {
     words[BYTES_OUT] = (words[BYTES_OUT] as number) + length
   }
 
-  /** The program has taken away memory that it had lent: nothing of it goes out any more. */
+  /** The program has transferred lent memory: none of it is sent any more. */
   private failLent(pending: PendingChunks): false {
     pending.clear()
     this.fail('EFAULT', 'write', undefined)
@@ -360,7 +368,7 @@ export abstract class SendingHalf {
       const isOut = pending === undefined || this.sendPending(pending)
       this.account()
       this.notifyProgress()
-      // With its own window shut this stream can still say what it has consumed; the peer may wait for just that.
+      // With its window shut this stream can still report consumed bytes; the peer may wait for just that.
       const hasWindow = ((this.sendLimit - this.sendSequence) | 0) > 0
       if (!isOut && this.zcopy?.isOffering !== true && hasWindow) return false
     }
@@ -385,7 +393,7 @@ export abstract class SendingHalf {
     }
   }
 
-  /** Counts pending bytes in the budget. What goes out at once is never counted. */
+  /** Counts pending bytes in the budget. Bytes that are sent at once are never counted. */
   private account(): void {
     const length = this.unsentLength
     const { channel } = this
@@ -398,8 +406,8 @@ export abstract class SendingHalf {
   }
 
   /**
-   * Bytes from the next one on that count as written before they are sent. Before the ACCEPT those are what the early window
-   * takes: the rest lies in this process, and would be lost with it.
+   * How many of the next bytes count as written before they are sent. Before the ACCEPT only the early window counts:
+   * the rest is in this process, and would be lost with it.
    */
   private room(): number {
     if (this.pending?.isLent === true || this.channel.unread.isOverBudget()) return 0
@@ -410,34 +418,34 @@ export abstract class SendingHalf {
     return this.unsentLength <= this.room()
   }
 
-  /** Bytes that still go out after the program has closed. The ACCEPT opens the window; the copies wait for it here. */
+  /** Bytes that are still sent after the program has closed. The ACCEPT opens the window; copies wait for it here. */
   private lingerMax(): number {
     if (this.isAnswered || this.pending?.isLent === true) return this.room()
     return this.channel.unread.isOverBudget() ? 0 : (WINDOW - this.sendSequence) | 0
   }
 
   /**
-   * Whether TCP would report a reset by a waiting write: one that does not wait for the peer's program to read more first; if
-   * the program here does not read, any that waits.
+   * True if TCP would report a reset by the waiting write: by one that does not wait for the peer's program to read,
+   * and, if the program here does not read, by any.
    */
   protected reportsReset(): boolean {
     const isReading = this.sink?.isReading || this.sink?.isFeeding || false
     return this.isWaiting && (!isReading || ((this.sendLimit - this.sendSequence) | 0) > 0)
   }
 
-  /** Whether more was written than the peer had `received` when it closed. To TCP that was there, unread. */
+  /** True if more was written than the peer had `received` when it closed: to TCP, unread bytes. */
   protected isBeyond(received: number): boolean {
     return this.unsentLength > 0 || ((this.sendSequence - received) | 0) > 0
   }
 
   /**
-   * The program has closed. Unless it is a reset, what was taken goes out all the same, as from a kernel's send queue; a write
-   * that waits is cancelled, as libuv cancels it, but for what the peer is fetching.
+   * The program has closed. Unless that is a reset, completed writes are still sent, as from a kernel's send queue. A
+   * waiting write is cancelled, as by libuv, except for what the peer is fetching.
    */
   protected cutSending(isReset: boolean): void {
     const { pending, zcopy } = this
     if (pending !== undefined) {
-      // The window may have shrunk since the program was told: what it was told goes out.
+      // The window may have shrunk since: what was reported as written is sent.
       const reported = (this.reportedUpTo - this.sendSequence) | 0
       const sendable = isReset ? 0 : Math.min(pending.length, Math.max(reported, this.lingerMax()))
       const kept = zcopy !== undefined && !isReset ? Math.max(sendable, zcopy.offered) : sendable
@@ -450,8 +458,8 @@ export abstract class SendingHalf {
   }
 
   /**
-   * Nothing more goes out, and no FIN either, as the CLOSE ends this direction too. What is on offer stays registered until
-   * the peer has done with it.
+   * Sends nothing more, not even a FIN, as the CLOSE ends this direction too. An offer stays registered until the peer
+   * has completed it.
    */
   protected clearSending(): void {
     if (this.finState === 'wanted') this.finState = 'sent'
@@ -460,7 +468,7 @@ export abstract class SendingHalf {
     this.account()
   }
 
-  /** The peer is no more: an end that waits is over; false if none does. */
+  /** The peer is gone: a waiting shutdown is over; false if none waits. */
   protected giveUpFin(): boolean {
     if (this.finState !== 'wanted' || this.isWaiting) return false
     this.finState = 'sent'

@@ -1,7 +1,7 @@
 /**
- * All sockets between this thread and one peer: one active-message channel, a table of streams, and a lifeline whose end
- * says that the peer is gone. Many sockets share the channel; a slow reader stops only its own
- * sender, because every frame is taken out of the ring as soon as it is seen.
+ * All sockets between this thread and one peer: one active-message channel, a table of streams, and a lifeline whose
+ * end says that the peer is gone. A slow reader stops only its own sender, because every frame is consumed as soon as
+ * it is polled.
  */
 import {
   AmError,
@@ -17,7 +17,7 @@ import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
 import { lookCount } from '../host/io-turns.ts'
 import { drainTicks } from '../host/node-internals.ts'
-import { TELLS_OF_LATE_RESETS } from '../host/node-versions.ts'
+import { REPORTS_LATE_RESETS } from '../host/node-versions.ts'
 import { codeOfEnd } from '../host/socket-errors.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
 import type { Family } from '../host/unix-paths.ts'
@@ -66,7 +66,7 @@ import { thresholdOf } from './zcopy/threshold.ts'
 import type { PeerMemory } from './zcopy/zcopy.ts'
 
 const ADDRESS_MAX = 64
-/** Of any bytes, without a copy of them. */
+/** Decodes bytes without copying them. */
 const latin1Slice = Buffer.prototype.latin1Slice as (this: Uint8Array, start: number, end: number) => string
 
 /** A stream of a channel of sockets. */
@@ -78,8 +78,8 @@ export interface Accepted {
 }
 
 /**
- * Decides about a peer's CONNECT; returns the new stream's acceptance, or a refusal's number. `promisedPort`: what the
- * client's port must be then, unless it is 0.
+ * Decides about a peer's CONNECT; returns the new stream's acceptance, or the number of a refusal. `promisedPort`: the
+ * client's port, if it was promised; 0 otherwise.
  */
 export type Acceptor = (
   stream: SocketStream,
@@ -93,9 +93,9 @@ const processHost: StreamHost = {
   allocate: allocateFresh,
   lookCount,
   drainTicks,
-  reportsLateResets: TELLS_OF_LATE_RESETS,
+  reportsLateResets: REPORTS_LATE_RESETS,
 }
-/** Raw sockets run no callbacks, and may be polled from within the program's own code: promises go on after that. */
+/** Raw sockets run no callbacks, and may be polled inside the program's code: promises run after that. */
 const rawHost: StreamHost = { ...processHost, drainTicks: () => {} }
 
 export class SocketChannel implements ChannelOwner, StreamChannel {
@@ -104,17 +104,17 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   readonly peerName: string
   readonly destination = undefined
   lifeline: Lifeline | undefined
-  /** Where the client ports of the peer's connections come from; set before the first. */
+  /** Client ports of the peer's connections; set before the first. */
   portShare = new PortShare()
-  /** What the peer takes of the budget for unread data; set before the first. */
+  /** The peer's share of the budget for unread data; set before the first stream. */
   unread = new UnreadShare()
-  /** Addresses of the two hosts, if there are two. */
+  /** Addresses of the two hosts; undefined within one host. */
   way: { readonly own: string; readonly peer: string } | undefined
-  /** The peer's user, by the kernel; undefined of another host, and of this thread. */
+  /** The peer's user, by the kernel; undefined for another host, and for this thread. */
   peerUid: number | undefined
-  /** What the bootstrap's transcript must be that the peer sends first; undefined once it was, or if there is none to come. */
+  /** The bootstrap's transcript that the peer must send first; undefined after that, or without a bootstrap. */
   private awaitedTranscript: Buffer | undefined
-  /** Runs when the peer has sent the same transcript. */
+  /** Called when the peer has sent the same transcript. */
   onBound: () => void = () => {}
   private readonly accept: Acceptor
   private readonly onGone: (channel: SocketChannel) => void
@@ -134,7 +134,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   readonly isLoopback: boolean
   /** Payload of one DATA message. */
   readonly segmentMax: number
-  /** Writes up to this size are never offered instead of sent, and fit into one message. */
+  /** Writes up to this size fit into one message, and are never offered. */
   readonly smallMax: number
   private readonly pollLoop = new PollLoop()
 
@@ -152,7 +152,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.isRaw = isRaw
     this.host = isRaw ? rawHost : processHost
     this.isLoopback = end.driver === 'loopback'
-    // Raw sockets wait for their answer, and a thread cannot wait for itself.
+    // Raw sockets wait for the answer, and a thread cannot wait for itself.
     const promisedMax = isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX
     this.promised = new PromisedPorts(promisedMax, this)
     this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
@@ -167,18 +167,18 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     throw new Error('the channel has no room for its first message')
   }
 
-  /** Chunks of a write that are at least so long are offered instead of sent. */
+  /** Chunks of at least this length are offered instead of sent. */
   get offerMin(): number {
     this.offerMinFound ??= this.mayOffer ? thresholdOf(this.transport).bytes : Number.POSITIVE_INFINITY
     return this.offerMinFound
   }
 
-  /** Chunks of a write that are at least so long stay in the program's memory until the peer has fetched them. */
+  /** Chunks of at least this length stay in the program's memory until the peer has fetched them. */
   get lentMin(): number {
     return Number.POSITIVE_INFINITY
   }
 
-  /** Whether memory can be read from one process to the other; the system may refuse it. */
+  /** True if one process can read the other's memory; the system may refuse it. */
   get mayOffer(): boolean {
     return this.channel.end.capabilities.rdmaRead
   }
@@ -192,23 +192,23 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     return this.channel.end.driver
   }
 
-  /** How many listeners the peer has closed; undefined if it cannot be seen, as on another host. */
+  /** How many listeners the peer has closed; undefined if that is not visible, as on another host. */
   get listenersClosed(): number | undefined {
     return this.channel.end.shownWord
   }
 
   /**
-   * The program may hear of the connection before it is answered, if the peer has then closed no more listeners than
-   * `listenersClosed`. `askedAt`, as `lookCount` counts, is when it was asked for.
+   * The program may be notified before the answer, if the peer's count of closed listeners still is `listenersClosed`
+   * then. `askedAt`: the `lookCount` of the request.
    */
   presumeSoon(stream: Stream, listenersClosed: number, askedAt: number): void {
-    // It is not out yet, or another may find no room for it, or it is not known when it would be too early.
+    // Not if the CONNECT is not sent, the peer may be out of room, or `lookCount` is unknown.
     if (this.connects.size > 0 || !this.streams.hasPlenty || Number.isNaN(askedAt)) return
     this.early.add(stream, listenersClosed, askedAt)
     this.channel.touch()
   }
 
-  /** Asks the peer for a connection to its listener (`Reached.address`); undefined if there may be no further socket. */
+  /** Asks the peer for a connection to its listener (`Reached.address`); undefined at the limit of sockets. */
   connect(sink: StreamSink, port: number, address: string, family: Family): SocketStream | undefined {
     if (!this.isOpen || this.streams.isFull) return undefined
     const stream = this.newStream(this.streams.allocateId(), 'client')
@@ -237,28 +237,28 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     return true
   }
 
-  /** The program takes the stream for connected, before there is an answer. */
+  /** Notifies the program before there is an answer. */
   presumeConnected(stream: Stream): void {
     stream.presumeConnected()
     if (stream.promisedPort > 0 && stream.addresses !== undefined)
       stream.addresses.clientPort = stream.promisedPort
-    // Otherwise it is shown when it is answered, which says the port.
+    // Otherwise it is shown after the answer, which has the port.
     if (knowsItsPort(stream)) this.show(stream, stream.earlyWindow)
   }
 
-  /** Ends the channel; to its sockets, and to the peer, as if the other side had gone. */
+  /** Ends the channel. Its sockets, and the peer, see the other side as gone. */
   close(): void {
     this.end(undefined)
   }
 
-  /** The peer is gone, or, with a cause, has broken off. What it wrote before is in the ring and is delivered first. */
+  /** The peer is gone or, with a cause, broke the protocol. Frames in the ring are delivered first. */
   handlePeerGone(cause?: Error): void {
     if (!this.isOpen) return
     drainRing(this.channel)
     this.end(cause)
   }
 
-  /** Takes in up to `limit` messages, for raw sockets that poll, perhaps without ever letting the event loop run. */
+  /** Handles up to `limit` messages, for raw sockets that poll, perhaps without ever running the event loop. */
   pollNow(limit: number): number {
     const handled = this.channel.progress(limit)
     if (this.lifeline !== undefined) this.pollLoop.handlePoll(handled, this.lifeline)
@@ -267,7 +267,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
 
   scheduleSend(stream: Stream): void {
     this.toSend.add(stream)
-    // What is refused while we try again waits for room or credit, which the doorbell brings: no reason to stay awake.
+    // A stream that is refused again waits for room or credit; the doorbell then wakes this thread.
     if (!this.isResuming) this.channel.touch()
   }
 
@@ -289,7 +289,10 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.deliveries.forget(stream)
   }
 
-  /** While any socket counts, the doorbell keeps the event loop alive, and the lifeline after it, until the end is told. */
+  /**
+   * Any counted socket makes the doorbell keep the event loop alive, and after it the lifeline, until the end is
+   * delivered.
+   */
   ref(): void {
     if (this.refCount++ > 0) return
     this.channel.end.ref()
@@ -302,7 +305,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.lifeline?.unref()
   }
 
-  /** The second half of a turn. A write is over before the answer to it is delivered. */
+  /** The second half of a turn. A write completes before the answer to it is delivered. */
   handleProgress(): void {
     try {
       if (this.early.size > 0) this.deliverEarly()
@@ -323,14 +326,14 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
 
   private resumeSending(): void {
     if (this.connects.size > 0 && !this.connects.resume(this.streams, this.ask)) return
-    // Those who are there now: streams that write more meanwhile are sent in the next turn.
+    // Only streams that wait now: one that writes meanwhile is sent in the next turn.
     for (let left = this.toSend.size; left > 0; left--) {
       const { first } = this.toSend
       if (first === undefined || !this.resume(first)) return
     }
   }
 
-  /** Tries again to send what was refused; false if it is refused again. It stays on the list also if a callback throws. */
+  /** Retries a refused send; false if it is refused again. The stream stays queued if a callback throws. */
   private resume(stream: Stream): boolean {
     this.toSend.delete(stream)
     let isDone = false
@@ -341,7 +344,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
       this.isResuming = false
       if (!isDone && stream.state !== 'closed') this.toSend.add(stream)
     }
-    // The sink may have been told that a write is over.
+    // The sink may have completed a write.
     this.host.drainTicks()
     return isDone
   }
@@ -355,7 +358,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.end(error)
   }
 
-  // What the peer says.
+  // Messages of the peer.
 
   handleBound(message: Message): void {
     const transcript = this.awaitedTranscript
@@ -382,7 +385,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     try {
       accepted = stream ? this.accept(stream, port, address, family, promised.port) : REFUSAL.LIMIT
     } finally {
-      // Or a getter of the program's server has thrown, and its client is not to wait for ever.
+      // A getter of the program's server may have thrown: the client must not wait for ever.
       if (typeof accepted === 'number') {
         this.streams.noteRefused(-from)
         this.portShare.release(promised.port)
@@ -485,7 +488,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     if (fault !== undefined) this.refuse(fault)
   }
 
-  /** The stream that a message of ZCopy means, after taking what it says of `consumed`. */
+  /** The stream of a ZCopy message, after its `consumed` is handled. */
   private placed(words: Int32Array, wordCount: number, length: number): Stream | undefined {
     const to = words[0] as number
     const stream = this.streams.get(to)
@@ -501,7 +504,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   handleReadCompleted(words: Int32Array, wordCount: number): void {
     if (wordCount !== RD_COMPL_WORDS) return this.refuse(`RD_COMPL of ${wordCount} words`)
     const stream = this.streams.get(words[0] as number)
-    // The socket may be closed already while this was under way.
+    // A closed socket, for which messages were under way, is ignored.
     const fault =
       stream?.handleReadCompleted(words[1] as number) ?? stream?.handleConsumed(words[2] as number)
     if (fault !== undefined) this.refuse(fault)
@@ -509,7 +512,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
 
   handleConsumed(words: Int32Array, wordCount: number): void {
     if (wordCount !== CONSUMED_WORDS) return this.refuse(`CONSUMED of ${wordCount} words`)
-    // The socket may be closed already while this was under way.
+    // A closed socket, for which messages were under way, is ignored.
     const stream = this.streams.get(words[0] as number)
     if (stream?.isAnswered === false) return this.refuse('a CONSUMED before the ACCEPT')
     const fault = stream?.handleConsumed(words[1] as number)
@@ -533,7 +536,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     return true
   }
 
-  /** `promisedWindow`: what the client may have sent already. */
+  /** `promisedWindow`: bytes that the client may have sent already. */
   private newStream(id: number, role: 'client' | 'server', promisedWindow = 0): SocketStream {
     const window = Math.max(promisedWindow, this.unread.windowToGrant())
     const stream = new Stream(this, this.channel, id, role, window, new StreamCounts())
@@ -563,14 +566,14 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   }
 }
 
-/** It has asked the peer for a connection, and has no answer. */
+/** True if the stream waits for the answer to its CONNECT. */
 function isAsked(stream: Stream | undefined): stream is Stream {
   return stream !== undefined && stream.id > 0 && !stream.isAnswered
 }
 
 let endpoint: ChannelGroup | undefined
 
-/** The endpoint that all sockets of this thread share, with the handlers of stream-layout.ts. */
+/** The endpoint of all sockets of this thread, with the handlers of stream-layout.ts. */
 function socketEndpoint(): ChannelGroup {
   if (endpoint !== undefined) return endpoint
   endpoint = new ChannelGroup()
@@ -591,12 +594,14 @@ function socketEndpoint(): ChannelGroup {
   return endpoint
 }
 
-/** The channel that handles a request; undefined, and the channel is over, if it came as a reply, which cannot be answered. */
+/**
+ * The channel that handles a request. A reply in its place ends the channel, as it cannot be answered; then undefined.
+ */
 function requested(message: Message): SocketChannel | undefined {
   return message.isRequest ? ownerOf(message) : refuseKind(message, 'reply')
 }
 
-/** The channel that handles a reply; undefined, and the channel is over, if it came as a request. */
+/** The channel that handles a reply. A request in its place ends the channel; then undefined. */
 function answered(message: Message): SocketChannel | undefined {
   return message.isRequest ? refuseKind(message, 'request') : ownerOf(message)
 }

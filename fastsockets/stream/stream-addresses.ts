@@ -1,14 +1,14 @@
 import type { SocketName } from '../host/node-internals.ts'
 import type { Place } from '../status/status-page.ts'
 
-/** Who talks to whom, as the two programs see it. */
+/** The addresses of a connection, as the two programs see them. */
 export interface StreamAddresses {
   readonly address: string
   readonly family: 'IPv4' | 'IPv6'
-  /** The address from which the client comes. */
+  /** The address of the client. */
   readonly source: string
   readonly serverPort: number
-  /** 0 as long as it is not known. */
+  /** 0 while it is not known. */
   clientPort: number
 }
 
@@ -16,7 +16,7 @@ export function serverName({ address, family, serverPort }: StreamAddresses): So
   return { address, family, port: serverPort }
 }
 
-/** The server gives the port: until it has answered there is none. */
+/** The server gives the port: before its answer there is none. */
 export function clientName({ source, family, clientPort }: StreamAddresses): SocketName {
   return { address: source, family, ...(clientPort > 0 && { port: clientPort }) }
 }
@@ -24,11 +24,11 @@ export function clientName({ source, family, clientPort }: StreamAddresses): Soc
 interface Ends {
   readonly role: 'client' | 'server'
   readonly addresses: StreamAddresses | undefined
-  /** As `nameInRules` has it. */
+  /** The path as rules name it (`nameInRules`). */
   readonly unixPath: string | undefined
 }
 
-/** The same as one of the two sees it. Only the server's end of a unix connection has a name. */
+/** Own and remote address, as the side with `role` sees them. */
 export function endsOf({ role, addresses, unixPath }: Ends): {
   local: Place | undefined
   remote: Place | undefined

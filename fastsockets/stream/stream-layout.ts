@@ -1,7 +1,7 @@
 /**
- * The active messages that sockets consist of. Words are int32; sequence numbers count bytes, start at 0 and wrap at
- * 2^32. The client gives a connection its number, which is positive. `to` says whose it is: a positive number is one that the
- * receiver has given, a negative one the sender's own, negated. So a client can speak of it before it has an answer.
+ * The active messages of sockets. Words are int32; sequence numbers count bytes, start at 0 and wrap at 2^32. The
+ * client numbers a connection with a positive number. `to` is positive for a number that the receiver gave, and negated
+ * for one of the sender: a client can send before it has an answer.
  *
  *   index     kind      words                                     payload
  *   CONNECT   request   0 number 1 port   2 window   3 family     the address that was dialled, ASCII
@@ -16,7 +16,7 @@
  *   WR_COMPL  one-way   0 to     1 sequence   2 consumed   3 length
  *   BOUND     request                                             the bootstrap's transcript, 32 bytes
  *
- * BOUND comes first, from either side, over a channel that a bootstrap has made; both must say the same.
+ * BOUND is the first message of either side over a channel that a bootstrap has made; both must be equal.
  *
  * `window` is the size of the sender's receive buffer for this socket: the peer may have that many bytes under way that
  * are not yet reported as consumed. Before the ACCEPT a client may have `EARLY_WINDOW` bytes under way, or the window that came
@@ -63,25 +63,25 @@ export const CLOSE_DONE = 0
 export const CLOSE_RESET = 1
 export const CLOSE_EARLY = 2
 
-/** CONNECTs in flight per channel; nothing else of sockets takes a credit. */
+/** CONNECTs under way per channel; no other message of sockets uses credits. */
 export const CHANNEL_CREDITS = 4096
-/** Client ports that one peer has been promised and has not used: as many connects to a busy server know their port. */
+/** Most client ports that a peer was promised and has not used: so many connects to a busy server know their port. */
 export const PORTS_PROMISED_MAX = 8
 /** Payload of one DATA message. */
 export const SEGMENT_MAX = 64 * 1024
-/** So much longer it may be if all of a write fits then: 64 KiB of a program in the frames of tls or http2. */
+/** A message may be longer by this if all of a write fits then: 64 KiB of a program in the frames of tls or http2. */
 export const FRAMING_MAX = 2048
 /**
- * Bytes of one direction of a socket under way or unread, unless there are very many sockets: as much as Linux lets TCP keep
- * (tcp_wmem). The receive buffer has memory only for what a program leaves unread.
+ * Most bytes of one direction of a socket under way or unread, unless there are very many sockets: as many as Linux
+ * lets TCP keep (tcp_wmem). The receive buffer has memory only for unread bytes.
  */
 export const WINDOW = 4 << 20
-/** The least that is granted: to a new socket beside very many others, and to each while the process is over its budget. */
+/** The smallest window: for new sockets beside very many others, and for each while the process is over its budget. */
 export const SHRUNK_WINDOW = 64 * 1024
-/** So much is owed before it is reported alone, or half of a smaller window. */
+/** Consumed bytes that are reported in a message of their own; half of a smaller window. */
 export const CONSUMED_DUE = 512 * 1024
 export const WINDOW_MAX = 1 << 30
-/** What a client without a promise sends before it has an answer. Less is no window. */
+/** Bytes that a client without a promise may send before the answer. A smaller window is none. */
 export const EARLY_WINDOW = SEGMENT_MAX
 /** Bytes that one SRC_AVAIL offers: few enough that time-outs see a large write move. */
 export const OFFER_MAX = 4 << 20
@@ -89,7 +89,7 @@ export const OFFER_MAX = 4 << 20
 export const THRESHOLD_MIN = 32 * 1024
 /** The key of registered memory that SRC_AVAIL carries. */
 export const KEY_MAX = 256
-/** What is fetched at once: a turn of the event loop each, so that other sockets have theirs. */
+/** Bytes of one fetch. Each takes a turn of the event loop, so that other sockets progress. */
 export const FETCH_MAX = 256 * 1024
-/** Sockets on one channel, each way together: about as many as there are client ports to give out. */
+/** Sockets on one channel, each way together: about as many as there are client ports. */
 export const STREAMS_MAX = 1 << 15

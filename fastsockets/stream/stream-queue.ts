@@ -1,22 +1,22 @@
 import type { Stream } from './stream.ts'
 
 const NOBODY: readonly Stream[] = []
-/** To take them out at the front one by one would move all that are behind, each time. */
+/** Removed entries stay at the front of the array until there are so many: each cut moves all others. */
 const CUT_OFF_MIN = 64
 
 /**
- * Streams that wait for their turn, each once. An array, with a mark in the stream, and not a Set: V8 links the tables of a
- * Set that comes and goes, as it does those of a Map (stream-table.ts).
+ * Streams that wait, each once. An array with a mark in the stream, and not a Set: V8 chains the tables of a Set whose
+ * entries change, as of a Map (stream-table.ts).
  */
 export class StreamQueue {
-  /** From `firstAt` on; what lies before is `undefined`, and is cut off when it is much. */
+  /** From `firstAt` on; earlier entries are `undefined`. */
   private readonly streams: (Stream | undefined)[] = []
   private firstAt = 0
-  /** How many wait. */
+  /** The number of waiting streams. */
   size = 0
   private readonly mark: number
 
-  /** `mark`: a bit of `Stream.queues` that no other queue has. */
+  /** `mark`: a bit of `Stream.queues` that no other queue uses. */
   constructor(mark: number) {
     this.mark = mark
   }
@@ -57,7 +57,7 @@ export class StreamQueue {
     return (stream.queues & this.mark) !== 0
   }
 
-  /** Those who wait now. */
+  /** The streams that wait now. */
   snapshot(): readonly Stream[] {
     return this.size === 0 ? NOBODY : (this.streams.slice(this.firstAt) as Stream[])
   }

@@ -1,11 +1,11 @@
-/** What others hear and see of a stream: its row on the status page, and the events that say that it came and went. */
+/** Shows streams: their rows on the status page, and the events of their begin and end. */
 import { allowsPeerMemory } from '../policy/own-policy.ts'
 import { type ConnectionEvent, EVENTS, publishEvent } from '../status/events.ts'
 import { statusPage } from '../status/status-page.ts'
 import type { Stream } from './stream.ts'
 import { endsOf } from './stream-addresses.ts'
 
-/** A stream is up, whose peer grants `window`; or more is known of one that is shown already. */
+/** Shows a stream whose peer grants `window`; or updates the row of one that is shown. */
 export function showStream(
   stream: Stream,
   window: number,

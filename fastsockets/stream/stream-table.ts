@@ -6,23 +6,23 @@ const SLOT_MASK = STREAMS_MAX - 1
 const GENERATION_MAX = Math.floor(0x7fffffff / STREAMS_MAX)
 
 /**
- * The streams of a channel by their numbers. Those that this side has asked for have a number of ours: a slot and how often
- * that was given out, positive, and not soon the same. Those that the peer has asked for have the peer's, negated.
+ * The streams of a channel by number. Streams that this side has asked for have our numbers, which are positive: a
+ * slot, and how often the slot was used. Streams that the peer has asked for have the peer's numbers, negated.
  *
- * A late message never finds a new stream, not even when a number is given out again: it is free when the peer has answered for
- * the last time, and has been told so. To be given out anew it takes `GENERATION_MAX` connections of that slot, each with an
- * answer of the peer. Messages keep their order both ways: with the first of these answers the peer has forgotten the old
- * socket, and what it had said of that has arrived.
+ * A late message never reaches a new stream. A number is free when the peer has sent its last answer for it. It is used
+ * again only after `GENERATION_MAX` connections of its slot, each with an answer of the peer. As messages keep their
+ * order both ways, the first of these answers proves that the peer has forgotten the old socket, and that its messages
+ * have arrived.
  *
- * Not a Map: V8 makes a Map anew each time as many entries have gone as it has room for, and links each old one to the
- * next. The first that grew old keeps all later ones, with the streams that were in them, from being collected young.
+ * Not a Map: V8 replaces the table of a Map after as many removals as it has room for, and links each old table to the
+ * next. The first one that grew old keeps all later ones, and their streams, from being collected young.
  */
 export class StreamTable {
   private readonly ours: (Stream | undefined)[] = []
   private readonly generations: number[] = []
   private readonly free: number[] = []
   private readonly theirs: (Stream | undefined)[] = []
-  /** By slot: the number that was refused last. Its client may have sent something before it heard of that. */
+  /** By slot: the last number that was refused. Its client may have sent data before it knew. */
   private readonly refused: number[] = []
   private size = 0
   private readonly channel: { readonly unread: UnreadShare }
@@ -35,7 +35,7 @@ export class StreamTable {
     return this.size >= STREAMS_MAX
   }
 
-  /** Whether it will be some time until it is full, whatever the peer asks for meanwhile. */
+  /** True if under half full, so that LIMIT cannot be reached yet. */
   get hasPlenty(): boolean {
     return this.size < STREAMS_MAX / 2
   }
@@ -47,23 +47,23 @@ export class StreamTable {
     return stream?.id === id ? stream : undefined
   }
 
-  /** For a stream that is put here at once; there must be room. */
+  /** A number for a stream that is put here at once; there must be room. */
   allocateId(): number {
     const slot = this.free.pop() ?? this.addSlot()
     return (this.generations[slot] as number) * STREAMS_MAX + slot
   }
 
-  /** Whether the place of this number, which the peer chose, is free. */
+  /** True if the place of this number, which the peer chose, is free. */
   hasPlaceFor(id: number): boolean {
     return this.theirs[slotOf(id)] === undefined
   }
 
-  /** There must be room, and the place of that number must be free. */
+  /** There must be room, and the place of the number must be free. */
   put(stream: Stream): void {
     const slot = slotOf(stream.id)
     if (stream.id > 0) this.ours[slot] = stream
     else {
-      // No holes: an array with many is another, slower kind of array.
+      // Without holes: V8 has a slower kind of array for many holes.
       while (this.theirs.length <= slot) this.theirs.push(undefined)
       this.theirs[slot] = stream
     }
@@ -71,7 +71,7 @@ export class StreamTable {
     this.channel.unread.noteGranted(stream.window)
   }
 
-  /** The peer asked for it in vain. */
+  /** The peer's CONNECT with this number was refused. */
   noteRefused(id: number): void {
     const slot = slotOf(id)
     while (this.refused.length <= slot) this.refused.push(0)
@@ -82,7 +82,7 @@ export class StreamTable {
     return id < 0 && this.refused[slotOf(id)] === id
   }
 
-  /** Does nothing if it is not there. */
+  /** Does nothing for a stream that is not here. */
   delete(stream: Stream): void {
     if (this.get(stream.id) !== stream) return
     const slot = slotOf(stream.id)

@@ -2,13 +2,13 @@
  * One byte stream each way between two sockets, as one state machine: sequence numbers, byte windows, half-close, reset, and
  * the handshake before them. It knows no driver, no clock and no Node. Calls come in
  *
- *   from the program    write, writeOne, trySend, shutdown, startReading, takeInto, close
- *   from the peer       handle…, one for each message of stream-layout.ts; most return what is wrong with it, if anything
- *   from the turn       resume (there may be room or window again), deliver, deliverPosted
+ *   from the program    write, writeOne, trySend, shutdown, startReading, readInto, close
+ *   from the peer       handle…, one for each message of stream-layout.ts; most return a description of the violation
+ *   from the turn       resume (there may be room or window again), deliver, deliverQueued
  *
- * and go out to the program (`StreamSink`), into messages (`MessageOut`), and to the channel, which gives turns (`StreamChannel`).
+ * and leave to the program (`StreamSink`), as messages (`MessageOut`), and to the channel (`StreamChannel`).
  *
- * Received bytes go straight on while the sink reads (receive posting); the receive buffer keeps what comes while it does not.
+ * Received bytes are delivered while the sink reads (receive posting); the receive buffer keeps the others.
  * The sending half is in sending-half.ts.
  */
 import { ablation } from '../../nic/index.ts'
@@ -37,25 +37,25 @@ import { Zcopy, type ZcopyStream } from './zcopy/zcopy.ts'
 const POSTS = ablation('no-posting') === undefined
 const REPORTED_FROM = ablation('no-delayed-acks') === undefined ? CONSUMED_DUE : 1
 
-/** What a stream needs of its channel. */
+/** The channel, as a stream uses it. */
 export interface StreamChannel extends SendingChannel {
   /** Both ends are of one thread: the order of its events is known. */
   readonly isLoopback: boolean
   readonly isRaw: boolean
   readonly deliveries: {
-    /** Counts the turns in which data was handed over. */
+    /** Counts the turns in which data was delivered. */
     readonly turn: number
-    /** `deliver` is called in the next turn. */
+    /** The next turn calls `deliver`. */
     schedule(stream: Stream): void
-    /** `deliverPosted` is called in this turn, with a copy of the bytes. */
+    /** This turn calls `deliverQueued` with a copy of the bytes. */
     queue(stream: Stream, bytes: Uint8Array, offset: number, length: number): void
-    /** What comes next is not to be gathered with what has come. */
+    /** Later bytes become a piece of their own. */
     endRun(stream: Stream): void
   }
-  /** `resume` is called when there may be room. */
+  /** A later turn calls `resume`, when there may be room. */
   scheduleSend(stream: Stream): void
   forget(stream: Stream): void
-  /** The stream is up, and the peer grants `window`, or is not. */
+  /** Shows an open stream with the peer's `window`. */
   show(stream: Stream, window: number): void
   hide(stream: Stream): void
 }
@@ -66,39 +66,39 @@ export class Stream extends SendingHalf implements ZcopyStream {
   declare readonly channel: StreamChannel
   readonly role: 'client' | 'server'
 
-  // The channel's notes.
+  // Set by the channel.
   addresses: StreamAddresses | undefined
-  /** The client's port if the server accepts; 0 if it has not said so before, `PORT_AWAITED` while it may. */
+  /** The client's port if the server accepts; 0 if unknown, `PORT_AWAITED` while a promise may come. */
   promisedPort = 0
   /** Called once, when this side has closed or the channel is gone. */
   onClosed: (() => void) | undefined
-  /** Posted pieces that were not handed over yet. */
+  /** Queued pieces that are not delivered yet. */
   queuedCount = 0
-  /** The queues of the channel in which it waits, a bit for each. */
+  /** Bits of the channel's queues in which the stream waits. */
   queues = 0
-  /** The program hears in this turn that it is connected: data is delivered from the next turn on. */
+  /** The program is notified of the connection in this turn: data is delivered from the next turn on. */
   isFresh = false
 
-  /** When the client's program was notified of the connection, as `lookCount` counts. */
+  /** The `lookCount` at which the client's program was notified of the connection. */
   private connectedAt = Number.NaN
 
   // Receiving.
-  /** Sequence of the next byte that is due, and of the first that the program has not taken. */
+  /** Sequence of the next byte to receive. */
   receiveSequence = 0
-  /** What the peer was granted at first. */
+  /** The first window of the peer. */
   readonly window: number
   private receiveState: ReceiveState = 'open'
   private buffer: ReceiveBuffer | undefined
-  /** The channel's turn in which data was handed over last. */
+  /** The channel's turn in which data was last delivered. */
   private deliveredInTurn = -1
 
   // Closing.
   private closeHow = CLOSE_DONE
   private closeReceived = 0
   private hasCloseBegun = false
-  /** The CLOSE is wanted, and not out: the first, or a second one that says that it is a reset. */
+  /** A CLOSE is due: the first, or a second one that says that it is a reset. */
   private isCloseOwed = false
-  /** The first CLOSE is out. */
+  /** The first CLOSE was sent. */
   private isCloseOut = false
 
   constructor(
@@ -114,9 +114,9 @@ export class Stream extends SendingHalf implements ZcopyStream {
     this.window = window
   }
 
-  // What others ask.
+  // State, for the channel and the sink.
 
-  /** Something waits: data, the end, or an error. */
+  /** True if data, the end, or an error waits. */
   get isReadable(): boolean {
     return (
       this.waitingLength > 0 ||
@@ -126,26 +126,26 @@ export class Stream extends SendingHalf implements ZcopyStream {
     )
   }
 
-  /** Received, and not taken yet: the part of the window that is shut. */
+  /** Received bytes that the program has not consumed: the closed part of the window. */
   get waitingLength(): number {
     return this.buffer === undefined ? 0 : this.buffer.length
   }
 
-  // What the program does.
+  // Calls of the program.
 
-  /** Delivers what waits; later, not within the caller's own stack. */
+  /** Delivers waiting data later, outside the caller's stack. */
   startReading(): void {
     if (this.receiveState !== 'ended' && this.isReadable) this.scheduleDelivery()
   }
 
-  /** Takes what waits in the receive buffer into `target`; returns how much. */
+  /** Reads from the receive buffer into `target`; returns how many bytes. */
   readInto(target: Uint8Array): number {
     const count = this.buffer === undefined ? 0 : this.buffer.readInto(target)
     if (count > 0) this.consume(count)
     return count
   }
 
-  /** A receive is posted into `bytes`, where the peer may write a large chunk. */
+  /** Posts a receive into `bytes`, where the peer may write a large chunk. */
   postReceive(bytes: Uint8Array): void {
     this.zcopy?.post(bytes)
   }
@@ -165,7 +165,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     this.zcopy?.dropSource()
     this.state = 'closing'
     if (!this.channel.isOpen) return this.finish()
-    // The answer to CONNECT will find it closing.
+    // Otherwise the answer to the CONNECT finds the stream closing.
     if (!this.maySend()) return
     this.sendClose()
     if (this.peerClosed && !this.isCloseOwed) this.finish()
@@ -173,13 +173,13 @@ export class Stream extends SendingHalf implements ZcopyStream {
 
   // The handshake.
 
-  /** The CONNECT is out. */
+  /** The CONNECT was sent. */
   handleAsked(): void {
     this.isAsked = true
     if (this.isPresumed) this.scheduleSend()
   }
 
-  /** The program is told that it is connected, before there is an answer. */
+  /** Notifies the program of the connection before there is an answer. */
   presumeConnected(): void {
     this.state = 'presumed'
     this.isPresumed = true
@@ -220,7 +220,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     sink?.handleRefused(refusal)
   }
 
-  // What the peer says.
+  // Messages of the peer.
 
   handleData(
     sequence: number,
@@ -268,14 +268,14 @@ export class Stream extends SendingHalf implements ZcopyStream {
     const hasUnsent = this.unsentLength > 0
     if (this.state === 'closing') {
       if (hasUnsent) this.answerClosed()
-      // Also if the peer should be told of a reset, too: its number may come again at once.
+      // Even if the peer does not know of the reset: the number may be used again at once.
       if (this.isCloseOut) return this.finish()
     }
     if (this.state !== 'open') return
     this.counts.endedByPeer()
     const { writeCount } = this
     this.losesNextWrite = !isReset && (how !== CLOSE_EARLY || writeCount === 0)
-    // A kernel had taken the first write, and had been told by it before the second that the client is closed.
+    // A kernel would have sent the first write, and learned by it before the second that the client is closed.
     if (how === CLOSE_EARLY && writeCount > 1) this.fail('EPIPE', 'write', undefined)
     if (this.receiveState === 'open') {
       const isWritten = this.reportsReset()
@@ -286,13 +286,13 @@ export class Stream extends SendingHalf implements ZcopyStream {
       } else if (hasUnsent) this.fail('ECONNRESET', 'write', undefined)
       else this.receiveState = 'finReceived'
     } else if (hasUnsent) {
-      // The end had come before the reset: reading ends well all the same, as in TCP.
+      // The end came before the reset: as in TCP, reading ends without an error.
       this.fail('EPIPE', 'write', undefined)
     }
     this.scheduleDelivery()
   }
 
-  /** The channel is no more: the peer died, or broke the protocol (`cause`), which TCP would call `code`. */
+  /** The channel is gone: the peer died, or broke the protocol (`cause`), which TCP would report as `code`. */
   handleChannelGone(cause: Error | undefined, code: StreamErrorCode): void {
     this.peerClosed = true
     this.zcopy?.dropSource()
@@ -324,7 +324,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
   handleReadCompleted(sequence: number): string | undefined {
     const fetched = this.zcopy?.completeOffer(sequence) ?? -1
     if (fetched < 0) return 'an RD_COMPL that fits no offer'
-    // A closed socket may have dropped what was on offer.
+    // A closed socket may have dropped the offer.
     if (this.pending === undefined || this.pending.length === 0) return undefined
     this.pending.skip(fetched)
     this.scheduleSend()
@@ -337,7 +337,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     return `a posted receive of ${length} bytes with a key that does not fit`
   }
 
-  /** The peer has written its next bytes where a receive is posted. */
+  /** The peer has written its next bytes to the posted receive. */
   handleWriteCompleted(sequence: number, length: number): string | undefined {
     if (sequence !== this.receiveSequence || this.receiveState !== 'open') return 'a write out of sequence'
     if (this.zcopy?.completePosted(length) !== true)
@@ -351,9 +351,9 @@ export class Stream extends SendingHalf implements ZcopyStream {
     return undefined
   }
 
-  // What a turn brings.
+  // Steps of a turn.
 
-  /** Everything that was refused before, in order; false if it is refused again. */
+  /** Retries all refused sends, in order; false if one is refused again. */
   resume(): boolean {
     if (!this.resumeSending()) return false
     if (this.zcopy?.resume() === false) return false
@@ -367,8 +367,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
   }
 
   /**
-   * Hands over what waits while the sink reads. The end, or an error, comes a turn after the last data, as with TCP, where it
-   * takes another read: a program that has all it wants may close the socket first.
+   * Delivers waiting data while the sink reads. As with TCP, which needs another read for it, the end or an error comes
+   * a turn after the last data: a program that has enough may close the socket first.
    */
   deliver(): void {
     while (this.waitingLength > 0 && this.sink?.isReading) {
@@ -379,7 +379,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
       this.channel.host.drainTicks()
     }
     if (this.sink === undefined) return
-    // If something is left in the buffer, the program does not read: the offer must not wait for it.
+    // With data left in the buffer the program does not read: the offer must not wait for it.
     if (this.zcopy?.isFetching === true) this.zcopy.fetch(this.sink)
     if (!this.channel.isOpen && this.giveUpFin()) this.sink?.handleShutdown()
     if (this.sink === undefined) return
@@ -394,10 +394,10 @@ export class Stream extends SendingHalf implements ZcopyStream {
     }
     if (this.failure !== undefined) {
       const { code, cause, syscall: failed } = this.failure
-      // The write that waited at the reset may be over by now: the read fails, as over TCP.
+      // The write that waited at the reset may be completed by now: then the read fails, as over TCP.
       const isOver = failed === 'write' && code === 'ECONNRESET' && !this.isWaiting
       const syscall = endsWrite ? 'write' : isOver ? 'read' : failed
-      // A program that does not read is not notified, unless by a write that waits. Raw sockets ask.
+      // A program that does not read is notified only by a waiting write. Raw sockets ask.
       if (!endsWrite && !this.sink.isReading && !this.isRaw()) return
       this.failure = undefined
       this.receiveState = 'ended'
@@ -408,25 +408,26 @@ export class Stream extends SendingHalf implements ZcopyStream {
     }
   }
 
-  /** Bytes that were posted, now in memory of their own. */
+  /** Delivers a queued piece, which has memory of its own. */
   deliverQueued(bytes: Buffer): void {
     if (this.sink?.isReading === true && this.waitingLength === 0) this.handOver(bytes, false)
     else if (this.state === 'open') this.store(bytes, 0, bytes.length)
   }
 
-  /** `isLent`: they stay in the receive buffer until they are taken. */
+  /** `isLent`: the bytes stay in the receive buffer until they are consumed. */
   handOver(bytes: Buffer, isLent: boolean): void {
     const { sink } = this
     if (sink === undefined) return
     this.deliveredInTurn = this.channel.deliveries.turn
-    // The program may transfer the memory: nothing is read from it afterwards. A listener that throws has had all bytes.
+    // The program may transfer the memory: nothing is read from it afterwards. A listener that throws has received all
+    // bytes.
     const { length } = bytes
     let consumed = length
     try {
       consumed = sink.handleData(bytes)
     } finally {
       if (isLent) this.buffer?.skip(consumed)
-      // The sink may have closed meanwhile, and drop the rest.
+      // A sink that has closed meanwhile drops the rest.
       else if (consumed < length && this.sink !== undefined) this.store(bytes, consumed, length - consumed)
       this.consume(consumed)
     }
@@ -439,7 +440,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     this.withheld = this.channel.unread.isOverBudget()
       ? Math.min(this.withheld + length, this.window - SHRUNK_WINDOW)
       : 0
-    // At most half of the window is owed: the sender does not run dry.
+    // At most half of the window stays unreported: the sender always has window.
     const due = Math.min(REPORTED_FROM, (this.window - this.withheld) >> 1)
     if (((this.consumed - this.withheld - this.reportedLast) | 0) < due) return
     if (!this.reportConsumed()) this.scheduleSend()
@@ -462,17 +463,17 @@ export class Stream extends SendingHalf implements ZcopyStream {
 
   // Receiving.
 
-  /** Straight on to a sink that reads; otherwise to the receive buffer. */
+  /** Delivers to a sink that reads; otherwise appends to the receive buffer. */
   private place(bytes: Uint8Array, offset: number, length: number): void {
     const { sink } = this
     let placed = 0
     if (POSTS && sink?.place !== undefined && this.waitingLength === 0) {
-      // Straight from the ring into the buffers that a raw socket has posted.
+      // From the ring into the posted buffers of a raw socket.
       placed = sink.place(bytes, offset, length)
       if (placed > 0) this.consume(placed)
       if (placed === length) return
     }
-    // Behind posted bytes that are still on their way, everything else must queue, too.
+    // Queue behind pieces that are not delivered yet.
     if (POSTS && (this.queuedCount > 0 || (sink?.isReading === true && this.waitingLength === 0))) {
       this.channel.deliveries.queue(this, bytes, offset + placed, length - placed)
       return
@@ -488,7 +489,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     this.counts.buffered(length)
   }
 
-  /** Reports what the program has taken, if that is due; false if there is no room for it. */
+  /** Reports consumed bytes if that is due; false if there is no room for it. */
   private reportConsumed(): boolean {
     const reported = (this.consumed - this.withheld) | 0
     const due = Math.min(REPORTED_FROM, (this.window - this.withheld) >> 1)
@@ -503,13 +504,13 @@ export class Stream extends SendingHalf implements ZcopyStream {
     return this.sink?.place !== undefined
   }
 
-  /** A write that waits reports the end though the program does not read; what is unread is gone with its socket. */
+  /** True if a waiting write reports the end though the program does not read; unread data is lost with the socket. */
   private endsWrite(): boolean {
     if (this.failure === undefined || this.isRaw() || this.sink?.isReading === true) return false
     return this.failure.code !== 'ECONNRESET' || this.isWaiting
   }
 
-  /** Older libuv reports the end to late reads of what was there before a reset: only a write, if one waits, says more. */
+  /** Older libuv reports the end to late reads of data before a reset; only a waiting write reports more. */
   private endInPlaceOfReset(): void {
     const { failure } = this
     if (this.channel.host.reportsLateResets || this.isRaw() || failure?.code !== 'ECONNRESET') return
@@ -523,11 +524,11 @@ export class Stream extends SendingHalf implements ZcopyStream {
   // Closing.
 
   /**
-   * The program was notified of the connection, and the event loop has not looked for data since. Over TCP it would have been
-   * notified before the server had accepted: what the server has sent by now would not be there yet.
+   * True if the event loop has not looked for data since the program was notified of the connection. Over TCP the
+   * program would have been notified before the server accepted: data of the server would not be there yet.
    */
   private isJustConnected(): boolean {
-    // Within one thread the order is known: what the server has written was there.
+    // Within one thread the order is known: data that the server has written is there.
     if (this.role === 'server' || this.channel.isLoopback) return false
     return this.isFresh || this.connectedAt === this.channel.host.lookCount()
   }
@@ -536,14 +537,14 @@ export class Stream extends SendingHalf implements ZcopyStream {
     return this.peerClosed || (this.state !== 'open' && this.state !== 'presumed') || !this.channel.isOpen
   }
 
-  /** As TCP does: data for a socket that has closed, and not a bare FIN, is answered by a reset. */
+  /** As in TCP: data for a closed socket, but not a bare FIN, is answered by a reset. */
   private answerClosed(): undefined {
     this.closeHow = CLOSE_RESET
     this.clearSending()
     this.sendClose()
   }
 
-  /** Sends the CLOSE, behind what was taken of the program. */
+  /** Sends the CLOSE, after the completed writes of the program. */
   private sendClose(): void {
     const { channel, out } = this
     this.hasCloseBegun = true

@@ -2,7 +2,7 @@ import type { Family } from '../host/unix-paths.ts'
 import type { Stream } from './stream.ts'
 import type { StreamTable } from './stream-table.ts'
 
-/** What a client asks for. */
+/** A request of a client. */
 export interface Connect {
   readonly stream: Stream
   readonly port: number
@@ -11,7 +11,7 @@ export interface Connect {
   readonly family: Family
 }
 
-/** CONNECTs that found no credit, or no room in the ring, in the order in which they were asked for. */
+/** CONNECTs without credit or room in the ring, in the order of the requests. */
 export class WaitingConnects {
   private readonly waiting: Connect[] = []
 
@@ -23,7 +23,7 @@ export class WaitingConnects {
     this.waiting.push(connect)
   }
 
-  /** Up to the first that `ask` refuses; false if there is one. */
+  /** Retries up to the first that `ask` refuses; false if there is one. */
   resume(streams: StreamTable, ask: (connect: Connect) => boolean): boolean {
     const refused = this.waiting.findIndex(connect => isStillWanted(connect, streams) && !ask(connect))
     this.waiting.splice(0, refused === -1 ? this.waiting.length : refused)
@@ -36,8 +36,8 @@ export class WaitingConnects {
 }
 
 /**
- * The program may have closed it meanwhile: then it ends here, without an event. But if the program took it for
- * connected, the server sees it come and go.
+ * False if the program has closed the socket meanwhile: it then ends here, without an event. But if the program was
+ * notified of the connection, the server sees it come and go.
  */
 function isStillWanted({ stream }: Connect, streams: StreamTable): boolean {
   if (stream.state === 'closing' && !stream.isPresumed) stream.handleRefused(undefined)

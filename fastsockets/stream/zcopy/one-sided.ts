@@ -20,7 +20,7 @@ const OURS_ALONE: Access = { remoteRead: false, remoteWrite: false }
 const OURS_ONCE: Access = { ...OURS_ALONE, isOnce: true }
 
 export class OneSided implements PeerMemory, CompletionSink {
-  /** A worker thread that is terminated leaves memory that is soon reused, while the peer might be writing. */
+  /** Terminating a worker thread frees its memory, which may be reused while the peer writes to it. */
   readonly mayPost = isMainThread
   readonly #end: VirtualInterface
   #status: Status | undefined

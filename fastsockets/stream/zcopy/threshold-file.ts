@@ -1,10 +1,9 @@
 /**
- * What was measured, in the user's cache folder:
+ * Measured thresholds, in the user's cache folder:
  *
  *   { "version": 1, "thresholds": { "shm, AMD EPYC …, Linux 6.1": { "bytes": 131072, "measuredMs": 1732240000000 } } }
  *
- * `bytes` is null where everything is copied. The file may be deleted at any time; one that cannot be read or written is
- * as good as none.
+ * `bytes` is null where everything is copied. The file may be deleted at any time; an unreadable file counts as empty.
  */
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, release, type } from 'node:os'
@@ -15,9 +14,9 @@ import { readTrustedFile } from '../../../nic/trusted-file.ts'
 import { home } from '../../host/home.ts'
 
 const VERSION = 1
-/** A kernel or a processor's microcode may have changed: then it is measured anew. */
+/** A kernel or a processor's microcode may have changed: measure again. */
 const EXPIRES_MS = 30 * 24 * 3_600_000
-/** Peers of more kinds than these are not remembered: the oldest go. */
+/** Most kinds of peers; the oldest are dropped. */
 const KINDS_MAX = 64
 const SIZE_MAX = 64 * 1024
 
@@ -28,14 +27,14 @@ interface Remembered {
   readonly measuredMs: number
 }
 
-/** Undefined where there is no such folder. */
+/** Undefined without such a folder. */
 export function thresholdPath(env: NodeJS.ProcessEnv = process.env): string | undefined {
   const folder = home()
   const cacheFolder = env.XDG_CACHE_HOME || (folder && join(folder, '.cache'))
   return cacheFolder ? join(cacheFolder, 'fastsockets', 'zcopy.json') : undefined
 }
 
-/** In bytes; Infinity if everything is to be copied, undefined if nothing is known, or too long ago. */
+/** In bytes; Infinity if everything is to be copied; undefined if unknown or expired. */
 export function readThreshold(driver: string, nowMs = dateNow()): number | undefined {
   const found = readAll()[kindOf(driver)]
   if (found === undefined || nowMs - found.measuredMs > EXPIRES_MS || found.measuredMs > nowMs)
@@ -58,7 +57,7 @@ export function writeThreshold(driver: string, bytes: number, nowMs = dateNow())
     makeFolder(dirname(path))
     const text = `${JSON.stringify({ version: VERSION, thresholds }, undefined, 2)}\n`
     rmSync(temporary, { force: true })
-    // Nothing that is there is followed, or written to.
+    // Follows no link, and writes to no existing file.
     writeFileSync(temporary, text, { flag: 'wx', mode: 0o600 })
     renameSync(temporary, path)
   } catch (error) {
@@ -67,7 +66,7 @@ export function writeThreshold(driver: string, bytes: number, nowMs = dateNow())
   }
 }
 
-/** What could not be put in place, because a folder is there perhaps. */
+/** The rename may fail, for example because of a folder in its place. */
 function removeQuietly(path: string): void {
   try {
     rmSync(path, { force: true })
@@ -76,12 +75,12 @@ function removeQuietly(path: string): void {
   }
 }
 
-/** Not by `recursive`, which never ends in some folders of the kernel's (Node 20). */
+/** Not by `recursive`, which never ends in some folders of the kernel (Node 20). */
 function makeFolder(path: string): void {
   if (!existsSync(path)) mkdirSync(path, { mode: 0o700 })
 }
 
-/** What the costs depend on. */
+/** Everything that the costs depend on. */
 function kindOf(driver: string): string {
   return `${driver}, ${cpus()[0]?.model ?? 'unknown processor'}, ${type()} ${release()}`
 }

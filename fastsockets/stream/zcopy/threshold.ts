@@ -1,6 +1,6 @@
 /**
- * From which size on chunks are offered instead of copied. Measured once for each kind of peer, remembered in a file
- * (WSDLite 2000: the threshold is a property of the machine, and is found when it is first needed).
+ * The size from which on chunks are offered instead of copied. Measured once for each kind of peer, and stored in a
+ * file (WSDLite 2000: the threshold is a property of the machine, measured when it is first needed).
  */
 import { type CopyCosts, drivers, openLog } from '../../../nic/index.ts'
 import { ZCOPY_VARIABLE } from '../../policy/own-policy.ts'
@@ -10,11 +10,14 @@ import { readThreshold, writeThreshold } from './threshold-file.ts'
 export { THRESHOLD_MIN } from '../stream-layout.ts'
 
 export const THRESHOLD_VARIABLE = ZCOPY_VARIABLE
-/** The last size to measure; the first is THRESHOLD_MIN. If the copy is cheaper even then, nothing is offered. */
+/**
+ * The largest size that is measured; the smallest is THRESHOLD_MIN. If the copy is cheaper even then, nothing is
+ * offered.
+ */
 const MEASURED_MAX = 1 << 20
-/** For drivers that measure nothing. */
+/** For drivers without a measurement. */
 const THRESHOLD_DEFAULT = 256 * 1024
-/** What an offer takes besides: two messages, and a writer that has fallen asleep over it. */
+/** Further cost of an offer: two messages, and the wake-up of the writer. */
 const OFFER_US = 60
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -27,7 +30,7 @@ export interface Threshold {
   readonly from: 'environment' | 'file' | 'measured' | 'default'
 }
 
-/** Measures, if nothing is known: some 3 ms, once. */
+/** Measures if nothing is known: some 3 ms, once. */
 export function thresholdOf(driver: string): Threshold {
   let threshold = known.get(driver)
   if (threshold === undefined) {
@@ -38,7 +41,7 @@ export function thresholdOf(driver: string): Threshold {
   return threshold
 }
 
-/** A number of bytes, or `off`. Anything else is told as a warning, and is no threshold. */
+/** A number of bytes, or `off`. Warns of anything else, and returns undefined. */
 export function fromEnvironment(text: string | undefined): Threshold | undefined {
   if (text === undefined || text === '') return undefined
   if (text === 'off') return { bytes: NEVER, from: 'environment' }

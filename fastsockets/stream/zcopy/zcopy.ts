@@ -1,13 +1,13 @@
 /**
- * ZCopy of one stream: large chunks are not sent but offered, and the receiver fetches them from the writer's memory, in one
- * copy (SDP for Windows 2006, section 4). A stream makes its part of ZCopy when it first needs one.
+ * ZCopy of one stream: large chunks are offered instead of sent, and the receiver fetches them from the writer's
+ * memory, in one copy (SDP for Windows 2006, section 4). A stream creates it on first use.
  *
  *   writer                                          reader
  *   offer, SRC_AVAIL   one chunk at a time      ->  fetch, RD_COMPL: how far it came; the rest comes as DATA
  *   write, WR_COMPL    into a posted receive    <-  post, SINK_AVAIL
  *
- * A posted receive stands for one place of the stream, `sequence`: anything else that the sender sends there makes it void on
- * both sides, without a message.
+ * A posted receive is for the bytes at `sequence`: any other message that sends those makes it void on both sides,
+ * without an answer.
  */
 import type { Registration, RemoteMemory } from '../../../nic/index.ts'
 import type { PendingChunks } from '../pending-chunks.ts'
@@ -22,10 +22,10 @@ import {
 } from '../stream-layout.ts'
 import type { StreamSink } from '../stream-sink.ts'
 
-/** Bytes that are copied after an offer that was not taken: twice as many each time, up to the second number. */
+/** Bytes that are copied after an offer that was not fetched: doubled each time, up to the maximum. */
 const COPY_RUN_MIN = 1 << 20
 const COPY_RUN_MAX = 1 << 26
-/** A program that looks at each receive's bytes before it posts the next one has that many turns for it. */
+/** Turns in which a program that inspects each receive may post the next one. */
 const POST_TURNS = 3
 const NO_KEY = new Uint8Array(0)
 
@@ -33,7 +33,7 @@ const NO_KEY = new Uint8Array(0)
 export interface PeerMemory {
   /** False in threads whose memory may be reused while the peer still writes to it. */
   readonly mayPost: boolean
-  /** Undefined if the key is none, or if it does not give `length` bytes for that use. */
+  /** Undefined if the key is invalid, or does not give `length` bytes for that use. */
   import(key: Uint8Array, length: number, use: 'remoteRead' | 'remoteWrite'): RemoteMemory | undefined
   /** Undefined if the device can pin no more memory: then bytes are copied. */
   register(bytes: Uint8Array, use: 'remoteRead' | 'remoteWrite'): Registration | undefined
@@ -43,7 +43,7 @@ export interface PeerMemory {
   write(source: Uint8Array, into: RemoteMemory): boolean
 }
 
-/** The stream, as far as ZCopy uses it. */
+/** The stream, as ZCopy uses it. */
 export interface ZcopyStream {
   readonly channel: {
     readonly memory: PeerMemory
@@ -67,30 +67,30 @@ export interface ZcopyStream {
 export class Zcopy {
   private readonly stream: ZcopyStream
 
-  /** The writer's chunk on offer, whose memory must not change meanwhile, and how long it was then. */
+  /** The writer's chunk on offer, whose memory must not change meanwhile, and its length at the offer. */
   private offer: Registration | undefined
   private offerLength = 0
-  /** Bytes that go as data before the next offer, and how many it will be if that one is not taken. */
+  /** Bytes to send as data before the next offer, and how many if that one is not fetched. */
   private copyLeft = 0
   private copyNext = COPY_RUN_MIN
 
-  /** The writer's: the peer's posted receive, and bytes that are there already and of which the peer does not know yet. */
+  /** Of the writer: the peer's posted receive, and bytes that are written there and not reported. */
   private target: RemoteMemory | undefined
   private targetSequence = 0
   private targetLength = 0
   private written = 0
 
-  /** The reader's: the peer's chunk on offer, bytes of it that are not fetched, and where they begin. */
+  /** Of the reader: the peer's chunk on offer, its bytes that are not fetched, and their offset. */
   private source: RemoteMemory | undefined
   private sourceLeft = 0
   private sourceAt = 0
   private sourceTurns = 0
   private isCompletionOwed = false
 
-  /** The reader's: the buffer of a posted receive, which the peer may fill. */
+  /** Of the reader: the buffer of a posted receive, which the peer may fill. */
   private posted: Registration | undefined
   private postedLength = 0
-  /** The peer's last large chunk is no longer ago than the last receive. Otherwise receives are posted for nothing. */
+  /** A large chunk of the peer has come since the last receive. Otherwise posting receives is not worth it. */
   private isPostingWorthwhile = false
 
   constructor(stream: ZcopyStream) {
@@ -104,12 +104,12 @@ export class Zcopy {
     return this.offer !== undefined
   }
 
-  /** Bytes that the peer may fetch by itself, and so may have taken before it says so. */
+  /** Bytes on offer: the peer may have fetched them before it reports that. */
   get offered(): number {
     return this.offer === undefined ? 0 : this.offerLength
   }
 
-  /** Whether the next chunk, of `length` bytes, should be offered. */
+  /** True if the next chunk, of `length` bytes, should be offered. */
   wantsOffer(length: number): boolean {
     return this.copyLeft <= 0 && length >= this.stream.channel.offerMin
   }
@@ -118,7 +118,10 @@ export class Zcopy {
     this.copyLeft -= length
   }
 
-  /** Offers the next chunk; without room for the message, again later. False if its memory cannot be offered: it is copied. */
+  /**
+   * Offers the next chunk; without room for the message, again later. False if its memory cannot be offered: it is
+   * copied.
+   */
   tryOffer(pending: PendingChunks): boolean {
     const { stream } = this
     const offer = stream.channel.memory.register(pending.next(OFFER_MAX), 'remoteRead')
@@ -137,7 +140,7 @@ export class Zcopy {
     return true
   }
 
-  /** The peer has fetched up to `sequence`, and wants the rest as data; returns how much it has, or -1 if it cannot be. */
+  /** The peer has fetched up to `sequence`, and wants the rest as data; returns how many bytes, or -1 if impossible. */
   completeOffer(sequence: number): number {
     const { stream } = this
     const fetched = (sequence - stream.sendSequence) | 0
@@ -150,18 +153,18 @@ export class Zcopy {
     return fetched
   }
 
-  /** The writer takes its memory back: the peer fetches nothing more of it, where that can be prevented. */
+  /** The writer reuses its memory: ends the peer's access, where that is possible. */
   revokeOffer(): void {
     this.offer?.revoke()
   }
 
-  /** The writer's memory is its own again, and the peer's posted receive is void. */
+  /** Deregisters the writer's memory; the peer's posted receive is void. */
   dropOffers(): void {
     this.dropOffer()
     this.dropTarget()
   }
 
-  /** The peer has posted a receive; false if its key does not give what it says. One that comes too late is void. */
+  /** The peer has posted a receive; false if its key is invalid. One that comes too late is void. */
   openTarget(sequence: number, length: number, key: Uint8Array): boolean {
     const { stream } = this
     const memory = stream.channel.memory.import(key, length, 'remoteWrite')
@@ -173,7 +176,7 @@ export class Zcopy {
     return true
   }
 
-  /** Whether the next chunk should go to the peer's posted receive; if a part of it is there already, it must. */
+  /** True if the next chunk should go to the peer's posted receive; if a part of it is there already, it must. */
   wantsTarget(length: number): boolean {
     if (this.target === undefined) return false
     if (this.targetSequence !== this.stream.sendSequence) {
@@ -183,10 +186,13 @@ export class Zcopy {
     return this.written > 0 || length >= Math.max(THRESHOLD_MIN, this.stream.channel.offerMin)
   }
 
-  /** False if the peer cannot be told yet: again later. If its memory cannot be written, the posted receive is void. */
+  /**
+   * False if there is no room for the message: again later. If the memory cannot be written, the posted receive is
+   * void.
+   */
   writeTarget(pending: PendingChunks): boolean {
     const { stream } = this
-    // What is there already stays as long as it was, whatever the chunks are by now.
+    // The length of the first attempt, whatever the chunks are by now.
     const chunk = pending.next(this.written || this.targetLength)
     if (this.written === 0 && !stream.channel.memory.write(chunk, this.target as RemoteMemory)) {
       this.dropTarget()
@@ -203,7 +209,7 @@ export class Zcopy {
     return true
   }
 
-  /** Data was sent: a posted receive stood for the place before it, and would stand for one 4 GiB on, too. */
+  /** Data was sent: the posted receive, for the bytes before, would match again after 4 GiB. */
   dropTarget(): void {
     this.target = undefined
     this.written = 0
@@ -231,8 +237,8 @@ export class Zcopy {
   }
 
   /**
-   * Fetches one piece, straight to where the program wants it: a turn each, so that other sockets get theirs. If the program
-   * does not read, or the memory cannot be read, the peer is told to send the rest.
+   * Fetches one piece, directly to the program's buffer: one each turn, so that other sockets progress. If the program
+   * does not read, or the memory cannot be read, the peer must send the rest.
    */
   fetch(sink: StreamSink): void {
     const { stream } = this
@@ -263,12 +269,12 @@ export class Zcopy {
     }
   }
 
-  /** Sends what was refused before; false if it is refused again. */
+  /** Retries what was refused; false if it is refused again. */
   resume(): boolean {
     return !this.isCompletionOwed || this.sendCompletion()
   }
 
-  /** `bytes` must stay as they are until the receive is over. Everything before must have been taken. */
+  /** `bytes` must stay in place until the receive is over. Everything before must be consumed. */
   post(bytes: Uint8Array): void {
     const { stream } = this
     const { memory, offerMin } = stream.channel
@@ -283,21 +289,21 @@ export class Zcopy {
     this.postedLength = length
   }
 
-  /** The peer has written `length` bytes to the posted receive; false if it cannot have. */
+  /** The peer has written `length` bytes to the posted receive; false if that is impossible. */
   completePosted(length: number): boolean {
     if (this.posted === undefined || length <= 0 || length > this.postedLength) return false
     this.dropPosted()
     return true
   }
 
-  /** Something else has come instead. */
+  /** Other data has come instead. */
   voidPosted(): void {
     if (this.posted === undefined) return
     this.isPostingWorthwhile = false
     this.dropPosted()
   }
 
-  /** The program takes its buffer back: the peer writes nothing more there, where that can be prevented. */
+  /** The program reuses its buffer: ends the peer's access, where that is possible. */
   revokePosted(): void {
     this.posted?.revoke()
   }
