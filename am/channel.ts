@@ -55,7 +55,7 @@ export interface ChannelOptions {
   readonly owner: ChannelOwner
 }
 
-/** `gone`: the peer is no more, and what was under way comes back. */
+/** `gone`: the peer has ended; requests under way return to the program. */
 export type ChannelState = 'open' | 'closed' | 'broken' | 'gone'
 
 export class Channel implements FrameSink {
@@ -82,7 +82,7 @@ export class Channel implements FrameSink {
   polledBytes = 0
   /** Whether the peer may send requests without a credit: only where something else bounds them. */
   protected readonly acceptsOneWay: boolean = true
-  /** A thread that waits for an answer may stay awake for it: the poller says so. */
+  /** Set by the poller: a thread that waits for an answer may spin. */
   maySpin = true
 
   protected readonly handlers: HandlerTable
@@ -111,7 +111,7 @@ export class Channel implements FrameSink {
     this.answers = new AnswerQueue(this.writer, this.acks)
   }
 
-  /** Nothing will ever happen here again. */
+  /** The channel has ended for good. */
   get isOver(): boolean {
     return this.state !== 'open'
   }
@@ -286,7 +286,7 @@ export class Channel implements FrameSink {
     }
   }
 
-  /** The message's: answers the request in `slot`. Never refused: what finds no room waits in a copy. */
+  /** For `Message`: answers the request in `slot`. Never refused: an answer without room is queued as a copy. */
   sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void {
     if (!Number.isInteger(handler) || handler < 1 || handler > HANDLER_MASK) assertReplyHandler(handler)
     if (this.state !== 'open') return
@@ -294,7 +294,7 @@ export class Channel implements FrameSink {
     if (!this.answers.send(KIND_REPLY, slot, handler, words, payload)) this.touch()
   }
 
-  /** The message's: answers into the requester's segment. Only endpoints have segments. */
+  /** For `Message`: answers into the requester's segment. Only endpoints have segments. */
   sendReplyLong(_slot: number, _handler: number, _words: Words, _payload: Uint8Array, _offset: number): void {
     throw rangeError('there is no segment behind this channel')
   }
@@ -306,9 +306,9 @@ export class Channel implements FrameSink {
     this.touch()
   }
 
-  // What the layer on top of this one builds with.
+  // For the layer above.
 
-  /** 0 if a request may be sent now, else why not. What was said before must not be overtaken. */
+  /** 0 if a request may be sent now, else a negative status. Earlier messages must not be overtaken. */
   protected refusal(): number {
     if (this.state !== 'open') return this.state === 'broken' ? BROKEN : CLOSED
     if (this.answers.queued.length > 0 && !this.answers.flush()) return NO_RESOURCE
@@ -396,7 +396,7 @@ export class Channel implements FrameSink {
     return (head & FLAG) === 0
   }
 
-  /** A slot comes back without an answer; false if it may not. */
+  /** The peer releases a slot without an answer; false if it may not. */
   protected releaseSlot(slot: number): boolean {
     return this.slots.release(slot)
   }
@@ -428,7 +428,7 @@ export class Channel implements FrameSink {
     return true
   }
 
-  /** The interface is let go, and no message is handled any more. */
+  /** Closes the interface; no message is handled afterwards. */
   protected leave(state: 'closed' | 'broken' | 'gone'): void {
     if (this.state === 'closed') return
     this.state = state
@@ -436,7 +436,7 @@ export class Channel implements FrameSink {
     this.end.close()
   }
 
-  /** The peer broke the rules. */
+  /** Ends the channel: the peer broke the protocol. */
   protected refuse(what: string): void {
     this.break(new Error(what))
   }
@@ -468,7 +468,7 @@ export class Channel implements FrameSink {
     if (this.state === 'open') this.sendAnswer(KIND_RETURN, slot, reason, NO_WORDS)
   }
 
-  /** A run of our slots comes back; false, and the channel is broken, if they were not out. */
+  /** The peer releases a run of slots. False, and the channel is broken, if they were not in use. */
   private releaseRun(run: number): boolean {
     const count = run >>> RUN_COUNT_SHIFT
     let slot = run & RUN_FIRST_MASK

@@ -3,7 +3,7 @@
  * however many they are. The rest follows in the next turn, after the timers and the I/O of the program.
  *
  * Messages differ, so there are three limits: bytes cost copies, a CONNECT makes a socket, and the program's work
- * on a message is known only afterwards. They are a number of bytes, a time for taking messages in, and a number
+ * on a message is known only afterwards. They are a number of bytes, a time for handling messages, and a number
  * of messages. That number is halved after a turn that took too long, and doubled after a turn that used it up
  * early.
  */
@@ -13,8 +13,8 @@ import { performance } from '../../nic/real-time.ts'
 export const CHANNEL_MESSAGES_MAX = 256
 /** Messages between two reads of the clock. */
 const SLICE_MESSAGES = 16
-/** Time after which a turn takes in no more: delivering to programs takes a few times as long. */
-const TAKE_MS = 1
+/** Time after which a turn handles no further message: delivering to programs takes a few times as long. */
+const HANDLE_MS = 1
 /** After a turn that takes longer, the next one handles fewer messages. */
 const TURN_MS = 3
 const MESSAGES_MIN = 16
@@ -40,7 +40,7 @@ export class TurnBudget {
   nextLimit(left: number): number {
     if (this.bytesLeft <= 0 || this.messagesLeft <= 0) return 0
     const isFirst = this.messagesLeft === this.messagesMax
-    if (!isFirst && performance.now() - this.begunAtMs >= TAKE_MS) return 0
+    if (!isFirst && performance.now() - this.begunAtMs >= HANDLE_MS) return 0
     return Math.min(left, SLICE_MESSAGES, this.messagesLeft)
   }
 

@@ -1,6 +1,6 @@
 /**
- * What one end tells the other so that their queue pairs can be connected: the blob of an offer ('FSVB') and the
- * connecting side's reply to it ('FSVR'), 80 bytes each, little-endian.
+ * What the two ends exchange before their queue pairs can be connected: the blob of an offer ('FSVB') and the
+ * connecting side's reply ('FSVR'), 80 bytes each, little-endian.
  *
  *   +0   magic      +4   version (u32)     +8   nonce of the offer, 16 bytes
  *   +24  queue pair number (u32)           +28  first packet sequence number (u32)

@@ -1,7 +1,7 @@
 /**
- * How queue pairs of iWARP devices are connected: by the kernel's connection manager, over TCP connections of the
- * device's own. One end listens at a port; the other calls it and names an offer by its nonce. No function here waits:
- * events arrive on a channel whose descriptor is polled with the others.
+ * Connects queue pairs of iWARP devices by the kernel's connection manager, which uses TCP connections of the device.
+ * One end listens at a port; the other calls it and names an offer by its nonce. No function here waits: events arrive
+ * on a channel whose descriptor is polled with the others.
  */
 import { accessSync, constants } from 'node:fs'
 import { networkInterfaces } from 'node:os'
@@ -68,7 +68,7 @@ export class ConnectionManager {
     this.#watcher = verbs.watch(fd, () => this.#handleEvents())
   }
 
-  /** The address that others call; listens from then on. */
+  /** The port that others call; listens from the first read on. */
   get port(): number {
     if (this.#port !== 0) return this.#port
     if (this.rdmacm.rdma_listen(this.#listener, BACKLOG) !== 0)
@@ -78,7 +78,7 @@ export class ConnectionManager {
     return this.#port
   }
 
-  /** A peer may now call with the nonce. The connection is made once that has happened and `accept` was called. */
+  /** Lets a peer call with the nonce. The connection is made after the call and `accept`, in either order. */
   expect(nonce: Buffer, number: number, user: WayUser): Way {
     const way = new Way(this, nonce, number, user)
     this.#awaited.set(nonce.toString('hex'), way)
@@ -96,7 +96,7 @@ export class ConnectionManager {
   /** Removes a connection whose id is gone or whose nonce is void. */
   forget(way: Way, nonce: Buffer, id: Pointer | undefined): void {
     const key = nonce.toString('hex')
-    // A caller of this process has the same nonce.
+    // Another caller of this process may use the same nonce.
     if (this.#awaited.get(key) === way) this.#awaited.delete(key)
     if (id !== undefined) this.#ways.delete(id)
   }
@@ -108,7 +108,7 @@ export class ConnectionManager {
     this.rdmacm.rdma_destroy_event_channel(this.#channel)
   }
 
-  /** koffi must not call into JavaScript while Node takes the event loop down. */
+  /** koffi must not call into JavaScript while Node destroys the event loop. */
   silence(): void {
     this.#watcher.close()
   }
@@ -157,11 +157,11 @@ export class ConnectionManager {
   }
 }
 
-/** For the device with this name; a text says why there is none. */
+/** The manager for the device with this name; a text with the reason if there is none. */
 export function openManager(verbs: VerbsLibrary, device: string): ConnectionManager | string {
   const library = loadManager()
   if (typeof library === 'string') return library
-  // The library blocks for this, for seconds.
+  // The library may block here for seconds.
   try {
     accessSync(DEVICE_NODE, constants.R_OK | constants.W_OK)
   } catch (error) {

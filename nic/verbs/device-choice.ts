@@ -44,7 +44,7 @@ export interface Port {
   readonly lid: number
   /** As enum ibv_mtu. */
   readonly mtu: number
-  /** As libibverbs has it, or LINK_IWARP. */
+  /** The value of libibverbs, or LINK_IWARP. */
   readonly linkLayer: number
 }
 
@@ -57,7 +57,7 @@ export interface NoDevice {
 export interface ChosenDevice {
   readonly context: Pointer
   readonly port: Port
-  /** Of an iWARP device. */
+  /** Present for iWARP devices. */
   readonly manager?: ConnectionManager
 }
 
@@ -103,8 +103,8 @@ function reasonForNone(wanted: string | undefined): NoDevice {
 }
 
 function openDevice(library: VerbsLibrary, device: Pointer, name: string): ChosenDevice | NoDevice {
-  // A program that starts others forks. Without the kernel's help the child would get pinned pages, and the device would
-  // write to pages that we no longer have.
+  // A program that starts others forks. Without the kernel's help the child would get pinned pages, and the device
+  // would write to pages that this process has lost.
   if (library.ibv_is_fork_initialized() !== FORK_UNNEEDED) {
     return {
       code: 'VERBS_FORK',
@@ -120,7 +120,7 @@ function openDevice(library: VerbsLibrary, device: Pointer, name: string): Chose
   return chosen
 }
 
-/** The connections of an iWARP device are not made by its queue pairs alone, and it goes by IP addresses. */
+/** An iWARP device connects by its connection manager, and has IP addresses. */
 function addManager(library: VerbsLibrary, context: Pointer, port: Port): ChosenDevice | NoDevice {
   const manager = openManager(library, port.device)
   if (typeof manager !== 'string')

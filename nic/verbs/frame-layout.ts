@@ -1,7 +1,7 @@
 /**
- * What two ends of a verbs connection write into each other's memory. A frame is one RDMA write with immediate data: it
- * lands in place, at the same offset of the receiver's ring as it had in the sender's, and the immediate says how long it
- * is. The receive that it consumes has no memory. Little-endian but for the immediate, which is in network order.
+ * The memory of a verbs connection. A frame is one RDMA write with immediate data: it has the same offset in the
+ * receiver's ring as in the sender's, and the immediate has its length. The receive that it uses up has no memory.
+ * Little-endian, except for the immediate, which is in network order.
  *
  *   slab of one end
  *   +0                   credit cell, written by the peer: what is free again of what this end has sent
@@ -9,8 +9,8 @@
  *   +4096 + ring size    page of this end's own cell, from which it is sent
  *   +8192 + ring size    send ring, written by this end
  *
- *   On an iWARP device, which knows no immediate data, the word follows the write as a message of 4 bytes. In the page of the
- *   credit cell lie, from +1024 on, the words that have come; in that of the own cell, from +1024 on, those that are sent.
+ * An iWARP device has no immediate data: the word follows the write as a message of 4 bytes. Received words are in the
+ * page of the credit cell, from +1024 on; sent words in the page of the own cell, from +1024 on.
  *
  *   credit cell, 8 bytes, and the first 8 bytes of each frame
  *   +0  RELEASED   u32, bytes of the ring released so far
@@ -31,11 +31,11 @@ export const CELL_SIZE = 8
 export const CELL_RELEASED_WORD = 0 / 4
 export const CELL_RENEWED_WORD = 4 / 4
 export const FRAME_HEADER_SIZE = 8
-/** Messages that replace immediates. More are sent than can be under way. */
+/** Words that replace immediates; more than can be under way. */
 export const NOTICES_AT = 1024
 export const NOTICE_SIZE = 4
 export const SENT_NOTICES = 512
-/** Behind the cell: memory for a read of the peer's cell. */
+/** Memory after the cell, for a read of the peer's cell. */
 export const READ_BACK_AT = 64
 
 export const KIND_SHIFT = 28
@@ -55,7 +55,7 @@ export const RING_SIZE_DEFAULT = 1024 * 1024
 export const RECEIVES_MIN = 128
 export const RECEIVES_MAX = 256
 const RING_BYTES_PER_RECEIVE = 512
-/** Of those that many connections share, an end has no fewer. */
+/** The fewest receives of an end that shares them with other connections. */
 export const RECEIVES_GRANTED_MIN = 16
 /** Receives that no frame may use up, so that WANT, CREDIT, HELLO and BYE can always be sent. */
 export const RECEIVES_RESERVED = 4

@@ -95,7 +95,7 @@ export const SRQ_INIT_SIZE = 24
 export const SRQ_INIT_MAX_WR = 8
 export const SRQ_INIT_MAX_SGE = 12
 
-/** struct ibv_device_attr: 232 bytes, of which the number of ports is the last. */
+/** struct ibv_device_attr: 232 bytes; the number of ports is the last field. */
 export const DEVICE_SIZE = 232
 export const DEVICE_GUID = 64
 export const DEVICE_MAX_CQE = 132
@@ -136,7 +136,7 @@ export const STATE_ERROR = 6
 /** Which fields of ibv_qp_attr each step sets: enum ibv_qp_attr_mask. */
 export const MASK_STATE = 1
 export const MASK_INIT = MASK_STATE | (1 << 3) | (1 << 4) | (1 << 5)
-/** For a device whose connections the connection manager makes, which does the rest. */
+/** For a device whose connection manager sets the other fields. */
 export const MASK_INIT_MANAGED = MASK_STATE | (1 << 3)
 export const MASK_RTR = MASK_STATE | (1 << 7) | (1 << 8) | (1 << 12) | (1 << 15) | (1 << 17) | (1 << 20)
 export const MASK_RTS = MASK_STATE | (1 << 9) | (1 << 10) | (1 << 11) | (1 << 13) | (1 << 16)
@@ -156,7 +156,9 @@ export const MTU_MAX = 5
 
 export const GID_SIZE = 16
 
-/** struct ibv_async_event, 16 bytes: 0 whom it concerns (for a port its number, as an int), 8 what: enum ibv_event_type. */
+/**
+ * struct ibv_async_event, 16 bytes: 0 the object (for a port its number, as an int), 8 the event: enum ibv_event_type.
+ */
 export const ASYNC_SIZE = 16
 export const ASYNC_PORT = 0
 export const ASYNC_TYPE = 8

@@ -5,7 +5,7 @@ import { SendWork } from './send-work.ts'
 import type { Slab } from './slab.ts'
 import { SplitAddress } from './split-address.ts'
 
-/** Memory from which the words are sent: one after the other, so that none is overwritten while it is under way. */
+/** Memory of sent words, used in rotation, so that none is overwritten while it is under way. */
 export class NoticeSource {
   readonly address: SplitAddress
   readonly lkey: number
@@ -28,8 +28,8 @@ export class NoticeSource {
 }
 
 /**
- * A request for a device that knows no immediate data, as iWARP ones do: the word is sent behind the write, as a message of its
- * own. Both are posted with one call, and both have arrived once the second has.
+ * A request for a device without immediate data, such as iWARP ones: the word follows the write as a message of its
+ * own. One call posts both, and both have arrived once the second has.
  */
 export class NotedWork extends SendWork {
   readonly #notice: SendWork

@@ -1,4 +1,4 @@
-/** The adapter of this process: opened when it is asked for, and again some time after its device was lost. */
+/** The adapter of this process: opened on first use, and again some time after its device was lost. */
 import { constants } from 'node:os'
 import { isMainThread } from 'node:worker_threads'
 import { NicError } from '../errors.ts'
@@ -9,7 +9,7 @@ import { ACCESS_LOCAL_WRITE } from './library-layout.ts'
 import { VerbsAdapter } from './verbs-adapter.ts'
 import { loadVerbs, type VerbsLibrary } from './verbs-library.ts'
 
-/** How long a lost device is not looked for: its port, or the device itself, may come back. */
+/** Time for which a lost device is not looked for: its port, or the device, may come back. */
 export const LOST_MS = 5000
 
 let found: VerbsAdapter | NoDevice | undefined

@@ -1,10 +1,10 @@
 /**
- * How much memory this process may pin. The rings of connections and the registration cache share it: each takes no more
- * than half, so that neither leaves the other without any.
+ * How much memory this process may pin. The rings of connections and the registration cache share it: each uses at most
+ * half.
  */
 import { readFileSync } from 'node:fs'
 
-/** Processes with this capability are not held to the limit. */
+/** The limit does not apply to processes with this capability. */
 const CAP_IPC_LOCK = 1n << 14n
 
 let pinnable: number | undefined

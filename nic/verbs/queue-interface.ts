@@ -18,8 +18,8 @@ import type { CompletionOwner, VerbsAdapter } from './verbs-adapter.ts'
 
 const { ENOMEM } = constants.errno
 /**
- * Receives that a stopped queue pair took of the shared queue show as completions soon. Some providers drop unpolled
- * completions of a destroyed queue pair, and the count of its receives would be lost.
+ * Receives that a stopped queue pair took from the shared queue complete soon. Some providers drop the completions of a
+ * destroyed queue pair that were not polled: the count of its receives would be lost.
  */
 const DRAIN_MS = 20
 
@@ -51,7 +51,7 @@ export abstract class QueueInterface implements CompletionOwner {
     const grant = adapter.sharedReceives.acquire(usual)
     this.#grant = grant
     const sendMax = sendsOf(grant?.count ?? usual, grant !== undefined)
-    // A frame is two requests where its word follows it.
+    // Where the word follows its frame, a frame is two requests.
     const requestMax = adapter.manager === undefined ? sendMax : 2 * sendMax
     // The shared queue keeps room for the completions of all its receives.
     this.#completionsMax = requestMax + (grant === undefined ? usual : 0)
@@ -146,7 +146,7 @@ export abstract class QueueInterface implements CompletionOwner {
   abstract ring(): void
   abstract close(): void
 
-  /** Completions are noticed without polls, until `ignore`. */
+  /** Watches for completions without polls, until `ignore`. */
   protected attend(): void {
     if (this.#isAttending) return
     this.#isAttending = true
@@ -159,7 +159,7 @@ export abstract class QueueInterface implements CompletionOwner {
     this.adapter.ignore()
   }
 
-  /** Not while completions are dispatched: this connection's must have been before its slot is reused. */
+  /** Not while completions are dispatched: those of this connection must come before its slot is reused. */
   protected release(): void {
     if (this.#isReleased) return
     this.unref()
@@ -204,7 +204,7 @@ export abstract class QueueInterface implements CompletionOwner {
   }
 }
 
-/** If the system pins no more, cached registrations without a user are given up first. */
+/** If the system refuses to pin more, all unused cached registrations are dropped first. */
 function orWithoutCache<T>(cache: RegistrationCache, make: () => T): T {
   try {
     return make()
@@ -214,7 +214,7 @@ function orWithoutCache<T>(cache: RegistrationCache, make: () => T): T {
   }
 }
 
-/** What is posted, in turn. */
+/** The chains to post, in rotation. */
 function chainsOf({ verbs, manager }: VerbsAdapter, slab: Slab, slot: number): ReceiveChain[] {
   if (manager === undefined) return [new ReceiveChain(verbs.libc, slot)]
   return Array.from(

@@ -61,10 +61,10 @@ import type { Pointer } from './verbs-library.ts'
 
 /** Requested; the device may grant less or more. */
 const INLINE_WANTED = 128
-/** iWARP devices refuse larger requests; some have no more than this. */
+/** iWARP devices refuse larger requests, and some have exactly this limit. */
 const INLINE_WANTED_IWARP = 48
 /**
- * 4.096 us * 2^14 = 67 ms for an acknowledgement, and six more tries: after half a second the peer counts as lost. With
+ * 4.096 us * 2^14 = 67 ms for an acknowledgement, and six retries: after half a second the peer counts as lost. With
  * seven, the kernel's software device retries for ever.
  */
 const ACK_TIMEOUT = 14
@@ -74,7 +74,7 @@ const RNR_RETRY_FOREVER = 7
 /** 0.64 ms. */
 const RNR_TIMER = 12
 const HOP_LIMIT = 64
-/** Replaces an own receive queue where it is shared. */
+/** In place of an own receive queue, for a shared one. */
 const NO_QUEUE = 0n
 
 export class QueuePair {
@@ -120,7 +120,7 @@ export class QueuePair {
     this.#enterInit()
   }
 
-  /** Ready to receive and to send; a connection manager does it by itself. */
+  /** Makes the queue pair ready to receive and to send. A connection manager needs no call. */
   connect(own: EndAddress, peer: EndAddress): void {
     const { port } = this.#adapter
     const receive = Buffer.alloc(ATTR_SIZE)
@@ -170,7 +170,7 @@ export class QueuePair {
     return functions.postReceive(this.#pointer, chain.pointer, chain.badPointer)
   }
 
-  /** The errno of a post in words. */
+  /** The error of a failed post. */
   postError(syscall: 'ibv_post_send' | 'ibv_post_recv', errno: number): NicError {
     return this.#adapter.postError(syscall, errno)
   }

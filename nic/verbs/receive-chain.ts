@@ -18,15 +18,15 @@ import { identityOf, WORK_NOTICE, WORK_RECEIVE } from './work-identity.ts'
 /** Receives posted with one call. */
 export const RECEIVES_AT_ONCE = 32
 
-/** Where a bundle of receives has memory: for notices of the slab, from the one with this index on. */
+/** Memory of a bundle of receives: notices of the slab, beginning with this index. */
 export interface NoticePlaces {
   readonly slab: Slab
   readonly first: number
 }
 
 /**
- * Receives, chained, built once and posted again and again. Without memory the immediate is all that they bring; with it each
- * takes one notice, and its completion says which.
+ * Chained receives, built once and posted repeatedly. Without memory they bring only the immediate; with memory each
+ * receives one notice, and its completion says which.
  */
 export class ReceiveChain {
   readonly pointer: Pointer

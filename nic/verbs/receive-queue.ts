@@ -11,18 +11,18 @@ import type { ReceiveSupply } from './receive-supply.ts'
 import type { Slab } from './slab.ts'
 
 /**
- * The receiving half: a ring that the peer writes to, and receives that announce each frame. Frame lengths come with the
- * completions and are kept where the peer cannot write, so nothing in the ring decides where a frame ends.
+ * The receiving half: a ring that the peer writes to, and receives that announce each frame. Frame lengths come with
+ * the completions and are kept where the peer cannot write: nothing in the ring decides where a frame ends.
  */
 export class ReceiveQueue {
   bytes: Uint8Array
   words: Int32Array
   /** Receives used so far. */
   arrived = 0
-  /** Bytes of the ring that may be written again, and receives posted again, so far. */
+  /** Bytes of the ring that were released, and receives that were posted again, so far. */
   released = 0
   renewed = 0
-  /** Why receives could not be posted again, or 0. The peer was promised them, so the connection must break. */
+  /** The errno of a failed post of receives, or 0. The peer counts on them, so the connection must break. */
   errno = 0
   /** As last reported to the peer. */
   reportedReleased = 0
@@ -59,7 +59,7 @@ export class ReceiveQueue {
     return this.#receives
   }
 
-  /** Receives that were used and may not be used again yet. */
+  /** Receives that were used and are not posted again. */
   get unspent(): number {
     return (this.arrived - this.renewed) | 0
   }
@@ -100,12 +100,12 @@ export class ReceiveQueue {
     return this.words[(at >> 2) + CELL_RENEWED_WORD] as number
   }
 
-  /** A receive was used without a frame. */
+  /** A receive failed without a frame. */
   acceptFailure(): void {
     this.arrived = (this.arrived + 1) | 0
   }
 
-  /** A receive was used by another word than FRAME. */
+  /** A receive brought another word than FRAME. */
   acceptControl(): void {
     this.arrived = (this.arrived + 1) | 0
     this.#spend()

@@ -1,4 +1,4 @@
-/** Where the receives of a connection come from: its queue pair's own, or a grant of a shared queue. */
+/** The receives of a connection: of its own queue pair, or a grant of a shared queue. */
 import type { NicError } from '../errors.ts'
 import type { QueuePair } from './queue-pair.ts'
 import { RECEIVES_AT_ONCE, type ReceiveChain } from './receive-chain.ts'
@@ -6,16 +6,18 @@ import { RECEIVES_AT_ONCE, type ReceiveChain } from './receive-chain.ts'
 export interface ReceiveSupply {
   /** Receives that this connection always has, and that its peer counts on. A power of two. */
   readonly count: number
-  /** One receive was used. Returns how many can be used again, or a negative errno: then the peer counts on too many. */
+  /**
+   * One receive was used. Returns how many were posted again, or a negative errno: then the peer counts on too many.
+   */
   renew(): number
-  /** That errno in words. */
+  /** The error for that errno. */
   postError(errno: number): NicError
 }
 
 export class OwnReceives implements ReceiveSupply {
   readonly count: number
   readonly #qp: QueuePair
-  /** One that is posted again and again; or with memory, as many as all receives are, in turn. */
+  /** One chain that is posted repeatedly; with memory, all chains in rotation. */
   readonly #chains: readonly ReceiveChain[]
   #next = 0
   #spent = 0

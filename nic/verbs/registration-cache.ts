@@ -1,19 +1,18 @@
 /**
- * Memory that the device knows, kept for the next time (WSDLite's registration cache). To register memory costs a system
- * call and pins its pages, so what was registered stays registered when its user has done with it, until it is the oldest
- * and room is wanted.
+ * Registered memory, kept for the next use (WSDLite's registration cache). A registration costs a system call and pins
+ * pages. So a region stays registered after its use, until it is the oldest and others need its room.
  *
  *   hit          a region of the same memory, with the same rights, covers the bytes
- *   extension    there is one, but it is too small: one that covers both takes its place
+ *   extension    a region is too small: a larger one that covers both replaces it
  *   miss         there is none
  *
- * A region is never stale. Memory that JavaScript can name is freed only when no reference to its ArrayBuffer is left,
- * and an entry refers to it for as long as the device knows it: no address can come to belong to other memory meanwhile.
- * An ArrayBuffer that was transferred away has no bytes any more here, and its entries are dropped when that is seen.
+ * A region is never stale. JavaScript memory is freed only without a reference to its ArrayBuffer, and an entry has a
+ * reference as long as the region is registered: other memory cannot get the same address. An ArrayBuffer that was
+ * transferred away is empty, and its entries are dropped when that is noticed.
  *
- * What a peer may write to is not kept: the right ends when its user says so. Nor is resizable memory: what it has lost and got back
- * is at the same address, in other pages than those that the device knows. Nor is what its user will not use again:
- * memory that is only kept for a program that has long forgotten it would never be collected.
+ * Memory that a peer may write to is not kept: the right ends with its user. Nor is resizable memory: after shrinking
+ * and growing it has other pages at the same address. Nor is memory that is used once: the cache would keep it from
+ * being collected.
  */
 import { NicError } from '../errors.ts'
 import type { Access } from '../nic.ts'
@@ -21,7 +20,7 @@ import { ACCESS_LOCAL_WRITE, ACCESS_REMOTE_READ, ACCESS_REMOTE_WRITE } from './l
 import { halfOfPinnable } from './pinnable.ts'
 import type { MemoryRegion, VerbsDevice } from './verbs-device.ts'
 
-/** Bytes of memory without a user; used memory counts too but is never given up. Less under a low limit. */
+/** Most bytes of unused memory; used memory counts too but is never dropped. Less under a low limit. */
 const PINNED_MAX = 256 * 1024 * 1024
 const ENTRIES_MAX = 1024
 
@@ -34,7 +33,7 @@ export class CachedRegion {
   /** Address of the buffer's first byte. */
   readonly base: bigint
   users = 0
-  /** No longer found by look-ups; ends with its last user. */
+  /** Look-ups do not find it; it ends with its last user. */
   isRetired = false
 
   constructor(
@@ -123,7 +122,7 @@ export class RegistrationCache {
     this.#makeRoom(0, 0)
   }
 
-  /** Drops every entry without a user; returns whether there was one. */
+  /** Drops all unused entries; true if there was one. */
   clear(): boolean {
     const unused = [...this.#entries].filter(entry => entry.users === 0)
     for (const entry of unused) this.#drop(entry)
@@ -131,7 +130,7 @@ export class RegistrationCache {
   }
 
   #find(buffer: ArrayBufferLike, rights: number): CachedRegion | undefined {
-    // Memory that the peer may write has one user only: each has a key of its own, which ends with it.
+    // Memory that the peer may write has one user: each has a key of its own, which ends with it.
     if ((rights & ACCESS_REMOTE_WRITE) !== 0) return undefined
     for (const entry of this.#ofBuffer.get(buffer) ?? []) {
       if (entry.rights !== rights || entry.isRetired) continue
@@ -150,7 +149,7 @@ export class RegistrationCache {
 
   #add(bytes: Uint8Array, rights: number, begin: number, end: number): CachedRegion {
     const { buffer } = bytes
-    // A small Uint8Array may lie within V8's heap, where it moves, until its buffer is asked for; that was done.
+    // A small Uint8Array may be in V8's heap, where it moves, until its buffer is read; the caller has read it.
     const base = this.#adapter.verbs.libc.address(new Uint8Array(buffer as ArrayBuffer))
     const length = end - begin
     this.#makeRoom(length, 1)
@@ -170,7 +169,7 @@ export class RegistrationCache {
     return this.#use(entry)
   }
 
-  /** If the system pins no more, every entry without a user is given up first. */
+  /** If the system refuses to pin more, all unused entries are dropped first. */
   #register(address: bigint, length: number, rights: number): MemoryRegion {
     if (length === 0) throw new NicError('ERR_NIC_ARGUMENT', 'memory of no bytes cannot be registered')
     try {

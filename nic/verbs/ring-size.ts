@@ -1,8 +1,8 @@
-/** How large the rings of a new connection are by default: the more is pinned, the smaller. */
+/** Default size of the rings of a new connection: the more memory is pinned, the smaller. */
 import { RING_SIZE_DEFAULT, RING_SIZE_MIN } from './frame-layout.ts'
 import { halfOfPinnable } from './pinnable.ts'
 
-/** Of all rings of a process together, as far as they can shrink. Each connection has two. Less under a low limit. */
+/** For all rings of a process together, while they can shrink. Each connection has two. Less under a low limit. */
 export const RINGS_PINNED_MAX = 256 * 1024 * 1024
 /** Share of the remaining bytes that one connection takes, so that later ones find some. */
 const PART = 64

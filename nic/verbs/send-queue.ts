@@ -35,17 +35,17 @@ const CONTROL_RESERVED = 4
 const FRAMES_LEAVE = ONE_SIDED_RESERVED + CONTROL_RESERVED
 
 /**
- * Requests under way, by the receives of this end. All of them complete if the connection fails, so the completion queue has
- * room for as many.
+ * Requests under way, for this end's number of receives. If the connection fails, all of them complete: the completion
+ * queue has room for them.
  */
 export function sendsOf(receives: number, isShared: boolean): number {
   return receives + (isShared ? FRAMES_LEAVE : ONE_SIDED_MAX)
 }
 
 /**
- * The sending half: a ring like the peer's, and the right to use it. A frame needs room in the ring, a receive of the peer
- * and a place in the queue pair. A place is free again when a later request that asks for a completion has completed;
- * memory is free when the peer says so, because what it has handled was acknowledged, too.
+ * The sending half: a ring like the peer's, and its flow control. A frame needs room in the ring, a receive of the peer
+ * and a place in the queue pair. A place is free again when a later signaled request has completed; ring memory when
+ * the peer reports it as handled, which implies its acknowledgement.
  */
 export class SendQueue {
   bytes: Uint8Array
@@ -81,7 +81,7 @@ export class SendQueue {
   #completed = 0
   #isOpen = false
 
-  /** `receives` are those of this end. */
+  /** `receives`: those of this end. */
   constructor(
     adapter: VerbsAdapter,
     qp: QueuePair,
@@ -158,21 +158,21 @@ export class SendQueue {
     return this.#fits(total) || (this.readCell() && this.#fits(total))
   }
 
-  /** Bytes of the ring that a frame of `length` bytes takes now, with the skip before it. */
+  /** Bytes of the ring for a frame of `length` bytes, including the skip before it. */
   bytesFor(length: number): number {
     const contiguous = this.#size - (this.#tail & this.#mask)
     const need = FRAME_HEADER_SIZE + align8(length)
     return contiguous < need ? contiguous + need : need
   }
 
-  /** Writes the cell into the peer's memory without a word. Undefined: not possible now. */
+  /** Writes the cell into the peer's memory, without a word. Undefined if that is not possible now. */
   writeCell(released: number, renewed: number): number | undefined {
     if (!this.#hasPlace(FRAMES_LEAVE)) return undefined
     this.#fillCell(OPCODE_RDMA_WRITE, released, renewed)
     return this.post(this.#controlWork, WORK_SEND, false, true)
   }
 
-  /** Writes the cell and a word. Undefined: not possible now. */
+  /** Writes the cell and a word. Undefined if that is not possible now. */
   writeControl(
     kind: number,
     value: number,
@@ -187,7 +187,7 @@ export class SendQueue {
     return this.post(this.#controlWork, work, work !== WORK_SEND, true)
   }
 
-  /** Posts `work`; its completion, if it has one, frees the places of all before it. */
+  /** Posts `work`. Its completion, if signaled, frees the places of all earlier work. */
   post(work: SendWork, kind: number, isSignaled: boolean, mayInline: boolean): number {
     this.#posted = (this.#posted + 1) | 0
     work.setIdentity(this.#posted, identityOf(kind, this.#slot))
@@ -196,8 +196,8 @@ export class SendQueue {
   }
 
   /**
-   * Reads the peer's cell: what answers has taken everything before. For a device whose sends are complete once they are handed
-   * over. False: not now.
+   * Reads the peer's cell: the answer proves that all earlier writes have arrived. For a device whose sends complete
+   * before they arrive. False if not possible now.
    */
   readBack(): boolean {
     if (!this.hasPlace) return false
@@ -211,7 +211,7 @@ export class SendQueue {
     this.#completed = low
   }
 
-  /** For a one-sided operation. */
+  /** True if a one-sided operation has a place. */
   get hasPlace(): boolean {
     return this.#hasPlace(CONTROL_RESERVED)
   }
@@ -265,7 +265,8 @@ export class SendQueue {
   }
 
   /**
-   * The reserved frame was too long for what is left before the end of the ring. The peer knows only how long it has become: if
+   * The reserved frame did not fit before the end of the ring, and the committed one may. The peer knows only its
+   * length: if it fits, the peer expects it there.
    * that fits there after all, it looks for it there.
    */
   #undoSkip(size: number): void {
@@ -276,7 +277,7 @@ export class SendQueue {
     this.#reservedAt = this.#tail
   }
 
-  /** One, and that many more. */
+  /** True if there is a place, and `more`. */
   #hasPlace(more: number): boolean {
     return this.#isOpen && ((this.#posted - this.#completed) | 0) + more < this.#sendMax
   }

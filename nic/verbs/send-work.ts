@@ -28,16 +28,16 @@ const SGE_WORD = SEND_WR_SIZE / 4
 /** Where the library reports which request it refused; there is only one. */
 const BAD_AT = SEND_WR_SIZE + SGE_SIZE
 
-/** One request to send and its one piece of memory, built once and filled in again for each use (library-layout.ts). */
+/** One send request and its one piece of memory, built once and filled for each use (library-layout.ts). */
 export class SendWork {
-  /** Where the library finds the request, and where it reports a refusal. */
+  /** Addresses of the request, and of the place for a refused one. */
   readonly pointer: Pointer
   readonly badPointer: Pointer
   readonly #words: Int32Array
   readonly #inlineMax: number
 
   constructor(libc: Libc, inlineMax: number) {
-    // Never in V8's heap, where it could be moved: only small typed arrays without a buffer of their own are.
+    // Not in V8's heap, where it could move: only small typed arrays without an ArrayBuffer of their own are.
     const memory = new ArrayBuffer(BAD_AT + 8)
     const bytes = Buffer.from(memory)
     this.#words = new Int32Array(memory)

@@ -1,9 +1,9 @@
 /**
- * The receives that connections share, when there are many. Each connection is granted some of them, which its peer may
- * use up and no more: the sum of the grants is never larger than what is posted, so the queue is never empty.
+ * Receives that many connections share. Each connection has a grant, which its peer may use up: the sum of the grants
+ * never exceeds the posted receives, so the queue is never empty.
  *
- * What was used is posted anew as soon as a bundle of it has come together, whosever it was. Until then others of the queue
- * stand in: it holds a bundle more than was granted. So a connection's receive is there again the moment that it was used.
+ * Used receives of all connections are posted again in bundles. Until a bundle is complete, others stand in: the queue
+ * has one bundle more than was granted. So a used receive is available again at once.
  */
 import { NicError } from '../errors.ts'
 import { RECEIVES_GRANTED_MIN } from './frame-layout.ts'
@@ -59,9 +59,9 @@ export class SharedReceives {
   #granted = 0
   #posted = 0
   #spent = 0
-  /** Completions that the adapter reserves. */
+  /** Completions that are reserved in the adapter. */
   #promised = 0
-  /** Why used receives cannot be posted again. */
+  /** The errno of a failed post. */
   #errno = 0
 
   constructor(adapter: VerbsDevice, depth: number) {
@@ -75,7 +75,7 @@ export class SharedReceives {
     return this.#granted
   }
 
-  /** A grant for a new connection. Undefined: it has receives of its own. Throws if none are left. */
+  /** A grant for a new connection; undefined if it gets receives of its own. Throws if none are left. */
   acquire(usual: number): Grant | undefined {
     this.#adapter.assertUsable()
     const isOwn = this.#depth === 0 || this.#ownReceivers < OWN_RECEIVERS_MAX
@@ -122,7 +122,7 @@ export class SharedReceives {
     return this.#adapter.postError('ibv_post_srq_recv', errno)
   }
 
-  /** Posts until so many can be granted. The first bundle replaces used ones. */
+  /** Posts enough for `granted` receives. The first bundle replaces used ones. */
   #postFor(granted: number): void {
     const missing = granted + RECEIVES_AT_ONCE - this.#posted
     const bundles = Math.ceil(missing / RECEIVES_AT_ONCE)
@@ -142,7 +142,7 @@ export class SharedReceives {
     return functions.postSharedReceive(this.#queue as Pointer, this.#chain.pointer, this.#chain.badPointer)
   }
 
-  /** Undefined if the device refuses to make one now. */
+  /** Undefined if the device refuses to create one now. */
   #open(): Pointer | undefined {
     if (this.#queue !== undefined) return this.#queue
     const { verbs, pd } = this.#adapter

@@ -12,12 +12,12 @@ export class Slab {
   readonly incoming: MemoryRegion
   readonly address: number
   readonly cellWords: Int32Array
-  /** Of an iWARP device. */
+  /** Of iWARP devices. */
   readonly noticesAddress: number
   readonly notices: Int32Array
   readonly receiveBytes: Uint8Array
   readonly receiveWords: Int32Array
-  /** The part that we send from. */
+  /** The part that this end sends from. */
   readonly outgoing: MemoryRegion
   readonly ownCellAddress: number
   readonly ownCellWords: Int32Array
@@ -59,7 +59,7 @@ export class Slab {
     this.sendWords = new Int32Array(memory, half + PAGE_SIZE, ringSize / 4)
   }
 
-  /** The queue pair must be gone: no device writes here any more. */
+  /** The queue pair must be destroyed: then no device writes here. */
   release(): void {
     this.#adapter.deregister(this.incoming)
     this.#adapter.deregister(this.outgoing)

@@ -1,4 +1,4 @@
-/** Addresses of the internet, as the C library takes them, and as 16 bytes: those of IPv4 are mapped into IPv6. */
+/** Internet addresses as structures of the C library, and as 16 bytes, with IPv4 mapped into IPv6. */
 import { isIPv4 } from 'node:net'
 import {
   FAMILY_V4,

@@ -1,7 +1,7 @@
 /**
- * The RDMA device as this process uses it: one context, protection domain, completion queue and completion channel for
- * all connections. A poll by any connection takes the completions of all: each is dispatched to its connection, which
- * counts it; the user of that connection learns of it at its own poll or doorbell.
+ * The RDMA device of this process: one context, protection domain, completion queue and completion channel for all
+ * connections. A poll by any connection polls the completions of all. Each is dispatched to its connection, which
+ * counts it; the user of that connection is notified at its own poll or doorbell.
  */
 import { statSync } from 'node:fs'
 import { NicError } from '../errors.ts'
@@ -51,15 +51,15 @@ import type { MemoryRegion, VerbsDevice } from './verbs-device.ts'
 import type { DeviceFunctions, Pointer, PollHandle, VerbsLibrary } from './verbs-library.ts'
 import { IDENTITY_KIND_SHIFT, SLOT_MASK, SLOT_SHARED } from './work-identity.ts'
 
-/** Completions that one poll takes at most; after so many there may be more. */
+/** Most completions of one poll; after so many there may be more. */
 export const BATCH = 64
 /** Depth of the completion queue at first; it grows with the connections. */
 const COMPLETIONS_FIRST = 4096
 /** The kernel's iWARP device cannot grow its queue. */
 const COMPLETIONS_FIRST_IWARP = 32768
-/** How often a used device is checked: some disappear without an event, and wait for their users. */
+/** Interval of checks of a used device: some disappear without an event, and wait for their users. */
 const PRESENCE_MS = 1000
-/** How long the end of the process waits for frames on their way out. */
+/** Most time that the end of the process waits for frames under way. */
 const EXIT_MS_MAX = 500
 
 /** A connection, as the completion queue knows it. */
@@ -89,7 +89,7 @@ export class VerbsAdapter implements VerbsDevice {
   lostAtMs = Number.POSITIVE_INFINITY
   /** The port has another address now: open connections go on, new ones need a new adapter. */
   isOutdated = false
-  /** Everything was given back; no function of the library may be called. */
+  /** Everything was released; no function of the library may be called. */
   isClosed = false
   readonly cache = new RegistrationCache(this)
   readonly sharedReceives: SharedReceives
@@ -106,7 +106,7 @@ export class VerbsAdapter implements VerbsDevice {
   readonly #eventQueue = Buffer.alloc(8)
   readonly #eventOwner = Buffer.alloc(8)
   readonly #owners: (CompletionOwner | undefined)[] = []
-  /** By queue pair: connections whose receives are of the shared queue. */
+  /** By queue pair: connections with receives of the shared queue. */
   readonly #sharers = new Map<number, CompletionOwner>()
   readonly #woken: CompletionOwner[] = []
   #isNotified = false
@@ -142,7 +142,7 @@ export class VerbsAdapter implements VerbsDevice {
       functionAt(FUNCTION_POST_RECV),
       functionAt(FUNCTION_POST_SRQ_RECV),
     )
-    // A receive of an iWARP device has memory of its connection.
+    // The receives of an iWARP device have memory of their connection.
     const depth = manager === undefined ? sharedDepthOf(library, context, port.device) : 0
     setNonBlocking(libc, asyncFd)
     this.#objects = makeObjects(library, context, this.#completionsMax)
@@ -156,7 +156,7 @@ export class VerbsAdapter implements VerbsDevice {
     process.on('exit', this.#handleExit)
   }
 
-  /** Takes completions, a batch at most; returns how many. Calls no user. */
+  /** Polls one batch of completions; returns how many. Runs no user code. */
   poll(): number {
     const { counters } = this
     const batch = this.#batch
@@ -183,12 +183,12 @@ export class VerbsAdapter implements VerbsDevice {
     return count
   }
 
-  /** Takes completions until none is left: only then does the next one make an event. */
+  /** Polls until no completion is left: only then the next one makes an event. */
   pollAll(): void {
     while (this.poll() === BATCH) {}
   }
 
-  /** Completions are noticed without polls, until as many calls of `ignore`. */
+  /** Watches for completions without polls, until as many calls of `ignore`. */
   attend(): void {
     this.#attentive++
     this.#notify()
@@ -198,7 +198,7 @@ export class VerbsAdapter implements VerbsDevice {
     this.#attentive--
   }
 
-  /** Calls `owner.ring` from the event loop, in Node's own callback: users throw, and koffi must not see that. */
+  /** Calls `owner.ring` from the event loop, in a callback of Node's: users may throw, and koffi must not see that. */
   wake(owner: CompletionOwner): void {
     this.#woken.push(owner)
     if (this.#woken.length === 1) setImmediate(this.#ringAll)
@@ -239,7 +239,7 @@ export class VerbsAdapter implements VerbsDevice {
     this.#closeIfOver()
   }
 
-  /** Its completions of receives name no slot, but the queue pair. */
+  /** Completions of receives name the queue pair of this owner, not a slot. */
   addSharer(queuePair: number, owner: CompletionOwner): void {
     this.#sharers.set(queuePair, owner)
   }
@@ -248,7 +248,7 @@ export class VerbsAdapter implements VerbsDevice {
     this.#sharers.delete(queuePair)
   }
 
-  /** A closed connection has frames on their way out: the process waits a little for them at its end. */
+  /** A closed connection has frames under way: the end of the process waits a little for them. */
   linger(owner: CompletionOwner, isLingering: boolean): void {
     if (isLingering) this.#lingering.add(owner)
     else this.#lingering.delete(owner)
@@ -257,7 +257,7 @@ export class VerbsAdapter implements VerbsDevice {
   register(address: Pointer, length: number, access: number): MemoryRegion {
     const { verbs } = this
     this.assertUsable()
-    // What an iWARP device reads from afar comes as a write of the other one.
+    // An iWARP device receives the answer of a read as a remote write.
     const isSink = this.manager !== undefined && (access & ACCESS_LOCAL_WRITE) !== 0
     const pointer = verbs.ibv_reg_mr(this.pd, address, length, isSink ? access | ACCESS_REMOTE_WRITE : access)
     if (pointer === null) throw registrationError(verbs, length)
@@ -280,7 +280,7 @@ export class VerbsAdapter implements VerbsDevice {
     this.#closeIfOver()
   }
 
-  /** The errno of a post in words. */
+  /** The error of a failed post. */
   postError(syscall: string, said: number): NicError {
     // Some providers return it negative, as the kernel does.
     const errno = Math.abs(said)
@@ -291,7 +291,7 @@ export class VerbsAdapter implements VerbsDevice {
     })
   }
 
-  /** Makes room for so many more completions; throws if it cannot. Negative: so many fewer are needed. */
+  /** Reserves room for so many completions; throws if there is none. Negative: releases room. */
   promise(completions: number): void {
     const promised = this.#completionsPromised + completions
     let max = this.#completionsMax
@@ -375,7 +375,7 @@ export class VerbsAdapter implements VerbsDevice {
     this.#closeIfOver()
   }
 
-  /** Never used, and never will be. */
+  /** Closes an adapter that was never used. */
   abandon(reason: string): void {
     this.#lose(reason)
   }
@@ -384,7 +384,7 @@ export class VerbsAdapter implements VerbsDevice {
     if (numberOf(this.#userDevice) !== this.#userDeviceNumber) this.#lose(`${this.port.device} was removed`)
   }
 
-  /** A lost device is given back once no connection uses it: the kernel may wait for that to remove it. */
+  /** Releases a lost device once no connection uses it: the kernel may wait for that to remove it. */
   #closeIfOver(): void {
     const isOver = this.lostReason !== undefined || this.isOutdated
     // Not within a call of koffi's.
@@ -406,7 +406,7 @@ export class VerbsAdapter implements VerbsDevice {
 
   readonly #handleExit = (): void => {
     this.#finish()
-    // koffi must not call into JavaScript while Node takes the event loop down.
+    // koffi must not call into JavaScript while Node destroys the event loop.
     this.#watcher.close()
     this.#asyncWatcher.close()
     this.manager?.silence()
@@ -420,7 +420,7 @@ export class VerbsAdapter implements VerbsDevice {
   }
 }
 
-/** The device's number: a later device of the same name has another. 0 if there is none. */
+/** The device's number: a later device of the same name has another one. 0 if there is none. */
 function numberOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.ino ?? 0
 }

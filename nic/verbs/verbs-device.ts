@@ -15,7 +15,7 @@ export interface MemoryRegion {
 export interface VerbsDevice {
   readonly verbs: VerbsLibrary
   readonly port: Port
-  /** Of an iWARP device: makes the connections. Some operations differ where it is present. */
+  /** Present for iWARP devices: makes the connections. Some operations differ then. */
   readonly manager: ConnectionManager | undefined
   readonly functions: DeviceFunctions
   readonly pd: Pointer
@@ -27,8 +27,8 @@ export interface VerbsDevice {
   assertUsable(): void
   register(address: Pointer, length: number, access: number): MemoryRegion
   deregister(region: MemoryRegion): void
-  /** The errno of a post in words. */
+  /** The error of a failed post. */
   postError(syscall: string, said: number): NicError
-  /** Makes room for so many more completions; throws if it cannot. Negative: so many fewer are needed. */
+  /** Reserves room for so many completions; throws if there is none. Negative: releases room. */
   promise(completions: number): void
 }

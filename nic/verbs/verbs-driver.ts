@@ -1,7 +1,7 @@
 /**
- * Two hosts with RDMA devices. Each end must know the other's queue pair: the offer's blob tells the connecting side, and
- * its reply, which the caller carries back, tells the offering side. The offering side then says the first word, over the
- * new connection: when it has arrived, and was acknowledged, both know that the way works, and not before.
+ * Connects two hosts with RDMA devices. Each end must know the other's queue pair: the blob of the offer goes to the
+ * connecting side, and its reply, which the caller transports, to the offering side. The offering side then sends the
+ * first word over the new connection: when it is acknowledged, both know that the connection works.
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { NicError } from '../errors.ts'
@@ -75,7 +75,9 @@ export function describeDevice(): string | undefined {
   return `${device} port ${number}, GID ${gidIndex} (${gid.toString('hex')}), MTU ${128 << mtu}`
 }
 
-/** The device's own address in its network, as text, if it has one: what an RoCE device's GID says, or an iWARP device's IP address. */
+/**
+ * The device's own address in its network, as text, if it has one: of the GID of an RoCE device, or of an iWARP device.
+ */
 export function deviceAddress(): string | undefined {
   const found = openAdapter()
   if (!(found instanceof VerbsAdapter)) return undefined

@@ -27,13 +27,13 @@ import {
   WORK_SEND,
 } from './work-identity.ts'
 
-/** How long a closed connection waits for frames on their way out: the peer may be gone. */
+/** Most time that a closed connection waits for frames under way: the peer may be gone. */
 const LINGER_MS_MAX = 1000
 /** See `#nudge`. */
 const NUDGE_MS = 20
 /** Batches of completions that one poll takes at most. */
 const POLL_BATCHES_MAX = 64
-/** No control word is waited for. */
+/** No control word is awaited. */
 const NOTHING = -1
 
 export class VerbsInterface extends QueueInterface implements VirtualInterface, WayUser {
@@ -49,24 +49,24 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   /** Room that the peer waits for, in bytes of the ring, or NOTHING. */
   #peerWants = NOTHING
   #linger: NodeJS.Timeout | undefined
-  /** Where a connection manager makes the connection. */
+  /** Present where a connection manager makes the connection. */
   #way: Way | undefined
   /** The peer, which has called, sends the first word. */
   #answersHello = false
 
-  /** Where connections are made by calls: a peer that knows the nonce may call from now on. */
+  /** With a connection manager: a peer that knows the nonce may call now. */
   expect(nonce: Buffer): void {
     this.#way ??= this.adapter.manager?.expect(nonce, this.qp.number, this)
   }
 
-  /** The values that the peer must know of this end. */
+  /** This end's values for the peer. */
   addressFor(nonce: Buffer, psn: number): EndAddress {
     const { gid, lid, mtu, linkLayer } = this.adapter.port
     const { ringSize, address, incoming } = this.slab
     return {
       nonce,
       number: this.qp.number,
-      // The address to call, where connections are made by calls.
+      // The port to call, with a connection manager.
       psn: this.#way === undefined ? psn : (this.adapter.manager?.port ?? psn),
       gid,
       lid,
@@ -79,7 +79,9 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     }
   }
 
-  /** Connects, and calls `done` from the event loop once a word has gone from the offering to the connecting side. */
+  /**
+   * Connects, and calls `done` from the event loop once a word of the offering side has reached the connecting side.
+   */
   connect(
     own: EndAddress,
     peer: EndAddress,
@@ -104,7 +106,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.adapter.pollAll()
   }
 
-  /** The caller speaks first: an iWARP acceptor must not send before it has received. */
+  /** The caller sends first: an iWARP acceptor must not send before it has received. */
   handleWayOpen(): void {
     if (this.state === 'closed') this.adapter.wake(this)
     else if (this.#control(KIND_HELLO, 0, WORK_SEND)) this.#nudge()
@@ -124,8 +126,8 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   }
 
   /**
-   * The kernel's software iWARP device can overlook a message that comes while it is still accepting: it looks again when the
-   * next one comes.
+   * The kernel's software iWARP device can overlook a message that arrives while it accepts: it finds the message when
+   * the next one arrives.
    */
   #nudge(): void {
     const timer = setTimeout(() => {
@@ -150,7 +152,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     if (errno !== 0) this.#failPost(errno)
   }
 
-  /** Nothing was sent, so nothing must be taken back. */
+  /** A reserved frame was not sent: nothing to undo. */
   cancel(): void {}
 
   hasRoom(length: number): boolean {
@@ -160,7 +162,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   poll(sink: FrameSink, limit: number): number {
     if (this.state === 'closed') return CLOSED
     if (this.receives.waiting === 0) {
-      // Completions of other connections may lie before ours, and one of them may never stop.
+      // Completions of other connections may come first, and one of them may never stop.
       for (let left = POLL_BATCHES_MAX; left > 0 && this.state === 'open'; left--)
         if (this.adapter.poll() < BATCH || this.receives.waiting > 0) break
       if (this.receives.waiting === 0) return this.#brokenOr(0)
@@ -210,7 +212,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.#handshake = undefined
     this.state = 'closed'
     this.#listener = undefined
-    // BYE goes out behind the frames; once it is acknowledged, so are they.
+    // BYE follows the frames; its acknowledgement is theirs, too.
     const isSaid = wasOpen && this.#sayBye()
     this.sends.close()
     this.receives.close()
@@ -235,7 +237,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.sends.handleSent(low)
     if (kind === WORK_BYE) return this.#endLinger()
     if (kind === WORK_HELLO) return this.adapter.wake(this)
-    // A place in the queue is free again, for which a sender may have waited.
+    // A sender may have waited for this place in the queue.
     this.#reportRoom()
     if (this.#roomWanted > 0 && this.#isReady()) this.#wakeUser()
     else if (kind === WORK_ONE_SIDED && this.#isArmed) this.#wakeUser()
@@ -323,7 +325,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     if (!this.sends.readCell()) this.#violate(this.sends.violation)
   }
 
-  /** The event that is armed for has happened. */
+  /** True if the awaited event has happened. */
   #isReady(): boolean {
     if (this.receives.waiting > 0) return true
     return this.#roomWanted > 0 && !this.isPeerGone && this.hasRoom(this.#roomWanted)
@@ -405,7 +407,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.state = 'broken'
     this.failure = error
     this.sends.fail(error.message)
-    // Frames of a lost peer can still be polled; those of a peer that broke the rules cannot.
+    // Frames of a lost peer can still be polled; those of a peer that broke the protocol cannot.
     if (error.code === 'ERR_NIC_PROTOCOL_VIOLATION') this.receives.forget()
     this.qp.stop()
     if (this.#handshake !== undefined) this.adapter.wake(this)
@@ -430,7 +432,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     clearTimeout(this.#linger)
     this.#linger = undefined
     this.adapter.linger(this, false)
-    // Rings again when its result is known.
+    // Rings again when the result of the call is known.
     if (this.#way?.isCalling) return
     this.release()
     this.#way?.close()

@@ -2,7 +2,7 @@
 import { type Libc, loadKoffi, loadLibc } from '../posix/libc.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 
-/** A pointer, as koffi takes and gives it. */
+/** A pointer, as a value of koffi. */
 export type Pointer = bigint
 
 /** The data path, whose functions belong to a device: their pointers are in its context. */

@@ -1,4 +1,4 @@
-/** One connection of the connection manager, from the first event of it to its end. */
+/** One connection of the connection manager, from its first event to its end. */
 import { systemError } from '../posix/libc.ts'
 import {
   PARAMETERS_INITIATOR,
@@ -34,14 +34,14 @@ interface WayManager {
 }
 
 export class Way {
-  /** The kernel is calling: neither the queue pair nor the id may be destroyed, as that waits for the answer. */
+  /** The kernel is connecting: destroying the queue pair or the id would wait for the answer. */
   isCalling = false
   readonly #manager: WayManager
   readonly #nonce: Buffer
   readonly #number: number
   readonly #user: WayUser
   #id: Pointer | undefined
-  /** The user knows enough of the peer to accept it. */
+  /** The user has enough data of the peer to accept it. */
   #isAccepting = false
 
   /** `number` is the queue pair's number. */
@@ -66,7 +66,7 @@ export class Way {
     if (this.#manager.rdmacm.rdma_accept(this.#id, this.#parameters(0)) !== 0) this.#fail('rdma_accept')
   }
 
-  /** The queue pair is gone, or was never connected. */
+  /** The queue pair is destroyed, or was never connected. */
   close(): void {
     this.#manager.forget(this, this.#nonce, this.#id)
     if (this.#id !== undefined) this.#manager.rdmacm.rdma_destroy_id(this.#id)

@@ -1,7 +1,7 @@
-/** What a completion says of its request: 32 bits for the request itself, its kind, and the slot of its connection. */
+/** The identity of a request, in its completion: 32 bits of its own, its kind, and the slot of its connection. */
 export const IDENTITY_KIND_SHIFT = 24
 export const SLOT_MASK = 0xff_ffff
-/** In place of a slot: a receive of the shared queue. The completion names its connection by the queue pair's number. */
+/** In place of a slot: a receive of the shared queue. The completion names the queue pair of its connection. */
 export const SLOT_SHARED = SLOT_MASK
 
 export const WORK_RECEIVE = 1
