@@ -19,6 +19,7 @@ import {
   type TcpHandle,
 } from '../host/node-internals.ts'
 import { REPORTS_CANCELED_WRITES } from '../host/node-versions.ts'
+import { makeShown } from '../host/own-hooks.ts'
 import {
   errnoOf,
   systemError,
@@ -195,7 +196,7 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   renewScope(): void {
     this.scope.emitDestroy()
     // Node's own handle gives hooks a resource without `hasRef` here.
-    this.scope = new AsyncResource(this.scopeType)
+    this.scope = makeShown(() => new AsyncResource(this.scopeType))
   }
 
   reset(callback: () => void): number {

@@ -47,8 +47,8 @@ function nameOf(address: string, port: number): SocketName | undefined {
 }
 
 /** If `handle` is the far end of a bridge of any process: makes it report its two ends as a TCP handle does. */
-export function nameFarEnd(handle: object | null): void {
-  if (handle === null || known.has(handle)) return
+export function nameFarEnd(handle: object | null | undefined): void {
+  if (handle == null || known.has(handle)) return
   const { fd, getpeername } = handle as { fd?: unknown; getpeername?: unknown }
   if (getpeername !== undefined || typeof fd !== 'number' || fd < 0) return
   known.add(handle)

@@ -64,6 +64,7 @@ import {
 import { tls } from '../host/node-tls.ts'
 import { node20 } from '../host/node-versions.ts'
 import { hideOwn } from '../host/own-diagnostics.ts'
+import { makeShown } from '../host/own-hooks.ts'
 import { decidePath } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -163,7 +164,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   }
 
   function giveFastHandle(socket: FastSocket, isPath: boolean, host?: string): void {
-    const fast = new Handle(dialer, isPath)
+    const fast = makeShown(() => new Handle(dialer, isPath))
     fast.socket = socket
     fast.host = host
     exchange(socket, fast.handle)
@@ -297,7 +298,7 @@ function wrapServer(peers: Peers): void {
   entries._listen2 = function (this: FastServer, ...args: unknown[]): void {
     const isPrimarys = this._handle !== null && hasPlace(args) && primaryOfCluster() !== undefined
     if (isOwn(this)) return makeHidden(() => _listen2.apply(this, args))
-    _listen2.apply(this, args)
+    makeShown(() => _listen2.apply(this, args))
     if (this._handle === null) return
     node20?.teachCopiedOptions()
     const { use, because } = decideListener(this)

@@ -59,9 +59,9 @@ for (const kind of ['tcp', 'unix', 'http']) {
   t.test(`${kind}, in one process`, async t => {
     const folder = t.testdir({})
     const plain = await inOneProcess(t, kind, join(folder, 'plain'), MODES.plain)
-    t.ok(plain.listening?.includes(`${wrap}SERVERWRAP`), 'the server is named')
-    t.ok(plain.connected?.includes(`${wrap}WRAP`), 'the socket is named')
-    t.notOk(plain.closed?.includes(`${wrap}WRAP`), 'and not once it is closed')
+    t.ok(plain.listening?.includes(`${wrap}SERVERWRAP by a line`), 'the server is named, with its line')
+    t.ok(plain.connected?.includes(`${wrap}WRAP by a line`), 'the socket is named, with its line')
+    t.notOk(plain.closed?.includes(`${wrap}WRAP by a line`), 'and not once it is closed')
     t.strictSame(await inOneProcess(t, kind, join(folder, 'fast'), MODES.relinked), plain)
   })
   t.test(`${kind}, in two processes`, async t => {
@@ -70,7 +70,7 @@ for (const kind of ['tcp', 'unix', 'http']) {
       await inTwoProcesses(t, kind, join(folder, 'plain'), MODES.plain),
       await inTwoProcesses(t, kind, join(folder, 'fast'), MODES.relinked),
     ]
-    t.ok(plain[1]?.connected?.includes(`${wrap}WRAP`), 'the socket is named')
+    t.ok(plain[1]?.connected?.includes(`${wrap}WRAP by a line`), 'the socket is named, with its line')
     t.strictSame(fast, plain)
   })
 }

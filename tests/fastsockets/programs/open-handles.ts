@@ -1,6 +1,7 @@
 /**
  * argv: serve | call | both, tcp | unix | http, PLACE. Notes what detectors of open handles note (jest, why-is-node-running): the
- * resources that hooks hear of, but for those that ended or keep no process alive. Tells the types at each step.
+ * resources that hooks hear of, but for those that ended or keep no process alive. Tells the types at each step, and of those
+ * that the program's own lines make, that its file is in the stack trace.
  */
 import { createHook } from 'node:async_hooks'
 import { once } from 'node:events'
@@ -15,6 +16,7 @@ const PASSING =
   /^(PROMISE|TickObject|Microtask|Immediate|FSREQ\w+|RANDOMBYTESREQUEST|TIMERWRAP|PIPECONNECTWRAP)$/
 
 interface Open {
+  /** With the program's file, if a stack trace of ordinary depth names it. */
   readonly type: string
   readonly resource: WeakRef<{ hasRef?(): boolean }>
 }
@@ -26,10 +28,20 @@ void process.stderr
 process.send?.({ isReady: true })
 createHook({
   init: (id, type, _, resource) => {
-    if (!PASSING.test(type)) open.set(id, { type, resource: new WeakRef(resource) })
+    if (PASSING.test(type)) return
+    const isMade = /WRAP$/.test(type) && isNamed(String(new Error('made').stack))
+    open.set(id, { type: isMade ? `${type} by a line` : type, resource: new WeakRef(resource) })
   },
   destroy: id => void open.delete(id),
 }).enable()
+
+/** Below the line of the hook itself. */
+function isNamed(stack: string): boolean {
+  return stack
+    .split('\n')
+    .slice(2)
+    .some(line => line.includes('open-handles'))
+}
 
 function openTypes(): string[] {
   return [...open.values()]
@@ -54,7 +66,7 @@ const server =
 
 async function listen(): Promise<string | number> {
   if (kind === 'unix') server.listen(where)
-  else server.listen(0, '127.0.0.1')
+  else server.listen(0)
   await once(server, 'listening')
   return kind === 'unix' ? where : (server.address() as AddressInfo).port
 }

@@ -12,6 +12,7 @@ import { join } from 'node:path'
 import tls from 'node:tls'
 import { inspect } from 'node:util'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'
+import { walk } from '../../support/walk.ts'
 
 const pem = (name: string): Buffer =>
   readFileSync(new URL(`../../../../tests/fixtures/${name}.pem`, import.meta.url))
@@ -52,35 +53,6 @@ function textOf(object: object): string {
   )
 }
 
-interface Walk {
-  readonly count: number
-  readonly thrown: readonly string[]
-}
-
-/** All that can be reached by keys, symbols and getters, of objects and of their prototypes. */
-function walk(root: object): Walk {
-  const seen = new Set<unknown>([root])
-  const thrown: string[] = []
-  const left: object[] = [root]
-  for (let object = left.pop(); object !== undefined; object = left.pop()) {
-    if (ArrayBuffer.isView(object) || object === process || object === globalThis) continue
-    for (let at = object; at !== null && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
-      for (const key of Reflect.ownKeys(at)) {
-        let value: unknown
-        try {
-          value = Reflect.get(at, key, object)
-        } catch {
-          thrown.push(`${object.constructor?.name}.${String(key)}`)
-        }
-        if (typeof value !== 'object' || value === null || seen.has(value)) continue
-        seen.add(value)
-        left.push(value)
-      }
-    }
-  }
-  return { count: seen.size, thrown }
-}
-
 /** As libraries copy objects: what inherits from the same prototype, with copies of the members, some of which are looked at. */
 function copy(value: unknown, known = new Map<unknown, unknown>()): unknown {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
@@ -111,6 +83,20 @@ function readForeign(handle: object): string[] {
   return thrown
 }
 
+/** Each getter of the class, with no socket: mocks and walks do that. */
+function readPrototype(object: object): object {
+  const prototype = Object.getPrototypeOf(object)
+  return Object.fromEntries(
+    Object.keys(Object.getOwnPropertyDescriptors(prototype)).map(key => {
+      try {
+        return [key, typeof prototype[key]]
+      } catch (error) {
+        return [key, (error as Error).message]
+      }
+    }),
+  )
+}
+
 function compare(one: object, other: object): string {
   try {
     deepStrictEqual(one, other)
@@ -135,6 +121,7 @@ function report(object: object, handle: object): object {
   return {
     keys: keysOf(object),
     handle: keysOf(handle),
+    ofPrototype: readPrototype(object),
     text: textOf(object),
     handleText: textOf(handle),
     walked: walk(object),
