@@ -82,15 +82,22 @@ export const parts = {
   },
 }
 
+/** `import` of a part would have Node's lexer read it through for names of exports, which takes longer than to load it. */
+const REQUIRE = `import { createRequire } from 'node:module'
+const require = createRequire(import.meta.url)
+`
+
 /** Of a CommonJS file that only exports what others do. */
 function asModule(code) {
-  return code
-    .replace(/^('use strict'|require\(.*\));|^\/\/#.*$/gm, '')
-    .replace(/^exports\.(\w+) = /gm, 'export const $1 = ')
-    .replace(/^var (\S+) = require\((.*)\);$/gm, 'import $1 from $2')
+  return (
+    REQUIRE +
+    code
+      .replace(/^('use strict'|require\(.*\));|^\/\/#.*$/gm, '')
+      .replace(/^exports\.(\w+) = /gm, 'export const $1 = ')
+  )
 }
 
 function moduleOver(part, fileName, exports) {
-  const source = `import part from '${relative(dirname(fileName), part)}'\nexport const { ${exports} } = part\n`
+  const source = `${REQUIRE}export const { ${exports} } = require('${relative(dirname(fileName), part)}')\n`
   return { type: 'asset', fileName, source }
 }
