@@ -7,7 +7,7 @@
  */
 import type { PortShare } from '../host/synthetic-ports.ts'
 import type { Stream } from './stream.ts'
-import { PORTS_PROMISED_MAX } from './stream-layout.ts'
+import { PORTS_PROMISED_MAX, SHRUNK_WINDOW } from './stream-layout.ts'
 import type { UnreadShare } from './unread-budget.ts'
 
 const PORT_MAX = 0xffff
@@ -20,6 +20,7 @@ export interface Promised {
   readonly window: number
 }
 
+const NO_PORTS: readonly [number, number, number, number] = [0, 0, 0, 0]
 const NOTHING: Promised = { port: 0, window: 0 }
 
 interface PromisingChannel {
@@ -45,8 +46,13 @@ export class PromisedPorts {
     return promised
   }
 
-  /** Promises up to four more ports; the rest are 0. */
+  /**
+   * Promises up to four more ports; the rest are 0. It promises none while a new socket would get less than half of this
+   * window, above the least: a promised window is kept, so windows that promise others of their size would never shrink.
+   */
   promise(window: number): readonly [number, number, number, number] {
+    const granted = this.channel.unread.windowToGrant()
+    if (2 * (granted - SHRUNK_WINDOW) < window - SHRUNK_WINDOW) return NO_PORTS
     return [this.add(window), this.add(window), this.add(window), this.add(window)]
   }
 

@@ -67,6 +67,27 @@ t.test('a peer beyond its share is over the budget, and no other', async t => {
   t.equal(isOverBudget(), true)
 })
 
+t.test(`${SOCKETS} sockets of one peer, each accepted with promises for the next`, async t => {
+  setUnreadBudget(UNREAD_BUDGET_MIN)
+  t.teardown(() => setUnreadBudget())
+  const channel = { portShare: new PortShare(new SyntheticPorts()), unread: new UnreadShare() }
+  const promised = new PromisedPorts(PORTS_PROMISED_MAX, channel)
+  let all = 0
+  let promisedCount = 0
+  for (let i = 0; i < SOCKETS; i++) {
+    const { port, window: before } = promised.dequeue()
+    if (port > 0) promisedCount++
+    const window = Math.max(before, channel.unread.windowToGrant())
+    channel.unread.noteGranted(window)
+    promised.promise(window)
+    all += window
+  }
+  t.ok(all <= shareOf(UNREAD_BUDGET_MIN) + SOCKETS * SHRUNK_WINDOW, `${all} bytes`)
+  t.ok(promisedCount > SOCKETS - PEERS, `${promisedCount} had a promise`)
+  promised.clear()
+  channel.unread.noteGranted(-all)
+})
+
 t.test('windows that are promised with a port count as granted until they are used or dropped', async t => {
   // The share is half of it, and a sixteenth of that a window: any more that is granted shrinks the next.
   setUnreadBudget(32 * WINDOW)
