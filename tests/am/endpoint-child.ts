@@ -1,4 +1,4 @@
-/** An endpoint of another process, which does what it is told (endpoint-questions.ts). */
+/** An endpoint of another process, driven by the questions of endpoint-questions.ts. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Endpoint, OK, openEndpoint } from '../../am/index.ts'
 import { driversOf } from '../support/driver-lists.ts'

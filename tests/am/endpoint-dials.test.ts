@@ -1,4 +1,4 @@
-/** Who cannot be dialled just now lives all the same. */
+/** Endpoints that cannot be dialled at the moment are not taken for dead. */
 import net from 'node:net'
 import type { Test } from 'tap'
 import { decodeName, type EndpointName, rendezvousPath } from '../../am/rendezvous/endpoint-name.ts'

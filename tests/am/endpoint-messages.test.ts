@@ -1,4 +1,4 @@
-/** Short, medium and long messages and gets arrive whole: words, payloads, offsets, and who sent them. */
+/** Short, medium and long messages and gets arrive whole: words, payloads, offsets, and the name of the sender. */
 import t from 'tap'
 import { type Endpoint, LONG_MAX_DEFAULT, MEDIUM_MAX, type Message, OK } from '../../am/index.ts'
 import { DRIVER_LISTS } from '../support/driver-lists.ts'

@@ -1,4 +1,4 @@
-/** Segments of endpoints: who may map them, what they may do there, and that a program keeps its own. */
+/** Segments of endpoints: which peers may map them, which access they get, and that a program keeps its own. */
 import t, { type Test } from 'tap'
 import { type Endpoint, type EndpointOptions, openEndpoint } from '../../am/index.ts'
 import { drivers } from '../../nic/index.ts'

@@ -1,4 +1,4 @@
-/** stats() says what an endpoint has done, and with whom. */
+/** stats() reports what an endpoint has done, with each peer. */
 import { NO_CREDIT, OK } from '../../am/index.ts'
 import { DRIVER_LISTS } from '../support/driver-lists.ts'
 import { deliver, pollUntil } from '../support/endpoints.ts'

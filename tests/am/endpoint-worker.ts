@@ -1,4 +1,4 @@
-/** An endpoint in a worker thread or a cluster worker: answers, and calls whomever it is told to. */
+/** An endpoint in a worker thread or a cluster worker: answers, and calls the endpoints that it is given. */
 import cluster from 'node:cluster'
 import { parentPort, threadId, workerData } from 'node:worker_threads'
 import { openEndpoint } from '../../am/index.ts'

@@ -114,7 +114,8 @@ t.test('the name of a process that was killed is taken over at once', async t =>
 t.test('of several that want the name of a dead one at once, one gets it', async t => {
   await open(t) // this thread answers, so those who have the name are alive
   let lost: string[] = []
-  // Who has not heard within a second whether it has the name begins without: a busy machine may need another try.
+  // An endpoint begins without its name if the name service does not answer within a second: a busy machine may need
+  // another try.
   for (let i = 0; i < CONTESTS_MAX && lost.length < 4; i++) {
     const name = `contested-${i}`
     const dead = start(t, name)

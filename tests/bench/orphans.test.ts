@@ -86,7 +86,7 @@ function childrenOf(pid: number): number[] {
   return text.trim().split(' ').filter(Boolean).map(Number)
 }
 
-/** Ended, it may still have to be waited for: by whom, the machine decides. */
+/** An ended process may still wait for its new parent to collect it. */
 function isThere(pid: number): boolean {
   try {
     return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))

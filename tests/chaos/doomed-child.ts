@@ -12,7 +12,7 @@ import { PatternWriter } from './pattern.ts'
 export interface Told {
   readonly port?: number
   readonly transport?: string
-  /** Stores since the connection came up, told at its end. */
+  /** Stores since the connection was made; sent to the parent at the end. */
   readonly stores?: number
 }
 

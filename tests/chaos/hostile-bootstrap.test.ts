@@ -48,7 +48,7 @@ const CALLS = 700
 const AT_ONCE = 20
 /** More than the offers that one thread makes at a time. */
 const REPLAYS = 150
-/** Between two bytes of a caller who says them one by one. */
+/** Pause between two bytes of a caller that sends them one by one. */
 const DRIP_MS = 300
 
 function introduction(random: Random): Introduction {
@@ -128,7 +128,7 @@ t.test('a million random greetings, hellos and answers throw nothing and keep no
   t.ok(growth < GROWTH_MAX, `${growth} bytes more`)
 })
 
-/** A call to the hashed port as a stranger makes it, who is not relinked. */
+/** A call to the hashed port by a stranger, which is not relinked. */
 function callAsStranger(port: number): Socket {
   const socket = net.connect({ port: hashedPort(port, 0), host: '127.0.0.1', localAddress: '127.0.0.1' })
   socket.on('error', () => {})

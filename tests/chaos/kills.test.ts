@@ -15,7 +15,7 @@ import type { Told } from './doomed-child.ts'
 import { PATTERN_BYTES, PatternReader, PatternWriter } from './pattern.ts'
 
 const fixture = new URL('./doomed-child.js', import.meta.url)
-/** After the kernel has told of the death. A busy machine may be late once, but not each time. */
+/** After the kernel has reported the death. A busy machine may be late once, but not each time. */
 const NOTICE_MAX_MS = 100
 const ATTEMPTS = 3
 /** The first stores of a stream one by one, and some from all over the rest. */

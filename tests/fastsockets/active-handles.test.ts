@@ -1,4 +1,4 @@
-/** What keeps a process alive, as it tells it: the same plain and relinked. */
+/** Node's lists of what keeps a process alive are the same, plain and relinked. */
 import t, { type Test } from 'tap'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'

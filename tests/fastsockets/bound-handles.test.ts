@@ -1,4 +1,4 @@
-/** Listeners on what was bound before: who may call them is for the kernel to say. */
+/** Listeners on handles that were bound before: the kernel decides which clients may call them. */
 import { once } from 'node:events'
 import nodeNet from 'node:net'
 import t, { type Test } from 'tap'

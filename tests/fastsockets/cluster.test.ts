@@ -38,7 +38,7 @@ interface Connection {
   readonly told: Told
 }
 
-/** A connection whose worker has said who it is; it stays open until the test ends. */
+/** A connection whose worker has sent its process id; it stays open until the test ends. */
 async function connect(t: Test, to: number | string): Promise<Connection> {
   const socket = typeof to === 'string' ? net.connect(to) : net.connect(to, '127.0.0.1')
   t.teardown(() => void socket.destroy())

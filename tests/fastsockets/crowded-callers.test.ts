@@ -1,4 +1,4 @@
-/** Strangers who call and do not finish keep nobody else off the fast way. */
+/** Strangers that call and do not finish leave room for honest clients. */
 import { once } from 'node:events'
 import t from 'tap'
 import { hashedPort } from '../../fastsockets/bootstrap/hashed-port.ts'

@@ -25,7 +25,7 @@ import { SocketLiar } from '../support/socket-liar.ts'
 import { hear, say } from '../support/socket-messages.ts'
 import { eventually, until } from '../support/until.ts'
 
-/** Nobody is presumed to be busy in this time. */
+/** No server is presumed to be busy in this time. */
 const PATIENCE_MS = 60_000
 const env = { ...plainEnvironment(), FASTSOCKETS_GREETING_TIMEOUT_MS: String(PATIENCE_MS) }
 /** Where the event loop does not count how often it has looked, answers are waited for. */
@@ -277,7 +277,7 @@ t.test('a place is free when both have said CLOSE, also if a reset is still to b
   await liar.hears(CLOSE)
   const { channel } = stream.channel
   const { reserveOneWay } = channel
-  // The answer to bytes for somebody who has closed finds no room.
+  // The answer to bytes for a closed socket finds no room.
   channel.reserveOneWay = (handler, ...rest) =>
     handler === CLOSE ? NO_RESOURCE : reserveOneWay.call(channel, handler, ...rest)
   liar.say(DATA, [to, 0, 0, 0], Buffer.from('late'))

@@ -47,7 +47,7 @@ t.test(
     const { port } = await server.receive<{ port: number }>()
     for (let i = 0; i < 3; i++) t.match(await echoOnce(port, byName), { transport: 'shm', reason: undefined })
     await server.kill()
-    // While nobody is there nothing may be remembered that would keep the next one away.
+    // While no server listens, nothing may be cached that would keep the next one from being fast.
     for (let i = 0; i < 3; i++) await t.rejects(echoOnce(port, byName), { code: 'ECONNREFUSED' })
     await new Promise(resolve => setTimeout(resolve, 1100))
     const other = new Child(t, program('server'), ['echo', '::1', String(port)], relinked())
@@ -114,7 +114,7 @@ t.test('a server that has listened on a unix path before', async t => {
   await once(server, 'listening')
   server.close()
   await once(server, 'close')
-  // Now somebody else has the path.
+  // Now another server has the path.
   await new Child(t, program('unix'), ['server', path]).receive()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

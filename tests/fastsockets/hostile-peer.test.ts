@@ -1,4 +1,4 @@
-/** A peer that writes garbage where frames should be costs itself its sockets, and nobody else anything. */
+/** A peer that writes garbage in place of frames loses its own sockets only. */
 import { once } from 'node:events'
 import t from 'tap'
 import { KIND_REPLY } from '../../am/message-layout.ts'

@@ -1,4 +1,6 @@
-/** The connection that tells a channel between two hosts of its peer's end. Within a host the doorbell does: peer-death.test.ts. */
+/**
+ * The connection that reports the end of a peer on another host. Within a host the doorbell does: peer-death.test.ts.
+ */
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'

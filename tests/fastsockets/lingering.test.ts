@@ -22,7 +22,7 @@ t.test('bytes that were written before a socket was destroyed arrive', async t =
 const CHUNK = 16 * 1024
 const VALUE = 7
 
-/** Reads only when told, and keeps what it got. */
+/** Reads only on request, and keeps what it read. */
 class Reader {
   isReading = false
   received = 0

@@ -96,7 +96,7 @@ t.test('register ends when the name is refused later on', async t => {
   const named = await Named.start(t, { args: ['--store-kind', 'memory'] })
   const holder = new Run(t, named, ['register', 'held', '--endpoint', 'e'])
   await eventually('it', () => holder.stdout.includes('held is registered'))
-  // The next daemon knows nothing of it, and somebody else is faster.
+  // The next daemon does not know the name, and another owner is faster.
   holder.signal('SIGSTOP')
   await named.kill()
   await named.up()

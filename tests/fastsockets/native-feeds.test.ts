@@ -1,4 +1,4 @@
-/** What native streams are told stays in its order, whoever stops reading and goes on, and nothing of it is lost. */
+/** Feeds of native streams keep their order, and none is lost, whichever reader pauses and resumes. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import { fastHandleClass } from '../../fastsockets/handle/fast-handle.ts'
@@ -31,7 +31,7 @@ t.test('a piece that was held is not overtaken by one that was scheduled meanwhi
       heard.push(text)
       then(text)
     }
-    // As whoever attaches native code.
+    // As code that attaches a native parser.
     t.ok(handle.handle.isStreamBase)
     handle.readStart()
     return handle

@@ -148,7 +148,7 @@ t.test(`${KILLS} killed clients leave nothing behind`, { timeout: 600_000 }, asy
   await once(server, 'listening')
   t.teardown(() => void server.close())
   const { port } = server.address() as AddressInfo
-  /** After the kernel has told of the death. */
+  /** After the kernel has reported the death. */
   const latenessMs: number[] = []
   let prompt = 0
 

@@ -33,7 +33,7 @@ const PAGE = 4096
 const READ = 1
 const WRITE = 2
 
-/** Memory that nobody has touched. */
+/** Memory that no process has touched. */
 function untouched(): bigint {
   const flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
   return BigInt(libc.mmap(null, LENGTH, PROT_READ | PROT_WRITE, flags, -1, 0))
@@ -91,7 +91,7 @@ t.test('the handshake reads nothing of the peer', async t => {
     const caller = new Caller(offer.blob)
     const address = untouched()
     const request = caller.request()
-    // Where earlier versions have told an address to be read.
+    // An address that earlier versions made the peer read.
     request.writeBigUInt64LE(address | 3n, 24)
     caller.say(request)
     const { descriptors } = await caller.answer()

@@ -1,4 +1,7 @@
-/** Who has given up the right to use the network connects to nobody, by no road, and hears of it as a plain program does. */
+/**
+ * A program without the right to use the network connects to no server, in no way, and gets the errors of a plain
+ * program.
+ */
 import t from 'tap'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'

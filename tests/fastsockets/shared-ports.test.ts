@@ -16,7 +16,7 @@ interface Told {
   readonly transport: string
 }
 
-/** All who listen on a port must have the same hashed port: clients look no further than the first that answers. */
+/** All listeners of a port must have the same hashed port: clients look no further than the first that answers. */
 async function serve(t: Test, port: number, count: number, kind = 'process'): Promise<Child[]> {
   const servers: Child[] = []
   const hashedPorts: number[] = []
@@ -31,7 +31,7 @@ async function serve(t: Test, port: number, count: number, kind = 'process'): Pr
   return servers
 }
 
-/** What several clients are told, with several connections each. */
+/** The answers to several clients, with several connections each. */
 async function askMany(t: Test, port: number, options: ForkOptions): Promise<Told[]> {
   const clients = Array.from(
     { length: CLIENTS },

@@ -1,4 +1,4 @@
-/** Whoever sits on a hashed port without being one of us costs a moment, gets not a byte, and leaves a reason. */
+/** A stranger on a hashed port costs a client a moment, gets no byte, and leaves a reason. */
 import { once } from 'node:events'
 import http from 'node:http'
 import { createServer as createPlainServer, type Socket } from 'node:net'
@@ -47,7 +47,7 @@ async function withStranger(
     })
     behave(socket)
   })
-  // The port may be taken by somebody else on this machine; the caller tries another one then.
+  // Another program on this machine may have the port; the caller then tries another one.
   const listening = await new Promise(resolve => {
     stranger.once('error', () => resolve(false))
     stranger.listen(hashedPort(port, 0), '127.0.0.1', () => resolve(true))

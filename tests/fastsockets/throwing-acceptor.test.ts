@@ -1,4 +1,4 @@
-/** Whoever decides about connections may throw: a getter of the program's server, for example. */
+/** Code that decides about connections may throw: a getter of the program's server, for example. */
 import t from 'tap'
 import { REFUSAL } from '../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { SocketChannel } from '../../fastsockets/stream/socket-channel.ts'

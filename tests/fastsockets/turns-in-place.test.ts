@@ -1,4 +1,4 @@
-/** Turns that follow each other without the event loop (decision 0112) keep nobody from anything. */
+/** Turns that follow each other without the event loop (decision 0112) delay no timer and no I/O for long. */
 import t from 'tap'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'

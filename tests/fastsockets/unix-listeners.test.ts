@@ -1,4 +1,4 @@
-/** Who reaches a unix listener the fast way: whoever may connect to its file, and nobody by a guess. */
+/** Which clients reach a unix listener the fast way: those that may connect to its file, and none that guesses. */
 
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'

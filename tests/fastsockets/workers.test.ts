@@ -1,4 +1,4 @@
-/** Worker threads of a relinked program are fast, with everybody, and may be stopped at any moment. */
+/** Worker threads of a relinked program are fast, with all peers, and may be stopped at any moment. */
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** ZCopy: large writes are fetched from the writer's memory, and nobody notices but the counters. */
+/** ZCopy: large writes are fetched from the writer's memory; only the counters show it. */
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -74,7 +74,7 @@ t.test('a peer that does not read has the data copied into its receive buffer, a
   const { peer, socket } = await connectedPeer(t)
   peer.send({ pause: 1 })
   await reportWhen(peer, 'the pause', ({ paused }) => paused)
-  // It fits the window: the write is over though nobody reads.
+  // It fits into the window: the write completes although the peer does not read.
   const written = new Promise(resolve => socket.write(patterned(0, 500_000), resolve))
   await withWatchdog('the end of the write', written)
   let isOver = false

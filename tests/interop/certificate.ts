@@ -1,4 +1,4 @@
-/** A certificate of localhost that nobody has signed, for servers, and for clients that trust it. */
+/** A self-signed certificate of localhost, for servers, and for clients that trust it. */
 import { readFileSync } from 'node:fs'
 
 /** The fixtures are not compiled: they lie beside dist/. */

@@ -16,7 +16,7 @@ export interface Service {
 }
 
 export interface Scenario {
-  /** Absent if the server is nobody's program. */
+  /** Absent if the server is an external program. */
   serve?(journal: Journal): Promise<Service>
   call(place: Place, journal: Journal): Promise<void>
 }
@@ -37,7 +37,7 @@ export async function placeOf(server: net.Server, port = 0): Promise<Place> {
   return { port: (server.address() as AddressInfo).port }
 }
 
-/** A port where nobody is. */
+/** A port without a listener. */
 export async function deadPort(): Promise<number> {
   const server = net.createServer().listen(0, HOST)
   await once(server, 'listening')
@@ -97,7 +97,7 @@ export function play(scenario: Scenario): void {
   })
 }
 
-/** Remembers the sockets that this process connects; the result tells the wires of those since it was asked last. */
+/** Remembers the sockets that this process connects; the result has the wires of those since the last call. */
 function watchWires(): () => string[] {
   const { connect } = net.Socket.prototype
   const seen = new Set<string>()

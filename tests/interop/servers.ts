@@ -28,7 +28,7 @@ export interface ForeignServer {
   start(t: Test): Promise<Place>
 }
 
-/** Postgres does not run as root, and nobody needs to. */
+/** Postgres refuses to run as root. */
 const NOBODY = 65_534
 const isRoot = process.getuid?.() === 0
 const asNobody = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
@@ -102,7 +102,7 @@ function absenceOf(command: string, debianPackage: string): string | undefined {
     : `${command} is not installed (apt-get install ${debianPackage})`
 }
 
-/** Debian keeps each version's programs in a folder that is on nobody's path. */
+/** Debian keeps each version's programs in a folder outside PATH. */
 function postgresFolder(): string | undefined {
   const root = '/usr/lib/postgresql'
   if (!existsSync(root)) return undefined
@@ -124,7 +124,7 @@ function ownCopy(from: URL, to: string): string {
   return to
 }
 
-/** Starts the server and waits until somebody answers at its port. */
+/** Starts the server and waits until its port answers. */
 async function run(t: Test, command: string, args: readonly string[], port: number): Promise<Place> {
   const server = spawn(command, args, { ...asNobody, cwd: '/', stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''

@@ -133,7 +133,7 @@ t.test('a name of another owner is a conflict', async t => {
 })
 
 t.test('takeover: with the same owner key at once, else when the lease is over', async t => {
-  // Root may take over anything; somebody else shows the rule. See security.test.ts for other users.
+  // Root may take over anything; another user shows the rule. See security.test.ts for other users.
   const [first, second] = [await grant(t), await grant(t)]
   await register(t, 'taken', first, { ownerKey: 'secret' })
   isProblem(t, await register(t, 'taken', second, { ownerKey: 'secret' }), 409, 'name-held')

@@ -72,7 +72,7 @@ t.test('a socket that was passed is used, and stays when the daemon goes', async
   const fd = bindUnix(socketPath, SOCK_STREAM)
   t.teardown(() => closeSync(fd))
   const flags = ['named', '--store-kind', 'memory', '--socket-path', join(folder, 'unused.sock')]
-  // As systemd does it: the process that is told by its id, with the socket as descriptor 3.
+  // As systemd does it: the environment has the id of the process, and descriptor 3 is the socket.
   const start = (count: string) =>
     spawn(
       'sh',

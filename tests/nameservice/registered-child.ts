@@ -1,4 +1,4 @@
-/** Registers two names, and tells each state of the first. argv: socket */
+/** Registers two names, and prints each state of the first. argv: socket */
 import { NameClient } from '../../nameservice/index.ts'
 
 // It stays until its parent goes.

@@ -1,4 +1,4 @@
-/** Who may do what: users over the unix socket, tokens over TCP, and what never leaves the daemon. */
+/** Permissions: users over the unix socket, tokens over TCP, and what never leaves the daemon. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Watching the real daemon: no change is lost or told twice, whatever happens to connections and daemons. */
+/** Watching the real daemon: no change is lost or delivered twice, whatever happens to connections and daemons. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'

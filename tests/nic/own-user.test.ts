@@ -1,4 +1,4 @@
-/** Who counts as our own user: the kernel's effective ids, and never the id that stands for all unmapped ones. */
+/** Which ids are our own user: the kernel's effective ids, and never the id that stands for all unmapped ones. */
 import { spawnSync } from 'node:child_process'
 import t from 'tap'
 import { isOverflowUser, isOwnUser } from '../../nic/index.ts'

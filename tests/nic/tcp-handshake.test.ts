@@ -1,4 +1,4 @@
-/** Callers of the driver tcp: those who know the key, and those who pretend to. */
+/** Callers of the driver tcp: those that know the key, and those that pretend to. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import net from 'node:net'
@@ -40,7 +40,7 @@ function useKey(t: Test, key: Buffer | undefined): void {
   else process.env.FASTSOCKETS_KEY_FILE = keyFileOf(t, key)
 }
 
-/** Listens with the key in force; counts those who were let in. */
+/** Listens with the key in force; counts accepted callers. */
 async function listen(t: Test): Promise<{ port: number; admitted: net.Socket[] }> {
   const admitted: net.Socket[] = []
   const port = await openTcpPort({ host: HOST, port: 0 }, socket => admitted.push(socket))

@@ -1,4 +1,4 @@
-/** Files that a program obeys: whose they may be, who may write to them, what they may be, and how large. */
+/** Files that a program obeys: their owner, their writers, their type and size. */
 import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
@@ -29,7 +29,7 @@ const MAIN = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.
 const MODULE = new URL('../../nic/trusted-file.js', import.meta.url).href
 const notRoot = process.getuid?.() === 0 ? false : 'it takes root to own files of others'
 const SIZE_MAX = 100
-/** Neither root, nor ours, nor nobody. */
+/** Neither root, nor ours, nor the user nobody. */
 const OTHER_USER = 4242
 
 /** Not below the repository: another user may own it. */

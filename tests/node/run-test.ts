@@ -107,6 +107,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // Nobody of the group is left.
+    // The group has no process left.
   }
 }

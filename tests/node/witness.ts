@@ -5,7 +5,7 @@ import { transportOf } from '../../fastsockets/handle/transport.ts'
 
 const path = process.env.FASTSOCKETS_TEST_WITNESS
 const { connect } = net.Socket.prototype
-/** Some tests wait until a socket of theirs is collected: nobody can ask those any more. */
+/** Some tests wait until a socket of theirs is collected: those cannot be asked. */
 const sockets: WeakRef<net.Socket>[] = []
 
 net.Socket.prototype.connect = function (this: net.Socket, ...args: unknown[]): net.Socket {

@@ -36,7 +36,7 @@ export function runGuest(image: GuestImage, run: GuestRun): Promise<GuestEnd> {
     })
     let end: GuestEnd = 'not booted'
     const kill = (): unknown => guest.kill('SIGKILL')
-    // Whoever runs us may be interrupted.
+    // The caller may be interrupted.
     const abandon = (): void => {
       kill()
       rmSync(folder, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-/** Who asks for a test over RDMA that does not exist is told so, and not that all is well. */
+/** A request for a test over RDMA that does not exist fails with a message. */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'

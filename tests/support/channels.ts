@@ -3,7 +3,7 @@ import { type AmError, type Channel, ChannelGroup, type ChannelOwner } from '../
 import { openLoopbackPair, type Status, type VirtualInterface } from '../../nic/index.ts'
 import { RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
 
-/** Keeps what the channel tells its owner. */
+/** Keeps the calls of the channel to its owner. */
 export class OwnerLog implements ChannelOwner {
   readonly peerName = 'the peer'
   readonly destination: number | undefined

@@ -48,7 +48,7 @@ export function skipReason(list: DriverList): string | false {
   return false
 }
 
-/** For a program that is told the name of a list. */
+/** For a program that gets the name of a list. */
 export function driversOf(name: string | undefined): DriverList['drivers'] {
   const lists = [...DRIVER_LISTS, ...PROCESS_DRIVER_LISTS, ...COPYING_DRIVER_LISTS]
   const list = lists.find(one => one.name === name)
@@ -56,7 +56,7 @@ export function driversOf(name: string | undefined): DriverList['drivers'] {
   return list.drivers
 }
 
-/** Over a bad network. The seed is fixed: who must be able to repeat a failure has the calls to repeat as well. */
+/** Over a bad network. The seed is fixed: a failure must be repeatable. */
 function faulty(name: string): DriverList {
   const rate = 0.03
   const faults = { seed: 1997, loss: rate, duplication: rate, reordering: rate, corruption: rate }

@@ -36,7 +36,7 @@ export class Collector implements FrameSink {
   }
 }
 
-/** A sink that does what it is told with each frame's content. */
+/** A sink that calls a function with each frame's content. */
 export class Handler implements FrameSink {
   readonly #handle: (content: Uint8Array) => void
 

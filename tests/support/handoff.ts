@@ -1,4 +1,4 @@
-/** The two sides of a shm handoff, made by hand: what a stranger, or a peer who breaks the rules, would do. */
+/** The two sides of a shm handoff, made by hand: as a stranger, or a hostile peer, would. */
 import { randomBytes } from 'node:crypto'
 import { closeSync, fstatSync } from 'node:fs'
 import net from 'node:net'

@@ -175,7 +175,7 @@ export class HostileSockets {
     const to = this.#lie(known.number)
     const what = random.within(0, 39)
     if (what === 0) {
-      // Who has said CLOSE says nothing more of this socket.
+      // After its CLOSE a side sends nothing more for this socket.
       if (this.#request(CLOSE, [to, this.#lie(1)])) this.#known.splice(at, 1)
       return
     }
@@ -198,7 +198,7 @@ export class HostileSockets {
     return true
   }
 
-  /** Mostly the truth: who lies at once does not come far. */
+  /** Mostly the truth: lies are found at once. */
   #lie(truth: number): number {
     const random = this.#random
     if (!random.chance(this.#malice)) return truth

@@ -47,7 +47,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** One whose first hashed port is as free: who listens there has that one. */
+/** A port whose first hashed port is free as well: its listener gets that one. */
 export async function portWithFirstHashed(): Promise<number> {
   for (;;) {
     const port = await freePort()

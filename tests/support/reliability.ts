@@ -1,4 +1,4 @@
-/** The reliability layer's frames, made and read by hand, and a network that loses what it is told to. */
+/** The reliability layer's frames, made and read by hand, and a network that loses chosen frames. */
 import { ReliableInterface } from '../../am/index.ts'
 import { CRC_START, crcOfWords } from '../../am/reliability/crc32c.ts'
 import {

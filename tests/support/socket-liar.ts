@@ -15,7 +15,7 @@ export class SocketLiar {
   readonly said: Said[] = []
   readonly received: Buffer[] = []
   readonly posted: Buffer[] = []
-  /** What else the program was told. */
+  /** The other reports to the program. */
   readonly told: string[] = []
   isReading = true
   isGone = false

@@ -55,7 +55,7 @@ async function hear(socket: net.Socket): Promise<string> {
   return heard
 }
 
-/** What a caller hears once the others, who have gone, are known to have gone. */
+/** The answer to a caller after the earlier callers have ended, and their end was noticed. */
 async function heardAtLast(t: Test, address: TcpAddress): Promise<string> {
   return await eventually('an answer', async () => {
     const next = await call(t, address)

@@ -27,7 +27,7 @@ const endpointFixture = new URL('../endpoint-child.js', import.meta.url)
 
 /** How long a process is called that accepts no connection. */
 const BUSY_MS = 200
-/** Callers of another user who are not answered yet. */
+/** Callers of another user that are not answered yet. */
 const OTHERS_MAX = 16
 
 async function open(t: Test, driver = 'loopback'): Promise<{ endpoint: Endpoint; name: EndpointName }> {
@@ -148,7 +148,7 @@ t.test('callers who go at any moment leave nothing behind', async t => {
   await until('no peers', () => endpoint.stats().peers.length === 0)
 })
 
-/** A caller who has got as far as an honest one. */
+/** A caller that behaves as an honest one so far. */
 async function meet(t: Test, name: EndpointName): Promise<net.Socket> {
   const socket = await call(t, name)
   socket.write(openMessage(name))

@@ -1,4 +1,4 @@
-/** Changes words of a ring in shared memory for as long as it is told to: the peer's side of kinds/double-fetch.ts. */
+/** Changes words of a ring in shared memory until it is stopped: the peer's side of kinds/double-fetch.ts. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { RING_SIZE_MIN } from '../../../nic/ring/ring-layout.ts'
 import { Random } from '../../support/random.ts'

@@ -1,6 +1,6 @@
 import type { Random } from '../../support/random.ts'
 
-/** What a kind of attack gets, and tells. */
+/** Input and report of a kind of attack. */
 export interface Attack {
   readonly random: Random
   readonly inputs: number
@@ -23,7 +23,7 @@ export interface Victim {
 /** One kind of hostile input. */
 export interface Kind {
   readonly name: string
-  /** What is said to whom. */
+  /** Input, and the process that receives it. */
   readonly what: string
   /** What must have been counted: each is a place in the victim that inputs have reached. */
   readonly reaches: readonly string[]

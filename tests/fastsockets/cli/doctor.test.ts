@@ -62,7 +62,7 @@ t.test('a pair that is fast, and one that is not, with what to do about it', asy
 })
 
 t.test('another host without RDMA: the code of docs/guide/rdma.md, and what to do', async t => {
-  // Of a network for documentation: nobody is asked.
+  // A documentation network: no such host exists.
   const { status, report } = doctor('192.0.2.1:80')
   t.equal(status, 1)
   const isThere = report.checks.some(({ name, state }) => name === 'driver verbs' && state === 'ok')

@@ -167,7 +167,7 @@ t.test('a run of connections by two wires says how many went by each, and why', 
   const { server, target } = await startServer(t, 'net')
   const args = [CLI, 'perf', 'connect', target, '--transport', 'net', '--seconds', '8', '--warm-up', '0']
   server.kill('SIGSTOP')
-  // Nobody greets it, so it is on TCP; some seconds later it asks again.
+  // It gets no greeting, so it is on TCP; some seconds later it asks again.
   const client = spawn(process.execPath, [...args, '--json'], {
     env: { ...plainEnvironment(), FASTSOCKETS_GREETING_TIMEOUT_MS: '50' },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,4 +1,4 @@
-/** The command line tool as somebody meets it who does not know it: every help text, wrong arguments, exit codes. */
+/** The command line tool for a first-time user: every help text, wrong arguments, exit codes. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

@@ -34,7 +34,7 @@ async function talk(socket: Socket | undefined): Promise<void> {
   socket?.ref()
   socket?.end()
   if (socket !== undefined) await once(socket, 'close')
-  // The other side has its turn.
+  // Lets the other side run.
   await sleep(SETTLED_MS)
   process.send?.({ unreferenced, closed: active() })
 }

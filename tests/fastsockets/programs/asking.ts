@@ -24,7 +24,7 @@ const TASKS: Record<string, () => void> = {
     socket.connect(Number(port), '127.0.0.1')
     socket.on('error', error => tell([codeOf(error), socket.destroyed]))
   },
-  /** What was received is heard, though a write waits that fails, and all of it has come while nobody could hear. */
+  /** Received data is delivered although a waiting write fails, and all of it arrived before the program could read. */
   'an early answer'() {
     const socket = open()
     let bytes = 0
@@ -100,7 +100,7 @@ const TASKS: Record<string, () => void> = {
     socket.resume().end('x')
     socket.on('close', () => setImmediate(() => tell(seen)))
   },
-  /** Of a socket that came over TCP: who asks for an address of its own gets no other. */
+  /** For a socket that came over TCP: a request for its own address gets no other. */
   'names after the end'() {
     const seen: string[] = []
     const server = net.createServer(socket => {

@@ -1,4 +1,4 @@
-/** Connects, sends 1000 bytes, and keeps its thread busy from then on: it answers nobody. argv: port */
+/** Connects, sends 1000 bytes, and keeps its thread busy from then on. argv: port */
 import net from 'node:net'
 
 const socket = net.connect(Number(process.argv[2]), '127.0.0.1', () => socket.write(Buffer.alloc(1000)))

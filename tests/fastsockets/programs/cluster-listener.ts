@@ -1,4 +1,4 @@
-/** A worker of a cluster listens by a raw server; the primary tells its process id. */
+/** A worker of a cluster listens by a raw server; the primary prints its process id. */
 import cluster from 'node:cluster'
 import { listen } from '../../../fastsockets/raw/index.ts'
 

@@ -60,7 +60,7 @@ function listen(server: net.Server | http2.Http2Server): void {
   server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as net.AddressInfo).port }))
 }
 
-/** Is told of bytes, and tells how often the whole heap was marked for each gigabyte of them. */
+/** Counts bytes, and reports how often the whole heap was marked for each gigabyte of them. */
 function gigabytes(): (length: number) => void {
   let marked = 0
   let left = GIGABYTE

@@ -1,6 +1,6 @@
 /**
  * A program that has the parser of http by `process.binding`, and gives it the handle of a socket that is still connecting.
- * It tells what the parser heard, and which wire was under it.
+ * It reports the events of the parser, and the wire under it.
  */
 import net, { type AddressInfo } from 'node:net'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'

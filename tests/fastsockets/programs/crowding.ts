@@ -1,4 +1,4 @@
-/** Calls a hashed port again and again, and keeps every caller open: `silent`, or saying HELLO as the user it is told to. */
+/** Calls a hashed port repeatedly, and keeps every call open: `silent`, or sending HELLO as the given user. */
 import { randomBytes } from 'node:crypto'
 import net, { type Socket } from 'node:net'
 import {

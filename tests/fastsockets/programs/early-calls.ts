@@ -1,4 +1,4 @@
-/** Scenarios: who calls before somebody listens, or before somebody accepts. */
+/** Scenarios: clients that call before a server listens, or before it accepts. */
 import { once } from 'node:events'
 import net from 'node:net'
 import { bothClosed, closed, connect, hidePort, log, sortByName, watch } from './dialogue.ts'
@@ -34,13 +34,13 @@ export async function closedBeforeItAccepts(): Promise<void> {
   server.on('connection', () => log.push('server connection'))
   const client = net.connect(port, '127.0.0.1', () => log.push('client connect'))
   watch('client', client)
-  // The client has called by then, and nobody has accepted.
+  // The client has called by then, and the server has not accepted.
   process.nextTick(() => server.close())
   await closed(client)
   hidePort(port)
 }
 
-/** Who calls before the event loop looks for I/O is accepted in that turn, before its immediates. */
+/** A client that calls before the event loop looks for I/O is accepted in that turn, before its immediates. */
 export async function closedByAnImmediate(): Promise<void> {
   const { server, port } = await firstCall()
   // The pair's own listener is not of interest.
@@ -48,7 +48,7 @@ export async function closedByAnImmediate(): Promise<void> {
     log.push('server connection')
     socket.end()
   })
-  // Long enough for nobody to be awake any more.
+  // Long enough for all threads to sleep.
   await new Promise(resolve => setTimeout(resolve, 20))
   const client = net.connect(port, '127.0.0.1')
   watch('client', client)

@@ -85,7 +85,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
 
   pausedWriter: () => resetWriter(false),
 
-  /** The same, with bytes that nobody has read, and never will. */
+  /** The same, with bytes that are never read. */
   unreadWriter: () => resetWriter(true),
 
   /** What a piece lies in, of two sockets that take turns; and what is left of the others if one is transferred. */
@@ -320,7 +320,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<void>>> = {
   },
 }
 
-/** The peer of somebody who writes, and does not read, goes. */
+/** The peer of a socket that writes, and does not read, ends. */
 async function resetWriter(isSomethingUnread: boolean): Promise<void> {
   const { client, peer, server } = await connect({ pauseOnConnect: true })
   client.pause()

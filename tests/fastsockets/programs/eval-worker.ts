@@ -1,4 +1,4 @@
-/** argv: INDEX, a URL. A worker thread made with `eval: true` connects; tells which wire it has. */
+/** argv: INDEX, a URL. A worker thread made with `eval: true` connects and reports its wire. */
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
 import { Worker } from 'node:worker_threads'

@@ -1,8 +1,8 @@
-/** Listens, accepts nobody, and has no room for more. Says { port }, and nothing ever again. argv: host port */
+/** Listens, accepts no client, and has no room for more. Prints { port }, and nothing else. argv: host port */
 import net from 'node:net'
 
 const [host = '127.0.0.2', port = '0'] = process.argv.slice(2)
-/** The kernel completes one connection more than it is told to. */
+/** The kernel completes one connection more than the backlog. */
 const BACKLOG = 1
 const CLIENTS = 4
 

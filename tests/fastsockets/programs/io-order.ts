@@ -53,7 +53,7 @@ for (let round = 0; round < ROUNDS; round++) {
 }
 await new Promise(resolve => socket.end(() => resolve(undefined)).once('end', () => resolve(note('end'))))
 
-/** Asks for a connection while libuv tells of a file; `block` is time enough for any answer. */
+/** Asks for a connection while libuv reports a file; `block` is time enough for any answer. */
 function ask(): Promise<void> {
   const heard: string[] = []
   return new Promise(resolve => {

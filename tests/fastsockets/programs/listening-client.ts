@@ -1,4 +1,7 @@
-/** Listens, says where, and is the client of each port that it is told: of what comes back it tells the wire and the bytes. */
+/**
+ * Listens, prints its port, and is the client of each port that it is sent: reports the wire and the bytes that come
+ * back.
+ */
 import { once } from 'node:events'
 import net from 'node:net'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'

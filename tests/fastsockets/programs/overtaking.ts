@@ -1,7 +1,7 @@
 /**
  * A server that sleeps until one socket of its client rings, and then holds its core while the client, which has its answer,
  * rings by another one: an immediate that the first asked for comes before the second is heard, as Node promises of I/O.
- * It tells how often that was so, and how often not.
+ * It reports how often that was so, and how often not.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

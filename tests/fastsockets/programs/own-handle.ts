@@ -31,7 +31,7 @@ const server = net
   .listen(0, '127.0.0.1', () => {
     const socket = net.connect((server.address() as AddressInfo).port, '127.0.0.1', () => {
       const reports: boolean[] = []
-      // Nobody reads this pipe: a write that is not over at once.
+      // This pipe has no reader: a write that does not complete at once.
       const sleeper = spawn('sleep', ['60'], { stdio: ['pipe', 'ignore', 'ignore'] })
       sleeper.stdin.write(Buffer.alloc(MORE_THAN_A_PIPE_HOLDS))
       reports.push(writeToOwn())

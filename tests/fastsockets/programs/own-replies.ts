@@ -7,7 +7,7 @@ import net, { type AddressInfo, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 const ROUNDS = 10
-/** Long enough for everybody to fall asleep: who speaks first then is looked at first. */
+/** Long enough for all threads to sleep: the first to speak is then looked at first. */
 const LULL_MS = 20
 
 const server = net.createServer()

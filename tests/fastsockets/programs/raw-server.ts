@@ -43,7 +43,7 @@ const behaviours: Record<string, (socket: RawSocket) => Promise<void> | void> = 
     socket.close()
   },
 
-  /** Reads when it is told to. */
+  /** Reads on request. */
   hold(socket) {
     process.on('message', () => void behaviours.count?.(socket))
   },

@@ -1,4 +1,7 @@
-/** A server that pauses all its sockets, then resumes them at once, and tells how many it heard of in one turn of the event loop. */
+/**
+ * A server that pauses all its sockets, then resumes them at once, and reports how many got data in one turn of the
+ * event loop.
+ */
 import { once } from 'node:events'
 import net from 'node:net'
 

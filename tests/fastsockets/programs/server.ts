@@ -46,7 +46,7 @@ const behaviours: Record<string, (socket: net.Socket) => void> = {
   hangup: socket => socket.destroy(),
   /** Answers before it has read anything, and is killed. */
   'answer-and-die': socket => answerAndDie(socket, 1),
-  /** More than TCP has room for with somebody who does not read. */
+  /** More than TCP has room for if the peer does not read. */
   'answer-much-and-die': socket => answerAndDie(socket, 4),
 }
 

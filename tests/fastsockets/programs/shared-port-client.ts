@@ -1,4 +1,4 @@
-/** Connects again and again, and tells what it was told by whoever answered. argv: port, how often */
+/** Connects repeatedly, and prints what the servers that answered have sent. argv: port, how often */
 import { once } from 'node:events'
 import net from 'node:net'
 

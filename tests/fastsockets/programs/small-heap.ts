@@ -1,4 +1,7 @@
-/** argv: a port to fetch from, as often as it is sent; serves if there is none, and tells how much V8 keeps when it is asked. */
+/**
+ * argv: a port to fetch from, as often as it is sent; serves if there is none, and reports how much V8 keeps on
+ * request.
+ */
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -15,12 +15,12 @@ function lookUp(first: string): net.LookupFunction {
 
 const WAYS: Readonly<Record<string, () => tls.TLSSocket>> = {
   over: () => tls.connect({ socket: net.connect(Number(port), '127.0.0.1'), ...ALL_TRUSTED }),
-  /** Nobody listens at the first address. Node itself crashes here. */
+  /** The first address has no listener. Node itself crashes here. */
   'over-second': () => {
     const options = { port: Number(port), host: 'two', autoSelectFamily: true, lookup: lookUp('127.0.0.9') }
     return tls.connect({ socket: net.connect(options), ...ALL_TRUSTED })
   },
-  /** At the first address nobody answers. */
+  /** The first address does not answer. */
   second: () => {
     const options = { port: Number(port), host: 'two', autoSelectFamily: true, lookup: lookUp('127.0.0.2') }
     return tls.connect({ ...options, ...ALL_TRUSTED } as tls.ConnectionOptions)

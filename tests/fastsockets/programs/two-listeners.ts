@@ -1,4 +1,4 @@
-/** An ordinary server with two listeners: a TCP port, which it tells, and a unix path. argv: the path */
+/** An ordinary server with two listeners: a TCP port, which it prints, and a unix path. argv: the path */
 import net from 'node:net'
 
 const [path = ''] = process.argv.slice(2)

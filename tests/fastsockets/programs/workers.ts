@@ -31,7 +31,7 @@ interface Task {
 // The main thread.
 
 const programs: Record<string, (random: Random) => Promise<object>> = {
-  /** Asks for the port of another process; then everybody talks with everybody. */
+  /** Asks for the port of another process; then each talks with all others. */
   talk: async () => {
     const main = await listen(socket => socket.pipe(socket))
     const server = start({ role: 'serve', ports: {} })
@@ -71,7 +71,7 @@ const programs: Record<string, (random: Random) => Promise<object>> = {
     return { wires, descriptors: descriptorCount() - descriptors, mappings: memfdMappingCount() }
   },
 
-  /** A worker serves, and is terminated when asked for. This process stays until it is told to go: it is looked at. */
+  /** A worker serves, and is terminated on request. This process stays until it is stopped: the test inspects it. */
   serve: async () => {
     await listen(socket => socket.resume())
     const worker = start({ role: 'flood', ports: {} })

@@ -29,7 +29,7 @@ async function silentServer(t: Test, port: number): Promise<Server> {
   return server
 }
 
-/** A port at which nobody greets; `isCalled` once the fast way is looked for there. */
+/** A port without a bootstrap; `isCalled` once the fast way is looked for there. */
 async function silentPort(t: Test): Promise<{ port: number; isCalled: Promise<unknown> }> {
   for (;;) {
     const { port } = (await silentServer(t, 0)).address() as AddressInfo
@@ -39,7 +39,7 @@ async function silentPort(t: Test): Promise<{ port: number; isCalled: Promise<un
         servers.push(await silentServer(t, hashedPort(port, candidate)))
       return { port, isCalled: once(servers[0] as Server, 'connection') }
     } catch (error) {
-      // A candidate is somebody else's at the moment.
+      // Another program has a candidate at the moment.
       if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
     }
   }

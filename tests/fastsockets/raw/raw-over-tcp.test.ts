@@ -33,7 +33,7 @@ async function connected(t: Test): Promise<Pair> {
   return { plain, raw }
 }
 
-/** A raw server's end of a connection that a client has made who is not relinked. */
+/** A raw server's end of a connection from a client that is not relinked. */
 async function accepted(t: Test): Promise<Pair> {
   const server = await listen({ host: '127.0.0.1' })
   t.teardown(() => server.close())

@@ -312,7 +312,7 @@ t.test('an abort signal ends a connect and an accept', async t => {
 
 t.test('an abort signal ends a connect that goes by TCP, while the fast way is looked for', async t => {
   const calls = new EventEmitter()
-  // Nobody greets there, so the search takes its time.
+  // No bootstrap answers there, so the search takes its time.
   const port = await crowdedPort(t, CANDIDATE_COUNT, socket => calls.emit('call', socket.resume()))
   const called = once(calls, 'call')
   const server = createServer(socket => socket.resume()).listen(port, '127.0.0.1')

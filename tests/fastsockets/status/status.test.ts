@@ -1,4 +1,4 @@
-/** What is to be seen of relinked processes from outside, and by whom. */
+/** What `status` shows of relinked processes, and to which users. */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
@@ -91,7 +91,7 @@ t.test('a reader that stops shows as Recv-Q there, and as missing credit here', 
     sent += length
     refused = length === 0 ? refused + 1 : 0
   }
-  // What has arrived is on its way to the program, until it turns out that nobody reads.
+  // Arrived bytes are on their way to the program, until it turns out that the program does not read.
   const there = await until('all bytes to arrive, most of them in the receive buffer', () => {
     const [seen] = readStatusOf(server.pid)[0]?.sockets ?? []
     return seen?.bytesIn === sent && (seen.directShare ?? 1) < 0.5 && seen

@@ -76,7 +76,7 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
       return digest(bytes)
     }
   }
-  /** ftp-srv says that TLS may begin before it is ready for it: whoever is too quick must try again. */
+  /** ftp-srv announces TLS before it is ready for it: a fast client must try again. */
   async function access(secure: boolean): Promise<{ client: Client; code: number }> {
     for (;;) {
       const client = new Client()

@@ -82,7 +82,7 @@ async function serve(journal: Journal): Promise<Service> {
     request.pipe(response)
   })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // Whoever gives up while an answer is under way resets the connection, or not.
+    // A client that gives up while an answer is under way resets the connection, or not.
     if (error.code === 'ECONNRESET' || error.code === 'EPIPE') return
     journal.note('server clientError', describeError(error))
     socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n')
@@ -118,7 +118,7 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
     const { body, ...rest } = more
     const request = http.request({ ...options, path, ...rest })
     journal.watch(name, request, ['socket', 'continue', 'abort', 'error', 'close'])
-    // An answer that comes in the turn in which the last byte leaves is told first.
+    // An answer that comes in the turn in which the last byte leaves is reported first.
     journal.watch(`${name} sent`, request, ['finish'])
     request.end(body)
     const [response] = (await once(request, 'response')) as [IncomingMessage]

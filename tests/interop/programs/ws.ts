@@ -70,7 +70,7 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
     const pong = once(socket, 'pong')
     socket.ping('are you there')
     await pong
-    // Ordered, though nobody waits in between.
+    // Ordered, although neither side waits in between.
     let left = 2000
     const all = new Promise<void>(resolve => socket.on('message', () => --left === 0 && resolve()))
     for (let i = 0; i < 2000; i++) socket.send(`message ${i}`)

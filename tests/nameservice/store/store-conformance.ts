@@ -51,7 +51,7 @@ export function remove(store: Store, name: string): Promise<StoredChange> {
   return store.update(name, () => undefined)
 }
 
-/** What a watcher would be told after `cursor`; undefined if it is too far behind. */
+/** The changes for a watcher after `cursor`; undefined if it is too far behind. */
 export function changesAfter(store: Store, cursor: string): string[] | undefined {
   const at = parseCursor(cursor)
   const from = at === undefined ? undefined : store.log.indexAfter(at)

@@ -1,4 +1,4 @@
-/** How much a process may pin is what the kernel says, and to whom it says it. */
+/** How much a process may pin: the kernel's limit, for processes to which it applies. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { halfOfPinnable, pinnableBytes } from '../../../nic/verbs/pinnable.ts'

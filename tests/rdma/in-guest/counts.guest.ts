@@ -79,7 +79,7 @@ class Exchange {
     this.#await(this.near)
   }
 
-  /** The same, but nobody looks before there is something. */
+  /** The same, but without a poll before there is a frame. */
   async takeTurns(): Promise<void> {
     this.#send(this.near)
     await pause(ARRIVAL_MS)

@@ -232,7 +232,7 @@ await t.test('a server that may pin little has small rings, and all arrives', as
 await t.test('what a server cannot pin for two clients at once is copied', async t => {
   const { port } = await startServer(t, `ulimit -l ${PINNABLE_KIB}; exec ${HELD}`)
   const sockets = [await dial(port), await dial(port)]
-  // Nobody reads yet, so both are on offer, or wait.
+  // Neither side reads yet, so both are on offer, or wait.
   for (const socket of sockets) socket.pause().write(Buffer.from([0x62, 0, MIB_EACH]))
   await sleep(LULL_MS)
   const expected = newSum()

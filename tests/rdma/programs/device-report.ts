@@ -21,7 +21,7 @@ async function loseDevice(command: string): Promise<unknown> {
   })
   near.ref()
   near.arm(0)
-  // Some devices go only when nobody uses them any more: then the command waits for us.
+  // Some devices go only after their last user: then the command waits for us.
   execFile('sh', ['-c', command], () => {
     commandEnded = true
   })

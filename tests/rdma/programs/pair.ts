@@ -22,7 +22,7 @@ const DEVICE = process.env.DEVICE as string
 /** Over it. */
 const RDMA_DEVICE = 'rxe0'
 const PORT = 7000
-/** Somebody else has its hashed ports. */
+/** Another program has its hashed ports. */
 const NAMED_PORT = 7100
 /** Called for the first time when the server's device was there, was removed, and is back. */
 const LATE_PORT = 7200
@@ -105,7 +105,7 @@ async function call(): Promise<void> {
   process.exit()
 }
 
-/** This host listens on the same port, on all its addresses: who calls the other host means the other host. */
+/** This host listens on the same port, on all its addresses: a call to the other host means the other host. */
 async function callPastOwnListener(): Promise<void> {
   const own = net.createServer(() => check('our own listener is not called', false))
   await listen(own, PORT)

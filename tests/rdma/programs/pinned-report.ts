@@ -9,7 +9,7 @@ import { Handler, sendFrame } from '../../support/frames.ts'
 import { until } from '../../support/until.ts'
 
 export interface PinnedReport {
-  /** Of an offer, if nobody says. */
+  /** For an offer without a size. */
   readonly ringSize: number | undefined
   /** In the registration cache, before a connection was wanted and after. */
   readonly cached: number
