@@ -102,24 +102,21 @@ t.test('a peer that is silent too long is lost, and a sleeping owner is woken', 
   }
 })
 
-t.test(
-  'a peer that says anything valid is not lost; one from whom nothing is wanted may be silent',
-  async t => {
-    const peer = new Stage(t, { peerTimeoutMs: 30 })
-    const { end } = peer
-    for (let startMs = performance.now(); performance.now() - startMs < 60; ) {
-      end.poll(new Collector(), 1)
-      await sleep(1)
-    }
-    t.equal(end.state, 'open')
-    sendFrame(end, one(1))
-    for (let startMs = performance.now(); performance.now() - startMs < 60; ) {
-      peer.say({ kind: KIND_ACK })
-      end.poll(new Collector(), 1)
-    }
-    t.equal(end.state, 'open')
-  },
-)
+t.test('a peer that sends a valid frame is not lost; one that owes nothing may be silent', async t => {
+  const peer = new Stage(t, { peerTimeoutMs: 30 })
+  const { end } = peer
+  for (let startMs = performance.now(); performance.now() - startMs < 60; ) {
+    end.poll(new Collector(), 1)
+    await sleep(1)
+  }
+  t.equal(end.state, 'open')
+  sendFrame(end, one(1))
+  for (let startMs = performance.now(); performance.now() - startMs < 60; ) {
+    peer.say({ kind: KIND_ACK })
+    end.poll(new Collector(), 1)
+  }
+  t.equal(end.state, 'open')
+})
 
 t.test('noise is no sign of life', async t => {
   const random = seededRandom(t)

@@ -29,7 +29,7 @@ async function start(t: Test): Promise<{ server: Child; client: Child }> {
   return { server, client }
 }
 
-t.test('1,000 sockets on one channel: 10 stopped readers stop nobody else', async t => {
+t.test('1,000 sockets on one channel: 10 stopped readers stop no other socket', async t => {
   const { client } = await start(t)
   t.strictSame(await client.ask({ open: 1000 }), { shm: 1000 })
   // 16 MB through each that is stopped: more than the windows of both directions, and what two streams hold at either end.

@@ -233,7 +233,7 @@ t.test('a program may be told before its CONNECT has found room: nothing overtak
   t.equal(written.sendSequence, 5)
 })
 
-t.test('what a client had said before it heard that it is refused is nobody’s', async t => {
+t.test('what a client had sent before it knew of its refusal is dropped', async t => {
   const [end, other] = openLoopbackPair()
   const refusing = new SocketChannel(
     end,

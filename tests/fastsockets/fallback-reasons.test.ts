@@ -119,7 +119,7 @@ for (const [code, host] of [
   })
 }
 
-t.test('PIPE: a unix path at which nobody is', async t => {
+t.test('PIPE: a unix path without a socket', async t => {
   const socket = net.connect('/nowhere/at/all')
   socket.on('error', () => {})
   await until('the reason', () => transportOf(socket).reason)

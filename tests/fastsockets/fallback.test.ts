@@ -63,7 +63,7 @@ t.test('two relinked programs are fast', async t => {
   t.match(await server.receive(), { accepted: 'shm' })
 })
 
-t.test('programs that were started with ciphers that nobody knows are fast, too', async t => {
+t.test('programs that were started with unknown ciphers are fast, too', async t => {
   const options = relinked({ execArgv: ['--tls-cipher-list=NONE_SUCH'] })
   const server = new Child(t, program('server'), ['echo'], options)
   const { port } = await server.receive<{ port: number }>()
@@ -126,7 +126,7 @@ t.test('a server that has listened on a unix path before', async t => {
   t.match(await other.receive(), { transport: 'pipe' })
 })
 
-t.test('a port where nobody listens is refused as ever', async t => {
+t.test('a port without a listener is refused as ever', async t => {
   const port = await freePort()
   const socket = net.connect(port, '127.0.0.1')
   const [error] = await once(socket, 'error')
@@ -193,8 +193,8 @@ t.test('a client of another user', async t => {
   t.match(await client.receive(), { connected: 'tcp' })
 })
 
-t.test('a user whom nobody knows, and who has no home', async t => {
-  if (process.getuid?.() !== 0) return skipHere(t, 'a user whom nobody knows (needs root to become one)')
+t.test('a user without an entry and a home', async t => {
+  if (process.getuid?.() !== 0) return skipHere(t, 'a user without an entry (needs root to become one)')
   const { HOME: _home, XDG_CONFIG_HOME: _config, XDG_CACHE_HOME: _cache, ...env } = plainEnvironment()
   const options = relinked({ uid: UNKNOWN, gid: UNKNOWN, env })
   const server = new Child(t, program('server'), ['echo'], options)

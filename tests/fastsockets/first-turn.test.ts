@@ -60,7 +60,7 @@ t.test('a program may close its standard output and error', async t => {
   }
 })
 
-t.test('logs are printed for those whom DEBUG names, and nobody else', async t => {
+t.test('logs are printed for the names in DEBUG, and no others', async t => {
   const relink = ['--import', IMPORTED]
   const listening = 'net.createServer().listen(0, function () { this.close() })'
   t.match(await run(relink, ['-e', listening], { DEBUG: 'fastsockets:*' }), { stderr: /fastsockets:install/ })

@@ -1,7 +1,7 @@
 /**
- * Memory that a program has given to a socket and lets go of before the socket is done with it: transferred to another
- * thread, shrunk, outgrown by WebAssembly, or used again after the socket was destroyed. That is between the program and
- * that socket: what can be sent is sent, as libuv sends it, and other sockets of the same peer hear nothing.
+ * A program gives memory to a socket and changes it before the socket is done with it: transferred to another thread,
+ * shrunk, outgrown by WebAssembly, or used again after the socket was destroyed. That concerns this program and this
+ * socket only: what can be sent is sent, as by libuv, and other sockets of the same peer see nothing.
  */
 import { once } from 'node:events'
 import t, { type Test } from 'tap'

@@ -21,8 +21,9 @@ const CONNECTS = 21
 /** Of so many the best median counts: a machine that is busy makes all of them longer, and none shorter. */
 const ROUNDS = 5
 /**
- * The timer of 5 ms may be late by a turn of the event loop, and what asks the daemon, and gives it up, is work of its own: on a
- * busy machine several milliseconds. Who does not give up waits until the daemon goes on, or for the timeout of the call.
+ * The timer of 5 ms may be late by a turn of the event loop, and asking the daemon, and giving up, is work of its own:
+ * on a busy machine several milliseconds. A client that does not give up waits until the daemon goes on, or for the
+ * timeout of the call.
  */
 const ALLOWANCE_MS = 20
 
@@ -106,7 +107,7 @@ t.test('hashed ports that others have do not matter', async t => {
 
 const skip = noOtherUser(program('name-squatter'))
 
-t.test('a name that another user has registered leads nobody to that user', { skip }, async t => {
+t.test('a name that another user has registered leads no client to that user', { skip }, async t => {
   const named = await Named.start(t)
   chmodSync(named.folder, 0o755)
   const port = await crowdedPort(t)
@@ -192,7 +193,8 @@ t.test('a daemon that has stopped, or hangs, keeps no connection from being made
 })
 
 t.test('no connection waits for a daemon that hangs, or is not there, beyond its 5 ms', async t => {
-  // Each is asked for once: what is known of a port is remembered. Nobody is at their hashed ports, so the daemon is waited for.
+  // A port is asked for once, because the result is cached. The hashed ports have no listener, so the client waits for
+  // the daemon.
   const ports = await plainPorts(t, CONNECTS)
   const named = await Named.start(t)
   const places = {

@@ -27,7 +27,7 @@ t.test('so does one of https', t => isTheSame(t, 'idleTlsReset'))
 
 t.test('what listeners throw goes to the domain of their socket', t => isTheSame(t, 'domain'))
 
-t.test('and to whoever has asked to capture it', t => isTheSame(t, 'captured'))
+t.test('and to a program that has asked to capture it', t => isTheSame(t, 'captured'))
 
 testIf(TYPE_OF_SERVICE, 'a type of service is kept as the kernel keeps it', t =>
   isTheSame(t, 'typeOfService'),

@@ -1,6 +1,6 @@
 /**
- * Nobody's process memory is touched unless both sides ask for it. The memory that the peers here name is their own, has never
- * been touched, and shows by mincore(2) whether anybody has read it: a read puts a page there.
+ * A process reads and writes the memory of another one only if both sides ask for it. The memory that the peers here
+ * name is their own and untouched; mincore(2) shows whether it was read, as a read puts a page there.
  */
 import { createRequire } from 'node:module'
 import t from 'tap'

@@ -86,7 +86,7 @@ for (const what of ['flags', 'endpoint', 'listener', 'silent'])
     t.ok((await squatter.ask<Counts>({})).callers > 0, 'the client has called the squatter')
   })
 
-t.test('a door of the own user behind which nobody answers: the next hashed port is asked', async t => {
+t.test('a silent door of the own user: the next hashed port is asked', async t => {
   const { squatter, socket } = await connectPast(t, 'door', {})
   t.equal(transportOf(socket).transport, 'shm')
   await expectEcho(t, socket, 'hello')

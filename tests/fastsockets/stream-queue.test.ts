@@ -11,7 +11,7 @@ function streamOf(id: number): Stream {
   return { id, queues: 0, window: 0 } as Stream
 }
 
-t.test('a queue has each stream once, in the order of arrival, whoever leaves it where', async t => {
+t.test('a queue has each stream once, in the order of arrival, wherever streams leave it', async t => {
   const queue = new StreamQueue(2)
   const streams = Array.from({ length: 1000 }, (_, i) => streamOf(i))
   for (const stream of [...streams, ...streams]) queue.add(stream)
@@ -46,7 +46,7 @@ t.test('a table gives no id twice while it can be meant, and knows no id that it
   table.delete(first)
   const second = streamOf(table.allocateId())
   t.not(second.id, first.id)
-  t.equal(table.get(second.id), undefined, 'taken, and nobody is there yet')
+  t.equal(table.get(second.id), undefined, 'allocated, and no stream is there yet')
   table.put(second)
   t.equal(table.get(first.id), undefined)
   for (const id of [0, -1, -second.id, second.id + STREAMS_MAX, second.id + 1, 0x7fffffff, -0x80000000])

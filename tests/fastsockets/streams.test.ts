@@ -8,7 +8,7 @@ import { program, relinked } from '../support/relinked.ts'
 const SCENARIOS: Readonly<Record<string, string>> = {
   encodings: 'echo strings in every encoding',
   halfClose: 'half-close: the answer comes after the end',
-  connectBeforeListen: 'a connect before somebody listens is refused',
+  connectBeforeListen: 'a connect before a server listens is refused',
   closedBeforeItAccepts: 'a server that closes before it accepts resets who has called',
   closedByAnImmediate: 'a client that called in time is accepted before an immediate closes the server',
   endBeforeConnect: 'end with data before connect',
@@ -31,7 +31,7 @@ const SCENARIOS: Readonly<Record<string, string>> = {
   overHttps: 'https',
   unixPath: 'a unix path',
   abstractName: 'an abstract unix name',
-  answerInVain: 'an answer to somebody who has gone',
+  answerInVain: 'an answer to a client that has gone',
   endBeforeAnswer: 'an end comes before the answer to what it gave up',
   closedInOneTurn: 'several closed in one turn',
   onreadAndTicks: 'ticks and microtasks after each read into one buffer',

@@ -28,7 +28,7 @@ t.test('one that has just come back is not the next', async t => {
   t.strictSame(given, OWN)
 })
 
-t.test('one that the program listens on is given to nobody', async t => {
+t.test('a port that the program listens on is given to no client', async t => {
   const ports = open()
   t.ok(ports.reserve(2067))
   t.notOk(ports.reserve(2067))

@@ -3,7 +3,7 @@ import t from 'tap'
 import { Child } from '../support/child.ts'
 import { program, relinked } from '../support/relinked.ts'
 
-t.test('errors of listeners belong to whoever made the socket', async t => {
+t.test('errors of listeners belong to the context that made the socket', async t => {
   const plain = await new Child(t, program('thrown')).receive<string[]>()
   t.equal(plain.length, 4)
   t.strictSame(await new Child(t, program('thrown'), [], relinked()).receive<string[]>(), plain)

@@ -58,7 +58,7 @@ function shortFolder(t: Test): string {
   return folder
 }
 
-t.test('an abstract name has no permissions: whom the policy lets in is fast', { skip }, async t => {
+t.test('an abstract name has no permissions: users that the policy allows are fast', { skip }, async t => {
   const name = `@fastsockets-open-${process.pid}`
   const server = new Child(t, program('unix'), ['server', name], relinked({ env: letsIn }))
   await server.receive()

@@ -90,7 +90,7 @@ const LIES: Record<string, (liar: SocketLiar, to: number, key: Uint8Array) => vo
     registration.deregister()
     liar.say(SRC_AVAIL, [to, 0, 0, LENGTH], registration.key)
   },
-  'an offer for nobody': (liar, to, key) => liar.say(SRC_AVAIL, [to + 1, 0, 0, LENGTH], key),
+  'an offer for an unknown socket': (liar, to, key) => liar.say(SRC_AVAIL, [to + 1, 0, 0, LENGTH], key),
   'an offer behind an offer': (liar, to, key) => {
     liar.say(SRC_AVAIL, [to, 0, 0, LENGTH], key)
     liar.say(SRC_AVAIL, [to, 0, 0, LENGTH], key)
@@ -100,8 +100,8 @@ const LIES: Record<string, (liar: SocketLiar, to: number, key: Uint8Array) => vo
     liar.say(DATA, [to, 0, 0, 0], Buffer.from('early'))
   },
   'more taken than was offered': (liar, to, key) => liar.say(SRC_AVAIL, [to, 0, 1, LENGTH], key),
-  'an RD_COMPL that nobody waits for': (liar, to) => liar.say(RD_COMPL, [to, 0, 0]),
-  'a WR_COMPL that nobody waits for': (liar, to) => liar.say(WR_COMPL, [to, 0, 0, 5]),
+  'an RD_COMPL without an offer': (liar, to) => liar.say(RD_COMPL, [to, 0, 0]),
+  'a WR_COMPL without a posted receive': (liar, to) => liar.say(WR_COMPL, [to, 0, 0, 5]),
   'a sink that may only be read': (liar, to, key) => liar.say(SINK_AVAIL, [to, 0, 0, LENGTH], key),
   'a sink with a key that is none': (liar, to) => liar.say(SINK_AVAIL, [to, 0, 0, 1], Buffer.alloc(32)),
 }

@@ -124,7 +124,7 @@ t.test('a reader that pauses in the middle of a large write gets the rest when i
   t.ok((await report(peer)).isWritten)
 })
 
-t.test('both write before they read: nobody waits for ever', async t => {
+t.test('both write before they read: neither waits for ever', async t => {
   const { peer, socket } = await connectedPeer(t)
   peer.send({ pause: 1 })
   socket.pause()

@@ -1,6 +1,6 @@
 /**
- * One user who takes all there is of one thing, as fast as it can: many requests at once, on many connections. Each message is
- * one attempt, and its answer how often each problem was the answer; `ok` is none. What it got it keeps.
+ * One user that takes all there is of one resource, as fast as possible: many requests at once, on many connections.
+ * Each message is one attempt; its answer counts the problems, with `ok` for none. It keeps what it got.
  */
 
 import { Agent } from 'node:http'

@@ -62,7 +62,7 @@ t.test('many questions share a connection, and each gets its own answer', async 
 })
 
 t.test(
-  'who does not answer in time is asked on a new connection, and late answers are nobody else’s',
+  'a server that does not answer in time is asked on a new connection, and late answers reach no other request',
   async t => {
     let count = 0
     const path = await serve(t, socket => {

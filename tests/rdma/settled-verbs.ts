@@ -1,7 +1,6 @@
 /**
- * The verbs driver between two ends of this process, as if the way between them took no time: whatever one end does, what
- * has gone out arrives within the call. So whoever expects a frame to be there once it was committed, as the conformance
- * suite does, finds it.
+ * The verbs driver between two ends of this process, as if the network had no delay: frames that one end has sent
+ * arrive within the call. The conformance suite expects a committed frame to be there.
  */
 import {
   type Driver,

@@ -114,7 +114,7 @@ t.test('a caller is refused with the reason', async t => {
   await assertServes(t, endpoint)
 })
 
-t.test('a caller who does not say whom he wants is hung up on without a word', async t => {
+t.test('a caller that names no endpoint is disconnected without a message', async t => {
   const { endpoint, name } = await open(t)
   for (const line of [
     '\n',

@@ -101,7 +101,7 @@ t.test('what is not how a command is used has exit code 2, and a line that says 
   }
 })
 
-t.test('whoever has closed our standard error gets the exit code all the same', async t => {
+t.test('a caller that has closed our standard error gets the exit code all the same', async t => {
   for (const args of [['nonsense'], ['status', '--pid', 'abc']]) {
     const child = spawn(process.execPath, [CLI, ...args], { env: plainEnvironment() })
     child.stderr.destroy()

@@ -208,7 +208,7 @@ t.test('another user is let in by both policies, and by no other', async t => {
   t.match(await outcome(t, port), { transport: 'tcp', reason: { code: 'OTHER_USER' } })
 })
 
-t.test('another user who is let in does not serve the port of somebody else', async t => {
+t.test('an allowed user does not serve the port of another user', async t => {
   if (process.getuid?.() !== 0) {
     t.comment('SKIPPED: another user who poses as a server (needs root to become one)')
     return
@@ -223,7 +223,7 @@ t.test('another user who is let in does not serve the port of somebody else', as
   t.match(await poser.ask({}), { offered: 0 })
 })
 
-t.test('another user who is let in is not taken for whom it says it is', async t => {
+t.test('an allowed user is not taken for the user that it claims to be', async t => {
   if (process.getuid?.() !== 0) return skipHere(t, 'another user who lies (needs root to become one)')
   const NOBODY = 65534
   const port = await startServer(t)

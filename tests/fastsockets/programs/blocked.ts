@@ -1,8 +1,8 @@
 /**
  * A server that can be stopped in the middle of its turn, and a client that connects meanwhile. argv: server | client port.
  *
- * The server keeps its thread busy from `{ block }` until something arrives on its standard input. The client is told what
- * to do, and keeps a log.
+ * The server keeps its thread busy from `{ block }` until something arrives on its standard input. The client follows
+ * commands, and keeps a log.
  */
 import { once } from 'node:events'
 import { readSync } from 'node:fs'

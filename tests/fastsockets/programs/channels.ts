@@ -1,6 +1,6 @@
 /**
- * A server on TCP, one on a unix name, and a client of the port that it is told, which report what the diagnostics channels
- * of `node:net` say of them.
+ * A server on TCP, one on a unix name, and a client of a given port, which report their messages on the diagnostics
+ * channels of `node:net`.
  */
 import diagnostics from 'node:diagnostics_channel'
 import net from 'node:net'

@@ -1,9 +1,9 @@
 /**
  * Many connections between two processes. argv: server | client port. Wants --expose-gc.
  *
- * The server echoes. The client opens as many as it is told to, has some of them stopped, sends a pattern through each,
- * and says how many were answered in full; it answers `{ open }`, `{ exchange, stopped }`, `{ resume }`. Both answer
- * `{ count }` with what they use.
+ * The server echoes. The client opens connections on request, stops some of them, sends a pattern through each, and
+ * reports how many were answered in full; it answers `{ open }`, `{ exchange, stopped }`, `{ resume }`. Both answer `{
+ * count }` with what they use.
  */
 import { once } from 'node:events'
 import net from 'node:net'

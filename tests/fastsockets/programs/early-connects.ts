@@ -1,8 +1,8 @@
 /**
  * A server of two listeners that can be stopped in the middle of its turn, and a client of both. argv: server | client ports.
  *
- * Each does what it is told, and keeps a log. The server stands still from `block` until something arrives on its standard
- * input; after `block, close` it then closes the first listener, before it accepts anybody.
+ * Both follow commands, and keep a log. The server stands still from `block` until something arrives on its standard
+ * input; after `block, close` it then closes the first listener, before it accepts a client.
  */
 import { once } from 'node:events'
 import { readSync } from 'node:fs'

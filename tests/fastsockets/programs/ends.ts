@@ -1,7 +1,7 @@
 /**
- * Ends a socket from a timer, from an immediate, from a callback of a file and from a 'data' listener, and sets an immediate.
- * Tells which of 'finish' and the immediate comes first. Then two sockets are told something at once, and the first that hears
- * it ends: tells whether the other hears it before 'finish'. Nobody answers an end.
+ * Ends a socket from a timer, from an immediate, from a callback of a file and from a 'data' listener, and sets an
+ * immediate. Reports which of 'finish' and the immediate comes first. Then two sockets get data at once, and the first
+ * 'data' listener ends its socket: reports whether the other one runs before 'finish'. The peer does not answer an end.
  */
 import { once } from 'node:events'
 import { stat } from 'node:fs'

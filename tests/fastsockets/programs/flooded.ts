@@ -1,5 +1,5 @@
 /**
- * A server that reads all that it is sent, and tells how much of the processor the longest turn of its event loop took.
+ * A server that reads everything, and reports how much CPU time the longest turn of its event loop took.
  *
  * From one immediate to the next is one turn, with all that libuv and the runtime do in it.
  */

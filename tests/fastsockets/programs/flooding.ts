@@ -1,5 +1,5 @@
 /**
- * A hostile client: it takes the ring away from its own runtime, and, once it is told to, keeps it full.
+ * A hostile client: it disables its own runtime's use of the ring, and on request keeps the ring full.
  *
  *   argv: port, and with what: `large` frames or `small` ones for many sockets, `connects`, or `credits` that give none back
  */

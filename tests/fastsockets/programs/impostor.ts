@@ -1,6 +1,6 @@
 /**
- * argv: victim's port, port of who is to be passed for. Says hello to the victim by the other one's endpoint id, takes up its
- * offer, and keeps quiet. Then it listens, says where, and greets whoever calls by that id, too.
+ * argv: victim's port, port of the server to impersonate. Sends HELLO to the victim with that server's endpoint id,
+ * takes up the offer, and stays silent. Then it listens, prints its port, and greets every caller with that id, too.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

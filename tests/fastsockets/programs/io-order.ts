@@ -1,6 +1,6 @@
 /**
- * Connections within this process, raw and of http. Whoever hears something sets an immediate, a timer that is due at once,
- * and asks for a file, and tells the order in which they come. Whoever asks for a connection then tells what comes first of that.
+ * Connections within this process, raw and of http. Each listener sets an immediate and a timer that is due at once,
+ * reads a file, and reports the order of the callbacks. A client that connects then reports what comes first of those.
  */
 import { once } from 'node:events'
 import { stat } from 'node:fs'

@@ -1,6 +1,7 @@
 /**
- * A worker of a cluster leaves while its question for the bootstrap is open: the primary, which is kept busy that long, can
- * only answer when the worker is gone. The primary tells how it ended. argv: how the worker leaves, execArgv of the worker as JSON
+ * A worker of a cluster leaves while its query for the bootstrap is open: the primary, which is kept busy that long,
+ * can answer only after the worker has gone. The primary reports how it ended. argv: how the worker leaves, execArgv of
+ * the worker as JSON
  */
 import cluster from 'node:cluster'
 import net from 'node:net'

@@ -1,6 +1,7 @@
 /**
- * A server and its clients in this process. A client that was just heard asks for another connection; tells who hears of it
- * first, whether both hear of it before the immediates, and when the client hears what the server says at once.
+ * A server and its clients in this process. A client asks for another connection in a 'data' listener. Reports which
+ * side is notified first, whether both are before the immediates, and when the client gets what the server sends at
+ * once.
  */
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'

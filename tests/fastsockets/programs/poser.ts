@@ -1,6 +1,6 @@
 /**
- * A process of an allowed user that holds the first hashed port of somebody else's listener, and greets for it. argv: the
- * listener's port. Asked, it says how many connections it was offered.
+ * A process of an allowed user that holds the first hashed port of another user's listener, and greets for it. argv:
+ * the listener's port. On request it prints how many connections it was offered.
  */
 import { randomBytes } from 'node:crypto'
 import net from 'node:net'

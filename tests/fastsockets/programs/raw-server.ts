@@ -1,6 +1,5 @@
 /**
- * A server over raw sockets, told by its arguments what to do with its connections. It says where it listens, and which
- * wire each connection uses.
+ * A server over raw sockets. It prints where it listens, and the wire of each connection.
  *
  *   argv: behaviour [backlog]
  */

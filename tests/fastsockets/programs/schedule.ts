@@ -1,6 +1,6 @@
 /**
- * One side of many connections: does to each what it is told, a step at a time, and tells what each has seen meanwhile. Both
- * sides count a step as over once nothing has happened for a while.
+ * One side of many connections: executes commands on each, a step at a time, and reports the events of each. A step is
+ * over on both sides once nothing has happened for a while.
  */
 import net from 'node:net'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'

@@ -1,6 +1,6 @@
 /**
- * An echo server that is also a client. Asked for round trips, one after the other with pauses, it tells how many turns of the
- * poller found nothing meanwhile, of this process; asked for nothing, how many there were in all.
+ * An echo server that is also a client. It makes round trips on request, with pauses, and reports how many turns of
+ * this process's poller were empty meanwhile; without a request, how many in all.
  */
 import { once } from 'node:events'
 import net from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * An ordinary TCP server, told over IPC what to do with its connections. It knows nothing of Fast Sockets but for the
- * report of which wire each connection used.
+ * An ordinary TCP server whose commands come over IPC. It knows nothing of Fast Sockets, except that it reports the
+ * wire of each connection.
  *
  *   argv: behaviour [host] [port]
  */

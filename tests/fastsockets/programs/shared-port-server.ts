@@ -1,6 +1,6 @@
 /**
- * Servers that share one port by `reusePort`; each says who it is to whoever connects. argv: port, how many, and in what:
- * 'process', 'threads' or 'cluster'. When all listen it tells the hashed ports of all.
+ * Servers that share one port by `reusePort`; each sends its name to every client. argv: port, how many, and in what:
+ * 'process', 'threads' or 'cluster'. When all listen it prints the hashed ports of all.
  */
 import cluster from 'node:cluster'
 import diagnostics from 'node:diagnostics_channel'

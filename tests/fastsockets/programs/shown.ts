@@ -1,6 +1,6 @@
 /**
- * Connects to itself by TCP, a unix socket and tls, and tells what programs find that print, walk, copy and compare sockets
- * and servers.
+ * Connects to itself by TCP, a unix socket and tls, and reports what programs see that print, walk, copy and compare
+ * sockets and servers.
  */
 import { deepStrictEqual } from 'node:assert'
 import { once } from 'node:events'

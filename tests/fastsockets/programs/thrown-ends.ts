@@ -1,6 +1,6 @@
 /**
- * Listeners of 'end' throw, which are next ticks behind what native code was told. Sends, after three of them, what the
- * handler of uncaught exceptions has heard.
+ * Listeners of 'end' throw, as next ticks after feeds of native code. After three of them, sends what the handler of
+ * uncaught exceptions has received.
  */
 import { createHook } from 'node:async_hooks'
 import http from 'node:http'

@@ -1,6 +1,6 @@
 /**
- * A listener of a TLS server throws, whose connection goes over a stream of the program's own over a socket: native code is
- * below it and above it. Nobody handles the error: the program ends.
+ * A listener of a TLS server throws. Its connection goes over a stream of the program's own over a socket: native code
+ * is below it and above it. The error has no handler: the program ends.
  */
 import { readFileSync } from 'node:fs'
 import net, { type AddressInfo } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * A client that has slept when its server answers, from another process. Each 'data' listener throws; what it has asked for
- * before is told in the order in which it comes.
+ * A client that sleeps until its server answers, from another process. Each 'data' listener throws; the callbacks that
+ * it has scheduled are reported in order.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
 /**
- * A server with one connection, which does what it is told: { pause }, { resume }, { write: bytes }, { destroy }. Says
- * `{ port }`, then answers { report } with what has come so far. What it sends and expects is `patternAt` each position.
+ * A server with one connection, which follows commands: { pause }, { resume }, { write: bytes }, { destroy }. Prints `{
+ * port }`, and answers { report } with what has come so far. Sent and expected bytes are `patternAt` each position.
  */
 import net from 'node:net'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'

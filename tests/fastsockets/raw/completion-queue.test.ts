@@ -48,7 +48,7 @@ for (const [wire, env] of [
       made.map(socket => received.get(socket)),
       made.map(() => 'hello'),
     )
-    t.equal(queue.poll(), undefined, 'nobody is ready any more')
+    t.equal(queue.poll(), undefined, 'no member is ready any more')
   })
 
   t.test(`over ${wire}: a wait ends with the first that is ready, and names it until it is read`, async t => {

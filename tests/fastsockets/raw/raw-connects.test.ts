@@ -106,7 +106,7 @@ t.test('what is found for a connect that was given up serves the next', async t 
   await t.rejects(given, REASON)
   const [near, far] = await Promise.all([kept, server.accept()])
   t.equal(near.transport.transport, 'shm')
-  t.equal(server.tryAccept(), undefined, 'nobody came of the other')
+  t.equal(server.tryAccept(), undefined, 'the other one brought no connection')
   near.close()
   far.close()
 })

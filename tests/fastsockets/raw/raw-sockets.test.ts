@@ -274,7 +274,7 @@ t.test('both ends in one thread', async t => {
   await t.rejects(server.accept(), { code: 'EBADF', syscall: 'accept' })
 })
 
-t.test('nobody listens, or may be asked', async t => {
+t.test('there is no listener, or it may not be asked', async t => {
   const shortLived = createServer().listen(0, '127.0.0.1')
   await once(shortLived, 'listening')
   const { port } = shortLived.address() as AddressInfo

@@ -320,7 +320,7 @@ t.test('--watch looks at once, however long it then pauses, and Ctrl-C is its or
   t.strictSame(await withWatchdog('its end', once(watch, 'exit')), [0, null])
 })
 
-t.test('listeners that only TCP reaches are there, with the reason, and count whom they accept', async t => {
+t.test('listeners that only TCP reaches are there, with the reason, and count accepted clients', async t => {
   const policy = join(t.testdir({ 'policy.yaml': 'default: tcp\n' }), 'policy.yaml')
   const kinds = { POLICY: { FASTSOCKETS_POLICY: policy }, DISABLED: { FASTSOCKETS_DISABLE: '1' } }
   for (const [reason, variables] of Object.entries(kinds)) {
@@ -369,7 +369,7 @@ t.test('listeners and sockets on unix paths have the names of these', async t =>
   await eventually('its row', () => readStatusOf(client.pid)[0]?.sockets[0]?.remote === '@fastsockets-plain')
 })
 
-t.test('--watch ends when nobody reads it any more', async t => {
+t.test('--watch ends when its reader has gone', async t => {
   const watch = spawn(process.execPath, [CLI, 'status', '--json', '--watch', '0.1'], {
     env: plainEnvironment(),
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -139,10 +139,9 @@ for (const [what, exchange] of [
   )
 
   /*
-   * Fair to whoever promises two calls of poll_cq in all: the ends take turns, and each looks only when what was sent to it has
-   * had time to arrive, as it has on a busy wire, where there is always something to find. Nothing waits by polling here, so
-   * every look counts, also one that finds nothing. The time is not what is tested: were it too short now and then, the bound
-   * has room for it.
+   * Fair to a promise of two calls of poll_cq in all: the ends take turns, and each polls only when a frame has had
+   * time to arrive, as on a busy network, where each poll finds something. Nothing waits by polling here, so empty
+   * polls count, too. The time is not tested: the bound allows for polls that come too early.
    */
   await t.test(
     `with receives ${what}, a side that does not wait calls poll_cq at most twice for a round trip, in vain or not`,
@@ -248,7 +247,7 @@ await t.test('the cache extends what is too small, and forgets the oldest', asyn
 })
 
 await t.test(
-  'an ArrayBuffer that was transferred away is found by nobody, and what a peer may write, or nobody uses again, ends',
+  'an ArrayBuffer that was transferred away is not found again, and memory that a peer may write, or that is used once, is not kept',
   async t => {
     const adapter = requireAdapter()
     const cache = new RegistrationCache(adapter)

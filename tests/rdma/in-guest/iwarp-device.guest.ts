@@ -1,6 +1,6 @@
 /**
- * A host whose device is an iWARP one, the kernel's own: it is told from the others, and used where its connection manager can
- * be had. Where that cannot, it is named as the reason why connections go by TCP.
+ * A host with the kernel's software iWARP device: it is recognised, and used if its connection manager is available. If
+ * not, the manager is the reason why connections use TCP.
  */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
@@ -41,7 +41,7 @@ await t.test('what its connections need, and what is missing, has a name', async
   })
 })
 
-await t.test('a caller whom nobody waits for is turned away, and the other one is not disturbed', async t => {
+await t.test('an unexpected caller is rejected, and the expected one is not disturbed', async t => {
   const verbs = drivers.get('verbs') as Driver
   const offer = verbs.offer()
   const reply = (): void => {}

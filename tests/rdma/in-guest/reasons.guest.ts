@@ -129,7 +129,7 @@ await t.test('a port that goes down ends the connections over it', async t => {
   t.match(later.availability, { usable: false, code: 'VERBS_PORT_DOWN', reason: /port 1 of rxe1 is down/ })
 })
 
-/** What ibv_get_async_event is to say: a type, whom it concerns, and whether the port's address is another by then. */
+/** The result of ibv_get_async_event: a type, the object, and whether the port has another address by then. */
 interface Event {
   readonly type: number
   readonly port?: number
@@ -299,7 +299,7 @@ await t.test(
     )
     t.match(end, { state: 'broken', code: 'ERR_NIC_UNAVAILABLE', message: /^rxe2 was removed/ })
     t.equal(end?.status, BROKEN)
-    t.ok(commandEnded, 'whoever removes it need not wait for the end of the process')
+    t.ok(commandEnded, 'the command that removes it need not wait for the end of the process')
     t.match(availability, { usable: false, code: 'VERBS_LOST', reason: /^rxe2 was removed/ })
   },
 )

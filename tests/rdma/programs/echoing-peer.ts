@@ -1,6 +1,6 @@
 /**
- * Takes up the offers over verbs that it is told of, and sends every frame back. A line of JSON each way: `offer` is answered by
- * the driver's `reply`, `close` (which of its connections, from 0) by how many receives of the shared queue are `granted`.
+ * Takes up offers over verbs, and sends every frame back. A line of JSON each way: `offer` is answered by the driver's
+ * `reply`, `close` (an index of its connections) by how many receives of the shared queue are `granted`.
  */
 import { createInterface } from 'node:readline'
 import { type Driver, drivers } from '../../../nic/index.ts'

@@ -1,6 +1,6 @@
 /**
- * Says in one line of JSON what a process does that may pin no more than so many bytes as its argument says: it fills the
- * cache with memory that nobody uses any more, and then wants a connection for which that leaves no room.
+ * Prints one line of JSON about a process that may pin only as many bytes as its argument says: it fills the cache with
+ * unused memory, and then wants a connection for which that leaves no room.
  */
 import { type Driver, drivers } from '../../../nic/index.ts'
 import { BLOB_MAGIC, decodeAddress } from '../../../nic/verbs/address-layout.ts'
