@@ -95,6 +95,9 @@ const processHost: StreamHost = {
   drainTicks,
   reportsLateResets: REPORTS_LATE_RESETS,
 }
+/** `handleSourceAvailable` or `handleSinkAvailable`: what is wrong with the offer, if anything. */
+type HandleOffer = (this: Stream, sequence: number, length: number, key: Uint8Array) => string | undefined
+
 /** Raw sockets run no callbacks, and may be polled inside the program's code: promises run after that. */
 const rawHost: StreamHost = { ...processHost, drainTicks: () => {} }
 
@@ -448,32 +451,22 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     if (!this.streams.wasRefused(to)) this.refuse(`data for socket ${to}`)
   }
 
-  handleSourceAvailable(
-    words: Int32Array,
-    wordCount: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-  ): void {
-    const stream = this.placed(words, wordCount, length)
-    if (stream === undefined) return
-    const key = Uint8Array.prototype.slice.call(bytes, offset, offset + length)
-    const fault = stream.handleSourceAvailable(words[1] as number, words[3] as number, key)
-    if (fault !== undefined) this.refuse(fault)
-  }
-
-  handleSinkAvailable(
-    words: Int32Array,
-    wordCount: number,
-    bytes: Uint8Array,
-    offset: number,
-    length: number,
-  ): void {
-    const stream = this.placed(words, wordCount, length)
-    if (stream === undefined) return
-    const key = Uint8Array.prototype.slice.call(bytes, offset, offset + length)
-    const fault = stream.handleSinkAvailable(words[1] as number, words[3] as number, key)
-    if (fault !== undefined) this.refuse(fault)
+  /** The handler of SRC_AVAIL or SINK_AVAIL, whose bytes are the key of the memory on offer. */
+  static offerHandler(handleOffer: HandleOffer) {
+    return function (
+      this: SocketChannel,
+      words: Int32Array,
+      wordCount: number,
+      bytes: Uint8Array,
+      offset: number,
+      length: number,
+    ): void {
+      const stream = this.placed(words, wordCount, length)
+      if (stream === undefined) return
+      const key = Uint8Array.prototype.slice.call(bytes, offset, offset + length)
+      const fault = handleOffer.call(stream, words[1] as number, words[3] as number, key)
+      if (fault !== undefined) this.refuse(fault)
+    }
   }
 
   handleWriteCompleted(
@@ -578,14 +571,13 @@ function socketEndpoint(): ChannelGroup {
   if (endpoint !== undefined) return endpoint
   endpoint = new ChannelGroup()
   const { handleData, handleConsumed, handleClose } = SocketChannel.prototype
-  const { handleSourceAvailable, handleReadCompleted } = SocketChannel.prototype
-  const { handleSinkAvailable, handleWriteCompleted } = SocketChannel.prototype
+  const { handleReadCompleted, handleWriteCompleted } = SocketChannel.prototype
   endpoint.handlers.setOneWay(DATA, handleData)
   endpoint.handlers.setOneWay(CONSUMED, handleConsumed)
   endpoint.handlers.setOneWay(CLOSE, handleClose)
-  endpoint.handlers.setOneWay(SRC_AVAIL, handleSourceAvailable)
+  endpoint.handlers.setOneWay(SRC_AVAIL, SocketChannel.offerHandler(Stream.prototype.handleSourceAvailable))
   endpoint.handlers.setOneWay(RD_COMPL, handleReadCompleted)
-  endpoint.handlers.setOneWay(SINK_AVAIL, handleSinkAvailable)
+  endpoint.handlers.setOneWay(SINK_AVAIL, SocketChannel.offerHandler(Stream.prototype.handleSinkAvailable))
   endpoint.handlers.setOneWay(WR_COMPL, handleWriteCompleted)
   endpoint.setHandler(CONNECT, message => requested(message)?.handleConnect(message))
   endpoint.setHandler(BOUND, message => requested(message)?.handleBound(message))
