@@ -121,10 +121,10 @@ export class Endpoint {
   }
 
   /**
-   * Maps `destination` to the endpoint of that name: its own name, `tcp:HOST:PORT` if it listens there, or a name that it
-   * has published. `tag` is by
-   * default the published tag, otherwise 0. Rejects with `ERR_AM_NO_SUCH_ENDPOINT` if no endpoint answers to the
-   * name. The destination is mapped even then, and messages sent to it come back with that reason.
+   * Maps `destination` to the endpoint of that name: its own name, `tcp:HOST:PORT` if it listens there, or a name that
+   * it has published. `tag` is by default the published tag, otherwise 0. Rejects with `ERR_AM_NO_SUCH_ENDPOINT` if no
+   * endpoint answers to the name. The destination is mapped even then, and messages sent to it come back with that
+   * reason.
    */
   async map(destination: number, name: string, tag?: bigint): Promise<void> {
     this.#assertOpen()

@@ -75,7 +75,7 @@ export class EventLoop {
   private readonly spin = new SpinRule()
   /** The first channel for which this turn's budget was not enough. */
   private unserved: Channel | undefined
-  /** What this turn has found. */
+  /** Results of this turn. */
   private hasArrived = false
   private hasMoved = false
   private maySpin = true

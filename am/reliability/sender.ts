@@ -42,8 +42,8 @@ const NEVER = Number.POSITIVE_INFINITY
  *   first ........... unsent ............ next
  *   under way         wait for room       the next new one
  *
- * What happened when is known by ordinals: each transmission has its own, and the peer echoes the highest that came.
- * So it is never in doubt which copy was heard of. NEVER stands for a clock that starts with the next look at the time.
+ * Each transmission has its own ordinal, and the peer echoes the highest that arrived: so an echo identifies the copy.
+ * NEVER: the clock starts at the next reading of the time.
  */
 export class Sender {
   readonly retention: Retention
@@ -54,7 +54,7 @@ export class Sender {
   #unsent: number
   #ordinal: number
   #echo: number
-  /** What had been sent when the last time-out passed. */
+  /** The next ordinal when the last time-out passed. */
   #doubtedTo: number
   #resendAtMs = NEVER
   #quietSinceMs = NEVER
@@ -123,7 +123,7 @@ export class Sender {
     return this.#sendBare(KIND_ACK)
   }
 
-  /** Handles the acknowledgements in `header`. False if they name what was never sent. */
+  /** Handles the acknowledgements in `header`. False if they name frames that were never sent. */
   handleAcknowledgement(header: Int32Array): boolean {
     const { retention } = this
     const ack = header[ACK_WORD] as number

@@ -1,6 +1,6 @@
 /**
- * A peer reports what it has taken once half a window is owed, or with its own data: on an idle connection that may be
- * late. A reader of both pages need not wait for it.
+ * A peer reports consumed bytes once half a window is unreported, or with its own data: on an idle connection that may
+ * be late. A reader of both pages need not wait for it.
  */
 import type { SocketStatus, ThreadStatus } from './decode-status.ts'
 

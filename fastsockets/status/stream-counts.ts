@@ -21,7 +21,7 @@ export interface StreamCounters {
   readonly zcopyBytesOut: number
 }
 
-/** What is counted before the connection is open, and after it is closed, goes here, and is never read. */
+/** Receives counts before the connection is open, and after it is closed; never read. */
 const DISCARDED = new Float64Array(COUNTS_LENGTH)
 const NOTHING = new Float64Array(COUNTS_LENGTH)
 

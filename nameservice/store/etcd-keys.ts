@@ -3,7 +3,7 @@
  *
  *     PREFIX/epoch        names the history; made once
  *     PREFIX/l/LEASE      [owner, ttlMs]            under its lease: LEASE is its id, 16 hexadecimal digits
- *     PREFIX/mark         written by every daemon that begins to watch, to know when it has heard everything before
+ *     PREFIX/mark         written by every daemon that begins to watch: its delivery proves that of every earlier change
  *     PREFIX/n/NAME       [owner, key, record]      under its lease
  */
 import { kindOf } from '../name.ts'

@@ -1,7 +1,7 @@
 /**
- * What the daemon needs of a store: one truth, `image`, which is committed, and its history, `log`. Both change only
- * after the change is stored safely. Rules (which owner may register what) are not the store's: a judge gets the state
- * as it will be when the change is made, and refuses by throwing.
+ * The contract of a store: one truth, `image`, which is committed, and its history, `log`. Both change only after the
+ * change is stored safely. Rules (which owner may register what) are not the store's: a judge gets the state as it will
+ * be when the change is made, and refuses by throwing.
  */
 import type { ChangeLog } from './change-log.ts'
 import type { Image } from './image.ts'

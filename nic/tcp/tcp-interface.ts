@@ -68,7 +68,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
   #window: number
   /** RELEASED of the peer's latest frame. */
   #peerReleased = 0
-  /** What is committed goes nowhere: the peer has closed, or the kernel has given the connection up. */
+  /** Committed frames are dropped: the peer has closed, or the kernel has given the connection up. */
   #isMuted = false
 
   /** Received bytes in `[#at, #have)`: whole frames up to `#scanned`, behind it a part of one. */
@@ -285,7 +285,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     this.#answer(true)
   }
 
-  /** What an armed interface waits for is there. */
+  /** True if the event that an armed interface waits for has happened. */
   #isReady(forRoom: number): boolean {
     while (this.#at < this.#scanned && (this.#inWords[this.#at >> 2] as number) >>> KIND_SHIFT !== KIND_FRAME)
       this.#at += HEADER_SIZE
@@ -451,7 +451,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     this.#flush()
   }
 
-  /** While the interface sleeps nothing else would send what the kernel has not taken. */
+  /** While the interface sleeps nothing else would send what the kernel has not accepted. */
   #retryLater(): void {
     if (this.#from === this.#to || this.#retry !== undefined) return
     this.#retry = setTimeout(() => {

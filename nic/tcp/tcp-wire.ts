@@ -160,7 +160,7 @@ export class TcpWire {
     const isOver = this.#discard() || (isEnding && this.#unacknowledged() <= FIN_SIZE)
     if (isOver || performance.now() >= this.#lingersUntilMs) return void this.#socket.destroy()
     const timer = setTimeout(() => this.#linger(left, isEnding), LINGER_STEP_MS)
-    // The kernel delivers what it has by itself; what it has not would be lost with the process.
+    // The kernel delivers what it has; the rest would be lost with the process.
     if (isEnding) timer.unref()
   }
 

@@ -1,7 +1,7 @@
 /**
- * Unmaps the address ranges of ended workers, and closes their descriptors. `worker.terminate()` runs no code in the worker, so the worker itself
- * cannot unmap them. Each worker notes its ranges in the table of threads. When the worker has ended for any reason,
- * the thread that started it unmaps them.
+ * Unmaps the address ranges of ended workers, and closes their descriptors. `worker.terminate()` runs no code in the
+ * worker, so the worker itself cannot do that. Each worker notes its ranges in the table of threads; when it has ended
+ * for any reason, the thread that started it unmaps them.
  */
 
 import { threadId } from 'node:worker_threads'
