@@ -41,6 +41,8 @@ import type { Reached, WorkerGroup } from './worker-group.ts'
 
 /** A connect without the server's answer counts as made after this time (decision 0111): as long as for a greeting. */
 const BUSY_MS = greetingTimeoutMs()
+/** The same while only a greeting says that the server has the listener: a stranger may have copied it. */
+const UNPROVEN_BUSY_MS = Math.max(1000, BUSY_MS)
 /** After this many refusals by workers of a cluster the connection uses TCP. */
 const EXPLORED_MAX = 8
 /** Messages handled at once while looking for answers: as many as there may be sockets. */
@@ -96,6 +98,7 @@ export class RouteDialer implements Dialer {
   readonly #exchange: HandleExchange
   #refused: Refused | undefined
   readonly #unanswered = new UnansweredConnects(BUSY_MS, presumeIfUnanswered)
+  readonly #unproven = new UnansweredConnects(UNPROVEN_BUSY_MS, presumeIfUnanswered)
 
   constructor(peers: Peers, internals: NodeInternals, exchange: HandleExchange) {
     this.#peers = peers
@@ -286,7 +289,7 @@ export class RouteDialer implements Dialer {
   /**
    * As `#open`, for a listener that is not shared. Emits 'connect' before the answer, as the kernel does for a
    * connection in the backlog (decision 0111): as soon as possible if the peer has closed no listener since it last
-   * accepted us, else after BUSY_MS.
+   * accepted us, else after BUSY_MS or UNPROVEN_BUSY_MS.
    */
   #openPatiently(handle: FastHandle, route: ChannelRoute, attempt: Attempt): boolean {
     const { channel, address } = route
@@ -296,7 +299,8 @@ export class RouteDialer implements Dialer {
     attempt.route = route
     attempt.listenersClosed = listenersClosed
     const stream = handle.stream as SocketStream
-    this.#unanswered.add(handle, stream)
+    const unanswered = route.isProven ? this.#unanswered : this.#unproven
+    unanswered.add(handle, stream)
     const isKnown = listenersClosed !== undefined && listenersClosed === route.listenersClosed
     if (isKnown) channel.presumeSoon(stream, listenersClosed, attempt.askedAt)
     return true
@@ -305,7 +309,9 @@ export class RouteDialer implements Dialer {
   handleAccepted(handle: FastHandle): void {
     const { route, listenersClosed, address, port } = (handle.attempt as Attempt | undefined) ?? {}
     logConnect?.('%s port %d: %s', address, port, handle.stream?.channel.transport)
-    if (route !== undefined) route.listenersClosed = listenersClosed
+    if (route === undefined) return
+    route.isProven = true
+    route.listenersClosed = listenersClosed
   }
 
   /** Sends a CONNECT over `channel` for the listener that the peer knows as `said`; the handle receives the answer. */

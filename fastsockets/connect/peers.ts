@@ -293,7 +293,7 @@ export class Peers implements BootstrapHost {
       connection.destroy()
       if (refusedBy?.has(known)) return fallbackReason('NOT_LISTENING')
       if (known.peerUid !== undefined && !mayServe(known.peerUid, sought)) return POSES
-      return race.win() ? { channel: known, isShared, address: said } : LOST
+      return race.win() ? { channel: known, isShared, address: said, isProven: false } : LOST
     }
     if (this.openChannels.length >= CHANNELS_MAX) {
       connection.destroy()
@@ -338,7 +338,7 @@ export class Peers implements BootstrapHost {
         { key, isLocal, race },
         limit,
       )
-      return channel instanceof SocketChannel ? { channel, isShared, address: said } : channel
+      return channel instanceof SocketChannel ? { channel, isShared, address: said, isProven: true } : channel
     } catch (error) {
       shaking.destroy()
       const { code, message } = error as Error & { code?: string }

@@ -41,6 +41,8 @@ export interface ChannelRoute {
   readonly address: string
   readonly group?: undefined
   readonly reason?: undefined
+  /** As `Reached.isProven`, or the listener has accepted a CONNECT. */
+  isProven: boolean
   /** The peer's count of closed listeners, read just before the last CONNECT that this listener accepted. */
   listenersClosed: number | undefined
 }
@@ -86,8 +88,8 @@ export class Routes {
     this.#routes.delete(keyOf(host, port))
   }
 
-  rememberChannel(host: string, port: number, { channel, address }: Reached): ChannelRoute {
-    const route = { channel, address, listenersClosed: undefined }
+  rememberChannel(host: string, port: number, { channel, address, isProven }: Reached): ChannelRoute {
+    const route = { channel, address, isProven, listenersClosed: undefined }
     this.#remember(host, port, route)
     return route
   }

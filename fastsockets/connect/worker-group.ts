@@ -27,6 +27,11 @@ export interface Reached {
   readonly address: string
   /** Another thread may answer the next call: a worker of the same cluster, or another listener on the same port. */
   readonly isShared: boolean
+  /**
+   * The peer itself has said in a handshake that it has the listener. Otherwise only a greeting says so, which anybody may
+   * have copied.
+   */
+  readonly isProven: boolean
 }
 
 interface Member {

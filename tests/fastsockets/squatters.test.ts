@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { unixKey } from '../../fastsockets/host/unix-paths.ts'
 import net, { type Socket, transportOf } from '../../fastsockets/index.ts'
-import { Child } from '../support/child.ts'
+import { Child, plainEnvironment } from '../support/child.ts'
 import { NOBODY, noOtherUser } from '../support/other-user.ts'
 import { portWithFirstHashed } from '../support/ports.ts'
 import { program, relinked } from '../support/relinked.ts'
@@ -19,6 +19,8 @@ interface Counts {
   readonly atDoor: number
 }
 
+/** Longer than a client waits for a listener that it knows, and not as long as for one of which a greeting speaks. */
+const BUSY_MS = 300
 const ANOTHER = { uid: NOBODY, gid: NOBODY }
 
 function startSquatter(t: Test, user: ForkOptions, ...args: string[]): Child {
@@ -107,6 +109,28 @@ t.test('a greeting that was copied from a server to which there is a channel', {
     t.equal(transportOf(socket).transport, 'shm')
     await expectEcho(t, socket, `to ${one}`)
   }
+  t.ok((await squatter.ask<Counts>({})).callers > 0)
+})
+
+t.test('a greeting that was copied from a server which is busy', { skip }, async t => {
+  const [port, other] = [await portWithFirstHashed(), await portWithFirstHashed()]
+  const squatter = startSquatter(t, ANOTHER, 'known', String(port), String(other))
+  await squatter.receive()
+  const [server, busy] = [port, other].map(
+    one => new Child(t, program('server'), ['echo', '127.0.0.1', String(one)], relinked()),
+  ) as [Child, Child]
+  await server.receive()
+  await busy.receive()
+  await squatter.ask({ learn: true })
+  // Other tests are more patient with greetings, and so with servers.
+  const env = { ...plainEnvironment(), FASTSOCKETS_GREETING_TIMEOUT_MS: '80' }
+  const client = new Child(t, program('client'), [String(port), 'later', String(other)], relinked({ env }))
+  t.match(await client.receive(), { first: true })
+  busy.process.kill('SIGSTOP')
+  setTimeout(() => busy.process.kill('SIGCONT'), BUSY_MS)
+  client.send({})
+  t.match(await client.receive(), { connected: 'shm' })
+  t.match(await client.receive(), { data: 5 }, 'the true server answers')
   t.ok((await squatter.ask<Counts>({})).callers > 0)
 })
 

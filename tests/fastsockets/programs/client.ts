@@ -2,6 +2,7 @@
  * An ordinary TCP client.
  *
  *   argv: port behaviour [a port to which it connects first, so that what the first connect loads is there]
+ *   `later`: between the two it waits for a message; over the second it sends 5 bytes
  */
 import { once } from 'node:events'
 import net from 'node:net'
@@ -16,12 +17,17 @@ const [port = '0', behaviour = 'hold', firstPort] = process.argv.slice(2)
 if (firstPort !== undefined) {
   const first = net.connect(Number(firstPort), '127.0.0.1')
   await once(first, 'connect')
+  if (behaviour === 'later') {
+    report({ first: true })
+    await once(process, 'message')
+  }
   first.destroy()
 }
 
 const socket = net.connect(Number(port), '127.0.0.1', () => {
   report({ connected: transportOf(socket).transport })
   if (behaviour === 'flood') flood()
+  if (behaviour === 'later') socket.write('hello')
   if (behaviour === 'scribble') process.once('message', scribble)
   if (behaviour === 'cross') process.once('message', cross)
   if (behaviour === 'unref') socket.unref()
