@@ -132,6 +132,21 @@ t.test('little address space', t => starts(t, { wrapper: ['prlimit', '--as=15000
 
 t.test('files that may not be written', t => starts(t, { wrapper: ['prlimit', '--fsize=0'] }, 'DRIVER'))
 
+t.test('memory that a seccomp filter refuses', async t => {
+  const denied = { flags: ['--import', program('deny-memory').href] }
+  await t.test('in one process', t => starts(t, denied, 'DRIVER'))
+  for (const [name, atServer, atClient, code] of [
+    ['the server', denied, {}, 'NOT_RELINKED'],
+    ['the client', {}, denied, 'DRIVER'],
+  ] as const)
+    await t.test(`${name} alone`, async t => {
+      const server = new Child(t, STARTS, ['serve'], relinked({ execArgv: atServer.flags ?? [] }))
+      const { port } = await server.receive<{ port: number }>()
+      const told = await run(t, { ...atClient, changes: `port=${port}` }, true)
+      t.match(told, { events: ['data hello'], wire: 'tcp', code })
+    })
+})
+
 t.test('a home that is none', async t => {
   const skip = noOtherUser(STARTS)
   await t.test("another user's", { skip }, t =>
