@@ -30,7 +30,9 @@ const WORDS_MAX = 40_000
 const README_LINES_MAX = 150
 const GUIDE_LINES_MAX = 200
 const SENTENCE_WORDS_MAX = 40
-const NOT_RUN_MAX = 12
+const NOT_RUN_MAX = 3
+const DECISION_LINES_MIN = 15
+const DECISION_LINES_MAX = 40
 const PAGES_AT_ONCE = 5
 const RUN_MS_MAX = 900_000
 /** Made from a report, and as long as that. */
@@ -91,6 +93,21 @@ t.test(`sentences of README.md and the guide have at most ${SENTENCE_WORDS_MAX} 
   for (const { path, text } of guide) {
     const long = sentencesOf(text).filter(sentence => wordCount(sentence) > SENTENCE_WORDS_MAX)
     t.strictSame(long, [], path)
+  }
+})
+
+t.test('decisions have one form and one length, and the index has each of them', async t => {
+  const index = pageOf('docs/decisions/README.md').text
+  const decisions = pages.filter(({ path }) => /^docs\/decisions\/\d{4}-/.test(path))
+  t.ok(decisions.length > 0)
+  for (const { path, text } of decisions) {
+    const headings = [...text.matchAll(/^#+ .*$/gm)].map(([heading]) =>
+      heading.replace(/^# \d{4}: .+/, '# title'),
+    )
+    t.strictSame(headings, ['# title', '## Context', '## Decision', '## Consequence'], path)
+    const lines = text.trimEnd().split('\n').length
+    t.ok(lines >= DECISION_LINES_MIN && lines <= DECISION_LINES_MAX, `${path}: ${lines} lines`)
+    t.ok(index.includes(`(${path.slice('docs/decisions/'.length)})`), `${path} is in the index`)
   }
 })
 
