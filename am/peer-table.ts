@@ -156,8 +156,8 @@ export class PeerTable implements PeerHost, RendezvousHost {
   }
 
   /** Reads control messages of all peers, and detects dead ones, without the event loop. */
-  hearNow(): void {
-    for (const peer of this.#peers) peer.hearNow()
+  checkNow(): void {
+    for (const peer of this.#peers) peer.checkNow()
   }
 
   async close(): Promise<void> {

@@ -173,8 +173,8 @@ export class Peer implements ChannelOwner {
   }
 
   /** For programs that do not let the event loop run: reads control messages, or the end of the connection. */
-  hearNow(): void {
-    if (!this.#isEnded) this.#connection.hearNow()
+  checkNow(): void {
+    if (!this.#isEnded) this.#connection.checkNow()
   }
 
   /** Hot: after every poll. */

@@ -4,7 +4,7 @@ import { performance } from '../nic/real-time.ts'
 /** Empty polls in a row after which the thread yields its core, perhaps to the peer. */
 const YIELD_POLLS = 512
 /** Interval in ms at which a program that polls checks whether its peers live. */
-const HEAR_MS = 10
+const CHECK_MS = 10
 /** Most messages and empty polls between two reads of the clock: a read takes as long as a poll. */
 const STRIDE_MAX = 512
 /** If two reads of the clock are closer together than this, the next ones are half as frequent. */
@@ -20,24 +20,24 @@ export class PollLoop {
   #left = 1
   /** In an array: a field that often gets another fraction allocates. */
   readonly #lookedAtMs = new Float64Array(1)
-  #heardAtMs = 0
+  #checkedAtMs = 0
 
   /** Hot: after each poll. */
-  handlePoll(handled: number, peers: { hearNow(): void }): void {
+  handlePoll(handled: number, peers: { checkNow(): void }): void {
     if (handled > 0) this.#emptyPolls = 0
     else if (++this.#emptyPolls % YIELD_POLLS === 0) yieldCore()
     this.#left -= handled > 0 ? handled : 1
     if (this.#left <= 0) this.#look(peers)
   }
 
-  #look(peers: { hearNow(): void }): void {
+  #look(peers: { checkNow(): void }): void {
     const nowMs = performance.now()
     const isBusy = nowMs - (this.#lookedAtMs[0] as number) < LOOK_MS
     this.#stride = isBusy ? Math.min(STRIDE_MAX, 2 * this.#stride) : 1
     this.#left = this.#stride
     this.#lookedAtMs[0] = nowMs
-    if (nowMs < this.#heardAtMs + HEAR_MS) return
-    this.#heardAtMs = nowMs
-    peers.hearNow()
+    if (nowMs < this.#checkedAtMs + CHECK_MS) return
+    this.#checkedAtMs = nowMs
+    peers.checkNow()
   }
 }

@@ -124,10 +124,10 @@ export class ReceivedMessage {
     this.#isHandled ||= isHandled
     if (--this.#users > 0) return
     if (this.#isHandled) this.done()
-    else this.#giveBack()
+    else this.#returnUnhandled()
   }
 
-  #giveBack(): void {
+  #returnUnhandled(): void {
     if (this.#slot === NO_REQUEST) return
     this.#channel.sendReturn(this.#slot, UNDELIVERABLE.NO_SUCH_HANDLER)
     this.#slot = NO_REQUEST

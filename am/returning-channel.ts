@@ -257,7 +257,7 @@ export class ReturningChannel extends Channel {
     this.counts.returned++
     logReturn('a request for handler %d at %s came back: %s', handlerIndex, this.owner.peerName, name)
     if (call !== undefined) return call.handleReturn(name)
-    this.#giveBack(handlerIndex, name, destination, memory, 0, length)
+    this.#runReturned(handlerIndex, name, destination, memory, 0, length)
   }
 
   /** Reason to send back a reply to the request in `slot`; 0 if a handler or a call accepts it. */
@@ -398,11 +398,11 @@ export class ReturningChannel extends Channel {
     this.repliesReturned++
     this.counts.returned++
     logReturn('a reply for handler %d at %s came back: %s', handlerIndex, this.owner.peerName, name)
-    this.#giveBack(handlerIndex, name, this.owner.destination, bytes, offset, length)
+    this.#runReturned(handlerIndex, name, this.owner.destination, bytes, offset, length)
   }
 
   /** Runs handler 0 for a returned message, if the program has set one. */
-  #giveBack(
+  #runReturned(
     handlerIndex: number,
     reason: NonNullable<ReturnType<typeof undeliverableReason>>,
     destination: number | undefined,

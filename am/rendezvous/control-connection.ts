@@ -8,7 +8,7 @@ const log = openLog('fastsockets:am:control')
 /** Our JSON is ASCII: no read cuts a character in half. */
 const received = Buffer.alloc(LINE_MAX)
 
-/** Most reads of one `hearNow`, of `LINE_MAX` bytes each. */
+/** Most reads of one `checkNow`, of `LINE_MAX` bytes each. */
 const READS_MAX = 4
 /** Most messages that wait for a listener; more end the connection. */
 const EARLY_MAX = 16
@@ -101,7 +101,7 @@ export class ControlConnection {
   }
 
   /** Reads messages without the event loop, for programs that do not let it run; at most `READS_MAX` reads. */
-  hearNow(): void {
+  checkNow(): void {
     for (let reads = 0; reads < READS_MAX && !this.#isOver; reads++) {
       if (this.#isPaused && !this.#catchUp()) return
       // Looked up each time: after the socket is destroyed its descriptor number may be reused.

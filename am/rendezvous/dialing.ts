@@ -192,7 +192,7 @@ async function hasGone(connection: ControlConnection, error: NicError): Promise<
       isOver = true
     },
   })
-  connection.hearNow()
+  connection.checkNow()
   if (!isOver) await nextTurn()
   return isOver && !isRefused
 }
@@ -236,7 +236,7 @@ export async function answer(
   if (offer === undefined) return undefined
   void connection.over.then(() => offer.cancel())
   const blob = Buffer.from(offer.blob).toString('base64')
-  if (offer.answer !== undefined) hearReply(connection, offer)
+  if (offer.answer !== undefined) awaitReply(connection, offer)
   connection.send({ op: 'offer', driver: driver.name, blob, credits })
   try {
     return { end: await offer.accepted, connection, credits, whyNotBetter: choice.whyNotBetter(driver, '') }
@@ -267,7 +267,7 @@ function tryOffer(
 }
 
 /** Passes the next message to the driver; later messages wait for the next listener. */
-function hearReply(connection: ControlConnection, offer: Offer): void {
+function awaitReply(connection: ControlConnection, offer: Offer): void {
   connection.listen({
     handleControl: message => {
       if (message.op !== 'reply') return connection.destroy()

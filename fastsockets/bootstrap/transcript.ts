@@ -8,7 +8,7 @@ import { withoutMapping } from '../host/addresses.ts'
 
 export const TRANSCRIPT_SIZE = 32
 
-export interface Said {
+export interface Exchanged {
   readonly greeting: Buffer
   readonly hello: Buffer
   readonly answer: Buffer
@@ -18,7 +18,7 @@ export interface Said {
  * `ends`: both ends of the TCP connection between two hosts. A relay has two connections, so the hash differs even if
  * the relay changes no byte. Within a host the kernel vouches for the connection.
  */
-export function transcriptOf({ greeting, hello, answer }: Said, ends = ''): Buffer {
+export function transcriptOf({ greeting, hello, answer }: Exchanged, ends = ''): Buffer {
   return createHash('sha256').update(greeting).update(hello).update(answer).update(ends).digest()
 }
 

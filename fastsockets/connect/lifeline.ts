@@ -23,7 +23,7 @@ export function watchPeer(channel: SocketChannel): void {
   }
   channel.lifeline = {
     end() {},
-    hearNow() {
+    checkNow() {
       if (end.hasPeer === false) handleEnd()
     },
     ref() {},
@@ -54,7 +54,7 @@ export function tieLifeline(connection: net.Socket, channel: SocketChannel): voi
   channel.lifeline = {
     // By a reset the peer sees that its sockets were cut off, and did not end regularly.
     end: isReset => void (isReset ? connection.resetAndDestroy() : connection.destroy()),
-    hearNow: () => hearLifeline(connection, channel),
+    checkNow: () => checkLifeline(connection, channel),
     ref: () => void (connection.destroyed || connection.ref()),
     unref: () => void (connection.destroyed || connection.unref()),
   }
@@ -65,7 +65,7 @@ export function tieLifeline(connection: net.Socket, channel: SocketChannel): voi
 const received = Buffer.alloc(1)
 
 /** Asks the kernel for the lifeline's end, for programs that poll without the event loop. */
-function hearLifeline(connection: net.Socket, channel: SocketChannel): void {
+function checkLifeline(connection: net.Socket, channel: SocketChannel): void {
   const fd = (connection as unknown as { _handle?: { fd: number } | null })._handle?.fd
   const length = fd === undefined ? 0 : receiveNow(fd, received)
   if (length === -constants.errno.EAGAIN) return

@@ -431,7 +431,7 @@ export class Peers implements BootstrapHost {
   ): SocketChannel {
     publishStep('channel open')
     keepFreedMemory()
-    node20?.teachCopiedOptions()
+    node20?.warmUpOptionCopies()
     // Early compilation ends in an iteration of the event loop, which a program that polls raw sockets may never reach.
     const handleGone = (gone: SocketChannel): void => {
       if (!isProven) onProven(false)

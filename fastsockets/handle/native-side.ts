@@ -11,7 +11,7 @@ import { afterNativeCall, enterNative, leaveNative } from '../host/native-calls.
 import { hasFeeds, scheduleFeed } from '../host/native-feeds.ts'
 import { disown, drainTicks, isUncaughtHandled, ownerOf, type ReadListener } from '../host/node-internals.ts'
 import { errnoOf, UV_ECANCELED, UV_EOF, UV_EPIPE } from '../host/socket-errors.ts'
-import { giveBack } from '../host/spent-memory.ts'
+import { freeNow } from '../host/spent-memory.ts'
 import { ownRead, reportRead } from '../host/stream-state.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { lengthOf } from '../host/written-chunks.ts'
@@ -159,7 +159,7 @@ export abstract class NativeSide {
       return 0
     }
     // A write that had to wait may have been on offer, and RDMA keeps what was registered.
-    giveBack(buffers)
+    freeNow(buffers)
     if (isHttp2) {
       guard(this.finishAtOnce, this, request)
     } else {
@@ -259,8 +259,8 @@ export abstract class NativeSide {
     this.isProbing = true
     enterNative()
     try {
-      if (!isUncaughtHandled()) this.give(bytes)
-      else this.giveGuarded(bytes)
+      if (!isUncaughtHandled()) this.feedNative(bytes)
+      else this.feedGuarded(bytes)
     } finally {
       this.isProbing = false
       this.wasFed = true
@@ -270,15 +270,15 @@ export abstract class NativeSide {
     }
   }
 
-  private give(bytes: Buffer | undefined): void {
+  private feedNative(bytes: Buffer | undefined): void {
     if (bytes === undefined) return nativeMethods().emitEOF.call(this.handle)
     this.readCount += bytes.length
     nativeMethods().readBuffer.call(this.handle, bytes)
   }
 
-  private giveGuarded(bytes: Buffer | undefined): void {
+  private feedGuarded(bytes: Buffer | undefined): void {
     try {
-      this.give(bytes)
+      this.feedNative(bytes)
     } catch (error) {
       this.throwInScope(error)
     }

@@ -19,7 +19,7 @@ let isStarted = false
 let askedAt = NEVER
 let hasWaited = false
 /** The `lookCount` at which the last doorbell ran its turn in its own callback. */
-let heardAt = NEVER
+let rungAt = NEVER
 /**
  * A native stream of this file only. Each `emitEOF` calls `runStage` from native code, as libuv calls its callbacks:
  * Node runs ticks afterwards.
@@ -50,7 +50,7 @@ export function openIoTurns(internals: NodeInternals): void {
 function mayTurnNow(): boolean {
   const count = phase?.lookCount() ?? Number.NaN
   if (Number.isNaN(count) || pending.length > 0 || askedAt === count) return false
-  heardAt = count
+  rungAt = count
   return true
 }
 
@@ -104,8 +104,7 @@ function start(): void {
 function handlePhase(): void {
   let untilMs = Number.POSITIVE_INFINITY
   for (;;) {
-    const hasTurn =
-      eventLoop.isDue && (heardAt === NEVER || !wasHeard()) && (askedAt === NEVER || !mustWait())
+    const hasTurn = eventLoop.isDue && (rungAt === NEVER || !wasRung()) && (askedAt === NEVER || !mustWait())
     if (hasTurn) hasWaited = false
     mayTurn = hasTurn
     if (mayTurn || pending.length > 0) enterStage()
@@ -130,10 +129,10 @@ function mustWait(): boolean {
 }
 
 /** True if a doorbell has run the turn of this iteration in its callback. */
-function wasHeard(): boolean {
-  const wasHeard = heardAt === phase?.lookCount()
-  heardAt = NEVER
-  return wasHeard
+function wasRung(): boolean {
+  const wasRung = rungAt === phase?.lookCount()
+  rungAt = NEVER
+  return wasRung
 }
 
 /** True if nothing but the turn is due, as far as libuv can tell without asking the kernel. */

@@ -11,7 +11,7 @@ import { types } from 'node:util'
 import { performance } from '../../nic/real-time.ts'
 
 /** Calls of the constructor: more than V8 needs before it allocates type feedback for a function. */
-const LESSONS = 48
+const CALLS = 48
 /** V8 discards the feedback of functions that did not run for a while. */
 const LASTS_MS = 30_000
 
@@ -23,12 +23,12 @@ let taughtMs = Number.NEGATIVE_INFINITY
  * object without a handle, left to the collector: a real socket would change V8's estimate of a socket's size. Takes
  * 1.5 ms the first time, 0.3 ms later, and nothing within `LASTS_MS`.
  */
-export function teachCopiedOptions(): void {
+export function warmUpOptionCopies(): void {
   const nowMs = performance.now()
   if (nowMs - taughtMs < LASTS_MS) return
   taughtMs = nowMs
   try {
-    for (let i = 0; i < LESSONS; i++) construct.call(Object.create(net.Socket.prototype), Object.create(null))
+    for (let i = 0; i < CALLS; i++) construct.call(Object.create(net.Socket.prototype), Object.create(null))
   } catch {
     // The program has replaced Node's constructor or a function that the constructor calls.
   }

@@ -21,7 +21,7 @@ const spent: ArrayBuffer[] = []
  * Frees the memory of `buffers`, which are empty afterwards; the caller must be their only user. A buffer that is
  * part of a larger ArrayBuffer is left alone.
  */
-export function giveBack(buffers: readonly Uint8Array[]): void {
+export function freeNow(buffers: readonly Uint8Array[]): void {
   for (const bytes of buffers) {
     if (bytes.length < WORTH_MIN) continue
     const { buffer } = bytes

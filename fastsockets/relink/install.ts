@@ -190,7 +190,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     const target = targetOf(args)
     if (target === undefined || fastOf(socket._handle) !== undefined) return undefined
     if (socket.connecting && isCandidate(socket)) return undefined
-    node20?.teachCopiedOptions()
+    node20?.warmUpOptionCopies()
     const reason = reasonAgainst(socket, target)
     if (reason !== undefined) return fallBack(socket, target, reason)
     recordCandidate(socket)
@@ -300,7 +300,7 @@ function wrapServer(peers: Peers): void {
     if (isOwn(this)) return makeHidden(() => _listen2.apply(this, args))
     makeShown(() => _listen2.apply(this, args))
     if (this._handle === null) return
-    node20?.teachCopiedOptions()
+    node20?.warmUpOptionCopies()
     const { use, because } = decideListener(this)
     if (use === 'tcp') {
       statusPage().countFallback('POLICY')

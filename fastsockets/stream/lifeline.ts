@@ -3,7 +3,7 @@ export interface Lifeline {
   /** `isReset`: the sockets were cut off. */
   end(isReset: boolean): void
   /** Checks, without the event loop, whether the peer is gone. */
-  hearNow(): void
+  checkNow(): void
   /** Whether the lifeline keeps the event loop alive. */
   ref(): void
   unref(): void

@@ -74,7 +74,7 @@ export class Registrar {
     requireWrite(caller, name)
     const record = flatten(JSON.stringify(completeRecord(caller, name, request.record)))
     const key = request.ownerKey === undefined ? '' : digest(request.ownerKey)
-    if (this.#store.image.lease(request.lease) === undefined) await this.#store.hearOf(request.lease)
+    if (this.#store.image.lease(request.lease) === undefined) await this.#store.fetchLease(request.lease)
     const change = await this.#store.update(name, facts => {
       const lease = facts.lease(request.lease)
       if (lease === undefined) throw noSuchLease(request.lease)
@@ -146,13 +146,13 @@ export class Registrar {
   }
 
   /** Asks the store about an unknown lease: another daemon may just have granted it. */
-  async #hearOf(lease: string): Promise<void> {
-    if (this.#store.image.lease(lease) === undefined) await this.#store.hearOf(lease)
+  async #fetchLease(lease: string): Promise<void> {
+    if (this.#store.image.lease(lease) === undefined) await this.#store.fetchLease(lease)
   }
 
   async #leaseOf(caller: Principal, id: string): Promise<LeaseState> {
     requireWrite(caller)
-    await this.#hearOf(id)
+    await this.#fetchLease(id)
     const lease = this.#store.image.lease(id)
     if (lease === undefined) throw noSuchLease(id)
     if (!mayAct(caller, lease.owner)) throw new Refusal('forbidden', 'The lease belongs to another owner.')

@@ -94,7 +94,7 @@ export class EtcdStore implements Store {
     this.#gateway.close()
   }
 
-  async hearOf(lease: string): Promise<void> {
+  async fetchLease(lease: string): Promise<void> {
     const pair = await this.#ask(() => this.#gateway.get(this.#keys.lease(lease)))
     if (pair !== undefined) await this.#echo(() => this.#revision >= pair.revision)
   }
@@ -149,7 +149,7 @@ export class EtcdStore implements Store {
           this.#observer.handleCommit(1, performance.now() - startMs)
           return { revision, part: 0, name, entry: entry && { ...entry, revision } }
         }
-        await this.#echo(() => this.#hasHeard(name, found?.revision ?? 0, entry?.lease))
+        await this.#echo(() => this.#hasSeen(name, found?.revision ?? 0, entry?.lease))
       } finally {
         end?.()
       }
@@ -176,7 +176,7 @@ export class EtcdStore implements Store {
   }
 
   /** True if the transaction's failure is explained: the name is as found, or the lease has ended. */
-  #hasHeard(name: string, revision: number, lease: string | undefined): boolean {
+  #hasSeen(name: string, revision: number, lease: string | undefined): boolean {
     const hasName = (this.image.entry(name)?.revision ?? 0) === revision
     return hasName && (lease === undefined || this.image.lease(lease) === undefined || revision !== 0)
   }

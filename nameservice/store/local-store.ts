@@ -94,7 +94,7 @@ export class LocalStore implements Store {
   }
 
   /** There is no other daemon. */
-  async hearOf(): Promise<void> {}
+  async fetchLease(): Promise<void> {}
 
   async grant(owner: string, ttlMs: number, judge: (facts: Facts) => void): Promise<StoredLease> {
     const lease = { id: randomBytes(8).toString('hex'), owner, ttlMs }

@@ -31,7 +31,7 @@ export interface Store {
   close(): Promise<void>
 
   /** Resolves when `image` has the lease, if it exists: another daemon may have granted it. */
-  hearOf(lease: string): Promise<void>
+  fetchLease(lease: string): Promise<void>
   grant(owner: string, ttlMs: number, judge: (facts: Facts) => void): Promise<StoredLease>
   /** Undefined if the lease has ended. */
   keepAlive(id: string): Promise<StoredLease | undefined>

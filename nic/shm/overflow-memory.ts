@@ -69,10 +69,10 @@ export class OverflowToPeer {
   }
 
   #watch(): void {
-    this.#timer ??= scope.runInAsyncScope(() => setTimeout(() => this.#giveBack(), KEPT_MS).unref())
+    this.#timer ??= scope.runInAsyncScope(() => setTimeout(() => this.#releasePages(), KEPT_MS).unref())
   }
 
-  #giveBack(): void {
+  #releasePages(): void {
     this.#timer = undefined
     if (this.#isClosed) return
     if (this.#producer.isInOverflow && !this.#producer.leaveOverflow()) return this.#watch()

@@ -86,12 +86,12 @@ export function onWorkerEnd(handle: (id: number) => void): void {
     worker.once('exit', () => {
       const rows = familyRows(id)
       for (const row of rows) handle(ids[row] as number)
-      for (const row of rows) giveBack(row)
+      for (const row of rows) release(row)
     })
   })
 }
 
-function giveBack(row: number): void {
+function release(row: number): void {
   parents[row] = 0
   for (let column = 0; column < COUNTS; column++) {
     const rows = countColumn(column)

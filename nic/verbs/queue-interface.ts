@@ -165,12 +165,12 @@ export abstract class QueueInterface implements CompletionOwner {
     this.unref()
     this.ignore()
     this.#isReleased = true
-    if (this.#grant === undefined) return this.#giveBack()
+    if (this.#grant === undefined) return this.#releaseReceives()
     this.qp.stop()
-    setTimeout(() => this.#giveBack(), DRAIN_MS).unref()
+    setTimeout(() => this.#releaseReceives(), DRAIN_MS).unref()
   }
 
-  #giveBack(): void {
+  #releaseReceives(): void {
     const { adapter, qp } = this
     adapter.pollAll()
     qp.destroy()

@@ -213,10 +213,10 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
     this.state = 'closed'
     this.#listener = undefined
     // BYE follows the frames; its acknowledgement is theirs, too.
-    const isSaid = wasOpen && this.#sayBye()
+    const isSent = wasOpen && this.#sendBye()
     this.sends.close()
     this.receives.close()
-    if (!isSaid) return this.adapter.wake(this)
+    if (!isSent) return this.adapter.wake(this)
     this.adapter.linger(this, true)
     this.ref()
     this.#linger = setTimeout(() => this.#dispose(), LINGER_MS_MAX)
@@ -267,14 +267,14 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   }
 
   /** Counts of sent and received frames, for a caller that holds both ends and must know when all have arrived. */
-  progress(): { sent: number; arrived: number; reported: number; heard: number; underWay: number } {
+  progress(): { sent: number; arrived: number; reported: number; acknowledged: number; underWay: number } {
     this.adapter.pollAll()
     if (this.state === 'open') this.sends.readCell()
     return {
       sent: this.sends.sent,
       arrived: this.receives.arrived,
       reported: (this.receives.reportedReleased + this.receives.reportedRenewed) | 0,
-      heard: (this.sends.releasedSeen + this.sends.renewedSeen) | 0,
+      acknowledged: (this.sends.releasedSeen + this.sends.renewedSeen) | 0,
       underWay: this.oneSided.underWay,
     }
   }
@@ -360,7 +360,7 @@ export class VerbsInterface extends QueueInterface implements VirtualInterface, 
   }
 
   /** True if its completion proves that everything has arrived. */
-  #sayBye(): boolean {
+  #sendBye(): boolean {
     if (this.adapter.manager === undefined) return this.#control(KIND_BYE, 0, WORK_BYE)
     return this.#control(KIND_BYE, 0, WORK_SEND) && this.sends.readBack()
   }

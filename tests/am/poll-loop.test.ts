@@ -14,7 +14,7 @@ for (const handled of [0, 1]) {
   t.test(`a program that computes between polls of ${handled} messages asks for its peers at each`, t => {
     const pollLoop = new PollLoop()
     let heard = 0
-    const peers = { hearNow: () => void heard++ }
+    const peers = { checkNow: () => void heard++ }
     for (let i = 0; i < SLOW_POLLS; i++) {
       computeFor(GAP_MS)
       pollLoop.handlePoll(handled, peers)
@@ -26,7 +26,7 @@ for (const handled of [0, 1]) {
   t.test(`one that only polls, ${handled} messages each time, asks for them now and then`, t => {
     const pollLoop = new PollLoop()
     let heard = 0
-    const peers = { hearNow: () => void heard++ }
+    const peers = { checkNow: () => void heard++ }
     let polls = 0
     const endMs = performance.now() + 10 * GAP_MS
     while (performance.now() < endMs || heard < 2) {

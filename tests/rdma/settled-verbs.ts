@@ -114,8 +114,8 @@ function isSettled(one: VerbsInterface, other: VerbsInterface): boolean {
   return (
     here.sent === there.arrived &&
     there.sent === here.arrived &&
-    here.reported === there.heard &&
-    there.reported === here.heard &&
+    here.reported === there.acknowledged &&
+    there.reported === here.acknowledged &&
     here.underWay + there.underWay === 0
   )
 }

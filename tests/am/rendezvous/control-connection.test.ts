@@ -27,7 +27,7 @@ async function hear(t: Test, said: string): Promise<{ heard: ControlMessage[]; e
   })
   peer.write(said)
   const endMs = performance.now() + 100
-  while (performance.now() < endMs && heard.length + ends === 0) connection.hearNow()
+  while (performance.now() < endMs && heard.length + ends === 0) connection.checkNow()
   const found = { heard: [...heard], ends }
   peer.destroy()
   await connection.over
@@ -56,9 +56,9 @@ t.test('a peer that goes on talking does not keep its listener', async t => {
     handleControlEnd: () => {},
   })
   say()
-  connection.hearNow()
+  connection.checkNow()
   t.ok(heard > 0 && heard < ENOUGH, `${heard} messages at once`)
-  for (let looks = 0; looks < ENOUGH; looks++) connection.hearNow()
+  for (let looks = 0; looks < ENOUGH; looks++) connection.checkNow()
   t.equal(heard, ENOUGH, 'and all of them in the end')
 })
 
@@ -96,7 +96,7 @@ t.test('also without the event loop, and in order', async t => {
   peer.write(ids.map(id => `{"op":"map","id":${id},"tag":"0000000000000000"}\n`).join(''))
   // Some come by the event loop, the rest is looked for.
   while (heard.length === 0) await nextTurn()
-  for (let looks = 0; looks < MANY; looks++) connection.hearNow()
+  for (let looks = 0; looks < MANY; looks++) connection.checkNow()
   while (heard.length < MANY) await nextTurn()
   t.strictSame(heard, ids)
 })

@@ -291,9 +291,9 @@ function testShared(
     const start = one.log.head
     const lease = await one.grant('uid:1', LONG_MS, yes)
     await put(one, 'a', lease.id)
-    await two.hearOf(lease.id)
+    await two.fetchLease(lease.id)
     t.ok(two.image.lease(lease.id), 'the other knows the lease as soon as it is asked for')
-    await two.hearOf('00000000000000aa')
+    await two.fetchLease('00000000000000aa')
     await eventually('the other to hear', () => two.image.entry('a'))
     t.equal(two.log.epoch, one.log.epoch)
     t.strictSame(two.image.entry('a'), one.image.entry('a'))
