@@ -57,8 +57,14 @@ export class Message {
     return message.#channel
   }
 
+  /** False for copies by programs that clone and compare objects, and for the prototype: their getters return undefined. */
+  static #isMessage(message: object): boolean {
+    return #channel in message
+  }
+
   /** For the runtime only: true while the handler runs. */
   get isLive(): boolean {
+    if (!Message.#isMessage(this)) return false
     return this.#isLive
   }
 
@@ -71,52 +77,61 @@ export class Message {
 
   /** Name of the endpoint that sent the message. */
   get source(): string {
+    if (!Message.#isMessage(this)) return undefined as never
     this.#assertLive()
     return this.#channel.owner.peerName
   }
 
   /** Name of the driver that brought the message. */
   get driver(): string {
+    if (!Message.#isMessage(this)) return undefined as never
     this.#assertLive()
     return this.#channel.end.driver
   }
 
   /** The destination that maps the peer, if there is one; for a returned message, the one that it was sent to. */
   get destination(): number | undefined {
+    if (!Message.#isMessage(this)) return undefined as never
     this.#assertLive()
     return this.#returnedFrom === NO_DESTINATION ? this.#channel.owner.destination : this.#returnedFrom
   }
 
   get isRequest(): boolean {
+    if (!Message.#isMessage(this)) return undefined as never
     this.#assertLive()
     return this.#slot !== NO_REQUEST
   }
 
   /** Index of the running handler; for a returned message, of the handler that it was sent to. */
   get handler(): number {
+    if (!Message.#isMessage(this)) return undefined as never
     this.#assertLive()
     return this.#handler
   }
 
   /** Bytes of payload; 0 for a short message. */
   get length(): number {
+    if (!Message.#isMessage(this)) return undefined as never
     this.#assertLive()
     return this.#length
   }
 
   /** Memory of the payload, which begins at `offset`: for handlers that allocate nothing. */
   get bytes(): Uint8Array {
+    if (!Message.#isMessage(this)) return undefined as never
     this.#assertLive()
     return this.#bytes
   }
 
   get offset(): number {
+    if (!Message.#isMessage(this)) return undefined as never
     this.#assertLive()
     return this.#offset
   }
 
   /** Why the message came back; only on handler 0. */
   get reason(): UndeliverableReason | undefined {
+    if (!Message.#isMessage(this)) return undefined as never
     this.#assertLive()
     return this.#reason
   }

@@ -49,6 +49,7 @@ t.test('messages lead to nothing of the runtime: one in its handler, a reply, on
   await client.map(0, server.name)
   server.setHandler(1, message => {
     looksSmall(t, 'the message in its handler', message)
+    looksSmall(t, 'a copy of it', Object.create(Object.getPrototypeOf(message)))
     message.reply(2, 3)
   })
   looksSmall(t, 'the reply', await client.call(0, 1, Buffer.from('payload'), [1, 2]))
