@@ -10,14 +10,26 @@ import { timesOf } from './sizes.ts'
 import type { Sample, SuiteContext } from './suite.ts'
 
 /**
- * For each client: several clients that share a core must be warm, too. The suite `warmup` measures how long that
- * takes.
+ * Of 8 clients: those that share a core must be warm, too. The suite `warmup` measures how long that takes. All clients are
+ * there from the beginning, so one warm-up serves all counts; clients that are not asked are idle.
  */
-const WARM_UP_MS = 600
-const MS = 500
+const WARM_UP_MS = 3000
+const TIMES = { warmUpMs: 20, ms: 250 }
+const COUNTS = [1, 2, 4, 8]
+const QUICK_COUNTS = [2]
+
+/** Asks the first `count` clients for round trips, all at the same time. */
+export type AskClients = (count: number, times: Times) => Promise<readonly Counted[]>
+
+/** Runs `use` with that many connected clients. */
+export type WithClients = (
+  contestant: Contestant,
+  count: number,
+  use: (ask: AskClients) => Promise<Sample[]>,
+) => Promise<Sample[]>
 
 /** The sum of their rates, and the round trips of all. */
-export function roundTripsTogether(all: readonly Counted[], parameters: Parameters): Sample[] {
+function roundTripsTogether(all: readonly Counted[], parameters: Parameters): Sample[] {
   const latencies = new LatencyHistogram()
   let rate = 0
   for (const counted of all) {
@@ -32,22 +44,28 @@ export function roundTripsTogether(all: readonly Counted[], parameters: Paramete
   ]
 }
 
-/** `measure` for 1 to 8 clients of each contestant that can have more than one. */
+/** 1 to 8 clients of each contestant that can have more than one. `parameter`: what the report calls their number. */
 export async function measureClients(
   context: SuiteContext,
   suite: string,
-  measure: (contestant: Contestant, count: number, times: Times) => Promise<Sample[]>,
+  parameter: string,
+  withClients: WithClients,
 ): Promise<Result[]> {
   const contestants = await contestantsFor(context, 'pingPong', POLLS, OWN_PARTNER)
   const trials = contestants.map(contestant => ({
     contestant: contestant.name,
-    measure: async () => {
-      const samples: Sample[] = []
-      for (const count of context.isQuick ? [2] : [1, 2, 4, 8]) {
-        const times = context.isQuick ? timesOf(context) : { warmUpMs: count * WARM_UP_MS, ms: MS }
-        samples.push(...(await measure(contestant, count, times)))
-      }
-      return samples
+    measure: () => {
+      const counts = context.isQuick ? QUICK_COUNTS : COUNTS
+      const most = Math.max(...counts)
+      return withClients(contestant, most, async ask => {
+        if (!context.isQuick) await ask(most, { warmUpMs: 0, ms: WARM_UP_MS })
+        const samples: Sample[] = []
+        for (const count of counts) {
+          const all = await ask(count, context.isQuick ? timesOf(context) : TIMES)
+          samples.push(...roundTripsTogether(all, { [parameter]: count }))
+        }
+        return samples
+      })
     },
   }))
   return await measureInRounds(context, suite, trials)

@@ -14,7 +14,7 @@ export type Question =
 export type Asked =
   | Question
   | { readonly ask: 'startThreads'; readonly count: number }
-  | { readonly ask: 'threads'; readonly question: Question }
+  | { readonly ask: 'threads'; readonly question: Question; readonly count?: number }
 
 export interface Times {
   readonly warmUpMs: number

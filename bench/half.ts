@@ -48,11 +48,11 @@ export class Half {
     return answer
   }
 
-  /** The same of each thread that it has started, at the same time. */
-  async askThreads(question: Question & { ask: 'pingPong' }): Promise<readonly Counted[]>
+  /** The same of each thread that it has started, or of the first `count`, at the same time. */
+  async askThreads(question: Question & { ask: 'pingPong' }, count?: number): Promise<readonly Counted[]>
   async askThreads(question: Question): Promise<readonly object[]>
-  async askThreads(question: Question): Promise<readonly object[]> {
-    return (await this.ask({ ask: 'threads', question })).answers
+  async askThreads(question: Question, count?: number): Promise<readonly object[]> {
+    return (await this.ask({ ask: 'threads', question, ...(count !== undefined && { count }) })).answers
   }
 
   async stop(): Promise<void> {

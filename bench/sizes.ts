@@ -31,5 +31,5 @@ export function ladderOf(context: SuiteContext, contestant?: Contestant): readon
 
 /** How long one figure of one round takes. The warm-up lets the compiler of Node do its work, and is not counted. */
 export function timesOf({ isQuick }: SuiteContext): Times {
-  return isQuick ? { warmUpMs: 10, ms: 30 } : { warmUpMs: 150, ms: 350 }
+  return isQuick ? { warmUpMs: 10, ms: 30 } : { warmUpMs: 20, ms: 80 }
 }

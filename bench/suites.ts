@@ -15,6 +15,7 @@ import { micro } from './suites/micro.ts'
 import { oversubscribed } from './suites/oversubscribed.ts'
 import { pingpong } from './suites/pingpong.ts'
 import { plainPeers } from './suites/plain-peers.ts'
+import { short } from './suites/short.ts'
 import { stream } from './suites/stream.ts'
 import { threads } from './suites/threads.ts'
 import { warmup } from './suites/warmup.ts'
@@ -30,6 +31,7 @@ export const SUITES: readonly Suite[] = [
   oversubscribed,
   plainPeers,
   warmup,
+  short,
   cpu,
   memory,
   apps,

@@ -1,5 +1,5 @@
 /**
- * Warms a new pair of processes for a second with the operations that will be measured. Before that nothing is
+ * Warms a new pair of processes with the operations that will be measured. Before that nothing is
  * compiled, heaps are small, and the pollers have not adapted their spin times.
  */
 import type { Half } from './half.ts'
@@ -11,7 +11,7 @@ export interface Workload {
   readonly size: number
 }
 
-const MS = 1000
+const MS = 500
 const QUICK_MS = 20
 
 export function warmUpMsOf({ isQuick }: SuiteContext): number {

@@ -21,6 +21,8 @@ const OF_SUITES: Readonly<Record<string, string>> = {
   oversubscribed: SCARCE_CORES,
   'plain-peers': ONE_SIDE,
   warmup: "V8 has not compiled our JavaScript yet, while the kernel's TCP is always warm.",
+  short:
+    "Loading Fast Sockets costs time, and V8 has not compiled it yet, while the kernel's TCP is always warm.",
   cpu: 'A process that waits for the other side polls before it sleeps, and that is CPU time.',
   memory:
     "A peer has rings of 1 MiB each way, and a connection has objects of ours beside Node's. The kernel's memory for TCP is in " +

@@ -54,6 +54,10 @@ const SUITES: Readonly<Record<string, SuiteTitle>> = {
       connection: 'One side relinked: time for a whole connection',
     },
   },
+  short: {
+    heading: 'Programs that live up to a second',
+    metrics: { time: 'Time from start to end, geometric mean of the programs' },
+  },
   warmup: {
     heading: 'Cold programs',
     metrics: {

@@ -29,7 +29,11 @@ async function answer(asked: Asked): Promise<object> {
       await Promise.all(threads.map(thread => once(thread, 'message')))
       return {}
     case 'threads':
-      return { answers: await Promise.all(threads.map(thread => askThread(thread, asked.question))) }
+      return {
+        answers: await Promise.all(
+          threads.slice(0, asked.count).map(thread => askThread(thread, asked.question)),
+        ),
+      }
     default:
       return await half.answer(asked)
   }

@@ -19,12 +19,12 @@ const CARRIERS: Readonly<Record<Carrier, Contestant>> = {
 }
 
 /** There are a hundred in a round, each with new processes. */
-const TIMES = { warmUpMs: 500, ms: 300 }
+const TIMES = { warmUpMs: 150, ms: 60 }
 
 export const ablation: Suite = {
   name: 'ablation',
   what: 'what receive posting, ZCopy, delayed acks, credits, spinning, ring size and coalescing are worth',
-  quickSeconds: 5,
+  quickSeconds: 4,
   contestants: [...new Set(VARIANTS.map(({ name }) => name))],
   baseline: AS_SHIPPED,
   run: async context => {

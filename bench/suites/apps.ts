@@ -14,7 +14,7 @@ const SUITE = 'apps'
 const CONTESTANT_OF_MODE: Readonly<Record<RunMode, string>> = { plain: 'net-tcp', relinked: 'net-relinked' }
 const RAW = 'raw'
 const MATRIX = 'matrix'
-const MS = 2000
+const MS = 600
 const QUICK_MS = 20
 /** For quick jobs, which may disturb each other: their figures are not used. */
 const QUICK_JOBS_AT_A_TIME = 2

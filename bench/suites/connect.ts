@@ -4,7 +4,7 @@ import { measureInRounds } from '../rounds.ts'
 import type { Suite } from '../suite.ts'
 
 /** V8 takes seconds to compile all that a connection runs through; the suite `warmup` shows the way there. */
-const TIMES = { warmUpMs: 5000, ms: 1000 }
+const TIMES = { warmUpMs: 2000, ms: 500 }
 const QUICK_TIMES = { warmUpMs: 30, ms: 60 }
 
 export const connect: Suite = {

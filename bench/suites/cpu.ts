@@ -37,7 +37,7 @@ export const cpu: Suite = {
  * From before the halves know each other until they have parted: a server that polls answers no questions in between.
  */
 async function measure(context: SuiteContext, contestant: Contestant, size: number): Promise<Sample> {
-  const times = context.isQuick ? { warmUpMs: 0, ms: 50 } : { warmUpMs: 0, ms: 1000 }
+  const times = context.isQuick ? { warmUpMs: 0, ms: 50 } : { warmUpMs: 0, ms: 700 }
   return await withUnconnected(contestant, 1, async ({ clients: [client], halves, address }) => {
     if (client === undefined) throw new Error('there is no client')
     // The call starts a contestant's own partner: CPU time of the start must not count.

@@ -1,5 +1,6 @@
-import { measureClients, roundTripsTogether } from '../clients-together.ts'
+import { measureClients } from '../clients-together.ts'
 import { withClients } from '../half.ts'
+import { PATIENCE } from '../half-settings.ts'
 import { SMALL } from '../sizes.ts'
 import type { Suite } from '../suite.ts'
 
@@ -8,12 +9,17 @@ export const fanin: Suite = {
   what: '64 B round trips of many client processes with one server',
   quickSeconds: 3,
   run: context =>
-    measureClients(context, 'fanin', (contestant, count, times) =>
-      withClients(contestant, count, async ({ clients }) => {
-        const all = await Promise.all(
-          clients.map(client => client.ask({ ask: 'pingPong', size: SMALL, ...times })),
-        )
-        return roundTripsTogether(all, { clients: count })
-      }),
+    measureClients(context, 'fanin', 'clients', (contestant, most, use) =>
+      withClients(
+        contestant,
+        most,
+        ({ clients }) =>
+          use((count, times) =>
+            Promise.all(
+              clients.slice(0, count).map(client => client.ask({ ask: 'pingPong', size: SMALL, ...times })),
+            ),
+          ),
+        PATIENCE,
+      ),
     ),
 }

@@ -20,7 +20,7 @@ export const idle: Suite = {
   quickSeconds: 4,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong', POLLS_ALWAYS)
-    const ms = context.isQuick ? 100 : 2000
+    const ms = context.isQuick ? 100 : 800
     const trials = contestants.map(contestant => ({
       contestant: contestant.name,
       measure: () =>

@@ -4,7 +4,7 @@ import { missingPackage } from '../missing-package.ts'
 import { measureInRounds } from '../rounds.ts'
 import type { Suite } from '../suite.ts'
 
-const SECONDS = 0.5
+const SECONDS = 0.25
 const QUICK_SECONDS = 0.02
 const SAMPLES_MIN = 10
 const QUICK_SAMPLES_MIN = 2

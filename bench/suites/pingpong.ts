@@ -9,7 +9,7 @@ import { warmUp, workloadsOf } from '../warm-up.ts'
 export const pingpong: Suite = {
   name: 'pingpong',
   what: 'round trips, by message size',
-  quickSeconds: 6,
+  quickSeconds: 5,
   run: async context => {
     const contestants = await contestantsFor(context, 'pingPong')
     const sizeMax = Math.max(...ladderOf(context))

@@ -23,7 +23,7 @@ interface Scale {
   readonly ms: number
 }
 
-const SCALE: Scale = { pairs: 3, turns: 12, firstMs: 3000, warmUpMs: 50, ms: 250 }
+const SCALE: Scale = { pairs: 2, turns: 6, firstMs: 800, warmUpMs: 20, ms: 100 }
 const QUICK_SCALE: Scale = { pairs: 1, turns: 1, firstMs: 30, warmUpMs: 10, ms: 30 }
 
 /** Round trips, connections or bytes, and how long they took. */

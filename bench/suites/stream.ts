@@ -8,7 +8,7 @@ import { warmUp, workloadsOf } from '../warm-up.ts'
 export const stream: Suite = {
   name: 'stream',
   what: "messages one way, by message size; the receiver's rate",
-  quickSeconds: 5,
+  quickSeconds: 4,
   run: async context => {
     const contestants = await contestantsFor(context, 'stream')
     const trials = contestants.map(contestant => ({

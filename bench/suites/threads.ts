@@ -1,4 +1,4 @@
-import { measureClients, roundTripsTogether } from '../clients-together.ts'
+import { measureClients } from '../clients-together.ts'
 import { withUnconnected } from '../half.ts'
 import { PATIENCE } from '../half-settings.ts'
 import { SMALL } from '../sizes.ts'
@@ -10,17 +10,19 @@ export const threads: Suite = {
   what: '64 B round trips of many worker threads of one client process with one server',
   quickSeconds: 3,
   run: context =>
-    measureClients(context, 'threads', (contestant, count, times) =>
+    measureClients(context, 'threads', 'threads', (contestant, most, use) =>
       withUnconnected(
         contestant,
         1,
         async ({ clients: [client], address }) => {
           if (client === undefined) throw new Error('there is no client')
-          await client.ask({ ask: 'startThreads', count })
+          await client.ask({ ask: 'startThreads', count: most })
           await client.askThreads({ ask: 'dial', address })
-          const all = await client.askThreads({ ask: 'pingPong', size: SMALL, ...times })
+          const samples = await use((count, times) =>
+            client.askThreads({ ask: 'pingPong', size: SMALL, ...times }, count),
+          )
           await client.askThreads({ ask: 'close' })
-          return roundTripsTogether(all, { threads: count })
+          return samples
         },
         PATIENCE,
       ),
