@@ -17,6 +17,7 @@ export const FALLBACK_REASONS = {
   SILENT: 'the hashed port is open, but no greeting came in time',
   VERSION: 'the server speaks another version of the protocol',
   REMOTE_HOST: 'the address is not one of this host, and it may not be asked for the fast way',
+  STARTED_ON_TCP: 'it starts on TCP, and becomes fast once that pays',
   OTHER_HOST: 'the server runs on another host or in another network namespace',
   OTHER_USER: 'the server runs as another user',
   NOT_LISTENING: 'the server no longer listens on this port by the fast way',

@@ -17,6 +17,10 @@ const ABLATIONS = {
   'spin-us': 'number',
   /** Ring size of the connections that carry sockets, in bytes: a power of two. */
   ring: 'number',
+  /** What a connection that starts on TCP must cost before it moves, in percent of the measured prices. */
+  price: 'number',
+  /** Each such connection moves at another price, up to ten times the measured one, by this seed. */
+  'price-seed': 'number',
 } as const
 
 export type Ablation = keyof typeof ABLATIONS

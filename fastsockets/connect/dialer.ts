@@ -35,7 +35,7 @@ import { messageOf, reasonNow } from './fast-way.ts'
 import { answersAlone, findListener } from './listeners.ts'
 import { type Peers, reasonOfNoRoom, reasonOfRefusal } from './peers.ts'
 import { askPatiently, forgetRefused, noteRefused } from './refused-places.ts'
-import { type ChannelRoute, lasts, MISLED_MAX, Routes } from './routes.ts'
+import { type ChannelRoute, lasts, MISLED_MAX, type Routes } from './routes.ts'
 import { isUnanswered, UnansweredConnects } from './unanswered-connects.ts'
 import type { Reached, WorkerGroup } from './worker-group.ts'
 
@@ -94,14 +94,15 @@ interface SharedRoute {
 export class RouteDialer implements Dialer {
   readonly #peers: Peers
   readonly #internals: NodeInternals
-  readonly #routes = new Routes()
+  readonly #routes: Routes
   readonly #exchange: HandleExchange
   #refused: Refused | undefined
   readonly #unanswered = new UnansweredConnects(BUSY_MS, presumeIfUnanswered)
   readonly #unproven = new UnansweredConnects(UNPROVEN_BUSY_MS, presumeIfUnanswered)
 
-  constructor(peers: Peers, internals: NodeInternals, exchange: HandleExchange) {
+  constructor(peers: Peers, internals: NodeInternals, exchange: HandleExchange, routes: Routes) {
     this.#peers = peers
+    this.#routes = routes
     this.#internals = internals
     this.#exchange = exchange
   }

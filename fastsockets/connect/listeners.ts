@@ -10,6 +10,7 @@ import { LISTENER_ID_SIZE, REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
 import { mayAskUs, prepareRemote, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import type { FastHandleClass } from '../handle/fast-handle-contract.ts'
+import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { recordFast } from '../handle/transport.ts'
 import { isReachable, sourceAddressFor } from '../host/addresses.ts'
 import {
@@ -23,9 +24,10 @@ import { ZERO_IS_A_LIMIT } from '../host/node-versions.ts'
 import { publishStep } from '../host/steps.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { guard } from '../host/thrown-errors.ts'
-import { type Family, isFileKey, UNIX, unixKey } from '../host/unix-paths.ts'
+import { type Asked, type Family, isFileKey, PROMOTION, UNIX, unixKey } from '../host/unix-paths.ts'
 import { allowsDriver } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
+import { acceptPromotion } from '../promotion/accept-promotion.ts'
 import { type FallbackCode, fallbackReason } from '../reasons.ts'
 import { EVENTS, publishEvent } from '../status/events.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from '../status/status-layout.ts'
@@ -238,9 +240,11 @@ function withdrawIfReplaced(listener: Listener): boolean {
 }
 
 /** Accepts a peer's CONNECT as the kernel would accept a TCP connection; Node's own accept path does the rest. */
-export function acceptorFor(Handle: FastHandleClass): Acceptor {
+export function acceptorFor(Handle: FastHandleClass, exchange: HandleExchange): Acceptor {
+  const scopeOf = (server: net.Server): AsyncResource | undefined => byServer.get(server)?.scope
   return (stream, port, address, family, promisedPort) => {
     publishStep('server asked')
+    if (family === PROMOTION) return acceptPromotion(stream, port, address, promisedPort, exchange, scopeOf)
     const listener = family === UNIX ? findById(stream, address) : findAsked(stream, port, address, family)
     if (!listener?.server._handle) return REFUSAL.NOT_LISTENING
     if (listener.isOfCluster && wantsNoMore(listener.server)) return REFUSAL.LIMIT
@@ -316,9 +320,9 @@ export function acceptRaw(
   stream: SocketStream,
   port: number,
   address: string,
-  family: Family,
+  family: Asked,
 ): ReturnType<Acceptor> {
-  if (!isReachable(address, family)) return REFUSAL.NOT_LISTENING
+  if (family === PROMOTION || !isReachable(address, family)) return REFUSAL.NOT_LISTENING
   if (!mayComeFrom(stream, port, address)) return REFUSAL.NOT_LISTENING
   const listener = findListener(port, address, family, true)
   if (listener?.raw === undefined) return REFUSAL.NOT_LISTENING

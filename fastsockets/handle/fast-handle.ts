@@ -67,7 +67,7 @@ export function isFastHandle(sink: unknown): sink is FastHandle {
 
 let createTcp: NodeInternals['createTcp']
 
-class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
+export class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   readonly handle: ShownHandle
   host: string | undefined
   successor: TcpHandle | undefined
@@ -75,12 +75,12 @@ class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   upper: FastSocket | undefined
   isUnreferenced = false
 
-  private readonly dialer: Dialer | undefined
+  protected readonly dialer: Dialer | undefined
   private readonly scopeType: string
   protected scope: AsyncResource
   private request: ConnectRequest | undefined
   private isForPath = false
-  private wantsData = false
+  protected wantsData = false
   private countsAsAlive = false
   private typeOfService = 0
   private pendingWrite: Waiting | undefined

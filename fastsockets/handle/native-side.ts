@@ -384,7 +384,7 @@ export abstract class NativeSide {
     })
   }
 
-  private completeWrite(request: object, status: number): void {
+  protected completeWrite(request: object, status: number): void {
     enterNative()
     try {
       nativeMethods().finishWrite.call(this.handle, request, status)

@@ -24,6 +24,8 @@ export interface Wire {
   readonly transport: string
   /** The fallback reason; present unless the transport is fast. */
   readonly reason?: FallbackReason
+  /** On TCP, it may still become fast: `pending` while the server is asked. */
+  readonly promotion?: 'possible' | 'pending'
 }
 
 export interface Transport extends Wire {
@@ -107,6 +109,26 @@ export function recordFast(socket: object, transport: string): void {
     hideTcp(socket)
   }
   notes.record = transport
+}
+
+const STARTED: FallbackReason = fallbackReason('STARTED_ON_TCP')
+const POSSIBLE: PlainWire = { transport: 'tcp', reason: STARTED, promotion: 'possible' }
+const PENDING: PlainWire = { transport: 'tcp', reason: STARTED, promotion: 'pending' }
+/** Promotion was tried on the server's side, and the client stays on TCP. */
+const STAYS: PlainWire = { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
+
+/** The socket starts on TCP, to `remote`. */
+export function recordStart(socket: object, remote: Place): void {
+  logConnect?.('%s port %d: tcp at first', remote.address, remote.port)
+  showTcpClient(socket as Socket, POSSIBLE, remote)
+}
+
+export function recordPromotion(socket: object, promotion: 'possible' | 'pending'): void {
+  notesOf(socket).record = promotion === 'pending' ? PENDING : POSSIBLE
+}
+
+export function recordStay(socket: object): void {
+  notesOf(socket).record = STAYS
 }
 
 /** Connections to a server that is known not to be relinked share one record. */

@@ -105,6 +105,8 @@ export interface SocketInternals {
   _pendingEncoding: string
   /** `ended`: the end has been read, though the program may not have seen it. */
   readonly _readableState: { readonly ended: boolean }
+  /** `finalCalled`: the end is out, or about to be. */
+  readonly _writableState: { readonly finalCalled: boolean }
   _unrefTimer(): void
   _getpeername(): SocketName
   _getsockname(): SocketName

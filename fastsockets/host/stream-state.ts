@@ -45,8 +45,24 @@ export function ownRead(arrayBuffer: ArrayBuffer | undefined): ArrayBuffer | und
   return arrayBuffer.slice(start, start + length)
 }
 
+/** What the read that a native stream reports now says: so many bytes, or a negative errno; undefined where it is not known. */
+export function lastRead(): { readonly result: number; readonly offset: number } | undefined {
+  if (streamState === undefined) return undefined
+  const { state, read, offset } = streamState
+  return { result: state[read] as number, offset: state[offset] as number }
+}
+
+export function canSeeReads(): boolean {
+  return streamState !== undefined
+}
+
+/** Whether the write that a native stream has just begun goes on after the call. */
+export function isLastWriteAsync(): boolean {
+  return streamState !== undefined && streamState.state[streamState.async] !== 0
+}
+
 /** The name of the `onread` function of net.js. */
-const STOCK_READER = 'onStreamRead'
+export const STOCK_READER = 'onStreamRead'
 
 /**
  * Reports a failed read to an `onread` that replaces that of net.js, as a native stream does. The agent of http sets

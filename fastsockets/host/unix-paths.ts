@@ -9,7 +9,11 @@ import { accessSync, constants, statSync } from 'node:fs'
 
 /** The address family of a connection, as in the protocol (docs/protocol.md). */
 export const UNIX = 1
+/** In place of a family: the CONNECT names a TCP connection that the two have already (docs/protocol.md). */
+export const PROMOTION = 2
 export type Family = 4 | 6 | typeof UNIX
+/** What a CONNECT says. */
+export type Asked = Family | typeof PROMOTION
 
 const FILE = 'file-'
 

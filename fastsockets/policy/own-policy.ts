@@ -7,6 +7,7 @@ import { findPolicyFile } from './find-policy.ts'
 import { type Decision, NO_POLICY, type Policy } from './policy.ts'
 import { PolicyError } from './policy-error.ts'
 import { DRIVERS, type Role, USER_ID_MAX, type Use } from './policy-schema.ts'
+import { START_VARIABLE } from './start-variable.ts'
 import { nameInRules } from './unix-names.ts'
 
 export const USE_VARIABLE = 'FASTSOCKETS_USE'
@@ -86,6 +87,12 @@ export function allowsPeerMemory(policy: Policy | undefined = ownPolicy()): bool
   const asked = process.env[ZCOPY_VARIABLE] ?? ''
   if (asked === 'off') return false
   return /^\d+$/.test(asked) || (policy?.zcopy ?? false)
+}
+
+/** Whether connections start on TCP. The environment variable overrides the policy; what must be fast is so at once. */
+export function startsOnTcp(policy: Policy | undefined = ownPolicy()): boolean {
+  if (policy === undefined || policy.requires) return false
+  return (process.env[START_VARIABLE] || policy.start) === 'tcp'
 }
 
 /** Few programs have a policy: only they load what reads it. */

@@ -74,8 +74,8 @@ export function parsePolicy(text: string, path: string): Policy {
     }
   }
   if (problems.length > 0) throw new PolicyError(path, problems, text)
-  const { default: use = 'fast', users = [], drivers, zcopy = false, keyFile } = value
-  return new Policy({ source: path, default: use, users, drivers, zcopy, keyFile, rules })
+  const { default: use = 'fast', users = [], drivers, zcopy = false, start, keyFile } = value
+  return new Policy({ source: path, default: use, users, drivers, zcopy, start, keyFile, rules })
 }
 
 /** The rules, even if the rest of the document is invalid. */

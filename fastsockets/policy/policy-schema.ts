@@ -25,6 +25,7 @@ export const POLICY_SCHEMA = {
     },
     drivers: { type: 'array', uniqueItems: true, items: { enum: DRIVERS } },
     zcopy: { type: 'boolean' },
+    start: { enum: ['tcp', 'fast'] },
     keyFile: { type: 'string', pattern: '^/', maxLength: KEY_FILE_LENGTH_MAX },
     rules: {
       type: 'array',
@@ -52,6 +53,8 @@ export const POLICY_SCHEMA = {
 } as const
 
 export type Use = 'fast' | 'tcp' | 'require'
+/** Whether a connection uses TCP until the fast way pays, or waits for the fast way. */
+export type Start = 'tcp' | 'fast'
 export type Role = 'client' | 'server'
 
 /** A file that has passed the schema. */
@@ -60,6 +63,7 @@ export interface PolicyDocument {
   readonly users?: readonly number[]
   readonly drivers?: readonly string[]
   readonly zcopy?: boolean
+  readonly start?: Start
   readonly keyFile?: string
   readonly rules?: readonly RuleDocument[]
 }

@@ -1,5 +1,5 @@
 import { isOverflowUser, isOwnUser } from '../../nic/index.ts'
-import type { Role, Use } from './policy-schema.ts'
+import type { Role, Start, Use } from './policy-schema.ts'
 import type { Rule } from './rule.ts'
 
 /** The decision of a policy about one connection or listener, with its origin. */
@@ -23,6 +23,8 @@ export interface PolicyParts {
   readonly drivers: readonly string[] | undefined
   /** Whether a process of this host and user may read and write our memory for large transfers, and we its memory. */
   readonly zcopy: boolean
+  /** Whether connections start on TCP, and become fast once that pays. Undefined: as the environment says. */
+  readonly start?: Start | undefined
   /** The key that hosts share for active messages over TCP. */
   readonly keyFile?: string | undefined
   readonly rules: readonly Rule[]
@@ -88,6 +90,15 @@ export class Policy {
 
   get zcopy(): boolean {
     return this.#parts.zcopy
+  }
+
+  get start(): Start | undefined {
+    return this.#parts.start
+  }
+
+  /** True if something must be fast before its first byte. */
+  get requires(): boolean {
+    return this.#parts.default === 'require' || this.#parts.rules.some(({ use }) => use === 'require')
   }
 
   get keyFile(): string | undefined {

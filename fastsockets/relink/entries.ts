@@ -3,7 +3,13 @@ import type { FastSocket } from '../handle/fast-handle-contract.ts'
 
 type Method = (this: never, ...args: never[]) => unknown
 
-type MethodName = 'connect' | '_listen2' | '_getpeername' | '_getsockname' | 'resetAndDestroy'
+type MethodName =
+  | 'connect'
+  | '_writeGeneric'
+  | '_listen2'
+  | '_getpeername'
+  | '_getsockname'
+  | 'resetAndDestroy'
 
 export const entries: Partial<Record<MethodName, Method>> = {}
 

@@ -38,10 +38,12 @@ import {
 } from '../connect/listeners.ts'
 import { prepareNames } from '../connect/names.ts'
 import { Peers } from '../connect/peers.ts'
+import { Routes } from '../connect/routes.ts'
 import { hideSlowListener, showSlowListener } from '../connect/slow-listeners.ts'
 import { fastHandleClass, fastOf } from '../handle/fast-handle.ts'
 import type { FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
 import {
+  type HandleExchange,
   type HandleSetter,
   handleExchange,
   isUnconnectedTls,
@@ -65,8 +67,11 @@ import { tls } from '../host/node-tls.ts'
 import { node20 } from '../host/node-versions.ts'
 import { hideOwn } from '../host/own-diagnostics.ts'
 import { makeShown } from '../host/own-hooks.ts'
-import { decidePath } from '../policy/own-policy.ts'
+import { canPromote, provideWrite } from '../host/tcp-below.ts'
+import { decidePath, startsOnTcp } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
+import { forgetAccepted, noteAccepted, noteOlder } from '../promotion/accepted-sockets.ts'
+import { Promoter } from '../promotion/promoter.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import { statusPage } from '../status/status-page.ts'
 import { hideTcp, watchAccepted } from '../status/tcp-rows.ts'
@@ -79,6 +84,9 @@ import { entries, sending } from './entries.ts'
 export { noteParser } from '../handle/consumed-handles.ts'
 
 const log = openLog('fastsockets:install')
+
+/** Publishes a server that listens already; the second parameter is the arguments of its `_listen2`. */
+export let publishLate: (server: net.Server, args: readonly unknown[]) => void = () => {}
 
 /** Node's own name for the method that moves an object to another thread. */
 const TRANSFER = 'messaging_transfer_symbol'
@@ -116,25 +124,32 @@ function wrapAll(): void {
   openIoTurns(nodeInternals() as NodeInternals)
   const Handle = fastHandleClass() as FastHandleClass
   const connect = entries.connect as (this: net.Socket, options: net.NetConnectOpts) => net.Socket
-  const peers = new Peers(acceptorFor(Handle), function (this: net.Socket, options) {
+  const exchange = handleExchange(nodeInternals() as NodeInternals)
+  const peers = new Peers(acceptorFor(Handle, exchange), function (this: net.Socket, options) {
     markOwn(this)
     return makeHidden(() => connect.call(this, options))
   })
-  wrapClient(Handle, peers)
-  wrapSocket()
+  const promoter = wrapClient(Handle, peers, exchange)
+  wrapSocket(promoter)
+  noteOlder()
   wrapServer(peers)
   showActive(peers)
   hideOwn()
-  watchAccepted(isFast, countTcpAccepted)
+  watchAccepted(isFast, (server, socket) => {
+    countTcpAccepted(server)
+    noteAccepted(socket)
+  })
   syncBuiltinESMExports()
 }
 
-function wrapClient(Handle: FastHandleClass, peers: Peers): void {
-  const internals = nodeInternals()
-  if (internals === undefined) return
-  const exchange = handleExchange(internals)
+function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExchange): Promoter | undefined {
+  const internals = nodeInternals() as NodeInternals
   sending.bridges = { isFast: isFastSocket, bridge: socket => bridgeOrFail(socket, exchange) }
-  const dialer = new RouteDialer(peers, internals, exchange)
+  const routes = new Routes()
+  const dialer = new RouteDialer(peers, internals, exchange, routes)
+  const { _writeGeneric: plainWrite } = net.Socket.prototype as net.Socket & SocketInternals
+  provideWrite(plainWrite)
+  const promoter = startsOnTcp() && canPromote() ? new Promoter(peers, routes, exchange) : undefined
   const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
   const connect = entries.connect as (...args: unknown[]) => net.Socket
 
@@ -149,6 +164,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   for (const owner of [net.Socket.prototype, tls.TLSSocket.prototype]) {
     if (Object.hasOwn(owner, internals.reinitialize)) wrapReinitialize(owner)
   }
+  return promoter
 
   /** Node gives the socket a TCP handle for the next address; this replaces it by a fast one. */
   function wrapReinitialize(owner: object): void {
@@ -193,6 +209,10 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
     node20?.warmUpOptionCopies()
     const reason = reasonAgainst(socket, target)
     if (reason !== undefined) return fallBack(socket, target, reason)
+    if (promoter !== undefined && !target.isPath && !promoter.isKnown(target.address, target.port)) {
+      promoter.noteConnect(socket, target.address, target.port)
+      return undefined
+    }
     recordCandidate(socket)
     // Node resets a destroyed socket a moment later, and would then close a handle that it finds.
     if (socket.destroyed) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
@@ -214,7 +234,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers): void {
   }
 }
 
-function wrapSocket(): void {
+function wrapSocket(promoter: Promoter | undefined): void {
   const prototype = net.Socket.prototype as net.Socket & SocketInternals
   const { _writeGeneric, _destroy } = prototype
   const resetAndDestroy = entries.resetAndDestroy as () => net.Socket
@@ -231,6 +251,7 @@ function wrapSocket(): void {
     ): unknown {
       const fast = fastOf(this._handle)
       if (fast === undefined || this.connecting) {
+        if (promoter !== undefined && !this.connecting) promoter.noteWrite(this)
         return _writeGeneric.call(this, writev, data, encoding, callback)
       }
       // Node keeps here the data that waits for the connection, and counts it in bytesWritten.
@@ -256,6 +277,7 @@ function wrapSocket(): void {
 
   define(prototype, '_destroy', function (this: net.Socket, error: Error | null, callback: () => void): void {
     hideTcp(this)
+    forgetAccepted(this)
     _destroy.call(this, error, callback)
   })
 
@@ -299,12 +321,17 @@ function wrapServer(peers: Peers): void {
     const isPrimarys = this._handle !== null && hasPlace(args) && primaryOfCluster() !== undefined
     if (isOwn(this)) return makeHidden(() => _listen2.apply(this, args))
     makeShown(() => _listen2.apply(this, args))
-    if (this._handle === null) return
+    publishNow(this, args, isPrimarys)
+  }
+  publishLate = (server, args) => publishNow(server as FastServer, args, false)
+
+  function publishNow(server: FastServer, args: readonly unknown[], isPrimarys: boolean): void {
+    if (server._handle === null) return
     node20?.warmUpOptionCopies()
-    const { use, because } = decideListener(this)
+    const { use, because } = decideListener(server)
     if (use === 'tcp') {
       statusPage().countFallback('POLICY')
-      showSlowListener(this, 'POLICY')
+      showSlowListener(server, 'POLICY')
       return log('a listener is not fast: %s', because)
     }
     const conclude = (code: FallbackCode | undefined): void => {
@@ -312,16 +339,16 @@ function wrapServer(peers: Peers): void {
         statusPage().countFallback(code)
         log('a listener is not fast: %s', fallbackReason(code).text)
       }
-      if (use !== 'require' || this._handle === null) return
-      if (code === undefined) refuseTcpClients(this)
-      else failListening(this, fallbackReason(code))
+      if (use !== 'require' || server._handle === null) return
+      if (code === undefined) refuseTcpClients(server)
+      else failListening(server, fallbackReason(code))
     }
-    const handle = this._handle
+    const handle = server._handle
     const isPublished = attemptListening(() => {
       const binding = bindingOf(handle, args[5] as number)
-      if (!isPrimarys) return conclude(reasonNow()?.code ?? publish(this, binding, peers))
-      const emitListening = delayListening(this)
-      publishShared(this, binding, peers, code => {
+      if (!isPrimarys) return conclude(reasonNow()?.code ?? publish(server, binding, peers))
+      const emitListening = delayListening(server)
+      publishShared(server, binding, peers, code => {
         conclude(code)
         emitListening()
       })

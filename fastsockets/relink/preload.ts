@@ -17,7 +17,9 @@ import '../host/kept-globals.ts'
 import '../../nic/real-time.ts'
 import { keyFileOfPolicy, provideKeyFile } from '../../nic/key-source.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
+import { isOwn } from '../../nic/own-sockets.ts'
 import { entries } from './entries.ts'
+import { beginLightPhase, endLightPhase, noteConnect, noteListening, noteWrite } from './light-phase.ts'
 import { watchSentSockets } from './sent-sockets.ts'
 
 type Rest = typeof import('./install.ts')
@@ -32,6 +34,8 @@ const INSTALLED = Symbol.for('fastsockets.installed')
 const scope = new AsyncResource('FASTSOCKETS')
 let rest: Rest | undefined
 let isLoaded = false
+/** Sockets are Node's own until TCP has cost enough. */
+let isLight = false
 
 /** Relinks this thread, once. Never throws. */
 export function relink(): void {
@@ -46,8 +50,10 @@ export function relink(): void {
 
 function wrapAll(): void {
   hideFromHooks()
-  wrap(net.Socket.prototype, 'connect', isAny)
-  wrap(net.Server.prototype, '_listen2', isAny)
+  isLight = beginLightPhase(() => void load())
+  wrap(net.Socket.prototype, 'connect', handleConnect)
+  wrap(net.Server.prototype, '_listen2', handleListen)
+  if (isLight) wrap(net.Socket.prototype, '_writeGeneric', handleWrite)
   wrap(net.Socket.prototype, '_getpeername', isUnnamedPipe)
   wrap(net.Socket.prototype, '_getsockname', isUnnamedPipe)
   wrap(net.Socket.prototype, 'resetAndDestroy', isUnnamedPipe)
@@ -57,13 +63,17 @@ function wrapAll(): void {
   syncBuiltinESMExports()
 }
 
-/** Loads the rest if `isFor` accepts the receiver, then calls the method of `entries`. */
-function wrap(owner: object, name: keyof typeof entries, isFor: (receiver: unknown) => boolean): void {
+/** Loads the rest if `isFor` says so, then calls the method of `entries`. */
+function wrap(
+  owner: object,
+  name: keyof typeof entries,
+  isFor: (receiver: unknown, args: readonly unknown[]) => boolean,
+): void {
   const original = (owner as Record<string, Method | undefined>)[name]
   if (original === undefined) return
   entries[name] = original
   define(owner, name, function (this: unknown, ...args: unknown[]): unknown {
-    if (!isLoaded && isFor(this)) load()
+    if (!isLoaded && isFor(this, args)) load()
     return (entries[name] as Method).apply(this, args)
   })
 }
@@ -96,10 +106,23 @@ function warn(error: unknown): void {
 function install(): void {
   rest = require('./install.ts') as Rest
   rest.install()
+  for (const { server, args, scope: own } of endLightPhase())
+    own.runInAsyncScope(() => rest?.publishLate(server, args))
 }
 
-function isAny(): boolean {
-  return true
+function handleConnect(socket: unknown): boolean {
+  if (isLight && !isOwn(socket as object)) noteConnect()
+  return !isLight
+}
+
+function handleListen(server: unknown, args: readonly unknown[]): boolean {
+  if (isLight && !isOwn(server as object)) noteListening(server as net.Server, args)
+  return !isLight
+}
+
+function handleWrite(): boolean {
+  noteWrite()
+  return false
 }
 
 /** Whether a socket is over a pipe, which may be the far end of a bridge (bridge-names.ts). */

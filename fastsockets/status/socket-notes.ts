@@ -4,6 +4,8 @@ import type { Place } from './status-page.ts'
 
 /** The wire of a socket that is not fast, and the fallback reason. */
 export interface PlainWire {
+  /** It started on TCP and may become fast: `pending` while the server is asked. */
+  readonly promotion?: 'possible' | 'pending'
   readonly transport: 'tcp' | 'pipe'
   readonly reason: FallbackReason
 }
@@ -19,6 +21,10 @@ export class SocketNotes {
   /** Set until the row is opened: the socket, and in `remote` the target of the program's connect. */
   waiting: Socket | undefined = undefined
   remote: Place | undefined = undefined
+  /** What TCP has cost it; only for a client that started on TCP. */
+  started: object | undefined = undefined
+  /** A server has accepted it, or it is no TCP connection: not for its side to move. */
+  isServers = false
 }
 
 /** Returns the given object from its constructor, so that a subclass adds its private fields to that object. */

@@ -129,13 +129,16 @@ function waitNoMore(notes: SocketNotes): void {
  * Shows sockets that a server accepts over TCP: Node's diagnostics channel reports them. `handle` says if a socket is
  * fast.
  */
-export function watchAccepted(isFast: (socket: Socket) => boolean, onTcp: (server: Server) => void): void {
+export function watchAccepted(
+  isFast: (socket: Socket) => boolean,
+  onTcp: (server: Server, socket: Socket) => void,
+): void {
   diagnostics.subscribe('net.server.socket', message => {
     const { socket } = message as { socket: Socket & { server?: Server } }
     const { server } = socket
     if (server === undefined || isOwn(server) || socket.destroyed || isFast(socket)) return
     showAccepted(socket)
-    onTcp(server)
+    onTcp(server, socket)
   })
 }
 

@@ -20,7 +20,7 @@ import { drainTicks } from '../host/node-internals.ts'
 import { REPORTS_LATE_RESETS } from '../host/node-versions.ts'
 import { codeOfEnd } from '../host/socket-errors.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
-import type { Family } from '../host/unix-paths.ts'
+import type { Asked } from '../host/unix-paths.ts'
 import { StreamCounts } from '../status/stream-counts.ts'
 import { hideClosedListeners, showClosedListeners } from './closed-listeners.ts'
 import { Deliveries } from './deliveries.ts'
@@ -65,7 +65,8 @@ import { OneSided } from './zcopy/one-sided.ts'
 import { thresholdOf } from './zcopy/threshold.ts'
 import type { PeerMemory } from './zcopy/zcopy.ts'
 
-const ADDRESS_MAX = 64
+/** Of a CONNECT; two IPv6 addresses and a port if it names a TCP connection. */
+const ADDRESS_MAX = 96
 /** Decodes bytes without copying them. */
 const latin1Slice = Buffer.prototype.latin1Slice as (this: Uint8Array, start: number, end: number) => string
 
@@ -85,7 +86,7 @@ export type Acceptor = (
   stream: SocketStream,
   port: number,
   address: string,
-  family: Family,
+  family: Asked,
   promisedPort: number,
 ) => number | Accepted
 
@@ -212,7 +213,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   }
 
   /** Asks the peer for a connection to its listener (`Reached.address`); undefined at the limit of sockets. */
-  connect(sink: StreamSink, port: number, address: string, family: Family): SocketStream | undefined {
+  connect(sink: StreamSink, port: number, address: string, family: Asked): SocketStream | undefined {
     if (!this.isOpen || this.streams.isFull) return undefined
     const stream = this.newStream(this.streams.allocateId(), 'client')
     stream.sink = sink
@@ -376,7 +377,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     const from = message.word(0)
     const port = message.word(1)
     const window = message.word(2)
-    const family = message.word(3) as Family
+    const family = message.word(3) as Asked
     if (from <= 0 || message.length > ADDRESS_MAX || window <= 0 || window > WINDOW_MAX)
       return this.refuse('a CONNECT out of bounds')
     if (!this.streams.hasPlaceFor(-from)) return this.refuse(`a CONNECT as ${from} in the place of another`)
@@ -416,7 +417,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     const promises = [message.word(3), message.word(4), message.word(5), message.word(6)]
     if (!this.awaited.handleAccepted(stream, clientPort, window, promises))
       return this.refuse('an ACCEPT out of turn, or ports that were or cannot be promised')
-    if (stream.addresses !== undefined) stream.addresses.clientPort = clientPort
+    if (stream.addresses !== undefined && !stream.isPromotion) stream.addresses.clientPort = clientPort
     if (!this.isRaw && stream.state === 'connecting') this.deliveries.addFresh(stream)
     stream.handleAccepted(window)
     this.host.drainTicks()

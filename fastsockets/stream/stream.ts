@@ -68,6 +68,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
 
   // Set by the channel.
   addresses: StreamAddresses | undefined
+  /** A TCP connection of the same two sockets has moved here: its addresses are known. */
+  isPromotion = false
   /** The client's port if the server accepts; 0 if unknown, `PORT_AWAITED` while a promise may come. */
   promisedPort = 0
   /** Called once, when this side has closed or the channel is gone. */

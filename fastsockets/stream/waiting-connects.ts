@@ -1,4 +1,4 @@
-import type { Family } from '../host/unix-paths.ts'
+import type { Asked } from '../host/unix-paths.ts'
 import type { Stream } from './stream.ts'
 import type { StreamTable } from './stream-table.ts'
 
@@ -8,7 +8,7 @@ export interface Connect {
   readonly port: number
   /** The address that was dialled. */
   readonly address: string
-  readonly family: Family
+  readonly family: Asked
 }
 
 /** CONNECTs without credit or room in the ring, in the order of the requests. */

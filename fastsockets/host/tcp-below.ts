@@ -1,0 +1,130 @@
+/** Node's own TCP handle of a connected socket, as promotion uses it. */
+import type net from 'node:net'
+import type { FastSocket } from '../handle/fast-handle-contract.ts'
+import {
+  type NodeInternals,
+  nodeInternals,
+  type ReadListener,
+  type SocketName,
+  type TcpHandle,
+} from './node-internals.ts'
+import { processBinding } from './process-binding.ts'
+import { canSeeReads, isLastWriteAsync, STOCK_READER } from './stream-state.ts'
+
+export type ConnectedTcp = TcpHandle & {
+  onread: ReadListener | undefined
+  reading: boolean
+  readonly bytesRead: number
+  readonly bytesWritten: number
+  readonly writeQueueSize: number
+  /** The parser of http reads from it in native code. */
+  readonly _consumed?: boolean
+  readStart(): number
+  readStop(): number
+  shutdown(request: object): number
+  writev(request: object, buffers: readonly Uint8Array[], areBuffers: true): number
+  hasRef(): boolean
+  ref(): void
+  reset(callback?: () => void): number
+}
+
+type PlainWrite = FastSocket['_writeGeneric']
+type WriteRequest = object & {
+  oncomplete?: (status: number) => void
+  handle?: object
+  buffers?: readonly Uint8Array[]
+}
+
+/** Node's own `_writeGeneric`. */
+let plainWrite: PlainWrite | undefined
+let WriteWrap: (new () => WriteRequest) | undefined
+
+/** To be called once, with Node's own method. */
+export function provideWrite(write: PlainWrite): void {
+  plainWrite = write
+  const { WriteWrap: found } = processBinding('stream_wrap') ?? {}
+  if (typeof found === 'function' && canSeeReads()) WriteWrap = found as new () => WriteRequest
+}
+
+/** Whether this Node shows what promotion needs. */
+export function canPromote(): boolean {
+  return WriteWrap !== undefined
+}
+
+/** A write of the socket that goes by `tcp`, though the socket has another handle. */
+export function writeAs(tcp: ConnectedTcp, socket: FastSocket, ...args: Parameters<PlainWrite>): void {
+  const { _handle: handle } = socket
+  socket._handle = tcp
+  try {
+    ;(plainWrite as PlainWrite).apply(socket, args)
+  } finally {
+    if (socket._handle === tcp) socket._handle = handle
+  }
+}
+
+/** A write of native code. Returns 0 or a negative errno; after 0 `onDone` is called, perhaps at once. */
+export function writeBelow(
+  tcp: ConnectedTcp,
+  buffers: readonly Uint8Array[],
+  onDone: (status: number) => void,
+): number {
+  const request = new (WriteWrap as new () => WriteRequest)()
+  request.handle = tcp
+  // Keeps them until they are written.
+  request.buffers = buffers
+  request.oncomplete = onDone
+  const status = tcp.writev(request, buffers, true)
+  if (status === 0 && !isLastWriteAsync()) onDone(0)
+  return status
+}
+
+/**
+ * The TCP handle of a socket that can be moved now: connected, and read by JavaScript, Node's own (or `reader`) or, in a server
+ * of http, by the parser, which can be detached. Undefined for all others.
+ */
+export function movableTcp(socket: FastSocket, reader?: ReadListener): ConnectedTcp | undefined {
+  const { _handle: handle } = socket
+  const { isTcp } = nodeInternals() as NodeInternals
+  if (!isTcp(handle) || socket.destroyed || socket.connecting) return undefined
+  const tcp = handle as ConnectedTcp
+  // A TLS socket above it has put an accessor there.
+  if (Object.getOwnPropertyDescriptor(tcp, 'reading')?.get !== undefined) return undefined
+  const isRead = tcp.onread?.name === STOCK_READER || (reader !== undefined && tcp.onread === reader)
+  if (!isRead || readsIntoOwnBuffer(socket) || isOfHttp2(socket)) return undefined
+  return tcp
+}
+
+function readsIntoOwnBuffer(socket: FastSocket): boolean {
+  const symbol = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'kBuffer')
+  return symbol !== undefined && Boolean((socket as unknown as Record<symbol, unknown>)[symbol])
+}
+
+/** A session of http2 reads in native code, and its listener has this name. */
+function isOfHttp2(socket: net.Socket): boolean {
+  return socket.listeners('close').some(({ name }) => name === 'socketOnClose')
+}
+
+/** Detaches the parser of http, as Node does for a program that listens to 'data'. */
+export function detachParser(socket: FastSocket, tcp: ConnectedTcp): void {
+  if (!tcp._consumed) return
+  const listener = (): void => {}
+  socket.on('data', listener)
+  socket.removeListener('data', listener)
+}
+
+/** The four addresses of a connection. */
+export interface FourAddresses {
+  readonly client: Required<SocketName>
+  readonly server: Required<SocketName>
+}
+
+/** Those of a TCP handle; undefined for others, and if the kernel does not say. */
+export function endsOfTcp(handle: unknown, isServer: boolean): FourAddresses | undefined {
+  const { isTcp } = nodeInternals() as NodeInternals
+  if (!isTcp(handle)) return undefined
+  const local: SocketName = {}
+  const remote: SocketName = {}
+  if (handle.getsockname(local) !== 0 || handle.getpeername(remote) !== 0) return undefined
+  const [client, server] = (isServer ? [remote, local] : [local, remote]) as Required<SocketName>[]
+  return client?.address && server?.address ? { client, server } : undefined
+}

@@ -1,0 +1,19 @@
+/** The four addresses of a TCP connection, by which both ends name it. */
+import { withoutMapping } from '../host/addresses.ts'
+import type { FourAddresses } from '../host/tcp-below.ts'
+import type { StreamAddresses } from '../stream/stream-addresses.ts'
+
+/** What a client says of its connection, beside the server's port. */
+export function textOf({ client, server }: FourAddresses): string {
+  return `${withoutMapping(client.address)} ${client.port} ${withoutMapping(server.address)}`
+}
+
+export function addressesOf({ client, server }: FourAddresses): StreamAddresses {
+  return {
+    address: server.address,
+    source: client.address,
+    family: server.family === 'IPv6' ? 'IPv6' : 'IPv4',
+    serverPort: server.port,
+    clientPort: client.port,
+  }
+}

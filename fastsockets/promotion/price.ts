@@ -1,0 +1,24 @@
+/**
+ * The rule by which a connection that began on TCP becomes fast: stay on TCP until as much has been paid to it as the move
+ * costs (the ski-rental rule). Whoever leaves early has paid nothing for the fast way; whoever stays pays at most twice the
+ * price of the better choice.
+ *
+ * All prices are microseconds of one program's time, measured on the machine of docs/performance.md, Node 20: what TCP costs
+ * more than the fast way, and what the steps to the fast way cost.
+ */
+
+/** A connection over TCP, beyond one over a channel that exists. */
+export const CONNECT_US = 150
+/** A write with its answer, beyond one over a stream. */
+export const WRITE_US = 25
+/** Received bytes, beyond those of a stream, for a program that mostly reads. */
+export const BYTES_PER_US = 4096
+/** To load what is needed, and to compile it as far as the first connection uses it. */
+export const START_PRICE_US = 60_000
+/** To find a server's channel, or that it has none. */
+export const FIND_PRICE_US = 2000
+/** To move one connection. */
+export const MOVE_PRICE_US = 500
+/** A server that had no channel is looked for again once so much was paid to TCP since; then twice as much, and so on. */
+export const AGAIN_PRICE_US = 20_000
+export const AGAIN_PRICE_MAX_US = 1_000_000

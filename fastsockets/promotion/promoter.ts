@@ -1,0 +1,226 @@
+/**
+ * Sockets that start on TCP, and when they become fast (price.ts): what each destination has cost, the search for its channel in
+ * the background, and the request to move a connection that exists.
+ */
+import { AsyncResource } from 'node:async_hooks'
+import type net from 'node:net'
+import { ablation, makeHidden } from '../../nic/index.ts'
+import { answersAlone, findListener } from '../connect/listeners.ts'
+import type { Peers } from '../connect/peers.ts'
+import type { Routes } from '../connect/routes.ts'
+import type { FastSocket } from '../handle/fast-handle-contract.ts'
+import type { HandleExchange } from '../handle/tls-sockets.ts'
+import { recordFast, recordPromotion, recordStart } from '../handle/transport.ts'
+import { isReachable, withoutMapping } from '../host/addresses.ts'
+import { endsOfTcp, movableTcp } from '../host/tcp-below.ts'
+import { PROMOTION } from '../host/unix-paths.ts'
+import { allowsDriver, decide } from '../policy/own-policy.ts'
+import { knownNotesOf, notesOf } from '../status/socket-notes.ts'
+import type { SocketChannel } from '../stream/socket-channel.ts'
+import { addressesOf, textOf } from './four-addresses.ts'
+import {
+  AGAIN_PRICE_MAX_US,
+  AGAIN_PRICE_US,
+  CONNECT_US,
+  FIND_PRICE_US,
+  MOVE_PRICE_US,
+  WRITE_US,
+} from './price.ts'
+import { PromotedHandle } from './promoted-handle.ts'
+
+const PRICE = (ablation('price') ?? 100) / 100
+let seed = ablation('price-seed')
+
+function movePriceUs(): number {
+  if (seed === undefined) return MOVE_PRICE_US * PRICE
+  // A linear congruential generator (Numerical Recipes).
+  seed = (seed * 1664525 + 1013904223) % 2 ** 32
+  return MOVE_PRICE_US * PRICE * 10 * (seed / 2 ** 32)
+}
+
+/** Where connections of this thread go, by what the program calls it. */
+class Destination {
+  readonly host: string
+  readonly port: number
+  /** What TCP has cost on the way to it. */
+  paidUs = 0
+  /** It is looked for, or looked for again, from then on; a failure doubles the way to the next search. */
+  priceUs = FIND_PRICE_US * PRICE
+  /** Its address, once a channel to it was found. */
+  address: string | undefined
+  isSearching = false
+  /** The listener is in this thread. */
+  isOwn = false
+  private againUs = AGAIN_PRICE_US
+
+  constructor(host: string, port: number) {
+    this.host = host
+    this.port = port
+  }
+
+  waitLonger(): void {
+    this.priceUs = this.paidUs + this.againUs
+    this.againUs = Math.min(2 * this.againUs, AGAIN_PRICE_MAX_US)
+  }
+}
+
+/** Destinations at a time; the oldest is forgotten. */
+const DESTINATIONS_MAX = 1024
+
+/** What one socket on TCP has cost. */
+export class Started {
+  readonly destination: Destination
+  /** The asynchronous context in which the program connected. */
+  readonly scope: AsyncResource | undefined
+  paidUs = 0
+  priceUs = movePriceUs()
+  isAsked = false
+
+  constructor(destination: Destination, scope: AsyncResource | undefined) {
+    this.destination = destination
+    this.scope = scope
+  }
+}
+
+export class Promoter {
+  readonly #peers: Peers
+  readonly #routes: Routes
+  readonly #exchange: HandleExchange
+  readonly #destinations = new Map<string, Destination>()
+
+  constructor(peers: Peers, routes: Routes, exchange: HandleExchange) {
+    this.#peers = peers
+    this.#routes = routes
+    this.#exchange = exchange
+  }
+
+  /** Whether a new connection can be fast at once: there is a channel to the server, or to workers of it. */
+  isKnown(host: string, port: number): boolean {
+    const { address, isOwn } = this.#destinations.get(keyOf(host, port)) ?? {}
+    if (address === undefined) return false
+    if (isOwn) return true
+    const route = this.#routes.find(address, port)
+    return route?.channel !== undefined || route?.group !== undefined
+  }
+
+  /** The program connects over TCP. */
+  noteConnect(socket: net.Socket, host: string, port: number): void {
+    const destination = this.#destinationOf(host, port)
+    destination.paidUs += CONNECT_US
+    notesOf(socket).started = new Started(
+      destination,
+      makeHidden(() => new AsyncResource('FASTSOCKETS')),
+    )
+    recordStart(socket, { address: host, port })
+  }
+
+  /** The program writes to a connected socket over TCP. */
+  noteWrite(socket: FastSocket): void {
+    const started = startedOf(socket) ?? this.#meet(socket)
+    if (started === undefined) return
+    const { destination } = started
+    started.paidUs += WRITE_US
+    destination.paidUs += WRITE_US
+    if (destination.isSearching || started.isAsked) return
+    if (destination.address === undefined) {
+      if (destination.paidUs >= destination.priceUs) void this.#search(destination, socket)
+    } else if (started.paidUs >= started.priceUs) this.#ask(socket, started)
+  }
+
+  /** A socket that is older than this object, or that a server has accepted. */
+  #meet(socket: FastSocket): Started | undefined {
+    const notes = notesOf(socket)
+    if (notes.isServers) return undefined
+    const isAccepted = Boolean((socket as { server?: unknown }).server)
+    const ends = isAccepted ? undefined : endsOfTcp(socket._handle, false)
+    if (ends === undefined) {
+      notes.isServers = true
+      return undefined
+    }
+    const started = new Started(this.#destinationOf(ends.server.address, ends.server.port), undefined)
+    notes.started = started
+    return started
+  }
+
+  #destinationOf(host: string, port: number): Destination {
+    const key = keyOf(host, port)
+    const known = this.#destinations.get(key)
+    if (known !== undefined) return known
+    const [oldest] = this.#destinations.keys()
+    if (this.#destinations.size >= DESTINATIONS_MAX && oldest !== undefined) this.#destinations.delete(oldest)
+    const made = new Destination(host, port)
+    this.#destinations.set(key, made)
+    return made
+  }
+
+  /** Looks for the channel of the server to which `socket` is connected. */
+  async #search(destination: Destination, socket: FastSocket): Promise<void> {
+    const ends = endsOfTcp(socket._handle, false)
+    if (ends === undefined) return
+    const { port } = destination
+    const address = withoutMapping(ends.server.address)
+    const family = address.includes(':') ? 6 : 4
+    if (!isReachable(address, family) || decide('client', address, port).use === 'tcp') {
+      destination.priceUs = Number.POSITIVE_INFINITY
+      return
+    }
+    const own = findListener(port, address, family)
+    if (own !== undefined && answersAlone(own) && allowsDriver('loopback')) {
+      destination.isOwn = true
+      destination.address = address
+      return
+    }
+    destination.isSearching = true
+    recordPromotion(socket, 'pending')
+    const found = await this.#peers.reach(address, port, family)
+    destination.isSearching = false
+    if ('code' in found) return destination.waitLonger()
+    if (found.isShared) this.#routes.groupOf(address, port).meet(found)
+    else this.#routes.rememberChannel(address, port, found)
+    destination.address = address
+  }
+
+  /** Asks the server to move this connection. */
+  #ask(socket: FastSocket, started: Started): void {
+    const { destination } = started
+    const channel = this.#channelTo(destination)
+    const tcp = channel && movableTcp(socket)
+    const ends = tcp && endsOfTcp(tcp, false)
+    started.priceUs *= 2
+    if (channel === undefined) {
+      destination.address = undefined
+      return
+    }
+    if (tcp === undefined || ends === undefined) return
+    started.isAsked = true
+    const make = (): PromotedHandle => new PromotedHandle(socket, tcp, this.#exchange, false)
+    const handle = started.scope === undefined ? make() : started.scope.runInAsyncScope(make)
+    const stream = channel.connect(handle, destination.port, textOf(ends), PROMOTION)
+    if (stream === undefined) {
+      started.isAsked = false
+      return
+    }
+    stream.isPromotion = true
+    stream.addresses = addressesOf(ends)
+    recordPromotion(socket, 'pending')
+    handle.ask(stream, isMoved => {
+      started.isAsked = isMoved
+      if (isMoved) recordFast(socket, channel.transport)
+      else recordPromotion(socket, 'possible')
+    })
+  }
+
+  #channelTo({ address, port, isOwn }: Destination): SocketChannel | undefined {
+    if (isOwn) return this.#peers.ownChannel()
+    const route = address === undefined ? undefined : this.#routes.find(address, port)
+    return route?.channel ?? route?.group?.next(() => false)?.channel
+  }
+}
+
+function startedOf(socket: object): Started | undefined {
+  return knownNotesOf(socket)?.started as Started | undefined
+}
+
+function keyOf(host: string, port: number): string {
+  return `${host} ${port}`
+}

@@ -1,0 +1,89 @@
+/**
+ * The first phase of a relinked program: its sockets are Node's own, and what TCP costs is counted, until it has cost as much
+ * as to load the rest (promotion/price.ts). Most programs that live a second never leave this phase.
+ *
+ * Not for programs that say otherwise: by a policy, by a variable that stands for one, or by `FASTSOCKETS_START=fast`. Workers of
+ * a cluster need their primary's help to be reached, and have it from the start.
+ */
+import { AsyncResource } from 'node:async_hooks'
+import diagnostics from 'node:diagnostics_channel'
+import type net from 'node:net'
+import { makeHidden } from '../../nic/own-resources.ts'
+import { isOwn } from '../../nic/own-sockets.ts'
+import { setImmediate } from '../../nic/real-time.ts'
+import { findPolicyFile } from '../policy/find-policy.ts'
+import { START_VARIABLE } from '../policy/start-variable.ts'
+import { CONNECT_US, START_PRICE_US, WRITE_US } from '../promotion/price.ts'
+import { watchReads } from '../promotion/reads.ts'
+
+/** A server that began to listen in this phase. */
+export interface LightListener {
+  readonly server: net.Server
+  /** The arguments of `_listen2`. */
+  readonly args: readonly unknown[]
+  /** The asynchronous context of `listen`. */
+  readonly scope: AsyncResource
+}
+
+const DECIDED = [
+  'FASTSOCKETS_USE',
+  'FASTSOCKETS_USERS',
+  'FASTSOCKETS_DRIVERS',
+  'FASTSOCKETS_ABLATE',
+  'NODE_UNIQUE_ID',
+]
+const listeners = new Map<net.Server, LightListener>()
+
+let paidUs = 0
+let onPaid: (() => void) | undefined
+let reads: { stop(): void } | undefined
+
+/** Begins the phase, if this program may have one. Calls `load` once the price is paid. */
+export function beginLightPhase(load: () => void): boolean {
+  const { env } = process
+  if (env[START_VARIABLE] !== 'tcp' || DECIDED.some(name => env[name])) return false
+  if (env.DEBUG?.includes('fastsockets') || findPolicyFile() !== undefined) return false
+  onPaid = load
+  diagnostics.subscribe('net.server.socket', handleAccepted)
+  return true
+}
+
+/** The rest is loaded. Returns the servers that listen. */
+export function endLightPhase(): LightListener[] {
+  onPaid = undefined
+  reads?.stop()
+  diagnostics.unsubscribe('net.server.socket', handleAccepted)
+  const all = [...listeners.values()].filter(({ server }) => server.listening)
+  listeners.clear()
+  return all
+}
+
+function handleAccepted(message: unknown): void {
+  const { socket } = message as { socket?: net.Socket & { server?: net.Server } }
+  if (socket?.server !== undefined && !isOwn(socket.server)) pay(CONNECT_US)
+}
+
+export function noteConnect(): void {
+  pay(CONNECT_US)
+}
+
+export function noteWrite(): void {
+  pay(WRITE_US)
+}
+
+export function noteListening(server: net.Server, args: readonly unknown[]): void {
+  // A program that opens and closes servers all the time leaves none here.
+  for (const { server: one } of listeners.values()) if (!one.listening) listeners.delete(one)
+  listeners.set(server, { server, args, scope: makeHidden(() => new AsyncResource('FASTSOCKETS')) })
+}
+
+function pay(us: number): void {
+  paidUs += us
+  if (onPaid === undefined) return
+  reads ??= watchReads(readUs => pay(readUs))
+  if (paidUs < START_PRICE_US) return
+  const load = onPaid
+  onPaid = undefined
+  // Not within a call of the program's.
+  setImmediate(() => makeHidden(load))
+}
