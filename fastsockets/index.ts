@@ -14,7 +14,13 @@ export * from 'node:net'
 export { type Transport, transportOf } from './handle/transport.ts'
 export { RequiredError } from './policy/required-error.ts'
 export { FALLBACK_REASONS, type FallbackCode, type FallbackReason } from './reasons.ts'
-export type { CloseEvent, ConnectionEvent, FallbackEvent, ListeningEvent } from './status/events.ts'
+export type {
+  CloseEvent,
+  ConnectionEvent,
+  FallbackEvent,
+  ListeningEvent,
+  PromotedEvent,
+} from './status/events.ts'
 
 const ours = { transportOf, RequiredError, FALLBACK_REASONS }
 

@@ -36,7 +36,7 @@
  */
 import { HOST_IDENTITY_SIZE } from '../../nic/index.ts'
 
-export const VERSION = 7
+export const VERSION = 8
 export const GREETING_MAGIC = Buffer.from('FASTSOCK', 'latin1')
 export const HELLO_MAGIC = Buffer.from('FSHELLO\0', 'latin1')
 export const ANSWER_MAGIC = Buffer.from('FSANSWER', 'latin1')

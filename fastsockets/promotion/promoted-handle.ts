@@ -22,7 +22,9 @@ import type { ReadListener, SocketName } from '../host/node-internals.ts'
 import { UV_EOF } from '../host/socket-errors.ts'
 import { lastRead, reportRead } from '../host/stream-state.ts'
 import { type ConnectedTcp, detachParser, movableTcp, writeAs, writeBelow } from '../host/tcp-below.ts'
+import { EVENTS, publishEvent } from '../status/events.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
+import { endsOf } from '../stream/stream-addresses.ts'
 import type { StreamErrorCode } from '../stream/stream-sink.ts'
 
 const COUNT_SIZE = 8
@@ -87,6 +89,7 @@ export class PromotedHandle extends FastStreamHandle {
     this.putInPlace()
     this.adopt(stream)
     this.moveOut()
+    this.record()
     this.settle(true)
   }
 
@@ -307,8 +310,22 @@ export class PromotedHandle extends FastStreamHandle {
     if (this.outgoing === 'tcp') recordStay(this.socket as FastSocket)
   }
 
+  /** Both ends know it now. */
   private record(): void {
-    recordFast(this.socket as FastSocket, (this.stream as SocketStream).channel.transport)
+    const socket = this.socket as FastSocket
+    const stream = this.stream as SocketStream
+    const { transport } = stream.channel
+    recordFast(socket, transport)
+    if (!EVENTS.promoted.hasSubscribers) return
+    const { readCount: bytesIn, writtenCount: bytesOut } = this
+    publishEvent(EVENTS.promoted, {
+      socket,
+      transport,
+      role: stream.role,
+      ...endsOf(stream),
+      bytesIn,
+      bytesOut,
+    })
   }
 
   /** Bytes that have come by TCP and were not read make a close a reset, as in TCP. */

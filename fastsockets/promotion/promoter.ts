@@ -10,7 +10,7 @@ import type { Peers } from '../connect/peers.ts'
 import type { Routes } from '../connect/routes.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
-import { recordFast, recordPromotion, recordStart } from '../handle/transport.ts'
+import { recordPromotion, recordStart } from '../handle/transport.ts'
 import { isReachable, withoutMapping } from '../host/addresses.ts'
 import { endsOfTcp, movableTcp } from '../host/tcp-below.ts'
 import { PROMOTION } from '../host/unix-paths.ts'
@@ -205,8 +205,7 @@ export class Promoter {
     recordPromotion(socket, 'pending')
     handle.ask(stream, isMoved => {
       started.isAsked = isMoved
-      if (isMoved) recordFast(socket, channel.transport)
-      else recordPromotion(socket, 'possible')
+      if (!isMoved) recordPromotion(socket, 'possible')
     })
   }
 

@@ -5,6 +5,7 @@
  *   fastsockets:connection   a fast connection is up            ConnectionEvent
  *   fastsockets:close        this side of it has closed         ConnectionEvent, bytesIn, bytesOut
  *   fastsockets:fallback     a connection is not fast           FallbackEvent
+ *   fastsockets:promoted     a connection that started on TCP has moved to the fast way      PromotedEvent
  *   fastsockets:listening    a listener can be reached by the fast way, or why it cannot     ListeningEvent
  */
 import diagnostics, { type Channel } from 'node:diagnostics_channel'
@@ -32,6 +33,13 @@ export interface FallbackEvent {
   readonly remote: Place | undefined
 }
 
+export interface PromotedEvent extends ConnectionEvent {
+  readonly socket: Socket
+  /** What TCP has carried: all that this side has written, and read, until it moved. */
+  readonly bytesIn: number
+  readonly bytesOut: number
+}
+
 export interface ListeningEvent {
   readonly local: Place
   /**
@@ -47,12 +55,13 @@ export const EVENTS = {
   connection: diagnostics.channel('fastsockets:connection'),
   close: diagnostics.channel('fastsockets:close'),
   fallback: diagnostics.channel('fastsockets:fallback'),
+  promoted: diagnostics.channel('fastsockets:promoted'),
   listening: diagnostics.channel('fastsockets:listening'),
 } as const
 
 export function publishEvent(
   channel: Channel,
-  event: ConnectionEvent | CloseEvent | FallbackEvent | ListeningEvent,
+  event: ConnectionEvent | PromotedEvent | CloseEvent | FallbackEvent | ListeningEvent,
 ): void {
   if (channel.hasSubscribers) nextTick(publish, channel, event)
 }

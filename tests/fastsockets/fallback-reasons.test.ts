@@ -38,6 +38,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   POLICY_INVALID: 'policy/policy-roads',
   NOT_STARTED: 'always-starts',
   ACCEPTED: 'status/status',
+  STARTED_ON_TCP: 'promotion/promotion',
 }
 
 interface Reported {

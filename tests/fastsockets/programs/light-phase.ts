@@ -1,0 +1,33 @@
+/**
+ * An echo client or server that knows nothing of this package. argv: 'server', or 'client' and a port. The server says { port }.
+ * The client runs { count } messages, one after the other, and both say after that, or when asked, what of ours is loaded.
+ */
+import { once } from 'node:events'
+import { createRequire } from 'node:module'
+import net, { type AddressInfo } from 'node:net'
+
+const [role, port = ''] = process.argv.slice(2)
+const { cache } = createRequire(import.meta.url)
+
+function tellLoaded(): void {
+  const loaded = Object.keys(cache).filter(file => /\/(runtime-[^/]*\.cjs|koffi\/)/.test(file)).length
+  process.send?.({ isLoaded: loaded > 0 })
+}
+
+if (role === 'server') {
+  const server = net
+    .createServer(socket => socket.pipe(socket))
+    .listen(0, '127.0.0.1', () => {
+      process.send?.({ port: (server.address() as AddressInfo).port })
+    })
+  process.on('message', tellLoaded)
+} else {
+  const socket = net.connect({ port: Number(port), host: '127.0.0.1', noDelay: true })
+  process.on('message', async message => {
+    for (let left = (message as { count: number }).count; left > 0; left--) {
+      socket.write('hello')
+      await once(socket, 'data')
+    }
+    tellLoaded()
+  })
+}

@@ -1,0 +1,22 @@
+/** A program whose sockets have cost little has loaded nothing; one that goes on becomes fast, and so does its server. */
+import t from 'tap'
+import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
+import { Child, plainEnvironment } from '../../support/child.ts'
+import { program, relinked } from '../../support/relinked.ts'
+import { eventually } from '../../support/until.ts'
+
+t.test('connections start on TCP', async t => {
+  const env = { ...plainEnvironment(), FASTSOCKETS_START: 'tcp' }
+  const server = new Child(t, program('light-phase'), ['server'], relinked({ env }))
+  const { port } = await server.receive<{ port: number }>()
+  const client = new Child(t, program('light-phase'), ['client', String(port)], relinked({ env }))
+  t.strictSame(await client.ask({ count: 200 }), { isLoaded: false }, 'for a while')
+  t.strictSame(await server.ask({}), { isLoaded: false }, 'likewise the server')
+  await eventually('the move', async () => {
+    await client.ask({ count: 500 })
+    const sockets = readStatusOf(client.pid)[0]?.sockets ?? []
+    return sockets.some(({ transport }) => transport === 'shm')
+  })
+  t.strictSame(await server.ask({}), { isLoaded: true })
+  await client.kill()
+})
