@@ -2,9 +2,8 @@
  * Sockets that start on TCP, and when they become fast (price.ts): what each destination has cost, the search for its channel in
  * the background, and the request to move a connection that exists.
  */
-import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
-import { ablation, makeHidden } from '../../nic/index.ts'
+import { ablation } from '../../nic/index.ts'
 import { answersAlone, findListener } from '../connect/listeners.ts'
 import type { Peers } from '../connect/peers.ts'
 import type { Routes } from '../connect/routes.ts'
@@ -12,6 +11,7 @@ import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { recordPromotion, recordStart } from '../handle/transport.ts'
 import { isReachable, withoutMapping } from '../host/addresses.ts'
+import { KeptContext } from '../host/kept-context.ts'
 import { endsOfTcp, movableTcp } from '../host/tcp-below.ts'
 import { PROMOTION } from '../host/unix-paths.ts'
 import { allowsDriver, decide } from '../policy/own-policy.ts'
@@ -71,12 +71,12 @@ const DESTINATIONS_MAX = 1024
 export class Started {
   readonly destination: Destination
   /** The asynchronous context in which the program connected. */
-  readonly scope: AsyncResource | undefined
+  readonly scope: KeptContext | undefined
   paidUs = 0
   priceUs = movePriceUs()
   isAsked = false
 
-  constructor(destination: Destination, scope: AsyncResource | undefined) {
+  constructor(destination: Destination, scope: KeptContext | undefined) {
     this.destination = destination
     this.scope = scope
   }
@@ -107,10 +107,7 @@ export class Promoter {
   noteConnect(socket: net.Socket, host: string, port: number): void {
     const destination = this.#destinationOf(host, port)
     destination.paidUs += CONNECT_US
-    notesOf(socket).started = new Started(
-      destination,
-      makeHidden(() => new AsyncResource('FASTSOCKETS')),
-    )
+    notesOf(socket).started = new Started(destination, new KeptContext())
     recordStart(socket, { address: host, port })
   }
 

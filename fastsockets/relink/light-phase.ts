@@ -5,12 +5,12 @@
  * Not for programs that say otherwise: by a policy, by a variable that stands for one, or by `FASTSOCKETS_START=fast`. Workers of
  * a cluster need their primary's help to be reached, and have it from the start.
  */
-import { AsyncResource } from 'node:async_hooks'
 import diagnostics from 'node:diagnostics_channel'
 import type net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
 import { setImmediate } from '../../nic/real-time.ts'
+import { KeptContext } from '../host/kept-context.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
 import { CONNECT_US, START_PRICE_US, WRITE_US } from '../promotion/price.ts'
@@ -22,7 +22,7 @@ export interface LightListener {
   /** The arguments of `_listen2`. */
   readonly args: readonly unknown[]
   /** The asynchronous context of `listen`. */
-  readonly scope: AsyncResource
+  readonly scope: KeptContext
 }
 
 const DECIDED = [
@@ -74,7 +74,7 @@ export function noteWrite(): void {
 export function noteListening(server: net.Server, args: readonly unknown[]): void {
   // A program that opens and closes servers all the time leaves none here.
   for (const { server: one } of listeners.values()) if (!one.listening) listeners.delete(one)
-  listeners.set(server, { server, args, scope: makeHidden(() => new AsyncResource('FASTSOCKETS')) })
+  listeners.set(server, { server, args, scope: new KeptContext() })
 }
 
 function pay(us: number): void {

@@ -128,7 +128,7 @@ async function ask(socket: Socket, text: string): Promise<string> {
 }
 
 async function open(first: string): Promise<Socket> {
-  const socket = net.connect({ port: Number(port), host: '127.0.0.1', noDelay: true })
+  const socket = net.connect({ port: Number(port), host: '127.0.0.1', noDelay: true, allowHalfOpen: true })
   await once(socket, 'connect')
   socket.write(first)
   return socket
@@ -183,6 +183,7 @@ const runs: Record<string, (message: Record<string, number>) => Promise<unknown>
     let end = ''
     socket.on('end', () => {
       end = 'end'
+      socket.end()
     })
     socket.on('error', ({ code }: NodeJS.ErrnoException) => {
       end = String(code)
