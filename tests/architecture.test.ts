@@ -14,6 +14,7 @@ const LINES_MAX = 700
 const DOORS_OF_NIC = [
   'nic/key-source.ts',
   'nic/own-resources.ts',
+  'nic/own-sockets.ts',
   'nic/posix/own-user.ts',
   'nic/real-time.ts',
   'nic/shown-text.ts',
@@ -45,6 +46,7 @@ const FLOORS_OF_FASTSOCKETS: readonly (readonly string[])[] = [
   ['status'],
   ['stream'],
   ['handle'],
+  ['promotion'],
   ['connect'],
   ['raw', 'relink'],
   ['cli'],

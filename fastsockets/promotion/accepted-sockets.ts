@@ -6,7 +6,7 @@ import type net from 'node:net'
 import { isOwn } from '../../nic/index.ts'
 import { fastOf } from '../handle/fast-handle.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
-import { endsOfTcp } from '../host/tcp-below.ts'
+import { endsOfTcp } from '../handle/tcp-below.ts'
 import { textOf } from './four-addresses.ts'
 import { openSockets } from './reads.ts'
 

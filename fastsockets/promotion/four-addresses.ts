@@ -1,6 +1,7 @@
 /** The four addresses of a TCP connection, by which both ends name it. */
+
+import type { FourAddresses } from '../handle/tcp-below.ts'
 import { withoutMapping } from '../host/addresses.ts'
-import type { FourAddresses } from '../host/tcp-below.ts'
 import type { StreamAddresses } from '../stream/stream-addresses.ts'
 
 /** What a client says of its connection, beside the server's port. */

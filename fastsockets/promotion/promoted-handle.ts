@@ -16,12 +16,12 @@
 
 import { FastStreamHandle } from '../handle/fast-handle.ts'
 import type { FastSocket, WriteCallback } from '../handle/fast-handle-contract.ts'
+import { type ConnectedTcp, detachParser, movableTcp, writeAs, writeBelow } from '../handle/tcp-below.ts'
 import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
 import { recordFast, recordStay } from '../handle/transport.ts'
 import type { ReadListener, SocketName } from '../host/node-internals.ts'
 import { UV_EOF } from '../host/socket-errors.ts'
 import { lastRead, reportRead } from '../host/stream-state.ts'
-import { type ConnectedTcp, detachParser, movableTcp, writeAs, writeBelow } from '../host/tcp-below.ts'
 import { EVENTS, publishEvent } from '../status/events.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
 import { endsOf } from '../stream/stream-addresses.ts'

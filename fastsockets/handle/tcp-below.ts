@@ -1,15 +1,15 @@
 /** Node's own TCP handle of a connected socket, as promotion uses it. */
 import type net from 'node:net'
-import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import {
   type NodeInternals,
   nodeInternals,
   type ReadListener,
   type SocketName,
   type TcpHandle,
-} from './node-internals.ts'
-import { processBinding } from './process-binding.ts'
-import { canSeeReads, isLastWriteAsync, STOCK_READER } from './stream-state.ts'
+} from '../host/node-internals.ts'
+import { processBinding } from '../host/process-binding.ts'
+import { canSeeReads, isLastWriteAsync, STOCK_READER } from '../host/stream-state.ts'
+import type { FastSocket } from './fast-handle-contract.ts'
 
 export type ConnectedTcp = TcpHandle & {
   onread: ReadListener | undefined

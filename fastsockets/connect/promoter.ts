@@ -4,20 +4,15 @@
  */
 import type net from 'node:net'
 import { ablation } from '../../nic/index.ts'
-import { answersAlone, findListener } from '../connect/listeners.ts'
-import type { Peers } from '../connect/peers.ts'
-import type { Routes } from '../connect/routes.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
+import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { recordPromotion, recordStart } from '../handle/transport.ts'
 import { isReachable, withoutMapping } from '../host/addresses.ts'
 import { KeptContext } from '../host/kept-context.ts'
-import { endsOfTcp, movableTcp } from '../host/tcp-below.ts'
 import { PROMOTION } from '../host/unix-paths.ts'
 import { allowsDriver, decide } from '../policy/own-policy.ts'
-import { knownNotesOf, notesOf } from '../status/socket-notes.ts'
-import type { SocketChannel } from '../stream/socket-channel.ts'
-import { addressesOf, textOf } from './four-addresses.ts'
+import { addressesOf, textOf } from '../promotion/four-addresses.ts'
 import {
   AGAIN_PRICE_MAX_US,
   AGAIN_PRICE_US,
@@ -25,8 +20,13 @@ import {
   FIND_PRICE_US,
   MOVE_PRICE_US,
   WRITE_US,
-} from './price.ts'
-import { PromotedHandle } from './promoted-handle.ts'
+} from '../promotion/price.ts'
+import { PromotedHandle } from '../promotion/promoted-handle.ts'
+import { knownNotesOf, notesOf } from '../status/socket-notes.ts'
+import type { SocketChannel } from '../stream/socket-channel.ts'
+import { answersAlone, findListener } from './listeners.ts'
+import type { Peers } from './peers.ts'
+import type { Routes } from './routes.ts'
 
 const PRICE = (ablation('price') ?? 100) / 100
 let seed = ablation('price-seed')
