@@ -7,43 +7,62 @@ import { isOwn } from '../../nic/index.ts'
 import { fastOf } from '../handle/fast-handle.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp } from '../handle/tcp-below.ts'
+import { keptGlobals } from '../host/kept-globals.ts'
 import { textOf } from './four-addresses.ts'
 import { openSockets } from './reads.ts'
 
-const byText = new Map<string, FastSocket>()
-/** Accepted since the last look-up: to ask the kernel for addresses is left until somebody wants to know. */
-const unnamed = new Set<FastSocket>()
+type Reference = WeakRef<FastSocket>
+
+/** Sockets that are sent to other processes are never destroyed here: nothing of this file keeps one. */
+const byText = new Map<string, Reference>()
+/** Accepted since the last look-up: to ask the kernel for addresses is left until a client wants to know. */
+let unnamed: Reference[] = []
 const textOfSocket = new WeakMap<FastSocket, string>()
+/** From so many on, those are dropped that are gone. */
+const PRUNED_FROM = 1024
+let pruneAt = PRUNED_FROM
+/** A client has asked for promotion: until then nothing is noted. */
+let isWanted = false
 
 export function noteAccepted(socket: net.Socket): void {
-  unnamed.add(socket as FastSocket)
+  if (!isWanted) return
+  unnamed.push(new keptGlobals.WeakRef(socket as FastSocket))
+  if (unnamed.length + byText.size >= pruneAt) prune()
 }
 
-/** Those that were accepted before this file was loaded. */
-export function noteOlder(): void {
+function prune(): void {
+  unnamed = unnamed.filter(reference => reference.deref()?._handle)
+  for (const [text, reference] of byText) if (!reference.deref()?._handle) byText.delete(text)
+  pruneAt = Math.max(PRUNED_FROM, 2 * (unnamed.length + byText.size))
+}
+
+export function forgetAccepted(socket: object): void {
+  const text = isWanted ? textOfSocket.get(socket as FastSocket) : undefined
+  if (text !== undefined && byText.get(text)?.deref() === socket) byText.delete(text)
+}
+
+/** The accepted socket of that connection. */
+export function findAccepted(port: number, text: string): FastSocket | undefined {
+  if (!isWanted) noteOlder()
+  for (const reference of unnamed) nameSocket(reference)
+  unnamed = []
+  return byText.get(`${text} ${port}`)?.deref()
+}
+
+/** Those that were accepted before the first client asked. */
+function noteOlder(): void {
+  isWanted = true
   for (const socket of openSockets() as FastSocket[]) {
     const { server } = socket as { server?: object }
     if (server && !isOwn(server) && fastOf(socket._handle) === undefined) noteAccepted(socket)
   }
 }
 
-export function forgetAccepted(socket: object): void {
-  if (unnamed.delete(socket as FastSocket)) return
-  const text = textOfSocket.get(socket as FastSocket)
-  if (text !== undefined) byText.delete(text)
-}
-
-/** The accepted socket of that connection, if it can be moved now. */
-export function findAccepted(port: number, text: string): FastSocket | undefined {
-  for (const socket of unnamed) nameSocket(socket)
-  unnamed.clear()
-  return byText.get(`${text} ${port}`)
-}
-
-function nameSocket(socket: FastSocket): void {
-  const ends = endsOfTcp(socket._handle, true)
-  if (ends === undefined) return
+function nameSocket(reference: Reference): void {
+  const socket = reference.deref()
+  const ends = socket && endsOfTcp(socket._handle, true)
+  if (socket === undefined || ends === undefined) return
   const text = `${textOf(ends)} ${ends.server.port}`
-  byText.set(text, socket)
+  byText.set(text, reference)
   textOfSocket.set(socket, text)
 }

@@ -71,7 +71,7 @@ import { hideOwn } from '../host/own-diagnostics.ts'
 import { makeShown } from '../host/own-hooks.ts'
 import { decidePath, startsOnTcp } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
-import { forgetAccepted, noteAccepted, noteOlder } from '../promotion/accepted-sockets.ts'
+import { forgetAccepted, noteAccepted } from '../promotion/accepted-sockets.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import { statusPage } from '../status/status-page.ts'
 import { hideTcp, watchAccepted } from '../status/tcp-rows.ts'
@@ -131,7 +131,6 @@ function wrapAll(): void {
   })
   const promoter = wrapClient(Handle, peers, exchange)
   wrapSocket(promoter)
-  noteOlder()
   wrapServer(peers)
   showActive(peers)
   hideOwn()
