@@ -37,7 +37,7 @@ Contestants:
 ${CONTESTANTS.map(({ name, what }) => `  ${name.padEnd(18)} ${what}`).join('\n')}
 
 Examples:
-  $ fastsockets bench                                          everything; takes 35 minutes
+  $ fastsockets bench                                          everything; takes 40 minutes
   $ fastsockets bench pingpong stream --contestants raw,net-unix
   $ fastsockets bench --quick                                  a minute at most: does it work? Not for figures
   $ fastsockets bench --quick --rounds 1                       the same, with nothing left out on a slow machine
