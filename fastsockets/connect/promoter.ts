@@ -171,6 +171,7 @@ export class Promoter {
     recordPromotion(socket, 'pending')
     const found = await this.#peers.reach(address, port, family)
     destination.isSearching = false
+    recordPromotion(socket, 'possible')
     if ('code' in found) return destination.waitLonger()
     if (found.isShared) this.#routes.groupOf(address, port).meet(found)
     else this.#routes.rememberChannel(address, port, found)
@@ -190,7 +191,7 @@ export class Promoter {
     }
     if (tcp === undefined || ends === undefined) return
     started.isAsked = true
-    const make = (): PromotedHandle => new PromotedHandle(socket, tcp, this.#exchange, false)
+    const make = (): PromotedHandle => new PromotedHandle(socket, tcp, this.#exchange)
     const handle = started.scope === undefined ? make() : started.scope.runInAsyncScope(make)
     const stream = channel.connect(handle, destination.port, textOf(ends), PROMOTION)
     if (stream === undefined) {

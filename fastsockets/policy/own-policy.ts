@@ -111,6 +111,9 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
     if (!USES.includes(use)) throw environmentError(USE_VARIABLE, `must be fast, tcp or require, not ${use}`)
     result = result.with({ default: use as Use, defaultBecause: `${USE_VARIABLE}=${use}`, rules: [] })
   }
+  const { [START_VARIABLE]: start } = env
+  if (start && start !== 'tcp' && start !== 'fast')
+    throw environmentError(START_VARIABLE, `must be fast or tcp, not ${start}`)
   if (users) {
     const uids = listOf(users)
     // `Number('')` is 0, which is root.

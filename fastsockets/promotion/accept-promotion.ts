@@ -38,7 +38,7 @@ export function acceptPromotion(
   stream.addresses = addressesOf(ends)
   const { server } = socket as { server?: Server }
   const scope = server && scopeOf(server)
-  const make = (): PromotedHandle => new PromotedHandle(socket, tcp, exchange, true)
+  const make = (): PromotedHandle => new PromotedHandle(socket, tcp, exchange)
   const begin = (): void => (scope === undefined ? make() : scope.runInAsyncScope(make)).accept(stream)
   return { clientPort: promisedPort || NO_PORT, begin }
 }

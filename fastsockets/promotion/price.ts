@@ -1,10 +1,10 @@
 /**
  * The rule by which a connection that began on TCP becomes fast: stay on TCP until as much has been paid to it as the move
- * costs (the ski-rental rule). Whoever leaves early has paid nothing for the fast way; whoever stays pays at most twice the
- * price of the better choice.
+ * costs (the ski-rental rule). A program that ends early has paid nothing for the fast way; one that goes on pays at most twice
+ * the price of the better choice.
  *
- * All prices are microseconds of one program's time, measured on the machine of docs/performance.md, Node 20: what TCP costs
- * more than the fast way, and what the steps to the fast way cost.
+ * All prices are microseconds of one program's time: round figures from docs/performance.md and from the start of a cold program,
+ * Node 20. They say what TCP costs more than the fast way, and what the steps to the fast way cost.
  */
 
 /** A connection over TCP, beyond one over a channel that exists. */
@@ -19,6 +19,6 @@ export const START_PRICE_US = 60_000
 export const FIND_PRICE_US = 2000
 /** To move one connection. */
 export const MOVE_PRICE_US = 500
-/** A server that had no channel is looked for again once so much was paid to TCP since; then twice as much, and so on. */
+/** A server that had no channel is looked for again once this price was paid to TCP since; each failed search doubles it, up to the second figure. */
 export const AGAIN_PRICE_US = 20_000
 export const AGAIN_PRICE_MAX_US = 1_000_000

@@ -38,7 +38,6 @@ type State = 'asked' | 'placed' | 'left'
 export class PromotedHandle extends FastStreamHandle {
   private readonly tcp: ConnectedTcp
   private readonly exchange: HandleExchange
-  private readonly isServer: boolean
   private promotion: State = 'asked'
   private outgoing: Carrier = 'tcp'
   private incoming: Carrier = 'tcp'
@@ -54,9 +53,8 @@ export class PromotedHandle extends FastStreamHandle {
   /** Called once the client's request has an answer. */
   private onSettled: ((isMoved: boolean) => void) | undefined
 
-  constructor(socket: FastSocket, tcp: ConnectedTcp, exchange: HandleExchange, isServer: boolean) {
+  constructor(socket: FastSocket, tcp: ConnectedTcp, exchange: HandleExchange) {
     super(undefined, false)
-    this.isServer = isServer
     this.socket = socket
     this.tcp = tcp
     this.exchange = exchange
@@ -185,6 +183,8 @@ export class PromotedHandle extends FastStreamHandle {
     if (this.incoming === 'stream') return undefined
     if (arrayBuffer === undefined && lastRead()?.result === UV_EOF && this.mayHaveMoved) {
       this.hasHeldEnd = true
+      // With a count known, TCP has ended short of it.
+      if (this.promotion === 'placed') this.look()
       return undefined
     }
     const next = this.passOn(arrayBuffer)
@@ -236,7 +236,7 @@ export class PromotedHandle extends FastStreamHandle {
 
   private handleCount(count: bigint): void {
     this.expected = count === ALL ? Number.POSITIVE_INFINITY : Number(count)
-    if (this.isServer) {
+    if (this.stream?.role === 'server') {
       this.moveOut()
       this.record()
     }

@@ -17,20 +17,37 @@ export function openSockets(): net.Socket[] {
   return all.filter((one): one is net.Socket => one instanceof net.Socket)
 }
 
-/** Calls `onRead` with what reading over TCP has cost since the last call, in microseconds. */
-export function watchReads(onRead: (us: number) => void): { stop(): void } {
-  let delayMs = DELAY_MS
-  let seen = 0
-  let timer: NodeJS.Timeout | undefined
-  const look = (): void => {
-    let total = 0
-    for (const { bytesRead } of openSockets()) total += bytesRead
-    const read = Math.max(0, total - seen)
-    seen = total
-    delayMs = read > 0 ? DELAY_MS : Math.min(delayMs * 2, DELAY_MAX_MS)
-    timer = setTimeout(look, delayMs).unref()
-    if (read > 0) onRead(read / BYTES_PER_US)
+/** Reports what reading over TCP has cost, in microseconds, from each `start` on until no socket is open. */
+export class ReadWatch {
+  readonly #onRead: (us: number) => void
+  #timer: NodeJS.Timeout | undefined
+  #delayMs = DELAY_MS
+  #seen = 0
+
+  constructor(onRead: (us: number) => void) {
+    this.#onRead = onRead
   }
-  timer = setTimeout(look, delayMs).unref()
-  return { stop: () => clearTimeout(timer) }
+
+  /** Does nothing while the watch goes on. */
+  start(): void {
+    if (this.#timer !== undefined) return
+    this.#delayMs = DELAY_MS
+    this.#timer = setTimeout(this.#look, DELAY_MS).unref()
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  readonly #look = (): void => {
+    const sockets = openSockets()
+    let total = 0
+    for (const { bytesRead } of sockets) total += bytesRead
+    const read = Math.max(0, total - this.#seen)
+    this.#seen = total
+    this.#delayMs = read > 0 ? DELAY_MS : Math.min(this.#delayMs * 2, DELAY_MAX_MS)
+    this.#timer = sockets.length > 0 ? setTimeout(this.#look, this.#delayMs).unref() : undefined
+    if (read > 0) this.#onRead(read / BYTES_PER_US)
+  }
 }

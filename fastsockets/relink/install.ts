@@ -146,8 +146,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
   sending.bridges = { isFast: isFastSocket, bridge: socket => bridgeOrFail(socket, exchange) }
   const routes = new Routes()
   const dialer = new RouteDialer(peers, internals, exchange, routes)
-  const { _writeGeneric: plainWrite } = net.Socket.prototype as net.Socket & SocketInternals
-  provideWrite(plainWrite)
+  provideWrite(nodesWrite())
   const promoter = startsOnTcp() && canPromote() ? new Promoter(peers, routes, exchange) : undefined
   const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
   const connect = entries.connect as (...args: unknown[]) => net.Socket
@@ -233,9 +232,16 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
   }
 }
 
+/** Node's own `_writeGeneric`, below the wrapper of the first phase (light-phase.ts) if there was one. */
+function nodesWrite(): SocketInternals['_writeGeneric'] {
+  const { _writeGeneric } = net.Socket.prototype as net.Socket & SocketInternals
+  return (entries._writeGeneric as typeof _writeGeneric | undefined) ?? _writeGeneric
+}
+
 function wrapSocket(promoter: Promoter | undefined): void {
   const prototype = net.Socket.prototype as net.Socket & SocketInternals
-  const { _writeGeneric, _destroy } = prototype
+  const { _destroy } = prototype
+  const _writeGeneric = nodesWrite()
   const resetAndDestroy = entries.resetAndDestroy as () => net.Socket
 
   define(

@@ -14,7 +14,7 @@ import { KeptContext } from '../host/kept-context.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
 import { CONNECT_US, START_PRICE_US, WRITE_US } from '../promotion/price.ts'
-import { watchReads } from '../promotion/reads.ts'
+import { ReadWatch } from '../promotion/reads.ts'
 
 /** A server that began to listen in this phase. */
 export interface LightListener {
@@ -36,7 +36,7 @@ const listeners = new Map<net.Server, LightListener>()
 
 let paidUs = 0
 let onPaid: (() => void) | undefined
-let reads: { stop(): void } | undefined
+const reads = new ReadWatch(pay)
 
 /** Begins the phase, if this program may have one. Calls `load` once the price is paid. */
 export function beginLightPhase(load: () => void): boolean {
@@ -51,7 +51,7 @@ export function beginLightPhase(load: () => void): boolean {
 /** The rest is loaded. Returns the servers that listen. */
 export function endLightPhase(): LightListener[] {
   onPaid = undefined
-  reads?.stop()
+  reads.stop()
   diagnostics.unsubscribe('net.server.socket', handleAccepted)
   const all = [...listeners.values()].filter(({ server }) => server.listening)
   listeners.clear()
@@ -80,7 +80,7 @@ export function noteListening(server: net.Server, args: readonly unknown[]): voi
 function pay(us: number): void {
   paidUs += us
   if (onPaid === undefined) return
-  reads ??= watchReads(readUs => pay(readUs))
+  reads.start()
   if (paidUs < START_PRICE_US) return
   const load = onPaid
   onPaid = undefined

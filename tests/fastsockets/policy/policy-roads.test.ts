@@ -189,6 +189,7 @@ t.test('the environment goes over the file', async t => {
   })
   for (const [name, value] of [
     ['FASTSOCKETS_DRIVERS', 'smh'],
+    ['FASTSOCKETS_START', 'slow'],
     ['FASTSOCKETS_USERS', '1000,,1001'],
     ['FASTSOCKETS_USERS', '4294967296'],
   ] as const) {

@@ -159,7 +159,7 @@ const runs: Record<string, (message: Record<string, number>) => Promise<unknown>
     await once(socket, 'close')
     return { isRight, n, seen: [...seen], here, there, bytesRead, bytesWritten, reason, events }
   },
-  /** In the context of whoever connected, all the way. */
+  /** Says in which contexts the program's listener runs. */
   async context() {
     const socket = await context.run('connecting', () => open('E'))
     const seen = new Set<string>()
