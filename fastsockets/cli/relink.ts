@@ -9,9 +9,6 @@ const PRELOAD = /^(--import|--require|-r)(?:=(.*))?$/s
 /** Matches the package's name, and a path or URL of its file. */
 const REGISTER = /(?:^|\/)fastsockets\/register(?:\.c?js)?$/
 
-/** Any value but the empty string keeps everything on TCP. */
-export const DISABLE_VARIABLE = 'FASTSOCKETS_DISABLE'
-
 /**
  * Preloads a CommonJS module, by `--require` where possible: while Node imports a preload the event loop runs, and a
  * worker of a cluster loses the messages that arrive meanwhile. A path that NODE_OPTIONS would have to quote is given

@@ -1,4 +1,5 @@
 import { drivers, hostIdentity, mayUseNetwork } from '../../nic/index.ts'
+import { isDisabled } from '../host/environment.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
 import { nodeInternals } from '../host/node-internals.ts'
 import { allowsDriver, policyFailure } from '../policy/own-policy.ts'
@@ -44,7 +45,7 @@ export function reasonAgainstFastWay(): FallbackReason | undefined {
 }
 
 function look(): FallbackReason | undefined {
-  if (process.env.FASTSOCKETS_DISABLE) return fallbackReason('DISABLED')
+  if (isDisabled()) return fallbackReason('DISABLED')
   const invalid = policyFailure()
   if (invalid !== undefined) return fallbackReason('POLICY_INVALID', invalid.message)
   const availability = drivers.get('shm')?.availability()

@@ -3,6 +3,7 @@ import { realpathSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, isAbsolute } from 'node:path'
 import { provideKeyFile } from '../../nic/key-source.ts'
+import { isDisabled } from '../host/environment.ts'
 import { findPolicyFile } from './find-policy.ts'
 import { type Decision, NO_POLICY, type Policy } from './policy.ts'
 import { PolicyError } from './policy-error.ts'
@@ -25,9 +26,13 @@ let policy: Policy | undefined
 let failure: PolicyError | undefined
 let program: string | undefined
 
-/** The policy, read once. Undefined if it is invalid: then nothing is fast, and `policyFailure` says why. */
+/**
+ * The policy, read once. Undefined if it is invalid: then nothing is fast, and `policyFailure` says why. None is read where
+ * FASTSOCKETS_DISABLE is set.
+ */
 export function ownPolicy(): Policy | undefined {
   if (policy !== undefined || failure !== undefined) return policy
+  if (isDisabled()) return (policy = NO_POLICY)
   try {
     policy = loadPolicy()
   } catch (error) {

@@ -12,6 +12,7 @@ import { AsyncResource } from 'node:async_hooks'
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { define } from '../host/define.ts'
+import { warnOfUnknownVariables } from '../host/environment.ts'
 import { hideFromHooks } from '../host/own-hooks.ts'
 import '../host/kept-globals.ts'
 import '../../nic/real-time.ts'
@@ -49,6 +50,7 @@ export function relink(): void {
 }
 
 function wrapAll(): void {
+  warnOfUnknownVariables()
   hideFromHooks()
   isLight = beginLightPhase(() => void load())
   wrap(net.Socket.prototype, 'connect', handleConnect)

@@ -1,7 +1,7 @@
 /** What the fast way needs of this Node and its packages. */
 import { drivers } from '../../../nic/index.ts'
 import { fastHandleClass } from '../../handle/fast-handle.ts'
-import { DISABLE_VARIABLE } from '../relink.ts'
+import { DISABLE_VARIABLE, isDisabled } from '../../host/environment.ts'
 import type { Check } from './check.ts'
 
 const NODE_MAJOR_MIN = 20
@@ -32,12 +32,11 @@ function nodeVersion(): Check {
 
 function isSwitchedOn(): Check {
   const name = 'switched on'
-  const value = process.env[DISABLE_VARIABLE]
-  if (!value) return { name, state: 'ok', detail: `${DISABLE_VARIABLE} is not set` }
+  if (!isDisabled()) return { name, state: 'ok', detail: `${DISABLE_VARIABLE} is not set` }
   return {
     name,
     state: 'failed',
-    detail: `${DISABLE_VARIABLE}=${value}`,
+    detail: `${DISABLE_VARIABLE}=${process.env[DISABLE_VARIABLE]}`,
     hint: `unset ${DISABLE_VARIABLE}, unless TCP is what you want`,
   }
 }

@@ -1,3 +1,4 @@
+import { DISABLE_VARIABLE, isDisabled } from '../../host/environment.ts'
 import { findPolicyFile, POLICY_VARIABLE } from '../../policy/find-policy.ts'
 import {
   allowsPeerMemory,
@@ -9,7 +10,6 @@ import {
 } from '../../policy/own-policy.ts'
 import { NO_POLICY, type Policy } from '../../policy/policy.ts'
 import { readPolicyFile } from '../../policy/policy-file.ts'
-import { DISABLE_VARIABLE } from '../relink.ts'
 
 /** The effect of each variable that is set. */
 const EFFECTS: Readonly<Record<string, string>> = {
@@ -28,7 +28,7 @@ export function describeOwnPolicy(): string[] {
   const file = path === undefined ? NO_POLICY : readPolicyFile(path)
   const effects = Object.entries(EFFECTS).flatMap(([name, effect]) => {
     const value = process.env[name]
-    return value ? [`${name}=${value} ${effect}.`] : []
+    return value && (name !== DISABLE_VARIABLE || isDisabled()) ? [`${name}=${value} ${effect}.`] : []
   })
   if (path === undefined && effects.length === 0)
     return ['There is no policy file: every connection that can be accelerated is.']

@@ -1,6 +1,7 @@
 /** `fastsockets run`: a command whose Node programs are relinked. */
 import { Command } from 'commander'
-import { DISABLE_VARIABLE, relinkedNodeOptions } from '../relink.ts'
+import { DISABLE_VARIABLE } from '../../host/environment.ts'
+import { relinkedNodeOptions } from '../relink.ts'
 import { launch } from './launch.ts'
 
 interface RunOptions {

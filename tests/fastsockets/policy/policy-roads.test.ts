@@ -81,22 +81,25 @@ t.test('a client that must be fast fails rather than falls back, by name and by 
   t.match(await outcome(t, await startServer(t), env, 'localhost'), { transport: 'shm' })
 })
 
+/** Takes from the relinked side of a test what every fast way needs. */
+const NO_DRIVER = { FASTSOCKETS_DRIVERS: 'verbs' }
+
 t.test('a client that must be fast, where nothing can be', async t => {
   const port = await startServer(t)
-  const env = { ...under('default: require\n'), FASTSOCKETS_DISABLE: '1' }
-  t.match(await outcome(t, port, env), { failed: 'ERR_FASTSOCKETS_REQUIRED', reason: 'DISABLED' })
+  const env = { ...under('default: require\n'), ...NO_DRIVER }
+  t.match(await outcome(t, port, env), { failed: 'ERR_FASTSOCKETS_REQUIRED', reason: 'POLICY' })
 })
 
 t.test('rules by address hold for a name, too, where nothing can be fast', async t => {
   const port = await startServer(t)
   // For Node it is a name; the system takes it for 127.0.0.1.
   const name = '127.1'
-  const disabled = (text: string): NodeJS.ProcessEnv => ({ ...under(text), FASTSOCKETS_DISABLE: '1' })
+  const without = (text: string): NodeJS.ProcessEnv => ({ ...under(text), ...NO_DRIVER })
   for (const env of [
-    disabled('rules: [{ address: 127.0.0.0/8, use: require }]'),
-    disabled(`rules: [{ address: 127.0.0.0/8, use: require }, { port: ${port}, use: fast }]`),
+    without('rules: [{ address: 127.0.0.0/8, use: require }]'),
+    without(`rules: [{ address: 127.0.0.0/8, use: require }, { port: ${port}, use: fast }]`),
   ]) {
-    const failed = { failed: 'ERR_FASTSOCKETS_REQUIRED', reason: 'DISABLED' }
+    const failed = { failed: 'ERR_FASTSOCKETS_REQUIRED', reason: 'POLICY' }
     t.match(await outcome(t, port, env, name), failed)
     t.match(await outcome(t, port, env), failed)
   }
@@ -104,7 +107,43 @@ t.test('rules by address hold for a name, too, where nothing can be fast', async
     'rules: [{ address: 10.0.0.0/8, use: require }]',
     'default: require\nrules: [{ address: 127.0.0.0/8, use: fast }]',
   ])
-    t.match(await outcome(t, port, disabled(text), name), { transport: 'tcp', reason: { code: 'DISABLED' } })
+    t.match(await outcome(t, port, without(text), name), { transport: 'tcp', reason: { code: 'POLICY' } })
+})
+
+t.test('FASTSOCKETS_DISABLE goes over every policy, a wrong one too', async t => {
+  const port = await startServer(t)
+  for (const text of ['default: require\n', 'rule: [{ use: require }]\n']) {
+    for (const value of ['1', 'yes', 'true']) {
+      const env = { ...under(text), FASTSOCKETS_DISABLE: value }
+      t.match(await outcome(t, port, env), { transport: 'tcp', reason: { code: 'DISABLED' } })
+    }
+    const env = { ...under(text), FASTSOCKETS_DISABLE: '1' }
+    t.match(await outcome(t, await startServer(t, env)), { transport: 'tcp' }, 'a listener')
+  }
+  for (const value of ['', '0', 'false', 'FALSE']) {
+    const env = { ...plainEnvironment(), FASTSOCKETS_DISABLE: value }
+    t.match(await outcome(t, port, env), { transport: 'shm' }, `"${value}" is off`)
+  }
+})
+
+t.test('a variable whose name is wrong is warned of once', async t => {
+  const port = await startServer(t)
+  const env = {
+    ...plainEnvironment(),
+    FASTSOCKETS_DISABEL: '1',
+    FASTSOCKETS_WHATEVER: '1',
+    FASTSOCKETS_SERVICE_HOST: '10.0.0.1',
+    FASTSOCKETS_PORT_7400_TCP: 'tcp://10.0.0.1:7400',
+    FASTSOCKETS_NAMED_STORE_PATH: '/nowhere',
+  }
+  const client = new Child(t, program('reason'), [String(port)], relinked({ env }))
+  t.match(await client.receive(), { transport: 'shm' })
+  await client.end()
+  const warned = client.stderr.match(/FASTSOCKETS_\w+ has no meaning.*/g)
+  t.strictSame(warned?.sort(), [
+    'FASTSOCKETS_DISABEL has no meaning: did you mean FASTSOCKETS_DISABLE?',
+    'FASTSOCKETS_WHATEVER has no meaning',
+  ])
 })
 
 t.test('rules see the file of a program, however it is started', async t => {
@@ -138,7 +177,7 @@ t.test('a server that must be fast hangs up on who comes by TCP', async t => {
 })
 
 t.test('a server that must be fast, where nothing can be, does not listen', async t => {
-  const env = { ...under('default: require\n'), FASTSOCKETS_DISABLE: '1' }
+  const env = { ...under('default: require\n'), ...NO_DRIVER }
   const server = new Child(t, program('server'), ['echo'], relinked({ env }))
   t.match(await server.end(), { code: 1 })
   t.match(server.stderr, /ERR_FASTSOCKETS_REQUIRED/)
