@@ -32,9 +32,8 @@ let program: string | undefined
  */
 export function ownPolicy(): Policy | undefined {
   if (policy !== undefined || failure !== undefined) return policy
-  if (isDisabled()) return (policy = NO_POLICY)
   try {
-    policy = loadPolicy()
+    policy = isDisabled() ? NO_POLICY : loadPolicy()
   } catch (error) {
     if (!(error instanceof PolicyError)) throw error
     failure = error

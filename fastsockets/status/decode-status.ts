@@ -37,6 +37,16 @@ import {
 const WORD_SIZE = Float64Array.BYTES_PER_ELEMENT
 const CODES = Object.keys(FALLBACK_REASONS)
 
+/** The process at the other end of a connection. */
+export interface PeerProcess {
+  readonly pid: number
+  /** Undefined for a process that is not relinked. */
+  readonly thread?: number
+  /** The path of its program, or the beginning of its command line. */
+  readonly program: string
+  readonly uid: number
+}
+
 export interface SocketStatus {
   /** The socket's row. `row` and `startMs` together identify a socket of the thread. */
   readonly row: number
@@ -52,6 +62,8 @@ export interface SocketStatus {
   /** Of a socket that is not fast: updated once a second. */
   readonly bytesIn: number
   readonly bytesOut: number
+  /** The process at the other end, if it is on this host and may be inspected. */
+  readonly peer?: PeerProcess
   // The rest is known of fast sockets only; for TCP the kernel has it (`ss -ti`).
   /**
    * As `ss` has it: `ESTAB`; `FIN-WAIT`, ended by this program; `CLOSE-WAIT`, ended by the peer; `CLOSING`, by
@@ -105,6 +117,12 @@ export interface ThreadStatus {
   readonly fallbacks: Readonly<Record<string, number>>
   /** `turns`, `messages`, `emptyTurns` (spins), `sleeps`, `doorbells`. */
   readonly poller: Readonly<Record<string, number>>
+}
+
+export interface ProcessStatus extends ThreadStatus {
+  readonly pid: number
+  /** The effective user id. */
+  readonly uid: number
 }
 
 /** The validated contents of a status page; undefined for anything but a page of a known version. */

@@ -11,34 +11,31 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { pageLink } from '../../nic/index.ts'
-import { decodeStatus, type ThreadStatus } from './decode-status.ts'
-import { withPeersCounts } from './peers-counts.ts'
+import { decodeStatus, type ProcessStatus, type ThreadStatus } from './decode-status.ts'
+import { withPeers } from './name-peers.ts'
 import { HEADER, HEADER_SIZE, PAGE_NAME, PAGE_SIZE, ROW_SIZE, ROWS_MAX } from './status-layout.ts'
 
 const LINK = pageLink(PAGE_NAME)
 
-export interface ProcessStatus extends ThreadStatus {
-  readonly pid: number
-}
-
-/** The threads of all relinked processes of this user. For two sockets that are each other's peer, both pages are read. */
+/** The threads of all relinked processes of this user. Each connection names the process at its other end. */
 export function readAllStatus(): ProcessStatus[] {
   const uid = process.geteuid?.()
   const all = numbersIn('/proc')
     .filter(pid => ownerOf(`/proc/${pid}`) === uid)
     .flatMap(readStatusOf)
-  return withPeersCounts(all)
+  return withPeers(all)
 }
 
 /** The threads of one process; none if it is not relinked, is gone, or may not be inspected. */
 export function readStatusOf(pid: number): ProcessStatus[] {
   const folder = `/proc/${pid}/fd`
+  const uid = ownerOf(`/proc/${pid}`) ?? NaN
   return numbersIn(folder)
     .map(fd => join(folder, String(fd)))
     .filter(isPage)
     .map(readPage)
     .filter(status => status !== undefined)
-    .map(status => ({ pid, ...status }))
+    .map(status => ({ pid, uid, ...status }))
     .sort((a, b) => a.thread - b.thread)
 }
 

@@ -99,8 +99,9 @@ function openRows(): void {
     // If no connection can be fast, no hook has reported that the socket is destroyed.
     if (socket === undefined || socket.destroyed || !hasHandle(socket) || typeof record !== 'object') continue
     const { transport, reason } = record
+    const local = transport === 'pipe' ? undefined : placeOf(endsOf(socket).local)
     const row = statusPage().open(
-      { kind: 'tcp', transport, role: 'client', reason: reason.code, remote },
+      { kind: 'tcp', transport, role: 'client', reason: reason.code, local, remote },
       true,
     )
     notes.row = countedRow(row, socket)

@@ -1,5 +1,4 @@
-import type { SocketStatus } from '../../status/decode-status.ts'
-import type { ProcessStatus } from '../../status/read-status.ts'
+import type { ProcessStatus, SocketStatus } from '../../status/decode-status.ts'
 
 export interface RatedSocket extends SocketStatus {
   /** Bytes per second between the last two reports; undefined for TCP. */

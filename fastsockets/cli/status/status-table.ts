@@ -1,5 +1,8 @@
+import { basename } from 'node:path'
 import type { ListenerStatus } from '../../status/decode-status.ts'
+import { amount } from './amount.ts'
 import type { RatedProcess, RatedSocket } from './rates.ts'
+import type { StatusFilter } from './status-filter.ts'
 
 const COLUMNS = {
   wire: 'text',
@@ -16,15 +19,18 @@ const COLUMNS = {
   credit: 'number',
   direct: 'number',
   zcopy: 'number',
+  peer: 'text',
   reason: 'text',
 } as const
+const PEER_LENGTH_MAX = 40
 const HEADINGS = Object.keys(COLUMNS)
 const IS_NUMBER = Object.values(COLUMNS).map(kind => kind === 'number')
-const UNITS = ['', 'k', 'M', 'G', 'T', 'P']
 
-/** For people. `pid`: one process was asked for. */
-export function renderStatus(processes: readonly RatedProcess[], pid?: number): string {
+/** For people. */
+export function renderStatus(processes: readonly RatedProcess[], filter: StatusFilter): string {
   if (processes.length === 0) {
+    const { pid, ...others } = filter
+    if (Object.keys(others).length > 0) return 'Nothing of the relinked processes of this user is like that.'
     return pid === undefined
       ? 'No relinked process of this user is running.'
       : `Process ${pid} is no relinked process of this user.`
@@ -74,8 +80,17 @@ function cellsOf(socket: RatedSocket): string[] {
     number(socket.creditLeft),
     directShare === undefined ? '-' : `${Math.floor(directShare * 100)}%`,
     zcopyOf(socket),
+    peerOf(socket),
     reason ?? '',
   ]
+}
+
+/** Process and program; the user only if it is another one. */
+function peerOf({ peer }: RatedSocket): string {
+  if (peer === undefined) return '-'
+  const user = peer.uid === process.geteuid?.() ? '' : `, uid ${peer.uid}`
+  const name = peer.thread === undefined ? peer.program : basename(peer.program)
+  return `${name.slice(0, PEER_LENGTH_MAX)} (${peer.pid}${user})`
 }
 
 /** The share of all bytes, both ways, that were fetched from the writer's memory. */
@@ -100,16 +115,4 @@ function renderRows(rows: readonly string[][]): string[] {
     })
     return `  ${cells.join('  ')}`.trimEnd()
   })
-}
-
-/** Three digits and a unit of 1000. */
-function amount(value: number): string {
-  let unit = 0
-  let rest = value
-  // Three digits of 999.5 are 1000.
-  while (rest >= (unit === 0 ? 1000 : 999.5) && unit < UNITS.length - 1) {
-    rest /= 1000
-    unit++
-  }
-  return `${unit === 0 ? rest : rest.toPrecision(3)}${UNITS[unit]}`
 }

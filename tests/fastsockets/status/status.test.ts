@@ -309,6 +309,55 @@ t.test('fastsockets status', async t => {
   t.match(nobody, { status: 0, stdout: 'Process 1 is no relinked process of this user.\n' })
 })
 
+t.test('status names the process at the other end, and shows what it is asked for', async t => {
+  const { server, port } = await startServer(t, 'echo')
+  const client = new Child(t, program('client'), [String(port)], relinked())
+  await client.receive()
+  const plain = new Child(t, program('client'), [String(port)])
+  await plain.receive()
+  await eventually('the server to have accepted', () => readStatusOf(server.pid)[0]?.sockets.length === 2)
+  const env = plainEnvironment()
+  const status = (...args: string[]) =>
+    spawnSync(process.execPath, [CLI, 'status', ...args], { env, encoding: 'utf8' }).stdout
+  type Shown = { pid: number; listeners: object[]; sockets: { transport: string; peer: object }[] }[]
+  const json = (...args: string[]) => JSON.parse(status('--json', ...args)) as Shown
+  const uid = process.geteuid?.()
+
+  const atServer = json('--port', String(port)).find(({ pid }) => pid === server.pid)
+  const peers = Object.fromEntries(atServer?.sockets.map(({ transport, peer }) => [transport, peer]) ?? [])
+  t.match(peers.shm, { pid: client.pid, thread: 0, program: /client\.js$/, uid })
+  t.match(peers.tcp, { pid: plain.pid, program: /client\.js /, uid, thread: undefined })
+  t.match(json('--port', String(port)).find(({ pid }) => pid === client.pid)?.sockets, [
+    { peer: { pid: server.pid, program: /server\.js$/ } },
+  ])
+
+  t.strictSame(
+    json('--port', String(port))
+      .map(({ pid }) => pid)
+      .sort(),
+    [client.pid, server.pid].sort(),
+    'those of the port',
+  )
+  const overTcp = json('--wire', 'tcp', '--port', String(port))
+  t.match(overTcp, [{ pid: server.pid, listeners: [], sockets: [{ transport: 'tcp' }] }])
+  t.equal(overTcp[0]?.sockets.length, 1)
+  t.strictSame(
+    json('--program', 'programs/client.js', '--port', String(port)).map(({ pid }) => pid),
+    [client.pid],
+  )
+  t.match(status('--program', 'no-such-program'), /^Nothing .* is like that/)
+  t.match(status('--pid', String(server.pid)), new RegExp(`client\\.js \\(${client.pid}\\)`))
+  const tree = status('--tree', '--port', String(port))
+  t.match(tree, new RegExp(`server\\.js \\[${server.pid}\\] {2}\\(listens on 127.0.0.1:${port}\\)`))
+  t.match(tree, new RegExp(`← .*client\\.js .*\\[${plain.pid}\\] {2}1 tcp \\(ACCEPTED\\): in`))
+  t.match(tree, new RegExp(`→ 127.0.0.1:${port} {2}.*server\\.js \\[${server.pid}\\] {2}1 shm: in`))
+  for (const wrong of [
+    ['--port', '0'],
+    ['--wire', 'carrier-pigeon'],
+  ])
+    t.equal(spawnSync(process.execPath, [CLI, 'status', ...wrong], { env }).status, 2, wrong.join(' '))
+})
+
 t.test('--watch looks at once, however long it then pauses, and Ctrl-C is its ordinary end', async t => {
   const { server } = await startServer(t, 'hold')
   const args = [CLI, 'status', '--json', '--watch', '3600', '--pid', String(server.pid)]

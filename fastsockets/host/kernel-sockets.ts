@@ -1,0 +1,57 @@
+/** The kernel's table of TCP sockets in this network namespace (proc(5), /proc/net/tcp). */
+import { readFileSync } from 'node:fs'
+import { SocketAddress } from 'node:net'
+
+export interface KernelSocket {
+  readonly local: string
+  readonly localPort: number
+  readonly remote: string
+  readonly remotePort: number
+  readonly isListening: boolean
+  /** The effective user that made it. */
+  readonly uid: number
+  /** As in the links below /proc/PID/fd; 0 once no process has it. */
+  readonly inode: number
+}
+
+const LISTENING = '0A'
+// Fields of a line: number, local address, remote address, state, queues, timer, retransmits, uid, timeout, inode.
+const LOCAL = 1
+const REMOTE = 2
+const STATE = 3
+const UID = 7
+const INODE = 9
+
+/** Throws if there is no /proc. */
+export function* kernelSockets(family: 4 | 6): Generator<KernelSocket> {
+  const text = readFileSync(`/proc/thread-self/net/tcp${family === 6 ? '6' : ''}`, 'latin1')
+  for (const line of text.split('\n').slice(1)) {
+    const fields = line.trim().split(/\s+/)
+    if (fields.length <= INODE) continue
+    const [local, localPort] = placeOf(fields[LOCAL] as string, family)
+    const [remote, remotePort] = placeOf(fields[REMOTE] as string, family)
+    const isListening = fields[STATE] === LISTENING
+    yield {
+      local,
+      localPort,
+      remote,
+      remotePort,
+      isListening,
+      uid: Number(fields[UID]),
+      inode: Number(fields[INODE]),
+    }
+  }
+}
+
+/** The address in the form that Node has for it. */
+export function canonical(address: string, family: 4 | 6): string {
+  return new SocketAddress({ address, family: `ipv${family}` }).address
+}
+
+/** `text`: 32-bit words in the byte order of the machine, which is little-endian, a colon, the port. */
+function placeOf(text: string, family: 4 | 6): [string, number] {
+  const [digits = '', port = ''] = text.split(':')
+  const bytes = Buffer.from(digits, 'hex').swap32()
+  const groups = (): string[] => Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i).toString(16))
+  return [family === 4 ? bytes.join('.') : canonical(groups().join(':'), 6), Number.parseInt(port, 16)]
+}

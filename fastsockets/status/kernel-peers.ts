@@ -1,0 +1,77 @@
+/** The processes at the other end of TCP connections within this host, as `ss -p` finds them: by the inodes of their sockets. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { shownText } from '../../nic/shown-text.ts'
+import { kernelSockets } from '../host/kernel-sockets.ts'
+import type { PeerProcess, SocketStatus } from './decode-status.ts'
+
+/** The prefix of IPv4 addresses as a dual-stack server reports them. */
+const MAPPED = /^\[::ffff:([\d.]+)\]/
+const COMMAND_LENGTH_MAX = 120
+
+/** By the socket's row. Processes that this user may not inspect, and those of other hosts and containers, are missing. */
+export function kernelPeers(sockets: readonly SocketStatus[]): Map<SocketStatus, PeerProcess> {
+  const found = new Map<SocketStatus, PeerProcess>()
+  if (sockets.length === 0) return found
+  try {
+    const sought = new Map(
+      sockets.map(socket => [`${withoutMapping(socket.remote)} ${withoutMapping(socket.local)}`, socket]),
+    )
+    const byInode = new Map<number, { socket: SocketStatus; uid: number }>()
+    for (const family of [4, 6] as const) {
+      for (const { local, localPort, remote, remotePort, uid, inode } of kernelSockets(family)) {
+        const socket = sought.get(`${placeText(local, localPort)} ${placeText(remote, remotePort)}`)
+        if (socket !== undefined && inode !== 0) byInode.set(inode, { socket, uid })
+      }
+    }
+    if (byInode.size > 0) findOwners(byInode, found)
+  } catch {
+    // Without /proc nobody is found.
+  }
+  return found
+}
+
+export function withoutMapping(place: string): string {
+  return place.replace(MAPPED, '$1')
+}
+
+function placeText(address: string, port: number): string {
+  return withoutMapping(address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`)
+}
+
+function findOwners(
+  byInode: Map<number, { socket: SocketStatus; uid: number }>,
+  found: Map<SocketStatus, PeerProcess>,
+): void {
+  for (const pid of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
+    let links: string[]
+    try {
+      links = readdirSync(`/proc/${pid}/fd`)
+    } catch {
+      continue
+    }
+    for (const link of links) {
+      const inode = inodeOf(`/proc/${pid}/fd/${link}`)
+      const owned = inode === undefined ? undefined : byInode.get(inode)
+      if (owned !== undefined)
+        found.set(owned.socket, { pid: Number(pid), program: commandOf(pid), uid: owned.uid })
+    }
+  }
+}
+
+function inodeOf(link: string): number | undefined {
+  try {
+    const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(link)) ?? []
+    return inode === undefined ? undefined : Number(inode)
+  } catch {
+    return undefined
+  }
+}
+
+function commandOf(pid: string): string {
+  try {
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trim()
+    return shownText(command.slice(0, COMMAND_LENGTH_MAX))
+  } catch {
+    return ''
+  }
+}
