@@ -19,6 +19,7 @@ const DOORS_OF_NIC = [
   'nic/real-time.ts',
   'nic/shown-text.ts',
   'nic/trusted-file.ts',
+  'nic/verbs/kernel-devices.ts',
 ]
 /** What the files of a layer may import: whole folders, or single doors of other layers. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {

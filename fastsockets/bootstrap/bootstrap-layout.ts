@@ -9,7 +9,8 @@
  *   +8   version (u16)             these first 12 bytes are the same in every version
  *   +10  zero (u16)
  *   +12  port (u16): the listener's own port, which this hashed port stands for; 0 on a unix path
- *   +14  flags (u16): in a GREETING FLAG_SHARED if several listeners share the port, else zero
+ *   +14  flags (u16): in a GREETING FLAG_SHARED if several listeners share the port, FLAG_REQUIRED if the policy requires the
+ *        listener's connections to be fast; else zero
  *   +16  endpoint id, 16 random bytes of the speaker's thread
  *   +32  host identity, 16 bytes (host-identity.ts)
  *   +48  user id (u32)
@@ -67,6 +68,8 @@ const AT_LENGTH = 10
  * caller.
  */
 const FLAG_SHARED = 1
+/** The listener shows its program no connection that is still on TCP. */
+const FLAG_REQUIRED = 2
 
 /** Why a server refuses a HELLO. The numbers are those of the wire. */
 export const REFUSAL = {
@@ -83,6 +86,8 @@ export interface Introduction {
   readonly port: number
   /** Set by servers only. */
   readonly isShared: boolean
+  /** Set by servers only. */
+  readonly isRequired: boolean
   readonly endpointId: Buffer
   readonly hostIdentity: Buffer
   readonly uid: number
@@ -106,7 +111,8 @@ export function encodeIntroduction(magic: Buffer, introduction: Introduction): B
   magic.copy(bytes)
   bytes.writeUInt16LE(introduction.version, AT_VERSION)
   bytes.writeUInt16LE(introduction.port, AT_PORT)
-  bytes.writeUInt16LE(introduction.isShared ? FLAG_SHARED : 0, AT_FLAGS)
+  const { isShared, isRequired } = introduction
+  bytes.writeUInt16LE((isShared ? FLAG_SHARED : 0) | (isRequired ? FLAG_REQUIRED : 0), AT_FLAGS)
   introduction.endpointId.copy(bytes, AT_ENDPOINT_ID)
   introduction.hostIdentity.copy(bytes, AT_HOST_IDENTITY)
   bytes.writeUInt32LE(introduction.uid, AT_UID)
@@ -136,6 +142,7 @@ export function decodeIntroduction(magic: Buffer, bytes: Buffer): Introduction |
     version: bytes.readUInt16LE(AT_VERSION),
     port: bytes.readUInt16LE(AT_PORT),
     isShared: (bytes.readUInt16LE(AT_FLAGS) & FLAG_SHARED) !== 0,
+    isRequired: (bytes.readUInt16LE(AT_FLAGS) & FLAG_REQUIRED) !== 0,
     endpointId: Buffer.from(bytes.subarray(AT_ENDPOINT_ID, AT_ENDPOINT_ID + ENDPOINT_ID_SIZE)),
     hostIdentity: Buffer.from(bytes.subarray(AT_HOST_IDENTITY, AT_HOST_IDENTITY + HOST_IDENTITY_SIZE)),
     uid: bytes.readUInt32LE(AT_UID),

@@ -51,10 +51,12 @@ export interface BootstrapPlace extends Binding {
   /** On a unix path: its key. */
   readonly address: string
   readonly family: Family
+  /** The policy requires its connections to be fast. */
+  readonly isRequired: boolean
 }
 
 /** The listener for which the bootstrap sends greetings, shared or not. */
-type Greeted = Pick<BootstrapPlace, 'id' | 'port' | 'address' | 'family'>
+type Greeted = Pick<BootstrapPlace, 'id' | 'port' | 'address' | 'family' | 'isRequired'>
 
 export class BootstrapServer {
   readonly port: number
@@ -160,6 +162,7 @@ export class BootstrapServer {
     const introduction = {
       ...host.introduce(place.port),
       isShared,
+      isRequired: place.isRequired,
       door: this.#door?.name ?? NO_ID,
       listenerId,
     }

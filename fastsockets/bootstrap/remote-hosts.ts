@@ -8,7 +8,7 @@ import { networkInterfaces } from 'node:os'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import { type Driver, deviceAddress, drivers, hasDevice } from '../../nic/index.ts'
 import { performance, setImmediate } from '../../nic/real-time.ts'
-import { reasonAgainstAddress } from '../host/addresses.ts'
+import { reachableOwnAddress, reasonAgainstAddress } from '../host/addresses.ts'
 import { allowsDriver, decide } from '../policy/own-policy.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 
@@ -70,6 +70,11 @@ export function remoteAddress(address: string, port: number): string | FallbackR
   if (against.code !== 'REMOTE_HOST') return against
   const asking = askingOf(address, port)
   return typeof asking === 'object' ? asking : address
+}
+
+/** Whether `host` may be another host that RDMA reaches: a name may be any. */
+export function mayBeRemote(host: string): boolean {
+  return host !== 'localhost' && (isIP(host) === 0 || reachableOwnAddress(host) === undefined)
 }
 
 /** Whether a caller at `peer`, which called our `address`, may connect to the listener on `port`. */

@@ -2,10 +2,11 @@
 import { isIP, type Server, type Socket } from 'node:net'
 import { nextTick } from '../../nic/real-time.ts'
 import { fastOf } from '../handle/fast-handle.ts'
-import type { TcpHandle } from '../host/node-internals.ts'
+import type { ConnectedTcp } from '../handle/tcp-below.ts'
 import { decide, decidePath, ownPolicy } from '../policy/own-policy.ts'
 import { type Decision, NO_POLICY } from '../policy/policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
+import { hold } from '../promotion/held-connections.ts'
 import type { FallbackReason } from '../reasons.ts'
 import type { FastServer } from './listeners.ts'
 
@@ -37,6 +38,14 @@ export function refuseIfRequired(
   return undefined
 }
 
+/** Whether the policy requires a connect to be fast, as far as its host is known before a name is resolved. */
+export function mayBeRequired(host: string, port: number): boolean {
+  const own = ownPolicy()
+  if (own === undefined || !own.requires) return false
+  const address = isIP(host) === 0 ? undefined : host
+  return (address === undefined && own.hasAddresses) || decide('client', address, port).use === 'require'
+}
+
 interface Unresolved {
   readonly port: number
   readonly reason: FallbackReason
@@ -58,13 +67,16 @@ function judgeAddress(this: Socket, _error: Error | null, address: string | unde
     this.destroy(new RequiredError(connect.reason))
 }
 
-/** The policy requires the fast way, and the listener has it: clients that come by TCP are closed. */
-export function refuseTcpClients(server: FastServer): void {
+/**
+ * The policy requires the fast way, and the listener has it: connections over TCP wait until their clients move them
+ * (held-connections.ts). Those over a unix path are closed.
+ */
+export function holdTcpClients(server: FastServer): void {
   const shadow = server._handle
   const accept = shadow?.onconnection
   if (shadow === null || typeof accept !== 'function') return
   shadow.onconnection = function (this: unknown, status: number, client?: object): void {
-    if (status === 0 && fastOf(client) === undefined) (client as TcpHandle).close()
+    if (status === 0 && fastOf(client) === undefined) hold(client as ConnectedTcp, server)
     else accept.call(shadow, status, client as object)
   }
 }

@@ -9,7 +9,7 @@ import { setImmediate } from '../../nic/real-time.ts'
 import { LISTENER_ID_SIZE, REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
 import { mayAskUs, prepareRemote, remoteDriver } from '../bootstrap/remote-hosts.ts'
-import type { FastHandleClass } from '../handle/fast-handle-contract.ts'
+import type { FastHandle, FastHandleClass } from '../handle/fast-handle-contract.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { recordFast } from '../handle/transport.ts'
 import { isReachable, sourceAddressFor } from '../host/addresses.ts'
@@ -25,9 +25,9 @@ import { publishStep } from '../host/steps.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Asked, type Family, isFileKey, PROMOTION, UNIX, unixKey } from '../host/unix-paths.ts'
-import { allowsDriver } from '../policy/own-policy.ts'
+import { allowsDriver, decide, decidePath } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
-import { acceptPromotion } from '../promotion/accept-promotion.ts'
+import { acceptPromotion, type Servers } from '../promotion/accept-promotion.ts'
 import { type FallbackCode, fallbackReason } from '../reasons.ts'
 import { EVENTS, publishEvent } from '../status/events.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from '../status/status-layout.ts'
@@ -62,6 +62,8 @@ interface Listener extends Binding {
   readonly port: number
   /** The workers of a cluster share the listener, through their primary. */
   readonly isOfCluster: boolean
+  /** The policy requires its connections to be fast. */
+  readonly isRequired: boolean
   /** The port is reserved in the client-port pool, so that no client gets it. */
   readonly isPortReserved: boolean
   /** The asynchronous context of `listen`, in which a plain server's connections arrive, too. */
@@ -135,6 +137,8 @@ function enter(
   const place = placeOf(server, handle, isOfCluster)
   if (typeof place === 'string') return place
   const scope = new ListenerScope(place.family === UNIX ? 'PIPESERVERWRAP' : 'TCPSERVERWRAP')
+  const { address, path, port } = place
+  const { use } = path === undefined ? decide('server', address, port) : decidePath('server', path)
   const id = randomBytes(LISTENER_ID_SIZE)
   const listener: Listener = {
     id,
@@ -145,6 +149,7 @@ function enter(
     ipv6Only,
     isPortShared,
     isOfCluster,
+    isRequired: use === 'require',
     isPortReserved: place.family !== UNIX && clientPorts.reserve(place.port),
     scope,
     host,
@@ -241,10 +246,17 @@ function withdrawIfReplaced(listener: Listener): boolean {
 
 /** Accepts a peer's CONNECT as the kernel would accept a TCP connection; Node's own accept path does the rest. */
 export function acceptorFor(Handle: FastHandleClass, exchange: HandleExchange): Acceptor {
-  const scopeOf = (server: net.Server): AsyncResource | undefined => byServer.get(server)?.scope
+  const servers: Servers = {
+    scopeOf: server => byServer.get(server)?.scope,
+    show: (server, handle, stream) => {
+      const listener = byServer.get(server)
+      if (listener === undefined) handle.close()
+      else listener.scope.runInAsyncScope(guard, undefined, () => showConnection(listener, handle, stream))
+    },
+  }
   return (stream, port, address, family, promisedPort) => {
     publishStep('server asked')
-    if (family === PROMOTION) return acceptPromotion(stream, port, address, promisedPort, exchange, scopeOf)
+    if (family === PROMOTION) return acceptPromotion(stream, port, address, promisedPort, exchange, servers)
     const listener = family === UNIX ? findById(stream, address) : findAsked(stream, port, address, family)
     if (!listener?.server._handle) return REFUSAL.NOT_LISTENING
     if (listener.isOfCluster && wantsNoMore(listener.server)) return REFUSAL.LIMIT
@@ -302,17 +314,21 @@ function beginConnection(listener: Listener, stream: SocketStream, Handle: FastH
   const cause = listener.handle.getAsyncId?.() ?? listener.scope.asyncId()
   const handle = rootScope.runInAsyncScope(() => new Handle(undefined, listener.family === UNIX, cause))
   listener.scope.runInAsyncScope(guard, undefined, () => {
-    const shadow = listener.server._handle
     handle.adopt(stream)
     publishStep('server accepted')
-    if (!shadow) return handle.close()
-    countFastAccepted(listener)
-    // The program may have replaced the callback: Node's native code then accepts and calls nothing.
-    if (typeof shadow.onconnection !== 'function') return handle.unref()
-    // Node's callback applies maxConnections, 'drop', blockList, noDelay and pauseOnConnect, as for a TCP connection.
-    shadow.onconnection(0, handle.handle)
-    if (handle.socket !== undefined) recordFast(handle.socket, stream.channel.transport)
+    showConnection(listener, handle, stream)
   })
+}
+
+function showConnection(listener: Listener, handle: FastHandle, stream: SocketStream): void {
+  const shadow = listener.server._handle
+  if (!shadow) return handle.close()
+  countFastAccepted(listener)
+  // The program may have replaced the callback: Node's native code then accepts and calls nothing.
+  if (typeof shadow.onconnection !== 'function') return handle.unref()
+  // Node's callback applies maxConnections, 'drop', blockList, noDelay and pauseOnConnect, as for a TCP connection.
+  shadow.onconnection(0, handle.handle)
+  if (handle.socket !== undefined) recordFast(handle.socket, stream.channel.transport)
 }
 
 /** As `acceptorFor`, for raw servers, which have channels of their own. */

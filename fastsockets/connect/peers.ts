@@ -194,6 +194,7 @@ export class Peers implements BootstrapHost {
       version: VERSION,
       port,
       isShared: false,
+      isRequired: false,
       endpointId: this.#endpointId,
       hostIdentity: hostIdentity(),
       uid: process.geteuid?.() ?? 0,
@@ -276,7 +277,7 @@ export class Peers implements BootstrapHost {
   ): Promise<Reached | FallbackReason> {
     publishStep('client greeted')
     const { address, port, family } = sought
-    const { isShared, listenerId } = greeting
+    const { isShared, isRequired, listenerId } = greeting
     const said = family === UNIX ? listenerId.toString('hex') : address
     const refusal = this.#judge(greeting)
     if (refusal !== undefined) {
@@ -293,7 +294,7 @@ export class Peers implements BootstrapHost {
       connection.destroy()
       if (refusedBy?.has(known)) return fallbackReason('NOT_LISTENING')
       if (known.peerUid !== undefined && !mayServe(known.peerUid, sought)) return POSES
-      return race.win() ? { channel: known, isShared, address: said, isProven: false } : LOST
+      return race.win() ? { channel: known, isShared, isRequired, address: said, isProven: false } : LOST
     }
     if (this.openChannels.length >= CHANNELS_MAX) {
       connection.destroy()
@@ -338,7 +339,8 @@ export class Peers implements BootstrapHost {
         { key, isLocal, race },
         limit,
       )
-      return channel instanceof SocketChannel ? { channel, isShared, address: said, isProven: true } : channel
+      if (!(channel instanceof SocketChannel)) return channel
+      return { channel, isShared, isRequired, address: said, isProven: true }
     } catch (error) {
       shaking.destroy()
       const { code, message } = error as Error & { code?: string }

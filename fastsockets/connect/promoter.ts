@@ -3,7 +3,8 @@
  * the background, and the request to move a connection that exists.
  */
 import type net from 'node:net'
-import { ablation } from '../../nic/index.ts'
+import { ablation, isOwn } from '../../nic/index.ts'
+import { performance } from '../../nic/real-time.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
@@ -22,11 +23,13 @@ import {
   WRITE_US,
 } from '../promotion/price.ts'
 import { PromotedHandle } from '../promotion/promoted-handle.ts'
+import { openSockets } from '../promotion/reads.ts'
 import { knownNotesOf, notesOf } from '../status/socket-notes.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import { answersAlone, findListener } from './listeners.ts'
 import type { Peers } from './peers.ts'
 import type { Routes } from './routes.ts'
+import { SilentConnections } from './silent-connections.ts'
 
 const PRICE = (ablation('price') ?? 100) / 100
 let seed = ablation('price-seed')
@@ -51,6 +54,10 @@ class Destination {
   isSearching = false
   /** The listener is in this thread. */
   isOwn = false
+  /** Its listener holds connections over TCP until they move. */
+  isRequired = false
+  /** No search because of a silent connection before that time. */
+  silentSearchMs = 0
   private againUs = AGAIN_PRICE_US
 
   constructor(host: string, port: number) {
@@ -66,6 +73,9 @@ class Destination {
 
 /** Destinations at a time; the oldest is forgotten. */
 const DESTINATIONS_MAX = 1024
+
+/** Silent connections make this thread look for a server at most so often. */
+const SILENT_SEARCH_MS = 200
 
 /** What one socket on TCP has cost. */
 export class Started {
@@ -87,11 +97,13 @@ export class Promoter {
   readonly #routes: Routes
   readonly #exchange: HandleExchange
   readonly #destinations = new Map<string, Destination>()
+  readonly #silent = new SilentConnections(socket => this.#handleSilent(socket as FastSocket))
 
   constructor(peers: Peers, routes: Routes, exchange: HandleExchange) {
     this.#peers = peers
     this.#routes = routes
     this.#exchange = exchange
+    for (const socket of openSockets()) if (!isOwn(socket) && socket.bytesRead === 0) this.#silent.add(socket)
   }
 
   /** Whether a new connection can be fast at once: there is a channel to the server, or to workers of it. */
@@ -109,6 +121,7 @@ export class Promoter {
     destination.paidUs += CONNECT_US
     notesOf(socket).started = new Started(destination, new KeptContext())
     recordStart(socket, { address: host, port })
+    this.#silent.add(socket)
   }
 
   /** The program writes to a connected socket over TCP. */
@@ -120,8 +133,23 @@ export class Promoter {
     destination.paidUs += WRITE_US
     if (destination.isSearching || started.isAsked) return
     if (destination.address === undefined) {
-      if (destination.paidUs >= destination.priceUs) void this.#search(destination, socket)
+      if (destination.paidUs >= destination.priceUs) void this.#searchPaid(destination, socket)
     } else if (started.paidUs >= started.priceUs) this.#ask(socket, started)
+  }
+
+  /** The server may hold the connection until it has moved. */
+  #handleSilent(socket: FastSocket): void {
+    const started = startedOf(socket) ?? this.#meet(socket)
+    if (started === undefined || started.isAsked) return
+    const { destination } = started
+    if (destination.isRequired) return this.#ask(socket, started)
+    const nowMs = performance.now()
+    if (destination.address !== undefined || destination.isSearching || nowMs < destination.silentSearchMs)
+      return
+    destination.silentSearchMs = nowMs + SILENT_SEARCH_MS
+    void this.#search(destination, socket).then(() => {
+      if (destination.isRequired) this.#ask(socket, started)
+    })
   }
 
   /** A socket that is older than this object, or that a server has accepted. */
@@ -150,32 +178,39 @@ export class Promoter {
     return made
   }
 
-  /** Looks for the channel of the server to which `socket` is connected. */
-  async #search(destination: Destination, socket: FastSocket): Promise<void> {
+  async #searchPaid(destination: Destination, socket: FastSocket): Promise<void> {
+    if (!(await this.#search(destination, socket))) destination.waitLonger()
+  }
+
+  /** Looks for the channel of the server to which `socket` is connected; false if there is none now. */
+  async #search(destination: Destination, socket: FastSocket): Promise<boolean> {
     const ends = endsOfTcp(socket._handle, false)
-    if (ends === undefined) return
+    if (ends === undefined) return false
     const { port } = destination
     const address = withoutMapping(ends.server.address)
     const family = address.includes(':') ? 6 : 4
     if (!isReachable(address, family) || decide('client', address, port).use === 'tcp') {
       destination.priceUs = Number.POSITIVE_INFINITY
-      return
+      return true
     }
     const own = findListener(port, address, family)
     if (own !== undefined && answersAlone(own) && allowsDriver('loopback')) {
       destination.isOwn = true
+      destination.isRequired = own.isRequired
       destination.address = address
-      return
+      return true
     }
     destination.isSearching = true
     recordPromotion(socket, 'pending')
     const found = await this.#peers.reach(address, port, family)
     destination.isSearching = false
     recordPromotion(socket, 'possible')
-    if ('code' in found) return destination.waitLonger()
+    if ('code' in found) return false
+    destination.isRequired = found.isRequired
     if (found.isShared) this.#routes.groupOf(address, port).meet(found)
     else this.#routes.rememberChannel(address, port, found)
     destination.address = address
+    return true
   }
 
   /** Asks the server to move this connection. */

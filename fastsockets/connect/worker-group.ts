@@ -27,6 +27,8 @@ export interface Reached {
   readonly address: string
   /** Another thread may answer the next call: a worker of the same cluster, or another listener on the same port. */
   readonly isShared: boolean
+  /** The listener shows its program no connection that is still on TCP. */
+  readonly isRequired: boolean
   /**
    * The peer itself has said in a handshake that it has the listener. Otherwise only a greeting says so, which anybody may
    * have copied.

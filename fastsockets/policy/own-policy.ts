@@ -93,9 +93,9 @@ export function allowsPeerMemory(policy: Policy | undefined = ownPolicy()): bool
   return /^\d+$/.test(asked) || (policy?.zcopy ?? false)
 }
 
-/** Whether connections start on TCP. The environment variable overrides the policy; what must be fast is so at once. */
+/** Whether connections start on TCP. The environment variable overrides the policy. */
 export function startsOnTcp(policy: Policy | undefined = ownPolicy()): boolean {
-  if (policy === undefined || policy.requires) return false
+  if (policy === undefined) return false
   return (process.env[START_VARIABLE] || policy.start) === 'tcp'
 }
 

@@ -3,42 +3,59 @@ import type { AsyncResource } from 'node:async_hooks'
 import type { Server } from 'node:net'
 import { isOwnUser } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
+import type { FastHandle } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { decide } from '../policy/own-policy.ts'
 import type { Accepted, SocketStream } from '../stream/socket-channel.ts'
 import { findAccepted } from './accepted-sockets.ts'
 import { addressesOf } from './four-addresses.ts'
+import { take } from './held-connections.ts'
+import { HeldHandle } from './held-handle.ts'
 import { PromotedHandle } from './promoted-handle.ts'
 
 /** The protocol needs a number other than 0; the client knows its port. */
 const NO_PORT = 1
 
-/**
- * Only for processes of our own user: the addresses alone do not prove that the connection is the peer's. `scopeOf`: the
- * asynchronous context of a server's connections.
- */
+/** What the listeners know of the programs' servers. */
+export interface Servers {
+  /** The asynchronous context of a server's connections. */
+  scopeOf(server: Server): AsyncResource | undefined
+  /** Emits the server's 'connection'. */
+  show(server: Server, handle: FastHandle, stream: SocketStream): void
+}
+
+/** Only for processes of our own user: the addresses alone do not prove that the connection is the peer's. */
 export function acceptPromotion(
   stream: SocketStream,
   port: number,
   text: string,
   promisedPort: number,
   exchange: HandleExchange,
-  scopeOf: (server: Server) => AsyncResource | undefined,
+  servers: Servers,
 ): number | Accepted {
   const { isLoopback, peerUid, portShare } = stream.channel
   if (!isLoopback && (peerUid === undefined || !isOwnUser(peerUid))) return REFUSAL.OTHER_USER
-  const socket = findAccepted(port, text)
-  const tcp = socket && movableTcp(socket)
+  const key = `${text} ${port}`
+  const held = take(key)
+  const socket = held === undefined ? findAccepted(key) : undefined
+  const tcp = held?.tcp ?? (socket && movableTcp(socket))
   const ends = tcp && endsOfTcp(tcp, true)
-  if (socket === undefined || tcp === undefined || ends === undefined) return REFUSAL.NOT_LISTENING
+  if (tcp === undefined || ends === undefined) {
+    held?.tcp.close()
+    return REFUSAL.NOT_LISTENING
+  }
   if (decide('server', ends.server.address, port).use === 'tcp') return REFUSAL.NOT_LISTENING
   portShare.release(promisedPort)
   stream.isPromotion = true
   stream.addresses = addressesOf(ends)
-  const { server } = socket as { server?: Server }
-  const scope = server && scopeOf(server)
-  const make = (): PromotedHandle => new PromotedHandle(socket, tcp, exchange)
+  const server = held?.server ?? (socket as { server?: Server }).server
+  const scope = server && servers.scopeOf(server)
+  const make = (): PromotedHandle => {
+    if (held === undefined) return new PromotedHandle(socket, tcp, exchange)
+    const handle: HeldHandle = new HeldHandle(tcp, exchange, () => servers.show(held.server, handle, stream))
+    return handle
+  }
   const begin = (): void => (scope === undefined ? make() : scope.runInAsyncScope(make)).accept(stream)
   return { clientPort: promisedPort || NO_PORT, begin }
 }

@@ -8,7 +8,7 @@ import { fastOf } from '../handle/fast-handle.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp } from '../handle/tcp-below.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
-import { textOf } from './four-addresses.ts'
+import { keyOf } from './four-addresses.ts'
 import { openSockets } from './reads.ts'
 
 type Reference = WeakRef<FastSocket>
@@ -41,12 +41,12 @@ export function forgetAccepted(socket: object): void {
   if (text !== undefined && byText.get(text)?.deref() === socket) byText.delete(text)
 }
 
-/** The accepted socket of that connection. */
-export function findAccepted(port: number, text: string): FastSocket | undefined {
+/** The accepted socket of that connection (`keyOf`). */
+export function findAccepted(key: string): FastSocket | undefined {
   if (!isWanted) noteOlder()
   for (const reference of unnamed) nameSocket(reference)
   unnamed = []
-  return byText.get(`${text} ${port}`)?.deref()
+  return byText.get(key)?.deref()
 }
 
 /** Those that were accepted before the first client asked. */
@@ -62,7 +62,7 @@ function nameSocket(reference: Reference): void {
   const socket = reference.deref()
   const ends = socket && endsOfTcp(socket._handle, true)
   if (socket === undefined || ends === undefined) return
-  const text = `${textOf(ends)} ${ends.server.port}`
+  const text = keyOf(ends)
   byText.set(text, reference)
   textOfSocket.set(socket, text)
 }

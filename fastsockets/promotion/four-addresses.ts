@@ -9,6 +9,11 @@ export function textOf({ client, server }: FourAddresses): string {
   return `${withoutMapping(client.address)} ${client.port} ${withoutMapping(server.address)}`
 }
 
+/** A server finds a connection of its own by this. */
+export function keyOf(ends: FourAddresses): string {
+  return `${textOf(ends)} ${ends.server.port}`
+}
+
 export function addressesOf({ client, server }: FourAddresses): StreamAddresses {
   return {
     address: server.address,

@@ -38,7 +38,7 @@ type State = 'asked' | 'placed' | 'left'
 export class PromotedHandle extends FastStreamHandle {
   private readonly tcp: ConnectedTcp
   private readonly exchange: HandleExchange
-  private promotion: State = 'asked'
+  protected promotion: State = 'asked'
   private outgoing: Carrier = 'tcp'
   private incoming: Carrier = 'tcp'
   /** How TCP's bytes reach the socket: Node's own reader, or what the program has put there. */
@@ -53,7 +53,7 @@ export class PromotedHandle extends FastStreamHandle {
   /** Called once the client's request has an answer. */
   private onSettled: ((isMoved: boolean) => void) | undefined
 
-  constructor(socket: FastSocket, tcp: ConnectedTcp, exchange: HandleExchange) {
+  constructor(socket: FastSocket | undefined, tcp: ConnectedTcp, exchange: HandleExchange) {
     super(undefined, false)
     this.socket = socket
     this.tcp = tcp
@@ -135,9 +135,9 @@ export class PromotedHandle extends FastStreamHandle {
 
   /** All further writes go to the stream, unless the end is out, or about to be. */
   private moveOut(): void {
-    const socket = this.socket as FastSocket
+    const { socket } = this
     const stream = this.stream as SocketStream
-    const hasEnded = socket.destroyed || socket._writableState.finalCalled
+    const hasEnded = socket !== undefined && (socket.destroyed || socket._writableState.finalCalled)
     const count = Buffer.alloc(COUNT_SIZE)
     count.writeBigUInt64LE(hasEnded ? ALL : BigInt(this.tcp.bytesWritten))
     if (!hasEnded) this.outgoing = 'stream'
@@ -173,8 +173,8 @@ export class PromotedHandle extends FastStreamHandle {
 
   // The incoming direction.
 
-  private watchTcp(): void {
-    detachParser(this.socket as FastSocket, this.tcp)
+  protected watchTcp(): void {
+    if (this.socket !== undefined) detachParser(this.socket, this.tcp)
     this.tcp.onread = this.readsTcp
   }
 
@@ -200,11 +200,11 @@ export class PromotedHandle extends FastStreamHandle {
   /** As Node's TCP handle does, for the socket or for native code above it. */
   private passOn(arrayBuffer: ArrayBuffer | undefined): unknown {
     if (this.promotion !== 'placed') return this.tcpReader.call(this.tcp, arrayBuffer)
-    if (this.isNative && arrayBuffer !== undefined) {
+    if (this.readsLikeStream && arrayBuffer !== undefined) {
       const { result, offset } = lastRead() ?? { result: arrayBuffer.byteLength, offset: 0 }
       return this.feed(Buffer.from(arrayBuffer, offset, result))
     }
-    if (this.isNative && lastRead()?.result === UV_EOF) return this.feedEnd()
+    if (this.readsLikeStream && lastRead()?.result === UV_EOF) return this.feedEnd()
     const next = this.tcpReader.call(this.tcp, arrayBuffer)
     this.readCount = this.tcp.bytesRead
     if (!this.tcp.reading && !this.isClosed) {
@@ -212,6 +212,11 @@ export class PromotedHandle extends FastStreamHandle {
       super.readStop()
     }
     return next
+  }
+
+  /** Whether what TCP brings goes the way of what the stream brings, and not to Node's own reader. */
+  protected get readsLikeStream(): boolean {
+    return this.isNative
   }
 
   private feed(bytes: Buffer): undefined {
@@ -236,11 +241,14 @@ export class PromotedHandle extends FastStreamHandle {
 
   private handleCount(count: bigint): void {
     this.expected = count === ALL ? Number.POSITIVE_INFINITY : Number(count)
-    if (this.stream?.role === 'server') {
-      this.moveOut()
-      this.record()
-    }
+    if (this.stream?.role === 'server') this.handleMoved()
     this.look()
+  }
+
+  /** Server: the client has moved. */
+  protected handleMoved(): void {
+    this.moveOut()
+    if (this.socket !== undefined) this.record()
   }
 
   /** Whether TCP has brought all of its part. */
@@ -270,7 +278,7 @@ export class PromotedHandle extends FastStreamHandle {
   private tellTcpEnd(): void {
     this.hasHeldEnd = false
     this.run(() => {
-      if (this.promotion === 'placed' && this.isNative) this.feedEnd()
+      if (this.promotion === 'placed' && this.readsLikeStream) this.feedEnd()
       else reportRead(this.tcp, this.tcpReader, UV_EOF)
     })
   }
@@ -303,7 +311,7 @@ export class PromotedHandle extends FastStreamHandle {
     super.handleError(code, syscall, cause)
   }
 
-  private stayIn(): void {
+  protected stayIn(): void {
     this.countLength = COUNT_SIZE
     this.expected = Number.POSITIVE_INFINITY
     if (this.hasHeldEnd) this.tellTcpEnd()
@@ -311,7 +319,7 @@ export class PromotedHandle extends FastStreamHandle {
   }
 
   /** Both ends know it now. */
-  private record(): void {
+  protected record(): void {
     const socket = this.socket as FastSocket
     const stream = this.stream as SocketStream
     const { transport } = stream.channel

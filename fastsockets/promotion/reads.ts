@@ -20,12 +20,15 @@ export function openSockets(): net.Socket[] {
 /** Reports what reading over TCP has cost, in microseconds, from each `start` on until no socket is open. */
 export class ReadWatch {
   readonly #onRead: (us: number) => void
+  readonly #onLook: (sockets: net.Socket[]) => void
   #timer: NodeJS.Timeout | undefined
   #delayMs = DELAY_MS
   #seen = 0
 
-  constructor(onRead: (us: number) => void) {
+  /** `onLook` gets the open sockets at each look. */
+  constructor(onRead: (us: number) => void, onLook: (sockets: net.Socket[]) => void = () => {}) {
     this.#onRead = onRead
+    this.#onLook = onLook
   }
 
   /** Does nothing while the watch goes on. */
@@ -49,5 +52,6 @@ export class ReadWatch {
     this.#delayMs = read > 0 ? DELAY_MS : Math.min(this.#delayMs * 2, DELAY_MAX_MS)
     this.#timer = sockets.length > 0 ? setTimeout(this.#look, this.#delayMs).unref() : undefined
     if (read > 0) this.#onRead(read / BYTES_PER_US)
+    this.#onLook(sockets)
   }
 }

@@ -17,15 +17,17 @@
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
-import { isOwn, makeHidden, markOwn, openLog } from '../../nic/index.ts'
+import { hasDevice, isOwn, makeHidden, markOwn, openLog } from '../../nic/index.ts'
+import { mayBeRemote } from '../bootstrap/remote-hosts.ts'
 import { delayListening, emitDelayed } from '../connect/delayed-listening.ts'
 import { RouteDialer } from '../connect/dialer.ts'
 import { messageOf, noteFailedStart, reasonAgainstFastWay, reasonNow } from '../connect/fast-way.ts'
 import {
   decideListener,
   failListening,
+  holdTcpClients,
+  mayBeRequired,
   refuseIfRequired,
-  refuseTcpClients,
 } from '../connect/listener-policy.ts'
 import {
   acceptorFor,
@@ -147,6 +149,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
   const routes = new Routes()
   const dialer = new RouteDialer(peers, internals, exchange, routes)
   provideWrite(nodesWrite())
+  const hasRdma = hasDevice()
   const promoter = startsOnTcp() && canPromote() ? new Promoter(peers, routes, exchange) : undefined
   const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
   const connect = entries.connect as (...args: unknown[]) => net.Socket
@@ -207,7 +210,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
     node20?.warmUpOptionCopies()
     const reason = reasonAgainst(socket, target)
     if (reason !== undefined) return fallBack(socket, target, reason)
-    if (promoter !== undefined && !target.isPath && !promoter.isKnown(target.address, target.port)) {
+    if (promoter !== undefined && !startsFast(target, promoter)) {
       promoter.noteConnect(socket, target.address, target.port)
       return undefined
     }
@@ -216,6 +219,12 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
     if (socket.destroyed) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
     giveFastHandle(socket, target.isPath, target.address)
     return undefined
+  }
+
+  /** Whether a connection waits for the fast way, or has one at once. */
+  function startsFast({ isPath, address, port }: ConnectTarget, promoter: Promoter): boolean {
+    if (isPath || promoter.isKnown(address, port) || mayBeRequired(address, port)) return true
+    return hasRdma && mayBeRemote(address)
   }
 
   /** The reasons known before the name is resolved. */
@@ -345,7 +354,7 @@ function wrapServer(peers: Peers): void {
         log('a listener is not fast: %s', fallbackReason(code).text)
       }
       if (use !== 'require' || server._handle === null) return
-      if (code === undefined) refuseTcpClients(server)
+      if (code === undefined) holdTcpClients(server)
       else failListening(server, fallbackReason(code))
     }
     const handle = server._handle

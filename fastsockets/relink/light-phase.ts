@@ -10,11 +10,13 @@ import type net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
 import { setImmediate } from '../../nic/real-time.ts'
+import { deviceNames } from '../../nic/verbs/kernel-devices.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
 import { CONNECT_US, START_PRICE_US, WRITE_US } from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
+import { probeForHolding } from './held-probe.ts'
 
 /** A server that began to listen in this phase. */
 export interface LightListener {
@@ -36,13 +38,15 @@ const listeners = new Map<net.Server, LightListener>()
 
 let paidUs = 0
 let onPaid: (() => void) | undefined
-const reads = new ReadWatch(pay)
+const reads = new ReadWatch(pay, sockets => probeForHolding(sockets, loadSoon))
 
 /** Begins the phase, if this program may have one. Calls `load` once the price is paid. */
 export function beginLightPhase(load: () => void): boolean {
   const { env } = process
   if (env[START_VARIABLE] !== 'tcp' || DECIDED.some(name => env[name])) return false
   if (env.DEBUG?.includes('fastsockets') || findPolicyFile() !== undefined) return false
+  // Connections to other hosts may be fast from their first byte.
+  if (deviceNames().length > 0) return false
   onPaid = load
   diagnostics.subscribe('net.server.socket', handleAccepted)
   return true
@@ -81,8 +85,12 @@ function pay(us: number): void {
   paidUs += us
   if (onPaid === undefined) return
   reads.start()
-  if (paidUs < START_PRICE_US) return
+  if (paidUs >= START_PRICE_US) loadSoon()
+}
+
+function loadSoon(): void {
   const load = onPaid
+  if (load === undefined) return
   onPaid = undefined
   // Not within a call of the program's.
   setImmediate(() => makeHidden(load))

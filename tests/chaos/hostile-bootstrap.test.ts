@@ -56,6 +56,7 @@ function introduction(random: Random): Introduction {
     version: VERSION,
     port: random.within(1, 65_535),
     isShared: false,
+    isRequired: false,
     endpointId: random.bytes(16),
     hostIdentity: hostIdentity(),
     uid: process.getuid?.() ?? 0,

@@ -79,7 +79,7 @@ for (const [code, refusal] of [
     const port = await plainServer(t)
     const peers = new Peers(() => refusal, connectPlainly)
     const ends = { port, address: '127.0.0.1', family: 4 } as const
-    const place = { id: randomBytes(16), ...ends, ipv6Only: false, isPortShared: false }
+    const place = { id: randomBytes(16), ...ends, ipv6Only: false, isPortShared: false, isRequired: false }
     const bootstrap = BootstrapServer.open(place, peers, new Set())
     t.teardown(() => bootstrap?.close())
     meets(t, await clientOf(t, port), code)

@@ -149,6 +149,7 @@ function introduction() {
     version: VERSION,
     port: 1,
     isShared: false,
+    isRequired: false,
     endpointId: Buffer.alloc(16, 1),
     hostIdentity: hostIdentity(),
     uid: process.getuid?.() ?? 0,

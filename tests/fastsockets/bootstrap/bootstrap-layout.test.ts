@@ -22,13 +22,14 @@ import { seededRandom } from '../../support/random.ts'
 const introductions: [what: string, introduction: Introduction][] = [
   ['ordinary', introduction({ version: 1, port: 8080, uid: 1000, pid: 12345 })],
   ['shared', { ...introduction({ version: 1, port: 8080, uid: 1000, pid: 12345 }), isShared: true }],
+  ['required', { ...introduction({ version: 1, port: 8080, uid: 1000, pid: 12345 }), isRequired: true }],
   ['all zero', introduction({ version: 0, port: 0, uid: 0, pid: 0 })],
   ['all ones', introduction({ version: 0xffff, port: 0xffff, uid: 0xffff_ffff, pid: 0xffff_ffff })],
 ]
 
 function introduction(numbers: { version: number; port: number; uid: number; pid: number }): Introduction {
   const ids = { endpointId: randomBytes(16), door: randomBytes(16), listenerId: randomBytes(16) }
-  return { ...numbers, ...ids, isShared: false, hostIdentity: randomBytes(16) }
+  return { ...numbers, ...ids, isShared: false, isRequired: false, hostIdentity: randomBytes(16) }
 }
 
 for (const magic of [GREETING_MAGIC, HELLO_MAGIC]) {

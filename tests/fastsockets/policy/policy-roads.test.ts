@@ -167,15 +167,6 @@ t.test('rules see the file of a program, however it is started', async t => {
   }
 })
 
-t.test('a server that must be fast hangs up on who comes by TCP', async t => {
-  const port = await startServer(t, under('rules: [{ role: server, use: require }]'))
-  t.match(await outcome(t, port), { transport: 'shm' })
-  const plain = new Child(t, program('client'), [String(port)])
-  const first = await plain.receive<{ connected?: string; error?: string }>()
-  const ended = first.error === undefined ? await plain.receive() : first
-  t.ok('end' in (ended as object) || 'error' in (ended as object), JSON.stringify(ended))
-})
-
 t.test('a server that must be fast, where nothing can be, does not listen', async t => {
   const env = { ...under('default: require\n'), ...NO_DRIVER }
   const server = new Child(t, program('server'), ['echo'], relinked({ env }))

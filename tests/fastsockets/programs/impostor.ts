@@ -47,7 +47,15 @@ const host = {
   openDoor: peers.openDoor.bind(peers),
 }
 const id = randomBytes(16)
-const place = { id, port, address: HOST, family: 4, ipv6Only: false, isPortShared: false } as const
+const place = {
+  id,
+  port,
+  address: HOST,
+  family: 4,
+  ipv6Only: false,
+  isPortShared: false,
+  isRequired: false,
+} as const
 BootstrapServer.open(place, host, new Set())
 process.on('disconnect', () => process.exit())
 process.send?.({ state: end.state, port })

@@ -43,6 +43,7 @@ function falseGreeting(): Buffer {
     version: VERSION,
     port: Number(target),
     isShared: false,
+    isRequired: false,
     pid: 1,
     hostIdentity: hostIdentity(),
   }

@@ -78,7 +78,15 @@ async function serve(caller: net.Socket): Promise<void> {
   })
   if (what === 'shadow') {
     const ids = { endpointId: randomBytes(16), door: ownDoor, listenerId: randomBytes(16) }
-    const rest = { version: VERSION, port: 0, isShared: false, uid: 0, pid: 1, hostIdentity: hostIdentity() }
+    const rest = {
+      version: VERSION,
+      port: 0,
+      isShared: false,
+      isRequired: false,
+      uid: 0,
+      pid: 1,
+      hostIdentity: hostIdentity(),
+    }
     caller.write(encodeIntroduction(GREETING_MAGIC, { ...ids, ...rest }))
     return
   }

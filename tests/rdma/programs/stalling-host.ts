@@ -14,6 +14,7 @@ const greeting = encodeIntroduction(GREETING_MAGIC, {
   version: VERSION,
   port: Number(port),
   isShared: false,
+  isRequired: false,
   endpointId: randomBytes(16),
   hostIdentity: randomBytes(16),
   uid: process.getuid?.() ?? 0,

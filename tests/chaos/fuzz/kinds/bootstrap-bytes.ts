@@ -29,6 +29,7 @@ export function introduction(bytes: (length: number) => Buffer, door = NO_ID): I
     version: VERSION,
     port: 80,
     isShared: false,
+    isRequired: false,
     endpointId: bytes(16),
     hostIdentity: Buffer.alloc(16),
     uid: process.geteuid?.() ?? 0,

@@ -1,0 +1,41 @@
+/**
+ * The handle of a connection that was held (held-connections.ts). Its program sees it once the client has moved it: all that the
+ * program writes goes by the stream, and what the client wrote before comes by TCP first.
+ */
+import type { ConnectedTcp } from '../handle/tcp-below.ts'
+import type { HandleExchange } from '../handle/tls-sockets.ts'
+import type { SocketStream } from '../stream/socket-channel.ts'
+import { PromotedHandle } from './promoted-handle.ts'
+
+export class HeldHandle extends PromotedHandle {
+  private onMoved: (() => void) | undefined
+
+  /** `onMoved` gives the handle a socket. */
+  constructor(tcp: ConnectedTcp, exchange: HandleExchange, onMoved: () => void) {
+    super(undefined, tcp, exchange)
+    this.onMoved = onMoved
+  }
+
+  override accept(stream: SocketStream): void {
+    this.watchTcp()
+    this.promotion = 'placed'
+    this.adopt(stream)
+  }
+
+  /** No socket of Node's own has read from TCP: its bytes and its end go the way of the stream's. */
+  protected override get readsLikeStream(): boolean {
+    return true
+  }
+
+  protected override handleMoved(): void {
+    super.handleMoved()
+    this.onMoved?.()
+    this.onMoved = undefined
+    if (this.socket !== undefined) this.record()
+  }
+
+  /** The client stays on TCP. */
+  protected override stayIn(): void {
+    this.close()
+  }
+}

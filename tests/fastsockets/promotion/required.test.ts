@@ -1,0 +1,45 @@
+/** A listener whose policy requires the fast way, and clients that start on TCP. */
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { Child, plainEnvironment } from '../../support/child.ts'
+import { program, relinked } from '../../support/relinked.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'required-'))
+const file = join(folder, 'policy.yaml')
+writeFileSync(file, 'rules: [{ role: server, use: require }]\n', { mode: 0o600 })
+const env = { ...plainEnvironment(), FASTSOCKETS_START: 'tcp' }
+
+async function start(t: Test, first: string): Promise<{ server: Child; port: string }> {
+  const options = relinked({ env: { ...env, FASTSOCKETS_POLICY: file } })
+  const server = new Child(t, program('required'), ['server', '0', first], options)
+  const { port } = await server.receive<{ port: number }>()
+  return { server, port: String(port) }
+}
+
+for (const first of ['client', 'server'])
+  for (const phase of ['light', 'loaded'])
+    t.test(`a client in its ${phase} phase, the ${first} speaks first`, async t => {
+      const { server, port } = await start(t, first)
+      const clientEnv = phase === 'light' ? env : { ...env, FASTSOCKETS_ABLATE: 'price=100' }
+      const client = new Child(t, program('required'), ['client', port, first], relinked({ env: clientEnv }))
+      const seen = await server.receive<{ transport: string; port: number }>()
+      t.equal(seen.transport, 'shm', 'the program sees a fast connection')
+      t.strictSame(await client.receive(), { data: 'hello', port: seen.port })
+      t.strictSame(await client.receive(), { data: 'again' })
+      client.send({})
+      t.strictSame(await client.receive(), { end: true })
+    })
+
+t.test('a client that is not relinked is closed, and the program does not see it', async t => {
+  const { server, port } = await start(t, 'client')
+  const plain = new Child(t, program('client'), [port])
+  const first = await plain.receive<{ connected?: string; error?: string }>()
+  const ended = first.error === undefined ? await plain.receive() : first
+  t.ok('end' in (ended as object) || 'error' in (ended as object), JSON.stringify(ended))
+  const client = new Child(t, program('required'), ['client', port, 'client'], relinked({ env }))
+  const seen = await server.receive<{ transport: string }>()
+  t.equal(seen.transport, 'shm', 'the first that the program sees')
+  await client.receive()
+})
