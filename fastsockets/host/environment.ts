@@ -61,10 +61,10 @@ export function warnOfUnknownVariables(): void {
     })
 }
 
-/** `: did you mean ...?`, if one of `names` differs from `name` in at most a third of its own letters. */
+/** `: did you mean ...?`, if one of `names` differs from `name` in at most half of its own letters. */
 export function suggestion(name: string, names: readonly string[]): string {
   const { closest, distance } = require('fastest-levenshtein') as typeof import('fastest-levenshtein')
   const near = closest(name, names)
   const own = near.replace(/^FASTSOCKETS_/, '').length
-  return distance(name, near) * 3 <= own ? `: did you mean ${near}?` : ''
+  return distance(name, near) * 2 <= own ? `: did you mean ${near}?` : ''
 }

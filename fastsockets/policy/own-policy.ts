@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { basename, isAbsolute } from 'node:path'
 import { provideKeyFile } from '../../nic/key-source.ts'
 import { isDisabled } from '../host/environment.ts'
+import { uidOfName } from '../host/user-names.ts'
 import { findPolicyFile } from './find-policy.ts'
 import { type Decision, NO_POLICY, type Policy } from './policy.ts'
 import { PolicyError } from './policy-error.ts'
@@ -119,12 +120,15 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
   if (start && start !== 'tcp' && start !== 'fast')
     throw environmentError(START_VARIABLE, `must be fast or tcp, not ${start}`)
   if (users) {
-    const uids = listOf(users)
     // `Number('')` is 0, which is root.
-    if (!uids.every(uid => /^\d{1,10}$/.test(uid) && Number(uid) <= USER_ID_MAX)) {
-      throw environmentError(USERS_VARIABLE, `must be user ids with commas between, not ${users}`)
+    const uids = listOf(users).map(user => (/^\d{1,10}$/.test(user) ? Number(user) : uidOfName(user)))
+    if (!uids.every(uid => uid !== undefined && uid <= USER_ID_MAX)) {
+      throw environmentError(
+        USERS_VARIABLE,
+        `must be users, by id or name, with commas between, not ${users}`,
+      )
     }
-    result = result.with({ users: uids.map(Number) })
+    result = result.with({ users: uids as number[] })
   }
   if (drivers) {
     const names = listOf(drivers)

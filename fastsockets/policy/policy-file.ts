@@ -2,6 +2,8 @@
 import { createRequire } from 'node:module'
 import type { ValidateFunction } from 'ajv'
 import { readTrustedFile } from '../../nic/trusted-file.ts'
+import { suggestion } from '../host/environment.ts'
+import { uidOfName } from '../host/user-names.ts'
 import { Policy } from './policy.ts'
 import { PolicyError, type PolicyProblem } from './policy-error.ts'
 import {
@@ -10,11 +12,16 @@ import {
   type PolicyDocument,
   RULES_MAX,
   type RuleDocument,
+  USER_DEMAND,
+  USER_NAME_PATTERN,
+  USERS_MAX,
 } from './policy-schema.ts'
 import { Rule } from './rule.ts'
 
 /** A larger file is a mistake. */
 const POLICY_SIZE_MAX = 1024 * 1024
+
+const QUOTE = "quote a pattern that begins with * or @: '*.test.js'"
 
 const require = createRequire(import.meta.url)
 
@@ -33,16 +40,16 @@ export function parsePolicy(text: string, path: string): Policy {
   const { parseDocument, LineCounter, isMap, visit } = require('yaml') as typeof import('yaml')
   const counter = new LineCounter()
   const document = parseDocument(text, { lineCounter: counter, uniqueKeys: true, logLevel: 'error' })
-  const unreadable: PolicyProblem[] = document.errors.map(error => ({
-    line: error.linePos?.[0].line ?? 0,
-    rule: undefined,
-    text: error.message.split('\n')[0]?.replace(/ at line .*$/, '') ?? error.code,
-  }))
+  const unreadable: PolicyProblem[] = document.errors.map(error => {
+    const text = error.message.split('\n')[0]?.replace(/ at line .*$/, '') ?? error.code
+    const hint = /cannot start with/.test(text) ? `: ${QUOTE}` : ''
+    return { line: error.linePos?.[0].line ?? 0, rule: undefined, text: `${text}${hint}` }
+  })
   // Aliases are refused: a few lines of nested ones can expand to gigabytes.
   visit(document, {
     Alias: (_key, { source, range }) => {
       const line = counter.linePos(range?.[0] ?? 0).line
-      unreadable.push({ line, rule: undefined, text: `*${source}: a policy may not have aliases` })
+      unreadable.push({ line, rule: undefined, text: `*${source}: a policy may not have aliases; ${QUOTE}` })
     },
   })
   if (unreadable.length > 0) throw new PolicyError(path, unreadable, text)
@@ -73,9 +80,28 @@ export function parsePolicy(text: string, path: string): Policy {
       problems.push({ line, rule: index + 1, text: (error as Error).message })
     }
   }
+  const users: number[] = []
+  for (const [index, user] of usersOf(value).entries()) {
+    const uid = typeof user === 'number' ? user : uidOfName(user)
+    if (uid !== undefined) users.push(uid)
+    else {
+      const unknown = `${user} is not in /etc/passwd: write the number of the user`
+      problems.push({ line: lineOf(['users', index]), rule: undefined, text: unknown })
+    }
+  }
+  problems.sort((a, b) => a.line - b.line)
   if (problems.length > 0) throw new PolicyError(path, problems, text)
-  const { default: use = 'fast', users = [], drivers, zcopy = false, start, keyFile } = value
+  const { default: use = 'fast', drivers, zcopy = false, start, keyFile } = value
   return new Policy({ source: path, default: use, users, drivers, zcopy, start, keyFile, rules })
+}
+
+/** The users of a document that may be invalid otherwise. */
+function usersOf(value: unknown): readonly (number | string)[] {
+  const { users } = (value ?? {}) as PolicyDocument
+  if (!Array.isArray(users)) return []
+  return users
+    .slice(0, USERS_MAX)
+    .filter(user => typeof user === 'number' || new RegExp(USER_NAME_PATTERN).test(String(user)))
 }
 
 /** The rules, even if the rest of the document is invalid. */
@@ -90,6 +116,8 @@ interface Finding {
   readonly text: string
 }
 
+const RULE_KEYS = POLICY_SCHEMA.properties.rules.items.properties
+
 let check: ValidateFunction | undefined
 
 function compileSchema(): ValidateFunction {
@@ -100,9 +128,9 @@ function compileSchema(): ValidateFunction {
 function validate(value: unknown): Finding[] {
   check ??= compileSchema()
   if (check(value)) return []
-  // An invalid port fails each form of `anyOf`: keep only the error of `anyOf` itself.
+  // What fails each form of `anyOf`, a port or a user, keeps only the error of `anyOf` itself.
   const errors = (check.errors ?? []).filter(
-    ({ instancePath, keyword }) => keyword === 'anyOf' || !instancePath.endsWith('/port'),
+    ({ instancePath, keyword }) => keyword === 'anyOf' || !/\/port$|^\/users\/\d+$/.test(instancePath),
   )
   return errors.map(({ instancePath, keyword, params, message }) => {
     const keys = instancePath
@@ -110,10 +138,12 @@ function validate(value: unknown): Finding[] {
       .slice(1)
       .map(part => (/^\d+$/.test(part) ? Number(part) : part))
     const name = [...keys].reverse().find(key => typeof key === 'string')
-    if (keyword === 'anyOf') return { keys, text: `port ${PORT_DEMAND}` }
+    if (keyword === 'anyOf')
+      return { keys, text: name === 'users' ? `users ${USER_DEMAND}` : `port ${PORT_DEMAND}` }
     if (keyword === 'additionalProperties') {
       const key = String(params.additionalProperty)
-      return { keys, key, text: `unknown key ${JSON.stringify(key)}` }
+      const known = Object.keys(keys.length === 0 ? POLICY_SCHEMA.properties : RULE_KEYS)
+      return { keys, key, text: `unknown key ${JSON.stringify(key)}${suggestion(key, known)}` }
     }
     const allowed = keyword === 'enum' ? `: ${(params.allowedValues as string[]).join(', ')}` : ''
     const isRule = name === 'rules' && keys.length > 1

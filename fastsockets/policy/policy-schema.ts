@@ -11,6 +11,9 @@ export const PORT_DEMAND = 'must be within 1..65535, or a range such as 8000-809
 export const RULES_MAX = 1000
 export const USERS_MAX = 1000
 export const USER_ID_MAX = 0xffff_ffff
+export const USER_DEMAND = 'must be a user id or a user name'
+/** As useradd(8) allows it; no number. */
+export const USER_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_.-]{0,31}\\$?$'
 const KEY_FILE_LENGTH_MAX = 4096
 
 export const POLICY_SCHEMA = {
@@ -21,7 +24,12 @@ export const POLICY_SCHEMA = {
     users: {
       type: 'array',
       maxItems: USERS_MAX,
-      items: { type: 'integer', minimum: 0, maximum: USER_ID_MAX },
+      items: {
+        anyOf: [
+          { type: 'integer', minimum: 0, maximum: USER_ID_MAX },
+          { type: 'string', pattern: USER_NAME_PATTERN },
+        ],
+      },
     },
     drivers: { type: 'array', uniqueItems: true, items: { enum: DRIVERS } },
     zcopy: { type: 'boolean' },
@@ -60,7 +68,7 @@ export type Role = 'client' | 'server'
 /** A file that has passed the schema. */
 export interface PolicyDocument {
   readonly default?: Use
-  readonly users?: readonly number[]
+  readonly users?: readonly (number | string)[]
   readonly drivers?: readonly string[]
   readonly zcopy?: boolean
   readonly start?: Start

@@ -105,6 +105,10 @@ export class Policy {
     return this.#parts.keyFile
   }
 
+  get rules(): readonly Rule[] {
+    return this.#parts.rules
+  }
+
   get ruleCount(): number {
     return this.#parts.rules.length
   }

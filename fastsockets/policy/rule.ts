@@ -9,7 +9,7 @@ export class Rule {
   readonly number: number
   readonly line: number
   readonly #document: RuleDocument
-  readonly #addresses: BlockList | undefined
+  readonly #addresses: Prefix | undefined
   readonly #ports: readonly [first: number, last: number]
 
   /** Throws an Error for faults that the schema cannot express. */
@@ -40,7 +40,7 @@ export class Rule {
     if (this.#addresses !== undefined) {
       const family = address === undefined ? 0 : isIP(address)
       if (address === undefined || family === 0) return false
-      if (!this.#addresses.check(address, family === 6 ? 'ipv6' : 'ipv4')) return false
+      if (!this.#addresses.list.check(address, family === 6 ? 'ipv6' : 'ipv4')) return false
     }
     return true
   }
@@ -53,6 +53,25 @@ export class Rule {
     return path.startsWith('@') ? matchesWhole(name, path) : matchesGlob(name, path)
   }
 
+  /** The pattern of programs, as it was written. */
+  get program(): string | undefined {
+    return this.#document.program
+  }
+
+  /** True if this rule matches everything that `other` matches; where a comparison of patterns would be needed, false. */
+  covers(other: Rule): boolean {
+    const { program, role, path } = this.#document
+    const theirs = other.#document
+    if (!coversPattern(program, theirs.program, matchesGlob)) return false
+    if (role !== undefined && role !== theirs.role) return false
+    if (path !== undefined)
+      return coversPattern(path, theirs.path, path.startsWith('@') ? matchesWhole : matchesGlob)
+    if (!this.#isAboutAddresses) return true
+    if (!other.#isAboutAddresses) return false
+    if (other.#ports[0] < this.#ports[0] || other.#ports[1] > this.#ports[1]) return false
+    return this.#addresses === undefined || coversPrefix(this.#addresses, other.#addresses)
+  }
+
   #concerns(program: string, role: Role): boolean {
     const { program: pattern, role: ownRole } = this.#document
     if (ownRole !== undefined && ownRole !== role) return false
@@ -60,8 +79,38 @@ export class Rule {
   }
 }
 
+/** A range of addresses. */
+interface Prefix {
+  readonly address: string
+  readonly family: 'ipv4' | 'ipv6'
+  readonly length: number
+  readonly list: BlockList
+}
+
+function coversPrefix(own: Prefix, other: Prefix | undefined): boolean {
+  return (
+    other !== undefined &&
+    own.family === other.family &&
+    own.length <= other.length &&
+    own.list.check(other.address, other.family)
+  )
+}
+
+function coversPattern(
+  own: string | undefined,
+  other: string | undefined,
+  matches: (name: string, pattern: string) => boolean,
+): boolean {
+  if (own === undefined || own === other) return true
+  return other !== undefined && !hasWildcards(other) && matches(other, own)
+}
+
+export function hasWildcards(pattern: string): boolean {
+  return /[*?]/.test(pattern)
+}
+
 /** `10.0.0.0/8`, `fd00::/8`, or one address. */
-function parsePrefix(text: string): BlockList {
+function parsePrefix(text: string): Prefix {
   const [address = '', bits, ...rest] = text.split('/')
   const family = isIP(address)
   const bitsMax = family === 6 ? 128 : 32
@@ -71,8 +120,9 @@ function parsePrefix(text: string): BlockList {
     throw new Error(`address must be an address or a prefix such as 10.0.0.0/8, not ${JSON.stringify(text)}`)
   }
   const list = new BlockList()
-  list.addSubnet(address, length, family === 6 ? 'ipv6' : 'ipv4')
-  return list
+  const kind = family === 6 ? 'ipv6' : 'ipv4'
+  list.addSubnet(address, length, kind)
+  return { address, family: kind, length, list }
 }
 
 /** `8080` or `8000-8099`. */

@@ -126,8 +126,8 @@ rules:
     faults.sort(),
     [
       '1 - default must be equal to one of the allowed values: fast, tcp, require',
-      '2 - unknown key "user"',
-      '5 1 unknown key "prot"',
+      '2 - unknown key "user": did you mean users?',
+      '5 1 unknown key "prot": did you mean port?',
       "6 2 must have required property 'use'",
       '7 3 port must be within 1..65535, or a range such as 8000-8099',
       '9 4 port must be within 1..65535, or a range such as 8000-8099, not "90-80"',
@@ -159,8 +159,8 @@ t.test('what is no YAML, or not one document of it, is named with its line', asy
 
 t.test('a file that multiplies itself is refused, as any other that is wrong', async t => {
   t.strictSame(faultsOf('default: &a fast\nrules:\n  - { use: *a }\n  - { use: *b }\n'), [
-    '3 - *a: a policy may not have aliases',
-    '4 - *b: a policy may not have aliases',
+    "3 - *a: a policy may not have aliases; quote a pattern that begins with * or @: '*.test.js'",
+    "4 - *b: a policy may not have aliases; quote a pattern that begins with * or @: '*.test.js'",
   ])
 })
 

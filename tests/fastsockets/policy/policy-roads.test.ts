@@ -322,6 +322,86 @@ t.test('fastsockets policy check', async t => {
   }
 })
 
+t.test(
+  'fastsockets policy check: mistakes in order, names of users, and rules that never decide',
+  async t => {
+    const check = (text: string, ...args: string[]) =>
+      spawnSync(process.execPath, [CLI, 'policy', 'check', ...args], { env: under(text), encoding: 'utf8' })
+    const wrong = check(
+      'rules:\n  - { prot: 80, use: tcp }\n  - { port: 99999, use: tcp }\nusers: [nosuchuser, 1.5]\ndefalt: tcp\n',
+    )
+    t.equal(wrong.status, 1)
+    t.strictSame(
+      wrong.stderr
+        .trim()
+        .split('\n')
+        .map(line => line.replace(/^.*?yaml:/, '')),
+      [
+        '2: rule 1: unknown key "prot": did you mean port?',
+        '3: rule 2: port must be within 1..65535, or a range such as 8000-8099',
+        '4: users must be a user id or a user name',
+        '4: nosuchuser is not in /etc/passwd: write the number of the user',
+        '5: unknown key "defalt": did you mean default?',
+      ],
+    )
+    t.match(check('users: [root, 7]\n'), { status: 0, stdout: /users: the own user and 0, 7;/ })
+    for (const text of ['rules: [{ program: *.js, use: tcp }]\n', 'rules: [{ path: @name, use: tcp }]\n'])
+      t.match(check(text), { status: 1, stderr: /quote a pattern that begins with \* or @/ })
+
+    const shadowed = check(`rules:
+  - { address: 10.0.0.0/8, port: 80-90, use: tcp }
+  - { address: 10.1.2.3, port: 85, use: fast }
+  - { address: 10.1.2.3, port: 91, use: fast }
+  - { address: 11.0.0.1, port: 85, use: fast }
+  - { program: /nowhere/app.js, use: tcp }
+  - { program: '/srv/**', role: client, use: tcp }
+  - { program: /srv/app.js, role: client, port: 1, use: fast }
+  - { program: '/srv/*.js', role: server, use: fast }
+  - { path: '/run/*', use: tcp }
+  - { path: /run/app.sock, use: fast }
+  - { use: fast }
+  - { port: 5, use: tcp }
+`)
+    t.equal(shadowed.status, 0)
+    t.strictSame(shadowed.stderr.match(/rule \d+ never decides: .*/g), [
+      'rule 2 never decides: rule 1 matches all of it',
+      'rule 5 never decides: there is no file /nowhere/app.js',
+      'rule 7 never decides: rule 6 matches all of it',
+      'rule 10 never decides: rule 9 matches all of it',
+      'rule 12 never decides: rule 11 matches all of it',
+    ])
+  },
+)
+
+t.test('fastsockets policy check --against-running', async t => {
+  const port = await startServer(t)
+  const client = new Child(t, program('client'), [String(port)], relinked())
+  await client.receive()
+  const check = (text: string) => {
+    const args = [CLI, 'policy', 'check', '--against-running']
+    const { stdout } = spawnSync(process.execPath, args, { env: under(text), encoding: 'utf8' })
+    return stdout.split('\n').filter(line => line.includes(`:${port}`))
+  }
+  t.strictSame(check('default: fast\n'), [])
+  const changed = check(`rules: [{ role: client, port: ${port}, use: tcp }]\n`)
+  t.equal(changed.length, 1)
+  t.match(changed[0], new RegExp(`^${client.pid} .*client of 127.0.0.1:${port}: shm -> tcp: rule 1 of`))
+  t.equal(check('drivers: [verbs]\n').filter(line => /shm -> tcp: drivers/.test(line)).length, 2, 'both ends')
+  t.equal(check('default: tcp\n').filter(line => /listener .*fast -> tcp/.test(line)).length, 1)
+
+  const plain = new Child(t, program('server'), ['hold'])
+  const { port: plainPort } = await plain.receive<{ port: number }>()
+  const overTcp = new Child(t, program('client'), [String(plainPort)], relinked())
+  await overTcp.receive()
+  await eventually('its row', () => readStatusOf(overTcp.pid)[0]?.sockets.length === 1)
+  const args = [CLI, 'policy', 'check', '--against-running']
+  const { stdout } = spawnSync(process.execPath, args, { env: under('default: require\n'), encoding: 'utf8' })
+  t.match(
+    stdout,
+    new RegExp(`${overTcp.pid} .*client of 127.0.0.1:${plainPort}: tcp \\(NOT_RELINKED\\) -> fails`),
+  )
+})
+
 t.test('fastsockets explain', async t => {
   const explain = (env: NodeJS.ProcessEnv, ...args: string[]) =>
     spawnSync(process.execPath, [CLI, 'explain', ...args], { env, encoding: 'utf8' })
