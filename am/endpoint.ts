@@ -10,7 +10,7 @@ import { Call, checkWait, type WaitOptions, within } from './call.ts'
 import { ChannelGroup } from './channel-group.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'
 import { AmError, closedError, rangeError, typeError } from './errors.ts'
-import type { Handler } from './handler-table.ts'
+import type { Handler, HandlerTable } from './handler-table.ts'
 import type { Mapping } from './mapping.ts'
 import { HANDLER_COUNT } from './message-layout.ts'
 import { type CheckedOptions, checkOptions, type EndpointLimits, type EndpointOptions } from './options.ts'
@@ -31,7 +31,7 @@ import { type Listening, listenAt } from './rendezvous/tcp-rendezvous.ts'
 import { running } from './returning-channel.ts'
 import { assertGet, assertRegion, Segment } from './segment.ts'
 import { type EndpointStats, statsOf } from './stats.ts'
-import { tagOf } from './tag.ts'
+import { type Tag, tagOf } from './tag.ts'
 import { UNDELIVERABLE } from './undeliverable.ts'
 import { Words } from './words.ts'
 
@@ -56,7 +56,7 @@ export async function openEndpoint(options: EndpointOptions = {}): Promise<Endpo
 }
 
 /** One entry of the translation table, with its conversation. */
-interface Destination extends Mapping {
+export interface Destination extends Mapping {
   /** Undefined if no endpoint answered to the name. */
   readonly peer: Peer | undefined
   readonly channel: EndpointChannel
@@ -95,6 +95,17 @@ export class Endpoint {
     const wake = (): void => this.#wakeWaiters()
     this.#group = new ChannelGroup({ progress: options.progress, onWake: wake })
     this.#peers = new PeerTable(id, options, segment, this.#group, wake)
+  }
+
+  /** For am/rpc: the conversation with the peer of a destination, and the mapping to show it. */
+  static destinationOf(endpoint: Endpoint, destination: number): Destination {
+    return endpoint.#mappingOf(destination)
+  }
+
+  /** For am/rpc: the handler table, and the tag that peers must show. */
+  static tableOf(endpoint: Endpoint): { readonly handlers: HandlerTable; readonly tag: Tag } {
+    endpoint.#assertOpen()
+    return { handlers: endpoint.#group.handlers, tag: endpoint.#options.tagWords }
   }
 
   /** For `openEndpoint` only. */

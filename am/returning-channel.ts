@@ -36,7 +36,7 @@ import { ReceivedMessage } from './received-message.ts'
 import { ReliableInterface } from './reliability/reliable-interface.ts'
 import { type PendingCall, RequestLog } from './request-log.ts'
 import type { Tag } from './tag.ts'
-import { UNDELIVERABLE, undeliverableReason } from './undeliverable.ts'
+import { UNDELIVERABLE, type UndeliverableReason, undeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
 
 const logReturn = openLog('fastsockets:am:returned')
@@ -62,6 +62,8 @@ export class ReturningChannel extends Channel {
   /** Replies that this side has sent back, and replies of this side that came back, so far. */
   repliesSentBack = 0
   repliesReturned = 0
+  /** Set by am/rpc: called once, when the conversation is over: with the reason if the peer is gone, or `CLOSED` by us. */
+  onOver: ((reason: UndeliverableReason | 'CLOSED') => void) | undefined
   protected readonly log: RequestLog
   readonly #tag: Tag
   readonly #kept: KeptSlots
@@ -145,7 +147,8 @@ export class ReturningChannel extends Channel {
     }
     slots.acquire()
     this.log.record(slot, KIND_REQUEST, mapping.index, handler, words, call)
-    if (payload !== undefined) this.log.copy(slot, payload)
+    // The payload of a call does not come back to its program.
+    if (payload !== undefined && call === undefined) this.log.copy(slot, payload)
     this.counts.requests++
     this.counts.payloadBytes += length
     if (reason === 0) this.commit(length)
@@ -199,6 +202,7 @@ export class ReturningChannel extends Channel {
       if (this.slots.isOut(slot)) this.bringBack(slot, reason)
     }
     this.touch()
+    this.#end(undeliverableReason(reason) ?? 'PEER_DEAD')
   }
 
   override close(): void {
@@ -206,6 +210,7 @@ export class ReturningChannel extends Channel {
     super.close()
     this.#waiters.refuse()
     for (let slot = 0; slot < this.slots.size; slot++) this.log.settle(slot)?.handleClosed()
+    this.#end('CLOSED')
   }
 
   // For subclasses.
@@ -354,6 +359,12 @@ export class ReturningChannel extends Channel {
     if (this.log.kinds[slot] === KIND_GET || !this.slots.release(slot)) return false
     this.log.settle(slot)?.handleNoReply()
     return true
+  }
+
+  #end(reason: UndeliverableReason | 'CLOSED'): void {
+    const { onOver } = this
+    this.onOver = undefined
+    onOver?.(reason)
   }
 
   #deliverKept(limit: number): number {

@@ -60,6 +60,7 @@ const doors = new Map(
     'fastsockets/index',
     'fastsockets/raw/index',
     'am/index',
+    'am/rpc/index',
     'nic/index',
     'nameservice/index',
     'fastsockets/metrics',

@@ -77,7 +77,7 @@ ${PAIR}`,
     )
   }
 
-  for (const part of ['am', 'nic', 'nameservice', 'raw', 'metrics']) {
+  for (const part of ['am', 'rpc', 'nic', 'nameservice', 'raw', 'metrics']) {
     const names = await node(
       '--input-type=module',
       '-e',

@@ -1,0 +1,39 @@
+/** How values become bytes. A codec of the user's own library is two functions. */
+import { deserialize, serialize } from 'node:v8'
+
+export interface Codec<T = unknown> {
+  /** Both sides must use codecs of the same name. */
+  readonly name: string
+  /** The bytes belong to the call until it has settled: they may be the value's own. */
+  encode(value: T): Uint8Array
+  /** The bytes belong to the value from now on. */
+  decode(bytes: Uint8Array): T
+}
+
+const EMPTY = new Uint8Array(0)
+
+/**
+ * The structured clone algorithm as `v8.serialize` has it: Map, Set, Date, BigInt, typed arrays, circles. `undefined` is no
+ * bytes. Data of a stranger is safe to read, but only peers of compatible V8 versions understand each other.
+ */
+export const v8Codec: Codec = {
+  name: 'v8',
+  encode: value => (value === undefined ? EMPTY : serialize(value)),
+  decode: bytes => (bytes.length === 0 ? undefined : deserialize(bytes)),
+}
+
+export const jsonCodec: Codec = {
+  name: 'json',
+  encode: value => (value === undefined ? EMPTY : Buffer.from(JSON.stringify(value))),
+  decode: bytes =>
+    bytes.length === 0
+      ? undefined
+      : JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()),
+}
+
+/** Bytes as they are: nothing is encoded. */
+export const bytesCodec: Codec<Uint8Array> = {
+  name: 'bytes',
+  encode: value => value,
+  decode: bytes => bytes,
+}

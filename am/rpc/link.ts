@@ -1,0 +1,367 @@
+/**
+ * The conversation of two endpoints that speak RPC: it numbers calls, cuts payloads into requests of active messages, and puts
+ * them together again. One link serves all services, ports and transports between the two. Streams of items are bounded by
+ * the calls above (flow.ts); a link keeps what finds no credit or room in a queue of its own.
+ */
+import { copyBytes, OK } from '../../nic/index.ts'
+import { queueMicrotask } from '../../nic/real-time.ts'
+import type { EndpointChannel } from '../endpoint-channel.ts'
+import type { Mapping } from '../mapping.ts'
+import type { Message } from '../message.ts'
+import type { PendingCall } from '../request-log.ts'
+import { running } from '../returning-channel.ts'
+import type { Tag } from '../tag.ts'
+import { Words } from '../words.ts'
+import { encodeError, type RpcError, rpcError } from './rpc-error.ts'
+import {
+  CALLS_MAX,
+  FLAG_ERROR,
+  FLAG_LAST,
+  FLAG_OPENER,
+  KIND_BITS,
+  KIND_CANCEL,
+  KIND_CREDIT,
+  KIND_DATA,
+  KIND_HELLO,
+  KIND_OPEN,
+  MESSAGE_BYTES_MAX,
+  QUEUE_BYTES_MAX,
+  RPC_HANDLER,
+  RPC_VERSION,
+} from './rpc-layout.ts'
+
+/** One side of a call. Its methods run within a handler of active messages: they may neither send nor run programs' code. */
+export interface LinkCall {
+  /** `bytes` are the call's own. `flags`: FLAG_LAST, FLAG_EMPTY, FLAG_ERROR. */
+  handleData(bytes: Buffer, flags: number): void
+  handleCredit(bytes: number, items: number): void
+  handleCancel(reason: number): void
+  /** The link is over. */
+  handleLost(error: RpcError): void
+}
+
+/** A call that the peer opens. */
+export interface Opened {
+  readonly link: Link
+  readonly id: number
+  readonly flags: number
+  readonly service: number
+  readonly method: number
+  readonly timeoutMs: number
+  readonly bytes: Buffer
+}
+
+/** Runs within a handler, as a `LinkCall` does. Undefined if the call is answered already. */
+export type Acceptor = (opened: Opened) => LinkCall | undefined
+
+interface Waiting {
+  readonly words: readonly number[]
+  readonly bytes: Uint8Array
+  position: number
+}
+
+const NO_BYTES = new Uint8Array(0)
+const NO_PAYLOAD = Buffer.alloc(0)
+const words = new Words()
+
+export class Link {
+  readonly peerName: string
+  /** Most payload bytes of one request, once the peer has said hello. */
+  private pieceMax: number
+  private readonly channel: EndpointChannel
+  private readonly mapping: Mapping
+  private readonly accept: Acceptor
+  /** Calls by number: those that this side has opened, and those of the peer. */
+  private readonly opened = new Map<number, LinkCall>()
+  private readonly accepted = new Map<number, LinkCall>()
+  private lastOpened = 0
+  /** What waits for credit or room, in order. */
+  private readonly queue: Waiting[] = []
+  private queuedBytes = 0
+  private isPumping = false
+  /** The payload whose first pieces have come. */
+  private partial: { readonly words: Int32Array; readonly bytes: Buffer; received: number } | undefined
+  private failure: RpcError | undefined
+  private readonly greeted: Promise<void>
+  private greet: () => void = () => {}
+  private refuseGreeting: (error: Error) => void = () => {}
+  private readonly overCallbacks = new Set<(error: RpcError) => void>()
+
+  constructor(channel: EndpointChannel, peerTag: Tag, accept: Acceptor) {
+    this.channel = channel
+    this.peerName = channel.owner.peerName
+    this.mapping = { index: 0, name: this.peerName, tag: peerTag, segment: undefined }
+    this.accept = accept
+    this.pieceMax = channel.mediumMax
+    this.greeted = new Promise((resolve, reject) => {
+      this.greet = resolve
+      this.refuseGreeting = reject
+    })
+    this.greeted.catch(() => {})
+    channel.onOver = reason => this.fail(lostError(this.peerName, reason))
+  }
+
+  /** The error with which the link has ended, if it has. */
+  get error(): RpcError | undefined {
+    return this.failure
+  }
+
+  /** Resolves when the peer has said hello. */
+  get isReady(): Promise<void> {
+    return this.greeted
+  }
+
+  /** Calls `callback` once, soon after the link has ended. The returned function cancels this. */
+  onOver(callback: (error: RpcError) => void): () => void {
+    this.overCallbacks.add(callback)
+    return () => void this.overCallbacks.delete(callback)
+  }
+
+  sayHello(tag: Tag): void {
+    this.push([KIND_HELLO, RPC_VERSION, tag.low, tag.high, this.channel.mediumMax], NO_BYTES)
+  }
+
+  /** Opens a call. Returns its number, or throws; then the call has not been opened. */
+  open(
+    call: LinkCall,
+    service: number,
+    method: number,
+    timeoutMs: number,
+    flags: number,
+    bytes: Uint8Array,
+  ): number {
+    if (this.failure !== undefined) throw this.failure
+    this.assertPayload(bytes)
+    if (this.opened.size >= CALLS_MAX) {
+      throw rpcError('ERR_RPC_EXHAUSTED', `${CALLS_MAX} calls to ${this.peerName} are under way already`)
+    }
+    this.lastOpened = this.lastOpened === 0x7fffffff ? 1 : this.lastOpened + 1
+    const id = this.lastOpened
+    this.opened.set(id, call)
+    this.push([KIND_OPEN | FLAG_OPENER | flags, id, bytes.length, 0, service, method, timeoutMs], bytes)
+    return id
+  }
+
+  /** Sends an item, or the end. Throws if the payload is too long, or too much waits; does nothing once the link is over. */
+  sendData(id: number, flags: number, bytes: Uint8Array): void {
+    if (this.failure !== undefined) return
+    this.assertPayload(bytes)
+    this.push([KIND_DATA | flags, id, bytes.length, 0], bytes)
+  }
+
+  /** Answers with an error. Never throws. */
+  sendError(id: number, flags: number, error: unknown): void {
+    if (this.failure !== undefined) return
+    const bytes = encodeError(error)
+    this.push([KIND_DATA | FLAG_LAST | FLAG_ERROR | flags, id, bytes.length, 0], bytes)
+  }
+
+  sendCredit(id: number, flags: number, bytes: number, items: number): void {
+    if (this.failure === undefined) this.push([KIND_CREDIT | flags, id, bytes, items], NO_BYTES)
+  }
+
+  sendCancel(id: number, flags: number, reason: number): void {
+    if (this.failure === undefined) this.push([KIND_CANCEL | flags, id, 0, 0, reason], NO_BYTES)
+  }
+
+  /** The call is over for this side. `flags`: FLAG_OPENER if this side has opened it. */
+  forget(id: number, flags: number): void {
+    if ((flags & FLAG_OPENER) !== 0) this.opened.delete(id)
+    else this.accepted.delete(id)
+  }
+
+  /** Handles one request for `RPC_HANDLER`, within that handler. */
+  handleMessage(message: Message): void {
+    if (this.failure !== undefined) return
+    const { words } = message
+    const kind = (words[0] as number) & KIND_BITS
+    if (kind === KIND_OPEN || kind === KIND_DATA) this.handlePiece(message)
+    else if (kind === KIND_HELLO) this.handleHello(words)
+    else if (kind === KIND_CREDIT) this.callOf(words)?.handleCredit(words[2] as number, words[3] as number)
+    else if (kind === KIND_CANCEL) this.callOf(words)?.handleCancel(words[4] as number)
+    else this.refuse(`a message of kind ${kind}`)
+  }
+
+  /** Ends the link: everything under way is lost. */
+  fail(error: RpcError): void {
+    if (this.failure !== undefined) return
+    this.failure = error
+    this.refuseGreeting(error)
+    this.queue.length = 0
+    this.queuedBytes = 0
+    this.partial = undefined
+    const calls = [...this.opened.values(), ...this.accepted.values()]
+    this.opened.clear()
+    this.accepted.clear()
+    for (const call of calls) call.handleLost(error)
+    // Not here: these run programs' code.
+    queueMicrotask(() => {
+      for (const callback of this.overCallbacks) callback(error)
+      this.overCallbacks.clear()
+    })
+  }
+
+  /** Shared by all requests of the link: their replies are nothing but credits. */
+  private readonly requests: PendingCall = {
+    resolve: () => {},
+    handleNoReply: () => {},
+    handleReturn: reason => {
+      if (reason !== 'NO_SUCH_HANDLER') return this.fail(lostError(this.peerName, reason))
+      this.fail(
+        rpcError(
+          'ERR_RPC_UNIMPLEMENTED',
+          `${this.peerName} serves nothing: its program has not called serve()`,
+        ),
+      )
+    },
+    handleClosed: () => this.fail(lostError(this.peerName, 'CLOSED')),
+  }
+
+  private handleHello(words: Int32Array): void {
+    if (words[1] !== RPC_VERSION)
+      return this.refuse(`version ${words[1]} of the protocol, not ${RPC_VERSION}`)
+    const pieceMax = words[4] as number
+    if (pieceMax < 1) return this.refuse(`payloads of ${pieceMax} bytes`)
+    this.pieceMax = Math.min(this.channel.mediumMax, pieceMax)
+    this.greet()
+  }
+
+  private handlePiece(message: Message): void {
+    const { words, length } = message
+    const total = words[2] as number
+    const at = words[3] as number
+    if (this.partial === undefined && at === 0 && length === total) {
+      return this.handleWhole(words, length === 0 ? NO_PAYLOAD : message.copy())
+    }
+    if (at === 0 && this.partial === undefined) {
+      if (total < length || total > MESSAGE_BYTES_MAX || length === 0) {
+        return this.refuse(`a payload of ${total} bytes`)
+      }
+      this.partial = { words: words.slice(), bytes: Buffer.allocUnsafeSlow(total), received: 0 }
+    }
+    const { partial } = this
+    if (
+      partial === undefined ||
+      at !== partial.received ||
+      length === 0 ||
+      length > partial.bytes.length - at
+    ) {
+      return this.refuse(`a piece of ${length} bytes at ${at}`)
+    }
+    // The one copy at the receiver: into the memory that the program is given.
+    copyBytes(message.bytes, message.offset, partial.bytes, at, length)
+    partial.received += length
+    if (partial.received < partial.bytes.length) return
+    this.partial = undefined
+    this.handleWhole(partial.words, partial.bytes)
+  }
+
+  private handleWhole(words: Int32Array, bytes: Buffer): void {
+    const flags = words[0] as number
+    if ((flags & KIND_BITS) === KIND_DATA) return this.callOf(words)?.handleData(bytes, flags)
+    const id = words[1] as number
+    if (id <= 0 || this.accepted.has(id)) return this.refuse(`call ${id} is opened a second time`)
+    if (this.accepted.size >= CALLS_MAX) return this.refuse(`more than ${CALLS_MAX} calls are under way`)
+    const [service, method, timeoutMs] = [words[4] as number, words[5] as number, words[6] as number]
+    const call = this.accept({ link: this, id, flags, service, method, timeoutMs, bytes })
+    if (call !== undefined) this.accepted.set(id, call)
+  }
+
+  /** Undefined if this side has finished with the call: what still comes for it is dropped. */
+  private callOf(words: Int32Array): LinkCall | undefined {
+    const id = words[1] as number
+    return ((words[0] as number) & FLAG_OPENER) !== 0 ? this.accepted.get(id) : this.opened.get(id)
+  }
+
+  private refuse(what: string): void {
+    this.fail(rpcError('ERR_RPC_PROTOCOL', `${this.peerName} broke the protocol of RPC: ${what}`))
+  }
+
+  private assertPayload({ length }: Uint8Array): void {
+    if (length > MESSAGE_BYTES_MAX) {
+      throw rpcError('ERR_RPC_PAYLOAD', `a payload of ${length} bytes; the most is ${MESSAGE_BYTES_MAX}`)
+    }
+    if (length + this.queuedBytes > QUEUE_BYTES_MAX) {
+      throw rpcError('ERR_RPC_EXHAUSTED', `${this.queuedBytes} bytes wait for ${this.peerName} already`)
+    }
+  }
+
+  /** Sends now what can be sent now, if nothing waits. */
+  private push(head: readonly number[], bytes: Uint8Array): void {
+    const { queue } = this
+    let position = 0
+    if (queue.length === 0 && running.channels === 0) {
+      if (this.send(head, bytes, 0) === bytes.length) return
+      position = this.sentBytes
+    }
+    queue.push({ words: head, bytes, position })
+    this.queuedBytes += bytes.length
+    this.pumpLater()
+  }
+
+  /** Bytes of the payload that the last `send` has sent. */
+  private sentBytes = 0
+
+  /** Sends pieces from `from` on; returns where it stopped. An empty payload that did not go counts as stopped before its end. */
+  private send(head: readonly number[], bytes: Uint8Array, from: number): number {
+    this.sentBytes = from
+    let at = from
+    do {
+      const length = Math.min(this.pieceMax, bytes.length - at)
+      words.setArray(head)
+      if (at > 0) words.values[3] = at
+      const piece =
+        bytes.length === 0 ? undefined : length === bytes.length ? bytes : bytes.subarray(at, at + length)
+      if (this.channel.send(this.mapping, RPC_HANDLER, words, piece, this.requests) !== OK) {
+        return bytes.length === 0 ? -1 : at
+      }
+      at += length
+      this.sentBytes = at
+    } while (at < bytes.length)
+    return at
+  }
+
+  private pumpLater(): void {
+    if (this.isPumping) return
+    this.isPumping = true
+    queueMicrotask(() => void this.pump())
+  }
+
+  /** Sends what waits, in order, as credit and room allow. */
+  private async pump(): Promise<void> {
+    const { queue, channel } = this
+    while (this.failure === undefined) {
+      const first = queue[0]
+      if (first === undefined) break
+      if (running.channels === 0) {
+        first.position = this.send(first.words, first.bytes, Math.max(first.position, 0))
+        if (first.position === first.bytes.length) {
+          queue.shift()
+          this.queuedBytes -= first.bytes.length
+          continue
+        }
+      }
+      const waiter = channel.waiters.wait()
+      channel.touch()
+      try {
+        await waiter.promise
+      } catch {
+        break // The endpoint closes.
+      } finally {
+        waiter.forget()
+      }
+    }
+    this.isPumping = false
+  }
+}
+
+export function lostError(peerName: string, reason: string): RpcError {
+  const why: Readonly<Record<string, string>> = {
+    PEER_DEAD: 'its process has ended, or the connection to it',
+    PEER_CLOSED: 'it has closed its endpoint',
+    CLOSED: 'this side has closed its endpoint, or unmapped it',
+    BAD_TAG: 'it refuses our tag',
+    NO_SUCH_ENDPOINT: 'no endpoint answers to that name',
+  }
+  return rpcError('ERR_RPC_UNAVAILABLE', `${peerName} cannot be called: ${why[reason] ?? reason}`, { reason })
+}

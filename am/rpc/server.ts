@@ -1,0 +1,263 @@
+/** The serving side of a service. */
+import type { Observable, Subscription } from 'rxjs'
+import { clearTimeout, queueMicrotask, setTimeout } from '../../nic/real-time.ts'
+import type { Endpoint } from '../endpoint.ts'
+import { cancelError, Flow } from './flow.ts'
+import type { Link, LinkCall, Opened } from './link.ts'
+import { Links, type Served } from './links.ts'
+import { type RpcError, rpcError } from './rpc-error.ts'
+import { DEADLINE, FLAG_LAST } from './rpc-layout.ts'
+import {
+  type CallContext,
+  type Handlers,
+  type Items,
+  type Methods,
+  type Service,
+  signatureOf,
+} from './service.ts'
+
+/** Items of an Observable that wait for their receiver: an Observable cannot be slowed. */
+const OBSERVABLE_ITEMS_MAX = 1024
+
+type AnyHandler = (input: unknown, context: CallContext) => unknown
+
+/** A service that is offered. */
+export interface Serving {
+  /** Offers it no more; calls under way go on. */
+  close(): void
+}
+
+/**
+ * Offers a service to all peers of the endpoint. An exception of a handler answers its call, and ends nothing else. Handlers run
+ * outside of handlers of active messages: they may send, call and wait.
+ */
+export function serve<M extends Methods>(
+  endpoint: Endpoint,
+  service: Service<M>,
+  handlers: Handlers<M>,
+): Serving {
+  const keys = Object.keys(service.methods)
+  for (const key of keys) {
+    if (typeof handlers[key] !== 'function')
+      throw rpcError('ERR_RPC_ARGUMENT', `there is no handler for ${key}`)
+  }
+  const table = keys.map(key => handlers[key] as AnyHandler)
+  const arrived: ServedCall[] = []
+  const begin = (): void => {
+    for (const call of arrived.splice(0)) call.begin()
+  }
+  const served: Served = {
+    name: service.name,
+    methods: keys.map(key => signatureOf(service, key)),
+    accept: opened => {
+      const key = keys[opened.method] as string
+      const call = new ServedCall(opened, service, key, table[opened.method] as AnyHandler)
+      if (arrived.push(call) === 1) queueMicrotask(begin)
+      return call.linkCall
+    },
+  }
+  return { close: Links.of(endpoint).serve(served) }
+}
+
+/** One call of a peer. */
+class ServedCall implements CallContext, LinkCall {
+  readonly timeoutMs: number | undefined
+  /** What the link knows the call by: this, or the flow of a stream. */
+  readonly linkCall: LinkCall
+  private readonly link: Link
+  private readonly id: number
+  private readonly service: Service
+  private readonly key: string
+  private readonly handler: AnyHandler
+  private readonly input: Buffer
+  private readonly flow: Flow | undefined
+  private aborting: AbortController | undefined
+  private stopped: RpcError | undefined
+  private timer: NodeJS.Timeout | undefined
+
+  constructor({ link, id, timeoutMs, bytes }: Opened, service: Service, key: string, handler: AnyHandler) {
+    this.link = link
+    this.id = id
+    this.service = service
+    this.key = key
+    this.handler = handler
+    this.input = bytes
+    this.timeoutMs = timeoutMs > 0 ? timeoutMs : undefined
+    if (this.definition.kind === 'method') {
+      this.flow = undefined
+      this.linkCall = this
+    } else {
+      this.flow = new Flow(link, 'acceptor', { peer: true })
+      this.flow.id = id
+      this.flow.onStop = error => this.stop(error)
+      this.linkCall = this.flow
+    }
+  }
+
+  get source(): string {
+    return this.link.peerName
+  }
+
+  get signal(): AbortSignal {
+    if (this.aborting === undefined) {
+      this.aborting = new AbortController()
+      if (this.stopped !== undefined) this.aborting.abort(this.stopped)
+    }
+    return this.aborting.signal
+  }
+
+  begin(): void {
+    if (this.stopped !== undefined) return
+    if (this.timeoutMs !== undefined) {
+      this.timer = setTimeout(() => this.stop(cancelError(DEADLINE)), this.timeoutMs)
+    }
+    let result: unknown
+    try {
+      const { input = this.service.codec } = this.definition
+      result = this.handler(input.decode(this.input), this)
+    } catch (error) {
+      return this.fail(error)
+    }
+    if (isThenable(result)) {
+      result.then(
+        value => this.finish(value),
+        error => this.fail(error),
+      )
+    } else this.finish(result)
+  }
+
+  handleData(): void {}
+
+  handleCredit(): void {}
+
+  handleCancel(reason: number): void {
+    this.link.forget(this.id, 0)
+    queueMicrotask(() => this.stop(cancelError(reason)))
+  }
+
+  handleLost(error: RpcError): void {
+    queueMicrotask(() => this.stop(error))
+  }
+
+  private get definition(): Methods[string] {
+    return this.service.methods[this.key] as Methods[string]
+  }
+
+  private encode(value: unknown): Uint8Array {
+    return (this.definition.output ?? this.service.codec).encode(value)
+  }
+
+  private stop(error: RpcError): void {
+    if (this.stopped !== undefined) return
+    this.stopped = error
+    clearTimeout(this.timer)
+    this.aborting?.abort(error)
+  }
+
+  private finish(value: unknown): void {
+    if (this.flow !== undefined) {
+      this.sendItems(this.flow, value as Items<unknown>).catch(error => this.fail(error))
+      return
+    }
+    if (this.stopped !== undefined) return
+    try {
+      this.link.sendData(this.id, FLAG_LAST, this.encode(value))
+    } catch (error) {
+      return this.fail(error)
+    }
+    this.close()
+  }
+
+  /** Answers with an error. */
+  private fail(error: unknown): void {
+    if (this.flow !== undefined) this.flow.fail(error)
+    else if (this.stopped === undefined) this.link.sendError(this.id, 0, error)
+    this.close()
+  }
+
+  private close(): void {
+    clearTimeout(this.timer)
+    this.link.forget(this.id, 0)
+  }
+
+  private async sendItems(flow: Flow, items: Items<unknown>): Promise<void> {
+    if (isObservable(items)) return this.sendObservable(flow, items)
+    if (
+      typeof items !== 'object' ||
+      items === null ||
+      !(Symbol.asyncIterator in items || Symbol.iterator in items)
+    ) {
+      throw rpcError(
+        'ERR_RPC_ARGUMENT',
+        `the handler of ${this.key} must return an iterable or an observable`,
+      )
+    }
+    for await (const item of items) {
+      if (this.stopped !== undefined) return flow.fail(this.stopped) // leaving the loop ends the iterator
+      if (!flow.maySend) await flow.ready().catch(() => {})
+      if (this.stopped !== undefined || flow.error !== undefined) return flow.fail(this.stopped)
+      flow.send(this.encode(item))
+    }
+    clearTimeout(this.timer)
+    flow.end()
+  }
+
+  private sendObservable(flow: Flow, items: Observable<unknown>): void {
+    const waiting: unknown[] = []
+    let hasCompleted = false
+    let isSending = false
+    let isOver = false
+    let subscription: Subscription | undefined
+    const send = async (): Promise<void> => {
+      isSending = true
+      while (waiting.length > 0 && flow.error === undefined) {
+        if (!flow.maySend) await flow.ready().catch(() => {})
+        flow.send(this.encode(waiting.shift()))
+      }
+      isSending = false
+      if (hasCompleted) flow.end()
+    }
+    const sendSafely = (): void => {
+      send().catch(fail)
+    }
+    const leave = (): void => {
+      isOver = true
+      waiting.length = 0
+      subscription?.unsubscribe()
+    }
+    const fail = (error: unknown): void => {
+      leave()
+      this.fail(error)
+    }
+    flow.onStop = error => {
+      this.stop(error)
+      leave()
+    }
+    subscription = items.subscribe({
+      next: item => {
+        if (isOver) return // a synchronous observable cannot be left while it emits
+        if (waiting.length >= OBSERVABLE_ITEMS_MAX) {
+          const why = `${OBSERVABLE_ITEMS_MAX} items wait: the caller is too slow for this observable`
+          return fail(rpcError('ERR_RPC_EXHAUSTED', why))
+        }
+        waiting.push(item)
+        if (!isSending) sendSafely()
+      },
+      error: fail,
+      complete: () => {
+        hasCompleted = true
+        clearTimeout(this.timer)
+        if (!isSending) sendSafely()
+      },
+    })
+    if (isOver) subscription.unsubscribe()
+  }
+}
+
+function isThenable(result: unknown): result is PromiseLike<unknown> {
+  return typeof (result as { then?: unknown } | null | undefined)?.then === 'function'
+}
+
+function isObservable(items: unknown): items is Observable<unknown> {
+  return typeof (items as { subscribe?: unknown } | null)?.subscribe === 'function'
+}

@@ -1,0 +1,58 @@
+/** Serves the printer, in a process of its own. argv: a list of drivers; a name to publish. */
+import { range } from 'rxjs'
+import { type Endpoint, openEndpoint } from '../../../am/index.ts'
+import { type Handlers, serve } from '../../../am/rpc/index.ts'
+import { driversOf } from '../../support/driver-lists.ts'
+import { printer } from './printer.ts'
+
+const codes: string[] = []
+let produced = 0
+
+export const handlers: Handlers<(typeof printer)['methods']> = {
+  print: async job => ({ pages: job.text.length * (job.copies ?? 1), job }),
+  echo: value => value,
+  json: value => value,
+  packed: value => value,
+  bytes: value => value,
+  fail: text => {
+    const cause = Object.assign(new TypeError('no paper'), { code: 'E_PAPER' })
+    throw Object.assign(new RangeError(text, { cause }), { code: 'E_PRINTER', details: { tray: 2 } })
+  },
+  hang: (_, { signal }) =>
+    new Promise((_, reject) => {
+      signal.addEventListener('abort', () => {
+        codes.push(signal.reason.code)
+        reject(signal.reason)
+      })
+    }),
+  cancelled: () => codes,
+  nothing: () => {},
+  count: async function* (to) {
+    for (let i = 0; i < to; i++) yield i
+  },
+  observed: to => range(0, to),
+  flood: async function* ({ items, bytes }) {
+    for (let i = 0; i < items; i++) {
+      produced++
+      const item = new Uint8Array(bytes)
+      new DataView(item.buffer).setUint32(0, i)
+      yield item
+    }
+  },
+  produced: () => produced,
+  breaks: async function* () {
+    yield 1
+    throw Object.assign(new Error('jammed'), { code: 'E_JAM' })
+  },
+  pid: () => process.pid,
+}
+
+if (process.send !== undefined && process.argv[1]?.endsWith('service-child.js')) {
+  const [list, name] = process.argv.slice(2)
+  const options = { ...(list !== 'all' && { drivers: driversOf(list) }), ...(name && { name }) }
+  const endpoint: Endpoint = await openEndpoint(options)
+  serve(endpoint, printer, handlers)
+  process.on('message', () => endpoint.close().then(() => process.exit(0)))
+  process.once('disconnect', () => process.exit(0))
+  process.send({ name: endpoint.name })
+}
