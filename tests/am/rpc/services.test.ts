@@ -12,7 +12,7 @@ import {
 } from '../../../am/rpc/index.ts'
 import { Child } from '../../support/child.ts'
 import { PROCESS_DRIVER_LISTS, RELIABLE_PROCESS_DRIVER_LISTS } from '../../support/driver-lists.ts'
-import { until, withWatchdog } from '../../support/until.ts'
+import { eventually, withWatchdog } from '../../support/until.ts'
 import { testOver, type World } from '../../support/world.ts'
 import { printer } from './printer.ts'
 
@@ -99,7 +99,7 @@ testOver(RELIABLE_PROCESS_DRIVER_LISTS, 'deadlines and cancellation reach the ha
     { name: 'AbortError' },
     'before it began',
   )
-  await until('both handlers to know', async () => (await client.cancelled()).length === 2)
+  await eventually('both handlers to know', async () => (await client.cancelled()).length === 2)
   t.strictSame((await client.cancelled()).sort(), ['ERR_RPC_CANCELLED', 'ERR_RPC_DEADLINE'])
   await t.rejects(client.hang(undefined, { timeoutMs: -1 }), { code: 'ERR_AM_ARGUMENT' })
 })
@@ -145,7 +145,7 @@ testOver(
     await stream.next()
     // The reader takes nothing: the handler stops, and other calls go on.
     let before = -1
-    await until('the handler to stop', async () => {
+    await eventually('the handler to stop', async () => {
       const now = await client.produced()
       const hasStopped = now === before
       before = now
