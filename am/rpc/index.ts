@@ -11,6 +11,7 @@ export {
   type To,
 } from './client.ts'
 export { bytesCodec, type Codec, jsonCodec, v8Codec } from './codec.ts'
+export { acceptPorts, type FastPort, messagePort, type PortOptions } from './message-port.ts'
 export type { PeerEvent } from './remote-service.ts'
 export { RpcError, type RpcErrorCode } from './rpc-error.ts'
 export { MESSAGE_BYTES_MAX, RPC_HANDLER, WINDOW_BYTES, WINDOW_ITEMS } from './rpc-layout.ts'

@@ -51,6 +51,8 @@ export const DIRECTORY = 0
 export const MESSAGE_BYTES_MAX = 64 * 1024 * 1024
 /** Payload bytes that wait in this process for credit or room on one link. */
 export const QUEUE_BYTES_MAX = 256 * 1024 * 1024
+/** Of that, what one port may hold. */
+export const PORT_QUEUE_BYTES_MAX = 64 * 1024 * 1024
 /** Calls under way that one link accepts from its peer. */
 export const CALLS_MAX = 4096
 /** Items and bytes of them that the receiver of a stream holds; the last item may go beyond the bytes. */

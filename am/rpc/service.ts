@@ -74,6 +74,12 @@ export interface ServiceOptions {
 /** Describes a service, for `serve` and `connectService`. */
 export function defineService<M extends Methods>(methods: M, options: ServiceOptions = {}): Service<M> {
   const { name = '', codec = v8Codec } = options
+  if (typeof name !== 'string' || name.includes(' ')) {
+    throw rpcError(
+      'ERR_RPC_ARGUMENT',
+      `the name of a service must be a string without spaces, not ${String(name)}`,
+    )
+  }
   for (const [key, { kind }] of Object.entries(methods)) {
     if (kind !== 'method' && kind !== 'stream') {
       throw rpcError('ERR_RPC_ARGUMENT', `${key} must be method() or stream()`)
