@@ -20,14 +20,16 @@ export { assertMayUseNetwork, mayUseNetwork } from './permission.ts'
 export { CallersByUser } from './posix/callers-by-user.ts'
 export { type CoreTimes, readCoreTimes, yieldCore } from './posix/core-share.ts'
 export { DESCRIPTORS_LEFT, hasFreeDescriptors } from './posix/free-descriptors.ts'
-export { HOST_IDENTITY_SIZE, hostIdentity } from './posix/host-identity.ts'
+export { HOST_IDENTITY_SIZE, hostIdentity, isSameKernel } from './posix/host-identity.ts'
 export { type IoPhase, openIoPhase } from './posix/io-phase.ts'
 export { isTcpListening, isUnixListening } from './posix/listeners.ts'
 export { isOverflowUser, isOwnUser } from './posix/own-user.ts'
 export { openPage, pageLink } from './posix/page.ts'
 export { keepFreedMemory } from './posix/process-tuning.ts'
+export { mappedAddress, textOfAddress } from './posix/socket-address.ts'
 export { isIpv6Only, sharesPort } from './posix/socket-options.ts'
 export { nameOfNearEnd, socketPair } from './posix/socket-pair.ts'
+export { sourceAddressTo } from './posix/source-address.ts'
 export {
   canMoveNow,
   receiveNow,
@@ -37,6 +39,10 @@ export {
   userOfPeer,
 } from './posix/unix-socket.ts'
 export { randomBytes } from './random.ts'
+export { RENDEZVOUS_VARIABLE, reasonAgainstFolder, rendezvousFolder } from './rendezvous/folder.ts'
+export { hasName, isNoWay, type NoWay, refusedName, withSocket } from './rendezvous/looking-up.ts'
+export { endpointsName, listenerName, unixListenerName } from './rendezvous/names-layout.ts'
+export { type Publication, publishSocket } from './rendezvous/publishing.ts'
 export { addressOf, readOwnMemory } from './shm/own-memory.ts'
 export * from './status.ts'
 export { callTcpAddress, keyFile, openTcpPort, readKey, type TcpPort } from './tcp/index.ts'

@@ -235,6 +235,8 @@ export interface OfferOptions extends MemoryOptions {
   readonly allowUid?: (uid: number) => boolean
   /** The offer expires after so long. */
   readonly timeoutMs?: number
+  /** The connecting side is in another network namespace of this host, and has this process's rendezvous folder. */
+  readonly isThroughFolder?: boolean
   /** The connecting side knows an address at which this process listens (`ConnectOptions.address`). */
   readonly hasAddress?: boolean
   /** For drivers between hosts that probe: a host that is silent for so long counts as dead. */
@@ -249,6 +251,8 @@ export interface NetworkAddress {
 export interface ConnectOptions extends MemoryOptions {
   /** Largest accepted queue size of each direction, in bytes. The driver has its own limit, too. */
   readonly queueSizeMax?: number
+  /** The offer was made with `isThroughFolder`. */
+  readonly isThroughFolder?: boolean
   readonly allowUid?: (uid: number) => boolean
   readonly timeoutMs?: number
   /**
@@ -261,7 +265,7 @@ export interface ConnectOptions extends MemoryOptions {
   readonly peerTimeoutMs?: number
 }
 
-/** Where a driver's peers may be: in the same thread, on the same host and network namespace, or in the network. */
+/** Where a driver's peers may be: in the same thread, on the same host, or in the network. */
 export type Reach = 'thread' | 'host' | 'network'
 
 /** The cost of moving a number of bytes to a peer, in microseconds of CPU time of both sides together. */

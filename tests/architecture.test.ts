@@ -12,7 +12,7 @@ const LINES_MAX = 700
 
 /** What all layers share: clocks, text of strangers, files that are obeyed. Each imports nothing of ours but the others. */
 const DOORS_OF_NIC = [
-  'nic/key-source.ts',
+  'nic/policy-source.ts',
   'nic/own-resources.ts',
   'nic/own-sockets.ts',
   'nic/posix/own-user.ts',

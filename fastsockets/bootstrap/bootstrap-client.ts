@@ -1,6 +1,6 @@
 /** The client's part of the bootstrap: calls the hashed port, reads the greeting, sends HELLO, reads the answer. */
 import net from 'node:net'
-import { isOwnUser, openLog, refuseDescriptors } from '../../nic/index.ts'
+import { isNoWay, isOwnUser, openLog, refuseDescriptors, refusedName, withSocket } from '../../nic/index.ts'
 import { clearTimeout, performance, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { hideConnect } from '../host/node-internals.ts'
 import { publishStep } from '../host/steps.ts'
@@ -49,6 +49,13 @@ export interface Greeted {
   readonly connection: net.Socket
   readonly greeting: Introduction
   readonly bytes: Buffer
+  /** Through the rendezvous folder: the user that listens there, by the kernel. */
+  readonly neighbourUid?: number
+}
+
+/** A socket in the rendezvous folder. */
+interface FolderPlace {
+  readonly name: string
 }
 
 /** A relinked server hangs up like this, too, while its device is away or too many clients call. */
@@ -169,11 +176,46 @@ export async function callBootstrap(
 }
 
 /**
+ * Reads the greeting at a name of the rendezvous folder. A name that refuses is called once more: another listener may just
+ * have replaced it.
+ */
+export async function callNeighbour(
+  name: string,
+  port: number,
+  connect: ConnectFunction,
+  race: Race,
+): Promise<Greeted | FallbackReason> {
+  const callOnce = (): Promise<Greeted | FallbackReason> =>
+    call({ name }, port, connect, greetingTimeoutMs(), race)
+  const first = await callOnce()
+  return 'code' in first && first.code === 'NO_RENDEZVOUS' ? await callOnce() : first
+}
+
+/** Connects to a candidate; the reason if there is nothing to connect to. */
+function dial(
+  connection: net.Socket,
+  place: net.NetConnectOpts | FolderPlace,
+  connect: ConnectFunction,
+): FallbackReason | undefined {
+  if (!('name' in place)) {
+    connect.call(connection, place)
+    return undefined
+  }
+  const outcome = withSocket(place.name, allowsUser, path => connect.call(connection, { path }))
+  if (!isNoWay(outcome)) return undefined
+  return fallbackReason(outcome.code === 'OTHER_OWNER' ? 'OTHER_USER' : 'NO_RENDEZVOUS', outcome.text)
+}
+
+function reasonOfRefusedName(name: string, { code }: NodeJS.ErrnoException): FallbackReason {
+  return fallbackReason('NO_RENDEZVOUS', refusedName(name, code === 'ECONNREFUSED' ? undefined : code).text)
+}
+
+/**
  * A greeting for `port`, or why there is none. `mayServe`: judges the listener on a unix path by the user id that the
  * kernel reports.
  */
 function call(
-  options: net.NetConnectOpts,
+  options: net.NetConnectOpts | FolderPlace,
   port: number,
   connect: ConnectFunction,
   timeoutMs: number,
@@ -184,8 +226,10 @@ function call(
     log('calling %o', options)
     // The same order as in the program: connect first, then add listeners. V8 has compiled that path.
     const connection = new net.Socket()
-    connect.call(connection, options)
+    const failure = dial(connection, options, connect)
+    if (failure !== undefined) return resolve(failure)
     race.add(connection)
+    let neighbourUid: number | undefined
     let received: Buffer = Buffer.alloc(0)
     let isSettled = false
     const settle = (outcome: Greeted | FallbackReason): void => {
@@ -200,7 +244,9 @@ function call(
     }
     const fail = (code: FallbackCode, detail?: string): void => settle(fallbackReason(code, detail))
     const timer = setTimeout(() => afterIo(() => fail('SILENT')), timeoutMs)
-    connection.on('error', () => fail('NOT_RELINKED'))
+    connection.on('error', error =>
+      'name' in options ? settle(reasonOfRefusedName(options.name, error)) : fail('NOT_RELINKED'),
+    )
     connection.on('close', () => (received.length > 0 ? fail('STRANGER') : settle(HUNG_UP)))
     connection.on('connect', () => {
       hideConnect(connection)
@@ -211,7 +257,8 @@ function call(
       }
       refuseDescriptors(connection)
       const uid = uidOf(connection)
-      if (uid === undefined || !mayServe(uid)) fail('OTHER_USER', `its socket is of user ${uid}`)
+      if (uid === undefined || !mayServe(uid)) return fail('OTHER_USER', `its socket is of user ${uid}`)
+      if ('name' in options) neighbourUid = uid
     })
     connection.on('data', bytes => {
       received = Buffer.concat([received, bytes])
@@ -226,7 +273,7 @@ function call(
       // The hashed port of another listener.
       if (greeting.port !== port) return fail('NOT_RELINKED')
       connection.pause()
-      settle({ connection, greeting, bytes: received })
+      settle({ connection, greeting, bytes: received, ...(neighbourUid !== undefined && { neighbourUid }) })
     })
   })
 }

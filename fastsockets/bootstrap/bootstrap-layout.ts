@@ -2,8 +2,9 @@
  * The bytes of the bootstrap. Little-endian. The server speaks first: a stranger that holds the port never receives a byte.
  *
  *   GREETING  server -> client, over the TCP connection to a hashed port or the unix connection to a shadow
- *   HELLO     client -> server, on one host over a unix connection to the door that the greeting names, between hosts over
- *             the TCP connection
+ *             or to a name in the rendezvous folder
+ *   HELLO     client -> server, in one network namespace over a unix connection to the door that the greeting names, else
+ *             over the connection of the greeting
  *   96 bytes each
  *   +0   magic, 8 bytes: 'FASTSOCK' or 'FSHELLO\0'
  *   +8   version (u16)             these first 12 bytes are the same in every version
@@ -14,9 +15,10 @@
  *   +16  endpoint id, 16 random bytes of the speaker's thread
  *   +32  host identity, 16 bytes (host-identity.ts)
  *   +48  user id (u32)
- *   +52  process id (u32), for people
+ *   +52  process id (u32), for people; 0 through the rendezvous folder, beyond which it means nothing
  *   +56  zero, 8 bytes
- *   +64  door, 16 random bytes: in a GREETING the name of the server's door (door.ts), zero if it has none; zero in a HELLO
+ *   +64  door, 16 random bytes: in a GREETING the name of the server's door (door.ts), zero if it has none; zero in a HELLO, but
+ *        through the rendezvous folder the client's own address towards the listener, IPv4 mapped into IPv6; zero for a unix path
  *   +80  listener id, 16 random bytes: a HELLO repeats those of the GREETING that the client has read
  *
  *   ANSWER    server -> client, 16 bytes and `length` more, over the connection of the HELLO
@@ -37,7 +39,7 @@
  */
 import { HOST_IDENTITY_SIZE } from '../../nic/index.ts'
 
-export const VERSION = 8
+export const VERSION = 9
 export const GREETING_MAGIC = Buffer.from('FASTSOCK', 'latin1')
 export const HELLO_MAGIC = Buffer.from('FSHELLO\0', 'latin1')
 export const ANSWER_MAGIC = Buffer.from('FSANSWER', 'latin1')
@@ -92,7 +94,7 @@ export interface Introduction {
   readonly hostIdentity: Buffer
   readonly uid: number
   readonly pid: number
-  /** Set by servers only. */
+  /** In a HELLO through the rendezvous folder: the client's address. */
   readonly door: Buffer
   readonly listenerId: Buffer
 }

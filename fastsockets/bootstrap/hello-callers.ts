@@ -27,7 +27,7 @@ export type Reply =
 
 export interface HelloHost {
   /** Answers a HELLO. `uid`: the caller's user, if the kernel knows it. */
-  answer(hello: Introduction, uid: number | undefined): Reply
+  answer(hello: Introduction, uid: number | undefined, isThroughFolder: boolean): Reply
 }
 
 /** The greeting that this HELLO answers, or a refusal. */
@@ -35,11 +35,14 @@ export type FindGreeting = (hello: Introduction) => Buffer | number
 
 export class HelloCallers {
   readonly #host: HelloHost
+  readonly #isThroughFolder: boolean
   /** Each with its timer. */
   readonly #callers = new Map<net.Socket, NodeJS.Timeout>()
 
-  constructor(host: HelloHost) {
+  /** `isThroughFolder`: the callers have come through the rendezvous folder. */
+  constructor(host: HelloHost, isThroughFolder = false) {
     this.#host = host
+    this.#isThroughFolder = isThroughFolder
   }
 
   /**
@@ -80,7 +83,10 @@ export class HelloCallers {
   #answer(caller: net.Socket, uid: number | undefined, bytes: Buffer, findGreeting: FindGreeting): boolean {
     const hello = decodeIntroduction(HELLO_MAGIC, bytes) as Introduction
     const greeting = findGreeting(hello)
-    const reply = typeof greeting === 'number' ? { refusal: greeting } : this.#host.answer(hello, uid)
+    const reply =
+      typeof greeting === 'number'
+        ? { refusal: greeting }
+        : this.#host.answer(hello, uid, this.#isThroughFolder)
     if ('refusal' in reply || typeof greeting === 'number') {
       const result = 'refusal' in reply ? reply.refusal : (greeting as number)
       log('refused pid %d: %d', hello.pid, result)

@@ -11,6 +11,7 @@ import { performance, setImmediate } from '../../nic/real-time.ts'
 import { reachableOwnAddress, reasonAgainstAddress } from '../host/addresses.ts'
 import { allowsDriver, decide } from '../policy/own-policy.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
+import { neighbourName, reasonAgainstNeighbour } from './neighbours.ts'
 
 /** The driver between hosts. */
 export const REMOTE_DRIVER = 'verbs'
@@ -64,12 +65,14 @@ export function askingOf(address: string, port: number): Asking {
   )
 }
 
-/** `address` if a client may ask the other host at it, else the reason. */
+/** `address` if a client may ask the other namespace or host at it, else the reason. */
 export function remoteAddress(address: string, port: number): string | FallbackReason {
   const against = reasonAgainstAddress(address)
   if (against.code !== 'REMOTE_HOST') return against
+  if (neighbourName({ address, port, family: address.includes(':') ? 6 : 4 }) !== undefined) return address
   const asking = askingOf(address, port)
-  return typeof asking === 'object' ? asking : address
+  if (typeof asking === 'string') return address
+  return hasDevice() ? asking : reasonAgainstNeighbour(address, port)
 }
 
 /** Whether `host` may be another host that RDMA reaches: a name may be any. */

@@ -7,12 +7,14 @@ import {
   type ConnectFunction,
   callBootstrap,
   callHashedPort,
+  callNeighbour,
   type Follow,
   type Greeted,
   greetingTimeoutMs,
   Race,
   type Sought,
 } from '../bootstrap/bootstrap-client.ts'
+import { neighbourName } from '../bootstrap/neighbours.ts'
 import { askingOf, rememberSilent } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { reachableOwnAddress } from '../host/addresses.ts'
@@ -38,9 +40,19 @@ export async function findChannel<T extends object>(
   const race = new Race()
   const follow: Follow<T> = greeted => followInRace(greeted, race)
   const { address, family } = sought
-  if (isElsewhere(address, family)) return await findRemote(sought, connect, limit, race, follow)
+  const name = isElsewhere(address, family) || family === UNIX ? neighbourName(sought) : undefined
+  if (isElsewhere(address, family)) {
+    const neighbour = name && (await findNeighbour(sought, name, connect, race, follow))
+    if (neighbour && (!isReason(neighbour) || typeof askingOf(address, sought.port) === 'object'))
+      return neighbour
+    return await findRemote(sought, connect, limit, race, follow)
+  }
   const hashed = callHashedPort(sought, connect, race, follow)
-  if (family === UNIX || !isDaemonExpected()) return await hashed
+  if (family === UNIX) {
+    const outcome = await hashed
+    return isReason(outcome) && name ? await findNeighbour(sought, name, connect, race, follow) : outcome
+  }
+  if (!isDaemonExpected()) return await hashed
   const greeting = callNamed(sought, connect, race)
   const named = greeting.then(greeted => followIfGreeted(greeted, follow))
   const first = await Promise.race([hashed, named.then(one => (isReason(one) ? hashed : one))])
@@ -48,6 +60,18 @@ export async function findChannel<T extends object>(
   // The time is for the name service and its greeting. What follows a greeting has limits of its own.
   if ((await inTime(greeting, lookUpMs())) === undefined) return first
   return (await named) ?? first
+}
+
+/** The listener of another network namespace that the rendezvous folder has under `name`. */
+async function findNeighbour<T extends object>(
+  { port }: Sought,
+  name: string,
+  connect: ConnectFunction,
+  race: Race,
+  follow: Follow<T>,
+): Promise<T | FallbackReason> {
+  const greeted = await callNeighbour(name, port, connect, race)
+  return (await followIfGreeted(greeted, follow)) as T | FallbackReason
 }
 
 function isReason(outcome: object | undefined): outcome is FallbackReason | undefined {

@@ -8,6 +8,7 @@ import { hasFreeDescriptors, isOwnUser, randomBytes } from '../../nic/index.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { LISTENER_ID_SIZE, REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
+import { FolderServer } from '../bootstrap/folder-server.ts'
 import { mayAskUs, prepareRemote, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import type { FastHandle, FastHandleClass } from '../handle/fast-handle-contract.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
@@ -72,6 +73,8 @@ interface Listener extends Binding {
   /** Undefined if connections go to Node's own accept path. */
   readonly raw: RawAcceptor | undefined
   bootstrap: BootstrapServer | undefined
+  /** Its socket in the rendezvous folder. */
+  inFolder: FolderServer | undefined
   row: StatusRow | undefined
 }
 
@@ -155,6 +158,7 @@ function enter(
     host,
     raw,
     bootstrap: undefined,
+    inFolder: undefined,
     row: undefined,
   }
   byServer.set(server, listener)
@@ -354,13 +358,20 @@ export function acceptRaw(
 }
 
 /**
- * A peer on another host may connect where it could over TCP: to the address that it has called, and to ports that it
- * may ask for.
+ * A peer elsewhere may connect where it could over TCP: through the rendezvous folder to a listener that is published under
+ * that address; on another host to the address that it has called, and to ports that it may ask for.
  */
 function mayComeFrom(stream: SocketStream, port: number, address: string): boolean {
   const { way } = stream.channel
   if (way === undefined) return true
+  if (way.isThroughFolder) return isPublished(port, address)
   return address === way.own && mayAskUs(way.peer, address, port)
+}
+
+function isPublished(port: number, address: string): boolean {
+  for (const { port: own, inFolder } of byServer.values())
+    if (own === port && inFolder?.addresses.includes(address)) return true
+  return false
 }
 
 /** Clients on IPv4 have mapped addresses at a dual-stack listener. */
@@ -388,6 +399,8 @@ function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): Fallback
   const { port, address, family, host } = listener
   const bootstrap = BootstrapServer.open(listener, host, avoid)
   listener.bootstrap = bootstrap
+  // A name in the folder leads to one listener only.
+  if (!listener.isPortShared) listener.inFolder = FolderServer.open(listener, host)
   const reason = bootstrap?.isHashed || (bootstrap && isDaemonExpected()) ? undefined : 'PORTS_TAKEN'
   show(listener, reason)
   if (bootstrap === undefined) return reason
@@ -470,6 +483,8 @@ function countFastAccepted({ row }: Listener): void {
 }
 
 function closeBootstrap(listener: Listener): void {
+  listener.inFolder?.close()
+  listener.inFolder = undefined
   if (listener.bootstrap === undefined) return
   const { port } = listener.bootstrap
   listener.bootstrap.close()

@@ -14,11 +14,15 @@ import {
   hasFreeDescriptors,
   hostIdentity,
   isOwnUser,
+  isSameKernel,
   keepFreedMemory,
+  mappedAddress,
   type Offer,
   openLog,
   openLoopbackPair,
   randomBytes,
+  sourceAddressTo,
+  textOfAddress,
   type VirtualInterface,
 } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
@@ -46,6 +50,7 @@ import {
 import type { BootstrapHost } from '../bootstrap/bootstrap-server.ts'
 import { Door, uidOf } from '../bootstrap/door.ts'
 import type { Reply } from '../bootstrap/hello-callers.ts'
+import { mayBeNeighbours } from '../bootstrap/neighbours.ts'
 import { REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { endsOf, transcriptOf } from '../bootstrap/transcript.ts'
@@ -57,7 +62,7 @@ import { PortShare } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { allowsDriver, allowsPeerMemory, allowsUser } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
-import { type Acceptor, SocketChannel, type SocketStream } from '../stream/socket-channel.ts'
+import { type Acceptor, SocketChannel, type SocketStream, type Way } from '../stream/socket-channel.ts'
 import { isOverBudget, UnreadShare } from '../stream/unread-budget.ts'
 import { findChannel, isElsewhere } from './find-channel.ts'
 import { tieLifeline, watchPeer } from './lifeline.ts'
@@ -99,6 +104,19 @@ interface Peer {
   readonly key: string | undefined
   /** Undefined if the kernel does not know it. */
   readonly uid: number | undefined
+  /** Through the rendezvous folder. */
+  readonly way: Way | undefined
+}
+
+/** A handshake of which the answer has come. */
+interface Shaking {
+  readonly key: string
+  /** The peer is in this network namespace. */
+  readonly isLocal: boolean
+  /** The greeting came through the rendezvous folder. */
+  readonly isNeighbour: boolean
+  readonly way: Way | undefined
+  readonly race: Race
 }
 
 const REASON_OF_REFUSAL: Readonly<Record<number, FallbackCode>> = {
@@ -204,6 +222,11 @@ export class Peers implements BootstrapHost {
     }
   }
 
+  /** To a neighbour: our address towards it, and no pid, which would mean nothing there. */
+  #introduceTo(way: Way | undefined, port: number): Introduction {
+    return { ...this.introduce(port), pid: 0, door: way?.own ? mappedAddress(way.own) : NO_ID }
+  }
+
   openDoor(): Door | undefined {
     if (this.#door?.isClosed !== false) this.#door = allowsDriver(DRIVER) ? Door.open(this) : undefined
     return this.#door
@@ -213,21 +236,24 @@ export class Peers implements BootstrapHost {
    * Answers a HELLO. At the door the kernel knows the client's user (`uid`); on the TCP bootstrap of another host it
    * does not. The client's own claims only serve to refuse early.
    */
-  answer(hello: Introduction, uid: number | undefined): Reply {
+  answer(hello: Introduction, uid: number | undefined, isThroughFolder = false): Reply {
     if (hello.version !== VERSION) return { refusal: REFUSAL.VERSION }
     const isLocal = uid !== undefined
-    if (isHere(hello) !== isLocal) return { refusal: REFUSAL.OTHER_HOST }
-    const driver = driverTo(hello)
+    if (!isThroughFolder && isHere(hello) !== isLocal) return { refusal: REFUSAL.OTHER_HOST }
+    const driver = isThroughFolder ? localDriver() : driverTo(hello)
+    const way = isThroughFolder ? wayOfNeighbour(hello) : undefined
+    if (way === null) return { refusal: REFUSAL.OTHER_HOST }
     if (driver === undefined && !isLocal) return { refusal: REFUSAL.OTHER_HOST }
     if (!allowsUser(uid ?? hello.uid)) return { refusal: REFUSAL.OTHER_USER }
     if (this.openChannels.length >= CHANNELS_MAX || isOverBudget() || !hasFreeDescriptors())
       return { refusal: REFUSAL.LIMIT }
     if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
     let callerUid: number | undefined
-    const offer = tryOffer(driver, uid => {
+    const allowUid = (uid: number): boolean => {
       callerUid = uid
       return allowsUser(uid)
-    })
+    }
+    const offer = tryOffer(driver, allowUid, isThroughFolder)
     if (offer === undefined) return { refusal: REFUSAL.DRIVER }
     const caller = uid ?? hello.hostIdentity.toString('hex')
     if (!this.#offers.enter(caller)) {
@@ -242,8 +268,10 @@ export class Peers implements BootstrapHost {
         .then(end => {
           connection.off('close', cancel)
           const peerId = hello.endpointId.toString('hex')
-          const key = callerUid === undefined ? undefined : keyOf(peerId, userOf(callerUid))
-          const peer = { id: peerId, key, uid: callerUid }
+          // Our own connects do not lead to a neighbour by the address that it claims.
+          const isMeet = callerUid !== undefined && !isThroughFolder
+          const key = isMeet ? keyOf(peerId, userOf(callerUid as number)) : undefined
+          const peer = { id: peerId, key, uid: callerUid, way }
           const channel = this.#open(end, peer, connection, transcript, isTrue => {
             if (isTrue && key !== undefined) this.#channels.set(key, channel)
           })
@@ -272,14 +300,16 @@ export class Peers implements BootstrapHost {
   /** Proves a greeting: by the channel that it leads to, or by one that this thread has already. */
   async #follow(
     sought: Sought,
-    { connection, greeting, bytes: greetingBytes }: Greeted,
-    { race, limit, refusedBy }: Following,
+    { connection, greeting, bytes: greetingBytes, neighbourUid }: Greeted,
+    { race, limit: limitElsewhere, refusedBy }: Following,
   ): Promise<Reached | FallbackReason> {
     publishStep('client greeted')
     const { address, port, family } = sought
     const { isShared, isRequired, listenerId } = greeting
     const said = family === UNIX ? listenerId.toString('hex') : address
-    const refusal = this.#judge(greeting)
+    const isNeighbour = neighbourUid !== undefined
+    const limit = isNeighbour ? new TimeLimit(Number.POSITIVE_INFINITY) : limitElsewhere
+    const refusal = isNeighbour ? undefined : this.#judge(greeting)
     if (refusal !== undefined) {
       connection.destroy()
       return fallbackReason(refusal)
@@ -287,13 +317,14 @@ export class Peers implements BootstrapHost {
     const peerId = greeting.endpointId.toString('hex')
     // In a cluster the primary may have chosen this very worker.
     const isOwn = isShared && greeting.endpointId.equals(this.#endpointId) && allowsDriver('loopback')
-    const isLocal = isHere(greeting) && !isElsewhere(address, family)
-    const key = keyOf(peerId, isLocal ? userOf(greeting.uid) : address)
+    const isLocal = isHere(greeting) && !isElsewhere(address, family) && !isNeighbour
+    const place = isNeighbour ? `${userOf(neighbourUid)} ${address}` : address
+    const key = keyOf(peerId, isLocal ? userOf(greeting.uid) : place)
     const known = isOwn ? this.ownChannel() : this.#channels.get(key)
     if (known?.isOpen) {
       connection.destroy()
       if (refusedBy?.has(known)) return fallbackReason('NOT_LISTENING')
-      if (known.peerUid !== undefined && !mayServe(known.peerUid, sought)) return POSES
+      if (!isNeighbour && known.peerUid !== undefined && !mayServe(known.peerUid, sought)) return POSES
       return race.win() ? { channel: known, isShared, isRequired, address: said, isProven: false } : LOST
     }
     if (this.openChannels.length >= CHANNELS_MAX) {
@@ -312,7 +343,12 @@ export class Peers implements BootstrapHost {
       )
     }
     let shaking = connection
-    if (isHere(greeting)) {
+    const way = isNeighbour ? wayToNeighbour(address, family) : undefined
+    if (way === null) {
+      connection.destroy()
+      return fallbackReason('NO_RENDEZVOUS', `no route leads to ${address}`)
+    }
+    if (isHere(greeting) && !isNeighbour) {
       connection.destroy()
       const door = await callDoor(greeting.door, this.#connect, race)
       if ('code' in door) return door
@@ -327,7 +363,8 @@ export class Peers implements BootstrapHost {
       shaking.destroy()
       return LOST
     }
-    const shaken = await shakeHands(shaking, { ...this.introduce(port), listenerId }, limit.leftMs)
+    const hello = isNeighbour ? this.#introduceTo(way, port) : this.introduce(port)
+    const shaken = await shakeHands(shaking, { ...hello, listenerId }, limit.leftMs)
     if (shaken === undefined) return reasonOfFailure(address, limit)
     publishStep('client answered')
     try {
@@ -336,7 +373,7 @@ export class Peers implements BootstrapHost {
         greeting,
         greetingBytes,
         shaking,
-        { key, isLocal, race },
+        { key, isLocal, isNeighbour, way, race },
         limit,
       )
       if (!(channel instanceof SocketChannel)) return channel
@@ -351,7 +388,10 @@ export class Peers implements BootstrapHost {
   }
 
   #judge(greeting: Introduction): FallbackCode | undefined {
-    if (driverTo(greeting) === undefined) return isHere(greeting) ? 'POLICY' : 'OTHER_HOST'
+    if (driverTo(greeting) === undefined) {
+      if (isHere(greeting)) return 'POLICY'
+      return isSameKernel(greeting.hostIdentity) ? 'NO_RENDEZVOUS' : 'OTHER_HOST'
+    }
     return allowsUser(greeting.uid) ? undefined : 'OTHER_USER'
   }
 
@@ -360,14 +400,14 @@ export class Peers implements BootstrapHost {
     introduced: Introduction,
     greeting: Buffer,
     connection: net.Socket,
-    { key, isLocal, race }: { readonly key: string; readonly isLocal: boolean; readonly race: Race },
+    { key, isLocal, isNeighbour, way, race }: Shaking,
     limit: TimeLimit,
   ): Promise<SocketChannel | FallbackReason> {
     if (answer.result !== 0) {
       connection.destroy()
       return fallbackReason(reasonOfRefusal(answer.result))
     }
-    const driver = driverTo(introduced)
+    const driver = isNeighbour ? localDriver() : driverTo(introduced)
     if (driver === undefined || answer.driver !== driver.name) {
       connection.destroy()
       return fallbackReason('DRIVER', `the server offers ${JSON.stringify(answer.driver)}`)
@@ -383,6 +423,7 @@ export class Peers implements BootstrapHost {
       },
       reply: bytes => connection.write(encodeReply(bytes)),
       readsPeer: allowsPeerMemory(),
+      isThroughFolder: isNeighbour,
     })
     const peerId = introduced.endpointId.toString('hex')
     const proved = isLocal && uid !== undefined ? keyOf(peerId, userOf(uid)) : key
@@ -393,7 +434,7 @@ export class Peers implements BootstrapHost {
       connection.destroy()
       return LOST
     }
-    const peer = { id: peerId, key: proved, uid }
+    const peer = { id: peerId, key: proved, uid, way }
     const channel = await new Promise<SocketChannel | undefined>(resolve => {
       const opened = this.#open(end, peer, connection, transcript, isTrue => {
         clearTimeout(timer)
@@ -426,7 +467,7 @@ export class Peers implements BootstrapHost {
    */
   #open(
     end: VirtualInterface,
-    { id, key, uid }: Peer,
+    { id, key, uid, way }: Peer,
     connection: net.Socket,
     transcript: Buffer,
     onProven: (isTrue: boolean) => void,
@@ -451,8 +492,11 @@ export class Peers implements BootstrapHost {
     if (uid !== undefined && !isOwnUser(uid)) this.#limitAsUser(channel, uid)
     this.openChannels.push(channel)
     const { localAddress, remoteAddress } = connection
-    if (end.driver === REMOTE_DRIVER && localAddress !== undefined && remoteAddress !== undefined)
-      channel.way = { own: withoutMapping(localAddress), peer: withoutMapping(remoteAddress) }
+    channel.way = way
+    if (end.driver === REMOTE_DRIVER && localAddress !== undefined && remoteAddress !== undefined) {
+      const [own, peer] = [withoutMapping(localAddress), withoutMapping(remoteAddress)]
+      channel.way = { own, peer, isThroughFolder: false }
+    }
     if (end.hasPeer === undefined) tieLifeline(connection, channel)
     else {
       connection.destroy()
@@ -502,14 +546,34 @@ function driverTimeoutMs(): number {
   return Math.max(DRIVER_TIMEOUT_MS, greetingTimeoutMs(DRIVER_TIMEOUT_MS))
 }
 
+/** Neither side of a unix path has an address. */
+const NO_ADDRESSES: Way = { own: '', peer: '', isThroughFolder: true }
+
+/** The way to a neighbour's address; null if there is no route. */
+function wayToNeighbour(address: string, family: Family): Way | null {
+  if (family === UNIX) return NO_ADDRESSES
+  const own = sourceAddressTo(address)
+  return own === undefined ? null : { own, peer: address, isThroughFolder: true }
+}
+
+/** The way to a neighbour that has sent `hello`; null if it claims an address that it cannot have. */
+function wayOfNeighbour({ door, port }: Introduction): Way | null | undefined {
+  if (port === 0) return NO_ADDRESSES
+  const peer = textOfAddress(door)
+  return mayBeNeighbours(peer) ? { own: '', peer, isThroughFolder: true } : null
+}
+
+function localDriver(): Driver | undefined {
+  return allowsDriver(DRIVER) ? drivers.get(DRIVER) : undefined
+}
+
 function isHere(peer: Introduction): boolean {
   return peer.hostIdentity.equals(hostIdentity())
 }
 
 /** Undefined if the policy or the machine allows no driver to this peer. */
 function driverTo(peer: Introduction): Driver | undefined {
-  if (!isHere(peer)) return remoteDriver()
-  return allowsDriver(DRIVER) ? drivers.get(DRIVER) : undefined
+  return isHere(peer) ? localDriver() : remoteDriver()
 }
 
 /** Reads the client's REPLY and hands it to the driver that made the offer; any other bytes end the connection. */
@@ -527,13 +591,18 @@ function receiveReply(connection: net.Socket, offer: Offer): void {
 }
 
 /** Undefined if the driver cannot make an offer now, for example for lack of descriptors. */
-function tryOffer(driver: Driver, allowUid: (uid: number) => boolean): Offer | undefined {
+function tryOffer(
+  driver: Driver,
+  allowUid: (uid: number) => boolean,
+  isThroughFolder: boolean,
+): Offer | undefined {
   try {
     const queueSize = ablation('ring')
     return driver.offer({
       timeoutMs: driverTimeoutMs(),
       allowUid,
       readsPeer: allowsPeerMemory(),
+      isThroughFolder,
       ...(queueSize && { queueSize }),
     })
   } catch (error) {

@@ -38,6 +38,12 @@ export function unixKey(path: string): string | undefined {
   }
 }
 
+/** The file of a key; undefined for the key of an abstract name. */
+export function fileOfKey(key: string): { readonly dev: string; readonly ino: string } | undefined {
+  const [, dev, ino] = /^file-([0-9a-z]+)-([0-9a-z]+)$/.exec(key) ?? []
+  return dev === undefined || ino === undefined ? undefined : { dev, ino }
+}
+
 /** The abstract unix name of the bootstrap server for `key`: one for each candidate, as with hashed ports. */
 export function shadowName(key: string, candidate = 0): string {
   return `\0fastsockets-${candidate === 0 ? '' : `${candidate}-`}${key}`.padEnd(SHADOW_NAME_SIZE, '-')

@@ -2,7 +2,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, isAbsolute } from 'node:path'
-import { provideKeyFile } from '../../nic/key-source.ts'
+import { providePolicySettings } from '../../nic/policy-source.ts'
 import { isDisabled } from '../host/environment.ts'
 import { uidOfName } from '../host/user-names.ts'
 import { findPolicyFile } from './find-policy.ts'
@@ -21,7 +21,7 @@ export const ZCOPY_VARIABLE = 'FASTSOCKETS_ZCOPY_THRESHOLD'
 const require = createRequire(import.meta.url)
 const USES: readonly string[] = ['fast', 'tcp', 'require']
 
-provideKeyFile(() => ownPolicy()?.keyFile)
+providePolicySettings(() => ownPolicy()?.settings ?? {})
 
 let policy: Policy | undefined
 let failure: PolicyError | undefined

@@ -91,8 +91,8 @@ export function parsePolicy(text: string, path: string): Policy {
   }
   problems.sort((a, b) => a.line - b.line)
   if (problems.length > 0) throw new PolicyError(path, problems, text)
-  const { default: use = 'fast', drivers, zcopy = false, start, keyFile } = value
-  return new Policy({ source: path, default: use, users, drivers, zcopy, start, keyFile, rules })
+  const { default: use = 'fast', drivers, zcopy = false, start, keyFile, rendezvous } = value
+  return new Policy({ source: path, default: use, users, drivers, zcopy, start, keyFile, rendezvous, rules })
 }
 
 /** The users of a document that may be invalid otherwise. */

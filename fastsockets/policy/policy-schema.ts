@@ -14,7 +14,7 @@ export const USER_ID_MAX = 0xffff_ffff
 export const USER_DEMAND = 'must be a user id or a user name'
 /** As useradd(8) allows it; no number. */
 export const USER_NAME_PATTERN = '^[A-Za-z_][A-Za-z0-9_.-]{0,31}\\$?$'
-const KEY_FILE_LENGTH_MAX = 4096
+const PATH_LENGTH_MAX = 4096
 
 export const POLICY_SCHEMA = {
   type: 'object',
@@ -34,7 +34,8 @@ export const POLICY_SCHEMA = {
     drivers: { type: 'array', uniqueItems: true, items: { enum: DRIVERS } },
     zcopy: { type: 'boolean' },
     start: { enum: ['tcp', 'fast'] },
-    keyFile: { type: 'string', pattern: '^/', maxLength: KEY_FILE_LENGTH_MAX },
+    keyFile: { type: 'string', pattern: '^/', maxLength: PATH_LENGTH_MAX },
+    rendezvous: { type: 'string', pattern: '^(/|off$)', maxLength: PATH_LENGTH_MAX },
     rules: {
       type: 'array',
       maxItems: RULES_MAX,
@@ -73,6 +74,7 @@ export interface PolicyDocument {
   readonly zcopy?: boolean
   readonly start?: Start
   readonly keyFile?: string
+  readonly rendezvous?: string
   readonly rules?: readonly RuleDocument[]
 }
 

@@ -1,4 +1,5 @@
 import { isOverflowUser, isOwnUser } from '../../nic/index.ts'
+import type { PolicySettings } from '../../nic/policy-source.ts'
 import type { Role, Start, Use } from './policy-schema.ts'
 import type { Rule } from './rule.ts'
 
@@ -27,6 +28,8 @@ export interface PolicyParts {
   readonly start?: Start | undefined
   /** The key that hosts share for active messages over TCP. */
   readonly keyFile?: string | undefined
+  /** The folder in which containers of one host find each other, or `off`. */
+  readonly rendezvous?: string | undefined
   readonly rules: readonly Rule[]
 }
 
@@ -101,8 +104,9 @@ export class Policy {
     return this.#parts.default === 'require' || this.#parts.rules.some(({ use }) => use === 'require')
   }
 
-  get keyFile(): string | undefined {
-    return this.#parts.keyFile
+  get settings(): PolicySettings {
+    const { keyFile, rendezvous, users } = this.#parts
+    return { keyFile, rendezvous, hasUsers: users.length > 0 }
   }
 
   get rules(): readonly Rule[] {

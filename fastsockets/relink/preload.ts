@@ -16,9 +16,9 @@ import { warnOfUnknownVariables } from '../host/environment.ts'
 import { hideFromHooks } from '../host/own-hooks.ts'
 import '../host/kept-globals.ts'
 import '../../nic/real-time.ts'
-import { keyFileOfPolicy, provideKeyFile } from '../../nic/key-source.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
+import { type PolicySettings, policySettings, providePolicySettings } from '../../nic/policy-source.ts'
 import { entries } from './entries.ts'
 import { beginLightPhase, endLightPhase, noteConnect, noteListening, noteWrite } from './light-phase.ts'
 import { watchSentSockets } from './sent-sockets.ts'
@@ -61,7 +61,7 @@ function wrapAll(): void {
   wrap(net.Socket.prototype, 'resetAndDestroy', isUnnamedPipe)
   watchBinding()
   watchSentSockets()
-  provideKeyFile(loadForKey)
+  providePolicySettings(loadForSettings)
   syncBuiltinESMExports()
 }
 
@@ -92,11 +92,11 @@ export function load(): Rest | undefined {
   return rest
 }
 
-/** Active messages ask for the key of a policy, which own-policy.ts knows once it is loaded. */
-function loadForKey(): string | undefined {
-  provideKeyFile(() => undefined)
+/** Active messages ask for settings of a policy, which own-policy.ts knows once it is loaded. */
+function loadForSettings(): PolicySettings {
+  providePolicySettings(() => ({}))
   load()
-  return keyFileOfPolicy()
+  return policySettings()
 }
 
 function warn(error: unknown): void {

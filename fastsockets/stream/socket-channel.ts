@@ -102,6 +102,15 @@ type HandleOffer = (this: Stream, sequence: number, length: number, key: Uint8Ar
 /** Raw sockets run no callbacks, and may be polled inside the program's code: promises run after that. */
 const rawHost: StreamHost = { ...processHost, drainTicks: () => {} }
 
+/** The addresses of two sides that have different ones. */
+export interface Way {
+  /** Empty if the peer was not asked which of our addresses it calls. */
+  readonly own: string
+  readonly peer: string
+  /** The peer is in another network namespace of this host, and knows our rendezvous folder. */
+  readonly isThroughFolder: boolean
+}
+
 export class SocketChannel implements ChannelOwner, StreamChannel {
   readonly channel: Channel
   readonly host: StreamHost
@@ -112,8 +121,8 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   portShare = new PortShare()
   /** The peer's share of the budget for unread data; set before the first stream. */
   unread = new UnreadShare()
-  /** Addresses of the two hosts; undefined within one host. */
-  way: { readonly own: string; readonly peer: string } | undefined
+  /** Undefined within one network namespace. */
+  way: Way | undefined
   /** The peer's user, by the kernel; undefined for another host, and for this thread. */
   peerUid: number | undefined
   /** The bootstrap's transcript that the peer must send first; undefined after that, or without a bootstrap. */

@@ -23,6 +23,7 @@ export interface Libc {
   ftruncate(fd: number, length: number): number
   fcntl(fd: number, command: number, argument: number): number
   close(fd: number): number
+  flock(fd: number, operation: number): number
   sched_yield(): number
   /** Undefined in C libraries other than glibc. */
   mallopt: ((parameter: number, value: number) => number) | undefined
@@ -85,6 +86,7 @@ const PROTOTYPES = {
   ftruncate: 'int ftruncate(int fd, int64_t len)',
   fcntl: 'int fcntl(int fd, int cmd, int arg)',
   close: 'int close(int fd)',
+  flock: 'int flock(int fd, int operation)',
   sched_yield: 'int sched_yield()',
   socket: 'int socket(int domain, int type, int protocol)',
   bind: 'int bind(int fd, const void *addr, unsigned int len)',

@@ -2,8 +2,17 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { isIPv4 } from 'node:net'
 import { basename } from 'node:path'
-import { AF_NETLINK, MSG_DONTWAIT, NETLINK_SOCK_DIAG, SOCK_CLOEXEC, SOCK_DGRAM } from './constants.ts'
+import {
+  AF_INET,
+  AF_INET6,
+  AF_NETLINK,
+  MSG_DONTWAIT,
+  NETLINK_SOCK_DIAG,
+  SOCK_CLOEXEC,
+  SOCK_DGRAM,
+} from './constants.ts'
 import { loadLibc } from './libc.ts'
+import { MAPPED, mappedAddress } from './socket-address.ts'
 
 // struct nlmsghdr of 16 bytes: length 0, type 4, flags 6. Then struct inet_diag_req_v2 of 56 bytes: family 16, protocol 17,
 // states 20, source port 24 (big-endian), source address 28, cookie 64. sock_diag(7), linux/inet_diag.h.
@@ -11,8 +20,6 @@ const REQUEST_SIZE = 72
 const SOCK_DIAG_BY_FAMILY = 20
 const NLM_F_REQUEST = 1
 const NO_COOKIE = 0xff
-const AF_INET = 2
-const AF_INET6 = 10
 const IPPROTO_TCP = 6
 const ALL_STATES = 0xffffffff
 /** In the answer, struct inet_diag_msg. */
@@ -37,7 +44,7 @@ export function isTcpListening(address: string, port: number): boolean {
   request.writeUInt8(IPPROTO_TCP, 17)
   request.writeUInt32LE(ALL_STATES, 20)
   request.writeUInt16BE(port, 24)
-  request.set(bytesOf(address), 28)
+  request.set(isIPv4(address) ? mappedAddress(address).subarray(MAPPED.length) : mappedAddress(address), 28)
   request.fill(NO_COOKIE, 64)
   const answer = Buffer.alloc(1024)
   // The kernel answers within send(2).
@@ -79,15 +86,4 @@ function listOfUnix(): string {
   } finally {
     if (file !== -1) closeSync(file)
   }
-}
-
-/** An address without a zone, as the network has it. */
-function bytesOf(address: string): Buffer {
-  if (isIPv4(address)) return Buffer.from(address.split('.').map(Number))
-  const [before = [], behind = []] = address
-    .split('::')
-    .map(part => part.split(':').filter(word => word !== ''))
-  const zeros = new Array<string>(Math.max(8 - before.length - behind.length, 0)).fill('0')
-  const words = [...before, ...zeros, ...behind].slice(0, 8)
-  return Buffer.from(words.map(word => word.padStart(4, '0')).join(''), 'hex')
 }

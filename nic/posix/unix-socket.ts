@@ -225,6 +225,14 @@ export function abstractAddress(name: string): Buffer {
   return address
 }
 
+/** struct sockaddr_un with a path: family, the path, a zero byte. */
+export function pathAddress(path: string): Buffer {
+  const address = Buffer.alloc(2 + Buffer.byteLength(path) + 1)
+  address.writeUInt16LE(AF_UNIX, 0)
+  address.write(path, 2)
+  return address
+}
+
 /** Whether `receiveNow`, `sendNow` and `shutdownNow` work: they need the C library. */
 export function canMoveNow(): boolean {
   return loadLibc().libc !== undefined

@@ -8,6 +8,9 @@ import type { Libc } from '../posix/libc.ts'
 import { type Credentials, duplicate, peerCredentials, refuseDescriptors } from '../posix/unix-socket.ts'
 import { randomBytes } from '../random.ts'
 import { clearTimeout, setTimeout } from '../real-time.ts'
+import { hasName } from '../rendezvous/looking-up.ts'
+import { handoffName } from '../rendezvous/names-layout.ts'
+import { type Publication, publishSocket } from '../rendezvous/publishing.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import {
   HANDOFF_VERSION,
@@ -39,7 +42,10 @@ interface Expectation {
   readonly reject: (error: Error) => void
 }
 
-/** The abstract unix socket where peers take up offers. One per thread, opened by the first offer, never closed. */
+/**
+ * The abstract unix socket where peers take up offers. One per thread, opened by the first offer, never closed. Peers of
+ * other network namespaces find a second one in the rendezvous folder.
+ */
 export class HandoffListener {
   /** 16 random bytes; `socketName` turns them into the socket's name. */
   readonly name = randomBytes(16)
@@ -51,11 +57,11 @@ export class HandoffListener {
     others: CALLERS_MAX,
   })
 
+  #inFolder: Publication | undefined
+
   constructor(libc: Libc) {
     this.#libc = libc
-    const server = new net.Server({ pauseOnConnect: true })
-    markOwn(server)
-    server.on('connection', caller => this.#accept(caller))
+    const server = this.#newServer()
     // Node listens within `listen`, as `listening` shows below. It reports a failure in a later event, too.
     server.on('error', () => {})
     // Exclusive: otherwise the primary would listen in place of a cluster worker.
@@ -63,6 +69,25 @@ export class HandoffListener {
     if (!server.listening) throw new NicError('ERR_NIC_UNAVAILABLE', 'no abstract unix socket to listen on')
     server.unref()
     refuseDescriptors(server)
+  }
+
+  #newServer(): net.Server {
+    const server = new net.Server({ pauseOnConnect: true })
+    markOwn(server)
+    server.on('connection', caller => this.#accept(caller))
+    return server
+  }
+
+  /** Lets peers of other namespaces take up offers. Throws if there is no rendezvous folder to listen in. */
+  openInFolder(): void {
+    const name = handoffName(this.name)
+    // The folder may have been emptied under this program.
+    if (this.#inFolder !== undefined && hasName(name)) return
+    this.#inFolder?.close()
+    this.#inFolder = undefined
+    const publication = publishSocket(this.#newServer(), [name])
+    if (typeof publication === 'string') throw new NicError('ERR_NIC_UNAVAILABLE', publication)
+    this.#inFolder = publication
   }
 
   /** Waits for one caller that shows `nonce`. Then `answer` makes this side's interface, or throws. */

@@ -7,7 +7,7 @@
  * pidfd (SO_PEERPIDFD) proves that the opened memory was the peer's. Some microseconds remain between check and copy,
  * in which the peer may exit and the kernel reuse its pid.
  */
-import { closeSync, openSync, readFileSync, statSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { SO_PEERPIDFD, SOL_SOCKET } from '../posix/constants.ts'
 import type { Libc } from '../posix/libc.ts'
 import { isOwnUser } from '../posix/own-user.ts'
@@ -17,6 +17,7 @@ import { readProcess } from './process-memory.ts'
 /** Above the memory of every program: a read there fails while the program lives, and touches none of its pages. */
 const NOWHERE = 0x7fff_ffff_ffff_f000n
 const NOTHING_LEFT = 0
+const ELSEWHERE = 'the peer lives in another pid namespace'
 
 const own = Buffer.alloc(8, 1)
 const byte = Buffer.alloc(8)
@@ -49,12 +50,14 @@ export function openPeerProcess(
   connection: number,
   { pid, uid }: Credentials,
 ): PeerProcess | string {
-  if (pid <= 0) return 'the peer lives in another pid namespace'
+  if (pid <= 0) return ELSEWHERE
   if (!isOwnUser(uid)) return `the peer is user ${uid}, not ${process.geteuid?.()} as we are`
   if (!canReadOwn(libc)) return 'the kernel refuses process_vm_readv, a seccomp filter perhaps'
   const pidfd = peerDescriptor(libc, connection)
   if (pidfd < 0) return 'the kernel does not give the pidfd of a peer (Linux 6.5 does)'
   try {
+    // From outside a namespace its processes have pids, which they do not know themselves.
+    if (readlinkSync(`/proc/${pid}/ns/pid`) !== readlinkSync('/proc/self/ns/pid')) return ELSEWHERE
     const memory = openSync(`/proc/${pid}/mem`, 'r')
     // Checked after `openSync`: if the pidfd still has that pid, no other process had it when the memory was opened.
     if (statSync(`/proc/${pid}`).uid === uid && pidOf(pidfd) === pid)

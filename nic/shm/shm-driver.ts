@@ -1,7 +1,8 @@
 /**
- * Shared memory between two processes of one host (and one network namespace, in which abstract sockets live).
+ * Shared memory between two processes of one host.
  *
- * The offering side listens on an abstract unix socket with a random name. The connecting side learns the name and a
+ * The offering side listens on an abstract unix socket with a random name, which only its network namespace has, and for
+ * peers of other namespaces on a socket in the rendezvous folder. The connecting side learns the name and a
  * nonce from the offer's blob, connects, and shows the nonce. Each side asks the kernel for the other's user
  * (SO_PEERCRED) and accepts, by default, only its own. Then the offering side makes the segment and passes it with
  * SCM_RIGHTS. The connection stays open as the doorbell of both sides.
@@ -35,6 +36,8 @@ import {
 } from '../posix/unix-socket.ts'
 import { randomBytes } from '../random.ts'
 import { nextTurn, performance, sleep } from '../real-time.ts'
+import { connectByName, isNoWay } from '../rendezvous/looking-up.ts'
+import { handoffName } from '../rendezvous/names-layout.ts'
 import { isRingSize, RING_SIZE_DEFAULT } from '../ring/ring-layout.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import { measureCopyCosts } from './copy-costs.ts'
@@ -106,6 +109,7 @@ function offer(options: OfferOptions = {}): Offer {
   }
   const allowUid = options.allowUid ?? isOwnUser
   listener ??= scope.runInAsyncScope(() => new HandoffListener(libc))
+  if (options.isThroughFolder === true) listener.openInFolder()
   const nonce = randomBytes(NONCE_SIZE)
   const { accepted, cancel } = listener.expect(
     nonce,
@@ -182,15 +186,20 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
   ) {
     throw new NicError('ERR_NIC_BAD_ADDRESS', 'this is not the address of a shm offer')
   }
-  const name = socketName(address.subarray(BLOB_NAME, BLOB_NONCE))
+  const id = address.subarray(BLOB_NAME, BLOB_NONCE)
+  const allowUid = options.allowUid ?? isOwnUser
+  const call = (): number | undefined =>
+    options.isThroughFolder === true
+      ? callInFolder(libc, id, allowUid)
+      : connectAbstract(libc, socketName(id))
   const deadlineMs = performance.now() + (options.timeoutMs ?? TIMEOUT_MS_DEFAULT)
   const bell = await untilThere(deadlineMs, () => {
-    const fd = connectAbstract(libc, name)
+    const fd = call()
     return fd === undefined ? undefined : new Doorbell(libc, fd)
   })
   try {
     const credentials = peerCredentials(libc, bell.fd)
-    assertUid(credentials, options.allowUid ?? isOwnUser)
+    assertUid(credentials, allowUid)
     strangeUsers.assertPassesMemory(credentials.uid)
     const request = Buffer.alloc(REQUEST_SIZE)
     request.writeUInt32LE(REQUEST_MAGIC, MAGIC)
@@ -207,6 +216,12 @@ async function connect(blob: Uint8Array, options: ConnectOptions = {}): Promise<
     bell.close()
     throw error
   }
+}
+
+function callInFolder(libc: Libc, id: Uint8Array, allowUid: (uid: number) => boolean): number | undefined {
+  const outcome = connectByName(libc, handoffName(id), allowUid)
+  if (isNoWay(outcome)) throw new NicError('ERR_NIC_CONNECT_FAILED', outcome.text)
+  return outcome
 }
 
 /** The connecting side: checks the answer and its descriptors, maps the segment, and returns its interface. */

@@ -1,7 +1,7 @@
 /** The key that both hosts share. It never goes over the network (handshake-layout.ts). */
 import { isAbsolute } from 'node:path'
 import { NicError } from '../errors.ts'
-import { keyFileOfPolicy } from '../key-source.ts'
+import { policySettings } from '../policy-source.ts'
 import { readTrustedFile } from '../trusted-file.ts'
 
 export const KEY_FILE_VARIABLE = 'FASTSOCKETS_KEY_FILE'
@@ -12,7 +12,7 @@ const NEW_LINES = /[\r\n]+$/
 
 /** The path of the key file; undefined if there is none. */
 export function keyFile(): string | undefined {
-  return process.env[KEY_FILE_VARIABLE] || keyFileOfPolicy()
+  return process.env[KEY_FILE_VARIABLE] || policySettings().keyFile
 }
 
 /** The key; undefined if no file is named. Throws `ERR_NIC_KEY` if the file may not be used. */

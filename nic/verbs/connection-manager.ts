@@ -7,6 +7,7 @@ import { accessSync, constants } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { NicError } from '../errors.ts'
 import { systemError } from '../posix/libc.ts'
+import { mappedAddress, socketAddress } from '../posix/socket-address.ts'
 import { setNonBlocking } from './descriptors.ts'
 import {
   CONTEXT_DEVICE,
@@ -27,7 +28,6 @@ import {
   SPACE_TCP,
 } from './manager-layout.ts'
 import { loadManager, type ManagerLibrary } from './manager-library.ts'
-import { mappedAddress, socketAddress } from './socket-address.ts'
 import type { Pointer, PollHandle, VerbsLibrary } from './verbs-library.ts'
 import { Way, type WayUser } from './way.ts'
 

@@ -9,6 +9,7 @@
 import { accessSync, constants } from 'node:fs'
 import { basename } from 'node:path'
 import { systemError } from '../posix/libc.ts'
+import { MAPPED } from '../posix/socket-address.ts'
 import { LINK_IWARP } from './address-layout.ts'
 import { type ConnectionManager, openManager } from './connection-manager.ts'
 import { deviceNames, entriesOf, read, userDeviceOf } from './kernel-devices.ts'
@@ -25,7 +26,6 @@ import {
   PORT_SIZE,
   PORT_STATE,
 } from './library-layout.ts'
-import { MAPPED } from './socket-address.ts'
 import { FORK_UNNEEDED, type Pointer, type VerbsLibrary } from './verbs-library.ts'
 
 const SYSFS = '/sys/class/infiniband'

@@ -7,8 +7,6 @@
  *   rdma_conn_param     0 private_data   8 its length (u8)   9 responder_resources (u8)   10 initiator_depth (u8)
  *                       12 retry_count (u8)   13 rnr_retry_count (u8)   16 qp_num
  *   ibv_context         0 device
- *   sockaddr_in         0 family (u16)   2 port (network order)   4 address
- *   sockaddr_in6        0 family (u16)   2 port (network order)   4 flow   8 address   24 scope
  */
 export const EVENT_CHANNEL_FD = 0
 
@@ -28,13 +26,6 @@ export const PARAMETERS_PRIVATE_LENGTH = 8
 export const PARAMETERS_RESPONDER = 9
 export const PARAMETERS_INITIATOR = 10
 export const PARAMETERS_QP_NUMBER = 16
-
-export const SOCKADDR_SIZE = 128
-export const SOCKADDR_PORT = 2
-export const SOCKADDR_V4 = 4
-export const SOCKADDR_V6 = 8
-export const FAMILY_V4 = 2
-export const FAMILY_V6 = 10
 
 /** enum rdma_port_space. */
 export const SPACE_TCP = 0x0106

@@ -13,7 +13,7 @@ import { nodeInternals } from '../../fastsockets/host/node-internals.ts'
 import net, { FALLBACK_REASONS, transportOf } from '../../fastsockets/index.ts'
 import { connectPlainly } from '../../fastsockets/raw/raw-peers.ts'
 import { readStatusOf } from '../../fastsockets/status/read-status.ts'
-import { markOwn } from '../../nic/index.ts'
+import { hasDevice, markOwn } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { freePort } from '../support/ports.ts'
 import { program, REGISTER, relinked } from '../support/relinked.ts'
@@ -34,6 +34,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   SILENT: 'strangers',
   VERSION: 'strangers',
   OTHER_HOST: 'strangers',
+  REMOTE_HOST: 'cli/doctor',
+  NO_RENDEZVOUS: 'containers/sockets',
   POLICY: 'policy/policy-roads',
   POLICY_INVALID: 'policy/policy-roads',
   NOT_STARTED: 'always-starts',
@@ -107,7 +109,7 @@ t.test('DRIVER: a process that may make no file of the size of a segment', async
 })
 
 for (const [code, host] of [
-  ['REMOTE_HOST', '192.0.2.1'],
+  [hasDevice() ? 'REMOTE_HOST' : 'NO_RENDEZVOUS', '192.0.2.1'],
   ['ADDRESS', '::1%lo'],
   ['ADDRESS', '::ffff:127.0.0.1'],
 ] as const) {

@@ -1,6 +1,7 @@
 /** Properties of the machine that limit speed or reach; none prevents the fast way. */
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { reasonAgainstFolder, rendezvousFolder } from '../../../nic/index.ts'
 import { allowsPeerMemory } from '../../policy/own-policy.ts'
 import type { Check } from './check.ts'
 
@@ -9,7 +10,7 @@ const OPEN_FILES_WANTED = 4096
 const PTRACE_SCOPES = ['any process of this user', 'only ancestors', 'only administrators', 'no process']
 
 export function machineChecks(): Check[] {
-  return [openFiles(), lockedMemory(), cores(), zcopyWithinHost()]
+  return [openFiles(), lockedMemory(), cores(), zcopyWithinHost(), folderOfContainers()]
 }
 
 function openFiles(): Check {
@@ -44,6 +45,18 @@ function cores(): Check {
   if (count > 1) return { name, state: 'ok', detail: String(count) }
   const hint = 'two programs that take turns on one core gain less: round trips take as long as with TCP'
   return { name, state: 'note', detail: '1', hint }
+}
+
+/** Containers of this host find each other in a folder that they share. */
+function folderOfContainers(): Check {
+  const name = 'rendezvous folder'
+  const missing = reasonAgainstFolder(true)
+  if (missing === undefined) return { name, state: 'ok', detail: String(rendezvousFolder()) }
+  return {
+    name,
+    state: 'ok',
+    detail: `${missing}: connections to other containers use TCP (docs/guide/containers.md)`,
+  }
 }
 
 /** Large writes can be read out of the other process, if both programs ask for it and the kernel allows it. */

@@ -11,7 +11,9 @@ const HINTS: Partial<Record<FallbackCode, string>> = {
   VERSION: 'install the same release of fastsockets for both programs',
   REMOTE_HOST:
     'between hosts it takes RDMA, and a host in a subnet of the device or named in a rule of the policy: docs/guide/rdma.md',
-  OTHER_HOST: 'run both programs in one network namespace: one host, one container, or one pod',
+  NO_RENDEZVOUS:
+    'containers of one host need a folder that both can write to: docs/guide/containers.md; hosts need RDMA: docs/guide/rdma.md',
+  OTHER_HOST: 'between hosts it takes RDMA: docs/guide/rdma.md',
   OTHER_USER: 'run both as one user, or name the other user in users: of both policies',
   HANDSHAKE: 'look with DEBUG=fastsockets:* on both sides',
   LIMIT: 'the server has as many peers as it takes',

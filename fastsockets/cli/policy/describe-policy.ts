@@ -42,7 +42,7 @@ export function describePolicy(policy: Policy): string {
 }
 
 function describe(
-  { source, default: { use, because }, users, drivers, keyFile }: Policy,
+  { source, default: { use, because }, users, drivers, settings: { keyFile, rendezvous } }: Policy,
   rules: string,
   zcopy: boolean,
 ): string {
@@ -50,7 +50,8 @@ function describe(
   const allowed = drivers?.length === 0 ? 'none' : (drivers?.join(', ') ?? 'all')
   const memory = zcopy ? '; zcopy: processes of this user may read and write each other' : ''
   const key = keyFile === undefined ? '' : `; keyFile: ${keyFile}`
-  return `${source}: ${rules}; default: ${use} (${because}); users: ${others}; drivers: ${allowed}${memory}${key}`
+  const folder = rendezvous === undefined ? '' : `; rendezvous: ${rendezvous}`
+  return `${source}: ${rules}; default: ${use} (${because}); users: ${others}; drivers: ${allowed}${memory}${key}${folder}`
 }
 
 function count({ ruleCount }: Policy): string {

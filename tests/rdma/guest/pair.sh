@@ -11,7 +11,7 @@ secrets=$(mktemp -d)
 echo VGhlIHR3byBndWVzdHMga25vdyB0aGlz > "$secrets/token"
 chmod 600 "$secrets/token"
 if [ "$ROLE" = call ]; then
-  WIRE=tcp REASON=REMOTE_HOST run || exit 1
+  WIRE=tcp REASON=NO_RENDEZVOUS run || exit 1
   # The certificate is localhost's.
   echo "$SERVER localhost" > /etc/hosts
   export FASTSOCKETS_NAMES=https://localhost:7946

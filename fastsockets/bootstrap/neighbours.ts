@@ -1,0 +1,75 @@
+/**
+ * Listeners of other network namespaces of this host, by the rendezvous folder. A neighbour has published its listener
+ * under the address and port that a client calls.
+ */
+import {
+  hasName,
+  listenerName,
+  reasonAgainstFolder,
+  rendezvousFolder,
+  unixListenerName,
+} from '../../nic/index.ts'
+import { allOwnAddresses, reachableOwnAddress } from '../host/addresses.ts'
+import { type Family, fileOfKey, UNIX } from '../host/unix-paths.ts'
+import { type FallbackReason, fallbackReason } from '../reasons.ts'
+import type { Sought } from './bootstrap-client.ts'
+
+/** Names of a listener on all addresses. */
+const NAMES_MAX = 16
+/** The first byte of an IPv4 address that no host has, from there on; of an IPv6 address. */
+const MULTICAST_V4 = 224
+const MULTICAST_V6 = /^ff/
+
+/** A listener's place, as `BootstrapPlace` has it. */
+export interface Place {
+  readonly address: string
+  readonly port: number
+  readonly family: Family
+  readonly ipv6Only: boolean
+}
+
+/** Where the folder has the listener; undefined for an abstract name, which is of one network namespace. */
+function nameOf({ address, port, family }: Pick<Sought, 'address' | 'port' | 'family'>): string | undefined {
+  if (family !== UNIX) return listenerName(address, port)
+  const file = fileOfKey(address)
+  return file && unixListenerName(file.dev, file.ino)
+}
+
+/** The name by which the folder leads to a listener of another namespace; undefined if it has none. */
+export function neighbourName(sought: Pick<Sought, 'address' | 'port' | 'family'>): string | undefined {
+  const name = nameOf(sought)
+  return name !== undefined && hasName(name) ? name : undefined
+}
+
+/** Why no neighbour was found at an address that is not one of this namespace. */
+export function reasonAgainstNeighbour(address: string, port: number): FallbackReason {
+  const missing = `there is no ${rendezvousFolder()}/${listenerName(address, port)}`
+  return fallbackReason('NO_RENDEZVOUS', reasonAgainstFolder(false) ?? missing)
+}
+
+/** The addresses at which other namespaces may reach the listener; none for one on a loopback address. */
+export function sharedAddresses({ address, family, ipv6Only }: Place): readonly string[] {
+  if (family === UNIX) return []
+  if (address !== '0.0.0.0' && address !== '::') return isLoopback(address) ? [] : [address]
+  const v6 = family === 6 ? allOwnAddresses(6) : []
+  const v4 = family === 4 || !ipv6Only ? allOwnAddresses(4) : []
+  return [...v4, ...v6].filter(one => !isLoopback(one)).slice(0, NAMES_MAX)
+}
+
+/** All names under which the listener is published. */
+export function namesOf(place: Place): readonly string[] {
+  const { port, family } = place
+  if (family !== UNIX) return sharedAddresses(place).map(address => listenerName(address, port))
+  const name = nameOf(place)
+  return name === undefined ? [] : [name]
+}
+
+/** Whether a peer of another namespace may say that it is at `address`: programs trust a peer's address. */
+export function mayBeNeighbours(address: string): boolean {
+  if (reachableOwnAddress(address) !== undefined || MULTICAST_V6.test(address)) return false
+  return address.includes(':') || Number(address.split('.')[0]) < MULTICAST_V4
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || address.startsWith('127.')
+}

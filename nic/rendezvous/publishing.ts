@@ -1,0 +1,198 @@
+/**
+ * Publishes listening sockets in the rendezvous folder. A socket is bound to a new name, listens, and is renamed: a name
+ * is never without a listener, and replaces what an earlier process has left. The folder is locked meanwhile (flock(2)),
+ * as well as it can be: without the lock a name of another process may be lost, and with it that process's fast way.
+ */
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  linkSync,
+  lstatSync,
+  opendirSync,
+  openSync,
+  renameSync,
+  unlinkSync,
+} from 'node:fs'
+import type net from 'node:net'
+import { openLog } from '../log.ts'
+import { policySettings } from '../policy-source.ts'
+import { AF_UNIX, ECONNREFUSED, LOCK_EX, LOCK_NB, SOCK_CLOEXEC, SOCK_DGRAM } from '../posix/constants.ts'
+import { type Libc, loadLibc } from '../posix/libc.ts'
+import { pathAddress, refuseDescriptors } from '../posix/unix-socket.ts'
+import { randomBytes } from '../random.ts'
+import { performance } from '../real-time.ts'
+import { reasonAgainstFolder, rendezvousFolder } from './folder.ts'
+import { isOfLayout, newName } from './names-layout.ts'
+
+const log = openLog('fastsockets:rendezvous')
+
+/** Milliseconds that a publisher waits for the lock: others hold it for less than one. */
+const LOCK_TRIES = 10
+const LOCK_PAUSE_MS = 1
+/** Pause between two sweeps of this thread, and the most entries that one sweep looks at. */
+const SWEEP_PAUSE_MS = 60_000
+const SWEPT_MAX = 4096
+/** Without users that the policy names only our own user may connect. The kernel tells who does, in any case. */
+const MODE_OWN = 0o600
+const MODE_OTHERS = 0o666
+
+/** A published socket. */
+export interface Publication {
+  /** Removes its names and closes the server. */
+  close(): void
+}
+
+interface Published extends Publication {
+  /** What a process does that ends. */
+  leave(): void
+}
+
+const published = new Set<Published>()
+let sweptAtMs = Number.NEGATIVE_INFINITY
+
+/**
+ * Lets `server`, which does not listen yet, listen at all of `names`; or gives the reason why it does not listen. A name
+ * that cannot be had, for example because a stranger holds it in a folder with the sticky bit, is left out.
+ */
+export function publishSocket(server: net.Server, names: readonly string[]): Publication | string {
+  const against = reasonAgainstFolder(true)
+  if (against !== undefined) return against
+  server.on('error', error => log('%s', error.message))
+  const outcome = inFolder((at, libc) => {
+    if (libc !== undefined) sweepAgain(libc, at)
+    return listenIn(server, at, names)
+  })
+  if (typeof outcome === 'string') return outcome
+  if (published.size === 0) process.on('exit', leaveAll)
+  published.add(outcome)
+  return outcome
+}
+
+function listenIn(server: net.Server, at: string, names: readonly string[]): Published | string {
+  const start = `${at}/${newName(randomBytes(16))}`
+  // `exclusive`: in a cluster worker the primary would listen in its place.
+  server.listen({ path: start, exclusive: true })
+  server.unref()
+  if (!server.listening) return `no socket can be made in ${rendezvousFolder()}`
+  refuseDescriptors(server)
+  try {
+    chmodSync(start, policySettings().hasUsers === true ? MODE_OTHERS : MODE_OWN)
+    const { dev, ino } = lstatSync(start, { bigint: true })
+    const had = names.filter(name => takeName(start, `${at}/${name}`, `${at}/${newName(randomBytes(16))}`))
+    unlinkSync(start)
+    if (had.length > 0) return publicationOf(server, had, dev, ino)
+    server.close()
+    return `the name ${names[0]} cannot be had in ${rendezvousFolder()}: DEBUG=fastsockets:rendezvous says why`
+  } catch (error) {
+    server.close()
+    return `the rendezvous folder ${rendezvousFolder()} cannot be used: ${(error as Error).message}`
+  }
+}
+
+/** A second link, renamed: several names lead to one socket. */
+function takeName(socket: string, name: string, spare: string): boolean {
+  try {
+    linkSync(socket, spare)
+    renameSync(spare, name)
+    return true
+  } catch (error) {
+    log('not published: %s', (error as Error).message)
+    remove(spare)
+    return false
+  }
+}
+
+function publicationOf(server: net.Server, names: readonly string[], dev: bigint, ino: bigint): Published {
+  const leave = (): void => {
+    inFolder(at => {
+      for (const name of names) {
+        const stat = lstatSync(`${at}/${name}`, { bigint: true, throwIfNoEntry: false })
+        // Another listener may have replaced it.
+        if (stat?.ino === ino && stat.dev === dev) remove(`${at}/${name}`)
+      }
+    })
+  }
+  const publication = {
+    leave,
+    close: () => {
+      server.close()
+      if (!published.delete(publication)) return
+      if (published.size === 0) process.off('exit', leaveAll)
+      leave()
+    },
+  }
+  return publication
+}
+
+function leaveAll(): void {
+  for (const publication of published) publication.leave()
+}
+
+/**
+ * Runs `use` with a path to the folder that leads to the same folder all the time, and with the C library if the folder
+ * is locked. The reason if there is no folder.
+ */
+function inFolder<T>(use: (at: string, libc: Libc | undefined) => T): T | string {
+  const { libc } = loadLibc()
+  let folder: number
+  try {
+    folder = openSync(rendezvousFolder() as string, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0))
+  } catch (error) {
+    return `the rendezvous folder cannot be opened: ${(error as Error).message}`
+  }
+  try {
+    return use(`/proc/self/fd/${folder}`, libc !== undefined && lock(libc, folder) ? libc : undefined)
+  } catch (error) {
+    return `the rendezvous folder cannot be used: ${(error as Error).message}`
+  } finally {
+    closeSync(folder)
+  }
+}
+
+function lock(libc: Libc, folder: number): boolean {
+  for (let tries = 0; tries < LOCK_TRIES; tries++) {
+    if (libc.flock(folder, LOCK_EX | LOCK_NB) === 0) return true
+    libc.poll(Buffer.alloc(8), 0, LOCK_PAUSE_MS)
+  }
+  return false
+}
+
+/** Removes names that processes have left. Only with the lock: a socket that is being bound looks like one of them. */
+function sweepAgain(libc: Libc, at: string): void {
+  const nowMs = performance.now()
+  if (nowMs - sweptAtMs < SWEEP_PAUSE_MS) return
+  sweptAtMs = nowMs
+  const entries = opendirSync(at)
+  try {
+    for (let count = 0; count < SWEPT_MAX; count++) {
+      const entry = entries.readSync()
+      if (entry === null) return
+      const path = `${at}/${entry.name}`
+      if (entry.isSocket() && isOfLayout(entry.name) && isStale(libc, path)) remove(path)
+    }
+  } finally {
+    entries.closeSync()
+  }
+}
+
+/**
+ * Whether no process has the socket any more. A datagram socket asks: a stream listener answers EPROTOTYPE, and never
+ * learns of it.
+ */
+function isStale(libc: Libc, path: string): boolean {
+  const fd = libc.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)
+  if (fd < 0) return false
+  const address = pathAddress(path)
+  const isRefused = libc.connect(fd, address, address.length) < 0 && libc.errno() === ECONNREFUSED
+  libc.close(fd)
+  return isRefused
+}
+
+function remove(path: string): void {
+  try {
+    unlinkSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') log('%s', (error as Error).message)
+  }
+}

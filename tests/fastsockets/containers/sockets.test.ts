@@ -1,0 +1,159 @@
+/** Sockets between two containers of one host that share a rendezvous folder. */
+import { symlinkSync, unlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import type { Child } from '../../support/child.ts'
+import {
+  type ContainerOptions,
+  type Containers,
+  childIn,
+  makeContainers,
+  namesIn,
+  noContainers,
+} from '../../support/containers.ts'
+import { program } from '../../support/relinked.ts'
+import type { Called, Question, Wire } from '../programs/neighbour.ts'
+
+const skip = noContainers()
+if (skip) t.comment(`SKIPPED: sockets between containers: ${skip}`)
+const neighbour = program('neighbour')
+const PORT = 8080
+const SHARED = 0o1777
+
+interface Served extends Containers {
+  readonly server: Child
+  readonly name: string
+}
+
+/** A server on all addresses of the far container. */
+async function serve(t: Test, mode = 0o700, options: ContainerOptions = {}): Promise<Served> {
+  const containers = makeContainers(t, mode, mode === SHARED ? 0 : options.uid)
+  const server = await serverIn(t, containers, options)
+  return { ...containers, server, name: `tcp4-${containers.far.address}-${PORT}` }
+}
+
+async function serverIn(t: Test, containers: Containers, options: ContainerOptions = {}): Promise<Child> {
+  const server = childIn(t, containers, containers.far, neighbour, [], options)
+  await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+  return server
+}
+
+/** What a new client in the near container gets. */
+async function call(t: Test, containers: Containers, options: ContainerOptions = {}): Promise<Called> {
+  const client = childIn(t, containers, containers.near, neighbour, [], options)
+  const called = await callFrom(client, containers)
+  await client.kill()
+  return called
+}
+
+function callFrom(client: Child, { far }: Containers): Promise<Called> {
+  return client.ask<Called>({ ask: 'call', host: far.address, port: PORT } satisfies Question)
+}
+
+const SHARES_MEMORY = { transport: 'shm', echoed: 200_000 }
+
+function onTcp(code: string, text: RegExp): object {
+  return { transport: 'tcp', echoed: 200_000, reason: { code, text } }
+}
+
+t.test('one user: memory is shared, and both see the addresses that TCP would show', { skip }, async t => {
+  const containers = await serve(t)
+  const { near, far, server, name } = containers
+  t.strictSame(namesIn(containers), [name], 'one name for the address, none for loopback')
+  const called = await call(t, containers)
+  t.match(called, { ...SHARES_MEMORY, local: near.address, remote: far.address })
+  t.match(called.there, { transport: 'shm', local: far.address, remote: near.address })
+  const tcp = await call(t, containers, { isPlain: true })
+  t.match(tcp, { local: near.address, remote: far.address, echoed: 200_000 }, 'TCP serves a plain client')
+  t.match(tcp.there, { transport: 'tcp', local: far.address, remote: near.address })
+  await server.ask({ ask: 'leave' })
+  await server.end()
+  t.strictSame(namesIn(containers), [], 'a clean exit leaves no name')
+})
+
+t.test('a reason for each step that fails, with what to do', { skip }, async t => {
+  const containers = await serve(t)
+  const { folder, name, server } = containers
+  const elsewhere = (at: string): ContainerOptions => ({ env: { FASTSOCKETS_RENDEZVOUS: at } })
+  t.match(
+    await call(t, containers, elsewhere('/nowhere/at/all')),
+    onTcp('NO_RENDEZVOUS', /the rendezvous folder \/nowhere\/at\/all does not exist/),
+  )
+  t.match(
+    await call(t, containers, elsewhere('/etc/passwd')),
+    onTcp('NO_RENDEZVOUS', /\/etc\/passwd is no folder/),
+  )
+  t.match(await call(t, containers, elsewhere('/etc')), onTcp('NO_RENDEZVOUS', /there is no \/etc\/tcp4-/))
+  t.match(await call(t, containers, elsewhere('off')), onTcp('NO_RENDEZVOUS', /names no absolute path/))
+  const place = join(folder, name)
+  unlinkSync(place)
+  symlinkSync('/run/a-socket-of-others', place)
+  t.match(await call(t, containers), onTcp('NO_RENDEZVOUS', /there is no/), 'a link to nothing')
+  await server.kill()
+  unlinkSync(place)
+})
+
+t.test('a killed server leaves a name that a client and the next server survive', { skip }, async t => {
+  const containers = await serve(t)
+  const { near, far, server, name } = containers
+  const client = childIn(t, containers, near, neighbour)
+  t.match(await client.ask<Wire>({ ask: 'hold', host: far.address, port: PORT } satisfies Question), {
+    transport: 'shm',
+  })
+  await server.kill()
+  t.strictSame(await client.receive(), { ended: 'end' }, 'its connections end')
+  const left = namesIn(containers)
+  t.ok(left.includes(name) && left.length === 2, 'the listener, and where it passed memory')
+  const refused = await client.ask<{ error: { code: string } }>({
+    ask: 'call',
+    host: far.address,
+    port: PORT,
+  })
+  t.match(refused, { error: { code: 'ECONNREFUSED' } }, 'a stale name is no server')
+  await serverIn(t, containers)
+  t.strictSame(namesIn(containers), [name], 'the next server takes the name over, and sweeps the rest')
+  t.match(await call(t, containers), SHARES_MEMORY)
+})
+
+t.test('the server is told when a client is killed', { skip }, async t => {
+  const containers = await serve(t)
+  const { near, far, server } = containers
+  const client = childIn(t, containers, near, neighbour)
+  await client.ask({ ask: 'hold', host: far.address, port: PORT } satisfies Question)
+  await client.kill()
+  t.strictSame(await server.receive(), { closed: true })
+})
+
+t.test('users: the own one, others that both policies name, and none else', { skip }, async t => {
+  const containers = await serve(t, SHARED, { uid: 1000, env: { FASTSOCKETS_USERS: '1001' } })
+  t.match(await call(t, containers, { uid: 1000 }), SHARES_MEMORY, 'the same user')
+  t.match(
+    await call(t, containers, { uid: 1001 }),
+    onTcp('OTHER_USER', /belongs to user 1000/),
+    'the client does not allow the server',
+  )
+  const env = { FASTSOCKETS_USERS: '1000' }
+  t.match(await call(t, containers, { uid: 1001, env }), SHARES_MEMORY, 'both allow each other')
+  const third = await call(t, containers, { uid: 1002, env })
+  t.match(third, { transport: 'tcp', echoed: 200_000 }, 'the server does not allow the client')
+})
+
+t.test('a listener on a loopback address is not published', { skip }, async t => {
+  const containers = makeContainers(t)
+  const server = childIn(t, containers, containers.far, neighbour)
+  await server.ask({ ask: 'listen', host: '127.0.0.1', port: PORT } satisfies Question)
+  t.strictSame(namesIn(containers), [])
+})
+
+t.test('a unix path in a folder that both have', { skip }, async t => {
+  const containers = makeContainers(t)
+  const path = join(containers.folder, 'app.sock')
+  const server = childIn(t, containers, containers.far, neighbour)
+  await server.ask({ ask: 'listen', path } satisfies Question)
+  const client = childIn(t, containers, containers.near, neighbour)
+  const called = await client.ask<Called>({ ask: 'call', path } satisfies Question)
+  t.match(called, { ...SHARES_MEMORY, there: { transport: 'shm' } })
+  await server.ask({ ask: 'leave' })
+  await server.end()
+  t.strictSame(namesIn(containers), ['app.sock'], 'a clean exit leaves what it leaves without Fast Sockets')
+})

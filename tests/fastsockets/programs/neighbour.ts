@@ -1,0 +1,112 @@
+/** An ordinary program in a container, driven by questions over IPC: it listens, connects, and says what it sees. */
+import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
+import net, { type Server, type Socket } from 'node:net'
+import { transportOf } from '../../../fastsockets/handle/transport.ts'
+
+export interface Wire {
+  readonly transport: string
+  readonly reason?: { readonly code: string; readonly text: string }
+}
+
+export interface Called extends Wire {
+  readonly local: string | undefined
+  readonly remote: string | undefined
+  /** The server's answer: what it sees. */
+  readonly there: Accepted
+  readonly echoed: number
+}
+
+export interface Accepted extends Wire {
+  readonly local: string | undefined
+  readonly remote: string | undefined
+  readonly remotePort: number | undefined
+}
+
+export type Question =
+  | { readonly ask: 'listen'; readonly host?: string; readonly port?: number; readonly path?: string }
+  | { readonly ask: 'close' }
+  | { readonly ask: 'call'; readonly host?: string; readonly port?: number; readonly path?: string }
+  | { readonly ask: 'hold'; readonly host: string; readonly port: number }
+  | { readonly ask: 'descriptors' }
+  | { readonly ask: 'leave' }
+
+const PAYLOAD = Buffer.alloc(200_000, 'fast sockets ')
+let server: Server | undefined
+
+process.on('message', (question: Question) => {
+  answer(question).then(
+    message => process.send?.(message),
+    error => process.send?.({ error: { code: error.code, message: error.message } }),
+  )
+})
+process.on('disconnect', () => process.exit())
+
+async function answer(question: Question): Promise<object> {
+  switch (question.ask) {
+    case 'listen': {
+      server = net.createServer(serve).listen(placeOf(question))
+      await once(server, 'listening')
+      const address = server.address()
+      return { port: typeof address === 'object' ? address?.port : 0 }
+    }
+    case 'close':
+      server?.close()
+      return {}
+    case 'call':
+      return await call(net.connect(placeOf(question)))
+    case 'hold':
+      return await hold(net.connect(placeOf(question)))
+    case 'descriptors':
+      return { count: readdirSync('/proc/self/fd').length }
+    case 'leave':
+      setImmediate(() => process.exit())
+      return {}
+  }
+}
+
+function placeOf({ path, host, port }: { path?: string; host?: string; port?: number }): net.NetConnectOpts {
+  return path === undefined ? { port: port ?? 0, ...(host && { host }) } : { path }
+}
+
+/** Sends one line of what it sees, then all bytes back. */
+function serve(socket: Socket): void {
+  const { transport, reason } = transportOf(socket)
+  const { localAddress: local, remoteAddress: remote, remotePort } = socket
+  socket.write(`${JSON.stringify({ transport, reason, local, remote, remotePort })}\n`)
+  socket.on('error', error => process.send?.({ failed: (error as NodeJS.ErrnoException).code }))
+  socket.on('close', () => process.send?.({ closed: true }))
+  socket.pipe(socket)
+}
+
+async function call(socket: Socket): Promise<Called> {
+  await once(socket, 'connect')
+  const { transport, reason } = transportOf(socket)
+  const { localAddress: local, remoteAddress: remote } = socket
+  socket.end(PAYLOAD)
+  const chunks: Buffer[] = []
+  for await (const chunk of socket) chunks.push(chunk as Buffer)
+  const all = Buffer.concat(chunks)
+  const at = all.indexOf('\n')
+  const there = JSON.parse(all.toString('utf8', 0, at)) as Accepted
+  const echo = all.subarray(at + 1)
+  return {
+    transport,
+    ...(reason && { reason }),
+    local,
+    remote,
+    there,
+    echoed: echo.equals(PAYLOAD) ? echo.length : -1,
+  }
+}
+
+/** Says later how the connection has ended. */
+async function hold(socket: Socket): Promise<Wire> {
+  let failure: string | undefined
+  socket.on('error', error => {
+    failure = (error as NodeJS.ErrnoException).code
+  })
+  socket.on('close', () => process.send?.({ ended: failure ?? 'end' }))
+  await once(socket, 'data')
+  return transportOf(socket)
+}
