@@ -33,7 +33,7 @@ export interface SystemError extends Error {
 
 /** The error that `node:net` gives for a failed read or write: same message, errno, code and syscall. */
 export function systemError(
-  code: 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE' | 'EFAULT' | 'EBADF' | 'ECANCELED' | 'ENOBUFS',
+  code: 'ECONNRESET' | 'ETIMEDOUT' | 'EPIPE' | 'EFAULT' | 'EBADF' | 'ECANCELED' | 'ENOBUFS' | 'EPROTO',
   syscall: string,
   cause?: Error,
 ): SystemError {

@@ -1,10 +1,11 @@
 import { systemError } from '../host/socket-errors.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
+import type { MessageSocket } from './message-socket.ts'
 import { rawPeers } from './raw-peers.ts'
 import type { RawServer } from './raw-server.ts'
 import { assertOptions, assertSignal, type Pollable, type RawSocket } from './raw-socket.ts'
 
-export type Member = RawSocket | RawServer
+export type Member = RawSocket | MessageSocket | RawServer | RawServer<MessageSocket>
 
 /** Most messages that one `poll` handles on each channel. */
 const POLL_MESSAGES = 64

@@ -14,10 +14,10 @@ import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { showTcpClient } from '../status/tcp-rows.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import type { StreamAddresses } from '../stream/stream-addresses.ts'
-import { FastRawSocket } from './fast-raw-socket.ts'
+import type { MessageSocket } from './message-socket.ts'
 import { connectPlainly, rawPeers } from './raw-peers.ts'
 import { assertOptions, assertSignal, type RawSocket } from './raw-socket.ts'
-import { TcpRawSocket } from './tcp-raw-socket.ts'
+import { type Made, type SocketType, socketType } from './socket-type.ts'
 
 export interface ConnectOptions {
   readonly port: number
@@ -25,9 +25,18 @@ export interface ConnectOptions {
   readonly host?: string
   /** Ends the attempt; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal
+  /** `datagram`: a message socket. The server must have the same type. */
+  readonly type?: 'stream'
 }
 
+export interface ConnectMessagesOptions extends Omit<ConnectOptions, 'type'> {
+  readonly type: 'datagram'
+}
+
+type AnySocket = Made<RawSocket> | Made<MessageSocket>
+
 interface Target {
+  readonly type: SocketType<RawSocket> | SocketType<MessageSocket>
   readonly address: string
   readonly family: 4 | 6
   readonly port: number
@@ -38,9 +47,14 @@ const routes = new Routes()
 /**
  * Connects to a server, raw or not, relinked or not. Rejects as `node:net` does, with the error of the last address.
  */
-export async function connect(options: ConnectOptions): Promise<RawSocket> {
+export function connect(options: ConnectOptions): Promise<RawSocket>
+export function connect(options: ConnectMessagesOptions): Promise<MessageSocket>
+export async function connect(
+  options: ConnectOptions | ConnectMessagesOptions,
+): Promise<RawSocket | MessageSocket> {
   assertOptions(options)
   const { port, host, signal } = options
+  const type = socketType(options.type)
   assertPort(port)
   assertSignal(signal)
   signal?.throwIfAborted()
@@ -49,7 +63,7 @@ export async function connect(options: ConnectOptions): Promise<RawSocket> {
   for (const { address, family } of places) {
     signal?.throwIfAborted()
     try {
-      const socket = await connectTo({ address, family: family === 6 ? 6 : 4, port }, signal)
+      const socket = await connectTo({ type, address, family: family === 6 ? 6 : 4, port }, signal)
       for (const place of places) forgetRefused(place.address, port)
       return socket
     } catch (error) {
@@ -85,7 +99,7 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined):
   })
 }
 
-async function connectTo(target: Target, signal: AbortSignal | undefined): Promise<RawSocket> {
+async function connectTo(target: Target, signal: AbortSignal | undefined): Promise<AnySocket> {
   const found = await reach(target, signal)
   if (!('code' in found)) return found
   signal?.throwIfAborted()
@@ -93,14 +107,11 @@ async function connectTo(target: Target, signal: AbortSignal | undefined): Promi
   const socket = await connectTcp(target, signal)
   routes.rememberReason(target.address, target.port, found)
   showTcpClient(socket, { transport: 'tcp', reason: found }, target)
-  return new TcpRawSocket(socket, found)
+  return target.type.makeTcp(socket, found)
 }
 
 /** A fast socket, or the reason why there is none. */
-async function reach(
-  target: Target,
-  signal: AbortSignal | undefined,
-): Promise<FastRawSocket | FallbackReason> {
+async function reach(target: Target, signal: AbortSignal | undefined): Promise<AnySocket | FallbackReason> {
   const { family, port } = target
   const reason = reasonAgainstFastWay() ?? reasonNow()
   if (reason !== undefined) return reason
@@ -112,7 +123,7 @@ async function reach(
   if (route?.reason !== undefined) return route.reason
   if (route?.channel !== undefined) {
     const opened = await open(route.channel, address, target, signal)
-    if (opened instanceof FastRawSocket) return opened
+    if (!('code' in opened)) return opened
     // Another process may listen on the port now: call the hashed port anew.
     routes.forget(target.address, port)
   }
@@ -127,9 +138,9 @@ async function reach(
     signal?.throwIfAborted()
     const opened = await open(channel, address, target, signal)
     // If several listeners share the port, the kernel or the primary chooses for each connection.
-    if (opened instanceof FastRawSocket && !isShared) routes.rememberChannel(target.address, port, found)
-    if (opened instanceof FastRawSocket || opened.code !== 'NOT_LISTENING' || misled.size === MISLED_MAX)
-      return opened
+    const isOpen = !('code' in opened)
+    if (isOpen && !isShared) routes.rememberChannel(target.address, port, found)
+    if (isOpen || opened.code !== 'NOT_LISTENING' || misled.size === MISLED_MAX) return opened
     misled.add(channel)
   }
 }
@@ -137,11 +148,11 @@ async function reach(
 function open(
   channel: SocketChannel,
   address: string,
-  { port, family }: Target,
+  { type, port, family }: Target,
   signal: AbortSignal | undefined,
-): Promise<FastRawSocket | FallbackReason> {
+): Promise<AnySocket | FallbackReason> {
   return new Promise((resolve, reject) => {
-    const socket = new FastRawSocket()
+    const socket = type.makeFast()
     const abort = (): void => {
       reject(signal?.reason)
       socket.close()

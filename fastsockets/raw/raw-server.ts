@@ -18,7 +18,7 @@ import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { statusPage } from '../status/status-page.ts'
 import { showAccepted } from '../status/tcp-rows.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
-import { FastRawSocket } from './fast-raw-socket.ts'
+import type { MessageSocket } from './message-socket.ts'
 import { rawPeers } from './raw-peers.ts'
 import {
   assertOptions,
@@ -28,7 +28,7 @@ import {
   type RawSocket,
   type ReadinessQueue,
 } from './raw-socket.ts'
-import { TcpRawSocket } from './tcp-raw-socket.ts'
+import { type Made, type SocketType, socketType } from './socket-type.ts'
 
 /** `listen` offers neither option. */
 const ORDINARY: Binding = { ipv6Only: false, isPortShared: false }
@@ -43,16 +43,27 @@ export interface ListenOptions {
   readonly host?: string
   /** The most connections that wait to be accepted; more are reset. */
   readonly backlog?: number
+  /** `datagram`: its connections are message sockets, at both ends. */
+  readonly type?: 'stream'
 }
 
-interface Waiter {
-  readonly resolve: (socket: RawSocket) => void
+export interface ListenMessagesOptions extends Omit<ListenOptions, 'type'> {
+  readonly type: 'datagram'
+}
+
+interface Waiter<S> {
+  readonly resolve: (socket: S) => void
   readonly reject: (error: unknown) => void
 }
 
 /** Listens. Rejects as `node:net` does: `EADDRINUSE`, `EACCES`. */
-export async function listen(options: ListenOptions = {}): Promise<RawServer> {
+export function listen(options?: ListenOptions): Promise<RawServer>
+export function listen(options: ListenMessagesOptions): Promise<RawServer<MessageSocket>>
+export async function listen(
+  options: ListenOptions | ListenMessagesOptions = {},
+): Promise<RawServer | RawServer<MessageSocket>> {
   assertOptions(options)
+  const type = socketType(options.type)
   const { port = 0, host, backlog = BACKLOG_DEFAULT } = options
   if (!Number.isInteger(backlog) || backlog < 1) {
     const error = new RangeError(`backlog must be a positive integer, not ${String(backlog)}`)
@@ -63,7 +74,7 @@ export async function listen(options: ListenOptions = {}): Promise<RawServer> {
   yieldHashedPort(port)
   shadow.listen({ port, backlog, ...(host === undefined ? {} : { host }) })
   await once(shadow, 'listening')
-  const server = new RawServer(shadow, backlog)
+  const server = new RawServer(shadow, backlog, type as SocketType<RawSocket>)
   try {
     server.publish()
     return server
@@ -77,22 +88,26 @@ export async function listen(options: ListenOptions = {}): Promise<RawServer> {
  * A listener whose connections wait to be accepted. Clients that cannot be fast, or are not relinked, connect to its
  * ordinary TCP listener.
  */
-export class RawServer implements Pollable, AsyncIterable<RawSocket> {
+export class RawServer<S extends RawSocket | MessageSocket = RawSocket>
+  implements Pollable, AsyncIterable<S>
+{
   static {
     forgiveGetters(RawServer.prototype, object => #shadow in object)
   }
 
   readonly #shadow: FastServer
   readonly #backlog: number
-  readonly #arrived: (FastRawSocket | TcpRawSocket)[] = []
-  readonly #waiters: Waiter[] = []
+  readonly #type: SocketType<S>
+  readonly #arrived: Made<S>[] = []
+  readonly #waiters: Waiter<S>[] = []
   #queue: ReadinessQueue | undefined
   #isClosed = false
   /** The policy requires the fast way: clients that come by TCP are reset. */
   #isFastOnly = false
 
   /** Use `listen`. */
-  constructor(shadow: FastServer, backlog: number) {
+  constructor(shadow: FastServer, backlog: number, type: SocketType<S>) {
+    this.#type = type
     this.#shadow = shadow
     this.#backlog = backlog
     // A failed accept, for lack of descriptors say, concerns its client only: the server goes on.
@@ -101,7 +116,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
       if (this.#isFastOnly) return void socket.resetAndDestroy()
       showAccepted(socket)
       countTcpAccepted(shadow)
-      this.#arrive(new TcpRawSocket(socket, fallbackReason('ACCEPTED')))
+      this.#arrive(type.makeTcp(socket, fallbackReason('ACCEPTED')))
     })
   }
 
@@ -120,7 +135,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
     const code = publish(this.#shadow, ORDINARY, rawPeers(), {
       hasRoom: () => !this.#isClosed && (this.#arrived.length < this.#backlog || this.#waiters.length > 0),
       accept: (stream: SocketStream) => {
-        const socket = new FastRawSocket()
+        const socket = this.#type.makeFast()
         socket.adopt(stream)
         this.#arrive(socket)
       },
@@ -150,7 +165,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
    * The next connection. Rejects with `EBADF` if the server is closed, and with `ECANCELED` if it is closed during the
    * wait.
    */
-  accept(options: { readonly signal?: AbortSignal } = {}): Promise<RawSocket> {
+  accept(options: { readonly signal?: AbortSignal } = {}): Promise<S> {
     try {
       assertOptions(options)
       assertSignal(options.signal)
@@ -167,7 +182,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1)
         reject(signal?.reason)
       }
-      const waiter: Waiter = {
+      const waiter: Waiter<S> = {
         resolve: socket => {
           signal?.removeEventListener('abort', abort)
           resolve(socket)
@@ -183,12 +198,12 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   }
 
   /** The next connection that has arrived, or undefined. */
-  tryAccept(): RawSocket | undefined {
+  tryAccept(): S | undefined {
     return this.#arrived.shift()
   }
 
   /** Connections as they arrive, until the server is closed. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<RawSocket, void> {
+  async *[Symbol.asyncIterator](): AsyncGenerator<S, void> {
     while (!this.#isClosed) {
       try {
         yield await this.accept()
@@ -219,7 +234,7 @@ export class RawServer implements Pollable, AsyncIterable<RawSocket> {
   /** Nothing to do: a listening server keeps the program alive anyway. */
   setAwaited(): void {}
 
-  #arrive(socket: FastRawSocket | TcpRawSocket): void {
+  #arrive(socket: Made<S>): void {
     const waiter = this.#waiters.shift()
     if (waiter !== undefined) return waiter.resolve(socket)
     if (this.#isClosed || this.#arrived.length >= this.#backlog) return socket.close(true)

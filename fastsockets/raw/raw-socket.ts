@@ -1,5 +1,6 @@
 import type { Transport } from '../handle/transport.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
+import type { MessageSocket } from './message-socket.ts'
 
 /** Operations of one socket that may wait, each way. One more fails with ENOBUFS. */
 export const OPERATIONS_MAX = 1024
@@ -52,7 +53,7 @@ export interface ReadinessQueue {
   /** There may be something to read. */
   handleReadable(member: Pollable): void
   /** The member was closed. */
-  remove(member: RawSocket | Pollable): void
+  remove(member: RawSocket | MessageSocket | Pollable): void
 }
 
 /** The part of a member that a completion queue uses. */

@@ -92,7 +92,8 @@ export class TcpRawSocket implements RawSocket, Pollable {
     return this.#state === 'closed'
   }
 
-  send(bytes: Uint8Array): Promise<number> {
+  /** `head`: bytes to send before, in the same call of the kernel if possible. */
+  send(bytes: Uint8Array, head?: Uint8Array): Promise<number> {
     return new Promise((resolve, reject) => {
       assertBytes(bytes)
       this.#assertMaySend()
@@ -100,6 +101,10 @@ export class TcpRawSocket implements RawSocket, Pollable {
       const { length } = bytes
       this.#sendCount++
       this.#updateLife()
+      if (head !== undefined) {
+        this.#socket.cork()
+        this.#socket.write(head)
+      }
       this.#socket.write(bytes, error => {
         this.#sendCount--
         this.#updateLife()
@@ -109,6 +114,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
         else if (error) reject(error)
         else resolve(length)
       })
+      if (head !== undefined) this.#socket.uncork()
     })
   }
 
@@ -116,7 +122,7 @@ export class TcpRawSocket implements RawSocket, Pollable {
     assertBytes(bytes)
     this.#assertMaySend()
     if (this.#socket.writableLength > 0 || bytes.length === 0) return 0
-    if (!canMoveNow()) return this.#writeCopy(bytes)
+    if (!canMoveNow()) return this.writeCopy(bytes)
     const { fd } = this
     const sent = fd === undefined ? -EPIPE : sendNow(fd, bytes)
     if (sent >= 0) {
@@ -144,6 +150,15 @@ export class TcpRawSocket implements RawSocket, Pollable {
     this.#assertOpen('read')
     if (this.#receives.waiting.length > 0) return undefined
     return this.#read(into) ?? this.#receive(into)
+  }
+
+  /** The kernel accepts the copy at once, or libuv writes it in later iterations, even if the socket is closed. */
+  writeCopy(bytes: Uint8Array): number {
+    this.#copyCount++
+    this.#socket.write(Buffer.from(bytes), () => {
+      this.#copyCount--
+    })
+    return bytes.length
   }
 
   shutdown(): void {
@@ -206,15 +221,6 @@ export class TcpRawSocket implements RawSocket, Pollable {
     }
     this.#updateLife()
     if (this.isReadable) this.#queue?.handleReadable(this)
-  }
-
-  /** The kernel accepts the copy at once, or libuv writes it in later iterations. */
-  #writeCopy(bytes: Uint8Array): number {
-    this.#copyCount++
-    this.#socket.write(Buffer.from(bytes), () => {
-      this.#copyCount--
-    })
-    return bytes.length
   }
 
   /** Reads bytes that Node or `look` has read, or reports how the stream has ended; undefined if neither. */

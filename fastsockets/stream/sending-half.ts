@@ -33,6 +33,8 @@ import type { PeerMemory, Zcopy } from './zcopy/zcopy.ts'
  * fails.
  */
 const LOST_MAX = 512 * 1024
+/** Of `trySendWithHead`. */
+const HEAD_SIZE = 4
 
 /** The channel, as the sending half uses it. */
 export interface SendingChannel {
@@ -45,8 +47,6 @@ export interface SendingChannel {
   readonly smallMax: number
   /** Chunks from this length on are offered instead of sent. */
   readonly offerMin: number
-  /** Chunks from this length on stay in the program's memory until they are sent. */
-  readonly lentMin: number
   readonly memory: PeerMemory
   /** While any stream counts, the channel keeps the process alive. */
   ref(): void
@@ -99,7 +99,7 @@ export abstract class SendingHalf {
   protected finState: 'open' | 'wanted' | 'sent' = 'open'
   /** `sendSequence` when the sink was last notified of its waiting write. */
   private notifiedAt = 0
-  /** Of the pending write: native code has framed it for native code; the flags of its messages. */
+  /** Of the pending write: it begins with a short head; the flags of its messages. */
   private isFramed = false
   private flags = 0
   /** Pending bytes that the budget counts; any keep the process alive. */
@@ -130,6 +130,11 @@ export abstract class SendingHalf {
   /** Bytes of writes that are not sent. */
   get unsentLength(): number {
     return this.pending === undefined ? 0 : this.pending.length
+  }
+
+  /** How many bytes the peer's window accepts now. */
+  get windowLeft(): number {
+    return (this.sendLimit - this.sendSequence) | 0
   }
 
   /** True if a write can only fail: after shutdown(2), or when the peer is gone. */
@@ -170,13 +175,18 @@ export abstract class SendingHalf {
 
   /**
    * True if the write is completed; otherwise the sink is notified later. The caller may reuse the chunks on return,
-   * except those that it lends (`lentMin`). `isFramed`: native code has framed them for native code. `flags`: of the
-   * messages.
+   * except those of at least `lentMin` bytes, which it lends until the write is completed. `isFramed`: the first chunk
+   * is a short head of the others. `flags`: of the messages.
    */
-  write(chunks: readonly Uint8Array[], isFramed = false, flags = 0): boolean {
+  write(
+    chunks: readonly Uint8Array[],
+    isFramed = false,
+    flags = 0,
+    lentMin = Number.POSITIVE_INFINITY,
+  ): boolean {
     if (chunks.length === 1 && this.sendWhole(chunks[0] as Uint8Array, flags)) return true
     this.writeCount++
-    const { lentMin, offerMin } = this.channel
+    const { offerMin } = this.channel
     this.pending ??= new PendingChunks()
     const { pending } = this
     if (pending.length > 0) {
@@ -213,6 +223,23 @@ export abstract class SendingHalf {
       sent += length
     }
     return sent
+  }
+
+  /** Sends `head`, as `HEAD_SIZE` bytes little-endian, and all of `bytes` in one message; false if that cannot be now. */
+  trySendWithHead(head: number, bytes: Uint8Array): boolean {
+    const { channel, out } = this
+    const length = HEAD_SIZE + bytes.length
+    const isShort = length <= channel.segmentMax + FRAMING_MAX && length <= out.mediumMax
+    if (!isShort || bytes.length >= channel.offerMin || !this.isAnswered) return false
+    if (this.unsentLength > 0 || length > ((this.sendLimit - this.sendSequence) | 0)) return false
+    const at = this.reserveData(length, 0)
+    if (at < 0) return false
+    this.writeCount++
+    const { sendBytes } = out
+    for (let i = 0; i < HEAD_SIZE; i++) sendBytes[at + i] = head >>> (8 * i)
+    copyBytes(bytes, 0, sendBytes, at + HEAD_SIZE, bytes.length)
+    this.commitData(length)
+    return true
   }
 
   /** Sends FIN after the pending bytes. True if it is sent already. */
@@ -315,7 +342,7 @@ export abstract class SendingHalf {
     return true
   }
 
-  /** Largest payload of the next message: frames of native code may be a little longer if all of them fit. */
+  /** Largest payload of the next message: one with a head may be a little longer if all of it fits. */
   private messageMax(pending: PendingChunks): number {
     const { segmentMax } = this.channel
     const whole = segmentMax + FRAMING_MAX

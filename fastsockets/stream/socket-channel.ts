@@ -186,11 +186,6 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     return this.offerMinFound
   }
 
-  /** Chunks of at least this length stay in the program's memory until the peer has fetched them. */
-  get lentMin(): number {
-    return Number.POSITIVE_INFINITY
-  }
-
   /** True if one process can read the other's memory; the system may refuse it. */
   get mayOffer(): boolean {
     return this.channel.end.capabilities.rdmaRead

@@ -176,6 +176,28 @@ async function measureRaw(): Promise<number> {
   return bytes
 }
 
+/** The same by message sockets. */
+async function measureMessageSockets(): Promise<number> {
+  const server = await listen({ type: 'datagram', host: '127.0.0.1' })
+  const near = await connect({ type: 'datagram', host: '127.0.0.1', port: server.address.port })
+  const far = await server.accept()
+  const buffer = Buffer.alloc(FRAME_LENGTH)
+  let received = 0
+  const bytes = measure(() => {
+    for (let i = 0; i < COUNT; i++) {
+      near.trySend(PAYLOAD)
+      received += far.tryRecv(buffer) ?? 0
+      far.trySend(buffer)
+      received += near.tryRecv(buffer) ?? 0
+    }
+  })
+  if (received !== 2 * ROUNDS * COUNT * FRAME_LENGTH) throw new Error(`${received} bytes came`)
+  near.close()
+  far.close()
+  server.close()
+  return bytes
+}
+
 /** What shows that garbage is seen at all: one small object a round. */
 function measureControl(): number {
   const kept: object[] = [{}]
@@ -192,6 +214,7 @@ const measures: Record<string, (driver: string) => number | Promise<number>> = {
   short: measureShortRequests,
   medium: measureMediumRequests,
   raw: measureRaw,
+  messageSockets: measureMessageSockets,
 }
 const [what = '', driver = ''] = process.argv.slice(2)
 process.send?.({ bytes: await measures[what]?.(driver) })

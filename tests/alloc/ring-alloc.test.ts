@@ -61,3 +61,8 @@ t.test('to send and receive 64 bytes by raw sockets allocates nothing', { buffer
   const bytes = await measure(t, 'raw')
   t.ok(bytes < 1, `${bytes} bytes a round trip`)
 })
+
+t.test('to send and receive 64 bytes by message sockets allocates nothing', { buffered: true }, async t => {
+  const bytes = await measure(t, 'messageSockets')
+  t.ok(bytes < 1, `${bytes} bytes a round trip`)
+})

@@ -101,7 +101,6 @@ export class Side implements StreamSink {
       segmentMax: SEGMENT_MAX,
       smallMax: SEGMENT_MAX,
       offerMin: Number.POSITIVE_INFINITY,
-      lentMin: Number.POSITIVE_INFINITY,
       memory: { mayPost: false, import: never, register: never, read: never, write: never },
       deliveries,
       scheduleSend: () => {
