@@ -21,6 +21,7 @@ const ABLATIONS = {
   price: 'number',
   /** Each such connection moves at another price, up to ten times the measured one, by this seed. */
   'price-seed': 'number',
+  'count-wait': 'number',
 } as const
 
 export type Ablation = keyof typeof ABLATIONS

@@ -29,6 +29,7 @@ import { type Asked, type Family, isFileKey, PROMOTION, UNIX, unixKey } from '..
 import { allowsDriver, decide, decidePath } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { acceptPromotion, type Servers } from '../promotion/accept-promotion.ts'
+import { noteRelinkedClient } from '../promotion/native-starts.ts'
 import { type FallbackCode, fallbackReason } from '../reasons.ts'
 import { EVENTS, publishEvent } from '../status/events.ts'
 import { ACCEPTED_FAST, ACCEPTED_TCP } from '../status/status-layout.ts'
@@ -260,6 +261,7 @@ export function acceptorFor(Handle: FastHandleClass, exchange: HandleExchange): 
   }
   return (stream, port, address, family, promisedPort) => {
     publishStep('server asked')
+    noteRelinkedClient()
     if (family === PROMOTION) return acceptPromotion(stream, port, address, promisedPort, exchange, servers)
     const listener = family === UNIX ? findById(stream, address) : findAsked(stream, port, address, family)
     if (!listener?.server._handle) return REFUSAL.NOT_LISTENING

@@ -20,9 +20,9 @@ import {
   CONNECT_US,
   FIND_PRICE_US,
   MOVE_PRICE_US,
-  WRITE_US,
+  writePriceUs,
 } from '../promotion/price.ts'
-import { PromotedHandle } from '../promotion/promoted-handle.ts'
+import { PromotedHandle, type Starter, tcpUnder } from '../promotion/promoted-handle.ts'
 import { openSockets } from '../promotion/reads.ts'
 import { knownNotesOf, notesOf } from '../status/socket-notes.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
@@ -52,6 +52,8 @@ class Destination {
   /** Its address, once a channel to it was found. */
   address: string | undefined
   isSearching = false
+  /** The last search was in vain. */
+  hasFailed = false
   /** The listener is in this thread. */
   isOwn = false
   /** Its listener holds connections over TCP until they move. */
@@ -85,6 +87,8 @@ export class Started {
   paidUs = 0
   priceUs = movePriceUs()
   isAsked = false
+  /** The handle, if it is ours and has TCP below it. */
+  placed: PromotedHandle | undefined
 
   constructor(destination: Destination, scope: KeptContext | undefined) {
     this.destination = destination
@@ -92,7 +96,7 @@ export class Started {
   }
 }
 
-export class Promoter {
+export class Promoter implements Starter {
   readonly #peers: Peers
   readonly #routes: Routes
   readonly #exchange: HandleExchange
@@ -115,6 +119,10 @@ export class Promoter {
     return route?.channel !== undefined || route?.group !== undefined
   }
 
+  hasStarted(socket: object): boolean {
+    return startedOf(socket) !== undefined
+  }
+
   /** The program connects over TCP. */
   noteConnect(socket: net.Socket, host: string, port: number): void {
     const destination = this.#destinationOf(host, port)
@@ -125,12 +133,45 @@ export class Promoter {
   }
 
   /** The program writes to a connected socket over TCP. */
-  noteWrite(socket: FastSocket): void {
+  noteWrite(socket: FastSocket, length: number): void {
     const started = startedOf(socket) ?? this.#meet(socket)
-    if (started === undefined) return
+    if (started !== undefined) this.#pay(socket, started, writePriceUs(length))
+  }
+
+  handleTcpWrite(handle: PromotedHandle, length: number): void {
+    const { socket } = handle
+    const started = socket && startedOf(socket)
+    if (socket === undefined || started === undefined) return
+    started.placed = handle
+    this.#pay(socket, started, writePriceUs(length))
+  }
+
+  /** A connection that native code is going to read: its server is looked for at once. */
+  mayMove(handle: PromotedHandle, address: string, port: number, family: 4 | 6): boolean {
+    const { socket } = handle
+    const started = socket && startedOf(socket)
+    if (socket === undefined || started === undefined) return false
     const { destination } = started
-    started.paidUs += WRITE_US
-    destination.paidUs += WRITE_US
+    started.placed = handle
+    if (!isReachable(address, family) || decide('client', address, port).use === 'tcp') return false
+    if (destination.address === undefined && !destination.isSearching)
+      void this.#search(destination, socket, address)
+    return true
+  }
+
+  mayStillMove({ socket }: PromotedHandle): boolean {
+    return (socket && startedOf(socket))?.destination.hasFailed === false
+  }
+
+  /** Whether our handle is worth its cost: the last search for the server was not in vain. */
+  mayMoveTo(host: string, port: number): boolean {
+    return this.#destinations.get(keyOf(host, port))?.hasFailed !== true
+  }
+
+  #pay(socket: FastSocket, started: Started, us: number): void {
+    const { destination } = started
+    started.paidUs += us
+    destination.paidUs += us
     if (destination.isSearching || started.isAsked) return
     if (destination.address === undefined) {
       if (destination.paidUs >= destination.priceUs) void this.#searchPaid(destination, socket)
@@ -147,7 +188,7 @@ export class Promoter {
     if (destination.address !== undefined || destination.isSearching || nowMs < destination.silentSearchMs)
       return
     destination.silentSearchMs = nowMs + SILENT_SEARCH_MS
-    void this.#search(destination, socket).then(() => {
+    void this.#searchFor(destination, socket).then(() => {
       if (destination.isRequired) this.#ask(socket, started)
     })
   }
@@ -179,15 +220,17 @@ export class Promoter {
   }
 
   async #searchPaid(destination: Destination, socket: FastSocket): Promise<void> {
-    if (!(await this.#search(destination, socket))) destination.waitLonger()
+    if (!(await this.#searchFor(destination, socket))) destination.waitLonger()
   }
 
   /** Looks for the channel of the server to which `socket` is connected; false if there is none now. */
-  async #search(destination: Destination, socket: FastSocket): Promise<boolean> {
-    const ends = endsOfTcp(socket._handle, false)
-    if (ends === undefined) return false
+  async #searchFor(destination: Destination, socket: FastSocket): Promise<boolean> {
+    const address = endsOfTcp(tcpUnder(socket._handle), false)?.server.address
+    return address !== undefined && (await this.#search(destination, socket, withoutMapping(address)))
+  }
+
+  async #search(destination: Destination, socket: FastSocket, address: string): Promise<boolean> {
     const { port } = destination
-    const address = withoutMapping(ends.server.address)
     const family = address.includes(':') ? 6 : 4
     if (!isReachable(address, family) || decide('client', address, port).use === 'tcp') {
       destination.priceUs = Number.POSITIVE_INFINITY
@@ -205,6 +248,7 @@ export class Promoter {
     const found = await this.#peers.reach(address, port, family)
     destination.isSearching = false
     recordPromotion(socket, 'possible')
+    destination.hasFailed = 'code' in found
     if ('code' in found) return false
     destination.isRequired = found.isRequired
     if (found.isShared) this.#routes.groupOf(address, port).meet(found)
@@ -216,8 +260,9 @@ export class Promoter {
   /** Asks the server to move this connection. */
   #ask(socket: FastSocket, started: Started): void {
     const { destination } = started
+    const placed = started.placed?.isClosed === false ? started.placed : undefined
     const channel = this.#channelTo(destination)
-    const tcp = channel && movableTcp(socket)
+    const tcp = placed === undefined ? movableTcp(socket) : placed.mayMove ? placed.tcp : undefined
     const ends = tcp && endsOfTcp(tcp, false)
     started.priceUs *= 2
     if (channel === undefined) {
@@ -226,7 +271,7 @@ export class Promoter {
     }
     if (tcp === undefined || ends === undefined) return
     started.isAsked = true
-    const make = (): PromotedHandle => new PromotedHandle(socket, tcp, this.#exchange)
+    const make = (): PromotedHandle => placed ?? new PromotedHandle(tcp, this.#exchange, socket, this)
     const handle = started.scope === undefined ? make() : started.scope.runInAsyncScope(make)
     const stream = channel.connect(handle, destination.port, textOf(ends), PROMOTION)
     if (stream === undefined) {

@@ -42,6 +42,8 @@ export interface FastHandle extends StreamSink {
   /** True if it connects, or was accepted, on a unix path: it then looks like the handle of a pipe. */
   readonly isOnPath: boolean
   readonly isUnreferenced: boolean
+  /** Its bytes go by TCP, for now. */
+  readonly isOnTcp: boolean
   unref(): void
   /** Native code that did not read `isStreamBase` has been attached. */
   noteNative(): void

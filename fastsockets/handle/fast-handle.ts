@@ -159,7 +159,11 @@ export class FastStreamHandle extends NativeSide implements FastHandle, HandleSi
   }
 
   /** No effect: each write is sent at once. */
-  setNoDelay(): number {
+  setNoDelay(_isOn: boolean): number {
+    return 0
+  }
+
+  setKeepAlive(_isOn: boolean, _delayS: number): number {
     return 0
   }
 
@@ -205,6 +209,10 @@ export class FastStreamHandle extends NativeSide implements FastHandle, HandleSi
     this.stream?.close(true)
     this.close(callback)
     return 0
+  }
+
+  get isOnTcp(): boolean {
+    return false
   }
 
   get isOnPath(): boolean {
@@ -356,7 +364,7 @@ export class FastStreamHandle extends NativeSide implements FastHandle, HandleSi
     this.updateLife()
   }
 
-  private fail(syscall: 'read' | 'write', errno: number, error: Error): void {
+  protected fail(syscall: 'read' | 'write', errno: number, error: Error): void {
     const owner = this.upper ?? this.socket
     if (syscall === 'write' || !reportToReader(owner?._handle, errno)) owner?.destroy(error)
   }

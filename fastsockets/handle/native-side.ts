@@ -152,7 +152,7 @@ export abstract class NativeSide {
     }
     this.isFramed = true
     for (const buffer of buffers) this.writtenCount += buffer.length
-    const isHttp2 = !this.isUnderTls() && request.oncomplete === undefined
+    const isHttp2 = this.completesAtOnce(request)
     if (!(isHttp2 ? writeInSlices(stream, buffers) : stream.write(buffers, true))) {
       this.writeRequest = request
       this.updateLife()
@@ -160,12 +160,18 @@ export abstract class NativeSide {
     }
     // A write that had to wait may have been on offer, and RDMA keeps what was registered.
     freeNow(buffers)
-    if (isHttp2) {
-      guard(this.finishAtOnce, this, request)
-    } else {
-      afterNativeCall(() => this.completeWrite(request, 0))
-    }
+    this.completeWritten(request, isHttp2)
     return 0
+  }
+
+  /** A write of http2. */
+  protected completesAtOnce(request: { readonly oncomplete?: unknown }): boolean {
+    return !this.isUnderTls() && request.oncomplete === undefined
+  }
+
+  protected completeWritten(request: object, isAtOnce: boolean): void {
+    if (isAtOnce) guard(this.finishAtOnce, this, request)
+    else afterNativeCall(() => this.completeWrite(request, 0))
   }
 
   // For the rest of the handle.
@@ -311,6 +317,10 @@ export abstract class NativeSide {
     const request = this.writeRequest
     this.writeRequest = undefined
     if (request !== undefined) this.completeWrite(request, status)
+  }
+
+  protected beginNativeShutdown(request: object): void {
+    this.shutdownRequest = request
   }
 
   finishNativeShutdown(status: number): void {

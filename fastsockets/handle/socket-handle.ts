@@ -41,6 +41,7 @@ export interface HandleSide {
   getsockname(out: SocketName): number
   getpeername(out: SocketName): number
   setNoDelay(isOn: boolean): number
+  setKeepAlive(isOn: boolean, delayS: number): number
   setTypeOfService(value: number): number
   getTypeOfService(): number
   hasBegun(): boolean
@@ -162,8 +163,8 @@ function defineHandles({ JsStream, Tcp, Pipe: NativePipe }: NodeInternals): Sock
       return SocketHandle.sideOf(this)?.setNoDelay(isOn) ?? UV_EBADF
     }
 
-    setKeepAlive(): number {
-      return 0
+    setKeepAlive(isOn: boolean, delayS: number): number {
+      return SocketHandle.sideOf(this)?.setKeepAlive(isOn, delayS) ?? UV_EBADF
     }
 
     setTypeOfService(value: number): number {

@@ -1,5 +1,6 @@
 /** Node's own TCP handle of a connected socket, as promotion uses it. */
 import type net from 'node:net'
+import { afterNativeCall } from '../host/native-calls.ts'
 import {
   type NodeInternals,
   nodeInternals,
@@ -22,6 +23,8 @@ export type ConnectedTcp = TcpHandle & {
   readStart(): number
   readStop(): number
   shutdown(request: object): number
+  setNoDelay(isOn: boolean): number
+  setKeepAlive(isOn: boolean, delayS: number): number
   writev(request: object, buffers: readonly Uint8Array[], areBuffers: true): number
   hasRef(): boolean
   ref(): void
@@ -38,12 +41,15 @@ type WriteRequest = object & {
 /** Node's own `_writeGeneric`. */
 let plainWrite: PlainWrite | undefined
 let WriteWrap: (new () => WriteRequest) | undefined
+let ShutdownWrap: (new () => WriteRequest) | undefined
 
 /** To be called once, with Node's own method. */
 export function provideWrite(write: PlainWrite): void {
   plainWrite = write
-  const { WriteWrap: found } = processBinding('stream_wrap') ?? {}
-  if (typeof found === 'function' && canSeeReads()) WriteWrap = found as new () => WriteRequest
+  const { WriteWrap: write_, ShutdownWrap: shutdown } = processBinding('stream_wrap') ?? {}
+  if (typeof write_ !== 'function' || typeof shutdown !== 'function' || !canSeeReads()) return
+  WriteWrap = write_ as new () => WriteRequest
+  ShutdownWrap = shutdown as new () => WriteRequest
 }
 
 /** Whether this Node shows what promotion needs. */
@@ -62,20 +68,30 @@ export function writeAs(tcp: ConnectedTcp, socket: FastSocket, ...args: Paramete
   }
 }
 
-/** A write of native code. Returns 0 or a negative errno; after 0 `onDone` is called, perhaps at once. */
+/** A write of native code. Returns 0 or a negative errno; after 0 `onDone` is called, perhaps in this call. */
 export function writeBelow(
   tcp: ConnectedTcp,
   buffers: readonly Uint8Array[],
-  onDone: (status: number) => void,
+  onDone: (status: number, isInCall: boolean) => void,
 ): number {
   const request = new (WriteWrap as new () => WriteRequest)()
   request.handle = tcp
   // Keeps them until they are written.
   request.buffers = buffers
-  request.oncomplete = onDone
+  request.oncomplete = written => onDone(written, false)
   const status = tcp.writev(request, buffers, true)
-  if (status === 0 && !isLastWriteAsync()) onDone(0)
+  if (status === 0 && !isLastWriteAsync()) onDone(0, true)
   return status
+}
+
+/** A shutdown(2) of native code. Returns 0 or a negative errno; after 0 `onDone` is called later. */
+export function shutdownBelow(tcp: ConnectedTcp, onDone: () => void): number {
+  const request = new (ShutdownWrap as new () => WriteRequest)()
+  request.handle = tcp
+  request.oncomplete = onDone
+  const status = tcp.shutdown(request)
+  if (status === 1) afterNativeCall(onDone)
+  return Math.min(status, 0)
 }
 
 /**
@@ -100,7 +116,7 @@ function readsIntoOwnBuffer(socket: FastSocket): boolean {
 }
 
 /** A session of http2 reads in native code, and its listener has this name. */
-function isOfHttp2(socket: net.Socket): boolean {
+export function isOfHttp2(socket: net.Socket): boolean {
   return socket.listeners('close').some(({ name }) => name === 'socketOnClose')
 }
 

@@ -53,9 +53,8 @@ type WiredSocket = Partial<SocketInternals> & {
 
 /** True also for a socket that was sent to another process since. */
 export function isFast(socket: object): boolean {
-  return (
-    fastOf((socket as WiredSocket)._handle) !== undefined || typeof knownNotesOf(socket)?.record === 'string'
-  )
+  const fast = fastOf((socket as WiredSocket)._handle)
+  return fast === undefined ? typeof knownNotesOf(socket)?.record === 'string' : !fast.isOnTcp
 }
 
 function countsOf(socket: WiredSocket): StreamCounters | undefined {
@@ -72,6 +71,7 @@ export function wireOf(of: Socket): Wire {
   if (typeof record === 'string') return { transport: record }
   if (record !== undefined) return record
   const fast = fastOf(socket._handle)
+  if (fast?.isOnTcp) return STAYS
   if (fast !== undefined) return { transport: fast.stream?.channel.transport ?? 'connecting' }
   if (socket._parent) return wireOf(socket._parent)
   if (socket._server) return { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
@@ -129,6 +129,11 @@ export function recordPromotion(socket: object, promotion: 'possible' | 'pending
 
 export function recordStay(socket: object): void {
   notesOf(socket).record = STAYS
+}
+
+/** The socket is back on TCP. */
+export function recordTcpAgain(socket: object, role: 'client' | 'server'): void {
+  notesOf(socket).record = role === 'client' ? POSSIBLE : STAYS
 }
 
 /** Connections to a server that is known not to be relinked share one record. */

@@ -37,8 +37,13 @@ export function systemError(
   syscall: string,
   cause?: Error,
 ): SystemError {
-  const errno = -constants.errno[code]
-  const error = new Error(`${syscall} ${getSystemErrorName(errno)}`, cause && { cause }) as SystemError
+  return errorOfErrno(-constants.errno[code], syscall, cause)
+}
+
+/** As `systemError`; `errno` is negative. */
+export function errorOfErrno(errno: number, syscall: string, cause?: Error): SystemError {
+  const code = getSystemErrorName(errno)
+  const error = new Error(`${syscall} ${code}`, cause && { cause }) as SystemError
   error.errno = errno
   error.code = code
   error.syscall = syscall

@@ -12,7 +12,7 @@ import { findAccepted } from './accepted-sockets.ts'
 import { addressesOf } from './four-addresses.ts'
 import { take } from './held-connections.ts'
 import { HeldHandle } from './held-handle.ts'
-import { PromotedHandle } from './promoted-handle.ts'
+import { PromotedHandle, promotedOf } from './promoted-handle.ts'
 
 /** The protocol needs a number other than 0; the client knows its port. */
 const NO_PORT = 1
@@ -39,7 +39,9 @@ export function acceptPromotion(
   const key = `${text} ${port}`
   const held = take(key)
   const socket = held === undefined ? findAccepted(key) : undefined
-  const tcp = held?.tcp ?? (socket && movableTcp(socket))
+  const placed = promotedOf(socket?._handle)
+  if (placed?.mayMove === false) return REFUSAL.NOT_LISTENING
+  const tcp = held?.tcp ?? placed?.tcp ?? (socket && movableTcp(socket))
   const ends = tcp && endsOfTcp(tcp, true)
   if (tcp === undefined || ends === undefined) {
     held?.tcp.close()
@@ -52,7 +54,8 @@ export function acceptPromotion(
   const server = held?.server ?? (socket as { server?: Server }).server
   const scope = server && servers.scopeOf(server)
   const make = (): PromotedHandle => {
-    if (held === undefined) return new PromotedHandle(socket, tcp, exchange)
+    if (placed !== undefined) return placed
+    if (held === undefined) return new PromotedHandle(tcp, exchange, socket)
     const handle: HeldHandle = new HeldHandle(tcp, exchange, () => servers.show(held.server, handle, stream))
     return handle
   }

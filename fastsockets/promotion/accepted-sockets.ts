@@ -9,6 +9,7 @@ import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp } from '../handle/tcp-below.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
 import { keyOf } from './four-addresses.ts'
+import { promotedOf } from './promoted-handle.ts'
 import { openSockets } from './reads.ts'
 
 type Reference = WeakRef<FastSocket>
@@ -54,13 +55,14 @@ function noteOlder(): void {
   isWanted = true
   for (const socket of openSockets() as FastSocket[]) {
     const { server } = socket as { server?: object }
-    if (server && !isOwn(server) && fastOf(socket._handle) === undefined) noteAccepted(socket)
+    if (server && !isOwn(server) && fastOf(socket._handle)?.isOnTcp !== false) noteAccepted(socket)
   }
 }
 
 function nameSocket(reference: Reference): void {
   const socket = reference.deref()
-  const ends = socket && endsOfTcp(socket._handle, true)
+  const handle = socket?._handle
+  const ends = endsOfTcp(promotedOf(handle)?.tcp ?? handle, true)
   if (socket === undefined || ends === undefined) return
   const text = keyOf(ends)
   byText.set(text, reference)

@@ -4,7 +4,6 @@
  */
 import type { ConnectedTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
-import type { SocketStream } from '../stream/socket-channel.ts'
 import { PromotedHandle } from './promoted-handle.ts'
 
 export class HeldHandle extends PromotedHandle {
@@ -12,19 +11,8 @@ export class HeldHandle extends PromotedHandle {
 
   /** `onMoved` gives the handle a socket. */
   constructor(tcp: ConnectedTcp, exchange: HandleExchange, onMoved: () => void) {
-    super(undefined, tcp, exchange)
+    super(tcp, exchange, undefined)
     this.onMoved = onMoved
-  }
-
-  override accept(stream: SocketStream): void {
-    this.watchTcp()
-    this.promotion = 'placed'
-    this.adopt(stream)
-  }
-
-  /** No socket of Node's own has read from TCP: its bytes and its end go the way of the stream's. */
-  protected override get readsLikeStream(): boolean {
-    return true
   }
 
   protected override handleMoved(): void {

@@ -11,7 +11,7 @@
 export const CONNECT_US = 150
 /** A write with its answer, beyond one over a stream. */
 export const WRITE_US = 25
-/** Received bytes, beyond those of a stream, for a program that mostly reads. */
+/** Bytes in either direction, beyond those of a stream. */
 export const BYTES_PER_US = 4096
 /** To load what is needed, and to compile it as far as the first connection uses it. */
 export const START_PRICE_US = 60_000
@@ -22,3 +22,15 @@ export const MOVE_PRICE_US = 500
 /** A server that had no channel is looked for again once this price was paid to TCP since; each failed search doubles it, up to the second figure. */
 export const AGAIN_PRICE_US = 20_000
 export const AGAIN_PRICE_MAX_US = 1_000_000
+
+export function writePriceUs(length: number): number {
+  return WRITE_US + length / BYTES_PER_US
+}
+
+/** The bytes of a `_writeGeneric`, about: a character counts as one. */
+export function lengthOfWrite(writev: unknown, data: unknown): number {
+  if (writev !== true) return (data as { length: number }).length
+  let length = 0
+  for (const { chunk } of data as { chunk: { length: number } }[]) length += chunk.length
+  return length
+}

@@ -1,27 +1,47 @@
 /**
- * The handle of a socket that began on TCP and moves to a stream while it is in use (promotion). It is a fast handle that
- * has, below it, Node's own TCP handle of the same connection.
+ * The handle of a connection that may move between TCP and a stream while it is in use (promotion, demotion). It is a fast handle
+ * that has, below it, Node's own TCP handle of the same connection. There are two ways to it:
+ *
+ * - a socket that JavaScript reads starts with the TCP handle, and gets this one when it moves;
+ * - a socket that native code will read (TLS, http2) has this one from the start: native code cannot change its handle.
  *
  * Each direction moves by itself, at a byte count. The first eight bytes that each side sends on the stream are the number of
  * bytes that it has given to TCP, or `ALL` if TCP carries that direction to its end. The receiver reads TCP up to that
  * count, and the stream from there on. So nothing is lost, doubled or reordered, whatever either side has under way.
  *
- *   client   CONNECT ............. ACCEPT: its handle is put in place; it sends its count, and writes to the stream
- *   server   ACCEPT: its handle is put in place ... the client's count: it sends its own, and writes to the stream
+ *   client   CONNECT ............. ACCEPT: it sends its count, and writes to the stream
+ *   server   ACCEPT ... the client's count: it sends its own, and writes to the stream
+ *
+ *   either   FIN with FLAG_BACK: its further bytes go to TCP. The other side answers in the same way; both then close the stream
  *
  * The server waits for the client's count, so that a client may still leave the connection on TCP: it closes the stream
- * without a count. An end of TCP is held while it is not known whether the peer has moved; it may have closed already.
- * After both directions have moved, the TCP connection stays open and silent: its names and ports are those of the socket.
+ * without a count. An end of TCP is held while the peer may have moved; it may have closed already.
+ * While both directions are on the stream, the TCP connection stays open and silent: its names and ports are those of the socket.
  */
 
-import { FastStreamHandle } from '../handle/fast-handle.ts'
+import { ablation } from '../../nic/index.ts'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import { FastStreamHandle, fastOf } from '../handle/fast-handle.ts'
 import type { FastSocket, WriteCallback } from '../handle/fast-handle-contract.ts'
-import { type ConnectedTcp, detachParser, movableTcp, writeAs, writeBelow } from '../handle/tcp-below.ts'
+import {
+  type ConnectedTcp,
+  detachParser,
+  movableTcp,
+  shutdownBelow,
+  writeAs,
+  writeBelow,
+} from '../handle/tcp-below.ts'
 import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
-import { recordFast, recordStay } from '../handle/transport.ts'
-import type { ReadListener, SocketName } from '../host/node-internals.ts'
-import { UV_EOF } from '../host/socket-errors.ts'
-import { lastRead, reportRead } from '../host/stream-state.ts'
+import { recordFast, recordStay, recordTcpAgain } from '../handle/transport.ts'
+import {
+  type ConnectRequest,
+  callIfFunction,
+  copyOwner,
+  type ReadListener,
+  type SocketName,
+} from '../host/node-internals.ts'
+import { errorOfErrno, UV_EOF } from '../host/socket-errors.ts'
+import { lastRead, reportRead, STOCK_READER } from '../host/stream-state.ts'
 import { EVENTS, publishEvent } from '../status/events.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
 import { endsOf } from '../stream/stream-addresses.ts'
@@ -30,61 +50,179 @@ import type { StreamErrorCode } from '../stream/stream-sink.ts'
 const COUNT_SIZE = 8
 /** In place of a count: this direction stays on TCP. */
 const ALL = 0xffff_ffff_ffff_ffffn
+/**
+ * Longest wait for bytes of TCP that the peer's count announces, or for its count after the end of TCP. An honest peer that needs so
+ * long is stopped: its end of TCP is out already.
+ */
+const COUNT_WAIT_MS = ablation('count-wait') ?? 30_000
 
 type Carrier = 'tcp' | 'stream'
-/** `asked`: the client has asked, and its socket still has the TCP handle. */
-type State = 'asked' | 'placed' | 'left'
+/** `asked`: the client's CONNECT is out. `open`: there is a stream beside TCP. */
+type Phase = 'tcp' | 'asked' | 'open'
+
+/** The client's side of a handle that starts on TCP, or is back there. */
+export interface Starter {
+  /** Whether a connection to this address, which begins now, may move. */
+  mayMove(handle: PromotedHandle, address: string, port: number, family: 4 | 6): boolean
+  /** Whether that holds when it is connected. */
+  mayStillMove(handle: PromotedHandle): boolean
+  /** So many bytes were written over TCP. */
+  handleTcpWrite(handle: PromotedHandle, length: number): void
+}
 
 export class PromotedHandle extends FastStreamHandle {
-  private readonly tcp: ConnectedTcp
+  readonly tcp: ConnectedTcp
   private readonly exchange: HandleExchange
-  protected promotion: State = 'asked'
+  private readonly starter: Starter | undefined
+  /** This handle is in the socket. */
+  private isPlaced: boolean
+  private phase: Phase = 'tcp'
   private outgoing: Carrier = 'tcp'
   private incoming: Carrier = 'tcp'
-  /** How TCP's bytes reach the socket: Node's own reader, or what the program has put there. */
-  private tcpReader: ReadListener
+  /** How TCP's bytes reach a socket that has the TCP handle: Node's own reader, or what the program has put there. */
+  private tcpReader: ReadListener | undefined
+  /** Counts of the TCP handle that are in the counts of this one. */
+  private tcpRead = 0
+  private tcpWritten = 0
+  /** The end was given to TCP. */
+  private hasShutTcp = false
+  private resetsTcp = false
+  private isHandedBack = false
+
+  // Of one move, until the connection is back on TCP.
   /** The peer's count: so many of its bytes come by TCP. Undefined until it is known. */
   private expected: number | undefined
   private readonly countBytes = Buffer.alloc(COUNT_SIZE)
   private countLength = 0
   /** TCP has ended while it was not known whether the peer has moved. */
   private hasHeldEnd = false
-  private resetsTcp = false
+  /** Limits the wait for a peer that has announced what it does not send. */
+  private waiting: NodeJS.Timeout | undefined
+  private waitedAt = -1
   /** Called once the client's request has an answer. */
   private onSettled: ((isMoved: boolean) => void) | undefined
 
-  constructor(socket: FastSocket | undefined, tcp: ConnectedTcp, exchange: HandleExchange) {
+  // Demotion.
+  /** As soon as the client's count is there. */
+  private wantsBack = false
+  /** Our direction has left the stream, or will once the stream has sent all of it. */
+  private isReturning = false
+  private hasSentBack = false
+  /** Nothing of our direction is left in the stream. */
+  private isOutBack = false
+  private isInBack = false
+  private onBack: ((isBack: boolean) => void)[] = []
+
+  /** `socket`: it has the TCP handle now. Without one this handle is in place from the start. */
+  constructor(
+    tcp: ConnectedTcp,
+    exchange: HandleExchange,
+    socket: FastSocket | undefined,
+    starter?: Starter,
+  ) {
     super(undefined, false)
     this.socket = socket
     this.tcp = tcp
     this.exchange = exchange
-    this.tcpReader = tcp.onread as ReadListener
+    this.starter = starter
+    this.isPlaced = socket === undefined
+    if (socket === undefined) tcp.onread = this.readsTcp
+    else this.tcpReader = tcp.onread as ReadListener
   }
 
   private readonly readsTcp: ReadListener = arrayBuffer => this.readTcp(arrayBuffer)
+
+  /** Nothing is on a stream, or on its way there. */
+  override get isOnTcp(): boolean {
+    return this.phase !== 'open'
+  }
+
+  /** True if a request to move it may be made, or answered. */
+  get mayMove(): boolean {
+    const isIdle = this.phase === 'tcp' && this.outgoing === 'tcp' && this.incoming === 'tcp'
+    return isIdle && !this.isClosed && !this.hasShutTcp && this.socket?.connecting === false
+  }
+
+  // The connect of a handle that is in place from the start.
+
+  override connect(request: ConnectRequest, address: string, port: number): number {
+    return this.connectBelow(request, address, port, 4)
+  }
+
+  override connect6(request: ConnectRequest, address: string, port: number): number {
+    return this.connectBelow(request, address, port, 6)
+  }
+
+  private connectBelow(request: ConnectRequest, address: string, port: number, family: 4 | 6): number {
+    const { tcp, starter } = this
+    if (starter?.mayMove(this, address, port, family) === true) {
+      this.claim()
+      const { oncomplete } = request
+      request.oncomplete = (status, _handle, ...rest) => {
+        const staysThere = status === 0 && !this.isClosed && !starter.mayStillMove(this)
+        if (staysThere) this.handBack()
+        callIfFunction(oncomplete, request, [status, staysThere ? tcp : this.handle, ...rest])
+      }
+    } else this.handBack()
+    return family === 6 ? tcp.connect6(request, address, port) : tcp.connect(request, address, port)
+  }
+
+  /** Gives the socket the TCP handle, for good. Not once native code reads, or bytes were on a stream and wait. */
+  private handBack(): void {
+    const socket = this.socket as FastSocket
+    const { tcp, onread } = this
+    const { reading } = tcp
+    this.isHandedBack = true
+    if (socket.connecting) this.successor = tcp
+    else socket._handle = null
+    keepStreamState(socket, () => this.exchange(socket, tcp))
+    tcp.reading = reading
+    if (onread !== undefined && onread.name !== STOCK_READER) tcp.onread = onread
+    if (this.isUnreferenced) tcp.unref()
+    if (!this.isClosed) this.close()
+  }
+
+  /** For the case that the socket is sent to another process: true if it now has the TCP handle. */
+  tryHandBack(): boolean {
+    const isOnTcp = this.phase === 'tcp' && this.outgoing === 'tcp' && this.incoming === 'tcp'
+    if (!isOnTcp || this.isClosed || this.isNative || this.feedCount > 0 || this.hasUnread) return false
+    this.handBack()
+    return true
+  }
+
+  /** The TCP handle belongs to the same socket: Node looks for the owner in the callbacks of writes, and lists it. */
+  private claim(): void {
+    copyOwner(this.handle, this.tcp)
+  }
 
   // The handshake.
 
   /** Client: the CONNECT is out. `onSettled` is told whether the socket has moved. */
   ask(stream: SocketStream, onSettled: (isMoved: boolean) => void): void {
     this.onSettled = onSettled
+    this.phase = 'asked'
     this.stream = stream
-    this.watchTcp()
+    if (!this.isPlaced) this.watchTcp()
   }
 
   /** Server: the connection is found; the ACCEPT is out. */
   accept(stream: SocketStream): void {
-    this.watchTcp()
-    this.putInPlace()
+    if (!this.isPlaced) {
+      this.watchTcp()
+      this.putInPlace()
+    }
+    this.phase = 'open'
     this.adopt(stream)
   }
 
   /** Client: the ACCEPT has come. */
   override handleConnected(): void {
     const socket = this.socket as FastSocket
-    if (movableTcp(socket, this.readsTcp) !== this.tcp) return this.leave()
+    if (this.isClosed || (!this.isPlaced && movableTcp(socket, this.readsTcp) !== this.tcp))
+      return this.leave()
     const stream = this.stream as SocketStream
-    this.putInPlace()
+    if (!this.isPlaced) this.putInPlace()
+    this.phase = 'open'
     this.adopt(stream)
     this.moveOut()
     this.record()
@@ -99,13 +237,12 @@ export class PromotedHandle extends FastStreamHandle {
 
   /** The socket stays on TCP, with the handle that it has. */
   private leave(): void {
-    const { stream } = this
-    this.promotion = 'left'
-    this.stream = undefined
-    this.tcp.onread = this.tcpReader
+    const { stream, tcp } = this
+    this.phase = 'tcp'
+    this.dropStream()
+    if (!this.isPlaced && tcp.onread === this.readsTcp) tcp.onread = this.tcpReader
     stream?.close(false)
     this.settle(false)
-    if (this.hasHeldEnd) this.tellTcpEnd()
   }
 
   private settle(isMoved: boolean): void {
@@ -113,13 +250,18 @@ export class PromotedHandle extends FastStreamHandle {
     this.onSettled = undefined
   }
 
+  private watchTcp(): void {
+    detachParser(this.socket as FastSocket, this.tcp)
+    this.tcp.onread = this.readsTcp
+  }
+
   /** Puts this handle into the socket; the TCP handle stays open below it. */
   private putInPlace(): void {
     const socket = this.socket as FastSocket
     const { tcp } = this
-    this.promotion = 'placed'
-    this.readCount = tcp.bytesRead
-    this.writtenCount = tcp.bytesWritten
+    this.isPlaced = true
+    this.readCount = this.tcpRead = tcp.bytesRead
+    this.writtenCount = this.tcpWritten = tcp.bytesWritten
     const isReading = tcp.reading
     const isReferenced = tcp.hasRef()
     socket._handle = null
@@ -137,7 +279,8 @@ export class PromotedHandle extends FastStreamHandle {
   private moveOut(): void {
     const { socket } = this
     const stream = this.stream as SocketStream
-    const hasEnded = socket !== undefined && (socket.destroyed || socket._writableState.finalCalled)
+    const hasEnded =
+      this.hasShutTcp || (socket !== undefined && (socket.destroyed || socket._writableState.finalCalled))
     const count = Buffer.alloc(COUNT_SIZE)
     count.writeBigUInt64LE(hasEnded ? ALL : BigInt(this.tcp.bytesWritten))
     if (!hasEnded) this.outgoing = 'stream'
@@ -152,19 +295,41 @@ export class PromotedHandle extends FastStreamHandle {
     callback: WriteCallback,
   ): void {
     if (this.outgoing === 'stream') return super.writeFromSocket(socket, writev, data, encoding, callback)
+    this.claim()
     writeAs(this.tcp, socket, writev, data, encoding, callback)
-    this.writtenCount = this.tcp.bytesWritten
+    this.noteWritten()
   }
 
-  override handleNativeWrite(request: object, buffers: Buffer[]): number {
+  override handleNativeWrite(request: { readonly oncomplete?: unknown }, buffers: Buffer[]): number {
     if (this.outgoing === 'stream') return super.handleNativeWrite(request, buffers)
-    const status = writeBelow(this.tcp, buffers, written => this.completeWrite(request, written))
-    this.writtenCount = this.tcp.bytesWritten
+    const isAtOnce = this.completesAtOnce(request)
+    const status = writeBelow(this.tcp, buffers, (written, isInCall) => {
+      if (isInCall) this.completeWritten(request, isAtOnce)
+      else this.completeWrite(request, written)
+    })
+    this.noteWritten()
     return status
   }
 
+  private noteWritten(): void {
+    const { bytesWritten } = this.tcp
+    const length = bytesWritten - this.tcpWritten
+    this.tcpWritten = bytesWritten
+    this.writtenCount += length
+    this.starter?.handleTcpWrite(this, length)
+  }
+
   override shutdown(request: object): number {
-    return this.outgoing === 'tcp' ? this.tcp.shutdown(request) : super.shutdown(request)
+    if (this.outgoing === 'stream') return super.shutdown(request)
+    this.hasShutTcp = true
+    return this.tcp.shutdown(request)
+  }
+
+  override handleNativeShutdown(request: object): number {
+    if (this.outgoing === 'stream') return super.handleNativeShutdown(request)
+    this.hasShutTcp = true
+    this.beginNativeShutdown(request)
+    return shutdownBelow(this.tcp, () => this.finishNativeShutdown(0))
   }
 
   override get writeQueueSize(): number {
@@ -173,55 +338,44 @@ export class PromotedHandle extends FastStreamHandle {
 
   // The incoming direction.
 
-  protected watchTcp(): void {
-    if (this.socket !== undefined) detachParser(this.socket, this.tcp)
-    this.tcp.onread = this.readsTcp
-  }
-
   /** What TCP brings, while it may bring something. */
   private readTcp(arrayBuffer: ArrayBuffer | undefined): unknown {
     if (this.incoming === 'stream') return undefined
-    if (arrayBuffer === undefined && lastRead()?.result === UV_EOF && this.mayHaveMoved) {
+    const isEnd = arrayBuffer === undefined && lastRead()?.result === UV_EOF
+    // The server moves only after the client has.
+    if (isEnd && this.phase === 'asked') this.leave()
+    if (isEnd && this.phase === 'open' && !this.isInBack && this.expected !== Number.POSITIVE_INFINITY) {
       this.hasHeldEnd = true
       // With a count known, TCP has ended short of it.
-      if (this.promotion === 'placed') this.look()
+      this.look()
       return undefined
     }
     const next = this.passOn(arrayBuffer)
-    if (this.promotion === 'placed') this.look()
+    if (this.phase === 'open') this.look()
     return next
-  }
-
-  /** The peer may have sent more by the stream than is known yet. */
-  private get mayHaveMoved(): boolean {
-    return this.promotion !== 'left' && this.expected !== Number.POSITIVE_INFINITY
   }
 
   /** As Node's TCP handle does, for the socket or for native code above it. */
   private passOn(arrayBuffer: ArrayBuffer | undefined): unknown {
-    if (this.promotion !== 'placed') return this.tcpReader.call(this.tcp, arrayBuffer)
-    if (this.readsLikeStream && arrayBuffer !== undefined) {
+    if (!this.isPlaced) return this.tcpReader?.call(this.tcp, arrayBuffer)
+    const { bytesRead } = this.tcp
+    const length = bytesRead - this.tcpRead
+    this.tcpRead = bytesRead
+    if (this.isNative && arrayBuffer !== undefined) {
       const { result, offset } = lastRead() ?? { result: arrayBuffer.byteLength, offset: 0 }
-      return this.feed(Buffer.from(arrayBuffer, offset, result))
+      super.handleData(Buffer.from(arrayBuffer, offset, result))
+      return undefined
     }
-    if (this.readsLikeStream && lastRead()?.result === UV_EOF) return this.feedEnd()
-    const next = this.tcpReader.call(this.tcp, arrayBuffer)
-    this.readCount = this.tcp.bytesRead
-    if (!this.tcp.reading && !this.isClosed) {
-      this.handle.reading = false
-      super.readStop()
-    }
-    return next
+    if (this.isNative) return this.endNative(lastRead()?.result ?? UV_EOF)
+    this.readCount += length
+    return this.onread?.call(this.handle, arrayBuffer)
   }
 
-  /** Whether what TCP brings goes the way of what the stream brings, and not to Node's own reader. */
-  protected get readsLikeStream(): boolean {
-    return this.isNative
-  }
-
-  private feed(bytes: Buffer): undefined {
-    super.handleData(bytes)
-    return undefined
+  private endNative(status: number): void {
+    if (status === UV_EOF) return this.feedEnd()
+    const error = errorOfErrno(status, 'read')
+    this.finishNativeWrite(status)
+    this.run(() => this.fail('read', status, error))
   }
 
   /** Takes the peer's count first; what is behind it waits in the stream until TCP has brought all of its part. */
@@ -235,7 +389,10 @@ export class PromotedHandle extends FastStreamHandle {
   }
 
   override get isReading(): boolean {
+    const { stream } = this
     if (this.countLength < COUNT_SIZE) return !this.isClosed
+    // The end of the stream is no news to the program then.
+    if (stream?.goesBack === true && stream.waitingLength === 0) return !this.isClosed
     return this.incoming === 'stream' && super.isReading
   }
 
@@ -243,6 +400,7 @@ export class PromotedHandle extends FastStreamHandle {
     this.expected = count === ALL ? Number.POSITIVE_INFINITY : Number(count)
     if (this.stream?.role === 'server') this.handleMoved()
     this.look()
+    if (this.wantsBack) this.returnOut()
   }
 
   /** Server: the client has moved. */
@@ -254,38 +412,62 @@ export class PromotedHandle extends FastStreamHandle {
   /** Whether TCP has brought all of its part. */
   private look(): void {
     const { expected, tcp } = this
-    if (expected === undefined || this.incoming === 'stream' || this.isClosed) return
-    if (tcp.bytesRead === expected) return this.moveIn()
-    if (!this.hasHeldEnd) {
-      // The peer breaks the rules of this protocol.
-      if (tcp.bytesRead > expected) super.handleError('ECONNRESET', 'read', undefined)
-      return
-    }
-    if (expected === Number.POSITIVE_INFINITY) this.tellTcpEnd()
-    else super.handleError('ECONNRESET', 'read', undefined)
+    if (this.incoming === 'stream' || this.isClosed || this.isInBack) return
+    if (expected !== undefined && tcp.bytesRead === expected) return this.moveIn()
+    if (this.hasHeldEnd && expected === Number.POSITIVE_INFINITY) return this.tellTcpEnd()
+    // The peer breaks the rules of this protocol, or its end of TCP was cut off.
+    if (expected !== undefined && (this.hasHeldEnd || tcp.bytesRead > expected)) return this.breakOff()
+    if (expected !== Number.POSITIVE_INFINITY) this.wait()
+  }
+
+  private breakOff(): void {
+    super.handleError('ECONNRESET', 'read', undefined)
+  }
+
+  /** Gives up after a while in which the program reads and TCP brings nothing of what the peer has announced. */
+  private wait(): void {
+    if (this.waiting !== undefined || (this.expected === undefined && !this.hasHeldEnd)) return
+    this.waitedAt = this.tcp.bytesRead
+    this.waiting = setTimeout(() => {
+      this.waiting = undefined
+      if (this.isClosed || this.phase !== 'open' || this.incoming === 'stream' || this.isInBack) return
+      const isIdle = this.tcp.bytesRead === this.waitedAt && (this.hasHeldEnd || this.tcp.reading)
+      if (isIdle) this.breakOff()
+      else this.look()
+    }, COUNT_WAIT_MS).unref()
+  }
+
+  private waitNoMore(): void {
+    clearTimeout(this.waiting)
+    this.waiting = undefined
   }
 
   private moveIn(): void {
+    this.waitNoMore()
     this.incoming = 'stream'
     this.hasHeldEnd = false
     this.tcp.reading = false
     this.tcp.readStop()
-    this.readCount = this.tcp.bytesRead
     // What came with the count is only then put where it waits.
     this.stream?.scheduleDelivery()
   }
 
   private tellTcpEnd(): void {
+    this.waitNoMore()
     this.hasHeldEnd = false
     this.run(() => {
-      if (this.promotion === 'placed' && this.readsLikeStream) this.feedEnd()
-      else reportRead(this.tcp, this.tcpReader, UV_EOF)
+      if (this.isNative) this.feedEnd()
+      else if (this.onread !== undefined) reportRead(this.handle, this.onread, UV_EOF)
     })
   }
 
   override readStart(): number {
     const status = super.readStart()
-    if (this.incoming === 'stream' || this.isClosed) return status
+    return this.incoming === 'stream' || this.isClosed ? status : this.readTcpOn()
+  }
+
+  private readTcpOn(): number {
+    this.claim()
     this.tcp.reading = true
     return this.tcp.readStart()
   }
@@ -298,12 +480,84 @@ export class PromotedHandle extends FastStreamHandle {
     return super.readStop()
   }
 
+  // The way back.
+
+  /** Moves both directions to TCP. `onBack` is told whether they are there; false if the connection has ended instead. */
+  demote(onBack: (isBack: boolean) => void): void {
+    if (this.phase === 'asked') this.leave()
+    if (this.phase === 'tcp') return onBack(!this.isClosed)
+    this.onBack.push(onBack)
+    this.returnOut()
+    this.endMove()
+  }
+
+  /** Our further bytes go to TCP; the stream says so behind all that it has. */
+  private returnOut(): void {
+    const stream = this.stream as SocketStream
+    if (this.isReturning || this.isClosed) return
+    this.wantsBack = stream.role === 'server' && this.countLength < COUNT_SIZE
+    if (this.wantsBack) return
+    this.isReturning = true
+    if (stream.isFinished) {
+      // The stream has the end of this direction: who goes on with TCP alone must find it there, too.
+      this.isOutBack = stream.unsentLength === 0
+      this.hasShutTcp = true
+      shutdownBelow(this.tcp, () => {})
+      return
+    }
+    this.outgoing = 'tcp'
+    this.hasSentBack = true
+    this.isOutBack = stream.shutdown(true)
+  }
+
+  override handleShutdown(): void {
+    if (!this.hasSentBack) super.handleShutdown()
+    if (!this.isReturning) return
+    this.isOutBack = true
+    this.endMove()
+  }
+
+  /** The peer's further bytes come by TCP. */
+  private returnIn(): void {
+    this.waitNoMore()
+    this.isInBack = true
+    this.incoming = 'tcp'
+    this.returnOut()
+    this.endMove()
+    if (this.hasHeldEnd) this.tellTcpEnd()
+    else if (this.wantsData) this.readTcpOn()
+  }
+
+  /** Closes the stream once nothing of either direction is in it. */
+  private endMove(): void {
+    const isInBack = this.isInBack || this.expected === Number.POSITIVE_INFINITY
+    if (!this.isReturning || !this.isOutBack || !isInBack || this.isClosed) return
+    const stream = this.stream as SocketStream
+    this.dropStream()
+    stream.close(false)
+    this.phase = 'tcp'
+    this.expected = undefined
+    this.countLength = 0
+    this.isReturning = this.hasSentBack = this.isOutBack = this.isInBack = false
+    if (this.socket !== undefined) recordTcpAgain(this.socket, stream.role)
+    this.settleBack(true)
+  }
+
+  private settleBack(isBack: boolean): void {
+    for (const tell of this.onBack.splice(0)) tell(isBack)
+  }
+
   // The end.
 
   /** The stream has ended. Without a count the peer has not moved, and never will. */
   override handleEnd(): void {
-    if (this.countLength === COUNT_SIZE) return super.handleEnd()
-    this.stayIn()
+    if (this.countLength < COUNT_SIZE) return this.stayIn()
+    if (this.stream?.goesBack === true) return this.returnIn()
+    // Also for a direction that stays on TCP.
+    if (this.incoming === 'tcp') return
+    this.isInBack = true
+    super.handleEnd()
+    this.endMove()
   }
 
   override handleError(code: StreamErrorCode, syscall: 'read' | 'write', cause: Error | undefined): void {
@@ -311,11 +565,22 @@ export class PromotedHandle extends FastStreamHandle {
     super.handleError(code, syscall, cause)
   }
 
+  /** The peer's direction stays on TCP; so does ours, unless it has moved. */
   protected stayIn(): void {
-    this.countLength = COUNT_SIZE
-    this.expected = Number.POSITIVE_INFINITY
     if (this.hasHeldEnd) this.tellTcpEnd()
-    if (this.outgoing === 'tcp') recordStay(this.socket as FastSocket)
+    if (this.outgoing === 'stream') {
+      this.countLength = COUNT_SIZE
+      this.expected = Number.POSITIVE_INFINITY
+      return
+    }
+    const { stream } = this
+    this.dropStream()
+    stream?.close(false)
+    this.phase = 'tcp'
+    this.countLength = 0
+    this.wantsBack = false
+    if (this.socket !== undefined) recordStay(this.socket)
+    this.settleBack(true)
   }
 
   /** Both ends know it now. */
@@ -351,9 +616,18 @@ export class PromotedHandle extends FastStreamHandle {
   override close(callback?: () => void): void {
     const isFirst = !this.isClosed
     super.close(callback)
-    if (!isFirst) return
+    if (!isFirst || this.isHandedBack) return
+    this.waitNoMore()
+    this.settle(false)
     if (this.resetsTcp) this.tcp.reset()
     else this.tcp.close()
+    this.settleBack(false)
+  }
+
+  // What the kernel knows of the connection.
+
+  override hasBegun(): boolean {
+    return true
   }
 
   override ref(): void {
@@ -373,4 +647,24 @@ export class PromotedHandle extends FastStreamHandle {
   override getpeername(out: SocketName): number {
     return this.tcp.getpeername(out)
   }
+
+  override setNoDelay(isOn: boolean): number {
+    return this.tcp.setNoDelay(isOn)
+  }
+
+  override setKeepAlive(isOn: boolean, delayS: number): number {
+    return this.tcp.setKeepAlive(isOn, delayS)
+  }
+}
+
+/** The handle of a socket that has moved, or may move though native code reads it; undefined for all others. */
+export function promotedOf(handle: unknown): PromotedHandle | undefined {
+  const fast = fastOf(handle)
+  return fast instanceof PromotedHandle ? fast : undefined
+}
+
+/** The TCP handle below the handle of a socket: Node's own, ours, or that of TLS over either. */
+export function tcpUnder(handle: object | null): object | null {
+  const below = (handle as { _parent?: object } | null)?._parent ?? handle
+  return promotedOf(below)?.tcp ?? below
 }

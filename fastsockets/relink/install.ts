@@ -18,6 +18,7 @@
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { hasDevice, isOwn, makeHidden, markOwn, openLog } from '../../nic/index.ts'
+import { nextTick } from '../../nic/real-time.ts'
 import { mayBeRemote } from '../bootstrap/remote-hosts.ts'
 import { delayListening, emitDelayed } from '../connect/delayed-listening.ts'
 import { RouteDialer } from '../connect/dialer.ts'
@@ -74,6 +75,8 @@ import { makeShown } from '../host/own-hooks.ts'
 import { decidePath, startsOnTcp } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { forgetAccepted, noteAccepted } from '../promotion/accepted-sockets.ts'
+import { acceptOverTcp, isForNativeCode, startOverTcp } from '../promotion/native-starts.ts'
+import { lengthOfWrite } from '../promotion/price.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import { statusPage } from '../status/status-page.ts'
 import { hideTcp, watchAccepted } from '../status/tcp-rows.ts'
@@ -133,7 +136,7 @@ function wrapAll(): void {
   })
   const promoter = wrapClient(Handle, peers, exchange)
   wrapSocket(promoter)
-  wrapServer(peers)
+  wrapServer(peers, promoter && (server => acceptOverTcp(server, exchange)))
   showActive(peers)
   hideOwn()
   watchAccepted(isFast, (server, socket) => {
@@ -172,11 +175,13 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
     const { reinitialize: symbol, isTcp } = internals as NodeInternals
     const reinitialize = (owner as typeof prototype)[symbol] as HandleSetter
     define(owner, symbol, function (this: FastSocket, handle: object): void {
-      const isNextAddress = this.connecting && isCandidate(this)
+      const startsOver = this.connecting && startsNative(this)
+      const isNextAddress = startsOver || (this.connecting && isCandidate(this))
       if (!isNextAddress || !isTcp(handle)) return reinitialize.call(this, handle)
       if (this instanceof tls.TLSSocket && !isUnconnectedTls(this)) renewSession(this, handle, reinitialize)
       else handle.close()
-      giveFastHandle(this, false)
+      if (startsOver) startOverTcp(this, exchange, promoter as Promoter)
+      else giveFastHandle(this, false)
     })
   }
 
@@ -212,6 +217,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
     if (reason !== undefined) return fallBack(socket, target, reason)
     if (promoter !== undefined && !startsFast(target, promoter)) {
       promoter.noteConnect(socket, target.address, target.port)
+      if (promoter.mayMoveTo(target.address, target.port)) startNative(socket)
       return undefined
     }
     recordCandidate(socket)
@@ -225,6 +231,18 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
   function startsFast({ isPath, address, port }: ConnectTarget, promoter: Promoter): boolean {
     if (isPath || promoter.isKnown(address, port) || mayBeRequired(address, port)) return true
     return hasRdma && mayBeRemote(address)
+  }
+
+  /** http2 attaches itself to a socket right after the call that connects it. */
+  function startNative(socket: FastSocket): void {
+    if (isUnconnectedTls(socket)) return startOverTcp(socket, exchange, promoter as Promoter)
+    nextTick(() => {
+      if (socket.connecting && startsNative(socket)) startOverTcp(socket, exchange, promoter as Promoter)
+    })
+  }
+
+  function startsNative(socket: FastSocket): boolean {
+    return promoter?.hasStarted(socket) === true && isForNativeCode(socket)
   }
 
   /** The reasons known before the name is resolved. */
@@ -265,7 +283,7 @@ function wrapSocket(promoter: Promoter | undefined): void {
     ): unknown {
       const fast = fastOf(this._handle)
       if (fast === undefined || this.connecting) {
-        if (promoter !== undefined && !this.connecting) promoter.noteWrite(this)
+        if (promoter !== undefined && !this.connecting) promoter.noteWrite(this, lengthOfWrite(writev, data))
         return _writeGeneric.call(this, writev, data, encoding, callback)
       }
       // Node keeps here the data that waits for the connection, and counts it in bytesWritten.
@@ -319,7 +337,7 @@ function noteUpperSockets(): void {
   })
 }
 
-function wrapServer(peers: Peers): void {
+function wrapServer(peers: Peers, accept?: (server: net.Server) => void): void {
   const prototype = net.Server.prototype as net.Server & ServerInternals
   const { listen, close } = prototype
   const _listen2 = entries._listen2 as (...args: unknown[]) => void
@@ -357,6 +375,7 @@ function wrapServer(peers: Peers): void {
       if (code === undefined) holdTcpClients(server)
       else failListening(server, fallbackReason(code))
     }
+    accept?.(server)
     const handle = server._handle
     const isPublished = attemptListening(() => {
       const binding = bindingOf(handle, args[5] as number)

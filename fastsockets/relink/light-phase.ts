@@ -14,7 +14,7 @@ import { deviceNames } from '../../nic/verbs/kernel-devices.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
-import { CONNECT_US, START_PRICE_US, WRITE_US } from '../promotion/price.ts'
+import { CONNECT_US, START_PRICE_US, writePriceUs } from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
 import { probeForHolding } from './held-probe.ts'
 
@@ -71,8 +71,8 @@ export function noteConnect(): void {
   pay(CONNECT_US)
 }
 
-export function noteWrite(): void {
-  pay(WRITE_US)
+export function noteWrite(length: number): void {
+  pay(writePriceUs(length))
 }
 
 export function noteListening(server: net.Server, args: readonly unknown[]): void {

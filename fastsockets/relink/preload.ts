@@ -19,6 +19,7 @@ import '../../nic/real-time.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
 import { type PolicySettings, policySettings, providePolicySettings } from '../../nic/policy-source.ts'
+import { lengthOfWrite } from '../promotion/price.ts'
 import { entries } from './entries.ts'
 import { beginLightPhase, endLightPhase, noteConnect, noteListening, noteWrite } from './light-phase.ts'
 import { watchSentSockets } from './sent-sockets.ts'
@@ -122,8 +123,8 @@ function handleListen(server: unknown, args: readonly unknown[]): boolean {
   return !isLight
 }
 
-function handleWrite(): boolean {
-  noteWrite()
+function handleWrite(_socket: unknown, [writev, data]: readonly unknown[]): boolean {
+  noteWrite(lengthOfWrite(writev, data))
   return false
 }
 

@@ -18,6 +18,7 @@ import {
   BYTES_WORDS,
   DATA,
   EARLY_WINDOW,
+  FLAG_BACK,
   FLAG_FIN,
   FRAMING_MAX,
   RD_COMPL,
@@ -97,6 +98,7 @@ export abstract class SendingHalf {
   /** Everything before this sequence was reported as written. */
   private reportedUpTo = 0
   protected finState: 'open' | 'wanted' | 'sent' = 'open'
+  private finFlags = FLAG_FIN
   /** `sendSequence` when the sink was last notified of its waiting write. */
   private notifiedAt = 0
   /** Of the pending write: it begins with a short head; the flags of its messages. */
@@ -242,11 +244,12 @@ export abstract class SendingHalf {
     return true
   }
 
-  /** Sends FIN after the pending bytes. True if it is sent already. */
-  shutdown(): boolean {
+  /** Sends FIN after the pending bytes. True if it is sent already. `goesBack`: this direction goes on by TCP. */
+  shutdown(goesBack = false): boolean {
     if (this.refusesWrites) return true
     this.finState = 'wanted'
-    this.counts.endedHere()
+    if (goesBack) this.finFlags |= FLAG_BACK
+    else this.counts.endedHere()
     return this.sendFin()
   }
 
@@ -380,7 +383,7 @@ export abstract class SendingHalf {
 
   private sendFin(): boolean {
     if (this.unsentLength > 0 || !this.maySend()) return false
-    if (this.reserveData(0, FLAG_FIN) < 0) {
+    if (this.reserveData(0, this.finFlags) < 0) {
       this.scheduleSend()
       return false
     }

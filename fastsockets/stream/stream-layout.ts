@@ -55,9 +55,13 @@ export const CONSUMED_WORDS = 2
 export const CLOSE_WORDS = 3
 export const RD_COMPL_WORDS = 3
 
-/** DATA flags: the end of this direction; and that these bytes are to be handed over by themselves, not with those behind. */
+/**
+ * DATA flags: the end of this direction; that these bytes are to be handed over by themselves, not with those behind; and, beside
+ * the first, that this direction goes on by TCP (promotion).
+ */
 export const FLAG_FIN = 1
 export const FLAG_PUSH = 2
+export const FLAG_BACK = 4
 
 export const CLOSE_DONE = 0
 export const CLOSE_RESET = 1

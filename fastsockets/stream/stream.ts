@@ -27,6 +27,7 @@ import {
   CONSUMED,
   CONSUMED_DUE,
   CONSUMED_WORDS,
+  FLAG_BACK,
   FLAG_FIN,
   FLAG_PUSH,
   SHRUNK_WINDOW,
@@ -70,6 +71,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
   addresses: StreamAddresses | undefined
   /** A TCP connection of the same two sockets has moved here: its addresses are known. */
   isPromotion = false
+  /** The peer's direction has ended here, and goes on by TCP. */
+  goesBack = false
   /** The client's port if the server accepts; 0 if unknown, `PORT_AWAITED` while a promise may come. */
   promisedPort = 0
   /** Called once, when this side has closed or the channel is gone. */
@@ -254,7 +257,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
     if (length > 0) this.place(bytes, offset, length)
     if ((flags & FLAG_FIN) !== 0) {
       this.receiveState = 'finReceived'
-      this.counts.endedByPeer()
+      this.goesBack = (flags & FLAG_BACK) !== 0
+      if (!this.goesBack) this.counts.endedByPeer()
       this.scheduleDelivery()
     }
     if ((flags & FLAG_PUSH) !== 0) this.channel.deliveries.endRun(this)
