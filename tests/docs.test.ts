@@ -7,6 +7,7 @@ import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
 import { README_PICTURE, readmePicture, withFigures } from '../bench/document/readme-picture.ts'
 import { readReport } from '../bench/read-report.ts'
+import { unknownVariables } from '../fastsockets/host/environment.ts'
 import { POLICY_SCHEMA } from '../fastsockets/policy/policy-schema.ts'
 import { FALLBACK_REASONS } from '../fastsockets/reasons.ts'
 import { flagOf, LEAVES } from '../nameservice/daemon/settings-schema.ts'
@@ -38,7 +39,7 @@ const RUN_MS_MAX = 900_000
 /** Made from a report, and as long as that. */
 const GENERATED = 'docs/performance.md'
 /** Codes of process warnings, which are no variables. */
-const WARNINGS = new Set(['FASTSOCKETS_NOT_STARTED'])
+const WARNINGS = new Set(['FASTSOCKETS_NOT_STARTED', 'FASTSOCKETS_UNKNOWN_VARIABLE'])
 /** Where variables and codes may come from. */
 const SOURCES = ['fastsockets', 'am', 'nic', 'nameservice', 'bench', 'deploy', '.ci', 'tests']
 
@@ -162,6 +163,8 @@ t.test('docs/guide/rdma.md has every code of the RDMA driver', async t => {
 
 t.test('docs/reference/environment.md has every variable of the sources, and no other', async t => {
   t.strictSame(codeRows(reference('environment')).filter(isOurs).sort(), [...variablesOfSources()].sort())
+  const set = Object.fromEntries([...variablesOfSources()].map(name => [name, '1']))
+  t.strictSame(unknownVariables(set), [], 'a relinked program knows each')
 })
 
 t.test('docs/reference/policy-keys.md has every key of the schema, and no other', async t => {

@@ -9,6 +9,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   run: async () => (await import('./run/run-command.ts')).runCommand(),
   doctor: async () => (await import('./doctor/doctor-command.ts')).doctorCommand(),
   status: async () => (await import('./status/status-command.ts')).statusCommand(),
+  ui: async () => (await import('./ui/ui-command.ts')).uiCommand(),
   policy: async () => (await import('./policy/policy-command.ts')).policyCommand(),
   explain: async () => (await import('./explain/explain-command.ts')).explainCommand(),
   perf: async () => (await import('./perf/perf-command.ts')).perfCommand(),
@@ -23,6 +24,7 @@ Examples:
   $ fastsockets run -- node server.js      relink a program, and every Node program that it starts
   $ fastsockets doctor                     can this machine do it, and if not, why not
   $ fastsockets status                     what the relinked processes of this user are doing
+  $ fastsockets ui                         the same as a page in the browser
   $ fastsockets explain localhost:8080     would a connection be fast, and if not, why not
   $ fastsockets policy check               is the policy file right
   $ fastsockets perf server 7000           measure with it: fastsockets perf ping-pong localhost:7000

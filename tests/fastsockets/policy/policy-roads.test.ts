@@ -81,6 +81,8 @@ t.test('a client that must be fast fails rather than falls back, by name and by 
   t.match(await outcome(t, await startServer(t), env, 'localhost'), { transport: 'shm' })
 })
 
+/** How the names of our variables begin. */
+const OURS = 'FASTSOCKETS_'
 /** Takes from the relinked side of a test what every fast way needs. */
 const NO_DRIVER = { FASTSOCKETS_DRIVERS: 'verbs' }
 
@@ -130,19 +132,19 @@ t.test('a variable whose name is wrong is warned of once', async t => {
   const port = await startServer(t)
   const env = {
     ...plainEnvironment(),
-    FASTSOCKETS_DISABEL: '1',
-    FASTSOCKETS_WHATEVER: '1',
-    FASTSOCKETS_SERVICE_HOST: '10.0.0.1',
-    FASTSOCKETS_PORT_7400_TCP: 'tcp://10.0.0.1:7400',
-    FASTSOCKETS_NAMED_STORE_PATH: '/nowhere',
+    [`${OURS}DISABEL`]: '1',
+    [`${OURS}WHATEVER`]: '1',
+    [`${OURS}SERVICE_HOST`]: '10.0.0.1',
+    [`${OURS}PORT_7400_TCP`]: 'tcp://10.0.0.1:7400',
+    [`${OURS}NAMED_STORE_PATH`]: '/nowhere',
   }
   const client = new Child(t, program('reason'), [String(port)], relinked({ env }))
   t.match(await client.receive(), { transport: 'shm' })
   await client.end()
   const warned = client.stderr.match(/FASTSOCKETS_\w+ has no meaning.*/g)
   t.strictSame(warned?.sort(), [
-    'FASTSOCKETS_DISABEL has no meaning: did you mean FASTSOCKETS_DISABLE?',
-    'FASTSOCKETS_WHATEVER has no meaning',
+    `${OURS}DISABEL has no meaning: did you mean FASTSOCKETS_DISABLE?`,
+    `${OURS}WHATEVER has no meaning`,
   ])
 })
 

@@ -1,0 +1,20 @@
+const UNITS = ['', 'k', 'M', 'G', 'T']
+
+/** Three digits and a unit of 1000. */
+export function amount(value: number): string {
+  let unit = 0
+  let rest = value
+  while (rest >= (unit === 0 ? 1000 : 999.5) && unit < UNITS.length - 1) {
+    rest /= 1000
+    unit++
+  }
+  return `${unit === 0 ? Math.round(rest) : rest.toPrecision(3)} ${UNITS[unit]}`.trimEnd()
+}
+
+/** The last part of a path; of a command line the program and its first argument. */
+export function shortName(program: string): string {
+  const [command = '', first = ''] = program.split(' ')
+  const name = command.slice(command.lastIndexOf('/') + 1)
+  const argument = first.slice(first.lastIndexOf('/') + 1)
+  return argument === '' ? name || '?' : `${name} ${argument}`
+}

@@ -1,0 +1,75 @@
+/** The page: receives a snapshot a second, and draws it anew. */
+import type { Snapshot, Totals } from '../snapshot-types.ts'
+import { Charts } from './charts.ts'
+import { Graph } from './graph.ts'
+import { html, render, useState } from './preact.js'
+import { Connections, Names, Programs, Reasons } from './tables.ts'
+
+const HISTORY_LENGTH = 600
+const page = document.getElementById('page') as HTMLElement
+let history: Totals[] = []
+let snapshot: Snapshot | undefined
+let isLost = false
+
+interface PageProps {
+  readonly snapshot: Snapshot
+  readonly history: readonly Totals[]
+  readonly isLost: boolean
+}
+
+function Page({ snapshot, history, isLost }: PageProps): object {
+  const [selected, select] = useState<string | undefined>(undefined)
+  const isThere = snapshot.programs.some(({ id }) => id === selected)
+  const chosen = isThere ? selected : undefined
+  const time = new Date(snapshot.atMs).toLocaleTimeString()
+  const state = isLost ? `Nothing new since ${time}: fastsockets ui does not answer.` : `as of ${time}`
+  return html`<a class="skip" href="#connections-title">To the tables</a>
+    <header>
+      <h1>Fast Sockets</h1>
+      <span id="state" role="status" aria-live=${isLost ? 'assertive' : 'off'} class=${isLost ? 'lost' : 'quiet'}>${state}</span>
+      ${snapshot.isCut && html`<span class="quiet">The busiest programs and connections only.</span>`}
+    </header>
+    <main>
+      <${Charts} history=${history} />
+      <${Graph} snapshot=${snapshot} selected=${chosen} select=${select} />
+      ${
+        chosen !== undefined &&
+        html`<p><button type="button" class="plain" onClick=${() => select(undefined)}>Show the connections of all programs</button></p>`
+      }
+      <${Connections} snapshot=${snapshot} selected=${chosen} />
+      <${Programs} ...${snapshot} />
+      <${Reasons} ...${snapshot} />
+      <section aria-labelledby="policy-title"><h2 id="policy-title">Policy in force</h2><pre id="policy">${snapshot.policy.join('\n')}</pre></section>
+      <${Names} ...${snapshot} />
+    </main>`
+}
+
+let isDue = false
+
+/** At most once for each frame of the screen. */
+function draw(): void {
+  if (isDue) return
+  isDue = true
+  requestAnimationFrame(() => {
+    isDue = false
+    if (snapshot === undefined) return
+    document.getElementById('waiting')?.remove()
+    render(html`<${Page} snapshot=${snapshot} history=${history} isLost=${isLost} />`, page)
+  })
+}
+
+const events = new EventSource('/events')
+events.addEventListener('history', event => {
+  history = JSON.parse(event.data) as Totals[]
+})
+events.addEventListener('snapshot', event => {
+  snapshot = JSON.parse(event.data) as Snapshot
+  if (history.at(-1)?.atMs !== snapshot.totals.atMs)
+    history = [...history.slice(1 - HISTORY_LENGTH), snapshot.totals]
+  isLost = false
+  draw()
+})
+events.addEventListener('error', () => {
+  isLost = true
+  draw()
+})
