@@ -260,3 +260,36 @@ async function isConfiguration(t: Test, text: string): Promise<void> {
   writeFileSync(file, text)
   await t.resolves(loadSettings(new Map(), file, {}), 'a configuration')
 }
+
+t.test('the dashboard and the alert rules ask for metrics that there are', async t => {
+  const page = readFileSync(join(ROOT, 'docs/reference/metrics.md'), 'utf8')
+  const metrics = new Set(page.match(/(?<=`)fastsockets_\w+/g))
+  const dashboard = JSON.parse(read('grafana-dashboard.json')) as {
+    panels: { title: string; targets: { expr: string }[] }[]
+  }
+  const alerts = parse(read('prometheus-alerts.yaml')) as {
+    groups: {
+      rules: { alert: string; expr: string; annotations: { summary: string; description: string } }[]
+    }[]
+  }
+  const rules = alerts.groups.flatMap(group => group.rules)
+  const asked = [
+    ...dashboard.panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [title, expr] as const)),
+    ...rules.map(({ alert, expr }) => [alert, expr] as const),
+  ]
+  t.ok(asked.length > 15)
+  for (const [title, expr] of asked) {
+    const names = expr.match(/fastsockets_\w+/g) ?? []
+    t.ok(names.length > 0, title)
+    for (const name of names) t.ok(metrics.has(name.replace(/_(bucket|sum|count)$/, '')), `${title}: ${name}`)
+  }
+  for (const { alert, annotations } of rules)
+    t.ok(annotations.summary && annotations.description, `${alert} says what it means`)
+})
+
+t.test('promtool finds nothing wrong with the alert rules', { skip: absenceOf('promtool') }, async t => {
+  const checked = spawnSync('promtool', ['check', 'rules', join(DEPLOY, 'prometheus-alerts.yaml')], {
+    encoding: 'utf8',
+  })
+  t.equal(checked.status, 0, checked.stdout + checked.stderr)
+})
