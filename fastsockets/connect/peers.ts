@@ -13,6 +13,7 @@ import {
   drivers,
   hasFreeDescriptors,
   hostIdentity,
+  isListenerOf,
   isOwnUser,
   isSameKernel,
   keepFreedMemory,
@@ -55,7 +56,6 @@ import { REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from '
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { endsOf, transcriptOf } from '../bootstrap/transcript.ts'
 import { withoutMapping } from '../host/addresses.ts'
-import { listensAlone } from '../host/listener-owner.ts'
 import { node20 } from '../host/node-versions.ts'
 import { publishStep } from '../host/steps.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
@@ -519,7 +519,7 @@ function keyOf(peerId: string, place: string): string {
  * listener is that user's. On unix paths the caller of the name has asked the kernel already.
  */
 function mayServe(uid: number, { address, port, family }: Sought): boolean {
-  return isOwnUser(uid) || family === UNIX || listensAlone(uid, address, port, family)
+  return isOwnUser(uid) || family === UNIX || isListenerOf(uid, address, port)
 }
 
 /** The user by the kernel's word for a peer that has a channel; by the greeting for one that has none yet. */

@@ -49,6 +49,7 @@ export const REFUSED_HAS_NO_KEY = 3
 export const REFUSED_PROOF = 4
 export const REFUSED_USER = 5
 export const REFUSED_BUSY = 6
+export const REFUSED_UNKNOWN_USER = 7
 
 /** For people, as the caller reads them. */
 export const REFUSALS: Readonly<Record<number, string>> = {
@@ -58,4 +59,5 @@ export const REFUSALS: Readonly<Record<number, string>> = {
   [REFUSED_PROOF]: 'its key is not the key of this side',
   [REFUSED_USER]: 'it has no key, and serves only its own user on its own host',
   [REFUSED_BUSY]: 'too many callers wait there already',
+  [REFUSED_UNKNOWN_USER]: 'its kernel does not say which user calls: set FASTSOCKETS_KEY_FILE on both sides',
 }

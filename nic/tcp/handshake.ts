@@ -28,11 +28,12 @@ import {
   REFUSED_NEEDS_KEY,
   REFUSED_NO_OFFER,
   REFUSED_PROOF,
+  REFUSED_UNKNOWN_USER,
   REFUSED_USER,
   WELCOME_SIZE,
 } from './handshake-layout.ts'
 import { type ExpectedCall, expectedCall } from './offers.ts'
-import { isPeerOwnUser } from './peer-user.ts'
+import { judgePeer } from './peer-user.ts'
 
 const NO_OFFER = Buffer.alloc(OFFER_SIZE)
 const NO_BYTES = Buffer.alloc(0)
@@ -75,7 +76,10 @@ export async function answerCall(socket: Socket, answering: Answering): Promise<
   const hasKey = hello[AT_HELLO_HAS_KEY] === 1
   if (key !== undefined && !hasKey) throw refuse(REFUSED_NEEDS_KEY)
   if (key === undefined && hasKey) throw refuse(REFUSED_HAS_NO_KEY)
-  if (!isLocal && key === undefined && !isPeerOwnUser(socket)) throw refuse(REFUSED_USER)
+  if (!isLocal && key === undefined) {
+    const judgement = judgePeer(socket)
+    if (judgement !== 'own') throw refuse(judgement === 'other' ? REFUSED_USER : REFUSED_UNKNOWN_USER)
+  }
   const id = hello.toString('hex', AT_OFFER, AT_OFFER + OFFER_SIZE)
   const call = purpose === PURPOSE_FRAMES ? expectedCall(id, isLocal) : undefined
   if (purpose === PURPOSE_FRAMES && call === undefined) throw refuse(REFUSED_NO_OFFER)
@@ -115,8 +119,7 @@ export async function introduce(socket: Socket, calling: Calling): Promise<void>
   if (!challenge.subarray(0, MAGIC.length).equals(MAGIC)) throw badBytes()
   if (challenge[AT_CHALLENGE_STATUS] !== ACCEPTED) throw refusal(challenge[AT_CHALLENGE_STATUS] as number)
   if ((challenge[AT_CHALLENGE_HAS_KEY] === 1) !== (key !== undefined)) throw badBytes()
-  if (checksUser && key === undefined && !isPeerOwnUser(socket))
-    throw new NicError('ERR_NIC_PEER_REFUSED', 'a process of another user listens at that address')
+  if (checksUser && key === undefined) assertOwnUser(socket)
   const secret = Buffer.concat([key ?? NO_BYTES, offer?.secret ?? NO_BYTES])
   socket.write(proofOf(secret, CALLER_LABEL, hello, challenge))
   const welcome = await receive(socket, WELCOME_SIZE, true)
@@ -124,6 +127,16 @@ export async function introduce(socket: Socket, calling: Calling): Promise<void>
   const proof = welcome.subarray(AT_WELCOME_PROOF)
   if (!timingSafeEqual(proof, proofOf(secret, LISTENER_LABEL, hello, challenge)))
     throw new NicError('ERR_NIC_PEER_REFUSED', 'the other side does not know the key')
+}
+
+function assertOwnUser(socket: Socket): void {
+  const judgement = judgePeer(socket)
+  if (judgement === 'own') return
+  const why =
+    judgement === 'other'
+      ? 'a process of another user listens at that address'
+      : 'the kernel does not say which user listens at that address: set FASTSOCKETS_KEY_FILE on both sides'
+  throw new NicError('ERR_NIC_PEER_REFUSED', why)
 }
 
 function proofOf(key: Buffer, label: string, hello: Buffer, challenge: Buffer): Buffer {

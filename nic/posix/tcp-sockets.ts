@@ -1,0 +1,107 @@
+/**
+ * Asks the kernel for one TCP socket of this network namespace (sock_diag(7), linux/inet_diag.h). It finds the socket by
+ * its hash: the answer takes the same time however many sockets other users have open.
+ */
+import { isIPv4 } from 'node:net'
+import {
+  AF_INET,
+  AF_NETLINK,
+  MSG_DONTWAIT,
+  NETLINK_SOCK_DIAG,
+  SOCK_CLOEXEC,
+  SOCK_DGRAM,
+} from './constants.ts'
+import { loadLibc } from './libc.ts'
+
+const AF_INET6 = 10
+const IPPROTO_TCP = 6
+
+/*
+ * Request: struct nlmsghdr, struct inet_diag_req_v2. Ports and addresses are in network order.
+ *
+ *     0 length (u32)   4 type (u16)   6 flags (u16)   8 sequence, port id (zero)
+ *    16 family (u8)   17 protocol (u8)   18 extensions, padding (zero)   20 states (u32)
+ *    24 local port (u16)   26 remote port (u16)   28 local address (16)   44 remote address (16)   60 device (zero)   64 cookie (8)
+ *
+ * Answer: struct nlmsghdr, struct inet_diag_msg.
+ *
+ *    16 family (u8)   17 state (u8)   18 timers   20 ports, addresses and cookie as in the request, from 24 on
+ *    68 expiry   72 receive queue   76 send queue   80 effective user id of its owner (u32)   84 inode
+ */
+const REQUEST_SIZE = 72
+const SOCK_DIAG_BY_FAMILY = 20
+const NLM_F_REQUEST = 1
+const ALL_STATES = 0xffffffff
+const NO_COOKIE = 0xff
+const ANSWER_SIZE_MIN = 88
+const ANSWER_SIZE_MAX = 1024
+const AT_STATE = 17
+const AT_USER = 80
+
+export const TCP_ESTABLISHED = 1
+export const TCP_LISTEN = 10
+
+const MAPPED_PREFIX = '::ffff:'
+const ANY: TcpEnd = { address: '0.0.0.0', port: 0 }
+
+export interface TcpEnd {
+  readonly address: string
+  readonly port: number
+}
+
+export interface TcpSocketInfo {
+  /** `TCP_ESTABLISHED`, `TCP_LISTEN`, or another number of linux/tcp_states.h. */
+  readonly state: number
+  readonly uid: number
+}
+
+/**
+ * The socket at `local` that is connected to `remote`. If none is, or without `remote`: the listener that would get a
+ * connection to `local`. Undefined if there is neither, or the kernel does not say.
+ */
+export function findTcpSocket(local: TcpEnd, remote: TcpEnd = ANY): TcpSocketInfo | undefined {
+  const { libc } = loadLibc()
+  if (libc === undefined) return undefined
+  const fd = libc.socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
+  if (fd < 0) return undefined
+  const request = encodeRequest(local, remote)
+  const answer = Buffer.alloc(ANSWER_SIZE_MAX)
+  // The kernel answers within send(2).
+  const isSent = libc.send(fd, request, request.length, MSG_DONTWAIT) === request.length
+  const length = isSent ? libc.recv(fd, answer, answer.length, MSG_DONTWAIT) : -1
+  libc.close(fd)
+  if (length < ANSWER_SIZE_MIN || answer.readUInt16LE(4) !== SOCK_DIAG_BY_FAMILY) return undefined
+  return { state: answer.readUInt8(AT_STATE), uid: answer.readUInt32LE(AT_USER) }
+}
+
+function encodeRequest(local: TcpEnd, remote: TcpEnd): Buffer {
+  const request = Buffer.alloc(REQUEST_SIZE)
+  const localBytes = bytesOf(local.address)
+  request.writeUInt32LE(REQUEST_SIZE, 0)
+  request.writeUInt16LE(SOCK_DIAG_BY_FAMILY, 4)
+  request.writeUInt16LE(NLM_F_REQUEST, 6)
+  request.writeUInt8(localBytes.length === 4 ? AF_INET : AF_INET6, 16)
+  request.writeUInt8(IPPROTO_TCP, 17)
+  request.writeUInt32LE(ALL_STATES, 20)
+  request.writeUInt16BE(local.port, 24)
+  request.writeUInt16BE(remote.port, 26)
+  request.set(localBytes, 28)
+  request.set(bytesOf(remote.address), 44)
+  request.fill(NO_COOKIE, 64)
+  return request
+}
+
+/**
+ * An address without a zone, in network order. For an IPv4 address in IPv6 form the kernel looks among its IPv4
+ * connections, where both ends are.
+ */
+function bytesOf(text: string): Buffer {
+  const address = text.startsWith(MAPPED_PREFIX) ? text.slice(MAPPED_PREFIX.length) : text
+  if (isIPv4(address)) return Buffer.from(address.split('.').map(Number))
+  const [before = [], behind = []] = address
+    .split('::')
+    .map(part => part.split(':').filter(word => word !== ''))
+  const zeros = new Array<string>(Math.max(8 - before.length - behind.length, 0)).fill('0')
+  const words = [...before, ...zeros, ...behind].slice(0, 8)
+  return Buffer.from(words.map(word => word.padStart(4, '0')).join(''), 'hex')
+}
