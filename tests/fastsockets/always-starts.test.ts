@@ -5,6 +5,7 @@
 import { type ForkOptions, spawnSync } from 'node:child_process'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { rootCertificates } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { Child, plainEnvironment } from '../support/child.ts'
@@ -115,6 +116,25 @@ t.test('few free descriptors: the program gets those that it would have plain', 
       t.strictSame((await run(t, situation, false)).events, ['data hello'])
       t.match(await run(t, situation, true), { events: ['data hello'], wire: 'tcp', code: 'LIMIT' })
     })
+  await t.test('2, while newer Node reads many certificates in a thread', async t => {
+    const server = new Child(t, STARTS, ['serve'], relinked())
+    const { port } = await server.receive<{ port: number }>()
+    const certificates = rootCertificates.map(it => `${it}\n`).join('')
+    const script = `const { closeSync, openSync } = require('fs')
+      const opened = []
+      try { for (;;) opened.push(openSync('/dev/null')) } catch {}
+      for (const fd of opened.slice(-2)) closeSync(fd)
+      const socket = require('net').connect(${port}, '127.0.0.1')
+      socket.on('error', error => console.log(error.code)).on('data', data => console.log(String(data)))`
+    // So many that the thread takes some 100 ms.
+    const dir = t.testdir({ 'many.pem': certificates.repeat(20), 'few.cjs': script })
+    const environment = { ...plainEnvironment(), NODE_EXTRA_CA_CERTS: join(dir, 'many.pem') }
+    for (const flags of [[], ['--import', REGISTER.href], ['--import', REGISTER.href]]) {
+      const line = [...FEW.slice(1), process.execPath, ...flags, join(dir, 'few.cjs')]
+      const { stdout } = spawnSync('prlimit', line, { env: environment, encoding: 'utf8' })
+      t.equal(stdout, 'hello\n', flags.join(' '))
+    }
+  })
   for (const free of [2, 3, 6])
     await t.test(`${free}, for a server of plain clients`, async t => {
       const server = new Child(
