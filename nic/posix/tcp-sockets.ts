@@ -2,19 +2,18 @@
  * Asks the kernel for one TCP socket of this network namespace (sock_diag(7), linux/inet_diag.h). It finds the socket by
  * its hash: the answer takes the same time however many sockets other users have open.
  */
-import { isIPv4 } from 'node:net'
 import {
   AF_INET,
+  AF_INET6,
   AF_NETLINK,
+  IPPROTO_TCP,
   MSG_DONTWAIT,
   NETLINK_SOCK_DIAG,
   SOCK_CLOEXEC,
   SOCK_DGRAM,
 } from './constants.ts'
 import { loadLibc } from './libc.ts'
-
-const AF_INET6 = 10
-const IPPROTO_TCP = 6
+import { isMapped, MAPPED, mappedAddress } from './socket-address.ts'
 
 /*
  * Request: struct nlmsghdr, struct inet_diag_req_v2. Ports and addresses are in network order.
@@ -41,7 +40,6 @@ const AT_USER = 80
 export const TCP_ESTABLISHED = 1
 export const TCP_LISTEN = 10
 
-const MAPPED_PREFIX = '::ffff:'
 const ANY: TcpEnd = { address: '0.0.0.0', port: 0 }
 
 export interface TcpEnd {
@@ -91,17 +89,8 @@ function encodeRequest(local: TcpEnd, remote: TcpEnd): Buffer {
   return request
 }
 
-/**
- * An address without a zone, in network order. For an IPv4 address in IPv6 form the kernel looks among its IPv4
- * connections, where both ends are.
- */
-function bytesOf(text: string): Buffer {
-  const address = text.startsWith(MAPPED_PREFIX) ? text.slice(MAPPED_PREFIX.length) : text
-  if (isIPv4(address)) return Buffer.from(address.split('.').map(Number))
-  const [before = [], behind = []] = address
-    .split('::')
-    .map(part => part.split(':').filter(word => word !== ''))
-  const zeros = new Array<string>(Math.max(8 - before.length - behind.length, 0)).fill('0')
-  const words = [...before, ...zeros, ...behind].slice(0, 8)
-  return Buffer.from(words.map(word => word.padStart(4, '0')).join(''), 'hex')
+/** In network order. The kernel finds connections of IPv4 by addresses of IPv4, also where a socket of IPv6 has one end. */
+function bytesOf(address: string): Buffer {
+  const bytes = mappedAddress(address)
+  return isMapped(bytes) ? bytes.subarray(MAPPED.length) : bytes
 }
