@@ -7,6 +7,16 @@ export const NO_DELAY_VARIABLE = 'FASTSOCKETS_BENCH_NO_DELAY'
  */
 export const PATIENCE = { FASTSOCKETS_GREETING_TIMEOUT_MS: '2000' }
 
+/** By default warm programs are measured: they start fast, and each connection proves its wire. */
+export const FAST_FROM_THE_START = { FASTSOCKETS_START: 'fast' }
+/** Cold programs start as those of users do: on TCP. */
+export const AS_USERS_START = { FASTSOCKETS_START: 'tcp' }
+
+/** Whether connections of relinked programs are fast from their first byte. */
+export function startsFast(): boolean {
+  return process.env.FASTSOCKETS_START === 'fast'
+}
+
 /** Of endpoints of active messages. */
 export function creditsSetting(): { credits?: number } {
   const credits = process.env[CREDITS_VARIABLE]

@@ -12,6 +12,7 @@ import type {
   Streamed,
   Usage,
 } from './half-questions.ts'
+import { FAST_FROM_THE_START } from './half-settings.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
 import { measuredEnvironment } from './measured-environment.ts'
 
@@ -24,7 +25,11 @@ export class Half {
   readonly #name: string
 
   static start(contestant: Contestant, role: Role, settings: NodeJS.ProcessEnv = {}): Half {
-    const env = { ...measuredEnvironment(contestant.relinked.includes(role)), ...settings }
+    const env = {
+      ...measuredEnvironment(contestant.relinked.includes(role)),
+      ...FAST_FROM_THE_START,
+      ...settings,
+    }
     const name = `the ${role} half of ${contestant.name}`
     return new Half(name, ChildProgram.start(name, PROGRAM, [contestant.name], env))
   }

@@ -6,6 +6,7 @@ import type { Contestant } from '../contestants/contestant.ts'
 import { contestantsFor, type Objection } from '../contestants.ts'
 import { decodeLatencies, type Half, withClients, withPair, withPairs } from '../half.ts'
 import type { Question } from '../half-questions.ts'
+import { AS_USERS_START } from '../half-settings.ts'
 import { measureInRounds } from '../rounds.ts'
 import { SMALL } from '../sizes.ts'
 import type { Sample, Suite, SuiteContext } from '../suite.ts'
@@ -42,9 +43,23 @@ async function measure(contestant: Contestant, context: SuiteContext): Promise<S
   const observe = (metric: string, clients: readonly Half[], question: typeof connect | typeof pingPong) =>
     observeSeconds(metric, clients, question, context.isQuick ? QUICK_SECONDS : SECONDS)
   return [
-    ...(await withPair(contestant, ({ client }) => observe('connections', [client], connect))),
-    ...(await withClients(contestant, crowd, ({ clients }) => observe('tripsOfClients', clients, pingPong))),
-    ...(await withPairs(contestant, crowd, clients => observe('tripsOfPairs', clients, pingPong))),
+    ...(await withPair(
+      contestant,
+      ({ client }) => observe('connections', [client], connect),
+      AS_USERS_START,
+    )),
+    ...(await withClients(
+      contestant,
+      crowd,
+      ({ clients }) => observe('tripsOfClients', clients, pingPong),
+      AS_USERS_START,
+    )),
+    ...(await withPairs(
+      contestant,
+      crowd,
+      clients => observe('tripsOfPairs', clients, pingPong),
+      AS_USERS_START,
+    )),
   ]
 }
 

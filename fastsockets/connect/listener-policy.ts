@@ -38,12 +38,14 @@ export function refuseIfRequired(
   return undefined
 }
 
-/** Whether the policy requires a connect to be fast, as far as its host is known before a name is resolved. */
-export function mayBeRequired(host: string, port: number): boolean {
+/** Whether the policy says, or may say once the name is resolved, that a connect must be fast, or must not be. */
+export function mayBeDecided(host: string, port: number): boolean {
   const own = ownPolicy()
-  if (own === undefined || !own.requires) return false
+  if (own === NO_POLICY) return false
   const address = isIP(host) === 0 ? undefined : host
-  return (address === undefined && own.hasAddresses) || decide('client', address, port).use === 'require'
+  return (
+    (address === undefined && own?.hasAddresses === true) || decide('client', address, port).use !== 'fast'
+  )
 }
 
 interface Unresolved {

@@ -8,7 +8,7 @@ import { performance } from '../../nic/real-time.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
-import { recordPromotion, recordStart } from '../handle/transport.ts'
+import { possibleWire, recordPending, recordPossible, recordStart } from '../handle/transport.ts'
 import { isReachable, withoutMapping } from '../host/addresses.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { PROMOTION } from '../host/unix-paths.ts'
@@ -54,6 +54,8 @@ class Destination {
   isSearching = false
   /** The last search was in vain. */
   hasFailed = false
+  /** What its connections on TCP show: why the last search has found no channel. */
+  wire = possibleWire()
   /** The listener is in this thread. */
   isOwn = false
   /** Its listener holds connections over TCP until they move. */
@@ -128,7 +130,7 @@ export class Promoter implements Starter {
     const destination = this.#destinationOf(host, port)
     destination.paidUs += CONNECT_US
     notesOf(socket).started = new Started(destination, new KeptContext())
-    recordStart(socket, { address: host, port })
+    recordStart(socket, { address: host, port }, destination.wire)
     this.#silent.add(socket)
   }
 
@@ -244,11 +246,12 @@ export class Promoter implements Starter {
       return true
     }
     destination.isSearching = true
-    recordPromotion(socket, 'pending')
+    recordPending(socket)
     const found = await this.#peers.reach(address, port, family)
     destination.isSearching = false
-    recordPromotion(socket, 'possible')
     destination.hasFailed = 'code' in found
+    if ('code' in found) destination.wire = possibleWire(found)
+    recordPossible(socket, destination.wire)
     if ('code' in found) return false
     destination.isRequired = found.isRequired
     if (found.isShared) this.#routes.groupOf(address, port).meet(found)
@@ -280,10 +283,10 @@ export class Promoter implements Starter {
     }
     stream.isPromotion = true
     stream.addresses = addressesOf(ends)
-    recordPromotion(socket, 'pending')
+    recordPending(socket)
     handle.ask(stream, isMoved => {
       started.isAsked = isMoved
-      if (!isMoved) recordPromotion(socket, 'possible')
+      if (!isMoved) recordPossible(socket)
     })
   }
 

@@ -2,6 +2,7 @@ import type { Server, Socket } from 'node:net'
 import { isMainThread } from 'node:worker_threads'
 import { openLog } from '../../nic/index.ts'
 import type { SocketInternals } from '../host/node-internals.ts'
+import { startPhase } from '../host/start-phase.ts'
 import { forgetFailure } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { knownNotesOf, notesOf, type PlainWire } from '../status/socket-notes.ts'
@@ -79,6 +80,7 @@ export function wireOf(of: Socket): Wire {
   const isIdle = !socket._handle && !socket.connecting && !socket.destroyed
   if (isIdle || notes?.isCandidate === true)
     return { transport: 'none', reason: fallbackReason('NOT_CONNECTED') }
+  if (startPhase.wasLight) return POSSIBLE
   return { transport: 'tcp', reason: fallbackReason('NOT_INSTALLED', threadDetail()) }
 }
 
@@ -112,19 +114,28 @@ export function recordFast(socket: object, transport: string): void {
 }
 
 const STARTED: FallbackReason = fallbackReason('STARTED_ON_TCP')
-const POSSIBLE: PlainWire = { transport: 'tcp', reason: STARTED, promotion: 'possible' }
+const POSSIBLE = possibleWire(STARTED)
 const PENDING: PlainWire = { transport: 'tcp', reason: STARTED, promotion: 'pending' }
 /** Promotion was tried on the server's side, and the client stays on TCP. */
 const STAYS: PlainWire = { transport: 'tcp', reason: fallbackReason('ACCEPTED') }
 
-/** The socket starts on TCP, to `remote`. */
-export function recordStart(socket: object, remote: Place): void {
-  logConnect?.('%s port %d: tcp at first', remote.address, remote.port)
-  showTcpClient(socket as Socket, POSSIBLE, remote)
+/** On TCP for now; `reason` is why the last search has found no channel. */
+export function possibleWire(reason = STARTED): PlainWire {
+  return { transport: 'tcp', reason, promotion: 'possible' }
 }
 
-export function recordPromotion(socket: object, promotion: 'possible' | 'pending'): void {
-  notesOf(socket).record = promotion === 'pending' ? PENDING : POSSIBLE
+/** The socket starts on TCP, to `remote`. */
+export function recordStart(socket: object, remote: Place, wire = POSSIBLE): void {
+  logConnect?.('%s port %d: tcp at first', remote.address, remote.port)
+  showTcpClient(socket as Socket, wire, remote)
+}
+
+export function recordPending(socket: object): void {
+  notesOf(socket).record = PENDING
+}
+
+export function recordPossible(socket: object, wire = POSSIBLE): void {
+  notesOf(socket).record = wire
 }
 
 export function recordStay(socket: object): void {

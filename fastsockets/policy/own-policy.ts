@@ -97,7 +97,7 @@ export function allowsPeerMemory(policy: Policy | undefined = ownPolicy()): bool
 /** Whether connections start on TCP. The environment variable overrides the policy. */
 export function startsOnTcp(policy: Policy | undefined = ownPolicy()): boolean {
   if (policy === undefined) return false
-  return (process.env[START_VARIABLE] || policy.start) === 'tcp'
+  return (process.env[START_VARIABLE] || policy.start) !== 'fast'
 }
 
 /** Few programs have a policy: only they load what reads it. */

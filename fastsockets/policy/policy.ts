@@ -24,7 +24,7 @@ export interface PolicyParts {
   readonly drivers: readonly string[] | undefined
   /** Whether a process of this host and user may read and write our memory for large transfers, and we its memory. */
   readonly zcopy: boolean
-  /** Whether connections start on TCP, and become fast once that pays. Undefined: as the environment says. */
+  /** Whether connections start on TCP, and become fast once that pays. Undefined: yes, unless the environment says otherwise. */
   readonly start?: Start | undefined
   /** The key that hosts share for active messages over TCP. */
   readonly keyFile?: string | undefined
@@ -97,11 +97,6 @@ export class Policy {
 
   get start(): Start | undefined {
     return this.#parts.start
-  }
-
-  /** True if something must be fast before its first byte. */
-  get requires(): boolean {
-    return this.#parts.default === 'require' || this.#parts.rules.some(({ use }) => use === 'require')
   }
 
   get settings(): PolicySettings {

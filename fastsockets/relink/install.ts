@@ -27,7 +27,7 @@ import {
   decideListener,
   failListening,
   holdTcpClients,
-  mayBeRequired,
+  mayBeDecided,
   refuseIfRequired,
 } from '../connect/listener-policy.ts'
 import {
@@ -229,7 +229,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
 
   /** Whether a connection waits for the fast way, or has one at once. */
   function startsFast({ isPath, address, port }: ConnectTarget, promoter: Promoter): boolean {
-    if (isPath || promoter.isKnown(address, port) || mayBeRequired(address, port)) return true
+    if (isPath || promoter.isKnown(address, port) || mayBeDecided(address, port)) return true
     return hasRdma && mayBeRemote(address)
   }
 

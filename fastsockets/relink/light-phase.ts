@@ -12,6 +12,7 @@ import { isOwn } from '../../nic/own-sockets.ts'
 import { setImmediate } from '../../nic/real-time.ts'
 import { deviceNames } from '../../nic/verbs/kernel-devices.ts'
 import { KeptContext } from '../host/kept-context.ts'
+import { startPhase } from '../host/start-phase.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
 import { CONNECT_US, START_PRICE_US, writePriceUs } from '../promotion/price.ts'
@@ -43,10 +44,11 @@ const reads = new ReadWatch(pay, sockets => probeForHolding(sockets, loadSoon))
 /** Begins the phase, if this program may have one. Calls `load` once the price is paid. */
 export function beginLightPhase(load: () => void): boolean {
   const { env } = process
-  if (env[START_VARIABLE] !== 'tcp' || DECIDED.some(name => env[name])) return false
+  if ((env[START_VARIABLE] && env[START_VARIABLE] !== 'tcp') || DECIDED.some(name => env[name])) return false
   if (env.DEBUG?.includes('fastsockets') || findPolicyFile() !== undefined) return false
   // Connections to other hosts may be fast from their first byte.
   if (deviceNames().length > 0) return false
+  startPhase.wasLight = true
   onPaid = load
   diagnostics.subscribe('net.server.socket', handleAccepted)
   return true

@@ -9,6 +9,9 @@ import { parseArgs } from 'node:util'
 import { relinked } from '../support/relinked.ts'
 import { type Ports, Soak, SoakState } from './soak.ts'
 
+// Each session proves its wire.
+process.env.FASTSOCKETS_START ||= 'fast'
+
 const SESSION_ROUND_TRIPS = 500_000
 const SESSION_BYTES = 2 ** 34
 

@@ -43,8 +43,10 @@ export function folderOfPage(
   const directory = join(folder, 'pages', name)
   const home = join(folder, 'homes', name)
   for (const made of [directory, join(home, 'run'), join(home, 'tmp')]) mkdirSync(made, { recursive: true })
+  // As users have it, and not as .taprc has it.
+  const { FASTSOCKETS_START: _, ...plain } = plainEnvironment()
   const env = {
-    ...plainEnvironment(),
+    ...plain,
     HOME: home,
     XDG_RUNTIME_DIR: join(home, 'run'),
     XDG_CONFIG_HOME: join(home, 'config'),

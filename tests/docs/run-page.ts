@@ -146,7 +146,7 @@ async function substituted(text: string, { folder }: Application): Promise<strin
     .replaceAll('cd /path/to/your-app', 'cd your-app')
 }
 
-/** The application that README.md and the guide speak of: it echoes, and its client stays connected. */
+/** The application that README.md and the guide speak of: it echoes, and its client has much to say, then stays connected. */
 function writeYourApp(directory: string): void {
   const folder = join(directory, 'your-app')
   mkdirSync(folder, { recursive: true })
@@ -163,7 +163,9 @@ server.listen(Number(process.env.PORT ?? 0), '127.0.0.1', () => {
     join(folder, 'client.js'),
     `const socket = require('net').connect(Number(require('fs').readFileSync('port', 'utf8')), '127.0.0.1')
 socket.write('hello')
-socket.once('data', () => console.log('connected'))\n`,
+socket.once('data', () => console.log('connected'))
+let left = 20000
+socket.on('data', () => left-- > 0 && socket.write('hello'))\n`,
   )
 }
 

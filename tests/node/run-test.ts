@@ -52,6 +52,7 @@ export async function runTest(file: TestFile, options: RunOptions): Promise<Run>
         ? {
             NODE_OPTIONS: optionsFor(file),
             FASTSOCKETS_TEST_WITNESS: testimony,
+            FASTSOCKETS_START: process.env.FASTSOCKETS_START || 'fast',
           }
         : {}),
     },

@@ -111,6 +111,7 @@ async function wireOf(tool: string, how: string): Promise<string> {
     ...plainEnvironment(),
     PORT: String(port),
     WIRE: wire,
+    FASTSOCKETS_START: 'fast',
     PATH: `${bin}:${process.env.PATH}`,
     PM2_HOME: join(folder, 'pm2'),
   }

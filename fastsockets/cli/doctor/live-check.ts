@@ -1,4 +1,5 @@
 /** The proof: two relinked programs are started and exchange messages. */
+import { START_VARIABLE } from '../../policy/start-variable.ts'
 import { ChildProgram } from '../child-program.ts'
 import { relinkedNodeOptions } from '../relink.ts'
 import type { Check } from './check.ts'
@@ -24,7 +25,8 @@ export async function liveCheck(): Promise<Check> {
 }
 
 async function echo(): Promise<EchoReport> {
-  const env = { ...process.env, NODE_OPTIONS: relinkedNodeOptions(process.env.NODE_OPTIONS) }
+  const options = { NODE_OPTIONS: relinkedNodeOptions(process.env.NODE_OPTIONS), [START_VARIABLE]: 'fast' }
+  const env = { ...process.env, ...options }
   const server = ChildProgram.start('the echo server', SERVER, [], env)
   try {
     const { port } = await server.receive<EchoServerReady>(TIMEOUT_MS)

@@ -6,7 +6,7 @@ import { program, relinked } from '../../support/relinked.ts'
 import { eventually } from '../../support/until.ts'
 
 t.test('connections start on TCP', async t => {
-  const env = { ...plainEnvironment(), FASTSOCKETS_START: 'tcp' }
+  const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
   const server = new Child(t, program('light-phase'), ['server'], relinked({ env }))
   const { port } = await server.receive<{ port: number }>()
   const client = new Child(t, program('light-phase'), ['client', String(port)], relinked({ env }))
