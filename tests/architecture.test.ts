@@ -17,6 +17,7 @@ const DOORS_OF_NIC = [
   'nic/own-sockets.ts',
   'nic/posix/own-user.ts',
   'nic/real-time.ts',
+  'nic/rendezvous/folder.ts',
   'nic/shown-text.ts',
   'nic/trusted-file.ts',
   'nic/verbs/kernel-devices.ts',

@@ -75,7 +75,7 @@ export function remoteAddress(address: string, port: number): string | FallbackR
   return hasDevice() ? asking : reasonAgainstNeighbour(address, port)
 }
 
-/** Whether `host` may be another host that RDMA reaches: a name may be any. */
+/** Whether `host` may be another host, or another container of this one: a name may be any. */
 export function mayBeRemote(host: string): boolean {
   return host !== 'localhost' && (isIP(host) === 0 || reachableOwnAddress(host) === undefined)
 }

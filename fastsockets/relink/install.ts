@@ -17,7 +17,7 @@
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
-import { hasDevice, isOwn, makeHidden, markOwn, openLog } from '../../nic/index.ts'
+import { hasDevice, isOwn, makeHidden, markOwn, openLog, reasonAgainstFolder } from '../../nic/index.ts'
 import { nextTick } from '../../nic/real-time.ts'
 import { mayBeRemote } from '../bootstrap/remote-hosts.ts'
 import { delayListening, emitDelayed } from '../connect/delayed-listening.ts'
@@ -152,7 +152,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
   const routes = new Routes()
   const dialer = new RouteDialer(peers, internals, exchange, routes)
   provideWrite(nodesWrite())
-  const hasRdma = hasDevice()
+  const reachesOthers = hasDevice() || reasonAgainstFolder(false) === undefined
   const promoter = startsOnTcp() && canPromote() ? new Promoter(peers, routes, exchange) : undefined
   const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
   const connect = entries.connect as (...args: unknown[]) => net.Socket
@@ -230,7 +230,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
   /** Whether a connection waits for the fast way, or has one at once. */
   function startsFast({ isPath, address, port }: ConnectTarget, promoter: Promoter): boolean {
     if (isPath || promoter.isKnown(address, port) || mayBeDecided(address, port)) return true
-    return hasRdma && mayBeRemote(address)
+    return reachesOthers && mayBeRemote(address)
   }
 
   /** http2 attaches itself to a socket right after the call that connects it. */

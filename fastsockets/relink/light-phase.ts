@@ -10,6 +10,7 @@ import type net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
 import { setImmediate } from '../../nic/real-time.ts'
+import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
 import { deviceNames } from '../../nic/verbs/kernel-devices.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { startPhase } from '../host/start-phase.ts'
@@ -46,8 +47,8 @@ export function beginLightPhase(load: () => void): boolean {
   const { env } = process
   if ((env[START_VARIABLE] && env[START_VARIABLE] !== 'tcp') || DECIDED.some(name => env[name])) return false
   if (env.DEBUG?.includes('fastsockets') || findPolicyFile() !== undefined) return false
-  // Connections to other hosts may be fast from their first byte.
-  if (deviceNames().length > 0) return false
+  // Connections to other hosts or containers may be fast from their first byte.
+  if (deviceNames().length > 0 || reasonAgainstFolder(false) === undefined) return false
   startPhase.wasLight = true
   onPaid = load
   diagnostics.subscribe('net.server.socket', handleAccepted)
