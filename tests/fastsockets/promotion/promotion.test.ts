@@ -126,6 +126,11 @@ for (const environment of [{ FASTSOCKETS_USE: 'tcp' }, { FASTSOCKETS_DISABLE: '1
     t.match(found, { isRight: true, n: 300, reason: 'NOT_RELINKED' })
   })
 
+t.test('a connection that has cost little asks for nothing', async t => {
+  const { client } = await start(t, 'price=100')
+  t.match(await client.ask({ run: 'echo', count: 1 }), { isRight: true, reason: 'STARTED_ON_TCP' })
+})
+
 t.test('the client of a server that is killed after the move', async t => {
   const { server, client } = await start(t, 'price=0')
   t.equal(await client.ask({ run: 'untilClosed' }), 'moved')
