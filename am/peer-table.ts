@@ -12,7 +12,7 @@ import type { ControlConnection } from './rendezvous/control-connection.ts'
 import { decodeTag, type Open } from './rendezvous/control-messages.ts'
 import { answer, dial, type Introduction, type Meeting } from './rendezvous/dialing.ts'
 import { type EndpointName, encodeName } from './rendezvous/endpoint-name.ts'
-import { type Origin, type RendezvousHost, refuse } from './rendezvous/reception.ts'
+import { isOfThisHost, type Origin, type RendezvousHost, refuse } from './rendezvous/reception.ts'
 import type { TcpAddress } from './rendezvous/tcp-address.ts'
 import type { Segment } from './segment.ts'
 
@@ -103,7 +103,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
     const meeting = await answer(this.#introduction, open, connection, origin)
     if (meeting === undefined) return
     if (this.#isClosed) return turnAway(meeting)
-    const peer = this.#add(open.from, meeting, origin !== 'host')
+    const peer = this.#add(open.from, meeting, !isOfThisHost(origin))
     peer.answerMap(decodeTag(open.tag))
     peer.begin()
     this.#onProgress()

@@ -4,13 +4,20 @@ import { constants } from 'node:os'
 import {
   callTcpAddress,
   type Driver,
+  endpointsName,
+  hasName,
+  isNoWay,
   isOwnUser,
+  isSameKernel,
   NicError,
   newOwnSocket,
   type Offer,
+  reasonAgainstFolder,
   refuseDescriptors,
+  rendezvousFolder,
   userOfPeer,
   type VirtualInterface,
+  withSocket,
 } from '../../nic/index.ts'
 import { clearTimeout, nextTurn, performance, setTimeout, sleep } from '../../nic/real-time.ts'
 import { AmError } from '../errors.ts'
@@ -25,7 +32,7 @@ import {
   thisHost,
   thisThread,
 } from './endpoint-name.ts'
-import { type Origin, refuse } from './reception.ts'
+import { isOfThisHost, type Origin, refuse } from './reception.ts'
 import { KEEP_ALIVE_MS } from './remote-rendezvous.ts'
 import { encodeTcpAddress, type TcpAddress } from './tcp-address.ts'
 
@@ -53,8 +60,8 @@ export interface Meeting {
 
 /**
  * Connects to the endpoint of that name by the best driver that both have, or rejects with `NO_SUCH_ENDPOINT` or
- * `UNREACHABLE`. An endpoint on another host is dialled at the address in its name, or, over RDMA, at `remote`, which
- * only a published name gives.
+ * `UNREACHABLE`. An endpoint in another network namespace is dialled through the rendezvous folder, one on another host
+ * at the address in its name, or, over RDMA, at `remote`, which only a published name gives.
  */
 export async function dial(
   self: Introduction,
@@ -67,6 +74,17 @@ export async function dial(
   if (!isHere) choice.ruleOut(driver => whyNotElsewhere(driver, target, remote))
   let failure: unknown
   while (choice.left.length > 0) {
+    if (!isHere && choice.left.some(isOfHost)) {
+      try {
+        const socket = await connectInTime(target, THROUGH_FOLDER)
+        return await meet(self, target, tag, new ControlConnection(socket), choice, THROUGH_FOLDER)
+      } catch (error) {
+        failure = error
+        // The peer may have another way.
+        choice.ruleOut(one => (isOfHost(one) ? (error as Error).message : undefined))
+        continue
+      }
+    }
     const drivers = choice.left
     // Where the key is shown, any driver may be offered; the address of an RDMA device is for RDMA only.
     const address = !isHere && drivers.some(({ needsAddress }) => needsAddress) ? target.address : undefined
@@ -85,8 +103,16 @@ export async function dial(
       else choice.ruleOut(() => reason)
     }
   }
+  if ((failure as AmError | undefined)?.code === 'ERR_AM_NO_SUCH_ENDPOINT') throw failure
   if (isRefusedConnect(failure)) throw missing(target, String(choice), failure as Error)
   throw unreachable(target, String(choice), failure as Error | undefined)
+}
+
+/** Stands for an address: the endpoint is called at its thread's name in the rendezvous folder. */
+const THROUGH_FOLDER = 'folder'
+
+function isOfHost({ reach }: Driver): boolean {
+  return reach === 'host'
 }
 
 /** The other side was reached, and the driver that it offered does not connect. */
@@ -106,9 +132,11 @@ async function meet(
   tag: bigint,
   connection: ControlConnection,
   choice: DriverChoice,
-  address: TcpAddress | undefined,
+  place: TcpAddress | typeof THROUGH_FOLDER | undefined,
 ): Promise<Meeting> {
-  const drivers = choice.left
+  const isThroughFolder = place === THROUGH_FOLDER
+  const address = isThroughFolder ? undefined : place
+  const drivers = isThroughFolder ? choice.left.filter(isOfHost) : choice.left
   let driver: Driver | undefined
   try {
     const answer = await ask(connection, {
@@ -125,6 +153,7 @@ async function meet(
     const end = await driver.connect(Buffer.from(answer.blob, 'base64'), {
       timeoutMs: DIAL_TIMEOUT_MS,
       sharesMemory: true,
+      isThroughFolder,
       ...(address && { address }),
       ...(self.peerTimeoutMs && { peerTimeoutMs: self.peerTimeoutMs }),
       reply: bytes => connection.send({ op: 'reply', blob: Buffer.from(bytes).toString('base64') }),
@@ -203,11 +232,25 @@ function whyNotElsewhere(
   target: EndpointName,
   remote: TcpAddress | undefined,
 ): string | undefined {
-  if (driver.reach !== 'network') return 'the endpoint is on another host'
+  if (driver.reach === 'thread') return whereElse(target)
+  if (driver.reach === 'host') return whyNotThroughFolder(target)
   if (target.address !== undefined || (remote !== undefined && !driver.needsAddress)) return undefined
   return driver.needsAddress
     ? 'the name carries no address: open the endpoint with `listen`'
     : 'the endpoint can be asked for only at an address, or by a name that it has published'
+}
+
+function whereElse({ host }: EndpointName): string {
+  return isSameKernel(Buffer.from(host, 'hex'))
+    ? 'the endpoint is in another network namespace'
+    : 'the endpoint is on another host'
+}
+
+function whyNotThroughFolder(target: EndpointName): string | undefined {
+  const name = endpointsName(target.thread)
+  if (hasName(name)) return undefined
+  const missing = `there is no ${rendezvousFolder()}/${name}`
+  return `${whereElse(target)}, and ${reasonAgainstFolder(false) ?? missing}`
 }
 
 /**
@@ -232,7 +275,8 @@ export async function answer(
   }
   const credits = Math.min(self.credits, open.credits)
   const hasAddress = origin === 'tcp' && driver.needsAddress === true
-  const offer = tryOffer(driver, connection, hasAddress, self.peerTimeoutMs)
+  const isThroughFolder = origin === 'folder'
+  const offer = tryOffer(driver, connection, { hasAddress, isThroughFolder }, self.peerTimeoutMs)
   if (offer === undefined) return undefined
   void connection.over.then(() => offer.cancel())
   const blob = Buffer.from(offer.blob).toString('base64')
@@ -250,14 +294,14 @@ export async function answer(
 function tryOffer(
   driver: Driver,
   connection: ControlConnection,
-  hasAddress: boolean,
+  way: { readonly hasAddress: boolean; readonly isThroughFolder: boolean },
   peerTimeoutMs: number | undefined,
 ): Offer | undefined {
   try {
     return driver.offer({
       timeoutMs: DIAL_TIMEOUT_MS,
       sharesMemory: true,
-      hasAddress,
+      ...way,
       ...(peerTimeoutMs && { peerTimeoutMs }),
     })
   } catch (error) {
@@ -288,7 +332,8 @@ function whyNotTo(
   if (caller === undefined) return 'the caller has no name'
   if (origin === 'rdma' && driver.needsAddress) return 'the peer has called over RDMA'
   if (driver.reach === 'network') return undefined
-  if (origin !== 'host' || self.host !== caller.host) return 'the peer is on another host'
+  if (!isOfThisHost(origin) || (origin === 'host' && self.host !== caller.host))
+    return 'the peer is on another host'
   return driver.reach === 'host' || self.thread === caller.thread
     ? undefined
     : 'the peer is in another thread'
@@ -306,7 +351,7 @@ export function isAlive(target: EndpointName): Promise<boolean> {
 }
 
 /** Tries again while the listen queue is full: a busy thread lets only so many callers wait. */
-async function connectInTime(target: EndpointName, remote?: TcpAddress): Promise<net.Socket> {
+async function connectInTime(target: EndpointName, remote?: Place): Promise<net.Socket> {
   const deadlineMs = performance.now() + DIAL_TIMEOUT_MS
   for (;;) {
     try {
@@ -319,18 +364,26 @@ async function connectInTime(target: EndpointName, remote?: TcpAddress): Promise
   }
 }
 
-function connect(target: EndpointName, remote?: TcpAddress): Promise<net.Socket> {
+type Place = TcpAddress | typeof THROUGH_FOLDER
+
+/** Throws if the rendezvous folder does not have the thread any more. */
+function call(target: EndpointName, place: Place | undefined): net.Socket {
+  const socket = newOwnSocket()
+  if (place === undefined) return socket.connect({ path: rendezvousPath(target.thread) })
+  if (place === THROUGH_FOLDER) {
+    const call = withSocket(endpointsName(target.thread), isOwnUser, path => socket.connect({ path }))
+    if (!isNoWay(call)) return socket
+    throw call.code === 'NO_NAME' ? missing(target, call.text) : unreachable(target, call.text)
+  }
+  const options = { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE_MS }
+  return socket.connect({ ...place, ...options })
+}
+
+function connect(target: EndpointName, place?: Place): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
-    const socket =
-      remote === undefined
-        ? newOwnSocket().connect({ path: rendezvousPath(target.thread) })
-        : newOwnSocket().connect({
-            ...remote,
-            noDelay: true,
-            keepAlive: true,
-            keepAliveInitialDelay: KEEP_ALIVE_MS,
-          })
+    const socket = call(target, place)
     // On this host the kernel answers at once, so there is no timeout.
+    const remote = place === THROUGH_FOLDER ? undefined : place
     const timer =
       remote &&
       setTimeout(() => {

@@ -14,10 +14,15 @@ const OTHER_CALLERS_MAX = 16
 const UNKNOWN_UID = -1
 
 /**
- * How a caller came: from this host, as the kernel vouches; or, perhaps from another host, to the address of an RDMA
+ * How a caller came: from this network namespace, or through the rendezvous folder from another one, as the kernel vouches; or, perhaps from another host, to the address of an RDMA
  * device, or to a TCP port where it has shown the shared key.
  */
-export type Origin = 'host' | 'rdma' | 'tcp'
+export type Origin = 'host' | 'folder' | 'rdma' | 'tcp'
+
+/** The kernel names the user of such a caller. */
+export function isOfThisHost(origin: Origin): boolean {
+  return origin === 'host' || origin === 'folder'
+}
 
 /** An endpoint of this thread, as callers use it. */
 export interface RendezvousHost {
@@ -42,7 +47,7 @@ export class Reception {
     find: (endpoint: string) => RendezvousHost | undefined,
     first: () => string | undefined = () => undefined,
   ) {
-    const other = origin === 'host' ? OTHER_CALLERS_MAX : callersMax
+    const other = isOfThisHost(origin) ? OTHER_CALLERS_MAX : callersMax
     this.#callers = new CallersByUser({ own: callersMax, other, others: callersMax })
     this.#origin = origin
     this.#find = find
@@ -51,7 +56,7 @@ export class Reception {
 
   meet(socket: net.Socket): void {
     socket.unref()
-    const uid = this.#origin === 'host' ? userOfPeer(socket) : UNKNOWN_UID
+    const uid = isOfThisHost(this.#origin) ? userOfPeer(socket) : UNKNOWN_UID
     if (!this.#callers.enter(uid)) return void socket.destroy()
     const connection = new ControlConnection(socket)
     const timer = setTimeout(() => connection.destroy(), OPEN_TIMEOUT_MS)

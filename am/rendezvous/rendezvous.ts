@@ -1,12 +1,19 @@
 /**
  * Rendezvous of endpoints on one host: each thread has one abstract unix socket, at which callers ask for its
- * endpoints. It carries no active messages, only the exchange that connects two virtual interfaces; the connection
+ * endpoints, and for callers of other network namespaces one in the rendezvous folder. It carries no active messages, only the exchange that connects two virtual interfaces; the connection
  * then stays as their lifeline.
  */
 
 import { once } from 'node:events'
 import net from 'node:net'
-import { markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
+import {
+  endpointsName,
+  markOwn,
+  openLog,
+  type Publication,
+  publishSocket,
+  refuseDescriptors,
+} from '../../nic/index.ts'
 import { rangeError } from '../errors.ts'
 import { rendezvousPath, thisThread } from './endpoint-name.ts'
 import { Reception, type RendezvousHost } from './reception.ts'
@@ -20,7 +27,9 @@ class Rendezvous {
   readonly #hosts = new Map<string, RendezvousHost>()
   readonly #referenced = new Set<string>()
   readonly #reception = new Reception(CALLERS_MAX, 'host', endpoint => this.#hosts.get(endpoint))
+  readonly #neighbours = new Reception(CALLERS_MAX, 'folder', endpoint => this.#hosts.get(endpoint))
   #server: net.Server | undefined
+  #inFolder: Publication | undefined
   #listening: Promise<unknown> | undefined
 
   /** Resolves when callers can reach the endpoint. */
@@ -36,6 +45,7 @@ class Rendezvous {
       this.#server.listen({ path: rendezvousPath(thisThread), exclusive: true })
       this.#server.unref()
       refuseDescriptors(this.#server)
+      this.#publish()
       this.#listening = once(this.#server, 'listening')
     }
     try {
@@ -53,6 +63,16 @@ class Rendezvous {
     if (this.#hosts.size > 0) return
     this.#server?.close()
     this.#server = undefined
+    this.#inFolder?.close()
+    this.#inFolder = undefined
+  }
+
+  #publish(): void {
+    const server = net.createServer(socket => this.#neighbours.meet(socket))
+    markOwn(server)
+    const publication = publishSocket(server, [endpointsName(thisThread)])
+    if (typeof publication === 'string') log('other network namespaces cannot ask: %s', publication)
+    else this.#inFolder = publication
   }
 
   /** An endpoint that waits for callers keeps the event loop alive, as a server does. */

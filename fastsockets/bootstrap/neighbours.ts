@@ -30,7 +30,8 @@ export interface Place {
 
 /** Where the folder has the listener; undefined for an abstract name, which is of one network namespace. */
 function nameOf({ address, port, family }: Pick<Sought, 'address' | 'port' | 'family'>): string | undefined {
-  if (family !== UNIX) return listenerName(address, port)
+  // With a zone an address is of one namespace.
+  if (family !== UNIX) return address.includes('%') ? undefined : listenerName(address, port)
   const file = fileOfKey(address)
   return file && unixListenerName(file.dev, file.ino)
 }

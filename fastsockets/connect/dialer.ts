@@ -123,7 +123,7 @@ export class RouteDialer implements Dialer {
     const now = reasonNow()
     if (now !== undefined) return this.#demote(handle, request, address, port, family, now)
     const here = family === UNIX ? unixKey(address) : reachableOwnAddress(address)
-    const target = here ?? (family === UNIX ? undefined : remoteAddress(address, port))
+    const target = here ?? (family === UNIX ? undefined : this.#elsewhere(address, port))
     if (typeof target !== 'string') {
       if (family === UNIX) noteRefused(address, port)
       const reason = target ?? fallbackReason('PIPE')
@@ -161,6 +161,11 @@ export class RouteDialer implements Dialer {
     if (route?.reason !== undefined) return this.#demote(handle, request, target, port, family, route.reason)
     void this.#explore(handle, attempt)
     return 0
+  }
+
+  /** `address` if the fast way leads there, or may; else the reason. An open channel needs no rendezvous. */
+  #elsewhere(address: string, port: number): string | FallbackReason {
+    return this.#routes.find(address, port)?.channel === undefined ? remoteAddress(address, port) : address
   }
 
   handleRefused(handle: FastHandle, refusal: number | undefined): void {

@@ -3,8 +3,9 @@
  * the background, and the request to move a connection that exists.
  */
 import type net from 'node:net'
-import { ablation, isOwn } from '../../nic/index.ts'
+import { ablation, isOwn, reasonAgainstFolder } from '../../nic/index.ts'
 import { performance } from '../../nic/real-time.ts'
+import { neighbourName } from '../bootstrap/neighbours.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
@@ -234,11 +235,14 @@ export class Promoter implements Starter {
   async #search(destination: Destination, socket: FastSocket, address: string): Promise<boolean> {
     const { port } = destination
     const family = address.includes(':') ? 6 : 4
-    if (!isReachable(address, family) || decide('client', address, port).use === 'tcp') {
+    const isHere = isReachable(address, family)
+    const isPossible = isHere || reasonAgainstFolder(false) === undefined
+    if (!isPossible || decide('client', address, port).use === 'tcp') {
       destination.priceUs = Number.POSITIVE_INFINITY
       return true
     }
-    const own = findListener(port, address, family)
+    if (!isHere && neighbourName({ address, port, family }) === undefined) return false
+    const own = isHere ? findListener(port, address, family) : undefined
     if (own !== undefined && answersAlone(own) && allowsDriver('loopback')) {
       destination.isOwn = true
       destination.isRequired = own.isRequired

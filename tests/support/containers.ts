@@ -36,6 +36,8 @@ export interface Containers {
 export interface ContainerOptions {
   /** The user of the processes, root by default. */
   readonly uid?: number
+  /** A user namespace of its own, in which that user is root and no other user is known. */
+  readonly hasUserNamespace?: boolean
   readonly env?: NodeJS.ProcessEnv
   readonly isPlain?: boolean
   /** Shell commands of root in the container's mount namespace, before the program starts. */
@@ -58,12 +60,13 @@ export function childIn(
   { namespace }: Host,
   fixture: URL,
   args: readonly string[] = [],
-  { uid, env = {}, isPlain = false, before = 'true' }: ContainerOptions = {},
+  { uid, hasUserNamespace = false, env = {}, isPlain = false, before = 'true' }: ContainerOptions = {},
 ): Child {
   // The shell stays as the first process of the container, which dies with it: the kernel forgets that a process is to die
   // with its parent once the process changes its user.
   const user = uid === undefined ? '' : `setpriv --reuid ${uid} --regid ${uid} --clear-groups --`
-  const command = `${before} && ${user} "$@"; exit $?`
+  const mapped = hasUserNamespace ? 'unshare --user --map-user=0 --' : ''
+  const command = `${before} && ${user} ${mapped} "$@"; exit $?`
   return new Child(t, fixture, args, {
     execPath: 'ip',
     execArgv: [

@@ -1,5 +1,5 @@
 /** Sockets between two containers of one host that share a rendezvous folder. */
-import { symlinkSync, unlinkSync } from 'node:fs'
+import { rmSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Child } from '../../support/child.ts'
@@ -156,4 +156,71 @@ t.test('a unix path in a folder that both have', { skip }, async t => {
   await server.ask({ ask: 'leave' })
   await server.end()
   t.strictSame(namesIn(containers), ['app.sock'], 'a clean exit leaves what it leaves without Fast Sockets')
+})
+
+t.test('connections that start on TCP move to shared memory', { skip }, async t => {
+  const env = { FASTSOCKETS_START: 'tcp' }
+  const containers = await serve(t, 0o700, { env })
+  const client = childIn(t, containers, containers.near, neighbour, [], { env })
+  const host = containers.far.address
+  const moved = await client.ask({ ask: 'move', host, port: PORT, roundTrips: 100_000 } satisfies Question)
+  t.strictSame(moved, { first: 'tcp', last: 'shm' })
+  const next = await client.ask<Called>({ ask: 'call', host, port: PORT } satisfies Question)
+  t.match(next, SHARES_MEMORY, 'the next connection is fast from its first byte')
+})
+
+t.test(
+  'user namespaces: the kernel translates users, and knows some from neither side',
+  { skip },
+  async t => {
+    const mapped = { uid: 100_000, hasUserNamespace: true }
+    const containers = await serve(t, SHARED, mapped)
+    t.match(await call(t, containers, mapped), SHARES_MEMORY, 'the same user, who is root in both')
+    t.match(
+      await call(t, containers, { uid: 100_000 }),
+      SHARES_MEMORY,
+      'the same user, who is root in one and 100000 in the other',
+    )
+    t.match(
+      await call(t, containers, { uid: 200_000, hasUserNamespace: true }),
+      onTcp('OTHER_USER', /belongs to user 65534/),
+      'root in both, and different users',
+    )
+    const env = { FASTSOCKETS_USERS: '65534' }
+    t.match(
+      await call(t, containers, { uid: 200_000, hasUserNamespace: true, env }),
+      onTcp('OTHER_USER', /belongs to user 65534/),
+      'a policy cannot allow users that have no number',
+    )
+    t.match(await call(t, containers), onTcp('OTHER_USER', /belongs to user 100000/), 'root of the host')
+  },
+)
+
+t.test('a folder that is read-only, full, or deleted', { skip }, async t => {
+  const readOnly = (folder: string): string => `mount --bind -o ro ${folder} ${folder}`
+  const containers = makeContainers(t)
+  const { near, far, folder } = containers
+  await serverIn(t, containers)
+  const before = readOnly(folder)
+  t.match(await call(t, containers, { before }), SHARES_MEMORY, 'a client only needs to search it')
+  const second = childIn(t, containers, near, neighbour, [], { before })
+  await second.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+  t.notOk(namesIn(containers).includes(`tcp4-${near.address}-${PORT}`), 'a server publishes nothing')
+  const back = childIn(t, containers, far, neighbour)
+  const onTheWay: Question = { ask: 'call', host: near.address, port: PORT }
+  t.match(await back.ask<Called>(onTheWay), onTcp('NO_RENDEZVOUS', /there is no/))
+  const client = childIn(t, containers, near, neighbour)
+  t.match(await callFrom(client, containers), SHARES_MEMORY)
+  rmSync(folder, { recursive: true })
+  t.match(await callFrom(client, containers), SHARES_MEMORY, 'a channel that is open goes on')
+  t.match(await call(t, containers), onTcp('NO_RENDEZVOUS', /does not exist/), 'a new client has TCP')
+})
+
+t.test('a full folder', { skip }, async t => {
+  const containers = makeContainers(t)
+  const before = `mount -t tmpfs -o size=4k,nr_inodes=2 full ${containers.folder} && touch ${containers.folder}/x`
+  const server = await serverIn(t, containers, { before })
+  t.match(await call(t, containers), onTcp('NO_RENDEZVOUS', /there is no/))
+  await server.ask({ ask: 'leave' } satisfies Question)
+  t.match(await server.end(), { code: 0 }, 'the server has served, and ends well')
 })

@@ -25,8 +25,10 @@ export interface Accepted extends Wire {
 
 export type Question =
   | { readonly ask: 'listen'; readonly host?: string; readonly port?: number; readonly path?: string }
-  | { readonly ask: 'close' }
+  | { readonly ask: 'relisten'; readonly host: string; readonly port: number }
+  | { readonly ask: 'connects'; readonly host: string; readonly port: number; readonly count: number }
   | { readonly ask: 'call'; readonly host?: string; readonly port?: number; readonly path?: string }
+  | { readonly ask: 'move'; readonly host: string; readonly port: number; readonly roundTrips: number }
   | { readonly ask: 'hold'; readonly host: string; readonly port: number }
   | { readonly ask: 'descriptors' }
   | { readonly ask: 'leave' }
@@ -50,11 +52,17 @@ async function answer(question: Question): Promise<object> {
       const address = server.address()
       return { port: typeof address === 'object' ? address?.port : 0 }
     }
-    case 'close':
+    case 'relisten':
       server?.close()
+      server = net.createServer(socket => socket.on('error', () => {}).end()).listen(placeOf(question))
+      await once(server, 'listening')
       return {}
+    case 'connects':
+      return await connects(question)
     case 'call':
       return await call(net.connect(placeOf(question)))
+    case 'move':
+      return await move(net.connect(placeOf(question)), question.roundTrips)
     case 'hold':
       return await hold(net.connect(placeOf(question)))
     case 'descriptors':
@@ -98,6 +106,43 @@ async function call(socket: Socket): Promise<Called> {
     there,
     echoed: echo.equals(PAYLOAD) ? echo.length : -1,
   }
+}
+
+/** By which wires that many connections came. */
+async function connects(question: {
+  host: string
+  port: number
+  count: number
+}): Promise<Record<string, number>> {
+  const wires: Record<string, number> = {}
+  const open = Array.from({ length: question.count }, async () => {
+    const socket = net.connect(placeOf(question))
+    await once(socket, 'connect')
+    const { transport, reason } = transportOf(socket)
+    const wire = reason === undefined ? transport : `${reason.code}: ${reason.text}`
+    wires[wire] = (wires[wire] ?? 0) + 1
+    socket.resume()
+    await once(socket, 'close')
+  })
+  await Promise.all(open)
+  return wires
+}
+
+/** Makes round trips until the connection has moved to the fast way, at most so many. */
+async function move(socket: Socket, roundTrips: number): Promise<object> {
+  await once(socket, 'connect')
+  const first = transportOf(socket).transport
+  await once(socket, 'data')
+  let count = 0
+  for (; count < roundTrips && transportOf(socket).transport === first; count++) {
+    socket.write(Buffer.alloc(64, count))
+    for (let length = 0; length < 64; ) {
+      const [bytes] = (await once(socket, 'data')) as [Buffer]
+      if (bytes.some(byte => byte !== count % 256)) throw new Error(`round trip ${count} has other bytes`)
+      length += bytes.length
+    }
+  }
+  return { first, last: transportOf(socket).transport }
 }
 
 /** Says later how the connection has ended. */

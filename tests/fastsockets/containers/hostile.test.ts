@@ -1,0 +1,181 @@
+/**
+ * What a hostile container can do that shares the rendezvous folder: the connection is made all the same, over TCP, and nobody else's
+ * socket is reached.
+ */
+import { spawnSync } from 'node:child_process'
+import { chownSync, linkSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import {
+  encodeIntroduction,
+  GREETING_MAGIC,
+  NO_ID,
+  VERSION,
+} from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
+import type { Child } from '../../support/child.ts'
+import { type Containers, childIn, makeContainers, namesIn, noContainers } from '../../support/containers.ts'
+import { program } from '../../support/relinked.ts'
+import type { Called, Question } from '../programs/neighbour.ts'
+
+const skip = noContainers()
+if (skip) t.comment(`SKIPPED: hostile containers: ${skip}`)
+const neighbour = program('neighbour')
+const PORT = 8080
+const SHARED = 0o1777
+const STRANGER = 4242
+/** The route to a server that is not fast is asked for again after so long. */
+const KNOWN_MS = 2100
+
+interface Scene extends Containers {
+  readonly client: Child
+  /** The listener's name in the folder. */
+  readonly place: string
+}
+
+/** A plain server in the far container, a relinked client in the near one, and a folder in which everybody writes. */
+async function scene(t: Test): Promise<Scene> {
+  const containers = makeContainers(t, SHARED)
+  const { near, far, folder } = containers
+  const server = childIn(t, containers, far, neighbour, [], { isPlain: true })
+  await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+  const client = childIn(t, containers, near, neighbour)
+  return { ...containers, client, place: join(folder, `tcp4-${far.address}-${PORT}`) }
+}
+
+function call({ client, far }: Scene): Promise<Called> {
+  return client.ask<Called>({ ask: 'call', host: far.address, port: PORT } satisfies Question)
+}
+
+const pause = (): Promise<void> => new Promise(resolve => setTimeout(resolve, KNOWN_MS))
+
+/** A socket of this process in the folder; counts who comes. */
+async function listenAt(
+  t: Test,
+  path: string,
+  greet: (caller: net.Socket) => void,
+): Promise<{ count: number }> {
+  const callers = { count: 0 }
+  const server = net.createServer(caller => {
+    callers.count++
+    caller.on('error', () => {})
+    greet(caller)
+  })
+  await new Promise<void>(resolve => server.listen(path, resolve))
+  t.teardown(() => void server.close())
+  return callers
+}
+
+t.test('things at the name of a listener that are no socket of an allowed user', { skip }, async t => {
+  const one = await scene(t)
+  const { place, folder } = one
+  const other = join(folder, 'other.sock')
+  const callers = await listenAt(t, other, caller => caller.destroy())
+  const plants: [what: string, plant: () => void, reason: object][] = [
+    [
+      'a link to a socket of others',
+      () => symlinkSync(other, place),
+      { code: 'NO_RENDEZVOUS', text: /is no socket/ },
+    ],
+    ['a FIFO', () => void spawnSync('mkfifo', [place]), { code: 'NO_RENDEZVOUS', text: /is no socket/ }],
+    ['a file', () => writeFileSync(place, 'x'), { code: 'NO_RENDEZVOUS', text: /is no socket/ }],
+    ['a folder', () => mkdirSync(place), { code: 'NO_RENDEZVOUS', text: /is no socket/ }],
+    [
+      'a socket of another user',
+      () => {
+        linkSync(other, place)
+        chownSync(place, STRANGER, STRANGER)
+      },
+      { code: 'OTHER_USER', text: /belongs to user 4242/ },
+    ],
+  ]
+  for (const [what, plant, reason] of plants) {
+    plant()
+    t.match(await call(one), { transport: 'tcp', echoed: 200_000, reason }, what)
+    rmSync(place, { recursive: true })
+    await pause()
+  }
+  t.equal(callers.count, 0, 'none of them was connected to')
+})
+
+t.test('a socket at the name of a listener that says anything', { skip }, async t => {
+  const greeting = {
+    version: VERSION,
+    port: PORT,
+    isShared: false,
+    isRequired: false,
+    endpointId: Buffer.alloc(16, 1),
+    hostIdentity: Buffer.alloc(16, 2),
+    uid: 0,
+    pid: 0,
+    door: NO_ID,
+    listenerId: NO_ID,
+  }
+  const says: [what: string, greet: (caller: net.Socket) => void][] = [
+    ['garbage', caller => caller.write(Buffer.alloc(1 << 16, 0xff))],
+    ['goodbye', caller => caller.destroy()],
+    [
+      'a greeting for another port',
+      caller => caller.write(encodeIntroduction(GREETING_MAGIC, { ...greeting, port: 1 })),
+    ],
+    [
+      'a greeting, and garbage for an answer',
+      caller => {
+        caller.write(encodeIntroduction(GREETING_MAGIC, greeting))
+        caller.once('data', () => caller.write(Buffer.alloc(1 << 16, 0xff)))
+      },
+    ],
+  ]
+  for (const [what, greet] of says) {
+    await t.test(what, async t => {
+      const one = await scene(t)
+      const callers = await listenAt(t, one.place, greet)
+      t.match(await call(one), { transport: 'tcp', echoed: 200_000, reason: { code: String } }, 'TCP')
+      t.ok(callers.count > 0, 'it was asked')
+    })
+  }
+})
+
+t.test('a publisher is not kept from working by what strangers hold', { skip }, async t => {
+  const containers = makeContainers(t, SHARED)
+  const { near, far, folder } = containers
+  const place = join(folder, `tcp4-${far.address}-${PORT}`)
+  const foreign = ['handoff-', 'endpoints-', '.new-'].map(name => join(folder, name + 'a'.repeat(32)))
+  for (const path of foreign) symlinkSync('/etc/passwd', path)
+  mkdirSync(place)
+  chownSync(place, STRANGER, STRANGER)
+  const options = { uid: 1000 }
+  const server = childIn(t, containers, far, neighbour, [], options)
+  await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+  const client = childIn(t, containers, near, neighbour, [], options)
+  const question: Question = { ask: 'call', host: far.address, port: PORT }
+  t.match(await client.ask<Called>(question), { transport: 'tcp', echoed: 200_000 })
+  t.equal(readdirSync(folder).length, 4, 'nothing of others was removed')
+  rmSync(place, { recursive: true })
+  const late = childIn(t, containers, far, neighbour, [], options)
+  await late.ask({ ask: 'listen', host: '0.0.0.0', port: PORT + 1 } satisfies Question)
+  const next: Question = { ask: 'call', host: far.address, port: PORT + 1 }
+  t.match(await client.ask<Called>(next), { transport: 'shm', echoed: 200_000 })
+})
+
+t.test('a listener that is replaced all the time is always found', { skip }, async t => {
+  const containers = makeContainers(t)
+  const { near, far } = containers
+  const server = childIn(t, containers, far, neighbour)
+  const client = childIn(t, containers, near, neighbour)
+  await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+  const before = await server.ask<{ count: number }>({ ask: 'descriptors' })
+  for (let i = 0; i < 40; i++) {
+    await server.ask({ ask: 'relisten', host: '0.0.0.0', port: PORT } satisfies Question)
+    const called = await client.ask<Called>({
+      ask: 'connects',
+      host: far.address,
+      port: PORT,
+      count: 5,
+    } satisfies Question)
+    t.strictSame(called, { shm: 5 }, `after ${i + 1} replacements`)
+  }
+  const after = await server.ask<{ count: number }>({ ask: 'descriptors' })
+  t.ok(after.count <= before.count + 8, `${before.count} descriptors before, ${after.count} after`)
+  t.equal(namesIn(containers).length, 2, 'the listener, and where it passes memory')
+})
