@@ -61,7 +61,8 @@ export class Doorbell {
     if (!this.isOpen) return false
     POLLED.writeInt32LE(this.fd, 0)
     POLLED.writeInt16LE(POLLRDHUP, 4)
-    return this.#libc.poll(POLLED, 1, 0) === 0
+    // Negative: a signal came, as a profiler sends them (EINTR of poll(2), even without a time-out).
+    return this.#libc.poll(POLLED, 1, 0) <= 0
   }
 
   /** Calls `listener` from the event loop for every read and for the end. Replaces an earlier listener. */

@@ -198,3 +198,9 @@ t.test('the primary and a worker of a cluster offer and connect', async t => {
   const primary = new Child(t, new URL('./cluster-child.js', import.meta.url))
   t.strictSame(await primary.receive(), { fromWorker: 'hello', fromPrimary: 'hello' })
 })
+
+t.test('a signal is not the end of the peer', async t => {
+  const options = ['--cpu-prof', '--cpu-prof-interval=20', `--cpu-prof-dir=${t.testdir()}`]
+  const child = new Child(t, new URL('profiled-child.js', import.meta.url), [], { execArgv: options })
+  t.strictSame(await child.receive(), { gone: 0, afterwards: false })
+})
