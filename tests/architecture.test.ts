@@ -57,6 +57,8 @@ const FLOORS_OF_FASTSOCKETS: readonly (readonly string[])[] = [
 const GROUND = 'fastsockets/reasons.ts'
 /** Layers that users install; what they import from npm must come along. */
 const SHIPPED = ['nic', 'am', 'nameservice', 'fastsockets']
+/** Loaded only by those who import it, and who have its packages: optional peer dependencies. */
+const CONNECT = 'am/rpc/connect/'
 /** Other people's programs, as the demo runs them: it says how to install what is missing. */
 const STRANGERS = 'fastsockets/cli/demo/programs/'
 
@@ -69,8 +71,9 @@ const CANNOT_FAIL = /\bt\.(?:ok\(true\b|pass\((?![^\n]*\bskip:))[^\n]*|return t\
 interface Package {
   readonly dependencies: Readonly<Record<string, string>>
   readonly devDependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
 }
-const { dependencies, devDependencies } = JSON.parse(
+const { dependencies, devDependencies, peerDependencies } = JSON.parse(
   readFileSync(join(ROOT, 'package.json'), 'utf8'),
 ) as Package
 
@@ -147,7 +150,7 @@ function complaintAbout(file: string, specifier: string): string | undefined {
 function complaintAboutPackage(file: string, specifier: string): string | undefined {
   if (isBuiltin(specifier)) return specifier.startsWith('node:') ? undefined : `say node:${specifier}`
   const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
-  if (name in dependencies) return undefined
+  if (name in dependencies || (name in peerDependencies && file.startsWith(CONNECT))) return undefined
   const isShipped = SHIPPED.some(layer => file.startsWith(`${layer}/`)) && !file.startsWith(STRANGERS)
   if (!isShipped && name in devDependencies) return undefined
   return `${name} is no dependency of the package`
@@ -192,6 +195,7 @@ t.test('a wrong arrow is found, whatever kind of import it is', async t => {
     ['fastsockets/raw/index.ts', '../relink/install.ts'],
     ['bench/main.ts', '../tests/support/until.ts'],
     ['am/channel.ts', 'typescript'],
+    ['am/rpc/client.ts', '@connectrpc/connect'],
     ['am/channel.ts', '@biomejs/biome/x'],
     ['nic/shm/shm-driver.ts', 'fs'],
   ]

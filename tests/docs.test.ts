@@ -62,6 +62,7 @@ const doors = new Map(
     'fastsockets/raw/index',
     'am/index',
     'am/rpc/index',
+    'am/rpc/connect/index',
     'nic/index',
     'nameservice/index',
     'fastsockets/metrics',

@@ -77,6 +77,11 @@ export class Flow implements LinkCall {
     return this.items.length === 0 && (this.hasPeerEnded || this.failure !== undefined)
   }
 
+  /** The last item that the peer sends has been taken. */
+  get hasTakenLast(): boolean {
+    return this.hasPeerEnded && this.items.length === 0
+  }
+
   get maySend(): boolean {
     return this.creditItems > 0 && this.creditBytes > 0
   }

@@ -8,18 +8,10 @@ import { EndpointChannel } from '../endpoint-channel.ts'
 import type { HandlerTable } from '../handler-table.ts'
 import { channelOf, type Message } from '../message.ts'
 import type { Tag } from '../tag.ts'
+import { callOnce } from './call-once.ts'
 import { Link, type LinkCall, lostError, type Opened } from './link.ts'
-import { decodeError, type RpcError, rpcError } from './rpc-error.ts'
-import {
-  DIRECTORY,
-  FLAG_ERROR,
-  FLAG_LAST,
-  FLAG_OPENER,
-  KIND_BITS,
-  KIND_HELLO,
-  RPC_HANDLER,
-  SERVICES_MAX,
-} from './rpc-layout.ts'
+import { type RpcError, rpcError } from './rpc-error.ts'
+import { DIRECTORY, FLAG_LAST, KIND_BITS, KIND_HELLO, RPC_HANDLER, SERVICES_MAX } from './rpc-layout.ts'
 
 /** Time in which a peer must answer a greeting, and a question of its directory. */
 const ANSWER_MS_MAX = 10_000
@@ -106,19 +98,7 @@ export class Links {
   /** Asks the peer of a destination for a service. */
   async find(destination: number, name: string): Promise<Found> {
     const link = await this.linkTo(destination)
-    const answer = new Promise<Buffer>((resolve, reject) => {
-      const call: LinkCall = {
-        handleData: (bytes, flags) => {
-          link.forget(id, FLAG_OPENER)
-          if ((flags & FLAG_ERROR) !== 0) reject(decodeError(bytes))
-          else resolve(bytes)
-        },
-        handleCredit: () => {},
-        handleCancel: () => {},
-        handleLost: reject,
-      }
-      const id = link.open(call, DIRECTORY, 0, 0, FLAG_LAST, Buffer.from(name))
-    })
+    const answer = callOnce(link, { service: DIRECTORY, method: 0, timeoutMs: 0, bytes: Buffer.from(name) })
     const noAnswer = (): RpcError =>
       rpcError('ERR_RPC_UNAVAILABLE', `${link.peerName} did not answer within ${ANSWER_MS_MAX} ms`)
     return foundIn(link, await within(answer, noAnswer))

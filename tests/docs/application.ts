@@ -1,6 +1,6 @@
 /** An application as a user has it: the package is packed and installed into an empty folder. */
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -31,6 +31,10 @@ export async function installApplication(t: Test): Promise<Application> {
     cwd: folder,
     env,
   })
+  // Optional, and other people's packages: as if the user had installed them.
+  for (const name of ['@bufbuild', '@connectrpc', 'comlink']) {
+    symlinkSync(join(CHECKOUT, 'node_modules', name), join(folder, 'node_modules', name))
+  }
   return { folder, packaged: new Set(files.map(({ path }) => path)) }
 }
 
