@@ -1,6 +1,6 @@
 /** Routes as a program has them for HTTP, for both ways of serving them. */
 import { Code, ConnectError, type ConnectRouter, createContextKey } from '@connectrpc/connect'
-import { DetailSchema, Echo } from './echo_pb.ts'
+import { DetailSchema, Echo } from '../../../bench/programs/echo_pb.ts'
 
 export const CALLER = createContextKey('nobody')
 

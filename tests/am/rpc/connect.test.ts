@@ -14,12 +14,12 @@ import type { Test } from 'tap'
 import { openEndpoint } from '../../../am/index.ts'
 import { createFastTransport, serveConnect } from '../../../am/rpc/connect/index.ts'
 import { WINDOW_BYTES } from '../../../am/rpc/index.ts'
+import { DetailSchema, Echo } from '../../../bench/programs/echo_pb.ts'
 import { Child } from '../../support/child.ts'
 import { RELIABLE_PROCESS_DRIVER_LISTS } from '../../support/driver-lists.ts'
 import { eventually, until, withWatchdog } from '../../support/until.ts'
 import { testOver, type World } from '../../support/world.ts'
 import { routes } from './connect-routes.ts'
-import { DetailSchema, Echo } from './echo_pb.ts'
 
 const fixture = new URL('./connect-child.js', import.meta.url)
 
