@@ -29,18 +29,23 @@ t.test('private names are not shown', async t => {
   const endpoint = await openEndpoint()
   const rawServer = await listen({ port: 0, host: '127.0.0.1' })
   const rawSocket = await connect({ port: rawServer.address.port, host: '127.0.0.1' })
+  const messageServer = await listen({ type: 'datagram', host: '127.0.0.1' })
+  const messageSocket = await connect({
+    type: 'datagram',
+    port: messageServer.address.port,
+    host: '127.0.0.1',
+  })
   const server = net.createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const socket = net.connect((server.address() as AddressInfo).port, '127.0.0.1')
   await once(socket, 'connect')
   const { _handle: handle } = socket as unknown as { _handle: object }
-  const shown = { endpoint, rawServer, rawSocket, queue: new CompletionQueue(), handle }
+  const shown = { endpoint, rawServer, rawSocket, messageSocket, queue: new CompletionQueue(), handle }
   for (const [name, object] of Object.entries(shown)) t.notMatch(inspect(object, { depth: 0 }), PRIVATE, name)
   for (const [name, object] of Object.entries({ ...shown, handle: {} })) looksSmall(t, name, object)
   socket.destroy()
   server.close()
-  rawSocket.close()
-  rawServer.close()
+  for (const closing of [rawSocket, rawServer, messageSocket, messageServer]) closing.close()
   await endpoint.close()
 })
 
