@@ -61,6 +61,11 @@ interface FolderPlace {
 /** A relinked server hangs up like this, too, while its device is away or too many clients call. */
 const HUNG_UP: FallbackReason = { ...fallbackReason('STRANGER', 'it hung up without a word'), mayPass: true }
 
+const NO_LISTENER_AT_PATH: FallbackReason = {
+  code: 'NOT_RELINKED',
+  text: 'no Fast Sockets listener of this network namespace or of the rendezvous folder has the unix path',
+}
+
 export type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
 
 /** Candidates for one listener, called side by side. Once one has proven true, the connections of the others end. */
@@ -115,7 +120,7 @@ export function callHashedPort<T extends object>(
   return new Promise(resolve => {
     let underWay = 0
     let next = 0
-    let worst = fallbackReason('NOT_RELINKED')
+    let worst = family === UNIX ? NO_LISTENER_AT_PATH : fallbackReason('NOT_RELINKED')
 
     const handle = (outcome: T | FallbackReason): void => {
       underWay--

@@ -73,7 +73,7 @@ export function childIn(
       ...['netns', 'exec', namespace, 'unshare', ...NAMESPACES, 'sh', '-c', command, 'sh'],
       ...[process.execPath, ...(isPlain ? [] : ['--import', REGISTER.href])],
     ],
-    env: { ...plainEnvironment(), FASTSOCKETS_RENDEZVOUS: folder, ...env },
+    env: { ...plainEnvironment(), FASTSOCKETS_RENDEZVOUS: folder, FASTSOCKETS_START: 'fast', ...env },
   })
 }
 

@@ -1,5 +1,5 @@
 /** Sockets between two containers of one host that share a rendezvous folder. */
-import { rmSync, symlinkSync, unlinkSync } from 'node:fs'
+import { mkdirSync, rmSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Child } from '../../support/child.ts'
@@ -158,16 +158,31 @@ t.test('a unix path in a folder that both have', { skip }, async t => {
   t.strictSame(namesIn(containers), ['app.sock'], 'a clean exit leaves what it leaves without Fast Sockets')
 })
 
-t.test('connections that start on TCP move to shared memory', { skip }, async t => {
-  const env = { FASTSOCKETS_START: 'tcp' }
-  const containers = await serve(t, 0o700, { env })
+t.test('connections that have started on TCP move to shared memory', { skip }, async t => {
+  const containers = makeContainers(t)
+  // A client that finds a folder when it starts does not start on TCP.
+  const later = join(containers.folder, 'later')
+  const env = { FASTSOCKETS_START: 'tcp', FASTSOCKETS_RENDEZVOUS: later }
   const client = childIn(t, containers, containers.near, neighbour, [], { env })
+  await client.ask({ ask: 'descriptors' } satisfies Question)
+  mkdirSync(later, { mode: 0o700 })
+  await serverIn(t, containers, { env })
   const host = containers.far.address
   const moved = await client.ask({ ask: 'move', host, port: PORT, roundTrips: 100_000 } satisfies Question)
   t.strictSame(moved, { first: 'tcp', last: 'shm' })
   const next = await client.ask<Called>({ ask: 'call', host, port: PORT } satisfies Question)
   t.match(next, SHARES_MEMORY, 'the next connection is fast from its first byte')
 })
+
+t.test(
+  'by default connections to containers of the folder are fast from their first byte',
+  { skip },
+  async t => {
+    const env = { FASTSOCKETS_START: '' }
+    const containers = await serve(t, 0o700, { env })
+    t.match(await call(t, containers, { env }), SHARES_MEMORY)
+  },
+)
 
 t.test(
   'user namespaces: the kernel translates users, and knows some from neither side',
@@ -224,3 +239,30 @@ t.test('a full folder', { skip }, async t => {
   await server.ask({ ask: 'leave' } satisfies Question)
   t.match(await server.end(), { code: 0 }, 'the server has served, and ends well')
 })
+
+t.test('raw sockets', { skip }, async t => {
+  const containers = makeContainers(t)
+  const { near, far } = containers
+  const server = childIn(t, containers, far, neighbour)
+  await server.ask({ ask: 'raw-listen', host: '0.0.0.0', port: PORT } satisfies Question)
+  const client = childIn(t, containers, near, neighbour)
+  const called = await client.ask({ ask: 'raw-call', host: far.address, port: PORT } satisfies Question)
+  t.match(called, SHARES_MEMORY)
+})
+
+t.test(
+  'a unix path of which the other container has no listener: the reason speaks of paths',
+  { skip },
+  async t => {
+    const containers = makeContainers(t)
+    const path = join(containers.folder, 'app.sock')
+    const server = childIn(t, containers, containers.far, neighbour, [], { isPlain: true })
+    await server.ask({ ask: 'listen', path } satisfies Question)
+    const client = childIn(t, containers, containers.near, neighbour)
+    const called = await client.ask<Called>({ ask: 'call', path } satisfies Question)
+    t.match(called, {
+      transport: 'pipe',
+      reason: { code: 'NOT_RELINKED', text: /rendezvous folder has the unix path/ },
+    })
+  },
+)

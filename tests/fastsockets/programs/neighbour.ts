@@ -3,6 +3,12 @@ import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import net, { type Server, type Socket } from 'node:net'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'
+import {
+  type RawServer,
+  type RawSocket,
+  connect as rawConnect,
+  listen as rawListen,
+} from '../../../fastsockets/raw/index.ts'
 
 export interface Wire {
   readonly transport: string
@@ -25,6 +31,7 @@ export interface Accepted extends Wire {
 
 export type Question =
   | { readonly ask: 'listen'; readonly host?: string; readonly port?: number; readonly path?: string }
+  | { readonly ask: 'raw-listen' | 'raw-call'; readonly host: string; readonly port: number }
   | { readonly ask: 'relisten'; readonly host: string; readonly port: number }
   | { readonly ask: 'connects'; readonly host: string; readonly port: number; readonly count: number }
   | { readonly ask: 'call'; readonly host?: string; readonly port?: number; readonly path?: string }
@@ -52,6 +59,13 @@ async function answer(question: Question): Promise<object> {
       const address = server.address()
       return { port: typeof address === 'object' ? address?.port : 0 }
     }
+    case 'raw-listen': {
+      const raw = await rawListen({ host: question.host, port: question.port })
+      void rawServe(raw)
+      return {}
+    }
+    case 'raw-call':
+      return await rawCall(await rawConnect({ host: question.host, port: question.port }))
     case 'relisten':
       server?.close()
       server = net.createServer(socket => socket.on('error', () => {}).end()).listen(placeOf(question))
@@ -85,6 +99,27 @@ function serve(socket: Socket): void {
   socket.on('error', error => process.send?.({ failed: (error as NodeJS.ErrnoException).code }))
   socket.on('close', () => process.send?.({ closed: true }))
   socket.pipe(socket)
+}
+
+/** Sends back to one client what it sends. */
+async function rawServe(server: RawServer): Promise<void> {
+  const socket = await server.accept()
+  const buffer = Buffer.alloc(PAYLOAD.length)
+  for (let length = 1; length > 0; ) {
+    length = await socket.recv(buffer)
+    if (length > 0) await socket.send(buffer.subarray(0, length))
+  }
+  socket.close()
+}
+
+async function rawCall(socket: RawSocket): Promise<object> {
+  const { transport } = socket.transport
+  const buffer = Buffer.alloc(PAYLOAD.length)
+  await socket.send(PAYLOAD)
+  let received = 0
+  while (received < PAYLOAD.length) received += await socket.recv(buffer.subarray(received))
+  socket.close()
+  return { transport, echoed: buffer.equals(PAYLOAD) ? received : -1 }
 }
 
 async function call(socket: Socket): Promise<Called> {
