@@ -11,6 +11,11 @@ export interface Codec<T = unknown> {
 }
 
 const EMPTY = new Uint8Array(0)
+/** First byte of a Uint8Array or a Buffer, whose bytes follow. What `v8.serialize` writes begins with 0xff. */
+const BYTES = 1
+const BUFFER = 2
+/** Longer arrays are views of the message. */
+const COPIED_MAX = 4096
 
 /**
  * The structured clone algorithm as `v8.serialize` has it: Map, Set, Date, BigInt, typed arrays, circles. `undefined` is no
@@ -18,8 +23,27 @@ const EMPTY = new Uint8Array(0)
  */
 export const v8Codec: Codec = {
   name: 'v8',
-  encode: value => (value === undefined ? EMPTY : serialize(value)),
-  decode: bytes => (bytes.length === 0 ? undefined : deserialize(bytes)),
+  encode: value => {
+    if (value === undefined) return EMPTY
+    return value instanceof Uint8Array ? encodeBytes(value) : serialize(value)
+  },
+  decode: bytes => {
+    if (bytes.length === 0) return undefined
+    return (bytes[0] as number) <= BUFFER ? decodeBytes(bytes) : deserialize(bytes)
+  },
+}
+
+function encodeBytes(value: Uint8Array): Uint8Array {
+  const bytes = Buffer.allocUnsafe(1 + value.length)
+  bytes[0] = Buffer.isBuffer(value) ? BUFFER : BYTES
+  bytes.set(value, 1)
+  return bytes
+}
+
+function decodeBytes(bytes: Uint8Array): Uint8Array {
+  const view = new Uint8Array(bytes.buffer, bytes.byteOffset + 1, bytes.length - 1)
+  if (bytes[0] === BUFFER) return Buffer.from(view.buffer, view.byteOffset, view.length)
+  return view.length > COPIED_MAX ? view : view.slice()
 }
 
 export const jsonCodec: Codec = {

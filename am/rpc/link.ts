@@ -15,6 +15,7 @@ import { Words } from '../words.ts'
 import { encodeError, type RpcError, rpcError } from './rpc-error.ts'
 import {
   CALLS_MAX,
+  DIRECTORY,
   FLAG_ERROR,
   FLAG_LAST,
   FLAG_OPENER,
@@ -49,6 +50,8 @@ export interface Opened {
   readonly method: number
   readonly timeoutMs: number
   readonly bytes: Buffer
+  /** Slot of the request, which `Link.answer` replies to, or -1; see `Link.release`. */
+  readonly slot: number
 }
 
 /** Runs within a handler, as a `LinkCall` does. Undefined if the call is answered already. */
@@ -60,6 +63,7 @@ interface Waiting {
   position: number
 }
 
+const NO_SLOT = -1
 const NO_BYTES = new Uint8Array(0)
 const NO_PAYLOAD = Buffer.alloc(0)
 const words = new Words()
@@ -156,6 +160,26 @@ export class Link {
     this.push([KIND_DATA | FLAG_LAST | FLAG_ERROR | flags, id, bytes.length, 0], bytes)
   }
 
+  /**
+   * Sends a result that is there soon after its call, as the reply to the request: the credit comes back with it. Later results, and
+   * those that do not fit into one message, are requests. Throws as `sendData` does.
+   */
+  answer(slot: number, id: number, bytes: Uint8Array): void {
+    if (this.failure !== undefined) return
+    if (slot === NO_SLOT || bytes.length > this.pieceMax) {
+      this.release(slot)
+      return this.sendData(id, FLAG_LAST, bytes)
+    }
+    words.setArray([KIND_DATA | FLAG_LAST, id, bytes.length, 0])
+    this.channel.sendReply(slot, RPC_HANDLER, words, bytes.length === 0 ? undefined : bytes)
+    this.channel.touch()
+  }
+
+  /** The call will be answered later: gives the credit of its request back. */
+  release(slot: number): void {
+    if (slot !== NO_SLOT) this.channel.release(slot)
+  }
+
   sendCredit(id: number, flags: number, bytes: number, items: number): void {
     if (this.failure === undefined) this.push([KIND_CREDIT | flags, id, bytes, items], NO_BYTES)
   }
@@ -201,9 +225,9 @@ export class Link {
     })
   }
 
-  /** Shared by all requests of the link: their replies are nothing but credits. */
+  /** Shared by all requests of the link. Most have no reply: then only their credit comes back. */
   private readonly requests: PendingCall = {
-    resolve: () => {},
+    resolve: ({ words, bytes }) => this.handleAnswer(words, bytes),
     handleNoReply: () => {},
     handleReturn: reason => {
       if (reason !== 'NO_SUCH_HANDLER') return this.fail(lostError(this.peerName, reason))
@@ -215,6 +239,15 @@ export class Link {
       )
     },
     handleClosed: () => this.fail(lostError(this.peerName, 'CLOSED')),
+  }
+
+  /** A result that came as a reply; of a stranger. */
+  private handleAnswer(words: readonly number[], bytes: Buffer): void {
+    if (this.failure !== undefined) return
+    const [flags = 0, id = 0, length] = words
+    const isResult = flags === (KIND_DATA | FLAG_LAST) && length === bytes.length
+    if (!isResult) return this.refuse('a reply that is no result')
+    this.opened.get(id)?.handleData(bytes, flags)
   }
 
   private handleHello(words: Int32Array): void {
@@ -231,7 +264,7 @@ export class Link {
     const total = words[2] as number
     const at = words[3] as number
     if (this.partial === undefined && at === 0 && length === total) {
-      return this.handleWhole(words, length === 0 ? NO_PAYLOAD : message.copy())
+      return this.handleWhole(words, length === 0 ? NO_PAYLOAD : message.copy(), message)
     }
     if (at === 0 && this.partial === undefined) {
       if (total < length || total > MESSAGE_BYTES_MAX || length === 0) {
@@ -253,17 +286,19 @@ export class Link {
     partial.received += length
     if (partial.received < partial.bytes.length) return
     this.partial = undefined
-    this.handleWhole(partial.words, partial.bytes)
+    this.handleWhole(partial.words, partial.bytes, message)
   }
 
-  private handleWhole(words: Int32Array, bytes: Buffer): void {
+  private handleWhole(words: Int32Array, bytes: Buffer, message: Message): void {
     const flags = words[0] as number
     if ((flags & KIND_BITS) === KIND_DATA) return this.callOf(words)?.handleData(bytes, flags)
     const id = words[1] as number
     if (id <= 0 || this.accepted.has(id)) return this.refuse(`call ${id} is opened a second time`)
     if (this.accepted.size >= CALLS_MAX) return this.refuse(`more than ${CALLS_MAX} calls are under way`)
     const [service, method, timeoutMs] = [words[4] as number, words[5] as number, words[6] as number]
-    const call = this.accept({ link: this, id, flags, service, method, timeoutMs, bytes })
+    // Deferred: the program's handler runs outside of this one, and may answer at once.
+    const slot = service !== DIRECTORY && (flags & FLAG_LAST) !== 0 ? message.defer() : NO_SLOT
+    const call = this.accept({ link: this, id, flags, service, method, timeoutMs, bytes, slot })
     if (call !== undefined) this.accepted.set(id, call)
   }
 

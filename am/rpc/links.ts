@@ -126,9 +126,10 @@ export class Links {
   }
 
   private accept(opened: Opened): LinkCall | undefined {
-    const { link, id, service, method, bytes } = opened
+    const { link, id, service, method, bytes, slot } = opened
     const served = this.services[service]
     if (served !== undefined && method >= 0 && method < served.methods.length) return served.accept(opened)
+    link.release(slot)
     if (service === DIRECTORY) this.answerDirectory(link, id, bytes.toString())
     else refuseCall(opened, `there is no method ${method} of service ${service}`)
     return undefined

@@ -17,6 +17,7 @@
  *   CREDIT   a receiver  that many more items and bytes of them may be sent (the paper's CTS)
  *   CANCEL   both        the call is over for the sender, who ignores what still comes
  *
+ * A result that is there within the turn, and fits, is the reply to its OPEN, with the words of DATA. No other request has a reply.
  * A payload longer than one request holds travels in pieces, in order. The pieces of two payloads are never mixed.
  * An error is JSON: { name, code, message, cause?, details? }.
  */

@@ -1,12 +1,12 @@
 /** The serving side of a service. */
 import type { Observable, Subscription } from 'rxjs'
-import { clearTimeout, queueMicrotask, setTimeout } from '../../nic/real-time.ts'
+import { clearTimeout, queueMicrotask, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { cancelError, Flow } from './flow.ts'
 import type { Link, LinkCall, Opened } from './link.ts'
 import { Links, type Served } from './links.ts'
 import { type RpcError, rpcError } from './rpc-error.ts'
-import { DEADLINE, FLAG_LAST } from './rpc-layout.ts'
+import { DEADLINE } from './rpc-layout.ts'
 import {
   type CallContext,
   type Handlers,
@@ -18,6 +18,8 @@ import {
 
 /** Items of an Observable that wait for their receiver: an Observable cannot be slowed. */
 const OBSERVABLE_ITEMS_MAX = 1024
+
+const NO_SLOT = -1
 
 type AnyHandler = (input: unknown, context: CallContext) => unknown
 
@@ -43,8 +45,16 @@ export function serve<M extends Methods>(
   }
   const table = keys.map(key => handlers[key] as AnyHandler)
   const arrived: ServedCall[] = []
+  const begun: ServedCall[] = []
+  const release = (): void => {
+    for (const call of begun.splice(0)) call.release()
+  }
   const begin = (): void => {
-    for (const call of arrived.splice(0)) call.begin()
+    for (const call of arrived.splice(0)) {
+      call.begin()
+      // Most handlers have a result by the next turn. The credit of another's request goes back then.
+      if (call.isPending && begun.push(call) === 1) setImmediate(release)
+    }
   }
   const served: Served = {
     name: service.name,
@@ -74,14 +84,22 @@ class ServedCall implements CallContext, LinkCall {
   private aborting: AbortController | undefined
   private stopped: RpcError | undefined
   private timer: NodeJS.Timeout | undefined
+  /** Of the request, until it is answered or released. */
+  private slot: number
 
-  constructor({ link, id, timeoutMs, bytes }: Opened, service: Service, key: string, handler: AnyHandler) {
+  constructor(
+    { link, id, timeoutMs, bytes, slot }: Opened,
+    service: Service,
+    key: string,
+    handler: AnyHandler,
+  ) {
     this.link = link
     this.id = id
     this.service = service
     this.key = key
     this.handler = handler
     this.input = bytes
+    this.slot = slot
     this.timeoutMs = timeoutMs > 0 ? timeoutMs : undefined
     if (this.definition.kind === 'method') {
       this.flow = undefined
@@ -106,7 +124,18 @@ class ServedCall implements CallContext, LinkCall {
     return this.aborting.signal
   }
 
+  /** The handler has no result yet. */
+  get isPending(): boolean {
+    return this.slot !== NO_SLOT
+  }
+
+  /** Gives the credit of the request back. */
+  release(): void {
+    this.link.release(this.takeSlot())
+  }
+
   begin(): void {
+    if (this.flow !== undefined || this.stopped !== undefined) this.release()
     if (this.stopped !== undefined) return
     if (this.timeoutMs !== undefined) {
       this.timer = setTimeout(() => this.stop(cancelError(DEADLINE)), this.timeoutMs)
@@ -143,6 +172,12 @@ class ServedCall implements CallContext, LinkCall {
     return this.service.methods[this.key] as Methods[string]
   }
 
+  private takeSlot(): number {
+    const { slot } = this
+    this.slot = NO_SLOT
+    return slot
+  }
+
   private encode(value: unknown): Uint8Array {
     return (this.definition.output ?? this.service.codec).encode(value)
   }
@@ -161,7 +196,8 @@ class ServedCall implements CallContext, LinkCall {
     }
     if (this.stopped !== undefined) return
     try {
-      this.link.sendData(this.id, FLAG_LAST, this.encode(value))
+      const bytes = this.encode(value)
+      this.link.answer(this.takeSlot(), this.id, bytes)
     } catch (error) {
       return this.fail(error)
     }
@@ -170,6 +206,7 @@ class ServedCall implements CallContext, LinkCall {
 
   /** Answers with an error. */
   private fail(error: unknown): void {
+    this.release()
     if (this.flow !== undefined) this.flow.fail(error)
     else if (this.stopped === undefined) this.link.sendError(this.id, 0, error)
     this.close()

@@ -18,17 +18,17 @@ import {
   type MethodSerializationLookup,
   transformInvokeImplementation,
 } from '@connectrpc/connect/protocol'
-import { queueMicrotask } from '../../../nic/real-time.ts'
+import { queueMicrotask, setImmediate } from '../../../nic/real-time.ts'
 import type { Endpoint } from '../../endpoint.ts'
 import { cancelError, Flow } from '../flow.ts'
 import type { Link, LinkCall, Opened } from '../link.ts'
 import { Links } from '../links.ts'
 import type { RpcError } from '../rpc-error.ts'
-import { FLAG_LAST } from '../rpc-layout.ts'
 import { decodeFrame, encodeFrame, type Head, toConnectError, toWireError } from './frames.ts'
 import { limitsOf, SERVICE_NAME, type SharedOptions, signatureOf } from './limits.ts'
 
 const BASE_URL = 'https://fastsockets'
+const NO_SLOT = -1
 const PROTOCOL = 'fastsockets'
 
 export interface ServeConnectOptions extends SharedOptions {
@@ -128,6 +128,12 @@ function serveUnary(
   options: ServeConnectOptions,
 ): LinkCall {
   const { link, id } = opened
+  let { slot } = opened
+  const takeSlot = (): number => {
+    const taken = slot
+    slot = NO_SLOT
+    return taken
+  }
   let running: Running | undefined
   let isStopped = false
   const answer = async (): Promise<void> => {
@@ -139,9 +145,10 @@ function serveUnary(
       const output = await invokeUnaryImplementation(spec, context, input, options.interceptors ?? [])
       if (isStopped) return
       const bytes = serialization.getO(true).serialize(output)
-      link.sendData(id, FLAG_LAST, encodeFrame(context.responseHeader, context.responseTrailer, bytes))
+      link.answer(takeSlot(), id, encodeFrame(context.responseHeader, context.responseTrailer, bytes))
       context.abort()
     } catch (reason) {
+      link.release(takeSlot())
       sendFailure(link, id, reason, running?.context, isStopped)
     } finally {
       link.forget(id, 0)
@@ -149,6 +156,8 @@ function serveUnary(
   }
   queueMicrotask(() => {
     if (!isStopped) void answer()
+    // As for services: a handler without a result by the next turn holds no credit.
+    setImmediate(() => link.release(takeSlot()))
   })
   const stop = (error: RpcError): void => {
     isStopped = true
