@@ -10,6 +10,7 @@ import t, { type Test } from 'tap'
 import { Child } from '../support/child.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { program, relinked } from '../support/relinked.ts'
+import { startsFast } from '../support/start-mode.ts'
 import { eventually } from '../support/until.ts'
 import type { Act, Answer, Order, Place } from './schedule.ts'
 
@@ -158,7 +159,7 @@ async function run(
     await pair.seen(history)
   }
   await pair.end()
-  if (isRelinked) t.strictSame(transports, ['shm'])
+  if (isRelinked && startsFast) t.strictSame(transports, ['shm'])
   return history
 }
 
