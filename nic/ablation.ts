@@ -21,6 +21,9 @@ const ABLATIONS = {
   price: 'number',
   /** Each such connection moves at another price, up to ten times the measured one, by this seed. */
   'price-seed': 'number',
+  /** With start: tcp every connection starts on TCP, even if a channel to the server is known. */
+  'no-direct': 'switch',
+  /** Longest wait for what a peer's count announces, in milliseconds. */
   'count-wait': 'number',
 } as const
 

@@ -33,6 +33,7 @@ import type { Routes } from './routes.ts'
 import { SilentConnections } from './silent-connections.ts'
 
 const PRICE = (ablation('price') ?? 100) / 100
+const IS_DIRECT = ablation('no-direct') === undefined
 let seed = ablation('price-seed')
 
 function movePriceUs(): number {
@@ -116,7 +117,7 @@ export class Promoter implements Starter {
   /** Whether a new connection can be fast at once: there is a channel to the server, or to workers of it. */
   isKnown(host: string, port: number): boolean {
     const { address, isOwn } = this.#destinations.get(keyOf(host, port)) ?? {}
-    if (address === undefined) return false
+    if (address === undefined || !IS_DIRECT) return false
     if (isOwn) return true
     const route = this.#routes.find(address, port)
     return route?.channel !== undefined || route?.group !== undefined
@@ -146,6 +147,11 @@ export class Promoter implements Starter {
     const started = socket && startedOf(socket)
     if (socket === undefined || started === undefined) return
     started.placed = handle
+    // It is back on TCP, where it pays anew.
+    if (started.isAsked && handle.mayMove) {
+      started.isAsked = false
+      started.paidUs = 0
+    }
     this.#pay(socket, started, writePriceUs(length))
   }
 

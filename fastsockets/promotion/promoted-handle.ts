@@ -54,7 +54,8 @@ const ALL = 0xffff_ffff_ffff_ffffn
  * Longest wait for bytes of TCP that the peer's count announces, or for its count after the end of TCP. An honest peer that needs so
  * long is stopped: its end of TCP is out already.
  */
-const COUNT_WAIT_MS = ablation('count-wait') ?? 30_000
+const COUNT_WAIT_MS = 30_000
+const countWaitMs = ablation('count-wait') ?? COUNT_WAIT_MS
 
 type Carrier = 'tcp' | 'stream'
 /** `asked`: the client's CONNECT is out. `open`: there is a stream beside TCP. */
@@ -392,7 +393,7 @@ export class PromotedHandle extends FastStreamHandle {
     const { stream } = this
     if (this.countLength < COUNT_SIZE) return !this.isClosed
     // The end of the stream is no news to the program then.
-    if (stream?.goesBack === true && stream.waitingLength === 0) return !this.isClosed
+    if (stream?.goesBack === true && stream.waitingLength + stream.queuedCount === 0) return !this.isClosed
     return this.incoming === 'stream' && super.isReading
   }
 
@@ -400,7 +401,7 @@ export class PromotedHandle extends FastStreamHandle {
     this.expected = count === ALL ? Number.POSITIVE_INFINITY : Number(count)
     if (this.stream?.role === 'server') this.handleMoved()
     this.look()
-    if (this.wantsBack) this.returnOut()
+    this.handleArrival()
   }
 
   /** Server: the client has moved. */
@@ -434,7 +435,7 @@ export class PromotedHandle extends FastStreamHandle {
       const isIdle = this.tcp.bytesRead === this.waitedAt && (this.hasHeldEnd || this.tcp.reading)
       if (isIdle) this.breakOff()
       else this.look()
-    }, COUNT_WAIT_MS).unref()
+    }, countWaitMs).unref()
   }
 
   private waitNoMore(): void {
@@ -450,6 +451,7 @@ export class PromotedHandle extends FastStreamHandle {
     this.tcp.readStop()
     // What came with the count is only then put where it waits.
     this.stream?.scheduleDelivery()
+    this.stream?.noteMoved()
   }
 
   private tellTcpEnd(): void {
@@ -495,7 +497,7 @@ export class PromotedHandle extends FastStreamHandle {
   private returnOut(): void {
     const stream = this.stream as SocketStream
     if (this.isReturning || this.isClosed) return
-    this.wantsBack = stream.role === 'server' && this.countLength < COUNT_SIZE
+    this.wantsBack = !this.hasMoved(stream)
     if (this.wantsBack) return
     this.isReturning = true
     if (stream.isFinished) {
@@ -508,6 +510,21 @@ export class PromotedHandle extends FastStreamHandle {
     this.outgoing = 'tcp'
     this.hasSentBack = true
     this.isOutBack = stream.shutdown(true)
+  }
+
+  /** Both directions have left TCP, or stay on it: its next bytes are read only once the stream has ended. */
+  private hasMoved(stream: SocketStream): boolean {
+    const isInMoved =
+      this.incoming === 'stream' || this.expected === Number.POSITIVE_INFINITY || this.isInBack
+    const isOutMoved = this.outgoing === 'tcp' || stream.peerHasMoved || stream.isFinished
+    return isInMoved && isOutMoved && this.countLength === COUNT_SIZE
+  }
+
+  /** In each turn with news. */
+  handleArrival(): void {
+    if (!this.wantsBack) return
+    this.returnOut()
+    this.endMove()
   }
 
   override handleShutdown(): void {
@@ -538,7 +555,7 @@ export class PromotedHandle extends FastStreamHandle {
     this.phase = 'tcp'
     this.expected = undefined
     this.countLength = 0
-    this.isReturning = this.hasSentBack = this.isOutBack = this.isInBack = false
+    this.isReturning = this.hasSentBack = this.isOutBack = this.isInBack = this.wantsBack = false
     if (this.socket !== undefined) recordTcpAgain(this.socket, stream.role)
     this.settleBack(true)
   }
@@ -663,8 +680,16 @@ export function promotedOf(handle: unknown): PromotedHandle | undefined {
   return fast instanceof PromotedHandle ? fast : undefined
 }
 
+/** As `promotedOf`, also below the handle of a TLS socket. */
+export function promotedUnder(handle: object | null): PromotedHandle | undefined {
+  return promotedOf(parentOf(handle))
+}
+
 /** The TCP handle below the handle of a socket: Node's own, ours, or that of TLS over either. */
 export function tcpUnder(handle: object | null): object | null {
-  const below = (handle as { _parent?: object } | null)?._parent ?? handle
-  return promotedOf(below)?.tcp ?? below
+  return promotedUnder(handle)?.tcp ?? parentOf(handle)
+}
+
+function parentOf(handle: object | null): object | null {
+  return (handle as { _parent?: object } | null)?._parent ?? handle
 }

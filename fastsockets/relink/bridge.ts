@@ -1,7 +1,7 @@
 /**
- * A fast socket has no descriptor that another process could be given. A bridge puts one under it: the socket gets one
- * end of a unix socket pair for its handle, and this process carries bytes between the other end and the fast stream, for
- * as long as the connection lasts.
+ * A fast socket has no descriptor that another process could be given, unless it is back on the TCP connection below it (demotion).
+ * A bridge puts one under it: the socket gets one end of a unix socket pair for its handle, and this process carries bytes between the
+ * other end and the fast stream, for as long as the connection lasts.
  *
  *   peer  ~~ shared memory ~~  relay == near end  ~~ kernel ~~  far end: the socket here, and the process that receives it
  */
@@ -17,6 +17,7 @@ import {
   type PipeHandle,
   type SocketName,
 } from '../host/node-internals.ts'
+import { promotedOf } from '../promotion/promoted-handle.ts'
 import { type EndNames, encodeNames, setNames } from './bridge-names.ts'
 
 /** The socket cannot be sent to another process; it is unchanged. */
@@ -48,7 +49,8 @@ export function bridgeOrFail(socket: FastSocket, exchange: HandleExchange): void
 
 function bridge(socket: FastSocket, exchange: HandleExchange): void {
   const fast = fastOf(socket._handle) as FastHandle
-  if (fast.isClosed || fast.stream === undefined || socket.connecting)
+  if (promotedOf(socket._handle)?.tryHandBack() === true) return
+  if (fast.isClosed || (fast.stream === undefined && !fast.isOnTcp) || socket.connecting)
     throw new Error('the socket is not connected')
   const names = namesOf(fast.handle as PipeHandle)
   const { near: nearFd, far: farFd } = socketPair(names === undefined ? '' : encodeNames(names))
@@ -58,7 +60,7 @@ function bridge(socket: FastSocket, exchange: HandleExchange): void {
   const near = new net.Socket({ fd: nearFd, readable: true, writable: true, allowHalfOpen: true })
   markOwn(near)
   const hasEnded = socket._readableState.ended
-  recordFast(socket, fast.stream.channel.transport)
+  if (fast.stream !== undefined) recordFast(socket, fast.stream.channel.transport)
   // `exchange` closes the handle that the socket holds: the fast handle must stay open.
   socket._handle = null
   keepStreamState(socket, () => exchange(socket, far))

@@ -13,8 +13,16 @@ type MethodName =
 
 export const entries: Partial<Record<MethodName, Method>> = {}
 
-/** Gives fast sockets that are sent to another process a handle that can be sent. */
+/** Gives fast sockets that are sent to another process a handle that can be sent: TCP's if it lies below, or a bridge. */
+export interface Bridges {
+  isFast(value: unknown): value is FastSocket
+  mayReturn(socket: FastSocket): boolean
+  /** Settles once the socket is back on TCP, or cannot be. */
+  returnToTcp(socket: FastSocket): Promise<unknown>
+  bridge(socket: FastSocket): void
+}
+
 export const sending: {
   /** Undefined before install.ts is loaded. */
-  bridges?: { isFast(value: unknown): value is FastSocket; bridge(socket: FastSocket): void }
+  bridges?: Bridges
 } = {}

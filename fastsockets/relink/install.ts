@@ -75,6 +75,7 @@ import { makeShown } from '../host/own-hooks.ts'
 import { decidePath, startsOnTcp } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { forgetAccepted, noteAccepted } from '../promotion/accepted-sockets.ts'
+import { mayReturn, moveToTcpUnread } from '../promotion/demotion.ts'
 import { acceptOverTcp, isForNativeCode, startOverTcp } from '../promotion/native-starts.ts'
 import { lengthOfWrite } from '../promotion/price.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -148,7 +149,12 @@ function wrapAll(): void {
 
 function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExchange): Promoter | undefined {
   const internals = nodeInternals() as NodeInternals
-  sending.bridges = { isFast: isFastSocket, bridge: socket => bridgeOrFail(socket, exchange) }
+  sending.bridges = {
+    isFast: isFastSocket,
+    mayReturn,
+    returnToTcp: moveToTcpUnread,
+    bridge: socket => bridgeOrFail(socket, exchange),
+  }
   const routes = new Routes()
   const dialer = new RouteDialer(peers, internals, exchange, routes)
   provideWrite(nodesWrite())

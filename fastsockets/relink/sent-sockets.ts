@@ -1,10 +1,12 @@
 /**
  * Fast sockets that are passed to another process: by `send` of a child process or of `process`, or as its stdio. They
- * get a bridge (bridge.ts) just before Node takes their handle.
+ * get a bridge (bridge.ts) just before Node takes their handle. With a TCP connection below, they first return to it (demotion), which
+ * takes an answer of the peer: a `send` then waits for it, and all later ones of the same channel behind it.
  */
 import diagnostics from 'node:diagnostics_channel'
-import { nextTick } from '../../nic/real-time.ts'
+import { clearTimeout, nextTick, setTimeout } from '../../nic/real-time.ts'
 import { isAboutBootstrap } from '../bootstrap/primary-messages.ts'
+import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { sending } from './entries.ts'
 
 type Send = (this: Sender, message: unknown, ...rest: unknown[]) => boolean
@@ -48,8 +50,44 @@ export function watchSentSockets(): void {
   })
 }
 
+/** Longest wait for a socket to return to TCP; then it gets a bridge. */
+const RETURN_MS = 100
+
+type Arguments = [message: unknown, ...rest: unknown[]]
+
+/** By channel: what was sent since a socket began to return to TCP. */
+const waiting = new WeakMap<Sender, Arguments[]>()
+
+/** Sends once `socket` is back on TCP, or cannot be; then all that has waited behind it. */
+function sendLater(target: Sender, socket: FastSocket, sendFirst: () => void): true {
+  const behind: Arguments[] = []
+  waiting.set(target, behind)
+  let isSent = false
+  const proceed = (): void => {
+    if (isSent) return
+    isSent = true
+    clearTimeout(timer)
+    waiting.delete(target)
+    sendFirst()
+    for (const args of behind) target.send?.(...args)
+  }
+  const timer = setTimeout(proceed, RETURN_MS)
+  void sending.bridges?.returnToTcp(socket).then(proceed)
+  return true
+}
+
 function wrapSend(target: Sender, send: Send): void {
-  const wrapped = function (this: Sender, message: unknown, ...rest: unknown[]): boolean {
+  const wrapped = function (this: Sender, ...args: Arguments): boolean {
+    const [, handle] = args
+    const behind = waiting.get(this)
+    if (behind !== undefined) return behind.push(args) > 0
+    const { bridges } = sending
+    const keepsOpen = (args[2] as { keepOpen?: boolean } | undefined)?.keepOpen === true
+    if (this.connected && !keepsOpen && bridges?.isFast(handle) === true && bridges.mayReturn(handle))
+      return sendLater(this, handle, () => sendNow.apply(this, args))
+    return sendNow.apply(this, args)
+  }
+  const sendNow = function (this: Sender, message: unknown, ...rest: unknown[]): boolean {
     const [handle] = rest
     if (!this.connected || !sending.bridges?.isFast(handle)) {
       return isAboutBootstrap(message)

@@ -20,6 +20,7 @@ import {
   EARLY_WINDOW,
   FLAG_BACK,
   FLAG_FIN,
+  FLAG_MOVED,
   FRAMING_MAX,
   RD_COMPL,
   RD_COMPL_WORDS,
@@ -99,6 +100,8 @@ export abstract class SendingHalf {
   private reportedUpTo = 0
   protected finState: 'open' | 'wanted' | 'sent' = 'open'
   private finFlags = FLAG_FIN
+  /** FLAG_MOVED is to be sent. */
+  private isMovedOwed = false
   /** `sendSequence` when the sink was last notified of its waiting write. */
   private notifiedAt = 0
   /** Of the pending write: it begins with a short head; the flags of its messages. */
@@ -268,6 +271,12 @@ export abstract class SendingHalf {
     return undefined
   }
 
+  /** The peer's direction has left TCP: says so, unless this direction has ended. */
+  noteMoved(): void {
+    this.isMovedOwed = !this.refusesWrites && !this.sendMoved()
+    if (this.isMovedOwed) this.scheduleSend()
+  }
+
   abstract scheduleSend(): void
   abstract scheduleDelivery(): void
 
@@ -392,7 +401,15 @@ export abstract class SendingHalf {
     return true
   }
 
+  private sendMoved(): boolean {
+    if (!this.maySend() || this.reserveData(0, FLAG_MOVED) < 0) return false
+    this.commitData(0)
+    return true
+  }
+
   protected resumeSending(): boolean {
+    if (this.isMovedOwed && !this.sendMoved()) return false
+    this.isMovedOwed = false
     const { pending } = this
     if (this.unsentLength > 0 || this.isWaiting) {
       const isOut = pending === undefined || this.sendPending(pending)

@@ -57,11 +57,12 @@ export const RD_COMPL_WORDS = 3
 
 /**
  * DATA flags: the end of this direction; that these bytes are to be handed over by themselves, not with those behind; and, beside
- * the first, that this direction goes on by TCP (promotion).
+ * the first, that this direction goes on by TCP; and, without bytes, that the peer's direction has left TCP (promotion).
  */
 export const FLAG_FIN = 1
 export const FLAG_PUSH = 2
 export const FLAG_BACK = 4
+export const FLAG_MOVED = 8
 
 export const CLOSE_DONE = 0
 export const CLOSE_RESET = 1

@@ -29,6 +29,7 @@ import {
   CONSUMED_WORDS,
   FLAG_BACK,
   FLAG_FIN,
+  FLAG_MOVED,
   FLAG_PUSH,
   SHRUNK_WINDOW,
 } from './stream-layout.ts'
@@ -73,6 +74,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
   isPromotion = false
   /** The peer's direction has ended here, and goes on by TCP. */
   goesBack = false
+  /** The peer reads our direction here, and TCP no more. */
+  peerHasMoved = false
   /** The client's port if the server accepts; 0 if unknown, `PORT_AWAITED` while a promise may come. */
   promisedPort = 0
   /** Called once, when this side has closed or the channel is gone. */
@@ -261,6 +264,10 @@ export class Stream extends SendingHalf implements ZcopyStream {
       if (!this.goesBack) this.counts.endedByPeer()
       this.scheduleDelivery()
     }
+    if ((flags & FLAG_MOVED) !== 0) {
+      this.peerHasMoved = true
+      this.scheduleDelivery()
+    }
     if ((flags & FLAG_PUSH) !== 0) this.channel.deliveries.endRun(this)
     return undefined
   }
@@ -391,6 +398,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
     if (this.sink === undefined) return
     if (this.failure?.syscall === 'write') this.sink.handleWriteFailed?.(this.failure.code)
     this.sink.handleArrival?.()
+    // It may have closed the stream.
+    if (this.sink === undefined) return
     if (this.failure !== undefined && this.sink.isFeeding) return this.scheduleDelivery()
     const endsWrite = this.endsWrite()
     if (this.waitingLength > 0 && !endsWrite) return

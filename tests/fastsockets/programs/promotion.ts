@@ -11,6 +11,7 @@ import http from 'node:http'
 import net, { type AddressInfo, type Socket } from 'node:net'
 import tls from 'node:tls'
 import { transportOf } from '../../../fastsockets/index.ts'
+import { moveToTcp } from '../../../fastsockets/promotion/demotion.ts'
 import { certificate } from '../../interop/certificate.ts'
 import { Random } from '../../support/random.ts'
 
@@ -27,21 +28,35 @@ export interface Played {
   readonly bytesRead: number
   readonly bytesWritten: number
   readonly transport: string
+  readonly returned: number
 }
 
-/** Writes and reads at random. `breaks`: destroys or resets the socket somewhere. */
-function play(socket: Socket, id: number, random: Random, breaks: boolean): Promise<Played> {
-  const total = random.within(1, 2_000_000)
+/** Writes and reads at random. `breaks`: destroys or resets the socket somewhere. `returns`: moves it back to TCP now and then. */
+function play(
+  socket: Socket,
+  id: number,
+  random: Random,
+  breaks: boolean,
+  returns: boolean,
+): Promise<Played> {
+  const total = random.within(1, returns ? 200_000 : 2_000_000)
   const breakAt = breaks ? random.within(0, total) : Number.POSITIVE_INFINITY
   const [sentHash, receivedHash] = [createHash('sha1'), createHash('sha1')]
-  let [sent, received, end] = [0, 0, '']
+  let [sent, received, end, returned] = [0, 0, '', 0]
+  const returnSometimes = (): void => {
+    if (!returns || random.within(0, 99) > 4) return
+    void moveToTcp(socket).then(isBack => {
+      if (isBack) returned++
+    })
+  }
   const write = (): void => {
     while (sent < total && !socket.destroyed) {
       const kind = random.within(0, 99)
-      const longest = kind < 3 ? 1 << 20 : kind < 30 ? 1 << 16 : 600
+      const longest = returns ? 2000 : kind < 3 ? 1 << 20 : kind < 30 ? 1 << 16 : 600
       const bytes = Buffer.alloc(Math.min(total - sent, random.within(1, longest)), random.word())
       sent += bytes.length
       sentHash.update(bytes)
+      returnSometimes()
       if (kind % 10 === 0) socket.cork()
       const isBelow = socket.write(bytes)
       if (kind % 10 === 0) {
@@ -51,13 +66,14 @@ function play(socket: Socket, id: number, random: Random, breaks: boolean): Prom
       if (sent >= breakAt) return void (kind % 2 === 0 ? socket.destroy() : socket.resetAndDestroy())
       if (!isBelow) return void socket.once('drain', write)
       if (kind > 97) return void setTimeout(write, 2)
-      if (kind > 80) return void setImmediate(write)
+      if (kind > (returns ? 20 : 80)) return void setImmediate(write)
     }
     if (!socket.destroyed) socket.end()
   }
   socket.on('data', bytes => {
     received += bytes.length
     receivedHash.update(bytes)
+    returnSometimes()
     if (random.within(0, 99) > 2) return
     socket.pause()
     setTimeout(() => socket.resume(), 2)
@@ -80,6 +96,7 @@ function play(socket: Socket, id: number, random: Random, breaks: boolean): Prom
     bytesRead: socket.bytesRead,
     bytesWritten: socket.bytesWritten,
     transport: transportOf(socket).transport,
+    returned,
   }))
 }
 
@@ -88,9 +105,12 @@ function serve(socket: Socket): void {
     socket.pause()
     const kind = String.fromCharCode(first[0] as number)
     if (kind === 'R') {
-      const [id, seed, breaks] = [first.readUInt32LE(1), first.readUInt32LE(5), first[9] === 1]
+      const [id, seed, how] = [first.readUInt32LE(1), first.readUInt32LE(5), first[9] as number]
+      const [breaks, returns] = [(how & 1) !== 0, (how & 2) !== 0]
       if (first.length > 10) socket.unshift(first.subarray(10))
-      void play(socket, id, new Random(seed), breaks).then(played => breaks || process.send?.(played))
+      void play(socket, id, new Random(seed), breaks, returns).then(
+        played => breaks || process.send?.(played),
+      )
     } else {
       const echo = (bytes: Buffer): void => {
         const text = String(bytes)
@@ -168,14 +188,14 @@ const runs: Record<string, (message: Record<string, number>) => Promise<unknown>
     socket.destroy()
     return { seen: [...seen] }
   },
-  async play({ id = 0, seed = 0, breaks = 0, serverSeed = 0 }) {
+  async play({ id = 0, seed = 0, breaks = 0, returns = 0, serverSeed = 0 }) {
     const socket = await open('')
     const head = Buffer.alloc(10, 'R')
     head.writeUInt32LE(id, 1)
     head.writeUInt32LE(serverSeed, 5)
-    head[9] = breaks
+    head[9] = breaks | (returns << 1)
     socket.write(head)
-    return await play(socket, id, new Random(seed), breaks === 1)
+    return await play(socket, id, new Random(seed), breaks === 1, returns === 1)
   },
   /** Says 'moved', then how the connection ends. */
   async untilClosed() {
@@ -194,6 +214,26 @@ const runs: Record<string, (message: Record<string, number>) => Promise<unknown>
     socket.resume()
     await new Promise(resolve => socket.on('close', resolve))
     return { end }
+  },
+  /** Moves, returns to TCP, moves again, and returns at the server's end. */
+  async back() {
+    const socket = await open('E')
+    const seen: string[] = []
+    let isRight = true
+    for (const where of ['shm', 'tcp', 'shm', 'tcp']) {
+      if (where === 'tcp') isRight &&= await moveToTcp(socket)
+      for (let n = 0; n < 2000 && transportOf(socket).transport !== where; n++)
+        isRight &&= (await ask(socket, `to ${where} ${n}`)) === `to ${where} ${n}`
+      for (let n = 0; n < 20; n++) {
+        isRight &&= (await ask(socket, `on ${where} ${n}`)) === `on ${where} ${n}`
+        const { transport } = transportOf(socket)
+        if (seen.at(-1) !== transport) seen.push(transport)
+      }
+    }
+    const { bytesRead, bytesWritten } = socket
+    socket.end()
+    await once(socket, 'close')
+    return { isRight, seen, isEven: bytesRead === bytesWritten - 1 }
   },
   /** TLS put over a socket that has exchanged `after` bytes first. */
   async tls({ after = 0 }) {

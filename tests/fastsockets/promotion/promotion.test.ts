@@ -79,35 +79,54 @@ for (const after of [0, 3, 300])
     if (after === 300) t.strictSame([before, transport], ['shm', 'shm'])
   })
 
-for (const ablate of ['price=0', 'price-seed='])
-  t.test(`whatever both sides do at once, no byte is lost, doubled or reordered, ${ablate}`, async t => {
-    const random = seededRandom(t)
-    const { server, client } = await start(t, ablate.replace(/=$/, `=${random.within(1, 1e6)}`))
-    let moved = 0
-    for (let round = 0; round < ROUNDS; round++) {
-      const breaks = round % 3 === 2 ? 1 : 0
-      for (let i = 0; i < CROWD; i++) {
-        const [seed, serverSeed] = [random.within(0, 2 ** 31), random.within(0, 2 ** 31)]
-        client.send({ run: 'play', id: round * CROWD + i, seed, serverSeed, breaks })
+t.test('a connection returns to TCP, and moves again', async t => {
+  const { client } = await start(t, 'price=100')
+  const found = await client.ask<Record<string, unknown>>({ run: 'back' })
+  t.match(found, { isRight: true, isEven: true })
+  const seen = found.seen as string[]
+  t.strictSame(seen.slice(0, 3), ['shm', 'tcp', 'shm'])
+})
+
+for (const [ablate, returns] of [
+  ['price=0,no-direct', 0],
+  ['no-direct,price-seed=', 0],
+  ['price=1,no-direct', 1],
+] as const)
+  t.test(
+    `whatever both sides do at once, no byte is lost, doubled or reordered, ${ablate}, ${returns} returns`,
+    async t => {
+      const random = seededRandom(t)
+      const { server, client } = await start(t, ablate.replace(/=$/, `=${random.within(1, 1e6)}`))
+      let [moved, returned] = [0, 0]
+      for (let round = 0; round < ROUNDS; round++) {
+        const breaks = round % 3 === 2 ? 1 : 0
+        for (let i = 0; i < CROWD; i++) {
+          const [seed, serverSeed] = [random.within(0, 2 ** 31), random.within(0, 2 ** 31)]
+          client.send({ run: 'play', id: round * CROWD + i, seed, serverSeed, breaks, returns })
+        }
+        const here = new Map<number, Played>()
+        for (let i = 0; i < CROWD; i++) {
+          const played = await client.receive<Played>()
+          here.set(played.id, played)
+        }
+        for (const played of here.values()) {
+          if (played.transport === 'shm') moved++
+          returned += played.returned
+        }
+        if (breaks === 1) continue
+        for (let i = 0; i < CROWD; i++) {
+          const there = await server.receive<Played>()
+          check(t, here.get(there.id) as Played, there)
+        }
       }
-      const here = new Map<number, Played>()
-      for (let i = 0; i < CROWD; i++) {
-        const played = await client.receive<Played>()
-        here.set(played.id, played)
-      }
-      for (const { transport } of here.values()) if (transport === 'shm') moved++
-      if (breaks === 1) continue
-      for (let i = 0; i < CROWD; i++) {
-        const there = await server.receive<Played>()
-        check(t, here.get(there.id) as Played, there)
-      }
-    }
-    t.ok(moved > 0, `${moved} of ${CROWD * ROUNDS} have moved`)
-    await eventually('the end of all connections at the server', async () => {
-      const { count } = await server.ask<{ count: number }>({})
-      return count === 0
-    })
-  })
+      if (returns === 1) t.ok(returned > CROWD, `${returned} returned to TCP`)
+      t.ok(moved > 0 || returns === 1, `${moved} of ${CROWD * ROUNDS} have moved`)
+      await eventually('the end of all connections at the server', async () => {
+        const { count } = await server.ask<{ count: number }>({})
+        return count === 0
+      })
+    },
+  )
 
 function check(t: Test, near: Played, there: Played): void {
   const name = `connection ${near.id}, ${near.transport}`

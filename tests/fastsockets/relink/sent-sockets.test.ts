@@ -181,3 +181,15 @@ t.test('names of ends are what was said, and nothing else is one', async t => {
   ])
     t.equal(decodeNames(name), undefined, JSON.stringify(name))
 })
+
+t.test('a socket that started on TCP and moved is sent without a bridge', async t => {
+  const env = { ...plainEnvironment(), FASTSOCKETS_START: 'tcp', FASTSOCKETS_ABLATE: 'price=0' }
+  const parent = new Child(t, program('handing-moved'), [], relinked({ env }))
+  const { port } = await parent.receive<{ port: number }>()
+  const client = new Child(t, program('handed-client'), [String(port)], relinked({ env }))
+  const told = await client.receive<object>()
+  t.strictSame(told, { before: 'shm', after: 'tcp', isRight: true })
+  t.match(await parent.receive(), { handle: 'TCP', names: ['127.0.0.1', port] })
+  t.equal(await parent.receive(), 'nothing', 'what was sent after it comes after it')
+  await client.kill()
+})
