@@ -98,7 +98,10 @@ testOver(
     t.equal((await errorOf(nobody.unary({}))).code, Code.Unimplemented)
     serveConnect(silent, router => router.service(Echo, {}))
     t.equal((await errorOf(nobody.unary({}))).code, Code.Unimplemented)
-    const gone = createClient(Echo, createFastTransport({ endpoint, to: endpoint.name.replace(/.$/, '0') }))
+    const gone = createClient(
+      Echo,
+      createFastTransport({ endpoint, to: endpoint.name.replace(/.$/, last => (last === '0' ? '1' : '0')) }),
+    )
     t.match((await errorOf(gone.unary({}))).code, Code.Unavailable)
     const small = createClient(Echo, createFastTransport({ endpoint, to: silent.name, writeMaxBytes: 10 }))
     t.equal((await errorOf(small.unary({ text: 'longer than ten bytes' }))).code, Code.ResourceExhausted)
