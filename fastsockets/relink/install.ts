@@ -320,7 +320,7 @@ function wrapSocket(promoter: Promoter | undefined): void {
   })
 
   entries.resetAndDestroy = function (this: FastSocket): net.Socket {
-    // The bridge cannot pass a reset on: its other side sees an end (decision 0059).
+    // The bridge cannot pass a reset on: its other side sees an end (decision 0144).
     if (isFarEnd(this._handle)) return this.destroy()
     // Node reports that a pipe cannot be reset.
     const fast = fastOf(this._handle)
