@@ -18,13 +18,14 @@ import { addressesOf, textOf } from '../promotion/four-addresses.ts'
 import {
   AGAIN_PRICE_MAX_US,
   AGAIN_PRICE_US,
+  BYTES_PER_US,
   CONNECT_US,
   FIND_PRICE_US,
   MOVE_PRICE_US,
   writePriceUs,
 } from '../promotion/price.ts'
 import { PromotedHandle, type Starter, tcpUnder } from '../promotion/promoted-handle.ts'
-import { openSockets } from '../promotion/reads.ts'
+import { openSockets, ReadWatch } from '../promotion/reads.ts'
 import { knownNotesOf, notesOf } from '../status/socket-notes.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import { answersAlone, findListener } from './listeners.ts'
@@ -91,6 +92,8 @@ export class Started {
   paidUs = 0
   priceUs = movePriceUs()
   isAsked = false
+  /** Of the bytes that the socket has read, those that are paid for. */
+  bytesPaid = 0
   /** The handle, if it is ours and has TCP below it. */
   placed: PromotedHandle | undefined
 
@@ -107,10 +110,13 @@ export class Promoter implements Starter {
   readonly #destinations = new Map<string, Destination>()
   readonly #silent = new SilentConnections(socket => this.#handleSilent(socket as FastSocket))
 
+  readonly #reads = new ReadWatch(undefined, sockets => this.#payReads(sockets))
+
   constructor(peers: Peers, routes: Routes, exchange: HandleExchange) {
     this.#peers = peers
     this.#routes = routes
     this.#exchange = exchange
+    this.#reads.start()
     for (const socket of openSockets()) if (!isOwn(socket) && socket.bytesRead === 0) this.#silent.add(socket)
   }
 
@@ -134,6 +140,7 @@ export class Promoter implements Starter {
     notesOf(socket).started = new Started(destination, new KeptContext())
     recordStart(socket, { address: host, port }, destination.wire)
     this.#silent.add(socket)
+    this.#reads.start()
   }
 
   /** The program writes to a connected socket over TCP. */
@@ -175,6 +182,18 @@ export class Promoter implements Starter {
   /** Whether our handle is worth its cost: the last search for the server was not in vain. */
   mayMoveTo(host: string, port: number): boolean {
     return this.#destinations.get(keyOf(host, port))?.hasFailed !== true
+  }
+
+  #payReads(sockets: readonly net.Socket[]): void {
+    for (const socket of sockets) {
+      if (isOwn(socket)) continue
+      const started = startedOf(socket) ?? this.#meet(socket as FastSocket)
+      if (started === undefined || started.isAsked) continue
+      const { bytesRead } = socket
+      const us = (bytesRead - started.bytesPaid) / BYTES_PER_US
+      started.bytesPaid = bytesRead
+      if (us > 0) this.#pay(socket as FastSocket, started, us)
+    }
   }
 
   #pay(socket: FastSocket, started: Started, us: number): void {

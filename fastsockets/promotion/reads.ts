@@ -3,11 +3,13 @@
  * the longer nothing comes, and never without an open socket.
  */
 import net from 'node:net'
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import { BYTES_PER_US } from './price.ts'
 
 const DELAY_MS = 100
 const DELAY_MAX_MS = 3200
+/** A look at very many sockets takes its time: the pause after it is so many times as long. */
+const PAUSES_PER_LOOK = 50
 
 const { _getActiveHandles: activeHandles } = process as unknown as { _getActiveHandles?: () => unknown[] }
 
@@ -19,14 +21,17 @@ export function openSockets(): net.Socket[] {
 
 /** Reports what reading over TCP has cost, in microseconds, from each `start` on until no socket is open. */
 export class ReadWatch {
-  readonly #onRead: (us: number) => void
+  readonly #onRead: ((us: number) => void) | undefined
   readonly #onLook: (sockets: net.Socket[]) => void
   #timer: NodeJS.Timeout | undefined
   #delayMs = DELAY_MS
   #seen = 0
 
   /** `onLook` gets the open sockets at each look. */
-  constructor(onRead: (us: number) => void, onLook: (sockets: net.Socket[]) => void = () => {}) {
+  constructor(
+    onRead: ((us: number) => void) | undefined,
+    onLook: (sockets: net.Socket[]) => void = () => {},
+  ) {
     this.#onRead = onRead
     this.#onLook = onLook
   }
@@ -44,14 +49,16 @@ export class ReadWatch {
   }
 
   readonly #look = (): void => {
+    const startMs = performance.now()
     const sockets = openSockets()
     let total = 0
     for (const { bytesRead } of sockets) total += bytesRead
     const read = Math.max(0, total - this.#seen)
     this.#seen = total
     this.#delayMs = read > 0 ? DELAY_MS : Math.min(this.#delayMs * 2, DELAY_MAX_MS)
-    this.#timer = sockets.length > 0 ? setTimeout(this.#look, this.#delayMs).unref() : undefined
-    if (read > 0) this.#onRead(read / BYTES_PER_US)
+    if (read > 0) this.#onRead?.(read / BYTES_PER_US)
     this.#onLook(sockets)
+    const pauseMs = Math.max(this.#delayMs, PAUSES_PER_LOOK * (performance.now() - startMs))
+    this.#timer = sockets.length > 0 ? setTimeout(this.#look, pauseMs).unref() : undefined
   }
 }

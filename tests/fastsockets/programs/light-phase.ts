@@ -1,5 +1,6 @@
 /**
  * An echo client or server that knows nothing of this package. argv: 'server', or 'client' and a port. The server says { port }.
+ * As 'source' it writes to each client without end; as 'reader' it only reads, of such a server.
  * The client runs { count } messages, one after the other, and both say after that, or when asked, what of ours is loaded.
  */
 import { once } from 'node:events'
@@ -21,6 +22,21 @@ if (role === 'server') {
       process.send?.({ port: (server.address() as AddressInfo).port })
     })
   process.on('message', tellLoaded)
+} else if (role === 'source') {
+  const chunk = Buffer.alloc(65_536)
+  const server = net
+    .createServer(socket => {
+      const pump = (): void => {
+        while (socket.writable && socket.write(chunk)) {}
+      }
+      socket.on('drain', pump).on('error', () => {})
+      pump()
+    })
+    .listen(0, '127.0.0.1', () => {
+      process.send?.({ port: (server.address() as AddressInfo).port })
+    })
+} else if (role === 'reader') {
+  net.connect({ port: Number(port), host: '127.0.0.1' }).resume()
 } else {
   const socket = net.connect({ port: Number(port), host: '127.0.0.1', noDelay: true })
   process.on('message', async message => {

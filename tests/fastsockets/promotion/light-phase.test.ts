@@ -20,3 +20,16 @@ t.test('connections start on TCP', async t => {
   t.strictSame(await server.ask({}), { isLoaded: true })
   await client.kill()
 })
+
+t.test('a client that only reads becomes fast', async t => {
+  const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
+  const server = new Child(t, program('light-phase'), ['source'], relinked({ env }))
+  const { port } = await server.receive<{ port: number }>()
+  const client = new Child(t, program('light-phase'), ['reader', String(port)], relinked({ env }))
+  const moved = await eventually('the move', () => {
+    const sockets = readStatusOf(client.pid)[0]?.sockets ?? []
+    return sockets.find(({ transport }) => transport === 'shm')
+  })
+  await eventually('more', () => (readStatusOf(client.pid)[0]?.sockets[0]?.bytesIn ?? 0) > moved.bytesIn)
+  await client.kill()
+})
