@@ -347,8 +347,10 @@ const SCENARIOS = new Map(
     },
 
     async function tlsConnect() {
+      let peerClosed: Promise<unknown> | undefined
       const server = tls.createServer(credentials(), peer => {
         watch('server', peer)
+        peerClosed = closed(peer)
         peer.on('data', data => peer.write(`secret ${data}`))
       })
       const port = await listen(server)
@@ -363,6 +365,7 @@ const SCENARIOS = new Map(
       wire.transport = transportOf(client).transport
       client.end()
       await closed(client)
+      await peerClosed
       sortByName()
       server.close()
     },
