@@ -8,6 +8,7 @@ import ts from 'typescript'
 
 const ROOTS = Object.entries({
   preload: 'fastsockets/relink/preload.ts',
+  probe: 'fastsockets/relink/held-probe.ts',
   runtime: 'fastsockets/relink/install.ts',
   'node-20': 'fastsockets/host/node-20.ts',
   policy: 'fastsockets/policy/policy-file.ts',

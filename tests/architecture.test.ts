@@ -9,9 +9,14 @@ import ts from 'typescript'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const LINES_MAX = 700
+/** Of preload.cjs: V8 reads it in about a tenth of a millisecond. */
+const PRELOAD_SIZE_MAX = 32_000
+/** What takes a millisecond or more to load, and a program without sockets has not loaded. */
+const HEAVY_BUILTINS = ['node:crypto', 'node:tls', 'node:http', 'node:child_process', 'node:dns']
 
 /** What all layers share: clocks, text of strangers, files that are obeyed. Each imports nothing of ours but the others. */
 const DOORS_OF_NIC = [
+  'nic/host-identity-layout.ts',
   'nic/policy-source.ts',
   'nic/own-resources.ts',
   'nic/own-sockets.ts',
@@ -283,6 +288,17 @@ t.test(`no source file is longer than ${LINES_MAX} lines`, async t => {
   t.strictSame(long, [])
   const rules = readFileSync(join(ROOT, 'CONTRIBUTING.md'), 'utf8')
   t.ok(rules.includes(`more than ${LINES_MAX} lines`), 'CONTRIBUTING.md says so')
+})
+
+t.test('the preload is light: every relinked program loads it, one without sockets, too', t => {
+  const text = readFileSync(join(ROOT, 'dist/fastsockets/preload.cjs'), 'utf8')
+  t.ok(text.length <= PRELOAD_SIZE_MAX, `${text.length} bytes`)
+  const loaded = [...text.matchAll(/require\('(node:[^']+)'\)/g)].map(([, name]) => name)
+  t.strictSame(
+    loaded.filter(name => HEAVY_BUILTINS.includes(name as string)),
+    [],
+  )
+  t.end()
 })
 
 t.test('what relinked programs load is ASCII, which V8 keeps in one byte a character', async t => {

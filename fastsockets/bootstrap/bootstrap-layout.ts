@@ -13,7 +13,7 @@
  *   +14  flags (u16): in a GREETING FLAG_SHARED if several listeners share the port, FLAG_REQUIRED if the policy requires the
  *        listener's connections to be fast; else zero
  *   +16  endpoint id, 16 random bytes of the speaker's thread
- *   +32  host identity, 16 bytes (host-identity.ts)
+ *   +32  host identity, 16 bytes (host-identity-layout.ts)
  *   +48  user id (u32)
  *   +52  process id (u32), for people; 0 through the rendezvous folder, beyond which it means nothing
  *   +56  zero, 8 bytes
@@ -37,7 +37,7 @@
  *
  * The first frame of the channel, either way, carries the hash of GREETING, HELLO and ANSWER (transcript.ts).
  */
-import { HOST_IDENTITY_SIZE } from '../../nic/index.ts'
+import { HOST_IDENTITY_SIZE } from '../../nic/host-identity-layout.ts'
 
 export const VERSION = 9
 export const GREETING_MAGIC = Buffer.from('FASTSOCK', 'latin1')

@@ -1,6 +1,5 @@
 /** The environment variables of this package: their names, and a warning of names that are none. */
 import { createRequire } from 'node:module'
-import { isMainThread } from 'node:worker_threads'
 import { shownText } from '../../nic/shown-text.ts'
 
 const require = createRequire(import.meta.url)
@@ -55,8 +54,11 @@ export function unknownVariables(env: NodeJS.ProcessEnv): string[] {
 
 /** Once per process. */
 export function warnOfUnknownVariables(): void {
+  const names = unknownVariables(process.env)
+  if (names.length === 0) return
+  const { isMainThread } = require('node:worker_threads') as typeof import('node:worker_threads')
   if (!isMainThread) return
-  for (const name of unknownVariables(process.env).slice(0, WARNINGS_MAX))
+  for (const name of names.slice(0, WARNINGS_MAX))
     process.emitWarning(`${shownText(name)} has no meaning${suggestion(name, VARIABLES)}`, {
       code: 'FASTSOCKETS_UNKNOWN_VARIABLE',
     })

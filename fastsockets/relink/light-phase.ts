@@ -6,6 +6,7 @@
  * a cluster need their primary's help to be reached, and have it from the start.
  */
 import diagnostics from 'node:diagnostics_channel'
+import { createRequire } from 'node:module'
 import type net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
@@ -18,7 +19,6 @@ import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
 import { CONNECT_US, START_PRICE_US, writePriceUs } from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
-import { probeForHolding } from './held-probe.ts'
 
 /** A server that began to listen in this phase. */
 export interface LightListener {
@@ -28,6 +28,8 @@ export interface LightListener {
   /** The asynchronous context of `listen`. */
   readonly scope: KeptContext
 }
+
+const require = createRequire(import.meta.url)
 
 const DECIDED = [
   'FASTSOCKETS_USE',
@@ -40,7 +42,11 @@ const listeners = new Map<net.Server, LightListener>()
 
 let paidUs = 0
 let onPaid: (() => void) | undefined
-const reads = new ReadWatch(pay, sockets => probeForHolding(sockets, loadSoon))
+const reads = new ReadWatch(pay, sockets => {
+  if (!sockets.some(({ bytesRead }) => bytesRead === 0)) return
+  const { probeForHolding } = require('./held-probe.ts') as typeof import('./held-probe.ts')
+  probeForHolding(sockets, loadSoon)
+})
 
 /** Begins the phase, if this program may have one. Calls `load` once the price is paid. */
 export function beginLightPhase(load: () => void): boolean {

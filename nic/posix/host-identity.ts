@@ -1,17 +1,7 @@
-/**
- * Where a process runs: 8 bytes for the kernel, 8 for the network namespace.
- *
- *   +0   hash of the boot id
- *   +8   hash of the boot id and the network namespace
- *
- * The hashes reveal neither. Two processes have the same 16 bytes if and only if they can reach each other's abstract
- * unix sockets. The same first half suggests one kernel; only a connection through the rendezvous folder proves it.
- */
+/** The identity of this process's kernel and network namespace (host-identity-layout.ts). */
 import { createHash } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
-
-export const HOST_IDENTITY_SIZE = 16
-const KERNEL_SIZE = 8
+import { HOST_IDENTITY_SIZE, KERNEL_IDENTITY_SIZE as KERNEL_SIZE } from '../host-identity-layout.ts'
 
 let identity: Buffer | undefined
 

@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import t from 'tap'
-import { HOST_IDENTITY_SIZE, hostIdentity } from '../../../nic/posix/host-identity.ts'
+import { HOST_IDENTITY_SIZE } from '../../../nic/host-identity-layout.ts'
+import { hostIdentity } from '../../../nic/posix/host-identity.ts'
 
 const module = new URL('../../../nic/posix/host-identity.js', import.meta.url)
 const print = `import(${JSON.stringify(module.href)}).then(m => console.log(m.hostIdentity().toString('hex')))`
