@@ -106,10 +106,9 @@ export function isCandidate(socket: object): boolean {
 /** The socket is fast, over this driver. */
 export function recordFast(socket: object, transport: string): void {
   const notes = notesOf(socket)
-  if (typeof notes.record === 'object') {
-    forgetFailure(socket as Socket)
-    hideTcp(socket)
-  }
+  if (typeof notes.record === 'object') forgetFailure(socket as Socket)
+  // Of a client that was on TCP, and of an accepted socket that has moved.
+  if (notes.row !== undefined || notes.waiting !== undefined) hideTcp(socket)
   notes.record = transport
 }
 

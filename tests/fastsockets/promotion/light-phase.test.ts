@@ -18,6 +18,11 @@ t.test('connections start on TCP', async t => {
     return sockets.some(({ transport }) => transport === 'shm')
   })
   t.strictSame(await server.ask({}), { isLoaded: true })
+  for (const { pid } of [client, server])
+    await eventually('one row', () => {
+      const sockets = readStatusOf(pid)[0]?.sockets ?? []
+      return sockets.length === 1 && sockets[0]?.transport === 'shm'
+    })
   await client.kill()
 })
 
