@@ -14,6 +14,7 @@ const ROOTS = Object.entries({
   policy: 'fastsockets/policy/policy-file.ts',
   verbs: 'nic/verbs/verbs-driver.ts',
   tcp: 'nic/tcp/tcp-driver.ts',
+  ethernet: 'nic/ethernet/ethernet-driver.ts',
   wrappers: 'nic/wrapper/wrappers.ts',
   endpoints: 'am/index.ts',
   raw: 'fastsockets/raw/index.ts',

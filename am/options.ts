@@ -36,7 +36,7 @@ export interface EndpointOptions {
   readonly segment?: number
   /** `read`: peers get from the segment, and their long messages come back as OUT_OF_BOUNDS. Default: `read-write`. */
   readonly segmentAccess?: SegmentAccess
-  /** Drivers, or names of this package's drivers, in order of preference. Default: every driver that works here. */
+  /** Drivers, or names of this package's drivers, in order of preference. Default: all that work here but `ethernet`. */
   readonly drivers?: readonly (string | Driver)[]
   /**
    * Address and port at which callers of other hosts reach the endpoint, as '0.0.0.0:7400'. Needs a shared key unless it
@@ -73,6 +73,8 @@ export interface CheckedOptions {
   readonly limits: EndpointLimits
 }
 
+/** Raw frames are for programs that name them: a process of root would change its ways otherwise. */
+const DEFAULT_DRIVERS = [...allDrivers.values()].filter(({ name }) => name !== 'ethernet')
 const KNOWN: readonly string[] = [
   'name',
   'tag',
@@ -151,7 +153,7 @@ function chooseDrivers(wanted: EndpointOptions['drivers']): Pick<CheckedOptions,
   const chosen: Driver[] = []
   const preferred: Driver[] = []
   const reasons: string[] = []
-  for (const one of wanted ?? allDrivers.values()) {
+  for (const one of wanted ?? DEFAULT_DRIVERS) {
     const driver = typeof one === 'string' ? allDrivers.get(one) : one
     if (typeof driver?.availability !== 'function') {
       throw rangeError(`there is no driver ${String(one)}; there are ${[...allDrivers.keys()].join(', ')}`)

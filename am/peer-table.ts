@@ -124,7 +124,10 @@ export class PeerTable implements PeerHost, RendezvousHost {
       mediumMax: limits.medium,
       longMax: limits.long,
     }
-    const channel = this.#group.add(new EndpointChannel(reliable(end), this.#group.handlers, options))
+    const { peerTimeoutMs } = this.#options
+    const channel = this.#group.add(
+      new EndpointChannel(reliable(end, { peerTimeoutMs }), this.#group.handlers, options),
+    )
     // With progress by the event loop the poller sets the doorbell.
     if (this.#options.progress === 'manual') channel.end.setDoorbell(this.#onProgress)
     return channel

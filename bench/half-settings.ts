@@ -2,6 +2,9 @@
 export const CREDITS_VARIABLE = 'FASTSOCKETS_BENCH_CREDITS'
 export const NO_DELAY_VARIABLE = 'FASTSOCKETS_BENCH_NO_DELAY'
 
+/** The address at which servers of `node:net` listen. */
+export const HOST_VARIABLE = 'FASTSOCKETS_BENCH_HOST'
+
 /**
  * For suites in which many processes or threads start, or share a core. The time of their handshakes is not measured.
  */
@@ -26,4 +29,8 @@ export function creditsSetting(): { credits?: number } {
 /** Whether streams of `node:net` say `setNoDelay(true)`. */
 export function noDelaySetting(): boolean {
   return process.env[NO_DELAY_VARIABLE] !== undefined
+}
+
+export function hostSetting(): string {
+  return process.env[HOST_VARIABLE] ?? '127.0.0.1'
 }

@@ -24,14 +24,19 @@ export class Half {
   readonly #program: ChildProgram
   readonly #name: string
 
-  static start(contestant: Contestant, role: Role, settings: NodeJS.ProcessEnv = {}): Half {
+  static start(
+    contestant: Contestant,
+    role: Role,
+    settings: NodeJS.ProcessEnv = {},
+    via: readonly string[] = [],
+  ): Half {
     const env = {
       ...measuredEnvironment(contestant.relinked.includes(role)),
       ...FAST_FROM_THE_START,
       ...settings,
     }
     const name = `the ${role} half of ${contestant.name}`
-    return new Half(name, ChildProgram.start(name, PROGRAM, [contestant.name], env))
+    return new Half(name, ChildProgram.start(name, PROGRAM, [contestant.name], env, via))
   }
 
   private constructor(name: string, program: ChildProgram) {

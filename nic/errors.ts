@@ -18,6 +18,8 @@ export type NicErrorCode =
   | 'ERR_NIC_PEER_RESET'
   /** The peer's host does not answer: nothing arrived within its timeout while frames were unacknowledged. */
   | 'ERR_NIC_PEER_LOST'
+  /** The network device of the connection is gone, or carries shorter frames than when the connection was made. */
+  | 'ERR_NIC_DEVICE'
   /** The caller passed an invalid argument. */
   | 'ERR_NIC_ARGUMENT'
 

@@ -1,4 +1,5 @@
 /** User-level NIC access: one driver contract (nic.ts), one folder for each driver. See nic/README.md. */
+import { ethernetDriver } from './ethernet/index.ts'
 import { loopbackDriver } from './loopback/loopback-driver.ts'
 import type { Driver } from './nic.ts'
 import { shmDriver } from './shm/shm-driver.ts'
@@ -45,7 +46,7 @@ export { endpointsName, listenerName, unixListenerName } from './rendezvous/name
 export { type Publication, publishSocket } from './rendezvous/publishing.ts'
 export { addressOf, readOwnMemory } from './shm/own-memory.ts'
 export * from './status.ts'
-export { callTcpAddress, keyFile, openTcpPort, readKey, type TcpPort } from './tcp/index.ts'
+export { callTcpAddress, keyFile, limitSilenceOf, openTcpPort, readKey, type TcpPort } from './tcp/index.ts'
 export { ProcessCount } from './threads/process-count.ts'
 export { COUNT_GRANTED, COUNT_KEPT } from './threads/thread-layout.ts'
 export type { DescribeFrame, WriteLine } from './trace/trace-interface.ts'
@@ -66,5 +67,6 @@ export const drivers: ReadonlyMap<string, Driver> = new Map([
   [loopbackDriver.name, loopbackDriver],
   [shmDriver.name, shmDriver],
   [verbsDriver.name, verbsDriver],
+  [ethernetDriver.name, ethernetDriver],
   [tcpDriver.name, tcpDriver],
 ])

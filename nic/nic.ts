@@ -28,6 +28,11 @@ export interface Capabilities {
   readonly rdmaReason: string | undefined
   /** The peer wakes an armed interface through a file descriptor that the event loop watches. */
   readonly wakeFd: boolean
+  /**
+   * Receive descriptors that each side has posted, in frames, for drivers that drop frames which find none. The layer
+   * above keeps to half of them. Missing in drivers whose `hasRoom` tells.
+   */
+  readonly receiveDescriptors?: number
 }
 
 /** Receives the frames of one `poll`. An object and not a closure, so that the call site stays monomorphic. */
@@ -228,6 +233,13 @@ export interface MemoryOptions {
   readonly readsPeer?: boolean
 }
 
+/** Addresses of the connection over which the two sides exchange blob and reply. */
+export interface NetworkPath {
+  /** Of this host. */
+  readonly own: string
+  readonly peer: string
+}
+
 export interface OfferOptions extends MemoryOptions {
   /** Queue size of each direction in bytes; a power of two. */
   readonly queueSize?: number
@@ -239,6 +251,8 @@ export interface OfferOptions extends MemoryOptions {
   readonly isThroughFolder?: boolean
   /** The connecting side knows an address at which this process listens (`ConnectOptions.address`). */
   readonly hasAddress?: boolean
+  /** Undefined within a host. */
+  readonly path?: NetworkPath
   /** For drivers between hosts that probe: a host that is silent for so long counts as dead. */
   readonly peerTimeoutMs?: number
 }
@@ -262,6 +276,8 @@ export interface ConnectOptions extends MemoryOptions {
   readonly reply?: (bytes: Uint8Array) => void
   /** Where the caller has reached the offering process, for offers with `hasAddress`. */
   readonly address?: NetworkAddress
+  /** Undefined within a host. */
+  readonly path?: NetworkPath
   readonly peerTimeoutMs?: number
 }
 

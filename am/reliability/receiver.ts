@@ -1,4 +1,4 @@
-import type { FrameSink } from '../../nic/index.ts'
+import { ablation, type FrameSink } from '../../nic/index.ts'
 import { CRC_START, copyWithCrc, crcOfWords } from './crc32c.ts'
 import {
   ACK_WORD,
@@ -8,6 +8,8 @@ import {
   FRESH_ECHO,
   HEADER_SIZE,
   HEADER_WORDS,
+  KIND_MASK,
+  KIND_PART,
   KIND_WORD,
   ORDINAL_WORD,
   SACK_FRAMES,
@@ -16,11 +18,13 @@ import {
   sackAtOf,
   WINDOW_FRAMES,
 } from './reliability-layout.ts'
+import type { Limits } from './reliability-options.ts'
 import type { ReliabilityStats } from './reliability-stats.ts'
 import { ReorderBuffer } from './reorder-buffer.ts'
 
-/** Frames handed over that may be unacknowledged. */
-const ACK_FRAMES = WINDOW_FRAMES / 2
+/** Frames handed over that may be unacknowledged: this share of the window, "delayed acknowledgements" of EMP (2002). */
+const ACK_SHARE = 1 / 2
+const isAckedAtOnce = ablation('no-delayed-acks') !== undefined
 /** How long an acknowledgement waits for a frame to ride on: well below the peer's shortest time-out. */
 const ACK_DELAY_MS = 0.25
 /** How many frames later the end of a SACK is checked again: as many as a loss takes to show, and some more. */
@@ -41,14 +45,20 @@ export class Receiver {
   landingWords: Int32Array
   /** Header of the landed frame. */
   readonly header = new Int32Array(HEADER_WORDS)
+  /** Whole frames, since the beginning. */
+  handedOver = 0
   readonly #stats: ReliabilityStats
   readonly #frameMax: number
+  readonly #partMax: number
+  readonly #ackFrames: number
   readonly #ackBytes: number
   readonly #reorder: ReorderBuffer
   #landingBytes: Uint8Array
   #sink = NOWHERE
   /** Frames that may be handed over in this poll. */
   #left = 0
+  /** Bytes of the frame whose parts are being put together, at the beginning of the landing. */
+  #assembled = 0
   /** Sequence number of the next expected frame. */
   #expected: number
   #highestOrdinal: number
@@ -61,12 +71,19 @@ export class Receiver {
   /** One bit for each SACK that has changed since it was last sent. */
   #changedSacks = 0
 
-  constructor(stats: ReliabilityStats, frameMax: number, retentionBytes: number, firstSequence: number) {
-    const landing = new ArrayBuffer(align8(frameMax))
+  constructor(
+    stats: ReliabilityStats,
+    { frameMax, partMax, window, retentionBytes }: Limits,
+    firstSequence: number,
+  ) {
+    // A part lands behind those that it may belong to.
+    const landing = new ArrayBuffer(align8(frameMax) + align8(partMax))
     this.#landingBytes = new Uint8Array(landing)
     this.landingWords = new Int32Array(landing)
     this.#stats = stats
     this.#frameMax = frameMax
+    this.#partMax = partMax
+    this.#ackFrames = isAckedAtOnce ? 1 : Math.max(1, window * ACK_SHARE)
     this.#ackBytes = retentionBytes / 2
     this.#reorder = new ReorderBuffer(retentionBytes)
     this.#expected = firstSequence
@@ -103,20 +120,24 @@ export class Receiver {
   /** Copies a frame out of the queue; false if it is damaged. The validated copy is the one that is used later. */
   land(words: Int32Array, at: number, length: number): boolean {
     const contentLength = length - HEADER_SIZE
-    if (contentLength < 0 || contentLength > this.#frameMax) return false
+    if (contentLength < 0 || contentLength > this.#partMax) return false
     const { header } = this
     for (let i = 0; i < HEADER_WORDS; i++) header[i] = words[at + i] as number
     const claimed = header[CRC_WORD] as number
     header[CRC_WORD] = length
     const crc = crcOfWords(CRC_START, header, 0, HEADER_WORDS)
-    return ~copyWithCrc(crc, words, at + HEADER_WORDS, this.landingWords, 0, contentLength) === claimed
+    return (
+      ~copyWithCrc(crc, words, at + HEADER_WORDS, this.landingWords, this.#assembled >> 2, contentLength) ===
+      claimed
+    )
   }
 
-  /** Handles the landed DATA frame. False if no peer that keeps to the window could send it. */
+  /** Handles the landed DATA or PART frame. False if no peer that keeps to the window could send it. */
   handleData(length: number): boolean {
     const frame = this.header[SEQUENCE_WORD] as number
     const ahead = (frame - this.#expected) | 0
-    if (ahead >= WINDOW_FRAMES) return false
+    const goesOn = ((this.header[KIND_WORD] as number) & KIND_MASK) === KIND_PART
+    if (ahead >= WINDOW_FRAMES || (goesOn && (length === 0 || length % 8 !== 0))) return false
     this.#noteOrdinal()
     if (ahead < 0 || this.#reorder.has(frame)) {
       this.#stats.duplicates++
@@ -124,9 +145,9 @@ export class Receiver {
       if (ahead < 0) this.#isAckDue = true
       else this.#noteSack(frame)
     } else if (ahead === 0 && this.#left > 0) {
-      this.#deliver(length)
+      this.#deliver(length, goesOn)
       this.#deliverReady()
-    } else if (this.#reorder.store(frame, this.landingWords, length)) {
+    } else if (this.#reorder.store(frame, this.landingWords, this.#assembled >> 2, length, goesOn)) {
       if (ahead > 0) this.#stats.early++
       // This frame may have revealed that earlier ones, and the next expected one, are missing.
       this.#noteSack(frame)
@@ -153,7 +174,7 @@ export class Receiver {
   }
 
   isAckOverdue(): boolean {
-    return this.#framesOwed >= ACK_FRAMES || this.#bytesOwed >= this.#ackBytes
+    return this.#framesOwed >= this.#ackFrames || this.#bytesOwed >= this.#ackBytes
   }
 
   keepTime(nowMs: number): void {
@@ -182,19 +203,32 @@ export class Receiver {
     this.landingWords = NO_WORDS
   }
 
-  /** The frame is counted before it is handed over: if the sink throws, the frame is gone all the same. */
-  #deliver(length: number): void {
+  /**
+   * Takes over the part that lies behind the assembled ones, and hands over the frame that it completes. The frame is
+   * counted before: if the sink throws, the frame is gone all the same.
+   */
+  #deliver(length: number, goesOn: boolean): void {
+    const whole = this.#assembled + length
     this.#expected = (this.#expected + 1) | 0
     this.#framesOwed++
     this.#bytesOwed += length
-    this.#left--
     this.#stats.delivered++
-    this.#sink.handleFrame(this.#landingBytes, 0, length)
+    this.#assembled = goesOn && whole <= this.#frameMax ? whole : 0
+    if (this.#assembled > 0) return
+    if (whole > this.#frameMax) {
+      // Longer than the peer may send.
+      this.#stats.refused++
+      return
+    }
+    this.#left--
+    this.handedOver++
+    this.#sink.handleFrame(this.#landingBytes, 0, whole)
   }
 
   #deliverReady(): void {
     while (this.#left > 0 && this.isReady) {
-      this.#deliver(this.#reorder.remove(this.#expected, this.landingWords))
+      const goesOn = this.#reorder.goesOn(this.#expected)
+      this.#deliver(this.#reorder.remove(this.#expected, this.landingWords, this.#assembled >> 2), goesOn)
     }
   }
 

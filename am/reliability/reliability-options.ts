@@ -16,6 +16,16 @@ export interface ReliabilityOptions {
   readonly firstSequence?: number
 }
 
+/** What both ends keep to, from the same options and the same capabilities below. */
+export interface Limits {
+  /** Longest frame for the layer above, and longest part of one: a multiple of 8. */
+  readonly frameMax: number
+  readonly partMax: number
+  /** Most parts under way each way. */
+  readonly window: number
+  readonly retentionBytes: number
+}
+
 /** All options, with the defaults filled in; throws `ERR_AM_ARGUMENT`. */
 export function checkOptions(options: ReliabilityOptions): Required<ReliabilityOptions> {
   const {

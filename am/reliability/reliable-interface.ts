@@ -21,8 +21,16 @@ import {
 } from '../../nic/index.ts'
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import { Receiver } from './receiver.ts'
-import { HEADER_SIZE, KIND_ACK, KIND_MASK, KIND_PROBE, KIND_WORD } from './reliability-layout.ts'
-import { checkOptions, type ReliabilityOptions } from './reliability-options.ts'
+import {
+  HEADER_SIZE,
+  KIND_ACK,
+  KIND_MASK,
+  KIND_PART,
+  KIND_PROBE,
+  KIND_WORD,
+  WINDOW_FRAMES,
+} from './reliability-layout.ts'
+import { checkOptions, type Limits, type ReliabilityOptions } from './reliability-options.ts'
 import { ReliabilityStats } from './reliability-stats.ts'
 import { Sender } from './sender.ts'
 
@@ -30,7 +38,7 @@ import { Sender } from './sender.ts'
 const RECEIVE_MAX = 64
 /** Polls with frames after which the clock is read all the same. */
 const UNTIMED_POLLS_MAX = 16
-/** Largest share of the retention that a frame may take, so that it always fits in the end, skip included. */
+/** Largest share of the retention that a frame may take, so that it fits once frames are acknowledged, skip included. */
 const FRAME_SHARE = 1 / 4
 
 export class ReliableInterface extends ForwardingInterface implements FrameSink {
@@ -51,10 +59,11 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   /** Owns `inner` from now on. The other end needs one as well, with the same options. */
   constructor(inner: VirtualInterface, options: ReliabilityOptions = {}) {
     const { retentionBytes, peerTimeoutMs, firstSequence } = checkOptions(options)
-    super(inner, `reliable:${inner.driver}`, capabilitiesOver(inner.capabilities, retentionBytes))
+    const limits = limitsOver(inner.capabilities, retentionBytes)
+    super(inner, inner.driver, capabilitiesOver(inner.capabilities, limits))
     const first = firstSequence | 0
-    this.#receiver = new Receiver(this.stats, this.capabilities.frameMax, retentionBytes, first)
-    this.#sender = new Sender(inner, this.#receiver, this.stats, retentionBytes, first)
+    this.#receiver = new Receiver(this.stats, limits, first)
+    this.#sender = new Sender(inner, this.#receiver, this.stats, limits, first)
     this.#peerTimeoutMs = peerTimeoutMs
     inner.setDoorbell(this.#answerDoorbell)
   }
@@ -97,8 +106,10 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   }
 
   override commit(length: number): void {
-    this.stats.sent++
-    this.#sender.retention.commit(length)
+    const { retention } = this.#sender
+    const before = retention.next
+    retention.commit(length)
+    this.stats.sent += (retention.next - before) | 0
     this.#sender.sendUnsent()
     if (this.#isArmed) this.#startTimer()
   }
@@ -118,7 +129,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   override poll(sink: FrameSink, limit: number): number {
     if (this.state !== 'open') return this.#refusal()
     if (this.#isPolling) throw new Error('poll was called from within a frame handler')
-    const before = this.stats.delivered
+    const before = this.#receiver.handedOver
     let received = 0
     this.#isPolling = true
     try {
@@ -129,7 +140,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
       this.#receiver.end()
       this.#work(received)
     }
-    const delivered = this.stats.delivered - before
+    const delivered = this.#receiver.handedOver - before
     return delivered === 0 && this.#isBroken() ? BROKEN : delivered
   }
 
@@ -183,7 +194,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
       return
     }
     const kind = (receiver.header[KIND_WORD] as number) & KIND_MASK
-    if (kind > KIND_PROBE || !this.#sender.handleAcknowledgement(receiver.header)) {
+    if (kind > KIND_PART || !this.#sender.handleAcknowledgement(receiver.header)) {
       this.stats.refused++
       return
     }
@@ -305,13 +316,23 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   }
 }
 
-function capabilitiesOver(inner: Capabilities, retentionBytes: number): Capabilities {
-  const frameMax = Math.min((inner.frameMax & ~7) - HEADER_SIZE, retentionBytes * FRAME_SHARE)
+/** Both ends compute the same. */
+function limitsOver(inner: Capabilities, retentionBytes: number): Limits {
+  const share = retentionBytes * FRAME_SHARE
+  const partMax = Math.min((inner.frameMax & ~7) - HEADER_SIZE, share)
+  // "Credits N with 2N descriptors" (EMP 2002): acknowledgements and frames that are sent again need some, too.
+  const window = Math.min(WINDOW_FRAMES, (inner.receiveDescriptors ?? 2 * WINDOW_FRAMES) >> 1)
+  const frameMax = Math.min(share, partMax * Math.max(1, window >> 1))
+  return { frameMax, partMax, window, retentionBytes }
+}
+
+function capabilitiesOver(inner: Capabilities, { frameMax, partMax }: Limits): Capabilities {
+  const { receiveDescriptors: _, ...rest } = inner
   return {
-    ...inner,
+    ...rest,
     ordered: true,
     reliable: true,
     frameMax,
-    inlineMax: Math.min(frameMax, Math.max(0, inner.inlineMax - HEADER_SIZE)),
+    inlineMax: Math.min(partMax, Math.max(0, inner.inlineMax - HEADER_SIZE)),
   }
 }

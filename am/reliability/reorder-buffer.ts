@@ -14,6 +14,7 @@ export class ReorderBuffer {
   /** One bit for each frame, as SACK sends them. */
   readonly #bits = new Int32Array(BIT_WORDS)
   readonly #lengths = new Int32Array(WINDOW_FRAMES)
+  readonly #goesOn = new Uint8Array(WINDOW_FRAMES)
   readonly #firstBlocks = new Int32Array(WINDOW_FRAMES)
   readonly #blocks: Int32Array
   /** The next block of a chain: of a frame, or of the free ones. */
@@ -37,14 +38,20 @@ export class ReorderBuffer {
     return this.#bits[(sequence >> 5) & (BIT_WORDS - 1)] as number
   }
 
-  /** Keeps a copy of the frame at the beginning of `words`; false if there is no memory for it. */
-  store(sequence: number, words: Int32Array, length: number): boolean {
+  /** Whether the next part of the same frame follows that one, which is kept. */
+  goesOn(sequence: number): boolean {
+    return this.#goesOn[sequence & WINDOW_MASK] !== 0
+  }
+
+  /** Keeps a copy of the frame at `words[at]`; false if there is no memory for it. */
+  store(sequence: number, words: Int32Array, at: number, length: number, goesOn: boolean): boolean {
     if (Math.ceil(length / BLOCK_SIZE) > this.#freeCount) return false
     const slot = sequence & WINDOW_MASK
     this.#lengths[slot] = length
+    this.#goesOn[slot] = goesOn ? 1 : 0
     this.#firstBlocks[slot] = this.#freeBlock
     for (let word = 0; 4 * word < length; word += BLOCK_WORDS) {
-      copyWords(words, word, this.#blocks, this.#freeBlock * BLOCK_WORDS, length - 4 * word)
+      copyWords(words, at + word, this.#blocks, this.#freeBlock * BLOCK_WORDS, length - 4 * word)
       this.#freeBlock = this.#nextBlocks[this.#freeBlock] as number
       this.#freeCount--
     }
@@ -53,13 +60,13 @@ export class ReorderBuffer {
     return true
   }
 
-  /** Moves a frame that is kept to the beginning of `words`; returns its length. */
-  remove(sequence: number, words: Int32Array): number {
+  /** Moves a frame that is kept to `words[at]`; returns its length. */
+  remove(sequence: number, words: Int32Array, at: number): number {
     const slot = sequence & WINDOW_MASK
     const length = this.#lengths[slot] as number
     let block = this.#firstBlocks[slot] as number
     for (let word = 0; 4 * word < length; word += BLOCK_WORDS) {
-      copyWords(this.#blocks, block * BLOCK_WORDS, words, word, length - 4 * word)
+      copyWords(this.#blocks, block * BLOCK_WORDS, words, at + word, length - 4 * word)
       const next = this.#nextBlocks[block] as number
       this.#nextBlocks[block] = this.#freeBlock
       this.#freeBlock = block

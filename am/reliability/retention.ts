@@ -6,7 +6,8 @@ const NO_WORDS = new Int32Array(0)
 
 /**
  * Frames that were sent and are not acknowledged: contents in a ring of bytes, first in, first out; their state in
- * columns by sequence number. A frame never crosses the end of the ring.
+ * columns by sequence number. A frame never crosses the end of the ring. A frame that is longer than a frame of the
+ * interface below is kept as several parts, each with its own sequence number.
  */
 export class Retention {
   bytes: Uint8Array
@@ -19,22 +20,32 @@ export class Retention {
   readonly ordinals = new Int32Array(WINDOW_FRAMES)
   /** 1: the peer has received it, and not yet handed it over. */
   readonly arrived = new Uint8Array(WINDOW_FRAMES)
+  /** 1: the next sequence number has the next part of the same frame. */
+  readonly goesOn = new Uint8Array(WINDOW_FRAMES)
   /** Where each frame begins and ends; positions wrap at 2^32. */
   readonly #starts = new Int32Array(WINDOW_FRAMES)
   readonly #ends = new Int32Array(WINDOW_FRAMES)
   readonly #size: number
+  readonly #partMax: number
+  readonly #window: number
   #firstAt = 0
   #nextAt = 0
   #reservedAt = 0
 
-  /** `size` is a power of two. */
-  constructor(size: number, firstSequence: number) {
+  /**
+   * @param size a power of two
+   * @param partMax longest part: a multiple of 8
+   * @param window most parts that are kept
+   */
+  constructor(size: number, firstSequence: number, partMax: number, window: number) {
     const memory = new ArrayBuffer(size)
     this.bytes = new Uint8Array(memory)
     this.words = new Int32Array(memory)
     this.first = firstSequence
     this.next = firstSequence
     this.#size = size
+    this.#partMax = partMax
+    this.#window = window
   }
 
   /** Offset of a new frame, or `NO_RESOURCE`. */
@@ -47,17 +58,26 @@ export class Retention {
   }
 
   commit(length: number): void {
-    const slot = this.next & WINDOW_MASK
-    this.#nextAt = (this.#reservedAt + align8(length)) | 0
-    this.#starts[slot] = this.#reservedAt
-    this.#ends[slot] = this.#nextAt
-    this.lengths[slot] = length
-    this.arrived[slot] = 0
-    this.next = (this.next + 1) | 0
+    let at = this.#reservedAt
+    let left = length
+    do {
+      const slot = this.next & WINDOW_MASK
+      const part = Math.min(left, this.#partMax)
+      left -= part
+      this.#starts[slot] = at
+      at = (at + align8(part)) | 0
+      this.#ends[slot] = at
+      this.lengths[slot] = part
+      this.goesOn[slot] = left > 0 ? 1 : 0
+      this.arrived[slot] = 0
+      this.next = (this.next + 1) | 0
+    } while (left > 0)
+    this.#nextAt = at
   }
 
   hasRoom(length: number): boolean {
-    if (((this.next - this.first) | 0) >= WINDOW_FRAMES) return false
+    const parts = length <= this.#partMax ? 1 : Math.ceil(length / this.#partMax)
+    if (((this.next - this.first) | 0) + parts > this.#window) return false
     const used = (this.#nextAt - this.#firstAt) | 0
     return this.#size - used >= this.#skipBefore(length) + align8(length)
   }

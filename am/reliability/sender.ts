@@ -12,6 +12,7 @@ import {
   HEADER_WORDS,
   KIND_ACK,
   KIND_DATA,
+  KIND_PART,
   KIND_PROBE,
   KIND_WORD,
   ORDINAL_WORD,
@@ -21,6 +22,7 @@ import {
   sackAtOf,
   WINDOW_MASK,
 } from './reliability-layout.ts'
+import type { Limits } from './reliability-options.ts'
 import type { ReliabilityStats } from './reliability-stats.ts'
 import { Retention } from './retention.ts'
 import { RoundTrip } from './round-trip.ts'
@@ -68,13 +70,13 @@ export class Sender {
     inner: VirtualInterface,
     receiver: Receiver,
     stats: ReliabilityStats,
-    retentionBytes: number,
+    { retentionBytes, partMax, window }: Limits,
     firstSequence: number,
   ) {
     this.#inner = inner
     this.#receiver = receiver
     this.#stats = stats
-    this.retention = new Retention(retentionBytes, firstSequence)
+    this.retention = new Retention(retentionBytes, firstSequence, partMax, window)
     this.#unsent = firstSequence
     this.#doubtedTo = firstSequence
     this.#ordinal = (firstSequence - 1) | 0
@@ -240,7 +242,8 @@ export class Sender {
     const head = at >> 2
     this.#ordinal = (this.#ordinal + 1) | 0
     retention.ordinals[slot] = this.#ordinal
-    const crc = this.#putHeader(words, head, KIND_DATA, frame, HEADER_SIZE + length)
+    const kind = retention.goesOn[slot] === 0 ? KIND_DATA : KIND_PART
+    const crc = this.#putHeader(words, head, kind, frame, HEADER_SIZE + length)
     words[head + CRC_WORD] = ~copyWithCrc(
       crc,
       retention.words,

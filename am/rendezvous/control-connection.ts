@@ -1,5 +1,5 @@
 import type net from 'node:net'
-import { openLog, receiveNow } from '../../nic/index.ts'
+import { limitSilenceOf, type NetworkPath, openLog, receiveNow } from '../../nic/index.ts'
 import { clearTimeout, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { type ControlMessage, decodeControl, LINE_MAX } from './control-messages.ts'
 
@@ -69,6 +69,17 @@ export class ControlConnection {
     if (!this.#socket.writable) return
     this.#socket.write(`${JSON.stringify(message)}\n`)
     if (this.#socket.writableLength > UNSENT_MAX) this.#socket.destroy()
+  }
+
+  /** The addresses of both ends; undefined within a host. */
+  get path(): NetworkPath | undefined {
+    const { localAddress: own, remoteAddress: peer } = this.#socket
+    return own === undefined || peer === undefined ? undefined : { own, peer }
+  }
+
+  /** Over TCP: a host that is silent for so long ends the connection. */
+  limitSilence(peerTimeoutMs: number): void {
+    if (this.path !== undefined) limitSilenceOf(this.#socket, peerTimeoutMs)
   }
 
   /** This side has ended the connection; the peer may not have noticed yet. */

@@ -155,10 +155,12 @@ async function meet(
       sharesMemory: true,
       isThroughFolder,
       ...(address && { address }),
+      ...(connection.path && { path: connection.path }),
       ...(self.peerTimeoutMs && { peerTimeoutMs: self.peerTimeoutMs }),
       reply: bytes => connection.send({ op: 'reply', blob: Buffer.from(bytes).toString('base64') }),
     })
     connection.unref()
+    if (self.peerTimeoutMs !== undefined) connection.limitSilence(self.peerTimeoutMs)
     const credits = Math.min(self.credits, answer.credits)
     if (target.thread !== thisThread)
       choice.ruleOut(one => (one.reach === 'thread' ? 'the endpoint is in another thread' : undefined))
@@ -268,16 +270,18 @@ export async function answer(
   const choice = new DriverChoice(self.drivers)
   choice.ruleOut(one => (open.drivers.includes(one.name) ? undefined : 'the peer has not offered it'))
   choice.ruleOut(one => whyNotTo(one, self.name, caller, origin))
-  const [driver] = choice.left
-  if (driver === undefined) {
+  if (choice.left.length === 0) {
     refuse(connection, 'NO_DRIVER', `none of ${open.drivers.join(', ') || 'no drivers'} is also here`)
     return undefined
   }
   const credits = Math.min(self.credits, open.credits)
-  const hasAddress = origin === 'tcp' && driver.needsAddress === true
-  const isThroughFolder = origin === 'folder'
-  const offer = tryOffer(driver, connection, { hasAddress, isThroughFolder }, self.peerTimeoutMs)
-  if (offer === undefined) return undefined
+  const found = offerBest(choice, connection, origin, self.peerTimeoutMs)
+  if (found === undefined) {
+    refuse(connection, 'NO_DRIVER', String(choice))
+    return undefined
+  }
+  const { driver, offer } = found
+  if (self.peerTimeoutMs !== undefined) connection.limitSilence(self.peerTimeoutMs)
   void connection.over.then(() => offer.cancel())
   const blob = Buffer.from(offer.blob).toString('base64')
   if (offer.answer !== undefined) awaitReply(connection, offer)
@@ -290,24 +294,29 @@ export async function answer(
   }
 }
 
-/** Refuses the caller if the driver fails: it may be out of memory, or have lost its device. */
-function tryOffer(
-  driver: Driver,
+/** The first driver that makes an offer: one may be out of memory, or have no device that leads to the caller. */
+function offerBest(
+  choice: DriverChoice,
   connection: ControlConnection,
-  way: { readonly hasAddress: boolean; readonly isThroughFolder: boolean },
+  origin: Origin,
   peerTimeoutMs: number | undefined,
-): Offer | undefined {
-  try {
-    return driver.offer({
-      timeoutMs: DIAL_TIMEOUT_MS,
-      sharesMemory: true,
-      ...way,
-      ...(peerTimeoutMs && { peerTimeoutMs }),
-    })
-  } catch (error) {
-    refuse(connection, 'NO_DRIVER', `${driver.name}: ${(error as Error).message}`)
-    return undefined
+): { readonly driver: Driver; readonly offer: Offer } | undefined {
+  for (const driver of choice.left) {
+    try {
+      const offer = driver.offer({
+        timeoutMs: DIAL_TIMEOUT_MS,
+        sharesMemory: true,
+        hasAddress: origin === 'tcp' && driver.needsAddress === true,
+        isThroughFolder: origin === 'folder',
+        ...(connection.path && { path: connection.path }),
+        ...(peerTimeoutMs && { peerTimeoutMs }),
+      })
+      return { driver, offer }
+    } catch (error) {
+      choice.ruleOut(one => (one === driver ? (error as Error).message : undefined))
+    }
   }
+  return undefined
 }
 
 /** Passes the next message to the driver; later messages wait for the next listener. */

@@ -1,3 +1,4 @@
+import { hostSetting } from '../half-settings.ts'
 import type { Contestant } from './contestant.ts'
 import { dialSockets, serveSockets } from './socket-halves.ts'
 
@@ -8,6 +9,6 @@ export const contestant: Contestant = {
   polls: false,
   relinked: [],
   partner: 'server',
-  serve: () => serveSockets(() => ({ host: '127.0.0.1', port: 0 })),
+  serve: () => serveSockets(() => ({ host: hostSetting(), port: 0 })),
   dial: address => dialSockets(address),
 }

@@ -36,7 +36,7 @@ async function listen(
   server.listen({ ...options, backlog: BACKLOG })
   await once(server, 'listening')
   const address = server.address() as net.AddressInfo | string
-  return typeof address === 'string' ? { path: address } : { host: '127.0.0.1', port: address.port }
+  return typeof address === 'string' ? { path: address } : { host: address.address, port: address.port }
 }
 
 function count(socket: net.Socket): void {

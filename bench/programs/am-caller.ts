@@ -1,21 +1,20 @@
 /**
  * The measuring side of the active-message measurements. Prints one result and ends.
  *
- *   argv: round-trip NAME count | calls NAME count | short NAME count | medium NAME count | long NAME count |
- *         get NAME count
+ *   argv: round-trip | calls | short | medium | long | get  NAME  count  DRIVER
  */
 import { createHistogram } from 'node:perf_hooks'
 import { openEndpoint } from '../../am/index.ts'
 import { ECHO, ECHOED, MEDIUM_SIZE, SEGMENT_SIZE, SINK, STOP } from './am-protocol.ts'
 
-const [what = '', name = '', countText] = process.argv.slice(2)
+const [what = '', name = '', countText, driver = 'shm'] = process.argv.slice(2)
 const count = Number(countText)
 const WARM_UP_SHARE = 0.2
 /** Round trips between two readings of the clock. */
 const BATCH = 16
 
 const progress = what === 'calls' ? 'event-loop' : 'manual'
-const endpoint = await openEndpoint({ progress, drivers: ['shm'], segment: SEGMENT_SIZE })
+const endpoint = await openEndpoint({ progress, drivers: [driver], segment: SEGMENT_SIZE })
 let answered = 0
 endpoint.setHandler(ECHOED, () => {
   answered++

@@ -1,13 +1,16 @@
 /**
  * The answering side of the active-message measurements. Prints the name of its endpoint.
  *
- *   argv: manual | event-loop
+ *   argv: manual | event-loop  DRIVER
  */
 import { openEndpoint } from '../../am/index.ts'
 import { ECHO, ECHOED, SEGMENT_SIZE, SINK, STOP } from './am-protocol.ts'
 
 const progress = process.argv[2] === 'manual' ? 'manual' : 'event-loop'
-const endpoint = await openEndpoint({ progress, drivers: ['shm'], segment: SEGMENT_SIZE })
+const driver = process.argv[3] ?? 'shm'
+// Only drivers between hosts are asked for at an address.
+const listen = driver === 'shm' ? {} : { listen: '0.0.0.0:0' }
+const endpoint = await openEndpoint({ progress, drivers: [driver], segment: SEGMENT_SIZE, ...listen })
 let isOver = false
 endpoint.setHandler(ECHO, message => message.reply(ECHOED, message.word(0)))
 endpoint.setHandler(SINK, () => {})

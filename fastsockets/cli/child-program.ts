@@ -22,10 +22,18 @@ export class ChildProgram {
   readonly #failure: Promise<string | undefined>
   #complaint = ''
 
-  static start(name: string, script: URL, args: readonly string[], env: NodeJS.ProcessEnv): ChildProgram {
+  /** `via`: a command with arguments that starts the program, as `ip netns exec`. */
+  static start(
+    name: string,
+    script: URL,
+    args: readonly string[],
+    env: NodeJS.ProcessEnv,
+    via: readonly string[] = [],
+  ): ChildProgram {
     killAllAtExit()
+    const [command = '', ...rest] = [...via, process.execPath, fileURLToPath(script), ...args]
     // Detached, so that Ctrl-C in a terminal reaches this process only, which ends everything in order.
-    const child = spawn(process.execPath, [fileURLToPath(script), ...args], {
+    const child = spawn(command, rest, {
       env,
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,

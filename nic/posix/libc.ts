@@ -9,6 +9,15 @@ import { bindIoPhase, type OpenIoPhase } from './uv-phase.ts'
 
 export type Koffi = typeof import('koffi')
 
+/** A descriptor that the event loop watches, until `stop` or `close`. */
+export interface PollHandle {
+  start(options: { readable: true }, listener: () => void): void
+  stop(): void
+  ref(): void
+  unref(): void
+  close(): void
+}
+
 export interface Libc {
   mmap(
     address: bigint | null,
@@ -71,6 +80,8 @@ export interface Libc {
   /** Address of the memory behind a buffer; the caller keeps the buffer alive. */
   address(buffer: Uint8Array): bigint
   openIoPhase: OpenIoPhase | undefined
+  /** Calls `listener` from the event loop while `fd` is readable. Does not keep the loop alive until `ref`. */
+  watch(fd: number, listener: () => void): PollHandle
   /** An ArrayBuffer over memory outside V8. Collecting the ArrayBuffer does not free the memory. */
   view(address: bigint, length: number): ArrayBuffer
 }
@@ -162,13 +173,18 @@ function bindLibc(koffi: Koffi): Libc {
   return {
     ...(functions as unknown as Omit<
       Libc,
-      'mallopt' | 'openIoPhase' | 'errno' | 'errnoName' | 'address' | 'view'
+      'mallopt' | 'openIoPhase' | 'errno' | 'errnoName' | 'address' | 'view' | 'watch'
     >),
     mallopt: findOptional(() => library.func('int mallopt(int parameter, int value)')),
     openIoPhase: findOptional(() => bindIoPhase(koffi, library)),
     errno: () => koffi.errno() as number,
     errnoName: errno => names.get(errno) ?? `errno ${errno}`,
     address: buffer => BigInt(koffi.address(buffer) as unknown as bigint),
+    watch: (fd, listener) => {
+      const handle = koffi.node.poll(fd, { readable: true }, listener) as unknown as PollHandle
+      handle.unref()
+      return handle
+    },
     view: (address, length) => koffi.view(address as never, length) as ArrayBuffer,
   }
 }

@@ -38,6 +38,11 @@ export function openTcpPort(
   return load().openTcpPort(address, handleControl)
 }
 
+/** From now on a host that is silent for `peerTimeoutMs` ends this connection, even if nothing is sent. */
+export function limitSilenceOf(socket: net.Socket, peerTimeoutMs: number): void {
+  load().limitSilenceOf(socket, peerTimeoutMs)
+}
+
 /** The path of the key file; undefined if there is none. */
 export function keyFile(): string | undefined {
   return load().keyFile()

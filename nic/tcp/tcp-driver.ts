@@ -23,6 +23,7 @@ import { TcpWire } from './tcp-wire.ts'
 
 export { callAddress } from './calling.ts'
 export { keyFile, readKey } from './shared-key.ts'
+export { limitSilenceOf } from './silence.ts'
 export { openTcpPort } from './tcp-port.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000

@@ -7,23 +7,10 @@ import { AsyncResource } from 'node:async_hooks'
 import net from 'node:net'
 import { makeHidden } from '../own-resources.ts'
 import { markOwn } from '../own-sockets.ts'
-import {
-  EAGAIN,
-  EINTR,
-  IPPROTO_TCP,
-  MSG_DONTWAIT,
-  MSG_NOSIGNAL,
-  SHUT_WR,
-  SIOCOUTQ,
-  SO_KEEPALIVE,
-  SOL_SOCKET,
-  TCP_KEEPCNT,
-  TCP_KEEPIDLE,
-  TCP_KEEPINTVL,
-  TCP_USER_TIMEOUT,
-} from '../posix/constants.ts'
+import { EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR, SIOCOUTQ } from '../posix/constants.ts'
 import type { Libc } from '../posix/libc.ts'
 import { performance, setTimeout } from '../real-time.ts'
+import { limitSilence } from './silence.ts'
 
 /** Bytes of one read by Node; all connections of this thread share the buffer. */
 const READ_MAX = 64 * 1024
@@ -35,8 +22,6 @@ const LINGER_STEP_MS = 5
 const DISCARDS_MAX = 64
 /** A FIN counts as one byte of the send queue. */
 const FIN_SIZE = 1
-/** Keep-alive probes within the time after which a silent host counts as dead. */
-const PROBES = 4
 /** Results of `send` and `receive` beside a number of bytes; other negative ones are errno values. */
 export const WOULD_WAIT = -EAGAIN
 
@@ -83,7 +68,7 @@ export class TcpWire {
   constructor(libc: Libc, fd: number, peerTimeoutMs: number) {
     this.#libc = libc
     this.fd = fd
-    setTimeouts(libc, fd, peerTimeoutMs)
+    limitSilence(libc, fd, peerTimeoutMs)
     const onread = { buffer: received, callback: this.#handleRead }
     const options = { fd, allowHalfOpen: true, onread } satisfies SocketOptions
     this.#socket = rootScope.runInAsyncScope(() => makeHidden(() => new WireSocket(options)))
@@ -192,22 +177,4 @@ export class TcpWire {
     this.#errno = -Math.abs(error?.errno ?? 0)
     this.#owner?.handleOver()
   }
-}
-
-/**
- * The kernel gives the connection up before the peer's host has been silent for `peerTimeoutMs`. TCP_USER_TIMEOUT limits
- * the time for which sent bytes stay unacknowledged. On an idle connection it is checked with every keep-alive probe,
- * so it is shorter by one interval, in whole seconds (tcp(7), tcp_keepalive_timer in Linux).
- */
-function setTimeouts(libc: Libc, fd: number, peerTimeoutMs: number): void {
-  const probeSeconds = Math.max(1, Math.floor(peerTimeoutMs / 1000 / PROBES))
-  const set = (level: number, name: number, setting: number): void => {
-    value.writeInt32LE(setting)
-    libc.setsockopt(fd, level, name, value, value.length)
-  }
-  set(SOL_SOCKET, SO_KEEPALIVE, 1)
-  set(IPPROTO_TCP, TCP_KEEPIDLE, probeSeconds)
-  set(IPPROTO_TCP, TCP_KEEPINTVL, probeSeconds)
-  set(IPPROTO_TCP, TCP_KEEPCNT, PROBES)
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, Math.max(1000, peerTimeoutMs - 1000 * probeSeconds))
 }

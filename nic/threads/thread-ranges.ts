@@ -13,9 +13,22 @@ import { onWorkerEnd, ownRow, rangeAddresses, rangeLengths, rangeOwners } from '
 /** Length in a row whose address is a descriptor. */
 const DESCRIPTOR = -1
 
-/** Notes a descriptor that this thread keeps until it ends, and that no object of Node owns. */
+/** Notes a descriptor that this thread keeps until it ends or forgets it, and that no object of Node owns. */
 export function noteDescriptor(fd: number): void {
   noteRange(BigInt(fd), DESCRIPTOR)
+}
+
+/** This thread is about to close a descriptor that it has noted. */
+export function forgetDescriptor(fd: number): void {
+  if (ownRow < 0) return
+  for (let row = 0; row < RANGES_MAX; row++) {
+    if (rangeOwners[row] !== threadId || rangeLengths[row] !== DESCRIPTOR || rangeAddresses[row] !== fd)
+      continue
+    rangeAddresses[row] = 0
+    rangeLengths[row] = 0
+    atomics.store(rangeOwners, row, 0)
+    return
+  }
 }
 
 /** Notes a range that this thread keeps until it ends. */

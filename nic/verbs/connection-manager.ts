@@ -6,7 +6,7 @@
 import { accessSync, constants } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { NicError } from '../errors.ts'
-import { systemError } from '../posix/libc.ts'
+import { type PollHandle, systemError } from '../posix/libc.ts'
 import { mappedAddress, socketAddress } from '../posix/socket-address.ts'
 import { setNonBlocking } from './descriptors.ts'
 import {
@@ -28,7 +28,7 @@ import {
   SPACE_TCP,
 } from './manager-layout.ts'
 import { loadManager, type ManagerLibrary } from './manager-library.ts'
-import type { Pointer, PollHandle, VerbsLibrary } from './verbs-library.ts'
+import type { Pointer, VerbsLibrary } from './verbs-library.ts'
 import { Way, type WayUser } from './way.ts'
 
 /** Callers that the kernel queues until their events are read. */

@@ -5,7 +5,7 @@
  */
 import { statSync } from 'node:fs'
 import { NicError } from '../errors.ts'
-import { systemError } from '../posix/libc.ts'
+import { type PollHandle, systemError } from '../posix/libc.ts'
 import { clearInterval, performance, setImmediate, setInterval } from '../real-time.ts'
 import type { ConnectionManager } from './connection-manager.ts'
 import { newCounters, type VerbsCounters } from './counters.ts'
@@ -48,7 +48,7 @@ import {
 import { RegistrationCache } from './registration-cache.ts'
 import { SharedReceives } from './shared-receives.ts'
 import type { MemoryRegion, VerbsDevice } from './verbs-device.ts'
-import type { DeviceFunctions, Pointer, PollHandle, VerbsLibrary } from './verbs-library.ts'
+import type { DeviceFunctions, Pointer, VerbsLibrary } from './verbs-library.ts'
 import { IDENTITY_KIND_SHIFT, SLOT_MASK, SLOT_SHARED } from './work-identity.ts'
 
 /** Most completions of one poll; after so many there may be more. */

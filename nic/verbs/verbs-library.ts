@@ -1,5 +1,5 @@
 /** libibverbs through koffi: the functions that are called, or the reason why they cannot be. */
-import { type Libc, loadKoffi, loadLibc } from '../posix/libc.ts'
+import { type Libc, loadKoffi, loadLibc, type PollHandle } from '../posix/libc.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 
 /** A pointer, as a value of koffi. */
@@ -13,12 +13,6 @@ export interface DeviceFunctions {
   postSend(qp: Pointer, request: Pointer, bad: Pointer): number
   postReceive(qp: Pointer, request: Pointer, bad: Pointer): number
   postSharedReceive(srq: Pointer, request: Pointer, bad: Pointer): number
-}
-
-export interface PollHandle {
-  ref(): void
-  unref(): void
-  close(): void
 }
 
 export interface VerbsLibrary {
@@ -153,11 +147,7 @@ function bind(libc: Libc): LibraryResult {
         postReceive: asFunction(receiveAt, post) as DeviceFunctions['postReceive'],
         postSharedReceive: asFunction(sharedReceiveAt, post) as DeviceFunctions['postSharedReceive'],
       }),
-      watch: (fd, listener) => {
-        const handle = koffi.node.poll(fd, { readable: true }, listener) as unknown as PollHandle
-        handle.unref()
-        return handle
-      },
+      watch: libc.watch,
     },
   }
 }

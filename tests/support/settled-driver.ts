@@ -12,9 +12,12 @@ import {
   wrapWithFaults,
 } from '../../nic/index.ts'
 import { RING_SIZE_DEFAULT } from '../../nic/ring/ring-layout.ts'
+import { wrapDriver } from '../../nic/wrapper/wrapped-driver.ts'
 import { Collector } from './frames.ts'
 
 const SETTLE_MS_MAX = 20_000
+const SPACE = 32
+const RETAINED = 512 * 1024
 const NASTY = {
   loss: 0.02,
   duplication: 0.02,
@@ -42,6 +45,21 @@ export function roomyDriver(inner: Driver): Driver {
 export function openReliable(inner: VirtualInterface): ReliableInterface {
   // A frame takes at most an eighth of the queue.
   return new ReliableInterface(inner, { retentionBytes: 4 * inner.capabilities.frameMax })
+}
+
+/**
+ * For drivers with few receive descriptors in a small queue: credits are half of them, and the suite sends up to 100
+ * frames before it polls.
+ */
+export function spaciousDriver(inner: Driver): Driver {
+  const roomy: Driver = {
+    ...inner,
+    offer: ({ queueSize = RING_SIZE_DEFAULT, ...options } = {}) =>
+      inner.offer({ ...options, queueSize: SPACE * queueSize }),
+  }
+  const open = (end: VirtualInterface): VirtualInterface =>
+    new ReliableInterface(end, { retentionBytes: RETAINED })
+  return wrapDriver(roomy, `reliable:${inner.name}`, open)
 }
 
 export function settledDriver(driver: Driver, seed: number): SettledDriver {

@@ -11,7 +11,7 @@ import { Child, plainEnvironment } from './child.ts'
 const CARRIER_MS_MAX = 10_000
 
 interface Test {
-  teardown(end: () => Promise<void> | void): void
+  teardown(end: () => unknown): void
 }
 
 /** Why there can be no namespaces here, or false. */
@@ -33,32 +33,82 @@ export interface Host {
 
 let count = 0
 
-/** Removed when the test ends. */
+/** Joined by a cable. Removed when the test ends. */
 export function makeTwoHosts(t: Test): { near: Host; far: Host } {
+  const [near, far] = newHosts(t)
+  ip(
+    ...['link', 'add', near.device, 'netns', near.namespace],
+    ...['type', 'veth', 'peer', 'name', far.device, 'netns', far.namespace],
+  )
+  startDevices(near, far)
+  return { near, far }
+}
+
+/** A switch between two hosts, with a port for each. */
+export interface Switch {
+  readonly namespace: string
+  readonly nearPort: string
+  readonly farPort: string
+}
+
+/** Joined by a switch, which drops longer frames than `mtu` without a word. Removed when the test ends. */
+export function makeSwitchedHosts(t: Test, mtu = 1500): { near: Host; far: Host; between: Switch } {
+  const [near, far] = newHosts(t)
+  const namespace = `${near.namespace}s`
+  ip('netns', 'add', namespace)
+  t.teardown(() => void spawnSync('ip', ['netns', 'del', namespace]))
+  ip('-n', namespace, 'link', 'add', 'switch', 'type', 'bridge')
+  ip('-n', namespace, 'link', 'set', 'switch', 'up')
+  const connect = ({ namespace: host, device }: Host, port: string): void => {
+    ip('link', 'add', device, 'netns', host, 'type', 'veth', 'peer', 'name', port, 'netns', namespace)
+    ip('-n', namespace, 'link', 'set', port, 'master', 'switch', 'mtu', String(mtu), 'up')
+  }
+  connect(near, 'near')
+  connect(far, 'far')
+  startDevices(near, far)
+  return { near, far, between: { namespace, nearPort: 'near', farPort: 'far' } }
+}
+
+function newHosts(t: Test): readonly [Host, Host] {
   const number = count++
   const hostOf = (letter: string, last: number): Host => ({
     namespace: `fs-h-${process.pid}-${number}${letter}`,
     device: `fs${letter}${process.pid % 100_000}-${number}`,
     address: `10.99.0.${last}`,
   })
-  const near = hostOf('a', 1)
-  const far = hostOf('b', 2)
+  const hosts = [hostOf('a', 1), hostOf('b', 2)] as const
   t.teardown(() => {
-    for (const { namespace } of [near, far]) spawnSync('ip', ['netns', 'del', namespace])
+    for (const { namespace } of hosts) spawnSync('ip', ['netns', 'del', namespace])
   })
-  for (const { namespace } of [near, far]) ip('netns', 'add', namespace)
-  ip(
-    ...['link', 'add', near.device, 'netns', near.namespace],
-    ...['type', 'veth', 'peer', 'name', far.device, 'netns', far.namespace],
-  )
-  for (const { namespace, device, address } of [near, far]) {
+  for (const { namespace } of hosts) ip('netns', 'add', namespace)
+  return hosts
+}
+
+function startDevices(...hosts: readonly Host[]): void {
+  for (const { namespace, device, address } of hosts) {
     ip('-n', namespace, 'addr', 'add', `${address}/24`, 'dev', device)
     ip('-n', namespace, 'link', 'set', 'lo', 'up')
     ip('-n', namespace, 'link', 'set', device, 'up')
   }
   // Only a running device's address counts, and the kernel notices a carrier somewhat later.
-  for (const host of [near, far]) awaitCarrier(host)
-  return { near, far }
+  for (const host of hosts) awaitCarrier(host)
+}
+
+/**
+ * The switch passes on frames to `port` at that rate, and drops those for which its queue of 16 KiB has no room: delay,
+ * jitter and loss, as behind a slow link.
+ */
+export function limitRate({ namespace }: Switch, port: string, megabitPerSecond: number): void {
+  const rate = `${megabitPerSecond}mbit`
+  execFileSync('tc', [
+    ...['-n', namespace, 'qdisc', 'add', 'dev', port, 'root'],
+    ...['tbf', 'rate', rate, 'burst', '4kb', 'limit', '16kb'],
+  ])
+}
+
+/** The switch forwards nothing any more, and neither host's device notices. */
+export function blackHole({ namespace, nearPort }: Switch): void {
+  ip('-n', namespace, 'link', 'set', nearPort, 'nomaster')
 }
 
 /** The cable of that host is pulled: its kernel drops everything, and says nothing. */

@@ -4,14 +4,17 @@
  */
 import { type Driver, drivers, faultDriver, traceDriver } from '../../nic/index.ts'
 import { wrapDriver } from '../../nic/wrapper/wrapped-driver.ts'
-import { openReliable, roomyDriver, settledDriver } from './settled-driver.ts'
+import { openReliable, roomyDriver, settledDriver, spaciousDriver } from './settled-driver.ts'
 
 const WRAPPERS: Readonly<Record<string, (inner: Driver, seed: number) => Driver>> = {
   // Of no fault at all: a wrapper must be a complete driver then.
   fault: inner => faultDriver(inner, { seed: 1 }),
   trace: inner => traceDriver(inner, () => {}),
   // Also where nothing needs it.
-  reliable: inner => wrapDriver(roomyDriver(inner), `reliable:${inner.name}`, openReliable),
+  reliable: inner =>
+    inner.name === 'ethernet'
+      ? spaciousDriver(inner)
+      : wrapDriver(roomyDriver(inner), `reliable:${inner.name}`, openReliable),
   settled: settledDriver,
 }
 

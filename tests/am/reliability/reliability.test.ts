@@ -6,6 +6,7 @@ import {
   KIND_DATA,
   WINDOW_FRAMES,
 } from '../../../am/reliability/reliability-layout.ts'
+import { RETENTION_BYTES_DEFAULT } from '../../../am/reliability/reliability-options.ts'
 import { NO_RESOURCE, OK, openLoopbackPair, wrapWithFaults } from '../../../nic/index.ts'
 import { Collector, drain, fill, Handler, sendFrame } from '../../support/frames.ts'
 import { NumberedSink, sendNumbered } from '../../support/numbered-frames.ts'
@@ -28,7 +29,8 @@ t.test('what is ordered and reliable already stays as it is', async t => {
     t.match(end.capabilities, {
       ordered: true,
       reliable: true,
-      frameMax: inner.capabilities.frameMax - HEADER_SIZE,
+      frameMax: RETENTION_BYTES_DEFAULT / 4,
+      inlineMax: inner.capabilities.frameMax - HEADER_SIZE,
       rdmaRead: true,
       wakeFd: false,
     })

@@ -1,0 +1,22 @@
+/** The driver over a plain Ethernet device, for the layers above. The first use loads all of it (ethernet-driver.ts). */
+import { createRequire } from 'node:module'
+import type { ConnectOptions, Driver, OfferOptions } from '../nic.ts'
+
+type Rest = typeof import('./ethernet-driver.ts')
+
+const require = createRequire(import.meta.url)
+let rest: Rest | undefined
+
+function load(): Rest {
+  rest ??= require('./ethernet-driver.ts') as Rest
+  return rest
+}
+
+export const ethernetDriver: Driver = {
+  name: 'ethernet',
+  reach: 'network',
+  needsAddress: true,
+  availability: () => load().availability(),
+  offer: (options?: OfferOptions) => load().offer(options),
+  connect: (blob: Uint8Array, options?: ConnectOptions) => load().connect(blob, options),
+}

@@ -1,0 +1,161 @@
+/**
+ * An AF_PACKET socket (packet(7)) of one interface, with its receive ring. The kernel puts a frame into the ring if its ID
+ * is this interface's: tag matching, as the NIC does it in "sockets over EMP" (2002, section 4).
+ */
+import { NicError } from '../errors.ts'
+import {
+  AF_PACKET,
+  PACKET_IGNORE_OUTGOING,
+  PACKET_QDISC_BYPASS,
+  PACKET_RX_RING,
+  PACKET_STATISTICS,
+  PACKET_VERSION,
+  SO_ATTACH_FILTER,
+  SOCK_CLOEXEC,
+  SOCK_NONBLOCK,
+  SOCK_RAW,
+  SOL_PACKET,
+  SOL_SOCKET,
+  TPACKET_V2,
+} from '../posix/constants.ts'
+import { type Libc, type PollHandle, systemError } from '../posix/libc.ts'
+import { type Mapping, mapShared, unmapShared } from '../posix/mapping.ts'
+import { forgetDescriptor, noteDescriptor } from '../threads/thread-ranges.ts'
+import type { Device } from './device.ts'
+import { ETHERNET_SIZE, ETHERTYPE } from './frame-layout.ts'
+import { type RingShape, ringShape } from './ring-layout.ts'
+
+/** struct sockaddr_ll: family u16, protocol u16 (big-endian), index of the device i32, and what bind does not use. */
+const ADDRESS_SIZE = 20
+/** struct tpacket_req: size and number of blocks, size and number of slots. */
+const REQUEST_SIZE = 16
+/** struct sock_fprog: number of instructions u16, and their address. */
+const PROGRAM_SIZE = 16
+/** struct sock_filter of classic BPF: code u16, jumps if true and if false u8, constant u32. */
+const INSTRUCTION_SIZE = 8
+const LOAD_WORD = 0x20
+const JUMP_IF_EQUAL = 0x15
+const RETURN = 0x06
+const WHOLE_FRAME = 0x40000
+
+/** Opens a socket that receives nothing yet; a negative errno if the kernel refuses. */
+export function openPacketSocket(libc: Libc): number {
+  const fd = libc.socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
+  return fd < 0 ? -libc.errno() : fd
+}
+
+export class PacketSocket {
+  readonly fd: number
+  readonly shape: RingShape
+  readonly memory: ArrayBuffer
+  readonly #libc: Libc
+  readonly #mapping: Mapping | undefined
+  #watcher: PollHandle | undefined
+
+  /** Owns `fd` from now on, and receives at once. */
+  constructor(libc: Libc, fd: number, device: Device, id: Buffer, queueSize: number) {
+    this.#libc = libc
+    this.fd = fd
+    this.shape = ringShape(queueSize, device.mtu)
+    try {
+      this.#set(SOL_PACKET, PACKET_VERSION, TPACKET_V2)
+      this.#set(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
+      this.#set(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+      this.#postReceives()
+      this.#matchTag(id)
+      const { blockSize, blockCount } = this.shape
+      const mapping = mapShared(libc, fd, blockSize * blockCount)
+      this.#mapping = mapping
+      this.memory = mapping.memory
+      this.#bind(device.index)
+      noteDescriptor(fd)
+    } catch (error) {
+      this.close()
+      throw error
+    }
+  }
+
+  /** Calls `listener` from the event loop while there are frames, until `hush`. */
+  watch(listener: () => void, isRef: boolean): void {
+    if (this.#watcher === undefined) this.#watcher = this.#libc.watch(this.fd, listener)
+    else this.#watcher.start({ readable: true }, listener)
+    if (isRef) this.#watcher.ref()
+    else this.#watcher.unref()
+  }
+
+  hush(): void {
+    this.#watcher?.stop()
+  }
+
+  ref(): void {
+    this.#watcher?.ref()
+  }
+
+  unref(): void {
+    this.#watcher?.unref()
+  }
+
+  /** Frames that the kernel has dropped since the last call, because no receive was posted. */
+  takeDrops(): number {
+    const counts = Buffer.alloc(8)
+    const size = Buffer.alloc(4)
+    size.writeInt32LE(counts.length)
+    const isKnown = this.#libc.getsockopt(this.fd, SOL_PACKET, PACKET_STATISTICS, counts, size) >= 0
+    return isKnown ? counts.readUInt32LE(4) : 0
+  }
+
+  close(): void {
+    this.#watcher?.close()
+    if (this.#mapping !== undefined) unmapShared(this.#libc, this.#mapping)
+    forgetDescriptor(this.fd)
+    this.#libc.close(this.fd)
+  }
+
+  #postReceives(): void {
+    const { blockSize, blockCount, slotSize, slotCount } = this.shape
+    const request = Buffer.alloc(REQUEST_SIZE)
+    request.writeUInt32LE(blockSize, 0)
+    request.writeUInt32LE(blockCount, 4)
+    request.writeUInt32LE(slotSize, 8)
+    request.writeUInt32LE(slotCount, 12)
+    if (this.#libc.setsockopt(this.fd, SOL_PACKET, PACKET_RX_RING, request, request.length) < 0)
+      throw systemError(this.#libc, 'setsockopt PACKET_RX_RING')
+  }
+
+  #matchTag(id: Buffer): void {
+    const code = Buffer.from(new ArrayBuffer(6 * INSTRUCTION_SIZE))
+    const put = (at: number, operation: number, ifFalse: number, constant: number): void => {
+      code.writeUInt16LE(operation, at * INSTRUCTION_SIZE)
+      code.writeUInt8(ifFalse, at * INSTRUCTION_SIZE + 3)
+      code.writeUInt32LE(constant, at * INSTRUCTION_SIZE + 4)
+    }
+    put(0, LOAD_WORD, 0, ETHERNET_SIZE)
+    put(1, JUMP_IF_EQUAL, 3, id.readUInt32BE(0))
+    put(2, LOAD_WORD, 0, ETHERNET_SIZE + 4)
+    put(3, JUMP_IF_EQUAL, 1, id.readUInt32BE(4))
+    put(4, RETURN, 0, WHOLE_FRAME)
+    put(5, RETURN, 0, 0)
+    const program = Buffer.alloc(PROGRAM_SIZE)
+    program.writeUInt16LE(code.length / INSTRUCTION_SIZE, 0)
+    program.writeBigUInt64LE(this.#libc.address(code), 8)
+    if (this.#libc.setsockopt(this.fd, SOL_SOCKET, SO_ATTACH_FILTER, program, program.length) < 0)
+      throw systemError(this.#libc, 'setsockopt SO_ATTACH_FILTER')
+  }
+
+  #bind(index: number): void {
+    const address = Buffer.alloc(ADDRESS_SIZE)
+    address.writeUInt16LE(AF_PACKET, 0)
+    address.writeUInt16BE(ETHERTYPE, 2)
+    address.writeInt32LE(index, 4)
+    if (this.#libc.bind(this.fd, address, address.length) < 0) throw systemError(this.#libc, 'bind')
+  }
+
+  #set(level: number, name: number, setting: number): void {
+    const value = Buffer.alloc(4)
+    value.writeInt32LE(setting)
+    if (this.#libc.setsockopt(this.fd, level, name, value, value.length) < 0) {
+      const { message, errno } = systemError(this.#libc, `setsockopt ${name}`)
+      throw new NicError('ERR_NIC_UNAVAILABLE', `this kernel has no ${message}`, { errno: errno as number })
+    }
+  }
+}
