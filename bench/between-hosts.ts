@@ -4,12 +4,12 @@
  */
 import { execFileSync } from 'node:child_process'
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
-import { type Host, keyFileOf, makeTwoHosts, noTwoHosts } from '../tests/support/two-hosts.ts'
 import { contestant as netTcp } from './contestants/net-tcp.ts'
 import { decodeLatencies, Half } from './half.ts'
 import { HOST_VARIABLE } from './half-settings.ts'
 import { measuredEnvironment } from './measured-environment.ts'
 import { SMALL } from './sizes.ts'
+import { type Host, keyFileOf, makeTwoHosts, noTwoHosts } from './two-hosts.ts'
 
 const TIMEOUT_MS = 120_000
 const AM_PEER = new URL('./programs/am-peer.js', import.meta.url)
