@@ -32,11 +32,11 @@ export interface RingShape {
   readonly blockSize: number
 }
 
-/** The ring whose memory is about `queueSize`, with at least `SLOTS_MIN` slots. */
+/** Twice `queueSize`, as half of the slots are credits; with at least `SLOTS_MIN` slots. */
 export function ringShape(queueSize: number, mtu: number): RingShape {
   const needed = SLOT_HEADER_SIZE + ETHERNET_SIZE + HEADER_SIZE + frameMaxOf(mtu)
   const slotSize = Math.ceil(needed / SLOT_ALIGNMENT) * SLOT_ALIGNMENT
   const slotsPerBlock = Math.floor(BLOCK_SIZE / slotSize)
-  const blockCount = Math.max(Math.ceil(SLOTS_MIN / slotsPerBlock), Math.floor(queueSize / BLOCK_SIZE))
+  const blockCount = Math.max(Math.ceil(SLOTS_MIN / slotsPerBlock), Math.floor((2 * queueSize) / BLOCK_SIZE))
   return { slotSize, slotsPerBlock, blockCount, blockSize: BLOCK_SIZE, slotCount: slotsPerBlock * blockCount }
 }

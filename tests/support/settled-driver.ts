@@ -11,12 +11,12 @@ import {
   type VirtualInterface,
   wrapWithFaults,
 } from '../../nic/index.ts'
-import { RING_SIZE_DEFAULT } from '../../nic/ring/ring-layout.ts'
+import { RING_SIZE_DEFAULT, RING_SIZE_MIN } from '../../nic/ring/ring-layout.ts'
 import { wrapDriver } from '../../nic/wrapper/wrapped-driver.ts'
 import { Collector } from './frames.ts'
 
 const SETTLE_MS_MAX = 20_000
-const SPACE = 32
+const SPACE = 16
 const RETAINED = 512 * 1024
 const NASTY = {
   loss: 0.02,
@@ -54,7 +54,7 @@ export function openReliable(inner: VirtualInterface): ReliableInterface {
 export function spaciousDriver(inner: Driver): Driver {
   const roomy: Driver = {
     ...inner,
-    offer: ({ queueSize = RING_SIZE_DEFAULT, ...options } = {}) =>
+    offer: ({ queueSize = RING_SIZE_MIN, ...options } = {}) =>
       inner.offer({ ...options, queueSize: SPACE * queueSize }),
   }
   const open = (end: VirtualInterface): VirtualInterface =>
