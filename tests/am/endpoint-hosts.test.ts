@@ -97,6 +97,11 @@ for (const driver of DRIVERS) {
     for (const { side, size, count } of floods) side.child.send({ ask: 'flood', destination: 0, count, size })
     for (const side of [server, client]) for (let i = 0; i < 4; i++) await side.child.receive()
     for (const side of [server, client]) {
+      // A flood ends with as many answers as it has sent, of whichever flood.
+      await eventually('the other answers', async () => {
+        const { answered, echoed } = await side.ask<Report>({ ask: 'report' })
+        return answered >= 3100 && echoed >= 3100
+      })
       const report = await side.ask<Report>({ ask: 'report' })
       t.match(report, { answered: 3100, echoed: 3100, wrong: 0, returned: 0 })
     }
