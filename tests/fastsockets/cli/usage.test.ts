@@ -12,6 +12,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   run: [],
   doctor: [],
   status: [],
+  ui: [],
   policy: ['check'],
   explain: [],
   perf: ['server', 'ping-pong', 'throughput', 'connect'],

@@ -69,6 +69,8 @@ const behaviours: Record<string, (socket: MessageSocket) => Promise<void> | void
   /** Receives one message, and closes with others unreceived. */
   async rude(socket) {
     await socket.recv(Buffer.alloc(1))
+    // Otherwise all that the peer has sent may come after the close, which is then an end.
+    while (socket.nextLength() === undefined) await new Promise(setImmediate)
     socket.close()
   },
 
