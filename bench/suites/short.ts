@@ -27,10 +27,13 @@ const NAMES = [
 ]
 const QUICK_NAMES = ['http']
 const TIMEOUT_MS = 60_000
-/** By contestant: the wires that connections of the client may have. Relinked ones start on TCP. */
+/**
+ * By contestant: the wires that connections of the client may have. Relinked ones start on TCP; a search may find the server
+ * unready, or at its end.
+ */
 const WIRES: Readonly<Record<string, readonly string[]>> = {
   'net-tcp': ['tcp NOT_INSTALLED'],
-  'net-relinked': ['tcp STARTED_ON_TCP', 'shm'],
+  'net-relinked': ['tcp STARTED_ON_TCP', 'tcp NOT_RELINKED', 'tcp SILENT', 'tcp HANDSHAKE', 'shm'],
 }
 
 export const short: Suite = {
