@@ -299,8 +299,9 @@ export class Stream extends SendingHalf implements ZcopyStream {
       } else if (hasUnsent) this.fail('ECONNRESET', 'write', undefined)
       else this.receiveState = 'finReceived'
     } else if (hasUnsent) {
-      // The end came before the reset: as in TCP, reading ends without an error.
-      this.fail('EPIPE', 'write', undefined)
+      // The end came before the reset: as in TCP, reading ends without an error. A unix socket reports an error before an end.
+      const isError = isReset && this.receiveState === 'finReceived' && this.unixPath !== undefined
+      this.fail(isError ? 'ECONNRESET' : 'EPIPE', isError ? 'read' : 'write', undefined)
     }
     this.scheduleDelivery()
   }
