@@ -14,7 +14,7 @@ export const PREAMBLE_MAGIC = 0x534d5346
 export const PREAMBLE_VERSION = 1
 export const PREAMBLE_SIZE = 8
 export const HEAD_SIZE = 4
-/** Longest message. A receiver may have to keep one that nobody receives: see `KEPT_MAX`. */
+/** Longest message. A receiver keeps one that its program has not received yet: see `KEPT_MAX`. */
 export const MESSAGE_MAX = 16 << 20
 export const EAGER_MAX = SHRUNK_WINDOW - HEAD_SIZE
 /** Bytes of messages that a socket keeps in memory of its own until they are received. */

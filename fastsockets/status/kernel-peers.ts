@@ -25,7 +25,7 @@ export function kernelPeers(sockets: readonly SocketStatus[]): Map<SocketStatus,
     }
     if (byInode.size > 0) findOwners(byInode, found)
   } catch {
-    // Without /proc nobody is found.
+    // Without /proc no process can be found.
   }
   return found
 }

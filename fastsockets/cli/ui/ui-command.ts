@@ -14,7 +14,7 @@ Examples:
   $ fastsockets ui --record today.jsonl     also writes what it shows to a file
   $ fastsockets ui --replay today.jsonl     shows that file instead of this host
 
-It listens on 127.0.0.1 alone. The address has a random token: who has it can see what runs here, and change nothing.
+It listens on 127.0.0.1 alone. The address has a random token: a browser with it sees what runs here, and can change nothing.
 
 Exit codes: 0 Ctrl-C has ended it, 1 it cannot listen, or the file cannot be read.`
 
