@@ -9,6 +9,7 @@ const TIMEOUT_MS = 1500
 export class NamesView {
   readonly #client = new NameClient()
   #timer: NodeJS.Timeout | undefined
+  #isClosed = false
   #now: ShownNames = { problem: 'not asked yet', names: [], leases: [], isCut: false }
 
   get now(): ShownNames {
@@ -20,8 +21,8 @@ export class NamesView {
   }
 
   close(): void {
+    this.#isClosed = true
     clearTimeout(this.#timer)
-    this.#timer = undefined
     void this.#client.close()
   }
 
@@ -42,6 +43,6 @@ export class NamesView {
     } catch (error) {
       this.#now = { problem: (error as Error).message, names: [], leases: [], isCut: false }
     }
-    this.#timer = setTimeout(() => void this.#ask(), ASK_EVERY_MS)
+    if (!this.#isClosed) this.#timer = setTimeout(() => void this.#ask(), ASK_EVERY_MS)
   }
 }

@@ -11,6 +11,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 
 const LOOPBACK = '127.0.0.1'
+const BASE = `http://${LOOPBACK}`
 const TOKEN_SIZE = 24
 const COOKIE = 'fastsockets-ui'
 /** Browser tabs, and programs with the token, that listen at the same time. */
@@ -93,7 +94,7 @@ export class PageServer {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const refusal = this.#refusalOf(request)
     if (refusal !== undefined) return end(response, refusal[0], refusal[1])
-    const { pathname, searchParams } = new URL(request.url ?? '/', `http://${LOOPBACK}`)
+    const { pathname, searchParams } = new URL(request.url ?? '', BASE)
     const given = searchParams.get('token')
     if (given !== null) return this.#admit(given, pathname, response)
     if (!this.#isKnown(request))
@@ -104,7 +105,7 @@ export class PageServer {
     response.writeHead(200, { ...HEADERS, 'content-type': found.type }).end(readFileSync(found.file))
   }
 
-  #refusalOf({ method, headers }: IncomingMessage): [status: number, text: string] | undefined {
+  #refusalOf({ method, url, headers }: IncomingMessage): [status: number, text: string] | undefined {
     const hosts = [`${LOOPBACK}:${this.#port}`, `localhost:${this.#port}`]
     if (!hosts.includes(headers.host ?? ''))
       return [421, 'This page answers to 127.0.0.1 and localhost only.']
@@ -113,6 +114,7 @@ export class PageServer {
     const isOwnOrigin = origin === undefined || hosts.some(host => origin === `http://${host}`)
     if (!isOwnOrigin || !['same-origin', 'none'].includes(String(site)))
       return [403, 'Requests of other sites are refused.']
+    if (!URL.canParse(url ?? '', BASE)) return [400, 'This is no address.']
     return method === 'GET' ? undefined : [405, 'The page is only read.']
   }
 

@@ -77,6 +77,7 @@ t.test('only who has the token, and only its own pages, see anything', async t =
   t.equal(await status('/', { ...known, 'sec-fetch-site': 'same-site' }), 403, 'another port of this host')
   t.equal(await status('/', known, 'POST'), 405)
   t.equal(await status('/../ui-command.ts', known), 404)
+  t.equal(await status('//', {}), 400, 'no address, of a caller without the token')
   t.equal(await status('/', { ...known, host: `localhost:${port}` }), 200)
 
   const listening = readFileSync('/proc/net/tcp', 'utf8')
