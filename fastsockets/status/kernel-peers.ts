@@ -1,5 +1,6 @@
 /** The processes at the other end of TCP connections within this host, as `ss -p` finds them: by the inodes of their sockets. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { basename } from 'node:path'
 import { shownText } from '../../nic/shown-text.ts'
 import { kernelSockets } from '../host/kernel-sockets.ts'
 import type { PeerProcess, SocketStatus } from './decode-status.ts'
@@ -69,8 +70,10 @@ function inodeOf(link: string): number | undefined {
 
 function commandOf(pid: string): string {
   try {
-    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trim()
-    return shownText(command.slice(0, COMMAND_LENGTH_MAX))
+    const [executable = '', ...args] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    // Where Node is installed says little and may fill the line. A program that renamed itself stays as it is.
+    const name = executable.includes(' ') ? executable : basename(executable)
+    return shownText([name, ...args].join(' ').trim().slice(0, COMMAND_LENGTH_MAX))
   } catch {
     return ''
   }
