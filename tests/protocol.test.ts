@@ -2,7 +2,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import { ReliableInterface } from '../am/index.ts'
-import * as messageLayout from '../am/message-layout.ts'
 import { UNDELIVERABLE } from '../am/undeliverable.ts'
 import { DATA } from '../fastsockets/stream/stream-layout.ts'
 import { openLoopbackPair } from '../nic/index.ts'
@@ -49,20 +48,6 @@ t.test('a constant that the text names with its value has that value in a source
     const values = definitions.map(([path]) => constantOf(name, path))
     t.ok(values.includes(numberOf(value) * (UNITS[unit] ?? 1)), `${text}: ${values.join(', ')}`)
   }
-})
-
-t.test('the table of kinds says what the source says', async t => {
-  const kinds = [...page.matchAll(/^(\d)\s*\| `(KIND_[A-Z]+)`/gm)].map(([, kind, name]) => [
-    name,
-    Number(kind),
-  ])
-  const isKind = ([name]: [string, unknown]): boolean => name.startsWith('KIND_') && name !== 'KIND_MASK'
-  t.strictSame(
-    kinds,
-    Object.entries(messageLayout)
-      .filter(isKind)
-      .sort(([, a], [, b]) => Number(a) - Number(b)),
-  )
 })
 
 t.test('the table of reasons says what the source says', async t => {

@@ -15,6 +15,29 @@
  * Sequence numbers and ordinals count up for ever, wrap at 2^32, and are compared by difference only. Acknowledgements
  * ride on every frame. ACK carries nothing else; PROBE asks for one. A frame for the layer above that does not fit into
  * one of the interface below goes as several: PART for all but the last, a DATA for that. A PART has a multiple of 8 bytes.
+ *
+ * Window. Under way are at most WINDOW_FRAMES frames after the last ACK, or half of the receive descriptors below if it
+ * counts them, and the bytes that the sender retains. A whole in parts is at most a quarter of the retention, and half of
+ * the window.
+ *
+ * Receiving. Dropped are a wrong CRC, a frame shorter than a header, an unknown kind, a part that is no multiple of 8 or
+ * makes the whole too long, an ACK or ECHO of what was never sent, a DATA frame at or beyond ACK + WINDOW_FRAMES. The
+ * connection goes on. A DATA frame before ACK, or one that waits already, is a duplicate.
+ *
+ * Acknowledging. A bare ACK goes
+ * - at the end of a poll in which frames came too early or again, or a PROBE came: one for each changed SACK, for the SACK
+ *   before if the frame is among the first SACK_OVERLAP of its SACK, and for that of the next expected frame;
+ * - once half of the window's frames, or of the retention's bytes, were handed over since the last frame went;
+ * - ACK_DELAY_MS after a frame was handed over, with the next poll; and before sleep.
+ *
+ * Sending again. A frame is lost if a SACK of its range lacks it and the ECHO beside it is LOSS_THRESHOLD or more above
+ * the frame's last ORDINAL. It is sent again at once, with a new ORDINAL. After a time-out without news, ORDINAL skips
+ * LOSS_THRESHOLD numbers, and the first PROBES frames not known to have arrived are sent again; if all are known, a PROBE
+ * asks for an ACK. The time-out is twice the shortest of the last 8 round trips, measured by fresh ECHOs, within bounds
+ * (reliability-options.ts). It doubles until a frame is newly acknowledged.
+ *
+ * The end. The interface is broken with ERR_NIC_PEER_LOST after the peer's time-out, and VAIN_TIMEOUTS_MIN time-outs,
+ * without a valid frame while frames are unacknowledged. Closing sends nothing.
  */
 export const CRC_WORD = 0
 export const KIND_WORD = 1

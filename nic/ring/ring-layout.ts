@@ -21,6 +21,12 @@
  * waiting consumer reads one cache line only. The consumer copies the content out, then releases it with one store of
  * HEAD.
  *
+ * A claim that does not fit by the last HEAD that was read reads HEAD again: a multiple of 8, not behind the earlier value
+ * and not beyond the tail, else the ring is broken. The consumer copies LENGTH and STAMP, then checks them: the stamp is
+ * the position's; a skip passes over less than the largest frame takes; the frame does not pass the end. A failed check
+ * breaks the interface, and nothing more is read. HEAD is stored whenever a sixteenth of the ring was consumed, at the end
+ * of a poll if the producer waits for room, and before sleep.
+ *
  * The overflow ring is a second, larger ring for bursts that exceed the first one. Its memory is sparse: it costs
  * nothing until it is used. A producer that finds the first ring full publishes a SWITCH there and continues in the
  * overflow ring, behind the frames of its last use. After the consumer has released all of the overflow ring, the

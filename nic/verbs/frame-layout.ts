@@ -25,6 +25,15 @@
  *   BYE      closed on purpose: no frame follows, and none is read
  *
  * Positions count bytes for ever and wrap at 2^32; they are compared by difference.
+ *
+ * WANT is answered by one CREDIT once the room is free and at most a quarter of the receives holds unhandled frames. WANT,
+ * CREDIT, HELLO and BYE come with a write of the credit cell; the same write without an immediate is sent when a quarter
+ * of the ring, or half of the receives, became free. Each immediate uses up a receive of the peer; frames leave
+ * RECEIVES_RESERVED of them. On iWARP, BYE is followed by a read of the peer's cell.
+ *
+ * A violation ends the connection: a frame longer than the limit, without room, or beyond the granted receives; credit for
+ * more than was sent; an unknown kind. A position older than a known one is none, because writes of the cell overtake
+ * unpolled frames.
  */
 export const PAGE_SIZE = 4096
 export const CELL_SIZE = 8
