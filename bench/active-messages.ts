@@ -1,22 +1,21 @@
 /**
  * `npm run bench:am`: measures active messages against their targets. The same run measures the machine's limit in C
- * (two processes, one cache line) and plain `node:net` over TCP. Medians of five rounds. With `--driver` between two
- * network namespaces: between-hosts.ts.
+ * (two processes, one cache line) and plain `node:net` over TCP. Medians of five rounds, or `--rounds`. With `--driver`
+ * between two network namespaces: between-hosts.ts.
  */
 import { execFileSync } from 'node:child_process'
 import { parseArgs } from 'node:util'
 import Table from 'cli-table3'
 import { ChildProgram } from '../fastsockets/cli/child-program.ts'
 import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
-import { openNetwork } from './between-hosts.ts'
 import { limitProgram, whyNoLimit } from './contestants/c-limit.ts'
 import { contestant as netTcp } from './contestants/net-tcp.ts'
 import { decodeLatencies, withPair } from './half.ts'
+import { ablateBetweenHosts, measureBetweenHosts } from './hosts-report.ts'
 import { describeMachine, warnUnlessQuiet } from './machine.ts'
 import { measuredEnvironment } from './measured-environment.ts'
 import { SMALL } from './sizes.ts'
 
-const ROUNDS = 5
 const TIMEOUT_MS = 120_000
 const AM_PEER = new URL('./programs/am-peer.js', import.meta.url)
 const AM_CALLER = new URL('./programs/am-caller.js', import.meta.url)
@@ -47,13 +46,21 @@ interface Rounds {
 
 exitOnInterrupt()
 const { values: wanted } = parseArgs({
-  options: { driver: { type: 'string', default: 'shm' }, mtu: { type: 'string', default: '1500' } },
+  options: {
+    driver: { type: 'string', default: 'shm' },
+    mtu: { type: 'string', default: '1500' },
+    rounds: { type: 'string', default: '5' },
+    ablations: { type: 'boolean', default: false },
+  },
 })
 warnUnlessQuiet(await describeMachine())
 if (wanted.driver !== 'shm') {
-  await measureBetweenHosts(wanted.driver, Number(wanted.mtu))
+  const { driver, ablations } = wanted
+  const [mtu, rounds] = [Number(wanted.mtu), Number(wanted.rounds)]
+  await (ablations ? ablateBetweenHosts(driver, mtu, rounds) : measureBetweenHosts(driver, mtu, rounds))
   process.exit()
 }
+const roundCount = Number(wanted.rounds)
 const limit = await tryLimit()
 const rounds: Rounds = {
   limitUs: [],
@@ -66,8 +73,8 @@ const rounds: Rounds = {
   long: [],
   get: [],
 }
-for (let round = 0; round < ROUNDS; round++) {
-  process.stderr.write(`round ${round + 1} of ${ROUNDS}\n`)
+for (let round = 0; round < roundCount; round++) {
+  process.stderr.write(`round ${round + 1} of ${roundCount}\n`)
   if (limit !== undefined) rounds.limitUs.push(Number(execFileSync(limit, { encoding: 'utf8' })))
   const roundTrip = await callActive('manual', 'round-trip', 1_000_000)
   rounds.p50Us.push(roundTrip.p50Us ?? Number.NaN)
@@ -147,64 +154,6 @@ function print(): void {
     const value = median(values) / scale
     row(name, `${value.toFixed(2)} ${unit}`, '', `at least ${least} ${unit}`, value >= least)
   }
-}
-
-/** The promises: shares of the echo of node:net there, and GB/s. */
-const BETWEEN_HOSTS: Readonly<
-  Record<string, { roundTrip: number; call: number; medium: number; long?: number }>
-> = {
-  tcp: { roundTrip: 1 / 5, call: 1, medium: 1, long: 3 },
-  ethernet: { roundTrip: 1 / 8, call: 0.8, medium: 0.4 },
-}
-
-async function measureBetweenHosts(driver: string, mtu: number): Promise<void> {
-  const promises = BETWEEN_HOSTS[driver]
-  if (promises === undefined) throw new Error(`there is no driver ${driver}; there are shm, tcp and ethernet`)
-  const network = openNetwork(driver, mtu)
-  const found = { tcpUs: [], datagramUs: [], p50Us: [], callsUs: [], medium: [], long: [] } as Record<
-    string,
-    number[]
-  >
-  const note = (name: string, value = Number.NaN): void => void found[name]?.push(value)
-  try {
-    for (let round = 0; round < ROUNDS; round++) {
-      process.stderr.write(`round ${round + 1} of ${ROUNDS}\n`)
-      note('tcpUs', await network.echoOverTcp())
-      note('p50Us', (await network.callActive('manual', 'round-trip', 100_000)).p50Us)
-      note('datagramUs', await network.echoOverDatagrams())
-      note('callsUs', (await network.callActive('event-loop', 'calls', 30_000)).p50Us)
-      note('medium', (await network.callActive('manual', 'medium', 200_000)).bytesPerSecond)
-      note('long', (await network.callActive('manual', 'long', 1000)).bytesPerSecond)
-    }
-  } finally {
-    network.close()
-  }
-  const of = (name: string): number => median(found[name] as number[])
-  const table = new Table({
-    head: [`${driver}, MTU ${mtu}`, 'result', 'beside', 'promise', ''],
-    style: { head: [], border: [], compact: true },
-  })
-  const tcpUs = of('tcpUs')
-  const share = (name: string, us: number, most: number): void => {
-    const beside = `node:net ${tcpUs.toFixed(1)} us: ${(us / tcpUs).toFixed(3)}; node:dgram ${of('datagramUs').toFixed(1)} us`
-    table.push([
-      name,
-      `${us.toFixed(2)} us`,
-      beside,
-      `at most ${most}`,
-      us <= most * tcpUs ? 'holds' : 'MISSED',
-    ])
-  }
-  const rate = (name: string, bytesPerSecond: number, least: number | undefined): void => {
-    const verdict = least === undefined ? '' : bytesPerSecond >= least * GIGA ? 'holds' : 'MISSED'
-    const promise = least === undefined ? '' : `at least ${least} GB/s`
-    table.push([name, `${(bytesPerSecond / GIGA).toFixed(2)} GB/s`, '', promise, verdict])
-  }
-  share('short round trip, polling, p50', of('p50Us'), promises.roundTrip)
-  share('call, event loop, p50', of('callsUs'), promises.call)
-  rate('medium 4 KiB, one way', of('medium'), driver === 'ethernet' && mtu >= 9000 ? 1 : promises.medium)
-  rate('long 1 MiB, one way', of('long'), promises.long)
-  process.stdout.write(`${table.toString()}\n`)
 }
 
 function median(values: readonly number[]): number {

@@ -5,6 +5,9 @@ export const NO_DELAY_VARIABLE = 'FASTSOCKETS_BENCH_NO_DELAY'
 /** The address at which servers of `node:net` listen. */
 export const HOST_VARIABLE = 'FASTSOCKETS_BENCH_HOST'
 
+/** The wire that relinked clients must have. */
+export const WIRE_VARIABLE = 'FASTSOCKETS_BENCH_WIRE'
+
 /**
  * For suites in which many processes or threads start, or share a core. The time of their handshakes is not measured.
  */
@@ -33,4 +36,8 @@ export function noDelaySetting(): boolean {
 
 export function hostSetting(): string {
   return process.env[HOST_VARIABLE] ?? '127.0.0.1'
+}
+
+export function wireSetting(): string {
+  return process.env[WIRE_VARIABLE] ?? 'shm'
 }

@@ -119,6 +119,10 @@ export function mend({ namespace, device }: Host): void {
   ip('-n', namespace, 'link', 'set', device, 'up')
 }
 
+export function setMtu({ namespace, device }: Host, mtu: number): void {
+  ip('-n', namespace, 'link', 'set', device, 'mtu', String(mtu))
+}
+
 /** A key file that only this user may read, unless `mode` says otherwise. Removed with the test. */
 export function keyFileOf(t: Test, key: string | Buffer = Buffer.alloc(40, 'k'), mode = 0o600): string {
   const folder = mkdtempSync(join(tmpdir(), 'key-'))

@@ -13,6 +13,11 @@ const ABLATIONS = {
   'no-posting': 'switch',
   /** Credits and read bytes are acknowledged at once instead of when half of them are due. */
   'no-delayed-acks': 'switch',
+  /** Over unreliable drivers: no acknowledgement rides on a frame; frames that come early are dropped. */
+  'no-piggyback': 'switch',
+  'no-unexpected-queue': 'switch',
+  /** Over unreliable drivers: credits of each side, which has twice as many receives posted. */
+  window: 'number',
   /** Longest time that a channel is polled after its last message, in microseconds. */
   'spin-us': 'number',
   /** Ring size of the connections that carry sockets, in bytes: a power of two. */

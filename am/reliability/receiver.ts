@@ -25,6 +25,9 @@ import { ReorderBuffer } from './reorder-buffer.ts'
 /** Frames handed over that may be unacknowledged: this share of the window, "delayed acknowledgements" of EMP (2002). */
 const ACK_SHARE = 1 / 2
 const isAckedAtOnce = ablation('no-delayed-acks') !== undefined
+const hasPiggyback = ablation('no-piggyback') === undefined
+/** "Unexpected queue" of EMP: frames that nobody may be handed yet. */
+const hasUnexpectedQueue = ablation('no-unexpected-queue') === undefined
 /** How long an acknowledgement waits for a frame to ride on: well below the peer's shortest time-out. */
 const ACK_DELAY_MS = 0.25
 /** How many frames later the end of a SACK is checked again: as many as a loss takes to show, and some more. */
@@ -45,6 +48,8 @@ export class Receiver {
   landingWords: Int32Array
   /** Header of the landed frame. */
   readonly header = new Int32Array(HEADER_WORDS)
+  /** For an ablation: the last acknowledgement that went as a frame of its own. */
+  readonly #said = new Int32Array(HEADER_WORDS)
   /** Whole frames, since the beginning. */
   handedOver = 0
   readonly #stats: ReliabilityStats
@@ -88,6 +93,9 @@ export class Receiver {
     this.#reorder = new ReorderBuffer(retentionBytes)
     this.#expected = firstSequence
     this.#highestOrdinal = (firstSequence - 1) | 0
+    this.#said[KIND_WORD] = sackAtOf(firstSequence)
+    this.#said[ACK_WORD] = firstSequence
+    this.#said[ECHO_WORD] = this.#highestOrdinal
   }
 
   /** True if the next expected frame is already here. */
@@ -147,7 +155,10 @@ export class Receiver {
     } else if (ahead === 0 && this.#left > 0) {
       this.#deliver(length, goesOn)
       this.#deliverReady()
-    } else if (this.#reorder.store(frame, this.landingWords, this.#assembled >> 2, length, goesOn)) {
+    } else if (
+      hasUnexpectedQueue &&
+      this.#reorder.store(frame, this.landingWords, this.#assembled >> 2, length, goesOn)
+    ) {
       if (ahead > 0) this.#stats.early++
       // This frame may have revealed that earlier ones, and the next expected one, are missing.
       this.#noteSack(frame)
@@ -181,8 +192,12 @@ export class Receiver {
     if (this.#framesOwed > 0 && this.#owedSinceMs === NEVER) this.#owedSinceMs = nowMs
   }
 
-  /** Writes ACK, ECHO, SACK and KIND without the kind into the header at `at`. Nothing is owed afterwards. */
-  putAcknowledgement(words: Int32Array, at: number): void {
+  /**
+   * Writes ACK, ECHO, SACK and KIND without the kind into the header at `at`. Nothing is owed afterwards, unless this
+   * rides on a frame and the ablation forbids that.
+   */
+  putAcknowledgement(words: Int32Array, at: number, isRiding: boolean): void {
+    if (isRiding && !hasPiggyback) return this.#putSaid(words, at)
     const sackAt = this.#nextSack()
     words[at + KIND_WORD] = this.#isEchoFresh ? sackAt | FRESH_ECHO : sackAt
     words[at + ACK_WORD] = this.#expected
@@ -191,10 +206,21 @@ export class Receiver {
     words[at + SACK_WORD + 1] = this.#reorder.bitsAt(sackAt + 32)
     this.#isEchoFresh = false
     this.#isAckDue = false
+    if (!hasPiggyback) this.#noteSaid(words, at)
     if (this.#framesOwed === 0) return
     this.#framesOwed = 0
     this.#bytesOwed = 0
     this.#owedSinceMs = NEVER
+  }
+
+  #noteSaid(words: Int32Array, at: number): void {
+    for (let word = 0; word < HEADER_WORDS; word++) this.#said[word] = words[at + word] as number
+    this.#said[KIND_WORD] = (this.#said[KIND_WORD] as number) & ~FRESH_ECHO
+  }
+
+  /** What was acknowledged last, once more. */
+  #putSaid(words: Int32Array, at: number): void {
+    for (let word = KIND_WORD; word < HEADER_WORDS; word++) words[at + word] = this.#said[word] as number
   }
 
   close(): void {

@@ -9,6 +9,7 @@
  * says what has come meanwhile, which is not sent again.
  */
 import {
+  ablation,
   BROKEN,
   type Capabilities,
   CLOSED,
@@ -321,7 +322,8 @@ function limitsOver(inner: Capabilities, retentionBytes: number): Limits {
   const share = retentionBytes * FRAME_SHARE
   const partMax = Math.min((inner.frameMax & ~7) - HEADER_SIZE, share)
   // "Credits N with 2N descriptors" (EMP 2002): acknowledgements and frames that are sent again need some, too.
-  const window = Math.min(WINDOW_FRAMES, (inner.receiveDescriptors ?? 2 * WINDOW_FRAMES) >> 1)
+  const posted = (inner.receiveDescriptors ?? 2 * WINDOW_FRAMES) >> 1
+  const window = Math.min(WINDOW_FRAMES, posted, ablation('window') ?? posted)
   const frameMax = Math.min(share, partMax * Math.max(1, window >> 1))
   return { frameMax, partMax, window, retentionBytes }
 }

@@ -270,7 +270,7 @@ export class Sender {
 
   /** Returns the sum over the header. */
   #putHeader(words: Int32Array, head: number, kind: number, frame: number, length: number): number {
-    this.#receiver.putAcknowledgement(words, head)
+    this.#receiver.putAcknowledgement(words, head, kind !== KIND_ACK)
     words[head + CRC_WORD] = length
     words[head + KIND_WORD] = (words[head + KIND_WORD] as number) | kind
     words[head + SEQUENCE_WORD] = frame

@@ -1,4 +1,4 @@
-import { startsFast } from '../half-settings.ts'
+import { hostSetting, startsFast, wireSetting } from '../half-settings.ts'
 import type { Contestant } from './contestant.ts'
 import { dialSockets, serveSockets } from './socket-halves.ts'
 import { assertWire } from './wire.ts'
@@ -10,6 +10,7 @@ export const contestant: Contestant = {
   polls: false,
   relinked: ['server', 'client'],
   partner: 'server',
-  serve: () => serveSockets(() => ({ host: '127.0.0.1', port: 0 })),
-  dial: async address => await dialSockets(address, startsFast() ? await assertWire('shm') : undefined),
+  serve: () => serveSockets(() => ({ host: hostSetting(), port: 0 })),
+  dial: async address =>
+    await dialSockets(address, startsFast() ? await assertWire(wireSetting()) : undefined),
 }

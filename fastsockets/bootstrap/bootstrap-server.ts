@@ -4,15 +4,7 @@
  * to the same address.
  */
 import net from 'node:net'
-import {
-  CallersByUser,
-  hasDevice,
-  isOwnUser,
-  makeHidden,
-  markOwn,
-  openLog,
-  refuseDescriptors,
-} from '../../nic/index.ts'
+import { CallersByUser, isOwnUser, makeHidden, markOwn, openLog, refuseDescriptors } from '../../nic/index.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import {
   type Binding,
@@ -28,7 +20,7 @@ import { type Door, uidOf } from './door.ts'
 import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 import { HelloCallers, type HelloHost } from './hello-callers.ts'
 import { listenThroughPrimary, type SharedPlace } from './primary-listener.ts'
-import { mayAskUs } from './remote-hosts.ts'
+import { mayAskUs, mayReachHosts } from './remote-hosts.ts'
 
 const log = openLog('fastsockets:bootstrap')
 
@@ -202,7 +194,7 @@ export class BootstrapServer {
     // A client of another host may have an address that is ours as well: its identity differs, and it sends HELLO here.
     const mayStay =
       family !== UNIX &&
-      (!isHere || hasDevice()) &&
+      (!isHere || mayReachHosts()) &&
       mayAsk(caller, port) &&
       this.#callersByAddress.enter(host)
     if (!mayStay && isHere) {

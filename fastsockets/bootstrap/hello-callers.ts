@@ -1,6 +1,6 @@
 /** Reads the HELLO of each caller and answers it (bootstrap-layout.ts). */
 import type net from 'node:net'
-import { openLog } from '../../nic/index.ts'
+import { type NetworkPath, openLog } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { publishStep } from '../host/steps.ts'
 import {
@@ -26,8 +26,18 @@ export type Reply =
   | { readonly driver: string; readonly blob: Uint8Array; readonly finish: Finish }
 
 export interface HelloHost {
-  /** Answers a HELLO. `uid`: the caller's user, if the kernel knows it. */
-  answer(hello: Introduction, uid: number | undefined, isThroughFolder: boolean): Reply
+  /** Answers a HELLO. `uid`: the caller's user, if the kernel knows it. `path`: undefined within a host. */
+  answer(
+    hello: Introduction,
+    uid: number | undefined,
+    isThroughFolder: boolean,
+    path: NetworkPath | undefined,
+  ): Reply
+}
+
+/** The addresses of both ends of a TCP connection; undefined within a host. */
+export function pathOf({ localAddress: own, remoteAddress: peer }: net.Socket): NetworkPath | undefined {
+  return own === undefined || peer === undefined ? undefined : { own, peer }
 }
 
 /** The greeting that this HELLO answers, or a refusal. */
@@ -86,7 +96,7 @@ export class HelloCallers {
     const reply =
       typeof greeting === 'number'
         ? { refusal: greeting }
-        : this.#host.answer(hello, uid, this.#isThroughFolder)
+        : this.#host.answer(hello, uid, this.#isThroughFolder, pathOf(caller))
     if ('refusal' in reply || typeof greeting === 'number') {
       const result = 'refusal' in reply ? reply.refusal : (greeting as number)
       log('refused pid %d: %d', hello.pid, result)

@@ -1,7 +1,8 @@
 /**
  * Other hosts: may a client ask them for the fast way, and may they ask us? A host without Fast Sockets would see a
  * stranger call one of its ports, so one of three must vouch for it: a rule of the policy, a record of the name
- * service, or the network (the host is in a subnet of an RDMA device of ours).
+ * service, or the network (the host is in a subnet of an RDMA device of ours or, where the policy names `ethernet`, of any
+ * device).
  */
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
@@ -13,8 +14,8 @@ import { allowsDriver, decide } from '../policy/own-policy.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { neighbourName, reasonAgainstNeighbour } from './neighbours.ts'
 
-/** The driver between hosts. */
-export const REMOTE_DRIVER = 'verbs'
+/** The drivers between hosts, in order of preference. */
+export const REMOTE_DRIVERS: readonly string[] = ['verbs', 'ethernet']
 /** The most that a client waits for a host that does not answer. */
 export const REMOTE_TIMEOUT_MS = 50
 /** For how long a client does not ask such a host again. */
@@ -24,26 +25,34 @@ const SILENT_HOSTS_MAX = 1024
 const SUBNETS_TTL_MS = 1000
 
 const silentHosts = new Map<string, number>()
-let subnets = new BlockList()
+/** Never forgotten: the system does not list a device while its carrier is lost, and its channels may outlast that. */
+const subnets = new BlockList()
+const knownSubnets = new Set<string>()
 let lookedAtMs = Number.NEGATIVE_INFINITY
 
 /** `hashed`: call the hashed ports. `named`: call only the port that the name service names. A reason: do not call. */
 export type Asking = 'hashed' | 'named' | FallbackReason
 
-export function remoteDriver(): Driver | undefined {
-  const driver = drivers.get(REMOTE_DRIVER)
-  return driver !== undefined && allowsDriver(REMOTE_DRIVER) && driver.availability().usable
-    ? driver
-    : undefined
+/** Those that the policy allows and that this machine has. */
+export function remoteDrivers(): readonly Driver[] {
+  return REMOTE_DRIVERS.flatMap(name => {
+    const driver = allowsDriver(name) ? drivers.get(name) : undefined
+    return driver?.availability().usable ? [driver] : []
+  })
+}
+
+/** Whether a driver may lead to other hosts; opens nothing. */
+export function mayReachHosts(): boolean {
+  return (hasDevice() && allowsDriver('verbs')) || allowsDriver('ethernet')
 }
 
 let isPrepared = false
 
-/** Opens the device before the first caller arrives: a caller waits no longer than REMOTE_TIMEOUT_MS. */
+/** Opens the devices before the first caller arrives: a caller waits no longer than REMOTE_TIMEOUT_MS. */
 export function prepareRemote(address: string): void {
-  if (isPrepared || isLoopback(address) || !hasDevice()) return
+  if (isPrepared || isLoopback(address) || !mayReachHosts()) return
   isPrepared = true
-  setImmediate(remoteDriver).unref()
+  setImmediate(remoteDrivers).unref()
 }
 
 function isLoopback(address: string): boolean {
@@ -52,17 +61,15 @@ function isLoopback(address: string): boolean {
 
 /** How a client may look for a bootstrap at `address` of another host. */
 export function askingOf(address: string, port: number): Asking {
-  const why = reasonAgainstDriver()
+  const why = reasonAgainstDrivers()
   if (why !== undefined) return fallbackReason('REMOTE_HOST', why)
   if ((silentHosts.get(address) ?? 0) > performance.now())
     return fallbackReason('SILENT', 'the host did not answer a moment ago')
   const { use, isForAddress } = decide('client', address, port)
   if (isForAddress || use === 'require' || isInSubnet(address)) return 'hashed'
   if (isDaemonExpected()) return 'named'
-  return fallbackReason(
-    'REMOTE_HOST',
-    'it is in no subnet of an RDMA device, and no rule of a policy names it',
-  )
+  const devices = allowsDriver('ethernet') ? 'a device here' : 'an RDMA device'
+  return fallbackReason('REMOTE_HOST', `it is in no subnet of ${devices}, and no rule of a policy names it`)
 }
 
 /** `address` if a client may ask the other namespace or host at it, else the reason. */
@@ -72,7 +79,7 @@ export function remoteAddress(address: string, port: number): string | FallbackR
   if (neighbourName({ address, port, family: address.includes(':') ? 6 : 4 }) !== undefined) return address
   const asking = askingOf(address, port)
   if (typeof asking === 'string') return address
-  return hasDevice() ? asking : reasonAgainstNeighbour(address, port)
+  return mayReachHosts() ? asking : reasonAgainstNeighbour(address, port)
 }
 
 /** Whether `host` may be another host, or another container of this one: a name may be any. */
@@ -82,7 +89,7 @@ export function mayBeRemote(host: string): boolean {
 
 /** Whether a caller at `peer`, which called our `address`, may connect to the listener on `port`. */
 export function mayAskUs(peer: string, address: string, port: number): boolean {
-  if (remoteDriver() === undefined) return false
+  if (remoteDrivers().length === 0) return false
   const { use, isForAddress } = decide('server', address, port)
   return use !== 'tcp' && (isForAddress || isInSubnet(peer) || isDaemonExpected())
 }
@@ -92,35 +99,38 @@ export function rememberSilent(address: string): void {
   silentHosts.set(address, performance.now() + SILENT_HOST_TTL_MS)
 }
 
-function reasonAgainstDriver(): string | undefined {
-  const availability = drivers.get(REMOTE_DRIVER)?.availability()
-  // The code is one of those that docs/guide/rdma.md lists.
-  if (availability?.usable !== true) return availability && `${availability.code}: ${availability.reason}`
-  return allowsDriver(REMOTE_DRIVER) ? undefined : `the policy does not allow ${REMOTE_DRIVER}`
+function reasonAgainstDrivers(): string | undefined {
+  if (remoteDrivers().length > 0) return undefined
+  const reasons = REMOTE_DRIVERS.filter(allowsDriver).map(name => {
+    const availability = drivers.get(name)?.availability()
+    // The code is one of those that docs/guide/rdma.md lists.
+    return availability?.usable === false ? `${availability.code}: ${availability.reason}` : ''
+  })
+  return reasons.length > 0 ? reasons.join('; ') : `the policy allows none of ${REMOTE_DRIVERS.join(', ')}`
 }
 
-/** Looks only at the subnets of the interface that has the device's address. */
+/** Looks only at the subnets of the interface that has the RDMA device's address; all devices may carry raw frames. */
 function isInSubnet(address: string): boolean {
   const family = isIP(address)
   if (family === 0 || address.includes('%')) return false
   const nowMs = performance.now()
   if (nowMs - lookedAtMs > SUBNETS_TTL_MS) {
-    subnets = findSubnets()
+    findSubnets()
     lookedAtMs = nowMs
   }
   return subnets.check(address, family === 6 ? 'ipv6' : 'ipv4')
 }
 
-function findSubnets(): BlockList {
-  const found = new BlockList()
+function findSubnets(): void {
   const device = deviceAddress()
+  const takesAll = allowsDriver('ethernet')
   for (const entries of Object.values(networkInterfaces())) {
-    if (!entries?.some(({ address }) => address === device)) continue
-    for (const { cidr, family, scopeid } of entries) {
-      const [network, bits] = cidr?.split('/') ?? []
-      if (network !== undefined && !scopeid)
-        found.addSubnet(network, Number(bits), family === 'IPv6' ? 'ipv6' : 'ipv4')
+    if (!takesAll && !entries?.some(({ address }) => address === device)) continue
+    for (const { cidr, family, scopeid, internal } of entries ?? []) {
+      if (cidr === null || internal || scopeid || knownSubnets.has(cidr)) continue
+      knownSubnets.add(cidr)
+      const [network = '', bits] = cidr.split('/')
+      subnets.addSubnet(network, Number(bits), family === 'IPv6' ? 'ipv6' : 'ipv4')
     }
   }
-  return found
 }

@@ -16,6 +16,7 @@ const LOADERS: Readonly<Record<string, () => Promise<Command>>> = {
   bench: async () => (await import('./bench/bench-command.ts')).benchCommand(),
   demo: async () => (await import('./demo/demo-command.ts')).demoCommand(),
   named: async () => (await import('./named/named-command.ts')).namedCommand(),
+  nic: async () => (await import('./nic/nic-command.ts')).nicCommand(),
   names: async () => (await import('./names/names-command.ts')).namesCommand(),
 }
 

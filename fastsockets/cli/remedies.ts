@@ -13,7 +13,7 @@ export const REMEDIES: Readonly<Record<FallbackCode, string>> = {
   STRANGER: 'nothing; another port of the server avoids it',
   SILENT: 'raise FASTSOCKETS_GREETING_TIMEOUT_MS if the server is busy',
   VERSION: 'install the same version on both sides',
-  REMOTE_HOST: 'fastsockets doctor HOST:PORT says why RDMA is not used',
+  REMOTE_HOST: 'fastsockets doctor HOST:PORT says why neither RDMA nor raw frames are used',
   STARTED_ON_TCP: 'nothing: it becomes fast once that pays',
   OTHER_HOST: 'use RDMA between the hosts',
   NO_RENDEZVOUS: 'within one host share a rendezvous folder; between hosts use RDMA',

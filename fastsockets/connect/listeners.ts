@@ -9,7 +9,7 @@ import { setImmediate } from '../../nic/real-time.ts'
 import { LISTENER_ID_SIZE, REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
 import { FolderServer } from '../bootstrap/folder-server.ts'
-import { mayAskUs, prepareRemote, remoteDriver } from '../bootstrap/remote-hosts.ts'
+import { mayAskUs, prepareRemote, remoteDrivers } from '../bootstrap/remote-hosts.ts'
 import type { FastHandle, FastHandleClass } from '../handle/fast-handle-contract.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { recordFast } from '../handle/transport.ts'
@@ -442,7 +442,7 @@ function openSharedBootstrap(
 
 /** Why no other thread can reach a listener; undefined if the policy, the machine and the process allow it. */
 function reasonToStayClosed(): FallbackCode | undefined {
-  if (!allowsDriver('shm') && remoteDriver() === undefined) return 'POLICY'
+  if (!allowsDriver('shm') && remoteDrivers().length === 0) return 'POLICY'
   return hasFreeDescriptors() ? undefined : 'LIMIT'
 }
 

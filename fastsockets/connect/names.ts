@@ -9,7 +9,7 @@ import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import { hostIdentity, openLog } from '../../nic/index.ts'
 import { clearTimeout, performance, setTimeout, sleep } from '../../nic/real-time.ts'
 import { VERSION } from '../bootstrap/bootstrap-layout.ts'
-import { REMOTE_DRIVER, remoteDriver } from '../bootstrap/remote-hosts.ts'
+import { REMOTE_DRIVERS, remoteDrivers } from '../bootstrap/remote-hosts.ts'
 import { allOwnAddresses } from '../host/addresses.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
 import { allowsDriver, allowsUser } from '../policy/own-policy.ts'
@@ -123,7 +123,9 @@ export async function findBootstrapPort(address: string, port: number): Promise<
     const isHere = record.host === hostIdentity().toString('hex')
     // A record's own `uid` proves nothing. `owner` does: the daemon has asked the kernel.
     if (!isOfAllowedUser(entry.owner, isHere)) return undefined
-    return isHere || record.drivers.some(({ name }) => name === REMOTE_DRIVER) ? record.port : undefined
+    return isHere || record.drivers.some(({ name }) => REMOTE_DRIVERS.includes(name))
+      ? record.port
+      : undefined
   } catch (error) {
     log('%s port %d: %s', address, port, (error as Error).message)
     return undefined
@@ -176,7 +178,7 @@ async function register(announcement: Announcement): Promise<void> {
 }
 
 function driverNames(): string[] {
-  return [...(allowsDriver('shm') ? ['shm'] : []), ...(remoteDriver() === undefined ? [] : [REMOTE_DRIVER])]
+  return [...(allowsDriver('shm') ? ['shm'] : []), ...remoteDrivers().map(({ name }) => name)]
 }
 
 function addressesOf({ address, ipv6Only }: Announcement): string[] {

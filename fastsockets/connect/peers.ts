@@ -5,6 +5,7 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import type net from 'node:net'
+import { reliable } from '../../am/channels.ts'
 import {
   ablation,
   CallersByUser,
@@ -17,7 +18,9 @@ import {
   isOwnUser,
   isSameKernel,
   keepFreedMemory,
+  limitSilenceOf,
   mappedAddress,
+  type NetworkPath,
   type Offer,
   openLog,
   openLoopbackPair,
@@ -50,9 +53,9 @@ import {
 } from '../bootstrap/bootstrap-layout.ts'
 import type { BootstrapHost } from '../bootstrap/bootstrap-server.ts'
 import { Door, uidOf } from '../bootstrap/door.ts'
-import type { Reply } from '../bootstrap/hello-callers.ts'
+import { pathOf, type Reply } from '../bootstrap/hello-callers.ts'
 import { mayBeNeighbours } from '../bootstrap/neighbours.ts'
-import { REMOTE_DRIVER, REMOTE_TIMEOUT_MS, rememberSilent, remoteDriver } from '../bootstrap/remote-hosts.ts'
+import { REMOTE_TIMEOUT_MS, rememberSilent, remoteDrivers } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { endsOf, transcriptOf } from '../bootstrap/transcript.ts'
 import { withoutMapping } from '../host/addresses.ts'
@@ -70,7 +73,7 @@ import type { Reached } from './worker-group.ts'
 
 const log = openLog('fastsockets:peers')
 
-/** The driver between processes of one host. Between hosts it is that of remote-hosts.ts. */
+/** The driver between processes of one host. Between hosts it is one of remote-hosts.ts. */
 const DRIVER = 'shm'
 /** Channels of this thread; each costs two rings of shared memory and a doorbell. */
 const CHANNELS_MAX = 1024
@@ -82,6 +85,8 @@ const OTHER_OFFERS_MAX = 16
 const RING_SIZE_MAX_SOCKETS = 1 << 20
 /** The most that a peer may take for the driver's part of the handshake. */
 const DRIVER_TIMEOUT_MS = 1000
+/** Where the driver does not notice that the peer's host has vanished, the lifeline's kernel does, after so long. */
+const HOST_SILENCE_MS = 30_000
 /** Channels are made in this context, so that they do not retain values of a program's AsyncLocalStorage. */
 const scope = new AsyncResource('FASTSOCKETS')
 
@@ -236,25 +241,30 @@ export class Peers implements BootstrapHost {
    * Answers a HELLO. At the door the kernel knows the client's user (`uid`); on the TCP bootstrap of another host it
    * does not. The client's own claims only serve to refuse early.
    */
-  answer(hello: Introduction, uid: number | undefined, isThroughFolder = false): Reply {
+  answer(
+    hello: Introduction,
+    uid: number | undefined,
+    isThroughFolder = false,
+    path: NetworkPath | undefined = undefined,
+  ): Reply {
     if (hello.version !== VERSION) return { refusal: REFUSAL.VERSION }
     const isLocal = uid !== undefined
     if (!isThroughFolder && isHere(hello) !== isLocal) return { refusal: REFUSAL.OTHER_HOST }
-    const driver = isThroughFolder ? localDriver() : driverTo(hello)
+    const usable = isThroughFolder ? localDrivers() : driversTo(hello)
     const way = isThroughFolder ? wayOfNeighbour(hello) : undefined
     if (way === null) return { refusal: REFUSAL.OTHER_HOST }
-    if (driver === undefined && !isLocal) return { refusal: REFUSAL.OTHER_HOST }
+    if (usable.length === 0 && !isLocal) return { refusal: REFUSAL.OTHER_HOST }
     if (!allowsUser(uid ?? hello.uid)) return { refusal: REFUSAL.OTHER_USER }
     if (this.openChannels.length >= CHANNELS_MAX || isOverBudget() || !hasFreeDescriptors())
       return { refusal: REFUSAL.LIMIT }
-    if (driver === undefined || !driver.availability().usable) return { refusal: REFUSAL.DRIVER }
     let callerUid: number | undefined
     const allowUid = (uid: number): boolean => {
       callerUid = uid
       return allowsUser(uid)
     }
-    const offer = tryOffer(driver, allowUid, isThroughFolder)
-    if (offer === undefined) return { refusal: REFUSAL.DRIVER }
+    const made = offerBest(usable, allowUid, isThroughFolder, path)
+    if (made === undefined) return { refusal: REFUSAL.DRIVER }
+    const { driver, offer } = made
     const caller = uid ?? hello.hostIdentity.toString('hex')
     if (!this.#offers.enter(caller)) {
       offer.cancel()
@@ -388,7 +398,7 @@ export class Peers implements BootstrapHost {
   }
 
   #judge(greeting: Introduction): FallbackCode | undefined {
-    if (driverTo(greeting) === undefined) {
+    if (driversTo(greeting).length === 0) {
       if (isHere(greeting)) return 'POLICY'
       return isSameKernel(greeting.hostIdentity) ? 'NO_RENDEZVOUS' : 'OTHER_HOST'
     }
@@ -407,13 +417,15 @@ export class Peers implements BootstrapHost {
       connection.destroy()
       return fallbackReason(reasonOfRefusal(answer.result))
     }
-    const driver = isNeighbour ? localDriver() : driverTo(introduced)
-    if (driver === undefined || answer.driver !== driver.name) {
+    const usable = isNeighbour ? localDrivers() : driversTo(introduced)
+    const driver = usable.find(({ name }) => name === answer.driver)
+    if (driver === undefined) {
       connection.destroy()
       return fallbackReason('DRIVER', `the server offers ${JSON.stringify(answer.driver)}`)
     }
     let uid: number | undefined
     const driverLimit = new TimeLimit(Math.min(driverTimeoutMs(), limit.leftMs))
+    const path = pathOf(connection)
     const end = await driver.connect(answer.blob, {
       queueSizeMax: Math.max(RING_SIZE_MAX_SOCKETS, ablation('ring') ?? 0),
       timeoutMs: driverLimit.leftMs,
@@ -424,6 +436,7 @@ export class Peers implements BootstrapHost {
       reply: bytes => connection.write(encodeReply(bytes)),
       readsPeer: allowsPeerMemory(),
       isThroughFolder: isNeighbour,
+      ...(path && { path }),
     })
     const peerId = introduced.endpointId.toString('hex')
     const proved = isLocal && uid !== undefined ? keyOf(peerId, userOf(uid)) : key
@@ -466,7 +479,7 @@ export class Peers implements BootstrapHost {
    * connect of this thread may use the channel until then.
    */
   #open(
-    end: VirtualInterface,
+    made: VirtualInterface,
     { id, key, uid, way }: Peer,
     connection: net.Socket,
     transcript: Buffer,
@@ -483,6 +496,9 @@ export class Peers implements BootstrapHost {
       if (at >= 0) this.openChannels.splice(at, 1)
     }
     let isProven = false
+    // A frozen peer is not lost: its kernel goes on answering for the lifeline.
+    const end = reliable(made, { peerTimeoutMs: Number.POSITIVE_INFINITY })
+    if (end !== made) limitSilenceOf(connection, HOST_SILENCE_MS)
     const channel = new SocketChannel(end, id, this.#accept, handleGone, this.#isRaw, transcript)
     channel.onBound = () => {
       isProven = true
@@ -491,12 +507,10 @@ export class Peers implements BootstrapHost {
     channel.peerUid = uid
     if (uid !== undefined && !isOwnUser(uid)) this.#limitAsUser(channel, uid)
     this.openChannels.push(channel)
-    const { localAddress, remoteAddress } = connection
-    channel.way = way
-    if (end.driver === REMOTE_DRIVER && localAddress !== undefined && remoteAddress !== undefined) {
-      const [own, peer] = [withoutMapping(localAddress), withoutMapping(remoteAddress)]
-      channel.way = { own, peer, isThroughFolder: false }
-    }
+    const path = pathOf(connection)
+    channel.way = path
+      ? { own: withoutMapping(path.own), peer: withoutMapping(path.peer), isThroughFolder: false }
+      : way
     if (end.hasPeer === undefined) tieLifeline(connection, channel)
     else {
       connection.destroy()
@@ -563,17 +577,18 @@ function wayOfNeighbour({ door, port }: Introduction): Way | null | undefined {
   return mayBeNeighbours(peer) ? { own: '', peer, isThroughFolder: true } : null
 }
 
-function localDriver(): Driver | undefined {
-  return allowsDriver(DRIVER) ? drivers.get(DRIVER) : undefined
+function localDrivers(): readonly Driver[] {
+  const driver = allowsDriver(DRIVER) ? drivers.get(DRIVER) : undefined
+  return driver === undefined ? [] : [driver]
 }
 
 function isHere(peer: Introduction): boolean {
   return peer.hostIdentity.equals(hostIdentity())
 }
 
-/** Undefined if the policy or the machine allows no driver to this peer. */
-function driverTo(peer: Introduction): Driver | undefined {
-  return isHere(peer) ? localDriver() : remoteDriver()
+/** Empty if the policy or the machine allows no driver to this peer. */
+function driversTo(peer: Introduction): readonly Driver[] {
+  return isHere(peer) ? localDrivers() : remoteDrivers()
 }
 
 /** Reads the client's REPLY and hands it to the driver that made the offer; any other bytes end the connection. */
@@ -590,23 +605,28 @@ function receiveReply(connection: net.Socket, offer: Offer): void {
   connection.on('data', handleData)
 }
 
-/** Undefined if the driver cannot make an offer now, for example for lack of descriptors. */
-function tryOffer(
-  driver: Driver,
+/** The first driver that can make an offer now: one may lack descriptors, or a device that leads to the peer. */
+function offerBest(
+  usable: readonly Driver[],
   allowUid: (uid: number) => boolean,
   isThroughFolder: boolean,
-): Offer | undefined {
-  try {
-    const queueSize = ablation('ring')
-    return driver.offer({
-      timeoutMs: driverTimeoutMs(),
-      allowUid,
-      readsPeer: allowsPeerMemory(),
-      isThroughFolder,
-      ...(queueSize && { queueSize }),
-    })
-  } catch (error) {
-    log('no offer: %s', (error as Error).message)
-    return undefined
+  path: NetworkPath | undefined,
+): { readonly driver: Driver; readonly offer: Offer } | undefined {
+  const queueSize = ablation('ring')
+  const options = {
+    timeoutMs: driverTimeoutMs(),
+    allowUid,
+    readsPeer: allowsPeerMemory(),
+    isThroughFolder,
+    ...(path && { path }),
+    ...(queueSize && { queueSize }),
   }
+  for (const driver of usable) {
+    try {
+      return { driver, offer: driver.offer(options) }
+    } catch (error) {
+      log('no offer by %s: %s', driver.name, (error as Error).message)
+    }
+  }
+  return undefined
 }

@@ -4,7 +4,9 @@ import { PATTERN_LENGTH_MAX } from './glob.ts'
 const USE = { enum: ['fast', 'tcp', 'require'] } as const
 
 /** All drivers that may carry sockets: a policy can name them. */
-export const DRIVERS = ['shm', 'loopback', 'verbs'] as const
+export const DRIVERS = ['shm', 'loopback', 'verbs', 'ethernet'] as const
+/** Those that are used only where they are named: no packet filter sees raw frames. */
+export const NAMED_DRIVERS: readonly string[] = ['ethernet']
 
 export const PORT_PATTERN = '^[0-9]{1,5}(-[0-9]{1,5})?$'
 export const PORT_DEMAND = 'must be within 1..65535, or a range such as 8000-8099'

@@ -1,6 +1,6 @@
 import { isOverflowUser, isOwnUser } from '../../nic/index.ts'
 import type { PolicySettings } from '../../nic/policy-source.ts'
-import type { Role, Start, Use } from './policy-schema.ts'
+import { NAMED_DRIVERS, type Role, type Start, type Use } from './policy-schema.ts'
 import type { Rule } from './rule.ts'
 
 /** The decision of a policy about one connection or listener, with its origin. */
@@ -20,7 +20,7 @@ export interface PolicyParts {
   readonly defaultBecause?: string
   /** Other users with which the fast way is allowed. */
   readonly users: readonly number[]
-  /** Undefined: all. */
+  /** Undefined: all but `NAMED_DRIVERS`. */
   readonly drivers: readonly string[] | undefined
   /** Whether a process of this host and user may read and write our memory for large transfers, and we its memory. */
   readonly zcopy: boolean
@@ -74,7 +74,7 @@ export class Policy {
   }
 
   allowsDriver(name: string): boolean {
-    return this.#parts.drivers?.includes(name) ?? true
+    return this.#parts.drivers?.includes(name) ?? !NAMED_DRIVERS.includes(name)
   }
 
   /** A copy in which `parts`, from the environment, replace the values of the file. */

@@ -17,9 +17,9 @@
  */
 import { syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
-import { hasDevice, isOwn, makeHidden, markOwn, openLog, reasonAgainstFolder } from '../../nic/index.ts'
+import { isOwn, makeHidden, markOwn, openLog, reasonAgainstFolder } from '../../nic/index.ts'
 import { nextTick } from '../../nic/real-time.ts'
-import { mayBeRemote } from '../bootstrap/remote-hosts.ts'
+import { mayBeRemote, mayReachHosts } from '../bootstrap/remote-hosts.ts'
 import { delayListening, emitDelayed } from '../connect/delayed-listening.ts'
 import { RouteDialer } from '../connect/dialer.ts'
 import { messageOf, noteFailedStart, reasonAgainstFastWay, reasonNow } from '../connect/fast-way.ts'
@@ -158,7 +158,7 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
   const routes = new Routes()
   const dialer = new RouteDialer(peers, internals, exchange, routes)
   provideWrite(nodesWrite())
-  const reachesOthers = hasDevice() || reasonAgainstFolder(false) === undefined
+  const reachesOthers = mayReachHosts() || reasonAgainstFolder(false) === undefined
   const promoter = startsOnTcp() && canPromote() ? new Promoter(peers, routes, exchange) : undefined
   const prototype = net.Socket.prototype as net.Socket & Record<symbol, (handle: object) => void>
   const connect = entries.connect as (...args: unknown[]) => net.Socket

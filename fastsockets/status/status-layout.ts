@@ -85,7 +85,7 @@ export const ACCEPTED_TCP = 1
 
 /** The place of a word is its number on the page; 0 is a row that is free. */
 export const KINDS = ['free', 'net', 'raw', 'tcp', 'listener'] as const
-export const TRANSPORTS = ['', 'shm', 'loopback', 'tcp', 'pipe', 'verbs'] as const
+export const TRANSPORTS = ['', 'shm', 'loopback', 'tcp', 'pipe', 'verbs', 'ethernet'] as const
 export const ROLES = ['', 'client', 'server'] as const
 /** As `ss` calls them: open, ended by this program, by the peer, by both. */
 export const STREAM_STATES = ['ESTAB', 'FIN-WAIT', 'CLOSE-WAIT', 'CLOSING'] as const

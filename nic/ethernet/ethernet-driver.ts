@@ -31,7 +31,8 @@ import { KEY_SIZE, scheduleOf } from './chaskey.ts'
 import { type Device, deviceFor } from './device.ts'
 import { EthernetInterface } from './ethernet-interface.ts'
 import { ID_SIZE } from './frame-layout.ts'
-import { openPacketSocket, PacketSocket } from './packet-socket.ts'
+import { HELPER_VARIABLE, openPacketSocket } from './open-socket.ts'
+import { PacketSocket } from './packet-socket.ts'
 import { ringShape } from './ring-layout.ts'
 
 const TIMEOUT_MS_DEFAULT = 5000
@@ -60,13 +61,18 @@ function probe(): Availability {
       code: 'PERMISSION',
       reason: 'the permission model lets this program use no network',
     }
-  const fd = undisturbed(() => openPacketSocket(libc))
+  const fd = undisturbed(() => openPacketSocket(libc, randomBytes(ID_SIZE)))
   if (fd >= 0) {
     libc.close(fd)
     return { usable: true }
   }
-  const name = libc.errnoName(-fd)
-  return { usable: false, code: name, reason: `raw frames need CAP_NET_RAW (${name})` }
+  return { usable: false, code: libc.errnoName(-fd), reason: whyNot(libc, -fd) }
+}
+
+function whyNot(libc: Libc, errno: number): string {
+  const { [HELPER_VARIABLE]: helper } = process.env
+  const asked = helper ? `, and the helper at ${helper} gives none` : ''
+  return `raw frames need CAP_NET_RAW${asked} (${libc.errnoName(errno)})`
 }
 
 /** What one side has made before it knows the other. */
@@ -142,9 +148,9 @@ export async function connect(blob: Uint8Array, options: ConnectOptions = {}): P
 /** The receive queue is posted from now on: the peer may send as soon as it knows this end. */
 function openEnd(libc: Libc, path: NetworkPath | undefined, queueSize: number): End {
   return undisturbed(() => {
-    const fd = openPacketSocket(libc)
-    if (fd < 0)
-      throw new NicError('ERR_NIC_UNAVAILABLE', `raw frames need CAP_NET_RAW (${libc.errnoName(-fd)})`)
+    const id = randomBytes(ID_SIZE)
+    const fd = openPacketSocket(libc, id)
+    if (fd < 0) throw new NicError('ERR_NIC_UNAVAILABLE', whyNot(libc, -fd))
     let device: Device
     try {
       device = deviceFor(libc, fd, path)
@@ -152,9 +158,8 @@ function openEnd(libc: Libc, path: NetworkPath | undefined, queueSize: number): 
       libc.close(fd)
       throw error
     }
-    const id = randomBytes(ID_SIZE)
     const { mtu, mac } = device
-    const socket = new PacketSocket(libc, fd, device, id, queueSize)
+    const socket = new PacketSocket(libc, fd, device, queueSize)
     return { socket, device, address: { queueSize, mtu, mac, id, random: randomBytes(RANDOM_SIZE) } }
   })
 }

@@ -10,39 +10,20 @@ import {
   PACKET_RX_RING,
   PACKET_STATISTICS,
   PACKET_VERSION,
-  SO_ATTACH_FILTER,
-  SOCK_CLOEXEC,
-  SOCK_NONBLOCK,
-  SOCK_RAW,
   SOL_PACKET,
-  SOL_SOCKET,
   TPACKET_V2,
 } from '../posix/constants.ts'
 import { type Libc, type PollHandle, systemError } from '../posix/libc.ts'
 import { type Mapping, mapShared, unmapShared } from '../posix/mapping.ts'
 import { forgetDescriptor, noteDescriptor } from '../threads/thread-ranges.ts'
 import type { Device } from './device.ts'
-import { ETHERNET_SIZE, ETHERTYPE } from './frame-layout.ts'
+import { ETHERTYPE } from './frame-layout.ts'
 import { type RingShape, ringShape } from './ring-layout.ts'
 
 /** struct sockaddr_ll: family u16, protocol u16 (big-endian), index of the device i32, and what bind does not use. */
 const ADDRESS_SIZE = 20
 /** struct tpacket_req: size and number of blocks, size and number of slots. */
 const REQUEST_SIZE = 16
-/** struct sock_fprog: number of instructions u16, and their address. */
-const PROGRAM_SIZE = 16
-/** struct sock_filter of classic BPF: code u16, jumps if true and if false u8, constant u32. */
-const INSTRUCTION_SIZE = 8
-const LOAD_WORD = 0x20
-const JUMP_IF_EQUAL = 0x15
-const RETURN = 0x06
-const WHOLE_FRAME = 0x40000
-
-/** Opens a socket that receives nothing yet; a negative errno if the kernel refuses. */
-export function openPacketSocket(libc: Libc): number {
-  const fd = libc.socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)
-  return fd < 0 ? -libc.errno() : fd
-}
 
 export class PacketSocket {
   readonly fd: number
@@ -52,8 +33,8 @@ export class PacketSocket {
   readonly #mapping: Mapping | undefined
   #watcher: PollHandle | undefined
 
-  /** Owns `fd` from now on, and receives at once. */
-  constructor(libc: Libc, fd: number, device: Device, id: Buffer, queueSize: number) {
+  /** Owns `fd`, a socket of `openPacketSocket`, from now on, and receives at once. */
+  constructor(libc: Libc, fd: number, device: Device, queueSize: number) {
     this.#libc = libc
     this.fd = fd
     this.shape = ringShape(queueSize, device.mtu)
@@ -62,7 +43,6 @@ export class PacketSocket {
       this.#set(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
       this.#set(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
       this.#postReceives()
-      this.#matchTag(id)
       const { blockSize, blockCount } = this.shape
       const mapping = mapShared(libc, fd, blockSize * blockCount)
       this.#mapping = mapping
@@ -120,26 +100,6 @@ export class PacketSocket {
     request.writeUInt32LE(slotCount, 12)
     if (this.#libc.setsockopt(this.fd, SOL_PACKET, PACKET_RX_RING, request, request.length) < 0)
       throw systemError(this.#libc, 'setsockopt PACKET_RX_RING')
-  }
-
-  #matchTag(id: Buffer): void {
-    const code = Buffer.from(new ArrayBuffer(6 * INSTRUCTION_SIZE))
-    const put = (at: number, operation: number, ifFalse: number, constant: number): void => {
-      code.writeUInt16LE(operation, at * INSTRUCTION_SIZE)
-      code.writeUInt8(ifFalse, at * INSTRUCTION_SIZE + 3)
-      code.writeUInt32LE(constant, at * INSTRUCTION_SIZE + 4)
-    }
-    put(0, LOAD_WORD, 0, ETHERNET_SIZE)
-    put(1, JUMP_IF_EQUAL, 3, id.readUInt32BE(0))
-    put(2, LOAD_WORD, 0, ETHERNET_SIZE + 4)
-    put(3, JUMP_IF_EQUAL, 1, id.readUInt32BE(4))
-    put(4, RETURN, 0, WHOLE_FRAME)
-    put(5, RETURN, 0, 0)
-    const program = Buffer.alloc(PROGRAM_SIZE)
-    program.writeUInt16LE(code.length / INSTRUCTION_SIZE, 0)
-    program.writeBigUInt64LE(this.#libc.address(code), 8)
-    if (this.#libc.setsockopt(this.fd, SOL_SOCKET, SO_ATTACH_FILTER, program, program.length) < 0)
-      throw systemError(this.#libc, 'setsockopt SO_ATTACH_FILTER')
   }
 
   #bind(index: number): void {

@@ -49,6 +49,7 @@ export const SO_PEERCRED = 17
 export const SO_ATTACH_FILTER = 26
 export const SO_ACCEPTCONN = 30
 export const SO_DOMAIN = 39
+export const SO_LOCK_FILTER = 44
 /** Since Linux 6.5. */
 export const SO_PEERPIDFD = 77
 /** Since Linux 6.16. */
@@ -72,6 +73,7 @@ export const SCM_RIGHTS = 1
 export const SCM_PIDFD = 4
 export const SHUT_WR = 1
 export const SHUT_RDWR = 2
+export const POLLIN = 1
 export const POLLRDHUP = 0x2000
 /** Bytes in the send queue that the peer's kernel has not acknowledged. */
 export const SIOCOUTQ = 0x5411
@@ -92,11 +94,13 @@ export const MSG_DONTWAIT = 0x40
 export const MSG_NOSIGNAL = 0x4000
 export const MSG_CMSG_CLOEXEC = 0x40000000
 
+export const EPERM = 1
 export const EINTR = 4
 export const ENXIO = 6
 export const EAGAIN = 11
 export const ENODEV = 19
 export const EPIPE = 32
+export const EPROTO = 71
 export const EMSGSIZE = 90
 export const ENETUNREACH = 101
 export const ECONNRESET = 104

@@ -1,4 +1,4 @@
-/** Proves the device between hosts: frames leave by it and come back by it, to this process. */
+/** Proves the RDMA device: frames leave by it and come back by it, to this process. */
 import {
   type Driver,
   describeDevice,
@@ -6,7 +6,6 @@ import {
   type FrameSink,
   type VirtualInterface,
 } from '../../../nic/index.ts'
-import { REMOTE_DRIVER } from '../../bootstrap/remote-hosts.ts'
 import { allowsDriver } from '../../policy/own-policy.ts'
 import { withDeadline } from '../deadline.ts'
 import type { Check } from './check.ts'
@@ -19,7 +18,7 @@ const TIMEOUT_MS = 10_000
 
 /** Empty if no such driver can or may be used: the driver's check says why. */
 export async function deviceCheck(): Promise<Check[]> {
-  const driver = drivers.get(REMOTE_DRIVER)
+  const driver = drivers.get('verbs')
   if (driver === undefined || !driver.availability().usable || !allowsDriver(driver.name)) return []
   const name = `live test ${driver.name}`
   try {

@@ -9,17 +9,23 @@ const REACHES = {
   network: 'between hosts',
 }
 
+/** What makes a driver usable. */
+const HINTS: Readonly<Record<string, string>> = {
+  verbs: 'docs/guide/rdma.md says what it takes',
+  ethernet: 'start the program with CAP_NET_RAW, or its descriptors by `fastsockets nic open`',
+}
+
 export function driverChecks(): Check[] {
   return Array.from(drivers.values(), driver => {
     const name = `driver ${driver.name}`
     const availability = driver.availability()
     if (!availability.usable) {
-      const hint = driver.name === 'verbs' ? { hint: 'docs/guide/rdma.md says what it takes' } : {}
+      const hint = HINTS[driver.name]
       return {
         name,
         state: 'note',
         detail: `cannot be used: ${availability.code}: ${availability.reason}`,
-        ...hint,
+        ...(hint && { hint }),
       }
     }
     if (driver.needsAddress) return keyCheck(name, driver)
@@ -31,18 +37,26 @@ export function driverChecks(): Check[] {
   })
 }
 
-/** Between hosts the driver needs the shared key. Sockets do not use it, so no policy names it. */
-function keyCheck(name: string, { reach }: Driver): Check {
+/** Between hosts active messages need the shared key. Sockets use `ethernet` where the policy names it. */
+function keyCheck(name: string, driver: Driver): Check {
+  const isEthernet = driver.name === 'ethernet'
+  const users = isEthernet && allowsDriver(driver.name) ? 'sockets and active messages' : 'active messages'
+  const hosts = isEthernet ? 'between hosts of one Ethernet segment' : REACHES[driver.reach]
   try {
     if (readKey() !== undefined)
       return {
         name,
         state: 'ok',
-        detail: `${REACHES[reach]}, with the key of ${keyFile()}, for active messages`,
+        detail: `${hosts}, with the key of ${keyFile()}, for ${users}`,
       }
     const hint = 'both hosts need a key: name its file in FASTSOCKETS_KEY_FILE, or keyFile: of the policy'
-    return { name, state: 'note', detail: 'within this host only, for active messages', hint }
+    return { name, state: 'note', detail: withoutKey(users, hosts), hint }
   } catch (error) {
     return { name, state: 'note', detail: `within this host only: ${(error as Error).message}` }
   }
+}
+
+function withoutKey(users: string, hosts: string): string {
+  const active = 'within this host only, for active messages'
+  return users === 'active messages' ? active : `${active}; ${hosts} for sockets`
 }

@@ -14,7 +14,8 @@ import {
   KIND_HELLO,
   MTU_MAX,
 } from '../../../nic/ethernet/frame-layout.ts'
-import { openPacketSocket, PacketSocket } from '../../../nic/ethernet/packet-socket.ts'
+import { openPacketSocket } from '../../../nic/ethernet/open-socket.ts'
+import { PacketSocket } from '../../../nic/ethernet/packet-socket.ts'
 import { ringShape } from '../../../nic/ethernet/ring-layout.ts'
 import { type Driver, drivers } from '../../../nic/index.ts'
 import { requireLibc } from '../../../nic/posix/libc.ts'
@@ -51,8 +52,8 @@ async function makeSegment(t: Test): Promise<Segment> {
   ]
   const farId = decodeAddress(OFFER_MAGIC, offer.blob)?.id as Buffer
   t.ok(decodeAddress(REPLY_MAGIC, replies[0] as Uint8Array))
-  const fd = openPacketSocket(libc)
-  const stranger = new PacketSocket(libc, fd, deviceFor(libc, fd, undefined), farId, 64 * 1024)
+  const fd = openPacketSocket(libc, farId)
+  const stranger = new PacketSocket(libc, fd, deviceFor(libc, fd, undefined), 64 * 1024)
   const words = new Int32Array(stranger.memory)
   const { slotSize, slotsPerBlock, slotCount, blockSize } = stranger.shape
   t.teardown(() => {
