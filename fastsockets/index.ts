@@ -12,6 +12,7 @@ load()
 
 export * from 'node:net'
 export { type Transport, transportOf } from './handle/transport.ts'
+export type { PolicyEvent } from './policy/policy-watch.ts'
 export { RequiredError } from './policy/required-error.ts'
 export { FALLBACK_REASONS, type FallbackCode, type FallbackReason } from './reasons.ts'
 export type {
@@ -20,6 +21,7 @@ export type {
   FallbackEvent,
   ListeningEvent,
   PromotedEvent,
+  RefusedEvent,
 } from './status/events.ts'
 
 const ours = { transportOf, RequiredError, FALLBACK_REASONS }

@@ -21,7 +21,7 @@ export const FALLBACK_REASONS = {
   OTHER_HOST: 'the server runs under another kernel',
   NO_RENDEZVOUS: 'the server is in another network namespace or host, and no rendezvous folder leads to it',
   OTHER_USER: 'the server runs as another user',
-  NOT_LISTENING: 'the server no longer listens on this port by the fast way',
+  NOT_LISTENING: 'no process listens there, or no longer by the fast way',
   HANDSHAKE: 'the handshake with the server was not completed',
   LOCAL_ADDRESS: 'the program chose the local address or port itself',
   ADDRESS: 'this form of address is left to TCP',

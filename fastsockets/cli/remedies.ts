@@ -18,7 +18,7 @@ export const REMEDIES: Readonly<Record<FallbackCode, string>> = {
   OTHER_HOST: 'use RDMA between the hosts',
   NO_RENDEZVOUS: 'within one host share a rendezvous folder; between hosts use RDMA',
   OTHER_USER: 'list each user in the policy of the other',
-  NOT_LISTENING: 'connect again',
+  NOT_LISTENING: 'start the server, or connect again',
   HANDSHAKE: 'DEBUG=fastsockets:* says why',
   LOCAL_ADDRESS: 'leave the choice of the local address to the system',
   ADDRESS: 'use another address',

@@ -25,7 +25,7 @@ import { publishStep } from '../host/steps.ts'
 import { type Family, UNIX, unixKey } from '../host/unix-paths.ts'
 import { allowsDriver, decide, decidePath, ownPolicy } from '../policy/own-policy.ts'
 import { type Decision, NO_POLICY } from '../policy/policy.ts'
-import { explainFailure } from '../policy/required-error.ts'
+import { explainFailure, preciseReason, type Required } from '../policy/required-error.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { Place } from '../status/status-page.ts'
@@ -370,7 +370,11 @@ export class RouteDialer implements Dialer {
     family: Family,
     reason: FallbackReason,
   ): number {
-    if (decideOn(handle, address, port, family).use === 'require') return refuseTcp(handle, reason)
+    const { use, because } = decideOn(handle, address, port, family)
+    if (use === 'require') {
+      const required = { address: nameOf(handle, address, family), port, because }
+      return refuseTcp(handle, family === UNIX ? reason : preciseReason(reason, address, port), required)
+    }
     this.#rememberOnceConnected(handle, request, address, port, family, reason)
     const isUnix = family === UNIX
     const remote = { address: isUnix ? (handle.host as string) : address, port }
@@ -454,10 +458,11 @@ function decideOn(handle: FastHandle, address: string, port: number, family: Fam
  * The policy requires the fast way: reports ECONNREFUSED for this address. Node then tries the next one, if there is
  * one.
  */
-function refuseTcp(handle: FastHandle, reason: FallbackReason): number {
-  recordFallback(handle.socket as FastSocket, reason)
+function refuseTcp(handle: FastHandle, reason: FallbackReason, required: Required): number {
+  const { address, port } = required
+  recordFallback(handle.socket as FastSocket, reason, { address, port })
   handle.abandonConnect()
-  explainFailure(handle.socket as FastSocket, reason)
+  explainFailure(handle.socket as FastSocket, reason, required)
   return UV_ECONNREFUSED
 }
 

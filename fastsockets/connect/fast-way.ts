@@ -22,11 +22,14 @@ export function noteFailedStart(error: unknown): FallbackReason {
 }
 
 /**
- * Why no socket can be fast now; each connect asks. If the permission model forbids the network, Node's own connect
+ * Why no socket can be fast now; each connect asks: an invalid policy may be replaced by a valid one. If the permission model forbids the network, Node's own connect
  * then reports the missing permission.
  */
 export function reasonNow(): FallbackReason | undefined {
-  if (failure !== undefined || mayUseNetwork()) return failure
+  if (failure !== undefined) return failure
+  const invalid = policyFailure()
+  if (invalid !== undefined) return fallbackReason('POLICY_INVALID', invalid.message)
+  if (mayUseNetwork()) return undefined
   return fallbackReason('NOT_STARTED', 'the permission model lets this program use no network')
 }
 
@@ -36,6 +39,14 @@ export function messageOf(error: unknown): string {
 
 /** Why nothing can be fast in this process; undefined if sockets can be fast. */
 export function reasonAgainstFastWay(): FallbackReason | undefined {
+  if (isDisabled()) return fallbackReason('DISABLED')
+  const invalid = policyFailure()
+  if (invalid !== undefined) return fallbackReason('POLICY_INVALID', invalid.message)
+  return reasonForGood()
+}
+
+/** As `reasonAgainstFastWay`, without an invalid policy, which may be replaced. */
+export function reasonForGood(): FallbackReason | undefined {
   if (failure !== undefined) return failure
   try {
     return look()
@@ -46,11 +57,9 @@ export function reasonAgainstFastWay(): FallbackReason | undefined {
 
 function look(): FallbackReason | undefined {
   if (isDisabled()) return fallbackReason('DISABLED')
-  const invalid = policyFailure()
-  if (invalid !== undefined) return fallbackReason('POLICY_INVALID', invalid.message)
   const availability = drivers.get('shm')?.availability()
   if (availability === undefined) return fallbackReason('DRIVER')
-  const isShmAllowed = allowsDriver('shm')
+  const isShmAllowed = policyFailure() !== undefined || allowsDriver('shm')
   if (!availability.usable && (isShmAllowed || availability.code === 'PLATFORM'))
     return reasonOf(availability)
   if (!isShmAllowed && !isAnyUsable()) return fallbackReason('POLICY', 'no driver that it allows can be used')

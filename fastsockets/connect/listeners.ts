@@ -26,13 +26,13 @@ import { publishStep } from '../host/steps.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { guard } from '../host/thrown-errors.ts'
 import { type Asked, type Family, isFileKey, PROMOTION, UNIX, unixKey } from '../host/unix-paths.ts'
-import { allowsDriver, decide, decidePath } from '../policy/own-policy.ts'
+import { allowsDriver, allowsUser, decide, decidePath } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { acceptPromotion, type Servers } from '../promotion/accept-promotion.ts'
 import { noteRelinkedClient } from '../promotion/native-starts.ts'
 import { type FallbackCode, fallbackReason } from '../reasons.ts'
 import { EVENTS, publishEvent } from '../status/events.ts'
-import { ACCEPTED_FAST, ACCEPTED_TCP } from '../status/status-layout.ts'
+import { ACCEPTED_FAST, ACCEPTED_TCP, REFUSED_TCP } from '../status/status-layout.ts'
 import { addTo, type StatusRow, statusPage } from '../status/status-page.ts'
 import { countClosedListener } from '../stream/closed-listeners.ts'
 import type { Acceptor, SocketStream } from '../stream/socket-channel.ts'
@@ -261,6 +261,9 @@ export function acceptorFor(Handle: FastHandleClass, exchange: HandleExchange): 
   }
   return (stream, port, address, family, promisedPort) => {
     publishStep('server asked')
+    const { peerUid } = stream.channel
+    // The channel may be older than the policy.
+    if (peerUid !== undefined && !allowsUser(peerUid)) return REFUSAL.OTHER_USER
     noteRelinkedClient()
     if (family === PROMOTION) return acceptPromotion(stream, port, address, promisedPort, exchange, servers)
     const listener = family === UNIX ? findById(stream, address) : findAsked(stream, port, address, family)
@@ -478,6 +481,12 @@ function show(listener: Listener, reason: FallbackCode | undefined): void {
 export function countTcpAccepted(server: net.Server): void {
   const row = byServer.get(server)?.row ?? slowRowOf(server)
   if (row !== undefined) addTo(row.counts, ACCEPTED_TCP, 1)
+}
+
+/** Counts a client over TCP that was reset because the policy requires the fast way. */
+export function countRefused(server: net.Server): void {
+  const row = byServer.get(server)?.row ?? slowRowOf(server)
+  if (row !== undefined) addTo(row.counts, REFUSED_TCP, 1)
 }
 
 function countFastAccepted({ row }: Listener): void {

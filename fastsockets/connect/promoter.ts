@@ -72,6 +72,14 @@ class Destination {
     this.port = port
   }
 
+  /** Whether its connections may move is found out anew. */
+  forget(): void {
+    this.address = undefined
+    this.isOwn = this.isRequired = this.hasFailed = false
+    this.priceUs = Math.min(this.priceUs, this.paidUs + FIND_PRICE_US * PRICE)
+    this.wire = possibleWire()
+  }
+
   waitLonger(): void {
     this.priceUs = this.paidUs + this.againUs
     this.againUs = Math.min(2 * this.againUs, AGAIN_PRICE_MAX_US)
@@ -184,6 +192,11 @@ export class Promoter implements Starter {
     return this.#destinations.get(keyOf(host, port))?.hasFailed !== true
   }
 
+  /** Connections that exist may move, or not, by the rules as they are now. */
+  handleNewPolicy(): void {
+    for (const destination of this.#destinations.values()) destination.forget()
+  }
+
   #payReads(sockets: readonly net.Socket[]): void {
     for (const socket of sockets) {
       if (isOwn(socket)) continue
@@ -278,6 +291,11 @@ export class Promoter implements Starter {
     recordPending(socket)
     const found = await this.#peers.reach(address, port, family)
     destination.isSearching = false
+    if (decide('client', address, port).use === 'tcp') {
+      destination.priceUs = Number.POSITIVE_INFINITY
+      recordPossible(socket, destination.wire)
+      return true
+    }
     destination.hasFailed = 'code' in found
     if ('code' in found) destination.wire = possibleWire(found)
     recordPossible(socket, destination.wire)

@@ -89,6 +89,12 @@ export class Routes {
     this.#routes.delete(keyOf(host, port))
   }
 
+  /** The policy has changed: what it allows is found anew. */
+  clear(): void {
+    this.#last = undefined
+    this.#routes.clear()
+  }
+
   rememberChannel(host: string, port: number, { channel, address, isProven }: Reached): ChannelRoute {
     const route = { channel, address, isProven, listenersClosed: undefined }
     this.#remember(host, port, route)

@@ -43,6 +43,19 @@ export function* kernelSockets(family: 4 | 6): Generator<KernelSocket> {
   }
 }
 
+/** Whether a process of this network namespace listens at an address of this host; undefined if the kernel does not say. */
+export function isListenedAt(address: string, port: number): boolean | undefined {
+  const places = [canonical(address, address.includes(':') ? 6 : 4), `::ffff:${address}`, '0.0.0.0', '::']
+  try {
+    for (const family of [4, 6] as const)
+      for (const { local, localPort, isListening } of kernelSockets(family))
+        if (isListening && localPort === port && places.includes(local)) return true
+    return false
+  } catch {
+    return undefined
+  }
+}
+
 /** The address in the form that Node has for it. */
 export function canonical(address: string, family: 4 | 6): string {
   return new SocketAddress({ address, family: `ipv${family}` }).address

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { home } from '../host/home.ts'
 
@@ -30,5 +30,16 @@ function mayExist(path: string): boolean {
     return existsSync(path)
   } catch {
     return true
+  }
+}
+
+/** Another text for another file, and for one that was written to, exchanged, or has other rights. Undefined without a file. */
+export function stampOf(path: string | undefined): string | undefined {
+  if (path === undefined) return undefined
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
+    return `${path} ${ino} ${size} ${mtimeNs} ${ctimeNs}`
+  } catch {
+    return undefined
   }
 }

@@ -5,7 +5,7 @@ import { basename, isAbsolute } from 'node:path'
 import { providePolicySettings } from '../../nic/policy-source.ts'
 import { isDisabled } from '../host/environment.ts'
 import { uidOfName } from '../host/user-names.ts'
-import { findPolicyFile } from './find-policy.ts'
+import { findPolicyFile, stampOf } from './find-policy.ts'
 import { type Decision, NO_POLICY, type Policy } from './policy.ts'
 import { PolicyError } from './policy-error.ts'
 import { DRIVERS, type Role, USER_ID_MAX, type Use } from './policy-schema.ts'
@@ -25,15 +25,21 @@ providePolicySettings(() => ownPolicy()?.settings ?? {})
 
 let policy: Policy | undefined
 let failure: PolicyError | undefined
+let stamp: string | undefined
 let program: string | undefined
 
+/** Decisions by rule: of the default first, then of each rule by its number; the last counts all further rules. As on the status page. */
+const HITS_COUNT = 64
+let hits: Float64Array = new Float64Array(HITS_COUNT)
+
 /**
- * The policy, read once. Undefined if it is invalid: then nothing is fast, and `policyFailure` says why. None is read where
- * FASTSOCKETS_DISABLE is set.
+ * The policy in force, read on first use and by `reloadPolicy`. Undefined if it is invalid: then nothing is fast, and
+ * `policyFailure` says why. None is read where FASTSOCKETS_DISABLE is set.
  */
 export function ownPolicy(): Policy | undefined {
   if (policy !== undefined || failure !== undefined) return policy
   try {
+    stamp = stampOf(findPolicyFile())
     policy = isDisabled() ? NO_POLICY : loadPolicy()
   } catch (error) {
     if (!(error instanceof PolicyError)) throw error
@@ -42,6 +48,27 @@ export function ownPolicy(): Policy | undefined {
     process.emitWarning(`${effect}: ${error.message}`, { code: error.code })
   }
   return policy
+}
+
+/** Puts the file, as it is now, in force. Throws a `PolicyError` if it is invalid; the policy in force then stays. */
+export function reloadPolicy(): Policy {
+  const read = loadPolicy()
+  policy = read
+  failure = undefined
+  hits.fill(0)
+  return read
+}
+
+/** The file as `ownPolicy` has found it first. */
+export function firstStamp(): string | undefined {
+  ownPolicy()
+  return stamp
+}
+
+/** Counts go on in `words`, of HITS_COUNT numbers. */
+export function moveHits(words: Float64Array): void {
+  words.set(hits.subarray(0, words.length))
+  hits = words
 }
 
 export function policyFailure(): PolicyError | undefined {
@@ -60,20 +87,26 @@ export function decide(role: Role, address: string | undefined, port: number): D
   const own = ownPolicy()
   if (own === undefined) {
     const use = failure !== undefined && failsClosed(failure) ? 'require' : 'tcp'
-    return { use, because: failure?.message ?? '', isForAddress: false }
+    return { use, because: failure?.message ?? '', rule: 0, isForAddress: false }
   }
   if (own === NO_POLICY) return FAST
-  return own.decide(ownProgram(), role, address, port)
+  return counted(own.decide(ownProgram(), role, address, port))
 }
 
 /** The same for a unix socket, by the path that the program uses. */
 export function decidePath(role: Role, path: string): Decision {
   const own = ownPolicy()
   if (own === undefined || own === NO_POLICY) return decide(role, undefined, 0)
-  return own.decidePath(ownProgram(), role, nameInRules(path))
+  return counted(own.decidePath(ownProgram(), role, nameInRules(path)))
 }
 
-const FAST: Decision = { use: 'fast', because: 'no policy file', isForAddress: false }
+function counted(decision: Decision): Decision {
+  const at = Math.min(decision.rule, hits.length - 1)
+  hits[at] = (hits[at] as number) + 1
+  return decision
+}
+
+const FAST: Decision = { use: 'fast', because: 'no policy file', rule: 0, isForAddress: false }
 
 /** Whether the fast way may be used with a process of user `uid`. */
 export function allowsUser(uid: number): boolean {
@@ -96,8 +129,7 @@ export function allowsPeerMemory(policy: Policy | undefined = ownPolicy()): bool
 
 /** Whether connections start on TCP. The environment variable overrides the policy. */
 export function startsOnTcp(policy: Policy | undefined = ownPolicy()): boolean {
-  if (policy === undefined) return false
-  return (process.env[START_VARIABLE] || policy.start) !== 'fast'
+  return (process.env[START_VARIABLE] || policy?.start) !== 'fast'
 }
 
 /** Few programs have a policy: only they load what reads it. */

@@ -1,4 +1,5 @@
 /** Reads a policy file. Only programs with a policy load this file, the parser and the validator. */
+import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type { ValidateFunction } from 'ajv'
 import { readTrustedFile } from '../../nic/trusted-file.ts'
@@ -20,6 +21,7 @@ import { Rule } from './rule.ts'
 
 /** A larger file is a mistake. */
 const POLICY_SIZE_MAX = 1024 * 1024
+const VERSION_LENGTH = 12
 
 const QUOTE = "quote a pattern that begins with * or @: '*.test.js'"
 
@@ -92,7 +94,19 @@ export function parsePolicy(text: string, path: string): Policy {
   problems.sort((a, b) => a.line - b.line)
   if (problems.length > 0) throw new PolicyError(path, problems, text)
   const { default: use = 'fast', drivers, zcopy = false, start, keyFile, rendezvous } = value
-  return new Policy({ source: path, default: use, users, drivers, zcopy, start, keyFile, rendezvous, rules })
+  const version = createHash('sha256').update(text).digest('hex').slice(0, VERSION_LENGTH)
+  return new Policy({
+    source: path,
+    version,
+    default: use,
+    users,
+    drivers,
+    zcopy,
+    start,
+    keyFile,
+    rendezvous,
+    rules,
+  })
 }
 
 /** The users of a document that may be invalid otherwise. */

@@ -8,6 +8,8 @@ export interface Decision {
   readonly use: Use
   /** For people: the rule and its file. */
   readonly because: string
+  /** The number of the rule; 0 for the default. */
+  readonly rule: number
   /** True if a rule with an address decided, and not the default or a rule about all addresses. */
   readonly isForAddress: boolean
 }
@@ -15,6 +17,8 @@ export interface Decision {
 export interface PolicyParts {
   /** For people: the path of the file, or that there is none. */
   readonly source: string
+  /** Of the file's text: the first 6 bytes of its SHA-256, as `sha256sum` prints them. */
+  readonly version?: string
   readonly default: Use
   /** For people: the origin of the default, unless the file states it. */
   readonly defaultBecause?: string
@@ -55,13 +59,18 @@ export class Policy {
   #decideBy(rule: Rule | undefined): Decision {
     if (rule === undefined) return this.default
     const { use, number, line, hasAddress } = rule
-    return { use, because: `rule ${number} of ${this.source}, line ${line}`, isForAddress: hasAddress }
+    return {
+      use,
+      because: `rule ${number} of ${this.source}, line ${line}`,
+      rule: number,
+      isForAddress: hasAddress,
+    }
   }
 
   /** The decision where no rule matches. */
   get default(): Decision {
     const { default: use, defaultBecause = `the default of ${this.source}` } = this.#parts
-    return { use, because: defaultBecause, isForAddress: false }
+    return { use, because: defaultBecause, rule: 0, isForAddress: false }
   }
 
   /** True if a rule names addresses: then a host name alone does not decide. */
@@ -89,6 +98,11 @@ export class Policy {
 
   get drivers(): readonly string[] | undefined {
     return this.#parts.drivers
+  }
+
+  /** Undefined without a file. */
+  get version(): string | undefined {
+    return this.#parts.version
   }
 
   get zcopy(): boolean {

@@ -6,6 +6,7 @@ import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import type { FastHandle } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
+import { withoutMapping } from '../host/addresses.ts'
 import { decide } from '../policy/own-policy.ts'
 import type { Accepted, SocketStream } from '../stream/socket-channel.ts'
 import { findAccepted } from './accepted-sockets.ts'
@@ -47,7 +48,7 @@ export function acceptPromotion(
     held?.tcp.close()
     return REFUSAL.NOT_LISTENING
   }
-  if (decide('server', ends.server.address, port).use === 'tcp') return REFUSAL.NOT_LISTENING
+  if (decide('server', withoutMapping(ends.server.address), port).use === 'tcp') return REFUSAL.NOT_LISTENING
   portShare.release(promisedPort)
   stream.isPromotion = true
   stream.addresses = addressesOf(ends)

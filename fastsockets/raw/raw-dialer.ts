@@ -9,7 +9,7 @@ import { MISLED_MAX, Routes } from '../connect/routes.ts'
 import type { Reached } from '../connect/worker-group.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import { decide } from '../policy/own-policy.ts'
-import { RequiredError } from '../policy/required-error.ts'
+import { preciseReason, RequiredError } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { showTcpClient } from '../status/tcp-rows.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
@@ -103,7 +103,10 @@ async function connectTo(target: Target, signal: AbortSignal | undefined): Promi
   const found = await reach(target, signal)
   if (!('code' in found)) return found
   signal?.throwIfAborted()
-  if (decide('client', target.address, target.port).use === 'require') throw new RequiredError(found)
+  const { address, port } = target
+  const { use, because } = decide('client', address, port)
+  if (use === 'require')
+    throw new RequiredError(preciseReason(found, address, port), { address, port, because })
   const socket = await connectTcp(target, signal)
   routes.rememberReason(target.address, target.port, found)
   showTcpClient(socket, { transport: 'tcp', reason: found }, target)

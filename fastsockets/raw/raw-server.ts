@@ -128,7 +128,8 @@ export class RawServer<S extends RawSocket | MessageSocket = RawSocket>
     if (known !== undefined) showSlowListener(this.#shadow, known.code)
     const reason = known ?? this.#offer()
     if (reason !== undefined) statusPage().countFallback(reason.code)
-    if (reason !== undefined && this.#isFastOnly) throw new RequiredError(reason)
+    if (reason !== undefined && this.#isFastOnly)
+      throw new RequiredError(reason, { ...this.address, because })
   }
 
   #offer(): FallbackReason | undefined {

@@ -22,7 +22,13 @@ import { nextTick } from '../../nic/real-time.ts'
 import { mayBeRemote, mayReachHosts } from '../bootstrap/remote-hosts.ts'
 import { delayListening, emitDelayed } from '../connect/delayed-listening.ts'
 import { RouteDialer } from '../connect/dialer.ts'
-import { messageOf, noteFailedStart, reasonAgainstFastWay, reasonNow } from '../connect/fast-way.ts'
+import {
+  messageOf,
+  noteFailedStart,
+  reasonAgainstFastWay,
+  reasonForGood,
+  reasonNow,
+} from '../connect/fast-way.ts'
 import {
   decideListener,
   failListening,
@@ -86,6 +92,7 @@ import { bridgeOrFail, isFastSocket } from './bridge.ts'
 import { isFarEnd, nameFarEnd } from './bridge-names.ts'
 import { type ConnectTarget, isPort, targetOf } from './connect-target.ts'
 import { entries, sending } from './entries.ts'
+import { followPolicy, moveForbidden, noteDecided, publishDecided } from './new-policy.ts'
 
 export { noteParser } from '../handle/consumed-handles.ts'
 
@@ -99,7 +106,7 @@ const TRANSFER = 'messaging_transfer_symbol'
 
 /** Relinks this thread; preload.ts calls it once. */
 export function install(): void {
-  const reason = startPage() ?? reasonAgainstFastWay() ?? attempt(wrapAll)
+  const reason = startPage() ?? (reasonForGood() && reasonAgainstFastWay()) ?? attempt(wrapAll)
   if (reason === undefined) {
     log('installed')
     void prepareNames()
@@ -135,9 +142,16 @@ function wrapAll(): void {
     markOwn(this)
     return makeHidden(() => connect.call(this, options))
   })
-  const promoter = wrapClient(Handle, peers, exchange)
+  const routes = new Routes()
+  const promoter = wrapClient(Handle, peers, routes, exchange)
   wrapSocket(promoter)
-  wrapServer(peers, promoter && (server => acceptOverTcp(server, exchange)))
+  const publishAgain = wrapServer(peers, promoter && (server => acceptOverTcp(server, exchange)))
+  followPolicy(() => {
+    routes.clear()
+    promoter?.handleNewPolicy()
+    publishAgain()
+    moveForbidden(peers.streams())
+  })
   showActive(peers)
   hideOwn()
   watchAccepted(isFast, (server, socket) => {
@@ -147,7 +161,12 @@ function wrapAll(): void {
   syncBuiltinESMExports()
 }
 
-function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExchange): Promoter | undefined {
+function wrapClient(
+  Handle: FastHandleClass,
+  peers: Peers,
+  routes: Routes,
+  exchange: HandleExchange,
+): Promoter | undefined {
   const internals = nodeInternals() as NodeInternals
   sending.bridges = {
     isFast: isFastSocket,
@@ -155,7 +174,6 @@ function wrapClient(Handle: FastHandleClass, peers: Peers, exchange: HandleExcha
     returnToTcp: moveToTcpUnread,
     bridge: socket => bridgeOrFail(socket, exchange),
   }
-  const routes = new Routes()
   const dialer = new RouteDialer(peers, internals, exchange, routes)
   provideWrite(nodesWrite())
   const reachesOthers = mayReachHosts() || reasonAgainstFolder(false) === undefined
@@ -343,7 +361,8 @@ function noteUpperSockets(): void {
   })
 }
 
-function wrapServer(peers: Peers, accept?: (server: net.Server) => void): void {
+/** Returns what publishes the listeners anew for which the policy has changed. */
+function wrapServer(peers: Peers, accept?: (server: net.Server) => void): () => void {
   const prototype = net.Server.prototype as net.Server & ServerInternals
   const { listen, close } = prototype
   const _listen2 = entries._listen2 as (...args: unknown[]) => void
@@ -363,13 +382,21 @@ function wrapServer(peers: Peers, accept?: (server: net.Server) => void): void {
   }
   publishLate = (server, args) => publishNow(server as FastServer, args, false)
 
-  function publishNow(server: FastServer, args: readonly unknown[], isPrimarys: boolean): void {
+  /** `isAgain`: the policy has changed; the server goes on, whatever it says. */
+  function publishNow(
+    server: FastServer,
+    args: readonly unknown[],
+    isPrimarys: boolean,
+    isAgain = false,
+  ): void {
     if (server._handle === null) return
     node20?.warmUpOptionCopies()
     const { use, because } = decideListener(server)
+    noteDecided(server, use, () => publishNow(server, args, isPrimarys, true))
     if (use === 'tcp') {
-      statusPage().countFallback('POLICY')
-      showSlowListener(server, 'POLICY')
+      const { code = 'POLICY' } = reasonNow() ?? {}
+      statusPage().countFallback(code)
+      showSlowListener(server, code)
       return log('a listener is not fast: %s', because)
     }
     const conclude = (code: FallbackCode | undefined): void => {
@@ -378,15 +405,15 @@ function wrapServer(peers: Peers, accept?: (server: net.Server) => void): void {
         log('a listener is not fast: %s', fallbackReason(code).text)
       }
       if (use !== 'require' || server._handle === null) return
-      if (code === undefined) holdTcpClients(server)
+      if (code === undefined || isAgain) holdTcpClients(server)
       else failListening(server, fallbackReason(code))
     }
-    accept?.(server)
+    if (!isAgain) accept?.(server)
     const handle = server._handle
     const isPublished = attemptListening(() => {
       const binding = bindingOf(handle, args[5] as number)
       if (!isPrimarys) return conclude(reasonNow()?.code ?? publish(server, binding, peers))
-      const emitListening = delayListening(server)
+      const emitListening = isAgain ? () => {} : delayListening(server)
       publishShared(server, binding, peers, code => {
         conclude(code)
         emitListening()
@@ -408,6 +435,7 @@ function wrapServer(peers: Peers, accept?: (server: net.Server) => void): void {
       return close.call(this, callback)
     },
   )
+  return publishDecided
 }
 
 /** Runs `action`; false if it throws. The server then still listens over TCP. */
@@ -444,7 +472,8 @@ function fallBack(
   const { address, port, isPath } = target
   recordFallback(socket, reason, target, isPath ? 'pipe' : 'tcp')
   if (!isPath) return refuseIfRequired(socket, address, port, reason)
-  return decidePath('client', address).use === 'require' ? new RequiredError(reason) : undefined
+  const { use, because } = decidePath('client', address)
+  return use === 'require' ? new RequiredError(reason, { address, port: 0, because }) : undefined
 }
 
 /** Where no socket can be fast: records the reason for each, and fails those that the policy requires to be fast. */

@@ -19,8 +19,13 @@ import {
   PEER_FETCHED,
   PEER_TAKEN,
   PEER_WINDOW,
+  POLICY_AT,
+  POLICY_HITS_COUNT,
+  POLICY_SIZE,
+  POLICY_STATES,
   PROGRAM_AT,
   PROGRAM_SIZE,
+  REFUSED_TCP,
   REMOTE_AT,
   ROLES,
   ROW,
@@ -98,6 +103,21 @@ export interface ListenerStatus {
   readonly reason?: string
   readonly acceptedFast: number
   readonly acceptedTcp: number
+  /** Connections over TCP that were reset because the policy requires the fast way. */
+  readonly refusedTcp: number
+}
+
+/** The policy that a thread has. */
+export interface PolicyStatus {
+  readonly file: string
+  /** `in force`; `invalid`: nothing is fast; `stale`: the file has changed and is invalid, and the version before is in force. */
+  readonly state: string
+  /** Of the one in force: the first 12 digits of the SHA-256 of its file. Undefined if there has been no good one. */
+  readonly version?: string
+  readonly readMs: number
+  readonly ruleCount: number
+  /** Decisions since it was read, by the number of the rule, or `default`; `63+` is all from the 63rd on. */
+  readonly hits: Readonly<Record<string, number>>
 }
 
 /** One thread of a relinked process. */
@@ -105,6 +125,8 @@ export interface ThreadStatus {
   readonly thread: number
   readonly startMs: number
   readonly program: string
+  /** Undefined without a policy file. */
+  readonly policy?: PolicyStatus
   readonly sockets: readonly SocketStatus[]
   readonly listeners: readonly ListenerStatus[]
   readonly opened: number
@@ -143,10 +165,12 @@ export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
   }
   const sum = (of: (socket: SocketStatus) => number | undefined): number =>
     sockets.reduce((total, socket) => total + ((socket.kind !== 'tcp' && of(socket)) || 0), 0)
+  const policy = decodePolicy(view)
   return {
     thread: header(HEADER.THREAD),
     startMs: header(HEADER.START_MS),
     program: textAt(view, PROGRAM_AT, PROGRAM_SIZE),
+    ...(policy && { policy }),
     sockets,
     listeners,
     opened: header(HEADER.OPENED),
@@ -158,6 +182,26 @@ export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
       CODES.map((code, i) => [code, header(HEADER.FALLBACKS + i)] as const).filter(([, count]) => count > 0),
     ),
     poller: Object.fromEntries(POLLER_COUNTS.map((name, i) => [name, header(HEADER.POLLER + i)])),
+  }
+}
+
+function decodePolicy(view: DataView): PolicyStatus | undefined {
+  const word = (at: number): number => wordAt(view, 0, at)
+  const state = POLICY_STATES[word(HEADER.POLICY_STATE)]
+  if (state === undefined || state === 'none') return undefined
+  const version = Math.min(Math.max(0, Math.floor(word(HEADER.POLICY_VERSION))), 0xffff_ffff_ffff)
+  const hits: Record<string, number> = {}
+  for (let rule = 0; rule < POLICY_HITS_COUNT; rule++) {
+    const count = word(HEADER.POLICY_HITS + rule)
+    if (count > 0) hits[rule === 0 ? 'default' : rule === POLICY_HITS_COUNT - 1 ? `${rule}+` : rule] = count
+  }
+  return {
+    file: textAt(view, POLICY_AT, POLICY_SIZE),
+    state,
+    ...(version > 0 && { version: version.toString(16).padStart(12, '0') }),
+    readMs: word(HEADER.POLICY_READ_MS),
+    ruleCount: word(HEADER.POLICY_RULES),
+    hits,
   }
 }
 
@@ -210,6 +254,7 @@ function decodeListener(view: DataView, at: number, row: number): ListenerStatus
     ...(reason === undefined ? {} : { reason }),
     acceptedFast: wordAt(view, at, ROW.COUNTS + ACCEPTED_FAST),
     acceptedTcp: wordAt(view, at, ROW.COUNTS + ACCEPTED_TCP),
+    refusedTcp: wordAt(view, at, ROW.COUNTS + REFUSED_TCP),
   }
 }
 

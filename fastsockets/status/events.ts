@@ -6,11 +6,14 @@
  *   fastsockets:close        this side of it has closed         ConnectionEvent, bytesIn, bytesOut
  *   fastsockets:fallback     a connection is not fast           FallbackEvent
  *   fastsockets:promoted     a connection that started on TCP has moved to the fast way      PromotedEvent
+ *   fastsockets:refused      a client over TCP was reset: the policy requires the fast way         RefusedEvent
+ *   fastsockets:policy       a changed policy file is in force, or cannot be used                PolicyEvent
  *   fastsockets:listening    a listener can be reached by the fast way, or why it cannot     ListeningEvent
  */
 import diagnostics, { type Channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { nextTick } from '../../nic/real-time.ts'
+import type { PolicyEvent } from '../policy/policy-watch.ts'
 import type { FallbackReason } from '../reasons.ts'
 import type { Place } from './status-page.ts'
 
@@ -51,17 +54,33 @@ export interface ListeningEvent {
   readonly reason?: FallbackReason
 }
 
+export interface RefusedEvent {
+  readonly local: Place
+  readonly remote: Place
+  /** The rule that requires the fast way, with its file and line. */
+  readonly because: string
+}
+
 export const EVENTS = {
   connection: diagnostics.channel('fastsockets:connection'),
   close: diagnostics.channel('fastsockets:close'),
   fallback: diagnostics.channel('fastsockets:fallback'),
   promoted: diagnostics.channel('fastsockets:promoted'),
+  refused: diagnostics.channel('fastsockets:refused'),
+  policy: diagnostics.channel('fastsockets:policy'),
   listening: diagnostics.channel('fastsockets:listening'),
 } as const
 
 export function publishEvent(
   channel: Channel,
-  event: ConnectionEvent | PromotedEvent | CloseEvent | FallbackEvent | ListeningEvent,
+  event:
+    | ConnectionEvent
+    | PromotedEvent
+    | CloseEvent
+    | FallbackEvent
+    | PolicyEvent
+    | RefusedEvent
+    | ListeningEvent,
 ): void {
   if (channel.hasSubscribers) nextTick(publish, channel, event)
 }

@@ -1,8 +1,9 @@
 /** The processes at the other end of TCP connections within this host, as `ss -p` finds them: by the inodes of their sockets. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { shownText } from '../../nic/shown-text.ts'
 import { kernelSockets } from '../host/kernel-sockets.ts'
+import { processesOf } from '../host/socket-owners.ts'
 import type { PeerProcess, SocketStatus } from './decode-status.ts'
 
 /** The prefix of IPv4 addresses as a dual-stack server reports them. */
@@ -43,28 +44,9 @@ function findOwners(
   byInode: Map<number, { socket: SocketStatus; uid: number }>,
   found: Map<SocketStatus, PeerProcess>,
 ): void {
-  for (const pid of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
-    let links: string[]
-    try {
-      links = readdirSync(`/proc/${pid}/fd`)
-    } catch {
-      continue
-    }
-    for (const link of links) {
-      const inode = inodeOf(`/proc/${pid}/fd/${link}`)
-      const owned = inode === undefined ? undefined : byInode.get(inode)
-      if (owned !== undefined)
-        found.set(owned.socket, { pid: Number(pid), program: commandOf(pid), uid: owned.uid })
-    }
-  }
-}
-
-function inodeOf(link: string): number | undefined {
-  try {
-    const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(link)) ?? []
-    return inode === undefined ? undefined : Number(inode)
-  } catch {
-    return undefined
+  for (const [inode, pid] of processesOf(byInode)) {
+    const { socket, uid } = byInode.get(inode) as { socket: SocketStatus; uid: number }
+    found.set(socket, { pid: Number(pid), program: commandOf(pid), uid })
   }
 }
 

@@ -7,7 +7,9 @@
  *   5 sockets opened so far   6 bytes received, 7 sent, 8 buffered, 9 received by ZCopy, 10 sent by it, by those that are closed
  *   16 …   what the poller has done: turns, messages, empty turns, sleeps, doorbells
  *   32 …   fallbacks, by the place of their code among FALLBACK_REASONS
- *   byte 2048: the program's path
+ *   160 state of the policy, its place among POLICY_STATES   161 its version   162 when it was read, ms since 1970   163 its rules
+ *   164 …   decisions by rule: the default, rules 1 to 62, all further rules
+ *   byte 1824: the policy's file   byte 2048: the program's path
  *
  *   row, 320 bytes, ROWS_MAX of them: word
  *   0 kind   1 transport   2 reason, 1 + its place, or 0   3 role   4 local port   5 remote port   6 start, ms since 1970
@@ -15,7 +17,7 @@
  *   8 bytes received   9 sent   10 buffered (they found no receive posted)   11 taken by the program
  *   12 taken by the peer's program   13 the peer's window   14 received by ZCopy   15 sent by ZCopy
  *   16 what the program has written and is not sent   17 which directions have ended, a place among STREAM_STATES
- *   of a listener: 5 hashed port   8 connections accepted the fast way   9 over TCP
+ *   of a listener: 5 hashed port   8 connections accepted the fast way   9 over TCP   10 refused
  *   byte 192: local address or path     byte 256: remote address
  */
 export const PAGE_NAME = 'fastsockets-status'
@@ -42,8 +44,16 @@ export const HEADER = {
   CLOSED_PEER_FETCHED: 10,
   POLLER: 16,
   FALLBACKS: 32,
+  POLICY_STATE: 160,
+  POLICY_VERSION: 161,
+  POLICY_READ_MS: 162,
+  POLICY_RULES: 163,
+  POLICY_HITS: 164,
 } as const
 export const FALLBACKS_MAX = 128
+export const POLICY_HITS_COUNT = 64
+export const POLICY_AT = 1824
+export const POLICY_SIZE = 224
 export const PROGRAM_AT = 2048
 export const PROGRAM_SIZE = 2048
 
@@ -82,6 +92,7 @@ export const ENDED_BY_PEER = 2
 /** The counters of a listener, at the same place. */
 export const ACCEPTED_FAST = 0
 export const ACCEPTED_TCP = 1
+export const REFUSED_TCP = 2
 
 /** The place of a word is its number on the page; 0 is a row that is free. */
 export const KINDS = ['free', 'net', 'raw', 'tcp', 'listener'] as const
@@ -89,6 +100,11 @@ export const TRANSPORTS = ['', 'shm', 'loopback', 'tcp', 'pipe', 'verbs', 'ether
 export const ROLES = ['', 'client', 'server'] as const
 /** As `ss` calls them: open, ended by this program, by the peer, by both. */
 export const STREAM_STATES = ['ESTAB', 'FIN-WAIT', 'CLOSE-WAIT', 'CLOSING'] as const
+/**
+ * `none`: without a file. `invalid`: the file cannot be used, and nothing is fast. `stale`: the file has changed and cannot be used;
+ * the version before is in force.
+ */
+export const POLICY_STATES = ['none', 'in force', 'invalid', 'stale'] as const
 export const LISTENER_STATE = 'LISTEN'
 /** Whether large writes may be offered: `refused` by the system or the peer; `off` by the policy of this program. */
 export const ZCOPY_STATES = ['possible', 'refused', 'off'] as const

@@ -2,7 +2,7 @@ import { threadId } from 'node:worker_threads'
 import { eventLoop, POLLER_COUNTS } from '../../am/channels.ts'
 import { openPage } from '../../nic/index.ts'
 import { dateNow, performance } from '../../nic/real-time.ts'
-import { ownProgram } from '../policy/own-policy.ts'
+import { moveHits, ownPolicy, ownProgram, policyFailure } from '../policy/own-policy.ts'
 import { FALLBACK_REASONS, type FallbackCode } from '../reasons.ts'
 import {
   ADDRESS_SIZE,
@@ -19,6 +19,10 @@ import {
   PAGE_NAME,
   PAGE_SIZE,
   PEER_FETCHED,
+  POLICY_AT,
+  POLICY_HITS_COUNT,
+  POLICY_SIZE,
+  POLICY_STATES,
   PROGRAM_AT,
   PROGRAM_SIZE,
   REMOTE_AT,
@@ -111,9 +115,24 @@ export class StatusPage {
     this.#words[HEADER.START_MS] = performance.timeOrigin
     this.#putText(PROGRAM_AT, PROGRAM_SIZE, ownProgram())
     eventLoop.moveCounts(this.#words.subarray(HEADER.POLLER, HEADER.POLLER + POLLER_COUNTS.length))
+    moveHits(this.#words.subarray(HEADER.POLICY_HITS, HEADER.POLICY_HITS + POLICY_HITS_COUNT))
+    this.showPolicy(false)
     this.#words[HEADER.VERSION] = STATUS_VERSION
     // Written last: publishes the rest.
     this.#words[HEADER.MAGIC] = STATUS_MAGIC
+  }
+
+  /** `isStale`: the file has changed since, and cannot be used. */
+  showPolicy(isStale: boolean): void {
+    const { path } = policyFailure() ?? {}
+    const { source = path ?? '', version, ruleCount = 0 } = ownPolicy() ?? {}
+    const state =
+      path !== undefined ? 'invalid' : version === undefined ? 'none' : isStale ? 'stale' : 'in force'
+    this.#putText(POLICY_AT, POLICY_SIZE, state === 'none' ? '' : source)
+    this.#words[HEADER.POLICY_VERSION] = version === undefined ? 0 : Number.parseInt(version, 16)
+    this.#words[HEADER.POLICY_RULES] = ruleCount
+    if (!isStale) this.#words[HEADER.POLICY_READ_MS] = dateNow()
+    this.#words[HEADER.POLICY_STATE] = POLICY_STATES.indexOf(state)
   }
 
   /** Counts one socket, whose row is opened later if it still exists. */

@@ -7,6 +7,7 @@ import { reachableOwnAddress } from '../../host/addresses.ts'
 import { type Family, UNIX, unixKey } from '../../host/unix-paths.ts'
 import { ownPolicy, ownProgram } from '../../policy/own-policy.ts'
 import type { Decision } from '../../policy/policy.ts'
+import { preciseReason } from '../../policy/required-error.ts'
 import { pathOfName } from '../../policy/unix-names.ts'
 import { rawPeers } from '../../raw/raw-peers.ts'
 import { type FallbackReason, fallbackReason } from '../../reasons.ts'
@@ -54,7 +55,8 @@ async function explainTarget(
   const { use, because } = policy ?? { use: 'tcp', because: 'the policy cannot be used' }
   const refusal = use === 'tcp' ? fallbackReason('POLICY', because) : undefined
   const found = await tryFastWay(reasonAgainstFastWay() ?? refusal ?? target, port, family)
-  const reason = typeof found === 'string' ? undefined : found
+  const reason =
+    typeof found === 'string' ? undefined : family === UNIX ? found : preciseReason(found, address, port)
   const kernels = family === UNIX ? 'pipe' : 'tcp'
   const outcome = typeof found === 'string' ? found : use === 'require' ? 'fails' : kernels
   return { address, outcome, policy: { use, because }, ...(reason && { reason }) }

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import type { ListenerStatus } from '../../status/decode-status.ts'
+import type { ListenerStatus, PolicyStatus } from '../../status/decode-status.ts'
 import { amount } from './amount.ts'
 import type { RatedProcess, RatedSocket } from './rates.ts'
 import type { StatusFilter } from './status-filter.ts'
@@ -39,7 +39,7 @@ export function renderStatus(processes: readonly RatedProcess[], filter: StatusF
 }
 
 function renderProcess(status: RatedProcess): string {
-  const { pid, thread, program, sockets, listeners, poller, fallbacks } = status
+  const { pid, thread, program, policy, sockets, listeners, poller, fallbacks } = status
   const fast = sockets.filter(({ kind }) => kind !== 'tcp').length
   const fallbackList = Object.entries(fallbacks).map(([code, count]) => `${code} ${count}`)
   const lines = [
@@ -50,16 +50,34 @@ function renderProcess(status: RatedProcess): string {
     `  ${amount(poller.messages ?? 0)} messages, ${amount(poller.doorbells ?? 0)} doorbells, ` +
       `${amount(poller.sleeps ?? 0)} sleeps, ${amount(poller.emptyTurns ?? 0)} spins`,
     ...(fallbackList.length === 0 ? [] : [`  fallbacks: ${fallbackList.join(', ')}`]),
+    ...(policy === undefined ? [] : [renderPolicy(policy)]),
     ...listeners.map(renderListener),
   ]
   if (sockets.length > 0) lines.push(...renderRows([HEADINGS, ...sockets.map(cellsOf)]))
   return lines.join('\n')
 }
 
-function renderListener({ local, hashedPort, reason, acceptedFast, acceptedTcp }: ListenerStatus): string {
+function renderPolicy({ file, state, version, ruleCount, hits }: PolicyStatus): string {
+  const decided = Object.entries(hits).map(([rule, count]) =>
+    rule === 'default' ? `default ${count}` : `rule ${rule} ${count}`,
+  )
+  const what = version === undefined ? '' : `, version ${version}, rules: ${ruleCount}`
+  const list = decided.length === 0 ? '' : `; decisions: ${decided.join(', ')}`
+  return `  policy ${file}: ${state}${what}${list}`
+}
+
+function renderListener({
+  local,
+  hashedPort,
+  reason,
+  acceptedFast,
+  acceptedTcp,
+  refusedTcp,
+}: ListenerStatus): string {
   const port = hashedPort === undefined ? '' : `, hashed port ${hashedPort}`
   const how = reason === undefined ? port : `, not fast: ${reason}`
-  return `  listens on ${local}${how}; accepted ${acceptedFast} fast, ${acceptedTcp} over TCP`
+  const refused = refusedTcp === 0 ? '' : `, ${refusedTcp} refused`
+  return `  listens on ${local}${how}; accepted ${acceptedFast} fast, ${acceptedTcp} over TCP${refused}`
 }
 
 function cellsOf(socket: RatedSocket): string[] {

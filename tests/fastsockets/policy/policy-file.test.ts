@@ -49,17 +49,20 @@ rules:
   t.strictSame(policy.decide(app, 'client', '10.1.2.3', 5432), {
     use: 'require',
     because: 'rule 1 of policy.yaml, line 5',
+    rule: 1,
     isForAddress: true,
   })
   t.strictSame(policy.decide(app, 'server', '10.1.2.3', 8050), {
     use: 'fast',
     because: 'rule 2 of policy.yaml, line 11',
+    rule: 2,
     isForAddress: false,
   })
   t.equal(policy.decide(app, 'client', 'fd12::1', 1).because, 'rule 3 of policy.yaml, line 12')
   t.strictSame(policy.decide(app, 'client', '11.1.2.3', 5432), {
     use: 'tcp',
     because: 'the default of policy.yaml',
+    rule: 0,
     isForAddress: false,
   })
   t.equal(policy.decide('/srv/other.js', 'client', '10.1.2.3', 5432).use, 'tcp', 'another program')

@@ -417,7 +417,7 @@ t.test('fastsockets explain', async t => {
   const required = explain(env, '127.0.0.1:1', '--json')
   t.equal(required.status, 1)
   t.match(JSON.parse(required.stdout), [
-    { address: '127.0.0.1', outcome: 'fails', policy: { use: 'require' }, reason: { code: 'NOT_RELINKED' } },
+    { address: '127.0.0.1', outcome: 'fails', policy: { use: 'require' }, reason: { code: 'NOT_LISTENING' } },
   ])
   t.match(explain(env, '192.0.2.1:80'), { stdout: /NO_RENDEZVOUS|REMOTE_HOST/ })
   t.match(explain(env, 'nonsense'), { status: 2 })
