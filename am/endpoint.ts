@@ -11,7 +11,7 @@ import { ChannelGroup } from './channel-group.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'
 import { AmError, closedError, rangeError, typeError } from './errors.ts'
 import type { Handler, HandlerTable } from './handler-table.ts'
-import type { Mapping } from './mapping.ts'
+import { type Mapping, NO_DESTINATION } from './mapping.ts'
 import { HANDLER_COUNT } from './message-layout.ts'
 import { type CheckedOptions, checkOptions, type EndpointLimits, type EndpointOptions } from './options.ts'
 import { assertPayload } from './payload.ts'
@@ -100,6 +100,28 @@ export class Endpoint {
   /** For am/rpc: the conversation with the peer of a destination, and the mapping to show it. */
   static destinationOf(endpoint: Endpoint, destination: number): Destination {
     return endpoint.#mappingOf(destination)
+  }
+
+  /** For am/rpc: as `map`, but beside the translation table, whose entries are all the program's. `unmapApart` ends it. */
+  static async mapApart(endpoint: Endpoint, name: string, tag?: bigint): Promise<Destination> {
+    endpoint.#assertOpen()
+    assertMayUseNetwork()
+    const found = await locate(name)
+    const shown = tag ?? found.tag
+    const base = { index: NO_DESTINATION, name, tag: tagOf(shown) }
+    let mapping: Destination | undefined
+    await endpoint.#peers.find(found, shown, (peer, segment) => {
+      endpoint.#assertOpen()
+      endpoint.#peers.addMapping(peer, NO_DESTINATION)
+      mapping = { ...base, peer, channel: peer.channel, segment }
+    })
+    return mapping as Destination
+  }
+
+  static unmapApart(endpoint: Endpoint, { peer, channel }: Destination): void {
+    if (endpoint.#closing !== undefined || peer === undefined) return
+    channel.waiters.wake() // the channel may end now
+    endpoint.#peers.removeMapping(peer, NO_DESTINATION)
   }
 
   /** For am/rpc: the handler table, and the tag that peers must show. */

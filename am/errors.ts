@@ -17,7 +17,7 @@ export type AmErrorCode =
   | 'ERR_AM_CLOSED'
   /** The destination is not mapped. A `RangeError`. */
   | 'ERR_AM_NOT_MAPPED'
-  /** A stream needs a handler index at which the program has set a handler. */
+  /** The program has set a handler at the index that a stream needs; or RPC has that index to itself. */
   | 'ERR_AM_HANDLER_TAKEN'
   /** No endpoint answers to that name: it is closed, its process has ended, or it never existed. */
   | 'ERR_AM_NO_SUCH_ENDPOINT'

@@ -1,5 +1,5 @@
 import type { ChannelOwner } from './channel-owner.ts'
-import { rangeError, typeError } from './errors.ts'
+import { AmError, rangeError, typeError } from './errors.ts'
 import type { Message } from './message.ts'
 import { HANDLER_COUNT } from './message-layout.ts'
 
@@ -26,6 +26,16 @@ export class HandlerTable {
   /** Handlers of one-way messages. */
   readonly oneWay: (OneWayHandler | undefined)[] = new Array(HANDLER_COUNT).fill(undefined)
   readonly #handlers: (Handler | undefined)[] = new Array(HANDLER_COUNT).fill(undefined)
+  /** The part of this package that has an index to itself, by name. */
+  readonly #owners = new Map<number, string>()
+
+  /** Sets a handler for good. False, and nothing is set, if the index has a handler already. */
+  reserve(index: number, owner: string, handler: Handler): boolean {
+    if (this.#handlers[index] !== undefined) return false
+    this.#handlers[index] = handler
+    this.#owners.set(index, owner)
+    return true
+  }
 
   set(index: number, handler: Handler | undefined): void {
     if (!Number.isInteger(index) || index < 0 || index >= HANDLER_COUNT) {
@@ -33,6 +43,13 @@ export class HandlerTable {
     }
     if (handler !== undefined && typeof handler !== 'function') {
       throw typeError(`handler ${index} must be a function, not ${typeof handler}`)
+    }
+    const owner = this.#owners.get(index)
+    if (owner !== undefined) {
+      throw new AmError(
+        'ERR_AM_HANDLER_TAKEN',
+        `${owner} uses handler ${index} of this endpoint; set another one`,
+      )
     }
     this.#handlers[index] = handler
   }

@@ -12,6 +12,9 @@ export interface RemoteSegment {
   readonly memory: RemoteMemory | undefined
 }
 
+/** Index of a mapping that is in no translation table. */
+export const NO_DESTINATION = -1
+
 /** One entry of the translation table, as messages need it: its index, and the tag to show. */
 export interface Mapping {
   readonly index: number

@@ -1,4 +1,5 @@
 import { AmError, rangeError } from './errors.ts'
+import { NO_DESTINATION } from './mapping.ts'
 import { WORDS_MAX } from './message-layout.ts'
 import { assertPayload } from './payload.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
@@ -6,7 +7,6 @@ import { Words } from './words.ts'
 
 const NO_BYTES = new Uint8Array(0)
 const NO_REQUEST = -1
-const NO_DESTINATION = -1
 
 /** Outcome of a request in its handler. */
 const UNANSWERED = 0

@@ -4,7 +4,7 @@ import type { ChannelOwner } from './channel.ts'
 import type { ChannelGroup } from './channel-group.ts'
 import { EndpointChannel } from './endpoint-channel.ts'
 import { AmError, closedError } from './errors.ts'
-import type { RemoteSegment } from './mapping.ts'
+import { NO_DESTINATION, type RemoteSegment } from './mapping.ts'
 import type { CheckedOptions } from './options.ts'
 import { Peer, type PeerHost, type SegmentDescription } from './peer.ts'
 import { reliable } from './reliability/reliable.ts'
@@ -208,7 +208,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
 
   #setDestination(name: string): void {
     const peers = [...this.#peers].filter(({ peerName, isHearsay }) => peerName === name && !isHearsay)
-    const destination = peers.find(({ mappings }) => mappings.length > 0)?.mappings[0]
+    const destination = peers.flatMap(({ mappings }) => mappings).find(index => index !== NO_DESTINATION)
     for (const peer of peers) peer.destination = destination
   }
 

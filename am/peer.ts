@@ -50,7 +50,7 @@ export class Peer implements ChannelOwner {
   driverReason: string | undefined
   /** The channel to the peer; set once, when the connection is made. */
   channel!: EndpointChannel
-  /** Entries of our translation table that stand for this connection. */
+  /** Entries of our translation table that stand for this connection; `NO_DESTINATION` for each mapping of RPC's own. */
   readonly mappings: number[] = []
   /** The first entry that stands for this peer, perhaps by another connection: both sides may have dialled at once. */
   destination: number | undefined

@@ -106,7 +106,7 @@ function callOne(peers: Peers, key: string, input: unknown, options?: WaitOption
 function streamOf(peers: Peers, key: string, output: Codec) {
   return (input: unknown, options: WaitOptions = {}): RpcStream<unknown> => {
     const open = async () => peers.choose().stream(key, input, options)
-    return new RpcStream(open(), output.decode, options)
+    return new RpcStream(open(), output, options)
   }
 }
 

@@ -1,5 +1,6 @@
 /** How values become bytes. A codec of the user's own library is two functions. */
 import { deserialize, serialize } from 'node:v8'
+import { FLAG_BUFFER, FLAG_BYTES } from './rpc-layout.ts'
 
 export interface Codec<T = unknown> {
   /** Both sides must use codecs of the same name. */
@@ -11,9 +12,6 @@ export interface Codec<T = unknown> {
 }
 
 const EMPTY = new Uint8Array(0)
-/** First byte of a Uint8Array or a Buffer, whose bytes follow. What `v8.serialize` writes begins with 0xff. */
-const BYTES = 1
-const BUFFER = 2
 /** Longer arrays are views of the message. */
 const COPIED_MAX = 4096
 
@@ -23,27 +21,28 @@ const COPIED_MAX = 4096
  */
 export const v8Codec: Codec = {
   name: 'v8',
-  encode: value => {
-    if (value === undefined) return EMPTY
-    return value instanceof Uint8Array ? encodeBytes(value) : serialize(value)
-  },
-  decode: bytes => {
-    if (bytes.length === 0) return undefined
-    return (bytes[0] as number) <= BUFFER ? decodeBytes(bytes) : deserialize(bytes)
-  },
+  encode: value => (value === undefined ? EMPTY : serialize(value)),
+  decode: bytes => (bytes.length === 0 ? undefined : deserialize(bytes)),
 }
 
-function encodeBytes(value: Uint8Array): Uint8Array {
-  const bytes = Buffer.allocUnsafe(1 + value.length)
-  bytes[0] = Buffer.isBuffer(value) ? BUFFER : BYTES
-  bytes.set(value, 1)
-  return bytes
+/** FLAG_BYTES or FLAG_BUFFER for bytes that travel as they are, from the program's own memory; else 0. */
+export function rawFlag(codec: Codec, value: unknown): number {
+  if ((codec !== v8Codec && codec !== bytesCodec) || !(value instanceof Uint8Array)) return 0
+  return codec === v8Codec && Buffer.isBuffer(value) ? FLAG_BUFFER : FLAG_BYTES
 }
 
-function decodeBytes(bytes: Uint8Array): Uint8Array {
-  const view = new Uint8Array(bytes.buffer, bytes.byteOffset + 1, bytes.length - 1)
-  if (bytes[0] === BUFFER) return Buffer.from(view.buffer, view.byteOffset, view.length)
-  return view.length > COPIED_MAX ? view : view.slice()
+/** `flag`: of `rawFlag`. */
+export function encodeWith(codec: Codec, value: unknown, flag: number): Uint8Array {
+  return flag === 0 ? codec.encode(value) : (value as Uint8Array)
+}
+
+/** `flags`: those of the item. */
+export function decodeWith(codec: Codec, bytes: Buffer, flags: number): unknown {
+  if (codec !== v8Codec || (flags & (FLAG_BYTES | FLAG_BUFFER)) === 0) return codec.decode(bytes)
+  if ((flags & FLAG_BUFFER) !== 0) return bytes
+  return bytes.length > COPIED_MAX
+    ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
+    : new Uint8Array(bytes)
 }
 
 export const jsonCodec: Codec = {

@@ -4,7 +4,7 @@
  * it grants as much again. So a slow program stops its sender, and nothing else on the link.
  */
 import { queueMicrotask } from '../../nic/real-time.ts'
-import type { Link, LinkCall } from './link.ts'
+import { heldError, type Link, type LinkCall } from './link.ts'
 import { decodeError, type RpcError, rpcError } from './rpc-error.ts'
 import {
   type CANCELLED,
@@ -18,6 +18,12 @@ import {
 } from './rpc-layout.ts'
 
 const NO_BYTES = new Uint8Array(0)
+
+/** One item as it came. */
+export interface Item {
+  readonly bytes: Buffer
+  readonly flags: number
+}
 
 interface Waiter<T> {
   readonly resolve: (value: T) => void
@@ -33,8 +39,8 @@ export class Flow implements LinkCall {
   private readonly link: Link
   /** FLAG_OPENER if this side has opened the call, else 0. */
   private readonly side: number
-  private readonly items: Buffer[] = []
-  private reader: Waiter<Buffer | undefined> | undefined
+  private readonly items: Item[] = []
+  private reader: Waiter<Item | undefined> | undefined
   /** The peer sends no more. */
   private hasPeerEnded: boolean
   /** This side sends no more. */
@@ -89,17 +95,18 @@ export class Flow implements LinkCall {
   // Receiving.
 
   /** The next item if it is there. */
-  take(): Buffer | undefined {
+  take(): Item | undefined {
     const item = this.items.shift()
     if (item === undefined) return undefined
+    this.letGo(item.bytes)
     this.takenItems++
-    this.takenBytes += item.length
+    this.takenBytes += item.bytes.length
     if (this.takenItems >= WINDOW_ITEMS / 2 || this.takenBytes >= WINDOW_BYTES / 2) this.grant()
     return item
   }
 
   /** The next item; undefined at the end. Rejects if the call has failed. One call at a time. */
-  next(): Promise<Buffer | undefined> {
+  next(): Promise<Item | undefined> {
     const item = this.take()
     if (item !== undefined) return Promise.resolve(item)
     if (this.failure !== undefined) return Promise.reject(this.failure)
@@ -107,6 +114,11 @@ export class Flow implements LinkCall {
     return new Promise((resolve, reject) => {
       this.reader = { resolve, reject }
     })
+  }
+
+  /** Drops what has come and is not taken. */
+  discard(): void {
+    for (const { bytes } of this.items.splice(0)) this.letGo(bytes)
   }
 
   // Sending.
@@ -118,12 +130,12 @@ export class Flow implements LinkCall {
     return new Promise((resolve, reject) => this.senders.push({ resolve, reject }))
   }
 
-  /** The bytes must stay as they are until the call is over. */
-  send(bytes: Uint8Array): void {
+  /** `flag`: of `rawFlag`; without it the bytes must stay as they are until the call is over. */
+  send(bytes: Uint8Array, flag = 0): void {
     if (this.hasEnded || this.failure !== undefined) return
     this.creditItems--
     this.creditBytes -= bytes.length
-    this.link.sendData(this.id, this.side, bytes)
+    this.link.sendData(this.id, this.side | flag, bytes)
   }
 
   /** Sends no more, perhaps with a last item. */
@@ -150,7 +162,7 @@ export class Flow implements LinkCall {
   cancel(reason: typeof CANCELLED | typeof DEADLINE, error: RpcError): void {
     if (this.failure !== undefined || this.isDone) return
     this.link.sendCancel(this.id, this.side, reason)
-    this.items.length = 0
+    this.discard()
     this.stop(error)
   }
 
@@ -164,9 +176,10 @@ export class Flow implements LinkCall {
       if (this.ungrantedItems >= WINDOW_ITEMS || this.ungrantedBytes >= WINDOW_BYTES) {
         return this.violate('more items than were granted')
       }
+      if (this.isLong(bytes) && !this.link.hold(bytes.length)) return this.fail(heldError())
       this.ungrantedItems++
       this.ungrantedBytes += bytes.length
-      this.items.push(bytes)
+      this.items.push({ bytes, flags })
     }
     if (this.hasPeerEnded) this.forgetIfOver()
     this.wakeReader()
@@ -188,6 +201,15 @@ export class Flow implements LinkCall {
     this.stop(error)
   }
 
+  /** Only what the peer makes this side hold is counted: not the results of our own calls. */
+  private isLong({ length }: Buffer): boolean {
+    return this.side === 0 && length > WINDOW_BYTES
+  }
+
+  private letGo(bytes: Buffer): void {
+    if (this.failure === undefined && this.isLong(bytes)) this.link.letGo(bytes.length)
+  }
+
   private get isDone(): boolean {
     return this.hasEnded && this.hasPeerEnded
   }
@@ -203,6 +225,7 @@ export class Flow implements LinkCall {
 
   private stop(error: RpcError): void {
     if (this.failure !== undefined) return
+    for (const { bytes } of this.items) this.letGo(bytes)
     this.failure = error
     this.link.forget(this.id, this.side)
     for (const { reject } of this.senders.splice(0)) reject(error)

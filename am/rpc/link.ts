@@ -16,9 +16,12 @@ import { encodeError, type RpcError, rpcError } from './rpc-error.ts'
 import {
   CALLS_MAX,
   DIRECTORY,
+  FLAG_BUFFER,
+  FLAG_BYTES,
   FLAG_ERROR,
   FLAG_LAST,
   FLAG_OPENER,
+  HELD_BYTES_MAX,
   KIND_BITS,
   KIND_CANCEL,
   KIND_CREDIT,
@@ -58,14 +61,18 @@ export interface Opened {
 export type Acceptor = (opened: Opened) => LinkCall | undefined
 
 interface Waiting {
-  readonly words: readonly number[]
+  readonly words: Words
   readonly bytes: Uint8Array
+  /** Bytes of the payload that have been sent. */
   position: number
 }
 
 const NO_SLOT = -1
 const NO_BYTES = new Uint8Array(0)
 const NO_PAYLOAD = Buffer.alloc(0)
+/** Flags of bytes that are a program's own, which it may change as soon as the function has returned. */
+const RAW = FLAG_BYTES | FLAG_BUFFER
+/** Words of the message being sent. One object is enough, because sending does not wait. */
 const words = new Words()
 
 export class Link {
@@ -79,6 +86,9 @@ export class Link {
   private readonly opened = new Map<number, LinkCall>()
   private readonly accepted = new Map<number, LinkCall>()
   private lastOpened = 0
+  /** Bytes of long payloads that calls of the peer hold, and those of arguments by call. */
+  private heldBytes = 0
+  private readonly longInputs = new Map<number, number>()
   /** What waits for credit or room, in order. */
   private readonly queue: Waiting[] = []
   private queuedBytes = 0
@@ -122,10 +132,14 @@ export class Link {
   }
 
   sayHello(tag: Tag): void {
-    this.push([KIND_HELLO, RPC_VERSION, tag.low, tag.high, this.channel.mediumMax], NO_BYTES)
+    words.set(5, KIND_HELLO, RPC_VERSION, tag.low, tag.high, this.channel.mediumMax)
+    this.push(NO_BYTES)
   }
 
-  /** Opens a call. Returns its number, or throws; then the call has not been opened. */
+  /**
+   * Opens a call. Returns its number, or throws; then the call has not been opened. With FLAG_BYTES or FLAG_BUFFER in `flags`
+   * the bytes may change afterwards, else only once the call is over.
+   */
   open(
     call: LinkCall,
     service: number,
@@ -142,35 +156,38 @@ export class Link {
     this.lastOpened = this.lastOpened === 0x7fffffff ? 1 : this.lastOpened + 1
     const id = this.lastOpened
     this.opened.set(id, call)
-    this.push([KIND_OPEN | FLAG_OPENER | flags, id, bytes.length, 0, service, method, timeoutMs], bytes)
+    words.set(7, KIND_OPEN | FLAG_OPENER | flags, id, bytes.length, 0, service, method, timeoutMs)
+    this.push(bytes)
     return id
   }
 
-  /** Sends an item, or the end. Throws if the payload is too long, or too much waits; does nothing once the link is over. */
+  /** Sends an item, or the end; `flags` as of `open`. Throws if the payload is too long, or too much waits; does nothing once the link is over. */
   sendData(id: number, flags: number, bytes: Uint8Array): void {
     if (this.failure !== undefined) return
     this.assertPayload(bytes)
-    this.push([KIND_DATA | flags, id, bytes.length, 0], bytes)
+    words.set(4, KIND_DATA | flags, id, bytes.length, 0)
+    this.push(bytes)
   }
 
   /** Answers with an error. Never throws. */
   sendError(id: number, flags: number, error: unknown): void {
     if (this.failure !== undefined) return
     const bytes = encodeError(error)
-    this.push([KIND_DATA | FLAG_LAST | FLAG_ERROR | flags, id, bytes.length, 0], bytes)
+    words.set(4, KIND_DATA | FLAG_LAST | FLAG_ERROR | flags, id, bytes.length, 0)
+    this.push(bytes)
   }
 
   /**
    * Sends a result that is there soon after its call, as the reply to the request: the credit comes back with it. Later results, and
    * those that do not fit into one message, are requests. Throws as `sendData` does.
    */
-  answer(slot: number, id: number, bytes: Uint8Array): void {
+  answer(slot: number, id: number, bytes: Uint8Array, flag = 0): void {
     if (this.failure !== undefined) return
     if (slot === NO_SLOT || bytes.length > this.pieceMax) {
       this.release(slot)
-      return this.sendData(id, FLAG_LAST, bytes)
+      return this.sendData(id, FLAG_LAST | flag, bytes)
     }
-    words.setArray([KIND_DATA | FLAG_LAST, id, bytes.length, 0])
+    words.set(4, KIND_DATA | FLAG_LAST | flag, id, bytes.length, 0)
     this.channel.sendReply(slot, RPC_HANDLER, words, bytes.length === 0 ? undefined : bytes)
     this.channel.touch()
   }
@@ -181,17 +198,35 @@ export class Link {
   }
 
   sendCredit(id: number, flags: number, bytes: number, items: number): void {
-    if (this.failure === undefined) this.push([KIND_CREDIT | flags, id, bytes, items], NO_BYTES)
+    if (this.failure !== undefined) return
+    words.set(4, KIND_CREDIT | flags, id, bytes, items)
+    this.push(NO_BYTES)
   }
 
   sendCancel(id: number, flags: number, reason: number): void {
-    if (this.failure === undefined) this.push([KIND_CANCEL | flags, id, 0, 0, reason], NO_BYTES)
+    if (this.failure !== undefined) return
+    words.set(5, KIND_CANCEL | flags, id, 0, 0, reason)
+    this.push(NO_BYTES)
   }
 
   /** The call is over for this side. `flags`: FLAG_OPENER if this side has opened it. */
   forget(id: number, flags: number): void {
     if ((flags & FLAG_OPENER) !== 0) this.opened.delete(id)
-    else this.accepted.delete(id)
+    else if (this.accepted.delete(id) && this.longInputs.size > 0) {
+      this.letGo(this.longInputs.get(id) ?? 0)
+      this.longInputs.delete(id)
+    }
+  }
+
+  /** A call of the peer holds a long payload from now on, until `letGo`. False if the calls of the peer hold too much. */
+  hold(bytes: number): boolean {
+    if (this.heldBytes + bytes > HELD_BYTES_MAX) return false
+    this.heldBytes += bytes
+    return true
+  }
+
+  letGo(bytes: number): void {
+    this.heldBytes -= bytes
   }
 
   /** Handles one request for `RPC_HANDLER`, within that handler. */
@@ -245,7 +280,7 @@ export class Link {
   private handleAnswer(words: readonly number[], bytes: Buffer): void {
     if (this.failure !== undefined) return
     const [flags = 0, id = 0, length] = words
-    const isResult = flags === (KIND_DATA | FLAG_LAST) && length === bytes.length
+    const isResult = (flags & ~RAW) === (KIND_DATA | FLAG_LAST) && length === bytes.length
     if (!isResult) return this.refuse('a reply that is no result')
     this.opened.get(id)?.handleData(bytes, flags)
   }
@@ -296,10 +331,14 @@ export class Link {
     if (id <= 0 || this.accepted.has(id)) return this.refuse(`call ${id} is opened a second time`)
     if (this.accepted.size >= CALLS_MAX) return this.refuse(`more than ${CALLS_MAX} calls are under way`)
     const [service, method, timeoutMs] = [words[4] as number, words[5] as number, words[6] as number]
+    const isLong = bytes.length > this.channel.mediumMax
+    if (isLong && !this.hold(bytes.length)) return this.sendError(id, 0, heldError())
     // Deferred: the program's handler runs outside of this one, and may answer at once.
     const slot = service !== DIRECTORY && (flags & FLAG_LAST) !== 0 ? message.defer() : NO_SLOT
     const call = this.accept({ link: this, id, flags, service, method, timeoutMs, bytes, slot })
     if (call !== undefined) this.accepted.set(id, call)
+    if (isLong && call !== undefined) this.longInputs.set(id, bytes.length)
+    else if (isLong) this.letGo(bytes.length)
   }
 
   /** Undefined if this side has finished with the call: what still comes for it is dropped. */
@@ -321,38 +360,33 @@ export class Link {
     }
   }
 
-  /** Sends now what can be sent now, if nothing waits. */
-  private push(head: readonly number[], bytes: Uint8Array): void {
+  /** Sends the message in `words`: now what can be sent now, if nothing waits; the rest in order. */
+  private push(bytes: Uint8Array): void {
     const { queue } = this
     let position = 0
     if (queue.length === 0 && running.channels === 0) {
-      if (this.send(head, bytes, 0) === bytes.length) return
-      position = this.sentBytes
+      position = this.send(words, bytes, 0)
+      if (position === bytes.length) return
     }
-    queue.push({ words: head, bytes, position })
+    const isRaw = ((words.values[0] as number) & RAW) !== 0
+    queue.push({ words: words.copy(), bytes: isRaw ? copyFrom(bytes, position) : bytes, position })
     this.queuedBytes += bytes.length
     this.pumpLater()
   }
 
-  /** Bytes of the payload that the last `send` has sent. */
-  private sentBytes = 0
-
-  /** Sends pieces from `from` on; returns where it stopped. An empty payload that did not go counts as stopped before its end. */
-  private send(head: readonly number[], bytes: Uint8Array, from: number): number {
-    this.sentBytes = from
+  /** Sends pieces from `from` on; returns where it stopped: -1 if that is before an empty payload. */
+  private send(head: Words, bytes: Uint8Array, from: number): number {
+    const { length } = bytes
+    const { channel } = this
     let at = from
     do {
-      const length = Math.min(this.pieceMax, bytes.length - at)
-      words.setArray(head)
-      if (at > 0) words.values[3] = at
-      const piece =
-        bytes.length === 0 ? undefined : length === bytes.length ? bytes : bytes.subarray(at, at + length)
-      if (this.channel.send(this.mapping, RPC_HANDLER, words, piece, this.requests) !== OK) {
-        return bytes.length === 0 ? -1 : at
-      }
-      at += length
-      this.sentBytes = at
-    } while (at < bytes.length)
+      const end = Math.min(length, at + this.pieceMax)
+      if (at > 0) head.values[3] = at
+      const piece = length === 0 ? undefined : end - at === length ? bytes : bytes.subarray(at, end)
+      if (channel.send(this.mapping, RPC_HANDLER, head, piece, this.requests) !== OK)
+        return length === 0 ? -1 : at
+      at = end
+    } while (at < length)
     return at
   }
 
@@ -388,6 +422,20 @@ export class Link {
     }
     this.isPumping = false
   }
+}
+
+/** As many bytes, of which those from `from` on are copies: the others have been sent. */
+function copyFrom(bytes: Uint8Array, from: number): Uint8Array {
+  const copy = Buffer.allocUnsafe(bytes.length)
+  copy.set(bytes.subarray(Math.max(0, from)), Math.max(0, from))
+  return copy
+}
+
+export function heldError(): RpcError {
+  return rpcError(
+    'ERR_RPC_EXHAUSTED',
+    `long payloads of the calls of one peer are held up to ${HELD_BYTES_MAX} bytes`,
+  )
 }
 
 export function lostError(peerName: string, reason: string): RpcError {

@@ -3,9 +3,8 @@
  * the VI paper calls ReceiveAny on one completion queue.
  */
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
-import { Endpoint } from '../endpoint.ts'
+import { type Destination, Endpoint } from '../endpoint.ts'
 import { EndpointChannel } from '../endpoint-channel.ts'
-import type { HandlerTable } from '../handler-table.ts'
 import { channelOf, type Message } from '../message.ts'
 import type { Tag } from '../tag.ts'
 import { callOnce } from './call-once.ts'
@@ -36,8 +35,6 @@ export interface Found {
 const tables = new WeakMap<Endpoint, Links>()
 
 export class Links {
-  private readonly endpoint: Endpoint
-  private readonly handlers: HandlerTable
   private readonly tag: Tag
   private readonly links = new Map<EndpointChannel, Link>()
   private readonly services: (Served | undefined)[] = [undefined]
@@ -53,13 +50,10 @@ export class Links {
 
   private constructor(endpoint: Endpoint) {
     const { handlers, tag } = Endpoint.tableOf(endpoint)
-    if (handlers.get(RPC_HANDLER) !== undefined) {
+    if (!handlers.reserve(RPC_HANDLER, 'fastsockets/rpc', message => this.handle(message))) {
       throw rpcError('ERR_RPC_TAKEN', `the program has set handler ${RPC_HANDLER}, which RPC needs`)
     }
-    this.endpoint = endpoint
-    this.handlers = handlers
     this.tag = tag
-    this.handlers.set(RPC_HANDLER, message => this.handle(message))
   }
 
   /** Offers a service. The returned function withdraws it; calls under way go on. */
@@ -75,9 +69,8 @@ export class Links {
     }
   }
 
-  /** The link to the peer of a mapped destination, once the peer has said hello. */
-  async linkTo(destination: number): Promise<Link> {
-    const { channel, tag, peer } = Endpoint.destinationOf(this.endpoint, destination)
+  /** The link to the peer of a destination, once the peer has said hello. */
+  async linkTo({ channel, tag, peer }: Destination): Promise<Link> {
     if (peer === undefined) throw lostError(channel.owner.peerName, 'NO_SUCH_ENDPOINT')
     let link = this.links.get(channel)
     if (link === undefined) {
@@ -96,7 +89,7 @@ export class Links {
   }
 
   /** Asks the peer of a destination for a service. */
-  async find(destination: number, name: string): Promise<Found> {
+  async find(destination: Destination, name: string): Promise<Found> {
     const link = await this.linkTo(destination)
     const answer = callOnce(link, { service: DIRECTORY, method: 0, timeoutMs: 0, bytes: Buffer.from(name) })
     const noAnswer = (): RpcError =>

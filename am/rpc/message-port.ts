@@ -4,9 +4,9 @@
  * sender after a window (flow.ts).
  */
 import { performance, queueMicrotask, sleep } from '../../nic/real-time.ts'
-import type { Endpoint } from '../endpoint.ts'
-import { v8Codec } from './codec.ts'
-import { Flow } from './flow.ts'
+import { Endpoint } from '../endpoint.ts'
+import { decodeWith, encodeWith, rawFlag, v8Codec } from './codec.ts'
+import { Flow, type Item } from './flow.ts'
 import { Links } from './links.ts'
 import type { RpcError } from './rpc-error.ts'
 import { rpcError } from './rpc-error.ts'
@@ -45,7 +45,7 @@ export class FastPort {
     { readonly given: unknown; readonly call: (value: unknown) => void }[]
   >()
   /** Posted messages without a flow or a window. */
-  readonly #queue: Uint8Array[] = []
+  readonly #queue: { readonly bytes: Uint8Array; readonly flag: number }[] = []
   #queuedBytes = 0
   #flow: Flow | undefined
   #isStarted = false
@@ -76,15 +76,18 @@ export class FastPort {
     if (!given.every(one => one instanceof ArrayBuffer)) {
       throw rpcError('ERR_RPC_ARGUMENT', 'only an ArrayBuffer can be transferred to another process')
     }
-    const bytes = v8Codec.encode(value)
+    const flow = this.#flow
+    const isNext = flow?.maySend === true && this.#queue.length === 0
+    const flag = rawFlag(v8Codec, value)
+    const own = encodeWith(v8Codec, value, flag)
+    const bytes = flag !== 0 && (!isNext || given.length > 0) ? new Uint8Array(own) : own
     for (const one of given) structuredClone(one, { transfer: [one as ArrayBuffer] })
     if (this.#isClosing || this.#isClosed) return
     if (this.#queuedBytes + bytes.length > PORT_QUEUE_BYTES_MAX) {
       throw rpcError('ERR_RPC_EXHAUSTED', `${this.#queuedBytes} bytes wait for the receiver already`)
     }
-    const flow = this.#flow
-    if (flow?.maySend && this.#queue.length === 0) return flow.send(bytes)
-    this.#queue.push(bytes)
+    if (isNext) return flow.send(bytes, flag)
+    this.#queue.push({ bytes, flag })
     this.#queuedBytes += bytes.length
     this.#sendQueued()
   }
@@ -148,9 +151,9 @@ export class FastPort {
     const flow = this.#flow
     if (flow === undefined || this.#isWaiting) return
     while (flow.maySend && this.#queue.length > 0) {
-      const bytes = this.#queue.shift() as Uint8Array
+      const { bytes, flag } = this.#queue.shift() as { bytes: Uint8Array; flag: number }
       this.#queuedBytes -= bytes.length
-      flow.send(bytes)
+      flow.send(bytes, flag)
     }
     if (this.#queue.length === 0 || flow.error !== undefined) return
     this.#isWaiting = true
@@ -171,15 +174,15 @@ export class FastPort {
   #deliver(): void {
     const flow = this.#flow
     if (flow === undefined || !this.#isStarted || this.#isClosing) return
-    for (let bytes = flow.take(); bytes !== undefined && !this.#isClosing; bytes = flow.take())
-      this.#handle(bytes)
+    for (let item = flow.take(); item !== undefined && !this.#isClosing; item = flow.take())
+      this.#handle(item)
     if (flow.isDrained && flow.error === undefined) this.close()
   }
 
-  #handle(bytes: Buffer): void {
+  #handle({ bytes, flags }: Item): void {
     let value: unknown
     try {
-      value = v8Codec.decode(bytes)
+      value = decodeWith(v8Codec, bytes, flags)
     } catch (error) {
       return this.#emit('messageerror', error)
     }
@@ -233,8 +236,8 @@ export class FastPort {
 /** A port to a peer that accepts ports on the channel, now or within ten seconds. It may be used at once. */
 export function messagePort(endpoint: Endpoint, destination: number, options: PortOptions = {}): FastPort {
   const port = new FastPort()
-  const links = Links.of(endpoint)
-  openPort(links, destination, nameOf(options)).then(
+  Links.of(endpoint)
+  openPort(endpoint, destination, nameOf(options)).then(
     flow => FastPort.attach(port, flow),
     error => FastPort.fail(port, error),
   )
@@ -267,11 +270,14 @@ function nameOf({ channel = '' }: PortOptions): string {
   return `port ${channel}`
 }
 
-async function openPort(links: Links, destination: number, name: string): Promise<Flow> {
+async function openPort(endpoint: Endpoint, destination: number, name: string): Promise<Flow> {
   const deadlineMs = performance.now() + OPEN_MS_MAX
   for (;;) {
     try {
-      const { link, service } = await links.find(destination, name)
+      const { link, service } = await Links.of(endpoint).find(
+        Endpoint.destinationOf(endpoint, destination),
+        name,
+      )
       const flow = new Flow(link, 'opener')
       flow.id = link.open(flow, service, 0, 0, 0, NO_BYTES)
       return flow

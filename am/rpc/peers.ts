@@ -78,9 +78,13 @@ export class Peers {
     return added
   }
 
-  private remove(peer: string): void {
-    this.all.get(peer)?.close()
-    this.all.delete(peer)
+  /** The name is gone, perhaps before the end of the connection is seen. */
+  private remove(name: string): void {
+    const peer = this.all.get(name)
+    this.all.delete(name)
+    const wasUp = peer?.isUp
+    peer?.close()
+    if (wasUp) this.options.onPeer?.({ type: 'down', peer: name, reason: 'NO_NAME' })
   }
 
   private handleEvent(event: PeerEvent): void {

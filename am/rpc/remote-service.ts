@@ -2,9 +2,8 @@
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { watchAbort } from '../abort-watch.ts'
 import { checkWait, type WaitOptions } from '../call.ts'
-import type { Endpoint } from '../endpoint.ts'
-import { DESTINATIONS_MAX } from '../refusals.ts'
-import type { Codec } from './codec.ts'
+import { type Destination, Endpoint } from '../endpoint.ts'
+import { type Codec, decodeWith, encodeWith, rawFlag } from './codec.ts'
 import { Flow } from './flow.ts'
 import { type LinkCall, lostError } from './link.ts'
 import { type Found, Links } from './links.ts'
@@ -21,7 +20,7 @@ export interface PeerEvent {
   readonly type: 'up' | 'down'
   /** As it was given to `connectService`: a name, or a destination. */
   readonly peer: string | number
-  /** Why it went down, as `RpcError` has it. */
+  /** Why it went down, as `RpcError` has it; `NO_NAME` if its name was withdrawn. */
   readonly reason: string | undefined
 }
 
@@ -34,9 +33,11 @@ export class RemoteService {
   private readonly service: Service
   private readonly onEvent: (event: PeerEvent) => void
   private readonly tag: bigint | undefined
-  /** Our own entry of the translation table, if the peer was given by name. */
-  private destination: number | undefined
+  /** Our own mapping, if the peer was given by name. */
+  private mapping: Destination | undefined
   private found: Found | undefined
+  /** Numbers of the methods that have been called, by key; valid for `found`. */
+  private readonly numbers = new Map<string, number>()
   private finding: Promise<Found> | undefined
   private pauseMs = PAUSE_MS_MIN
   private timer: NodeJS.Timeout | undefined
@@ -54,7 +55,6 @@ export class RemoteService {
     this.service = service
     this.tag = tag
     this.onEvent = onEvent
-    this.destination = typeof peer === 'number' ? peer : undefined
   }
 
   /** Connects, unless that is done or under way. */
@@ -80,9 +80,10 @@ export class RemoteService {
 
   close(): void {
     this.isClosed = true
+    this.isUp = false
     clearTimeout(this.timer)
     this.found = undefined
-    if (typeof this.peer === 'string') this.unmap()
+    this.unmap()
   }
 
   call(key: string, input: unknown, options: WaitOptions | undefined): Promise<unknown> {
@@ -92,33 +93,22 @@ export class RemoteService {
   }
 
   async stream(key: string, input: unknown, options: WaitOptions | undefined): Promise<Flow> {
-    const { link, service, method } = this.methodOf(this.found ?? (await this.connect()), key)
+    const found = this.found ?? (await this.connect())
+    const method = this.methodOf(found, key)
     if (options !== undefined) checkWait(options)
     const { input: codec = this.service.codec } = this.service.methods[key] as Methods[string]
-    const flow = new Flow(link, 'opener', { own: true })
-    flow.id = link.open(flow, service, method, timeoutOf(options), FLAG_LAST, codec.encode(input))
+    const flow = new Flow(found.link, 'opener', { own: true })
+    flow.id = openWith(flow, found, method, codec, input, options)
     return flow
   }
 
   private async find(): Promise<Found> {
-    if (typeof this.peer === 'string' && this.destination === undefined) {
-      this.destination = freeDestination(this.endpoint)
-      try {
-        await this.endpoint.map(this.destination, this.peer, this.tag)
-      } catch (error) {
-        this.unmap()
-        throw rpcError('ERR_RPC_UNAVAILABLE', `${this.peer} cannot be reached: ${(error as Error).message}`, {
-          cause: error,
-          reason: (error as { code?: string }).code ?? 'UNKNOWN',
-        })
-      }
-    }
     try {
-      const found = await Links.of(this.endpoint).find(this.destination as number, this.service.name)
+      const found = await Links.of(this.endpoint).find(await this.map(), this.service.name)
       if (this.isClosed) throw lostError(String(this.peer), 'CLOSED')
       this.found = found
     } catch (error) {
-      if (typeof this.peer === 'string') this.unmap()
+      this.unmap()
       throw error
     }
     this.pauseMs = PAUSE_MS_MIN
@@ -130,28 +120,43 @@ export class RemoteService {
 
   private handleLoss(error: RpcError): void {
     this.found = undefined
+    this.numbers.clear()
     this.isUp = false
     if (this.isClosed) return
-    if (typeof this.peer === 'string') this.unmap()
+    this.unmap()
     this.onEvent({ type: 'down', peer: this.peer, reason: error.reason ?? error.code })
   }
 
-  private unmap(): void {
-    const { destination, endpoint } = this
-    if (destination === undefined) return
-    this.destination = undefined
-    destinationsOf(endpoint).delete(destination)
+  private async map(): Promise<Destination> {
+    const { endpoint, peer } = this
+    if (typeof peer === 'number') return Endpoint.destinationOf(endpoint, peer)
     try {
-      endpoint.unmap(destination)
-    } catch {
-      // The endpoint is closed.
+      this.mapping ??= await Endpoint.mapApart(endpoint, peer, this.tag)
+    } catch (error) {
+      throw rpcError('ERR_RPC_UNAVAILABLE', `${peer} cannot be reached: ${(error as Error).message}`, {
+        cause: error,
+        reason: (error as { code?: string }).code ?? 'UNKNOWN',
+      })
     }
+    return this.mapping
   }
 
-  private methodOf(found: Found, key: string): { link: Found['link']; service: number; method: number } {
-    const { link, service, methods } = found
+  private unmap(): void {
+    const { mapping } = this
+    this.mapping = undefined
+    if (mapping !== undefined) Endpoint.unmapApart(this.endpoint, mapping)
+  }
+
+  /** The peer's number of a method. */
+  private methodOf(found: Found, key: string): number {
+    const known = this.numbers.get(key)
+    if (known !== undefined) return known
+    const { link, methods } = found
     const method = methods.get(signatureOf(this.service, key))
-    if (method !== undefined) return { link, service, method }
+    if (method !== undefined) {
+      this.numbers.set(key, method)
+      return method
+    }
     const other = [...methods.keys()].find(signature => signature.startsWith(`${key} `))
     const why =
       other === undefined ? `has no method ${key}` : `has ${other}, and not ${signatureOf(this.service, key)}`
@@ -166,12 +171,11 @@ export class RemoteService {
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (options !== undefined) checkWait(options)
-      const { link, service, method } = this.methodOf(found, key)
-      const { input: codec = this.service.codec, output = this.service.codec } = this.service.methods[
-        key
-      ] as Methods[string]
+      const method = this.methodOf(found, key)
+      const { codec } = this.service
+      const { input: inputCodec = codec, output = codec } = this.service.methods[key] as Methods[string]
       const call = new PendingResult(this, found, output, resolve, reject)
-      call.id = link.open(call, service, method, timeoutOf(options), FLAG_LAST, codec.encode(input))
+      call.id = openWith(call, found, method, inputCodec, input, options)
       this.underWay++
       if (options !== undefined) call.watch(options)
     })
@@ -217,7 +221,7 @@ class PendingResult implements LinkCall {
     this.finish()
     if ((flags & FLAG_ERROR) !== 0) return this.reject(decodeError(bytes))
     try {
-      this.resolve(this.codec.decode(bytes))
+      this.resolve(decodeWith(this.codec, bytes, flags))
     } catch (cause) {
       this.reject(
         rpcError('ERR_RPC_PAYLOAD', `the answer of ${this.found.link.peerName} cannot be decoded`, { cause }),
@@ -251,24 +255,21 @@ class PendingResult implements LinkCall {
   }
 }
 
+/** Opens a call with its argument; returns its number. */
+function openWith(
+  call: LinkCall,
+  { link, service }: Found,
+  method: number,
+  codec: Codec,
+  input: unknown,
+  options: WaitOptions | undefined,
+): number {
+  const flag = rawFlag(codec, input)
+  const bytes = encodeWith(codec, input, flag)
+  return link.open(call, service, method, timeoutOf(options), FLAG_LAST | flag, bytes)
+}
+
 /** 0 on the wire means none. */
 function timeoutOf(options: WaitOptions | undefined): number {
   return options?.timeoutMs === undefined ? 0 : Math.max(1, Math.ceil(options.timeoutMs))
-}
-
-/** Destinations that RPC has mapped for itself, from the last one downwards: programs begin at 0. */
-const ownDestinations = new WeakMap<Endpoint, Set<number>>()
-
-function destinationsOf(endpoint: Endpoint): Set<number> {
-  const own = ownDestinations.get(endpoint) ?? new Set()
-  ownDestinations.set(endpoint, own)
-  return own
-}
-
-function freeDestination(endpoint: Endpoint): number {
-  const own = destinationsOf(endpoint)
-  let destination = DESTINATIONS_MAX - 1
-  while (own.has(destination)) destination--
-  own.add(destination)
-  return destination
 }

@@ -22,7 +22,7 @@
  * An error is JSON: { name, code, message, cause?, details? }.
  */
 export const RPC_HANDLER = 255
-export const RPC_VERSION = 1
+export const RPC_VERSION = 2
 
 export const KIND_HELLO = 1
 export const KIND_OPEN = 2
@@ -38,6 +38,9 @@ export const FLAG_EMPTY = 0x200
 export const FLAG_ERROR = 0x400
 /** The sender of this message has opened the call. OPEN always has it. */
 export const FLAG_OPENER = 0x800
+/** The payload is no encoding, but the bytes of a Uint8Array, or of a Buffer: by `v8Codec`, or `bytesCodec`. */
+export const FLAG_BYTES = 0x1000
+export const FLAG_BUFFER = 0x2000
 
 /** Why a call was cancelled. */
 export const CANCELLED = 1
@@ -56,6 +59,8 @@ export const QUEUE_BYTES_MAX = 256 * 1024 * 1024
 export const PORT_QUEUE_BYTES_MAX = 64 * 1024 * 1024
 /** Calls under way that one link accepts from its peer. */
 export const CALLS_MAX = 4096
+/** Bytes that calls of the peer hold in payloads of more than one request: arguments, and items that are not taken. */
+export const HELD_BYTES_MAX = 256 * 1024 * 1024
 /** Items and bytes of them that the receiver of a stream holds; the last item may go beyond the bytes. */
 export const WINDOW_ITEMS = 256
 export const WINDOW_BYTES = 256 * 1024

@@ -2,6 +2,7 @@
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { watchAbort } from '../abort-watch.ts'
 import type { WaitOptions } from '../call.ts'
+import { type Codec, decodeWith } from './codec.ts'
 import type { Flow } from './flow.ts'
 import { rpcError } from './rpc-error.ts'
 import { CANCELLED, DEADLINE } from './rpc-layout.ts'
@@ -12,7 +13,7 @@ import { CANCELLED, DEADLINE } from './rpc-layout.ts'
  */
 export class RpcStream<T> implements AsyncIterableIterator<T> {
   private readonly opening: Promise<Flow>
-  private readonly decode: (bytes: Uint8Array) => unknown
+  private readonly codec: Codec
   private flow: Flow | undefined
   private isOver = false
   /** What ended the stream on this side: an aborted signal, or the deadline. */
@@ -20,12 +21,8 @@ export class RpcStream<T> implements AsyncIterableIterator<T> {
   private timer: NodeJS.Timeout | undefined
   private forgetSignal: (() => void) | undefined
 
-  constructor(
-    opening: Promise<Flow>,
-    decode: (bytes: Uint8Array) => unknown,
-    { signal, timeoutMs }: WaitOptions,
-  ) {
-    this.decode = decode
+  constructor(opening: Promise<Flow>, codec: Codec, { signal, timeoutMs }: WaitOptions) {
+    this.codec = codec
     this.opening = opening.then(flow => {
       this.flow = flow
       if (this.isOver) this.stop(CANCELLED, this.interruption)
@@ -49,9 +46,11 @@ export class RpcStream<T> implements AsyncIterableIterator<T> {
   async next(): Promise<IteratorResult<T>> {
     try {
       const flow = this.flow ?? (await this.opening)
-      const bytes = this.interruption === undefined ? await flow.next() : undefined
+      const item = this.interruption === undefined ? await flow.next() : undefined
       if (this.interruption !== undefined) throw this.interruption
-      if (bytes !== undefined) return { value: this.decode(bytes) as T, done: false }
+      if (item !== undefined) {
+        return { value: decodeWith(this.codec, item.bytes, item.flags) as T, done: false }
+      }
       this.finish()
       return { value: undefined, done: true }
     } catch (error) {

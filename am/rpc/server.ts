@@ -2,6 +2,7 @@
 import type { Observable, Subscription } from 'rxjs'
 import { clearTimeout, queueMicrotask, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import type { Endpoint } from '../endpoint.ts'
+import { type Codec, decodeWith, encodeWith, rawFlag } from './codec.ts'
 import { cancelError, Flow } from './flow.ts'
 import type { Link, LinkCall, Opened } from './link.ts'
 import { Links, type Served } from './links.ts'
@@ -80,6 +81,7 @@ class ServedCall implements CallContext, LinkCall {
   private readonly key: string
   private readonly handler: AnyHandler
   private readonly input: Buffer
+  private readonly flags: number
   private readonly flow: Flow | undefined
   private aborting: AbortController | undefined
   private stopped: RpcError | undefined
@@ -88,7 +90,7 @@ class ServedCall implements CallContext, LinkCall {
   private slot: number
 
   constructor(
-    { link, id, timeoutMs, bytes, slot }: Opened,
+    { link, id, flags, timeoutMs, bytes, slot }: Opened,
     service: Service,
     key: string,
     handler: AnyHandler,
@@ -99,6 +101,7 @@ class ServedCall implements CallContext, LinkCall {
     this.key = key
     this.handler = handler
     this.input = bytes
+    this.flags = flags
     this.slot = slot
     this.timeoutMs = timeoutMs > 0 ? timeoutMs : undefined
     if (this.definition.kind === 'method') {
@@ -143,7 +146,7 @@ class ServedCall implements CallContext, LinkCall {
     let result: unknown
     try {
       const { input = this.service.codec } = this.definition
-      result = this.handler(input.decode(this.input), this)
+      result = this.handler(decodeWith(input, this.input, this.flags), this)
     } catch (error) {
       return this.fail(error)
     }
@@ -178,8 +181,13 @@ class ServedCall implements CallContext, LinkCall {
     return slot
   }
 
-  private encode(value: unknown): Uint8Array {
-    return (this.definition.output ?? this.service.codec).encode(value)
+  private get outputCodec(): Codec {
+    return this.definition.output ?? this.service.codec
+  }
+
+  private sendItem(flow: Flow, item: unknown): void {
+    const flag = rawFlag(this.outputCodec, item)
+    flow.send(encodeWith(this.outputCodec, item, flag), flag)
   }
 
   private stop(error: RpcError): void {
@@ -196,8 +204,9 @@ class ServedCall implements CallContext, LinkCall {
     }
     if (this.stopped !== undefined) return
     try {
-      const bytes = this.encode(value)
-      this.link.answer(this.takeSlot(), this.id, bytes)
+      const flag = rawFlag(this.outputCodec, value)
+      const bytes = encodeWith(this.outputCodec, value, flag)
+      this.link.answer(this.takeSlot(), this.id, bytes, flag)
     } catch (error) {
       return this.fail(error)
     }
@@ -233,7 +242,7 @@ class ServedCall implements CallContext, LinkCall {
       if (this.stopped !== undefined) return flow.fail(this.stopped) // leaving the loop ends the iterator
       if (!flow.maySend) await flow.ready().catch(() => {})
       if (this.stopped !== undefined || flow.error !== undefined) return flow.fail(this.stopped)
-      flow.send(this.encode(item))
+      this.sendItem(flow, item)
     }
     clearTimeout(this.timer)
     flow.end()
@@ -249,7 +258,7 @@ class ServedCall implements CallContext, LinkCall {
       isSending = true
       while (waiting.length > 0 && flow.error === undefined) {
         if (!flow.maySend) await flow.ready().catch(() => {})
-        flow.send(this.encode(waiting.shift()))
+        this.sendItem(flow, waiting.shift())
       }
       isSending = false
       if (hasCompleted) flow.end()

@@ -224,6 +224,8 @@ function serveStream(
       const { header, trailer } = headOf(running?.context)
       if (!isBegun && flow.error === undefined) flow.send(encodeFrame(header, undefined))
       flow.fail(toWireError(reason, { header: isBegun ? new Headers() : header, trailer }))
+    } finally {
+      flow.discard()
     }
   }
   queueMicrotask(() => void answer())
@@ -233,7 +235,7 @@ function serveStream(
 async function* receiveAll(flow: Flow, parse: (bytes: Uint8Array) => unknown): AsyncGenerator<never> {
   try {
     for (let item = await flow.next(); item !== undefined; item = await flow.next())
-      yield parse(item) as never
+      yield parse(item.bytes) as never
   } catch (error) {
     throw toConnectError(error)
   }

@@ -143,7 +143,7 @@ async function streamCall<I extends DescMessage, O extends DescMessage>(
         flow.cancel(CANCELLED, rpcError('ERR_RPC_CANCELLED', String(error), { cause: error }))
     })
     const first = await flow.next()
-    const { header } = decodeFrame(first ?? Buffer.alloc(0))
+    const { header } = decodeFrame(first?.bytes ?? Buffer.alloc(0))
     const trailer = new Headers()
     const over = (): void => {
       req.signal.removeEventListener('abort', cancel)
@@ -187,10 +187,10 @@ async function* receiveAll<O extends DescMessage>(
       const item = await flow.next()
       if (item === undefined) throw new ConnectError('the stream has ended without trailers', Code.Internal)
       if (!flow.hasTakenLast) {
-        yield parse(item)
+        yield parse(item.bytes)
         continue
       }
-      for (const [name, value] of decodeFrame(item).trailer) trailer.append(name, value)
+      for (const [name, value] of decodeFrame(item.bytes).trailer) trailer.append(name, value)
       return
     }
   } catch (error) {

@@ -1,6 +1,8 @@
 /** The service of the tests, which both sides import. */
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { decode, encode } from '@msgpack/msgpack'
 import { bytesCodec, type Codec, defineService, jsonCodec, method, stream } from '../../../am/rpc/index.ts'
+import { type Text, TextSchema } from '../../../bench/programs/echo_pb.ts'
 
 /** A codec of another library: two functions. */
 export const messagePack: Codec = {
@@ -8,6 +10,16 @@ export const messagePack: Codec = {
   encode: value => encode(value),
   decode: bytes => decode(bytes),
 }
+
+/** Messages of a .proto file, in protobuf's binary format. */
+export const protobuf: Codec<Text> = {
+  name: TextSchema.typeName,
+  encode: value => toBinary(TextSchema, value),
+  decode: bytes => fromBinary(TextSchema, bytes),
+}
+
+export const textOf = (text: string): Text =>
+  create(TextSchema, { text, count: 3, data: new Uint8Array(100) })
 
 export interface Job {
   readonly text: string
@@ -20,6 +32,7 @@ export const printer = defineService({
   echo: method<unknown, unknown>(),
   json: method<unknown, unknown>({ input: jsonCodec, output: jsonCodec }),
   packed: method<unknown, unknown>({ input: messagePack, output: messagePack }),
+  text: method<Text, Text>({ input: protobuf, output: protobuf }),
   bytes: method<Uint8Array, Uint8Array>({ input: bytesCodec, output: bytesCodec }),
   fail: method<string, never>(),
   /** Resolves when it is cancelled, never before. */

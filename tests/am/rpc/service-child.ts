@@ -13,6 +13,7 @@ export const handlers: Handlers<(typeof printer)['methods']> = {
   echo: value => value,
   json: value => value,
   packed: value => value,
+  text: value => ({ ...value, text: `re: ${value.text}` }),
   bytes: value => value,
   fail: text => {
     const cause = Object.assign(new TypeError('no paper'), { code: 'E_PAPER' })

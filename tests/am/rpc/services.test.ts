@@ -6,7 +6,9 @@ import {
   connectService,
   defineService,
   method,
+  RPC_HANDLER,
   RpcError,
+  serve,
   WINDOW_BYTES,
   WINDOW_ITEMS,
 } from '../../../am/rpc/index.ts'
@@ -14,7 +16,8 @@ import { Child } from '../../support/child.ts'
 import { PROCESS_DRIVER_LISTS, RELIABLE_PROCESS_DRIVER_LISTS } from '../../support/driver-lists.ts'
 import { eventually, withWatchdog } from '../../support/until.ts'
 import { testOver, type World } from '../../support/world.ts'
-import { printer } from './printer.ts'
+import { printer, textOf } from './printer.ts'
+import { handlers } from './service-child.ts'
 
 const fixture = new URL('./service-child.js', import.meta.url)
 
@@ -39,6 +42,7 @@ testOver(PROCESS_DRIVER_LISTS, 'values of every kind and size come back as they 
     t.strictSame(await client.json(value), value, 'JSON')
     t.strictSame(await client.packed(value), value, 'MessagePack')
   }
+  t.match(await client.text(textOf('abc')), { $typeName: 'fastsockets.test.Text', text: 're: abc', count: 3 })
   t.equal(await client.nothing(), undefined)
   for (const size of [0, 1, 65_535, 65_536, 65_537, 1 << 20, 5_000_000]) {
     const bytes = new Uint8Array(size).map((_, i) => i * 31)
@@ -53,6 +57,60 @@ testOver(PROCESS_DRIVER_LISTS, 'values of every kind and size come back as they 
     'many at once, more than there are credits',
   )
 })
+
+testOver(
+  RELIABLE_PROCESS_DRIVER_LISTS,
+  'a caller may change its bytes at once, and has its own kind of array at the other side',
+  async (t, world) => {
+    const { client, child } = await connect(t, world)
+    // More than the queue of the driver holds: the last of them wait here.
+    const calls = Array.from({ length: 8 }, async (_, i) => {
+      const value = i % 2 === 0 ? new Uint8Array(3_000_000) : Buffer.alloc(3_000_000)
+      value.fill(i + 1)
+      const answer = (i % 4 < 2 ? client.echo(value) : client.bytes(value)) as Promise<Uint8Array>
+      value.fill(0xff)
+      const bytes = await answer
+      t.equal(bytes.length, value.length)
+      t.ok(
+        bytes.every(byte => byte === i + 1),
+        `call ${i}`,
+      )
+      if (i % 4 < 2) t.equal(Buffer.isBuffer(bytes), Buffer.isBuffer(value))
+    })
+    await withWatchdog('all calls', Promise.all(calls))
+    t.strictSame(await client.echo(new Uint8Array(64)), new Uint8Array(64))
+    t.strictSame(await client.echo(new Uint8Array(0)), new Uint8Array(0))
+    const floats = (await client.echo(new Uint8Array(new Float64Array([1, 2, 3]).buffer))) as Uint8Array
+    t.strictSame([...new Float64Array(floats.buffer, floats.byteOffset, 3)], [1, 2, 3], 'aligned')
+    const lost = client.bytes(new Uint8Array(50_000_000)).catch(error => error)
+    await child.kill()
+    t.match(await lost, { code: 'ERR_RPC_UNAVAILABLE' })
+  },
+)
+
+testOver(
+  RELIABLE_PROCESS_DRIVER_LISTS,
+  "every destination is the program's, and no other handler than 255 is RPC's",
+  async (t, world) => {
+    const { name } = await new Child(t, fixture, [world.list.name]).receive<{ name: string }>()
+    const endpoint = await world.open()
+    await endpoint.map(65_535, name)
+    const client = await connectService(endpoint, name, printer)
+    t.equal(await client.echo(1), 1)
+    endpoint.unmap(65_535)
+    await endpoint.map(65_535, name)
+    t.equal(await client.echo(2), 2, 'the client has no entry of the table')
+    t.throws(() => endpoint.setHandler(RPC_HANDLER, () => {}), { code: 'ERR_AM_HANDLER_TAKEN' })
+    t.throws(() => endpoint.setHandler(RPC_HANDLER, undefined), { code: 'ERR_AM_HANDLER_TAKEN' })
+    t.throws(() => endpoint.messages(RPC_HANDLER)[Symbol.asyncIterator](), { code: 'ERR_AM_HANDLER_TAKEN' })
+    endpoint.setHandler(RPC_HANDLER - 1, () => {})
+    t.equal(await client.echo(3), 3)
+    const taken = await world.open()
+    taken.setHandler(RPC_HANDLER, () => {})
+    t.throws(() => serve(taken, printer, handlers), { code: 'ERR_RPC_TAKEN' })
+    await t.rejects(connectService(taken, name, printer), { code: 'ERR_RPC_TAKEN' })
+  },
+)
 
 testOver(
   PROCESS_DRIVER_LISTS,

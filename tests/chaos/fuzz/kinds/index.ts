@@ -9,6 +9,7 @@ import { names } from './names.ts'
 import { policyFile } from './policy-file.ts'
 import { rendezvousLines } from './rendezvous.ts'
 import { ringWords } from './ring-words.ts'
+import { rpcMessages } from './rpc-messages.ts'
 import { socketMessages } from './socket-messages.ts'
 import { squatters } from './squatters.ts'
 import { statusPages } from './status-page.ts'
@@ -21,6 +22,7 @@ export const KINDS: readonly Kind[] = [
   ringWords,
   doubleFetch,
   amMessages,
+  rpcMessages,
   socketMessages,
   rendezvousLines,
   names,
