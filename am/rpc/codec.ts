@@ -5,7 +5,7 @@ import { FLAG_BUFFER, FLAG_BYTES } from './rpc-layout.ts'
 export interface Codec<T = unknown> {
   /** Both sides must use codecs of the same name. */
   readonly name: string
-  /** The bytes belong to the call until it has settled: they may be the value's own. */
+  /** The bytes belong to the call until it has settled. */
   encode(value: T): Uint8Array
   /** The bytes belong to the value from now on. */
   decode(bytes: Uint8Array): T

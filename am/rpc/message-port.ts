@@ -253,7 +253,8 @@ export function acceptPorts(
   const close = Links.of(endpoint).serve({
     name: nameOf(options),
     methods: ['port'],
-    accept: ({ link, id }) => {
+    accept: ({ link, id, slot }) => {
+      link.release(slot)
       const flow = new Flow(link, 'acceptor')
       flow.id = id
       const port = new FastPort()

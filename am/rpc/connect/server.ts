@@ -196,6 +196,7 @@ function serveStream(
   serialization: Serialization,
   options: ServeConnectOptions,
 ): LinkCall {
+  opened.link.release(opened.slot)
   const flow = new Flow(opened.link, 'acceptor')
   flow.id = opened.id
   let running: Running | undefined
