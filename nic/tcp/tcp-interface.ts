@@ -179,9 +179,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
       while (isMore) {
         count += this.#deliver(sink, limit - count)
         const bytes = (this.#released - before) | 0
-        isMore = count < limit && bytes < POLL_BYTES_MAX && this.state === 'open'
-        // After frames only what is known to be there: the kernel is asked again by the next poll.
-        if (isMore) isMore = count > 0 ? this.isReadable && this.#endErrno === undefined : this.#hasBytes()
+        isMore = count < limit && bytes < POLL_BYTES_MAX && this.state === 'open' && this.#hasBytes()
         if (isMore) isMore = this.#receive()
       }
     } finally {
