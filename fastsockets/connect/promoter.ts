@@ -3,7 +3,7 @@
  * the background, and the request to move a connection that exists.
  */
 import type net from 'node:net'
-import { ablation, isOwn, reasonAgainstFolder } from '../../nic/index.ts'
+import { ablation, isOwn, makeHidden, reasonAgainstFolder } from '../../nic/index.ts'
 import { performance } from '../../nic/real-time.ts'
 import { neighbourName } from '../bootstrap/neighbours.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
@@ -322,7 +322,9 @@ export class Promoter implements Starter {
     if (tcp === undefined || ends === undefined) return
     started.isAsked = true
     const make = (): PromotedHandle => placed ?? new PromotedHandle(tcp, this.#exchange, socket, this)
-    const handle = started.scope === undefined ? make() : started.scope.runInAsyncScope(make)
+    // Hooks know the connection by its TCP handle.
+    const makeBelow = (): PromotedHandle => makeHidden(make)
+    const handle = started.scope === undefined ? makeBelow() : started.scope.runInAsyncScope(makeBelow)
     const stream = channel.connect(handle, destination.port, textOf(ends), PROMOTION)
     if (stream === undefined) {
       started.isAsked = false

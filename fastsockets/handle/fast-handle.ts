@@ -19,7 +19,6 @@ import {
   type TcpHandle,
 } from '../host/node-internals.ts'
 import { REPORTS_CANCELED_WRITES } from '../host/node-versions.ts'
-import { makeShown } from '../host/own-hooks.ts'
 import {
   errnoOf,
   systemError,
@@ -200,7 +199,7 @@ export class FastStreamHandle extends NativeSide implements FastHandle, HandleSi
   renewScope(): void {
     this.scope.emitDestroy()
     // Node's own handle gives hooks a resource without `hasRef` here.
-    this.scope = makeShown(() => new AsyncResource(this.scopeType))
+    this.scope = new AsyncResource(this.scopeType)
   }
 
   reset(callback: () => void): number {

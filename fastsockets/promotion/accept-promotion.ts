@@ -1,7 +1,7 @@
 /** The server's side of promotion: a client names a TCP connection that it has with this thread, and asks for it to move. */
 import type { AsyncResource } from 'node:async_hooks'
 import type { Server } from 'node:net'
-import { isOwnUser } from '../../nic/index.ts'
+import { isOwnUser, makeHidden } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import type { FastHandle } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
@@ -60,6 +60,9 @@ export function acceptPromotion(
     const handle: HeldHandle = new HeldHandle(tcp, exchange, () => servers.show(held.server, handle, stream))
     return handle
   }
-  const begin = (): void => (scope === undefined ? make() : scope.runInAsyncScope(make)).accept(stream)
+  // Hooks know the connection by its TCP handle.
+  const makeBelow = (): PromotedHandle => makeHidden(make)
+  const begin = (): void =>
+    (scope === undefined ? makeBelow() : scope.runInAsyncScope(makeBelow)).accept(stream)
   return { clientPort: promisedPort || NO_PORT, begin }
 }

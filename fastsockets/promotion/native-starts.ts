@@ -13,7 +13,6 @@ import { type HandleExchange, isUnconnectedTls } from '../handle/tls-sockets.ts'
 import { isReachable, withoutMapping } from '../host/addresses.ts'
 import { type NodeInternals, nodeInternals, type TcpHandle } from '../host/node-internals.ts'
 import { tls } from '../host/node-tls.ts'
-import { makeShown } from '../host/own-hooks.ts'
 import { PromotedHandle, type Starter } from './promoted-handle.ts'
 
 /** After so many connections in a row without a relinked client, servers accept with Node's own handle. */
@@ -33,7 +32,7 @@ export function isForNativeCode(socket: FastSocket): boolean {
 /** Gives a connecting socket our handle, over a new TCP handle. */
 export function startOverTcp(socket: FastSocket, exchange: HandleExchange, starter: Starter): void {
   const tcp = makeHidden(() => (nodeInternals() as NodeInternals).createTcp()) as ConnectedTcp
-  const own = makeShown(() => new PromotedHandle(tcp, exchange, undefined, starter))
+  const own = new PromotedHandle(tcp, exchange, undefined, starter)
   own.socket = socket
   exchange(socket, own.handle)
   // A session of http2 has looked at the handle before this one.
@@ -53,7 +52,8 @@ export function acceptOverTcp(server: Server, exchange: HandleExchange): void {
 
 function placedOver(tcp: ConnectedTcp, exchange: HandleExchange): object {
   strangers++
-  return makeShown(() => new PromotedHandle(tcp, exchange, undefined)).handle
+  // Hooks know the connection by its TCP handle.
+  return makeHidden(() => new PromotedHandle(tcp, exchange, undefined)).handle
 }
 
 function isFromThisHost(client: object): boolean {

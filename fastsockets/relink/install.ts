@@ -51,7 +51,7 @@ import { Promoter } from '../connect/promoter.ts'
 import { Routes } from '../connect/routes.ts'
 import { hideSlowListener, showSlowListener } from '../connect/slow-listeners.ts'
 import { fastHandleClass, fastOf } from '../handle/fast-handle.ts'
-import type { FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
+import type { FastHandle, FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
 import { canPromote, provideWrite } from '../handle/tcp-below.ts'
 import {
   type HandleExchange,
@@ -77,7 +77,6 @@ import {
 import { tls } from '../host/node-tls.ts'
 import { node20 } from '../host/node-versions.ts'
 import { hideOwn } from '../host/own-diagnostics.ts'
-import { makeShown } from '../host/own-hooks.ts'
 import { decidePath, startsOnTcp } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { forgetAccepted, noteAccepted } from '../promotion/accepted-sockets.ts'
@@ -183,10 +182,14 @@ function wrapClient(
 
   entries.connect = function (this: FastSocket, ...args: unknown[]): net.Socket {
     node20?.copyOptions(args)
-    const connectPlain = (): net.Socket => connect.apply(this, args)
-    if (isOwn(this)) return makeHidden(connectPlain)
-    const error = prepareSafely(this, args)
-    return error === undefined ? connectPlain() : this.destroy(error)
+    if (isOwn(this)) return makeHidden(() => connect.apply(this, args))
+    const plan = prepareSafely(this, args)
+    if (plan instanceof RequiredError) return this.destroy(plan)
+    if (plan !== undefined) {
+      // Made in this function: then a hook's stack trace of ten frames, as of why-is-node-running, reaches the program's line.
+      placeFastHandle(this, new Handle(dialer, plan.isPath), plan.address)
+    }
+    return connect.apply(this, args)
   }
 
   for (const owner of [net.Socket.prototype, tls.TLSSocket.prototype]) {
@@ -205,19 +208,18 @@ function wrapClient(
       if (this instanceof tls.TLSSocket && !isUnconnectedTls(this)) renewSession(this, handle, reinitialize)
       else handle.close()
       if (startsOver) startOverTcp(this, exchange, promoter as Promoter)
-      else giveFastHandle(this, false)
+      else placeFastHandle(this, new Handle(dialer, false))
     })
   }
 
-  function giveFastHandle(socket: FastSocket, isPath: boolean, host?: string): void {
-    const fast = makeShown(() => new Handle(dialer, isPath))
+  function placeFastHandle(socket: FastSocket, fast: FastHandle, host?: string): void {
     fast.socket = socket
     fast.host = host
     exchange(socket, fast.handle)
   }
 
   /** If the preparation throws, the socket uses TCP. */
-  function prepareSafely(socket: FastSocket, args: unknown[]): RequiredError | undefined {
+  function prepareSafely(socket: FastSocket, args: unknown[]): ConnectTarget | RequiredError | undefined {
     try {
       return prepare(socket, args)
     } catch (error) {
@@ -229,10 +231,10 @@ function wrapClient(
   }
 
   /**
-   * Prepares the socket to be fast, or records why it cannot be. Returns an error if the policy requires it to be fast
-   * and it cannot be.
+   * Prepares the socket to be fast, or records why it cannot be. Returns its target if it needs a fast handle, an error if the
+   * policy requires one and it cannot have it.
    */
-  function prepare(socket: FastSocket, args: unknown[]): RequiredError | undefined {
+  function prepare(socket: FastSocket, args: unknown[]): ConnectTarget | RequiredError | undefined {
     const target = targetOf(args)
     if (target === undefined || fastOf(socket._handle) !== undefined) return undefined
     if (socket.connecting && isCandidate(socket)) return undefined
@@ -247,8 +249,7 @@ function wrapClient(
     recordCandidate(socket)
     // Node resets a destroyed socket a moment later, and would then close a handle that it finds.
     if (socket.destroyed) Object.assign(socket, { _handle: null, _peername: null, _sockname: null })
-    giveFastHandle(socket, target.isPath, target.address)
-    return undefined
+    return target
   }
 
   /** Whether a connection waits for the fast way, or has one at once. */
@@ -377,7 +378,7 @@ function wrapServer(peers: Peers, accept?: (server: net.Server) => void): () => 
   entries._listen2 = function (this: FastServer, ...args: unknown[]): void {
     const isPrimarys = this._handle !== null && hasPlace(args) && primaryOfCluster() !== undefined
     if (isOwn(this)) return makeHidden(() => _listen2.apply(this, args))
-    makeShown(() => _listen2.apply(this, args))
+    _listen2.apply(this, args)
     publishNow(this, args, isPrimarys)
   }
   publishLate = (server, args) => publishNow(server as FastServer, args, false)
