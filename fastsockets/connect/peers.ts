@@ -65,7 +65,13 @@ import { PortShare } from '../host/synthetic-ports.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import { allowsDriver, allowsPeerMemory, allowsUser } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
-import { type Acceptor, SocketChannel, type SocketStream, type Way } from '../stream/socket-channel.ts'
+import {
+  type Acceptor,
+  type PeerShares,
+  SocketChannel,
+  type SocketStream,
+  type Way,
+} from '../stream/socket-channel.ts'
 import { isOverBudget, UnreadShare } from '../stream/unread-budget.ts'
 import { findChannel, isElsewhere } from './find-channel.ts'
 import { tieLifeline, watchPeer } from './lifeline.ts'
@@ -157,7 +163,7 @@ export class Peers implements BootstrapHost {
   ownChannels: readonly SocketChannel[] = []
   #door: Door | undefined
   /** Shares of client ports and of unread data, by user, for other users that the policy allows. */
-  readonly #shares = new Map<number, { readonly ports: PortShare; readonly unread: UnreadShare }>()
+  readonly #shares = new Map<number, PeerShares>()
   readonly #offers = new CallersByUser({ own: OFFERS_MAX, other: OTHER_OFFERS_MAX, others: OFFERS_MAX })
 
   /** `isRaw`: the channels carry raw sockets only. */
@@ -466,12 +472,12 @@ export class Peers implements BootstrapHost {
     return channel
   }
 
-  /** All processes of one other user count as one peer. */
-  #limitAsUser(channel: SocketChannel, uid: number): void {
-    const { ports, unread } = this.#shares.get(uid) ?? { ports: new PortShare(), unread: new UnreadShare() }
-    this.#shares.set(uid, { ports, unread })
-    channel.portShare = ports
-    channel.unread = unread
+  /** All processes of one other user count as one peer. Undefined for a process of the own user, and for another host. */
+  #sharesOf(uid: number | undefined): PeerShares | undefined {
+    if (uid === undefined || isOwnUser(uid)) return undefined
+    const shares = this.#shares.get(uid) ?? { ports: new PortShare(), unread: new UnreadShare() }
+    this.#shares.set(uid, shares)
+    return shares
   }
 
   /**
@@ -499,13 +505,13 @@ export class Peers implements BootstrapHost {
     // A frozen peer is not lost: its kernel goes on answering for the lifeline.
     const end = reliable(made, { peerTimeoutMs: Number.POSITIVE_INFINITY })
     if (end !== made) limitSilenceOf(connection, HOST_SILENCE_MS)
-    const channel = new SocketChannel(end, id, this.#accept, handleGone, this.#isRaw, transcript)
+    const shares = this.#sharesOf(uid)
+    const channel = new SocketChannel(end, id, this.#accept, handleGone, this.#isRaw, transcript, shares)
     channel.onBound = () => {
       isProven = true
       onProven(true)
     }
     channel.peerUid = uid
-    if (uid !== undefined && !isOwnUser(uid)) this.#limitAsUser(channel, uid)
     this.openChannels.push(channel)
     const path = pathOf(connection)
     channel.way = path

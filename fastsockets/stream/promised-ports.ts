@@ -3,11 +3,11 @@
  * is busy, then knows its port (decision 0006), and may write as much as it could to a kernel.
  *
  * Each CONNECT uses up the oldest promise, if there is one, whatever the answer; each ACCEPT promises up to four more ports,
- * each with the window of that ACCEPT. Messages keep their order both ways, so both sides know which CONNECT has which promise.
+ * each with the window of that ACCEPT. The first CONNECT of a channel has a promised window without a port. Messages keep their order both ways, so both sides know which CONNECT has which promise.
  */
 import type { PortShare } from '../host/synthetic-ports.ts'
 import type { Stream } from './stream.ts'
-import { PORTS_PROMISED_MAX, SHRUNK_WINDOW } from './stream-layout.ts'
+import { EARLY_WINDOW, PORTS_PROMISED_MAX, SHRUNK_WINDOW, WINDOW_MAX } from './stream-layout.ts'
 import type { UnreadShare } from './unread-budget.ts'
 
 const PORT_MAX = 0xffff
@@ -21,6 +21,7 @@ export interface Promised {
 }
 
 const NO_PORTS: readonly [number, number, number, number] = [0, 0, 0, 0]
+/** Nothing is promised. */
 const NOTHING: Promised = { port: 0, window: 0 }
 
 interface PromisingChannel {
@@ -37,6 +38,15 @@ export class PromisedPorts {
   constructor(max: number, channel: PromisingChannel) {
     this.max = max
     this.channel = channel
+  }
+
+  /** The window that the peer's first CONNECT is promised, before any other message; 0 is no promise. */
+  promiseFirst(): number {
+    const window = this.max === 0 ? 0 : this.channel.unread.windowToGrant()
+    if (window <= EARLY_WINDOW) return 0
+    this.promises.push({ port: 0, window })
+    this.channel.unread.noteGranted(window)
+    return window
   }
 
   /** The promise for the CONNECT that is being handled; zeros if there is none. */
@@ -89,6 +99,14 @@ export class AwaitedPorts {
   /** Promises for later requests. */
   private readonly promises: Promised[] = []
 
+  /** False if the window that the peer promises for the first request is impossible. */
+  handleFirst(window: number): boolean {
+    if (window === 0) return true
+    if (window < EARLY_WINDOW || window > WINDOW_MAX) return false
+    this.keep({ port: 0, window })
+    return true
+  }
+
   handleAsked(stream: Stream): void {
     const promised = this.promises.shift()
     if (promised !== undefined) return keepPromise(stream, promised)
@@ -119,9 +137,14 @@ export class AwaitedPorts {
     const { port } = promised
     if (port === 0) return true
     if (port < 0 || port > PORT_MAX || this.promises.length >= PORTS_PROMISED_MAX) return false
+    this.keep(promised)
+    return true
+  }
+
+  /** For the first request without a promise, or the next one. */
+  private keep(promised: Promised): void {
     const stream = this.asked.shift()
     if (stream === undefined) this.promises.push(promised)
     else keepPromise(stream, promised)
-    return true
   }
 }

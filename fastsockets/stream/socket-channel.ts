@@ -33,6 +33,7 @@ import type { StreamHost } from './stream-host.ts'
 import {
   ACCEPT,
   BOUND,
+  BOUND_WORDS,
   BYTES_WORDS,
   CHANNEL_CREDITS,
   CLOSE,
@@ -111,16 +112,22 @@ export interface Way {
   readonly isThroughFolder: boolean
 }
 
+/** What the channels of one peer have together: a process, or all processes of another user. */
+export interface PeerShares {
+  readonly ports: PortShare
+  readonly unread: UnreadShare
+}
+
 export class SocketChannel implements ChannelOwner, StreamChannel {
   readonly channel: Channel
   readonly host: StreamHost
   readonly peerName: string
   readonly destination = undefined
   lifeline: Lifeline | undefined
-  /** Client ports of the peer's connections; set before the first. */
-  portShare = new PortShare()
-  /** The peer's share of the budget for unread data; set before the first stream. */
-  unread = new UnreadShare()
+  /** Client ports of the peer's connections. */
+  readonly portShare: PortShare
+  /** The peer's share of the budget for unread data. */
+  readonly unread: UnreadShare
   /** Undefined within one network namespace. */
   way: Way | undefined
   /** The peer's user, by the kernel; undefined for another host, and for this thread. */
@@ -158,7 +165,10 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     onGone: (channel: SocketChannel) => void,
     isRaw = false,
     transcript?: Buffer,
+    { ports, unread }: PeerShares = { ports: new PortShare(), unread: new UnreadShare() },
   ) {
+    this.portShare = ports
+    this.unread = unread
     this.peerName = peerName
     this.accept = accept
     this.onGone = onGone
@@ -372,6 +382,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     const transcript = this.awaitedTranscript
     if (transcript?.equals(message.copy()) !== true)
       return this.refuse('it has heard another bootstrap than was said')
+    if (!this.awaited.handleFirst(message.word(0))) return this.refuse('a BOUND with an impossible window')
     this.awaitedTranscript = undefined
     this.onBound()
   }
@@ -527,8 +538,9 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
 
   private sendBound(transcript: Uint8Array): boolean {
     const { channel } = this
-    const at = channel.reserveRequest(BOUND, 0, transcript.length)
+    const at = channel.reserveRequest(BOUND, BOUND_WORDS, transcript.length)
     if (at < 0) return false
+    channel.putWord(0, this.promised.promiseFirst())
     copyBytes(transcript, 0, channel.sendBytes, at, transcript.length)
     channel.commit(transcript.length)
     return true

@@ -14,13 +14,14 @@
  *   RD_COMPL  one-way   0 to     1 sequence   2 consumed
  *   SINK_AVAIL one-way  0 to     1 sequence   2 consumed   3 length   key of the receiver's memory
  *   WR_COMPL  one-way   0 to     1 sequence   2 consumed   3 length
- *   BOUND     request                                             the bootstrap's transcript, 32 bytes
+ *   BOUND     request   0 window                                  the bootstrap's transcript, 32 bytes
  *
- * BOUND is the first message of either side over a channel that a bootstrap has made; both must be equal.
+ * BOUND is the first message of either side over a channel that a bootstrap has made; both transcripts must be equal. Its window
+ * is promised to the receiver's first CONNECT; 0 is no promise.
  *
  * `window` is the size of the sender's receive buffer for this socket: the peer may have that many bytes under way that
- * are not yet reported as consumed. Before the ACCEPT a client may have `EARLY_WINDOW` bytes under way, or the window that came
- * with its promised port; it may send DATA and CLOSE then, nothing else. If the server sends a REFUSE instead, it has dropped them. `consumed` counts the bytes that the program has taken; it rides on every DATA and
+ * are not yet reported as consumed. Before the ACCEPT a client may have `EARLY_WINDOW` bytes under way, or the window that was
+ * promised; it may send DATA and CLOSE then, nothing else. If the server sends a REFUSE instead, it has dropped them. `consumed` counts the bytes that the program has taken; it rides on every DATA and
  * goes alone once half a window is owed (EMP 2002, delayed and piggybacked acknowledgements).
  *
  * SRC_AVAIL stands in place of `length` bytes of DATA: the receiver may fetch them from the sender's memory. It says by
@@ -48,6 +49,7 @@ export const SINK_AVAIL = 9
 export const WR_COMPL = 10
 export const BOUND = 11
 
+export const BOUND_WORDS = 1
 export const CONNECT_WORDS = 4
 /** DATA, SRC_AVAIL, SINK_AVAIL and WR_COMPL. */
 export const BYTES_WORDS = 4

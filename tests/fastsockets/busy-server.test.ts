@@ -109,3 +109,28 @@ t.test('several that connect meanwhile know their ports, which are those that th
     return answers
   })
 })
+
+t.test(
+  'what the first connection writes before any answer is taken, and arrives though its writer is killed',
+  async t => {
+    const server = new Child(t, program('blocked'), ['server', 'at-channel'], {
+      ...relinked({ env: { ...plainEnvironment(), FASTSOCKETS_START: 'fast' } }),
+      stdio: ['pipe', 'inherit', 'pipe', 'ipc'],
+    })
+    const { port } = await server.receive<{ port: number }>()
+    const env = { ...plainEnvironment(), FASTSOCKETS_START: 'fast' }
+    const client = new Child(t, program('blocked'), ['client', String(port)], relinked({ env }))
+    await client.receive()
+    const { wire } = await client.ask<Answer>({ what: 'connect' })
+    t.equal(wire, 'shm')
+    await client.ask({ what: 'write early' })
+    await client.kill()
+    release(server)
+    t.strictSame(await server.receive(), { accepted: 0 }, 'the server had not accepted it by then')
+    const log = await eventually('its end', async () => {
+      const found = (await server.ask<Answer>({ log: true })).log
+      return found.length > 0 && found
+    })
+    t.strictSame(log, [`closed after ${2 << 20}`])
+  },
+)

@@ -1,9 +1,10 @@
 /**
  * A server that can be stopped in the middle of its turn, and a client that connects meanwhile. argv: server | client port.
  *
- * The server keeps its thread busy from `{ block }` until something arrives on its standard input. The client follows
- * commands, and keeps a log.
+ * The server keeps its thread busy from `{ block }` until something arrives on its standard input; with `at-channel` as the second
+ * argument already from the moment on at which it has its first channel. The client follows commands, and keeps a log.
  */
+import diagnostics from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { readSync } from 'node:fs'
 import net from 'node:net'
@@ -12,6 +13,8 @@ import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import { isPatterned, patterned } from '../../support/pattern.ts'
 
 const LARGE = 300_000
+/** More than a send queue holds, less than a window. */
+const EARLY = 2 << 20
 /** As many as have a port promised after the first connection. */
 const MANY = 3
 const many: string[] = []
@@ -32,6 +35,17 @@ if (role === 'server') {
     socket.on('close', () => log.push(`closed after ${received}`))
   })
   server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as net.AddressInfo).port }))
+  if (port === 'at-channel') {
+    let accepted = 0
+    server.on('connection', () => accepted++)
+    diagnostics.subscribe('fastsockets:step', step => {
+      if (step !== 'channel open') return
+      process.nextTick(() => {
+        readSync(0, Buffer.alloc(1))
+        process.send?.({ accepted })
+      })
+    })
+  }
   process.on('message', (question: { block?: boolean }) => {
     if (question.block) process.send?.({ blocked: true }, () => readSync(0, Buffer.alloc(1)))
     else process.send?.({ log: log.splice(0) })
@@ -54,6 +68,8 @@ if (role === 'server') {
     } else if (question.what === 'write') {
       socket.write(patterned(0, 10))
       socket.end(patterned(10, LARGE))
+    } else if (question.what === 'write early') {
+      await new Promise(resolve => socket.write(patterned(0, EARLY), resolve))
     } else if (question.what === 'read') {
       socket.once('data', data => {
         log.push(`local port ${Number(data) === socket.localPort} ${Number(data) === portAtConnect}`)
