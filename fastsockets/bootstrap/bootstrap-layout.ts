@@ -83,6 +83,11 @@ export const REFUSAL = {
   DRIVER: 6,
 } as const
 
+/** For logs. */
+export function nameOfRefusal(number: number): string {
+  return Object.entries(REFUSAL).find(([, value]) => value === number)?.[0] ?? String(number)
+}
+
 export interface Introduction {
   readonly version: number
   readonly port: number

@@ -10,6 +10,7 @@ import {
   INTRODUCTION_SIZE,
   type Introduction,
   mayBe,
+  nameOfRefusal,
 } from './bootstrap-layout.ts'
 import { endsOf, transcriptOf } from './transcript.ts'
 
@@ -99,7 +100,7 @@ export class HelloCallers {
         : this.#host.answer(hello, uid, this.#isThroughFolder, pathOf(caller))
     if ('refusal' in reply || typeof greeting === 'number') {
       const result = 'refusal' in reply ? reply.refusal : (greeting as number)
-      log('refused pid %d: %d', hello.pid, result)
+      log('refused pid %d: %s', hello.pid, nameOfRefusal(result))
       caller.end(encodeAnswer({ result, driver: '', blob: Buffer.alloc(0) }))
       return false
     }

@@ -12,7 +12,7 @@ import { FolderServer } from '../bootstrap/folder-server.ts'
 import { mayAskUs, prepareRemote, remoteDrivers } from '../bootstrap/remote-hosts.ts'
 import type { FastHandle, FastHandleClass } from '../handle/fast-handle-contract.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
-import { recordFast } from '../handle/transport.ts'
+import { logConnect, recordFast } from '../handle/transport.ts'
 import { isReachable, sourceAddressFor } from '../host/addresses.ts'
 import {
   type Binding,
@@ -325,6 +325,8 @@ function beginConnection(listener: Listener, stream: SocketStream, Handle: FastH
   listener.scope.runInAsyncScope(guard, undefined, () => {
     handle.adopt(stream)
     publishStep('server accepted')
+    const { source, clientPort } = stream.addresses ?? {}
+    logConnect?.('from %s port %d: %s', source, clientPort, stream.channel.transport)
     showConnection(listener, handle, stream)
   })
 }

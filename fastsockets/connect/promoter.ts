@@ -9,7 +9,7 @@ import { neighbourName } from '../bootstrap/neighbours.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
-import { possibleWire, recordPending, recordPossible, recordStart } from '../handle/transport.ts'
+import { logConnect, possibleWire, recordPending, recordPossible, recordStart } from '../handle/transport.ts'
 import { isReachable, withoutMapping } from '../host/addresses.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { PROMOTION } from '../host/unix-paths.ts'
@@ -297,6 +297,8 @@ export class Promoter implements Starter {
       return true
     }
     destination.hasFailed = 'code' in found
+    const outcome = 'code' in found ? `${found.code}: ${found.text}` : found.channel.transport
+    logConnect?.('%s port %d: search for the fast way: %s', address, port, outcome)
     if ('code' in found) destination.wire = possibleWire(found)
     recordPossible(socket, destination.wire)
     if ('code' in found) return false
@@ -335,6 +337,8 @@ export class Promoter implements Starter {
     recordPending(socket)
     handle.ask(stream, isMoved => {
       started.isAsked = isMoved
+      const outcome = isMoved ? `moved to ${channel.transport}` : 'tcp, STARTED_ON_TCP: not moved'
+      logConnect?.('%s port %d: %s', destination.host, destination.port, outcome)
       if (!isMoved) recordPossible(socket)
     })
   }

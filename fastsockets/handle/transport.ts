@@ -143,6 +143,7 @@ export function recordStay(socket: object): void {
 
 /** The socket is back on TCP. */
 export function recordTcpAgain(socket: object, role: 'client' | 'server'): void {
+  logConnect?.('the %s is back on tcp', role)
   notesOf(socket).record = role === 'client' ? POSSIBLE : STAYS
 }
 

@@ -26,7 +26,8 @@ providePolicySettings(() => ownPolicy()?.settings ?? {})
 let policy: Policy | undefined
 let failure: PolicyError | undefined
 let stamp: string | undefined
-let program: string | undefined
+let program = ''
+let programStarted: string | undefined
 
 /** Decisions by rule: of the default first, then of each rule by its number; the last counts all further rules. As on the status page. */
 const HITS_COUNT = 64
@@ -172,9 +173,17 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
   return result
 }
 
-/** The path of the running program, as rules see it. */
+/** A program of pm2, which loads that of the user. */
+const PM2 = /\/pm2\/lib\/ProcessContainer\w*\.js$/
+
+/** The path of the running program, as rules see it. Tools that load the user's program, such as ts-node, put it into `argv`. */
 export function ownProgram(): string {
-  program ??= programOf(process.argv[1] ?? process.execPath)
+  const { argv, execPath, env } = process
+  const started = argv[1] ?? execPath
+  if (started !== programStarted) {
+    programStarted = started
+    program = programOf((PM2.test(started) && env.pm_exec_path) || started)
+  }
   return program
 }
 

@@ -7,6 +7,7 @@ import { reasonOfNoRoom, reasonOfRefusal } from '../connect/peers.ts'
 import { askPatiently, forgetRefused, noteRefused } from '../connect/refused-places.ts'
 import { MISLED_MAX, Routes } from '../connect/routes.ts'
 import type { Reached } from '../connect/worker-group.ts'
+import { logConnect } from '../handle/transport.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import { decide } from '../policy/own-policy.ts'
 import { preciseReason, RequiredError } from '../policy/required-error.ts'
@@ -101,6 +102,8 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined):
 
 async function connectTo(target: Target, signal: AbortSignal | undefined): Promise<AnySocket> {
   const found = await reach(target, signal)
+  const outcome = 'code' in found ? `tcp, ${found.code}: ${found.text}` : found.transport
+  logConnect?.('raw, %s port %d: %s', target.address, target.port, outcome)
   if (!('code' in found)) return found
   signal?.throwIfAborted()
   const { address, port } = target

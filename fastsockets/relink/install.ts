@@ -61,7 +61,7 @@ import {
   noteUpper,
   renewSession,
 } from '../handle/tls-sockets.ts'
-import { isCandidate, isFast, recordCandidate, recordFallback } from '../handle/transport.ts'
+import { isCandidate, isFast, logConnect, recordCandidate, recordFallback } from '../handle/transport.ts'
 import { define } from '../host/define.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
@@ -111,7 +111,7 @@ export function install(): void {
     void prepareNames()
     return
   }
-  log('everything over TCP: %s', reason.text)
+  log('everything over TCP: %s: %s', reason.code, reason.text)
   attempt(() => wrapForRecord(reason))
 }
 
@@ -156,6 +156,7 @@ function wrapAll(): void {
   watchAccepted(isFast, (server, socket) => {
     countTcpAccepted(server)
     noteAccepted(socket)
+    logConnect?.('from %s port %d: tcp, ACCEPTED', socket.remoteAddress, socket.remotePort)
   })
   syncBuiltinESMExports()
 }
@@ -398,12 +399,12 @@ function wrapServer(peers: Peers, accept?: (server: net.Server) => void): () => 
       const { code = 'POLICY' } = reasonNow() ?? {}
       statusPage().countFallback(code)
       showSlowListener(server, code)
-      return log('a listener is not fast: %s', because)
+      return log('a listener is not fast: %s: %s', code, because)
     }
     const conclude = (code: FallbackCode | undefined): void => {
       if (code !== undefined) {
         statusPage().countFallback(code)
-        log('a listener is not fast: %s', fallbackReason(code).text)
+        log('a listener is not fast: %s: %s', code, fallbackReason(code).text)
       }
       if (use !== 'require' || server._handle === null) return
       if (code === undefined || isAgain) holdTcpClients(server)

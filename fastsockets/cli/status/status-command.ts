@@ -6,6 +6,7 @@ import { readAllStatus } from '../../status/read-status.ts'
 import { TRANSPORTS } from '../../status/status-layout.ts'
 import { OK } from '../exit-codes.ts'
 import { exitOnInterrupt } from '../interrupts.ts'
+import { parsePid } from '../parse-pid.ts'
 import { type RatedProcess, withRates } from './rates.ts'
 import { filterStatus, type StatusFilter } from './status-filter.ts'
 import { renderStatus } from './status-table.ts'
@@ -81,12 +82,6 @@ function parseSeconds(text: string): number {
   const seconds = Number(text)
   if (seconds > 0 && seconds <= 3600) return seconds
   throw new InvalidArgumentError('it must be a number of seconds, at most 3600')
-}
-
-function parsePid(text: string): number {
-  const pid = Number(text)
-  if (Number.isInteger(pid) && pid > 0) return pid
-  throw new InvalidArgumentError('it must be the number of a process')
 }
 
 function parsePort(text: string): number {

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
@@ -10,6 +11,7 @@ import { program, relinked } from '../../support/relinked.ts'
 import { eventually } from '../../support/until.ts'
 import type { Outcome, SeenPolicy } from '../programs/reload.ts'
 
+const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'fastsockets-reload-'))
 t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 let fileCount = 0
@@ -153,6 +155,32 @@ t.test('what is required from now on', async t => {
   })
   t.equal(outcome.reason, 'NOT_RELINKED')
   t.match(outcome.message, `127.0.0.1:${port} (rule 1 of ${ofClient}, line 1)`)
+})
+
+t.test('explain --pid goes by the policy, variables and connections of that process', async t => {
+  const file = newFile(`rules: [{ program: reload.js, use: tcp }]\n`)
+  const { client, port } = await startPair(t, { server: newFile('default: fast\n'), client: file })
+  const explain = (...args: string[]) =>
+    spawnSync(process.execPath, [CLI, 'explain', ...args], { encoding: 'utf8' })
+  const { stdout } = explain(`127.0.0.1:${port}`, '--pid', String(client.pid), '--json')
+  t.match(JSON.parse(stdout), [
+    {
+      outcome: 'tcp',
+      policy: { because: `rule 1 of ${file}, line 1` },
+      connections: [{ transport: 'tcp', reason: 'POLICY', count: 1 }],
+    },
+  ])
+  t.match(explain(`127.0.0.1:${port}`).stdout, /shm/, 'not by our own')
+  write(file, 'rulez: []\n')
+  await eventually('the news', async () => (await policiesOf(client)).length === 1)
+  t.match(explain(`127.0.0.1:${port}`, '--pid', String(client.pid)), {
+    status: 1,
+    stderr: /has version|in version/,
+  })
+  t.match(explain(`127.0.0.1:${port}`, '--pid', String(process.ppid)), {
+    status: 1,
+    stderr: /no relinked process/,
+  })
 })
 
 t.test('the watch keeps no program alive', async t => {
