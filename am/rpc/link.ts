@@ -3,7 +3,7 @@
  * them together again. One link serves all services, ports and transports between the two. Streams of items are bounded by
  * the calls above (flow.ts); a link keeps what finds no credit or room in a queue of its own.
  */
-import { copyBytes, OK } from '../../nic/index.ts'
+import { copyBytes, keepFreedMemory, OK } from '../../nic/index.ts'
 import { queueMicrotask } from '../../nic/real-time.ts'
 import type { EndpointChannel } from '../endpoint-channel.ts'
 import type { Mapping } from '../mapping.ts'
@@ -12,6 +12,7 @@ import type { PendingCall } from '../request-log.ts'
 import { running } from '../returning-channel.ts'
 import type { Tag } from '../tag.ts'
 import { Words } from '../words.ts'
+import { CallTable } from './call-table.ts'
 import { encodeError, type RpcError, rpcError } from './rpc-error.ts'
 import {
   CALLS_MAX,
@@ -83,9 +84,8 @@ export class Link {
   private readonly mapping: Mapping
   private readonly accept: Acceptor
   /** Calls by number: those that this side has opened, and those of the peer. */
-  private readonly opened = new Map<number, LinkCall>()
-  private readonly accepted = new Map<number, LinkCall>()
-  private lastOpened = 0
+  private readonly opened = new CallTable<LinkCall>()
+  private readonly accepted = new CallTable<LinkCall>()
   /** Bytes of long payloads that calls of the peer hold, and those of arguments by call. */
   private heldBytes = 0
   private readonly longInputs = new Map<number, number>()
@@ -150,12 +150,10 @@ export class Link {
   ): number {
     if (this.failure !== undefined) throw this.failure
     this.assertPayload(bytes)
-    if (this.opened.size >= CALLS_MAX) {
+    const id = this.opened.open(call)
+    if (id === 0) {
       throw rpcError('ERR_RPC_EXHAUSTED', `${CALLS_MAX} calls to ${this.peerName} are under way already`)
     }
-    this.lastOpened = this.lastOpened === 0x7fffffff ? 1 : this.lastOpened + 1
-    const id = this.lastOpened
-    this.opened.set(id, call)
     words.set(7, KIND_OPEN | FLAG_OPENER | flags, id, bytes.length, 0, service, method, timeoutMs)
     this.push(bytes)
     return id
@@ -211,8 +209,8 @@ export class Link {
 
   /** The call is over for this side. `flags`: FLAG_OPENER if this side has opened it. */
   forget(id: number, flags: number): void {
-    if ((flags & FLAG_OPENER) !== 0) this.opened.delete(id)
-    else if (this.accepted.delete(id) && this.longInputs.size > 0) {
+    if ((flags & FLAG_OPENER) !== 0) this.opened.delete(id, true)
+    else if (this.accepted.delete(id, false) && this.longInputs.size > 0) {
       this.letGo(this.longInputs.get(id) ?? 0)
       this.longInputs.delete(id)
     }
@@ -249,9 +247,7 @@ export class Link {
     this.queue.length = 0
     this.queuedBytes = 0
     this.partial = undefined
-    const calls = [...this.opened.values(), ...this.accepted.values()]
-    this.opened.clear()
-    this.accepted.clear()
+    const calls = [...this.opened.clear(), ...this.accepted.clear()]
     for (const call of calls) call.handleLost(error)
     // Not here: these run programs' code.
     queueMicrotask(() => {
@@ -299,12 +295,13 @@ export class Link {
     const total = words[2] as number
     const at = words[3] as number
     if (this.partial === undefined && at === 0 && length === total) {
-      return this.handleWhole(words, length === 0 ? NO_PAYLOAD : message.copy(), message)
+      return this.handleWhole(words, length === 0 ? NO_PAYLOAD : copyOf(message), message)
     }
     if (at === 0 && this.partial === undefined) {
       if (total < length || total > MESSAGE_BYTES_MAX || length === 0) {
         return this.refuse(`a payload of ${total} bytes`)
       }
+      keepFreedMemory()
       this.partial = { words: words.slice(), bytes: Buffer.allocUnsafeSlow(total), received: 0 }
     }
     const { partial } = this
@@ -328,15 +325,14 @@ export class Link {
     const flags = words[0] as number
     if ((flags & KIND_BITS) === KIND_DATA) return this.callOf(words)?.handleData(bytes, flags)
     const id = words[1] as number
-    if (id <= 0 || this.accepted.has(id)) return this.refuse(`call ${id} is opened a second time`)
-    if (this.accepted.size >= CALLS_MAX) return this.refuse(`more than ${CALLS_MAX} calls are under way`)
+    if (!this.accepted.isFree(id)) return this.refuse(`call ${id} has the place of another one`)
     const [service, method, timeoutMs] = [words[4] as number, words[5] as number, words[6] as number]
     const isLong = bytes.length > this.channel.mediumMax
     if (isLong && !this.hold(bytes.length)) return this.sendError(id, 0, heldError())
     // Deferred: the program's handler runs outside of this one, and may answer at once.
     const slot = service !== DIRECTORY && (flags & FLAG_LAST) !== 0 ? message.defer() : NO_SLOT
     const call = this.accept({ link: this, id, flags, service, method, timeoutMs, bytes, slot })
-    if (call !== undefined) this.accepted.set(id, call)
+    if (call !== undefined) this.accepted.accept(id, call)
     if (isLong && call !== undefined) this.longInputs.set(id, bytes.length)
     else if (isLong) this.letGo(bytes.length)
   }
@@ -422,6 +418,13 @@ export class Link {
     }
     this.isPumping = false
   }
+}
+
+/** The payload of a message, owned by the call. Cheaper than `Message.copy`, which makes a view first. */
+function copyOf({ bytes, offset, length }: Message): Buffer {
+  const copy = Buffer.allocUnsafe(length)
+  copyBytes(bytes, offset, copy, 0, length)
+  return copy
 }
 
 /** As many bytes, of which those from `from` on are copies: the others have been sent. */

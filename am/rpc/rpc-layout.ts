@@ -3,7 +3,7 @@
  * link; a call is known by its number and by the side that opened it. Words of each request, int32:
  *
  *   0  bits 0-7 kind, bits 8-15 flags
- *   1  call number, counted by the opener from 1; HELLO: version
+ *   1  call number, given by the opener: its low 12 bits are the call's place, the others a count; HELLO: version
  *   2  OPEN, DATA: bytes of the whole payload   CREDIT: bytes     HELLO: low word of the sender's tag
  *   3  OPEN, DATA: where this piece begins      CREDIT: items     HELLO: high word of the sender's tag
  *   4  OPEN: service number                     CANCEL: reason    HELLO: most payload bytes that the sender accepts in a request
