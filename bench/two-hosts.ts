@@ -8,6 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const CARRIER_MS_MAX = 10_000
+const NEAR_PORT = 'near'
+const FAR_PORT = 'far'
 
 interface Test {
   teardown(end: () => unknown): void
@@ -52,20 +54,39 @@ export interface Switch {
 
 /** Joined by a switch, which drops longer frames than `mtu` without a word. Removed when the test ends. */
 export function makeSwitchedHosts(t: Test, mtu = 1500): { near: Host; far: Host; between: Switch } {
+  return joinHosts(t, mtu, namespace => {
+    ip('-n', namespace, 'link', 'add', 'switch', 'type', 'bridge')
+    ip('-n', namespace, 'link', 'set', 'switch', 'up')
+    for (const port of [NEAR_PORT, FAR_PORT]) ip('-n', namespace, 'link', 'set', port, 'master', 'switch')
+  })
+}
+
+/** Joined by nothing: a program in the namespace between them has to forward from port to port. */
+export function makeHostsApart(t: Test): { near: Host; far: Host; between: Switch } {
+  return joinHosts(t, 1500, namespace => {
+    // The kernel between them says nothing by itself.
+    for (const port of [NEAR_PORT, FAR_PORT]) ip('-n', namespace, 'link', 'set', port, 'arp', 'off')
+  })
+}
+
+function joinHosts(
+  t: Test,
+  mtu: number,
+  join: (namespace: string) => void,
+): { near: Host; far: Host; between: Switch } {
   const [near, far] = newHosts(t)
   const namespace = `${near.namespace}s`
   ip('netns', 'add', namespace)
   t.teardown(() => void spawnSync('ip', ['netns', 'del', namespace]))
-  ip('-n', namespace, 'link', 'add', 'switch', 'type', 'bridge')
-  ip('-n', namespace, 'link', 'set', 'switch', 'up')
   const connect = ({ namespace: host, device }: Host, port: string): void => {
     ip('link', 'add', device, 'netns', host, 'type', 'veth', 'peer', 'name', port, 'netns', namespace)
-    ip('-n', namespace, 'link', 'set', port, 'master', 'switch', 'mtu', String(mtu), 'up')
+    ip('-n', namespace, 'link', 'set', port, 'mtu', String(mtu), 'up')
   }
-  connect(near, 'near')
-  connect(far, 'far')
+  connect(near, NEAR_PORT)
+  connect(far, FAR_PORT)
+  join(namespace)
   startDevices(near, far)
-  return { near, far, between: { namespace, nearPort: 'near', farPort: 'far' } }
+  return { near, far, between: { namespace, nearPort: NEAR_PORT, farPort: FAR_PORT } }
 }
 
 function newHosts(t: Test): readonly [Host, Host] {

@@ -17,6 +17,8 @@ export interface Capabilities {
   readonly ordered: boolean
   /** Every committed frame arrives exactly once while the peer lives. */
   readonly reliable: boolean
+  /** A frame that arrives has the bytes that were committed: the layer above needs no checksum. */
+  readonly isIntact?: boolean
   /** Largest frame in bytes. */
   readonly frameMax: number
   /** Frames up to this many bytes need no memory beyond the queue itself. */

@@ -1,7 +1,8 @@
 /**
  * One frame of the reliability layer, which is the whole content of one frame of the interface below. Words of 32 bits.
  *
- *   +0   CRC        CRC32C of the frame, computed while this word holds the frame's length
+ *   +0   CRC        CRC32C of the frame, computed while this word holds the frame's length; where the interface below
+ *                   changes no frame (`isIntact`), the length itself
  *   +4   KIND       bits 0-4: DATA, ACK, PROBE or PART
  *                   bit 5: ECHO is said for the first time, so it has come just now
  *                   bits 6-31: SACK_AT, a sequence number whose six low bits are 0

@@ -63,7 +63,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
     const limits = limitsOver(inner.capabilities, retentionBytes)
     super(inner, inner.driver, capabilitiesOver(inner.capabilities, limits))
     const first = firstSequence | 0
-    this.#receiver = new Receiver(this.stats, limits, first)
+    this.#receiver = new Receiver(this.stats, limits, first, inner.capabilities.isIntact === true)
     this.#sender = new Sender(inner, this.#receiver, this.stats, limits, first)
     this.#peerTimeoutMs = peerTimeoutMs
     inner.setDoorbell(this.#answerDoorbell)

@@ -1,6 +1,6 @@
 import type { VirtualInterface } from '../../nic/index.ts'
 import { performance } from '../../nic/real-time.ts'
-import { CRC_START, copyWithCrc, crcOfWords } from './crc32c.ts'
+import { CRC_START, copyWithCrc, copyWords, crcOfWords } from './crc32c.ts'
 import type { Receiver } from './receiver.ts'
 import {
   ACK_WORD,
@@ -50,6 +50,7 @@ const NEVER = Number.POSITIVE_INFINITY
 export class Sender {
   readonly retention: Retention
   readonly #inner: VirtualInterface
+  readonly #isIntact: boolean
   readonly #receiver: Receiver
   readonly #stats: ReliabilityStats
   readonly #roundTrip = new RoundTrip()
@@ -74,6 +75,7 @@ export class Sender {
     firstSequence: number,
   ) {
     this.#inner = inner
+    this.#isIntact = inner.capabilities.isIntact === true
     this.#receiver = receiver
     this.#stats = stats
     this.retention = new Retention(retentionBytes, firstSequence, partMax, window)
@@ -243,15 +245,13 @@ export class Sender {
     this.#ordinal = (this.#ordinal + 1) | 0
     retention.ordinals[slot] = this.#ordinal
     const kind = retention.goesOn[slot] === 0 ? KIND_DATA : KIND_PART
-    const crc = this.#putHeader(words, head, kind, frame, HEADER_SIZE + length)
-    words[head + CRC_WORD] = ~copyWithCrc(
-      crc,
-      retention.words,
-      retention.wordOf(slot),
-      words,
-      head + HEADER_WORDS,
-      length,
-    )
+    this.#putHeader(words, head, kind, frame, HEADER_SIZE + length)
+    const from = retention.wordOf(slot)
+    if (this.#isIntact) copyWords(retention.words, from, words, head + HEADER_WORDS, length)
+    else {
+      const crc = crcOfWords(CRC_START, words, head, HEADER_WORDS)
+      words[head + CRC_WORD] = ~copyWithCrc(crc, retention.words, from, words, head + HEADER_WORDS, length)
+    }
     this.#inner.commit(HEADER_SIZE + length)
     if (this.#sampling === 'due') this.#beginSample()
     return true
@@ -263,19 +263,20 @@ export class Sender {
     const words = this.#inner.sendWords
     if (kind === KIND_PROBE) this.#ordinal = (this.#ordinal + 1) | 0
     else this.#stats.acksSent++
-    words[(at >> 2) + CRC_WORD] = ~this.#putHeader(words, at >> 2, kind, 0, HEADER_SIZE)
+    const head = at >> 2
+    this.#putHeader(words, head, kind, 0, HEADER_SIZE)
+    if (!this.#isIntact) words[head + CRC_WORD] = ~crcOfWords(CRC_START, words, head, HEADER_WORDS)
     this.#inner.commit(HEADER_SIZE)
     return true
   }
 
-  /** Returns the sum over the header. */
-  #putHeader(words: Int32Array, head: number, kind: number, frame: number, length: number): number {
+  /** Leaves the length in the place of the checksum. */
+  #putHeader(words: Int32Array, head: number, kind: number, frame: number, length: number): void {
     this.#receiver.putAcknowledgement(words, head, kind !== KIND_ACK)
     words[head + CRC_WORD] = length
     words[head + KIND_WORD] = (words[head + KIND_WORD] as number) | kind
     words[head + SEQUENCE_WORD] = frame
     words[head + ORDINAL_WORD] = this.#ordinal
-    return crcOfWords(CRC_START, words, head, HEADER_WORDS)
   }
 
   #beginSample(): void {

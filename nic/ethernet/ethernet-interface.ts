@@ -133,6 +133,7 @@ export class EthernetInterface implements VirtualInterface {
     this.capabilities = {
       ordered: false,
       reliable: false,
+      isIntact: true,
       frameMax,
       inlineMax: frameMax,
       rdmaRead: false,

@@ -356,6 +356,7 @@ function capabilitiesUnder(faults: Faults, inner: Capabilities): Capabilities {
   const { loss, duplication, reordering, corruption, delay, deathAfter } = faults
   return {
     ...inner,
+    isIntact: inner.isIntact === true && corruption === 0,
     ordered: inner.ordered && reordering === 0 && delay === 0,
     reliable:
       inner.reliable && loss === 0 && duplication === 0 && corruption === 0 && deathAfter === Infinity,
