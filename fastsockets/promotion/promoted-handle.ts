@@ -347,7 +347,6 @@ export class PromotedHandle extends FastStreamHandle {
     if (isEnd && this.phase === 'asked') this.leave()
     if (isEnd && this.phase === 'open' && !this.isInBack && this.expected !== Number.POSITIVE_INFINITY) {
       this.hasHeldEnd = true
-      // With a count known, TCP has ended short of it.
       this.look()
       return undefined
     }
@@ -415,9 +414,13 @@ export class PromotedHandle extends FastStreamHandle {
     const { expected, tcp } = this
     if (this.incoming === 'stream' || this.isClosed || this.isInBack) return
     if (expected !== undefined && tcp.bytesRead === expected) return this.moveIn()
-    if (this.hasHeldEnd && expected === Number.POSITIVE_INFINITY) return this.tellTcpEnd()
-    // The peer breaks the rules of this protocol, or its end of TCP was cut off.
-    if (expected !== undefined && (this.hasHeldEnd || tcp.bytesRead > expected)) return this.breakOff()
+    // The peer breaks the rules of this protocol.
+    if (expected !== undefined && tcp.bytesRead > expected) return this.breakOff()
+    if (this.hasHeldEnd && expected !== undefined) {
+      // Short of the count, the peer has died or dropped what libuv had queued: TCP reports no more than the end.
+      this.expected = Number.POSITIVE_INFINITY
+      return this.tellTcpEnd()
+    }
     if (expected !== Number.POSITIVE_INFINITY) this.wait()
   }
 
