@@ -18,6 +18,7 @@ const ROOTS = Object.entries({
   wrappers: 'nic/wrapper/wrappers.ts',
   endpoints: 'am/index.ts',
   raw: 'fastsockets/raw/index.ts',
+  datagram: 'fastsockets/datagram/index.ts',
 }).map(([part, file]) => ({ part, root: resolve(file) }))
 /** By the path of a module. Modules in no part stay as the compiler wrote them. */
 const partOf = new Map()

@@ -33,6 +33,8 @@ export const FALLBACK_REASONS = {
   ACCEPTED: 'the client came over TCP; it knows why',
   NOT_INSTALLED: 'the connection is older than fastsockets/register',
   NOT_CONNECTED: 'it was closed before a wire was chosen, or never connected',
+  SHARED_PORT: 'other UDP sockets have the port, or may have it',
+  SOCKET_OPTION: 'the UDP socket has an option that only the kernel can honour',
   NOT_STARTED: 'something that the fast way needs is missing, or may not be used',
 } as const
 

@@ -55,6 +55,7 @@ const FLOORS_OF_FASTSOCKETS: readonly (readonly string[])[] = [
   ['handle'],
   ['promotion'],
   ['connect'],
+  ['datagram'],
   ['raw', 'relink'],
   ['cli'],
 ]

@@ -30,5 +30,7 @@ export const REMEDIES: Readonly<Record<FallbackCode, string>> = {
   ACCEPTED: "ask the client's side",
   NOT_INSTALLED: 'relink earlier: --import',
   NOT_CONNECTED: 'nothing',
+  SHARED_PORT: 'bind the port without reuseAddr and reusePort, once',
+  SOCKET_OPTION: 'leave the option away',
   NOT_STARTED: 'start the program without that restriction',
 }

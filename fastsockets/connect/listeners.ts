@@ -25,7 +25,15 @@ import { ZERO_IS_A_LIMIT } from '../host/node-versions.ts'
 import { publishStep } from '../host/steps.ts'
 import { clientPorts } from '../host/synthetic-ports.ts'
 import { guard } from '../host/thrown-errors.ts'
-import { type Asked, type Family, isFileKey, PROMOTION, UNIX, unixKey } from '../host/unix-paths.ts'
+import {
+  type Asked,
+  DATAGRAMS,
+  type Family,
+  isFileKey,
+  PROMOTION,
+  UNIX,
+  unixKey,
+} from '../host/unix-paths.ts'
 import { allowsDriver, allowsUser, decide, decidePath } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { acceptPromotion, type Servers } from '../promotion/accept-promotion.ts'
@@ -250,7 +258,11 @@ function withdrawIfReplaced(listener: Listener): boolean {
 }
 
 /** Accepts a peer's CONNECT as the kernel would accept a TCP connection; Node's own accept path does the rest. */
-export function acceptorFor(Handle: FastHandleClass, exchange: HandleExchange): Acceptor {
+export function acceptorFor(
+  Handle: FastHandleClass,
+  exchange: HandleExchange,
+  acceptDatagrams: Acceptor,
+): Acceptor {
   const servers: Servers = {
     scopeOf: server => byServer.get(server)?.scope,
     show: (server, handle, stream) => {
@@ -264,6 +276,7 @@ export function acceptorFor(Handle: FastHandleClass, exchange: HandleExchange): 
     const { peerUid } = stream.channel
     // The channel may be older than the policy.
     if (peerUid !== undefined && !allowsUser(peerUid)) return REFUSAL.OTHER_USER
+    if (family === DATAGRAMS) return acceptDatagrams(stream, port, address, family, promisedPort)
     noteRelinkedClient()
     if (family === PROMOTION) return acceptPromotion(stream, port, address, promisedPort, exchange, servers)
     const listener = family === UNIX ? findById(stream, address) : findAsked(stream, port, address, family)
@@ -349,7 +362,8 @@ export function acceptRaw(
   address: string,
   family: Asked,
 ): ReturnType<Acceptor> {
-  if (family === PROMOTION || !isReachable(address, family)) return REFUSAL.NOT_LISTENING
+  if (family === PROMOTION || family === DATAGRAMS || !isReachable(address, family))
+    return REFUSAL.NOT_LISTENING
   if (!mayComeFrom(stream, port, address)) return REFUSAL.NOT_LISTENING
   const listener = findListener(port, address, family, true)
   if (listener?.raw === undefined) return REFUSAL.NOT_LISTENING

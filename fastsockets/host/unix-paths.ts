@@ -11,9 +11,11 @@ import { accessSync, constants, statSync } from 'node:fs'
 export const UNIX = 1
 /** In place of a family: the CONNECT names a TCP connection that the two have already (docs/protocol.md). */
 export const PROMOTION = 2
+/** In place of a family: the CONNECT asks for a pair of UDP sockets (docs/protocol.md). */
+export const DATAGRAMS = 3
 export type Family = 4 | 6 | typeof UNIX
 /** What a CONNECT says. */
-export type Asked = Family | typeof PROMOTION
+export type Asked = Family | typeof PROMOTION | typeof DATAGRAMS
 
 const FILE = 'file-'
 

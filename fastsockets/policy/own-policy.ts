@@ -9,7 +9,7 @@ import { findPolicyFile, stampOf } from './find-policy.ts'
 import { type Decision, NO_POLICY, type Policy } from './policy.ts'
 import { PolicyError } from './policy-error.ts'
 import { DRIVERS, type Role, USER_ID_MAX, type Use } from './policy-schema.ts'
-import { START_VARIABLE } from './start-variable.ts'
+import { DATAGRAMS_VARIABLE, START_VARIABLE } from './start-variable.ts'
 import { nameInRules } from './unix-names.ts'
 
 export const USE_VARIABLE = 'FASTSOCKETS_USE'
@@ -133,6 +133,12 @@ export function startsOnTcp(policy: Policy | undefined = ownPolicy()): boolean {
   return (process.env[START_VARIABLE] || policy?.start) !== 'fast'
 }
 
+/** Whether datagrams of `node:dgram` may go past the kernel. The environment variable overrides the policy. */
+export function allowsDatagrams(policy: Policy | undefined = ownPolicy()): boolean {
+  if (policy === undefined) return false
+  return (process.env[DATAGRAMS_VARIABLE] || policy.datagrams || 'kernel') === 'fast'
+}
+
 /** Few programs have a policy: only they load what reads it. */
 function readPolicy(path: string): Policy {
   const { readPolicyFile } = require('./policy-file.ts') as typeof import('./policy-file.ts')
@@ -152,6 +158,9 @@ export function loadPolicy(env: NodeJS.ProcessEnv = process.env): Policy {
   const { [START_VARIABLE]: start } = env
   if (start && start !== 'tcp' && start !== 'fast')
     throw environmentError(START_VARIABLE, `must be fast or tcp, not ${start}`)
+  const { [DATAGRAMS_VARIABLE]: datagrams } = env
+  if (datagrams && datagrams !== 'fast' && datagrams !== 'kernel')
+    throw environmentError(DATAGRAMS_VARIABLE, `must be fast or kernel, not ${datagrams}`)
   if (users) {
     // `Number('')` is 0, which is root.
     const uids = listOf(users).map(user => (/^\d{1,10}$/.test(user) ? Number(user) : uidOfName(user)))

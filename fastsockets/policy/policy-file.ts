@@ -93,7 +93,7 @@ export function parsePolicy(text: string, path: string): Policy {
   }
   problems.sort((a, b) => a.line - b.line)
   if (problems.length > 0) throw new PolicyError(path, problems, text)
-  const { default: use = 'fast', drivers, zcopy = false, start, keyFile, rendezvous } = value
+  const { default: use = 'fast', drivers, zcopy = false, start, datagrams, keyFile, rendezvous } = value
   const version = createHash('sha256').update(text).digest('hex').slice(0, VERSION_LENGTH)
   return new Policy({
     source: path,
@@ -103,6 +103,7 @@ export function parsePolicy(text: string, path: string): Policy {
     drivers,
     zcopy,
     start,
+    datagrams,
     keyFile,
     rendezvous,
     rules,

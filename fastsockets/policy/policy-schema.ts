@@ -36,6 +36,7 @@ export const POLICY_SCHEMA = {
     drivers: { type: 'array', uniqueItems: true, items: { enum: DRIVERS } },
     zcopy: { type: 'boolean' },
     start: { enum: ['tcp', 'fast'] },
+    datagrams: { enum: ['fast', 'kernel'] },
     keyFile: { type: 'string', pattern: '^/', maxLength: PATH_LENGTH_MAX },
     rendezvous: { type: 'string', pattern: '^(/|off$)', maxLength: PATH_LENGTH_MAX },
     rules: {
@@ -66,6 +67,8 @@ export const POLICY_SCHEMA = {
 export type Use = 'fast' | 'tcp' | 'require'
 /** Whether a connection uses TCP until the fast way pays, or waits for the fast way. */
 export type Start = 'tcp' | 'fast'
+/** Whether datagrams of `node:dgram` may go past the kernel. */
+export type Datagrams = 'fast' | 'kernel'
 export type Role = 'client' | 'server'
 
 /** A file that has passed the schema. */
@@ -75,6 +78,7 @@ export interface PolicyDocument {
   readonly drivers?: readonly string[]
   readonly zcopy?: boolean
   readonly start?: Start
+  readonly datagrams?: Datagrams
   readonly keyFile?: string
   readonly rendezvous?: string
   readonly rules?: readonly RuleDocument[]

@@ -1,6 +1,6 @@
 import { isOverflowUser, isOwnUser } from '../../nic/index.ts'
 import type { PolicySettings } from '../../nic/policy-source.ts'
-import { NAMED_DRIVERS, type Role, type Start, type Use } from './policy-schema.ts'
+import { type Datagrams, NAMED_DRIVERS, type Role, type Start, type Use } from './policy-schema.ts'
 import type { Rule } from './rule.ts'
 
 /** The decision of a policy about one connection or listener, with its origin. */
@@ -30,6 +30,8 @@ export interface PolicyParts {
   readonly zcopy: boolean
   /** Whether connections start on TCP, and become fast once that pays. Undefined: yes, unless the environment says otherwise. */
   readonly start?: Start | undefined
+  /** Whether datagrams may go past the kernel. Undefined: the default. */
+  readonly datagrams?: Datagrams | undefined
   /** The key that hosts share for active messages over TCP. */
   readonly keyFile?: string | undefined
   /** The folder in which containers of one host find each other, or `off`. */
@@ -111,6 +113,10 @@ export class Policy {
 
   get start(): Start | undefined {
     return this.#parts.start
+  }
+
+  get datagrams(): Datagrams | undefined {
+    return this.#parts.datagrams
   }
 
   get settings(): PolicySettings {

@@ -15,10 +15,10 @@
  *
  * Wrappers of preload.ts call what this file puts into `entries`. All other methods are wrapped here.
  */
-import { syncBuiltinESMExports } from 'node:module'
+import { createRequire, syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { isOwn, makeHidden, markOwn, openLog, reasonAgainstFolder } from '../../nic/index.ts'
-import { nextTick } from '../../nic/real-time.ts'
+import { nextTick, setImmediate } from '../../nic/real-time.ts'
 import { mayBeRemote, mayReachHosts } from '../bootstrap/remote-hosts.ts'
 import { delayListening, emitDelayed } from '../connect/delayed-listening.ts'
 import { RouteDialer } from '../connect/dialer.ts'
@@ -50,6 +50,7 @@ import { Peers } from '../connect/peers.ts'
 import { Promoter } from '../connect/promoter.ts'
 import { Routes } from '../connect/routes.ts'
 import { hideSlowListener, showSlowListener } from '../connect/slow-listeners.ts'
+import { boundHandles, watching } from '../datagram/udp-handles.ts'
 import { fastHandleClass, fastOf } from '../handle/fast-handle.ts'
 import type { FastHandle, FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
 import { canPromote, provideWrite } from '../handle/tcp-below.ts'
@@ -77,7 +78,7 @@ import {
 import { tls } from '../host/node-tls.ts'
 import { node20 } from '../host/node-versions.ts'
 import { hideOwn } from '../host/own-diagnostics.ts'
-import { decidePath, startsOnTcp } from '../policy/own-policy.ts'
+import { allowsDatagrams, decidePath, startsOnTcp } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { forgetAccepted, noteAccepted } from '../promotion/accepted-sockets.ts'
 import { mayReturn, moveToTcpUnread } from '../promotion/demotion.ts'
@@ -86,6 +87,7 @@ import { lengthOfWrite } from '../promotion/price.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import { statusPage } from '../status/status-page.ts'
 import { hideTcp, watchAccepted } from '../status/tcp-rows.ts'
+import type { Acceptor } from '../stream/socket-channel.ts'
 import { showActive } from './active-handles.ts'
 import { bridgeOrFail, isFastSocket } from './bridge.ts'
 import { isFarEnd, nameFarEnd } from './bridge-names.ts'
@@ -96,6 +98,7 @@ import { followPolicy, moveForbidden, noteDecided, publishDecided } from './new-
 export { noteParser } from '../handle/consumed-handles.ts'
 
 const log = openLog('fastsockets:install')
+const require = createRequire(import.meta.url)
 
 /** Publishes a server that listens already; the second parameter is the arguments of its `_listen2`. */
 export let publishLate: (server: net.Server, args: readonly unknown[]) => void = () => {}
@@ -137,7 +140,8 @@ function wrapAll(): void {
   const Handle = fastHandleClass() as FastHandleClass
   const connect = entries.connect as (this: net.Socket, options: net.NetConnectOpts) => net.Socket
   const exchange = handleExchange(nodeInternals() as NodeInternals)
-  const peers = new Peers(acceptorFor(Handle, exchange), function (this: net.Socket, options) {
+  const acceptPair: Acceptor = (...args) => datagrams().acceptDatagrams(...args)
+  const peers = new Peers(acceptorFor(Handle, exchange, acceptPair), function (this: net.Socket, options) {
     markOwn(this)
     return makeHidden(() => connect.call(this, options))
   })
@@ -151,6 +155,7 @@ function wrapAll(): void {
     publishAgain()
     moveForbidden(peers.streams())
   })
+  carryDatagrams(peers)
   showActive(peers)
   hideOwn()
   watchAccepted(isFast, (server, socket) => {
@@ -159,6 +164,31 @@ function wrapAll(): void {
     logConnect?.('from %s port %d: tcp, ACCEPTED', socket.remoteAddress, socket.remotePort)
   })
   syncBuiltinESMExports()
+}
+
+/** A part of its own: only programs with UDP sockets that talk within this host load it. */
+function datagrams(): typeof import('../datagram/index.ts') {
+  return require('../datagram/index.ts') as typeof import('../datagram/index.ts')
+}
+
+function carryDatagrams(peers: Peers): void {
+  const carry = (): void => {
+    try {
+      datagrams().carryDatagrams(peers)
+    } catch (error) {
+      log('datagrams stay with the kernel: %s', messageOf(error))
+    }
+  }
+  if (!allowsDatagrams()) return
+  if (!startsOnTcp()) {
+    if (boundHandles.size > 0) carry()
+    else watching.onBound = carry
+    return
+  }
+  watching.onLocal = () => {
+    watching.onLocal = () => {}
+    setImmediate(() => makeHidden(carry))
+  }
 }
 
 function wrapClient(

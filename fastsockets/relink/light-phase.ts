@@ -17,7 +17,7 @@ import { KeptContext } from '../host/kept-context.ts'
 import { startPhase } from '../host/start-phase.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
-import { CONNECT_US, START_PRICE_US, writePriceUs } from '../promotion/price.ts'
+import { CONNECT_US, DATAGRAM_US, START_PRICE_US, writePriceUs } from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
 
 /** A server that began to listen in this phase. */
@@ -82,6 +82,12 @@ export function noteConnect(): void {
 
 export function noteWrite(length: number): void {
   pay(writePriceUs(length))
+}
+
+/** A datagram to or from a loopback address. */
+export function noteDatagram(): void {
+  paidUs += DATAGRAM_US
+  if (paidUs >= START_PRICE_US) loadSoon()
 }
 
 export function noteListening(server: net.Server, args: readonly unknown[]): void {

@@ -6,11 +6,13 @@
  * - `net.Socket.prototype._getpeername`, `_getsockname`, `resetAndDestroy`: of sockets that another process has bridged
  * - `process.binding`, by which a program may get the parser of http (consumed-handles.ts)
  * - `send` of this process and of its children, `spawn` of its children (sent-sockets.ts)
+ * - the methods of Node's UDP handles, once there is one (datagram/udp-handles.ts)
  * - `createHook` of `node:async_hooks`, the one replaced export: hides our own resources from hooks (own-hooks.ts)
  */
 import { AsyncResource } from 'node:async_hooks'
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
+import { watchDatagrams, watching } from '../datagram/udp-handles.ts'
 import { define } from '../host/define.ts'
 import { warnOfUnknownVariables } from '../host/environment.ts'
 import { hideFromHooks } from '../host/own-hooks.ts'
@@ -19,9 +21,17 @@ import '../../nic/real-time.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
 import { type PolicySettings, policySettings, providePolicySettings } from '../../nic/policy-source.ts'
+import { DATAGRAMS_VARIABLE } from '../policy/start-variable.ts'
 import { lengthOfWrite } from '../promotion/price.ts'
 import { entries } from './entries.ts'
-import { beginLightPhase, endLightPhase, noteConnect, noteListening, noteWrite } from './light-phase.ts'
+import {
+  beginLightPhase,
+  endLightPhase,
+  noteConnect,
+  noteDatagram,
+  noteListening,
+  noteWrite,
+} from './light-phase.ts'
 import { watchSentSockets } from './sent-sockets.ts'
 
 type Rest = typeof import('./install.ts')
@@ -62,6 +72,9 @@ function wrapAll(): void {
   wrap(net.Socket.prototype, 'resetAndDestroy', isUnnamedPipe)
   watchBinding()
   watchSentSockets()
+  if (isLight) watching.onLocal = noteDatagram
+  else watching.onBound = () => void load()
+  if (process.env[DATAGRAMS_VARIABLE] !== 'kernel') watchDatagrams()
   providePolicySettings(loadForSettings)
   syncBuiltinESMExports()
 }

@@ -232,10 +232,14 @@ export abstract class SendingHalf {
 
   /** Sends `head`, as `HEAD_SIZE` bytes little-endian, and all of `bytes` in one message; false if that cannot be now. */
   trySendWithHead(head: number, bytes: Uint8Array): boolean {
+    return bytes.length < this.channel.offerMin && this.trySendMessage(head, bytes)
+  }
+
+  /** The same, also for bytes that are long enough to be offered. */
+  trySendMessage(head: number, bytes: Uint8Array): boolean {
     const { channel, out } = this
     const length = HEAD_SIZE + bytes.length
-    const isShort = length <= channel.segmentMax + FRAMING_MAX && length <= out.mediumMax
-    if (!isShort || bytes.length >= channel.offerMin || !this.isAnswered) return false
+    if (length > channel.segmentMax + FRAMING_MAX || length > out.mediumMax || !this.isAnswered) return false
     if (this.unsentLength > 0 || length > ((this.sendLimit - this.sendSequence) | 0)) return false
     const at = this.reserveData(length, 0)
     if (at < 0) return false

@@ -36,6 +36,8 @@ export interface StreamSink {
   posted?(lengthMax: number): Uint8Array | undefined
   /** `length` bytes were written to that buffer. */
   handlePosted?(length: number): void
+  /** Datagrams only: the ring may have room; false if it has too little. */
+  handleRoom?(): boolean
   /** There may be data to read, or it was placed: at the end of a turn, and when a message found no place. */
   handleArrival?(): void
   /** The pending write failed, though there may be data left to read. */

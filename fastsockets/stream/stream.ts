@@ -370,6 +370,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
   /** Retries all refused sends, in order; false if one is refused again. */
   resume(): boolean {
     if (!this.resumeSending()) return false
+    if (this.sink?.handleRoom?.() === false) return false
     if (this.zcopy?.resume() === false) return false
     if (!this.reportConsumed()) return false
     if (this.isCloseOwed && this.unsentLength === 0) {

@@ -39,6 +39,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   POLICY: 'policy/policy-roads',
   POLICY_INVALID: 'policy/policy-roads',
   NOT_STARTED: 'always-starts',
+  SHARED_PORT: 'datagram/datagrams',
+  SOCKET_OPTION: 'datagram/datagrams',
   ACCEPTED: 'status/status',
   STARTED_ON_TCP: 'promotion/promotion',
 }

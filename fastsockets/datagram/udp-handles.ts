@@ -1,0 +1,290 @@
+/**
+ * Watches the sockets of `node:dgram` through the methods of Node's UDP handles (lib/dgram.js and src/udp_wrap.cc, Node 20 to 26):
+ * names, events, callbacks and errors stay Node's own. Node publishes each new socket on a diagnostics channel; a program
+ * without one does not load `node:dgram` for us.
+ *
+ * Until a `Carrier` is given to a handle, its datagrams are only counted, and only those of loopback addresses.
+ */
+import diagnostics from 'node:diagnostics_channel'
+import { define } from '../host/define.ts'
+import { KeptContext } from '../host/kept-context.ts'
+import type { FallbackCode } from '../reasons.ts'
+
+/** As the kernel reports it: the sender of a datagram. */
+export interface Sender {
+  readonly address: string
+  readonly family: string
+  readonly port: number
+}
+
+type OnMessage = (nread: number, handle: UdpHandle, bytes: Buffer, sender: Sender) => void
+/** `port` is a boolean, whether there is a callback, if the socket is connected. */
+export type Send = (
+  this: UdpHandle,
+  request: object,
+  list: readonly Uint8Array[],
+  count: number,
+  port: number | boolean,
+  address?: string,
+  hasCallback?: boolean,
+) => number
+
+/** Node's UDP handle. */
+export interface UdpHandle {
+  send: Send
+  onmessage?: OnMessage
+  getsockname(out: Partial<Sender>): number
+  bufferSize(size: number, isReceive: boolean, context: object): number | undefined
+  [NOTES]?: UdpNotes
+}
+
+/** What a socket exchanges with one address of this host. */
+export interface DatagramPair {
+  readonly address: string
+  readonly port: number
+  /** What carries the datagrams to it, and from it. */
+  readonly sends: 'udp' | 'shm'
+  readonly receives: 'udp' | 'shm'
+  /** Datagrams by shared memory since the pair was opened. */
+  readonly sent: number
+  readonly received: number
+  /** Of those sent, and of those received: lost, because the receiver's socket was full. */
+  readonly sentDropped: number
+  readonly receivedDropped: number
+}
+
+/** What carries datagrams of one handle past the kernel, once the rest is loaded (carrier.ts). */
+export interface Carrier {
+  /** Bytes sent to an address, or to the peer of a connected socket; negative if the kernel is to send them. */
+  send(request: object, list: readonly Uint8Array[], port: number | boolean, address?: string): number
+  /** True if the program is not to see the datagram, which the kernel has delivered. */
+  handleReceived(bytes: Buffer, sender: Sender): boolean
+  /** The socket is connected to this place. */
+  handleConnected(address: string, port: number): void
+  handleReceiveLimit(): void
+  /** From now on only the kernel may carry its datagrams. */
+  leave(): void
+  close(): void
+  pairs(): DatagramPair[]
+}
+
+/** What is kept for a handle. */
+export class UdpNotes {
+  /** The asynchronous context of the socket, in which messages arrive. */
+  readonly scope = new KeptContext()
+  /** Node's own receiver, once the handle is bound. */
+  onmessage: OnMessage | undefined
+  /** Why only the kernel may carry its datagrams. */
+  reason: FallbackCode | undefined
+  connectedTo: { readonly address: string; readonly port: number } | undefined
+  /** The program has chosen the size of the kernel's receive buffer. */
+  hasReceiveLimit = false
+  carrier: Carrier | undefined
+}
+
+/** Not enumerable: programs that print a socket do not see it. */
+const NOTES = Symbol('fastsockets.datagrams')
+/** UV_UDP_REUSEADDR and, of libuv 1.49 and later, UV_UDP_REUSEPORT (uv.h). */
+const REUSE_FLAGS = 4 | 64
+/** Methods by which a program asks for what only the kernel can do. */
+const OPTIONS = [
+  'setTTL',
+  'setBroadcast',
+  'setMulticastTTL',
+  'setMulticastLoopback',
+  'setMulticastInterface',
+  'addMembership',
+  'dropMembership',
+  'addSourceSpecificMembership',
+  'dropSourceSpecificMembership',
+]
+
+type Method = (this: UdpHandle, ...args: never[]) => unknown
+
+/** What the preload, and later the rest, wants to know. */
+export const watching: {
+  /** A datagram went to, or came from, a loopback address. */
+  onLocal: () => void
+  /** A handle is bound. */
+  onBound: (handle: UdpHandle, notes: UdpNotes) => void
+} = { onLocal: () => {}, onBound: () => {} }
+
+/** The handles that receive, with their notes. */
+export const boundHandles = new Map<UdpHandle, UdpNotes>()
+
+/** Node's own `send` of an IPv4 and of an IPv6 handle. */
+export const nativeSends: { v4?: Send; v6?: Send } = {}
+let isPatched = false
+
+export function watchDatagrams(): void {
+  diagnostics.subscribe('udp.socket', message => {
+    const handle = handleOf((message as { socket: object }).socket)
+    if (handle === undefined) return
+    if (!isPatched) patch(handle)
+    Object.defineProperty(handle, NOTES, { value: new UdpNotes() })
+  })
+}
+
+/** The handle of a socket; undefined once it is closed. */
+export function handleOf(socket: object): UdpHandle | undefined {
+  const state = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'state symbol')
+  const { handle } = (state && (socket as Record<symbol, { handle?: UdpHandle | null }>)[state]) ?? {}
+  return handle ?? undefined
+}
+
+export function udpNotesOf(handle: UdpHandle): UdpNotes | undefined {
+  return handle[NOTES]
+}
+
+export function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.')
+}
+
+function patch(first: UdpHandle): void {
+  isPatched = true
+  const prototype = Object.getPrototypeOf(first) as Record<string, Method | undefined>
+  nativeSends.v4 = prototype.send as Send
+  nativeSends.v6 = prototype.send6 as Send
+  for (const family of ['', '6']) {
+    const native = prototype[`send${family}`] as Send
+    replace(first, `send${family}`, prototype, function (
+      this: UdpHandle,
+      request,
+      list,
+      count,
+      port,
+      address,
+      callback,
+    ) {
+      const notes = this[NOTES]
+      if (notes !== undefined) {
+        if (notes.carrier === undefined) {
+          if (address !== undefined && isLoopback(address)) watching.onLocal()
+        } else {
+          const sent = notes.carrier.send(request, list, port, address)
+          if (sent >= 0) return sent + 1
+        }
+      }
+      // The native method counts its arguments.
+      if (typeof port === 'boolean') return native.call(this, request, list, count, port)
+      return native.call(this, request, list, count, port, address, callback)
+    } as Send)
+    const bind = prototype[`bind${family}`] as (address: string, port: number, flags: number) => number
+    replace(
+      first,
+      `bind${family}`,
+      prototype,
+      function (this: UdpHandle, address: string, port: number, flags: number) {
+        if ((flags & REUSE_FLAGS) !== 0) keepWithKernel(this, 'SHARED_PORT')
+        return bind.call(this, address, port, flags)
+      },
+    )
+    const connect = prototype[`connect${family}`] as (address: string, port: number) => number
+    replace(first, `connect${family}`, prototype, function (this: UdpHandle, address: string, port: number) {
+      const status = connect.call(this, address, port)
+      if (status === 0) noteConnected(this, address, port)
+      return status
+    })
+  }
+  wrap(prototype, 'disconnect', (handle, call) => {
+    const status = call()
+    if (status === 0) noteDisconnected(handle)
+    return status
+  })
+  wrap(prototype, 'recvStart', (handle, call) => {
+    noteBound(handle)
+    return call()
+  })
+  wrap(prototype, 'close', (handle, call) => {
+    boundHandles.delete(handle)
+    handle[NOTES]?.carrier?.close()
+    return call()
+  })
+  wrap(prototype, 'bufferSize', (handle, call, [size, isReceive]) => {
+    const notes = handle[NOTES]
+    const isChange = isReceive === true && size !== 0 && notes !== undefined
+    if (isChange) notes.hasReceiveLimit = true
+    const result = call()
+    if (isChange) notes.carrier?.handleReceiveLimit()
+    return result
+  })
+  wrap(prototype, 'open', (handle, call) => {
+    keepWithKernel(handle, 'OWN_HANDLE')
+    return call()
+  })
+  for (const name of OPTIONS) {
+    wrap(prototype, name, (handle, call) => {
+      keepWithKernel(handle, 'SOCKET_OPTION')
+      return call()
+    })
+  }
+}
+
+/** Replaces a method of the prototype, and of the first handle, which has copied it if it is an IPv6 handle. */
+function replace(
+  first: object,
+  name: string,
+  prototype: Record<string, Method | undefined>,
+  method: Method,
+): void {
+  const plainName = name.replace('6', '')
+  const copy = Object.getOwnPropertyDescriptor(first, plainName)
+  const isCopied = copy !== undefined && copy.value === prototype[name]
+  define(prototype, name, method as (...args: never[]) => unknown)
+  if (isCopied) Object.assign(first, { [plainName]: method })
+}
+
+function wrap(
+  prototype: Record<string, Method | undefined>,
+  name: string,
+  around: (handle: UdpHandle, call: () => unknown, args: readonly unknown[]) => unknown,
+): void {
+  const native = prototype[name]
+  if (native === undefined) return
+  define(prototype, name, function (this: UdpHandle, ...args: never[]): unknown {
+    return around(this, () => native.apply(this, args), args)
+  })
+}
+
+function noteBound(handle: UdpHandle): void {
+  const notes = handle[NOTES]
+  if (notes === undefined || notes.onmessage !== undefined || handle.onmessage === undefined) return
+  notes.onmessage = handle.onmessage
+  handle.onmessage = receive
+  boundHandles.set(handle, notes)
+  watching.onBound(handle, notes)
+}
+
+function receive(this: unknown, nread: number, handle: UdpHandle, bytes: Buffer, sender: Sender): void {
+  const notes = handle[NOTES] as UdpNotes
+  if (nread >= 0) {
+    if (notes.carrier?.handleReceived(bytes, sender)) return
+    if (notes.carrier === undefined && isLoopback(sender.address)) watching.onLocal()
+  }
+  notes.onmessage?.(nread, handle, bytes, sender)
+}
+
+function noteConnected(handle: UdpHandle, address: string, port: number): void {
+  const notes = handle[NOTES]
+  if (notes === undefined) return
+  notes.connectedTo = { address, port }
+  notes.carrier?.handleConnected(address, port)
+}
+
+/** The kernel takes away the port of a socket whose program has not chosen it (udp_disconnect of Linux): such a one stays with it. */
+function noteDisconnected(handle: UdpHandle): void {
+  const notes = handle[NOTES]
+  if (notes === undefined) return
+  notes.connectedTo = undefined
+  if (notes.carrier === undefined) return
+  notes.carrier.close()
+  notes.carrier = undefined
+  watching.onBound(handle, notes)
+}
+
+function keepWithKernel(handle: UdpHandle, reason: FallbackCode): void {
+  const notes = handle[NOTES]
+  if (notes === undefined) return
+  notes.reason ??= reason
+  notes.carrier?.leave()
+}
