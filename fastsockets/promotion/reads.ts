@@ -13,10 +13,16 @@ const PAUSES_PER_LOOK = 50
 
 const { _getActiveHandles: activeHandles } = process as unknown as { _getActiveHandles?: () => unknown[] }
 
-/** The sockets that keep this process alive. */
+/** False for terminals and pipes, as standard output is, and for unix paths, whose connections never move. */
+export function isOverTcp(socket: object): boolean {
+  const name = (socket as { _handle?: object | null })._handle?.constructor?.name
+  return name === 'TCP' || name === 'TLSWrap'
+}
+
+/** The sockets over TCP that keep this process alive. */
 export function openSockets(): net.Socket[] {
   const all = activeHandles?.call(process) ?? []
-  return all.filter((one): one is net.Socket => one instanceof net.Socket)
+  return all.filter((one): one is net.Socket => one instanceof net.Socket && isOverTcp(one))
 }
 
 /** Reports what reading over TCP has cost, in microseconds, from each `start` on until no socket is open. */

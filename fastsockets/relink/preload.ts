@@ -23,6 +23,7 @@ import { isOwn } from '../../nic/own-sockets.ts'
 import { type PolicySettings, policySettings, providePolicySettings } from '../../nic/policy-source.ts'
 import { DATAGRAMS_VARIABLE } from '../policy/start-variable.ts'
 import { lengthOfWrite } from '../promotion/price.ts'
+import { isOverTcp } from '../promotion/reads.ts'
 import { entries } from './entries.ts'
 import {
   beginLightPhase,
@@ -136,8 +137,8 @@ function handleListen(server: unknown, args: readonly unknown[]): boolean {
   return !isLight
 }
 
-function handleWrite(_socket: unknown, [writev, data]: readonly unknown[]): boolean {
-  noteWrite(lengthOfWrite(writev, data))
+function handleWrite(socket: unknown, [writev, data]: readonly unknown[]): boolean {
+  if (isOverTcp(socket as object)) noteWrite(lengthOfWrite(writev, data))
   return false
 }
 

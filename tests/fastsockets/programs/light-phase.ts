@@ -1,6 +1,6 @@
 /**
  * An echo client or server that knows nothing of this package. argv: 'server', or 'client' and a port. The server says { port }.
- * As 'source' it writes to each client without end; as 'reader' it only reads, of such a server.
+ * As 'printer' it has an idle connection to itself, and writes to standard output, a pipe. As 'source' it writes to each client without end; as 'reader' it only reads, of such a server.
  * The client runs { count } messages, one after the other, and both say after that, or when asked, what of ours is loaded.
  */
 import { once } from 'node:events'
@@ -34,6 +34,15 @@ if (role === 'server') {
     })
     .listen(0, '127.0.0.1', () => {
       process.send?.({ port: (server.address() as AddressInfo).port })
+    })
+} else if (role === 'printer') {
+  const server = net
+    .createServer(socket => socket.end('x').resume())
+    .listen(0, '127.0.0.1', () => {
+      net.connect((server.address() as AddressInfo).port, '127.0.0.1').resume()
+      for (let left = 10_000; left > 0; left--) process.stdout.write('a line\n')
+      process.on('message', tellLoaded)
+      setTimeout(() => process.send?.('printed'), 500)
     })
 } else if (role === 'reader') {
   net.connect({ port: Number(port), host: '127.0.0.1' }).resume()

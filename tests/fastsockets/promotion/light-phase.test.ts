@@ -38,3 +38,13 @@ t.test('a client that only reads becomes fast', async t => {
   await eventually('more', () => (readStatusOf(client.pid)[0]?.sockets[0]?.bytesIn ?? 0) > moved.bytesIn)
   await client.kill()
 })
+
+t.test('what a program writes to standard output is no reason to load anything', async t => {
+  const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
+  const stdio = ['ignore', 'pipe', 'pipe', 'ipc'] as const
+  const printer = new Child(t, program('light-phase'), ['printer'], relinked({ env, stdio: [...stdio] }))
+  printer.process.stdout?.resume()
+  t.equal(await printer.receive(), 'printed')
+  t.strictSame(await printer.ask({}), { isLoaded: false })
+  await printer.kill()
+})
