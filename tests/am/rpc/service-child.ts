@@ -1,4 +1,4 @@
-/** Serves the printer, in a process of its own. argv: a list of drivers; a name to publish. */
+/** Serves the printer, in a process of its own. argv: a list of drivers; a name to publish; where to listen. */
 import { range } from 'rxjs'
 import { type Endpoint, openEndpoint } from '../../../am/index.ts'
 import { type Handlers, serve } from '../../../am/rpc/index.ts'
@@ -49,8 +49,13 @@ export const handlers: Handlers<(typeof printer)['methods']> = {
 }
 
 if (process.send !== undefined && process.argv[1]?.endsWith('service-child.js')) {
-  const [list, name] = process.argv.slice(2)
-  const options = { ...(list !== 'all' && { drivers: driversOf(list) }), ...(name && { name }) }
+  const [list, name, listen] = process.argv.slice(2)
+  const drivers = listen === undefined ? driversOf : (driver?: string) => [driver as string]
+  const options = {
+    ...(list !== 'all' && { drivers: drivers(list) }),
+    ...(name && { name }),
+    ...(listen && { listen }),
+  }
   const endpoint: Endpoint = await openEndpoint(options)
   serve(endpoint, printer, handlers)
   process.on('message', () => endpoint.close().then(() => process.exit(0)))
