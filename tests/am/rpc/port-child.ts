@@ -7,6 +7,7 @@ import * as Comlink from 'comlink'
 import { openEndpoint } from '../../../am/index.ts'
 import { acceptPorts, type FastPort } from '../../../am/rpc/index.ts'
 import { driversOf } from '../../support/driver-lists.ts'
+import { loadSdk, PortTransport, type Sdk } from './mcp-transport.ts'
 
 /** What Comlink exposes. */
 export const calculator = {
@@ -64,6 +65,13 @@ if (process.send !== undefined && process.argv[1]?.endsWith('port-child.js')) {
       const { id, method } = request as { id: number; method: string }
       port.postMessage({ jsonrpc: '2.0', id, result: { method } })
     })
+  })
+  acceptPorts(endpoint, { channel: 'mcp-sdk' }, async port => {
+    const { McpServer } = (await loadSdk()) as Sdk
+    const server = new McpServer({ name: 'printer', version: '1.0.0' })
+    const answer = { content: [{ type: 'text', text: '3 pages' }] } as const
+    server.registerTool('pages', { description: 'How many pages wait' }, async () => answer)
+    await server.connect(new PortTransport(port))
   })
   process.once('disconnect', () => process.exit(0))
   process.send({ name: endpoint.name })

@@ -11,6 +11,7 @@ import { Child } from '../../support/child.ts'
 import { RELIABLE_PROCESS_DRIVER_LISTS } from '../../support/driver-lists.ts'
 import { eventually, until, withWatchdog } from '../../support/until.ts'
 import { testOver, type World } from '../../support/world.ts'
+import { loadSdk, PortTransport } from './mcp-transport.ts'
 import type { calculator, Greeter, router } from './port-child.ts'
 
 const fixture = new URL('./port-child.js', import.meta.url)
@@ -138,27 +139,6 @@ testOver(RELIABLE_PROCESS_DRIVER_LISTS, 'capnweb, which calls back', async (t, w
 
 testOver(RELIABLE_PROCESS_DRIVER_LISTS, "MCP's Transport is a dozen lines", async (t, world) => {
   const { open, child } = await start(t, world)
-  /** `Transport` of @modelcontextprotocol/sdk. */
-  class PortTransport {
-    onmessage?: (message: unknown) => void
-    onerror?: (error: Error) => void
-    onclose?: () => void
-    readonly #port: FastPort
-    constructor(port: FastPort) {
-      this.#port = port
-    }
-    async start(): Promise<void> {
-      this.#port.on('message', message => this.onmessage?.(message))
-      this.#port.on('messageerror', error => this.onerror?.(error))
-      this.#port.on('close', () => this.onclose?.())
-    }
-    async send(message: unknown): Promise<void> {
-      this.#port.postMessage(message)
-    }
-    async close(): Promise<void> {
-      this.#port.close()
-    }
-  }
   const transport = new PortTransport(open('mcp'))
   const answers: unknown[] = []
   let isClosed = false
@@ -173,3 +153,24 @@ testOver(RELIABLE_PROCESS_DRIVER_LISTS, "MCP's Transport is a dozen lines", asyn
   await child.kill()
   await eventually('its end', () => isClosed)
 })
+
+const sdk = await loadSdk()
+
+testOver(
+  RELIABLE_PROCESS_DRIVER_LISTS,
+  "MCP's SDK, client and server",
+  async (t, world) => {
+    if (sdk === undefined) return
+    const { open, child } = await start(t, world)
+    const client = new sdk.Client({ name: 'test', version: '1.0.0' })
+    const closed = new Promise<void>(resolve => {
+      client.onclose = resolve
+    })
+    await client.connect(new PortTransport(open('mcp-sdk')))
+    t.match((await client.listTools()).tools, [{ name: 'pages' }])
+    t.match(await client.callTool({ name: 'pages' }), { content: [{ type: 'text', text: '3 pages' }] })
+    await child.kill()
+    await withWatchdog('the end of the client', closed)
+  },
+  sdk === undefined ? '@modelcontextprotocol/sdk is not installed' : false,
+)
