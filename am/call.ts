@@ -1,4 +1,4 @@
-import { clearTimeout, setTimeout } from '../nic/real-time.ts'
+import type { Clock, Timer } from '../nic/clock.ts'
 import { watchAbort } from './abort-watch.ts'
 import { AmError, rangeError, typeError } from './errors.ts'
 import type { ReceivedMessage } from './received-message.ts'
@@ -67,22 +67,27 @@ export function checkWait(options: WaitOptions): void {
 }
 
 /** Settles as `promise` does, unless the signal or the timeout comes first. The options must have been checked. */
-export async function within<T>(promise: Promise<T>, what: string, options: WaitOptions): Promise<T> {
+export async function within<T>(
+  promise: Promise<T>,
+  what: string,
+  options: WaitOptions,
+  clock: Clock,
+): Promise<T> {
   const { signal, timeoutMs } = options
   if (signal === undefined && timeoutMs === undefined) return await promise
-  let timer: NodeJS.Timeout | undefined
+  let timer: Timer | undefined
   let forget = (): void => {}
   const interruption = new Promise<never>((_, reject) => {
     if (signal !== undefined) forget = watchAbort(signal, reject)
     if (timeoutMs !== undefined) {
       const error = new AmError('ERR_AM_TIMEOUT', `${what}: nothing within ${timeoutMs} ms`)
-      timer = setTimeout(() => reject(error), timeoutMs)
+      timer = clock.setTimeout(() => reject(error), timeoutMs)
     }
   })
   try {
     return await Promise.race([promise, interruption])
   } finally {
-    clearTimeout(timer)
+    clock.clearTimeout(timer)
     forget()
   }
 }

@@ -2,7 +2,7 @@ import type { VirtualInterface } from '../nic/index.ts'
 import { Channel, type ChannelOptions } from './channel.ts'
 import { closedError } from './errors.ts'
 import { type Handler, HandlerTable } from './handler-table.ts'
-import { type EventLoop, eventLoop } from './progress/event-loop.ts'
+import { type EventLoop, eventLoop as threadEventLoop } from './progress/event-loop.ts'
 
 /** `event-loop`: the event loop runs handlers. `manual`: only `poll()` runs them; the event loop is not touched. */
 export type Progress = 'event-loop' | 'manual'
@@ -18,7 +18,15 @@ export class ChannelGroup {
   #isClosed = false
 
   /** `onWake`, with manual progress: an armed doorbell rang, or there may be work without one. */
-  constructor(options: { readonly progress?: Progress; readonly onWake?: () => void } = {}) {
+  constructor(
+    options: {
+      readonly progress?: Progress
+      readonly onWake?: () => void
+      /** By default the thread's own. */
+      readonly eventLoop?: EventLoop
+    } = {},
+  ) {
+    const { eventLoop = threadEventLoop } = options
     this.#eventLoop = options.progress === 'manual' ? undefined : eventLoop
     this.#onWake = options.onWake ?? (() => {})
   }

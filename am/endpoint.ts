@@ -4,8 +4,8 @@
  */
 
 import type { Observable } from 'rxjs'
+import { nextTurnOf } from '../nic/clock.ts'
 import { assertMayUseNetwork, OK, openLoopbackPair, type Status } from '../nic/index.ts'
-import { nextTurn } from '../nic/real-time.ts'
 import { Call, checkWait, type WaitOptions, within } from './call.ts'
 import { ChannelGroup } from './channel-group.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'
@@ -24,11 +24,11 @@ import { messageStream } from './reactive/message-stream.ts'
 import { ReadyWaiters } from './ready-waiters.ts'
 import type { ReceivedMessage } from './received-message.ts'
 import { assertDestination, refuseDestination, refuseHandler, refuseInHandler } from './refusals.ts'
-import { type EndpointName, encodeName, newEndpointName } from './rendezvous/endpoint-name.ts'
+import { type EndpointName, encodeName } from './rendezvous/endpoint-name.ts'
 import { openToOthers, remoteRendezvous } from './rendezvous/remote-rendezvous.ts'
-import { rendezvous } from './rendezvous/rendezvous.ts'
 import { type Listening, listenAt } from './rendezvous/tcp-rendezvous.ts'
 import { running } from './returning-channel.ts'
+import { type Runtime, threadRuntime } from './runtime.ts'
 import { assertGet, assertRegion, Segment } from './segment.ts'
 import { type EndpointStats, statsOf } from './stats.ts'
 import { type Tag, tagOf } from './tag.ts'
@@ -45,12 +45,18 @@ const NO_SEGMENT = new Segment(0)
 /** Words of the message being sent. One object is enough, because sending does not wait. */
 const words = new Words()
 
-/** Opens an endpoint, which peers can map by its name from then on. */
-export async function openEndpoint(options: EndpointOptions = {}): Promise<Endpoint> {
+/**
+ * Opens an endpoint, which peers can map by its name from then on. `runtime`: of a simulated process; by default the
+ * thread's own.
+ */
+export async function openEndpoint(
+  options: EndpointOptions = {},
+  runtime = threadRuntime,
+): Promise<Endpoint> {
   const checked = checkOptions(options)
   assertMayUseNetwork()
   const listening = checked.listen && (await listenAt(checked.listen))
-  const endpoint = new Endpoint(checked, newEndpointName(listening?.address), listening)
+  const endpoint = new Endpoint(checked, runtime.newName(listening?.address), listening, runtime)
   await endpoint.begin()
   return endpoint
 }
@@ -71,10 +77,11 @@ export class Endpoint {
   readonly #id: EndpointName
   readonly #listening: Listening | undefined
   readonly #options: CheckedOptions
+  readonly #runtime: Runtime
   readonly #group: ChannelGroup
   readonly #peers: PeerTable
   readonly #mappings: (Destination | undefined)[] = []
-  readonly #pollLoop = new PollLoop()
+  readonly #pollLoop: PollLoop
   readonly #waiters = new ReadyWaiters()
   /** Count of handlers that had run when the first of the current waiters began to wait. */
   #runsBefore = 0
@@ -83,18 +90,21 @@ export class Endpoint {
   #closing: Promise<void> | undefined
 
   /** Use `openEndpoint`. */
-  constructor(options: CheckedOptions, id: EndpointName, listening: Listening | undefined) {
+  constructor(options: CheckedOptions, id: EndpointName, listening: Listening | undefined, runtime: Runtime) {
     const segment = new Segment(options.segment, options.drivers, options.segmentAccess)
     this.#id = id
     this.#listening = listening
     this.#options = options
+    this.#runtime = runtime
+    this.#pollLoop = new PollLoop(runtime.clock)
     this.name = encodeName(id)
     this.segment = segment.bytes
     this.limits = options.limits
     this.#isReferenced = options.progress === 'event-loop'
     const wake = (): void => this.#wakeWaiters()
-    this.#group = new ChannelGroup({ progress: options.progress, onWake: wake })
-    this.#peers = new PeerTable(id, options, segment, this.#group, wake)
+    const { eventLoop } = runtime
+    this.#group = new ChannelGroup({ progress: options.progress, onWake: wake, eventLoop })
+    this.#peers = new PeerTable(id, options, segment, this.#group, wake, runtime)
   }
 
   /** For am/rpc: the conversation with the peer of a destination, and the mapping to show it. */
@@ -133,7 +143,7 @@ export class Endpoint {
   /** For `openEndpoint` only. */
   async begin(): Promise<void> {
     try {
-      await rendezvous.open(this.#id.endpoint, this.#peers)
+      await this.#runtime.rendezvous.open(this.#id.endpoint, this.#peers)
     } catch (error) {
       this.#listening?.close()
       throw error
@@ -291,7 +301,7 @@ export class Endpoint {
       const waiter = channel.waiters.wait()
       channel.touch() // the poller may sleep, and no doorbell rings for this
       try {
-        await within(waiter.promise, `destination ${destination}`, options)
+        await within(waiter.promise, `destination ${destination}`, options, this.#runtime.clock)
       } finally {
         waiter.forget()
       }
@@ -316,7 +326,7 @@ export class Endpoint {
         const ownPayload = payload && new Uint8Array(payload)
         return this.#callLater(call, destination, handler, ownPayload, words.copy(), options)
       }
-      return options === undefined ? call.reply : within(call.reply, call.what, options)
+      return options === undefined ? call.reply : within(call.reply, call.what, options, this.#runtime.clock)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -343,7 +353,7 @@ export class Endpoint {
       return await call.reply
     }
     try {
-      return await within(send(), call.what, options)
+      return await within(send(), call.what, options, this.#runtime.clock)
     } finally {
       isOver = true
     }
@@ -379,14 +389,14 @@ export class Endpoint {
     checkWait(options)
     const isManual = this.#options.progress === 'manual'
     // A program that polls and waits in a loop lets the event loop run, however much there is to poll.
-    if (isManual && !this.#group.arm()) return await nextTurn()
+    if (isManual && !this.#group.arm()) return await nextTurnOf(this.#runtime.clock)
     // Keep the count of earlier waiters: the handler that runs now may still have to wake them.
     if (this.#waiters.waiting.size === 0) this.#runsBefore = this.#group.handlers.runs
     const waiter = this.#waiters.wait()
     this.#peers.isWatched = true
     this.#keepAlive()
     try {
-      await within(waiter.promise, 'wait', options)
+      await within(waiter.promise, 'wait', options, this.#runtime.clock)
     } catch (error) {
       if ((error as AmError | null)?.code !== 'ERR_AM_TIMEOUT') throw error
     } finally {
@@ -425,7 +435,7 @@ export class Endpoint {
   }
 
   async #close(): Promise<void> {
-    rendezvous.close(this.#id.endpoint)
+    this.#runtime.rendezvous.close(this.#id.endpoint)
     remoteRendezvous.close(this.#id.endpoint)
     this.#listening?.close()
     for (const mapping of this.#mappings) mapping?.channel.waiters.refuse()
@@ -438,9 +448,9 @@ export class Endpoint {
 
   #keepAlive(): void {
     if (this.#closing === undefined && (this.#isReferenced || this.#waiters.waiting.size > 0)) {
-      rendezvous.ref(this.#id.endpoint)
+      this.#runtime.rendezvous.ref(this.#id.endpoint)
     } else {
-      rendezvous.unref(this.#id.endpoint)
+      this.#runtime.rendezvous.unref(this.#id.endpoint)
     }
   }
 

@@ -1,5 +1,5 @@
+import type { Clock, Timer } from '../nic/clock.ts'
 import type { VirtualInterface } from '../nic/index.ts'
-import { clearTimeout, performance, setTimeout } from '../nic/real-time.ts'
 import type { ChannelOwner } from './channel.ts'
 import type { ChannelGroup } from './channel-group.ts'
 import { EndpointChannel } from './endpoint-channel.ts'
@@ -10,7 +10,7 @@ import { Peer, type PeerHost, type SegmentDescription } from './peer.ts'
 import { reliable } from './reliability/reliable.ts'
 import type { ControlConnection } from './rendezvous/control-connection.ts'
 import { decodeTag, type Open } from './rendezvous/control-messages.ts'
-import { answer, dial, type Introduction, type Meeting } from './rendezvous/dialing.ts'
+import { answer, type CallAddress, dial, type Introduction, type Meeting } from './rendezvous/dialing.ts'
 import { type EndpointName, encodeName } from './rendezvous/endpoint-name.ts'
 import { isOfThisHost, type Origin, type RendezvousHost, refuse } from './rendezvous/reception.ts'
 import type { TcpAddress } from './rendezvous/tcp-address.ts'
@@ -31,6 +31,8 @@ export interface Found {
 /** All peers that one endpoint is connected with. */
 export class PeerTable implements PeerHost, RendezvousHost {
   isWatched = false
+  readonly clock: Clock
+  readonly #callAddress: CallAddress
   readonly #id: EndpointName
   readonly #options: CheckedOptions
   readonly #segment: Segment
@@ -47,7 +49,10 @@ export class PeerTable implements PeerHost, RendezvousHost {
     segment: Segment,
     group: ChannelGroup,
     onProgress: () => void,
+    { clock, callAddress }: { readonly clock: Clock; readonly callAddress: CallAddress },
   ) {
+    this.clock = clock
+    this.#callAddress = callAddress
     this.#id = id
     this.#options = options
     this.#segment = segment
@@ -126,7 +131,7 @@ export class PeerTable implements PeerHost, RendezvousHost {
     }
     const { peerTimeoutMs } = this.#options
     const channel = this.#group.add(
-      new EndpointChannel(reliable(end, { peerTimeoutMs }), this.#group.handlers, options),
+      new EndpointChannel(reliable(end, { peerTimeoutMs, clock: this.clock }), this.#group.handlers, options),
     )
     // With progress by the event loop the poller sets the doorbell.
     if (this.#options.progress === 'manual') channel.end.setDoorbell(this.#onProgress)
@@ -170,18 +175,25 @@ export class PeerTable implements PeerHost, RendezvousHost {
       this.#group.detach(peer.channel)
       return peer.sayBye()
     })
-    let timer: NodeJS.Timeout | undefined
-    const timeIsUp = new Promise(resolve => {
-      timer = setTimeout(resolve, BYE_MS_MAX)
+    let timer: Timer | undefined
+    const timeIsUp = new Promise<void>(resolve => {
+      timer = this.clock.setTimeout(resolve, BYE_MS_MAX)
     })
     await Promise.race([Promise.all(goodbyes), timeIsUp])
-    clearTimeout(timer)
+    this.clock.clearTimeout(timer)
     this.#peers.clear()
   }
 
   get #introduction(): Introduction {
     const { preferred, credits, peerTimeoutMs } = this.#options
-    return { name: this.#id, drivers: preferred, credits, peerTimeoutMs }
+    return {
+      name: this.#id,
+      drivers: preferred,
+      credits,
+      peerTimeoutMs,
+      clock: this.clock,
+      callAddress: this.#callAddress,
+    }
   }
 
   #known(name: string): Peer | undefined {
@@ -221,9 +233,9 @@ export class PeerTable implements PeerHost, RendezvousHost {
 
   /** Resolves when all sent messages have left this process, or at the deadline. */
   async #flush(): Promise<void> {
-    const deadlineMs = performance.now() + FLUSH_MS_MAX
-    while (performance.now() < deadlineMs && !this.#isFlushed()) {
-      await new Promise(resolve => setTimeout(resolve, 1))
+    const deadlineMs = this.clock.now() + FLUSH_MS_MAX
+    while (this.clock.now() < deadlineMs && !this.#isFlushed()) {
+      await new Promise<void>(resolve => this.clock.setTimeout(resolve, 1))
     }
   }
 

@@ -1,5 +1,5 @@
+import type { Clock } from '../nic/clock.ts'
 import { NicError, openLog, type VirtualInterface } from '../nic/index.ts'
-import { clearTimeout, setTimeout } from '../nic/real-time.ts'
 import type { ChannelOwner } from './channel.ts'
 import type { EndpointChannel } from './endpoint-channel.ts'
 import { AmError } from './errors.ts'
@@ -40,6 +40,7 @@ export interface PeerHost {
   describeSegment(peer: Peer, tag: bigint): SegmentDescription | undefined
   /** True while a caller waits for progress. */
   readonly isWatched: boolean
+  readonly clock: Clock
   handlePeerProgress(peer: Peer): void
 }
 
@@ -224,16 +225,17 @@ export class Peer implements ChannelOwner {
   }
 
   #mapped(id: number, install: InstallSegment): Promise<void> {
+    const { clock } = this.#host
     this.#connection.ref()
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const timer = clock.setTimeout(() => {
         if (!this.#unsentMaps.delete(id)) this.#lateMaps.add(id)
         this.#drop(id)
         const text = `${this.peerName} did not answer within ${DIAL_TIMEOUT_MS} ms`
         reject(new AmError('ERR_AM_TIMEOUT', text))
       }, DIAL_TIMEOUT_MS)
       const settle: InstallSegment = segment => {
-        clearTimeout(timer)
+        clock.clearTimeout(timer)
         try {
           install(segment)
           resolve()
@@ -242,7 +244,7 @@ export class Peer implements ChannelOwner {
         }
       }
       const fail = (error: Error): void => {
-        clearTimeout(timer)
+        clock.clearTimeout(timer)
         reject(error)
       }
       this.#maps.set(id, { install: settle, reject: fail })

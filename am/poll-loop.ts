@@ -1,5 +1,5 @@
+import { type Clock, realClock } from '../nic/clock.ts'
 import { yieldCore } from '../nic/index.ts'
-import { performance } from '../nic/real-time.ts'
 
 /** Empty polls in a row after which the thread yields its core, perhaps to the peer. */
 const YIELD_POLLS = 512
@@ -21,6 +21,11 @@ export class PollLoop {
   /** In an array: a field that often gets another fraction allocates. */
   readonly #lookedAtMs = new Float64Array(1)
   #checkedAtMs = 0
+  readonly #clock: Clock
+
+  constructor(clock: Clock = realClock) {
+    this.#clock = clock
+  }
 
   /** Hot: after each poll. */
   handlePoll(handled: number, peers: { checkNow(): void }): void {
@@ -31,7 +36,7 @@ export class PollLoop {
   }
 
   #look(peers: { checkNow(): void }): void {
-    const nowMs = performance.now()
+    const nowMs = this.#clock.now()
     const isBusy = nowMs - (this.#lookedAtMs[0] as number) < LOOK_MS
     this.#stride = isBusy ? Math.min(STRIDE_MAX, 2 * this.#stride) : 1
     this.#left = this.#stride

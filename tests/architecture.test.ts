@@ -16,6 +16,7 @@ const HEAVY_BUILTINS = ['node:crypto', 'node:tls', 'node:http', 'node:child_proc
 
 /** What all layers share: clocks, text of strangers, files that are obeyed. Each imports nothing of ours but the others. */
 const DOORS_OF_NIC = [
+  'nic/clock.ts',
   'nic/host-identity-layout.ts',
   'nic/policy-source.ts',
   'nic/own-resources.ts',
@@ -30,7 +31,7 @@ const DOORS_OF_NIC = [
 /** What the files of a layer may import: whole folders, or single doors of other layers. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   nic: ['nic/'],
-  am: ['am/', 'nic/index.ts', ...DOORS_OF_NIC, 'nameservice/index.ts'],
+  am: ['am/', 'nic/index.ts', 'nic/simulated/index.ts', ...DOORS_OF_NIC, 'nameservice/index.ts'],
   nameservice: ['nameservice/', ...DOORS_OF_NIC],
   fastsockets: [
     'fastsockets/',

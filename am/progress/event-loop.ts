@@ -17,8 +17,8 @@
  * Where the turn runs in an iteration of Node's event loop is the host's matter (fastsockets/host/io-turns.ts); without a
  * host it is an immediate.
  */
+import { type Clock, realClock } from '../../nic/clock.ts'
 import { ablation, atomics, yieldCore } from '../../nic/index.ts'
-import { performance, setImmediate } from '../../nic/real-time.ts'
 import type { Channel } from '../channel.ts'
 import { SPIN_MS_MAX, SpinRule } from './spin-rule.ts'
 import { CHANNEL_MESSAGES_MAX, TurnBudget } from './turn-budget.ts'
@@ -64,15 +64,16 @@ export class EventLoop {
   isDue = false
   /** In the order of `POLLER_COUNTS`. */
   private counts: Float64Array = new Float64Array(POLLER_COUNTS.length)
-  private scheduleTurn: ScheduleTurn = () => setImmediate(this.runTurn)
+  private scheduleTurn: ScheduleTurn = () => this.clock.setImmediate(this.runTurn)
   private mayTurnNow: MayTurnNow = () => false
   private readonly hot: Channel[] = []
   /** The channel whose handlers run now. */
   private current: Channel | undefined
   /** Channels whose handlers threw, which ended the turn: they come last in the next one. */
   private readonly thrown = new Set<Channel>()
-  private readonly budget = new TurnBudget()
-  private readonly spin = new SpinRule()
+  private readonly clock: Clock
+  private readonly budget: TurnBudget
+  private readonly spin: SpinRule
   /** The first channel for which this turn's budget was not enough. */
   private unserved: Channel | undefined
   /** Results of this turn. */
@@ -86,11 +87,17 @@ export class EventLoop {
   private readonly waitedWords: Int32Array[] = []
   private readonly waitedAt = new Int32Array(WAITED_CHANNELS_MAX)
 
+  constructor(clock: Clock = realClock, spin = new SpinRule()) {
+    this.clock = clock
+    this.budget = new TurnBudget(clock)
+    this.spin = spin
+  }
+
   turn(): void {
     this.isDue = false
     this.counts[TURNS] = (this.counts[TURNS] as number) + 1
     const { hot, budget, thrown } = this
-    const nowMs = performance.now()
+    const nowMs = this.clock.now()
     budget.begin(nowMs)
     this.unserved = undefined
     this.hasArrived = false
@@ -227,7 +234,7 @@ export class EventLoop {
       return false
     }
     if (!mayGoOn()) return false
-    const begunMs = performance.now()
+    const begunMs = this.clock.now()
     let hasYielded = false
     for (let look = 1; ; look++) {
       for (let i = 0; i < count; i++) {
@@ -236,7 +243,7 @@ export class EventLoop {
         return true
       }
       if (look % LOOKS !== 0) continue
-      const waitedMs = performance.now() - begunMs
+      const waitedMs = this.clock.now() - begunMs
       if (waitedMs >= WAIT_MS) break
       if (waitedMs < YIELD_MS || hasYielded) continue
       hasYielded = true
@@ -311,7 +318,7 @@ export class EventLoop {
   }
 }
 
-/** One for each thread: all its channels that are not polled by hand. */
+/** The thread's own: all its channels that are not polled by hand. */
 export const eventLoop = new EventLoop()
 
 /** Counts of this thread's event loop. */

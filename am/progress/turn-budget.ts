@@ -7,7 +7,7 @@
  * of messages. That number is halved after a turn that took too long, and doubled after a turn that used it up
  * early.
  */
-import { performance } from '../../nic/real-time.ts'
+import { type Clock, realClock } from '../../nic/clock.ts'
 
 /** Most messages of one channel in one turn. */
 export const CHANNEL_MESSAGES_MAX = 256
@@ -29,6 +29,11 @@ export class TurnBudget {
   bytesLeft = 0
   private messagesMax = MESSAGES_FIRST
   private begunAtMs = 0
+  private readonly clock: Clock
+
+  constructor(clock: Clock = realClock) {
+    this.clock = clock
+  }
 
   begin(nowMs: number): void {
     this.begunAtMs = nowMs
@@ -40,14 +45,14 @@ export class TurnBudget {
   nextLimit(left: number): number {
     if (this.bytesLeft <= 0 || this.messagesLeft <= 0) return 0
     const isFirst = this.messagesLeft === this.messagesMax
-    if (!isFirst && performance.now() - this.begunAtMs >= HANDLE_MS) return 0
+    if (!isFirst && this.clock.now() - this.begunAtMs >= HANDLE_MS) return 0
     return Math.min(left, SLICE_MESSAGES, this.messagesLeft)
   }
 
   end(): void {
     const handled = this.messagesMax - this.messagesLeft
     if (handled < MESSAGES_MIN) return
-    const tookMs = performance.now() - this.begunAtMs
+    const tookMs = this.clock.now() - this.begunAtMs
     if (tookMs > TURN_MS) this.messagesMax = Math.max(MESSAGES_MIN, this.messagesMax >> 1)
     else if (this.messagesLeft <= 0) this.messagesMax = Math.min(MESSAGES_MAX, this.messagesMax << 1)
   }

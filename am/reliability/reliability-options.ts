@@ -1,3 +1,4 @@
+import { type Clock, realClock } from '../../nic/clock.ts'
 import { AmError } from '../errors.ts'
 
 const RETENTION_BYTES_MIN = 16 * 1024
@@ -14,6 +15,8 @@ export interface ReliabilityOptions {
   readonly peerTimeoutMs?: number
   /** Number of the first frame each way, by default 0. */
   readonly firstSequence?: number
+  /** By default the real one. */
+  readonly clock?: Clock
 }
 
 /** What both ends keep to, from the same options and the same capabilities below. */
@@ -32,6 +35,7 @@ export function checkOptions(options: ReliabilityOptions): Required<ReliabilityO
     retentionBytes = RETENTION_BYTES_DEFAULT,
     peerTimeoutMs = PEER_TIMEOUT_MS_DEFAULT,
     firstSequence = 0,
+    clock = realClock,
   } = options
   if (
     !isWhole(retentionBytes, RETENTION_BYTES_MIN, RETENTION_BYTES_MAX) ||
@@ -43,7 +47,7 @@ export function checkOptions(options: ReliabilityOptions): Required<ReliabilityO
   if (!isWhole(firstSequence, 0, SEQUENCE_MAX)) {
     throw new AmError('ERR_AM_ARGUMENT', 'firstSequence must be a whole number from 0 to 2^32 - 1')
   }
-  return { retentionBytes, peerTimeoutMs, firstSequence }
+  return { retentionBytes, peerTimeoutMs, firstSequence, clock }
 }
 
 function isWhole(value: number, min: number, max: number): boolean {

@@ -8,6 +8,7 @@
  * Acknowledged means handed over: a peer that does not poll stops its sender by the window, as a full ring does. SACK
  * says what has come meanwhile, which is not sent again.
  */
+import type { Clock, Timer } from '../../nic/clock.ts'
 import {
   ablation,
   BROKEN,
@@ -20,7 +21,6 @@ import {
   NO_RESOURCE,
   type VirtualInterface,
 } from '../../nic/index.ts'
-import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import { Receiver } from './receiver.ts'
 import {
   HEADER_SIZE,
@@ -47,6 +47,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   readonly #sender: Sender
   readonly #receiver: Receiver
   readonly #peerTimeoutMs: number
+  readonly #clock: Clock
   #ownState: InterfaceState = 'open'
   #ownFailure: NicError | undefined
   #isPolling = false
@@ -55,17 +56,18 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   #isArmed = false
   #roomWanted = 0
   #isRef = false
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
 
   /** Owns `inner` from now on. The other end needs one as well, with the same options. */
   constructor(inner: VirtualInterface, options: ReliabilityOptions = {}) {
-    const { retentionBytes, peerTimeoutMs, firstSequence } = checkOptions(options)
+    const { retentionBytes, peerTimeoutMs, firstSequence, clock } = checkOptions(options)
     const limits = limitsOver(inner.capabilities, retentionBytes)
     super(inner, inner.driver, capabilitiesOver(inner.capabilities, limits))
     const first = firstSequence | 0
     this.#receiver = new Receiver(this.stats, limits, first, inner.capabilities.isIntact === true)
-    this.#sender = new Sender(inner, this.#receiver, this.stats, limits, first)
+    this.#sender = new Sender(inner, this.#receiver, this.stats, limits, first, clock)
     this.#peerTimeoutMs = peerTimeoutMs
+    this.#clock = clock
     inner.setDoorbell(this.#answerDoorbell)
   }
 
@@ -156,7 +158,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   override disarm(): void {
     this.#isArmed = false
     this.#roomWanted = 0
-    clearTimeout(this.#timer)
+    this.#clock.clearTimeout(this.#timer)
     this.#timer = undefined
     this.inner.disarm()
   }
@@ -252,7 +254,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
 
   #keepTime(): void {
     this.#untimedPolls = 0
-    const nowMs = performance.now()
+    const nowMs = this.#clock.now()
     this.#receiver.keepTime(nowMs)
     this.#sendAcks(nowMs)
     if (this.#sender.keepTime(nowMs, this.#peerTimeoutMs)) return
@@ -282,12 +284,12 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
   #startTimer(): void {
     if (this.#timer !== undefined || this.#sender.unacknowledged === 0) return
     if (this.#sender.deadlineMs === Number.POSITIVE_INFINITY) this.#keepTime()
-    this.#ringIn(Math.max(1, Math.ceil(this.#sender.deadlineMs - performance.now())))
+    this.#ringIn(Math.max(1, Math.ceil(this.#sender.deadlineMs - this.#clock.now())))
   }
 
   #ringIn(waitMs: number): void {
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(this.#answerDoorbell, waitMs)
+    this.#clock.clearTimeout(this.#timer)
+    this.#timer = this.#clock.setTimeout(this.#answerDoorbell, waitMs)
     if (!this.#isRef) this.#timer.unref()
   }
 
@@ -296,7 +298,7 @@ export class ReliableInterface extends ForwardingInterface implements FrameSink 
    * the end. One frame is enough to know; the others stay below until the owner polls.
    */
   readonly #answerDoorbell = (): void => {
-    clearTimeout(this.#timer)
+    this.#clock.clearTimeout(this.#timer)
     this.#timer = undefined
     if (!this.#isArmed || this.#ownState !== 'open') return
     for (let count = 0; count < RECEIVE_MAX && !this.#receiver.isReady; count++) {

@@ -1,5 +1,5 @@
+import type { Clock } from '../../nic/clock.ts'
 import type { VirtualInterface } from '../../nic/index.ts'
-import { performance } from '../../nic/real-time.ts'
 import { CRC_START, copyWithCrc, copyWords, crcOfWords } from './crc32c.ts'
 import type { Receiver } from './receiver.ts'
 import {
@@ -53,6 +53,7 @@ export class Sender {
   readonly #isIntact: boolean
   readonly #receiver: Receiver
   readonly #stats: ReliabilityStats
+  readonly #clock: Clock
   readonly #roundTrip = new RoundTrip()
   #unsent: number
   #ordinal: number
@@ -73,7 +74,9 @@ export class Sender {
     stats: ReliabilityStats,
     { retentionBytes, partMax, window }: Limits,
     firstSequence: number,
+    clock: Clock,
   ) {
+    this.#clock = clock
     this.#inner = inner
     this.#isIntact = inner.capabilities.isIntact === true
     this.#receiver = receiver
@@ -282,6 +285,6 @@ export class Sender {
   #beginSample(): void {
     this.#sampling = 'running'
     this.#sampleOrdinal = this.#ordinal
-    this.#sampleAtMs = performance.now()
+    this.#sampleAtMs = this.#clock.now()
   }
 }

@@ -1,6 +1,6 @@
 import type net from 'node:net'
+import { type Clock, realClock } from '../../nic/clock.ts'
 import { limitSilenceOf, type NetworkPath, openLog, receiveNow } from '../../nic/index.ts'
-import { clearTimeout, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { type ControlMessage, decodeControl, LINE_MAX } from './control-messages.ts'
 
 const log = openLog('fastsockets:am:control')
@@ -25,11 +25,35 @@ export interface ControlListener {
   handleControlEnd(): void
 }
 
+/** What a control connection needs of its socket: `net.Socket`, or a simulated one. */
+export interface ControlSocket {
+  readonly writable: boolean
+  /** Bytes that are not sent yet. */
+  readonly writableLength: number
+  readonly readableLength: number
+  readonly localAddress?: string | undefined
+  readonly remoteAddress?: string | undefined
+  setEncoding(encoding: 'utf8'): unknown
+  on(event: 'data', listener: (text: string) => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'close', listener: () => void): unknown
+  write(text: string): unknown
+  /** Emits 'data', as `net.Socket` does, if bytes are buffered. */
+  read(): unknown
+  pause(): unknown
+  resume(): unknown
+  end(): unknown
+  destroy(): unknown
+  ref(): unknown
+  unref(): unknown
+}
+
 /** Lines of JSON over a socket (control-messages.ts). An invalid line ends the connection. */
 export class ControlConnection {
   /** Resolves when the connection is over, ended by either side. */
   readonly over: Promise<void>
-  readonly #socket: net.Socket
+  readonly #socket: ControlSocket
+  readonly #clock: Clock
   #listener: ControlListener | undefined
   #received = ''
   #isOver = false
@@ -38,8 +62,9 @@ export class ControlConnection {
   #isPaused = false
   readonly #early: ControlMessage[] = []
 
-  constructor(socket: net.Socket) {
+  constructor(socket: ControlSocket, clock: Clock = realClock) {
     this.#socket = socket
+    this.#clock = clock
     socket.setEncoding('utf8')
     socket.on('data', (text: string) => this.#handleText(text))
     socket.on('error', error => log('%s', error.message))
@@ -79,7 +104,7 @@ export class ControlConnection {
 
   /** Over TCP: a host that is silent for so long ends the connection. */
   limitSilence(peerTimeoutMs: number): void {
-    if (this.path !== undefined) limitSilenceOf(this.#socket, peerTimeoutMs)
+    if (this.path !== undefined) limitSilenceOf(this.#socket as net.Socket, peerTimeoutMs)
   }
 
   /** This side has ended the connection; the peer may not have noticed yet. */
@@ -92,9 +117,9 @@ export class ControlConnection {
     if (this.#isEnding) return
     this.#isEnding = true
     this.#socket.end()
-    const timer = setTimeout(() => this.destroy(), END_TIMEOUT_MS)
+    const timer = this.#clock.setTimeout(() => this.destroy(), END_TIMEOUT_MS)
     timer.unref()
-    void this.over.then(() => clearTimeout(timer))
+    void this.over.then(() => this.#clock.clearTimeout(timer))
   }
 
   /** Notifies the listener at once: the event loop may run much later. */
@@ -149,7 +174,7 @@ export class ControlConnection {
     if (this.#isPaused) return
     this.#isPaused = true
     this.#socket.pause()
-    setImmediate(() => {
+    this.#clock.setImmediate(() => {
       this.#isPaused = false
       this.#socket.resume()
       this.#handleSome()

@@ -1,6 +1,7 @@
 /** Both sides of connecting: from a name to a connected virtual interface. */
 import type net from 'node:net'
 import { constants } from 'node:os'
+import { type Clock, nextTurnOf, realClock } from '../../nic/clock.ts'
 import {
   callTcpAddress,
   type Driver,
@@ -19,19 +20,12 @@ import {
   type VirtualInterface,
   withSocket,
 } from '../../nic/index.ts'
-import { clearTimeout, nextTurn, performance, setTimeout, sleep } from '../../nic/real-time.ts'
+import { clearTimeout, performance, setTimeout, sleep } from '../../nic/real-time.ts'
 import { AmError } from '../errors.ts'
-import { ControlConnection } from './control-connection.ts'
+import { ControlConnection, type ControlSocket } from './control-connection.ts'
 import { CONTROL_VERSION, type ControlMessage, encodeTag, type Open } from './control-messages.ts'
 import { DriverChoice } from './driver-choice.ts'
-import {
-  decodeName,
-  type EndpointName,
-  encodeName,
-  rendezvousPath,
-  thisHost,
-  thisThread,
-} from './endpoint-name.ts'
+import { decodeName, type EndpointName, encodeName, rendezvousPath } from './endpoint-name.ts'
 import { isOfThisHost, type Origin, refuse } from './reception.ts'
 import { KEEP_ALIVE_MS } from './remote-rendezvous.ts'
 import { encodeTcpAddress, type TcpAddress } from './tcp-address.ts'
@@ -48,7 +42,13 @@ export interface Introduction {
   readonly drivers: readonly Driver[]
   readonly credits: number
   readonly peerTimeoutMs?: number
+  /** By default the real one. */
+  readonly clock?: Clock
+  /** Calls a process of another host where it listens; by default by TCP. */
+  readonly callAddress?: CallAddress
 }
+
+export type CallAddress = (address: TcpAddress, timeoutMs: number) => Promise<ControlSocket>
 
 export interface Meeting {
   readonly end: VirtualInterface
@@ -70,7 +70,8 @@ export async function dial(
   remote?: TcpAddress,
 ): Promise<Meeting> {
   const choice = new DriverChoice(self.drivers)
-  const isHere = target.host === thisHost()
+  const isHere = target.host === self.name.host
+  const { clock = realClock, callAddress = callTcpAddress } = self
   if (!isHere) choice.ruleOut(driver => whyNotElsewhere(driver, target, remote))
   let failure: unknown
   while (choice.left.length > 0) {
@@ -92,8 +93,8 @@ export async function dial(
       const socket =
         address === undefined
           ? await connectInTime(target, isHere ? undefined : remote)
-          : await callTcpAddress(address, DIAL_TIMEOUT_MS)
-      return await meet(self, target, tag, new ControlConnection(socket), choice, address)
+          : await callAddress(address, DIAL_TIMEOUT_MS)
+      return await meet(self, target, tag, new ControlConnection(socket, clock), choice, address)
     } catch (error) {
       failure = error
       const reason = (error as Error).message
@@ -137,17 +138,22 @@ async function meet(
   const isThroughFolder = place === THROUGH_FOLDER
   const address = isThroughFolder ? undefined : place
   const drivers = isThroughFolder ? choice.left.filter(isOfHost) : choice.left
+  const { clock = realClock } = self
   let driver: Driver | undefined
   try {
-    const answer = await ask(connection, {
-      op: 'open',
-      version: CONTROL_VERSION,
-      to: target.endpoint,
-      from: encodeName(self.name),
-      drivers: drivers.map(driver => driver.name),
-      credits: self.credits,
-      tag: encodeTag(tag),
-    })
+    const answer = await ask(
+      connection,
+      {
+        op: 'open',
+        version: CONTROL_VERSION,
+        to: target.endpoint,
+        from: encodeName(self.name),
+        drivers: drivers.map(driver => driver.name),
+        credits: self.credits,
+        tag: encodeTag(tag),
+      },
+      clock,
+    )
     driver = drivers.find(({ name }) => name === answer.driver)
     if (driver === undefined) throw unreachable(target, `it offered ${answer.driver}`)
     const end = await driver.connect(Buffer.from(answer.blob, 'base64'), {
@@ -162,7 +168,7 @@ async function meet(
     connection.unref()
     if (self.peerTimeoutMs !== undefined) connection.limitSilence(self.peerTimeoutMs)
     const credits = Math.min(self.credits, answer.credits)
-    if (target.thread !== thisThread)
+    if (target.thread !== self.name.thread)
       choice.ruleOut(one => (one.reach === 'thread' ? 'the endpoint is in another thread' : undefined))
     return {
       end,
@@ -171,7 +177,7 @@ async function meet(
       whyNotBetter: choice.whyNotBetter(driver, 'the peer has not offered it'),
     }
   } catch (error) {
-    const isGone = error instanceof NicError && (await hasGone(connection, error))
+    const isGone = error instanceof NicError && (await hasGone(connection, error, clock))
     connection.destroy()
     if (isGone) throw missing(target, `it went while it was called: ${error.message}`, error)
     throw error instanceof NicError && driver !== undefined ? new NotConnected(driver, error) : error
@@ -191,7 +197,7 @@ export async function askAddress(address: TcpAddress): Promise<EndpointName> {
     })
   }
   try {
-    const answer = await converse(connection, { op: 'who' }, where)
+    const answer = await converse(connection, { op: 'who' }, where, realClock)
     const name = answer.op === 'here' ? decodeName(answer.name) : undefined
     if (name !== undefined) return { ...name, address }
     throw new AmError('ERR_AM_NO_SUCH_ENDPOINT', `no endpoint listens at ${where}`)
@@ -211,7 +217,7 @@ function noteFailedCall(driver: Driver, error: NicError, remote: TcpAddress | un
 }
 
 /** Whether the peer's process ended after its offer, so that the driver could not connect. */
-async function hasGone(connection: ControlConnection, error: NicError): Promise<boolean> {
+async function hasGone(connection: ControlConnection, error: NicError, clock: Clock): Promise<boolean> {
   if (error.errno === constants.errno.ECONNREFUSED) return true
   let isRefused = false
   let isOver = false
@@ -224,7 +230,7 @@ async function hasGone(connection: ControlConnection, error: NicError): Promise<
     },
   })
   connection.checkNow()
-  if (!isOver) await nextTurn()
+  if (!isOver) await nextTurnOf(clock)
   return isOver && !isRefused
 }
 
@@ -417,8 +423,12 @@ function connect(target: EndpointName, place?: Place): Promise<net.Socket> {
   })
 }
 
-async function ask(connection: ControlConnection, open: Open): Promise<ControlMessage & { op: 'offer' }> {
-  const message = await converse(connection, open, open.to)
+async function ask(
+  connection: ControlConnection,
+  open: Open,
+  clock: Clock,
+): Promise<ControlMessage & { op: 'offer' }> {
+  const message = await converse(connection, open, open.to, clock)
   if (message.op === 'offer') return message
   const text = message.op === 'refuse' ? message.text : `it said ${message.op}`
   const isMissing = message.op === 'refuse' && message.code === 'NO_SUCH_ENDPOINT'
@@ -430,19 +440,20 @@ function converse(
   connection: ControlConnection,
   message: ControlMessage,
   who: string,
+  clock: Clock,
 ): Promise<ControlMessage> {
   return new Promise((resolve, reject) => {
     const fail = (error: AmError): void => {
-      clearTimeout(timer)
+      clock.clearTimeout(timer)
       reject(error)
     }
-    const timer = setTimeout(() => {
+    const timer = clock.setTimeout(() => {
       fail(new AmError('ERR_AM_TIMEOUT', `${who} did not answer within ${DIAL_TIMEOUT_MS} ms`))
     }, DIAL_TIMEOUT_MS)
     connection.send(message)
     connection.listen({
       handleControl: answer => {
-        clearTimeout(timer)
+        clock.clearTimeout(timer)
         connection.hush()
         resolve(answer)
       },

@@ -1,8 +1,8 @@
 /** Receives callers, and passes each to the endpoint that it wants. Their messages are a stranger's input. */
 import type net from 'node:net'
+import { type Clock, realClock } from '../../nic/clock.ts'
 import { CallersByUser, isOwnUser, openLog, userOfPeer } from '../../nic/index.ts'
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
-import { ControlConnection } from './control-connection.ts'
+import { ControlConnection, type ControlSocket } from './control-connection.ts'
 import { CONTROL_VERSION, NAME_MAX, type Open, type RefusalCode } from './control-messages.ts'
 
 const log = openLog('fastsockets:am:rendezvous')
@@ -35,6 +35,7 @@ export class Reception {
   readonly #find: (endpoint: string) => RendezvousHost | undefined
   readonly #first: () => string | undefined
   readonly #callers: CallersByUser
+  readonly #clock: Clock
 
   /**
    * Disconnects callers beyond `callersMax` at once; another user of this host has a lower limit. A caller of our
@@ -46,24 +47,26 @@ export class Reception {
     origin: Origin,
     find: (endpoint: string) => RendezvousHost | undefined,
     first: () => string | undefined = () => undefined,
+    clock: Clock = realClock,
   ) {
     const other = isOfThisHost(origin) ? OTHER_CALLERS_MAX : callersMax
     this.#callers = new CallersByUser({ own: callersMax, other, others: callersMax })
     this.#origin = origin
     this.#find = find
     this.#first = first
+    this.#clock = clock
   }
 
-  meet(socket: net.Socket): void {
+  meet(socket: ControlSocket): void {
     socket.unref()
-    const uid = isOfThisHost(this.#origin) ? userOfPeer(socket) : UNKNOWN_UID
+    const uid = isOfThisHost(this.#origin) ? userOfPeer(socket as net.Socket) : UNKNOWN_UID
     if (!this.#callers.enter(uid)) return void socket.destroy()
-    const connection = new ControlConnection(socket)
-    const timer = setTimeout(() => connection.destroy(), OPEN_TIMEOUT_MS)
+    const connection = new ControlConnection(socket, this.#clock)
+    const timer = this.#clock.setTimeout(() => connection.destroy(), OPEN_TIMEOUT_MS)
     timer.unref()
     let isCounted = true
     const leave = (): void => {
-      clearTimeout(timer)
+      this.#clock.clearTimeout(timer)
       if (isCounted) this.#callers.leave(uid)
       isCounted = false
     }
@@ -75,7 +78,7 @@ export class Reception {
           return connection.end()
         }
         if (message.op !== 'open') return connection.destroy()
-        clearTimeout(timer)
+        this.#clock.clearTimeout(timer)
         connection.hush()
         const met = this.#introduce(message, connection).catch((error: Error) => {
           // For example, out of memory for a channel.

@@ -5,6 +5,7 @@
 import { type Driver, drivers, faultDriver, traceDriver } from '../../nic/index.ts'
 import { wrapDriver } from '../../nic/wrapper/wrapped-driver.ts'
 import { openReliable, roomyDriver, settledDriver, spaciousDriver } from './settled-driver.ts'
+import { settledNetworkDriver } from './settled-network.ts'
 
 const WRAPPERS: Readonly<Record<string, (inner: Driver, seed: number) => Driver>> = {
   // Of no fault at all: a wrapper must be a complete driver then.
@@ -24,6 +25,7 @@ export function driverNamed(name: string): Driver {
     const wrap = WRAPPERS[outer]
     if (wrap !== undefined) return wrap(driverNamed(innerName), Number(seed))
   }
+  if (name.startsWith('simulated')) return settledNetworkDriver(name)
   const driver = drivers.get(name)
   if (driver === undefined) throw new Error(`no driver ${name}`)
   return driver

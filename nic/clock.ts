@@ -1,0 +1,32 @@
+/**
+ * The time that a layer lives in. A process has the real one; in the simulator (nic/simulated) each host has its own, so
+ * that several run in one thread.
+ */
+import { clearTimeout, performance, setImmediate, setTimeout } from './real-time.ts'
+
+export interface Timer {
+  /** Whether the timer keeps the event loop alive; it does at first. */
+  ref(): unknown
+  unref(): unknown
+}
+
+export interface Clock {
+  /** Milliseconds since any fixed moment. Never goes back. */
+  now(): number
+  setTimeout(listener: () => void, delayMs: number): Timer
+  clearTimeout(timer: Timer | undefined): void
+  /** Calls `listener` in the next iteration of the event loop. */
+  setImmediate(listener: () => void): void
+}
+
+export const realClock: Clock = {
+  now: performance.now,
+  setTimeout,
+  clearTimeout: timer => clearTimeout(timer as NodeJS.Timeout | undefined),
+  setImmediate: listener => void setImmediate(listener),
+}
+
+/** Resolves in the next iteration of the event loop. */
+export function nextTurnOf(clock: Clock): Promise<void> {
+  return new Promise(resolve => clock.setImmediate(resolve))
+}

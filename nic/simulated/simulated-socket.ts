@@ -1,0 +1,208 @@
+/**
+ * Connections beside the NIC, as a kernel's TCP gives them: text in order, the end when the other side ends or its process
+ * dies. A partition delays them. A process listens at its host's address.
+ */
+import { EventEmitter } from 'node:events'
+import { NicError } from '../errors.ts'
+import type { NetworkAddress } from '../nic.ts'
+import type { SimulatedHost } from './simulated-host.ts'
+import type { SimulatedNetwork } from './simulated-network.ts'
+
+/** A kernel's TCP on a local network: one way, and between two attempts across a partition. */
+const ONE_WAY_US = 50
+const RETRY_US = 200_000
+const PORT = 7400
+/** `ECONNREFUSED` of Linux. */
+const REFUSED = 111
+
+type Listener = (socket: SimulatedSocket) => void
+
+/** All kernels of one network. */
+export class SimulatedKernels {
+  readonly #network: SimulatedNetwork
+  readonly #listeners = new Map<number, Listener>()
+  readonly #sockets = new Set<SimulatedSocket>()
+
+  constructor(network: SimulatedNetwork) {
+    this.#network = network
+  }
+
+  static addressOf(host: SimulatedHost): NetworkAddress {
+    return { host: `10.0.${host.number >> 8}.${(host.number & 0xff) + 1}`, port: PORT }
+  }
+
+  listen(host: SimulatedHost, listener: Listener): void {
+    this.#listeners.set(host.number, listener)
+  }
+
+  /** Rejects if no process listens there, and after `timeoutMs` if the host does not answer. */
+  connect(from: SimulatedHost, address: NetworkAddress, timeoutMs: number): Promise<SimulatedSocket> {
+    return new Promise((resolve, reject) => {
+      const untilUs = from.nowUs + timeoutMs * 1000
+      const to = this.#network.hosts.find(host => SimulatedKernels.addressOf(host).host === address.host)
+      const fail = (message: string, errno?: number): void =>
+        void from.post(0, () =>
+          this.#settle(() =>
+            reject(new NicError('ERR_NIC_CONNECT_FAILED', message, errno === undefined ? {} : { errno })),
+          ),
+        )
+      const call = (): void => {
+        const isLate = this.#network.timeline.nowUs >= untilUs
+        if (to === undefined || to.isNicDead || this.#network.isCut(from, to)) {
+          if (isLate) return fail(`${address.host} does not answer`)
+          return void this.#network.timeline.schedule(this.#network.timeline.nowUs + RETRY_US, call)
+        }
+        const listener = this.#listeners.get(to.number)
+        if (listener === undefined || to.state === 'dead') return fail('connection refused', REFUSED)
+        const near = new SimulatedSocket(this.#network, from, to)
+        const far = new SimulatedSocket(this.#network, to, from)
+        near.other = far
+        far.other = near
+        this.#sockets.add(near).add(far)
+        for (const socket of [near, far]) socket.on('close', () => this.#sockets.delete(socket))
+        to.post(0, () => listener(far))
+        from.post(ONE_WAY_US, () => this.#settle(() => resolve(near)))
+      }
+      this.#network.timeline.schedule(from.nowUs + ONE_WAY_US, call)
+    })
+  }
+
+  /** Connections of a host whose NIC has died end on the other side once it has been silent for so long. */
+  expectSilence(host: SimulatedHost, silentMs: number): void {
+    const timeUs = this.#network.timeline.nowUs + silentMs * 1000
+    this.#network.timeline.schedule(timeUs, () => {
+      for (const socket of this.#sockets)
+        if (socket.host === host || socket.other.host === host) socket.lose()
+    })
+  }
+
+  #settle(run: () => void): void {
+    this.#network.timeline.hasSettled = true
+    run()
+  }
+
+  /** The kernel closes the connections of a process that has ended, as after SIGKILL. */
+  closeAll(host: SimulatedHost): void {
+    this.#listeners.delete(host.number)
+    for (const socket of this.#sockets) {
+      if (socket.host !== host) continue
+      this.#sockets.delete(socket)
+      socket.abandon()
+    }
+  }
+}
+
+export class SimulatedSocket extends EventEmitter {
+  readonly host: SimulatedHost
+  readonly localAddress: string
+  readonly remoteAddress: string
+  readonly writableLength = 0
+  readonly readableLength = 0
+  other!: SimulatedSocket
+  writable = true
+  #isPaused = false
+  #hasClosed = false
+  /** The other side has ended. */
+  #isOver = false
+  #waiting = ''
+  /** What was sent last arrives then: TCP keeps order. */
+  #arrivesAtUs = 0
+  readonly #network: SimulatedNetwork
+  readonly #peer: SimulatedHost
+
+  constructor(network: SimulatedNetwork, host: SimulatedHost, peer: SimulatedHost) {
+    super()
+    this.#network = network
+    this.host = host
+    this.#peer = peer
+    this.localAddress = SimulatedKernels.addressOf(host).host
+    this.remoteAddress = SimulatedKernels.addressOf(peer).host
+  }
+
+  setEncoding(): void {}
+
+  write(text: string): void {
+    if (this.writable) this.#carry(() => this.other.#receive(text))
+  }
+
+  end(): void {
+    if (!this.writable) return
+    this.writable = false
+    this.#carry(() => this.other.#receiveEnd())
+    if (this.#isOver) this.#close()
+  }
+
+  destroy(): void {
+    this.end()
+    this.#close()
+  }
+
+  /** The process has ended: the kernel ends the connection. */
+  abandon(): void {
+    this.#hasClosed = true
+    if (!this.writable) return
+    this.writable = false
+    this.#carry(() => this.other.#receiveEnd())
+  }
+
+  /** The kernel gives the connection up. */
+  lose(): void {
+    this.writable = false
+    this.#close()
+  }
+
+  read(): void {}
+
+  pause(): void {
+    this.#isPaused = true
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    if (this.#waiting !== '') this.#receive('')
+    else if (this.#isOver) this.#close()
+  }
+
+  ref(): void {}
+
+  unref(): void {}
+
+  /** Across a partition the kernel tries again. */
+  #carry(arrive: () => void): void {
+    const { timeline } = this.#network
+    const go = (): void => {
+      if (this.#peer.isNicDead || this.host.isNicDead) return
+      if (!this.#network.isCut(this.host, this.#peer)) return void this.#peer.post(0, arrive)
+      this.#arrivesAtUs = timeline.nowUs + RETRY_US
+      timeline.schedule(this.#arrivesAtUs, go)
+    }
+    this.#arrivesAtUs = Math.max(this.#arrivesAtUs, this.host.nowUs + ONE_WAY_US)
+    timeline.schedule(this.#arrivesAtUs, go)
+  }
+
+  #receive(text: string): void {
+    if (this.#hasClosed) return
+    this.#waiting += text
+    if (this.#isPaused || this.#waiting === '') return
+    const all = this.#waiting
+    this.#waiting = ''
+    this.#network.timeline.hasSettled = true
+    this.emit('data', all)
+  }
+
+  #receiveEnd(): void {
+    this.#isOver = true
+    // `allowHalfOpen` is off: the socket ends its own side, too.
+    this.end()
+    if (!this.#isPaused || this.#waiting === '') this.#close()
+  }
+
+  #close(): void {
+    if (this.#hasClosed) return
+    this.#hasClosed = true
+    this.host.post(0, () => {
+      this.#network.timeline.hasSettled = true
+      this.emit('close')
+    })
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * What every message of a simulation must become: its handler runs exactly once, or it comes back with a reason; both only
+ * if its receiver has died or closed. A broken rule throws a `Broken`.
+ */
+export class Broken extends Error {}
+
+export type Kind = 'short' | 'medium' | 'long' | 'get' | 'call'
+
+export interface Entry {
+  readonly id: number
+  readonly kind: Kind
+  readonly from: number
+  readonly to: number
+  readonly length: number
+  readonly wantsReply: boolean
+  /** How often the handler ran, the reply came, and the message came back. */
+  runs: number
+  replies: number
+  returns: number
+}
+
+export class Ledger {
+  readonly entries: Entry[] = []
+  /** Processes, by number, that died or closed: what was under way to them may come back although it was handled. */
+  readonly gone = new Set<number>()
+  finished = 0
+
+  open(kind: Kind, from: number, to: number, length: number, wantsReply: boolean): Entry {
+    const id = this.entries.length
+    const entry = { id, kind, from, to, length, wantsReply, runs: 0, replies: 0, returns: 0 }
+    this.entries.push(entry)
+    return entry
+  }
+
+  /** The request was refused: it was never sent. */
+  withdraw(entry: Entry): void {
+    if (this.entries.pop() !== entry) throw new Error('only the last message can be withdrawn')
+  }
+
+  find(id: number, kinds: readonly Kind[]): Entry {
+    const entry = this.entries[id]
+    if (entry === undefined || !kinds.includes(entry.kind))
+      throw new Broken(`message ${id} arrived as ${kinds.join(' or ')}, and was sent as ${entry?.kind}`)
+    return entry
+  }
+
+  noteRun(entry: Entry, at: number): void {
+    if (++entry.runs > 1) throw new Broken(`the handler of ${describe(entry)} ran twice`)
+    if (entry.to !== at) throw new Broken(`${describe(entry)} arrived at process ${at}`)
+    if (!this.#isCutOff(entry) && entry.returns > 0)
+      throw new Broken(`${describe(entry)} was handled after it had come back`)
+    if (!entry.wantsReply) this.finished++
+  }
+
+  noteReply(entry: Entry): void {
+    if (++entry.replies > 1) throw new Broken(`${describe(entry)} was answered twice`)
+    if (entry.kind !== 'get' && entry.runs === 0)
+      throw new Broken(`${describe(entry)} was answered before it was handled`)
+    this.finished++
+  }
+
+  noteReturn(entry: Entry, reason: string | undefined): void {
+    if (reason === undefined) throw new Broken(`${describe(entry)} came back without a reason`)
+    if (++entry.returns > 1) throw new Broken(`${describe(entry)} came back twice`)
+    if (!this.#isCutOff(entry))
+      throw new Broken(`${describe(entry)} came back (${reason}) from a living peer`)
+    this.finished++
+  }
+
+  /** A process whose NIC has died lives on without peers. */
+  #isCutOff({ from, to }: Entry): boolean {
+    return this.gone.has(from) || this.gone.has(to)
+  }
+
+  isFinished({ returns, replies, runs, wantsReply }: Entry): boolean {
+    return returns > 0 || (wantsReply ? replies : runs) > 0
+  }
+
+  /** Messages between living processes that are not finished. */
+  unfinished(): Entry[] {
+    return this.entries.filter(entry => !this.gone.has(entry.from) && !this.isFinished(entry))
+  }
+}
+
+export function describe({ kind, id, from, to, length }: Entry): string {
+  return `${kind} message ${id} of ${length} bytes from process ${from} to ${to}`
+}
+
+/** Byte `i` of a message's payload. */
+export function byteOf(id: number, i: number): number {
+  return (id * 31 + i * 7 + (i >> 8)) & 0xff
+}
+
+export function payloadOf(id: number, length: number): Uint8Array {
+  const bytes = new Uint8Array(length)
+  for (let i = 0; i < length; i++) bytes[i] = byteOf(id, i)
+  return bytes
+}
+
+export function checkPayload(entry: Entry, bytes: Uint8Array, offset = 0): void {
+  for (let i = 0; i < entry.length; i++)
+    if (bytes[offset + i] !== byteOf(entry.id, i))
+      throw new Broken(`byte ${i} of ${describe(entry)} is another`)
+}
