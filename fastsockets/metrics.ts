@@ -19,6 +19,8 @@ export interface MetricsOptions {
  *   fastsockets_credit_bytes                    bytes that may still be sent, over all fast sockets
  *   fastsockets_buffered_bytes                  bytes received and not read by the program, over all fast sockets
  *   fastsockets_fallbacks_total{reason}         connections and listeners that are not fast
+ *   fastsockets_promotions_total{direction}       connections that have moved to the `fast` way, and back to `tcp`
+ *   fastsockets_promotion_refusals_total{reason} moves that were refused, or for which no channel was found
  *   fastsockets_poller_total{event}             turns, messages, emptyTurns, sleeps, doorbells
  *   fastsockets_verbs_total{counter}            operations of the RDMA driver (docs/guide/rdma.md), once it is in use
  *   fastsockets_verbs_pinned_bytes{use}         memory that it has pinned: rings of connections, registrations
@@ -75,6 +77,13 @@ export function registerMetrics({ registry = register }: MetricsOptions = {}): v
   )
   counter('fallbacks_total', 'Connections and listeners that are not fast.', ['reason'], () =>
     Object.entries(status().fallbacks).map(([reason, count]) => [{ reason }, count]),
+  )
+  counter('promotions_total', 'Connections that have moved.', ['direction'], () => [
+    [{ direction: 'fast' }, status().promoted],
+    [{ direction: 'tcp' }, status().demoted],
+  ])
+  counter('promotion_refusals_total', 'Moves that were refused.', ['reason'], () =>
+    Object.entries(status().refusals).map(([reason, count]) => [{ reason }, count]),
   )
   counter('poller_total', 'What the poller of this thread has done.', ['event'], () =>
     Object.entries(status().poller).map(([event, count]) => [{ event }, count]),

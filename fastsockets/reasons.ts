@@ -36,6 +36,7 @@ export const FALLBACK_REASONS = {
   SHARED_PORT: 'other UDP sockets have the port, or may have it',
   SOCKET_OPTION: 'the UDP socket has an option that only the kernel can honour',
   NOT_STARTED: 'something that the fast way needs is missing, or may not be used',
+  NOT_MOVABLE: 'the connection stays on TCP for now: it cannot be moved',
 } as const
 
 export type FallbackCode = keyof typeof FALLBACK_REASONS

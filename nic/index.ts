@@ -32,6 +32,7 @@ export { mappedAddress, textOfAddress } from './posix/socket-address.ts'
 export { isIpv6Only, sharesPort } from './posix/socket-options.ts'
 export { nameOfNearEnd, socketPair } from './posix/socket-pair.ts'
 export { sourceAddressTo } from './posix/source-address.ts'
+export { findTcpSocket, TCP_LISTEN } from './posix/tcp-sockets.ts'
 export {
   canMoveNow,
   receiveNow,
@@ -40,6 +41,7 @@ export {
   shutdownNow,
   userOfPeer,
 } from './posix/unix-socket.ts'
+export { peerInode } from './posix/unix-sockets.ts'
 export { randomBytes } from './random.ts'
 export { RENDEZVOUS_VARIABLE, reasonAgainstFolder, rendezvousFolder } from './rendezvous/folder.ts'
 export { hasName, isNoWay, type NoWay, refusedName, withSocket } from './rendezvous/looking-up.ts'

@@ -33,4 +33,5 @@ export const REMEDIES: Readonly<Record<FallbackCode, string>> = {
   SHARED_PORT: 'bind the port without reuseAddr and reusePort, once',
   SOCKET_OPTION: 'leave the option away',
   NOT_STARTED: 'start the program without that restriction',
+  NOT_MOVABLE: 'FASTSOCKETS_START=fast; behind a NAT or proxy nothing',
 }

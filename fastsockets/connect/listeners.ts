@@ -265,6 +265,7 @@ export function acceptorFor(
 ): Acceptor {
   const servers: Servers = {
     scopeOf: server => byServer.get(server)?.scope,
+    pathOf: server => byServer.get(server)?.path,
     show: (server, handle, stream) => {
       const listener = byServer.get(server)
       if (listener === undefined) handle.close()

@@ -3,17 +3,21 @@
  * the background, and the request to move a connection that exists.
  */
 import type net from 'node:net'
-import { ablation, isOwn, makeHidden, reasonAgainstFolder } from '../../nic/index.ts'
+import { ablation, isOwn, makeHidden, peerInode, reasonAgainstFolder } from '../../nic/index.ts'
 import { performance } from '../../nic/real-time.ts'
+import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { neighbourName } from '../bootstrap/neighbours.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
-import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
+import { type ConnectedTcp, endsOfTcp, inodeOf, isOverPath, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { logConnect, possibleWire, recordPending, recordPossible, recordStart } from '../handle/transport.ts'
 import { isReachable, withoutMapping } from '../host/addresses.ts'
 import { KeptContext } from '../host/kept-context.ts'
-import { PROMOTION } from '../host/unix-paths.ts'
-import { allowsDriver, decide } from '../policy/own-policy.ts'
+import { type Family, PROMOTION, UNIX, unixKey } from '../host/unix-paths.ts'
+import { targetPath } from '../host/unix-targets.ts'
+import { allowsDriver, decide, decidePath } from '../policy/own-policy.ts'
+import { nameInRules } from '../policy/unix-names.ts'
+import { tcpUnder } from '../promotion/find-promoted.ts'
 import { addressesOf, textOf } from '../promotion/four-addresses.ts'
 import {
   AGAIN_PRICE_MAX_US,
@@ -24,14 +28,17 @@ import {
   MOVE_PRICE_US,
   writePriceUs,
 } from '../promotion/price.ts'
-import { PromotedHandle, type Starter, tcpUnder } from '../promotion/promoted-handle.ts'
+import { PromotedHandle, type Starter } from '../promotion/promoted-handle.ts'
 import { openSockets, ReadWatch } from '../promotion/reads.ts'
+import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { knownNotesOf, notesOf } from '../status/socket-notes.ts'
+import { statusPage } from '../status/status-page.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import { answersAlone, findListener } from './listeners.ts'
-import type { Peers } from './peers.ts'
+import { type Peers, reasonOfRefusal } from './peers.ts'
 import type { Routes } from './routes.ts'
 import { SilentConnections } from './silent-connections.ts'
+import type { WorkerGroup } from './worker-group.ts'
 
 const PRICE = (ablation('price') ?? 100) / 100
 const IS_DIRECT = ablation('no-direct') === undefined
@@ -43,6 +50,9 @@ function movePriceUs(): number {
   seed = (seed * 1664525 + 1013904223) % 2 ** 32
   return MOVE_PRICE_US * PRICE * 10 * (seed / 2 ** 32)
 }
+
+/** As the dialer has it for unix paths. */
+const NO_PORT = 0
 
 /** Where connections of this thread go, by what the program calls it. */
 class Destination {
@@ -65,6 +75,10 @@ class Destination {
   isRequired = false
   /** No search because of a silent connection before that time. */
   silentSearchMs = 0
+  /** Requests to move that the server has not answered. */
+  askedCount = 0
+  /** Sockets that ask next. */
+  readonly waiting: FastSocket[] = []
   private againUs = AGAIN_PRICE_US
 
   constructor(host: string, port: number) {
@@ -80,6 +94,10 @@ class Destination {
     this.wire = possibleWire()
   }
 
+  get isPath(): boolean {
+    return this.port === NO_PORT
+  }
+
   waitLonger(): void {
     this.priceUs = this.paidUs + this.againUs
     this.againUs = Math.min(2 * this.againUs, AGAIN_PRICE_MAX_US)
@@ -89,8 +107,23 @@ class Destination {
 /** Destinations at a time; the oldest is forgotten. */
 const DESTINATIONS_MAX = 1024
 
+/**
+ * Requests to move that a server has at a time. A move takes some 0.1 ms at each end, and those of a burst come together: so no turn of
+ * either event loop is longer than some milliseconds for them.
+ */
+const ASKED_MAX = 64
+/** Calls of the hashed port to find the worker that has a connection. */
+const EXPLORED_MAX = 8
+
 /** Silent connections make this thread look for a server at most so often. */
 const SILENT_SEARCH_MS = 200
+
+const NOT_ASKED: ReadonlySet<SocketChannel> = new Set()
+const NATIVE = fallbackReason('NOT_MOVABLE', 'native code, or a buffer of the program, reads it here')
+const UNKNOWN = fallbackReason(
+  'NOT_MOVABLE',
+  'the server does not find it: behind a NAT or proxy, or read by native code there',
+)
 
 /** What one socket on TCP has cost. */
 export class Started {
@@ -216,7 +249,7 @@ export class Promoter implements Starter {
     if (destination.isSearching || started.isAsked) return
     if (destination.address === undefined) {
       if (destination.paidUs >= destination.priceUs) void this.#searchPaid(destination, socket)
-    } else if (started.paidUs >= started.priceUs) this.#ask(socket, started)
+    } else if (started.paidUs >= started.priceUs) this.#askSoon(socket, started)
   }
 
   /** The server may hold the connection until it has moved. */
@@ -224,13 +257,15 @@ export class Promoter implements Starter {
     const started = startedOf(socket) ?? this.#meet(socket)
     if (started === undefined || started.isAsked) return
     const { destination } = started
-    if (destination.isRequired) return this.#ask(socket, started)
+    // A listener on a path holds none.
+    if (destination.isPath) return
+    if (destination.isRequired) return this.#askSoon(socket, started)
     const nowMs = performance.now()
     if (destination.address !== undefined || destination.isSearching || nowMs < destination.silentSearchMs)
       return
     destination.silentSearchMs = nowMs + SILENT_SEARCH_MS
     void this.#searchFor(destination, socket).then(() => {
-      if (destination.isRequired) this.#ask(socket, started)
+      if (destination.isRequired) this.#askSoon(socket, started)
     })
   }
 
@@ -240,15 +275,18 @@ export class Promoter implements Starter {
     if (notes.isServers) return undefined
     const isAccepted = Boolean((socket as { server?: unknown }).server)
     const ends = isAccepted ? undefined : endsOfTcp(socket._handle, false)
-    if (ends === undefined) {
+    const path = !isAccepted && isOverPath(socket._handle) ? targetPath(socket) : undefined
+    if (ends === undefined && path === undefined) {
       notes.isServers = true
       return undefined
     }
-    const started = new Started(this.#destinationOf(ends.server.address, ends.server.port), undefined)
+    const { address, port } = ends?.server ?? { address: path as string, port: NO_PORT }
+    const started = new Started(this.#destinationOf(address, port), undefined)
     notes.started = started
     return started
   }
 
+  /** Of a path the port is `NO_PORT`. */
   #destinationOf(host: string, port: number): Destination {
     const key = keyOf(host, port)
     const known = this.#destinations.get(key)
@@ -266,6 +304,7 @@ export class Promoter implements Starter {
 
   /** Looks for the channel of the server to which `socket` is connected; false if there is none now. */
   async #searchFor(destination: Destination, socket: FastSocket): Promise<boolean> {
+    if (destination.isPath) return await this.#searchPath(destination, socket)
     const address = endsOfTcp(tcpUnder(socket._handle), false)?.server.address
     return address !== undefined && (await this.#search(destination, socket, withoutMapping(address)))
   }
@@ -287,11 +326,38 @@ export class Promoter implements Starter {
       destination.address = address
       return true
     }
+    return await this.#reach(destination, socket, address, family)
+  }
+
+  /** The same for a server on a unix path. */
+  async #searchPath(destination: Destination, socket: FastSocket): Promise<boolean> {
+    const { host: path } = destination
+    const key = unixKey(path)
+    if (key === undefined || decidePath('client', path).use === 'tcp') {
+      destination.priceUs = Number.POSITIVE_INFINITY
+      return true
+    }
+    const own = findListener(NO_PORT, key, UNIX)
+    if (own === undefined || !answersAlone(own) || !allowsDriver('loopback'))
+      return await this.#reach(destination, socket, key, UNIX)
+    destination.isOwn = true
+    destination.address = key
+    return true
+  }
+
+  async #reach(
+    destination: Destination,
+    socket: FastSocket,
+    address: string,
+    family: Family,
+  ): Promise<boolean> {
+    const { port } = destination
     destination.isSearching = true
     recordPending(socket)
     const found = await this.#peers.reach(address, port, family)
     destination.isSearching = false
-    if (decide('client', address, port).use === 'tcp') {
+    const { use } = family === UNIX ? decidePath('client', destination.host) : decide('client', address, port)
+    if (use === 'tcp') {
       destination.priceUs = Number.POSITIVE_INFINITY
       recordPossible(socket, destination.wire)
       return true
@@ -299,7 +365,10 @@ export class Promoter implements Starter {
     destination.hasFailed = 'code' in found
     const outcome = 'code' in found ? `${found.code}: ${found.text}` : found.channel.transport
     logConnect?.('%s port %d: search for the fast way: %s', address, port, outcome)
-    if ('code' in found) destination.wire = possibleWire(found)
+    if ('code' in found) {
+      destination.wire = possibleWire(found)
+      statusPage().countRefusal(found.code)
+    }
     recordPossible(socket, destination.wire)
     if ('code' in found) return false
     destination.isRequired = found.isRequired
@@ -309,44 +378,108 @@ export class Promoter implements Starter {
     return true
   }
 
-  /** Asks the server to move this connection. */
-  #ask(socket: FastSocket, started: Started): void {
+  /** Asks the server to move this connection, at once or once others have their answer. */
+  #askSoon(socket: FastSocket, started: Started): void {
+    const { destination } = started
+    started.isAsked = true
+    started.priceUs *= 2
+    if (destination.askedCount < ASKED_MAX) this.#ask(socket, started, NOT_ASKED)
+    else destination.waiting.push(socket)
+  }
+
+  /** An answer is there: the next one's turn. */
+  #askNext(destination: Destination): void {
+    destination.askedCount--
+    while (destination.askedCount < ASKED_MAX) {
+      const socket = destination.waiting.shift()
+      const started = socket && startedOf(socket)
+      if (socket === undefined) return
+      if (started !== undefined && !socket.destroyed) this.#ask(socket, started, NOT_ASKED)
+    }
+  }
+
+  /** `passed`: workers of a cluster that do not have the connection. */
+  #ask(socket: FastSocket, started: Started, passed: ReadonlySet<SocketChannel>): void {
     const { destination } = started
     const placed = started.placed?.isClosed === false ? started.placed : undefined
-    const channel = this.#channelTo(destination)
     const tcp = placed === undefined ? movableTcp(socket) : placed.mayMove ? placed.tcp : undefined
     const ends = tcp && endsOfTcp(tcp, false)
-    started.priceUs *= 2
+    const name = ends === undefined ? tcp && nameOfPath(tcp) : textOf(ends)
+    if (tcp === undefined || name === undefined) {
+      const isNative = placed === undefined && !socket.destroyed && !socket.connecting
+      return this.#stay(socket, started, isNative ? NATIVE : undefined)
+    }
+    const channel = this.#channelTo(destination, passed)
     if (channel === undefined) {
       destination.address = undefined
-      return
+      return this.#stay(socket, started, undefined)
     }
-    if (tcp === undefined || ends === undefined) return
-    started.isAsked = true
     const make = (): PromotedHandle => placed ?? new PromotedHandle(tcp, this.#exchange, socket, this)
     // Hooks know the connection by its TCP handle.
     const makeBelow = (): PromotedHandle => makeHidden(make)
     const handle = started.scope === undefined ? makeBelow() : started.scope.runInAsyncScope(makeBelow)
-    const stream = channel.connect(handle, destination.port, textOf(ends), PROMOTION)
-    if (stream === undefined) {
-      started.isAsked = false
-      return
-    }
+    const stream = channel.connect(handle, destination.port, name, PROMOTION)
+    if (stream === undefined) return this.#stay(socket, started, fallbackReason('LIMIT'))
     stream.isPromotion = true
-    stream.addresses = addressesOf(ends)
+    if (ends === undefined) stream.unixPath = nameInRules(destination.host)
+    else stream.addresses = addressesOf(ends)
     recordPending(socket)
-    handle.ask(stream, isMoved => {
-      started.isAsked = isMoved
+    destination.askedCount++
+    handle.ask(stream, (isMoved, refusal) => {
       const outcome = isMoved ? `moved to ${channel.transport}` : 'tcp, STARTED_ON_TCP: not moved'
       logConnect?.('%s port %d: %s', destination.host, destination.port, outcome)
-      if (!isMoved) recordPossible(socket)
+      if (!isMoved && refusal === REFUSAL.NOT_LISTENING)
+        this.#askAnother(socket, started, new Set([...passed, channel]))
+      else if (!isMoved)
+        this.#stay(
+          socket,
+          started,
+          refusal === undefined ? undefined : fallbackReason(reasonOfRefusal(refusal)),
+        )
+      this.#askNext(destination)
     })
   }
 
-  #channelTo({ address, port, isOwn }: Destination): SocketChannel | undefined {
+  /** The connection is of another worker of the same listener, or behind a NAT or proxy. */
+  #askAnother(socket: FastSocket, started: Started, passed: ReadonlySet<SocketChannel>): void {
+    const { destination } = started
+    const group = this.#groupOf(destination)
+    if (group === undefined) return this.#stay(socket, started, UNKNOWN)
+    void this.#meetWorkers(socket, destination, group, passed).then(isMet => {
+      if (isMet && !socket.destroyed) this.#ask(socket, started, passed)
+      else this.#stay(socket, started, UNKNOWN)
+    })
+  }
+
+  /** Calls the hashed port until a worker answers that was not asked; false if there seems to be none. */
+  async #meetWorkers(
+    socket: FastSocket,
+    destination: Destination,
+    group: WorkerGroup,
+    passed: ReadonlySet<SocketChannel>,
+  ): Promise<boolean> {
+    const isPassed = (channel: SocketChannel): boolean => passed.has(channel)
+    for (let i = 0; i < EXPLORED_MAX && group.next(isPassed) === undefined && !group.isComplete; i++)
+      await this.#searchFor(destination, socket)
+    return group.next(isPassed) !== undefined
+  }
+
+  /** The connection stays on TCP for now; without a reason it has ended, or is asked again soon. */
+  #stay(socket: FastSocket, started: Started, reason: FallbackReason | undefined): void {
+    started.isAsked = false
+    if (reason !== undefined) statusPage().countRefusal(reason.code)
+    recordPossible(socket, possibleWire(reason))
+  }
+
+  #groupOf({ address, port }: Destination): WorkerGroup | undefined {
+    return address === undefined ? undefined : this.#routes.find(address, port)?.group
+  }
+
+  #channelTo(destination: Destination, passed: ReadonlySet<SocketChannel>): SocketChannel | undefined {
+    const { address, port, isOwn } = destination
     if (isOwn) return this.#peers.ownChannel()
     const route = address === undefined ? undefined : this.#routes.find(address, port)
-    return route?.channel ?? route?.group?.next(() => false)?.channel
+    return route?.channel ?? route?.group?.next(channel => passed.has(channel))?.channel
   }
 }
 
@@ -356,4 +489,11 @@ function startedOf(socket: object): Started | undefined {
 
 function keyOf(host: string, port: number): string {
   return `${host} ${port}`
+}
+
+/** As the server knows a connection over a path: by the inode of its end. */
+function nameOfPath(tcp: ConnectedTcp): string | undefined {
+  const inode = inodeOf(tcp)
+  const peer = inode === undefined ? undefined : peerInode(inode)
+  return peer === undefined ? undefined : String(peer)
 }

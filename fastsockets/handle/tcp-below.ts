@@ -1,4 +1,5 @@
-/** Node's own TCP handle of a connected socket, as promotion uses it. */
+/** Node's own TCP handle of a connected socket, or the pipe handle of one over a unix path, as promotion uses it. */
+import { fstatSync } from 'node:fs'
 import type net from 'node:net'
 import { afterNativeCall } from '../host/native-calls.ts'
 import {
@@ -95,13 +96,13 @@ export function shutdownBelow(tcp: ConnectedTcp, onDone: () => void): number {
 }
 
 /**
- * The TCP handle of a socket that can be moved now: connected, and read by JavaScript, Node's own (or `reader`) or, in a server
+ * The handle of a socket that can be moved now: connected, and read by JavaScript, Node's own (or `reader`) or, in a server
  * of http, by the parser, which can be detached. Undefined for all others.
  */
 export function movableTcp(socket: FastSocket, reader?: ReadListener): ConnectedTcp | undefined {
   const { _handle: handle } = socket
-  const { isTcp } = nodeInternals() as NodeInternals
-  if (!isTcp(handle) || socket.destroyed || socket.connecting) return undefined
+  const { isTcp, isPipe } = nodeInternals() as NodeInternals
+  if (!(isTcp(handle) || isPipe(handle)) || socket.destroyed || socket.connecting) return undefined
   const tcp = handle as ConnectedTcp
   // A TLS socket above it has put an accessor there.
   if (Object.getOwnPropertyDescriptor(tcp, 'reading')?.get !== undefined) return undefined
@@ -126,6 +127,18 @@ export function detachParser(socket: FastSocket, tcp: ConnectedTcp): void {
   const listener = (): void => {}
   socket.on('data', listener)
   socket.removeListener('data', listener)
+}
+
+/** Whether a handle is over a unix path. */
+export function isOverPath(handle: unknown): boolean {
+  return (nodeInternals() as NodeInternals).isPipe(handle)
+}
+
+/** By what the kernel tells this end of a connection over a unix path from all others of the host; undefined for other handles. */
+export function inodeOf(handle: unknown): number | undefined {
+  const { isPipe } = nodeInternals() as NodeInternals
+  if (!isPipe(handle) || handle.fd === undefined || handle.fd < 0) return undefined
+  return fstatSync(handle.fd).ino
 }
 
 /** The four addresses of a connection. */

@@ -5,11 +5,18 @@ import type { SocketInternals } from '../host/node-internals.ts'
 import { startPhase } from '../host/start-phase.ts'
 import { forgetFailure } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
-import { knownNotesOf, notesOf, type PlainWire } from '../status/socket-notes.ts'
+import {
+  knownNotesOf,
+  notesOf,
+  type PlainWire,
+  type Promoted,
+  type SocketNotes,
+} from '../status/socket-notes.ts'
 import type { Place } from '../status/status-page.ts'
 import type { StreamCounters } from '../status/stream-counts.ts'
 import { hideTcp, showTcpClient } from '../status/tcp-rows.ts'
 import { fastOf } from './fast-handle.ts'
+import { isOverPath } from './tcp-below.ts'
 
 /**
  * Logs the outcome of a connect. Undefined unless DEBUG is set at the start: reading `process.env` costs a tenth of a
@@ -32,6 +39,8 @@ export interface Wire {
 export interface Transport extends Wire {
   readonly bytesIn: number
   readonly bytesOut: number
+  /** The connection has moved from TCP to this wire. */
+  readonly promoted?: Promoted
   /** Byte counts of an open fast socket. */
   readonly counts?: StreamCounters
 }
@@ -41,7 +50,19 @@ export function transportOf(socket: Socket): Transport {
   const { bytesRead: bytesIn, bytesWritten: bytesOut } = socket
   const wire = wireOf(socket)
   const counts = countsOf(socket as WiredSocket)
-  return { ...wire, bytesIn: bytesIn ?? 0, bytesOut: bytesOut ?? 0, ...(counts && { counts }) }
+  const { promoted } = notesUnder(socket as WiredSocket) ?? {}
+  return {
+    ...wire,
+    bytesIn: bytesIn ?? 0,
+    bytesOut: bytesOut ?? 0,
+    ...(promoted && { promoted }),
+    ...(counts && { counts }),
+  }
+}
+
+/** Of the socket, or of the one below its TLS. */
+function notesUnder(socket: WiredSocket): SocketNotes | undefined {
+  return knownNotesOf(socket) ?? (socket._parent ? notesUnder(socket._parent as WiredSocket) : undefined)
 }
 
 /** Members of sockets that are not public. */
@@ -110,6 +131,13 @@ export function recordFast(socket: object, transport: string): void {
   // Of a client that was on TCP, and of an accepted socket that has moved.
   if (notes.row !== undefined || notes.waiting !== undefined) hideTcp(socket)
   notes.record = transport
+  notes.promoted = undefined
+}
+
+/** The socket has moved from TCP. */
+export function recordPromoted(socket: object, transport: string, promoted: Promoted): void {
+  recordFast(socket, transport)
+  notesOf(socket).promoted = promoted
 }
 
 const STARTED: FallbackReason = fallbackReason('STARTED_ON_TCP')
@@ -130,21 +158,31 @@ export function recordStart(socket: object, remote: Place, wire = POSSIBLE): voi
 }
 
 export function recordPending(socket: object): void {
-  notesOf(socket).record = PENDING
+  record(socket, PENDING)
 }
 
 export function recordPossible(socket: object, wire = POSSIBLE): void {
-  notesOf(socket).record = wire
+  record(socket, wire)
 }
 
 export function recordStay(socket: object): void {
-  notesOf(socket).record = STAYS
+  record(socket, STAYS)
+}
+
+/** A socket over a unix path starts with the kernel's pipe in place of TCP. */
+function record(socket: object, wire: PlainWire): void {
+  notesOf(socket).record = isOnPath(socket as WiredSocket) ? { ...wire, transport: 'pipe' } : wire
+}
+
+function isOnPath({ _handle: handle }: WiredSocket): boolean {
+  return fastOf(handle)?.isOnPath ?? isOverPath(handle)
 }
 
 /** The socket is back on TCP. */
 export function recordTcpAgain(socket: object, role: 'client' | 'server'): void {
   logConnect?.('the %s is back on tcp', role)
-  notesOf(socket).record = role === 'client' ? POSSIBLE : STAYS
+  record(socket, role === 'client' ? POSSIBLE : STAYS)
+  notesOf(socket).promoted = undefined
 }
 
 /** Connections to a server that is known not to be relinked share one record. */

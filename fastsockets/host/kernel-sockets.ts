@@ -1,4 +1,4 @@
-/** The kernel's table of TCP sockets in this network namespace (proc(5), /proc/net/tcp). */
+/** The kernel's table of TCP sockets in a network namespace (proc(5), /proc/net/tcp). */
 import { readFileSync } from 'node:fs'
 import { SocketAddress } from 'node:net'
 
@@ -22,9 +22,12 @@ const STATE = 3
 const UID = 7
 const INODE = 9
 
-/** Throws if there is no /proc. */
-export function* kernelSockets(family: 4 | 6): Generator<KernelSocket> {
-  const text = readFileSync(`/proc/thread-self/net/tcp${family === 6 ? '6' : ''}`, 'latin1')
+/** Those of the network namespace of `pid`, by default our own. Throws if there is no /proc. */
+export function* kernelSockets(
+  family: 4 | 6,
+  pid: number | 'thread-self' = 'thread-self',
+): Generator<KernelSocket> {
+  const text = readFileSync(`/proc/${pid}/net/tcp${family === 6 ? '6' : ''}`, 'latin1')
   for (const line of text.split('\n').slice(1)) {
     const fields = line.trim().split(/\s+/)
     if (fields.length <= INODE) continue

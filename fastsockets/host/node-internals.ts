@@ -134,6 +134,7 @@ export interface NodeInternals {
   readonly createTcp: () => TcpHandle
   readonly createPipe: () => PipeHandle
   readonly isTcp: (handle: unknown) => handle is TcpHandle
+  readonly isPipe: (handle: unknown) => handle is PipeHandle
   readonly reinitialize: symbol
   /** Never read: keeps the probe objects alive; see `lures` below. */
   readonly lures: readonly unknown[]
@@ -363,6 +364,7 @@ function look(): NodeInternals | undefined {
     createTcp: () => new Tcp(SOCKET),
     createPipe: () => new Pipe(SOCKET),
     isTcp: (handle): handle is TcpHandle => handle instanceof Tcp,
+    isPipe: (handle): handle is PipeHandle => handle instanceof Pipe,
     reinitialize,
     lures,
   }

@@ -14,17 +14,22 @@ export function* processesOf(inodes: ReadonlyMap<number, unknown>): Generator<[i
       continue
     }
     for (const link of links) {
-      const inode = inodeOf(`/proc/${pid}/fd/${link}`)
+      const inode = inodeAt(`/proc/${pid}/fd/${link}`)
       if (inode !== undefined && inodes.has(inode)) yield [inode, pid]
     }
   }
 }
 
-function inodeOf(link: string): number | undefined {
+function inodeAt(path: string): number | undefined {
   try {
-    const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(link)) ?? []
-    return inode === undefined ? undefined : Number(inode)
+    return inodeOfLink(readlinkSync(path))
   } catch {
     return undefined
   }
+}
+
+/** Of a socket, by the link of its descriptor. */
+export function inodeOfLink(link: string): number | undefined {
+  const [, inode] = /^socket:\[(\d+)\]$/.exec(link) ?? []
+  return inode === undefined ? undefined : Number(inode)
 }

@@ -7,13 +7,16 @@ import type { FastHandle } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { withoutMapping } from '../host/addresses.ts'
-import { decide } from '../policy/own-policy.ts'
+import { decide, decidePath } from '../policy/own-policy.ts'
+import type { FallbackCode } from '../reasons.ts'
+import { statusPage } from '../status/status-page.ts'
 import type { Accepted, SocketStream } from '../stream/socket-channel.ts'
 import { findAccepted } from './accepted-sockets.ts'
+import { promotedOf } from './find-promoted.ts'
 import { addressesOf } from './four-addresses.ts'
 import { take } from './held-connections.ts'
 import { HeldHandle } from './held-handle.ts'
-import { PromotedHandle, promotedOf } from './promoted-handle.ts'
+import { PromotedHandle } from './promoted-handle.ts'
 
 /** The protocol needs a number other than 0; the client knows its port. */
 const NO_PORT = 1
@@ -22,6 +25,8 @@ const NO_PORT = 1
 export interface Servers {
   /** The asynchronous context of a server's connections. */
   scopeOf(server: Server): AsyncResource | undefined
+  /** Of a server on a unix path. */
+  pathOf(server: Server): string | undefined
   /** Emits the server's 'connection'. */
   show(server: Server, handle: FastHandle, stream: SocketStream): void
 }
@@ -36,7 +41,8 @@ export function acceptPromotion(
   servers: Servers,
 ): number | Accepted {
   const { isLoopback, peerUid, portShare } = stream.channel
-  if (!isLoopback && (peerUid === undefined || !isOwnUser(peerUid))) return REFUSAL.OTHER_USER
+  if (!isLoopback && (peerUid === undefined || !isOwnUser(peerUid)))
+    return refuse('OTHER_USER', REFUSAL.OTHER_USER)
   const key = `${text} ${port}`
   const held = take(key)
   const socket = held === undefined ? findAccepted(key) : undefined
@@ -44,15 +50,20 @@ export function acceptPromotion(
   if (placed?.mayMove === false) return REFUSAL.NOT_LISTENING
   const tcp = held?.tcp ?? placed?.tcp ?? (socket && movableTcp(socket))
   const ends = tcp && endsOfTcp(tcp, true)
-  if (tcp === undefined || ends === undefined) {
+  const server = held?.server ?? (socket as { server?: Server } | undefined)?.server
+  const path = server && servers.pathOf(server)
+  if (tcp === undefined || (ends === undefined && path === undefined)) {
     held?.tcp.close()
     return REFUSAL.NOT_LISTENING
   }
-  if (decide('server', withoutMapping(ends.server.address), port).use === 'tcp') return REFUSAL.NOT_LISTENING
+  const { use } = ends
+    ? decide('server', withoutMapping(ends.server.address), port)
+    : decidePath('server', path as string)
+  if (use === 'tcp') return refuse('POLICY', REFUSAL.NOT_LISTENING)
   portShare.release(promisedPort)
   stream.isPromotion = true
-  stream.addresses = addressesOf(ends)
-  const server = held?.server ?? (socket as { server?: Server }).server
+  if (ends === undefined) stream.unixPath = path
+  else stream.addresses = addressesOf(ends)
   const scope = server && servers.scopeOf(server)
   const make = (): PromotedHandle => {
     if (placed !== undefined) return placed
@@ -65,4 +76,9 @@ export function acceptPromotion(
   const begin = (): void =>
     (scope === undefined ? makeBelow() : scope.runInAsyncScope(makeBelow)).accept(stream)
   return { clientPort: promisedPort || NO_PORT, begin }
+}
+
+function refuse(code: FallbackCode, refusal: number): number {
+  statusPage().countRefusal(code)
+  return refusal
 }

@@ -6,10 +6,10 @@ import type net from 'node:net'
 import { isOwn } from '../../nic/index.ts'
 import { fastOf } from '../handle/fast-handle.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
-import { endsOfTcp } from '../handle/tcp-below.ts'
+import { endsOfTcp, inodeOf } from '../handle/tcp-below.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
-import { keyOf } from './four-addresses.ts'
-import { promotedOf } from './promoted-handle.ts'
+import { promotedOf } from './find-promoted.ts'
+import { keyOf, keyOfInode } from './four-addresses.ts'
 import { openSockets } from './reads.ts'
 
 type Reference = WeakRef<FastSocket>
@@ -62,9 +62,11 @@ function noteOlder(): void {
 function nameSocket(reference: Reference): void {
   const socket = reference.deref()
   const handle = socket?._handle
-  const ends = endsOfTcp(promotedOf(handle)?.tcp ?? handle, true)
-  if (socket === undefined || ends === undefined) return
-  const text = keyOf(ends)
+  const below = promotedOf(handle)?.tcp ?? handle
+  const ends = endsOfTcp(below, true)
+  const inode = ends === undefined ? inodeOf(below) : undefined
+  const text = ends === undefined ? inode && keyOfInode(inode) : keyOf(ends)
+  if (socket === undefined || !text) return
   byText.set(text, reference)
   textOfSocket.set(socket, text)
 }

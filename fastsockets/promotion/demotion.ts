@@ -1,7 +1,7 @@
 /** The way back: a connection that has moved to a stream goes on by the TCP connection below it. */
 import type { Socket } from 'node:net'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
-import { promotedUnder } from './promoted-handle.ts'
+import { promotedUnder } from './find-promoted.ts'
 
 /** Whether the socket is on a stream, with a TCP connection below it. */
 export function mayReturn(socket: Socket): boolean {

@@ -20,19 +20,20 @@
  */
 
 import { ablation } from '../../nic/index.ts'
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
-import { FastStreamHandle, fastOf } from '../handle/fast-handle.ts'
+import { clearTimeout, dateNow, setTimeout } from '../../nic/real-time.ts'
+import { FastStreamHandle } from '../handle/fast-handle.ts'
 import type { FastSocket, WriteCallback } from '../handle/fast-handle-contract.ts'
 import {
   type ConnectedTcp,
   detachParser,
+  isOverPath,
   movableTcp,
   shutdownBelow,
   writeAs,
   writeBelow,
 } from '../handle/tcp-below.ts'
 import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
-import { recordFast, recordStay, recordTcpAgain } from '../handle/transport.ts'
+import { recordPromoted, recordStay, recordTcpAgain } from '../handle/transport.ts'
 import {
   type ConnectRequest,
   callIfFunction,
@@ -43,6 +44,7 @@ import {
 import { errorOfErrno, UV_EOF } from '../host/socket-errors.ts'
 import { lastRead, reportRead, STOCK_READER } from '../host/stream-state.ts'
 import { EVENTS, publishEvent } from '../status/events.ts'
+import { statusPage } from '../status/status-page.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
 import { endsOf } from '../stream/stream-addresses.ts'
 import type { StreamErrorCode } from '../stream/stream-sink.ts'
@@ -60,6 +62,9 @@ const countWaitMs = ablation('count-wait') ?? COUNT_WAIT_MS
 type Carrier = 'tcp' | 'stream'
 /** `asked`: the client's CONNECT is out. `open`: there is a stream beside TCP. */
 type Phase = 'tcp' | 'asked' | 'open'
+
+/** `refusal`: of the server; undefined if it has not refused. */
+type Settled = (isMoved: boolean, refusal: number | undefined) => void
 
 /** The client's side of a handle that starts on TCP, or is back there. */
 export interface Starter {
@@ -101,7 +106,7 @@ export class PromotedHandle extends FastStreamHandle {
   private waiting: NodeJS.Timeout | undefined
   private waitedAt = -1
   /** Called once the client's request has an answer. */
-  private onSettled: ((isMoved: boolean) => void) | undefined
+  private onSettled: Settled | undefined
 
   // Demotion.
   /** As soon as the client's count is there. */
@@ -121,7 +126,7 @@ export class PromotedHandle extends FastStreamHandle {
     socket: FastSocket | undefined,
     starter?: Starter,
   ) {
-    super(undefined, false)
+    super(undefined, isOverPath(tcp))
     this.socket = socket
     this.tcp = tcp
     this.exchange = exchange
@@ -132,6 +137,10 @@ export class PromotedHandle extends FastStreamHandle {
   }
 
   private readonly readsTcp: ReadListener = arrayBuffer => this.readTcp(arrayBuffer)
+
+  override get isOnPath(): boolean {
+    return isOverPath(this.tcp)
+  }
 
   /** Nothing is on a stream, or on its way there. */
   override get isOnTcp(): boolean {
@@ -199,7 +208,7 @@ export class PromotedHandle extends FastStreamHandle {
   // The handshake.
 
   /** Client: the CONNECT is out. `onSettled` is told whether the socket has moved. */
-  ask(stream: SocketStream, onSettled: (isMoved: boolean) => void): void {
+  ask(stream: SocketStream, onSettled: Settled): void {
     this.onSettled = onSettled
     this.phase = 'asked'
     this.stream = stream
@@ -232,23 +241,24 @@ export class PromotedHandle extends FastStreamHandle {
 
   override handleAnswered(): void {}
 
-  override handleRefused(): void {
-    this.leave()
+  override handleRefused(refusal: number | undefined): void {
+    this.leave(refusal)
   }
 
   /** The socket stays on TCP, with the handle that it has. */
-  private leave(): void {
+  private leave(refusal?: number): void {
     const { stream, tcp } = this
     this.phase = 'tcp'
     this.dropStream()
     if (!this.isPlaced && tcp.onread === this.readsTcp) tcp.onread = this.tcpReader
     stream?.close(false)
-    this.settle(false)
+    this.settle(false, refusal)
   }
 
-  private settle(isMoved: boolean): void {
-    this.onSettled?.(isMoved)
+  private settle(isMoved: boolean, refusal?: number): void {
+    const tell = this.onSettled
     this.onSettled = undefined
+    tell?.(isMoved, refusal)
   }
 
   private watchTcp(): void {
@@ -559,6 +569,7 @@ export class PromotedHandle extends FastStreamHandle {
     this.expected = undefined
     this.countLength = 0
     this.isReturning = this.hasSentBack = this.isOutBack = this.isInBack = this.wantsBack = false
+    statusPage().countDemoted()
     if (this.socket !== undefined) recordTcpAgain(this.socket, stream.role)
     this.settleBack(true)
   }
@@ -600,6 +611,7 @@ export class PromotedHandle extends FastStreamHandle {
     this.countLength = 0
     this.wantsBack = false
     if (this.socket !== undefined) recordStay(this.socket)
+    this.settle(false)
     this.settleBack(true)
   }
 
@@ -608,9 +620,10 @@ export class PromotedHandle extends FastStreamHandle {
     const socket = this.socket as FastSocket
     const stream = this.stream as SocketStream
     const { transport } = stream.channel
-    recordFast(socket, transport)
-    if (!EVENTS.promoted.hasSubscribers) return
     const { readCount: bytesIn, writtenCount: bytesOut } = this
+    statusPage().countPromoted()
+    recordPromoted(socket, transport, { atMs: dateNow(), bytesIn, bytesOut })
+    if (!EVENTS.promoted.hasSubscribers) return
     publishEvent(EVENTS.promoted, {
       socket,
       transport,
@@ -675,24 +688,4 @@ export class PromotedHandle extends FastStreamHandle {
   override setKeepAlive(isOn: boolean, delayS: number): number {
     return this.tcp.setKeepAlive(isOn, delayS)
   }
-}
-
-/** The handle of a socket that has moved, or may move though native code reads it; undefined for all others. */
-export function promotedOf(handle: unknown): PromotedHandle | undefined {
-  const fast = fastOf(handle)
-  return fast instanceof PromotedHandle ? fast : undefined
-}
-
-/** As `promotedOf`, also below the handle of a TLS socket. */
-export function promotedUnder(handle: object | null): PromotedHandle | undefined {
-  return promotedOf(parentOf(handle))
-}
-
-/** The TCP handle below the handle of a socket: Node's own, ours, or that of TLS over either. */
-export function tcpUnder(handle: object | null): object | null {
-  return promotedUnder(handle)?.tcp ?? parentOf(handle)
-}
-
-function parentOf(handle: object | null): object | null {
-  return (handle as { _parent?: object } | null)?._parent ?? handle
 }

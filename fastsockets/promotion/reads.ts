@@ -4,6 +4,7 @@
  */
 import net from 'node:net'
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
+import { targetPath } from '../host/unix-targets.ts'
 import { BYTES_PER_US } from './price.ts'
 
 const DELAY_MS = 100
@@ -13,16 +14,18 @@ const PAUSES_PER_LOOK = 50
 
 const { _getActiveHandles: activeHandles } = process as unknown as { _getActiveHandles?: () => unknown[] }
 
-/** False for terminals and pipes, as standard output is, and for unix paths, whose connections never move. */
-export function isOverTcp(socket: object): boolean {
-  const name = (socket as { _handle?: object | null })._handle?.constructor?.name
+/** True over TCP, and over a unix path; false for terminals and pipes, as standard output is. */
+export function isConnection(socket: object): boolean {
+  const { _handle: handle, server } = socket as { _handle?: object | null; server?: object | null }
+  const name = handle?.constructor?.name
+  if (name === 'Pipe') return Boolean(server) || targetPath(socket) !== undefined
   return name === 'TCP' || name === 'TLSWrap'
 }
 
-/** The sockets over TCP that keep this process alive. */
+/** The connections that keep this process alive. */
 export function openSockets(): net.Socket[] {
   const all = activeHandles?.call(process) ?? []
-  return all.filter((one): one is net.Socket => one instanceof net.Socket && isOverTcp(one))
+  return all.filter((one): one is net.Socket => one instanceof net.Socket && isConnection(one))
 }
 
 /** Reports what reading over TCP has cost, in microseconds, from each `start` on until no socket is open. */

@@ -17,7 +17,7 @@ import {
   type PipeHandle,
   type SocketName,
 } from '../host/node-internals.ts'
-import { promotedOf } from '../promotion/promoted-handle.ts'
+import { promotedOf } from '../promotion/find-promoted.ts'
 import { type EndNames, encodeNames, setNames } from './bridge-names.ts'
 
 /** The socket cannot be sent to another process; it is unchanged. */

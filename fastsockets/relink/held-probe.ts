@@ -18,8 +18,10 @@ const callCounts = new Map<string, number>()
 /** Looks at open sockets of this thread. Calls `onHeld` if a listener requires its connections to be fast. */
 export function probeForHolding(sockets: readonly Socket[], onHeld: () => void): void {
   for (const socket of sockets) {
+    // A pipe, as standard output may be. To ask for its addresses would load the rest (bridge-names.ts).
+    if (socket.bytesRead > 0 || !isOverTcp(socket)) continue
     const { remoteAddress, remotePort } = socket
-    if (socket.bytesRead > 0 || remoteAddress === undefined || remotePort === undefined) continue
+    if (remoteAddress === undefined || remotePort === undefined) continue
     if (isOwn(socket) || (socket as { server?: unknown }).server || !isOfThisHost(socket)) continue
     const key = `${remoteAddress} ${remotePort}`
     const count = callCounts.get(key) ?? 0
@@ -27,6 +29,10 @@ export function probeForHolding(sockets: readonly Socket[], onHeld: () => void):
     callCounts.set(key, count + 1)
     call(remoteAddress, remotePort, onHeld)
   }
+}
+
+function isOverTcp(socket: Socket): boolean {
+  return (socket as { _handle?: { getpeername?: unknown } | null })._handle?.getpeername !== undefined
 }
 
 function isOfThisHost({ remoteAddress, localAddress }: Socket): boolean {

@@ -78,6 +78,7 @@ import {
 import { tls } from '../host/node-tls.ts'
 import { node20 } from '../host/node-versions.ts'
 import { hideOwn } from '../host/own-diagnostics.ts'
+import { noteTarget } from '../host/unix-targets.ts'
 import { allowsDatagrams, decidePath, startsOnTcp } from '../policy/own-policy.ts'
 import { RequiredError } from '../policy/required-error.ts'
 import { forgetAccepted, noteAccepted } from '../promotion/accepted-sockets.ts'
@@ -270,6 +271,7 @@ function wrapClient(
     if (target === undefined || fastOf(socket._handle) !== undefined) return undefined
     if (socket.connecting && isCandidate(socket)) return undefined
     node20?.warmUpOptionCopies()
+    if (target.isPath && promoter !== undefined) noteTarget(socket, target.address)
     const reason = reasonAgainst(socket, target)
     if (reason !== undefined) return fallBack(socket, target, reason)
     if (promoter !== undefined && !startsFast(target, promoter)) {

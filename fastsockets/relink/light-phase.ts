@@ -2,10 +2,13 @@
  * The first phase of a relinked program: its sockets are Node's own, and what TCP costs is counted, until it has cost as much
  * as to load the rest (promotion/price.ts). Most programs that live a second never leave this phase.
  *
+ * Such a program has no status page: `status` finds it by a file of this package that it keeps open (status/light-thread.ts).
+ *
  * Not for programs that say otherwise: by a policy, by a variable that stands for one, or by `FASTSOCKETS_START=fast`. Workers of
  * a cluster need their primary's help to be reached, and have it from the start.
  */
 import diagnostics from 'node:diagnostics_channel'
+import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
@@ -15,10 +18,12 @@ import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
 import { deviceNames } from '../../nic/verbs/kernel-devices.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { startPhase } from '../host/start-phase.ts'
+import { noteTarget } from '../host/unix-targets.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
 import { CONNECT_US, DATAGRAM_US, START_PRICE_US, writePriceUs } from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
+import { targetOf } from './connect-target.ts'
 
 /** A server that began to listen in this phase. */
 export interface LightListener {
@@ -40,6 +45,10 @@ const DECIDED = [
 ]
 const listeners = new Map<net.Server, LightListener>()
 
+/** In the bundle this is the path of preload.cjs. */
+const MARK = import.meta.url
+let mark: number | undefined
+
 let paidUs = 0
 let onPaid: (() => void) | undefined
 const reads = new ReadWatch(pay, sockets => {
@@ -56,6 +65,7 @@ export function beginLightPhase(load: () => void): boolean {
   // Connections to other hosts or containers may be fast from their first byte.
   if (deviceNames().length > 0 || reasonAgainstFolder(false) === undefined) return false
   startPhase.wasLight = true
+  leaveMark()
   onPaid = load
   diagnostics.subscribe('net.server.socket', handleAccepted)
   return true
@@ -64,6 +74,7 @@ export function beginLightPhase(load: () => void): boolean {
 /** The rest is loaded. Returns the servers that listen. */
 export function endLightPhase(): LightListener[] {
   onPaid = undefined
+  removeMark()
   reads.stop()
   diagnostics.unsubscribe('net.server.socket', handleAccepted)
   const all = [...listeners.values()].filter(({ server }) => server.listening)
@@ -71,12 +82,30 @@ export function endLightPhase(): LightListener[] {
   return all
 }
 
+function leaveMark(): void {
+  try {
+    mark = openSync(MARK, 'r')
+  } catch {
+    // Without a free descriptor, or the right to read, the program works all the same.
+  }
+}
+
+/** The program may have closed the descriptor, and have another file under its number. */
+function removeMark(): void {
+  try {
+    if (mark !== undefined && fstatSync(mark).ino === statSync(MARK).ino) closeSync(mark)
+  } catch {}
+  mark = undefined
+}
+
 function handleAccepted(message: unknown): void {
   const { socket } = message as { socket?: net.Socket & { server?: net.Server } }
   if (socket?.server !== undefined && !isOwn(socket.server)) pay(CONNECT_US)
 }
 
-export function noteConnect(): void {
+export function noteConnect(socket: object, args: readonly unknown[]): void {
+  const target = targetOf(args)
+  if (target?.isPath === true) noteTarget(socket, target.address)
   pay(CONNECT_US)
 }
 

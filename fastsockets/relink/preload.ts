@@ -23,7 +23,7 @@ import { isOwn } from '../../nic/own-sockets.ts'
 import { type PolicySettings, policySettings, providePolicySettings } from '../../nic/policy-source.ts'
 import { DATAGRAMS_VARIABLE } from '../policy/start-variable.ts'
 import { lengthOfWrite } from '../promotion/price.ts'
-import { isOverTcp } from '../promotion/reads.ts'
+import { isConnection } from '../promotion/reads.ts'
 import { entries } from './entries.ts'
 import {
   beginLightPhase,
@@ -127,8 +127,8 @@ function install(): void {
     own.runInAsyncScope(() => rest?.publishLate(server, args))
 }
 
-function handleConnect(socket: unknown): boolean {
-  if (isLight && !isOwn(socket as object)) noteConnect()
+function handleConnect(socket: unknown, args: readonly unknown[]): boolean {
+  if (isLight && !isOwn(socket as object)) noteConnect(socket as object, args)
   return !isLight
 }
 
@@ -138,7 +138,7 @@ function handleListen(server: unknown, args: readonly unknown[]): boolean {
 }
 
 function handleWrite(socket: unknown, [writev, data]: readonly unknown[]): boolean {
-  if (isOverTcp(socket as object)) noteWrite(lengthOfWrite(writev, data))
+  if (isConnection(socket as object)) noteWrite(lengthOfWrite(writev, data))
   return false
 }
 

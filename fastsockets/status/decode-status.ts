@@ -127,6 +127,8 @@ export interface ThreadStatus {
   readonly program: string
   /** Undefined without a policy file. */
   readonly policy?: PolicyStatus
+  /** False in the first phase: its sockets are Node's own, and only what the kernel says of them is known (light-thread.ts). */
+  readonly isLoaded: boolean
   readonly sockets: readonly SocketStatus[]
   readonly listeners: readonly ListenerStatus[]
   readonly opened: number
@@ -137,6 +139,11 @@ export interface ThreadStatus {
   readonly zcopyBytesIn: number
   readonly zcopyBytesOut: number
   readonly fallbacks: Readonly<Record<string, number>>
+  /** Connections that have moved from TCP to the fast way, and back. */
+  readonly promoted: number
+  readonly demoted: number
+  /** Moves that were refused, or for which no channel was found. */
+  readonly refusals: Readonly<Record<string, number>>
   /** `turns`, `messages`, `emptyTurns` (spins), `sleeps`, `doorbells`. */
   readonly poller: Readonly<Record<string, number>>
 }
@@ -166,11 +173,16 @@ export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
   const sum = (of: (socket: SocketStatus) => number | undefined): number =>
     sockets.reduce((total, socket) => total + ((socket.kind !== 'tcp' && of(socket)) || 0), 0)
   const policy = decodePolicy(view)
+  const countsFrom = (word: number): Record<string, number> =>
+    Object.fromEntries(
+      CODES.map((code, i) => [code, header(word + i)] as const).filter(([, count]) => count > 0),
+    )
   return {
     thread: header(HEADER.THREAD),
     startMs: header(HEADER.START_MS),
     program: textAt(view, PROGRAM_AT, PROGRAM_SIZE),
     ...(policy && { policy }),
+    isLoaded: true,
     sockets,
     listeners,
     opened: header(HEADER.OPENED),
@@ -178,9 +190,10 @@ export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
     bytesOut: header(HEADER.CLOSED_BYTES_OUT) + sum(socket => socket.bytesOut),
     zcopyBytesIn: header(HEADER.CLOSED_BYTES_FETCHED) + sum(socket => socket.zcopyBytesIn),
     zcopyBytesOut: header(HEADER.CLOSED_PEER_FETCHED) + sum(socket => socket.zcopyBytesOut),
-    fallbacks: Object.fromEntries(
-      CODES.map((code, i) => [code, header(HEADER.FALLBACKS + i)] as const).filter(([, count]) => count > 0),
-    ),
+    fallbacks: countsFrom(HEADER.FALLBACKS),
+    promoted: header(HEADER.PROMOTED),
+    demoted: header(HEADER.DEMOTED),
+    refusals: countsFrom(HEADER.REFUSALS),
     poller: Object.fromEntries(POLLER_COUNTS.map((name, i) => [name, header(HEADER.POLLER + i)])),
   }
 }

@@ -36,7 +36,8 @@ export function withoutMapping(place: string): string {
   return place.replace(MAPPED, '$1')
 }
 
-function placeText(address: string, port: number): string {
+/** As status pages have it. */
+export function placeText(address: string, port: number): string {
   return withoutMapping(address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`)
 }
 
@@ -50,7 +51,8 @@ function findOwners(
   }
 }
 
-function commandOf(pid: string): string {
+/** The beginning of its command line. */
+export function commandOf(pid: number | string): string {
   try {
     const [executable = '', ...args] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
     // Where Node is installed says little and may fill the line. A program that renamed itself stays as it is.

@@ -1,4 +1,4 @@
-/** Reads the status pages of other processes without their help, even if they are busy, stopped, or about to die. */
+/** Reads the status pages of other processes, and what the kernel says of those without one, without their help, even if they are busy, stopped, or about to die. */
 import {
   closeSync,
   constants,
@@ -12,6 +12,7 @@ import {
 import { join } from 'node:path'
 import { pageLink } from '../../nic/index.ts'
 import { decodeStatus, type ProcessStatus, type ThreadStatus } from './decode-status.ts'
+import { lightThread } from './light-thread.ts'
 import { withPeers } from './name-peers.ts'
 import { HEADER, HEADER_SIZE, PAGE_NAME, PAGE_SIZE, ROW_SIZE, ROWS_MAX } from './status-layout.ts'
 
@@ -30,13 +31,21 @@ export function readAllStatus(): ProcessStatus[] {
 export function readStatusOf(pid: number): ProcessStatus[] {
   const folder = `/proc/${pid}/fd`
   const uid = ownerOf(`/proc/${pid}`) ?? NaN
-  return numbersIn(folder)
-    .map(fd => join(folder, String(fd)))
-    .filter(isPage)
-    .map(readPage)
+  const files = numbersIn(folder).map(fd => {
+    const path = join(folder, String(fd))
+    return { path, link: linkOf(path) }
+  })
+  const loaded = files
+    .filter(({ link }) => link === LINK)
+    .map(({ path }) => readPage(path))
     .filter(status => status !== undefined)
-    .map(status => ({ pid, uid, ...status }))
     .sort((a, b) => a.thread - b.thread)
+  const light = lightThread(
+    pid,
+    files.map(({ link }) => link),
+    loaded,
+  )
+  return [...(light === undefined ? [] : [light]), ...loaded].map(status => ({ pid, uid, ...status }))
 }
 
 function numbersIn(folder: string): number[] {
@@ -55,11 +64,11 @@ function ownerOf(path: string): number | undefined {
   }
 }
 
-function isPage(link: string): boolean {
+function linkOf(path: string): string {
   try {
-    return readlinkSync(link) === LINK
+    return readlinkSync(path)
   } catch {
-    return false
+    return ''
   }
 }
 

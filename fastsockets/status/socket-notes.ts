@@ -10,10 +10,18 @@ export interface PlainWire {
   readonly reason: FallbackReason
 }
 
+/** When a connection moved from TCP, in ms since 1970, and all that TCP had carried until then. */
+export interface Promoted {
+  readonly atMs: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+}
+
 /** The state that this package keeps for a socket of the program. */
 export class SocketNotes {
   /** The driver's name for a fast socket, the wire and reason for any other; undefined before the decision. */
   record: string | PlainWire | undefined = undefined
+  promoted: Promoted | undefined = undefined
   /** True from the start of a connect that may become fast. */
   isCandidate = false
   /** The row on the status page; only for a socket on TCP. */

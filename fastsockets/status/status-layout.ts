@@ -5,8 +5,10 @@
  *   header, 4096 bytes: word
  *   0 magic   1 version   2 thread   3 start, ms since 1970   4 rows that were ever used
  *   5 sockets opened so far   6 bytes received, 7 sent, 8 buffered, 9 received by ZCopy, 10 sent by it, by those that are closed
+ *   11 moves of connections from TCP to the fast way, 12 back
  *   16 …   what the poller has done: turns, messages, empty turns, sleeps, doorbells
  *   32 …   fallbacks, by the place of their code among FALLBACK_REASONS
+ *   96 …   moves that were refused, or for which no channel was found, likewise
  *   160 state of the policy, its place among POLICY_STATES   161 its version   162 when it was read, ms since 1970   163 its rules
  *   164 …   decisions by rule: the default, rules 1 to 62, all further rules
  *   byte 1824: the policy's file   byte 2048: the program's path
@@ -22,7 +24,7 @@
  */
 export const PAGE_NAME = 'fastsockets-status'
 export const STATUS_MAGIC = 0x54535346
-export const STATUS_VERSION = 3
+export const STATUS_VERSION = 4
 
 export const HEADER_SIZE = 4096
 export const ROW_SIZE = 320
@@ -42,15 +44,19 @@ export const HEADER = {
   CLOSED_BYTES_BUFFERED: 8,
   CLOSED_BYTES_FETCHED: 9,
   CLOSED_PEER_FETCHED: 10,
+  PROMOTED: 11,
+  DEMOTED: 12,
   POLLER: 16,
   FALLBACKS: 32,
+  REFUSALS: 96,
   POLICY_STATE: 160,
   POLICY_VERSION: 161,
   POLICY_READ_MS: 162,
   POLICY_RULES: 163,
   POLICY_HITS: 164,
 } as const
-export const FALLBACKS_MAX = 128
+/** Of fallbacks, and of refusals. */
+export const CODES_MAX = 64
 export const POLICY_HITS_COUNT = 64
 export const POLICY_AT = 1824
 export const POLICY_SIZE = 224

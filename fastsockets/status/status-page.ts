@@ -192,6 +192,21 @@ export class StatusPage {
     this.#add(HEADER.FALLBACKS + CODES.indexOf(code), 1)
   }
 
+  /** A connection has moved from TCP to the fast way. */
+  countPromoted(): void {
+    this.#add(HEADER.PROMOTED, 1)
+  }
+
+  /** A connection is back on TCP. */
+  countDemoted(): void {
+    this.#add(HEADER.DEMOTED, 1)
+  }
+
+  /** A connection that should move stays on TCP. */
+  countRefusal(code: FallbackCode): void {
+    this.#add(HEADER.REFUSALS + CODES.indexOf(code), 1)
+  }
+
   /** The header and the rows that were ever used. */
   get image(): Uint8Array {
     return this.#bytes.slice(0, HEADER_SIZE + this.#rowsUsed * ROW_SIZE)

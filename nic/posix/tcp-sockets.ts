@@ -19,13 +19,16 @@ import { isMapped, MAPPED, mappedAddress } from './socket-address.ts'
  * Request: struct nlmsghdr, struct inet_diag_req_v2. Ports and addresses are in network order.
  *
  *     0 length (u32)   4 type (u16)   6 flags (u16)   8 sequence, port id (zero)
- *    16 family (u8)   17 protocol (u8)   18 extensions, padding (zero)   20 states (u32)
+ *    16 family (u8)   17 protocol (u8)   18 extensions (u8)   19 padding (zero)   20 states (u32)
  *    24 local port (u16)   26 remote port (u16)   28 local address (16)   44 remote address (16)   60 device (zero)   64 cookie (8)
  *
  * Answer: struct nlmsghdr, struct inet_diag_msg.
  *
  *    16 family (u8)   17 state (u8)   18 timers   20 ports, addresses and cookie as in the request, from 24 on
  *    68 expiry   72 receive queue   76 send queue   80 effective user id of its owner (u32)   84 inode
+ *    88 attributes, each: 0 length (u16)   2 type (u16)   4 its value, up to the next multiple of 4
+ *
+ * The attribute INET_DIAG_INFO is struct tcp_info: 128 bytes received (u64)   144 not sent (u32)   200 sent (u64)   208 of them, sent again (u64)
  */
 const REQUEST_SIZE = 72
 const SOCK_DIAG_BY_FAMILY = 20
@@ -36,6 +39,15 @@ const ANSWER_SIZE_MIN = 88
 const ANSWER_SIZE_MAX = 1024
 const AT_STATE = 17
 const AT_USER = 80
+const AT_ATTRIBUTES = 88
+const INET_DIAG_INFO = 2
+/** The request has a bit for each attribute, from 1 on. */
+const WITH_INFO = 1 << (INET_DIAG_INFO - 1)
+const INFO_RECEIVED = 128
+const INFO_NOT_SENT = 144
+const INFO_SENT = 200
+const INFO_SENT_AGAIN = 208
+const INFO_SIZE_MIN = 216
 
 export const TCP_ESTABLISHED = 1
 export const TCP_LISTEN = 10
@@ -51,6 +63,8 @@ export interface TcpSocketInfo {
   /** `TCP_ESTABLISHED`, `TCP_LISTEN`, or another number of linux/tcp_states.h. */
   readonly state: number
   readonly uid: number
+  /** Bytes that its program was given, or may read, and that it has written; undefined of a listener, and if the kernel does not say (before Linux 4.19). */
+  readonly bytes: { readonly in: number; readonly out: number } | undefined
 }
 
 /**
@@ -69,7 +83,21 @@ export function findTcpSocket(local: TcpEnd, remote: TcpEnd = ANY): TcpSocketInf
   const length = isSent ? libc.recv(fd, answer, answer.length, MSG_DONTWAIT) : -1
   libc.close(fd)
   if (length < ANSWER_SIZE_MIN || answer.readUInt16LE(4) !== SOCK_DIAG_BY_FAMILY) return undefined
-  return { state: answer.readUInt8(AT_STATE), uid: answer.readUInt32LE(AT_USER) }
+  const bytes = bytesIn(answer.subarray(0, length))
+  return { state: answer.readUInt8(AT_STATE), uid: answer.readUInt32LE(AT_USER), bytes }
+}
+
+function bytesIn(answer: Buffer): TcpSocketInfo['bytes'] {
+  for (let at = AT_ATTRIBUTES; at + 4 <= answer.length; ) {
+    const length = answer.readUInt16LE(at)
+    const info = answer.subarray(at + 4, at + length)
+    if (answer.readUInt16LE(at + 2) === INET_DIAG_INFO && info.length >= INFO_SIZE_MIN) {
+      const sent = Number(info.readBigUInt64LE(INFO_SENT) - info.readBigUInt64LE(INFO_SENT_AGAIN))
+      return { in: Number(info.readBigUInt64LE(INFO_RECEIVED)), out: sent + info.readUInt32LE(INFO_NOT_SENT) }
+    }
+    at += Math.max(4, (length + 3) & ~3)
+  }
+  return undefined
 }
 
 function encodeRequest(local: TcpEnd, remote: TcpEnd): Buffer {
@@ -80,6 +108,7 @@ function encodeRequest(local: TcpEnd, remote: TcpEnd): Buffer {
   request.writeUInt16LE(NLM_F_REQUEST, 6)
   request.writeUInt8(localBytes.length === 4 ? AF_INET : AF_INET6, 16)
   request.writeUInt8(IPPROTO_TCP, 17)
+  request.writeUInt8(WITH_INFO, 18)
   request.writeUInt32LE(ALL_STATES, 20)
   request.writeUInt16BE(local.port, 24)
   request.writeUInt16BE(remote.port, 26)

@@ -43,6 +43,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   SOCKET_OPTION: 'datagram/datagrams',
   ACCEPTED: 'status/status',
   STARTED_ON_TCP: 'promotion/promotion',
+  NOT_MOVABLE: 'promotion/promotion',
 }
 
 interface Reported {

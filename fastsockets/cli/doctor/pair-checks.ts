@@ -27,6 +27,7 @@ export async function pairChecks({ host, port }: HostPort): Promise<Check[]> {
     return (await explain(host, port)).map(({ address, reason, policy }): Check => {
       const name = `to ${address}`
       if (reason === undefined) return { name, state: 'ok', detail: `fast; policy: ${policy.because}` }
+      if (reason.code === 'STARTED_ON_TCP') return { name, state: 'ok', detail: reason.text }
       const hint = HINTS[reason.code]
       return { name, state: 'failed', detail: `${reason.code}: ${reason.text}`, ...(hint && { hint }) }
     })

@@ -21,7 +21,7 @@ Examples:
 Does what a relinked client of this user would do, short of the connection itself. With --pid, what that process would do
 with its policy, variables and program, and which connections it has to the server now.
 
-Exit codes: 0 the connection would be fast, 1 it would not.`
+Exit codes: 0 the connection would be fast, or become so; 1 it would not.`
 
 /** Outcomes other than the fast ones. */
 const SLOW = ['tcp', 'pipe', 'fails']
@@ -63,7 +63,7 @@ export function explainCommand(): Command {
       }))
       if (json) console.log(shownJson(explanations, 2))
       else for (const explanation of explanations) console.log(describe(explanation, server))
-      process.exitCode = explanations.some(({ outcome }) => !SLOW.includes(outcome)) ? OK : FAILURE
+      process.exitCode = explanations.some(willBeFast) ? OK : FAILURE
     })
 }
 
@@ -74,12 +74,16 @@ function parseServer(text: string): HostPort | UnixName {
   return { name: path.startsWith('@') ? path : resolve(path) }
 }
 
+function willBeFast({ outcome, reason }: Explanation): boolean {
+  return !SLOW.includes(outcome) || reason?.code === 'STARTED_ON_TCP'
+}
+
 interface Shown extends Explanation {
   readonly connections?: readonly Connections[]
 }
 
 function describe(
-  { address, outcome, policy, reason, connections }: Shown,
+  { address, outcome, policy, reason, start, connections }: Shown,
   server: HostPort | UnixName,
 ): string {
   const host = address.includes(':') ? `[${address}]` : address
@@ -87,6 +91,7 @@ function describe(
   const lines = [
     `${place}  ${outcome}`,
     `    policy  ${policy.use}: ${policy.because}`,
+    ...(start === undefined ? [] : [`    start   ${start.on}: ${start.because}`]),
     ...(reason === undefined ? [] : [`    reason  ${reason.code}: ${reason.text}`]),
     ...(connections === undefined
       ? []

@@ -11,6 +11,7 @@ import { preciseReason } from '../../policy/required-error.ts'
 import { pathOfName } from '../../policy/unix-names.ts'
 import { rawPeers } from '../../raw/raw-peers.ts'
 import { type FallbackReason, fallbackReason } from '../../reasons.ts'
+import { lightServer, type Start, startOf } from './start.ts'
 
 export interface Explanation {
   readonly address: string
@@ -20,6 +21,8 @@ export interface Explanation {
   readonly policy: { readonly use: string; readonly because: string }
   /** The fallback reason; undefined if the connection would be fast. */
   readonly reason?: FallbackReason
+  /** How it begins, and why; undefined if the policy says `tcp`. */
+  readonly start?: Start
 }
 
 /**
@@ -33,9 +36,23 @@ export async function explain(host: string, port: number, program = ownProgram()
   for (const { address, family } of addresses) {
     const policy = ownPolicy()?.decide(program, 'client', address, port)
     const target = reachableOwnAddress(address) ?? remoteAddress(address, port)
-    explanations.push(await explainTarget(address, target, port, family === 6 ? 6 : 4, policy))
+    const found = await explainTarget(address, target, port, family === 6 ? 6 : 4, policy)
+    explanations.push(withStart(found, address, port))
   }
   return explanations
+}
+
+function withStart(found: Explanation, address: string, port: number): Explanation {
+  const { outcome, policy, reason } = found
+  if (policy.use === 'tcp') return found
+  const start = startOf(policy.use, address)
+  const pid = reason?.code === 'NOT_RELINKED' && outcome === 'tcp' ? lightServer(address, port) : undefined
+  if (pid === undefined) return { ...found, start }
+  const light = fallbackReason(
+    'STARTED_ON_TCP',
+    `process ${pid} listens there, is relinked, and has loaded nothing yet`,
+  )
+  return { ...found, start, reason: light }
 }
 
 /** The same for a unix socket, by its name in rules. */

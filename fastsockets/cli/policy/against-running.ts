@@ -54,7 +54,8 @@ function changeOf(
 ): string | undefined {
   if (decision === undefined) return undefined
   const { use, because } = decision
-  if (reason === undefined) return use === 'tcp' ? `${now} -> tcp: ${because}` : undefined
+  const mayBeFast = reason === undefined || reason === 'STARTED_ON_TCP'
+  if (mayBeFast) return use === 'tcp' ? `${now} -> tcp: ${because}` : undefined
   if (use === 'require') return `${now} (${reason}) -> fails: ${because}`
   return use === 'fast' && reason === 'POLICY' ? `${now} -> may be fast: ${because}` : undefined
 }

@@ -39,22 +39,47 @@ export function renderStatus(processes: readonly RatedProcess[], filter: StatusF
 }
 
 function renderProcess(status: RatedProcess): string {
-  const { pid, thread, program, policy, sockets, listeners, poller, fallbacks } = status
+  return [...(status.isLoaded ? linesOf(status) : lightLinesOf(status)), ...rowsOf(status)].join('\n')
+}
+
+function rowsOf({ sockets }: RatedProcess): string[] {
+  return sockets.length === 0 ? [] : renderRows([HEADINGS, ...sockets.map(cellsOf)])
+}
+
+/** Of a program in its first phase (status/light-thread.ts). */
+function lightLinesOf({ pid, program, sockets, listeners }: RatedProcess): string[] {
+  return [
+    `${pid}  ${program}`,
+    `  relinked, nothing loaded yet; ${sockets.length} over TCP, which become fast once that pays`,
+    ...listeners.map(({ local, acceptedTcp }) => `  listens on ${local}; ${acceptedTcp} open`),
+  ]
+}
+
+function linesOf(status: RatedProcess): string[] {
+  const { pid, thread, program, policy, sockets, listeners, poller, fallbacks, promoted, demoted, refusals } =
+    status
   const fast = sockets.filter(({ kind }) => kind !== 'tcp').length
-  const fallbackList = Object.entries(fallbacks).map(([code, count]) => `${code} ${count}`)
-  const lines = [
+  const list = (counts: Readonly<Record<string, number>>): string =>
+    Object.entries(counts)
+      .map(([code, count]) => `${code} ${count}`)
+      .join(', ')
+  const fallbackList = list(fallbacks)
+  const refusalList = list(refusals)
+  const hasMoved = promoted + demoted > 0 || refusalList !== ''
+  return [
     `${pid}${thread === 0 ? '' : `, thread ${thread}`}  ${program}`,
     `  ${fast} fast, ${sockets.length - fast} not; ${status.opened} opened so far; ` +
       `in ${amount(status.bytesIn)}B, out ${amount(status.bytesOut)}B; ` +
       `${amount(status.inRate)}B/s in, ${amount(status.outRate)}B/s out`,
     `  ${amount(poller.messages ?? 0)} messages, ${amount(poller.doorbells ?? 0)} doorbells, ` +
       `${amount(poller.sleeps ?? 0)} sleeps, ${amount(poller.emptyTurns ?? 0)} spins`,
-    ...(fallbackList.length === 0 ? [] : [`  fallbacks: ${fallbackList.join(', ')}`]),
+    ...(hasMoved
+      ? [`  moved: ${promoted} to the fast way, ${demoted} back to TCP; not moved: ${refusalList || 0}`]
+      : []),
+    ...(fallbackList === '' ? [] : [`  fallbacks: ${fallbackList}`]),
     ...(policy === undefined ? [] : [renderPolicy(policy)]),
     ...listeners.map(renderListener),
   ]
-  if (sockets.length > 0) lines.push(...renderRows([HEADINGS, ...sockets.map(cellsOf)]))
-  return lines.join('\n')
 }
 
 function renderPolicy({ file, state, version, ruleCount, hits }: PolicyStatus): string {

@@ -1,5 +1,5 @@
 /**
- * An echo client or server that knows nothing of this package. argv: 'server', or 'client' and a port. The server says { port }.
+ * An echo client or server that knows nothing of this package. argv: 'server', or 'client' and a port or path; the server may have a path, too. The server says { port }.
  * As 'printer' it has an idle connection to itself, and writes to standard output, a pipe. As 'source' it writes to each client without end; as 'reader' it only reads, of such a server.
  * The client runs { count } messages, one after the other, and both say after that, or when asked, what of ours is loaded.
  */
@@ -7,7 +7,9 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import net, { type AddressInfo } from 'node:net'
 
-const [role, port = ''] = process.argv.slice(2)
+const [role, place = ''] = process.argv.slice(2)
+/** `@NAME` stands for an abstract path. */
+const port = place.replace(/^@/, '\0')
 const { cache } = createRequire(import.meta.url)
 
 function tellLoaded(): void {
@@ -16,11 +18,10 @@ function tellLoaded(): void {
 }
 
 if (role === 'server') {
-  const server = net
-    .createServer(socket => socket.pipe(socket))
-    .listen(0, '127.0.0.1', () => {
-      process.send?.({ port: (server.address() as AddressInfo).port })
-    })
+  const server = net.createServer(socket => socket.pipe(socket))
+  server.listen(port === '' ? { port: 0, host: '127.0.0.1' } : { path: port }, () => {
+    process.send?.({ port: (server.address() as AddressInfo).port })
+  })
   process.on('message', tellLoaded)
 } else if (role === 'source') {
   const chunk = Buffer.alloc(65_536)
@@ -47,7 +48,8 @@ if (role === 'server') {
 } else if (role === 'reader') {
   net.connect({ port: Number(port), host: '127.0.0.1' }).resume()
 } else {
-  const socket = net.connect({ port: Number(port), host: '127.0.0.1', noDelay: true })
+  const target = /^\d+$/.test(port) ? { port: Number(port), host: '127.0.0.1' } : { path: port }
+  const socket = net.connect({ ...target, noDelay: true })
   process.on('message', async message => {
     for (let left = (message as { count: number }).count; left > 0; left--) {
       socket.write('hello')

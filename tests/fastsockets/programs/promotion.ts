@@ -172,12 +172,29 @@ const runs: Record<string, (message: Record<string, number>) => Promise<unknown>
     for (let i = 0; i < 20; i++) isRight &&= (await ask(socket, `after ${i}`)) === `after ${i}`
     const there = JSON.parse(await ask(socket, 'where')) as unknown[]
     const { bytesRead, bytesWritten } = socket
-    const reason = transportOf(socket).reason?.code
+    const { reason: slow, promoted } = transportOf(socket)
+    const reason = slow?.code
     const { remoteAddress, remotePort, localAddress, localPort } = socket
     const here = [remoteAddress, remotePort, localAddress, localPort]
     socket.end()
     await once(socket, 'close')
-    return { isRight, n, seen: [...seen], here, there, bytesRead, bytesWritten, reason, events }
+    return { isRight, n, seen: [...seen], here, there, bytesRead, bytesWritten, reason, promoted, events }
+  },
+  /** A socket that reads into a buffer of the program's. */
+  async ownBuffer({ count = 300 }) {
+    let answers = 0
+    const onread = { buffer: Buffer.alloc(16), callback: () => answers++ > -1 }
+    const socket = net.connect({ port: Number(port), host: '127.0.0.1', noDelay: true, onread })
+    await once(socket, 'connect')
+    socket.write('E')
+    for (let n = 0; n < count; n++) {
+      const before = answers
+      socket.write('x')
+      while (answers === before) await new Promise(resolve => setImmediate(resolve))
+    }
+    const { transport, reason } = transportOf(socket)
+    socket.destroy()
+    return { transport, reason: reason?.code, answers }
   },
   /** Says in which contexts the program's listener runs. */
   async context() {

@@ -1,9 +1,16 @@
 /** A program whose sockets have cost little has loaded nothing; one that goes on becomes fast, and so does its server. */
-import t from 'tap'
-import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { readAllStatus, readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
 import { eventually } from '../../support/until.ts'
+
+const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 
 t.test('connections start on TCP', async t => {
   const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
@@ -12,12 +19,15 @@ t.test('connections start on TCP', async t => {
   const client = new Child(t, program('light-phase'), ['client', String(port)], relinked({ env }))
   t.strictSame(await client.ask({ count: 200 }), { isLoaded: false }, 'for a while')
   t.strictSame(await server.ask({}), { isLoaded: false }, 'likewise the server')
+  await checkSeen(t, server, client, port)
   await eventually('the move', async () => {
     await client.ask({ count: 500 })
     const sockets = readStatusOf(client.pid)[0]?.sockets ?? []
     return sockets.some(({ transport }) => transport === 'shm')
   })
   t.strictSame(await server.ask({}), { isLoaded: true })
+  t.match(readStatusOf(client.pid), [{ isLoaded: true, promoted: 1 }], 'it has a page now')
+  t.equal(readStatusOf(client.pid).length, 1)
   for (const { pid } of [client, server])
     await eventually('one row', () => {
       const sockets = readStatusOf(pid)[0]?.sockets ?? []
@@ -25,6 +35,50 @@ t.test('connections start on TCP', async t => {
     })
   await client.kill()
 })
+
+/** What is known of two programs that have loaded nothing. */
+async function checkSeen(t: Test, server: Child, client: Child, port: number): Promise<void> {
+  const counts = { kind: 'tcp', transport: 'tcp', bytesIn: 1000, bytesOut: 1000 }
+  const place = `127.0.0.1:${port}`
+  const all = readAllStatus()
+  const of = ({ pid }: Child): unknown => all.filter(status => status.pid === pid)
+  t.match(of(server), [
+    {
+      isLoaded: false,
+      thread: 0,
+      program: /light-phase\.js$/,
+      listeners: [{ local: place, acceptedFast: 0, acceptedTcp: 1 }],
+      sockets: [{ ...counts, role: 'server', local: place, peer: { pid: client.pid } }],
+    },
+  ])
+  t.match(of(client), [
+    {
+      isLoaded: false,
+      program: /light-phase\.js$/,
+      listeners: [],
+      sockets: [
+        {
+          ...counts,
+          role: 'client',
+          remote: place,
+          reason: 'STARTED_ON_TCP',
+          peer: { pid: server.pid, thread: 0 },
+        },
+      ],
+    },
+  ])
+  const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
+  const run = (...args: string[]): { status: number | null; stdout: string } =>
+    spawnSync(process.execPath, [CLI, ...args], { env, encoding: 'utf8' })
+  const status = run('status', '--pid', String(client.pid))
+  t.match(
+    status.stdout,
+    /relinked, nothing loaded yet; 1 over TCP[\s\S]*\n {2}tcp +client [\s\S]*STARTED_ON_TCP/,
+  )
+  const explained = run('explain', place)
+  t.match(explained, { status: 0, stdout: /tcp\n[\s\S]* start {3}tcp: [\s\S]*STARTED_ON_TCP: / })
+  t.ok(explained.stdout.includes(`process ${server.pid} listens there`))
+}
 
 t.test('a client that only reads becomes fast', async t => {
   const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
@@ -48,3 +102,25 @@ t.test('what a program writes to standard output is no reason to load anything',
   t.strictSame(await printer.ask({}), { isLoaded: false })
   await printer.kill()
 })
+
+for (const kind of ['file', 'abstract'])
+  t.test(`a connection over a unix path becomes fast, ${kind}`, async t => {
+    const folder = mkdtempSync(join(tmpdir(), 'light-'))
+    t.teardown(() => rmSync(folder, { recursive: true }))
+    const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
+    const path = kind === 'file' ? join(folder, 'light.sock') : `@light-${process.pid}`
+    const server = new Child(t, program('light-phase'), ['server', path], relinked({ env }))
+    await server.receive()
+    const client = new Child(t, program('light-phase'), ['client', path], relinked({ env }))
+    t.strictSame(await client.ask({ count: 200 }), { isLoaded: false }, 'for a while')
+    const moved = { isLoaded: true, promoted: 1, sockets: [{ transport: 'shm' }] }
+    await eventually('the move', async () => {
+      await client.ask({ count: 500 })
+      return readStatusOf(client.pid)[0]?.promoted === 1
+    })
+    t.match(readStatusOf(client.pid), [moved])
+    t.match(readStatusOf(server.pid), [moved])
+    await client.ask({ count: 500 })
+    await client.kill()
+    await eventually('its end at the server', () => readStatusOf(server.pid)[0]?.sockets.length === 0)
+  })

@@ -1,5 +1,6 @@
 /** Connections that start on TCP and become fast while they are in use, between two processes. */
 import t, { type Test } from 'tap'
+import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { seededRandom } from '../../support/random.ts'
 import { program, relinked } from '../../support/relinked.ts'
@@ -32,7 +33,8 @@ async function start(t: Test, ablate: string, serverEnvironment: Environment = {
 
 for (const ablate of ['price=0', 'price=100'])
   t.test(`a connection is usable at once, and moves, ${ablate}`, async t => {
-    const { client } = await start(t, ablate)
+    const startMs = Date.now()
+    const { client, server } = await start(t, ablate)
     const found = await client.ask<Record<string, unknown>>({ run: 'echo' })
     t.match(found, { isRight: true, reason: undefined })
     t.strictSame(found.here, found.there, 'both ends have the names that the kernel gives')
@@ -44,6 +46,11 @@ for (const ablate of ['price=0', 'price=100'])
     t.ok((event?.bytesOut ?? 0) > 0, 'the event says what TCP has carried')
     t.ok((event?.bytesOut ?? 0) < (found.bytesWritten as number), 'and the socket has written more since')
     if (ablate === 'price=100') t.ok((found.n as number) > 16, `not at once, but after ${found.n} messages`)
+    const promoted = found.promoted as { atMs: number; bytesOut: number }
+    t.equal(promoted.bytesOut, event?.bytesOut, 'as transportOf says')
+    t.ok(promoted.atMs >= startMs && promoted.atMs <= Date.now())
+    for (const { pid } of [client, server])
+      t.match(readStatusOf(pid), [{ isLoaded: true, promoted: 1, demoted: 0 }], 'it is counted')
     const next = await client.ask<Record<string, unknown>>({ run: 'echo' })
     t.match(
       next,
@@ -85,6 +92,16 @@ t.test('a connection returns to TCP, and moves again', async t => {
   t.match(found, { isRight: true, isEven: true })
   const seen = found.seen as string[]
   t.strictSame(seen.slice(0, 3), ['shm', 'tcp', 'shm'])
+  const [{ promoted = 0, demoted = 0 } = {}] = readStatusOf(client.pid)
+  t.ok(promoted >= 2 && demoted >= 2, `${promoted} moves and ${demoted} returns are counted`)
+})
+
+t.test('a socket that reads into a buffer of its program stays on TCP, with the reason', async t => {
+  const { client } = await start(t, 'price=0')
+  t.match(await client.ask({ run: 'ownBuffer' }), { transport: 'tcp', reason: 'NOT_MOVABLE' })
+  const [status] = readStatusOf(client.pid)
+  t.equal(status?.promoted, 0)
+  t.ok((status?.refusals.NOT_MOVABLE ?? 0) > 0)
 })
 
 for (const [ablate, returns] of [

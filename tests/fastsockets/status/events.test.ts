@@ -85,6 +85,7 @@ t.test('prom-client shows what is counted', async t => {
   t.equal(await value(/^fastsockets_bytes_total\{direction="in"\} (\d+)$/m), bytes, 'to look does not count')
   t.ok((await value(/^fastsockets_connections_opened_total (\d+)$/m)) >= 1)
   t.ok((await value(/^fastsockets_fallbacks_total\{reason="NOT_RELINKED"\} (\d+)$/m)) >= 1)
+  t.equal(await value(/^fastsockets_promotions_total\{direction="fast"\} (\d+)$/m), 0)
   t.ok((await value(/^fastsockets_credit_bytes (\d+)$/m)) > 0)
   t.ok((await value(/^fastsockets_poller_total\{event="messages"\} (\d+)$/m)) > 0)
   // What they say where there is a device: tests/rdma.
