@@ -30,10 +30,7 @@ export interface Running {
  */
 export function becomeLike(pid: number): Running {
   const [thread, ...others] = readStatusOf(pid)
-  if (thread === undefined)
-    throw new Error(
-      `process ${pid} is no relinked process of this user, or still uses Node's own sockets: its connections are over TCP until that costs more`,
-    )
+  if (thread === undefined) throw new Error(`process ${pid} is no relinked process of this user`)
   const { policy, program } = thread
   copyVariables(pid)
   if (policy !== undefined) {
