@@ -21,6 +21,7 @@ import '../../nic/real-time.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
 import { type PolicySettings, policySettings, providePolicySettings } from '../../nic/policy-source.ts'
+import { findPolicyFile } from '../policy/find-policy.ts'
 import { DATAGRAMS_VARIABLE } from '../policy/start-variable.ts'
 import { lengthOfWrite } from '../promotion/price.ts'
 import { isConnection } from '../promotion/reads.ts'
@@ -73,11 +74,19 @@ function wrapAll(): void {
   wrap(net.Socket.prototype, 'resetAndDestroy', isUnnamedPipe)
   watchBinding()
   watchSentSockets()
-  if (isLight) watching.onLocal = noteDatagram
-  else watching.onBound = () => void load()
-  if (process.env[DATAGRAMS_VARIABLE] !== 'kernel') watchDatagrams()
+  watchIfAsked()
   providePolicySettings(loadForSettings)
   syncBuiltinESMExports()
+}
+
+/** Only programs that ask for it have their datagrams watched: by the variable, or perhaps by a policy file. */
+function watchIfAsked(): void {
+  const asked = process.env[DATAGRAMS_VARIABLE]
+  if (asked !== 'fast' && (asked === 'kernel' || findPolicyFile() === undefined)) return
+  if (isLight) watching.onLocal = noteDatagram
+  else if (asked === 'fast') watching.onBound = () => void load()
+  else watching.onLocal = () => void load()
+  watchDatagrams()
 }
 
 /** Loads the rest if `isFor` says so, then calls the method of `entries`. */
