@@ -2,22 +2,25 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { choosePart, nameFile, parts } from './rollup.parts.js'
+import { declarations } from './rollup.types.js'
 
 /** Programs, what users import, and small modules without state that the daemon loads alone. */
-const APART =
-  /^fastsockets\/(cli\/|(index|metrics|register|types)\.)|\.cts$|^nic\/(shown-text|trusted-file)\./
+const APART = /^fastsockets\/(cli\/|(index|register|types)\.)|\.cts$|^nic\/(shown-text|trusted-file)\./
 
 const files = ['nic', 'am', 'fastsockets'].flatMap(layer =>
   readdirSync(layer, { recursive: true }).map(file => join(layer, file)),
 )
-const modules = files.filter(file => file.endsWith('.ts') && !APART.test(file))
+const client = readdirSync('nameservice/client').map(file => join('nameservice/client', file))
+const modules = [...files, ...client, 'nameservice/index.ts'].filter(
+  file => file.endsWith('.ts') && !APART.test(file),
+)
 
 export default {
   input: Object.fromEntries(modules.map(file => [file.slice(0, -'.ts'.length), file])),
   // Nothing is left out, not even what is written and never read: that is how memory is kept for native code.
   treeshake: false,
   external: id => !/^[./]/.test(id),
-  plugins: [parts],
+  plugins: [parts, declarations],
   output: {
     dir: 'dist',
     format: 'cjs',

@@ -19,7 +19,16 @@ const ROOTS = Object.entries({
   endpoints: 'am/index.ts',
   raw: 'fastsockets/raw/index.ts',
   datagram: 'fastsockets/datagram/index.ts',
+  entry: 'fastsockets/entry.ts',
+  metrics: 'fastsockets/metrics.ts',
+  rpc: 'am/rpc/index.ts',
+  names: 'nameservice/index.ts',
 }).map(([part, file]) => ({ part, root: resolve(file) }))
+/** What users import: a CommonJS file beside each, for `require`. It shares its parts with the ES module. */
+const REQUIRED =
+  /^(am|am\/rpc|nic|nameservice|fastsockets\/raw)\/index\.js$|^fastsockets\/(entry|metrics)\.js$/
+/** In no part, as it uses ES modules of others: `require` gets a copy, which uses their CommonJS files. */
+const COPIED = /^am\/rpc\/connect\//
 /** By the path of a module. Modules in no part stay as the compiler wrote them. */
 const partOf = new Map()
 
@@ -76,6 +85,11 @@ export const parts = {
       if (type === 'asset' || facadeModuleId === null) continue
       const { exports } = this.getModuleInfo(facadeModuleId)
       const source = relative('.', facadeModuleId).replace(/ts$/, 'js')
+      if (REQUIRED.test(source)) {
+        const isFacade = moduleIds.length === 0
+        this.emitFile(isFacade ? copyOf(source, code) : requiredOver(fileName, source, exports))
+      }
+      if (COPIED.test(source)) this.emitFile(copyOf(source, code))
       if (moduleIds.length === 0) bundle[fileName].code = asModule(code)
       // Rollup lets a part stand for one of its modules, too.
       else if (partOf.get(facadeModuleId)) this.emitFile(moduleOver(fileName, source, exports))
@@ -101,6 +115,32 @@ function asModule(code) {
 }
 
 function moduleOver(part, fileName, exports) {
-  const source = `${REQUIRE}export const { ${exports} } = require('${relative(dirname(fileName), part)}')\n`
+  const source = `${REQUIRE}export const { ${exports} } = require('${placeOf(part, fileName)}')\n`
   return { type: 'asset', fileName, source }
+}
+
+function requiredOver(part, fileName, exports) {
+  const list = exports.join(', ')
+  return {
+    type: 'asset',
+    fileName: commonName(fileName),
+    source: `'use strict'\nconst { ${list} } = require('${placeOf(part, fileName)}')\nmodule.exports = { ${list} }\n`,
+  }
+}
+
+function copyOf(fileName, code) {
+  const source = code
+    .replace(/require\('(\.[^']*)\.js'\)/g, "require('$1.cjs')")
+    .replace(/^\/\/# source.*$/m, '')
+  return { type: 'asset', fileName: commonName(fileName), source }
+}
+
+/** As `require` in `from` wants it. */
+function placeOf(file, from) {
+  const path = relative(dirname(from), file)
+  return path.startsWith('.') ? path : `./${path}`
+}
+
+function commonName(fileName) {
+  return fileName.replace(/js$/, 'cjs')
 }

@@ -1,2 +1,2 @@
-/** `require('fastsockets')`: the default export. Needs Node 20.19, as require(esm) does. */
-module.exports = require('./index.js').default
+/** `require('fastsockets')`: the default export. */
+module.exports = require('./entry.cjs').fastsockets

@@ -68,7 +68,7 @@ export function registerMetrics({ registry = register }: MetricsOptions = {}): v
   ])
   counter(
     'zcopy_bytes_total',
-    'Those of them that were fetched from the writer’s memory.',
+    'Those of them that were fetched from the memory of the writer.',
     ['direction'],
     () => [
       [{ direction: 'in' }, status().zcopyBytesIn],

@@ -39,7 +39,11 @@ const RUN_MS_MAX = 900_000
 /** Made from a report, and as long as that. */
 const GENERATED = 'docs/performance.md'
 /** Codes of process warnings, which are no variables. */
-const WARNINGS = new Set(['FASTSOCKETS_NOT_STARTED', 'FASTSOCKETS_UNKNOWN_VARIABLE'])
+const WARNINGS = new Set([
+  'FASTSOCKETS_NOT_STARTED',
+  'FASTSOCKETS_TWO_VERSIONS',
+  'FASTSOCKETS_UNKNOWN_VARIABLE',
+])
 /** Where variables and codes may come from. */
 const SOURCES = ['fastsockets', 'am', 'nic', 'nameservice', 'bench', 'deploy', '.ci', 'tests']
 

@@ -1,6 +1,6 @@
 /** The package as a user gets it: packed, installed into an empty folder without install scripts, used both ways. */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -85,6 +85,59 @@ ${PAIR}`,
     )
     t.ok(Number(names) > 0, `fastsockets/${part}`)
   }
+  await t.test('require and import of each entry point give the same objects', async t => {
+    for (const part of ['', '/am', '/rpc', '/nic', '/nameservice', '/raw', '/metrics']) {
+      const script = `const required = require('fastsockets${part}')
+import('fastsockets${part}').then(all => {
+  const names = Object.keys(all).filter(name => !['default', 'module.exports'].includes(name))
+  console.log(names.length > 0, names.filter(name => all[name] !== required[name]))
+})`
+      t.equal(await node('-e', script), 'true []', `fastsockets${part}`)
+    }
+  })
+  await t.test('of two copies the first relinks, and both know its wires', async t => {
+    cpSync(join(folder, 'node_modules/fastsockets'), join(folder, 'other'), { recursive: true })
+    const second = `const net = require('./other/dist/fastsockets/index.cjs')\nconst { transportOf } = net\n${PAIR}`
+    writeFileSync(join(folder, 'second.cjs'), second)
+    const preload = ['--import', 'fastsockets/register', 'second.cjs']
+    t.equal(await node(...preload), 'hello shm')
+    const manifest = JSON.parse(readFileSync(join(folder, 'other/package.json'), 'utf8'))
+    writeFileSync(join(folder, 'other/package.json'), JSON.stringify({ ...manifest, version: '0.0.1' }))
+    const { stderr, stdout } = await run(process.execPath, preload, at)
+    t.equal(stdout.trim(), 'hello shm')
+    t.match(stderr, /FASTSOCKETS_TWO_VERSIONS.*0\.0\.1, which was loaded later/)
+  })
+  await t.test('types for every way in which a compiler finds modules, without skipLibCheck', async t => {
+    const names = `import { connect } from 'fastsockets/raw'
+import { Endpoint, openEndpoint } from 'fastsockets/am'
+import { NameClient } from 'fastsockets/nameservice'
+import { serve } from 'fastsockets/rpc'
+import type { Socket, Transport } from 'fastsockets'
+import 'fastsockets/register'
+export const all = [connect, openEndpoint, Endpoint, NameClient, serve]
+export const text = (of: Transport): string => (of.reason === undefined ? of.transport : of.reason.code)
+export let socket: Socket | undefined
+`
+    writeFileSync(join(folder, 'common.cts'), `import net = require('fastsockets')\n${names}net.connect(1)\n`)
+    writeFileSync(join(folder, 'common.ts'), `import net = require('fastsockets')\n${names}net.connect(1)\n`)
+    writeFileSync(join(folder, 'module.mts'), `import net from 'fastsockets'\n${names}net.connect(1)\n`)
+    for (const [module, resolution, ...sources] of [
+      ['node16', 'node16', 'common.cts', 'module.mts'],
+      ['commonjs', 'node10', 'common.ts'],
+      ['preserve', 'bundler', 'module.mts'],
+    ] as const) {
+      const modes = ['--module', module, '--moduleResolution', resolution]
+      const roots = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
+      const flags = ['--noEmit', '--strict', '--target', 'es2022']
+      const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+      const { stdout } = await run(
+        process.execPath,
+        [tsc, ...flags, ...modes, ...roots, ...sources],
+        at,
+      ).catch((error: { stdout: string }) => error)
+      t.equal(stdout, '', resolution)
+    }
+  })
   await t.test('a program in TypeScript finds the types of node:net, and ours', async t => {
     const body = `
 const server: net.Server = net.createServer((socket: net.Socket) => {

@@ -18,5 +18,5 @@ export async function assertWire(wire: string): Promise<(socket: Socket) => void
 
 /** True if this thread is relinked, by whichever kind of preload. */
 export function isRelinked(): boolean {
-  return (net as unknown as Record<symbol, unknown>)[INSTALLED] === true
+  return INSTALLED in net
 }

@@ -36,7 +36,7 @@ export interface Wire {
   readonly promotion?: 'possible' | 'pending'
 }
 
-export interface Transport extends Wire {
+interface Counted {
   readonly bytesIn: number
   readonly bytesOut: number
   /** The connection has moved from TCP to this wire. */
@@ -44,6 +44,23 @@ export interface Transport extends Wire {
   /** Byte counts of an open fast socket. */
   readonly counts?: StreamCounters
 }
+
+/** The wire of a socket that is fast, or is about to have one. */
+export interface FastTransport extends Counted {
+  readonly transport: 'shm' | 'loopback' | 'verbs' | 'connecting'
+  readonly reason?: undefined
+  readonly promotion?: undefined
+}
+
+/** The wire of a socket that is not fast, and why. */
+export interface PlainTransport extends Counted {
+  readonly transport: 'tcp' | 'pipe' | 'none'
+  readonly reason: FallbackReason
+  readonly promotion?: 'possible' | 'pending'
+}
+
+/** `transport`, or whether there is a `reason`, tells which. */
+export type Transport = FastTransport | PlainTransport
 
 /** The transport of a socket, from the decision until the socket is collected. Works for TLS sockets, too. */
 export function transportOf(socket: Socket): Transport {
@@ -57,7 +74,7 @@ export function transportOf(socket: Socket): Transport {
     bytesOut: bytesOut ?? 0,
     ...(promoted && { promoted }),
     ...(counts && { counts }),
-  }
+  } as Transport
 }
 
 /** Of the socket, or of the one below its TLS. */

@@ -1,4 +1,4 @@
-import type { Transport } from '../handle/transport.ts'
+import type { FastTransport, Transport } from '../handle/transport.ts'
 import { type SystemError, systemError } from '../host/socket-errors.ts'
 import type { SocketChannel, SocketStream } from '../stream/socket-channel.ts'
 import type { StreamAddresses } from '../stream/stream-addresses.ts'
@@ -69,7 +69,7 @@ export abstract class FastEnd implements Pollable, StreamSink {
   get transport(): Transport {
     const { channel, counts } = this.#stream
     return {
-      transport: channel.transport,
+      transport: channel.transport as FastTransport['transport'],
       bytesIn: counts.bytesIn,
       bytesOut: counts.bytesOut,
       counts: counts.snapshot(),

@@ -97,6 +97,9 @@ import { entries, sending } from './entries.ts'
 import { followPolicy, moveForbidden, noteDecided, publishDecided } from './new-policy.ts'
 
 export { noteParser } from '../handle/consumed-handles.ts'
+export { transportOf } from '../handle/transport.ts'
+export { RequiredError } from '../policy/required-error.ts'
+export { FALLBACK_REASONS } from '../reasons.ts'
 
 const log = openLog('fastsockets:install')
 const require = createRequire(import.meta.url)

@@ -41,8 +41,21 @@ type Method = (this: unknown, ...args: unknown[]) => unknown
 
 const require = createRequire(import.meta.url)
 
-/** Set on `net` once this thread is relinked, even if two copies of this package are loaded. */
+/** Set on `net` once this thread is relinked: the first copy of this package, whatever others are loaded. */
 const INSTALLED = Symbol.for('fastsockets.installed')
+const PACKAGE = '../../package.json'
+
+interface Copy {
+  readonly version: string
+  load(): Rest | undefined
+}
+
+const own: Copy = {
+  get version() {
+    return (require(PACKAGE) as { version: string }).version
+  },
+  load: () => load(),
+}
 
 /** What is loaded keeps no value of the program's AsyncLocalStorage. */
 const scope = new AsyncResource('FASTSOCKETS')
@@ -53,13 +66,31 @@ let isLight = false
 
 /** Relinks this thread, once. Never throws. */
 export function relink(): void {
-  if (INSTALLED in net) return
-  Object.defineProperty(net, INSTALLED, { value: true })
+  if (INSTALLED in net) return warnOfOtherVersion()
+  Object.defineProperty(net, INSTALLED, { value: own })
   try {
     wrapAll()
   } catch (error) {
     warn(error)
   }
+}
+
+function installed(): Partial<Copy> {
+  return (net as unknown as { [INSTALLED]: Partial<Copy> })[INSTALLED]
+}
+
+/** The rest of the copy that has relinked this thread; undefined if that is this one. */
+export function firstCopy(): Rest | undefined {
+  return installed() === own ? undefined : installed().load?.()
+}
+
+function warnOfOtherVersion(): void {
+  const { version = 'of another release' } = installed()
+  if (version === own.version) return
+  process.emitWarning(
+    `fastsockets ${version} has relinked this thread; ${own.version}, which was loaded later, uses it`,
+    { code: 'FASTSOCKETS_TWO_VERSIONS' },
+  )
 }
 
 function wrapAll(): void {
@@ -106,7 +137,7 @@ function wrap(
 
 /** Loads the rest and relinks the thread with it. A failure leaves all sockets on TCP. */
 export function load(): Rest | undefined {
-  if (isLoaded) return rest
+  if (isLoaded || installed() !== own) return rest
   isLoaded = true
   try {
     makeHidden(() => scope.runInAsyncScope(install))

@@ -24,6 +24,8 @@ const BESIDE = [
   '@rollup/plugin-node-resolve',
   '@rollup/plugin-commonjs',
   'webpack-cli',
+  'publint@0.3.25',
+  '@arethetypeswrong/cli@0.18.5',
 ]
 
 const CLIENT = `
@@ -70,8 +72,20 @@ const rows = [...readFileSync(PAGE, 'utf8').matchAll(ROW)].map(
   }),
 )
 let failures = 0
+let packed = ''
 try {
   await install()
+  for (const check of ['publint --strict', 'attw --no-emoji'])
+    await run('sh', ['-c', `${check} ./${packed}`], {
+      cwd: folder,
+      env: { ...plainEnvironment(), PATH: `${join(folder, 'node_modules/.bin')}:${process.env.PATH}` },
+    }).then(
+      () => console.log(`ok     ${check}`),
+      ({ stdout }: { stdout: string }) => {
+        failures++
+        console.log(`NOT OK ${check}: ${stdout}`)
+      },
+    )
   for (const row of rows) {
     const found = await wireOf(row.tool, row.how.replaceAll('`', '')).catch(
       (error: Error) => `fails: ${error.message.slice(0, 300)}`,
@@ -96,9 +110,10 @@ async function install(): Promise<void> {
       env,
     },
   )
+  packed = stdout.trim()
   const tools = new Set(rows.map(({ tool, version }) => `${BINARIES[tool] ?? tool}@${version}`))
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--legacy-peer-deps']
-  await run('npm', ['install', ...flags, `./${stdout.trim()}`, ...tools, ...BESIDE], { cwd: folder, env })
+  await run('npm', ['install', ...flags, `./${packed}`, ...tools, ...BESIDE], { cwd: folder, env })
 }
 
 /** The wire of the client, by the command of a row: either the client or the server is what the tool starts. */

@@ -1,5 +1,5 @@
 /** One test of `fastsockets perf`: warm-up, measurement, report. */
-import type { Transport } from '../../handle/transport.ts'
+import type { Wire } from '../../handle/transport.ts'
 import type { HostPort } from '../host-port.ts'
 import { PerfError } from './errors.ts'
 import { dialNet } from './net-perf-client.ts'
@@ -28,7 +28,9 @@ const DIALS: Readonly<Record<PerfTransport, Dial>> = { raw: dialRaw, net: dialNe
 
 type Measured = Pick<PerfReport, 'seconds' | 'count' | 'perSecond' | 'bytesPerSecond' | 'latencyUs' | 'wires'>
 /** The wire of a connection; of many connections, the most common one. */
-type Wired = Pick<PerfClient, 'server'> & { readonly transport: Pick<Transport, 'transport' | 'reason'> }
+type Wired = Pick<PerfClient, 'server'> & {
+  readonly transport: Pick<Wire, 'transport'> & { readonly reason?: Wire['reason'] | undefined }
+}
 
 export async function runPerf(test: PerfTest, target: HostPort, options: PerfOptions): Promise<PerfReport> {
   const run = { 'ping-pong': pingPong, throughput, connect: connectOften }[test]

@@ -12,7 +12,7 @@ import {
 
 export interface Wire {
   readonly transport: string
-  readonly reason?: { readonly code: string; readonly text: string }
+  readonly reason?: { readonly code: string; readonly text: string } | undefined
 }
 
 export interface Called extends Wire {
