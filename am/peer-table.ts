@@ -220,7 +220,8 @@ export class PeerTable implements PeerHost, RendezvousHost {
 
   #setDestination(name: string): void {
     const peers = [...this.#peers].filter(({ peerName, isHearsay }) => peerName === name && !isHearsay)
-    const destination = peers.flatMap(({ mappings }) => mappings).find(index => index !== NO_DESTINATION)
+    let destination: number | undefined
+    for (const { mappings } of peers) destination ??= mappings.find(index => index !== NO_DESTINATION)
     for (const peer of peers) peer.destination = destination
   }
 

@@ -79,8 +79,12 @@ async function bench(names: readonly string[], options: BenchOptions, command: C
   const suites = names.length === 0 ? SUITES : [...new Set(names)].map(name => suiteOf(name, command))
   refuseUnknown(suites, command, options.contestants)
   const drawn = options.svg !== undefined || options.html !== undefined
-  const missing = drawn ? await missingPackage('echarts') : undefined
-  if (missing !== undefined) throw new Error(`no pictures can be drawn: ${missing}`)
+  const packages = optionalPackages(suites, options.contestants)
+  if (drawn) packages.add('echarts')
+  const missing = await missingPackage(...packages)
+  if (drawn && (await missingPackage('echarts')) !== undefined)
+    throw new Error(`no pictures can be drawn: ${missing}`)
+  if (missing !== undefined) process.stderr.write(`some rows will be left out: ${missing}\n`)
   prepareOutputs(options)
   const isQuick = options.quick ?? false
   const { report, failures } = await runSuites(suites, {
@@ -97,6 +101,12 @@ async function bench(names: readonly string[], options: BenchOptions, command: C
   for (const failure of failures) process.stderr.write(`failed: ${failure}\n`)
   process.exitCode = failures.length === 0 ? OK : FAILURE
   await draw(report, options)
+}
+
+function optionalPackages(suites: readonly Suite[], wanted?: ReadonlySet<string>): Set<string> {
+  const names = new Set(suites.flatMap(contestantsOf).filter(name => wanted?.has(name) ?? true))
+  const contestants = CONTESTANTS.filter(({ name }) => names.has(name))
+  return new Set([...suites, ...contestants].flatMap(({ packages = [] }) => packages))
 }
 
 /** A quick run has too few rounds for a verdict. */

@@ -15,6 +15,8 @@ export interface Suite {
   readonly contestants?: readonly string[]
   /** With which the others are compared, and which is always measured; `net-tcp` if it is not there. */
   readonly baseline?: string
+  /** Optional packages, without which it leaves something out. */
+  readonly packages?: readonly string[]
   run(context: SuiteContext): Promise<readonly Result[]>
 }
 

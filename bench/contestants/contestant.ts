@@ -28,6 +28,8 @@ export interface Contestant {
   readonly tellsMeans?: true
   /** Largest message of `pingPong`; any size if it is not there. */
   readonly sizeMax?: number
+  /** Optional packages that it needs. */
+  readonly packages?: readonly string[]
   /** Why it cannot run here, in one line. */
   whyNot?(): Promise<string | undefined>
   /**

@@ -17,6 +17,7 @@ export const contestant: Contestant = {
   polls: false,
   relinked: [],
   partner: 'server',
+  packages: ['zeromq'],
   whyNot: () => missingPackage('zeromq'),
   serve,
   dial,

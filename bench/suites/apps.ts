@@ -41,6 +41,7 @@ export const apps: Suite = {
   what: 'ftp, http, http2, tls, express, ws, socket.io, gRPC and a matrix product over 4 workers, plain and relinked',
   quickSeconds: 10,
   contestants: [...Object.values(CONTESTANT_OF_MODE), RAW],
+  packages: Object.values(APPS).flat(),
   async run(context) {
     const jobs = [
       ...(await possibleApps(context)).map(app => ({ app, trials: pairTrials(app, context) })),

@@ -14,6 +14,7 @@ export const micro: Suite = {
   what: 'operations of the hot path, alone and in one process',
   quickSeconds: 1,
   contestants: OPERATIONS.map(({ name }) => name),
+  packages: ['benchmark'],
   // They are not compared with each other: nothing has this name.
   baseline: 'none',
   run: async context => {

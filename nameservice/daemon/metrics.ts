@@ -4,6 +4,8 @@ import type { Metric, Registry } from 'prom-client'
 import { Count, type Sample, Tally, Times } from './tallies.ts'
 
 const PREFIX = 'fastsockets_named_'
+/** What prom-client prints of the event loop's delay before Node has measured it: Nan, and the largest integer as the least. */
+const UNMEASURED = /^nodejs_eventloop_lag_\w+ (?:Nan|9223372036\S*)\n/gm
 
 /** Values that are read when Prometheus asks. */
 export interface Readings {
@@ -55,7 +57,8 @@ export class Metrics {
 
   async print(): Promise<{ text: string; mediaType: string }> {
     this.#registry ??= this.#makeRegistry()
-    return { text: await this.#registry.metrics(), mediaType: this.#registry.contentType }
+    const text = (await this.#registry.metrics()).replace(UNMEASURED, '')
+    return { text, mediaType: this.#registry.contentType }
   }
 
   #answersOf(operation: string): Answers {

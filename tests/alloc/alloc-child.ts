@@ -7,9 +7,9 @@ import { connect, listen } from '../../fastsockets/raw/index.ts'
 import { openLoopbackPair, type VirtualInterface } from '../../nic/index.ts'
 import { openSide } from '../support/channels.ts'
 
-const COUNT = 100_000
+const COUNT = 200_000
 /** Of exchanges by the kernel, each of which takes longer. */
-const COUNT_BY_KERNEL = 20_000
+const COUNT_BY_KERNEL = 40_000
 const WARM_UP_ROUNDS = 5
 const ROUNDS = 8
 const BATCH = 16

@@ -48,6 +48,7 @@ interface RegisterFlags {
   readonly host?: string
   readonly port?: number
   readonly tag?: string
+  readonly uid?: number
   readonly protocolVersion?: number
   readonly driver?: readonly { name: string; address: string }[]
   readonly label?: Readonly<Record<string, string>>
@@ -123,6 +124,7 @@ function registerCommand(): Command {
     .option('--label <key=value>', 'may be repeated', addLabel)
     .option('--port <number>', 'inet names: the port on which the bootstrap listens', number)
     .option('--tag <hex>', '16 hexadecimal digits')
+    .option('--uid <number>', 'user id of the endpoint; your own by default', number)
     .option('--protocol-version <number>', 'version of the protocol', number)
     .option('--ttl <ms>', 'how long the name outlives this command if it dies', number, 10_000)
     .option(
@@ -140,9 +142,10 @@ function registerCommand(): Command {
       await withClient(
         command,
         async (client, isJson) => {
-          if (!once) return await holdName(client, { name, ...recordOf(flags) }, options, isJson)
+          const record = recordOf(flags, command.optsWithGlobals<CommonOptions>().address)
+          if (!once) return await holdName(client, { name, ...record }, options, isJson)
           const lease = await client.api.grant(ttl)
-          const { entry } = await client.api.register(name, lease.id, recordOf(flags), options)
+          const { entry } = await client.api.register(name, lease.id, record, options)
           printRegistered(entry, isJson)
         },
         ttl,
@@ -150,9 +153,13 @@ function registerCommand(): Command {
     })
 }
 
-function recordOf({ endpoint, host, port, tag, protocolVersion, driver, label }: RegisterFlags): NewRecord {
+function recordOf(flags: RegisterFlags, address = process.env[ADDRESS_VARIABLE]): NewRecord {
+  const { endpoint, host, port, tag, protocolVersion, driver, label } = flags
+  // Over a unix socket the kernel tells the daemon.
+  const uid = flags.uid ?? (address?.startsWith('http') ? process.geteuid?.() : undefined)
   return {
     endpoint,
+    ...(uid === undefined ? {} : { uid }),
     ...(host === undefined ? {} : { host }),
     ...(port === undefined ? {} : { port }),
     ...(tag === undefined ? {} : { tag }),

@@ -9,10 +9,11 @@ Runs until SIGTERM or SIGINT. Programs find it by the variable FASTSOCKETS_NIC. 
 other users get nothing. A program with such a socket receives frames of its own connections only, and may send any
 frame: name users that you would trust with CAP_NET_RAW. Both must be in one network namespace.
 
-Example, as root:
-  $ fastsockets nic open --user alice --socket /run/fastsockets-nic
-and as alice, with FASTSOCKETS_DRIVERS=shm,ethernet:
-  $ FASTSOCKETS_NIC=/run/fastsockets-nic fastsockets run -- node server.js`
+Examples:
+  $ fastsockets nic open --user alice --socket /run/fastsockets-nic            as root
+  $ FASTSOCKETS_NIC=/run/fastsockets-nic fastsockets run -- node server.js     as alice; her policy names ethernet
+
+Exit codes: 0 it was ended, 1 the sockets cannot be opened, 2 this is not how the command is used.`
 
 interface OpenOptions {
   readonly socket: string
@@ -20,10 +21,12 @@ interface OpenOptions {
 }
 
 export function nicCommand(): Command {
-  const command = new Command('nic').description('user-level access to network devices')
+  const command = new Command('nic')
+    .description('user-level access to network devices')
+    .addHelpText('after', NOTES)
   command
     .command('open')
-    .description('hand packet sockets to programs of other users that may open none; needs CAP_NET_RAW')
+    .description('hand packet sockets to programs that may open none; needs CAP_NET_RAW')
     .requiredOption('--socket <path>', 'the unix socket to listen at')
     .requiredOption('--user <users...>', 'who may have them, by id or name', parseUser)
     .addHelpText('after', NOTES)

@@ -19,6 +19,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   bench: [],
   demo: [],
   named: [],
+  nic: ['open'],
   names: ['ls', 'get', 'watch', 'register', 'rm', 'leases'],
 }
 

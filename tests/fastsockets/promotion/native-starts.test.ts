@@ -19,7 +19,7 @@ async function start(t: Test, ablate: string, isServerPlain = false): Promise<Ch
 
 for (const run of ['tls', 'https', 'http2', 'h2c'])
   t.test(`${run} becomes fast in mid-stream`, async t => {
-    const client = await start(t, 'price=20')
+    const client = await start(t, 'price=60')
     const { isRight, seen } = await client.ask<Seen>({ run, count: COUNT })
     t.ok(isRight, 'every answer is right')
     t.equal(seen[0], 'tcp tcp', 'at first it is on TCP')

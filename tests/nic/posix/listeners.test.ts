@@ -58,7 +58,7 @@ t.test('both ends of a connection, and no connection that does not exist', async
     ]
     const ours = { address: accepted.localAddress as string, port }
     const theirs = { address: accepted.remoteAddress as string, port: accepted.remotePort as number }
-    const found = { state: TCP_ESTABLISHED, uid: OWN }
+    const found = { state: TCP_ESTABLISHED, uid: OWN, bytes: { in: 0, out: 0 } }
     t.strictSame(findTcpSocket(theirs, ours), found, `${host} called at ${near}`)
     t.strictSame(findTcpSocket(ours, theirs), found)
     t.equal(findTcpSocket(ours, { ...theirs, port: 1 })?.state, TCP_LISTEN, 'only the listener')

@@ -1,6 +1,8 @@
 /** `fastsockets names`, as a person or a script uses it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { chmodSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { plainEnvironment } from '../../../support/child.ts'
 import { MAIN, Named } from '../../../support/named.ts'
@@ -90,6 +92,26 @@ t.test('register keeps a name until it is interrupted', async t => {
   t.strictSame(await named.names(), ['held'])
   t.equal((await holder.end('SIGINT')).code, 0)
   t.strictSame(await named.names(), [], 'and then given back')
+})
+
+t.test('over TCP the record says which user registers', async t => {
+  const token = 'w'.repeat(43)
+  const folder = t.testdir({ token })
+  const [tokens, tokenFile] = [join(folder, 'tokens.yaml'), join(folder, 'token')]
+  writeFileSync(tokens, JSON.stringify({ tokens: [{ name: 'w', token, prefixes: [''], access: 'write' }] }))
+  for (const file of [tokens, tokenFile]) chmodSync(file, 0o600)
+  const named = await Named.start(t, { args: ['--tcp-listen', '127.0.0.1:0', '--tcp-tokens', tokens] })
+  const address = `http://127.0.0.1:${named.messages().find(({ port }) => port !== undefined)?.port}`
+  const register = ['--address', address, '--token-file', tokenFile, 'register', '--endpoint', 'e', '--once']
+  for (const [name, uid, ...option] of [
+    ['own', process.geteuid?.()],
+    ['said', 4711, '--uid', '4711'],
+  ] as const) {
+    const { code, stderr } = await new Run(t, named, [...register, name, ...option]).end()
+    t.equal(code, 0, stderr)
+    const { stdout } = await new Run(t, named, ['get', name, '--json']).end()
+    t.equal(JSON.parse(stdout).record.uid, uid)
+  }
 })
 
 t.test('register ends when the name is refused later on', async t => {
