@@ -19,6 +19,7 @@ const ROOTS = Object.entries({
   endpoints: 'am/index.ts',
   raw: 'fastsockets/raw/index.ts',
   datagram: 'fastsockets/datagram/index.ts',
+  'datagram-transport': 'fastsockets/datagram/datagram-transport.ts',
   entry: 'fastsockets/entry.ts',
   metrics: 'fastsockets/metrics.ts',
   rpc: 'am/rpc/index.ts',
