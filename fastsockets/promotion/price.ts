@@ -20,6 +20,11 @@ export const BYTES_PER_US = 4096
  * programs took 135 ms longer than plain ones.
  */
 export const START_PRICE_US = 100_000
+/**
+ * Of what TCP costs in a millisecond so much is not counted towards that price: a process that exchanges fewer messages (1,600 writes a
+ * second) sleeps in between, and its wake-ups cost as much over shared memory.
+ */
+export const IDLE_US_PER_MS = 40
 /** To find a server's channel, or that it has none. */
 export const FIND_PRICE_US = 2000
 /** To move one connection. */

@@ -13,7 +13,7 @@ import { createRequire } from 'node:module'
 import type net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
-import { setImmediate } from '../../nic/real-time.ts'
+import { performance, setImmediate } from '../../nic/real-time.ts'
 import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
 import { deviceNames } from '../../nic/verbs/kernel-devices.ts'
 import { KeptContext } from '../host/kept-context.ts'
@@ -21,7 +21,7 @@ import { startPhase } from '../host/start-phase.ts'
 import { noteTarget } from '../host/unix-targets.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
-import { CONNECT_US, DATAGRAM_US, START_PRICE_US, writePriceUs } from '../promotion/price.ts'
+import { CONNECT_US, DATAGRAM_US, IDLE_US_PER_MS, START_PRICE_US, writePriceUs } from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
 import { targetOf } from './connect-target.ts'
 
@@ -50,6 +50,7 @@ const MARK = import.meta.url
 let mark: number | undefined
 
 let paidUs = 0
+let paidAtMs = 0
 let onPaid: (() => void) | undefined
 const reads = new ReadWatch(pay, sockets => {
   if (!sockets.some(({ bytesRead }) => bytesRead === 0)) return
@@ -115,8 +116,7 @@ export function noteWrite(length: number): void {
 
 /** A datagram to or from a loopback address. */
 export function noteDatagram(): void {
-  paidUs += DATAGRAM_US
-  if (paidUs >= START_PRICE_US) loadSoon()
+  count(DATAGRAM_US)
 }
 
 export function noteListening(server: net.Server, args: readonly unknown[]): void {
@@ -126,9 +126,15 @@ export function noteListening(server: net.Server, args: readonly unknown[]): voi
 }
 
 function pay(us: number): void {
-  paidUs += us
   if (onPaid === undefined) return
   reads.start()
+  count(us)
+}
+
+function count(us: number): void {
+  const nowMs = performance.now()
+  paidUs = Math.max(0, paidUs - (nowMs - paidAtMs) * IDLE_US_PER_MS) + us
+  paidAtMs = nowMs
   if (paidUs >= START_PRICE_US) loadSoon()
 }
 
