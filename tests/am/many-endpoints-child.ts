@@ -8,20 +8,25 @@ const [listName, hub, endpointCount, messageCount] = process.argv.slice(2)
 const drivers = driversOf(listName)
 const COUNT = Number(messageCount)
 
+/** Messages of the hub, which may come before the order to talk. */
+const sunk = new Map<Endpoint, number>()
+
 async function talk(endpoint: Endpoint, number: number): Promise<void> {
-  let sunk = 0
-  endpoint.setHandler(SINK, () => void sunk++)
   await endpoint.map(0, hub as string)
   for (let i = 0; i < COUNT; i++) {
     const reply = await endpoint.call(0, ECHO, undefined, [number, i])
     if (reply.word(0) !== number || reply.word(1) !== i) throw new Error('another reply')
     while (endpoint.request(0, SINK, number) !== OK) await endpoint.ready(0)
   }
-  await until('all messages of the hub', () => sunk === COUNT)
+  await until('all messages of the hub', () => sunk.get(endpoint) === COUNT)
 }
 
 const endpoints: Endpoint[] = []
-for (let i = 0; i < Number(endpointCount); i++) endpoints.push(await openEndpoint({ drivers }))
+for (let i = 0; i < Number(endpointCount); i++) {
+  const endpoint = await openEndpoint({ drivers })
+  endpoint.setHandler(SINK, () => void sunk.set(endpoint, (sunk.get(endpoint) ?? 0) + 1))
+  endpoints.push(endpoint)
+}
 process.send?.({ names: endpoints.map(({ name }) => name) })
 await new Promise(resolve => process.once('message', resolve))
 await Promise.all(endpoints.map((endpoint, i) => talk(endpoint, process.pid + i)))

@@ -14,7 +14,7 @@ import { startsFast } from '../support/start-mode.ts'
 import { eventually } from '../support/until.ts'
 import type { Act, Answer, Order, Place } from './schedule.ts'
 
-const SCHEDULES = 150
+const SCHEDULES = Number(process.env.FASTSOCKETS_SCHEDULES || 150)
 const STEPS_MAX = 6
 const QUIET_MS = 80
 const RUNS_AGAIN = 4
