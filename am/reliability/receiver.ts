@@ -26,7 +26,7 @@ import { ReorderBuffer } from './reorder-buffer.ts'
 const ACK_SHARE = 1 / 2
 const isAckedAtOnce = ablation('no-delayed-acks') !== undefined
 const hasPiggyback = ablation('no-piggyback') === undefined
-/** "Unexpected queue" of EMP: frames that nobody may be handed yet. */
+/** "Unexpected queue" of EMP: frames that came early, which the receiver may not hand to the layer above yet. */
 const hasUnexpectedQueue = ablation('no-unexpected-queue') === undefined
 /** How long an acknowledgement waits for a frame to ride on: well below the peer's shortest time-out. */
 const ACK_DELAY_MS = 0.25

@@ -22,7 +22,7 @@
  * the window.
  *
  * Receiving. Dropped are a wrong CRC, a frame shorter than a header, an unknown kind, a part that is no multiple of 8 or
- * makes the whole too long, an ACK or ECHO of what was never sent, a DATA frame at or beyond ACK + WINDOW_FRAMES. The
+ * makes the whole too long, an ACK or ECHO of a frame that this side has never sent, a DATA frame at or beyond ACK + WINDOW_FRAMES. The
  * connection goes on. A DATA frame before ACK, or one that waits already, is a duplicate.
  *
  * Acknowledging. A bare ACK goes

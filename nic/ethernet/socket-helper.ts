@@ -30,7 +30,11 @@ export async function openSocketHelper(path: string, users: readonly number[]): 
   libc.close(fd)
   const server = new net.Server({ pauseOnConnect: false })
   server.maxConnections = CALLERS_MAX
-  server.on('connection', caller => serve(libc, caller, users))
+  server.on('connection', caller => {
+    // At once: callers of other users take no places.
+    if (isCallerOf(libc, caller, users)) serve(libc, caller)
+    else caller.destroy()
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     // The kernel names the user of each caller, so that the file need not.
@@ -40,7 +44,7 @@ export async function openSocketHelper(path: string, users: readonly number[]): 
   return { close: () => server.close() }
 }
 
-function serve(libc: Libc, caller: net.Socket, users: readonly number[]): void {
+function serve(libc: Libc, caller: net.Socket): void {
   refuseDescriptors(caller)
   const timer = setTimeout(() => caller.destroy(), REQUEST_MS_MAX)
   caller.on('close', () => clearTimeout(timer))
@@ -50,22 +54,33 @@ function serve(libc: Libc, caller: net.Socket, users: readonly number[]): void {
     received = Buffer.concat([received, bytes])
     if (received.length < REQUEST_SIZE) return
     const id = decodeRequest(received)
-    if (id !== undefined) answer(libc, caller, users, id)
+    if (id !== undefined) answer(libc, caller, id)
     caller.destroy()
   })
 }
 
-function answer(libc: Libc, caller: net.Socket, users: readonly number[], id: Buffer): void {
-  const { fd: connection } = (caller as unknown as { _handle: { fd: number } })._handle
-  const { uid, pid } = peerCredentials(libc, connection)
-  if (!users.includes(uid)) return log('user %d (pid %d) may have no sockets', uid, pid)
+function isCallerOf(libc: Libc, caller: net.Socket, users: readonly number[]): boolean {
+  try {
+    const { uid, pid } = peerCredentials(libc, descriptorOf(caller))
+    if (!users.includes(uid)) log('user %d (pid %d) may have no sockets', uid, pid)
+    return users.includes(uid)
+  } catch (error) {
+    log('a caller whom the kernel does not name: %s', (error as Error).message)
+    return false
+  }
+}
+
+function descriptorOf(caller: net.Socket): number {
+  return (caller as unknown as { _handle: { fd: number } })._handle.fd
+}
+
+function answer(libc: Libc, caller: net.Socket, id: Buffer): void {
   const fd = openOwn(libc, id)
   try {
     if (fd >= 0 && !lockFilter(libc, fd)) return log('the filter cannot be locked')
-    sendMessage(libc, connection, encodeAnswer(Math.max(0, -fd)), fd < 0 ? [] : [fd])
-    log('a socket for pid %d of user %d', pid, uid)
+    sendMessage(libc, descriptorOf(caller), encodeAnswer(Math.max(0, -fd)), fd < 0 ? [] : [fd])
   } catch (error) {
-    log('pid %d: %s', pid, (error as Error).message)
+    log('answer: %s', (error as Error).message)
   } finally {
     if (fd >= 0) libc.close(fd)
   }

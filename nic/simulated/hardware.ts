@@ -9,6 +9,8 @@
  *
  * This is LogGP (Alexandrov et al. 1995) with its terms taken apart: o = sendUs or receiveUs, g = the slower of nicSendUs
  * and nicReceiveUs, G = the slowest per-byte cost, L = the rest.
+ *
+ * Each preset cites its source. Numbers that the cited sentence does not have are our estimates, and none is fitted to a paper's table yet.
  */
 export interface Hardware {
   readonly name: string

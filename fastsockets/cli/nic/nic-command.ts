@@ -28,7 +28,7 @@ export function nicCommand(): Command {
     .command('open')
     .description('hand packet sockets to programs that may open none; needs CAP_NET_RAW')
     .requiredOption('--socket <path>', 'the unix socket to listen at')
-    .requiredOption('--user <users...>', 'who may have them, by id or name', parseUser)
+    .requiredOption('--user <users...>', 'users whose programs get packet sockets, by id or name', parseUser)
     .addHelpText('after', NOTES)
     .action(open)
   return command
