@@ -6,6 +6,7 @@ import {
   BYTES_PER_US,
   CONNECT_US,
   FIND_PRICE_US,
+  IDLE_US_PER_MS,
   MOVE_PRICE_US,
   START_PRICE_US,
   WRITE_US,
@@ -26,10 +27,11 @@ export function startOf(use: string, address: string): Start {
   if (mayBeRemote(address) && (hasDevice() || reasonAgainstFolder(false) === undefined))
     return { on: 'fast', because: 'it may go to another host or container; it waits at most 50 ms' }
   const program = `${LOADED / WRITE_US} messages, ${Math.round(LOADED / CONNECT_US)} connections or ${Math.round((LOADED * BYTES_PER_US) / MIB)} MiB`
+  const idle = `${(IDLE_US_PER_MS * 1000) / WRITE_US} messages a second`
   const one = `${MOVE_PRICE_US / WRITE_US} messages`
   return {
     on: 'tcp',
-    because: `once a program has exchanged about ${program}, connections that go on for ${one} move, and new ones are fast at once`,
+    because: `once a program has exchanged about ${program}, beyond ${idle}, connections that go on for ${one} move, and new ones are fast at once`,
   }
 }
 

@@ -3,8 +3,10 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { START_PRICE_US, WRITE_US } from '../../../fastsockets/promotion/price.ts'
 import { readAllStatus, readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
@@ -79,6 +81,20 @@ async function checkSeen(t: Test, server: Child, client: Child, port: number): P
   t.match(explained, { status: 0, stdout: /tcp\n[\s\S]* start {3}tcp: [\s\S]*STARTED_ON_TCP: / })
   t.ok(explained.stdout.includes(`process ${server.pid} listens there`))
 }
+
+t.test('messages that leave a program idle are no reason to load anything, however many', async t => {
+  const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
+  const server = new Child(t, program('light-phase'), ['server'], relinked({ env }))
+  const { port } = await server.receive<{ port: number }>()
+  const client = new Child(t, program('light-phase'), ['client', String(port)], relinked({ env }))
+  // A third more than the price of loading, if none of it were forgotten.
+  for (let sent = 0; sent * WRITE_US < (4 / 3) * START_PRICE_US; sent += 100) {
+    t.strictSame(await client.ask({ count: 100 }), { isLoaded: false })
+    await delay(100)
+  }
+  t.strictSame(await server.ask({}), { isLoaded: false }, 'likewise the server')
+  await client.kill()
+})
 
 t.test('a client that only reads becomes fast', async t => {
   const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
