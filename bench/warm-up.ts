@@ -11,7 +11,7 @@ export interface Workload {
   readonly size: number
 }
 
-const MS = 500
+const MS = 1000
 const QUICK_MS = 20
 
 export function warmUpMsOf({ isQuick }: SuiteContext): number {

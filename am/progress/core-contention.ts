@@ -6,16 +6,11 @@
  */
 import { type CoreTimes, readCoreTimes } from '../../nic/index.ts'
 
-/**
- * Interval of samples while a thread spins. The collector's and the compiler's threads take a core for some
- * milliseconds: at most half of 32 ms with two busy programs on two cores. With eight pairs of programs the share
- * is 0.7 and more.
- */
+/** Interval of samples while a thread spins. */
 const SAMPLE_MS = 32
 /**
- * Interval of samples after a pause. It is short because each trial takes the core from the others: at most twice
- * this time while the queue is there. In so short a time the collector may have the core for most of it, but
- * hardly twice in a row.
+ * Interval of samples after a bad one, and after a pause. It is short because each trial takes the core from the
+ * others. The compiler and the collector may have had the core for most of one sample, but hardly of two in a row.
  */
 const TRIAL_MS = 8
 /** Below this share of the interval, on a core or waiting for one, a sample is ignored: the thread has slept. */
@@ -39,7 +34,7 @@ export class CoreContention {
   private sampleMs = SAMPLE_MS
   private times: CoreTimes | undefined
   private goodInARow = 0
-  /** The last sample, a short one, found a queue. */
+  /** The last sample found a queue: a second one in a row begins a pause. */
   private isSuspected = false
   private pausedUntilMs = Number.NEGATIVE_INFINITY
   private pauseMs = PAUSE_MS_MIN
@@ -85,9 +80,9 @@ export class CoreContention {
 
   private noteBad(nowMs: number): void {
     this.goodInARow = 0
-    this.isSuspected = !this.isSuspected && this.sampleMs === TRIAL_MS
-    if (this.isSuspected) return
     this.sampleMs = TRIAL_MS
+    this.isSuspected = !this.isSuspected
+    if (this.isSuspected) return
     this.pausedUntilMs = nowMs + this.pauseMs
     this.pauseMs = Math.min(PAUSE_MS_MAX, 2 * this.pauseMs)
     // The pause is not sampled: the scheduler runs sleeping threads at once.

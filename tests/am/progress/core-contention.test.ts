@@ -43,6 +43,11 @@ t.test('so does one that shares it with the threads of the collector, or with on
     thread.waitedShare = 0
     thread.run(16)
   }
+  const cold = new Thread()
+  cold.waitedShare = 0.9
+  t.equal(cold.run(36), 0, 'nor is the first sample, which the compiler took')
+  cold.waitedShare = 0
+  t.equal(cold.run(1000), 0)
 })
 
 t.test(
@@ -59,7 +64,7 @@ t.test(
   },
 )
 
-t.test('in a trial one look is not enough, as the collector may have had the core', async t => {
+t.test('one sample is not enough, as the collector may have had the core', async t => {
   const thread = new Thread()
   thread.waitedShare = 0.9
   thread.run(100)
