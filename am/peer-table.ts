@@ -14,6 +14,7 @@ import { answer, type CallAddress, dial, type Introduction, type Meeting } from 
 import { type EndpointName, encodeName } from './rendezvous/endpoint-name.ts'
 import { isOfThisHost, type Origin, type RendezvousHost, refuse } from './rendezvous/reception.ts'
 import type { TcpAddress } from './rendezvous/tcp-address.ts'
+import type { Runtime } from './runtime.ts'
 import type { Segment } from './segment.ts'
 
 /** Most peers of one endpoint, dialled by either side. */
@@ -32,6 +33,7 @@ export interface Found {
 export class PeerTable implements PeerHost, RendezvousHost {
   isWatched = false
   readonly clock: Clock
+  readonly #retentionBytes: number | undefined
   readonly #callAddress: CallAddress
   readonly #id: EndpointName
   readonly #options: CheckedOptions
@@ -49,9 +51,10 @@ export class PeerTable implements PeerHost, RendezvousHost {
     segment: Segment,
     group: ChannelGroup,
     onProgress: () => void,
-    { clock, callAddress }: { readonly clock: Clock; readonly callAddress: CallAddress },
+    { clock, callAddress, retentionBytes }: Pick<Runtime, 'clock' | 'callAddress' | 'retentionBytes'>,
   ) {
     this.clock = clock
+    this.#retentionBytes = retentionBytes
     this.#callAddress = callAddress
     this.#id = id
     this.#options = options
@@ -130,9 +133,13 @@ export class PeerTable implements PeerHost, RendezvousHost {
       longMax: limits.long,
     }
     const { peerTimeoutMs } = this.#options
-    const channel = this.#group.add(
-      new EndpointChannel(reliable(end, { peerTimeoutMs, clock: this.clock }), this.#group.handlers, options),
-    )
+    const retentionBytes = this.#retentionBytes
+    const lossless = reliable(end, {
+      peerTimeoutMs,
+      clock: this.clock,
+      ...(retentionBytes && { retentionBytes }),
+    })
+    const channel = this.#group.add(new EndpointChannel(lossless, this.#group.handlers, options))
     // With progress by the event loop the poller sets the doorbell.
     if (this.#options.progress === 'manual') channel.end.setDoorbell(this.#onProgress)
     return channel

@@ -27,6 +27,8 @@ export interface Runtime {
   readonly rendezvous: RendezvousDoor
   /** Calls a process of another host where it listens. */
   readonly callAddress: CallAddress
+  /** Bytes of unacknowledged frames that a channel over an unreliable driver keeps; by default 1 MiB. */
+  readonly retentionBytes?: number
   /** A name that no other endpoint has. `address`: where the endpoint listens for callers of other hosts. */
   newName(address?: TcpAddress): EndpointName
 }

@@ -3,6 +3,7 @@
  * driver. The endpoints are the product's own. Nothing but the program that simulates loads this.
  */
 import type { Driver } from '../nic/index.ts'
+import { RING_SIZE_DEFAULT } from '../nic/ring/ring-layout.ts'
 import {
   type SimulatedHost,
   SimulatedKernels,
@@ -19,12 +20,16 @@ import type { Runtime } from './runtime.ts'
 /** Most callers that have not sent their OPEN. */
 const CALLERS_MAX = 1024
 
-/** `isPolling`: the event loop spins where the recent past says that it pays; otherwise the NIC's interrupt wakes it. */
+/**
+ * `isPolling`: the event loop spins where the recent past says that it pays; otherwise the NIC's interrupt wakes it.
+ * `queueSize`: bytes of a channel's queues, and of the frames that it keeps until they are acknowledged.
+ */
 export function openProcess(
   network: SimulatedNetwork,
   kernels: SimulatedKernels,
   host: SimulatedHost,
   isPolling = false,
+  queueSize = RING_SIZE_DEFAULT,
 ): { readonly runtime: Runtime; readonly driver: Driver } {
   const { clock } = host
   const hosts = new Map<string, RendezvousHost>()
@@ -40,8 +45,9 @@ export function openProcess(
   const reception = new Reception(CALLERS_MAX, 'tcp', endpoint => hosts.get(endpoint), none, clock)
   kernels.listen(host, socket => reception.meet(socket as ControlSocket))
   return {
-    driver: simulatedDriver(network, host),
+    driver: simulatedDriver(network, host, queueSize),
     runtime: {
+      retentionBytes: queueSize,
       clock,
       eventLoop: new EventLoop(clock, new SpinRule({ isContended: () => !isPolling })),
       rendezvous: {

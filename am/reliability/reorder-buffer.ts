@@ -26,7 +26,8 @@ export class ReorderBuffer {
   constructor(size: number) {
     this.#freeCount = size / BLOCK_SIZE + WINDOW_FRAMES
     this.#blocks = new Int32Array(this.#freeCount * BLOCK_WORDS)
-    this.#nextBlocks = Int32Array.from({ length: this.#freeCount }, (_, block) => block + 1)
+    this.#nextBlocks = new Int32Array(this.#freeCount)
+    for (let block = 0; block < this.#freeCount; block++) this.#nextBlocks[block] = block + 1
   }
 
   has(sequence: number): boolean {

@@ -20,8 +20,12 @@ type Offers = Map<string, PendingOffer>
 
 const offersOf = new WeakMap<SimulatedNetwork, Offers>()
 
-/** The driver of one host. Hosts of one network connect with each other. */
-export function simulatedDriver(network: SimulatedNetwork, host: SimulatedHost): Driver {
+/** The driver of one host. Hosts of one network connect with each other. `queueSize`: of offers that name none. */
+export function simulatedDriver(
+  network: SimulatedNetwork,
+  host: SimulatedHost,
+  queueSize = RING_SIZE_DEFAULT,
+): Driver {
   const offers: Offers = offersOf.get(network) ?? new Map()
   offersOf.set(network, offers)
   return {
@@ -29,7 +33,7 @@ export function simulatedDriver(network: SimulatedNetwork, host: SimulatedHost):
     reach: 'network',
     needsAddress: true,
     availability: () => ({ usable: true }),
-    offer: options => openOffer(network, host, offers, options),
+    offer: options => openOffer(network, host, offers, { queueSize, ...options }),
     connect: async blob => connect(network, host, offers, blob),
   }
 }
@@ -40,7 +44,7 @@ function openOffer(
   offers: Offers,
   options: OfferOptions = {},
 ): Offer {
-  const queueSize = options.queueSize ?? RING_SIZE_DEFAULT
+  const { queueSize = RING_SIZE_DEFAULT } = options
   if (!isRingSize(queueSize)) {
     throw new NicError('ERR_NIC_ARGUMENT', 'queueSize must be a power of two between 64 KiB and 1 GiB')
   }

@@ -2,7 +2,12 @@
  * What every message of a simulation must become: its handler runs exactly once, or it comes back with a reason; both only
  * if its receiver has died or closed. A broken rule throws a `Broken`.
  */
+import { FaultRandom } from '../../nic/fault/fault-random.ts'
+
 export class Broken extends Error {}
+
+/** Longest payload. */
+export const PAYLOAD_MAX = 1 << 20
 
 export type Kind = 'short' | 'medium' | 'long' | 'get' | 'call'
 
@@ -86,19 +91,28 @@ export function describe({ kind, id, from, to, length }: Entry): string {
   return `${kind} message ${id} of ${length} bytes from process ${from} to ${to}`
 }
 
-/** Byte `i` of a message's payload. */
-export function byteOf(id: number, i: number): number {
-  return (id * 31 + i * 7 + (i >> 8)) & 0xff
+/** Payloads begin at one of so many places of the pattern. */
+const PLACES = 4093
+const PATTERN = patternOf(PLACES + PAYLOAD_MAX)
+
+function patternOf(length: number): Buffer {
+  const random = new FaultRandom(1)
+  return Buffer.from(Uint8Array.from({ length }, () => random.word()).buffer)
 }
 
-export function payloadOf(id: number, length: number): Uint8Array {
-  const bytes = new Uint8Array(length)
-  for (let i = 0; i < length; i++) bytes[i] = byteOf(id, i)
-  return bytes
+/** `length` bytes that belong to `id`, which nobody changes. */
+export function payloadOf(id: number, length: number, from = 0): Buffer {
+  const at = (id * 31) % PLACES
+  return PATTERN.subarray(at + from, at + from + length)
 }
 
-export function checkPayload(entry: Entry, bytes: Uint8Array, offset = 0): void {
-  for (let i = 0; i < entry.length; i++)
-    if (bytes[offset + i] !== byteOf(entry.id, i))
-      throw new Broken(`byte ${i} of ${describe(entry)} is another`)
+/** Index of the first byte that is not that of `payloadOf`; -1 if all are. */
+export function findDifference(id: number, bytes: Uint8Array, from = 0): number {
+  const expected = payloadOf(id, bytes.length, from)
+  return expected.equals(bytes) ? -1 : expected.findIndex((byte, i) => byte !== bytes[i])
+}
+
+export function checkPayload(entry: Entry, bytes: Uint8Array, of = entry.id): void {
+  const at = bytes.length < entry.length ? bytes.length : findDifference(of, bytes.subarray(0, entry.length))
+  if (at >= 0) throw new Broken(`byte ${at} of ${describe(entry)} is another`)
 }

@@ -3,18 +3,11 @@ import { type Endpoint, type Message, NO_CREDIT, NO_RESOURCE, OK, openEndpoint }
 import { openProcess } from '../../am/simulated-process.ts'
 import type { FaultRandom } from '../../nic/fault/fault-random.ts'
 import type { SimulatedHost, SimulatedKernels, SimulatedNetwork } from '../../nic/simulated/index.ts'
-import {
-  Broken,
-  byteOf,
-  checkPayload,
-  describe,
-  type Entry,
-  type Kind,
-  type Ledger,
-  payloadOf,
-} from './ledger.ts'
+import { Broken, checkPayload, describe, type Entry, type Kind, type Ledger, payloadOf } from './ledger.ts'
 
-export const CREDITS = 4
+/** Small queues are quickly made, and full at times. */
+const QUEUE_SIZE = 128 * 1024
+export const CREDITS = 16
 /** Processes of one simulation, restarted ones included: each has an area in the segments of the others. */
 export const PROCESSES_MAX = 10
 /** Places for long messages of one peer: one more than it may have under way. */
@@ -66,7 +59,7 @@ export class Process {
     this.#ledger = ledger
     this.#random = random
     const source = endpoint.segment.subarray(SOURCE_AT)
-    for (let i = 0; i < SOURCE_SIZE; i++) source[i] = byteOf(number, i)
+    source.set(payloadOf(number, SOURCE_SIZE))
     endpoint.setHandler(SHORT, message => this.#handle(message, ['short']))
     endpoint.setHandler(MEDIUM, message => this.#handle(message, ['medium']))
     endpoint.setHandler(LONG, message => this.#handle(message, ['long']))
@@ -84,7 +77,7 @@ export class Process {
   ): Promise<Process> {
     const host = network.addHost()
     if (host.number >= PROCESSES_MAX) throw new Error('too many processes')
-    const { runtime, driver } = openProcess(network, kernels, host)
+    const { runtime, driver } = openProcess(network, kernels, host, false, QUEUE_SIZE)
     const options = { drivers: [driver], segment: SOURCE_AT + SOURCE_SIZE + SOURCE_AT, credits: CREDITS }
     return new Process(host.number, host, await openEndpoint(options, runtime), ledger, random)
   }
@@ -108,7 +101,7 @@ export class Process {
 
   /** The queue's longest frame is the longest medium message. */
   get #mediumMax(): number {
-    return Math.min(MEDIUM_MAX, this.host.hardware.frameMax - HEADERS_MAX)
+    return Math.min(MEDIUM_MAX, this.host.hardware.frameMax - HEADERS_MAX, QUEUE_SIZE / 8 - HEADERS_MAX)
   }
 
   /** Of a long message or a get: seldom a large one, and only one at a time. */
@@ -219,9 +212,7 @@ export class Process {
 
   #handleGotten(message: Message): void {
     const entry = this.#ledger.find(message.word(0), ['get'])
-    const payload = message.payload()
-    for (let i = 0; i < entry.length; i++)
-      if (payload[i] !== byteOf(entry.to, i)) throw new Broken(`byte ${i} of ${describe(entry)} is another`)
+    checkPayload(entry, message.payload(), entry.to)
     this.#ledger.noteReply(entry)
   }
 
