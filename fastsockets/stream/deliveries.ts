@@ -7,9 +7,8 @@
  * together become one piece.
  */
 import { copyBytes } from '../../nic/index.ts'
-import { performance, setImmediate } from '../../nic/real-time.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
-import { drainTicks } from '../host/node-internals.ts'
+import type { ChannelHost } from './channel-host.ts'
 import { allocateForNative } from './lent-memory.ts'
 import type { Stream } from './stream.ts'
 import { StreamQueue } from './stream-queue.ts'
@@ -26,7 +25,7 @@ const EMPTY = Buffer.alloc(0)
 /** The channel, as deliveries use it. */
 export interface DeliveringChannel {
   readonly isOpen: boolean
-  readonly isRaw: boolean
+  readonly host: ChannelHost
   /** Schedules a turn, which delivers. */
   scheduleTurn(): void
 }
@@ -146,7 +145,7 @@ export class Deliveries {
       pieces.bytes[at] = EMPTY
       stream.queuedCount--
       stream.deliverQueued(bytes)
-      if (!channel.isRaw) drainTicks()
+      channel.host.drainTicks()
       // Pieces that a program has polled itself meanwhile.
       if (pieces.run !== undefined) pieces.endRun()
     }
@@ -179,7 +178,7 @@ export class Deliveries {
   scheduleRest(): void {
     if (this.isRestScheduled) return
     this.isRestScheduled = true
-    setImmediate(this.deliverRest)
+    this.channel.host.clock.setImmediate(this.deliverRest)
   }
 
   /** Called by the event loop only. */
@@ -200,7 +199,8 @@ export class Deliveries {
 
   private deliverWaiting(): void {
     const { channel, waiting } = this
-    const endMs = channel.isOpen ? performance.now() + DELIVER_MS : Number.POSITIVE_INFINITY
+    const { host } = channel
+    const endMs = channel.isOpen ? host.clock.now() + DELIVER_MS : Number.POSITIVE_INFINITY
     // Only streams that wait now: one that is scheduled meanwhile is delivered in the next turn.
     for (const stream of waiting.snapshot()) {
       // Queued pieces come first, and the rest a turn later. The same holds for fresh streams.
@@ -214,8 +214,8 @@ export class Deliveries {
         // A listener threw: the rest, or the end, is still due.
         if (!isDone) this.schedule(stream)
       }
-      if (!channel.isRaw) drainTicks()
-      if (performance.now() >= endMs) return
+      host.drainTicks()
+      if (host.clock.now() >= endMs) return
     }
   }
 }

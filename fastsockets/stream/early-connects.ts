@@ -1,7 +1,6 @@
-import { lookCount } from '../host/io-turns.ts'
-import { drainTicks } from '../host/node-internals.ts'
 import { knowsItsPort } from './promised-ports.ts'
 import type { Stream } from './stream.ts'
+import type { StreamHost } from './stream-host.ts'
 
 /**
  * Looks of the event loop for I/O before a program is notified: one, as over TCP, and one more, in which an idle server
@@ -11,6 +10,7 @@ const LOOKS = 2
 
 /** The channel, as early connections use it. */
 interface EarlyChannel {
+  readonly host: StreamHost
   readonly listenersClosed: number | undefined
   presumeConnected(stream: Stream): void
 }
@@ -47,7 +47,8 @@ export class EarlyConnects {
 
   /** Delivers 'connect' once to each, whatever its sink does or throws. */
   deliver(): void {
-    const now = lookCount()
+    const { host } = this.channel
+    const now = host.lookCount()
     for (let left = this.early.length; left > 0; left--) {
       const early = this.early[0]
       // In the order of the requests; a program may run the event loop inside a callback.
@@ -59,7 +60,7 @@ export class EarlyConnects {
       if (!isConnecting || !this.isSure(early)) continue
       this.channel.presumeConnected(stream)
       stream.deliverConnected()
-      drainTicks()
+      host.drainTicks()
     }
   }
 

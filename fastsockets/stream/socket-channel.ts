@@ -9,19 +9,17 @@ import {
   ChannelGroup,
   type ChannelOwner,
   channelOf,
+  type EventLoop,
   type Message,
   PollLoop,
 } from '../../am/channels.ts'
 import { copyBytes, type VirtualInterface } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
-import { allocateFresh } from '../host/fresh-memory.ts'
-import { lookCount } from '../host/io-turns.ts'
-import { drainTicks } from '../host/node-internals.ts'
-import { REPORTS_LATE_RESETS } from '../host/node-versions.ts'
 import { codeOfEnd } from '../host/socket-errors.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
 import type { Asked } from '../host/unix-paths.ts'
 import { StreamCounts } from '../status/stream-counts.ts'
+import { type ChannelHost, processHost, rawHost } from './channel-host.ts'
 import { hideClosedListeners, showClosedListeners } from './closed-listeners.ts'
 import { Deliveries } from './deliveries.ts'
 import { drainRing } from './drain-ring.ts'
@@ -29,7 +27,6 @@ import { EarlyConnects } from './early-connects.ts'
 import type { Lifeline } from './lifeline.ts'
 import { AwaitedPorts, knowsItsPort, PromisedPorts } from './promised-ports.ts'
 import { Stream, type StreamChannel } from './stream.ts'
-import type { StreamHost } from './stream-host.ts'
 import {
   ACCEPT,
   BOUND,
@@ -57,13 +54,11 @@ import {
   WR_COMPL,
 } from './stream-layout.ts'
 import { StreamQueue } from './stream-queue.ts'
-import { hideStream, showStream } from './stream-rows.ts'
 import type { StreamSink } from './stream-sink.ts'
 import { StreamTable } from './stream-table.ts'
 import { UnreadShare } from './unread-budget.ts'
 import { type Connect, WaitingConnects } from './waiting-connects.ts'
 import { OneSided } from './zcopy/one-sided.ts'
-import { thresholdOf } from './zcopy/threshold.ts'
 import type { PeerMemory } from './zcopy/zcopy.ts'
 
 /** Of a CONNECT; two IPv6 addresses and a port if it names a TCP connection. */
@@ -91,17 +86,8 @@ export type Acceptor = (
   promisedPort: number,
 ) => number | Accepted
 
-const processHost: StreamHost = {
-  allocate: allocateFresh,
-  lookCount,
-  drainTicks,
-  reportsLateResets: REPORTS_LATE_RESETS,
-}
 /** `handleSourceAvailable` or `handleSinkAvailable`: what is wrong with the offer, if anything. */
 type HandleOffer = (this: Stream, sequence: number, length: number, key: Uint8Array) => string | undefined
-
-/** Raw sockets run no callbacks, and may be polled inside the program's code: promises run after that. */
-const rawHost: StreamHost = { ...processHost, drainTicks: () => {} }
 
 /** The addresses of two sides that have different ones. */
 export interface Way {
@@ -120,7 +106,7 @@ export interface PeerShares {
 
 export class SocketChannel implements ChannelOwner, StreamChannel {
   readonly channel: Channel
-  readonly host: StreamHost
+  readonly host: ChannelHost
   readonly peerName: string
   readonly destination = undefined
   lifeline: Lifeline | undefined
@@ -156,7 +142,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   readonly segmentMax: number
   /** Writes up to this size fit into one message, and are never offered. */
   readonly smallMax: number
-  private readonly pollLoop = new PollLoop()
+  private readonly pollLoop: PollLoop
 
   constructor(
     end: VirtualInterface,
@@ -166,19 +152,21 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     isRaw = false,
     transcript?: Buffer,
     { ports, unread }: PeerShares = { ports: new PortShare(), unread: new UnreadShare() },
+    host = isRaw ? rawHost : processHost,
   ) {
+    this.host = host
+    this.pollLoop = new PollLoop(host.clock)
     this.portShare = ports
     this.unread = unread
     this.peerName = peerName
     this.accept = accept
     this.onGone = onGone
     this.isRaw = isRaw
-    this.host = isRaw ? rawHost : processHost
     this.isLoopback = end.driver === 'loopback'
     // Raw sockets wait for the answer, and a thread cannot wait for itself.
     const promisedMax = isRaw || end.driver === 'loopback' ? 0 : PORTS_PROMISED_MAX
     this.promised = new PromisedPorts(promisedMax, this)
-    this.channel = socketEndpoint().attach(end, { credits: CHANNEL_CREDITS, owner: this })
+    this.channel = endpointOf(host.eventLoop).attach(end, { credits: CHANNEL_CREDITS, owner: this })
     // The windows of the streams bound what is under way.
     end.useOverflow?.()
     this.segmentMax = Math.min(SEGMENT_MAX, this.channel.mediumMax)
@@ -186,13 +174,13 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     showClosedListeners(end)
     this.awaitedTranscript = transcript
     if (transcript === undefined || this.sendBound(transcript)) return
-    socketEndpoint().detach(this.channel)
+    endpointOf(host.eventLoop).detach(this.channel)
     throw new Error('the channel has no room for its first message')
   }
 
   /** Chunks of at least this length are offered instead of sent. */
   get offerMin(): number {
-    this.offerMinFound ??= this.mayOffer ? thresholdOf(this.transport).bytes : Number.POSITIVE_INFINITY
+    this.offerMinFound ??= this.mayOffer ? this.host.offerMinOf(this.transport) : Number.POSITIVE_INFINITY
     return this.offerMinFound
   }
 
@@ -294,11 +282,11 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
   }
 
   show(stream: Stream, window: number): void {
-    showStream(stream, window, this)
+    this.host.show(stream, window, this)
   }
 
   hide(stream: Stream): void {
-    hideStream(stream, this.transport)
+    this.host.hide(stream, this.transport)
   }
 
   forget(stream: Stream): void {
@@ -564,7 +552,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     if (cause !== undefined) this.channel.end.cutOff?.()
     this.promised.clear()
     this.onGone(this)
-    socketEndpoint().detach(this.channel)
+    endpointOf(this.host.eventLoop).detach(this.channel)
     this.lifeline?.end(cause !== undefined)
     hideClosedListeners(this.channel.end)
     this.early.clear()
@@ -581,12 +569,14 @@ function isAsked(stream: Stream | undefined): stream is Stream {
   return stream !== undefined && stream.id > 0 && !stream.isAnswered
 }
 
-let endpoint: ChannelGroup | undefined
+const endpoints = new WeakMap<EventLoop, ChannelGroup>()
 
-/** The endpoint of all sockets of this thread, with the handlers of stream-layout.ts. */
-function socketEndpoint(): ChannelGroup {
-  if (endpoint !== undefined) return endpoint
-  endpoint = new ChannelGroup()
+/** The endpoint of all sockets whose turns that event loop runs, with the handlers of stream-layout.ts. */
+function endpointOf(eventLoop: EventLoop): ChannelGroup {
+  const known = endpoints.get(eventLoop)
+  if (known !== undefined) return known
+  const endpoint = new ChannelGroup({ eventLoop })
+  endpoints.set(eventLoop, endpoint)
   const { handleData, handleConsumed, handleClose } = SocketChannel.prototype
   const { handleReadCompleted, handleWriteCompleted } = SocketChannel.prototype
   endpoint.handlers.setOneWay(DATA, handleData)

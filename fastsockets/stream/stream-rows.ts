@@ -5,11 +5,17 @@ import { statusPage } from '../status/status-page.ts'
 import type { Stream } from './stream.ts'
 import { endsOf } from './stream-addresses.ts'
 
+export interface ShowingChannel {
+  readonly isRaw: boolean
+  readonly mayOffer: boolean
+  readonly transport: string
+}
+
 /** Shows a stream whose peer grants `window`; or updates the row of one that is shown. */
 export function showStream(
   stream: Stream,
   window: number,
-  { isRaw, mayOffer, transport }: { isRaw: boolean; mayOffer: boolean; transport: string },
+  { isRaw, mayOffer, transport }: ShowingChannel,
 ): void {
   if (stream.counts.isOpen) return stream.counts.grant(window)
   const connection = describe(stream, transport)
