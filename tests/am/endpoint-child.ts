@@ -1,5 +1,6 @@
-/** An endpoint of another process, driven by the questions of endpoint-questions.ts. */
+/** An endpoint of another process or thread, driven by the questions of endpoint-questions.ts. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { parentPort } from 'node:worker_threads'
 import { type Endpoint, OK, openEndpoint } from '../../am/index.ts'
 import { driversOf } from '../support/driver-lists.ts'
 import { patterned } from '../support/frames.ts'
@@ -11,11 +12,11 @@ const drivers = process.argv[2] === 'all' ? undefined : driversOf(process.argv[2
 let endpoint: Endpoint | undefined
 const counts = { sunk: 0, echoed: 0, answered: 0, wrong: 0, returned: 0 }
 
-process.on('message', (question: Question) => {
-  answer(question).then(
-    message => process.send?.(message),
-    error => process.send?.({ error: { code: error.code, message: error.message } }),
-  )
+const parent = parentPort ?? process
+const send = (message: object): void => void (parentPort?.postMessage(message) ?? process.send?.(message))
+
+parent.on('message', (question: Question) => {
+  answer(question).then(send, error => send({ error: { code: error.code, message: error.message } }))
 })
 
 async function answer(question: Question): Promise<object> {

@@ -16,8 +16,10 @@ import {
 } from '../support/two-hosts.ts'
 import { eventually } from '../support/until.ts'
 import type { Produced, Question, Report } from './endpoint-questions.ts'
+import type { ThreadQuestion } from './endpoint-threads-child.ts'
 
 const fixture = new URL('./endpoint-child.js', import.meta.url)
+const threadsFixture = new URL('./endpoint-threads-child.js', import.meta.url)
 const skip = noTwoHosts()
 if (skip) t.comment(`SKIPPED: endpoints on two hosts: ${skip}`)
 
@@ -183,6 +185,45 @@ for (const driver of DRIVERS) {
     await eventually('the death', async () => ((await peersOf(server))[0]?.state ?? 'gone') === 'gone')
   })
 }
+
+t.test('threads of both hosts: each has its endpoint, and its end is no other one', { skip }, async t => {
+  const { near, far } = makeTwoHosts(t)
+  const env = { FASTSOCKETS_KEY_FILE: keyFileOf(t) }
+  const servers = childOn(t, far, threadsFixture, ['all'], env)
+  const clients = childOn(t, near, threadsFixture, ['all'], env)
+  const ask = async <A>(
+    child: Child,
+    thread: number,
+    question: Question | { ask: 'terminate' },
+  ): Promise<A> => await child.ask<A>({ thread, ...question } satisfies ThreadQuestion)
+  const THREADS = [0, 1]
+  const names: string[] = []
+  for (const thread of THREADS) {
+    const options = { listen: `0.0.0.0:${7400 + thread}` }
+    names.push((await ask<{ name: string }>(servers, thread, { ask: 'open', options })).name)
+    await ask(clients, thread, { ask: 'open' })
+  }
+  for (const thread of THREADS)
+    for (const [destination, name] of names.entries()) {
+      await ask(clients, thread, { ask: 'map', destination, name })
+      const words = [thread, destination]
+      t.match(
+        await ask(clients, thread, { ask: 'call', destination, words }),
+        { words },
+        `${thread} to ${destination}`,
+      )
+    }
+  await ask(clients, 0, { ask: 'terminate' })
+  const states = async () =>
+    (await ask<EndpointStats>(servers, 0, { ask: 'stats' })).peers.map(
+      ({ driver, state }) => `${driver} ${state}`,
+    )
+  await eventually(
+    'only the peer of the ended thread is gone',
+    async () => (await states()).join() === 'tcp open',
+  )
+  t.match(await ask(clients, 1, { ask: 'call', destination: 0, words: [7, 8] }), { words: [7, 8] })
+})
 
 t.test('without the key, or with another one, no connection is made', { skip }, async t => {
   const { near, far } = makeTwoHosts(t)
