@@ -51,6 +51,8 @@ function call(host: string, port: number, onHeld: () => void): void {
       if (decodeIntroduction(GREETING_MAGIC, greeting)?.isRequired) onHeld()
     })
     caller.setTimeout(TIMEOUT_MS, () => caller.destroy())
-    caller.unref().connect(hashedPort(port, 0), host)
+    caller.connect(hashedPort(port, 0), host)
+    // After connect(): before, the socket would be referenced until it is connected, and open-handle detectors would list it.
+    caller.unref()
   })
 }
