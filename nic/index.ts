@@ -45,8 +45,15 @@ export { peerInode } from './posix/unix-sockets.ts'
 export { randomBytes } from './random.ts'
 export { RENDEZVOUS_VARIABLE, reasonAgainstFolder, rendezvousFolder } from './rendezvous/folder.ts'
 export { hasName, isNoWay, type NoWay, refusedName, withSocket } from './rendezvous/looking-up.ts'
-export { endpointsName, listenerName, unixListenerName } from './rendezvous/names-layout.ts'
-export { type Publication, publishSocket } from './rendezvous/publishing.ts'
+export {
+  endpointsName,
+  listenerName,
+  SLOTS,
+  slotName,
+  unixListenerName,
+} from './rendezvous/names-layout.ts'
+export { type NameState, type Publication, publishSocket } from './rendezvous/publishing.ts'
+export { refreshRegularly } from './rendezvous/refreshing.ts'
 export { addressOf, readOwnMemory } from './shm/own-memory.ts'
 export * from './status.ts'
 export { callTcpAddress, keyFile, limitSilenceOf, openTcpPort, readKey, type TcpPort } from './tcp/index.ts'

@@ -12,6 +12,8 @@ import {
   openLog,
   type Publication,
   publishSocket,
+  reasonAgainstFolder,
+  refreshRegularly,
   refuseDescriptors,
 } from '../../nic/index.ts'
 import { rangeError } from '../errors.ts'
@@ -30,6 +32,7 @@ class Rendezvous {
   readonly #neighbours = new Reception(CALLERS_MAX, 'folder', endpoint => this.#hosts.get(endpoint))
   #server: net.Server | undefined
   #inFolder: Publication | undefined
+  #endRefreshing = (): void => {}
   #listening: Promise<unknown> | undefined
 
   /** Resolves when callers can reach the endpoint. */
@@ -46,6 +49,7 @@ class Rendezvous {
       this.#server.unref()
       refuseDescriptors(this.#server)
       this.#publish()
+      this.#endRefreshing = refreshRegularly(() => this.#refresh())
       this.#listening = once(this.#server, 'listening')
     }
     try {
@@ -63,8 +67,18 @@ class Rendezvous {
     if (this.#hosts.size > 0) return
     this.#server?.close()
     this.#server = undefined
+    this.#endRefreshing()
     this.#inFolder?.close()
     this.#inFolder = undefined
+  }
+
+  /** Publishes anew if the folder was emptied, or deleted and made again. */
+  #refresh(): void {
+    const name = endpointsName(thisThread)
+    if (this.#inFolder?.stateOf(name) !== 'missing') return
+    if (reasonAgainstFolder(true) !== undefined) return
+    this.#inFolder.close()
+    this.#publish()
   }
 
   #publish(): void {

@@ -5,10 +5,14 @@
 import net from 'node:net'
 import {
   CallersByUser,
+  hasName,
   markOwn,
+  type NameState,
   openLog,
   type Publication,
   publishSocket,
+  reasonAgainstFolder,
+  refreshRegularly,
   refuseDescriptors,
 } from '../../nic/index.ts'
 import { publishStep } from '../host/steps.ts'
@@ -17,7 +21,7 @@ import { encodeIntroduction, GREETING_MAGIC, NO_ID, REFUSAL, VERSION } from './b
 import type { BootstrapHost, BootstrapPlace } from './bootstrap-server.ts'
 import { uidOf } from './door.ts'
 import { HelloCallers } from './hello-callers.ts'
-import { namesOf, sharedAddresses } from './neighbours.ts'
+import { isForFolder, namesOf, type Place, sharedAddresses } from './neighbours.ts'
 
 const log = openLog('fastsockets:rendezvous')
 
@@ -25,69 +29,115 @@ const log = openLog('fastsockets:rendezvous')
 const CALLERS_MAX = 256
 const OTHER_CALLERS_MAX = 64
 
+/** A listener that may be published. */
+export interface FolderPlace extends Pick<BootstrapPlace, 'id' | 'isRequired'>, Place {
+  /** Other threads accept connections of the same listener: the folder leads to each of them by a slot. */
+  readonly isShared: boolean
+}
+
+/** Looks at the folder that a listener leaves out after a failure: twice as many each time, at most these. */
+const LEFT_OUT_MAX = 32
+
 export class FolderServer {
   /** The addresses under which the listener is published. */
-  readonly addresses: readonly string[]
-  readonly #publication: Publication
+  addresses: readonly string[] = []
+  readonly #place: FolderPlace
+  readonly #greeting: Buffer
   readonly #callers: HelloCallers
+  readonly #byUser = new CallersByUser({ own: CALLERS_MAX, other: OTHER_CALLERS_MAX, others: CALLERS_MAX })
+  readonly #endRefreshing: () => void
+  #publication: Publication | undefined
+  /** Names that this listener has asked for: another listener that has one of them since then keeps it. */
+  readonly #asked = new Set<string>()
+  #leftOut = 0
+  #leaveOut = 0
 
   /** Undefined if the listener cannot be reached from other namespaces, or there is no folder. */
-  static open(place: BootstrapPlace, host: BootstrapHost): FolderServer | undefined {
-    const names = namesOf(place)
-    if (names.length === 0 || !allowsDriver('shm')) return undefined
-    const callers = new HelloCallers(host, true)
-    const greeting = encodeIntroduction(GREETING_MAGIC, {
+  static open(place: FolderPlace, host: BootstrapHost): FolderServer | undefined {
+    if (!allowsDriver('shm') || !isForFolder(place)) return undefined
+    const against = reasonAgainstFolder(false)
+    if (against === undefined) return new FolderServer(place, host)
+    log('%s port %d: %s', place.address, place.port, against)
+    return undefined
+  }
+
+  private constructor(place: FolderPlace, host: BootstrapHost) {
+    this.#place = place
+    this.#callers = new HelloCallers(host, true)
+    this.#greeting = encodeIntroduction(GREETING_MAGIC, {
       ...host.introduce(place.port),
+      isShared: place.isShared,
+      isRequired: place.isRequired,
       // A number of this pid namespace means nothing to the peer.
       pid: 0,
       door: NO_ID,
       listenerId: place.id,
     })
-    const byUser = new CallersByUser({ own: CALLERS_MAX, other: OTHER_CALLERS_MAX, others: CALLERS_MAX })
-    const server = new net.Server()
-    markOwn(server)
-    server.on('connection', caller => greet(caller, place.id, greeting, callers, byUser))
-    const publication = publishSocket(server, names)
-    if (typeof publication !== 'string') return new FolderServer(publication, callers, sharedAddresses(place))
-    log('%s port %d: %s', place.address, place.port, publication)
-    return undefined
+    this.#publish(namesOf(place))
+    this.#endRefreshing = refreshRegularly(() => this.#refresh())
   }
 
-  private constructor(publication: Publication, callers: HelloCallers, addresses: readonly string[]) {
+  /**
+   * Publishes anew what the folder has lost (it was emptied, deleted and made again, or full), and the addresses that the
+   * namespace has got meanwhile.
+   */
+  #refresh(): void {
+    if (this.#leaveOut-- > 0) return
+    const names = namesOf(this.#place)
+    const wanted = names.filter(name => !this.#asked.has(name) || this.#stateOf(name) !== 'other')
+    const isWhole =
+      wanted.every(name => this.#stateOf(name) === 'own') &&
+      this.#publication?.names.every(name => this.#stateOf(name) !== 'missing') !== false
+    if (isWhole || this.#publish(wanted)) this.#leftOut = 0
+    else this.#leftOut = Math.min(this.#leftOut * 2 + 1, LEFT_OUT_MAX)
+    this.#leaveOut = this.#leftOut
+  }
+
+  #stateOf(name: string): NameState {
+    return this.#publication?.stateOf(name) ?? (hasName(name) ? 'other' : 'missing')
+  }
+
+  /** False if nothing can be published. The new socket has the names before the old one closes. */
+  #publish(names: readonly string[]): boolean {
+    const server = new net.Server()
+    markOwn(server)
+    server.on('connection', caller => this.#greet(caller))
+    const publication = publishSocket(server, names, this.#place.isShared ? namesOf(this.#place) : [])
+    for (const name of names) this.#asked.add(name)
+    if (typeof publication === 'string') {
+      log('%s port %d: %s', this.#place.address, this.#place.port, publication)
+      return false
+    }
+    this.#publication?.close()
     this.#publication = publication
-    this.#callers = callers
-    this.addresses = addresses
+    this.addresses = sharedAddresses(this.#place)
+    return true
+  }
+
+  #greet(caller: net.Socket): void {
+    publishStep('server called')
+    markOwn(caller)
+    caller.on('error', error => log('caller: %s', error.message))
+    caller.unref()
+    refuseDescriptors(caller)
+    const uid = uidOf(caller)
+    if (uid === undefined || !allowsUser(uid) || !this.#byUser.enter(uid)) return void caller.destroy()
+    caller.write(this.#greeting)
+    publishStep('server greeted')
+    this.#callers.serve(
+      caller,
+      uid,
+      hello => {
+        if (hello.version !== VERSION) return REFUSAL.VERSION
+        return hello.listenerId.equals(this.#place.id) ? this.#greeting : REFUSAL.NOT_LISTENING
+      },
+      () => this.#byUser.leave(uid),
+    )
   }
 
   close(): void {
-    this.#publication.close()
+    this.#endRefreshing()
+    this.#publication?.close()
     this.#callers.close()
   }
-}
-
-function greet(
-  caller: net.Socket,
-  listenerId: Buffer,
-  greeting: Buffer,
-  callers: HelloCallers,
-  byUser: CallersByUser,
-): void {
-  publishStep('server called')
-  markOwn(caller)
-  caller.on('error', error => log('caller: %s', error.message))
-  caller.unref()
-  refuseDescriptors(caller)
-  const uid = uidOf(caller)
-  if (uid === undefined || !allowsUser(uid) || !byUser.enter(uid)) return void caller.destroy()
-  caller.write(greeting)
-  publishStep('server greeted')
-  callers.serve(
-    caller,
-    uid,
-    hello => {
-      if (hello.version !== VERSION) return REFUSAL.VERSION
-      return hello.listenerId.equals(listenerId) ? greeting : REFUSAL.NOT_LISTENING
-    },
-    () => byUser.leave(uid),
-  )
 }

@@ -7,6 +7,8 @@ import {
   listenerName,
   reasonAgainstFolder,
   rendezvousFolder,
+  SLOTS,
+  slotName,
   unixListenerName,
 } from '../../nic/index.ts'
 import { allOwnAddresses, reachableOwnAddress } from '../host/addresses.ts'
@@ -42,6 +44,13 @@ export function neighbourName(sought: Pick<Sought, 'address' | 'port' | 'family'
   return name !== undefined && hasName(name) ? name : undefined
 }
 
+/** The names to call for a listener: the slots of the threads that share it, in any order, and then `name` itself. */
+export function namesToCall(name: string): readonly string[] {
+  const slots = Array.from({ length: SLOTS }, (_, slot) => slotName(name, slot)).filter(hasName)
+  const first = Math.floor(Math.random() * slots.length)
+  return [...slots.slice(first), ...slots.slice(0, first), name]
+}
+
 /** Why no neighbour was found at an address that is not one of this namespace. */
 export function reasonAgainstNeighbour(address: string, port: number): FallbackReason {
   const missing = `there is no ${rendezvousFolder()}/${listenerName(address, port)}`
@@ -55,6 +64,12 @@ export function sharedAddresses({ address, family, ipv6Only }: Place): readonly 
   const v6 = family === 6 ? allOwnAddresses(6) : []
   const v4 = family === 4 || !ipv6Only ? allOwnAddresses(4) : []
   return [...v4, ...v6].filter(one => !isLoopback(one)).slice(0, NAMES_MAX)
+}
+
+/** Whether other namespaces may reach the listener, now or with an address that this namespace gets. */
+export function isForFolder(place: Place): boolean {
+  const { address, family } = place
+  return (family !== UNIX && (address === '0.0.0.0' || address === '::')) || namesOf(place).length > 0
 }
 
 /** All names under which the listener is published. */

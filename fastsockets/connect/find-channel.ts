@@ -14,7 +14,7 @@ import {
   Race,
   type Sought,
 } from '../bootstrap/bootstrap-client.ts'
-import { neighbourName } from '../bootstrap/neighbours.ts'
+import { namesToCall, neighbourName } from '../bootstrap/neighbours.ts'
 import { askingOf, rememberSilent } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { reachableOwnAddress } from '../host/addresses.ts'
@@ -62,7 +62,7 @@ export async function findChannel<T extends object>(
   return (await named) ?? first
 }
 
-/** The listener of another network namespace that the rendezvous folder has under `name`. */
+/** The listener of another network namespace that the rendezvous folder has under `name`, or one that shares it. */
 async function findNeighbour<T extends object>(
   { port }: Sought,
   name: string,
@@ -70,8 +70,13 @@ async function findNeighbour<T extends object>(
   race: Race,
   follow: Follow<T>,
 ): Promise<T | FallbackReason> {
-  const greeted = await callNeighbour(name, port, connect, race)
-  return (await followIfGreeted(greeted, follow)) as T | FallbackReason
+  let outcome: T | FallbackReason | undefined
+  for (const one of namesToCall(name)) {
+    const greeted = await callNeighbour(one, port, connect, race)
+    outcome = await followIfGreeted(greeted, follow)
+    if (!isReason(outcome)) return outcome
+  }
+  return outcome as FallbackReason
 }
 
 function isReason(outcome: object | undefined): outcome is FallbackReason | undefined {

@@ -421,8 +421,7 @@ function openBootstrap(listener: Listener, avoid: ReadonlySet<number>): Fallback
   const { port, address, family, host } = listener
   const bootstrap = BootstrapServer.open(listener, host, avoid)
   listener.bootstrap = bootstrap
-  // A name in the folder leads to one listener only.
-  if (!listener.isPortShared) listener.inFolder = FolderServer.open(listener, host)
+  publishInFolder(listener)
   const reason = bootstrap?.isHashed || (bootstrap && isDaemonExpected()) ? undefined : 'PORTS_TAKEN'
   show(listener, reason)
   if (bootstrap === undefined) return reason
@@ -451,6 +450,7 @@ function openSharedBootstrap(
     }
     const reason = bootstrap === undefined ? 'PORTS_TAKEN' : undefined
     listener.bootstrap = bootstrap
+    publishInFolder(listener)
     show(listener, reason)
     if (bootstrap !== undefined && listener.family !== UNIX) {
       prepareRemote(listener.address)
@@ -458,6 +458,11 @@ function openSharedBootstrap(
     }
     onDone(reason)
   })
+}
+
+function publishInFolder(listener: Listener): void {
+  const { isOfCluster, isPortShared, host } = listener
+  listener.inFolder = FolderServer.open({ ...listener, isShared: isOfCluster || isPortShared }, host)
 }
 
 /** Why no other thread can reach a listener; undefined if the policy, the machine and the process allow it. */

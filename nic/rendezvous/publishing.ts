@@ -7,6 +7,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  existsSync,
   linkSync,
   lstatSync,
   opendirSync,
@@ -23,7 +24,7 @@ import { pathAddress, refuseDescriptors } from '../posix/unix-socket.ts'
 import { randomBytes } from '../random.ts'
 import { performance } from '../real-time.ts'
 import { reasonAgainstFolder, rendezvousFolder } from './folder.ts'
-import { isOfLayout, newName } from './names-layout.ts'
+import { isOfLayout, newName, SLOTS, slotName } from './names-layout.ts'
 
 const log = openLog('fastsockets:rendezvous')
 
@@ -37,8 +38,15 @@ const SWEPT_MAX = 4096
 const MODE_OWN = 0o600
 const MODE_OTHERS = 0o666
 
+/** Whose socket a name leads to: this publication's, another one's, or none. */
+export type NameState = 'own' | 'other' | 'missing'
+
 /** A published socket. */
 export interface Publication {
+  /** Those that it has got, in the order of asking; the slots come last. */
+  readonly names: readonly string[]
+  /** Asks the file system. */
+  stateOf(name: string): NameState
   /** Removes its names and closes the server. */
   close(): void
 }
@@ -53,15 +61,21 @@ let sweptAtMs = Number.NEGATIVE_INFINITY
 
 /**
  * Lets `server`, which does not listen yet, listen at all of `names`; or gives the reason why it does not listen. A name
- * that cannot be had, for example because a stranger holds it in a folder with the sticky bit, is left out.
+ * that cannot be had, for example because a stranger holds it in a folder with the sticky bit, is left out. `shared`:
+ * listeners of which the server gets a free slot besides.
  */
-export function publishSocket(server: net.Server, names: readonly string[]): Publication | string {
+export function publishSocket(
+  server: net.Server,
+  names: readonly string[],
+  shared: readonly string[] = [],
+): Publication | string {
   const against = reasonAgainstFolder(true)
   if (against !== undefined) return against
   server.on('error', error => log('%s', error.message))
   const outcome = inFolder((at, libc) => {
-    if (libc !== undefined) sweepAgain(libc, at)
-    return listenIn(server, at, names)
+    if (libc === undefined) return listenIn(server, at, names)
+    sweepAgain(libc, at)
+    return listenIn(server, at, [...names, ...shared.flatMap(listener => freeSlot(libc, at, listener))])
   })
   if (typeof outcome === 'string') return outcome
   if (published.size === 0) process.on('exit', leaveAll)
@@ -90,6 +104,15 @@ function listenIn(server: net.Server, at: string, names: readonly string[]): Pub
   }
 }
 
+/** The first slot that no process has; none if all are taken. */
+function freeSlot(libc: Libc, at: string, listener: string): string[] {
+  for (let slot = 0; slot < SLOTS; slot++) {
+    const name = slotName(listener, slot)
+    if (!existsSync(`${at}/${name}`) || isStale(libc, `${at}/${name}`)) return [name]
+  }
+  return []
+}
+
 /** A second link, renamed: several names lead to one socket. */
 function takeName(socket: string, name: string, spare: string): boolean {
   try {
@@ -114,6 +137,12 @@ function publicationOf(server: net.Server, names: readonly string[], dev: bigint
     })
   }
   const publication = {
+    names,
+    stateOf: (name: string): NameState => {
+      const stat = lstatSync(`${rendezvousFolder()}/${name}`, { bigint: true, throwIfNoEntry: false })
+      if (stat === undefined) return 'missing'
+      return stat.ino === ino && stat.dev === dev ? 'own' : 'other'
+    },
     leave,
     close: () => {
       server.close()

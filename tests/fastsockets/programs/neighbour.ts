@@ -33,7 +33,12 @@ export type Question =
   | { readonly ask: 'listen'; readonly host?: string; readonly port?: number; readonly path?: string }
   | { readonly ask: 'raw-listen' | 'raw-call'; readonly host: string; readonly port: number }
   | { readonly ask: 'relisten'; readonly host: string; readonly port: number }
-  | { readonly ask: 'connects'; readonly host: string; readonly port: number; readonly count: number }
+  | {
+      readonly ask: 'meet' | 'connects'
+      readonly host: string
+      readonly port: number
+      readonly count: number
+    }
   | { readonly ask: 'call'; readonly host?: string; readonly port?: number; readonly path?: string }
   | { readonly ask: 'move'; readonly host: string; readonly port: number; readonly roundTrips: number }
   | { readonly ask: 'hold'; readonly host: string; readonly port: number }
@@ -73,6 +78,8 @@ async function answer(question: Question): Promise<object> {
       return {}
     case 'connects':
       return await connects(question)
+    case 'meet':
+      return await meet(question)
     case 'call':
       return await call(net.connect(placeOf(question)))
     case 'move':
@@ -161,6 +168,16 @@ async function connects(question: {
   })
   await Promise.all(open)
   return wires
+}
+
+/** What each server says to whom so many connections came, one after another. */
+async function meet(question: { host: string; port: number; count: number }): Promise<object> {
+  const met: Record<string, number> = {}
+  for (let i = 0; i < question.count; i++) {
+    const said = (await net.connect(placeOf(question)).setEncoding('utf8').toArray()).join('')
+    met[said] = (met[said] ?? 0) + 1
+  }
+  return met
 }
 
 /** Makes round trips until the connection has moved to the fast way, at most so many. */
