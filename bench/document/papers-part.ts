@@ -22,7 +22,7 @@ the TCP of the same machine can be compared, and only roughly.
 ${table(head, rows)}`
 }
 
-function hereText({ results }: Report, { suite, metric, parameters, of }: HereFigure): string {
+export function hereText({ results }: Report, { suite, metric, parameters, of }: HereFigure): string {
   const measured = results.filter(
     result =>
       result.suite === suite &&

@@ -1,5 +1,5 @@
 /**
- * A host of the simulated network: one CPU, one NIC, and a clock for the process that runs on it. The process is the
+ * A host of the simulated network: one CPU, a NIC, and a clock for the process that runs on it. The process is the
  * product's own code: it takes no time by itself, and is charged for what it does with the NIC.
  */
 import type { Clock, Timer } from '../clock.ts'
@@ -16,6 +16,16 @@ export class Stage {
   freeAtUs = 0
 }
 
+/** The stages of one NIC, which the processes of a machine with several CPUs share. */
+export class NicStages {
+  readonly sendBus = new Stage()
+  readonly sendNic = new Stage()
+  readonly sendWire = new Stage()
+  readonly receiveWire = new Stage()
+  readonly receiveNic = new Stage()
+  readonly receiveBus = new Stage()
+}
+
 export class SimulatedHost {
   readonly number: number
   readonly hardware: Hardware
@@ -26,12 +36,9 @@ export class SimulatedHost {
   isNicDead = false
   /** Frames leave no earlier: the NIC stalls. */
   stalledUntilUs = 0
-  readonly sendBus = new Stage()
-  readonly sendNic = new Stage()
-  readonly sendWire = new Stage()
-  readonly receiveWire = new Stage()
-  readonly receiveNic = new Stage()
-  readonly receiveBus = new Stage()
+  readonly nic: NicStages
+  /** The process polls while it waits: no interrupt. */
+  isPolling = false
   /** CPU time that the process was charged. */
   usedUs = 0
   /** The process is busy until then. */
@@ -40,8 +47,9 @@ export class SimulatedHost {
   readonly #ready: (() => void)[] = []
   #isDue = false
 
-  constructor(number: number, hardware: Hardware, timeline: Timeline) {
+  constructor(number: number, hardware: Hardware, timeline: Timeline, nic = new NicStages()) {
     this.number = number
+    this.nic = nic
     this.hardware = hardware
     this.timeline = timeline
     this.clock = {
@@ -61,6 +69,25 @@ export class SimulatedHost {
   charge(us: number): void {
     this.#busyUntilUs = this.nowUs + us
     this.usedUs += us
+  }
+
+  /** Work of the process itself, in cycles of its CPU. */
+  chargeCycles(cycles: number): void {
+    this.charge(cycles / this.hardware.cpuMhz)
+  }
+
+  /** A copy within the memory of the process. */
+  chargeCopy(length: number): void {
+    this.charge(this.hardware.copyUsPerByte * length)
+  }
+
+  chargeSystemCall(): void {
+    this.charge(this.hardware.systemCallUs)
+  }
+
+  /** From the moment when a frame lies in memory until a waiting process sees it. */
+  get wakeUs(): number {
+    return this.isPolling ? this.hardware.pollUs : this.hardware.wakeUs
   }
 
   /** The process spins until then. */

@@ -39,6 +39,7 @@ export class SimulatedInterface implements VirtualInterface, FrameTarget {
   sendWords: Int32Array
   receiveWords: Int32Array
   peer: SimulatedInterface | undefined
+  comparedCount = 1
   readonly #network: SimulatedNetwork
   readonly #queueSize: number
   #receiveBytes: Uint8Array
@@ -69,10 +70,6 @@ export class SimulatedInterface implements VirtualInterface, FrameTarget {
     this.receiveWords = new Int32Array(receiving)
   }
 
-  get postedCount(): number {
-    return Math.max(1, this.#network.hardware.descriptors - this.#arrived.length)
-  }
-
   reserve(length: number): number {
     const { frameMax } = this.capabilities
     if (!(length <= frameMax)) throw new RangeError(`a frame of ${length} bytes; the most is ${frameMax}`)
@@ -81,8 +78,9 @@ export class SimulatedInterface implements VirtualInterface, FrameTarget {
   }
 
   commit(length: number): void {
-    const { sendUs, copyUsPerByte } = this.#network.hardware
-    this.host.charge(sendUs + copyUsPerByte * length)
+    const { sendUs, sendsInPlace } = this.#network.hardware
+    this.host.charge(sendUs)
+    if (!sendsInPlace) this.host.chargeCopy(length)
     const { peer } = this
     if (peer === undefined) return
     const size = sizeOf(length)
@@ -112,7 +110,8 @@ export class SimulatedInterface implements VirtualInterface, FrameTarget {
         const { length } = frame
         handled++
         polled += sizeOf(length)
-        this.host.charge(hardware.receiveUs + hardware.copyUsPerByte * length)
+        this.host.charge(hardware.receiveUs)
+        this.host.chargeCopy(length)
         copyBytes(frame, 0, this.#receiveBytes, 0, length)
         sink.handleFrame(this.#receiveBytes, 0, length)
       }
@@ -243,10 +242,10 @@ export class SimulatedInterface implements VirtualInterface, FrameTarget {
     this.#network.timeline.schedule(host.nowUs + linkUs + switchUs, () => peer.regainRoom(size))
   }
 
-  /** An interrupt: the process runs a while later. */
+  /** An interrupt, or the next poll: the process runs a while later. */
   #ring(): void {
     this.disarm()
-    this.host.post(this.#network.hardware.wakeUs, () => {
+    this.host.post(this.host.wakeUs, () => {
       if (this.state !== 'closed') this.#listener()
     })
   }
@@ -301,9 +300,9 @@ function capabilitiesOf({ hardware, isReliable }: SimulatedNetwork, queueSize: n
     reliable: isReliable,
     frameMax,
     inlineMax: frameMax,
-    rdmaRead: hardware.hasRdma,
-    rdmaWrite: hardware.hasRdma,
-    rdmaReason: hardware.hasRdma ? undefined : NO_RDMA,
+    rdmaRead: hardware.oneSided === 'read and write',
+    rdmaWrite: hardware.oneSided !== 'none',
+    rdmaReason: hardware.oneSided === 'read and write' ? undefined : NO_RDMA,
     wakeFd: false,
     ...(isReliable ? {} : { receiveDescriptors: hardware.descriptors }),
   }

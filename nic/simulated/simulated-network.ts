@@ -19,8 +19,8 @@ export interface FrameTarget {
   readonly host: SimulatedHost
   /** The frame lies in memory of the host. */
   deliver(frame: Uint8Array): void
-  /** Receive descriptors that are posted, which the NIC compares. */
-  readonly postedCount: number
+  /** Receive descriptors that the NIC compares with a frame before it finds the right one. */
+  readonly comparedCount: number
 }
 
 export interface NetworkOptions {
@@ -53,8 +53,9 @@ export class SimulatedNetwork {
     this.random = new FaultRandom(seed)
   }
 
-  addHost(): SimulatedHost {
-    const host = new SimulatedHost(this.hosts.length, this.hardware, this.timeline)
+  /** `beside`: another process of the same machine, on a CPU of its own. */
+  addHost(beside?: SimulatedHost): SimulatedHost {
+    const host = new SimulatedHost(this.hosts.length, this.hardware, this.timeline, beside?.nic)
     this.hosts.push(host)
     return host
   }
@@ -86,9 +87,9 @@ export class SimulatedNetwork {
     const { length } = frame
     const startUs = Math.max(from.nowUs, from.stalledUntilUs)
     const flow = new Flow(hardware, length, startUs)
-    flow.pass(from.sendBus, 0, hardware.busUsPerByte, 0)
-    flow.pass(from.sendNic, hardware.nicSendUs, 0, 0)
-    flow.pass(from.sendWire, 0, hardware.wireUsPerByte, hardware.headerSize)
+    flow.pass(from.nic.sendBus, 0, hardware.busUsPerByte, 0)
+    flow.pass(from.nic.sendNic, hardware.nicSendUs, 0, 0)
+    flow.pass(from.nic.sendWire, 0, hardware.wireUsPerByte, hardware.headerSize)
     const atSwitchUs = flow.firstUs + hardware.linkUs + hardware.switchUs
     const tailUs = flow.lastUs - flow.firstUs
     timeline.schedule(atSwitchUs, () => this.#route(from, to, frame, tailUs))
@@ -99,12 +100,12 @@ export class SimulatedNetwork {
   transferUs(from: SimulatedHost, to: SimulatedHost, length: number): number {
     const { hardware } = this
     const flow = new Flow(hardware, length, from.nowUs)
-    flow.pass(from.sendBus, 0, hardware.busUsPerByte, 0)
-    flow.pass(from.sendNic, hardware.nicSendUs, 0, 0)
-    flow.pass(from.sendWire, 0, hardware.wireUsPerByte, hardware.headerSize)
+    flow.pass(from.nic.sendBus, 0, hardware.busUsPerByte, 0)
+    flow.pass(from.nic.sendNic, hardware.nicSendUs, 0, 0)
+    flow.pass(from.nic.sendWire, 0, hardware.wireUsPerByte, hardware.headerSize)
     flow.delay(hardware.linkUs + hardware.switchUs)
-    flow.pass(to.receiveNic, hardware.nicReceiveUs, 0, 0)
-    flow.pass(to.receiveBus, 0, hardware.busUsPerByte, 0)
+    flow.pass(to.nic.receiveNic, hardware.nicReceiveUs, 0, 0)
+    flow.pass(to.nic.receiveBus, 0, hardware.busUsPerByte, 0)
     return flow.lastUs - from.nowUs
   }
 
@@ -180,9 +181,9 @@ export class SimulatedNetwork {
     const { host } = to
     const flow = new Flow(hardware, frame.length, timeline.nowUs)
     flow.lastUs += tailUs
-    flow.share(host.receiveWire, hardware.wireUsPerByte, hardware.headerSize)
-    flow.pass(host.receiveNic, hardware.nicReceiveUs, 0, 0, hardware.matchUs * to.postedCount)
-    flow.pass(host.receiveBus, 0, hardware.busUsPerByte, 0)
+    flow.share(host.nic.receiveWire, hardware.wireUsPerByte, hardware.headerSize)
+    flow.pass(host.nic.receiveNic, hardware.nicReceiveUs, 0, 0, hardware.matchUs * to.comparedCount)
+    flow.pass(host.nic.receiveBus, 0, hardware.busUsPerByte, 0)
     timeline.schedule(flow.lastUs, () => to.deliver(frame))
   }
 
