@@ -3,7 +3,6 @@
  * driver. The endpoints are the product's own. Nothing but the program that simulates loads this.
  */
 import type { Driver } from '../nic/index.ts'
-import { RING_SIZE_DEFAULT } from '../nic/ring/ring-layout.ts'
 import {
   type SimulatedHost,
   SimulatedKernels,
@@ -12,6 +11,7 @@ import {
 } from '../nic/simulated/index.ts'
 import { EventLoop } from './progress/event-loop.ts'
 import { SpinRule } from './progress/spin-rule.ts'
+import { RETENTION_BYTES_DEFAULT } from './reliability/reliability-options.ts'
 import type { ControlSocket } from './rendezvous/control-connection.ts'
 import type { EndpointName } from './rendezvous/endpoint-name.ts'
 import { Reception, type RendezvousHost } from './rendezvous/reception.ts'
@@ -29,7 +29,7 @@ export function openProcess(
   kernels: SimulatedKernels,
   host: SimulatedHost,
   isPolling = false,
-  queueSize = RING_SIZE_DEFAULT,
+  queueSize = RETENTION_BYTES_DEFAULT,
 ): { readonly runtime: Runtime; readonly driver: Driver } {
   const { clock } = host
   const hosts = new Map<string, RendezvousHost>()

@@ -80,6 +80,8 @@ export abstract class SendingHalf {
   isPresumed = false
   /** The server has accepted. */
   isAnswered = false
+  /** The peer has closed with an offer open, and may have fetched a part: nothing can be sent in sequence any more. */
+  protected isCutOff = false
   /** Bytes that a client may have under way before the answer. */
   earlyWindow = EARLY_WINDOW
 
@@ -415,7 +417,7 @@ export abstract class SendingHalf {
     if (this.isMovedOwed && !this.sendMoved()) return false
     this.isMovedOwed = false
     const { pending } = this
-    if (this.unsentLength > 0 || this.isWaiting) {
+    if ((this.unsentLength > 0 || this.isWaiting) && !this.isCutOff) {
       const isOut = pending === undefined || this.sendPending(pending)
       this.account()
       this.notifyProgress()

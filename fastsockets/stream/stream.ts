@@ -139,6 +139,11 @@ export class Stream extends SendingHalf implements ZcopyStream {
     return this.buffer === undefined ? 0 : this.buffer.length
   }
 
+  /** What the peer may have under way or unread at once: less than the window while the process is over its budget. */
+  get windowGranted(): number {
+    return this.window - this.withheld
+  }
+
   // Calls of the program.
 
   /** Delivers waiting data later, outside the caller's stack. */
@@ -276,6 +281,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     // What was sent to a client that closed early came after its end.
     const isReset = how === CLOSE_RESET || (how !== CLOSE_EARLY && this.isBeyond(received))
     this.peerClosed = true
+    this.isCutOff ||= this.zcopy?.isOffering === true
     this.zcopy?.dropSource()
     this.zcopy?.dropOffers()
     const hasUnsent = this.unsentLength > 0

@@ -6,6 +6,7 @@ import type { SimulatedHost } from './simulated-host.ts'
 
 const KIB64 = 64 * 1024
 const PAGE = 4096
+const NO_BYTES = new Uint8Array(0)
 
 /** All registered memory of one network, by key. */
 export class MemoryTable {
@@ -21,9 +22,7 @@ export class MemoryTable {
     host.charge(registerUs + registerUsPerPage * Math.ceil(Math.max(0, bytes.length - KIB64) / PAGE))
     const key = this.#newKey()
     const id = key.toString('hex')
-    const registration = new SimulatedRegistration(host, bytes, access, key, () =>
-      this.#registrations.delete(id),
-    )
+    const registration = new SimulatedRegistration(host, bytes, access, key)
     this.#registrations.set(id, registration)
     return registration
   }
@@ -37,22 +36,20 @@ export class MemoryTable {
 }
 
 class SimulatedRegistration implements Registration {
-  readonly bytes: Uint8Array
+  bytes: Uint8Array
   /** Of the bytes, which their owner may transfer or shrink. */
   readonly length: number
   readonly access: Access
   readonly key: Buffer
   readonly host: SimulatedHost
   isRevoked = false
-  readonly #forget: () => void
 
-  constructor(host: SimulatedHost, bytes: Uint8Array, access: Access, key: Buffer, forget: () => void) {
+  constructor(host: SimulatedHost, bytes: Uint8Array, access: Access, key: Buffer) {
     this.bytes = bytes
     this.length = bytes.length
     this.access = access
     this.key = key
     this.host = host
-    this.#forget = forget
   }
 
   revoke(): boolean {
@@ -62,7 +59,8 @@ class SimulatedRegistration implements Registration {
 
   deregister(): void {
     this.isRevoked = true
-    this.#forget()
+    // The key stays valid: a peer learns by its next access that the memory is gone.
+    this.bytes = NO_BYTES
   }
 }
 

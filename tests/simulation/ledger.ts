@@ -91,19 +91,22 @@ export function describe({ kind, id, from, to, length }: Entry): string {
   return `${kind} message ${id} of ${length} bytes from process ${from} to ${to}`
 }
 
-/** Payloads begin at one of so many places of the pattern. */
-const PLACES = 4093
-const PATTERN = patternOf(PLACES + PAYLOAD_MAX)
+/** Random bytes, again and again. A prime: no offset that is wrong by a power of two finds the same bytes. */
+const PERIOD = 4093
+const PATTERN = patternOf(PERIOD + PAYLOAD_MAX)
 
 function patternOf(length: number): Buffer {
   const random = new FaultRandom(1)
-  return Buffer.from(Uint8Array.from({ length }, () => random.word()).buffer)
+  const period = Uint8Array.from({ length: PERIOD }, () => random.word())
+  const pattern = Buffer.allocUnsafe(length)
+  for (let at = 0; at < length; at += PERIOD) pattern.set(period.subarray(0, length - at), at)
+  return pattern
 }
 
-/** `length` bytes that belong to `id`, which nobody changes. */
+/** The `length` bytes from `from` on of those that belong to `id`. Nobody changes them. */
 export function payloadOf(id: number, length: number, from = 0): Buffer {
-  const at = (id * 31) % PLACES
-  return PATTERN.subarray(at + from, at + from + length)
+  const at = (id * 31 + from) % PERIOD
+  return PATTERN.subarray(at, at + length)
 }
 
 /** Index of the first byte that is not that of `payloadOf`; -1 if all are. */

@@ -4,18 +4,15 @@ import { openProcess } from '../../am/simulated-process.ts'
 import type { FaultRandom } from '../../nic/fault/fault-random.ts'
 import type { SimulatedHost, SimulatedKernels, SimulatedNetwork } from '../../nic/simulated/index.ts'
 import { Broken, checkPayload, describe, type Entry, type Kind, type Ledger, payloadOf } from './ledger.ts'
+import { type Player, PROCESSES_MAX, QUEUE_SIZE } from './world.ts'
 
-/** Small queues are quickly made, and full at times. */
-const QUEUE_SIZE = 128 * 1024
 export const CREDITS = 16
-/** Processes of one simulation, restarted ones included: each has an area in the segments of the others. */
-export const PROCESSES_MAX = 10
 /** Places for long messages of one peer: one more than it may have under way. */
 const PLACES = CREDITS + 1
 /** Longer than one PART: goes one-sidedly, or in parts. */
 const LONG_MAX = 70_000
 const PLACE_SIZE = 4096
-/** Behind them there is one place for a message longer than that. */
+/** Each process has an area in the segments of the others. Behind its places there is one for a message longer than that. */
 const AREA_SIZE = PLACES * PLACE_SIZE + LONG_MAX + 2000
 /** Bytes that peers get, behind the areas; then an area for what we get of each peer. */
 const SOURCE_SIZE = LONG_MAX
@@ -32,14 +29,15 @@ const REPLY = 4
 const GOTTEN = 5
 const CALL = 6
 
-export class Process {
+export class Process implements Player {
   readonly number: number
   readonly host: SimulatedHost
   readonly endpoint: Endpoint
   /** Destinations that are mapped, and the process behind each. */
   readonly mapped = new Map<number, Process>()
-  isClosed = false
-  calls = 0
+  /** It has closed its endpoint, died, or lost its NIC. */
+  isOver = false
+  #calls = 0
   readonly #ledger: Ledger
   readonly #random: FaultRandom
   /** For each destination: the next place, and the last message in the place for large ones. */
@@ -72,10 +70,10 @@ export class Process {
   static async open(
     network: SimulatedNetwork,
     kernels: SimulatedKernels,
+    host: SimulatedHost,
     ledger: Ledger,
     random: FaultRandom,
   ): Promise<Process> {
-    const host = network.addHost()
     if (host.number >= PROCESSES_MAX) throw new Error('too many processes')
     const { runtime, driver } = openProcess(network, kernels, host, false, QUEUE_SIZE)
     const options = { drivers: [driver], segment: SOURCE_AT + SOURCE_SIZE + SOURCE_AT, credits: CREDITS }
@@ -83,13 +81,25 @@ export class Process {
   }
 
   get isAlive(): boolean {
-    return this.host.state !== 'dead' && !this.isClosed
+    return this.host.state !== 'dead' && !this.isOver
+  }
+
+  get isWaiting(): boolean {
+    return this.#calls > 0
+  }
+
+  act(players: readonly Player[]): void {
+    this.#sendTo((players[this.#random.within(0, players.length - 1)] as Player).number)
+  }
+
+  close(): Promise<void> {
+    return this.endpoint.close()
   }
 
   /** Sends one message of a random kind; false if it was refused. */
-  sendTo(destination: number): boolean {
+  #sendTo(destination: number): boolean {
     const to = this.mapped.get(destination)
-    if (to === undefined || this.host.state !== 'running' || this.isClosed) return false
+    if (to === undefined || this.host.state !== 'running' || this.isOver) return false
     const dice = this.#random.within(0, 99)
     if (dice < 40) return this.#send('short', to, destination, 0)
     if (dice < 70)
@@ -163,10 +173,10 @@ export class Process {
   }
 
   #call(entry: Entry, destination: number): void {
-    this.calls++
+    this.#calls++
     const payload = payloadOf(entry.id, entry.length)
     const over = (): void => {
-      this.calls--
+      this.#calls--
     }
     this.endpoint
       .call(destination, CALL, payload, [entry.id, 1])

@@ -1,6 +1,7 @@
 /**
- * A whole system in one thread and in virtual time: processes with the product's endpoints, on simulated hosts. All that
- * happens follows from the seed. After each step the rules of ledger.ts and those of `check` must hold.
+ * A whole system in one thread and in virtual time: processes with the product's code, on simulated hosts. All that happens
+ * follows from the seed. What the processes do, and which rules hold, is the kind of system: endpoint-world.ts,
+ * socket-world.ts, rpc-world.ts.
  */
 import { drainTicks } from '../../fastsockets/host/node-internals.ts'
 import { FaultRandom } from '../../nic/fault/fault-random.ts'
@@ -8,28 +9,38 @@ import {
   type FaultCounters,
   HARDWARE,
   type Hardware,
+  type SimulatedHost,
   SimulatedKernels,
   SimulatedNetwork,
 } from '../../nic/simulated/index.ts'
-import { Broken, describe, Ledger } from './ledger.ts'
-import { CREDITS, PROCESSES_MAX, Process } from './process.ts'
+import { Broken } from './ledger.ts'
 
+/** Processes of one simulation, restarted ones included. */
+export const PROCESSES_MAX = 10
+/** Small queues are quickly made, and full at times. */
+export const QUEUE_SIZE = 128 * 1024
 /** Time within which everything must have come to rest once all faults are healed. */
 const REST_US_MAX = 120_000_000
 /** Silence after which a host with a dead NIC counts as dead: the default of endpoints. */
 const PEER_TIMEOUT_MS = 30_000
-/** Most messages of one step. */
+/** Actions of one process in one step, at most. */
 const BURST_MAX = 48
-/** The rules of credits are checked at each of so many steps. */
+/** The rules are checked at each of so many steps. */
 const CHECKED_STEPS = 8
 /** Steps forward in time between two actions, in microseconds. */
 const PAUSES_US = [0, 0, 10, 100, 1000, 10_000]
+
+/** A kind of fault that `without` can switch off. */
+export const FAULT_KINDS = ['faults', 'partition', 'stall', 'pause', 'end'] as const
+export type FaultKind = (typeof FAULT_KINDS)[number]
 
 export interface SimulationOptions {
   readonly seed: number
   readonly steps: number
   /** By default one that the seed chooses. */
   readonly hardware?: string
+  /** Faults that do not happen; all else stays as it is. */
+  readonly without?: readonly FaultKind[]
 }
 
 export interface Outcome {
@@ -43,231 +54,188 @@ export interface Outcome {
   readonly events: number
   readonly virtualMs: number
   readonly faults: Readonly<FaultCounters>
+  /** Steps that were made: fewer than asked for if a rule was broken before. */
+  readonly steps: number
   /** The rule that was broken, and when. */
   readonly failure: string | undefined
 }
 
-/**
- * Resolves after one system has run from its beginning to its end, within one callback of Node's: no other work comes in
- * between.
- */
-export function simulate(options: SimulationOptions): Promise<Outcome> {
-  return new Promise(resolve => setImmediate(() => resolve(run(options))))
+/** One process of a system. */
+export interface Player {
+  readonly number: number
+  readonly host: SimulatedHost
+  readonly isAlive: boolean
+  /** It waits for promises that the timeline does not know of. */
+  readonly isWaiting: boolean
+  /** What went wrong in a promise. */
+  readonly fault: unknown
+  /** One random action of the program. */
+  act(players: readonly Player[]): void
+  /** The program ends in an orderly way. */
+  close(): Promise<unknown>
 }
 
-function run(options: SimulationOptions): Outcome {
-  const world = new World(options)
-  let failure: string | undefined
-  try {
-    world.run()
-  } catch (error) {
-    failure = `${(error as Error).message} (step ${world.step}, ${world.network.timeline.nowUs} us)`
-    if (!(error instanceof Broken)) failure += `\n${(error as Error).stack}`
-  }
-  const { network, ledger } = world
-  const { counters, timeline } = network
-  return {
-    seed: options.seed,
-    hardware: network.hardware.name,
-    trace: network.trace,
-    messages: ledger.finished,
-    returned: ledger.entries.filter(({ returns }) => returns > 0).length,
-    frames: network.frameCount,
-    events: timeline.count,
-    virtualMs: timeline.nowUs / 1000,
-    faults: { ...counters },
-    failure,
-  }
-}
-
-class World {
+export abstract class World<P extends Player = Player> {
   step = 0
   readonly network: SimulatedNetwork
-  readonly ledger = new Ledger()
-  readonly #kernels: SimulatedKernels
-  readonly #random: FaultRandom
+  protected readonly kernels: SimulatedKernels
+  protected readonly random: FaultRandom
+  protected players: P[] = []
   readonly #steps: number
-  #processes: Process[] = []
+  readonly #without: ReadonlySet<FaultKind>
   #count = 0
   /** A rejection of the background. */
   #fault: unknown
 
-  constructor({ seed, steps, hardware }: SimulationOptions) {
-    this.#random = new FaultRandom(seed)
+  constructor({ seed, steps, hardware, without = [] }: SimulationOptions) {
+    this.random = new FaultRandom(seed)
     const names = [...HARDWARE.keys()]
-    const name = hardware ?? (names[this.#random.within(0, names.length - 1)] as string)
+    const name = hardware ?? (names[this.random.within(0, names.length - 1)] as string)
     const chosen = HARDWARE.get(name) as Hardware
     // Half of the seeds meet a network that loses frames.
-    const mayLose = this.#random.chance(0.5)
-    this.network = new SimulatedNetwork({ seed: this.#random.word(), hardware: chosen, mayLose })
-    this.#kernels = new SimulatedKernels(this.network)
+    const mayLose = this.random.chance(0.5)
+    this.network = new SimulatedNetwork({ seed: this.random.word(), hardware: chosen, mayLose })
+    this.kernels = new SimulatedKernels(this.network)
     this.#steps = steps
+    this.#without = new Set(without)
   }
 
+  /** Messages that have found their end, and of those the ones that came back. */
+  abstract readonly finished: number
+  abstract readonly returned: number
+  /** A process begins on a new host. */
+  protected abstract open(host: SimulatedHost): Promise<P>
+  /** Connects two processes, in the background. */
+  protected abstract connect(from: P, to: P): void
+  /** The process is gone, or about to go. */
+  protected abstract forget(player: P): void
+  /** Throws a `Broken` if a rule does not hold now. */
+  protected abstract check(): void
+  /** What is not finished, or still held, though no fault is left; undefined if nothing. */
+  protected abstract findUnfinished(): string | undefined
+  /** All faults have ended: programs stop what would keep the system from its rest. */
+  protected settleDown(): void {}
+
   run(): void {
-    const count = this.#random.within(2, 4)
-    for (let i = 0; i < count; i++) this.#watch(this.#open())
+    const count = this.random.within(2, 4)
+    for (let i = 0; i < count; i++) this.#open()
     this.#settle()
-    for (const process of this.#processes) this.#mapAll(process)
     for (this.step = 1; this.step <= this.#steps; this.step++) {
-      this.#pass(PAUSES_US[this.#random.within(0, PAUSES_US.length - 1)] as number)
+      this.pass(PAUSES_US[this.random.within(0, PAUSES_US.length - 1)] as number)
       this.#act()
-      if (this.step % CHECKED_STEPS === 0) this.#check()
+      if (this.step % CHECKED_STEPS === 0) this.check()
     }
     this.#rest()
   }
 
-  #act(): void {
-    const { network } = this
-    const random = this.#random
-    const process = this.#pick()
-    const dice = random.within(0, 999)
-    if (dice < 900) {
-      for (let left = random.within(1, BURST_MAX); left > 0; left--) process.sendTo(this.#pick().number)
-      return
-    }
-    if (dice < 930) return this.#setFaults()
-    if (dice < 945) return network.partition(process.number, this.#pick().number)
-    if (dice < 965) return network.heal(process.number, this.#pick().number)
-    if (dice < 975) {
-      network.counters.stalls++
-      process.host.stalledUntilUs = network.timeline.nowUs + random.within(1, 20_000)
-    } else if (dice < 985) {
-      network.counters.pauses++
-      process.host.pause()
-    } else if (dice < 995) process.host.resume()
-    else this.#end(process)
-  }
-
-  #setFaults(): void {
-    const random = this.#random
-    const rate = (): number => (random.chance(0.5) ? 0 : random.within(1, 100) / 1000)
-    const { faults } = this.network
-    faults.loss = rate()
-    faults.duplication = rate()
-    faults.corruption = rate()
-    faults.reordering = rate()
-  }
-
-  /** The process dies, closes its endpoint, or loses its NIC; another takes its place. */
-  #end(process: Process): void {
-    if (this.#count >= PROCESSES_MAX) return
-    const { network, ledger } = this
-    ledger.gone.add(process.number)
-    this.#processes = this.#processes.filter(one => one !== process)
-    for (const one of this.#processes) one.mapped.delete(process.number)
-    const dice = this.#random.within(0, 2)
-    if (dice === 0 && process.host.state === 'running') {
-      process.isClosed = true
-      this.#watch(process.endpoint.close())
-    } else if (dice === 1) {
-      process.isClosed = true
-      process.host.isNicDead = true
-      this.#kernels.expectSilence(process.host, PEER_TIMEOUT_MS)
-    } else {
-      process.host.kill()
-      this.#kernels.closeAll(process.host)
-    }
-    network.counters.kills++
-    this.#watch(
-      this.#open().then(fresh => {
-        this.#mapAll(fresh)
-        for (const one of this.#processes) if (one !== fresh) this.#map(one, fresh)
-      }),
-    )
-  }
-
-  async #open(): Promise<Process> {
-    this.#count++
-    const process = await Process.open(this.network, this.#kernels, this.ledger, this.#random)
-    this.#processes.push(process)
-    return process
-  }
-
-  #mapAll(process: Process): void {
-    for (const other of this.#processes) if (other !== process) this.#map(process, other)
-  }
-
-  /** In the background: a process that is gone, or cannot be reached in time, is not mapped. */
-  #map(process: Process, other: Process): void {
-    this.#watch(
-      process.endpoint.map(other.number, other.endpoint.name).then(
-        () => void (other.isAlive && process.mapped.set(other.number, other)),
-        (error: Error & { code?: string }) => {
-          if (!`${error.code}`.startsWith('ERR_')) throw error
-        },
-      ),
-    )
-  }
-
-  #watch(promise: Promise<unknown>): void {
+  protected watch(promise: Promise<unknown>): void {
     promise.catch(error => {
       this.#fault ??= error
     })
   }
 
-  #pick(): Process {
-    return this.#processes[this.#random.within(0, this.#processes.length - 1)] as Process
-  }
-
   /** Lets virtual time pass. Promises run between events, in their order. */
-  #pass(us: number): void {
+  protected pass(us: number): void {
     const { timeline } = this.network
     const untilUs = timeline.nowUs + us
     while (timeline.nextUs <= untilUs) {
       timeline.step()
-      if (timeline.hasSettled || this.#processes.some(({ calls }) => calls > 0)) this.#settle()
+      if (timeline.hasSettled || this.players.some(({ isWaiting }) => isWaiting)) this.#settle()
     }
     timeline.nowUs = Math.max(timeline.nowUs, untilUs)
     this.#settle()
+  }
+
+  #act(): void {
+    const { network, random } = this
+    const player = this.#pick()
+    const dice = random.within(0, 999)
+    if (dice < 900) {
+      for (let left = random.within(1, BURST_MAX); left > 0; left--) player.act(this.players)
+      return
+    }
+    if (dice < 930) return this.#setFaults()
+    if (dice < 945) {
+      const other = this.#pick().number
+      return this.#without.has('partition') ? undefined : network.partition(player.number, other)
+    }
+    if (dice < 965) return network.heal(player.number, this.#pick().number)
+    if (dice < 975) {
+      const us = random.within(1, 20_000)
+      if (this.#without.has('stall')) return
+      network.counters.stalls++
+      player.host.stalledUntilUs = network.timeline.nowUs + us
+    } else if (dice < 985) {
+      if (this.#without.has('pause')) return
+      network.counters.pauses++
+      player.host.pause()
+    } else if (dice < 995) player.host.resume()
+    else if (!this.#without.has('end')) this.#end(player)
+  }
+
+  #setFaults(): void {
+    const { random } = this
+    const rate = (): number => (random.chance(0.5) ? 0 : random.within(1, 100) / 1000)
+    const chosen = { loss: rate(), duplication: rate(), corruption: rate(), reordering: rate() }
+    if (!this.#without.has('faults')) Object.assign(this.network.faults, chosen)
+  }
+
+  /** The process dies, ends in order, or loses its NIC; another takes its place. */
+  #end(player: P): void {
+    if (this.#count >= PROCESSES_MAX) return
+    const { network } = this
+    this.players = this.players.filter(one => one !== player)
+    this.forget(player)
+    const dice = this.random.within(0, 2)
+    if (dice === 0 && player.host.state === 'running') this.watch(player.close())
+    else if (dice === 1) {
+      player.host.isNicDead = true
+      this.kernels.expectSilence(player.host, PEER_TIMEOUT_MS)
+    } else {
+      player.host.kill()
+      this.kernels.closeAll(player.host)
+    }
+    network.counters.kills++
+    this.#open()
+  }
+
+  #open(): void {
+    this.#count++
+    this.watch(
+      this.open(this.network.addHost()).then(fresh => {
+        for (const one of this.players) {
+          this.connect(fresh, one)
+          this.connect(one, fresh)
+        }
+        this.players.push(fresh)
+      }),
+    )
+  }
+
+  #pick(): P {
+    return this.players[this.random.within(0, this.players.length - 1)] as P
   }
 
   /** Promises go on, as Node lets them between two callbacks. */
   #settle(): void {
     this.network.timeline.hasSettled = false
     drainTicks()
-    for (const process of this.#processes) this.#fault ??= process.fault
+    for (const { fault } of this.players) this.#fault ??= fault
     if (this.#fault !== undefined) throw this.#fault
-  }
-
-  #check(): void {
-    for (const { endpoint, isAlive } of this.#processes) {
-      if (!isAlive) continue
-      for (const { creditsLeft, outstanding } of endpoint.stats().peers) {
-        if (creditsLeft < 0 || creditsLeft > CREDITS || outstanding !== CREDITS - creditsLeft)
-          throw new Broken(`${creditsLeft} credits, and ${outstanding} requests under way`)
-      }
-    }
   }
 
   /** All faults end; everything must come to rest, and nothing be left. */
   #rest(): void {
-    const { network, ledger } = this
+    const { network } = this
     network.healAll()
+    this.settleDown()
     const untilUs = network.timeline.nowUs + REST_US_MAX
     for (;;) {
-      this.#pass(100_000)
-      this.#check()
-      const left = ledger.unfinished()
-      const leaking = this.#leaks()
-      if (left.length === 0 && leaking === undefined) return
-      if (network.timeline.nowUs < untilUs) continue
-      const [first] = left
-      throw new Broken(
-        first === undefined ? `${leaking}` : `${describe(first)} is stuck, and ${left.length - 1} more`,
-      )
+      this.pass(100_000)
+      this.check()
+      const left = this.findUnfinished()
+      if (left === undefined) return
+      if (network.timeline.nowUs >= untilUs) throw new Broken(left)
     }
-  }
-
-  /** What a connection of two living processes still holds. */
-  #leaks(): string | undefined {
-    const names = new Set(this.#processes.map(({ endpoint }) => endpoint.name))
-    for (const { endpoint, number } of this.#processes) {
-      for (const peer of endpoint.stats().peers) {
-        if (names.has(peer.name) && peer.state === 'open' && peer.creditsLeft !== CREDITS)
-          return `process ${number} has lost ${CREDITS - peer.creditsLeft} credits`
-      }
-    }
-    return undefined
   }
 }

@@ -54,6 +54,8 @@ export interface ZcopyStream {
   readonly counts: { fetched(length: number): void; fetchedByPeer(length: number): void }
   readonly sink: StreamSink | undefined
   readonly pending: PendingChunks | undefined
+  /** What the peer may have under way or unread at once. */
+  readonly windowGranted: number
   sendSequence: number
   receiveSequence: number
   /** Sends `handler` with `last` as its last word; false if there is no room. */
@@ -243,7 +245,8 @@ export class Zcopy {
   fetch(sink: StreamSink): void {
     const { stream } = this
     if (sink.isReading) {
-      const lengthMax = Math.min(this.sourceLeft, FETCH_MAX)
+      // A program that stops reading in the middle leaves no more than the window unread.
+      const lengthMax = Math.min(this.sourceLeft, FETCH_MAX, stream.windowGranted)
       const posted = sink.posted?.(lengthMax)
       const bytes = posted ?? stream.channel.host.allocate(lengthMax)
       const isRead = stream.channel.memory.read(

@@ -1,0 +1,48 @@
+/** Runs one system. */
+import { EndpointWorld } from './endpoint-world.ts'
+import { Broken } from './ledger.ts'
+import { SocketWorld } from './socket-world.ts'
+import type { Outcome, SimulationOptions, World } from './world.ts'
+
+type MakeWorld = (options: SimulationOptions) => World
+
+export const KINDS = {
+  endpoints: options => new EndpointWorld(options),
+  sockets: options => new SocketWorld(options),
+} satisfies Record<string, MakeWorld>
+
+export type Kind = keyof typeof KINDS
+
+/**
+ * Resolves after one system has run from its beginning to its end, within one callback of Node's: no other work comes in
+ * between.
+ */
+export function simulate(kind: Kind, options: SimulationOptions): Promise<Outcome> {
+  return new Promise(resolve => setImmediate(() => resolve(run(KINDS[kind], options))))
+}
+
+function run(makeWorld: MakeWorld, options: SimulationOptions): Outcome {
+  const world = makeWorld(options)
+  let failure: string | undefined
+  try {
+    world.run()
+  } catch (error) {
+    failure = `${(error as Error).message} (step ${world.step}, ${world.network.timeline.nowUs} us)`
+    if (!(error instanceof Broken)) failure += `\n${(error as Error).stack}`
+  }
+  const { network, finished, returned } = world
+  const { counters, timeline } = network
+  return {
+    seed: options.seed,
+    hardware: network.hardware.name,
+    trace: network.trace,
+    messages: finished,
+    returned,
+    frames: network.frameCount,
+    events: timeline.count,
+    virtualMs: timeline.nowUs / 1000,
+    faults: { ...counters },
+    steps: Math.min(world.step, options.steps),
+    failure,
+  }
+}
