@@ -13,7 +13,11 @@ export const { setTimeout: sleep, setImmediate: nextTurn } = promises
 export const nextTick: typeof process.nextTick = process.nextTick.bind(process)
 /** From its module: the program may have removed the global. */
 const { performance: real } = perfHooks
-export const performance = { timeOrigin: real.timeOrigin, now: real.now.bind(real) }
+export const performance = {
+  timeOrigin: real.timeOrigin,
+  now: real.now.bind(real),
+  nodeTiming: real.nodeTiming as typeof real.nodeTiming & { uvMetricsInfo: { events: number } },
+}
 export const dateNow = Date.now
 
 /** Our timers are hidden from hooks of the program. */

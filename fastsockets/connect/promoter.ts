@@ -19,6 +19,7 @@ import { allowsDriver, decide, decidePath } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { tcpUnder } from '../promotion/find-promoted.ts'
 import { addressesOf, textOf } from '../promotion/four-addresses.ts'
+import { completeNextTurn } from '../promotion/next-turn.ts'
 import {
   AGAIN_PRICE_MAX_US,
   AGAIN_PRICE_US,
@@ -187,13 +188,15 @@ export class Promoter implements Starter {
   /** The program writes to a connected socket over TCP. */
   noteWrite(socket: FastSocket, length: number): void {
     const started = startedOf(socket) ?? this.#meet(socket)
-    if (started !== undefined) this.#pay(socket, started, writePriceUs(length))
+    if (started === undefined) return
+    this.#pay(socket, started, writePriceUs(length))
+    if (isUnderWay(started)) completeNextTurn(socket, length)
   }
 
-  handleTcpWrite(handle: PromotedHandle, length: number): void {
+  handleTcpWrite(handle: PromotedHandle, length: number): boolean {
     const { socket } = handle
     const started = socket && startedOf(socket)
-    if (socket === undefined || started === undefined) return
+    if (socket === undefined || started === undefined) return false
     started.placed = handle
     // It is back on TCP, where it pays anew.
     if (started.isAsked && handle.mayMove) {
@@ -201,6 +204,7 @@ export class Promoter implements Starter {
       started.paidUs = 0
     }
     this.#pay(socket, started, writePriceUs(length))
+    return isUnderWay(started)
   }
 
   /** A connection that native code is going to read: its server is looked for at once. */
@@ -481,6 +485,10 @@ export class Promoter implements Starter {
     const route = address === undefined ? undefined : this.#routes.find(address, port)
     return route?.channel ?? route?.group?.next(channel => passed.has(channel))?.channel
   }
+}
+
+function isUnderWay({ isAsked, destination }: Started): boolean {
+  return isAsked || destination.isSearching
 }
 
 function startedOf(socket: object): Started | undefined {

@@ -95,6 +95,19 @@ export function callIfFunction(callback: unknown, self: unknown, args: readonly 
   if (typeof callback === 'function') Reflect.apply(callback, self, args)
 }
 
+/** Node's own state of a `Writable`. */
+export interface WritableState {
+  /** `writableLength` */
+  length: number
+  /** What the write that is under way takes off `length` once it is complete. */
+  writelen: number
+  needDrain: boolean
+  ending: boolean
+  readonly errored: Error | null
+  /** The end is out, or about to be. */
+  readonly finalCalled: boolean
+}
+
 /** Socket members that @types/node does not know. */
 export interface SocketInternals {
   _handle: object | null
@@ -105,8 +118,7 @@ export interface SocketInternals {
   _pendingEncoding: string
   /** `ended`: the end has been read, though the program may not have seen it. */
   readonly _readableState: { readonly ended: boolean }
-  /** `finalCalled`: the end is out, or about to be. */
-  readonly _writableState: { readonly finalCalled: boolean }
+  readonly _writableState: WritableState
   _unrefTimer(): void
   _getpeername(): SocketName
   _getsockname(): SocketName

@@ -11,6 +11,8 @@
 export const CONNECT_US = 150
 /** A write with its answer, beyond one over a stream. */
 export const WRITE_US = 25
+/** A read, beyond one of a stream, if the program does not answer. */
+export const READ_US = 10
 /** A datagram that the kernel sends or delivers, beyond one over a channel. */
 export const DATAGRAM_US = 10
 /** Bytes in either direction, beyond those of a stream. */

@@ -48,6 +48,7 @@ import { statusPage } from '../status/status-page.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
 import { endsOf } from '../stream/stream-addresses.ts'
 import type { StreamErrorCode } from '../stream/stream-sink.ts'
+import { completeNextTurn } from './next-turn.ts'
 
 const COUNT_SIZE = 8
 /** In place of a count: this direction stays on TCP. */
@@ -72,8 +73,8 @@ export interface Starter {
   mayMove(handle: PromotedHandle, address: string, port: number, family: 4 | 6): boolean
   /** Whether that holds when it is connected. */
   mayStillMove(handle: PromotedHandle): boolean
-  /** So many bytes were written over TCP. */
-  handleTcpWrite(handle: PromotedHandle, length: number): void
+  /** So many bytes were written over TCP. True if the connection may move in the next turns. */
+  handleTcpWrite(handle: PromotedHandle, length: number): boolean
 }
 
 export class PromotedHandle extends FastStreamHandle {
@@ -308,7 +309,8 @@ export class PromotedHandle extends FastStreamHandle {
     if (this.outgoing === 'stream') return super.writeFromSocket(socket, writev, data, encoding, callback)
     this.claim()
     writeAs(this.tcp, socket, writev, data, encoding, callback)
-    this.noteWritten()
+    const length = this.noteWritten()
+    if (this.starter?.handleTcpWrite(this, length) === true) completeNextTurn(socket, length)
   }
 
   override handleNativeWrite(request: { readonly oncomplete?: unknown }, buffers: Buffer[]): number {
@@ -318,16 +320,16 @@ export class PromotedHandle extends FastStreamHandle {
       if (isInCall) this.completeWritten(request, isAtOnce)
       else this.completeWrite(request, written)
     })
-    this.noteWritten()
+    this.starter?.handleTcpWrite(this, this.noteWritten())
     return status
   }
 
-  private noteWritten(): void {
+  private noteWritten(): number {
     const { bytesWritten } = this.tcp
     const length = bytesWritten - this.tcpWritten
     this.tcpWritten = bytesWritten
     this.writtenCount += length
-    this.starter?.handleTcpWrite(this, length)
+    return length
   }
 
   override shutdown(request: object): number {

@@ -1,11 +1,10 @@
 /**
- * What sockets on TCP read, for programs that mostly read. Node counts the bytes; they are looked at now and then, less often
- * the longer nothing comes, and never without an open socket.
+ * What sockets on TCP read, for programs that mostly read. Node counts the bytes, and libuv how often it had something to read; both are
+ * looked at now and then, less often the longer nothing comes, and never without an open socket.
  */
 import net from 'node:net'
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import { targetPath } from '../host/unix-targets.ts'
-import { BYTES_PER_US } from './price.ts'
 
 const DELAY_MS = 100
 const DELAY_MAX_MS = 3200
@@ -28,17 +27,23 @@ export function openSockets(): net.Socket[] {
   return all.filter((one): one is net.Socket => one instanceof net.Socket && isConnection(one))
 }
 
-/** Reports what reading over TCP has cost, in microseconds, from each `start` on until no socket is open. */
+/** What libuv's event loop has found by poll, of whatever kind. */
+function eventCount(): number {
+  return performance.nodeTiming.uvMetricsInfo.events
+}
+
+/** Reports what is read over TCP, from each `start` on until no socket is open. */
 export class ReadWatch {
-  readonly #onRead: ((us: number) => void) | undefined
+  readonly #onRead: ((bytes: number, times: number) => void) | undefined
   readonly #onLook: (sockets: net.Socket[]) => void
   #timer: NodeJS.Timeout | undefined
   #delayMs = DELAY_MS
   #seen = 0
+  #events = 0
 
-  /** `onLook` gets the open sockets at each look. */
+  /** `times`: at most so many reads have brought these bytes. `onLook` gets the open sockets at each look. */
   constructor(
-    onRead: ((us: number) => void) | undefined,
+    onRead: ((bytes: number, times: number) => void) | undefined,
     onLook: (sockets: net.Socket[]) => void = () => {},
   ) {
     this.#onRead = onRead
@@ -49,6 +54,7 @@ export class ReadWatch {
   start(): void {
     if (this.#timer !== undefined) return
     this.#delayMs = DELAY_MS
+    this.#events = eventCount()
     this.#timer = setTimeout(this.#look, DELAY_MS).unref()
   }
 
@@ -65,7 +71,9 @@ export class ReadWatch {
     const read = Math.max(0, total - this.#seen)
     this.#seen = total
     this.#delayMs = read > 0 ? DELAY_MS : Math.min(this.#delayMs * 2, DELAY_MAX_MS)
-    if (read > 0) this.#onRead?.(read / BYTES_PER_US)
+    const events = eventCount()
+    if (read > 0) this.#onRead?.(read, Math.min(read, events - this.#events))
+    this.#events = events
     this.#onLook(sockets)
     const pauseMs = Math.max(this.#delayMs, PAUSES_PER_LOOK * (performance.now() - startMs))
     this.#timer = sockets.length > 0 ? setTimeout(this.#look, pauseMs).unref() : undefined

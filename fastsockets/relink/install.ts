@@ -84,6 +84,7 @@ import { RequiredError } from '../policy/required-error.ts'
 import { forgetAccepted, noteAccepted } from '../promotion/accepted-sockets.ts'
 import { mayReturn, moveToTcpUnread } from '../promotion/demotion.ts'
 import { acceptOverTcp, isForNativeCode, startOverTcp } from '../promotion/native-starts.ts'
+import { handleWritev, takeBack } from '../promotion/next-turn.ts'
 import { lengthOfWrite } from '../promotion/price.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import { statusPage } from '../status/status-page.ts'
@@ -217,6 +218,7 @@ function wrapClient(
 
   entries.connect = function (this: FastSocket, ...args: unknown[]): net.Socket {
     node20?.copyOptions(args)
+    takeBack(this)
     if (isOwn(this)) return makeHidden(() => connect.apply(this, args))
     const plan = prepareSafely(this, args)
     if (plan instanceof RequiredError) return this.destroy(plan)
@@ -343,6 +345,7 @@ function wrapSocket(promoter: Promoter | undefined): void {
       callback: () => void,
     ): unknown {
       const fast = fastOf(this._handle)
+      if (writev) handleWritev(this)
       if (fast === undefined || this.connecting) {
         if (promoter !== undefined && !this.connecting) promoter.noteWrite(this, lengthOfWrite(writev, data))
         return _writeGeneric.call(this, writev, data, encoding, callback)

@@ -16,12 +16,22 @@ import { isOwn } from '../../nic/own-sockets.ts'
 import { performance, setImmediate } from '../../nic/real-time.ts'
 import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
 import { deviceNames } from '../../nic/verbs/kernel-devices.ts'
+import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { startPhase } from '../host/start-phase.ts'
 import { noteTarget } from '../host/unix-targets.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
-import { CONNECT_US, DATAGRAM_US, IDLE_US_PER_MS, START_PRICE_US, writePriceUs } from '../promotion/price.ts'
+import { completeNextTurn, handleWritev, takeBack } from '../promotion/next-turn.ts'
+import {
+  BYTES_PER_US,
+  CONNECT_US,
+  DATAGRAM_US,
+  IDLE_US_PER_MS,
+  READ_US,
+  START_PRICE_US,
+  writePriceUs,
+} from '../promotion/price.ts'
 import { ReadWatch } from '../promotion/reads.ts'
 import { targetOf } from './connect-target.ts'
 
@@ -52,7 +62,11 @@ let mark: number | undefined
 let paidUs = 0
 let paidAtMs = 0
 let onPaid: (() => void) | undefined
-const reads = new ReadWatch(pay, sockets => {
+/** The rest is loaded in the next turn. */
+let isDue = false
+/** Since the last look at what was read. */
+let writeCount = 0
+const reads = new ReadWatch(noteReads, sockets => {
   if (!sockets.some(({ bytesRead }) => bytesRead === 0)) return
   const { probeForHolding } = require('./held-probe.ts') as typeof import('./held-probe.ts')
   probeForHolding(sockets, loadSoon)
@@ -104,14 +118,26 @@ function handleAccepted(message: unknown): void {
   if (socket?.server !== undefined && !isOwn(socket.server)) pay(CONNECT_US)
 }
 
-export function noteConnect(socket: object, args: readonly unknown[]): void {
+export function noteConnect(socket: FastSocket, args: readonly unknown[]): void {
+  takeBack(socket)
   const target = targetOf(args)
   if (target?.isPath === true) noteTarget(socket, target.address)
   pay(CONNECT_US)
 }
 
-export function noteWrite(length: number): void {
-  pay(writePriceUs(length))
+/** Before Node's own `_writeGeneric`. */
+export function noteWrite(socket: FastSocket, writev: boolean, length: number): void {
+  writeCount++
+  // TCP has taken no longer than the time since the last payment, if one write follows another.
+  pay(Math.min(writePriceUs(length), 1000 * (performance.now() - paidAtMs)))
+  if (writev) handleWritev(socket)
+  if (isDue && !socket.connecting) completeNextTurn(socket, length)
+}
+
+function noteReads(bytes: number, times: number): void {
+  // The price of a write holds that of the answer.
+  pay(bytes / BYTES_PER_US + READ_US * Math.max(0, times - writeCount))
+  writeCount = 0
 }
 
 /** A datagram to or from a loopback address. */
@@ -143,5 +169,9 @@ function loadSoon(): void {
   if (load === undefined) return
   onPaid = undefined
   // Not within a call of the program's.
-  setImmediate(() => makeHidden(load))
+  isDue = true
+  setImmediate(() => {
+    isDue = false
+    makeHidden(load)
+  })
 }

@@ -13,6 +13,7 @@ import { AsyncResource } from 'node:async_hooks'
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { watchDatagrams, watching } from '../datagram/udp-handles.ts'
+import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { define } from '../host/define.ts'
 import { warnOfUnknownVariables } from '../host/environment.ts'
 import { hideFromHooks } from '../host/own-hooks.ts'
@@ -168,7 +169,7 @@ function install(): void {
 }
 
 function handleConnect(socket: unknown, args: readonly unknown[]): boolean {
-  if (isLight && !isOwn(socket as object)) noteConnect(socket as object, args)
+  if (isLight && !isOwn(socket as object)) noteConnect(socket as FastSocket, args)
   return !isLight
 }
 
@@ -178,7 +179,8 @@ function handleListen(server: unknown, args: readonly unknown[]): boolean {
 }
 
 function handleWrite(socket: unknown, [writev, data]: readonly unknown[]): boolean {
-  if (isConnection(socket as object)) noteWrite(lengthOfWrite(writev, data))
+  if (isConnection(socket as object))
+    noteWrite(socket as FastSocket, writev as boolean, lengthOfWrite(writev, data))
   return false
 }
 

@@ -1,8 +1,10 @@
 /**
  * An echo client or server that knows nothing of this package. argv: 'server', or 'client' and a port or path; the server may have a path, too. The server says { port }.
  * As 'printer' it has an idle connection to itself, and writes to standard output, a pipe. As 'source' it writes to each client without end; as 'reader' it only reads, of such a server.
+ * As 'sink' it is a server that only reads, and says { bytes } of each client; as 'writer' it writes { size } bytes a write to such a one, and waits for 'drain' only, until it has moved or has written { count } times.
  * The client runs { count } messages, one after the other, and both say after that, or when asked, what of ours is loaded.
  */
+import diagnostics from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import net, { type AddressInfo } from 'node:net'
@@ -45,6 +47,32 @@ if (role === 'server') {
       process.on('message', tellLoaded)
       setTimeout(() => process.send?.('printed'), 500)
     })
+} else if (role === 'sink') {
+  const server = net.createServer(socket => {
+    socket.resume().on('end', () => process.send?.({ bytes: socket.bytesRead }))
+  })
+  server.listen(0, '127.0.0.1', () => {
+    process.send?.({ port: (server.address() as AddressInfo).port })
+  })
+} else if (role === 'writer') {
+  const socket = net.connect({ port: Number(port), host: '127.0.0.1' })
+  let hasMoved = false
+  diagnostics.subscribe('fastsockets:promoted', () => {
+    hasMoved = true
+  })
+  process.once('message', async message => {
+    const { size, count } = message as { size: number; count: number }
+    const chunk = Buffer.alloc(size)
+    let [written, drains] = [0, 0]
+    for (; written < count && !hasMoved; written++)
+      if (!socket.write(chunk)) {
+        drains++
+        await once(socket, 'drain')
+      }
+    socket.end()
+    tellLoaded()
+    process.send?.({ hasMoved, bytes: written * size, drains })
+  })
 } else if (role === 'reader') {
   net.connect({ port: Number(port), host: '127.0.0.1' }).resume()
 } else {

@@ -96,6 +96,20 @@ t.test('messages that leave a program idle are no reason to load anything, howev
   await client.kill()
 })
 
+t.test(
+  'a client that writes without a turn of its event loop becomes fast, and so does a server that only reads',
+  async t => {
+    const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
+    const server = new Child(t, program('light-phase'), ['sink'], relinked({ env }))
+    const { port } = await server.receive<{ port: number }>()
+    const client = new Child(t, program('light-phase'), ['writer', String(port)], relinked({ env }))
+    t.strictSame(await client.ask({ size: 64, count: 10_000_000 }), { isLoaded: true })
+    const { bytes, ...seen } = await client.receive<{ bytes: number }>()
+    t.match(seen, { hasMoved: true, drains: Number })
+    t.strictSame(await server.receive(), { bytes }, 'all of it, once')
+  },
+)
+
 t.test('a client that only reads becomes fast', async t => {
   const { FASTSOCKETS_START: _, ...env } = plainEnvironment()
   const server = new Child(t, program('light-phase'), ['source'], relinked({ env }))
