@@ -14,9 +14,9 @@ import { openLog, randomBytes } from '../../nic/index.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import type { Peers } from '../connect/peers.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
-import { guard } from '../host/thrown-errors.ts'
+import { isUncaughtHandled, reportUncaught } from '../host/node-internals.ts'
 import { DATAGRAMS, UNIX } from '../host/unix-paths.ts'
-import { decide, startsOnTcp } from '../policy/own-policy.ts'
+import { allowsDatagrams, decide, startsOnTcp } from '../policy/own-policy.ts'
 import { AGAIN_PRICE_MAX_US, DATAGRAM_US, FIND_PRICE_US } from '../promotion/price.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import { WINDOW } from '../stream/stream-layout.ts'
@@ -59,12 +59,6 @@ const openDoors = new Set<string>()
 
 /** Node's class of send requests. */
 type RequestClass = new () => object
-
-interface Delivery {
-  readonly carrier: SocketCarrier
-  readonly bytes: Buffer
-  readonly sender: Sender
-}
 
 export class SocketCarrier implements Carrier, ReceivingSocket {
   readonly address: string
@@ -154,6 +148,16 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     for (const { receiver } of this.#all()) receiver?.sendLimit()
   }
 
+  handlePolicy(): void {
+    const mayReceive = this.mayReceive()
+    if (!mayReceive) this.#closeDoor()
+    else if (this.#isFast) this.#openDoor()
+    for (const { address, port, sender, receiver } of [...this.#all()]) {
+      if (!maySendTo(address, port)) sender?.close()
+      if (!mayReceive) receiver?.stop()
+    }
+  }
+
   leave(): void {
     for (const { sender, receiver } of [...this.#all()]) {
       sender?.close()
@@ -185,20 +189,23 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
   /** Whether a pair that ends here may be opened. */
   mayReceive(): boolean {
     if (!this.isOpen || this.#notes.reason !== undefined) return false
-    if (decide('server', this.address, this.port).use === 'tcp') return false
+    if (!allowsDatagrams() || decide('server', this.address, this.port).use === 'tcp') return false
     return this.#receiverCount < DESTINATIONS_MAX && isAloneOnPort(this.port)
   }
 
   deliver(bytes: Buffer, sender: Sender): void {
-    this.#notes.scope.runInAsyncScope(guard<Delivery>, undefined, deliver, undefined, {
-      carrier: this,
-      bytes,
-      sender,
-    })
+    this.#notes.scope.runInAsyncScope(this.#deliverNow, this, bytes, sender)
   }
 
-  deliverNow(bytes: Buffer, { address, family, port }: Sender): void {
-    this.#notes.onmessage?.(bytes.length, this.#handle, bytes, { address, family, port })
+  /** Node adds the size to the object that it gets, and the program keeps that. */
+  #deliverNow(bytes: Buffer, { address, family, port }: Sender): void {
+    const from = { address, family, port }
+    if (!isUncaughtHandled()) return this.#notes.onmessage?.(bytes.length, this.#handle, bytes, from)
+    try {
+      this.#notes.onmessage?.(bytes.length, this.#handle, bytes, from)
+    } catch (error) {
+      if (!reportUncaught(error)) throw error
+    }
   }
 
   handleReceiverOver(receiver: DatagramReceiver): void {
@@ -327,7 +334,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
 
   async #reach({ address, port, receiver, isCaller }: Destination): Promise<SocketChannel | undefined> {
     const plain = withoutMapping(address)
-    if (this.#notes.reason !== undefined || decide('client', plain, port).use === 'tcp') return undefined
+    if (this.#notes.reason !== undefined || !maySendTo(address, port)) return undefined
     // The kernel would give a marker's answer to another socket of this port.
     if (!isAloneOnPort(this.port)) return undefined
     if (receiver !== undefined) return otherEnd(receiver.stream.channel, this.#peers)
@@ -380,11 +387,11 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
   }
 }
 
+function maySendTo(address: string, port: number): boolean {
+  return allowsDatagrams() && decide('client', withoutMapping(address), port).use !== 'tcp'
+}
+
 /** Of the channel of this thread to itself each end carries one direction. */
 function otherEnd(channel: SocketChannel, peers: Peers): SocketChannel {
   return channel.isLoopback ? peers.ownChannel() : channel
-}
-
-function deliver({ carrier, bytes, sender }: Delivery): void {
-  carrier.deliverNow(bytes, sender)
 }

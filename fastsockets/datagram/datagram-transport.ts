@@ -1,6 +1,7 @@
 import type { Socket } from 'node:dgram'
-import { type FallbackReason, fallbackReason } from '../reasons.ts'
-import { type DatagramPair, handleOf, udpNotesOf } from './udp-handles.ts'
+import { allowsDatagrams } from '../policy/own-policy.ts'
+import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
+import { type DatagramPair, handleOf, type UdpHandle, udpNotesOf, watching } from './udp-handles.ts'
 
 export interface DatagramTransport {
   /** `shm` if any pair has moved there; other datagrams are the kernel's. */
@@ -13,8 +14,15 @@ export interface DatagramTransport {
 /** The transport of a socket of `node:dgram` that is open. */
 export function datagramTransportOf(socket: Socket): DatagramTransport {
   const handle = handleOf(socket)
-  const { carrier, reason } = (handle && udpNotesOf(handle)) ?? {}
-  const pairs = carrier?.pairs() ?? []
+  const pairs = (handle && udpNotesOf(handle)?.carrier?.pairs()) ?? []
+  const reason = handle && reasonAgainst(handle)
   const isFast = pairs.some(({ sends, receives }) => sends === 'shm' || receives === 'shm')
   return { transport: isFast ? 'shm' : 'udp', ...(reason && { reason: fallbackReason(reason) }), pairs }
+}
+
+function reasonAgainst(handle: UdpHandle): FallbackCode | undefined {
+  if (!allowsDatagrams()) return 'POLICY'
+  const notes = udpNotesOf(handle)
+  if (notes !== undefined) return notes.reason
+  return watching.isOn ? 'OWN_HANDLE' : 'NOT_INSTALLED'
 }

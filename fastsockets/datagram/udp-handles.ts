@@ -62,6 +62,8 @@ export interface Carrier {
   /** The socket is connected to this place. */
   handleConnected(address: string, port: number): void
   handleReceiveLimit(): void
+  /** Another policy is in force. */
+  handlePolicy(): void
   /** From now on only the kernel may carry its datagrams. */
   leave(): void
   close(): void
@@ -87,27 +89,19 @@ const NOTES = Symbol('fastsockets.datagrams')
 /** UV_UDP_REUSEADDR and, of libuv 1.49 and later, UV_UDP_REUSEPORT (uv.h). */
 const REUSE_FLAGS = 4 | 64
 /** Methods by which a program asks for what only the kernel can do. */
-const OPTIONS = [
-  'setTTL',
-  'setBroadcast',
-  'setMulticastTTL',
-  'setMulticastLoopback',
-  'setMulticastInterface',
-  'addMembership',
-  'dropMembership',
-  'addSourceSpecificMembership',
-  'dropSourceSpecificMembership',
-]
+const OPTIONS = /TTL|Broadcast|Multicast|Membership/
 
 type Method = (this: UdpHandle, ...args: never[]) => unknown
 
 /** What the preload, and later the rest, wants to know. */
 export const watching: {
+  /** The preload watches new sockets. */
+  isOn: boolean
   /** A datagram went to, or came from, a loopback address. */
   onLocal: () => void
   /** A handle is bound. */
   onBound: (handle: UdpHandle, notes: UdpNotes) => void
-} = { onLocal: () => {}, onBound: () => {} }
+} = { isOn: false, onLocal: () => {}, onBound: () => {} }
 
 /** The handles that receive, with their notes. */
 export const boundHandles = new Map<UdpHandle, UdpNotes>()
@@ -117,6 +111,7 @@ export const nativeSends: { v4?: Send; v6?: Send } = {}
 let isPatched = false
 
 export function watchDatagrams(): void {
+  watching.isOn = true
   diagnostics.subscribe('udp.socket', message => {
     const handle = handleOf((message as { socket: object }).socket)
     if (handle === undefined) return
@@ -130,6 +125,12 @@ export function handleOf(socket: object): UdpHandle | undefined {
   const state = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'state symbol')
   const { handle } = (state && (socket as Record<symbol, { handle?: UdpHandle | null }>)[state]) ?? {}
   return handle ?? undefined
+}
+
+/** Another process gets the descriptor, and may read from it, too. */
+export function noteShared(socket: object): void {
+  const handle = handleOf(socket)
+  if (handle !== undefined) keepWithKernel(handle, 'OWN_HANDLE')
 }
 
 export function udpNotesOf(handle: UdpHandle): UdpNotes | undefined {
@@ -212,7 +213,7 @@ function patch(first: UdpHandle): void {
     keepWithKernel(handle, 'OWN_HANDLE')
     return call()
   })
-  for (const name of OPTIONS) {
+  for (const name of Object.getOwnPropertyNames(prototype).filter(name => OPTIONS.test(name))) {
     wrap(prototype, name, (handle, call) => {
       keepWithKernel(handle, 'SOCKET_OPTION')
       return call()

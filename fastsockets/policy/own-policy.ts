@@ -136,7 +136,7 @@ export function startsOnTcp(policy: Policy | undefined = ownPolicy()): boolean {
 /** Whether datagrams of `node:dgram` may go past the kernel. The environment variable overrides the policy. */
 export function allowsDatagrams(policy: Policy | undefined = ownPolicy()): boolean {
   if (policy === undefined) return false
-  return (process.env[DATAGRAMS_VARIABLE] || policy.datagrams || 'kernel') === 'fast'
+  return (process.env[DATAGRAMS_VARIABLE] || policy.datagrams || 'fast') === 'fast'
 }
 
 /** Few programs have a policy: only they load what reads it. */

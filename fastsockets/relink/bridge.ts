@@ -31,11 +31,7 @@ export class SendError extends Error {
 }
 
 export function isFastSocket(value: unknown): value is FastSocket {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    fastOf((value as { _handle?: unknown })._handle) !== undefined
-  )
+  return value instanceof net.Socket && fastOf((value as { _handle?: unknown })._handle) !== undefined
 }
 
 /** Gives a connected fast socket a handle that can be sent to another process; changes nothing if it throws. */

@@ -159,6 +159,8 @@ function wrapAll(): void {
     promoter?.handleNewPolicy()
     publishAgain()
     moveForbidden(peers.streams())
+    for (const { carrier } of boundHandles.values()) carrier?.handlePolicy()
+    carryDatagrams(peers)
   })
   carryDatagrams(peers)
   showActive(peers)

@@ -86,6 +86,11 @@ export function beginLightPhase(load: () => void): boolean {
   return true
 }
 
+/** Calls `load` once datagrams have paid the price, in a program that has no light phase. */
+export function awaitPrice(load: () => void): void {
+  onPaid = load
+}
+
 /** The rest is loaded. Returns the servers that listen. */
 export function endLightPhase(): LightListener[] {
   onPaid = undefined

@@ -22,12 +22,12 @@ import '../../nic/real-time.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
 import { type PolicySettings, policySettings, providePolicySettings } from '../../nic/policy-source.ts'
-import { findPolicyFile } from '../policy/find-policy.ts'
-import { DATAGRAMS_VARIABLE } from '../policy/start-variable.ts'
+import { DATAGRAMS_VARIABLE, START_VARIABLE } from '../policy/start-variable.ts'
 import { lengthOfWrite } from '../promotion/price.ts'
 import { isConnection } from '../promotion/reads.ts'
 import { entries } from './entries.ts'
 import {
+  awaitPrice,
   beginLightPhase,
   endLightPhase,
   noteConnect,
@@ -106,18 +106,20 @@ function wrapAll(): void {
   wrap(net.Socket.prototype, 'resetAndDestroy', isUnnamedPipe)
   watchBinding()
   watchSentSockets()
-  watchIfAsked()
+  watchUdp()
   providePolicySettings(loadForSettings)
   syncBuiltinESMExports()
 }
 
-/** Only programs that ask for it have their datagrams watched: by the variable, or perhaps by a policy file. */
-function watchIfAsked(): void {
-  const asked = process.env[DATAGRAMS_VARIABLE]
-  if (asked !== 'fast' && (asked === 'kernel' || findPolicyFile() === undefined)) return
-  if (isLight) watching.onLocal = noteDatagram
-  else if (asked === 'fast') watching.onBound = () => void load()
-  else watching.onLocal = () => void load()
+/** Datagrams load the rest once the kernel's road has cost as much, whatever connections do; with `start: fast` the first socket does. */
+function watchUdp(): void {
+  const { env } = process
+  if (env[DATAGRAMS_VARIABLE] === 'kernel') return
+  if (env[START_VARIABLE] === 'fast') watching.onBound = () => void load()
+  else {
+    watching.onLocal = noteDatagram
+    if (!isLight) awaitPrice(() => void load())
+  }
   watchDatagrams()
 }
 

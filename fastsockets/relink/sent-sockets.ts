@@ -6,6 +6,7 @@
 import diagnostics from 'node:diagnostics_channel'
 import { clearTimeout, nextTick, setTimeout } from '../../nic/real-time.ts'
 import { isAboutBootstrap } from '../bootstrap/primary-messages.ts'
+import { noteShared } from '../datagram/udp-handles.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { sending } from './entries.ts'
 
@@ -79,6 +80,7 @@ function sendLater(target: Sender, socket: FastSocket, sendFirst: () => void): t
 function wrapSend(target: Sender, send: Send): void {
   const wrapped = function (this: Sender, ...args: Arguments): boolean {
     const [, handle] = args
+    if (typeof handle === 'object' && handle !== null) noteShared(handle)
     const behind = waiting.get(this)
     if (behind !== undefined) return behind.push(args) > 0
     const { bridges } = sending
