@@ -69,6 +69,8 @@ export interface SocketStatus {
   readonly bytesOut: number
   /** The process at the other end, if it is on this host and may be inspected. */
   readonly peer?: PeerProcess
+  /** The peer is in another container: its user, by this user namespace. It has no process number that means anything here. */
+  readonly container?: { readonly uid: number }
   // The rest is known of fast sockets only; for TCP the kernel has it (`ss -ti`).
   /**
    * As `ss` has it: `ESTAB`; `FIN-WAIT`, ended by this program; `CLOSE-WAIT`, ended by the peer; `CLOSING`, by
@@ -241,7 +243,9 @@ function decodeCounts(view: DataView, at: number): Partial<SocketStatus> {
   const bytesOut = count(BYTES_OUT)
   const zcopy = ZCOPY_STATES[wordAt(view, at, ROW.ZCOPY) - 1]
   const state = STREAM_STATES[count(STREAM_STATE)]
+  const containerUser = wordAt(view, at, ROW.CONTAINER_USER)
   return {
+    ...(containerUser > 0 ? { container: { uid: containerUser - 1 } } : {}),
     ...(state === undefined ? {} : { state }),
     recvQueue: Math.max(0, bytesIn - count(BYTES_TAKEN)),
     sendQueue: Math.max(0, bytesOut - count(PEER_TAKEN)) + count(BYTES_WAITING),

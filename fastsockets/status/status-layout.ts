@@ -19,12 +19,13 @@
  *   8 bytes received   9 sent   10 buffered (they found no receive posted)   11 taken by the program
  *   12 taken by the peer's program   13 the peer's window   14 received by ZCopy   15 sent by ZCopy
  *   16 what the program has written and is not sent   17 which directions have ended, a place among STREAM_STATES
+ *   18 of a connection to another container: 1 + the peer's user, else 0
  *   of a listener: 5 hashed port   8 connections accepted the fast way   9 over TCP   10 refused
  *   byte 192: local address or path     byte 256: remote address
  */
 export const PAGE_NAME = 'fastsockets-status'
 export const STATUS_MAGIC = 0x54535346
-export const STATUS_VERSION = 4
+export const STATUS_VERSION = 5
 
 export const HEADER_SIZE = 4096
 export const ROW_SIZE = 320
@@ -73,6 +74,7 @@ export const ROW = {
   START_MS: 6,
   ZCOPY: 7,
   COUNTS: 8,
+  CONTAINER_USER: 18,
 } as const
 export const LOCAL_AT = 192
 export const REMOTE_AT = 256

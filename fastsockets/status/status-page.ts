@@ -49,6 +49,8 @@ interface RowText {
   readonly role: 'client' | 'server'
   readonly reason?: FallbackCode
   readonly zcopy?: ZCopyState
+  /** User of a peer in another container. */
+  readonly containerUid?: number | undefined
   readonly local?: Place | undefined
   readonly remote?: Place | undefined
 }
@@ -157,6 +159,7 @@ export class StatusPage {
     this.#words[row + ROW.REMOTE_PORT] = text.remote?.port ?? 0
     this.#words[row + ROW.START_MS] = dateNow()
     this.#words[row + ROW.ZCOPY] = text.zcopy === undefined ? 0 : ZCOPY_STATES.indexOf(text.zcopy) + 1
+    this.#words[row + ROW.CONTAINER_USER] = text.containerUid === undefined ? 0 : text.containerUid + 1
     const { address: local = '' } = text.local ?? {}
     const { address: remote = '' } = text.remote ?? {}
     if (local !== made.local) this.#putText(at + LOCAL_AT, ADDRESS_SIZE, local)

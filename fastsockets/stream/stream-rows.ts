@@ -9,19 +9,22 @@ export interface ShowingChannel {
   readonly isRaw: boolean
   readonly mayOffer: boolean
   readonly transport: string
+  readonly peerUid: number | undefined
+  readonly way: { readonly isThroughFolder: boolean } | undefined
 }
 
 /** Shows a stream whose peer grants `window`; or updates the row of one that is shown. */
 export function showStream(
   stream: Stream,
   window: number,
-  { isRaw, mayOffer, transport }: ShowingChannel,
+  { isRaw, mayOffer, transport, peerUid, way }: ShowingChannel,
 ): void {
   if (stream.counts.isOpen) return stream.counts.grant(window)
   const connection = describe(stream, transport)
   const kind = isRaw ? 'raw' : 'net'
   const zcopy = mayOffer ? 'possible' : allowsPeerMemory() ? 'refused' : 'off'
-  stream.counts.open(statusPage().open({ kind, zcopy, ...connection }), window)
+  const containerUid = way?.isThroughFolder ? peerUid : undefined
+  stream.counts.open(statusPage().open({ kind, zcopy, containerUid, ...connection }), window)
   stream.counts.sent(stream.sendSequence)
   publishEvent(EVENTS.connection, connection)
 }

@@ -128,9 +128,9 @@ function cellsOf(socket: RatedSocket): string[] {
   ]
 }
 
-/** Process and program; the user only if it is another one. */
-function peerOf({ peer }: RatedSocket): string {
-  if (peer === undefined) return '-'
+/** Process and program; the user only if it is another one, or all that is known. */
+function peerOf({ peer, container }: RatedSocket): string {
+  if (peer === undefined) return container === undefined ? '-' : `another container (uid ${container.uid})`
   const user = peer.uid === process.geteuid?.() ? '' : `, uid ${peer.uid}`
   const name = peer.thread === undefined ? peer.program : basename(peer.program)
   return `${name.slice(0, PEER_LENGTH_MAX)} (${peer.pid}${user})`

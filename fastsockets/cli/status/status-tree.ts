@@ -36,11 +36,14 @@ function nameOf(pid: number, thread: number | undefined, program: string): strin
 function branchesOf({ sockets }: RatedProcess, shown: ReadonlySet<string>): Branch[] {
   const branches = new Map<string, Branch>()
   for (const socket of sockets) {
-    const { peer, role, remote } = socket
+    const { peer, role, remote, container } = socket
     // Its client has it.
     if (role === 'server' && peer?.thread !== undefined && shown.has(`${peer.pid} ${peer.thread}`)) continue
+    const elsewhere = container === undefined ? '' : `, another container (uid ${container.uid})`
     const other =
-      peer === undefined ? remote.replace(/:\d+$/, '') || '?' : nameOf(peer.pid, peer.thread, peer.program)
+      peer === undefined
+        ? `${remote.replace(/:\d+$/, '') || '?'}${elsewhere}`
+        : nameOf(peer.pid, peer.thread, peer.program)
     const place = role === 'client' ? ` ${remote || '?'}` : ''
     const name = `${role === 'client' ? '→' : '←'}${place}  ${other}`
     const branch = branches.get(name)

@@ -1,6 +1,6 @@
 /** An ordinary program in a container, driven by questions over IPC: it listens, connects, and says what it sees. */
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import net, { type Server, type Socket } from 'node:net'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import {
@@ -9,6 +9,7 @@ import {
   connect as rawConnect,
   listen as rawListen,
 } from '../../../fastsockets/raw/index.ts'
+import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
 
 export interface Wire {
   readonly transport: string
@@ -42,7 +43,7 @@ export type Question =
   | { readonly ask: 'call'; readonly host?: string; readonly port?: number; readonly path?: string }
   | { readonly ask: 'move'; readonly host: string; readonly port: number; readonly roundTrips: number }
   | { readonly ask: 'hold'; readonly host: string; readonly port: number }
-  | { readonly ask: 'descriptors' }
+  | { readonly ask: 'descriptors' | 'sockets' }
   | { readonly ask: 'leave' }
 
 const PAYLOAD = Buffer.alloc(200_000, 'fast sockets ')
@@ -87,7 +88,12 @@ async function answer(question: Question): Promise<object> {
     case 'hold':
       return await hold(net.connect(placeOf(question)))
     case 'descriptors':
-      return { count: readdirSync('/proc/self/fd').length }
+      return {
+        count: readdirSync('/proc/self/fd').length,
+        mappings: readFileSync('/proc/self/maps', 'utf8').split('memfd:').length,
+      }
+    case 'sockets':
+      return readStatusOf(process.pid).flatMap(({ sockets }) => sockets)
     case 'leave':
       setImmediate(() => process.exit())
       return {}

@@ -1,0 +1,104 @@
+/** What people and programs learn of connections between containers, and what killed processes leave. */
+import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
+import { chownSync, linkSync, unlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import type { Child } from '../../support/child.ts'
+import { plainEnvironment } from '../../support/child.ts'
+import { type Containers, childIn, makeContainers, namesIn, noContainers } from '../../support/containers.ts'
+import { program } from '../../support/relinked.ts'
+import { eventually } from '../../support/until.ts'
+import type { Called, Question, Wire } from '../programs/neighbour.ts'
+
+const skip = noContainers()
+if (skip) t.comment(`SKIPPED: status, explain and kills between containers: ${skip}`)
+const neighbour = program('neighbour')
+const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
+const PORT = 8080
+/** In CI; 1,000 for a full run. */
+const KILLS = Number(process.env.FASTSOCKETS_TEST_KILLS ?? 10)
+
+interface Served extends Containers {
+  readonly server: Child
+  readonly name: string
+}
+
+async function serve(t: Test, env: NodeJS.ProcessEnv = {}): Promise<Served> {
+  const containers = makeContainers(t, 0o1777)
+  const server = childIn(t, containers, containers.far, neighbour, [], { env })
+  await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+  return { ...containers, server, name: `tcp4-${containers.far.address}-${PORT}` }
+}
+
+t.test(
+  'status inside each container names the other one, its user, and copies for ZCopy',
+  { skip },
+  async t => {
+    const env = { FASTSOCKETS_ZCOPY_THRESHOLD: '65536' }
+    const containers = await serve(t, env)
+    const { near, far, server } = containers
+    const client = childIn(t, containers, near, neighbour, [], { env })
+    const question: Question = { ask: 'hold', host: far.address, port: PORT }
+    t.match(await client.ask<Wire>(question), { transport: 'shm' })
+    for (const [child, role] of [
+      [client, 'client'],
+      [server, 'server'],
+    ] as const) {
+      const sockets = await child.ask<object[]>({ ask: 'sockets' } satisfies Question)
+      const expected = { transport: 'shm', role, container: { uid: 0 }, zcopy: 'refused' }
+      t.match(sockets, [expected], role)
+      t.notOk(
+        sockets.some(socket => 'peer' in socket),
+        'no process number of the other container',
+      )
+    }
+  },
+)
+
+t.test('explain and doctor name the step that fails', { skip }, async t => {
+  const { near, far, folder, name } = await serve(t)
+  const place = join(folder, name)
+  const server = `${far.address}:${PORT}`
+  const run = (args: string[], at: string): SpawnSyncReturns<string> =>
+    spawnSync('ip', ['netns', 'exec', near.namespace, process.execPath, CLI, ...args], {
+      encoding: 'utf8',
+      env: { ...plainEnvironment(), FASTSOCKETS_RENDEZVOUS: at, FASTSOCKETS_START: 'fast' },
+    })
+  const explain = (at = folder): string => run(['explain', server], at).stdout
+  t.match(explain(), /shm/, 'it would be fast')
+  t.match(explain('/nowhere'), /NO_RENDEZVOUS: .*the rendezvous folder \/nowhere does not exist/)
+  const doctor = run(['doctor', server], '/nowhere')
+  t.match(doctor.stdout, /NO_RENDEZVOUS: .*does not exist/)
+  t.match(doctor.stdout, /docs\/guide\/containers\.md/, 'and what to do')
+  const other = join(folder, 'other')
+  linkSync(place, other)
+  chownSync(place, 4242, 4242)
+  t.match(explain(), /OTHER_USER: .*belongs to user 4242/)
+  chownSync(place, 0, 0)
+  unlinkSync(place)
+  t.match(explain(), /NO_RENDEZVOUS: .*there is no .*tcp4-/)
+})
+
+t.test('listeners that are killed leave nothing that the next one does not remove', { skip }, async t => {
+  const containers = makeContainers(t)
+  const { near, far } = containers
+  const client = childIn(t, containers, near, neighbour)
+  const question: Question = { ask: 'call', host: far.address, port: PORT }
+  const countsOf = (): Promise<{ count: number; mappings: number }> => client.ask({ ask: 'descriptors' })
+  let before: { count: number; mappings: number } | undefined
+  for (let i = 0; i < KILLS; i++) {
+    const server = childIn(t, containers, far, neighbour)
+    await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+    t.match(await client.ask<Called>(question), { transport: 'shm', echoed: 200_000 }, `server ${i + 1}`)
+    await server.kill()
+    await eventually('the end of its channel', async () => {
+      const now = await countsOf()
+      before ??= now
+      return now.count <= before.count + 1 && now.mappings <= before.mappings + 1
+    })
+  }
+  const last = childIn(t, containers, far, neighbour)
+  await last.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+  t.strictSame(namesIn(containers), [`tcp4-${far.address}-${PORT}`], 'one name, of the listener that lives')
+})
