@@ -1,5 +1,5 @@
 /** The kernel's table of TCP sockets in a network namespace (proc(5), /proc/net/tcp). */
-import { readFileSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { SocketAddress } from 'node:net'
 
 export interface KernelSocket {
@@ -43,6 +43,21 @@ export function* kernelSockets(
       uid: Number(fields[UID]),
       inode: Number(fields[INODE]),
     }
+  }
+}
+
+/** The tables of the network namespaces of processes, each read once. */
+export class KernelTables {
+  readonly #byNamespace = new Map<string, readonly KernelSocket[]>()
+
+  /** Throws if the process is gone, or may not be inspected. */
+  of(pid: number): readonly KernelSocket[] {
+    const namespace = readlinkSync(`/proc/${pid}/ns/net`)
+    const known = this.#byNamespace.get(namespace)
+    if (known !== undefined) return known
+    const all = ([4, 6] as const).flatMap(family => [...kernelSockets(family, pid)])
+    this.#byNamespace.set(namespace, all)
+    return all
   }
 }
 

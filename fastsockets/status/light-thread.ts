@@ -5,7 +5,7 @@
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { findTcpSocket, TCP_LISTEN } from '../../nic/index.ts'
-import { type KernelSocket, kernelSockets } from '../host/kernel-sockets.ts'
+import type { KernelSocket, KernelTables } from '../host/kernel-sockets.ts'
 import { inodeOfLink } from '../host/socket-owners.ts'
 import { programOf } from '../policy/own-policy.ts'
 import type { ListenerStatus, SocketStatus, ThreadStatus } from './decode-status.ts'
@@ -30,13 +30,14 @@ export function lightThread(
   pid: number,
   links: readonly string[],
   loaded: readonly ThreadStatus[],
+  tables: KernelTables,
 ): ThreadStatus | undefined {
   if (loaded.some(({ thread }) => thread === 0) || !isInFirstPhase(links)) return undefined
   const inodes = new Set(links.map(inodeOfLink))
   const isOnPage = ({ local, remote }: SocketStatus): boolean =>
     loaded.some(({ sockets }) => sockets.some(other => other.local === local && other.remote === remote))
   try {
-    const all = ([4, 6] as const).flatMap(family => [...kernelSockets(family, pid)])
+    const all = tables.of(pid)
     const startMs = startOf(pid)
     const ports = new Set(all.filter(({ isListening }) => isListening).map(({ localPort }) => localPort))
     const own = all.filter(({ inode }) => inodes.has(inode)).slice(0, ROWS_MAX)

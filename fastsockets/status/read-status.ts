@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { pageLink } from '../../nic/index.ts'
+import { KernelTables } from '../host/kernel-sockets.ts'
 import { decodeStatus, type ProcessStatus, type ThreadStatus } from './decode-status.ts'
 import { lightThread } from './light-thread.ts'
 import { withPeers } from './name-peers.ts'
@@ -21,14 +22,19 @@ const LINK = pageLink(PAGE_NAME)
 /** The threads of all relinked processes of this user. Each connection names the process at its other end. */
 export function readAllStatus(): ProcessStatus[] {
   const uid = process.geteuid?.()
+  const tables = new KernelTables()
   const all = numbersIn('/proc')
     .filter(pid => ownerOf(`/proc/${pid}`) === uid)
-    .flatMap(readStatusOf)
+    .flatMap(pid => statusOf(pid, tables))
   return withPeers(all)
 }
 
 /** The threads of one process; none if it is not relinked, is gone, or may not be inspected. */
 export function readStatusOf(pid: number): ProcessStatus[] {
+  return statusOf(pid, new KernelTables())
+}
+
+function statusOf(pid: number, tables: KernelTables): ProcessStatus[] {
   const folder = `/proc/${pid}/fd`
   const uid = ownerOf(`/proc/${pid}`) ?? NaN
   const files = numbersIn(folder).map(fd => {
@@ -44,6 +50,7 @@ export function readStatusOf(pid: number): ProcessStatus[] {
     pid,
     files.map(({ link }) => link),
     loaded,
+    tables,
   )
   return [...(light === undefined ? [] : [light]), ...loaded].map(status => ({ pid, uid, ...status }))
 }
