@@ -1,7 +1,7 @@
 import type { Socket } from 'node:dgram'
 import { allowsDatagrams } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
-import { type DatagramPair, handleOf, type UdpHandle, udpNotesOf, watching } from './udp-handles.ts'
+import { type DatagramPair, handleOf, seenSockets, udpNotesOf } from './udp-handles.ts'
 
 export interface DatagramTransport {
   /** `shm` if any pair has moved there; other datagrams are the kernel's. */
@@ -14,15 +14,16 @@ export interface DatagramTransport {
 /** The transport of a socket of `node:dgram` that is open. */
 export function datagramTransportOf(socket: Socket): DatagramTransport {
   const handle = handleOf(socket)
-  const pairs = (handle && udpNotesOf(handle)?.carrier?.pairs()) ?? []
-  const reason = handle && reasonAgainst(handle)
+  const notes = handle && udpNotesOf(handle)
+  const pairs = notes?.carrier?.pairs() ?? []
+  const reason = notes === undefined ? reasonWithoutNotes(socket) : notes.reason
+  const code = allowsDatagrams() ? reason : 'POLICY'
   const isFast = pairs.some(({ sends, receives }) => sends === 'shm' || receives === 'shm')
-  return { transport: isFast ? 'shm' : 'udp', ...(reason && { reason: fallbackReason(reason) }), pairs }
+  return { transport: isFast ? 'shm' : 'udp', ...(code && { reason: fallbackReason(code) }), pairs }
 }
 
-function reasonAgainst(handle: UdpHandle): FallbackCode | undefined {
-  if (!allowsDatagrams()) return 'POLICY'
-  const notes = udpNotesOf(handle)
-  if (notes !== undefined) return notes.reason
-  return watching.isOn ? 'OWN_HANDLE' : 'NOT_INSTALLED'
+/** A cluster worker's socket gets its handle from the primary. */
+function reasonWithoutNotes(socket: Socket): FallbackCode {
+  if (handleOf(socket) === undefined) return 'NOT_CONNECTED'
+  return seenSockets.has(socket) ? 'OWN_HANDLE' : 'NOT_INSTALLED'
 }

@@ -95,13 +95,14 @@ type Method = (this: UdpHandle, ...args: never[]) => unknown
 
 /** What the preload, and later the rest, wants to know. */
 export const watching: {
-  /** The preload watches new sockets. */
-  isOn: boolean
   /** A datagram went to, or came from, a loopback address. */
   onLocal: () => void
   /** A handle is bound. */
   onBound: (handle: UdpHandle, notes: UdpNotes) => void
-} = { isOn: false, onLocal: () => {}, onBound: () => {} }
+} = { onLocal: () => {}, onBound: () => {} }
+
+/** Sockets that were made since this thread is relinked. */
+export const seenSockets = new WeakSet<object>()
 
 /** The handles that receive, with their notes. */
 export const boundHandles = new Map<UdpHandle, UdpNotes>()
@@ -111,9 +112,10 @@ export const nativeSends: { v4?: Send; v6?: Send } = {}
 let isPatched = false
 
 export function watchDatagrams(): void {
-  watching.isOn = true
   diagnostics.subscribe('udp.socket', message => {
-    const handle = handleOf((message as { socket: object }).socket)
+    const { socket } = message as { socket: object }
+    seenSockets.add(socket)
+    const handle = handleOf(socket)
     if (handle === undefined) return
     if (!isPatched) patch(handle)
     Object.defineProperty(handle, NOTES, { value: new UdpNotes() })
