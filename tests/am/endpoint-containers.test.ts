@@ -1,6 +1,8 @@
 /** Endpoints in two containers of one host that share a rendezvous folder. */
+import { unlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { EndpointStats } from '../../am/index.ts'
+import type { EndpointOptions, EndpointStats } from '../../am/index.ts'
 import type { Child } from '../support/child.ts'
 import {
   type ContainerOptions,
@@ -10,10 +12,13 @@ import {
   namesIn,
   noContainers,
 } from '../support/containers.ts'
+import { Named } from '../support/named.ts'
 import type { Host } from '../support/two-hosts.ts'
 import { eventually } from '../support/until.ts'
 import type { Produced, Question, Report } from './endpoint-questions.ts'
 
+/** Place of the thread among the parts of an endpoint's name. */
+const THREAD = 2
 const fixture = new URL('./endpoint-child.js', import.meta.url)
 const skip = noContainers()
 if (skip) t.comment(`SKIPPED: endpoints in two containers: ${skip}`)
@@ -29,6 +34,7 @@ async function open(
   containers: Containers,
   host: Host,
   options: ContainerOptions = {},
+  endpoint: EndpointOptions = {},
 ): Promise<Side> {
   const child = childIn(t, containers, host, fixture, ['all'], { isPlain: true, ...options })
   const ask = async <A>(question: Question): Promise<A> => {
@@ -36,7 +42,7 @@ async function open(
     if (answer.error !== undefined) throw Object.assign(new Error(), answer.error)
     return answer
   }
-  const { name } = await ask<{ name: string }>({ ask: 'open' })
+  const { name } = await ask<{ name: string }>({ ask: 'open', options: endpoint })
   return { child, name, ask }
 }
 
@@ -72,6 +78,30 @@ t.test('endpoints share memory, both ways, and the death of one is known at once
     'the name of the killed one is swept',
   )
 })
+
+t.test(
+  'a name that one container has registered leads there from the other one, also after the folder was emptied',
+  { skip },
+  async t => {
+    const named = new Named(t)
+    await named.up()
+    const env = { FASTSOCKETS_NAMES: named.address }
+    const containers = makeContainers(t)
+    const name = 'services/neighbour'
+    const server = await open(t, containers, containers.far, { env }, { name })
+    const client = await open(t, containers, containers.near, { env })
+    await client.ask({ ask: 'map', destination: 0, name })
+    t.match(await client.ask({ ask: 'call', destination: 0, words: [3, 4] }), { words: [3, 4] })
+    const { peers } = await client.ask<EndpointStats>({ ask: 'stats' })
+    t.match(peers, [{ driver: 'shm', state: 'open' }])
+    for (const one of namesIn(containers)) unlinkSync(join(containers.folder, one))
+    const own = `endpoints-${server.name.split('-').at(THREAD)}`
+    await eventually('the name of the server', () => namesIn(containers).includes(own))
+    const late = await open(t, containers, containers.near, { env })
+    await late.ask({ ask: 'map', destination: 0, name })
+    t.match(await late.ask({ ask: 'call', destination: 0, words: [5] }), { words: [5, 0] })
+  },
+)
 
 t.test('without a folder in common an endpoint says what is missing', { skip }, async t => {
   const containers = makeContainers(t)

@@ -158,6 +158,50 @@ t.test('a publisher is not kept from working by what strangers hold', { skip }, 
   t.match(await client.ask<Called>(next), { transport: 'shm', echoed: 200_000 })
 })
 
+t.test('a name for the socket of an honest listener that is elsewhere', { skip }, async t => {
+  const containers = makeContainers(t, SHARED)
+  const { near, far, folder } = containers
+  const other = far.address.replace(/\d+$/, '77')
+  spawnSync('ip', ['-n', far.namespace, 'addr', 'add', `${other}/24`, 'dev', far.device])
+  const honest = childIn(t, containers, far, neighbour)
+  await honest.ask({ ask: 'listen', host: far.address, port: PORT } satisfies Question)
+  const called = childIn(t, containers, far, neighbour, [], { isPlain: true })
+  await called.ask({ ask: 'listen', host: other, port: PORT } satisfies Question)
+  linkSync(join(folder, `tcp4-${far.address}-${PORT}`), join(folder, `tcp4-${other}-${PORT}`))
+  const client = childIn(t, containers, near, neighbour)
+  const answer = await client.ask<Called>({ ask: 'call', host: other, port: PORT } satisfies Question)
+  const expected = { transport: 'tcp', echoed: 200_000, reason: { code: 'NOT_LISTENING' } }
+  t.match(
+    answer,
+    { ...expected, there: { local: other } },
+    'the client reaches the server that it has called',
+  )
+})
+
+t.test('listeners are replaced while clients call', { skip }, async t => {
+  const containers = makeContainers(t)
+  const { near, far } = containers
+  const place = { host: far.address, port: PORT }
+  const server = childIn(t, containers, far, neighbour)
+  const clients = [childIn(t, containers, near, neighbour), childIn(t, containers, near, neighbour)]
+  await server.ask({ ask: 'relisten', host: '0.0.0.0', port: PORT } satisfies Question)
+  const callAll = (): Promise<Record<string, number>[]> =>
+    Promise.all(
+      clients.map(client => client.ask<Record<string, number>>({ ask: 'connects', ...place, count: 4 })),
+    )
+  const seen = new Set<string>()
+  for (let i = 0; i < 200; i++) {
+    const relistened = server.ask({ ask: 'relisten', host: '0.0.0.0', port: PORT } satisfies Question)
+    const [wires] = await Promise.all([callAll(), relistened])
+    for (const wire of wires.flatMap(Object.keys)) seen.add(wire)
+  }
+  const asTcp = /^(shm|ECONNRESET|ECONNREFUSED|N\w+: .*)$/
+  t.ok(seen.has('shm') && [...seen].every(wire => asTcp.test(wire)), [...seen].join('; '))
+  await pause()
+  t.strictSame(await callAll(), [{ shm: 4 }, { shm: 4 }], 'then all are fast')
+  t.equal(namesIn(containers).length, 2, 'the listener, and where it passes memory')
+})
+
 t.test('a listener that is replaced all the time is always found', { skip }, async t => {
   const containers = makeContainers(t)
   const { near, far } = containers
@@ -165,7 +209,7 @@ t.test('a listener that is replaced all the time is always found', { skip }, asy
   const client = childIn(t, containers, near, neighbour)
   await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
   const before = await server.ask<{ count: number }>({ ask: 'descriptors' })
-  for (let i = 0; i < 40; i++) {
+  for (let i = 0; i < 20; i++) {
     await server.ask({ ask: 'relisten', host: '0.0.0.0', port: PORT } satisfies Question)
     const called = await client.ask<Called>({
       ask: 'connects',

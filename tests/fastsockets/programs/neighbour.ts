@@ -163,14 +163,18 @@ async function connects(question: {
   count: number
 }): Promise<Record<string, number>> {
   const wires: Record<string, number> = {}
+  const note = (wire: string): void => {
+    wires[wire] = (wires[wire] ?? 0) + 1
+  }
   const open = Array.from({ length: question.count }, async () => {
     const socket = net.connect(placeOf(question))
-    await once(socket, 'connect')
-    const { transport, reason } = transportOf(socket)
-    const wire = reason === undefined ? transport : `${reason.code}: ${reason.text}`
-    wires[wire] = (wires[wire] ?? 0) + 1
+    socket.on('error', error => note((error as NodeJS.ErrnoException).code ?? error.message))
+    socket.on('connect', () => {
+      const { transport, reason } = transportOf(socket)
+      note(reason === undefined ? transport : `${reason.code}: ${reason.text}`)
+    })
     socket.resume()
-    await once(socket, 'close')
+    await new Promise(resolve => socket.on('close', resolve))
   })
   await Promise.all(open)
   return wires
