@@ -4,7 +4,7 @@
  */
 
 import type { Observable } from 'rxjs'
-import { nextTurnOf } from '../nic/clock.ts'
+import { type Clock, nextTurnOf } from '../nic/clock.ts'
 import { assertMayUseNetwork, OK, openLoopbackPair, type Status } from '../nic/index.ts'
 import { Call, checkWait, type WaitOptions, within } from './call.ts'
 import { ChannelGroup } from './channel-group.ts'
@@ -135,9 +135,17 @@ export class Endpoint {
   }
 
   /** For am/rpc: the handler table, and the tag that peers must show. */
-  static tableOf(endpoint: Endpoint): { readonly handlers: HandlerTable; readonly tag: Tag } {
+  static tableOf(endpoint: Endpoint): {
+    readonly handlers: HandlerTable
+    readonly tag: Tag
+    readonly clock: Clock
+  } {
     endpoint.#assertOpen()
-    return { handlers: endpoint.#group.handlers, tag: endpoint.#options.tagWords }
+    return {
+      handlers: endpoint.#group.handlers,
+      tag: endpoint.#options.tagWords,
+      clock: endpoint.#runtime.clock,
+    }
   }
 
   /** For `openEndpoint` only. */

@@ -1,7 +1,9 @@
 /** The calling side of a service. */
+import type { Clock } from '../../nic/clock.ts'
 import type { WaitOptions } from '../call.ts'
 import type { Endpoint } from '../endpoint.ts'
 import type { Codec } from './codec.ts'
+import { Links } from './links.ts'
 import { Peers } from './peers.ts'
 import type { PeerEvent, RemoteService } from './remote-service.ts'
 import { rpcError } from './rpc-error.ts'
@@ -82,7 +84,7 @@ export async function connectService<M extends Methods>(
   }
   const client: Record<PropertyKey, unknown> = { [Symbol.asyncDispose]: async () => peers.close() }
   for (const [key, { kind, output = service.codec }] of Object.entries(service.methods)) {
-    if (kind === 'stream') client[key] = streamOf(peers, key, output)
+    if (kind === 'stream') client[key] = streamOf(peers, key, output, Links.of(endpoint).clock)
     else if (isEach)
       client[key] = (input: unknown, wait?: WaitOptions) => callEach(peers.up(), key, input, wait)
     else client[key] = (input: unknown, wait?: WaitOptions) => callOne(peers, key, input, wait)
@@ -103,10 +105,10 @@ function callOne(peers: Peers, key: string, input: unknown, options?: WaitOption
   }
 }
 
-function streamOf(peers: Peers, key: string, output: Codec) {
+function streamOf(peers: Peers, key: string, output: Codec, clock: Clock) {
   return (input: unknown, options: WaitOptions = {}): RpcStream<unknown> => {
     const open = async () => peers.choose().stream(key, input, options)
-    return new RpcStream(open(), output, options)
+    return new RpcStream(open(), output, clock, options)
   }
 }
 

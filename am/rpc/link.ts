@@ -3,6 +3,7 @@
  * them together again. One link serves all services, ports and transports between the two. Streams of items are bounded by
  * the calls above (flow.ts); a link keeps what finds no credit or room in a queue of its own.
  */
+import type { Clock } from '../../nic/clock.ts'
 import { copyBytes, keepFreedMemory, OK } from '../../nic/index.ts'
 import { queueMicrotask } from '../../nic/real-time.ts'
 import type { EndpointChannel } from '../endpoint-channel.ts'
@@ -78,6 +79,8 @@ const words = new Words()
 
 export class Link {
   readonly peerName: string
+  /** The endpoint's time. */
+  readonly clock: Clock
   /** Most payload bytes of one request, once the peer has said hello. */
   private pieceMax: number
   private readonly channel: EndpointChannel
@@ -101,8 +104,9 @@ export class Link {
   private refuseGreeting: (error: Error) => void = () => {}
   private readonly overCallbacks = new Set<(error: RpcError) => void>()
 
-  constructor(channel: EndpointChannel, peerTag: Tag, accept: Acceptor) {
+  constructor(channel: EndpointChannel, peerTag: Tag, clock: Clock, accept: Acceptor) {
     this.channel = channel
+    this.clock = clock
     this.peerName = channel.owner.peerName
     this.mapping = { index: 0, name: this.peerName, tag: peerTag, segment: undefined }
     this.accept = accept

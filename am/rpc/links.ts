@@ -2,7 +2,7 @@
  * All links of an endpoint, and the services that it offers to them. Every client of the endpoint arrives at one handler: what
  * the VI paper calls ReceiveAny on one completion queue.
  */
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import type { Clock, Timer } from '../../nic/clock.ts'
 import { type Destination, Endpoint } from '../endpoint.ts'
 import { EndpointChannel } from '../endpoint-channel.ts'
 import { channelOf, type Message } from '../message.ts'
@@ -35,6 +35,8 @@ export interface Found {
 const tables = new WeakMap<Endpoint, Links>()
 
 export class Links {
+  /** The endpoint's time. */
+  readonly clock: Clock
   private readonly tag: Tag
   private readonly links = new Map<EndpointChannel, Link>()
   private readonly services: (Served | undefined)[] = [undefined]
@@ -49,11 +51,12 @@ export class Links {
   }
 
   private constructor(endpoint: Endpoint) {
-    const { handlers, tag } = Endpoint.tableOf(endpoint)
+    const { handlers, tag, clock } = Endpoint.tableOf(endpoint)
     if (!handlers.reserve(RPC_HANDLER, 'fastsockets/rpc', message => this.handle(message))) {
       throw rpcError('ERR_RPC_TAKEN', `the program has set handler ${RPC_HANDLER}, which RPC needs`)
     }
     this.tag = tag
+    this.clock = clock
   }
 
   /** Offers a service. The returned function withdraws it; calls under way go on. */
@@ -77,7 +80,7 @@ export class Links {
       link = this.add(channel, tag)
       link.sayHello(this.tag)
     }
-    await within(link.isReady, () => {
+    await within(this.clock, link.isReady, () => {
       const error = rpcError(
         'ERR_RPC_UNAVAILABLE',
         `${channel.owner.peerName} did not answer within ${ANSWER_MS_MAX} ms`,
@@ -94,11 +97,11 @@ export class Links {
     const answer = callOnce(link, { service: DIRECTORY, method: 0, timeoutMs: 0, bytes: Buffer.from(name) })
     const noAnswer = (): RpcError =>
       rpcError('ERR_RPC_UNAVAILABLE', `${link.peerName} did not answer within ${ANSWER_MS_MAX} ms`)
-    return foundIn(link, await within(answer, noAnswer))
+    return foundIn(link, await within(this.clock, answer, noAnswer))
   }
 
   private add(channel: EndpointChannel, tag: Tag): Link {
-    const link = new Link(channel, tag, opened => this.accept(opened))
+    const link = new Link(channel, tag, this.clock, opened => this.accept(opened))
     this.links.set(channel, link)
     link.onOver(() => this.links.delete(channel))
     return link
@@ -162,10 +165,10 @@ function foundIn(link: Link, bytes: Buffer): Found {
   return { link, service, methods: new Map(methods.map((method: string, number) => [method, number])) }
 }
 
-async function within<T>(promise: Promise<T>, errorOf: () => Error): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
+async function within<T>(clock: Clock, promise: Promise<T>, errorOf: () => Error): Promise<T> {
+  let timer: Timer | undefined
   const isLate = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(errorOf()), ANSWER_MS_MAX)
+    timer = clock.setTimeout(() => reject(errorOf()), ANSWER_MS_MAX)
   })
-  return await Promise.race([promise, isLate]).finally(() => clearTimeout(timer))
+  return await Promise.race([promise, isLate]).finally(() => clock.clearTimeout(timer))
 }

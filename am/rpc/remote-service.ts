@@ -1,5 +1,5 @@
 /** One peer that offers a service: connected when it is needed, and anew after it was lost. */
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import type { Clock, Timer } from '../../nic/clock.ts'
 import { watchAbort } from '../abort-watch.ts'
 import { checkWait, type WaitOptions } from '../call.ts'
 import { type Destination, Endpoint } from '../endpoint.ts'
@@ -30,6 +30,7 @@ export class RemoteService {
   underWay = 0
   isUp = false
   private readonly endpoint: Endpoint
+  private readonly clock: Clock
   private readonly service: Service
   private readonly onEvent: (event: PeerEvent) => void
   private readonly tag: bigint | undefined
@@ -40,7 +41,7 @@ export class RemoteService {
   private readonly numbers = new Map<string, number>()
   private finding: Promise<Found> | undefined
   private pauseMs = PAUSE_MS_MIN
-  private timer: NodeJS.Timeout | undefined
+  private timer: Timer | undefined
   private isClosed = false
 
   constructor(
@@ -51,6 +52,7 @@ export class RemoteService {
     onEvent: (event: PeerEvent) => void,
   ) {
     this.endpoint = endpoint
+    this.clock = Links.of(endpoint).clock
     this.peer = peer
     this.service = service
     this.tag = tag
@@ -70,7 +72,7 @@ export class RemoteService {
   /** Tries to connect in the background until it succeeds. */
   connectLater(): void {
     if (this.isClosed || this.timer !== undefined) return
-    this.timer = setTimeout(() => {
+    this.timer = this.clock.setTimeout(() => {
       this.timer = undefined
       this.connect().catch(() => this.connectLater())
     }, this.pauseMs)
@@ -81,7 +83,7 @@ export class RemoteService {
   close(): void {
     this.isClosed = true
     this.isUp = false
-    clearTimeout(this.timer)
+    this.clock.clearTimeout(this.timer)
     this.found = undefined
     this.unmap()
   }
@@ -190,7 +192,7 @@ class PendingResult implements LinkCall {
   private readonly codec: Codec
   private readonly resolve: (value: unknown) => void
   private readonly reject: (error: unknown) => void
-  private timer: NodeJS.Timeout | undefined
+  private timer: Timer | undefined
   private forgetSignal: (() => void) | undefined
 
   constructor(
@@ -210,7 +212,7 @@ class PendingResult implements LinkCall {
   watch({ signal, timeoutMs }: WaitOptions): void {
     if (signal !== undefined) this.forgetSignal = watchAbort(signal, reason => this.cancel(CANCELLED, reason))
     if (timeoutMs !== undefined) {
-      this.timer = setTimeout(() => {
+      this.timer = this.found.link.clock.setTimeout(() => {
         const why = `${this.found.link.peerName} did not answer within ${timeoutMs} ms`
         this.cancel(DEADLINE, rpcError('ERR_RPC_DEADLINE', why))
       }, timeoutMs)
@@ -250,7 +252,7 @@ class PendingResult implements LinkCall {
   private finish(): void {
     this.service.underWay--
     this.found.link.forget(this.id, FLAG_OPENER)
-    if (this.timer !== undefined) clearTimeout(this.timer)
+    if (this.timer !== undefined) this.found.link.clock.clearTimeout(this.timer)
     this.forgetSignal?.()
   }
 }

@@ -1,5 +1,5 @@
 /** A stream of items, as its caller has it. */
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import type { Clock, Timer } from '../../nic/clock.ts'
 import { watchAbort } from '../abort-watch.ts'
 import type { WaitOptions } from '../call.ts'
 import { type Codec, decodeWith } from './codec.ts'
@@ -14,14 +14,16 @@ import { CANCELLED, DEADLINE } from './rpc-layout.ts'
 export class RpcStream<T> implements AsyncIterableIterator<T> {
   private readonly opening: Promise<Flow>
   private readonly codec: Codec
+  private readonly clock: Clock
   private flow: Flow | undefined
   private isOver = false
   /** What ended the stream on this side: an aborted signal, or the deadline. */
   private interruption: unknown
-  private timer: NodeJS.Timeout | undefined
+  private timer: Timer | undefined
   private forgetSignal: (() => void) | undefined
 
-  constructor(opening: Promise<Flow>, codec: Codec, { signal, timeoutMs }: WaitOptions) {
+  constructor(opening: Promise<Flow>, codec: Codec, clock: Clock, { signal, timeoutMs }: WaitOptions) {
+    this.clock = clock
     this.codec = codec
     this.opening = opening.then(flow => {
       this.flow = flow
@@ -34,7 +36,7 @@ export class RpcStream<T> implements AsyncIterableIterator<T> {
     }
     if (timeoutMs !== undefined) {
       const error = rpcError('ERR_RPC_DEADLINE', `the stream has not ended within ${timeoutMs} ms`)
-      this.timer = setTimeout(() => this.stop(DEADLINE, error), timeoutMs)
+      this.timer = clock.setTimeout(() => this.stop(DEADLINE, error), timeoutMs)
     }
   }
 
@@ -77,7 +79,7 @@ export class RpcStream<T> implements AsyncIterableIterator<T> {
 
   private finish(): void {
     this.isOver = true
-    clearTimeout(this.timer)
+    this.clock.clearTimeout(this.timer)
     this.forgetSignal?.()
   }
 }

@@ -1,6 +1,7 @@
 /** The serving side of a service. */
 import type { Observable, Subscription } from 'rxjs'
-import { clearTimeout, queueMicrotask, setImmediate, setTimeout } from '../../nic/real-time.ts'
+import type { Timer } from '../../nic/clock.ts'
+import { queueMicrotask } from '../../nic/real-time.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { type Codec, decodeWith, encodeWith, rawFlag } from './codec.ts'
 import { cancelError, Flow } from './flow.ts'
@@ -47,6 +48,7 @@ export function serve<M extends Methods>(
       throw rpcError('ERR_RPC_ARGUMENT', `there is no handler for ${key}`)
   }
   const table = keys.map(key => handlers[key] as AnyHandler)
+  const links = Links.of(endpoint)
   let arrived: ServedCall[] = []
   const begun: ServedCall[] = []
   const release = (): void => {
@@ -58,7 +60,7 @@ export function serve<M extends Methods>(
     for (const call of calls) {
       call.begin()
       // Most handlers have a result by the next turn. The credit of another's request goes back then.
-      if (call.isPending && begun.push(call) === 1) setImmediate(release)
+      if (call.isPending && begun.push(call) === 1) links.clock.setImmediate(release)
     }
   }
   const served: Served = {
@@ -71,7 +73,7 @@ export function serve<M extends Methods>(
       return call.linkCall
     },
   }
-  return { close: Links.of(endpoint).serve(served) }
+  return { close: links.serve(served) }
 }
 
 /** One call of a peer. */
@@ -89,7 +91,7 @@ class ServedCall implements CallContext, LinkCall {
   private readonly flow: Flow | undefined
   private aborting: AbortController | undefined
   private stopped: RpcError | undefined
-  private timer: NodeJS.Timeout | undefined
+  private timer: Timer | undefined
   /** Of the request, until it is answered or released. */
   private slot: number
 
@@ -145,7 +147,7 @@ class ServedCall implements CallContext, LinkCall {
     if (this.flow !== undefined || this.stopped !== undefined) this.release()
     if (this.stopped !== undefined) return
     if (this.timeoutMs !== undefined) {
-      this.timer = setTimeout(() => this.stop(cancelError(DEADLINE)), this.timeoutMs)
+      this.timer = this.link.clock.setTimeout(() => this.stop(cancelError(DEADLINE)), this.timeoutMs)
     }
     let result: unknown
     try {
@@ -197,7 +199,7 @@ class ServedCall implements CallContext, LinkCall {
   private stop(error: RpcError): void {
     if (this.stopped !== undefined) return
     this.stopped = error
-    clearTimeout(this.timer)
+    this.link.clock.clearTimeout(this.timer)
     this.aborting?.abort(error)
   }
 
@@ -226,7 +228,7 @@ class ServedCall implements CallContext, LinkCall {
   }
 
   private close(): void {
-    clearTimeout(this.timer)
+    this.link.clock.clearTimeout(this.timer)
     this.link.forget(this.id, 0)
   }
 
@@ -248,7 +250,7 @@ class ServedCall implements CallContext, LinkCall {
       if (this.stopped !== undefined || flow.error !== undefined) return flow.fail(this.stopped)
       this.sendItem(flow, item)
     }
-    clearTimeout(this.timer)
+    this.link.clock.clearTimeout(this.timer)
     flow.end()
   }
 
@@ -296,7 +298,7 @@ class ServedCall implements CallContext, LinkCall {
       error: fail,
       complete: () => {
         hasCompleted = true
-        clearTimeout(this.timer)
+        this.link.clock.clearTimeout(this.timer)
         if (!isSending) sendSafely()
       },
     })

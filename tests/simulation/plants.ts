@@ -9,6 +9,9 @@ import { FrameWriter } from '../../am/frame-writer.ts'
 import { Receiver } from '../../am/reliability/receiver.ts'
 import { ACK_WORD, HEADER_SIZE, SACK_WORD } from '../../am/reliability/reliability-layout.ts'
 import { RoundTrip } from '../../am/reliability/round-trip.ts'
+import { Flow } from '../../am/rpc/flow.ts'
+import { Link } from '../../am/rpc/link.ts'
+import { RemoteService } from '../../am/rpc/remote-service.ts'
 import { ReceiveBuffer } from '../../fastsockets/stream/receive-buffer.ts'
 import { Stream } from '../../fastsockets/stream/stream.ts'
 import type { Kind } from './simulate.ts'
@@ -130,6 +133,48 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
             ;(this as unknown as { isCutOff: boolean }).isCutOff = false
           },
       ),
+  },
+  rpc: {
+    /** One of 20 calls is made twice, as by a client that tries again. */
+    'repeated-call': () => {
+      let count = 0
+      return replace(
+        RemoteService.prototype,
+        'call',
+        original =>
+          function (key, input, options) {
+            if (++count % 20 === 0) original.call(this, key, input, options).catch(() => {})
+            return original.call(this, key, input, options)
+          },
+      )
+    },
+    /** One of 20 results goes to the call before. */
+    'answers-another': () => {
+      let count = 0
+      let before = 0
+      return replace(
+        Link.prototype,
+        'answer',
+        original =>
+          function (slot, id, bytes, flag) {
+            const to = ++count % 20 === 0 ? before : id
+            before = id
+            original.call(this, slot, to, bytes, flag)
+          },
+      )
+    },
+    /** One of four credits for items is lost. */
+    'lost-item-credit': () => {
+      let count = 0
+      return replace(
+        Flow.prototype,
+        'handleCredit',
+        original =>
+          function (bytes, items) {
+            if (++count % 4 !== 0) original.call(this, bytes, items)
+          },
+      )
+    },
   },
 }
 

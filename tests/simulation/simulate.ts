@@ -1,6 +1,7 @@
 /** Runs one system. */
 import { EndpointWorld } from './endpoint-world.ts'
 import { Broken } from './ledger.ts'
+import { RpcWorld } from './rpc-world.ts'
 import { SocketWorld } from './socket-world.ts'
 import type { Outcome, SimulationOptions, World } from './world.ts'
 
@@ -9,6 +10,7 @@ type MakeWorld = (options: SimulationOptions) => World
 export const KINDS = {
   endpoints: options => new EndpointWorld(options),
   sockets: options => new SocketWorld(options),
+  rpc: options => new RpcWorld(options),
 } satisfies Record<string, MakeWorld>
 
 export type Kind = keyof typeof KINDS
