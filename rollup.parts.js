@@ -77,9 +77,10 @@ export const parts = {
     const own = (_, to) => `require('part ${join(dirname(id), to)}')`
     return { code: outputText.replace(/require\('(\..*?)'\)/g, own), map: sourceMapText }
   },
-  renderChunk(code, _chunk, _options, { chunks }) {
+  renderChunk(code, { fileName, name }, _options, { chunks }) {
     const fileOf = id => Object.values(chunks).find(({ moduleIds }) => moduleIds.includes(id)).fileName
-    return { code: code.replace(/'part (.*?)'/g, (_, id) => `'./${basename(fileOf(id))}'`), map: null }
+    const checked = name === 'runtime' ? code.replace(/^'use strict';/, `$&${checkPlace(fileName)}`) : code
+    return { code: checked.replace(/'part (.*?)'/g, (_, id) => `'./${basename(fileOf(id))}'`), map: null }
   },
   generateBundle(_options, bundle) {
     for (const { fileName, moduleIds, facadeModuleId, code, type } of Object.values(bundle)) {
@@ -104,11 +105,28 @@ export const parts = {
 const REQUIRE = `import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)
 `
+const LEAVE_OUT =
+  'leave it out of the bundle (esbuild --external:fastsockets; "external" of rollup, "externals" of webpack), and install it beside the bundle'
+const BUNDLED = `{ code: 'ERR_FASTSOCKETS_BUNDLED' }`
+/** What users import says what is wrong with a bundle: bundlers do not see which files it requires. */
+const REQUIRE_OR_SAY = `import { createRequire } from 'node:module'
+const require = part => {
+  try {
+    return createRequire(import.meta.url)(part)
+  } catch (cause) {
+    if (!/Cannot find module '\\.|argument 'filename'/.test(cause.message)) throw cause
+    throw Object.assign(new Error('files of fastsockets are missing: ${LEAVE_OUT}', { cause }), ${BUNDLED})
+  }
+}
+`
+/** Where a bundler has put a part in, those that it requires when they are needed are missing. In one line, for the source map. */
+const checkPlace = file =>
+  `if (!__filename.endsWith('${basename(file)}')) throw Object.assign(new Error('fastsockets is in a bundle: ${LEAVE_OUT}'), ${BUNDLED});`
 
 /** Of a CommonJS file that only exports what others do. */
 function asModule(code) {
   return (
-    REQUIRE +
+    REQUIRE_OR_SAY +
     code
       .replace(/^('use strict'|require\(.*\));|^\/\/#.*$/gm, '')
       .replace(/^exports\.(\w+) = /gm, 'export const $1 = ')
@@ -116,7 +134,8 @@ function asModule(code) {
 }
 
 function moduleOver(part, fileName, exports) {
-  const source = `${REQUIRE}export const { ${exports} } = require('${placeOf(part, fileName)}')\n`
+  const start = REQUIRED.test(fileName) ? REQUIRE_OR_SAY : REQUIRE
+  const source = `${start}export const { ${exports} } = require('${placeOf(part, fileName)}')\n`
   return { type: 'asset', fileName, source }
 }
 
