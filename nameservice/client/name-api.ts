@@ -76,6 +76,14 @@ export class NameApi {
     return leases
   }
 
+  /** Address of the daemon's page for a browser, with its token. Administrators only. */
+  async pageAddress(options: CallOptions = {}): Promise<string> {
+    const { text } = await this.#caller.ask({ method: 'GET', path: '/v1/page', ...options })
+    const { address } = parseJson(text) as { address?: unknown }
+    if (typeof address !== 'string') throw strange()
+    return address
+  }
+
   async register(
     name: string,
     lease: string,

@@ -161,6 +161,7 @@ export const COMPONENT_SCHEMAS = {
     leases: { type: 'array', items: ref('Lease') },
     next: { ...LEASE_ID, description: 'there is more after this lease; ask again with `after`' },
   }),
+  PageAddress: object(['address'], { address: { type: 'string' } }),
   Registration: REGISTRATION,
   Removal: object(['name', 'revision'], { name: NAME, revision: REVISION }),
   Watch: WATCH,

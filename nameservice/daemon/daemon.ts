@@ -2,6 +2,7 @@
 import type { Refusal } from '../problem.ts'
 import type { Store, StoreObserver, StoreState } from '../store/store.ts'
 import type { DaemonLog } from './daemon-log.ts'
+import { type DaemonPage, type MakePage, viewOf } from './daemon-page.ts'
 import { HttpHandler, type HttpObserver, NO_OPERATION, UNKNOWN_CALLER } from './http-handler.ts'
 import { Listeners } from './listeners.ts'
 import { Metrics } from './metrics.ts'
@@ -21,6 +22,8 @@ export interface DaemonOptions {
   readonly log: DaemonLog
   /** Version of the package, for the OpenAPI document. */
   readonly version: string
+  /** Makes what the daemon serves at `/` on a TCP port of loopback; left out, nothing is there. */
+  readonly makePage?: MakePage
 }
 
 const NO_SOCKET = 'none'
@@ -34,12 +37,13 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
   readonly #handler: HttpHandler
   readonly #listeners: Listeners
   readonly #metrics: Metrics
+  readonly #page: DaemonPage | undefined
   readonly #serviceManager = new ServiceManager()
   readonly #passed = passedSockets()
   #isListening = false
   #isStopping = false
 
-  constructor({ settings, log, version }: DaemonOptions) {
+  constructor({ settings, log, version, makePage }: DaemonOptions) {
     this.#settings = settings
     this.#log = log
     this.#logsAnswers = log.isLevelEnabled('debug')
@@ -54,6 +58,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
       revision: changes.revision,
       isStoreReady: this.#store.state === 'ready',
     }))
+    this.#page = makePage?.(() => viewOf(image, this.#hub))
     let openApi: string | undefined
     const operations = makeOperations({
       store: this.#store,
@@ -61,6 +66,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
       hub: this.#hub,
       unreadiness: () => this.#unreadiness(),
       metrics: () => this.#metrics.print(),
+      pageAddress: () => this.#listeners.pageAddress,
       openApi: () => (openApi ??= JSON.stringify(openApiDocument(operations, version))),
     })
     const buckets = new TokenBuckets(settings.limits.requestsPerSecond)
@@ -79,6 +85,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
       settings,
       handler: this.#handler,
       buckets,
+      page: this.#page,
       onLost: ({ message: reason }) => log.error({ reason }, 'a caller could not be accepted'),
       onRefused: refusal => this.handleRefusal(NO_OPERATION, refusal, UNKNOWN_CALLER),
     })
@@ -183,6 +190,7 @@ export class Daemon implements StoreObserver, HttpObserver, WatchObserver {
 
   async #close(): Promise<void> {
     this.#hub.close()
+    this.#page?.close()
     await this.#listeners.close()
     await this.#store.close()
   }

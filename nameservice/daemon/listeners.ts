@@ -9,6 +9,7 @@ import { createSecureContext } from 'node:tls'
 import { readTrustedFile } from '../../nic/trusted-file.ts'
 import { Refusal } from '../problem.ts'
 import { Connections } from './connections.ts'
+import type { DaemonPage } from './daemon-page.ts'
 import type { Authenticate, HttpHandler } from './http-handler.ts'
 import { ANONYMOUS, type Principal, unixPrincipal } from './principal.ts'
 import { endWithProblem, NO_PROXY, refusalOf, TOO_MANY_CONNECTIONS } from './raw-problem.ts'
@@ -30,6 +31,7 @@ const SWEEP_MS = 20
 /** Interval between two reports of callers that could not be accepted. */
 const REPORT_MS = 1000
 const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/
+const LOOPBACK_V4 = '127.0.0.1'
 /** Addresses of callers from loopback, also IPv4-mapped. */
 const FROM_LOOPBACK = /^(::ffff:127\.|127\.|::1$)/
 
@@ -37,6 +39,8 @@ export interface ListenersOptions {
   readonly settings: Settings
   readonly handler: HttpHandler
   readonly buckets: TokenBuckets
+  /** Served on a TCP port of loopback without TLS. */
+  readonly page: DaemonPage | undefined
   /** Called if accept failed, for example for lack of descriptors. */
   readonly onLost: (error: Error) => void
   /** Called if a caller was refused before it had sent a complete request. */
@@ -53,6 +57,7 @@ export class Listeners {
   readonly #settings: Settings
   readonly #handler: HttpHandler
   readonly #buckets: TokenBuckets
+  readonly #page: DaemonPage | undefined
   readonly #onLost: (error: Error) => void
   readonly #onRefused: (refusal: Refusal) => void
   readonly #servers: Server[] = []
@@ -60,13 +65,17 @@ export class Listeners {
   readonly #posix = loadPosix()
   #tlsFiles: TlsFiles | undefined
   #tlsServer: TlsServer | undefined
+  #pageServer: Server | undefined
+  /** With its token; undefined if there is no page. */
+  pageAddress: string | undefined
   #tokens: Tokens | undefined
   #reportedMs = Number.NEGATIVE_INFINITY
 
-  constructor({ settings, handler, buckets, onLost, onRefused }: ListenersOptions) {
+  constructor({ settings, handler, buckets, page, onLost, onRefused }: ListenersOptions) {
     this.#settings = settings
     this.#handler = handler
     this.#buckets = buckets
+    this.#page = page
     this.#onLost = onLost
     this.#onRefused = onRefused
     this.connections = new Connections(settings.limits)
@@ -128,10 +137,13 @@ export class Listeners {
     const { address, port } = parseListen(tcp.listen) as { address: string; port: number }
     const files = this.#tlsFiles
     const server = files === undefined ? createServer(optionsOf(limits)) : this.#makeTlsServer(files)
+    if (files === undefined && address === LOOPBACK_V4) this.#pageServer = server
     this.#attach(server, (...asked) => this.#authenticate(...asked))
     server.listen({ host: address, port, backlog: BACKLOG })
     await this.#listening(server, 'tcp.listen')
-    return (server.address() as { port: number }).port
+    const bound = server.address() as { port: number }
+    if (server === this.#pageServer) this.pageAddress = this.#page?.addressOn(bound.port)
+    return bound.port
   }
 
   /** Stops accepting; requests under way may finish. */
@@ -196,8 +208,10 @@ export class Listeners {
       if (!this.connections.admit(socket, this.#callerOf(socket))) this.#refuse(socket, TOO_MANY_CONNECTIONS)
     })
     server.on('request', (request, response) => {
-      if (this.connections.handleRequest(request, response))
-        this.#handler.handle(request, response, authenticate)
+      if (!this.connections.handleRequest(request, response)) return
+      if (server === this.#pageServer && this.#page?.paths.has(pathOf(request)))
+        this.#page.handle(request, response)
+      else this.#handler.handle(request, response, authenticate)
     })
     server.setTimeout(this.#settings.limits.idleMs, (socket: Socket) => {
       if (this.connections.isStuck(socket)) socket.destroy()
@@ -251,6 +265,11 @@ export class Listeners {
     if (principal === undefined) throw new Refusal('unauthenticated', 'A valid bearer token is needed.')
     return principal
   }
+}
+
+function pathOf({ url = '' }: IncomingMessage): string {
+  const end = url.indexOf('?')
+  return end < 0 ? url : url.slice(0, end)
 }
 
 /** All loopback addresses are one place: this host has millions of them. */

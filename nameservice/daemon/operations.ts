@@ -33,6 +33,8 @@ export interface Services {
   readonly unreadiness: () => readonly string[]
   readonly metrics: () => Promise<{ text: string; mediaType: string }>
   readonly openApi: () => string
+  /** Address of the page for a browser, with its token; undefined if there is none. */
+  readonly pageAddress: () => string | undefined
 }
 
 interface WatchRequest {
@@ -257,7 +259,7 @@ function watchOperations({ hub }: Services): Operation[] {
   ]
 }
 
-function operatorOperations({ unreadiness, metrics, openApi }: Services): Operation[] {
+function operatorOperations({ unreadiness, metrics, openApi, pageAddress }: Services): Operation[] {
   const health = { description: 'All is well.', content: 'Health' }
   return [
     {
@@ -292,6 +294,21 @@ function operatorOperations({ unreadiness, metrics, openApi }: Services): Operat
       answers: { 200: { description: 'Text exposition format.', content: 'text/plain' } },
       problems: [],
       handle: async () => ({ status: 200, ...(await metrics()) }),
+    },
+    {
+      id: 'pageAddress',
+      method: 'GET',
+      path: '/v1/page',
+      summary: 'The address, with a token, of a page for a browser of this host; administrators only',
+      access: 'read',
+      answers: { 200: { description: 'The address.', content: 'PageAddress' } },
+      problems: ['no-such-resource'],
+      handle: ({ principal }) => {
+        if (!principal.isAdmin) throw new Refusal('forbidden', 'The page is for administrators.')
+        const address = pageAddress()
+        if (address !== undefined) return json({ address })
+        throw new Refusal('no-such-resource', 'There is no page: tcp.listen is not 127.0.0.1, or has TLS.')
+      },
     },
     {
       id: 'openApi',

@@ -62,6 +62,10 @@ export class WatchHub implements LogListener {
     return this.#streams.size
   }
 
+  watchers(): Iterable<Pick<WatchStream, 'owner' | 'filter' | 'isCurrent'>> {
+    return this.#streams
+  }
+
   /** Begins a stream on `response`, whose head must not have been written. Throws a refusal. */
   open(
     owner: string,

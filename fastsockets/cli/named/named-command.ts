@@ -92,7 +92,8 @@ async function run(
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, resolve)
   })
   try {
-    const daemon = new Daemon({ settings, log, version: packageVersion() })
+    const { makeNamesPage } = await import('./names-page.ts')
+    const daemon = new Daemon({ settings, log, version: packageVersion(), makePage: makeNamesPage })
     process.on('SIGHUP', () => void daemon.reload())
     await daemon.start()
     await daemon.stop(await stop)

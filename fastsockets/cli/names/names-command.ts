@@ -29,6 +29,7 @@ Examples:
   $ fastsockets names watch services/
   $ fastsockets names register services/printer --endpoint e1 --label room=12     until Ctrl-C
   $ fastsockets names rm services/printer
+  $ fastsockets names page                    what to open in a browser; the daemon needs --tcp-listen 127.0.0.1:PORT
   $ fastsockets names --address https://names.example:7443 --token-file token ls
 
 Exit codes: 0 it is done, 1 it is not, for example because there is no such name, 2 this is not how it is used.`
@@ -109,6 +110,14 @@ export function namesCommand(): Command {
   add(new Command('leases').description('list leases: your own, or all if you are root')).action(
     async (_options, command: Command) => {
       await withClient(command, async (client, isJson) => printLeases(await client.api.leases(), isJson))
+    },
+  )
+  add(new Command('page').description('print the address of the page of names, leases and watchers')).action(
+    async (_options, command: Command) => {
+      await withClient(command, async (client, isJson) => {
+        const address = await client.api.pageAddress()
+        process.stdout.write(isJson ? `${shownJson({ address })}\n` : `${shownText(address)}\n`)
+      })
     },
   )
   return names

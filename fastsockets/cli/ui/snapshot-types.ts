@@ -88,3 +88,22 @@ export interface Snapshot {
   readonly names: ShownNames
   readonly totals: Totals
 }
+
+/** What the name-service daemon sends to its page, once a second. */
+export interface NamesSnapshot {
+  readonly atMs: number
+  readonly names: readonly (ShownName & { readonly owner: string })[]
+  readonly leases: readonly {
+    readonly lease: string
+    readonly owner: string
+    readonly ttlMs: number
+    readonly expiresInMs: number | undefined
+    readonly names: number
+  }[]
+  readonly watchers: readonly {
+    readonly owner: string
+    readonly watched: readonly string[]
+    readonly isCurrent: boolean
+  }[]
+  readonly isCut: boolean
+}

@@ -3,7 +3,8 @@ import { createWriteStream, type WriteStream } from 'node:fs'
 import { Command, InvalidArgumentError } from 'commander'
 import { OK } from '../exit-codes.ts'
 import { History } from './history.ts'
-import { eventText, PageServer } from './page-server.ts'
+import { eventText, PageHandler, pageFiles } from './page-handler.ts'
+import { PageServer } from './page-server.ts'
 import type { Snapshot } from './snapshot-types.ts'
 import { liveSnapshots, recordedSnapshots } from './sources.ts'
 
@@ -45,10 +46,15 @@ export function uiCommand(): Command {
 async function show({ port, record, replay }: UiOptions): Promise<void> {
   const history = new History()
   let last: Snapshot | undefined
-  const server = new PageServer(() => [
-    eventText('history', history.all),
-    ...(last === undefined ? [] : [eventText('snapshot', last)]),
-  ])
+  const page = new PageHandler({
+    files: pageFiles('page.html', ['main', 'charts', 'graph', 'format', 'tables', 'table', 'live']),
+    printer: 'fastsockets ui',
+    greeting: () => [
+      eventText('history', history.all),
+      ...(last === undefined ? [] : [eventText('snapshot', last)]),
+    ],
+  })
+  const server = new PageServer(page)
   const ending = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => ending.abort())
   const file = record === undefined ? undefined : await openRecord(record)
@@ -60,7 +66,7 @@ async function show({ port, record, replay }: UiOptions): Promise<void> {
       last = snapshot
       history.add(snapshot.totals)
       file?.write(`${JSON.stringify(snapshot)}\n`)
-      server.send(eventText('snapshot', snapshot))
+      page.send(eventText('snapshot', snapshot))
     }
     // The last snapshot of a file stays.
     if (replay !== undefined && !ending.signal.aborted) await aborted(ending.signal)

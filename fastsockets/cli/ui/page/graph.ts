@@ -70,11 +70,12 @@ function drawBox(
     choose()
   }
   const kind = isRelinked ? 'program relinked' : 'program'
-  const label = `${name}, ${note}${isRelinked ? '' : ', not relinked'}`
+  // Begins with the visible text (WCAG 2.5.3).
+  const label = `${cut(name)} ${cut(note)}${isRelinked ? '' : ', not relinked'}`
   return html`<g key=${id} class=${kind} transform="translate(${xOf(column)}, ${yOf(row)})" role="button" tabindex="0"
       aria-pressed=${selected === id ? 'true' : 'false'} aria-label=${label} onClick=${choose} onKeyDown=${onKeyDown}>
     <rect width=${BOX.width} height=${BOX.height} rx="5" />
-    <text x="8" y="15">${cut(name)}</text>
+    <text x="8" y="15">${cut(name)}</text>${' '}
     <text x="8" y="29" class="quiet">${cut(note)}</text>
   </g>`
 }

@@ -2,11 +2,11 @@
 import type { Snapshot, Totals } from '../snapshot-types.ts'
 import { Charts } from './charts.ts'
 import { Graph } from './graph.ts'
-import { html, render, useState } from './preact.js'
+import { live, State } from './live.ts'
+import { html, useState } from './preact.js'
 import { Connections, Names, Programs, Reasons } from './tables.ts'
 
 const HISTORY_LENGTH = 600
-const page = document.getElementById('page') as HTMLElement
 let history: Totals[] = []
 let snapshot: Snapshot | undefined
 let isLost = false
@@ -21,12 +21,10 @@ function Page({ snapshot, history, isLost }: PageProps): object {
   const [selected, select] = useState<string | undefined>(undefined)
   const isThere = snapshot.programs.some(({ id }) => id === selected)
   const chosen = isThere ? selected : undefined
-  const time = new Date(snapshot.atMs).toLocaleTimeString()
-  const state = isLost ? `Nothing new since ${time}: fastsockets ui does not answer.` : `as of ${time}`
   return html`<a class="skip" href="#connections-title">To the tables</a>
     <header>
       <h1>Fast Sockets</h1>
-      <span id="state" role="status" aria-live=${isLost ? 'assertive' : 'off'} class=${isLost ? 'lost' : 'quiet'}>${state}</span>
+      <${State} atMs=${snapshot.atMs} isLost=${isLost} server="fastsockets ui" />
       ${snapshot.isCut && html`<span class="quiet">The busiest programs and connections only.</span>`}
     </header>
     <main>
@@ -44,21 +42,12 @@ function Page({ snapshot, history, isLost }: PageProps): object {
     </main>`
 }
 
-let isDue = false
-
-/** At most once for each frame of the screen. */
-function draw(): void {
-  if (isDue) return
-  isDue = true
-  requestAnimationFrame(() => {
-    isDue = false
-    if (snapshot === undefined) return
-    document.getElementById('waiting')?.remove()
-    render(html`<${Page} snapshot=${snapshot} history=${history} isLost=${isLost} />`, page)
-  })
-}
-
-const events = new EventSource('/events')
+const { events, isDue } = live(
+  () => snapshot && html`<${Page} snapshot=${snapshot} history=${history} isLost=${isLost} />`,
+  () => {
+    isLost = true
+  },
+)
 events.addEventListener('history', event => {
   history = JSON.parse(event.data) as Totals[]
 })
@@ -67,9 +56,5 @@ events.addEventListener('snapshot', event => {
   if (history.at(-1)?.atMs !== snapshot.totals.atMs)
     history = [...history.slice(1 - HISTORY_LENGTH), snapshot.totals]
   isLost = false
-  draw()
-})
-events.addEventListener('error', () => {
-  isLost = true
-  draw()
+  isDue()
 })

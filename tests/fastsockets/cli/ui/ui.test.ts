@@ -1,18 +1,22 @@
-/** The page of `fastsockets ui`: who may see it, what it shows, in a real Chromium. */
+/** The pages of `fastsockets ui` and of the name-service daemon: who may see them, what they show, in a real Chromium. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import type { Snapshot } from '../../../../fastsockets/cli/ui/snapshot-types.ts'
+import { CHECKOUT } from '../../../docs/application.ts'
 import { Child, plainEnvironment } from '../../../support/child.ts'
+import { Named } from '../../../support/named.ts'
+import { freePort } from '../../../support/ports.ts'
 import { program, relinked } from '../../../support/relinked.ts'
 import { skipHere } from '../../../support/skip.ts'
-import { withWatchdog } from '../../../support/until.ts'
+import { eventually, withWatchdog } from '../../../support/until.ts'
 
 const CLI = fileURLToPath(new URL('../../../../fastsockets/cli/main.js', import.meta.url))
 const CHROMIUM = '/usr/bin/chromium'
@@ -86,6 +90,29 @@ t.test('only who has the token, and only its own pages, see anything', async t =
   t.notOk(listening.includes(`00000000:${hex} 00000000:0000 0A`), 'and on no other address')
 })
 
+t.test('the page of the daemon: for administrators of this host, over loopback', async t => {
+  const tcp = await freePort()
+  const named = await Named.start(t, { args: ['--tcp-listen', `127.0.0.1:${tcp}`, '--store-kind', 'memory'] })
+  const { json } = await named.ask('GET', '/v1/page')
+  const { pathname, search, port } = new URL(String(json.address))
+  t.equal(Number(port), tcp)
+  const status = async (path: string, headers: http.OutgoingHttpHeaders = {}) =>
+    (await ask(tcp, path, headers)).statusCode
+  t.equal(await status('/v1/page'), 403, 'who comes over TCP does not get the address')
+  const admitted = await ask(tcp, pathname + search)
+  t.equal(admitted.statusCode, 303)
+  const known = { cookie: admitted.headers['set-cookie']?.[0]?.split(';')[0] }
+  t.match((await ask(tcp, '/', known)).headers['content-security-policy'], /^default-src 'none';/)
+  for (const path of ['/', '/events', '/names.js']) t.equal(await status(path), 401, path)
+  t.equal(await status('/', { ...known, host: `attacker.example:${tcp}` }), 421, 'DNS rebinding')
+  t.equal(await status('/events', { ...known, origin: 'http://attacker.example' }), 403)
+  t.equal(await status('/events', { ...known, 'sec-fetch-site': 'cross-site' }), 403)
+  t.equal(await status('/v1/names'), 200, 'the interface is where it was')
+  t.equal((await named.ask('GET', '/')).status, 404, 'no page over the unix socket')
+  const silent = await Named.start(t, { args: ['--store-kind', 'memory'] })
+  t.match((await silent.ask('GET', '/v1/page')).json, { type: 'urn:fastsockets:problem:no-such-resource' })
+})
+
 t.test('it ends with Ctrl-C, and says why it cannot begin', async t => {
   const ui = await startUi(t)
   ui.process.kill('SIGINT')
@@ -148,6 +175,77 @@ function crowd(atMs: number, clients: number): Snapshot {
   }
 }
 
+/** A shop in containers, for the pictures of the guide. */
+function shop(atMs: number): Snapshot {
+  const part = (pid: number, name: string, local: string, rate: number): Snapshot['programs'][number] => ({
+    id: String(pid),
+    pid,
+    program: `/srv/shop/${name}`,
+    uid: 1000,
+    isRelinked: name !== 'mailer.py',
+    startMs: atMs - 3_600_000,
+    listeners: local === '' ? [] : [{ local, acceptedFast: 24, acceptedTcp: 0 }],
+    socketCount: 24,
+    opened: 96,
+    inRate: rate,
+    outRate: 4 * rate,
+    messages: 1e6,
+  })
+  const line = (
+    from: number,
+    to: number,
+    place: string,
+    rate: number,
+    count = 8,
+    more: Partial<Snapshot['edges'][number]> = {},
+  ): Snapshot['edges'][number] => ({
+    from: String(from),
+    to: String(to),
+    place,
+    wire: 'shm',
+    count,
+    bytesIn: 4000 * rate,
+    bytesOut: 1000 * rate,
+    inRate: 4 * rate,
+    outRate: rate,
+    ...more,
+  })
+  const wave = Math.sin(atMs / 40)
+  return {
+    ...crowd(atMs, 1),
+    programs: [
+      part(2101, 'gateway.js', '127.0.0.1:8080', 2e6),
+      part(2102, 'orders.js', '127.0.0.1:7001', 9e5),
+      part(2103, 'stock.js', '127.0.0.1:7002', 6e5),
+      part(2104, 'billing.js', '127.0.0.1:7003', 3e5),
+      part(2105, 'mailer.py', '', 1e3),
+    ],
+    edges: [
+      line(2101, 2102, '127.0.0.1:7001', 9e5, 16),
+      line(2101, 2103, '127.0.0.1:7002', 6e5),
+      line(2102, 2103, '127.0.0.1:7002', 2e5),
+      line(2102, 2104, '127.0.0.1:7003', 3e5, 4),
+      line(2105, 2104, '127.0.0.1:7003', 1e3, 1, { wire: 'tcp', reason: 'NOT_RELINKED' }),
+    ],
+    totals: { atMs, fast: 36, slow: 1, byteRate: 8e6 + 1e6 * wave, messageRate: 42_000 + 6000 * wave },
+  }
+}
+
+const PICTURE_SIZE_MAX = 150_000
+
+/** Width and height (PNG, section 11.2.1). */
+function sizeOf(png: Buffer): [width: number, height: number] {
+  return [png.readUInt32BE(16), png.readUInt32BE(20)]
+}
+
+/** What axe-core, WCAG 2.2 AA and its best practices, finds wrong: rule and place. */
+async function violationsOf(page: Page): Promise<string[]> {
+  await page.evaluate(readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'))
+  return await page.evaluate(
+    "axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ' at ' + target)))",
+  )
+}
+
 t.test('in Chromium', { timeout: 240_000 }, async t => {
   if (!existsSync(CHROMIUM)) return skipHere(t, `the page in a browser (there is no ${CHROMIUM})`)
   const browser: Browser = await chromium.launch({
@@ -181,7 +279,7 @@ t.test('in Chromium', { timeout: 240_000 }, async t => {
       await row.innerText(),
       new RegExp(`server\\.js \\[${server.pid}\\]\\s+127.0.0.1:${port}\\s+shm\\s+1\\s`),
     )
-    const box = page.getByRole('button', { name: new RegExp(`server\\.js, process ${server.pid}`) })
+    const box = page.getByRole('button', { name: new RegExp(`server\\.js process ${server.pid}`) })
     await box.focus()
     await page.keyboard.press('Enter')
     t.equal(await box.getAttribute('aria-pressed'), 'true', 'by keyboard')
@@ -231,12 +329,55 @@ t.test('in Chromium', { timeout: 240_000 }, async t => {
     t.equal(await page.locator('#connections tbody tr').count(), 1)
     t.match(await page.locator('#reasons').innerText(), /what <b>happened<\/b>/, 'text stays text')
     t.match(await page.locator('#names').innerText(), /services\/printer/)
+    t.strictSame(await violationsOf(page), [])
     await page.emulateMedia({ colorScheme: 'dark' })
     const dark = await page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
     await page.emulateMedia({ colorScheme: 'light' })
     const light = await page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
     t.not(dark, light)
     t.strictSame(errors, [])
+  })
+
+  await t.test('names, leases and watchers of the daemon, as they come and go', async t => {
+    const args = ['--tcp-listen', `127.0.0.1:${await freePort()}`, '--store-kind', 'memory']
+    const named = await Named.start(t, { args })
+    const lease = await named.grant()
+    await named.register('services/printer', lease)
+    const watching = named.client().watch$('services/').subscribe()
+    t.teardown(() => watching.unsubscribe())
+    const { page, errors } = await open(t, await named.client().api.pageAddress())
+    await page.locator('#names tbody tr', { hasText: 'services/printer' }).waitFor()
+    await page.locator('#leases tbody tr', { hasText: lease }).waitFor()
+    await page.locator('#watchers tbody tr', { hasText: 'services/*' }).waitFor()
+    t.strictSame(await violationsOf(page), [])
+    await named.ask('DELETE', `/v1/leases/${lease}`)
+    await page.getByText('No name is registered.').waitFor()
+    t.strictSame(errors, [])
+    named.signal('SIGTERM')
+    await page.locator('#state.lost').waitFor()
+  })
+
+  await t.test('the pictures of the guide', async t => {
+    const file = join(t.testdir(), 'shop.jsonl')
+    const all = Array.from({ length: 600 }, (_, index) => shop(1_700_000_000_000 + index))
+    writeFileSync(file, all.map(snapshot => `${JSON.stringify(snapshot)}\n`).join(''))
+    const { page } = await open(t, (await startUi(t, '--replay', file)).address)
+    await page.setViewportSize({ width: 1100, height: 720 })
+    await page.locator('#connections tbody tr', { hasText: 'mailer.py' }).waitFor()
+    const points = "document.querySelector('polyline').points.length"
+    await eventually('the whole file', async () => (await page.evaluate(points)) === all.length)
+    t.equal(await page.locator('#graph .program').count(), 5)
+    t.equal(await page.locator('#graph path.slow').count(), 1)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      t.strictSame(await violationsOf(page), [], colorScheme)
+      const made = await page.screenshot()
+      const kept = join(CHECKOUT, `docs/pictures/ui-${colorScheme}.png`)
+      if (process.env.UPDATE_PICTURES !== undefined) writeFileSync(kept, made)
+      const picture = readFileSync(kept)
+      t.strictSame(sizeOf(picture), sizeOf(made), `${kept} is as large as the page`)
+      t.ok(picture.length < PICTURE_SIZE_MAX, `${picture.length} bytes`)
+    }
   })
 
   await t.test('it runs no script from elsewhere', async t => {
