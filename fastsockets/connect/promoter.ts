@@ -19,7 +19,7 @@ import { allowsDriver, decide, decidePath } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { tcpUnder } from '../promotion/find-promoted.ts'
 import { addressesOf, textOf } from '../promotion/four-addresses.ts'
-import { completeNextTurn } from '../promotion/next-turn.ts'
+import { askForTurn } from '../promotion/next-turn.ts'
 import {
   AGAIN_PRICE_MAX_US,
   AGAIN_PRICE_US,
@@ -190,7 +190,7 @@ export class Promoter implements Starter {
     const started = startedOf(socket) ?? this.#meet(socket)
     if (started === undefined) return
     this.#pay(socket, started, writePriceUs(length))
-    if (isUnderWay(started)) completeNextTurn(socket, length)
+    if (isUnderWay(started)) askForTurn(socket, length)
   }
 
   handleTcpWrite(handle: PromotedHandle, length: number): boolean {

@@ -48,7 +48,7 @@ import { statusPage } from '../status/status-page.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
 import { endsOf } from '../stream/stream-addresses.ts'
 import type { StreamErrorCode } from '../stream/stream-sink.ts'
-import { completeNextTurn } from './next-turn.ts'
+import { askForTurn } from './next-turn.ts'
 
 const COUNT_SIZE = 8
 /** In place of a count: this direction stays on TCP. */
@@ -310,7 +310,7 @@ export class PromotedHandle extends FastStreamHandle {
     this.claim()
     writeAs(this.tcp, socket, writev, data, encoding, callback)
     const length = this.noteWritten()
-    if (this.starter?.handleTcpWrite(this, length) === true) completeNextTurn(socket, length)
+    if (this.starter?.handleTcpWrite(this, length) === true) askForTurn(socket, length)
   }
 
   override handleNativeWrite(request: { readonly oncomplete?: unknown }, buffers: Buffer[]): number {

@@ -22,7 +22,7 @@ import { startPhase } from '../host/start-phase.ts'
 import { noteTarget } from '../host/unix-targets.ts'
 import { findPolicyFile } from '../policy/find-policy.ts'
 import { START_VARIABLE } from '../policy/start-variable.ts'
-import { completeNextTurn, handleWritev, takeBack } from '../promotion/next-turn.ts'
+import { askForTurn, handleWritev, takeBack } from '../promotion/next-turn.ts'
 import {
   BYTES_PER_US,
   CONNECT_US,
@@ -136,7 +136,7 @@ export function noteWrite(socket: FastSocket, writev: boolean, length: number): 
   // TCP has taken no longer than the time since the last payment, if one write follows another.
   pay(Math.min(writePriceUs(length), 1000 * (performance.now() - paidAtMs)))
   if (writev) handleWritev(socket)
-  if (isDue && !socket.connecting) completeNextTurn(socket, length)
+  if (isDue && !socket.connecting) askForTurn(socket, length)
 }
 
 function noteReads(bytes: number, times: number): void {
