@@ -9,6 +9,7 @@ import ts from 'typescript'
 const ROOTS = Object.entries({
   preload: 'fastsockets/relink/preload.ts',
   probe: 'fastsockets/relink/held-probe.ts',
+  udp: 'fastsockets/datagram/udp-handles.ts',
   runtime: 'fastsockets/relink/install.ts',
   'node-20': 'fastsockets/host/node-20.ts',
   policy: 'fastsockets/policy/policy-file.ts',

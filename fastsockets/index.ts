@@ -3,7 +3,7 @@
  */
 export * from 'node:net'
 export type { DatagramTransport } from './datagram/datagram-transport.ts'
-export type { DatagramPair } from './datagram/udp-handles.ts'
+export type { DatagramPair } from './datagram/udp-notes.ts'
 export { FALLBACK_REASONS, fastsockets as default, RequiredError, transportOf } from './entry.ts'
 export type { FastTransport, PlainTransport, Transport } from './handle/transport.ts'
 export type { PolicyEvent } from './policy/policy-watch.ts'

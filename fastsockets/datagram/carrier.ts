@@ -26,15 +26,8 @@ import { DatagramSender } from './datagram-sender.ts'
 import { Destination } from './destination.ts'
 import { DatagramDoor, doorKey, doorKeysTo } from './doors.ts'
 import { awaitedReceiver } from './pairs.ts'
-import {
-  type Carrier,
-  type DatagramPair,
-  nativeSends,
-  type Send,
-  type Sender,
-  type UdpHandle,
-  type UdpNotes,
-} from './udp-handles.ts'
+import { nativeSends } from './udp-handles.ts'
+import type { Carrier, DatagramPair, Send, Sender, UdpHandle, UdpNotes } from './udp-notes.ts'
 import { isAloneOnPort } from './udp-table.ts'
 
 const log = openLog('fastsockets:datagrams')

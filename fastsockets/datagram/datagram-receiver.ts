@@ -17,7 +17,7 @@ import {
   STOP,
 } from './datagram-layout.ts'
 import { readHead, sendLimit } from './datagram-sender.ts'
-import type { Sender } from './udp-handles.ts'
+import type { Sender } from './udp-notes.ts'
 
 /** A pair whose PROBE has not come by then is given up. */
 const PROBE_MS = 2000

@@ -1,7 +1,9 @@
 import type { Socket } from 'node:dgram'
 import { allowsDatagrams } from '../policy/own-policy.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
-import { type DatagramPair, handleOf, seenSockets, udpNotesOf } from './udp-handles.ts'
+import { handleOf, udpNotesOf } from './udp-handles.ts'
+import type { DatagramPair } from './udp-notes.ts'
+import { seenSockets } from './watching.ts'
 
 export interface DatagramTransport {
   /** `shm` if any pair has moved there; other datagrams are the kernel's. */

@@ -3,7 +3,7 @@ import type { Peers } from '../connect/peers.ts'
 import type { Acceptor } from '../stream/socket-channel.ts'
 import { SocketCarrier } from './carrier.ts'
 import { acceptPair } from './pairs.ts'
-import { boundHandles, type UdpHandle, type UdpNotes, watching } from './udp-handles.ts'
+import { boundHandles, type UdpHandle, type UdpNotes, watching } from './udp-notes.ts'
 
 /** Gives a carrier to each socket that is bound, or will be. */
 export function carryDatagrams(peers: Peers): void {

@@ -1,91 +1,21 @@
 /**
  * Watches the sockets of `node:dgram` through the methods of Node's UDP handles (lib/dgram.js and src/udp_wrap.cc, Node 20 to 26):
- * names, events, callbacks and errors stay Node's own. Node publishes each new socket on a diagnostics channel; a program
- * without one does not load `node:dgram` for us.
+ * names, events, callbacks and errors stay Node's own.
  *
  * Until a `Carrier` is given to a handle, its datagrams are only counted, and only those of loopback addresses.
  */
-import diagnostics from 'node:diagnostics_channel'
 import { define } from '../host/define.ts'
-import { KeptContext } from '../host/kept-context.ts'
 import type { FallbackCode } from '../reasons.ts'
+import {
+  boundHandles,
+  NOTES,
+  type Send,
+  type Sender,
+  type UdpHandle,
+  UdpNotes,
+  watching,
+} from './udp-notes.ts'
 
-/** As the kernel reports it: the sender of a datagram. */
-export interface Sender {
-  readonly address: string
-  readonly family: string
-  readonly port: number
-}
-
-type OnMessage = (nread: number, handle: UdpHandle, bytes: Buffer, sender: Sender) => void
-/** `port` is a boolean, whether there is a callback, if the socket is connected. */
-export type Send = (
-  this: UdpHandle,
-  request: object,
-  list: readonly Uint8Array[],
-  count: number,
-  port: number | boolean,
-  address?: string,
-  hasCallback?: boolean,
-) => number
-
-/** Node's UDP handle. */
-export interface UdpHandle {
-  send: Send
-  onmessage?: OnMessage
-  getsockname(out: Partial<Sender>): number
-  bufferSize(size: number, isReceive: boolean, context: object): number | undefined
-  [NOTES]?: UdpNotes
-}
-
-/** What a socket exchanges with one address of this host. */
-export interface DatagramPair {
-  readonly address: string
-  readonly port: number
-  /** What carries the datagrams to it, and from it. */
-  readonly sends: 'udp' | 'shm'
-  readonly receives: 'udp' | 'shm'
-  /** Datagrams by shared memory since the pair was opened. */
-  readonly sent: number
-  readonly received: number
-  /** Of those sent, and of those received: lost, because the receiver's socket was full. */
-  readonly sentDropped: number
-  readonly receivedDropped: number
-}
-
-/** What carries datagrams of one handle past the kernel, once the rest is loaded (carrier.ts). */
-export interface Carrier {
-  /** Bytes sent to an address, or to the peer of a connected socket; negative if the kernel is to send them. */
-  send(request: object, list: readonly Uint8Array[], port: number | boolean, address?: string): number
-  /** True if the program is not to see the datagram, which the kernel has delivered. */
-  handleReceived(bytes: Buffer, sender: Sender): boolean
-  /** The socket is connected to this place. */
-  handleConnected(address: string, port: number): void
-  handleReceiveLimit(): void
-  /** Another policy is in force. */
-  handlePolicy(): void
-  /** From now on only the kernel may carry its datagrams. */
-  leave(): void
-  close(): void
-  pairs(): DatagramPair[]
-}
-
-/** What is kept for a handle. */
-export class UdpNotes {
-  /** The asynchronous context of the socket, in which messages arrive. */
-  readonly scope = new KeptContext()
-  /** Node's own receiver, once the handle is bound. */
-  onmessage: OnMessage | undefined
-  /** Why only the kernel may carry its datagrams. */
-  reason: FallbackCode | undefined
-  connectedTo: { readonly address: string; readonly port: number } | undefined
-  /** The program has chosen the size of the kernel's receive buffer. */
-  hasReceiveLimit = false
-  carrier: Carrier | undefined
-}
-
-/** Not enumerable: programs that print a socket do not see it. */
-const NOTES = Symbol('fastsockets.datagrams')
 /** UV_UDP_REUSEADDR and, of libuv 1.49 and later, UV_UDP_REUSEPORT (uv.h). */
 const REUSE_FLAGS = 4 | 64
 /** Methods by which a program asks for what only the kernel can do. */
@@ -93,33 +23,16 @@ const OPTIONS = /TTL|Broadcast|Multicast|Membership/
 
 type Method = (this: UdpHandle, ...args: never[]) => unknown
 
-/** What the preload, and later the rest, wants to know. */
-export const watching: {
-  /** A datagram went to, or came from, a loopback address. */
-  onLocal: () => void
-  /** A handle is bound. */
-  onBound: (handle: UdpHandle, notes: UdpNotes) => void
-} = { onLocal: () => {}, onBound: () => {} }
-
-/** Sockets that were made since this thread is relinked. */
-export const seenSockets = new WeakSet<object>()
-
-/** The handles that receive, with their notes. */
-export const boundHandles = new Map<UdpHandle, UdpNotes>()
-
 /** Node's own `send` of an IPv4 and of an IPv6 handle. */
 export const nativeSends: { v4?: Send; v6?: Send } = {}
 let isPatched = false
 
-export function watchDatagrams(): void {
-  diagnostics.subscribe('udp.socket', message => {
-    const { socket } = message as { socket: object }
-    seenSockets.add(socket)
-    const handle = handleOf(socket)
-    if (handle === undefined) return
-    if (!isPatched) patch(handle)
-    Object.defineProperty(handle, NOTES, { value: new UdpNotes() })
-  })
+/** A new socket. */
+export function watchSocket(socket: object): void {
+  const handle = handleOf(socket)
+  if (handle === undefined) return
+  if (!isPatched) patch(handle)
+  Object.defineProperty(handle, NOTES, { value: new UdpNotes() })
 }
 
 /** The handle of a socket; undefined once it is closed. */
@@ -129,8 +42,7 @@ export function handleOf(socket: object): UdpHandle | undefined {
   return handle ?? undefined
 }
 
-/** Another process gets the descriptor, and may read from it, too. */
-export function noteShared(socket: object): void {
+export function keepSocketWithKernel(socket: object): void {
   const handle = handleOf(socket)
   if (handle !== undefined) keepWithKernel(handle, 'OWN_HANDLE')
 }

@@ -6,7 +6,7 @@
 import diagnostics from 'node:diagnostics_channel'
 import { clearTimeout, nextTick, setTimeout } from '../../nic/real-time.ts'
 import { isAboutBootstrap } from '../bootstrap/primary-messages.ts'
-import { noteShared } from '../datagram/udp-handles.ts'
+import { noteShared } from '../datagram/watching.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { sending } from './entries.ts'
 

@@ -1,6 +1,6 @@
 /** Each call of `node:dgram` returns and reports the same, whatever carries the datagrams. */
 import t from 'tap'
-import type { DatagramPair } from '../../../fastsockets/datagram/udp-handles.ts'
+import type { DatagramPair } from '../../../fastsockets/datagram/udp-notes.ts'
 import { Child } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
 
