@@ -44,10 +44,13 @@ export function neighbourName(sought: Pick<Sought, 'address' | 'port' | 'family'
   return name !== undefined && hasName(name) ? name : undefined
 }
 
-/** The names to call for a listener: the slots of the threads that share it, in any order, and then `name` itself. */
+/** Where the next call begins among the slots: elsewhere in each process. */
+let turn = Math.floor(Math.random() * SLOTS)
+
+/** The names to call for a listener: the slots of the threads that share it, in turn, and then `name` itself. */
 export function namesToCall(name: string): readonly string[] {
   const slots = Array.from({ length: SLOTS }, (_, slot) => slotName(name, slot)).filter(hasName)
-  const first = Math.floor(Math.random() * slots.length)
+  const first = turn++ % Math.max(1, slots.length)
   return [...slots.slice(first), ...slots.slice(0, first), name]
 }
 
