@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const worker = new Worker(fileURLToPath(import.meta.url), { workerData: port })
-  await until('unread bytes', () => keptBytes() > UNREAD - 2 * 65536)
+  await until('unread bytes', () => keptBytes() > UNREAD - 65536)
   setUnreadBudget(UNREAD / 4)
   process.on('message', async ({ connect }: Wish) => {
     if (connect === undefined) {
