@@ -1,22 +1,17 @@
-/**
- * Whether the client of a connection over TCP may be relinked, as far as the kernel tells. A relinked program in its light phase shows
- * itself to no one, so all that can be said is whether a client is none, or has a sign of it.
- */
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { basename } from 'node:path'
+/** Whether the client of a connection over TCP may be relinked, as far as the kernel tells. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { reasonAgainstFolder } from '../../nic/index.ts'
 import type { FourAddresses } from '../handle/tcp-below.ts'
 import { withoutMapping } from '../host/addresses.ts'
 import { kernelSockets } from '../host/kernel-sockets.ts'
 import { processesOf } from '../host/socket-owners.ts'
 import { allowsUser } from '../policy/own-policy.ts'
+import { isInFirstPhase } from '../status/light-thread.ts'
 import { PAGE_NAME } from '../status/status-layout.ts'
 
-/** `impossible`: of a user that the policy does not allow, of another host, or no Node. `unknown`: a Node without a sign. `possible`: a sign, or not found. */
-export type Verdict = 'impossible' | 'unknown' | 'possible'
+/** `impossible`: of a user that the policy does not allow, of another host, or without a sign. `possible`: a sign, or not found. */
+export type Verdict = 'impossible' | 'possible'
 
-/** A smaller executable does not contain Node; one that links to its library is called `node`. */
-const NODE_SIZE_MIN = 30 * 1024 * 1024
 /** In the command line, or in NODE_OPTIONS. */
 const SIGN = 'fastsockets/register'
 
@@ -41,9 +36,10 @@ function judge(connections: readonly FourAddresses[]): Verdict[] {
     for (const { local, localPort, remote, remotePort, uid, inode } of kernelSockets(family)) {
       const at = sought.get(placesKey(local, localPort, remote, remotePort))
       if (at === undefined) continue
-      verdicts[at] = allowsUser(uid) ? 'unknown' : 'impossible'
-      // A client that has already closed has no process.
-      if (allowsUser(uid) && inode !== 0) byInode.set(inode, at)
+      // A client that has already closed has no inode. The process of another one may be hidden.
+      const isOpen = allowsUser(uid) && inode !== 0
+      verdicts[at] = isOpen ? 'possible' : 'impossible'
+      if (isOpen) byInode.set(inode, at)
     }
   }
   if (byInode.size === 0) return verdicts
@@ -64,10 +60,8 @@ function judgeProcess(pid: string): Verdict {
     const folder = `/proc/${pid}`
     if (readFileSync(`${folder}/cmdline`, 'latin1').includes(SIGN)) return 'possible'
     if (readFileSync(`${folder}/environ`, 'latin1').includes(SIGN)) return 'possible'
-    const fds = readdirSync(`${folder}/fd`)
-    if (fds.some(fd => readlinkSync(`${folder}/fd/${fd}`).includes(PAGE_NAME))) return 'possible'
-    const isSmall = statSync(`${folder}/exe`).size < NODE_SIZE_MIN
-    return isSmall && !basename(readlinkSync(`${folder}/exe`)).startsWith('node') ? 'impossible' : 'unknown'
+    const links = readdirSync(`${folder}/fd`).map(fd => readlinkSync(`${folder}/fd/${fd}`))
+    return isInFirstPhase(links) || links.some(link => link.includes(PAGE_NAME)) ? 'possible' : 'impossible'
   } catch {
     return 'possible'
   }

@@ -11,8 +11,6 @@ import { judgeClients } from './held-clients.ts'
 
 /** Clients look after 50 or 100 ms whether they are held, then load what is missing; a busy machine needs more time. */
 const HOLD_MS = 5000
-/** The same for a client that shows no sign of being relinked. */
-const HOLD_UNKNOWN_MS = 1000
 /** As many as a backlog has. The next one resets the oldest. */
 const HELD_MAX = 511
 /** To look at the clients may take long if this host has many processes: the pause is so many times as long. */
@@ -26,7 +24,7 @@ export interface Held {
 interface Waiting extends Held {
   readonly ends: FourAddresses
   readonly onRefused: (ends: FourAddresses) => void
-  timer: NodeJS.Timeout | undefined
+  readonly timer: NodeJS.Timeout
   isJudged: boolean
 }
 
@@ -55,10 +53,6 @@ function look(): void {
   for (const [at, [key, one]] of unjudged.entries()) {
     one.isJudged = true
     if (verdicts[at] === 'impossible') refuse(key)
-    else if (verdicts[at] === 'unknown') {
-      clearTimeout(one.timer)
-      one.timer = setTimeout(refuse, HOLD_UNKNOWN_MS, key).unref()
-    }
   }
   pauseMs = PAUSES_PER_LOOK * (performance.now() - startMs)
 }
