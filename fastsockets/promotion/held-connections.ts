@@ -14,7 +14,7 @@ const HOLD_MS = 5000
 /** As many as a backlog has. The next one resets the oldest. */
 const HELD_MAX = 511
 /** To look at the clients may take long if this host has many processes: the pause is so many times as long. */
-const PAUSES_PER_LOOK = 20
+const PAUSES_PER_LOOK = 5
 
 export interface Held {
   readonly tcp: ConnectedTcp
