@@ -24,11 +24,11 @@ const HINTS: Partial<Record<FallbackCode, string>> = {
 /** One check for each address of the host. */
 export async function pairChecks({ host, port }: HostPort): Promise<Check[]> {
   try {
-    return (await explain(host, port)).map(({ address, reason, policy }): Check => {
+    return (await explain(host, port)).map(({ address, reason, policy, foreign }): Check => {
       const name = `to ${address}`
       if (reason === undefined) return { name, state: 'ok', detail: `fast; policy: ${policy.because}` }
       if (reason.code === 'STARTED_ON_TCP') return { name, state: 'ok', detail: reason.text }
-      const hint = HINTS[reason.code]
+      const hint = foreign === undefined ? HINTS[reason.code] : undefined
       return { name, state: 'failed', detail: `${reason.code}: ${reason.text}`, ...(hint && { hint }) }
     })
   } catch (error) {

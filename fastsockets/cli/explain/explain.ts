@@ -11,6 +11,7 @@ import { preciseReason } from '../../policy/required-error.ts'
 import { pathOfName } from '../../policy/unix-names.ts'
 import { rawPeers } from '../../raw/raw-peers.ts'
 import { type FallbackReason, fallbackReason } from '../../reasons.ts'
+import { foreignListener } from './foreign-listener.ts'
 import { lightServer, type Start, startOf } from './start.ts'
 
 export interface Explanation {
@@ -23,6 +24,8 @@ export interface Explanation {
   readonly reason?: FallbackReason
   /** How it begins, and why; undefined if the policy says `tcp`. */
   readonly start?: Start
+  /** The program that listens there, if it is not Node. */
+  readonly foreign?: string
 }
 
 /**
@@ -46,7 +49,13 @@ function withStart(found: Explanation, address: string, port: number): Explanati
   const { outcome, policy, reason } = found
   if (policy.use === 'tcp') return found
   const start = startOf(policy.use, address)
-  const pid = reason?.code === 'NOT_RELINKED' && outcome === 'tcp' ? lightServer(address, port) : undefined
+  if (reason?.code !== 'NOT_RELINKED') return { ...found, start }
+  const foreign = foreignListener(address, port)
+  if (foreign !== undefined) {
+    const text = `${foreign} listens there, which is no Node program`
+    return { ...found, start, foreign, reason: fallbackReason('NOT_RELINKED', text) }
+  }
+  const pid = outcome === 'tcp' ? lightServer(address, port) : undefined
   if (pid === undefined) return { ...found, start }
   const light = fallbackReason(
     'STARTED_ON_TCP',

@@ -1,5 +1,6 @@
 /** `fastsockets doctor`: the machine, and one pair of programs. */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -61,6 +62,26 @@ t.test('a pair that is fast, and one that is not, with what to do about it', asy
   t.match(bad, { status: 1, report: { isFast: false } })
   t.match(bad.report.checks.at(-1), { state: 'failed', detail: /^NOT_RELINKED: /, hint: /register/ })
 })
+
+const perl = spawnSync('perl', ['-e', '1']).status === 0
+
+t.test(
+  'a server that is no Node program is named, and nobody is told to relink it',
+  { skip: !perl && 'there is no perl' },
+  async t => {
+    const script =
+      '$| = 1; my $s = IO::Socket::INET->new(Listen => 5, LocalAddr => q(127.0.0.1)); print $s->sockport, qq(\\n); sleep 60'
+    const server = spawn('perl', ['-MIO::Socket::INET', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    t.teardown(() => server.kill())
+    const [line] = (await once(server.stdout, 'data')) as [Buffer]
+    const { report } = doctor(`127.0.0.1:${Number(line)}`)
+    const check = report.checks.at(-1)
+    t.match(check?.detail, /^NOT_RELINKED: .*perl .*\(process \d+\) listens there, which is no Node program/)
+    t.equal(check?.hint, undefined)
+  },
+)
 
 t.test('another host without RDMA: what is missing, and what to do', async t => {
   // A documentation network: no such host exists.
