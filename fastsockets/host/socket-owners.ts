@@ -21,8 +21,19 @@ export function* processesOf(inodes: ReadonlyMap<number, unknown>): Generator<[i
 }
 
 function inodeAt(path: string): number | undefined {
+  const link = linkAt(path)
+  return link === undefined ? undefined : inodeOfLink(link)
+}
+
+/** Where the descriptors of a process lead; without those that it closes meanwhile. Throws if it may not be inspected. */
+export function linksOf(pid: string): string[] {
+  const folder = `/proc/${pid}/fd`
+  return readdirSync(folder).flatMap(fd => linkAt(`${folder}/${fd}`) ?? [])
+}
+
+function linkAt(path: string): string | undefined {
   try {
-    return inodeOfLink(readlinkSync(path))
+    return readlinkSync(path)
   } catch {
     return undefined
   }

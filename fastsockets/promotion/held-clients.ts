@@ -1,10 +1,10 @@
 /** Whether the client of a connection over TCP may be relinked, as far as the kernel tells. */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { reasonAgainstFolder } from '../../nic/index.ts'
 import type { FourAddresses } from '../handle/tcp-below.ts'
 import { withoutMapping } from '../host/addresses.ts'
 import { kernelSockets } from '../host/kernel-sockets.ts'
-import { processesOf } from '../host/socket-owners.ts'
+import { linksOf, processesOf } from '../host/socket-owners.ts'
 import { allowsUser } from '../policy/own-policy.ts'
 import { isInFirstPhase } from '../status/light-thread.ts'
 import { PAGE_NAME } from '../status/status-layout.ts'
@@ -60,7 +60,7 @@ function judgeProcess(pid: string): Verdict {
     const folder = `/proc/${pid}`
     if (readFileSync(`${folder}/cmdline`, 'latin1').includes(SIGN)) return 'possible'
     if (readFileSync(`${folder}/environ`, 'latin1').includes(SIGN)) return 'possible'
-    const links = readdirSync(`${folder}/fd`).map(fd => readlinkSync(`${folder}/fd/${fd}`))
+    const links = linksOf(pid)
     return isInFirstPhase(links) || links.some(link => link.includes(PAGE_NAME)) ? 'possible' : 'impossible'
   } catch {
     return 'possible'

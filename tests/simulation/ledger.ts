@@ -103,7 +103,7 @@ function patternOf(length: number): Buffer {
   return pattern
 }
 
-/** The `length` bytes from `from` on of those that belong to `id`. Nobody changes them. */
+/** `length` bytes of the content of stream `id`, from offset `from` on. Shared memory: callers only read it. */
 export function payloadOf(id: number, length: number, from = 0): Buffer {
   const at = (id * 31 + from) % PERIOD
   return PATTERN.subarray(at, at + length)

@@ -66,7 +66,7 @@ t.test('a pair that is fast, and one that is not, with what to do about it', asy
 const perl = spawnSync('perl', ['-e', '1']).status === 0
 
 t.test(
-  'a server that is no Node program is named, and nobody is told to relink it',
+  'doctor names a server that is not a Node program, and does not advise to relink it',
   { skip: !perl && 'there is no perl' },
   async t => {
     const script =

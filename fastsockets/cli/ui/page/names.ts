@@ -44,7 +44,7 @@ function page({ atMs, names, leases, watchers, isCut }: NamesSnapshot): object {
     <main>
       <${Table} id="names" title="Names" nothing="No name is registered." columns=${NAMES} rows=${names} keyOf=${({ name }: Shown<'names'>) => name} />
       <${Table} id="leases" title="Leases" nothing="There is no lease." columns=${LEASES} rows=${leases} keyOf=${({ lease }: Shown<'leases'>) => lease} />
-      <${Table} id="watchers" title="Watchers" nothing="Nobody watches." columns=${WATCHERS} rows=${numbered} keyOf=${({ index }: { index: number }) => String(index)} />
+      <${Table} id="watchers" title="Watchers" nothing="There are no watchers." columns=${WATCHERS} rows=${numbered} keyOf=${({ index }: { index: number }) => String(index)} />
     </main>`
 }
 

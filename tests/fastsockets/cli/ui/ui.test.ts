@@ -1,4 +1,4 @@
-/** The pages of `fastsockets ui` and of the name-service daemon: who may see them, what they show, in a real Chromium. */
+/** The pages of `fastsockets ui` and of the name-service daemon: which requests the servers refuse, and what a real Chromium shows. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
