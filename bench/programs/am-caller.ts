@@ -23,7 +23,8 @@ await endpoint.map(0, name)
 const result = await measure()
 process.stdout.write(`${JSON.stringify(result)}\n`)
 answered = 0
-endpoint.request(0, STOP)
+// A long message may still be on its way in parts: it has no room before that.
+while (endpoint.request(0, STOP) !== 0) endpoint.poll()
 while (progress === 'manual' && answered === 0) endpoint.poll()
 await endpoint.close()
 
