@@ -66,11 +66,11 @@ interface Attempt {
   misled: Set<SocketChannel> | undefined
   /**
    * Only for a listener that is not shared: the route, the peer's count of closed listeners just before the CONNECT,
-   * and when the CONNECT was sent, as `lookCount` counts.
+   * and when the program may be notified without an answer, as `lookCount` counts.
    */
   route: ChannelRoute | undefined
   listenersClosed: number | undefined
-  askedAt: number
+  notifiedAt: number
   /** Only for a shared listener: the worker that was asked, and those that have refused. */
   asked: SharedRoute | undefined
   refusedBy: Set<SocketChannel> | undefined
@@ -143,7 +143,7 @@ export class RouteDialer implements Dialer {
       misled: undefined,
       route: undefined,
       listenersClosed: undefined,
-      askedAt: Number.NaN,
+      notifiedAt: Number.NaN,
       asked: undefined,
       refusedBy: undefined,
       exploredCount: 0,
@@ -308,7 +308,7 @@ export class RouteDialer implements Dialer {
     const unanswered = route.isProven ? this.#unanswered : this.#unproven
     unanswered.add(handle, stream)
     const isKnown = listenersClosed !== undefined && listenersClosed === route.listenersClosed
-    if (isKnown) channel.presumeSoon(stream, listenersClosed, attempt.askedAt)
+    if (isKnown) channel.presumeSoon(stream, listenersClosed, attempt.notifiedAt)
     return true
   }
 
@@ -325,7 +325,7 @@ export class RouteDialer implements Dialer {
     const { address, port, family } = attempt
     const stream = channel.connect(handle, port, said, family)
     if (stream === undefined) return false
-    attempt.askedAt = noteAsked()
+    attempt.notifiedAt = noteAsked()
     publishStep('client asked')
     if (family === UNIX) stream.unixPath = nameInRules(handle.host as string)
     else {

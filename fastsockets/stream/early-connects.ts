@@ -2,12 +2,6 @@ import { knowsItsPort } from './promised-ports.ts'
 import type { Stream } from './stream.ts'
 import type { StreamHost } from './stream-host.ts'
 
-/**
- * Looks of the event loop for I/O before a program is notified: one, as over TCP, and one more, in which an idle server
- * answers. A connection whose first bytes come after the answer costs the server less.
- */
-const LOOKS = 2
-
 /** The channel, as early connections use it. */
 interface EarlyChannel {
   readonly host: StreamHost
@@ -19,8 +13,8 @@ interface Early {
   readonly stream: Stream
   /** The peer's count of closed listeners when it was last known to listen. */
   readonly listenersClosed: number
-  /** The `lookCount` at the request. */
-  readonly askedAt: number
+  /** The `lookCount` at which its program may be notified. */
+  readonly notifiedAt: number
 }
 
 /**
@@ -41,8 +35,8 @@ export class EarlyConnects {
     return this.early.length
   }
 
-  add(stream: Stream, listenersClosed: number, askedAt: number): void {
-    this.early.push({ stream, listenersClosed, askedAt })
+  add(stream: Stream, listenersClosed: number, notifiedAt: number): void {
+    this.early.push({ stream, listenersClosed, notifiedAt })
   }
 
   /** Delivers 'connect' once to each, whatever its sink does or throws. */
@@ -53,9 +47,9 @@ export class EarlyConnects {
       const early = this.early[0]
       // In the order of the requests; a program may run the event loop inside a callback.
       if (early === undefined) return
-      const { stream, askedAt } = early
+      const { stream, notifiedAt } = early
       const isConnecting = stream.state === 'connecting'
-      if (isConnecting && ((now - askedAt) | 0) < LOOKS) return
+      if (isConnecting && ((now - notifiedAt) | 0) < 0) return
       this.early.shift()
       if (!isConnecting || !this.isSure(early)) continue
       this.channel.presumeConnected(stream)

@@ -205,12 +205,12 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
 
   /**
    * The program may be notified before the answer, if the peer's count of closed listeners still is `listenersClosed`
-   * then. `askedAt`: the `lookCount` of the request.
+   * then. `notifiedAt`: the `lookCount` at which it may be.
    */
-  presumeSoon(stream: Stream, listenersClosed: number, askedAt: number): void {
+  presumeSoon(stream: Stream, listenersClosed: number, notifiedAt: number): void {
     // Not if the CONNECT is not sent, the peer may be out of room, or `lookCount` is unknown.
-    if (this.connects.size > 0 || !this.streams.hasPlenty || Number.isNaN(askedAt)) return
-    this.early.add(stream, listenersClosed, askedAt)
+    if (this.connects.size > 0 || !this.streams.hasPlenty || Number.isNaN(notifiedAt)) return
+    this.early.add(stream, listenersClosed, notifiedAt)
     this.channel.touch()
   }
 
