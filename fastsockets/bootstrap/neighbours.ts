@@ -60,6 +60,13 @@ export function reasonAgainstNeighbour(address: string, port: number): FallbackR
   return fallbackReason('NO_RENDEZVOUS', reasonAgainstFolder(false) ?? missing)
 }
 
+/** Why no other namespace finds the listener at an address of this one; undefined if its name is in the folder. */
+export function reasonAgainstPublished(address: string, port: number): string | undefined {
+  const name = listenerName(address, port)
+  if (hasName(name)) return undefined
+  return reasonAgainstFolder(true) ?? `there is no ${rendezvousFolder()}/${name}`
+}
+
 /** The addresses at which other namespaces may reach the listener; none for one on a loopback address. */
 export function sharedAddresses({ address, family, ipv6Only }: Place): readonly string[] {
   if (family === UNIX) return []
@@ -87,6 +94,11 @@ export function namesOf(place: Place): readonly string[] {
 export function mayBeNeighbours(address: string): boolean {
   if (reachableOwnAddress(address) !== undefined || MULTICAST_V6.test(address)) return false
   return address.includes(':') || Number(address.split('.')[0]) < MULTICAST_V4
+}
+
+/** Whether `address` is one of this namespace, by which other namespaces may call it. */
+export function isReachableFromElsewhere(address: string): boolean {
+  return reachableOwnAddress(address) === address && !isLoopback(address)
 }
 
 function isLoopback(address: string): boolean {

@@ -8,6 +8,7 @@
  * SCM_RIGHTS. The connection stays open as the doorbell of both sides.
  */
 import { AsyncResource } from 'node:async_hooks'
+import { readFileSync } from 'node:fs'
 import { NicError } from '../errors.ts'
 import type {
   Availability,
@@ -97,7 +98,17 @@ function availability(): Availability {
     undisturbed(() => libc.close(createSegment(libc, RING_SIZE_DEFAULT)))
     return { usable: true }
   } catch (error) {
-    return { usable: false, code: 'MEMFD', reason: (error as Error).message }
+    const filter = hasSeccompFilter() ? ', and a seccomp filter judges its system calls' : ''
+    return { usable: false, code: 'MEMFD', reason: `${(error as Error).message}${filter}` }
+  }
+}
+
+/** As container runtimes set one (proc_pid_status(5)). */
+function hasSeccompFilter(): boolean {
+  try {
+    return /^Seccomp:\s*2$/m.test(readFileSync('/proc/thread-self/status', 'utf8'))
+  } catch {
+    return false
   }
 }
 

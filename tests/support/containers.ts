@@ -40,6 +40,8 @@ export interface ContainerOptions {
   readonly hasUserNamespace?: boolean
   readonly env?: NodeJS.ProcessEnv
   readonly isPlain?: boolean
+  /** Modules that run before Fast Sockets. */
+  readonly preloads?: readonly URL[]
   /** Shell commands of root in the container's mount namespace, before the program starts. */
   readonly before?: string
 }
@@ -60,18 +62,26 @@ export function childIn(
   { namespace }: Host,
   fixture: URL,
   args: readonly string[] = [],
-  { uid, hasUserNamespace = false, env = {}, isPlain = false, before = 'true' }: ContainerOptions = {},
+  {
+    uid,
+    hasUserNamespace = false,
+    env = {},
+    isPlain = false,
+    preloads = [],
+    before = 'true',
+  }: ContainerOptions = {},
 ): Child {
   // The shell stays as the first process of the container, which dies with it: the kernel forgets that a process is to die
   // with its parent once the process changes its user.
   const user = uid === undefined ? '' : `setpriv --reuid ${uid} --regid ${uid} --clear-groups --`
   const mapped = hasUserNamespace ? 'unshare --user --map-user=0 --' : ''
+  const modules = isPlain ? preloads : [...preloads, REGISTER]
   const command = `${before} && ${user} ${mapped} "$@"; exit $?`
   return new Child(t, fixture, args, {
     execPath: 'ip',
     execArgv: [
       ...['netns', 'exec', namespace, 'unshare', ...NAMESPACES, 'sh', '-c', command, 'sh'],
-      ...[process.execPath, ...(isPlain ? [] : ['--import', REGISTER.href])],
+      ...[process.execPath, ...modules.flatMap(({ href }) => ['--import', href])],
     ],
     env: { ...plainEnvironment(), FASTSOCKETS_RENDEZVOUS: folder, FASTSOCKETS_START: 'fast', ...env },
   })

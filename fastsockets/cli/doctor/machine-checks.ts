@@ -7,6 +7,8 @@ import type { Check } from './check.ts'
 
 /** Below this, a server of many relinked clients may run out: each client process takes a few descriptors. */
 const OPEN_FILES_WANTED = 4096
+const WITHOUT_FOLDER = 'connections to other containers use TCP (docs/guide/containers.md)'
+const READ_ONLY = ': clients here are fast, and no other container finds the listeners here'
 const PTRACE_SCOPES = ['any process of this user', 'only ancestors', 'only administrators', 'no process']
 
 export function machineChecks(): Check[] {
@@ -50,12 +52,12 @@ function cores(): Check {
 /** Containers of this host find each other in a folder that they share. */
 function folderOfContainers(): Check {
   const name = 'rendezvous folder'
-  const missing = reasonAgainstFolder(true)
-  if (missing === undefined) return { name, state: 'ok', detail: String(rendezvousFolder()) }
+  const missing = reasonAgainstFolder(false)
+  if (missing !== undefined) return { name, state: 'ok', detail: `${missing}: ${WITHOUT_FOLDER}` }
   return {
     name,
     state: 'ok',
-    detail: `${missing}: connections to other containers use TCP (docs/guide/containers.md)`,
+    detail: reasonAgainstFolder(true)?.concat(READ_ONLY) ?? `${rendezvousFolder()}`,
   }
 }
 
