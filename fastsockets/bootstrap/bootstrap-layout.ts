@@ -73,7 +73,7 @@ const FLAG_SHARED = 1
 /** The listener shows its program no connection that is still on TCP. */
 const FLAG_REQUIRED = 2
 
-/** Why a server refuses a HELLO. The numbers are those of the wire. */
+/** Why a server refuses a HELLO or a CONNECT. The numbers are those of the wire. */
 export const REFUSAL = {
   OTHER_USER: 1,
   OTHER_HOST: 2,
@@ -81,6 +81,8 @@ export const REFUSAL = {
   NOT_LISTENING: 4,
   LIMIT: 5,
   DRIVER: 6,
+  /** Of a request to move: the server does not know yet whether it has the connection. */
+  LATER: 7,
 } as const
 
 /** For logs. */

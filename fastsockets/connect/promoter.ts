@@ -4,7 +4,7 @@
  */
 import type net from 'node:net'
 import { ablation, isOwn, makeHidden, peerInode, reasonAgainstFolder } from '../../nic/index.ts'
-import { performance } from '../../nic/real-time.ts'
+import { performance, setImmediate } from '../../nic/real-time.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { neighbourName } from '../bootstrap/neighbours.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
@@ -12,6 +12,7 @@ import { type ConnectedTcp, endsOfTcp, inodeOf, isOverPath, movableTcp } from '.
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { logConnect, possibleWire, recordPending, recordPossible, recordStart } from '../handle/transport.ts'
 import { isReachable, withoutMapping } from '../host/addresses.ts'
+import { inTurns } from '../host/in-turns.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { type Family, PROMOTION, UNIX, unixKey } from '../host/unix-paths.ts'
 import { targetPath } from '../host/unix-targets.ts'
@@ -30,7 +31,7 @@ import {
   writePriceUs,
 } from '../promotion/price.ts'
 import { PromotedHandle, type Starter } from '../promotion/promoted-handle.ts'
-import { openSockets, ReadWatch } from '../promotion/reads.ts'
+import { openHandles, openSockets, ReadWatch } from '../promotion/reads.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { knownNotesOf, notesOf } from '../status/socket-notes.ts'
 import { statusPage } from '../status/status-page.ts'
@@ -76,8 +77,14 @@ class Destination {
   isRequired = false
   /** No search because of a silent connection before that time. */
   silentSearchMs = 0
-  /** Requests to move that the server has not answered. */
+  /** Requests to move that the server had not answered when this turn began. */
   askedCount = 0
+  /** Of them those that it has answered in this turn. */
+  answeredCount = 0
+  /** Fewer while the server puts requests off. */
+  askedMax = ASKED_MAX
+  /** Since the last other answer. */
+  putOffCount = 0
   /** Sockets that ask next. */
   readonly waiting: FastSocket[] = []
   private againUs = AGAIN_PRICE_US
@@ -109,10 +116,12 @@ class Destination {
 const DESTINATIONS_MAX = 1024
 
 /**
- * Requests to move that a server has at a time. A move takes some 0.1 ms at each end, and those of a burst come together: so no turn of
- * either event loop is longer than some milliseconds for them.
+ * Requests to move that a server has at a time, and that are answered in one turn. A move takes some 0.1 ms at each end, and those of a
+ * burst come together: so no turn of either event loop is longer than some milliseconds for them.
  */
 const ASKED_MAX = 64
+/** Answers in a row that put a request off; a server that has a million connections gives fewer. */
+const PUT_OFF_MAX = 4096
 /** Calls of the hashed port to find the worker that has a connection. */
 const EXPLORED_MAX = 8
 
@@ -159,7 +168,10 @@ export class Promoter implements Starter {
     this.#routes = routes
     this.#exchange = exchange
     this.#reads.start()
-    for (const socket of openSockets()) if (!isOwn(socket) && socket.bytesRead === 0) this.#silent.add(socket)
+    inTurns(openHandles(), part => {
+      for (const socket of openSockets(part))
+        if (!isOwn(socket) && socket.bytesRead === 0) this.#silent.add(socket)
+    })
   }
 
   /** Whether a new connection can be fast at once: there is a channel to the server, or to workers of it. */
@@ -387,14 +399,24 @@ export class Promoter implements Starter {
     const { destination } = started
     started.isAsked = true
     started.priceUs *= 2
-    if (destination.askedCount < ASKED_MAX) this.#ask(socket, started, NOT_ASKED)
+    if (destination.askedCount < destination.askedMax) this.#ask(socket, started, NOT_ASKED)
     else destination.waiting.push(socket)
   }
 
-  /** An answer is there: the next one's turn. */
+  /** An answer is there. Others ask in the next turn. */
+  #handleAnswer(destination: Destination): void {
+    if (destination.answeredCount++ > 0) return
+    makeHidden(() =>
+      setImmediate(() => {
+        destination.askedCount -= destination.answeredCount
+        destination.answeredCount = 0
+        this.#askNext(destination)
+      }),
+    )
+  }
+
   #askNext(destination: Destination): void {
-    destination.askedCount--
-    while (destination.askedCount < ASKED_MAX) {
+    while (destination.askedCount < destination.askedMax) {
       const socket = destination.waiting.shift()
       const started = socket && startedOf(socket)
       if (socket === undefined) return
@@ -432,6 +454,10 @@ export class Promoter implements Starter {
     handle.ask(stream, (isMoved, refusal) => {
       const outcome = isMoved ? `moved to ${channel.transport}` : 'tcp, STARTED_ON_TCP: not moved'
       logConnect?.('%s port %d: %s', destination.host, destination.port, outcome)
+      this.#handleAnswer(destination)
+      if (refusal === REFUSAL.LATER && mayPutOff(destination)) return void destination.waiting.push(socket)
+      destination.askedMax = ASKED_MAX
+      destination.putOffCount = 0
       if (!isMoved && refusal === REFUSAL.NOT_LISTENING)
         this.#askAnother(socket, started, new Set([...passed, channel]))
       else if (!isMoved)
@@ -440,7 +466,6 @@ export class Promoter implements Starter {
           started,
           refusal === undefined ? undefined : fallbackReason(reasonOfRefusal(refusal)),
         )
-      this.#askNext(destination)
     })
   }
 
@@ -485,6 +510,12 @@ export class Promoter implements Starter {
     const route = address === undefined ? undefined : this.#routes.find(address, port)
     return route?.channel ?? route?.group?.next(channel => passed.has(channel))?.channel
   }
+}
+
+/** The server goes through its connections first: it is asked for one at a time meanwhile. False if it does so for ever. */
+function mayPutOff(destination: Destination): boolean {
+  destination.askedMax = 1
+  return destination.putOffCount++ < PUT_OFF_MAX
 }
 
 function isUnderWay({ isAsked, destination }: Started): boolean {

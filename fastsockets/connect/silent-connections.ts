@@ -4,6 +4,7 @@
  */
 import type net from 'node:net'
 import { performance, setTimeout } from '../../nic/real-time.ts'
+import { inTurns } from '../host/in-turns.ts'
 
 const LOOK_MS = 50
 /** Each look doubles the time to the next one; after this time a connection is looked at no more. */
@@ -38,11 +39,21 @@ export class SilentConnections {
   }
 
   readonly #look = (): void => {
-    this.#isWatching = false
     const all = this.#silent
     this.#silent = []
+    inTurns(
+      all,
+      part => this.#lookAt(part),
+      () => {
+        this.#isWatching = false
+        this.#watch()
+      },
+    )
+  }
+
+  #lookAt(part: readonly Silent[]): void {
     const nowMs = performance.now()
-    for (const one of all) {
+    for (const one of part) {
       const { socket, lookMs, delayMs } = one
       if (socket.destroyed || socket.bytesRead > 0) continue
       if (lookMs > nowMs) this.#silent.push(one)
@@ -51,6 +62,5 @@ export class SilentConnections {
         this.add(socket, 2 * delayMs)
       }
     }
-    this.#watch()
   }
 }

@@ -46,6 +46,7 @@ export function acceptPromotion(
   const key = `${text} ${port}`
   const held = take(key)
   const socket = held === undefined ? findAccepted(key) : undefined
+  if (socket === 'later') return REFUSAL.LATER
   const placed = promotedOf(socket?._handle)
   if (placed?.mayMove === false) return REFUSAL.NOT_LISTENING
   const tcp = held?.tcp ?? placed?.tcp ?? (socket && movableTcp(socket))

@@ -4,6 +4,7 @@
  */
 import net from 'node:net'
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
+import { inTurns } from '../host/in-turns.ts'
 import { targetPath } from '../host/unix-targets.ts'
 
 const DELAY_MS = 100
@@ -21,10 +22,14 @@ export function isConnection(socket: object): boolean {
   return name === 'TCP' || name === 'TLSWrap'
 }
 
-/** The connections that keep this process alive. */
-export function openSockets(): net.Socket[] {
-  const all = activeHandles?.call(process) ?? []
-  return all.filter((one): one is net.Socket => one instanceof net.Socket && isConnection(one))
+/** What keeps this process alive: connections (`openSockets`), and whatever else. */
+export function openHandles(): unknown[] {
+  return activeHandles?.call(process) ?? []
+}
+
+/** The connections among them. */
+export function openSockets(handles: readonly unknown[] = openHandles()): net.Socket[] {
+  return handles.filter((one): one is net.Socket => one instanceof net.Socket && isConnection(one))
 }
 
 /** What libuv's event loop has found by poll, of whatever kind. */
@@ -41,7 +46,7 @@ export class ReadWatch {
   #seen = 0
   #events = 0
 
-  /** `times`: at most so many reads have brought these bytes. `onLook` gets the open sockets at each look. */
+  /** `times`: at most so many reads have brought these bytes. `onLook` gets the open sockets at each look, part by part. */
   constructor(
     onRead: ((bytes: number, times: number) => void) | undefined,
     onLook: (sockets: net.Socket[]) => void = () => {},
@@ -64,18 +69,32 @@ export class ReadWatch {
   }
 
   readonly #look = (): void => {
-    const startMs = performance.now()
-    const sockets = openSockets()
-    let total = 0
-    for (const { bytesRead } of sockets) total += bytesRead
+    const timer = this.#timer
+    let [total, count, lookMs] = [0, 0, 0]
+    inTurns(
+      openHandles(),
+      part => {
+        const startMs = performance.now()
+        const sockets = openSockets(part)
+        count += sockets.length
+        for (const { bytesRead } of sockets) total += bytesRead
+        this.#onLook(sockets)
+        lookMs += performance.now() - startMs
+      },
+      () => {
+        if (this.#timer === timer) this.#handleLooked(total, count, lookMs)
+      },
+    )
+  }
+
+  #handleLooked(total: number, count: number, lookMs: number): void {
     const read = Math.max(0, total - this.#seen)
     this.#seen = total
     this.#delayMs = read > 0 ? DELAY_MS : Math.min(this.#delayMs * 2, DELAY_MAX_MS)
     const events = eventCount()
     if (read > 0) this.#onRead?.(read, Math.min(read, events - this.#events))
     this.#events = events
-    this.#onLook(sockets)
-    const pauseMs = Math.max(this.#delayMs, PAUSES_PER_LOOK * (performance.now() - startMs))
-    this.#timer = sockets.length > 0 ? setTimeout(this.#look, pauseMs).unref() : undefined
+    const pauseMs = Math.max(this.#delayMs, PAUSES_PER_LOOK * lookMs)
+    this.#timer = count > 0 ? setTimeout(this.#look, pauseMs).unref() : undefined
   }
 }

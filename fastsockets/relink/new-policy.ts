@@ -4,6 +4,7 @@ import { openLog } from '../../nic/index.ts'
 import { decideListener } from '../connect/listener-policy.ts'
 import { withdraw } from '../connect/listeners.ts'
 import { withoutMapping } from '../host/addresses.ts'
+import { inTurns } from '../host/in-turns.ts'
 import { allowsDriver, allowsUser, decide, ownPolicy } from '../policy/own-policy.ts'
 import { NO_POLICY } from '../policy/policy.ts'
 import type { Use } from '../policy/policy-schema.ts'
@@ -55,12 +56,16 @@ export function publishDecided(): void {
  */
 export function moveForbidden(streams: readonly SocketStream[]): void {
   let stayCount = 0
-  for (const stream of streams.filter(isForbidden)) {
-    const { sink } = stream as { sink: unknown }
-    if (sink instanceof PromotedHandle) sink.demote(() => {})
-    else stayCount++
+  const move = (part: readonly SocketStream[]): void => {
+    for (const stream of part.filter(isForbidden)) {
+      const { sink } = stream as { sink: unknown }
+      if (sink instanceof PromotedHandle) sink.demote(() => {})
+      else stayCount++
+    }
   }
-  if (stayCount > 0) log('%d connections stay fast: they have no TCP below them', stayCount)
+  inTurns(streams, move, () => {
+    if (stayCount > 0) log('%d connections stay fast: they have no TCP below them', stayCount)
+  })
 }
 
 function isForbidden({ channel, role, addresses }: SocketStream): boolean {
