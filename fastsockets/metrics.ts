@@ -16,6 +16,8 @@ export interface MetricsOptions {
  *   fastsockets_connections_opened_total        sockets that were opened, fast or not
  *   fastsockets_bytes_total{direction}          bytes of fast sockets, `in` and `out`
  *   fastsockets_zcopy_bytes_total{direction}    those of them that a reader fetched from the writer's memory
+ *   fastsockets_datagrams_total{direction}      datagrams of UDP sockets that did not take the kernel's road
+ *   fastsockets_datagrams_dropped_total{direction}  those of them that were dropped here: the receiver's socket was full
  *   fastsockets_credit_bytes                    bytes that may still be sent, over all fast sockets
  *   fastsockets_buffered_bytes                  bytes received and not read by the program, over all fast sockets
  *   fastsockets_fallbacks_total{reason}         connections and listeners that are not fast
@@ -75,6 +77,14 @@ export function registerMetrics({ registry = register }: MetricsOptions = {}): v
       [{ direction: 'out' }, status().zcopyBytesOut],
     ],
   )
+  counter('datagrams_total', 'Datagrams past the kernel.', ['direction'], () => [
+    [{ direction: 'in' }, status().datagramsIn],
+    [{ direction: 'out' }, status().datagramsOut],
+  ])
+  counter('datagrams_dropped_total', 'Those of them that were dropped here.', ['direction'], () => [
+    [{ direction: 'in' }, status().droppedIn],
+    [{ direction: 'out' }, status().droppedOut],
+  ])
   counter('fallbacks_total', 'Connections and listeners that are not fast.', ['reason'], () =>
     Object.entries(status().fallbacks).map(([reason, count]) => [{ reason }, count]),
   )

@@ -21,13 +21,14 @@ import { AGAIN_PRICE_MAX_US, DATAGRAM_US, FIND_PRICE_US } from '../promotion/pri
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import { WINDOW } from '../stream/stream-layout.ts'
 import { encodeMarker, isMarker, kindOf, PROBE, SECRET_SIZE, SWITCH, secretOf } from './datagram-layout.ts'
-import type { DatagramReceiver, ReceivingSocket } from './datagram-receiver.ts'
+import { addressesOf, type DatagramReceiver, type ReceivingSocket } from './datagram-receiver.ts'
 import { DatagramSender } from './datagram-sender.ts'
 import { Destination } from './destination.ts'
 import { DatagramDoor, doorKey, doorKeysTo } from './doors.ts'
 import { awaitedReceiver } from './pairs.ts'
 import { nativeSends } from './udp-handles.ts'
 import type { Carrier, DatagramPair, Send, Sender, UdpHandle, UdpNotes } from './udp-notes.ts'
+import { showSocket } from './udp-rows.ts'
 import { isAloneOnPort } from './udp-table.ts'
 
 const log = openLog('fastsockets:datagrams')
@@ -134,6 +135,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
   handleConnected(address: string, port: number): void {
     this.#leavePairs()
     this.#connected = this.#find(address, port)
+    showSocket(this.#handle, this.#notes)
   }
 
   handleReceiveLimit(): void {
@@ -149,6 +151,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
       if (!maySendTo(address, port)) sender?.close()
       if (!mayReceive) receiver?.stop()
     }
+    showSocket(this.#handle, this.#notes)
   }
 
   leave(): void {
@@ -157,6 +160,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
       receiver?.stop()
     }
     this.#closeDoor()
+    showSocket(this.#handle, this.#notes)
   }
 
   close(): void {
@@ -172,10 +176,10 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
       port,
       sends: sender?.state === 'fast' ? 'shm' : 'udp',
       receives: receiver === undefined ? 'udp' : 'shm',
-      sent: sender?.sent ?? 0,
-      received: receiver?.received ?? 0,
-      sentDropped: sender?.dropped ?? 0,
-      receivedDropped: receiver?.dropped ?? 0,
+      sent: sender?.stream?.counts.datagrams ?? 0,
+      received: receiver?.stream.counts.datagrams ?? 0,
+      sentDropped: sender?.stream?.counts.dropped ?? 0,
+      receivedDropped: receiver?.stream.counts.dropped ?? 0,
     }))
   }
 
@@ -325,13 +329,12 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     log('%s port %d: no way there', address, port)
   }
 
-  async #reach({ address, port, receiver, isCaller }: Destination): Promise<SocketChannel | undefined> {
+  async #reach({ address, port, receiver }: Destination): Promise<SocketChannel | undefined> {
     const plain = withoutMapping(address)
     if (this.#notes.reason !== undefined || !maySendTo(address, port)) return undefined
     // The kernel would give a marker's answer to another socket of this port.
     if (!isAloneOnPort(this.port)) return undefined
     if (receiver !== undefined) return otherEnd(receiver.stream.channel, this.#peers)
-    if (isCaller) return undefined
     for (const key of doorKeysTo(plain, port)) {
       if (openDoors.has(key)) return this.#peers.ownChannel()
       const found = await this.#peers.reach(key, port, UNIX)
@@ -353,13 +356,8 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     })
     const stream = channel.connect(sender, port, secret, DATAGRAMS)
     if (stream === undefined) return false
-    stream.addresses = {
-      address,
-      source: this.address,
-      family: address.includes(':') ? 'IPv6' : 'IPv4',
-      serverPort: port,
-      clientPort: this.port,
-    }
+    stream.isOfDatagrams = true
+    stream.addresses = addressesOf(this, destination)
     sender.stream = stream
     destination.sender = sender
     return true

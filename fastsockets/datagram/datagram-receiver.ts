@@ -7,6 +7,7 @@ import { clearTimeout, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
 import { drainTicks } from '../host/node-internals.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
+import type { StreamAddresses } from '../stream/stream-addresses.ts'
 import type { StreamSink } from '../stream/stream-sink.ts'
 import {
   DATAGRAM_MAX,
@@ -37,6 +38,8 @@ export interface ReceivingSocket {
   /** Bytes that it keeps now; the receivers of all pairs count here. */
   unreadSize: number
   readonly isOpen: boolean
+  readonly address: string
+  readonly port: number
   deliver(bytes: Buffer, sender: Sender): void
   handleReceiverOver(receiver: DatagramReceiver): void
 }
@@ -46,9 +49,6 @@ export class DatagramReceiver implements StreamSink {
   readonly stream: SocketStream
   /** As the kernel has reported it with the PROBE; undefined before. */
   sender: Sender | undefined
-  received = 0
-  /** Datagrams that found no room. */
-  dropped = 0
 
   #socket: ReceivingSocket | undefined
   readonly #onOver: () => void
@@ -79,6 +79,9 @@ export class DatagramReceiver implements StreamSink {
     this.sender = sender
     this.#socket = socket
     clearTimeout(this.#timer)
+    const { stream } = this
+    stream.addresses = addressesOf(sender, socket)
+    stream.channel.show(stream, stream.windowLeft)
     this.sendLimit()
   }
 
@@ -137,7 +140,7 @@ export class DatagramReceiver implements StreamSink {
       socket.unreadSize + size + DATAGRAM_OVERHEAD > socket.receiveLimit ||
       this.stream.channel.unread.isOverBudget()
     ) {
-      this.dropped++
+      this.stream.counts.countDropped(1)
       this.#take(size + DATAGRAM_OVERHEAD)
       return length
     }
@@ -200,7 +203,7 @@ export class DatagramReceiver implements StreamSink {
         queue[this.#next++] = NOTHING
         this.#addUnread(socket, -bytes.length - DATAGRAM_OVERHEAD)
         this.#take(bytes.length + DATAGRAM_OVERHEAD)
-        this.received++
+        this.stream.counts.countDatagram()
         socket.deliver(bytes, this.sender as Sender)
         drainTicks()
       }
@@ -256,6 +259,20 @@ export class DatagramReceiver implements StreamSink {
     this.stream.close(false)
     this.#onOver()
     socket?.handleReceiverOver(this)
+  }
+}
+
+/** `sender` is the client. */
+export function addressesOf(
+  sender: Pick<Sender, 'address' | 'port'>,
+  receiver: Pick<Sender, 'address' | 'port'>,
+): StreamAddresses {
+  return {
+    address: receiver.address,
+    source: sender.address,
+    family: receiver.address.includes(':') ? 'IPv6' : 'IPv4',
+    serverPort: receiver.port,
+    clientPort: sender.port,
   }
 }
 

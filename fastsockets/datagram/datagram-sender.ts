@@ -40,9 +40,6 @@ export interface SendingSocket {
 export class DatagramSender implements StreamSink {
   readonly isReading = true
   state: 'asking' | 'probing' | 'fast' | 'closed' = 'asking'
-  /** Datagrams that were lost here, because the receiver had no room. */
-  dropped = 0
-  sent = 0
 
   readonly #socket: SendingSocket
   /** Set right after the CONNECT. */
@@ -68,10 +65,10 @@ export class DatagramSender implements StreamSink {
       this.#end()
       return false
     }
-    this.sent++
+    stream.counts.countDatagram()
     const size = bytes.length + DATAGRAM_OVERHEAD
     if ((this.#sentSize - this.#takenSize) >>> 0 > this.#room - size) {
-      this.dropped++
+      stream.counts.countDropped(1)
       return true
     }
     this.#sentSize = (this.#sentSize + size) >>> 0
@@ -163,7 +160,7 @@ export class DatagramSender implements StreamSink {
   #keep(stream: SocketStream, bytes: Uint8Array): void {
     const size = bytes.length + DATAGRAM_OVERHEAD
     if (stream.channel.unread.isOverBudget()) {
-      this.dropped++
+      stream.counts.countDropped(1)
       this.#sentSize = (this.#sentSize - size) >>> 0
       return
     }
@@ -184,7 +181,7 @@ export class DatagramSender implements StreamSink {
     const wasFast = this.state === 'fast'
     this.state = 'closed'
     clearTimeout(this.#timer)
-    this.dropped += this.#waiting.length
+    this.stream?.counts.countDropped(this.#waiting.length)
     this.#waiting.length = 0
     this.#addWaiting(-this.#waitingSize)
     this.stream?.close(false)

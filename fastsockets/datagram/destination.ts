@@ -12,18 +12,21 @@ export class Destination {
   receiver: DatagramReceiver | undefined
   /** A search for the way there, or the opening of a pair, is under way. */
   isAsking = false
-  /** It has sent the first datagram: it knows our socket, and a receiver of it is found through its channel only. */
+  /**
+   * The first datagram that we know of came from there. It most likely knows our socket and opens the pair, so that its own receiver is
+   * found through its channel; a socket that was older than its carrier may have sent first all the same.
+   */
   readonly isCaller: boolean
   #paidUs = 0
   #priceUs: number
   #againUs = AGAIN_PRICE_US
 
-  /** `isFast`: the first datagram pays. */
+  /** `isFast`: the first datagram to a socket that is no caller pays. */
   constructor(address: string, port: number, isCaller: boolean, isFast: boolean) {
     this.address = address
     this.port = port
     this.isCaller = isCaller
-    this.#priceUs = isFast ? 0 : FIND_PRICE_US
+    this.#priceUs = isCaller ? AGAIN_PRICE_US : isFast ? 0 : FIND_PRICE_US
   }
 
   /** True if the kernel's road has cost as much as a search. */

@@ -4,12 +4,14 @@ import type { Acceptor } from '../stream/socket-channel.ts'
 import { SocketCarrier } from './carrier.ts'
 import { acceptPair } from './pairs.ts'
 import { boundHandles, type UdpHandle, type UdpNotes, watching } from './udp-notes.ts'
+import { showSocket } from './udp-rows.ts'
 
 /** Gives a carrier to each socket that is bound, or will be. */
 export function carryDatagrams(peers: Peers): void {
   const carry = (handle: UdpHandle, notes: UdpNotes): void => {
-    if (notes.reason !== undefined || notes.carrier !== undefined) return
-    notes.carrier = SocketCarrier.open(handle, notes, peers)
+    if (notes.carrier !== undefined) return
+    if (notes.reason === undefined) notes.carrier = SocketCarrier.open(handle, notes, peers)
+    showSocket(handle, notes)
   }
   watching.onBound = carry
   watching.onLocal = () => {}

@@ -30,6 +30,7 @@ export function acceptPair(
   if (!isSecret(secret) || receivers.has(secret) || !mayReceive()) return REFUSAL.NOT_LISTENING
   if (receivers.size >= SECRETS_MAX && !forgetOldest()) return REFUSAL.LIMIT
   portShare.release(promisedPort)
+  stream.isOfDatagrams = true
   const receiver = new DatagramReceiver(stream, () => receivers.set(secret, null))
   receivers.set(secret, receiver)
   const begin = (): void => {

@@ -113,6 +113,7 @@ function patch(first: UdpHandle): void {
   wrap(prototype, 'close', (handle, call) => {
     boundHandles.delete(handle)
     handle[NOTES]?.carrier?.close()
+    handle[NOTES]?.row?.close()
     return call()
   })
   wrap(prototype, 'bufferSize', (handle, call, [size, isReceive]) => {

@@ -77,6 +77,8 @@ export class UdpNotes {
   /** The program has chosen the size of the kernel's receive buffer. */
   hasReceiveLimit = false
   carrier: Carrier | undefined
+  /** On the status page. */
+  row: { close(): void } | undefined
 }
 
 /** What the preload, and later the rest, wants to know. */

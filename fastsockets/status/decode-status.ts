@@ -11,8 +11,11 @@ import {
   BYTES_OUT,
   BYTES_TAKEN,
   BYTES_WAITING,
+  DATAGRAMS,
+  DROPPED,
   HEADER,
   HEADER_SIZE,
+  KERNEL_KINDS,
   KINDS,
   LISTENER_STATE,
   LOCAL_AT,
@@ -56,7 +59,7 @@ export interface SocketStatus {
   /** The socket's row. `row` and `startMs` together identify a socket of the thread. */
   readonly row: number
   readonly startMs: number
-  /** `net` or `raw` if it is fast, `tcp` if it is not. */
+  /** `net`, `raw`, `dgram` if it is fast, `tcp` or `udp` if it is the kernel's (status-layout.ts). */
   readonly kind: string
   readonly transport: string
   readonly role: string
@@ -64,13 +67,16 @@ export interface SocketStatus {
   readonly reason?: string
   readonly local: string
   readonly remote: string
-  /** Of a socket that is not fast: updated once a second. */
+  /** Of `tcp`: updated once a second. Of `udp`: 0, since the kernel does not count them. */
   readonly bytesIn: number
   readonly bytesOut: number
   /** The process at the other end, if it is on this host and may be inspected. */
   readonly peer?: PeerProcess
   /** The peer is in another container: its user, by this user namespace. It has no process number that means anything here. */
   readonly container?: { readonly uid: number }
+  /** Of one direction of a pair of UDP sockets: what it has sent or delivered, and dropped because the receiver's socket was full. */
+  readonly datagrams?: number
+  readonly dropped?: number
   // The rest is known of fast sockets only; for TCP the kernel has it (`ss -ti`).
   /**
    * As `ss` has it: `ESTAB`; `FIN-WAIT`, ended by this program; `CLOSE-WAIT`, ended by the peer; `CLOSING`, by
@@ -140,6 +146,11 @@ export interface ThreadStatus {
   /** Of those bytes, the ones that were fetched from the writer's memory. */
   readonly zcopyBytesIn: number
   readonly zcopyBytesOut: number
+  /** Datagrams of UDP sockets that did not take the kernel's road since the start, and those of them that were dropped here. */
+  readonly datagramsIn: number
+  readonly datagramsOut: number
+  readonly droppedIn: number
+  readonly droppedOut: number
   readonly fallbacks: Readonly<Record<string, number>>
   /** Connections that have moved from TCP to the fast way, and back. */
   readonly promoted: number
@@ -173,7 +184,9 @@ export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
     else if (kind !== undefined && kind !== 'free') sockets.push(decodeSocket(view, at, row, kind))
   }
   const sum = (of: (socket: SocketStatus) => number | undefined): number =>
-    sockets.reduce((total, socket) => total + ((socket.kind !== 'tcp' && of(socket)) || 0), 0)
+    sockets.reduce((total, socket) => total + ((!KERNEL_KINDS.has(socket.kind) && of(socket)) || 0), 0)
+  const sumOf = (role: string, of: (socket: SocketStatus) => number | undefined): number =>
+    sum(socket => (socket.role === role ? of(socket) : 0))
   const policy = decodePolicy(view)
   const countsFrom = (word: number): Record<string, number> =>
     Object.fromEntries(
@@ -192,6 +205,10 @@ export function decodeStatus(page: Uint8Array): ThreadStatus | undefined {
     bytesOut: header(HEADER.CLOSED_BYTES_OUT) + sum(socket => socket.bytesOut),
     zcopyBytesIn: header(HEADER.CLOSED_BYTES_FETCHED) + sum(socket => socket.zcopyBytesIn),
     zcopyBytesOut: header(HEADER.CLOSED_PEER_FETCHED) + sum(socket => socket.zcopyBytesOut),
+    datagramsIn: header(HEADER.CLOSED_DATAGRAMS_IN) + sumOf('server', socket => socket.datagrams),
+    datagramsOut: header(HEADER.CLOSED_DATAGRAMS_OUT) + sumOf('client', socket => socket.datagrams),
+    droppedIn: header(HEADER.CLOSED_DROPPED_IN) + sumOf('server', socket => socket.dropped),
+    droppedOut: header(HEADER.CLOSED_DROPPED_OUT) + sumOf('client', socket => socket.dropped),
     fallbacks: countsFrom(HEADER.FALLBACKS),
     promoted: header(HEADER.PROMOTED),
     demoted: header(HEADER.DEMOTED),
@@ -233,7 +250,8 @@ function decodeSocket(view: DataView, at: number, row: number, kind: string): So
     remote: placeAt(view, at + REMOTE_AT, wordAt(view, at, ROW.REMOTE_PORT)),
     bytesIn: wordAt(view, at, ROW.COUNTS + BYTES_IN),
     bytesOut: wordAt(view, at, ROW.COUNTS + BYTES_OUT),
-    ...(kind === 'tcp' ? {} : decodeCounts(view, at)),
+    ...(KERNEL_KINDS.has(kind) ? {} : decodeCounts(view, at)),
+    ...(kind === 'dgram' ? decodeDatagrams(view, at) : {}),
   }
 }
 
@@ -256,6 +274,13 @@ function decodeCounts(view: DataView, at: number): Partial<SocketStatus> {
     ...(zcopy === undefined ? {} : { zcopy }),
     zcopyBytesIn: count(BYTES_FETCHED),
     zcopyBytesOut: count(PEER_FETCHED),
+  }
+}
+
+function decodeDatagrams(view: DataView, at: number): Partial<SocketStatus> {
+  return {
+    datagrams: wordAt(view, at, ROW.COUNTS + DATAGRAMS),
+    dropped: wordAt(view, at, ROW.COUNTS + DROPPED),
   }
 }
 

@@ -7,6 +7,7 @@
  *   5 sockets opened so far   6 bytes received, 7 sent, 8 buffered, 9 received by ZCopy, 10 sent by it, by those that are closed
  *   11 moves of connections from TCP to the fast way, 12 back
  *   16 …   what the poller has done: turns, messages, empty turns, sleeps, doorbells
+ *   24 datagrams received and 25 sent by pairs that are over, 26 dropped here of those received, 27 of those sent
  *   32 …   fallbacks, by the place of their code among FALLBACK_REASONS
  *   96 …   moves that were refused, or for which no channel was found, likewise
  *   160 state of the policy, its place among POLICY_STATES   161 its version   162 when it was read, ms since 1970   163 its rules
@@ -19,13 +20,14 @@
  *   8 bytes received   9 sent   10 buffered (they found no receive posted)   11 taken by the program
  *   12 taken by the peer's program   13 the peer's window   14 received by ZCopy   15 sent by ZCopy
  *   16 what the program has written and is not sent   17 which directions have ended, a place among STREAM_STATES
- *   18 of a connection to another container: 1 + the peer's user, else 0
+ *   18, 19 of one direction of a pair of UDP sockets: datagrams delivered or sent, and dropped here
+ *   20 of a connection to another container: 1 + the peer's user, else 0
  *   of a listener: 5 hashed port   8 connections accepted the fast way   9 over TCP   10 refused
  *   byte 192: local address or path     byte 256: remote address
  */
 export const PAGE_NAME = 'fastsockets-status'
 export const STATUS_MAGIC = 0x54535346
-export const STATUS_VERSION = 5
+export const STATUS_VERSION = 6
 
 export const HEADER_SIZE = 4096
 export const ROW_SIZE = 320
@@ -48,6 +50,10 @@ export const HEADER = {
   PROMOTED: 11,
   DEMOTED: 12,
   POLLER: 16,
+  CLOSED_DATAGRAMS_IN: 24,
+  CLOSED_DATAGRAMS_OUT: 25,
+  CLOSED_DROPPED_IN: 26,
+  CLOSED_DROPPED_OUT: 27,
   FALLBACKS: 32,
   REFUSALS: 96,
   POLICY_STATE: 160,
@@ -74,7 +80,7 @@ export const ROW = {
   START_MS: 6,
   ZCOPY: 7,
   COUNTS: 8,
-  CONTAINER_USER: 18,
+  CONTAINER_USER: 20,
 } as const
 export const LOCAL_AT = 192
 export const REMOTE_AT = 256
@@ -91,7 +97,9 @@ export const BYTES_FETCHED = 6
 export const PEER_FETCHED = 7
 export const BYTES_WAITING = 8
 export const STREAM_STATE = 9
-export const COUNTS_LENGTH = 10
+export const DATAGRAMS = 10
+export const DROPPED = 11
+export const COUNTS_LENGTH = 12
 
 /** Which directions of a stream have ended; together they are its state. */
 export const ENDED_HERE = 1
@@ -102,9 +110,14 @@ export const ACCEPTED_FAST = 0
 export const ACCEPTED_TCP = 1
 export const REFUSED_TCP = 2
 
-/** The place of a word is its number on the page; 0 is a row that is free. */
-export const KINDS = ['free', 'net', 'raw', 'tcp', 'listener'] as const
-export const TRANSPORTS = ['', 'shm', 'loopback', 'tcp', 'pipe', 'verbs', 'ethernet'] as const
+/**
+ * The place of a word is its number on the page; 0 is a row that is free. `tcp` and `udp` are sockets as the kernel has them; `dgram` is
+ * one direction of a pair of UDP sockets that has left the kernel: its client sends, its server receives.
+ */
+export const KINDS = ['free', 'net', 'raw', 'tcp', 'listener', 'udp', 'dgram'] as const
+/** Kinds of which the kernel carries the bytes. */
+export const KERNEL_KINDS: ReadonlySet<string> = new Set(['tcp', 'udp'])
+export const TRANSPORTS = ['', 'shm', 'loopback', 'tcp', 'pipe', 'verbs', 'ethernet', 'udp'] as const
 export const ROLES = ['', 'client', 'server'] as const
 /** As `ss` calls them: open, ended by this program, by the peer, by both. */
 export const STREAM_STATES = ['ESTAB', 'FIN-WAIT', 'CLOSE-WAIT', 'CLOSING'] as const

@@ -11,8 +11,11 @@ import {
   BYTES_IN,
   BYTES_OUT,
   COUNTS_LENGTH,
+  DATAGRAMS,
+  DROPPED,
   HEADER,
   HEADER_SIZE,
+  KERNEL_KINDS,
   KINDS,
   type Kind,
   LOCAL_AT,
@@ -46,7 +49,7 @@ export interface Place {
 interface RowText {
   readonly kind: Kind
   readonly transport: string
-  readonly role: 'client' | 'server'
+  readonly role?: 'client' | 'server'
   readonly reason?: FallbackCode
   readonly zcopy?: ZCopyState
   /** User of a peer in another container. */
@@ -71,12 +74,14 @@ export class StatusRow {
   counts: Float64Array
   readonly #page: StatusPage
   readonly #kind: Kind
+  readonly #role: RowText['role']
   #index: number
   #isOpen = true
 
-  constructor(page: StatusPage, kind: Kind, index: number, counts: Float64Array) {
+  constructor(page: StatusPage, { kind, role }: RowText, index: number, counts: Float64Array) {
     this.#page = page
     this.#kind = kind
+    this.#role = role
     this.#index = index
     this.counts = counts
   }
@@ -90,7 +95,7 @@ export class StatusRow {
   close(): void {
     if (!this.#isOpen) return
     this.#isOpen = false
-    this.#page.keep(this.#kind, this.counts)
+    this.#page.keep(this.#kind, this.#role, this.counts)
     this.counts = DISCARDED
     if (!this.isShown) return
     this.#page.release(this.#index)
@@ -145,7 +150,7 @@ export class StatusPage {
   open(text: RowText, isCounted = false): StatusRow {
     if (text.kind !== 'listener' && !isCounted) this.countOpened()
     const index = this.#free.pop() ?? (this.#rowsUsed < this.#rowsMax ? this.#rowsUsed++ : NOT_SHOWN)
-    if (index === NOT_SHOWN) return new StatusRow(this, text.kind, NOT_SHOWN, new Float64Array(COUNTS_LENGTH))
+    if (index === NOT_SHOWN) return new StatusRow(this, text, NOT_SHOWN, new Float64Array(COUNTS_LENGTH))
     this.#words[HEADER.ROWS_USED] = this.#rowsUsed
     const at = HEADER_SIZE + index * ROW_SIZE
     const row = at / Float64Array.BYTES_PER_ELEMENT
@@ -154,7 +159,7 @@ export class StatusPage {
     made.counts.fill(0)
     this.#words[row + ROW.TRANSPORT] = Math.max(0, (TRANSPORTS as readonly string[]).indexOf(text.transport))
     this.#words[row + ROW.REASON] = text.reason === undefined ? 0 : CODES.indexOf(text.reason) + 1
-    this.#words[row + ROW.ROLE] = ROLES.indexOf(text.role)
+    this.#words[row + ROW.ROLE] = ROLES.indexOf(text.role ?? '')
     this.#words[row + ROW.LOCAL_PORT] = text.local?.port ?? 0
     this.#words[row + ROW.REMOTE_PORT] = text.remote?.port ?? 0
     this.#words[row + ROW.START_MS] = dateNow()
@@ -168,7 +173,7 @@ export class StatusPage {
     made.remote = remote
     // Written last: publishes the rest.
     this.#words[row + ROW.KIND] = KINDS.indexOf(text.kind)
-    return new StatusRow(this, text.kind, index, made.counts)
+    return new StatusRow(this, text, index, made.counts)
   }
 
   #countsOf(row: number): Float64Array {
@@ -182,13 +187,17 @@ export class StatusPage {
   }
 
   /** Adds the counts of a closed socket. Sums include sockets without a row from now on. */
-  keep(kind: Kind, counts: Float64Array): void {
-    if (kind === 'listener' || kind === 'tcp') return
+  keep(kind: Kind, role: RowText['role'], counts: Float64Array): void {
+    if (kind === 'listener' || KERNEL_KINDS.has(kind)) return
     this.#add(HEADER.CLOSED_BYTES_IN, counts[BYTES_IN] as number)
     this.#add(HEADER.CLOSED_BYTES_OUT, counts[BYTES_OUT] as number)
     this.#add(HEADER.CLOSED_BYTES_BUFFERED, counts[BYTES_BUFFERED] as number)
     this.#add(HEADER.CLOSED_BYTES_FETCHED, counts[BYTES_FETCHED] as number)
     this.#add(HEADER.CLOSED_PEER_FETCHED, counts[PEER_FETCHED] as number)
+    if (kind !== 'dgram') return
+    const isSent = role === 'client'
+    this.#add(isSent ? HEADER.CLOSED_DATAGRAMS_OUT : HEADER.CLOSED_DATAGRAMS_IN, counts[DATAGRAMS] as number)
+    this.#add(isSent ? HEADER.CLOSED_DROPPED_OUT : HEADER.CLOSED_DROPPED_IN, counts[DROPPED] as number)
   }
 
   countFallback(code: FallbackCode): void {

@@ -5,6 +5,8 @@ import {
   BYTES_OUT,
   BYTES_WAITING,
   COUNTS_LENGTH,
+  DATAGRAMS,
+  DROPPED,
   ENDED_BY_PEER,
   ENDED_HERE,
   PEER_FETCHED,
@@ -81,6 +83,24 @@ export class StreamCounts {
 
   sent(length: number): void {
     this.add(BYTES_OUT, length)
+  }
+
+  /** Datagrams that were sent, or delivered; 0 if it is not open. */
+  get datagrams(): number {
+    return this.row === undefined ? 0 : (this.words[DATAGRAMS] as number)
+  }
+
+  /** Of those to send, and of those that arrived: dropped, because the receiver's socket was full. */
+  get dropped(): number {
+    return this.row === undefined ? 0 : (this.words[DROPPED] as number)
+  }
+
+  countDatagram(): void {
+    this.add(DATAGRAMS, 1)
+  }
+
+  countDropped(count: number): void {
+    this.add(DROPPED, count)
   }
 
   /** Bytes that found no receive posted and went through the receive buffer. */

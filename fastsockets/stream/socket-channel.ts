@@ -420,7 +420,8 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     const promises = [message.word(3), message.word(4), message.word(5), message.word(6)]
     if (!this.awaited.handleAccepted(stream, clientPort, window, promises))
       return this.refuse('an ACCEPT out of turn, or ports that were or cannot be promised')
-    if (stream.addresses !== undefined && !stream.isPromotion) stream.addresses.clientPort = clientPort
+    if (stream.addresses !== undefined && !stream.isPromotion && !stream.isOfDatagrams)
+      stream.addresses.clientPort = clientPort
     if (!this.isRaw && stream.state === 'connecting') this.deliveries.addFresh(stream)
     stream.handleAccepted(window)
     this.host.drainTicks()

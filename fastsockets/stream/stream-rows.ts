@@ -13,25 +13,30 @@ export interface ShowingChannel {
   readonly way: { readonly isThroughFolder: boolean } | undefined
 }
 
-/** Shows a stream whose peer grants `window`; or updates the row of one that is shown. */
+/**
+ * Shows a stream whose peer grants `window`; or updates the row of one that is shown. A receiver of datagrams is shown once it has its
+ * sender's address.
+ */
 export function showStream(
   stream: Stream,
   window: number,
   { isRaw, mayOffer, transport, peerUid, way }: ShowingChannel,
 ): void {
   if (stream.counts.isOpen) return stream.counts.grant(window)
+  if (stream.isOfDatagrams && stream.addresses === undefined) return
   const connection = describe(stream, transport)
-  const kind = isRaw ? 'raw' : 'net'
+  const kind = isRaw ? 'raw' : stream.isOfDatagrams ? 'dgram' : 'net'
   const zcopy = mayOffer ? 'possible' : allowsPeerMemory() ? 'refused' : 'off'
   const containerUid = way?.isThroughFolder ? peerUid : undefined
-  stream.counts.open(statusPage().open({ kind, zcopy, containerUid, ...connection }), window)
+  const isCounted = stream.isOfDatagrams
+  stream.counts.open(statusPage().open({ kind, zcopy, containerUid, ...connection }, isCounted), window)
   stream.counts.sent(stream.sendSequence)
-  publishEvent(EVENTS.connection, connection)
+  if (!stream.isOfDatagrams) publishEvent(EVENTS.connection, connection)
 }
 
 export function hideStream(stream: Stream, transport: string): void {
   const { bytesIn, bytesOut } = stream.counts
-  if (!stream.counts.close() || !EVENTS.close.hasSubscribers) return
+  if (!stream.counts.close() || stream.isOfDatagrams || !EVENTS.close.hasSubscribers) return
   publishEvent(EVENTS.close, { ...describe(stream, transport), bytesIn, bytesOut })
 }
 

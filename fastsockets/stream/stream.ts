@@ -72,6 +72,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
   addresses: StreamAddresses | undefined
   /** A TCP connection of the same two sockets has moved here: its addresses are known. */
   isPromotion = false
+  /** It carries the datagrams of two UDP sockets, in one direction. */
+  isOfDatagrams = false
   /** The peer's direction has ended here, and goes on by TCP. */
   goesBack = false
   /** The peer reads our direction here, and TCP no more. */

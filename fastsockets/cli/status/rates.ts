@@ -1,4 +1,5 @@
 import type { ProcessStatus, SocketStatus } from '../../status/decode-status.ts'
+import { KERNEL_KINDS } from '../../status/status-layout.ts'
 
 export interface RatedSocket extends SocketStatus {
   /** Bytes per second between the last two reports; undefined for TCP. */
@@ -25,8 +26,8 @@ export function withRates(
     const pastSockets = new Map(past?.sockets.map(socket => [socketKey(socket), socket]))
     const sockets = status.sockets.map((socket): RatedSocket => {
       const { bytesIn, bytesOut, kind } = socket
-      // Bytes over TCP are counted once a second: too coarse for a rate.
-      if (kind === 'tcp') return socket
+      // Bytes over TCP are counted once a second: too coarse for a rate. Those of UDP are not counted.
+      if (KERNEL_KINDS.has(kind)) return socket
       const pastSocket = pastSockets.get(socketKey(socket))
       return {
         ...socket,

@@ -58,7 +58,9 @@ function lightLinesOf({ pid, program, sockets, listeners }: RatedProcess): strin
 function linesOf(status: RatedProcess): string[] {
   const { pid, thread, program, policy, sockets, listeners, poller, fallbacks, promoted, demoted, refusals } =
     status
-  const fast = sockets.filter(({ kind }) => kind !== 'tcp').length
+  const count = (kind: string): number => sockets.filter(socket => socket.kind === kind).length
+  const [tcp, udp] = [count('tcp'), count('udp')]
+  const datagrams = status.datagramsIn + status.datagramsOut
   const list = (counts: Readonly<Record<string, number>>): string =>
     Object.entries(counts)
       .map(([code, count]) => `${code} ${count}`)
@@ -68,11 +70,17 @@ function linesOf(status: RatedProcess): string[] {
   const hasMoved = promoted + demoted > 0 || refusalList !== ''
   return [
     `${pid}${thread === 0 ? '' : `, thread ${thread}`}  ${program}`,
-    `  ${fast} fast, ${sockets.length - fast} not; ${status.opened} opened so far; ` +
+    `  ${sockets.length - tcp - udp} fast, ${tcp} not; ${status.opened} opened so far; ` +
       `in ${amount(status.bytesIn)}B, out ${amount(status.bytesOut)}B; ` +
       `${amount(status.inRate)}B/s in, ${amount(status.outRate)}B/s out`,
     `  ${amount(poller.messages ?? 0)} messages, ${amount(poller.doorbells ?? 0)} doorbells, ` +
       `${amount(poller.sleeps ?? 0)} sleeps, ${amount(poller.emptyTurns ?? 0)} spins`,
+    ...(udp + datagrams > 0
+      ? [
+          `  UDP: ${udp} bound; past the kernel ${amount(status.datagramsIn)} in, ${amount(status.datagramsOut)} out; ` +
+            `dropped ${amount(status.droppedIn)} in, ${amount(status.droppedOut)} out`,
+        ]
+      : []),
     ...(hasMoved
       ? [`  moved: ${promoted} to the fast way, ${demoted} back to TCP; not moved: ${refusalList || 0}`]
       : []),
@@ -109,8 +117,8 @@ function cellsOf(socket: RatedSocket): string[] {
   const { transport, role, local, remote, directShare, reason } = socket
   const number = (value: number | undefined): string => (value === undefined ? '-' : amount(value))
   return [
-    socket.kind === 'raw' ? `${transport} raw` : transport,
-    role,
+    socket.kind === 'raw' || socket.kind === 'dgram' ? `${transport} ${socket.kind}` : transport,
+    role || '-',
     socket.state ?? '-',
     number(socket.recvQueue),
     number(socket.sendQueue),

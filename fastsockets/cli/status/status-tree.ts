@@ -37,6 +37,8 @@ function branchesOf({ sockets }: RatedProcess, shown: ReadonlySet<string>): Bran
   const branches = new Map<string, Branch>()
   for (const socket of sockets) {
     const { peer, role, remote, container } = socket
+    // It may send to any.
+    if (socket.kind === 'udp') continue
     // Its client has it.
     if (role === 'server' && peer?.thread !== undefined && shown.has(`${peer.pid} ${peer.thread}`)) continue
     const elsewhere = container === undefined ? '' : `, another container (uid ${container.uid})`

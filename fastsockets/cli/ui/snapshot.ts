@@ -57,7 +57,9 @@ function joinEnds(processes: readonly RatedProcess[]): {
   for (const process of processes) {
     const own = idOf(process.pid, process.thread)
     for (const socket of process.sockets) {
-      const { peer, role } = socket
+      const { peer, role, kind } = socket
+      // It may send to any.
+      if (kind === 'udp') continue
       const other = peer === undefined ? `host ${hostOf(socket)}` : idOf(peer.pid, peer.thread ?? 0)
       const isSeenByClient = role === 'server' && peer?.thread !== undefined && programs.has(other)
       if (isSeenByClient) continue

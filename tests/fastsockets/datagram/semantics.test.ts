@@ -1,6 +1,7 @@
 /** What UDP promises, and what it does not, between two relinked programs, while their datagrams move to shared memory and after it. */
 import t, { type Test } from 'tap'
 import type { DatagramTransport } from '../../../fastsockets/datagram/datagram-transport.ts'
+import { readAllStatus, readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
 import { eventually } from '../../support/until.ts'
@@ -89,6 +90,28 @@ t.test('a full receiver drops, and blocks nobody', async t => {
     const dropped = sending.sentDropped + receiving.receivedDropped
     const got = receiving.received - before
     return got + dropped === 5000 && { dropped, got }
+  })
+  const [shown] = readStatusOf(to.child.pid)
+  const sending = (await transportOf(from)).pairs[0]
+  const sender = readAllStatus().find(({ pid }) => pid === from.child.pid)
+  t.match(
+    sender?.sockets,
+    [
+      { kind: 'udp', local: `127.0.0.1:${from.port}` },
+      {
+        kind: 'dgram',
+        transport: 'shm',
+        role: 'client',
+        remote: `127.0.0.1:${to.port}`,
+        peer: { pid: to.child.pid },
+      },
+    ],
+    'status has both',
+  )
+  t.equal(sender?.droppedOut, sending?.sentDropped)
+  t.match(shown, {
+    datagramsIn: before + count.got,
+    droppedIn: (await transportOf(to)).pairs[0]?.receivedDropped,
   })
   t.ok(count.dropped > 0, `${count.dropped} are dropped`)
   t.ok(count.got * 1024 <= 1.25 * size, `${count.got} fit into ${size} bytes`)
@@ -194,6 +217,8 @@ t.test('SHARED_PORT: a socket that may share its port stays with the kernel', as
   await taken(to, 'all', ({ last }) => last === 199)
   t.equal((await transportOf(from)).transport, 'udp')
   t.equal((await transportOf(to)).reason?.code, 'SHARED_PORT')
+  const [status] = readStatusOf(to.child.pid)
+  t.match(status?.sockets, [{ kind: 'udp', local: `127.0.0.1:${to.port}`, reason: 'SHARED_PORT' }])
 })
 
 t.test('datagrams start with the kernel, and move once that pays', async t => {
@@ -210,4 +235,17 @@ t.test('datagrams start with the kernel, and move once that pays', async t => {
     return (await transportOf(from)).transport === 'shm'
   })
   t.ok((await tell<Taken>(to, { do: 'take' })).isInOrder)
+})
+
+t.test('an echo, too, leaves the kernel once that pays, whichever side was there first', async t => {
+  const { FASTSOCKETS_START: _, ...light }: NodeJS.ProcessEnv = env
+  const echo = new Child(t, program('datagrams'), ['echo', 'udp4', '127.0.0.1'], relinked({ env: light }))
+  const { port } = await echo.receive<{ port: number }>()
+  const args = ['client', 'udp4', '', '127.0.0.1', String(port)]
+  const client = new Child(t, program('datagrams'), args, relinked({ env: light }))
+  await eventually('both directions to move', async () => {
+    await client.ask({ echoes: 500 })
+    const { pairs } = await client.ask<DatagramTransport>({ pairs: true })
+    return pairs.some(({ sends, receives }) => sends === 'shm' && receives === 'shm')
+  })
 })

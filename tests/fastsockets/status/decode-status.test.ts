@@ -4,6 +4,8 @@ import { decodeStatus, type ThreadStatus } from '../../../fastsockets/status/dec
 import {
   BYTES_IN,
   BYTES_TAKEN,
+  DATAGRAMS,
+  DROPPED,
   HEADER,
   HEADER_SIZE,
   PAGE_SIZE,
@@ -160,4 +162,36 @@ t.test('random words do no harm, and no text reaches a terminal that it would ob
   const long = Buffer.concat([page, Buffer.alloc(ROW_SIZE / 2)])
   long.writeDoubleLE(1e9, 8 * HEADER.ROWS_USED)
   t.equal(decodeStatus(long)?.sockets.length, 2, 'rows beyond the end are not looked for')
+})
+
+t.test('datagrams are summed by direction, those of pairs that are over among them', async t => {
+  const page = new StatusPage(new ArrayBuffer(PAGE_SIZE))
+  page.open(
+    { kind: 'udp', transport: 'udp', reason: 'SHARED_PORT', local: { address: '::', port: 53 } },
+    true,
+  )
+  for (const [role, count, dropped] of [
+    ['client', 5, 1],
+    ['server', 7, 2],
+  ] as const) {
+    const [open, over] = [0, 1].map(() => page.open({ kind: 'dgram', transport: 'shm', role }, true))
+    for (const row of [open, over]) {
+      if (row === undefined) continue
+      row.counts[DATAGRAMS] = count
+      row.counts[DROPPED] = dropped
+    }
+    over?.close()
+  }
+  t.match(decodeStatus(Buffer.from(page.image)), {
+    opened: 0,
+    datagramsIn: 14,
+    datagramsOut: 10,
+    droppedIn: 4,
+    droppedOut: 2,
+    sockets: [
+      { kind: 'udp', transport: 'udp', role: '', reason: 'SHARED_PORT', local: '[::]:53' },
+      { kind: 'dgram', role: 'client', datagrams: 5, dropped: 1 },
+      { kind: 'dgram', role: 'server', datagrams: 7, dropped: 2 },
+    ],
+  })
 })
