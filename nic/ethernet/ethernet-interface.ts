@@ -67,6 +67,8 @@ const REFUSED_MAX = 64
 const RETRY_MS = 1
 const HELLO_MS_MIN = 1
 const HELLO_MS_MAX = 50
+/** ANSWERs at the end of a meeting; one of them may be lost. */
+const LAST_ANSWERS = 3
 
 /** What the two sides know of each other. */
 export interface Connected {
@@ -184,6 +186,8 @@ export class EthernetInterface implements VirtualInterface {
       await new Promise<void>(resolve => setTimeout(resolve, waitMs))
       waitMs = Math.min(2 * waitMs, HELLO_MS_MAX)
     }
+    // The peer may still wait for one, and this side answers nothing before its owner polls.
+    for (let count = 0; count < LAST_ANSWERS && this.hasRoom(0); count++) this.#send(KIND_ANSWER, 0)
   }
 
   reserve(length: number): number {

@@ -1,8 +1,9 @@
 /** Strangers on the segment: they see every frame, and forge, repeat and flood. Within this host, at the loopback device. */
 import t, { type Test } from 'tap'
 import { decodeAddress, OFFER_MAGIC, REPLY_MAGIC } from '../../../nic/ethernet/address-layout.ts'
+import { scheduleOf } from '../../../nic/ethernet/chaskey.ts'
 import { deviceFor } from '../../../nic/ethernet/device.ts'
-import type { EthernetInterface } from '../../../nic/ethernet/ethernet-interface.ts'
+import { EthernetInterface } from '../../../nic/ethernet/ethernet-interface.ts'
 import {
   AT_ETHERTYPE,
   ETHERNET_SIZE,
@@ -21,6 +22,7 @@ import { type Driver, drivers } from '../../../nic/index.ts'
 import { requireLibc } from '../../../nic/posix/libc.ts'
 import { Collector, drain, patterned, sendFrame } from '../../support/frames.ts'
 import { seededRandom } from '../../support/random.ts'
+import { until } from '../../support/until.ts'
 
 const driver = drivers.get('ethernet') as Driver
 const availability = driver.availability()
@@ -142,6 +144,33 @@ t.test('a poll ends though frames of strangers go on', { skip }, async t => {
   const { far, forge } = await makeSegment(t)
   for (let i = 0; i < 100; i++) forge(Buffer.alloc(100))
   t.equal(far.poll(new Collector(), 10), 0)
+})
+
+t.test('a side that has met its peer tells it so, and need not be polled for that', { skip }, async t => {
+  const libc = requireLibc()
+  const ids = [Buffer.alloc(8, 1), Buffer.alloc(8, 2)]
+  const keys = [scheduleOf(Buffer.alloc(16, 1)), scheduleOf(Buffer.alloc(16, 2))]
+  const [near, far] = [0, 1].map(own => {
+    const fd = openPacketSocket(libc, ids[own] as Buffer)
+    const device = deviceFor(libc, fd, undefined)
+    const end = new EthernetInterface(libc, new PacketSocket(libc, fd, device, 64 * 1024), device, {
+      peerMac: device.mac,
+      peerId: ids[1 - own] as Buffer,
+      mtu: device.mtu,
+      receiveDescriptors: 8,
+      sendKey: keys[own] as Int32Array,
+      receiveKey: keys[1 - own] as Int32Array,
+    })
+    t.teardown(() => end.close())
+    return end
+  }) as [EthernetInterface, EthernetInterface]
+  let isMet = false
+  void near.meet(60_000).then(() => {
+    isMet = true
+  })
+  // Answers HELLOs of `near`, and says none of its own yet.
+  await until('the meeting', () => far.poll(new Collector(), 1) === 0 && isMet)
+  await far.meet(500)
 })
 
 t.test('with another shared key nobody is heard', { skip }, async t => {
