@@ -8,7 +8,7 @@ import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { remoteAddress } from '../bootstrap/remote-hosts.ts'
 import type { Dialer, FastHandle, FastSocket } from '../handle/fast-handle-contract.ts'
 import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
-import { logConnect, recordFallback, recordFast } from '../handle/transport.ts'
+import { logConnect, recordFallback, recordFast, recordRefused } from '../handle/transport.ts'
 import { reachableOwnAddress, sourceAddressFor } from '../host/addresses.ts'
 import { noteAsked } from '../host/io-turns.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
@@ -346,9 +346,9 @@ export class RouteDialer implements Dialer {
    * A listener of this thread has appeared since the program called `connect`. At that time no listener had the place,
    * as no other process can have it: the kernel would have refused the connection at once.
    */
-  #refuseLater(handle: FastHandle, { request }: Attempt): void {
+  #refuseLater(handle: FastHandle, { request, address, port }: Attempt): void {
     handle.run(() => {
-      recordFallback(handle.socket as FastSocket, fallbackReason('NOT_RELINKED'))
+      recordFallback(handle.socket as FastSocket, fallbackReason('NOT_LISTENING'), { address, port })
       handle.abandonConnect()
       complete(request, UV_ECONNREFUSED, handle.handle, request, false, false)
     })
@@ -432,6 +432,7 @@ export class RouteDialer implements Dialer {
       if (status === UV_ECONNREFUSED && reason.code === 'NOT_RELINKED') {
         this.#refused = { socket: new keptGlobals.WeakRef(socket), address, port }
         noteRefused(name, port)
+        recordRefused(socket)
       }
       if (status === 0) {
         forgetRefused(name, port)

@@ -3,7 +3,7 @@ import { isMainThread } from 'node:worker_threads'
 import { openLog } from '../../nic/index.ts'
 import type { SocketInternals } from '../host/node-internals.ts'
 import { startPhase } from '../host/start-phase.ts'
-import { forgetFailure } from '../policy/required-error.ts'
+import { forgetFailure, preciseReason } from '../policy/required-error.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import {
   knownNotesOf,
@@ -170,7 +170,7 @@ export function possibleWire(reason = STARTED): PlainWire {
 
 /** The socket starts on TCP, to `remote`. */
 export function recordStart(socket: object, remote: Place, wire = POSSIBLE): void {
-  logConnect?.('%s port %d: tcp at first', remote.address, remote.port)
+  logConnect?.('%s port %d: tcp at first, %s', remote.address, remote.port, wire.reason.code)
   showTcpClient(socket as Socket, wire, remote)
 }
 
@@ -217,6 +217,18 @@ export function recordFallback(
 ): void {
   if (lastFallback?.reason !== reason || lastFallback.transport !== transport)
     lastFallback = { transport, reason }
-  logConnect?.('%s port %d: %s, %s: %s', remote?.address, remote?.port, transport, reason.code, reason.text)
+  if (logConnect !== undefined && remote !== undefined) logFallback(reason, remote, transport)
   showTcpClient(socket as Socket, lastFallback, remote)
+}
+
+function logFallback(reason: FallbackReason, { address, port }: Place, transport: 'tcp' | 'pipe'): void {
+  const { code, text } = transport === 'tcp' ? preciseReason(reason, address, port) : reason
+  logConnect?.('%s port %d: %s, %s: %s', address, port, transport, code, text)
+}
+
+const UNHEARD: PlainWire = { transport: 'tcp', reason: fallbackReason('NOT_LISTENING') }
+
+/** The kernel has refused the connection: the server is not one that is not relinked, there is none. */
+export function recordRefused(socket: object): void {
+  notesOf(socket).record = UNHEARD
 }

@@ -4,7 +4,7 @@ import { reasonAgainstFolder } from '../../nic/index.ts'
 import type { FourAddresses } from '../handle/tcp-below.ts'
 import { withoutMapping } from '../host/addresses.ts'
 import { kernelSockets } from '../host/kernel-sockets.ts'
-import { linksOf, processesOf } from '../host/socket-owners.ts'
+import { linksOf, searchProcesses } from '../host/socket-owners.ts'
 import { allowsUser } from '../policy/own-policy.ts'
 import { isInFirstPhase } from '../status/light-thread.ts'
 import { PAGE_NAME } from '../status/status-layout.ts'
@@ -15,17 +15,17 @@ export type Verdict = 'impossible' | 'possible'
 /** In the command line, or in NODE_OPTIONS. */
 const SIGN = 'fastsockets/register'
 
-/** One verdict for each connection, which this process has accepted. */
-export function judgeClients(connections: readonly FourAddresses[]): Verdict[] {
+/** One verdict for each connection, which this process has accepted. Yields where the caller may pause. */
+export function* judgeClients(connections: readonly FourAddresses[]): Generator<undefined, Verdict[]> {
   try {
-    return judge(connections)
+    return yield* judge(connections)
   } catch {
     // Without /proc nothing is known.
     return connections.map(() => 'possible')
   }
 }
 
-function judge(connections: readonly FourAddresses[]): Verdict[] {
+function* judge(connections: readonly FourAddresses[]): Generator<undefined, Verdict[]> {
   const sought = new Map(connections.map((ends, at) => [keyOf(ends), at]))
   const verdicts: Verdict[] = connections.map(() =>
     // Containers of this host have sockets in other tables.
@@ -43,7 +43,13 @@ function judge(connections: readonly FourAddresses[]): Verdict[] {
     }
   }
   if (byInode.size === 0) return verdicts
-  for (const [inode, pid] of processesOf(byInode)) verdicts[byInode.get(inode) as number] = judgeProcess(pid)
+  const judged = new Map<number, Verdict>()
+  for (const found of searchProcesses(byInode)) {
+    if (found === undefined) yield
+    // Processes may share a socket.
+    else if (judged.get(found[0]) !== 'possible') judged.set(found[0], judgeProcess(found[1]))
+  }
+  for (const [inode, verdict] of judged) verdicts[byInode.get(inode) as number] = verdict
   return verdicts
 }
 

@@ -7,14 +7,15 @@ import type { Server } from 'node:net'
 import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
 import { type ConnectedTcp, endsOfTcp, type FourAddresses } from '../handle/tcp-below.ts'
 import { keyOf } from './four-addresses.ts'
-import { judgeClients } from './held-clients.ts'
+import { judgeClients, type Verdict } from './held-clients.ts'
 
 /** Clients look after 50 or 100 ms whether they are held, then load what is missing; a busy machine needs more time. */
 const HOLD_MS = 5000
 /** As many as a backlog has. The next one resets the oldest. */
 const HELD_MAX = 511
-/** To look at the clients may take long if this host has many processes: the pause is so many times as long. */
-const PAUSES_PER_LOOK = 5
+/** Clients are judged for so long at a time: on a host with many descriptors that may take long. */
+const JUDGED_AT_ONCE_MS = 5
+const PAUSE_MS = 10
 
 export interface Held {
   readonly tcp: ConnectedTcp
@@ -30,8 +31,11 @@ interface Waiting extends Held {
 
 /** Oldest first. */
 const waiting = new Map<string, Waiting>()
-let lookTimer: NodeJS.Timeout | undefined
-let pauseMs = 0
+/** The clients that are being judged. */
+let judging:
+  | { readonly clients: readonly Waiting[]; readonly verdicts: Generator<undefined, Verdict[]> }
+  | undefined
+let judgeTimer: NodeJS.Timeout | undefined
 
 /** Calls `onRefused` if the connection is reset. */
 export function hold(tcp: ConnectedTcp, server: Server, onRefused: (ends: FourAddresses) => void): void {
@@ -42,19 +46,31 @@ export function hold(tcp: ConnectedTcp, server: Server, onRefused: (ends: FourAd
   waiting.set(key, { tcp, server, ends, onRefused, timer, isJudged: false })
   const [oldest] = waiting.keys()
   if (waiting.size > HELD_MAX && oldest !== undefined) refuse(oldest)
-  if (lookTimer === undefined) lookTimer = setTimeout(look, pauseMs).unref()
+  if (judgeTimer === undefined) judgeTimer = setTimeout(judgeSome).unref()
 }
 
-function look(): void {
-  lookTimer = undefined
-  const startMs = performance.now()
-  const unjudged = [...waiting].filter(([, { isJudged }]) => !isJudged)
-  const verdicts = judgeClients(unjudged.map(([, { ends }]) => ends))
-  for (const [at, [key, one]] of unjudged.entries()) {
-    one.isJudged = true
-    if (verdicts[at] === 'impossible') refuse(key)
+function judgeSome(): void {
+  judging ??= beginToJudge()
+  const { clients, verdicts } = judging
+  const pauseAtMs = performance.now() + JUDGED_AT_ONCE_MS
+  let step = verdicts.next()
+  while (!step.done && performance.now() < pauseAtMs) step = verdicts.next()
+  if (step.done) {
+    judging = undefined
+    for (const [at, client] of clients.entries()) {
+      const key = keyOf(client.ends)
+      // Meanwhile another client may have its port.
+      if (step.value[at] === 'impossible' && waiting.get(key) === client) refuse(key)
+    }
   }
-  pauseMs = PAUSES_PER_LOOK * (performance.now() - startMs)
+  const isDone = judging === undefined && [...waiting.values()].every(({ isJudged }) => isJudged)
+  judgeTimer = isDone ? undefined : setTimeout(judgeSome, PAUSE_MS).unref()
+}
+
+function beginToJudge(): NonNullable<typeof judging> {
+  const clients = [...waiting.values()].filter(({ isJudged }) => !isJudged)
+  for (const client of clients) client.isJudged = true
+  return { clients, verdicts: judgeClients(clients.map(({ ends }) => ends)) }
 }
 
 function refuse(key: string): void {

@@ -102,8 +102,7 @@ function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined):
 
 async function connectTo(target: Target, signal: AbortSignal | undefined): Promise<AnySocket> {
   const found = await reach(target, signal)
-  const outcome = 'code' in found ? `tcp, ${found.code}: ${found.text}` : found.transport
-  logConnect?.('raw, %s port %d: %s', target.address, target.port, outcome)
+  logConnect?.('raw, %s port %d: %s', target.address, target.port, outcomeOf(found, target))
   if (!('code' in found)) return found
   signal?.throwIfAborted()
   const { address, port } = target
@@ -114,6 +113,13 @@ async function connectTo(target: Target, signal: AbortSignal | undefined): Promi
   routes.rememberReason(target.address, target.port, found)
   showTcpClient(socket, { transport: 'tcp', reason: found }, target)
   return target.type.makeTcp(socket, found)
+}
+
+/** For the log. */
+function outcomeOf(found: AnySocket | FallbackReason, { address, port }: Target): string {
+  if (!('code' in found)) return String(found.transport)
+  const { code, text } = preciseReason(found, address, port)
+  return `tcp, ${code}: ${text}`
 }
 
 /** A fast socket, or the reason why there is none. */

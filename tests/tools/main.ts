@@ -83,12 +83,15 @@ export default { input: 'entry.mjs', external: ['koffi'], plugins: [resolve({ pr
 }
 const folder = mkdtempSync(join(tmpdir(), 'fastsockets-tools-'))
 const BOTH = 'ESM and CJS'
+/** In a cell behind the wire of Node 20: the other Nodes' follows. */
+const NEWER = '; from Node 22 on '
+const isNewer = Number(process.versions.node.split('.')[0]) >= 22
 const rows = [...readFileSync(PAGE, 'utf8').matchAll(ROW)]
   .map(([, tool = '', version = '', how = '', wire = '']) => ({
     tool,
     version,
     how,
-    wire: wire.replaceAll('`', ''),
+    wire: wire.replaceAll('`', '').split(NEWER).at(isNewer ? -1 : 0) as string,
   }))
   .flatMap(row =>
     row.how.includes(BOTH) ? ['ESM', 'CJS'].map(one => ({ ...row, how: row.how.replace(BOTH, one) })) : [row],

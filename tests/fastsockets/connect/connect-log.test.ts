@@ -26,7 +26,9 @@ t.test('the outcome of each connect', async t => {
   const plain = await startServer(t)
   t.match(await logOf(t, plain.port), new RegExp(`127.0.0.1 port ${plain.port}: tcp, NOT_RELINKED: `))
   const none = await freePort()
-  t.match(await logOf(t, none), new RegExp(`127.0.0.1 port ${none}: tcp, NOT_RELINKED: `))
+  t.match(await logOf(t, none), new RegExp(`127.0.0.1 port ${none}: tcp, NOT_LISTENING: `))
+  const atFirst = { FASTSOCKETS_START: 'tcp' }
+  t.match(await logOf(t, none, atFirst), new RegExp(`127.0.0.1 port ${none}: tcp at first, STARTED_ON_TCP`))
   const required = { FASTSOCKETS_USE: 'require' }
   t.match(await logOf(t, none, required), new RegExp(`127.0.0.1 port ${none}: tcp, NOT_LISTENING: `))
   t.match(await logOf(t, fast.port, { FASTSOCKETS_USE: 'tcp' }), /tcp, POLICY: /)

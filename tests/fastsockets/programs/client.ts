@@ -25,7 +25,7 @@ if (firstPort !== undefined) {
 }
 
 const socket = net.connect(Number(port), '127.0.0.1', () => {
-  report({ connected: transportOf(socket).transport })
+  report({ connected: transportOf(socket).transport, port: socket.localPort })
   if (behaviour === 'flood') flood()
   if (behaviour === 'later') socket.write('hello')
   if (behaviour === 'scribble') process.once('message', scribble)

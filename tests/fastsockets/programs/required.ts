@@ -1,7 +1,8 @@
 /**
- * argv: 'server', or 'client', a port, and who speaks first. The server says { port }, then of each connection { transport } as its listener sees it;
- * it greets or echoes, by the same word. The client says what it receives, or its error.
+ * argv: 'server', or 'client', a port, and who speaks first. The server says { port }, then of each connection { transport } as its listener sees it,
+ * or { refused } with the client's port; it greets or echoes, by the same word. The client says what it receives, or its error.
  */
+import diagnostics from 'node:diagnostics_channel'
 import net, { type AddressInfo } from 'node:net'
 import { transportOf } from '../../../fastsockets/index.ts'
 
@@ -14,6 +15,10 @@ if (role === 'server') {
     if (first === 'server') socket.write('hello')
     socket.on('data', bytes => socket.write(bytes))
     socket.on('end', () => socket.end())
+  })
+  diagnostics.subscribe('fastsockets:refused', message => {
+    const { remote } = message as { remote: { port: number } }
+    process.send?.({ refused: remote.port })
   })
   server.listen(Number(port), '127.0.0.1', () => {
     process.send?.({ port: (server.address() as AddressInfo).port })
