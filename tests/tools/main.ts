@@ -91,7 +91,10 @@ const rows = [...readFileSync(PAGE, 'utf8').matchAll(ROW)]
     tool,
     version,
     how,
-    wire: wire.replaceAll('`', '').split(NEWER).at(isNewer ? -1 : 0) as string,
+    wire: wire
+      .replaceAll('`', '')
+      .split(NEWER)
+      .at(isNewer ? -1 : 0) as string,
   }))
   .flatMap(row =>
     row.how.includes(BOTH) ? ['ESM', 'CJS'].map(one => ({ ...row, how: row.how.replace(BOTH, one) })) : [row],
