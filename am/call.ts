@@ -1,7 +1,8 @@
 import type { Clock, Timer } from '../nic/clock.ts'
 import { watchAbort } from './abort-watch.ts'
 import { AmError, rangeError, typeError } from './errors.ts'
-import type { ReceivedMessage } from './received-message.ts'
+import type { Message } from './message.ts'
+import { ReceivedMessage } from './received-message.ts'
 import type { PendingCall } from './request-log.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 
@@ -16,7 +17,7 @@ export interface WaitOptions {
 /** A request whose reply settles a promise instead of running a handler of the table. */
 export class Call implements PendingCall {
   readonly reply: Promise<ReceivedMessage>
-  resolve!: (reply: ReceivedMessage) => void
+  #resolve!: (reply: ReceivedMessage) => void
   #reject!: (error: Error) => void
   readonly #destination: number
   readonly #handler: number
@@ -25,7 +26,7 @@ export class Call implements PendingCall {
     this.#destination = destination
     this.#handler = handler
     this.reply = new Promise((resolve, reject) => {
-      this.resolve = resolve
+      this.#resolve = resolve
       this.#reject = reject
     })
   }
@@ -33,6 +34,10 @@ export class Call implements PendingCall {
   /** Description of the call for error messages. */
   get what(): string {
     return `the call of handler ${this.#handler} at destination ${this.#destination}`
+  }
+
+  handleReply(reply: Message): void {
+    this.#resolve(ReceivedMessage.of(reply))
   }
 
   handleReturn(reason: UndeliverableReason): void {

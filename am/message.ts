@@ -1,3 +1,4 @@
+import { copyBytes } from '../nic/index.ts'
 import { AmError, rangeError } from './errors.ts'
 import { NO_DESTINATION } from './mapping.ts'
 import { WORDS_MAX } from './message-layout.ts'
@@ -151,7 +152,9 @@ export class Message {
   /** A copy of the payload, owned by the caller. */
   copy(): Buffer {
     this.#assertLive()
-    return Buffer.from(this.#bytes.subarray(this.#offset, this.#offset + this.#length))
+    const copy = Buffer.allocUnsafe(this.#length)
+    copyBytes(this.#bytes, this.#offset, copy, 0, this.#length)
+    return copy
   }
 
   /** Answers a request, once, to its sender. Never refused: a reply that finds no room waits in a bounded queue. */

@@ -1,12 +1,13 @@
 import { copyBytes } from '../nic/index.ts'
+import type { Message } from './message.ts'
 import { WORDS_MAX } from './message-layout.ts'
-import type { ReceivedMessage } from './received-message.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
 import type { Words } from './words.ts'
 
 /** A call that waits for the answer to its request. */
 export interface PendingCall {
-  resolve(reply: ReceivedMessage): void
+  /** Runs within the channel's turn. The message is valid until this returns. */
+  handleReply(reply: Message): void
   handleReturn(reason: UndeliverableReason): void
   handleNoReply(): void
   handleClosed(): void

@@ -32,7 +32,6 @@ import {
   TAG_SIZE,
 } from './message-layout.ts'
 import { ReadyWaiters } from './ready-waiters.ts'
-import { ReceivedMessage } from './received-message.ts'
 import { ReliableInterface } from './reliability/reliable-interface.ts'
 import { type PendingCall, RequestLog } from './request-log.ts'
 import type { Tag } from './tag.ts'
@@ -43,7 +42,6 @@ const logReturn = openLog('fastsockets:am:returned')
 
 /** Polls without a message after which pending acknowledgements go alone, however few. */
 const LULL_POLLS = 16
-const NO_BYTES = Buffer.alloc(0)
 
 /** Words of a reply that goes back to its sender. */
 const bouncedWords = new Words()
@@ -286,9 +284,9 @@ export class ReturningChannel extends Channel {
       return this.runReply(handlerIndex, handler, bytes, offset, length)
     }
     this.handlers.runs++
-    const payload = length === 0 ? NO_BYTES : Buffer.from(bytes.subarray(offset, offset + length))
-    const { destination } = this.owner
-    call.resolve(new ReceivedMessage(this, destination, handlerIndex, this.message.copyWords(), payload))
+    this.message.begin(handlerIndex, -1, bytes, offset, length)
+    call.handleReply(this.message)
+    this.message.finish()
   }
 
   /** An undeliverable reply also ends its request, and goes back to its sender. */

@@ -1,6 +1,7 @@
 /**
  * `npm run bench:rpc`: RPC over active messages beside what users have without it, all in one run: Connect over HTTP/2 and loopback TCP,
- * Comlink over a worker's port, `child.send`, and the active message below. Medians of the rounds' ratios.
+ * Comlink over a worker's port, `child.send`, and the active messages below: a call, and a request whose reply runs a handler (the raw
+ * round trip that the VI paper compares local RPC with). Medians of the rounds' ratios.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -18,7 +19,7 @@ import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import { describeMachine, warnUnlessQuiet } from './machine.ts'
 import { nodeEndpoint } from './programs/comlink-node.ts'
 import { Echo } from './programs/echo_pb.ts'
-import { benched, type calculator, ECHO, type Started } from './programs/rpc-protocol.ts'
+import { benched, type calculator, ECHO, ECHOED, type Started } from './programs/rpc-protocol.ts'
 
 const SERVER = fileURLToPath(new URL('programs/rpc-server.js', import.meta.url))
 const ROUNDS = Number(process.argv[2] ?? 5)
@@ -26,6 +27,7 @@ const MS = Number(process.argv[3] ?? 400)
 const SMALL = new Uint8Array(64).fill(1)
 const ITEM = new Uint8Array(1024).fill(2)
 const LARGE = new Uint8Array(1024 * 1024).fill(3)
+const TEXT = 'x'.repeat(64)
 
 exitOnInterrupt()
 warnUnlessQuiet(await describeMachine())
@@ -39,6 +41,8 @@ const worker = new Worker(SERVER)
 const endpoint = await openEndpoint()
 await endpoint.map(0, name)
 const service = await connectService(endpoint, 0, benched)
+let handleEcho = (): void => {}
+endpoint.setHandler(ECHOED, () => handleEcho())
 const clientOf = (transport: Transport) => createClient(Echo, transport)
 const fast = clientOf(createFastTransport({ endpoint, to: 0 }))
 const http = clientOf(createConnectTransport({ baseUrl: `http://127.0.0.1:${port}`, httpVersion: '2' }))
@@ -46,6 +50,13 @@ const near = Comlink.wrap<typeof calculator>(nodeEndpoint(worker))
 const far = Comlink.wrap<typeof calculator>(
   messagePort(endpoint, 0, { channel: 'comlink' }) as unknown as Comlink.Endpoint,
 )
+
+function roundTrip(): Promise<void> {
+  return new Promise(resolve => {
+    handleEcho = resolve
+    endpoint.requestMedium(0, ECHO, SMALL)
+  })
+}
 
 async function send(): Promise<void> {
   const answer = once(plain, 'message')
@@ -106,10 +117,17 @@ const rows: Row[] = [
   },
   {
     what: 'service call, 64 B by v8',
-    against: 'endpoint.call',
+    against: 'raw active message',
     most: 2,
     ours: () => time(() => service.echo(SMALL)),
-    other: () => time(() => endpoint.call(0, ECHO, SMALL)),
+    other: () => time(roundTrip),
+  },
+  {
+    what: 'service call, string of 64 by v8',
+    against: 'raw active message',
+    most: 2,
+    ours: () => time(() => service.echo(TEXT)),
+    other: () => time(roundTrip),
   },
   {
     what: 'Comlink call',

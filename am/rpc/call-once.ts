@@ -18,7 +18,7 @@ export function callOnce(
   link: Link,
   { service, method, timeoutMs, bytes, reasonOf }: Once,
   signal?: AbortSignal,
-): Promise<Buffer> {
+): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted()
     const finish = (): void => {

@@ -2,13 +2,12 @@
 import type { Clock } from '../../nic/clock.ts'
 import type { WaitOptions } from '../call.ts'
 import type { Endpoint } from '../endpoint.ts'
-import type { Codec } from './codec.ts'
 import { Links } from './links.ts'
 import { Peers } from './peers.ts'
 import type { PeerEvent, RemoteService } from './remote-service.ts'
 import { rpcError } from './rpc-error.ts'
 import { RpcStream } from './rpc-stream.ts'
-import type { Method, Methods, Service, Stream } from './service.ts'
+import { type Method, type MethodSpec, type Methods, type Service, type Stream, specsOf } from './service.ts'
 
 /** Names or destinations; or a prefix of published names, which is watched: `'services/printer/*'`. */
 export type Destinations = readonly (string | number)[] | string
@@ -83,11 +82,12 @@ export async function connectService<M extends Methods>(
     throw error
   }
   const client: Record<PropertyKey, unknown> = { [Symbol.asyncDispose]: async () => peers.close() }
-  for (const [key, { kind, output = service.codec }] of Object.entries(service.methods)) {
-    if (kind === 'stream') client[key] = streamOf(peers, key, output, Links.of(endpoint).clock)
+  for (const method of specsOf(service)) {
+    const { key } = method
+    if (method.kind === 'stream') client[key] = streamOf(peers, method, Links.of(endpoint).clock)
     else if (isEach)
-      client[key] = (input: unknown, wait?: WaitOptions) => callEach(peers.up(), key, input, wait)
-    else client[key] = (input: unknown, wait?: WaitOptions) => callOne(peers, key, input, wait)
+      client[key] = (input: unknown, wait?: WaitOptions) => callEach(peers.up(), method, input, wait)
+    else client[key] = (input: unknown, wait?: WaitOptions) => callOne(peers, method, input, wait)
   }
   return client as Client<M> | EachClient<M>
 }
@@ -97,27 +97,27 @@ export async function disconnect(client: AsyncDisposable): Promise<void> {
   await client[Symbol.asyncDispose]()
 }
 
-function callOne(peers: Peers, key: string, input: unknown, options?: WaitOptions): Promise<unknown> {
+function callOne(peers: Peers, method: MethodSpec, input: unknown, options?: WaitOptions): Promise<unknown> {
   try {
-    return peers.choose().call(key, input, options)
+    return peers.choose().call(method, input, options)
   } catch (error) {
     return Promise.reject(error)
   }
 }
 
-function streamOf(peers: Peers, key: string, output: Codec, clock: Clock) {
+function streamOf(peers: Peers, method: MethodSpec, clock: Clock) {
   return (input: unknown, options: WaitOptions = {}): RpcStream<unknown> => {
-    const open = async () => peers.choose().stream(key, input, options)
-    return new RpcStream(open(), output, clock, options)
+    const open = async () => peers.choose().stream(method, input, options)
+    return new RpcStream(open(), method.output, clock, options)
   }
 }
 
 async function callEach(
   peers: readonly RemoteService[],
-  key: string,
+  method: MethodSpec,
   input: unknown,
   options?: WaitOptions,
 ): Promise<Settled<unknown>[]> {
-  const results = await Promise.allSettled(peers.map(peer => peer.call(key, input, options)))
+  const results = await Promise.allSettled(peers.map(peer => peer.call(method, input, options)))
   return results.map((result, i) => ({ peer: (peers[i] as RemoteService).peer, ...result }))
 }

@@ -1,6 +1,6 @@
 /** How values become bytes. A codec of the user's own library is two functions. */
 import { deserialize, serialize } from 'node:v8'
-import { FLAG_BUFFER, FLAG_BYTES } from './rpc-layout.ts'
+import { FLAG_BUFFER, FLAG_BYTES, FLAG_TEXT } from './rpc-layout.ts'
 
 export interface Codec<T = unknown> {
   /** Both sides must use codecs of the same name. */
@@ -12,8 +12,6 @@ export interface Codec<T = unknown> {
 }
 
 const EMPTY = new Uint8Array(0)
-/** Longer arrays are views of the message. */
-const COPIED_MAX = 4096
 
 /**
  * The structured clone algorithm as `v8.serialize` has it: Map, Set, Date, BigInt, typed arrays, circles. `undefined` is no
@@ -25,38 +23,48 @@ export const v8Codec: Codec = {
   decode: bytes => (bytes.length === 0 ? undefined : deserialize(bytes)),
 }
 
-/** FLAG_BYTES or FLAG_BUFFER for bytes that travel as they are, from the program's own memory; else 0. */
-export function rawFlag(codec: Codec, value: unknown): number {
-  if ((codec !== v8Codec && codec !== bytesCodec) || !(value instanceof Uint8Array)) return 0
-  return codec === v8Codec && Buffer.isBuffer(value) ? FLAG_BUFFER : FLAG_BYTES
+/**
+ * The form of a value that travels without an encoding: bytes from the program's own memory, and strings, for which a serializer
+ * costs more than the message. 0 for other values.
+ */
+export function formOf(codec: Codec, value: unknown): number {
+  if (codec === bytesCodec) return value instanceof Uint8Array ? FLAG_BUFFER : 0
+  if (codec !== v8Codec) return 0
+  if (typeof value === 'string') return value.isWellFormed() ? FLAG_TEXT : 0
+  if (!(value instanceof Uint8Array)) return 0
+  return Buffer.isBuffer(value) ? FLAG_BUFFER : FLAG_BYTES
 }
 
-/** `flag`: of `rawFlag`. */
-export function encodeWith(codec: Codec, value: unknown, flag: number): Uint8Array {
-  return flag === 0 ? codec.encode(value) : (value as Uint8Array)
+/** `form`: of `formOf`. */
+export function encodeWith(codec: Codec, value: unknown, form: number): Uint8Array {
+  if (form === 0) return codec.encode(value)
+  return form === FLAG_TEXT ? Buffer.from(value as string) : (value as Uint8Array)
 }
 
 /** `flags`: those of the item. */
-export function decodeWith(codec: Codec, bytes: Buffer, flags: number): unknown {
-  if (codec !== v8Codec || (flags & (FLAG_BYTES | FLAG_BUFFER)) === 0) return codec.decode(bytes)
-  if ((flags & FLAG_BUFFER) !== 0) return bytes
-  return bytes.length > COPIED_MAX
-    ? new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length)
-    : new Uint8Array(bytes)
+export function decodeWith(codec: Codec, bytes: Uint8Array, flags: number): unknown {
+  if (codec === v8Codec) {
+    if ((flags & FLAG_BYTES) !== 0) return bytes
+    if ((flags & FLAG_BUFFER) !== 0) return asBuffer(bytes)
+    if ((flags & FLAG_TEXT) !== 0) return asBuffer(bytes).toString()
+  }
+  return codec.decode(bytes)
+}
+
+/** A view of the same memory. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
 export const jsonCodec: Codec = {
   name: 'json',
   encode: value => (value === undefined ? EMPTY : Buffer.from(JSON.stringify(value))),
-  decode: bytes =>
-    bytes.length === 0
-      ? undefined
-      : JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString()),
+  decode: bytes => (bytes.length === 0 ? undefined : JSON.parse(asBuffer(bytes).toString())),
 }
 
 /** Bytes as they are: nothing is encoded. */
 export const bytesCodec: Codec<Uint8Array> = {
   name: 'bytes',
   encode: value => value,
-  decode: bytes => bytes,
+  decode: asBuffer,
 }

@@ -21,7 +21,7 @@ const NO_BYTES = new Uint8Array(0)
 
 /** One item as it came. */
 export interface Item {
-  readonly bytes: Buffer
+  readonly bytes: Uint8Array
   readonly flags: number
 }
 
@@ -130,12 +130,12 @@ export class Flow implements LinkCall {
     return new Promise((resolve, reject) => this.senders.push({ resolve, reject }))
   }
 
-  /** `flag`: of `rawFlag`; without it the bytes must stay as they are until the call is over. */
-  send(bytes: Uint8Array, flag = 0): void {
+  /** `form`: of `formOf`; without OWN_MEMORY in it the bytes must stay as they are until the call is over. */
+  send(bytes: Uint8Array, form = 0): void {
     if (this.hasEnded || this.failure !== undefined) return
     this.creditItems--
     this.creditBytes -= bytes.length
-    this.link.sendData(this.id, this.side | flag, bytes)
+    this.link.sendData(this.id, this.side | form, bytes)
   }
 
   /** Sends no more, perhaps with a last item. */
@@ -168,7 +168,7 @@ export class Flow implements LinkCall {
 
   // For the link.
 
-  handleData(bytes: Buffer, flags: number): void {
+  handleData(bytes: Uint8Array, flags: number): void {
     if ((flags & FLAG_ERROR) !== 0) return this.stop(decodeError(bytes))
     if (this.hasPeerEnded) return this.violate('an item after the last one')
     if ((flags & FLAG_LAST) !== 0) this.hasPeerEnded = true
@@ -202,11 +202,11 @@ export class Flow implements LinkCall {
   }
 
   /** Only what the peer makes this side hold is counted: not the results of our own calls. */
-  private isLong({ length }: Buffer): boolean {
+  private isLong({ length }: Uint8Array): boolean {
     return this.side === 0 && length > WINDOW_BYTES
   }
 
-  private letGo(bytes: Buffer): void {
+  private letGo(bytes: Uint8Array): void {
     if (this.failure === undefined && this.isLong(bytes)) this.link.letGo(bytes.length)
   }
 

@@ -4,7 +4,7 @@
  * the calls above (flow.ts); a link keeps what finds no credit or room in a queue of its own.
  */
 import type { Clock } from '../../nic/clock.ts'
-import { copyBytes, keepFreedMemory, OK } from '../../nic/index.ts'
+import { copyBytes, keepFreedMemory, NO_RESOURCE, OK } from '../../nic/index.ts'
 import { queueMicrotask } from '../../nic/real-time.ts'
 import type { EndpointChannel } from '../endpoint-channel.ts'
 import type { Mapping } from '../mapping.ts'
@@ -18,11 +18,11 @@ import { encodeError, type RpcError, rpcError } from './rpc-error.ts'
 import {
   CALLS_MAX,
   DIRECTORY,
-  FLAG_BUFFER,
   FLAG_BYTES,
   FLAG_ERROR,
   FLAG_LAST,
   FLAG_OPENER,
+  FORMS,
   HELD_BYTES_MAX,
   KIND_BITS,
   KIND_CANCEL,
@@ -31,6 +31,7 @@ import {
   KIND_HELLO,
   KIND_OPEN,
   MESSAGE_BYTES_MAX,
+  OWN_MEMORY,
   QUEUE_BYTES_MAX,
   RPC_HANDLER,
   RPC_VERSION,
@@ -39,7 +40,7 @@ import {
 /** One side of a call. Its methods run within a handler of active messages: they may neither send nor run programs' code. */
 export interface LinkCall {
   /** `bytes` are the call's own. `flags`: FLAG_LAST, FLAG_EMPTY, FLAG_ERROR. */
-  handleData(bytes: Buffer, flags: number): void
+  handleData(bytes: Uint8Array, flags: number): void
   handleCredit(bytes: number, items: number): void
   handleCancel(reason: number): void
   /** The link is over. */
@@ -54,7 +55,7 @@ export interface Opened {
   readonly service: number
   readonly method: number
   readonly timeoutMs: number
-  readonly bytes: Buffer
+  readonly bytes: Uint8Array
   /** Slot of the request, which `Link.answer` replies to, or -1; see `Link.release`. */
   readonly slot: number
 }
@@ -64,16 +65,20 @@ export type Acceptor = (opened: Opened) => LinkCall | undefined
 
 interface Waiting {
   readonly words: Words
+  /** The rest of the payload. */
   readonly bytes: Uint8Array
-  /** Bytes of the payload that have been sent. */
+  /** Bytes of the payload before the rest. */
+  readonly start: number
+  /** Bytes of the rest that have been sent; -1: not even the message without a payload. */
   position: number
 }
 
 const NO_SLOT = -1
 const NO_BYTES = new Uint8Array(0)
-const NO_PAYLOAD = Buffer.alloc(0)
-/** Flags of bytes that are a program's own, which it may change as soon as the function has returned. */
-const RAW = FLAG_BYTES | FLAG_BUFFER
+/** Where the ring is nearly full, pieces of a new payload get as small as this: the rest must be copied. */
+const PIECE_MIN = 4096
+/** Up to this many bytes zeros cost less than a Buffer that is not pooled. */
+const ZEROED_MAX = 4096
 /** Words of the message being sent. One object is enough, because sending does not wait. */
 const words = new Words()
 
@@ -97,7 +102,7 @@ export class Link {
   private queuedBytes = 0
   private isPumping = false
   /** The payload whose first pieces have come. */
-  private partial: { readonly words: Int32Array; readonly bytes: Buffer; received: number } | undefined
+  private partial: { readonly words: Int32Array; readonly bytes: Uint8Array; received: number } | undefined
   private failure: RpcError | undefined
   private readonly greeted: Promise<void>
   private greet: () => void = () => {}
@@ -262,7 +267,7 @@ export class Link {
 
   /** Shared by all requests of the link. Most have no reply: then only their credit comes back. */
   private readonly requests: PendingCall = {
-    resolve: ({ words, bytes }) => this.handleAnswer(words, bytes),
+    handleReply: message => this.handleAnswer(message),
     handleNoReply: () => {},
     handleReturn: reason => {
       if (reason !== 'NO_SUCH_HANDLER') return this.fail(lostError(this.peerName, reason))
@@ -277,12 +282,13 @@ export class Link {
   }
 
   /** A result that came as a reply; of a stranger. */
-  private handleAnswer(words: readonly number[], bytes: Buffer): void {
+  private handleAnswer(message: Message): void {
     if (this.failure !== undefined) return
-    const [flags = 0, id = 0, length] = words
-    const isResult = (flags & ~RAW) === (KIND_DATA | FLAG_LAST) && length === bytes.length
+    const { words, length } = message
+    const flags = words[0] as number
+    const isResult = (flags & ~FORMS) === (KIND_DATA | FLAG_LAST) && words[2] === length
     if (!isResult) return this.refuse('a reply that is no result')
-    this.opened.get(id)?.handleData(bytes, flags)
+    this.opened.get(words[1] as number)?.handleData(copyOf(message, flags), flags)
   }
 
   private handleHello(words: Int32Array): void {
@@ -299,14 +305,14 @@ export class Link {
     const total = words[2] as number
     const at = words[3] as number
     if (this.partial === undefined && at === 0 && length === total) {
-      return this.handleWhole(words, length === 0 ? NO_PAYLOAD : copyOf(message), message)
+      return this.handleWhole(words, copyOf(message, words[0] as number), message)
     }
     if (at === 0 && this.partial === undefined) {
       if (total < length || total > MESSAGE_BYTES_MAX || length === 0) {
         return this.refuse(`a payload of ${total} bytes`)
       }
       keepFreedMemory()
-      this.partial = { words: words.slice(), bytes: Buffer.allocUnsafeSlow(total), received: 0 }
+      this.partial = { words: words.slice(), bytes: memoryFor(total, words[0] as number), received: 0 }
     }
     const { partial } = this
     if (
@@ -325,7 +331,7 @@ export class Link {
     this.handleWhole(partial.words, partial.bytes, message)
   }
 
-  private handleWhole(words: Int32Array, bytes: Buffer, message: Message): void {
+  private handleWhole(words: Int32Array, bytes: Uint8Array, message: Message): void {
     const flags = words[0] as number
     if ((flags & KIND_BITS) === KIND_DATA) return this.callOf(words)?.handleData(bytes, flags)
     const id = words[1] as number
@@ -365,27 +371,39 @@ export class Link {
     const { queue } = this
     let position = 0
     if (queue.length === 0 && running.channels === 0) {
-      position = this.send(words, bytes, 0)
+      position = this.send(words, bytes, 0, 0, PIECE_MIN)
       if (position === bytes.length) return
     }
-    const isRaw = ((words.values[0] as number) & RAW) !== 0
-    queue.push({ words: words.copy(), bytes: isRaw ? copyFrom(bytes, position) : bytes, position })
-    this.queuedBytes += bytes.length
+    const start = Math.max(0, position)
+    const rest = start === 0 ? bytes : bytes.subarray(start)
+    const isOwn = ((words.values[0] as number) & OWN_MEMORY) !== 0
+    queue.push({
+      words: words.copy(),
+      bytes: isOwn ? new Uint8Array(rest) : rest,
+      start,
+      position: position - start,
+    })
+    this.queuedBytes += rest.length
     this.pumpLater()
   }
 
-  /** Sends pieces from `from` on; returns where it stopped: -1 if that is before an empty payload. */
-  private send(head: Words, bytes: Uint8Array, from: number): number {
+  /**
+   * Sends pieces from `from` on; returns where it stopped: -1 if that is before an empty payload. `start`: bytes of the payload
+   * that were sent before `bytes`. Pieces that find no room are halved down to `pieceMin`.
+   */
+  private send(head: Words, bytes: Uint8Array, start: number, from: number, pieceMin: number): number {
     const { length } = bytes
     const { channel } = this
+    let size = this.pieceMax
     let at = from
     do {
-      const end = Math.min(length, at + this.pieceMax)
-      if (at > 0) head.values[3] = at
+      const end = Math.min(length, at + size)
+      if (start + at > 0) head.values[3] = start + at
       const piece = length === 0 ? undefined : end - at === length ? bytes : bytes.subarray(at, end)
-      if (channel.send(this.mapping, RPC_HANDLER, head, piece, this.requests) !== OK)
-        return length === 0 ? -1 : at
-      at = end
+      const status = channel.send(this.mapping, RPC_HANDLER, head, piece, this.requests)
+      if (status === OK) at = end
+      else if (status === NO_RESOURCE && end - at > pieceMin) size = (end - at) >> 1
+      else return length === 0 ? -1 : at
     } while (at < length)
     return at
   }
@@ -403,10 +421,11 @@ export class Link {
       const first = queue[0]
       if (first === undefined) break
       if (running.channels === 0) {
-        first.position = this.send(first.words, first.bytes, Math.max(first.position, 0))
-        if (first.position === first.bytes.length) {
+        const { words, bytes, start, position } = first
+        first.position = this.send(words, bytes, start, Math.max(position, 0), this.pieceMax)
+        if (first.position === bytes.length) {
           queue.shift()
-          this.queuedBytes -= first.bytes.length
+          this.queuedBytes -= bytes.length
           continue
         }
       }
@@ -424,18 +443,17 @@ export class Link {
   }
 }
 
-/** The payload of a message, owned by the call. Cheaper than `Message.copy`, which makes a view first. */
-function copyOf({ bytes, offset, length }: Message): Buffer {
-  const copy = Buffer.allocUnsafe(length)
+/** The payload of a message, owned by the call. With FLAG_BYTES it is what the program receives: aligned, in memory of its own. */
+function copyOf({ bytes, offset, length }: Message, flags: number): Uint8Array {
+  const copy = memoryFor(length, flags)
   copyBytes(bytes, offset, copy, 0, length)
   return copy
 }
 
-/** As many bytes, of which those from `from` on are copies: the others have been sent. */
-function copyFrom(bytes: Uint8Array, from: number): Uint8Array {
-  const copy = Buffer.allocUnsafe(bytes.length)
-  copy.set(bytes.subarray(Math.max(0, from)), Math.max(0, from))
-  return copy
+/** Not filled with zeros where that costs. */
+function memoryFor(length: number, flags: number): Uint8Array {
+  if ((flags & FLAG_BYTES) === 0) return Buffer.allocUnsafe(length)
+  return length <= ZEROED_MAX ? new Uint8Array(length) : new Uint8Array(Buffer.allocUnsafeSlow(length).buffer)
 }
 
 export function heldError(): RpcError {

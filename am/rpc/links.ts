@@ -8,6 +8,7 @@ import { EndpointChannel } from '../endpoint-channel.ts'
 import { channelOf, type Message } from '../message.ts'
 import type { Tag } from '../tag.ts'
 import { callOnce } from './call-once.ts'
+import { asBuffer } from './codec.ts'
 import { Link, type LinkCall, lostError, type Opened } from './link.ts'
 import { type RpcError, rpcError } from './rpc-error.ts'
 import { DIRECTORY, FLAG_LAST, KIND_BITS, KIND_HELLO, RPC_HANDLER, SERVICES_MAX } from './rpc-layout.ts'
@@ -126,7 +127,7 @@ export class Links {
     const served = this.services[service]
     if (served !== undefined && method >= 0 && method < served.methods.length) return served.accept(opened)
     link.release(slot)
-    if (service === DIRECTORY) this.answerDirectory(link, id, bytes.toString())
+    if (service === DIRECTORY) this.answerDirectory(link, id, asBuffer(bytes).toString())
     else refuseCall(opened, `there is no method ${method} of service ${service}`)
     return undefined
   }
@@ -147,10 +148,10 @@ export function refuseCall({ link, id }: Opened, why: string): void {
 }
 
 /** The answer of a stranger: every part is checked. */
-function foundIn(link: Link, bytes: Buffer): Found {
+function foundIn(link: Link, bytes: Uint8Array): Found {
   let answer: { service?: unknown; methods?: unknown } | null
   try {
-    answer = JSON.parse(bytes.toString())
+    answer = JSON.parse(asBuffer(bytes).toString())
   } catch {
     answer = null
   }

@@ -5,12 +5,12 @@
  */
 import { performance, queueMicrotask, sleep } from '../../nic/real-time.ts'
 import { Endpoint } from '../endpoint.ts'
-import { decodeWith, encodeWith, rawFlag, v8Codec } from './codec.ts'
+import { decodeWith, encodeWith, formOf, v8Codec } from './codec.ts'
 import { Flow, type Item } from './flow.ts'
 import { Links } from './links.ts'
 import type { RpcError } from './rpc-error.ts'
 import { rpcError } from './rpc-error.ts'
-import { PORT_QUEUE_BYTES_MAX } from './rpc-layout.ts'
+import { OWN_MEMORY, PORT_QUEUE_BYTES_MAX } from './rpc-layout.ts'
 
 /** How long `messagePort` looks for a peer that accepts ports on the channel: it may still start. */
 const OPEN_MS_MAX = 10_000
@@ -45,7 +45,7 @@ export class FastPort {
     { readonly given: unknown; readonly call: (value: unknown) => void }[]
   >()
   /** Posted messages without a flow or a window. */
-  readonly #queue: { readonly bytes: Uint8Array; readonly flag: number }[] = []
+  readonly #queue: { readonly bytes: Uint8Array; readonly form: number }[] = []
   #queuedBytes = 0
   #flow: Flow | undefined
   #isStarted = false
@@ -78,16 +78,16 @@ export class FastPort {
     }
     const flow = this.#flow
     const isNext = flow?.maySend === true && this.#queue.length === 0
-    const flag = rawFlag(v8Codec, value)
-    const own = encodeWith(v8Codec, value, flag)
-    const bytes = flag !== 0 && (!isNext || given.length > 0) ? new Uint8Array(own) : own
+    const form = formOf(v8Codec, value)
+    const own = encodeWith(v8Codec, value, form)
+    const bytes = (form & OWN_MEMORY) !== 0 && (!isNext || given.length > 0) ? new Uint8Array(own) : own
     for (const one of given) structuredClone(one, { transfer: [one as ArrayBuffer] })
     if (this.#isClosing || this.#isClosed) return
     if (this.#queuedBytes + bytes.length > PORT_QUEUE_BYTES_MAX) {
       throw rpcError('ERR_RPC_EXHAUSTED', `${this.#queuedBytes} bytes wait for the receiver already`)
     }
-    if (isNext) return flow.send(bytes, flag)
-    this.#queue.push({ bytes, flag })
+    if (isNext) return flow.send(bytes, form)
+    this.#queue.push({ bytes, form })
     this.#queuedBytes += bytes.length
     this.#sendQueued()
   }
@@ -151,9 +151,9 @@ export class FastPort {
     const flow = this.#flow
     if (flow === undefined || this.#isWaiting) return
     while (flow.maySend && this.#queue.length > 0) {
-      const { bytes, flag } = this.#queue.shift() as { bytes: Uint8Array; flag: number }
+      const { bytes, form } = this.#queue.shift() as { bytes: Uint8Array; form: number }
       this.#queuedBytes -= bytes.length
-      flow.send(bytes, flag)
+      flow.send(bytes, form)
     }
     if (this.#queue.length === 0 || flow.error !== undefined) return
     this.#isWaiting = true

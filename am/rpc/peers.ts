@@ -73,7 +73,9 @@ export class Peers {
 
   private add(peer: string | number): RemoteService {
     const { tag } = this.options
-    const added = new RemoteService(this.endpoint, peer, this.service, tag, event => this.handleEvent(event))
+    const added = new RemoteService(this.endpoint, peer, this.service.name, tag, event =>
+      this.handleEvent(event),
+    )
     this.all.set(peer, added)
     return added
   }

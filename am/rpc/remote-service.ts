@@ -3,13 +3,13 @@ import type { Clock, Timer } from '../../nic/clock.ts'
 import { watchAbort } from '../abort-watch.ts'
 import { checkWait, type WaitOptions } from '../call.ts'
 import { type Destination, Endpoint } from '../endpoint.ts'
-import { type Codec, decodeWith, encodeWith, rawFlag } from './codec.ts'
+import { decodeWith, encodeWith, formOf } from './codec.ts'
 import { Flow } from './flow.ts'
 import { type LinkCall, lostError } from './link.ts'
 import { type Found, Links } from './links.ts'
 import { decodeError, type RpcError, rpcError } from './rpc-error.ts'
 import { CANCELLED, DEADLINE, FLAG_ERROR, FLAG_LAST, FLAG_OPENER } from './rpc-layout.ts'
-import { type Methods, type Service, signatureOf } from './service.ts'
+import type { MethodSpec } from './service.ts'
 
 /** Pauses between attempts to reach a lost peer. */
 const PAUSE_MS_MIN = 50
@@ -31,14 +31,13 @@ export class RemoteService {
   isUp = false
   private readonly endpoint: Endpoint
   private readonly clock: Clock
-  private readonly service: Service
+  /** Name of the service. */
+  private readonly name: string
   private readonly onEvent: (event: PeerEvent) => void
   private readonly tag: bigint | undefined
   /** Our own mapping, if the peer was given by name. */
   private mapping: Destination | undefined
   private found: Found | undefined
-  /** Numbers of the methods that have been called, by key; valid for `found`. */
-  private readonly numbers = new Map<string, number>()
   private finding: Promise<Found> | undefined
   private pauseMs = PAUSE_MS_MIN
   private timer: Timer | undefined
@@ -47,14 +46,14 @@ export class RemoteService {
   constructor(
     endpoint: Endpoint,
     peer: string | number,
-    service: Service,
+    name: string,
     tag: bigint | undefined,
     onEvent: (event: PeerEvent) => void,
   ) {
     this.endpoint = endpoint
     this.clock = Links.of(endpoint).clock
     this.peer = peer
-    this.service = service
+    this.name = name
     this.tag = tag
     this.onEvent = onEvent
   }
@@ -88,25 +87,23 @@ export class RemoteService {
     this.unmap()
   }
 
-  call(key: string, input: unknown, options: WaitOptions | undefined): Promise<unknown> {
+  call(method: MethodSpec, input: unknown, options: WaitOptions | undefined): Promise<unknown> {
     const { found } = this
-    if (found !== undefined) return this.callIn(found, key, input, options)
-    return this.connect().then(found => this.callIn(found, key, input, options))
+    if (found !== undefined) return this.callIn(found, method, input, options)
+    return this.connect().then(found => this.callIn(found, method, input, options))
   }
 
-  async stream(key: string, input: unknown, options: WaitOptions | undefined): Promise<Flow> {
+  async stream(method: MethodSpec, input: unknown, options: WaitOptions | undefined): Promise<Flow> {
     const found = this.found ?? (await this.connect())
-    const method = this.methodOf(found, key)
     if (options !== undefined) checkWait(options)
-    const { input: codec = this.service.codec } = this.service.methods[key] as Methods[string]
     const flow = new Flow(found.link, 'opener', { own: true })
-    flow.id = openWith(flow, found, method, codec, input, options)
+    flow.id = openWith(flow, found, method, input, options)
     return flow
   }
 
   private async find(): Promise<Found> {
     try {
-      const found = await Links.of(this.endpoint).find(await this.map(), this.service.name)
+      const found = await Links.of(this.endpoint).find(await this.map(), this.name)
       if (this.isClosed) throw lostError(String(this.peer), 'CLOSED')
       this.found = found
     } catch (error) {
@@ -122,7 +119,6 @@ export class RemoteService {
 
   private handleLoss(error: RpcError): void {
     this.found = undefined
-    this.numbers.clear()
     this.isUp = false
     if (this.isClosed) return
     this.unmap()
@@ -149,35 +145,16 @@ export class RemoteService {
     if (mapping !== undefined) Endpoint.unmapApart(this.endpoint, mapping)
   }
 
-  /** The peer's number of a method. */
-  private methodOf(found: Found, key: string): number {
-    const known = this.numbers.get(key)
-    if (known !== undefined) return known
-    const { link, methods } = found
-    const method = methods.get(signatureOf(this.service, key))
-    if (method !== undefined) {
-      this.numbers.set(key, method)
-      return method
-    }
-    const other = [...methods.keys()].find(signature => signature.startsWith(`${key} `))
-    const why =
-      other === undefined ? `has no method ${key}` : `has ${other}, and not ${signatureOf(this.service, key)}`
-    throw rpcError('ERR_RPC_UNIMPLEMENTED', `${link.peerName} ${why}`)
-  }
-
   private callIn(
     found: Found,
-    key: string,
+    method: MethodSpec,
     input: unknown,
     options: WaitOptions | undefined,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (options !== undefined) checkWait(options)
-      const method = this.methodOf(found, key)
-      const { codec } = this.service
-      const { input: inputCodec = codec, output = codec } = this.service.methods[key] as Methods[string]
-      const call = new PendingResult(this, found, output, resolve, reject)
-      call.id = openWith(call, found, method, inputCodec, input, options)
+      const call = new PendingResult(this, found, method, resolve, reject)
+      call.id = openWith(call, found, method, input, options)
       this.underWay++
       if (options !== undefined) call.watch(options)
     })
@@ -189,7 +166,7 @@ class PendingResult implements LinkCall {
   id = 0
   private readonly service: RemoteService
   private readonly found: Found
-  private readonly codec: Codec
+  private readonly method: MethodSpec
   private readonly resolve: (value: unknown) => void
   private readonly reject: (error: unknown) => void
   private timer: Timer | undefined
@@ -198,13 +175,13 @@ class PendingResult implements LinkCall {
   constructor(
     service: RemoteService,
     found: Found,
-    codec: Codec,
+    method: MethodSpec,
     resolve: (value: unknown) => void,
     reject: (error: unknown) => void,
   ) {
     this.service = service
     this.found = found
-    this.codec = codec
+    this.method = method
     this.resolve = resolve
     this.reject = reject
   }
@@ -219,11 +196,11 @@ class PendingResult implements LinkCall {
     }
   }
 
-  handleData(bytes: Buffer, flags: number): void {
+  handleData(bytes: Uint8Array, flags: number): void {
     this.finish()
     if ((flags & FLAG_ERROR) !== 0) return this.reject(decodeError(bytes))
     try {
-      this.resolve(decodeWith(this.codec, bytes, flags))
+      this.resolve(decodeWith(this.method.output, bytes, flags))
     } catch (cause) {
       this.reject(
         rpcError('ERR_RPC_PAYLOAD', `the answer of ${this.found.link.peerName} cannot be decoded`, { cause }),
@@ -260,15 +237,22 @@ class PendingResult implements LinkCall {
 /** Opens a call with its argument; returns its number. */
 function openWith(
   call: LinkCall,
-  { link, service }: Found,
-  method: number,
-  codec: Codec,
+  found: Found,
+  method: MethodSpec,
   input: unknown,
   options: WaitOptions | undefined,
 ): number {
-  const flag = rawFlag(codec, input)
-  const bytes = encodeWith(codec, input, flag)
-  return link.open(call, service, method, timeoutOf(options), FLAG_LAST | flag, bytes)
+  const { link, service, methods } = found
+  const number = methods.get(method.signature) ?? refuseMethod(found, method)
+  const form = formOf(method.input, input)
+  const bytes = encodeWith(method.input, input, form)
+  return link.open(call, service, number, timeoutOf(options), FLAG_LAST | form, bytes)
+}
+
+function refuseMethod({ link, methods }: Found, { key, signature }: MethodSpec): never {
+  const other = [...methods.keys()].find(other => other.startsWith(`${key} `))
+  const why = other === undefined ? `has no method ${key}` : `has ${other}, and not ${signature}`
+  throw rpcError('ERR_RPC_UNIMPLEMENTED', `${link.peerName} ${why}`)
 }
 
 /** 0 on the wire means none. */

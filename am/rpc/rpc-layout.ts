@@ -22,7 +22,7 @@
  * An error is JSON: { name, code, message, cause?, details? }.
  */
 export const RPC_HANDLER = 255
-export const RPC_VERSION = 2
+export const RPC_VERSION = 3
 
 export const KIND_HELLO = 1
 export const KIND_OPEN = 2
@@ -38,9 +38,15 @@ export const FLAG_EMPTY = 0x200
 export const FLAG_ERROR = 0x400
 /** The sender of this message has opened the call. OPEN always has it. */
 export const FLAG_OPENER = 0x800
-/** The payload is no encoding, but the bytes of a Uint8Array, or of a Buffer: by `v8Codec`, or `bytesCodec`. */
+/** Forms of a payload that is no encoding. The bytes of a Uint8Array, by `v8Codec`. */
 export const FLAG_BYTES = 0x1000
+/** The bytes of a Buffer by `v8Codec`; those of any Uint8Array by `bytesCodec`. */
 export const FLAG_BUFFER = 0x2000
+/** A string in UTF-8, by `v8Codec`. */
+export const FLAG_TEXT = 0x4000
+export const FORMS = FLAG_BYTES | FLAG_BUFFER | FLAG_TEXT
+/** The payload is the program's own memory, which it may change as soon as the function that sends has returned. */
+export const OWN_MEMORY = FLAG_BYTES | FLAG_BUFFER
 
 /** Why a call was cancelled. */
 export const CANCELLED = 1

@@ -3,7 +3,7 @@ import type { Observable, Subscription } from 'rxjs'
 import type { Timer } from '../../nic/clock.ts'
 import { queueMicrotask } from '../../nic/real-time.ts'
 import type { Endpoint } from '../endpoint.ts'
-import { type Codec, decodeWith, encodeWith, rawFlag } from './codec.ts'
+import { decodeWith, encodeWith, formOf } from './codec.ts'
 import { cancelError, Flow } from './flow.ts'
 import type { Link, LinkCall, Opened } from './link.ts'
 import { Links, type Served } from './links.ts'
@@ -13,9 +13,10 @@ import {
   type CallContext,
   type Handlers,
   type Items,
+  type MethodSpec,
   type Methods,
   type Service,
-  signatureOf,
+  specsOf,
 } from './service.ts'
 
 /** Items of an Observable that wait for their receiver: an Observable cannot be slowed. */
@@ -27,6 +28,10 @@ const RESOLVED = Promise.resolve()
 
 type AnyHandler = (input: unknown, context: CallContext) => unknown
 
+interface ServedMethod extends MethodSpec {
+  readonly handler: AnyHandler
+}
+
 /** A service that is offered. */
 export interface Serving {
   /** Offers it no more; calls under way go on. */
@@ -35,19 +40,19 @@ export interface Serving {
 
 /**
  * Offers a service to all peers of the endpoint. An exception of a handler answers its call, and ends nothing else. Handlers run
- * outside of handlers of active messages: they may send, call and wait.
+ * outside of handlers of active messages: they may send, call and wait. `handlers` may be an object of a class.
  */
 export function serve<M extends Methods>(
   endpoint: Endpoint,
   service: Service<M>,
   handlers: Handlers<M>,
 ): Serving {
-  const keys = Object.keys(service.methods)
-  for (const key of keys) {
-    if (typeof handlers[key] !== 'function')
-      throw rpcError('ERR_RPC_ARGUMENT', `there is no handler for ${key}`)
-  }
-  const table = keys.map(key => handlers[key] as AnyHandler)
+  const methods = specsOf(service).map(spec => {
+    const handler = handlers[spec.key] as AnyHandler | undefined
+    if (typeof handler !== 'function')
+      throw rpcError('ERR_RPC_ARGUMENT', `there is no handler for ${spec.key}`)
+    return { ...spec, handler: handler.bind(handlers) }
+  })
   const links = Links.of(endpoint)
   let arrived: ServedCall[] = []
   const begun: ServedCall[] = []
@@ -65,10 +70,9 @@ export function serve<M extends Methods>(
   }
   const served: Served = {
     name: service.name,
-    methods: keys.map(key => signatureOf(service, key)),
+    methods: methods.map(({ signature }) => signature),
     accept: opened => {
-      const key = keys[opened.method] as string
-      const call = new ServedCall(opened, service, key, table[opened.method] as AnyHandler)
+      const call = new ServedCall(opened, methods[opened.method] as ServedMethod)
       if (arrived.push(call) === 1) void RESOLVED.then(begin)
       return call.linkCall
     },
@@ -78,16 +82,11 @@ export function serve<M extends Methods>(
 
 /** One call of a peer. */
 class ServedCall implements CallContext, LinkCall {
-  readonly timeoutMs: number | undefined
   /** What the link knows the call by: this, or the flow of a stream. */
   readonly linkCall: LinkCall
   private readonly link: Link
-  private readonly id: number
-  private readonly service: Service
-  private readonly key: string
-  private readonly handler: AnyHandler
-  private readonly input: Buffer
-  private readonly flags: number
+  private readonly opened: Opened
+  private readonly method: ServedMethod
   private readonly flow: Flow | undefined
   private aborting: AbortController | undefined
   private stopped: RpcError | undefined
@@ -95,30 +94,25 @@ class ServedCall implements CallContext, LinkCall {
   /** Of the request, until it is answered or released. */
   private slot: number
 
-  constructor(
-    { link, id, flags, timeoutMs, bytes, slot }: Opened,
-    service: Service,
-    key: string,
-    handler: AnyHandler,
-  ) {
-    this.link = link
-    this.id = id
-    this.service = service
-    this.key = key
-    this.handler = handler
-    this.input = bytes
-    this.flags = flags
-    this.slot = slot
-    this.timeoutMs = timeoutMs > 0 ? timeoutMs : undefined
-    if (this.definition.kind === 'method') {
+  constructor(opened: Opened, method: ServedMethod) {
+    this.opened = opened
+    this.link = opened.link
+    this.slot = opened.slot
+    this.method = method
+    if (method.kind === 'method') {
       this.flow = undefined
       this.linkCall = this
     } else {
-      this.flow = new Flow(link, 'acceptor', { peer: true })
-      this.flow.id = id
+      this.flow = new Flow(opened.link, 'acceptor', { peer: true })
+      this.flow.id = opened.id
       this.flow.onStop = error => this.stop(error)
       this.linkCall = this.flow
     }
+  }
+
+  get timeoutMs(): number | undefined {
+    const { timeoutMs } = this.opened
+    return timeoutMs > 0 ? timeoutMs : undefined
   }
 
   get source(): string {
@@ -146,13 +140,14 @@ class ServedCall implements CallContext, LinkCall {
   begin(): void {
     if (this.flow !== undefined || this.stopped !== undefined) this.release()
     if (this.stopped !== undefined) return
-    if (this.timeoutMs !== undefined) {
-      this.timer = this.link.clock.setTimeout(() => this.stop(cancelError(DEADLINE)), this.timeoutMs)
+    const { bytes, flags, timeoutMs } = this.opened
+    const { input, handler } = this.method
+    if (timeoutMs > 0) {
+      this.timer = this.link.clock.setTimeout(() => this.stop(cancelError(DEADLINE)), timeoutMs)
     }
     let result: unknown
     try {
-      const { input = this.service.codec } = this.definition
-      result = this.handler(decodeWith(input, this.input, this.flags), this)
+      result = handler(decodeWith(input, bytes, flags), this)
     } catch (error) {
       return this.fail(error)
     }
@@ -169,16 +164,12 @@ class ServedCall implements CallContext, LinkCall {
   handleCredit(): void {}
 
   handleCancel(reason: number): void {
-    this.link.forget(this.id, 0)
+    this.link.forget(this.opened.id, 0)
     queueMicrotask(() => this.stop(cancelError(reason)))
   }
 
   handleLost(error: RpcError): void {
     queueMicrotask(() => this.stop(error))
-  }
-
-  private get definition(): Methods[string] {
-    return this.service.methods[this.key] as Methods[string]
   }
 
   private takeSlot(): number {
@@ -187,13 +178,10 @@ class ServedCall implements CallContext, LinkCall {
     return slot
   }
 
-  private get outputCodec(): Codec {
-    return this.definition.output ?? this.service.codec
-  }
-
   private sendItem(flow: Flow, item: unknown): void {
-    const flag = rawFlag(this.outputCodec, item)
-    flow.send(encodeWith(this.outputCodec, item, flag), flag)
+    const { output } = this.method
+    const form = formOf(output, item)
+    flow.send(encodeWith(output, item, form), form)
   }
 
   private stop(error: RpcError): void {
@@ -210,9 +198,10 @@ class ServedCall implements CallContext, LinkCall {
     }
     if (this.stopped !== undefined) return
     try {
-      const flag = rawFlag(this.outputCodec, value)
-      const bytes = encodeWith(this.outputCodec, value, flag)
-      this.link.answer(this.takeSlot(), this.id, bytes, flag)
+      const { output } = this.method
+      const form = formOf(output, value)
+      const bytes = encodeWith(output, value, form)
+      this.link.answer(this.takeSlot(), this.opened.id, bytes, form)
     } catch (error) {
       return this.fail(error)
     }
@@ -223,13 +212,13 @@ class ServedCall implements CallContext, LinkCall {
   private fail(error: unknown): void {
     this.release()
     if (this.flow !== undefined) this.flow.fail(error)
-    else if (this.stopped === undefined) this.link.sendError(this.id, 0, error)
+    else if (this.stopped === undefined) this.link.sendError(this.opened.id, 0, error)
     this.close()
   }
 
   private close(): void {
     this.link.clock.clearTimeout(this.timer)
-    this.link.forget(this.id, 0)
+    this.link.forget(this.opened.id, 0)
   }
 
   private async sendItems(flow: Flow, items: Items<unknown>): Promise<void> {
@@ -241,7 +230,7 @@ class ServedCall implements CallContext, LinkCall {
     ) {
       throw rpcError(
         'ERR_RPC_ARGUMENT',
-        `the handler of ${this.key} must return an iterable or an observable`,
+        `the handler of ${this.method.key} must return an iterable or an observable`,
       )
     }
     for await (const item of items) {

@@ -88,11 +88,21 @@ export function defineService<M extends Methods>(methods: M, options: ServiceOpt
   return { name, codec, methods }
 }
 
-/**
- * The name that the directory knows a method by: with its kind and codecs, so that two sides that disagree find this out when
- * they connect, and not by bytes that cannot be read.
- */
-export function signatureOf(service: Service, key: string): string {
-  const { kind, input = service.codec, output = service.codec } = service.methods[key] as Methods[string]
-  return `${key} ${kind} ${input.name} ${output.name}`
+/** A method of a service with its own codecs. */
+export interface MethodSpec {
+  readonly key: string
+  readonly kind: 'method' | 'stream'
+  readonly input: Codec
+  readonly output: Codec
+  /**
+   * The name that the directory knows the method by: with its kind and codecs, so that two sides that disagree find this out
+   * when they call, and not by bytes that cannot be read.
+   */
+  readonly signature: string
+}
+
+export function specsOf({ codec, methods }: Service): MethodSpec[] {
+  return Object.entries(methods).map(([key, { kind, input = codec, output = codec }]) => {
+    return { key, kind, input, output, signature: `${key} ${kind} ${input.name} ${output.name}` }
+  })
 }

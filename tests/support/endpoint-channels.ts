@@ -99,7 +99,7 @@ export function withoutOneSided(end: VirtualInterface): VirtualInterface {
 export class CallLog implements PendingCall {
   readonly outcomes: string[] = []
 
-  resolve(): void {
+  handleReply(): void {
     this.outcomes.push('reply')
   }
 

@@ -10,6 +10,7 @@
  */
 import { Code, ConnectError } from '@connectrpc/connect'
 import { errorFromJson, errorToJson } from '@connectrpc/connect/protocol-connect'
+import { asBuffer } from '../codec.ts'
 import { RpcError } from '../rpc-error.ts'
 
 const LENGTH_SIZE = 4
@@ -38,7 +39,8 @@ export function encodeFrame(
 }
 
 /** Of a stranger: throws a ConnectError if the bytes are no frame. */
-export function decodeFrame(bytes: Buffer): Head & { readonly message: Uint8Array } {
+export function decodeFrame(received: Uint8Array): Head & { readonly message: Uint8Array } {
+  const bytes = asBuffer(received)
   const length = bytes.length < LENGTH_SIZE ? bytes.length : bytes.readUInt32LE(0)
   const end = LENGTH_SIZE + length
   if (end > bytes.length) throw new ConnectError('the peer sent a frame that cannot be read', Code.Internal)

@@ -17,7 +17,6 @@ import {
 } from '@connectrpc/connect/protocol'
 import { type Endpoint, openEndpoint } from '../../endpoint.ts'
 import { callOnce } from '../call-once.ts'
-import { v8Codec } from '../codec.ts'
 import { Flow } from '../flow.ts'
 import type { Found } from '../links.ts'
 import { RemoteService } from '../remote-service.ts'
@@ -276,8 +275,8 @@ class TransportPeer {
   async #open(): Promise<RemoteService> {
     const { endpoint, to, tag } = this.#options
     if (endpoint === undefined) this.#endpoint = await openEndpoint()
-    const service = { name: SERVICE_NAME, codec: v8Codec, methods: {} }
-    this.#service = new RemoteService(endpoint ?? (this.#endpoint as Endpoint), to, service, tag, () => {})
+    const own = endpoint ?? (this.#endpoint as Endpoint)
+    this.#service = new RemoteService(own, to, SERVICE_NAME, tag, () => {})
     return this.#service
   }
 }

@@ -45,7 +45,10 @@ export const handlers: Handlers<(typeof printer)['methods']> = {
     yield 1
     throw Object.assign(new Error('jammed'), { code: 'E_JAM' })
   },
-  pid: () => process.pid,
+  /** A service may be an object of a class: its handlers keep `this`. */
+  pid() {
+    return this === handlers ? process.pid : -1
+  },
 }
 
 if (process.send !== undefined && process.argv[1]?.endsWith('service-child.js')) {

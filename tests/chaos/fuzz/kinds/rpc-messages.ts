@@ -20,6 +20,7 @@ import {
   FLAG_ERROR,
   FLAG_LAST,
   FLAG_OPENER,
+  FLAG_TEXT,
   KIND_BITS,
   KIND_CANCEL,
   KIND_CREDIT,
@@ -37,7 +38,7 @@ import { spoil } from '../spoil.ts'
 const MESSAGES_A_TURN = 16
 const PIECE_MAX = 65_536
 const OPTIONS = { drivers: ['loopback'], progress: 'manual' } as const
-const FLAGS = [FLAG_LAST, FLAG_EMPTY, FLAG_ERROR, FLAG_OPENER, FLAG_BYTES, FLAG_BUFFER]
+const FLAGS = [FLAG_LAST, FLAG_EMPTY, FLAG_ERROR, FLAG_OPENER, FLAG_BYTES, FLAG_BUFFER, FLAG_TEXT]
 const VALUES = [undefined, 7, 'text', { deep: [1n, new Map([[1, 2]])] }, new Uint8Array(300), new Date(0)]
 
 const attacked = defineService({
