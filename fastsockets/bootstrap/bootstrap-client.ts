@@ -96,6 +96,8 @@ export interface Sought {
   readonly address: string
   readonly port: number
   readonly family: Family
+  /** The receiving UDP socket of a neighbour, in place of a listener for connections. */
+  readonly protocol?: 'udp'
 }
 
 /** Goes on from a greeting: what it has led to once the race is won, or the reason why the greeting proved false. */

@@ -28,18 +28,20 @@ export interface Place {
   readonly port: number
   readonly family: Family
   readonly ipv6Only: boolean
+  /** `tcp`, or a UDP socket. */
+  readonly protocol?: 'udp'
 }
 
 /** Where the folder has the listener; undefined for an abstract name, which is of one network namespace. */
-function nameOf({ address, port, family }: Pick<Sought, 'address' | 'port' | 'family'>): string | undefined {
+function nameOf({ address, port, family, protocol }: Sought): string | undefined {
   // With a zone an address is of one namespace.
-  if (family !== UNIX) return address.includes('%') ? undefined : listenerName(address, port)
+  if (family !== UNIX) return address.includes('%') ? undefined : listenerName(address, port, protocol)
   const file = fileOfKey(address)
   return file && unixListenerName(file.dev, file.ino)
 }
 
 /** The name by which the folder leads to a listener of another namespace; undefined if it has none. */
-export function neighbourName(sought: Pick<Sought, 'address' | 'port' | 'family'>): string | undefined {
+export function neighbourName(sought: Sought): string | undefined {
   const name = nameOf(sought)
   return name !== undefined && hasName(name) ? name : undefined
 }
@@ -84,8 +86,8 @@ export function isForFolder(place: Place): boolean {
 
 /** All names under which the listener is published. */
 export function namesOf(place: Place): readonly string[] {
-  const { port, family } = place
-  if (family !== UNIX) return sharedAddresses(place).map(address => listenerName(address, port))
+  const { port, family, protocol } = place
+  if (family !== UNIX) return sharedAddresses(place).map(address => listenerName(address, port, protocol))
   const name = nameOf(place)
   return name === undefined ? [] : [name]
 }

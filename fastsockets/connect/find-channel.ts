@@ -43,8 +43,10 @@ export async function findChannel<T extends object>(
   const name = isElsewhere(address, family) || family === UNIX ? neighbourName(sought) : undefined
   if (isElsewhere(address, family)) {
     const neighbour = name && (await findNeighbour(sought, name, connect, race, follow))
-    if (neighbour && (!isReason(neighbour) || typeof askingOf(address, sought.port) === 'object'))
-      return neighbour
+    const isOnlyNear = sought.protocol === 'udp' || typeof askingOf(address, sought.port) === 'object'
+    if (neighbour && (!isReason(neighbour) || isOnlyNear)) return neighbour
+    // Datagrams stay within the host.
+    if (sought.protocol === 'udp') return fallbackReason('NO_RENDEZVOUS')
     return await findRemote(sought, connect, limit, race, follow)
   }
   const hashed = callHashedPort(sought, connect, race, follow)

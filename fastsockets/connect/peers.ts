@@ -197,17 +197,18 @@ export class Peers implements BootstrapHost {
 
   /**
    * The channel to the listener on `port` at `address`, or the reason why there is none. `refusedBy`: channels that do
-   * not know the listener, though a greeting has said so.
+   * not know the listener, though a greeting has said so. `protocol`: `udp` for the receiving UDP socket of a neighbour.
    */
   reach(
     address: string,
     port: number,
     family: Family,
     refusedBy?: ReadonlySet<SocketChannel>,
+    protocol?: 'udp',
   ): Promise<Reached | FallbackReason> {
-    const sought = { address, port, family }
+    const sought = { address, port, family, ...(protocol && { protocol }) }
     if (refusedBy !== undefined) return scope.runInAsyncScope(() => this.#call(sought, refusedBy))
-    const key = `${address} ${port}`
+    const key = `${address} ${port} ${protocol}`
     const underWay = this.#calls.get(key)
     if (underWay !== undefined) return underWay
     const call = scope

@@ -7,10 +7,10 @@
  * receiver has a door (doors.ts), and a marker goes through the kernel only to a socket that has answered, on a port that no other
  * socket has. Rejected: to find peers by probes, which strangers would receive; credits, since UDP does not block.
  *
- * Only for processes of this user and network namespace. Sockets with `reuseAddr` or `reusePort`, with TTL, broadcast or multicast
+ * Only for processes of this user, in this network namespace or in a container with the same rendezvous folder. Sockets with `reuseAddr` or `reusePort`, with TTL, broadcast or multicast
  * options, with a descriptor of their own or one that a cluster shares, stay with the kernel.
  */
-import { openLog, randomBytes } from '../../nic/index.ts'
+import { openLog, randomBytes, reasonAgainstFolder } from '../../nic/index.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import type { Peers } from '../connect/peers.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
@@ -65,6 +65,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
   readonly #notes: UdpNotes
   readonly #peers: Peers
   readonly #isFast: boolean
+  readonly #hasFolder = reasonAgainstFolder(false) === undefined
   readonly #lengthMax: number
   /** Whether this address of another host has been looked at. */
   readonly #foreign = new Set<string>()
@@ -234,7 +235,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
 
   #payDoor({ address, port }: Sender): void {
     const known = this.#known(address, port)
-    if (known?.isCaller === false || (known === undefined && !this.#isOwn(address))) return
+    if (known?.isCaller === false || (known === undefined && !this.#mayBeNear(address))) return
     if (known === undefined && this.#add(address, port, true) === undefined) return
     this.#doorPaidUs += DATAGRAM_US
     if (this.#doorPaidUs < this.#doorPriceUs) return
@@ -247,7 +248,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     const last = this.#last
     if (last !== undefined && last.port === port && last.address === address) return last
     const known = this.#known(address, port)
-    if (known === undefined && !this.#isOwn(address)) return undefined
+    if (known === undefined && !this.#mayBeNear(address)) return undefined
     const found = known ?? this.#add(address, port, false)
     if (found !== undefined) this.#last = found
     return found
@@ -283,10 +284,11 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     this.#last = undefined
   }
 
-  #isOwn(address: string): boolean {
+  /** Whether the address may be one of this host. With a rendezvous folder any other may be that of a container: a search says. */
+  #mayBeNear(address: string): boolean {
     if (this.#foreign.has(address)) return false
     const plain = withoutMapping(address)
-    if (reachableOwnAddress(plain) === plain) return true
+    if (this.#hasFolder || reachableOwnAddress(plain) === plain) return true
     if (this.#foreign.size >= FOREIGN_MAX) this.#foreign.clear()
     this.#foreign.add(address)
     return false
@@ -335,6 +337,10 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     // The kernel would give a marker's answer to another socket of this port.
     if (!isAloneOnPort(this.port)) return undefined
     if (receiver !== undefined) return otherEnd(receiver.stream.channel, this.#peers)
+    if (reachableOwnAddress(plain) !== plain) {
+      const found = await this.#peers.reach(plain, port, plain.includes(':') ? 6 : 4, undefined, 'udp')
+      return 'code' in found ? undefined : found.channel
+    }
     for (const key of doorKeysTo(plain, port)) {
       if (openDoors.has(key)) return this.#peers.ownChannel()
       const found = await this.#peers.reach(key, port, UNIX)

@@ -1,10 +1,12 @@
 /**
- * Where senders of this network namespace find the receiving socket of a pair: an abstract unix name, made of the UDP socket's
- * address and port, with the bootstrap of a listener on a unix path (docs/protocol.md).
+ * Where senders find the receiving socket of a pair: those of this network namespace at an abstract unix name, made of the UDP socket's
+ * address and port, with the bootstrap of a listener on a unix path (docs/protocol.md); those of other containers in the rendezvous
+ * folder, if there is one.
  */
 import { randomBytes } from '../../nic/index.ts'
 import { LISTENER_ID_SIZE } from '../bootstrap/bootstrap-layout.ts'
 import { type BootstrapHost, BootstrapServer } from '../bootstrap/bootstrap-server.ts'
+import { FolderServer } from '../bootstrap/folder-server.ts'
 import { UNIX } from '../host/unix-paths.ts'
 
 const NOTHING_TO_AVOID: ReadonlySet<number> = new Set()
@@ -21,6 +23,7 @@ export function doorKeysTo(address: string, port: number): string[] {
 
 export class DatagramDoor {
   readonly #bootstrap: BootstrapServer
+  readonly #inFolder: FolderServer | undefined
 
   /** Undefined if it cannot listen. */
   static open(address: string, port: number, host: BootstrapHost): DatagramDoor | undefined {
@@ -34,14 +37,20 @@ export class DatagramDoor {
       isPortShared: false,
     } as const
     const bootstrap = BootstrapServer.open(place, host, NOTHING_TO_AVOID)
-    return bootstrap && new DatagramDoor(bootstrap)
+    if (bootstrap === undefined) return undefined
+    const family = address.includes(':') ? 6 : 4
+    // The kernel does not say whether a socket on `::` takes IPv4: a name under an IPv4 address costs nothing.
+    const shared = { ...place, address, family, isShared: false, protocol: 'udp' } as const
+    return new DatagramDoor(bootstrap, FolderServer.open(shared, host))
   }
 
-  private constructor(bootstrap: BootstrapServer) {
+  private constructor(bootstrap: BootstrapServer, inFolder: FolderServer | undefined) {
     this.#bootstrap = bootstrap
+    this.#inFolder = inFolder
   }
 
   close(): void {
     this.#bootstrap.close()
+    this.#inFolder?.close()
   }
 }

@@ -2,8 +2,9 @@
  * Watches the sockets of `node:dgram` through the methods of Node's UDP handles (lib/dgram.js and src/udp_wrap.cc, Node 20 to 26):
  * names, events, callbacks and errors stay Node's own.
  *
- * Until a `Carrier` is given to a handle, its datagrams are only counted, and only those of loopback addresses.
+ * Until a `Carrier` is given to a handle, its datagrams are only counted, and, without a rendezvous folder, only those of loopback addresses.
  */
+import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
 import { define } from '../host/define.ts'
 import type { FallbackCode } from '../reasons.ts'
 import {
@@ -26,6 +27,8 @@ type Method = (this: UdpHandle, ...args: never[]) => unknown
 /** Node's own `send` of an IPv4 and of an IPv6 handle. */
 export const nativeSends: { v4?: Send; v6?: Send } = {}
 let isPatched = false
+/** Any address may be that of a container with the same rendezvous folder. */
+let hasFolder = false
 
 /** A new socket. */
 export function watchSocket(socket: object): void {
@@ -51,12 +54,13 @@ export function udpNotesOf(handle: UdpHandle): UdpNotes | undefined {
   return handle[NOTES]
 }
 
-export function isLoopback(address: string): boolean {
-  return address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.')
+function mayBeNear(address: string): boolean {
+  return hasFolder || address.startsWith('127.') || address === '::1' || address.startsWith('::ffff:127.')
 }
 
 function patch(first: UdpHandle): void {
   isPatched = true
+  hasFolder = reasonAgainstFolder(false) === undefined
   const prototype = Object.getPrototypeOf(first) as Record<string, Method | undefined>
   nativeSends.v4 = prototype.send as Send
   nativeSends.v6 = prototype.send6 as Send
@@ -74,7 +78,7 @@ function patch(first: UdpHandle): void {
       const notes = this[NOTES]
       if (notes !== undefined) {
         if (notes.carrier === undefined) {
-          if (address !== undefined && isLoopback(address)) watching.onLocal()
+          if (address !== undefined && mayBeNear(address)) watching.onLocal()
         } else {
           const sent = notes.carrier.send(request, list, port, address)
           if (sent >= 0) return sent + 1
@@ -175,7 +179,7 @@ function receive(this: unknown, nread: number, handle: UdpHandle, bytes: Buffer,
   const notes = handle[NOTES] as UdpNotes
   if (nread >= 0) {
     if (notes.carrier?.handleReceived(bytes, sender)) return
-    if (notes.carrier === undefined && isLoopback(sender.address)) watching.onLocal()
+    if (notes.carrier === undefined && mayBeNear(sender.address)) watching.onLocal()
   }
   notes.onmessage?.(nread, handle, bytes, sender)
 }

@@ -83,7 +83,7 @@ export class UdpNotes {
 
 /** What the preload, and later the rest, wants to know. */
 export const watching: {
-  /** A datagram went to, or came from, a loopback address. */
+  /** A datagram went to, or came from, an address that may be of this host. */
   onLocal: () => void
   /** A handle is bound. */
   onBound: (handle: UdpHandle, notes: UdpNotes) => void

@@ -3,6 +3,7 @@
  *
  *   tcp4-ADDRESS-PORT     a fast listener; its address in dots
  *   tcp6-ADDRESS-PORT     the same; the address as 32 hexadecimal digits
+ *   udp4-…, udp6-…        a UDP socket that receives past the kernel, likewise
  *   unix-DEVICE-INODE     a fast listener on a unix path, by the file that it has bound; both in base 36
  *   LISTENER.SLOT         one of the threads that share this listener: one of the names above, and a number below SLOTS
  *   handoff-ID            where a thread passes the memory of its channels
@@ -17,7 +18,7 @@ import { isIPv4 } from 'node:net'
 import { mappedAddress } from '../posix/socket-address.ts'
 
 const ID = '[0-9a-f]{32}'
-const LISTENER = `(tcp4-[0-9.]+-\\d+|tcp6-${ID}-\\d+|unix-[0-9a-z]+-[0-9a-z]+)`
+const LISTENER = `((?:tcp|udp)4-[0-9.]+-\\d+|(?:tcp|udp)6-${ID}-\\d+|unix-[0-9a-z]+-[0-9a-z]+)`
 const LAYOUT = new RegExp(`^(${LISTENER}(\\.\\d{1,2})?|(handoff-|endpoints-|\\.new-)${ID})$`)
 /** Threads that publish one listener: the workers of a cluster, or processes that share a port. */
 export const SLOTS = 16
@@ -27,10 +28,10 @@ export function isOfLayout(name: string): boolean {
   return LAYOUT.test(name)
 }
 
-export function listenerName(address: string, port: number): string {
+export function listenerName(address: string, port: number, protocol: 'tcp' | 'udp' = 'tcp'): string {
   return isIPv4(address)
-    ? `tcp4-${address}-${port}`
-    : `tcp6-${mappedAddress(address).toString('hex')}-${port}`
+    ? `${protocol}4-${address}-${port}`
+    : `${protocol}6-${mappedAddress(address).toString('hex')}-${port}`
 }
 
 /** Device and inode of the socket's file, in base 36. */
