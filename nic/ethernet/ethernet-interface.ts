@@ -249,7 +249,7 @@ export class EthernetInterface implements VirtualInterface {
 
   arm(forRoom: number): boolean {
     if (this.state !== 'open' || this.#isPolling) return false
-    if (this.#isFilled() || (forRoom > 0 && this.hasRoom(forRoom))) return false
+    if (this.#isFrameNext() || (forRoom > 0 && this.hasRoom(forRoom))) return false
     this.#isArmed = true
     this.#socket.watch(this.#handleReadable, this.#isRef)
     this.#retryLater()
@@ -318,7 +318,8 @@ export class EthernetInterface implements VirtualInterface {
   }
 
   readonly #handleReadable = (): void => {
-    if (!this.#isArmed) return
+    // Greetings, and frames of strangers, wake nobody.
+    if (!this.#isArmed || (this.#isFilled() && !this.#isFrameNext())) return
     this.disarm()
     this.#answer()
   }
@@ -327,19 +328,25 @@ export class EthernetInterface implements VirtualInterface {
     return (atomics.load(this.#inWords, this.#slot) & STATUS_FILLED) !== 0
   }
 
-  /** Whether each side's frames arrive at the other. Handles greetings, up to the first frame for the layer above. */
+  /** Whether each side's frames arrive at the other. The peer sends frames for the layer above once it has met us. */
   #isMet(): boolean {
+    if (this.#isFrameNext()) this.#hasHeard = this.#isHeard = true
+    return this.#hasHeard && this.#isHeard
+  }
+
+  /** Handles greetings, and drops up to `REFUSED_MAX` frames of strangers. True if a frame for the layer above is next. */
+  #isFrameNext(): boolean {
     const words = this.#inWords
     for (let count = 0; count < REFUSED_MAX && this.state === 'open' && this.#isFilled(); count++) {
       const slot = this.#slot
       const head = this.#headerOf(slot)
-      // The peer sends frames once it has met us. A poll checks this one again.
+      // A poll checks this one again.
       if (words[head + KIND_WORD] === KIND_FRAME && this.#isAuthentic(slot, head)) return true
       this.#advance()
       this.#handleGreeting(this.#check(slot))
       atomics.store(words, slot, STATUS_POSTED)
     }
-    return this.#hasHeard && this.#isHeard
+    return false
   }
 
   #handleGreeting(kind: number): void {
