@@ -333,16 +333,31 @@ export class PromotedHandle extends FastStreamHandle {
   }
 
   override shutdown(request: object): number {
-    if (this.outgoing === 'stream') return super.shutdown(request)
+    if (this.outgoing === 'stream') {
+      this.shutTcp()
+      return super.shutdown(request)
+    }
     this.hasShutTcp = true
     return this.tcp.shutdown(request)
   }
 
   override handleNativeShutdown(request: object): number {
-    if (this.outgoing === 'stream') return super.handleNativeShutdown(request)
+    if (this.outgoing === 'stream') {
+      this.shutTcp()
+      return super.handleNativeShutdown(request)
+    }
     this.hasShutTcp = true
     this.beginNativeShutdown(request)
     return shutdownBelow(this.tcp, () => this.finishNativeShutdown(0))
+  }
+
+  /**
+   * The kernel knows the end of this direction, too: what fails later on TCP has the error that it has over TCP alone, and who goes back to
+   * TCP finds the end there.
+   */
+  private shutTcp(): void {
+    this.hasShutTcp = true
+    shutdownBelow(this.tcp, () => {})
   }
 
   override get writeQueueSize(): number {
@@ -516,10 +531,7 @@ export class PromotedHandle extends FastStreamHandle {
     if (this.wantsBack) return
     this.isReturning = true
     if (stream.isFinished) {
-      // The stream has the end of this direction: who goes on with TCP alone must find it there, too.
       this.isOutBack = stream.unsentLength === 0
-      this.hasShutTcp = true
-      shutdownBelow(this.tcp, () => {})
       return
     }
     this.outgoing = 'tcp'
@@ -654,8 +666,8 @@ export class PromotedHandle extends FastStreamHandle {
     if (!isFirst || this.isHandedBack) return
     this.waitNoMore()
     this.settle(false)
-    if (this.resetsTcp) this.tcp.reset()
-    else this.tcp.close()
+    // libuv refuses a reset while a shutdown waits.
+    if (!this.resetsTcp || this.tcp.reset() !== 0) this.tcp.close()
     this.settleBack(false)
   }
 

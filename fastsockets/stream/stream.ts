@@ -419,6 +419,9 @@ export class Stream extends SendingHalf implements ZcopyStream {
     }
     if (this.failure !== undefined) {
       const { code, cause, syscall: failed } = this.failure
+      // libuv reads the end before it goes on with the write.
+      if (code === 'EPIPE' && this.isWaiting && this.receiveState === 'finReceived' && this.sink.isReading)
+        return this.deliverEnd()
       // The write that waited at the reset may be completed by now: then the read fails, as over TCP.
       const isOver = failed === 'write' && code === 'ECONNRESET' && !this.isWaiting
       const syscall = endsWrite ? 'write' : isOver ? 'read' : failed
@@ -427,10 +430,13 @@ export class Stream extends SendingHalf implements ZcopyStream {
       this.failure = undefined
       this.receiveState = 'ended'
       this.sink.handleError(code, syscall, cause)
-    } else if (this.receiveState === 'finReceived' && this.sink.isReading) {
-      this.receiveState = 'ended'
-      this.sink.handleEnd()
-    }
+    } else if (this.receiveState === 'finReceived' && this.sink.isReading) this.deliverEnd()
+  }
+
+  private deliverEnd(): void {
+    this.receiveState = 'ended'
+    this.sink?.handleEnd()
+    if (this.failure !== undefined) this.scheduleDelivery()
   }
 
   /** Delivers a queued piece, which has memory of its own. */

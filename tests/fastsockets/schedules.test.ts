@@ -59,6 +59,11 @@ const TEARDOWNS: readonly (readonly Step[])[] = [
     { side: 'server', acts: [['destroy']] },
     { side: 'client', acts: [['write', 1_000_000]] },
   ],
+  [
+    { side: 'server', acts: [['pause']] },
+    { side: 'client', acts: [['write', 20_000_000]] },
+    { side: 'server', acts: [['destroySoon']] },
+  ],
   [{ side: 'client', acts: [['end', 100], ['reset']] }],
 ]
 
