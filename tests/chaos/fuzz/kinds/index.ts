@@ -1,6 +1,7 @@
 import type { Kind } from '../kind.ts'
 import { amMessages } from './am-messages.ts'
 import { bootstrapBytes } from './bootstrap-bytes.ts'
+import { datagrams } from './datagrams.ts'
 import { doubleFetch } from './double-fetch.ts'
 import { handoff } from './handoff.ts'
 import { keys } from './keys.ts'
@@ -24,6 +25,7 @@ export const KINDS: readonly Kind[] = [
   amMessages,
   rpcMessages,
   socketMessages,
+  datagrams,
   rendezvousLines,
   names,
   nameService,
