@@ -94,7 +94,7 @@ for (const driver of DRIVERS) {
     await server.ask({ ask: 'map', destination: 0, name: client.name })
     t.match((await peersOf(client))[0], { driver })
     const floods = [server, client].flatMap(side =>
-      [0, 60, 5000, 64 * 1024].map(size => ({ side, size, count: size > 10_000 ? 100 : 1000 })),
+      [0, 60, 5000, 64 * 1024].map(size => ({ side, size, count: size > 10_000 ? 50 : 500 })),
     )
     for (const { side, size, count } of floods) side.child.send({ ask: 'flood', destination: 0, count, size })
     for (const side of [server, client]) for (let i = 0; i < 4; i++) await side.child.receive()
@@ -102,10 +102,10 @@ for (const driver of DRIVERS) {
       // A flood ends with as many answers as it has sent, of whichever flood.
       await eventually('the other answers', async () => {
         const { answered, echoed } = await side.ask<Report>({ ask: 'report' })
-        return answered >= 3100 && echoed >= 3100
+        return answered >= 1550 && echoed >= 1550
       })
       const report = await side.ask<Report>({ ask: 'report' })
-      t.match(report, { answered: 3100, echoed: 3100, wrong: 0, returned: 0 })
+      t.match(report, { answered: 1550, echoed: 1550, wrong: 0, returned: 0 })
     }
   })
 }
@@ -157,11 +157,11 @@ for (const driver of DRIVERS) {
 for (const driver of DRIVERS) {
   t.test(`${driver}: a frozen process is not dead: everything waits, and goes on`, { skip }, async t => {
     const { server, client } = await openBoth(t, { drivers: [driver], peerTimeoutMs: 60_000 })
-    client.child.send({ ask: 'flood', destination: 0, count: 2000, size: 2000 } satisfies Question)
+    client.child.send({ ask: 'flood', destination: 0, count: 1000, size: 2000 } satisfies Question)
     server.child.process.kill('SIGSTOP')
     await new Promise(resolve => setTimeout(resolve, 500))
     server.child.process.kill('SIGCONT')
-    t.match(await client.child.receive<Report>(), { answered: 2000, wrong: 0, returned: 0 })
+    t.match(await client.child.receive<Report>(), { answered: 1000, wrong: 0, returned: 0 })
   })
 }
 
