@@ -9,6 +9,7 @@ import {
   type VirtualInterface,
 } from '../../nic/index.ts'
 import { CompletionLog, fillPattern, Handler, patterned, sendFrame } from '../support/frames.ts'
+import { REACH } from '../support/placement.ts'
 
 export type Question =
   | ({ readonly ask: 'connect'; readonly blob: string; readonly allowEverybody?: boolean } & MemoryOptions)
@@ -34,7 +35,7 @@ async function answer(question: Question): Promise<object> {
   if (question.ask === 'connect') {
     const { sharesMemory = false, readsPeer = false } = question
     const allowUid = question.allowEverybody && { allowUid: () => true }
-    const options = { ...allowUid, sharesMemory, readsPeer }
+    const options = { ...allowUid, sharesMemory, readsPeer, ...REACH }
     end = await requireDriver().connect(Buffer.from(question.blob, 'base64'), options)
     return { capabilities: end.capabilities, uid: process.getuid?.() }
   }

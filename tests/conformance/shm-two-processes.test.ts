@@ -12,6 +12,7 @@ import {
 } from '../../nic/index.ts'
 import { Child } from '../support/child.ts'
 import { CompletionLog, drain, fill, fillPattern, Handler, patterned, sendFrame } from '../support/frames.ts'
+import { REACH } from '../support/placement.ts'
 import { seededRandom } from '../support/random.ts'
 import { descriptorCount, memfdMappingCount } from '../support/resources.ts'
 import { skipHere } from '../support/skip.ts'
@@ -41,7 +42,7 @@ const WAYS: readonly [what: string, memory: MemoryOptions][] = [
 async function connectChild(t: Test, memory: MemoryOptions = {}): Promise<Connected> {
   const child = new Child(t, fixture)
   const ask = <T>(question: Question): Promise<T> => child.ask<T>(question)
-  const offer = shm.offer({ queueSize: QUEUE_SIZE, ...memory })
+  const offer = shm.offer({ queueSize: QUEUE_SIZE, ...memory, ...REACH })
   const blob = Buffer.from(offer.blob).toString('base64')
   const { capabilities } = await ask<{ capabilities: Capabilities }>({ ask: 'connect', blob, ...memory })
   const end = await offer.accepted

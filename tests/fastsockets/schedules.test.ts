@@ -5,9 +5,11 @@
  * All connections take their steps together, and a step begins once both programs have been quiet for a while: so the order of
  * events is that of the schedule. What differs is run again, alone: it counts if no relinked run saw what a plain one did.
  */
+import type { ForkOptions } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Child } from '../support/child.ts'
+import { clientSide } from '../support/placement.ts'
 import { type Random, seededRandom } from '../support/random.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { startsFast } from '../support/start-mode.ts'
@@ -87,8 +89,9 @@ class Pair {
   readonly #sides: Readonly<Record<Side, Child>>
 
   constructor(t: Test, isRelinked: boolean) {
-    const start = (): Child => new Child(t, program('schedule'), [], isRelinked ? relinked() : {})
-    this.#sides = { client: start(), server: start() }
+    const options = isRelinked ? relinked() : {}
+    const start = (options: ForkOptions): Child => new Child(t, program('schedule'), [], options)
+    this.#sides = { client: start(clientSide(options)), server: start(options) }
   }
 
   async connect(isOnPath: boolean, allowHalfOpen: boolean, schedules: readonly Schedule[]): Promise<void> {

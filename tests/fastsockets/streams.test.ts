@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import t from 'tap'
 import { Child } from '../support/child.ts'
+import { clientSide, HOST } from '../support/placement.ts'
 import { program, relinked } from '../support/relinked.ts'
 import { startsFast } from '../support/start-mode.ts'
 
@@ -64,7 +65,12 @@ t.test('256 MB each way at once between two processes, whole', { timeout: 120_00
   const bytes = 256_000_000
   const server = new Child(t, program('mirror'), ['server'], relinked())
   const { port } = await server.receive<{ port: number }>()
-  const client = new Child(t, program('mirror'), ['client', String(port), String(bytes)], relinked())
+  const client = new Child(
+    t,
+    program('mirror'),
+    ['client', String(port), String(bytes)],
+    clientSide(relinked()),
+  )
   const { transport, sent, received, sha256Sent, sha256Received } =
     await client.receive<Record<string, unknown>>()
   t.equal(transport, 'shm')
@@ -77,12 +83,12 @@ t.test('a stopped reader stops only its own sender', async t => {
   const server = new Child(t, program('mirror'), ['server'], relinked())
   const { port } = await server.receive<{ port: number }>()
   const { default: net } = await import('../../fastsockets/index.ts')
-  const stopped = net.connect(port, '127.0.0.1')
+  const stopped = net.connect(port, HOST)
   await once(stopped, 'connect')
   stopped.pause()
   for (let i = 0; i < 100; i++) stopped.write(Buffer.alloc(100_000))
   for (let i = 0; i < 20; i++) {
-    const other = net.connect(port, '127.0.0.1')
+    const other = net.connect(port, HOST)
     other.end(Buffer.alloc(100_000, i))
     let received = 0
     other.on('data', data => {

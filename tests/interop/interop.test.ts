@@ -3,8 +3,10 @@
  * program in programs/, which is server in one process and client in another; also a relinked client with a plain
  * server, and the other way round.
  */
+import type { ForkOptions } from 'node:child_process'
 import t, { type Test } from 'tap'
 import { Child } from '../support/child.ts'
+import { areApart, clientSide } from '../support/placement.ts'
 import { relinked } from '../support/relinked.ts'
 import { startsFast } from '../support/start-mode.ts'
 import type { Place, Seen } from './scenario.ts'
@@ -37,12 +39,13 @@ const MODES: readonly Mode[] = ['plain', 'relinked']
 /** The wire of all connections of a client. */
 function wireOf(client: Mode, server: Mode): string {
   if (client === 'plain') return 'tcp NOT_INSTALLED'
-  return server === 'plain' ? 'tcp NOT_RELINKED' : 'shm'
+  const missing = areApart ? 'tcp NO_RENDEZVOUS' : 'tcp NOT_RELINKED'
+  return server === 'plain' ? missing : 'shm'
 }
 
-function start(t: Test, name: string, mode: Mode): Child {
+function start(t: Test, name: string, mode: Mode, place = (options: ForkOptions) => options): Child {
   const options = mode === 'relinked' ? relinked() : {}
-  return new Child(t, new URL(`programs/${name}.js`, import.meta.url), [], options)
+  return new Child(t, new URL(`programs/${name}.js`, import.meta.url), [], place(options))
 }
 
 async function end(t: Test, child: Child, who: string): Promise<void> {
@@ -60,7 +63,10 @@ for (const [name, server] of Object.entries(PROGRAMS)) {
 
 async function ownServer(t: Test, name: string): Promise<void> {
   const servers = { plain: start(t, name, 'plain'), relinked: start(t, name, 'relinked') }
-  const clients = { plain: start(t, name, 'plain'), relinked: start(t, name, 'relinked') }
+  const clients = {
+    plain: start(t, name, 'plain', clientSide),
+    relinked: start(t, name, 'relinked', clientSide),
+  }
   let wanted: { client: Seen['lists']; server: Seen['lists'] } | undefined
   for (const server of MODES) {
     for (const client of MODES) {

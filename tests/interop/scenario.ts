@@ -5,6 +5,7 @@
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
 import { transportOf } from '../../fastsockets/handle/transport.ts'
+import { HOST } from '../support/placement.ts'
 import { Journal } from './journal.ts'
 
 /** Where a service is; further ports by name. */
@@ -28,8 +29,6 @@ export interface Seen {
   readonly lists: Record<string, string[]>
   readonly wires: readonly string[]
 }
-
-const HOST = '127.0.0.1'
 
 /** Where a server is; it listens from now on if it does not yet. */
 export async function placeOf(server: net.Server, port = 0): Promise<Place> {

@@ -1,5 +1,6 @@
 import { type ChildProcess, type ForkOptions, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { areApart, otherSide, programOf } from './placement.ts'
 import { withWatchdog } from './until.ts'
 
 export interface Exit {
@@ -35,8 +36,9 @@ export class Child {
       env: plainEnvironment(),
       // Without the loaders that the test runner gives its own processes: they are slow, and warn on a new Node.
       execArgv: [],
-      ...options,
+      ...otherSide(options),
     })
+    if (areApart) this.#signalProgram()
     this.process.stderr?.setEncoding('utf8').on('data', text => {
       this.#stderr += text
     })
@@ -57,8 +59,17 @@ export class Child {
     })
   }
 
+  /** In a container: not `unshare` gets the signals, which stays outside. */
+  #signalProgram(): void {
+    const { kill } = this.process
+    this.process.kill = signal => {
+      if (signal !== 'SIGKILL') return process.kill(this.pid, signal)
+      return kill.call(this.process, signal)
+    }
+  }
+
   get pid(): number {
-    return this.process.pid as number
+    return programOf(this.process.pid as number)
   }
 
   /** What the child has written to its standard error so far. */

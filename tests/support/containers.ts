@@ -6,15 +6,15 @@ import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { Child, plainEnvironment } from './child.ts'
+import { NAMESPACES } from './placement.ts'
 import { REGISTER } from './relinked.ts'
 import { type Host, makeTwoHosts, noTwoHosts } from './two-hosts.ts'
 
 interface Test {
   teardown(end: () => Promise<void> | void): void
 }
-
-const NAMESPACES = ['--mount', '--pid', '--ipc', '--uts', '--fork', '--kill-child', '--mount-proc']
 
 /** Why there can be no containers here, or false. */
 export function noContainers(): string | false {
@@ -42,6 +42,8 @@ export interface ContainerOptions {
   readonly isPlain?: boolean
   /** Modules that run before Fast Sockets. */
   readonly preloads?: readonly URL[]
+  /** A program of programs/ that executes the actual one, and passes on the descriptor PARENT_CHANNEL. */
+  readonly launcher?: URL
   /** Shell commands of root in the container's mount namespace, before the program starts. */
   readonly before?: string
 }
@@ -68,6 +70,7 @@ export function childIn(
     env = {},
     isPlain = false,
     preloads = [],
+    launcher,
     before = 'true',
   }: ContainerOptions = {},
 ): Child {
@@ -76,11 +79,15 @@ export function childIn(
   const user = uid === undefined ? '' : `setpriv --reuid ${uid} --regid ${uid} --clear-groups --`
   const mapped = hasUserNamespace ? 'unshare --user --map-user=0 --' : ''
   const modules = isPlain ? preloads : [...preloads, REGISTER]
-  const command = `${before} && ${user} ${mapped} "$@"; exit $?`
+  const launch = launcher && [process.execPath, fileURLToPath(launcher)]
+  // Node takes the channel of NODE_CHANNEL_FD, and leaves it to no other program.
+  const hide = launcher ? 'export PARENT_CHANNEL=$NODE_CHANNEL_FD && unset NODE_CHANNEL_FD' : 'true'
+  const command = `${before} && ${hide} && ${user} ${mapped} "$@"; exit $?`
   return new Child(t, fixture, args, {
     execPath: 'ip',
     execArgv: [
       ...['netns', 'exec', namespace, 'unshare', ...NAMESPACES, 'sh', '-c', command, 'sh'],
+      ...(launch ?? []),
       ...[process.execPath, ...modules.flatMap(({ href }) => ['--import', href])],
     ],
     env: { ...plainEnvironment(), FASTSOCKETS_RENDEZVOUS: folder, FASTSOCKETS_START: 'fast', ...env },

@@ -1,4 +1,4 @@
-/** Filters of system calls (seccomp(2)) for this process, in place of a container runtime. A process cannot remove one. */
+/** Filters of system calls (seccomp(2)) for this process and its later programs, as a container runtime sets them. */
 import koffi from 'koffi'
 
 const PR_SET_NO_NEW_PRIVS = 38
@@ -57,4 +57,14 @@ export function applyFilter(filter: readonly Buffer[]): void {
   const value = { length: filter.length, filter: program }
   const set = seccomp(SECCOMP[process.arch], SET_MODE_FILTER, FLAG_TSYNC, value)
   if (Number(set) !== 0) throw new Error(`seccomp(2) is refused: ${set}`)
+}
+
+const F_SETFD = 2
+
+/** Another program in place of this one (execv(3)), which inherits the descriptor `kept`. Returns only by throwing. */
+export function become(path: string, args: readonly string[], kept: number): never {
+  const libc = koffi.load('libc.so.6')
+  libc.func('int fcntl(int fd, int command, int argument)')(kept, F_SETFD, 0)
+  libc.func('int execv(const char *path, const char **argv)')(path, [path, ...args, null])
+  throw new Error(`${path} cannot be executed: ${koffi.errno()}`)
 }

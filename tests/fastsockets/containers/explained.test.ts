@@ -111,7 +111,7 @@ t.test(
   async t => {
     const containers = makeContainers(t, 0o700, 1000)
     const { near, far } = containers
-    const options = { uid: 1000, preloads: [program('docker-profile')] }
+    const options = { uid: 1000, launcher: program('docker-profile') }
     const server = childIn(t, containers, far, neighbour, [], options)
     await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
     t.strictSame(namesIn(containers), [`tcp4-${far.address}-${PORT}`])

@@ -14,7 +14,7 @@ const neighbour = program('neighbour')
 const CLI = fileURLToPath(new URL('../../../fastsockets/cli/main.js', import.meta.url))
 const PORT = 8080
 /** In CI; 1,000 for a full run. */
-const KILLS = Number(process.env.FASTSOCKETS_TEST_KILLS ?? 10)
+const KILLS = Number(process.env.FASTSOCKETS_TEST_KILLS ?? 5)
 
 interface Served extends Containers {
   readonly server: Child

@@ -1,4 +1,9 @@
-/** A preload: this process may make the system calls of Docker's default profile, and no others. x86-64 only. */
+/**
+ * Runs a program that may make the system calls of Docker's default profile, and no others. x86-64 only. The filter is there
+ * before the program starts, as a container runtime has it: libuv ends a program that loses io_uring later.
+ *
+ *   PARENT_CHANNEL=<descriptor> node docker-profile.js PROGRAM ARGUMENTS...
+ */
 import { constants } from 'node:os'
 import * as rules from '../../support/docker-profile-rules.ts'
 import {
@@ -7,6 +12,7 @@ import {
   and,
   applyFilter,
   argument,
+  become,
   errnoOf,
   load,
   NUMBER,
@@ -52,3 +58,8 @@ applyFilter([
 
 if (errnoOf(rules.PROCESS_MADVISE) !== EPERM)
   throw new Error('the filter does not refuse what it is to refuse')
+
+const { PARENT_CHANNEL: channel = '' } = process.env
+process.env.NODE_CHANNEL_FD = channel
+const [path = '', ...args] = process.argv.slice(2)
+become(path, args, Number(channel))

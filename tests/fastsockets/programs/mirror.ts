@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import net from 'node:net'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'
+import { HOST } from '../../support/placement.ts'
 
 const [role, port = '0', size = '0'] = process.argv.slice(2)
 process.on('disconnect', () => process.exit())
@@ -11,14 +12,14 @@ if (role === 'server') {
     socket.on('error', () => {})
     socket.pipe(socket)
   })
-  server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as net.AddressInfo).port }))
+  server.listen(0, HOST, () => process.send?.({ port: (server.address() as net.AddressInfo).port }))
 } else {
   const total = Number(size)
   const hashSent = createHash('sha256')
   const hashReceived = createHash('sha256')
   let sent = 0
   let received = 0
-  const socket = net.connect(Number(port), '127.0.0.1', write)
+  const socket = net.connect(Number(port), HOST, write)
   socket.on('data', data => {
     received += data.length
     hashReceived.update(data)

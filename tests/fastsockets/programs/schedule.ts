@@ -2,8 +2,10 @@
  * One side of many connections: executes commands on each, a step at a time, and reports the events of each. A step is
  * over on both sides once nothing has happened for a while.
  */
+import { randomUUID } from 'node:crypto'
 import net from 'node:net'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'
+import { areApart, HOST } from '../../support/placement.ts'
 import type { Act, Answer, Order, Place } from '../schedule.ts'
 
 interface Watched {
@@ -81,6 +83,11 @@ function take({ socket, log }: Watched): readonly string[] {
   )
 }
 
+/** Containers have no abstract names in common. */
+function path(): string {
+  return areApart ? `${process.env.FASTSOCKETS_RENDEZVOUS}/${randomUUID()}` : `\0schedule-${process.pid}`
+}
+
 function listen(isOnPath: boolean, allowHalfOpen: boolean): void {
   const server = net.createServer({ allowHalfOpen }, socket => {
     socket.on('error', () => {})
@@ -92,14 +99,14 @@ function listen(isOnPath: boolean, allowHalfOpen: boolean): void {
       socket.resume()
     })
   })
-  server.listen(isOnPath ? `\0schedule-${process.pid}` : { port: 0, host: '127.0.0.1' }, () => {
+  server.listen(isOnPath ? path() : { port: 0, host: HOST }, () => {
     const address = server.address()
     answer({ place: typeof address === 'string' ? { path: address } : (address as net.AddressInfo) })
   })
 }
 
 function open(place: Place, number: number, allowHalfOpen: boolean): void {
-  const target = 'path' in place ? place : { port: place.port, host: '127.0.0.1' }
+  const target = 'path' in place ? place : { port: place.port, host: HOST }
   const socket = net.connect({ ...target, allowHalfOpen })
   socket.once('connect', () => {
     watch(number, socket)

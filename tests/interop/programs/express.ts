@@ -8,6 +8,7 @@ import { buffer, json, text } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import compression from 'compression'
 import express, { type NextFunction, type Request, type Response } from 'express'
+import { HOST } from '../../support/placement.ts'
 import { describeError, digest, digestOf, heard, type Journal, largeBytes } from '../journal.ts'
 import { closed, type Place, play, type Service } from '../scenario.ts'
 
@@ -40,7 +41,7 @@ async function serve(journal: Journal): Promise<Service> {
     journal.note(`server ${request.path}`, describeError(error))
     response.status((error as { status?: number }).status ?? 500).send('sorry')
   })
-  const server = app.listen(0, '127.0.0.1')
+  const server = app.listen(0, HOST)
   await once(server, 'listening')
   return {
     place: { port: (server.address() as { port: number }).port },
@@ -56,7 +57,7 @@ async function call({ port }: Place, journal: Journal): Promise<void> {
   const agent = new http.Agent({ keepAlive: true })
   async function ask(path: string, body?: string | Buffer, headers: Record<string, string> = {}) {
     const method = body === undefined ? 'GET' : 'POST'
-    const request = http.request({ host: '127.0.0.1', port, agent, path, method, headers }).end(body)
+    const request = http.request({ host: HOST, port, agent, path, method, headers }).end(body)
     journal.watch(path, request, ['error', 'close'])
     const [response] = (await once(request, 'response')) as [IncomingMessage]
     journal.note(path, response.statusCode, request.reusedSocket, response.headers['content-type'])
@@ -95,7 +96,7 @@ async function call({ port }: Place, journal: Journal): Promise<void> {
     Array.from({ length: 40 }, async (_, i) => {
       const body = JSON.stringify({ i })
       const post = http.request({
-        host: '127.0.0.1',
+        host: HOST,
         port,
         agent,
         path: '/json',

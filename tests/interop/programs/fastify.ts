@@ -4,6 +4,7 @@ import http from 'node:http'
 import { Readable } from 'node:stream'
 import { buffer, text } from 'node:stream/consumers'
 import { fastify } from 'fastify'
+import { HOST } from '../../support/placement.ts'
 import { bytesOf, describeError, digest, heard, type Journal, LARGE, largeBytes } from '../journal.ts'
 import { type Place, play, type Service } from '../scenario.ts'
 
@@ -38,7 +39,7 @@ async function serve(journal: Journal): Promise<Service> {
   app.get('/broken', async () => {
     throw Object.assign(new Error('no teapot here'), { statusCode: 418 })
   })
-  await app.listen({ port: 0, host: '127.0.0.1' })
+  await app.listen({ port: 0, host: HOST })
   return { place: { port: (app.server.address() as { port: number }).port }, close: () => app.close() }
 }
 
@@ -47,7 +48,7 @@ async function call({ port }: Place, journal: Journal): Promise<void> {
   async function ask(path: string, type?: string, body?: string | Buffer) {
     const method = body === undefined ? 'GET' : 'POST'
     const headers = type === undefined ? {} : { 'content-type': type }
-    const request = http.request({ host: '127.0.0.1', port, agent, path, method, headers }).end(body)
+    const request = http.request({ host: HOST, port, agent, path, method, headers }).end(body)
     journal.watch(path, request, ['error', 'close'])
     const [response] = await once(request, 'response')
     journal.note(path, response.statusCode, request.reusedSocket)
@@ -69,7 +70,7 @@ async function call({ port }: Place, journal: Journal): Promise<void> {
   await heard(endless, 'close')
   await Promise.all(
     Array.from({ length: 50 }, async (_, i) => {
-      const post = http.request({ host: '127.0.0.1', port, agent, path: `/echo?${i}`, method: 'POST' })
+      const post = http.request({ host: HOST, port, agent, path: `/echo?${i}`, method: 'POST' })
       post.setHeader('content-type', type)
       const [answer] = await once(post.end(bytesOf(i * 500, `${i}`)), 'response')
       journal.note(`concurrent ${i}`, digest(await buffer(answer)))

@@ -7,6 +7,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { Client, type FileInfo } from 'basic-ftp'
 import { FtpSrv } from 'ftp-srv'
+import { HOST } from '../../support/placement.ts'
 import { certificate, trust } from '../certificate.ts'
 import { bytesOf, digest, failureOf, type Journal, largeBytes } from '../journal.ts'
 import { deadPort, type Place, placeOf, play, type Service } from '../scenario.ts'
@@ -19,8 +20,8 @@ const PASSIVE_PORT_MIN = 20_000 + (process.pid % 10_000)
 async function serve(journal: Journal): Promise<Service> {
   const folder = mkdtempSync(join(tmpdir(), 'interop-ftp-'))
   const ftp = new FtpSrv({
-    url: 'ftp://127.0.0.1:0',
-    pasv_url: '127.0.0.1',
+    url: `ftp://${HOST}:0`,
+    pasv_url: HOST,
     pasv_min: PASSIVE_PORT_MIN,
     pasv_max: 65_535,
     anonymous: true,
@@ -45,7 +46,7 @@ async function serve(journal: Journal): Promise<Service> {
 }
 
 async function call({ port, dead }: Place, journal: Journal): Promise<void> {
-  const place = { host: '127.0.0.1', port }
+  const place = { host: HOST, port }
   for (const secure of [false, true]) {
     const name = secure ? 'secure' : 'clear'
     const { client, code } = await access(secure)

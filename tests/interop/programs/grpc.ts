@@ -1,6 +1,7 @@
 /** @grpc/grpc-js: the four kinds of call, metadata, statuses, large messages, deadlines, calls that are cancelled. */
 import { once } from 'node:events'
 import grpc from '@grpc/grpc-js'
+import { HOST } from '../../support/placement.ts'
 import { bytesOf, digest, heard, type Journal, largeBytes } from '../journal.ts'
 import { deadPort, type Place, play, type Service } from '../scenario.ts'
 
@@ -60,7 +61,7 @@ async function serve(journal: Journal): Promise<Service> {
     },
   })
   const port = await new Promise<number>((resolve, reject) =>
-    server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, bound) =>
+    server.bindAsync(`${HOST}:0`, grpc.ServerCredentials.createInsecure(), (error, bound) =>
       error === null ? resolve(bound) : reject(error),
     ),
   )
@@ -72,7 +73,7 @@ async function serve(journal: Journal): Promise<Service> {
 
 async function call({ port, dead }: Place, journal: Journal): Promise<void> {
   const Client = grpc.makeGenericClientConstructor(METHODS, 'interop')
-  const client = new Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), LIMITS) as grpc.Client
+  const client = new Client(`${HOST}:${port}`, grpc.credentials.createInsecure(), LIMITS) as grpc.Client
   const metadata = new grpc.Metadata()
   metadata.set('x-sent', 'hello')
 
@@ -173,7 +174,7 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
   setTimeout(() => never.call.cancel(), 50)
   await never.done
   client.close()
-  const nobody = new Client(`127.0.0.1:${dead}`, grpc.credentials.createInsecure()) as grpc.Client
+  const nobody = new Client(`${HOST}:${dead}`, grpc.credentials.createInsecure()) as grpc.Client
   await unary('refused', 'echo', Buffer.alloc(0), {}, nobody).done
   nobody.close()
 }

@@ -4,10 +4,10 @@ import http, { type IncomingMessage, type RequestOptions } from 'node:http'
 import net, { type Socket } from 'node:net'
 import { buffer, text } from 'node:stream/consumers'
 import { createGzip, gunzipSync } from 'node:zlib'
+import { HOST } from '../../support/placement.ts'
 import { bytesOf, describeError, digest, digestOf, heard, type Journal, largeBytes } from '../journal.ts'
 import { closed, deadPort, type Place, placeOf, play, retry, type Service } from '../scenario.ts'
 
-const HOST = '127.0.0.1'
 /** More than one read of them, and more answers than a socket takes at once: the server must pause its parser. */
 const PIPELINED = 4000
 

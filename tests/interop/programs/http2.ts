@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import http2, { type ClientHttp2Session, type ClientHttp2Stream, type ServerHttp2Stream } from 'node:http2'
 import { buffer } from 'node:stream/consumers'
+import { HOST } from '../../support/placement.ts'
 import { certificate, trust } from '../certificate.ts'
 import { bytesOf, digest, heard, type Journal, largeBytes } from '../journal.ts'
 import { closed, deadPort, type Place, placeOf, play, type Service } from '../scenario.ts'
@@ -62,14 +63,14 @@ function answer(stream: ServerHttp2Stream, path: string): void {
 }
 
 async function call({ port, secure, dead }: Place, journal: Journal): Promise<void> {
-  await dialogue(http2.connect(`http://127.0.0.1:${port}`, { maxSessionMemory }), 'clear', journal)
+  await dialogue(http2.connect(`http://${HOST}:${port}`, { maxSessionMemory }), 'clear', journal)
   await dialogue(
-    http2.connect(`https://127.0.0.1:${secure}`, { ...trust(), maxSessionMemory }),
+    http2.connect(`https://${HOST}:${secure}`, { ...trust(), maxSessionMemory }),
     'secure',
     journal,
   )
 
-  const refused = http2.connect(`http://127.0.0.1:${dead}`)
+  const refused = http2.connect(`http://${HOST}:${dead}`)
   journal.watch('refused', refused, ['connect', 'error', 'close'])
   await heard(refused, 'close')
 }

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { buffer } from 'node:stream/consumers'
 import type { TLSSocket } from 'node:tls'
+import { HOST } from '../../support/placement.ts'
 import { certificate, trust } from '../certificate.ts'
 import { bytesOf, describeError, digest, digestOf, heard, type Journal, largeBytes } from '../journal.ts'
 import { closed, deadPort, type Place, placeOf, play, type Service } from '../scenario.ts'
@@ -42,7 +43,7 @@ async function serve(journal: Journal): Promise<Service> {
 
 async function call({ port, dead }: Place, journal: Journal): Promise<void> {
   const agent = new https.Agent({ keepAlive: true, maxSockets: 3, ...trust() })
-  const options = { host: '127.0.0.1', port, agent }
+  const options = { host: HOST, port, agent }
 
   async function ask(path: string, body?: Buffer): Promise<IncomingMessage> {
     const request = https.request({ ...options, path, method: body === undefined ? 'GET' : 'POST' })

@@ -2,6 +2,7 @@
 import net, { type Socket } from 'node:net'
 import { Aedes } from 'aedes'
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
+import { HOST } from '../../support/placement.ts'
 import { digest, heard, type Journal, largeBytes } from '../journal.ts'
 import { closed, deadPort, type Place, placeOf, play, type Service } from '../scenario.ts'
 
@@ -34,7 +35,7 @@ async function serve(journal: Journal): Promise<Service> {
 
 async function call({ port, dead }: Place, journal: Journal): Promise<void> {
   async function open(clientId: string, more: IClientOptions = {}): Promise<MqttClient> {
-    const client = await connectAsync({ host: '127.0.0.1', port, clientId, reconnectPeriod: 5, ...more })
+    const client = await connectAsync({ host: HOST, port, clientId, reconnectPeriod: 5, ...more })
     journal.note(clientId, 'connected')
     journal.watch(
       clientId,
@@ -77,7 +78,7 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
   await publisher.publishAsync('hang-up', 'heir', { qos: 1 })
   await back
   for (const client of [publisher, subscriber, heir, doomed]) await client.endAsync()
-  const refused = connectAsync(`mqtt://127.0.0.1:${dead}`, { reconnectPeriod: 0 }, false)
+  const refused = connectAsync(`mqtt://${HOST}:${dead}`, { reconnectPeriod: 0 }, false)
   journal.note(
     'refused',
     await refused.then(

@@ -2,6 +2,7 @@
 import http from 'node:http'
 import { Server } from 'socket.io'
 import { io, type ManagerOptions, type Socket, type SocketOptions } from 'socket.io-client'
+import { HOST } from '../../support/placement.ts'
 import { digest, heard, type Journal, largeBytes } from '../journal.ts'
 import { type Place, placeOf, play, type Service } from '../scenario.ts'
 
@@ -40,7 +41,7 @@ async function call({ port }: Place, journal: Journal): Promise<void> {
   const sockets: Socket[] = []
   async function open(name: string, options: Partial<ManagerOptions & SocketOptions>): Promise<Socket> {
     const settings = { forceNew: true, reconnectionDelay: 10, randomizationFactor: 0, query: { name } }
-    const socket = io(`http://127.0.0.1:${port}`, { ...settings, ...options })
+    const socket = io(`http://${HOST}:${port}`, { ...settings, ...options })
     sockets.push(socket)
     socket.on('connect', () => journal.note(name, 'connect', socket.recovered))
     socket.on('disconnect', reason => journal.note(name, 'disconnect', reason))

@@ -14,6 +14,7 @@ import {
   WebSocket,
 } from 'undici'
 import { WebSocketServer } from 'ws'
+import { HOST } from '../../support/placement.ts'
 import { bytesOf, digest, digestOf, failureOf, type Journal, largeBytes } from '../journal.ts'
 import { closed, deadPort, type Place, placeOf, play, type Service } from '../scenario.ts'
 
@@ -54,8 +55,8 @@ async function serve(journal: Journal): Promise<Service> {
 }
 
 async function call({ port, dead }: Place, journal: Journal): Promise<void> {
-  const origin = `http://127.0.0.1:${port}`
-  const refused = `http://127.0.0.1:${dead}`
+  const origin = `http://${HOST}:${port}`
+  const refused = `http://${HOST}:${dead}`
   const agent = new Agent({ keepAliveTimeout: 1000 })
   setGlobalDispatcher(agent)
   // Node's own looks for its dispatcher in the same place.
@@ -138,7 +139,7 @@ async function call({ port, dead }: Place, journal: Journal): Promise<void> {
   }
 
   async function webSocket(): Promise<void> {
-    const socket = new WebSocket(`ws://127.0.0.1:${port}/`)
+    const socket = new WebSocket(`ws://${HOST}:${port}/`)
     socket.binaryType = 'arraybuffer'
     for (const event of ['open', 'message', 'error', 'close'] as const)
       socket.addEventListener(event, it =>

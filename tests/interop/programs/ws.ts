@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'
+import { HOST } from '../../support/placement.ts'
 import { bytesOf, digest, heard, type Journal, largeBytes } from '../journal.ts'
 import { closed, deadPort, type Place, placeOf, play, type Service } from '../scenario.ts'
 
@@ -43,7 +44,7 @@ async function serve(journal: Journal): Promise<Service> {
 
 async function call({ port, dead }: Place, journal: Journal): Promise<void> {
   const open = (path: string, more: object = {}, at = port): WebSocket => {
-    const socket = new WebSocket(`ws://127.0.0.1:${at}${path}`, { perMessageDeflate: false, ...more })
+    const socket = new WebSocket(`ws://${HOST}:${at}${path}`, { perMessageDeflate: false, ...more })
     journal.watch(path, socket, EVENTS, describe)
     return socket
   }
