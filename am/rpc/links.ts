@@ -98,7 +98,12 @@ export class Links {
     const answer = callOnce(link, { service: DIRECTORY, method: 0, timeoutMs: 0, bytes: Buffer.from(name) })
     const noAnswer = (): RpcError =>
       rpcError('ERR_RPC_UNAVAILABLE', `${link.peerName} did not answer within ${ANSWER_MS_MAX} ms`)
-    return foundIn(link, await within(this.clock, answer, noAnswer))
+    try {
+      return foundIn(link, await within(this.clock, answer, noAnswer))
+    } catch (error) {
+      if ((error as RpcError).code !== 'ERR_RPC_UNIMPLEMENTED') throw error
+      throw rpcError('ERR_RPC_UNIMPLEMENTED', `${link.peerName} does not serve ${JSON.stringify(name)}`)
+    }
   }
 
   private add(channel: EndpointChannel, tag: Tag): Link {

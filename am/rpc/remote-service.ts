@@ -131,7 +131,7 @@ export class RemoteService {
     try {
       this.mapping ??= await Endpoint.mapApart(endpoint, peer, this.tag)
     } catch (error) {
-      throw rpcError('ERR_RPC_UNAVAILABLE', `${peer} cannot be reached: ${(error as Error).message}`, {
+      throw rpcError('ERR_RPC_UNAVAILABLE', (error as Error).message, {
         cause: error,
         reason: (error as { code?: string }).code ?? 'UNKNOWN',
       })
@@ -190,7 +190,7 @@ class PendingResult implements LinkCall {
     if (signal !== undefined) this.forgetSignal = watchAbort(signal, reason => this.cancel(CANCELLED, reason))
     if (timeoutMs !== undefined) {
       this.timer = this.found.link.clock.setTimeout(() => {
-        const why = `${this.found.link.peerName} did not answer within ${timeoutMs} ms`
+        const why = `${this.found.link.peerName} did not answer ${this.method.key} within ${timeoutMs} ms`
         this.cancel(DEADLINE, rpcError('ERR_RPC_DEADLINE', why))
       }, timeoutMs)
     }

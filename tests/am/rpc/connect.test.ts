@@ -1,7 +1,6 @@
 /**
- * Connect over active messages: the same client and routes as over HTTP, across processes. What Connect's own conformance suite asks of a
- * transport (unary, three kinds of streams, headers, trailers, errors with details, deadlines, cancellation, limits), and what its
- * router-transport.spec.ts does; the suite itself drives HTTP servers.
+ * Connect over active messages: the same client and routes as over HTTP, across processes: unary, three kinds of streams, headers,
+ * trailers, errors with details, deadlines, cancellation, limits. `npm run test:connect` runs Connect's own cases.
  */
 import {
   Code,
