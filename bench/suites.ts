@@ -7,6 +7,7 @@ import { ablation } from './suites/ablation.ts'
 import { apps } from './suites/apps.ts'
 import { connect } from './suites/connect.ts'
 import { cpu } from './suites/cpu.ts'
+import { datagrams } from './suites/datagrams.ts'
 import { fanin } from './suites/fanin.ts'
 import { idle } from './suites/idle.ts'
 import { many } from './suites/many.ts'
@@ -32,6 +33,7 @@ export const SUITES: readonly Suite[] = [
   plainPeers,
   warmup,
   short,
+  datagrams,
   cpu,
   memory,
   apps,
