@@ -4,6 +4,7 @@
  */
 import { EPOLL_CLOEXEC, EPOLL_CTL_ADD, EPOLL_CTL_DEL, EPOLLIN } from '../posix/constants.ts'
 import { type Libc, systemError } from '../posix/libc.ts'
+import { setImmediate } from '../real-time.ts'
 import { noteDescriptor } from '../threads/thread-ranges.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 
@@ -16,6 +17,10 @@ const DATA_WORD = process.arch === 'x64' ? 1 : 2
 export interface Readable {
   /** Set when the kernel has bytes, the end or an error for the connection. */
   isReadable: boolean
+  /** It has called `hold`. */
+  isHeld: boolean
+  /** Sends frames that wait for more. */
+  endBurst(): void
 }
 
 export class Readiness {
@@ -28,6 +33,8 @@ export class Readiness {
   readonly #members: (Readable | undefined)[] = []
   readonly #events = new Uint8Array(EVENTS_MAX * EVENT_SIZE)
   readonly #words = new Int32Array(this.#events.buffer)
+  readonly #held: Readable[] = []
+  #willRelease = false
 
   constructor(libc: Libc) {
     this.#libc = libc
@@ -57,7 +64,30 @@ export class Readiness {
     this.#members[place] = undefined
   }
 
+  /** Hot. `member` has frames that wait for more: the next look sends them, or the event loop if the program does not poll. */
+  hold(member: Readable): void {
+    if (member.isHeld) return
+    member.isHeld = true
+    this.#held.push(member)
+    if (this.#willRelease) return
+    this.#willRelease = true
+    setImmediate(this.#release)
+  }
+
+  readonly #release = (): void => {
+    this.#willRelease = false
+    this.#endBursts()
+  }
+
+  #endBursts(): void {
+    for (let member = this.#held.pop(); member !== undefined; member = this.#held.pop()) {
+      member.isHeld = false
+      member.endBurst()
+    }
+  }
+
   look(): void {
+    this.#endBursts()
     this.looks++
     this.isStale = false
     const count = this.#libc.epoll_wait(this.#epoll, this.#events, EVENTS_MAX, 0)

@@ -36,6 +36,8 @@ const NO_BYTES = new Uint8Array(0)
 const NO_WORDS = new Int32Array(0)
 /** Bytes of one recv(2): more than a core's cache holds would be read from memory again. */
 const RECEIVE_MAX = 256 * 1024
+/** So many bytes of a burst go to the kernel together: a system call a frame costs more than a short frame. */
+const BURST_BYTES = 64 * 1024
 /** Frames in a receive buffer are moved to its start when less room than this is left behind them. */
 const ROOM_MIN = 64 * 1024
 /** Interval of attempts to send what an armed interface could not. */
@@ -50,6 +52,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
   state: InterfaceState = 'open'
   failure: NicError | undefined
   isReadable = true
+  isHeld = false
   readonly #libc: Libc
   readonly #queueSize: number
   readonly #wire: TcpWire
@@ -59,11 +62,13 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
   /** The latest look that this interface has seen. */
   #look = 0
 
-  /** Committed frames in `[#from, #to)` have not gone to the kernel yet; almost always there are none. */
+  /** Committed frames in `[#from, #to)` have not gone to the kernel yet: few of a burst, or the kernel has no room. */
   #out: Uint8Array
   #outWords: Int32Array
   #from = 0
   #to = 0
+  /** A frame has gone since the last poll. Those behind it wait for more, for a poll, or for the event loop. */
+  #isBurst = false
   /** Free bytes of the window to the peer. */
   #window: number
   /** RELEASED of the peer's latest frame. */
@@ -144,6 +149,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
       throw new RangeError(`a frame of ${length} bytes; ${this.capabilities.frameMax} is the most`)
     if (!this.hasRoom(length)) return this.state === 'open' ? NO_RESOURCE : this.#refusal()
     const size = frameSize(length)
+    this.#rewind()
     if (this.#to + size > this.#out.length - CONTROL_ROOM) this.#compactOut()
     return this.#to + HEADER_SIZE
   }
@@ -152,6 +158,8 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     if (this.state !== 'open') return
     this.#window -= frameSize(length)
     this.#put(KIND_FRAME, length)
+    if (this.#isBurst && this.#to - this.#from < BURST_BYTES) return this.#readiness.hold(this)
+    this.#isBurst = true
     this.#flush()
   }
 
@@ -162,6 +170,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     if (this.state !== 'open') return false
     const size = frameSize(length)
     if (size <= this.#window) return true
+    this.endBurst()
     // The peer's CREDIT may have arrived.
     while (this.#endErrno === undefined && this.#receive()) if (size <= this.#window) return true
     return false
@@ -170,7 +179,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
   poll(sink: FrameSink, limit: number): number {
     if (this.state !== 'open') return this.#refusal()
     if (this.#isPolling) throw new NicError('ERR_NIC_ARGUMENT', 'poll was called from within a sink')
-    if (this.#from < this.#to) this.#flush()
+    this.endBurst()
     let count = 0
     let isMore = true
     const before = this.#released
@@ -184,10 +193,18 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
       }
     } finally {
       this.#isPolling = false
+      this.endBurst()
       this.#reportRoom()
     }
     if (count === 0 && this.#endErrno !== undefined) this.#settleEnd()
     return count === 0 && (this.state as InterfaceState) === 'broken' ? BROKEN : count
+  }
+
+  endBurst(): void {
+    this.#isBurst = false
+    if (this.#from === this.#to) return
+    this.#flush()
+    if (this.#isArmed) this.#retryLater()
   }
 
   expectEnd(): void {
@@ -198,7 +215,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
 
   arm(forRoom: number): boolean {
     if (this.state !== 'open' || this.#isPolling) return false
-    this.#flush()
+    this.endBurst()
     this.#readiness.look()
     while (this.isReadable && this.#endErrno === undefined && this.#receive());
     this.#reportRoom()
@@ -256,6 +273,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     if (this.state === 'closed') return
     this.disarm()
     this.#unwatch()
+    this.#rewind()
     if (this.state === 'open') this.#put(KIND_BYE, 0)
     this.state = 'closed'
     this.#answer = () => {}
@@ -430,6 +448,10 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
         this.#from = this.#to
       }
     }
+  }
+
+  /** What was committed has gone: the next frame begins at the start of the buffer again. */
+  #rewind(): void {
     if (this.#from === this.#to) this.#from = this.#to = 0
   }
 
@@ -447,6 +469,7 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
     if (unreported < this.#creditStep || this.#isMuted || this.state !== 'open') return
     // One CREDIT at most waits for the kernel: there is room for no more.
     if (this.#from < this.#to) return
+    this.#rewind()
     this.#put(KIND_CREDIT, 0)
     this.#flush()
   }

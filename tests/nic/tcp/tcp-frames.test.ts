@@ -92,6 +92,19 @@ t.test('frames in any pieces are put together', async t => {
   t.strictSame(collector.frames, contents)
 })
 
+t.test('the frames of a burst go, though nobody polls, and all in their order', async t => {
+  const { end, peer } = await open(t)
+  const contents = Array.from({ length: 20 }, (_, i) => patterned(100 * i, i))
+  const sent = Buffer.concat(contents.map(content => frame(KIND_FRAME, content.length, 0, content)))
+  for (const content of contents) t.equal(sendFrame(end, content), 0)
+  const received: Buffer[] = []
+  for await (const bytes of peer) {
+    received.push(bytes as Buffer)
+    if (Buffer.concat(received).length >= sent.length) break
+  }
+  t.strictSame(Buffer.concat(received), sent)
+})
+
 t.test('random bytes break the connection, and nothing else', async t => {
   const random = seededRandom(t)
   for (let round = 0; round < 50; round++) {
