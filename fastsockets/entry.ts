@@ -2,8 +2,9 @@
  * What `fastsockets` exports beside `node:net`. A part of its own (docs/decisions/0087), so that `import` and `require` get the same
  * objects. If another copy of this package has relinked the thread before, these are the objects of that copy: it knows the wires.
  */
-import type dgram from 'node:dgram'
-import net from 'node:net'
+import type * as dgram from 'node:dgram'
+import type * as NodeNet from 'node:net'
+import net, { type Socket } from 'node:net'
 import { type DatagramTransport, datagramTransportOf } from './datagram/datagram-transport.ts'
 import { transportOf as ofStream, type Transport } from './handle/transport.ts'
 import { RequiredError as OwnRequiredError } from './policy/required-error.ts'
@@ -22,11 +23,11 @@ const { transportOf: transportOfStream, RequiredError, FALLBACK_REASONS }: typeo
 
 /** What carries the bytes of a socket of `node:net`, `node:tls` or `node:dgram`, and why. */
 export function transportOf(socket: dgram.Socket): DatagramTransport
-export function transportOf(socket: net.Socket): Transport
-export function transportOf(socket: net.Socket | dgram.Socket): Transport | DatagramTransport {
+export function transportOf(socket: Socket): Transport
+export function transportOf(socket: Socket | dgram.Socket): Transport | DatagramTransport {
   return 'type' in socket && 'addMembership' in socket
     ? datagramTransportOf(socket)
-    : transportOfStream(socket as net.Socket)
+    : transportOfStream(socket as Socket)
 }
 
 const ours = { transportOf, RequiredError, FALLBACK_REASONS }
@@ -36,7 +37,7 @@ type RequiredError = OwnRequiredError
 export { FALLBACK_REASONS, RequiredError }
 
 /** `node:net` itself, with our own exports added. */
-export const fastsockets: typeof net & typeof ours = Object.assign(
+export const fastsockets: typeof NodeNet & typeof ours = Object.assign(
   Object.create(Object.getPrototypeOf(net), Object.getOwnPropertyDescriptors(net)) as typeof net,
   ours,
 )

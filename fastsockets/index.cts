@@ -1,2 +1,2 @@
 /** `require('fastsockets')`: the default export. */
-module.exports = require('./entry.cjs').fastsockets
+module.exports = require('./entry.part.cjs').fastsockets

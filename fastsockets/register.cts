@@ -1,2 +1,2 @@
 /** `node --require fastsockets/register app.js`: as register.ts, for CommonJS preloads. */
-require('./preload.cjs').relink()
+require('./relink/preload.part.cjs').relink()

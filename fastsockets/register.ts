@@ -2,4 +2,4 @@
 import { createRequire } from 'node:module'
 
 // Not imported: Node would search its text for exports first, which takes longer than loading it.
-createRequire(import.meta.url)('./preload.cjs').relink()
+createRequire(import.meta.url)('./relink/preload.part.cjs').relink()

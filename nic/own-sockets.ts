@@ -1,4 +1,4 @@
-import net from 'node:net'
+import net, { type Socket } from 'node:net'
 
 /**
  * Key of the set of this package's own sockets and servers, which hooks of `node:net` must leave alone. All copies of
@@ -29,7 +29,7 @@ export function markOwn(socket: object): void {
 }
 
 /** A new, unconnected socket marked as this package's own. */
-export function newOwnSocket(): net.Socket {
+export function newOwnSocket(): Socket {
   const socket = new net.Socket()
   markOwn(socket)
   return socket

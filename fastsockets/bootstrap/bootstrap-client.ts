@@ -1,5 +1,5 @@
 /** The client's part of the bootstrap: calls the hashed port, reads the greeting, sends HELLO, reads the answer. */
-import net from 'node:net'
+import net, { type NetConnectOpts, type Socket } from 'node:net'
 import { isNoWay, isOwnUser, openLog, refuseDescriptors, refusedName, withSocket } from '../../nic/index.ts'
 import { clearTimeout, performance, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { hideConnect } from '../host/node-internals.ts'
@@ -46,7 +46,7 @@ export function greetingTimeoutMs(ordinaryMs = GREETING_TIMEOUT_MS): number {
 
 /** A greeting, not proven by anything yet, and the connection that brought it. */
 export interface Greeted {
-  readonly connection: net.Socket
+  readonly connection: Socket
   readonly greeting: Introduction
   readonly bytes: Buffer
   /** Through the rendezvous folder: the user that listens there, by the kernel. */
@@ -66,22 +66,22 @@ const NO_LISTENER_AT_PATH: FallbackReason = {
   text: 'no Fast Sockets listener of this network namespace or of the rendezvous folder has the unix path',
 }
 
-export type ConnectFunction = (this: net.Socket, options: net.NetConnectOpts) => net.Socket
+export type ConnectFunction = (this: Socket, options: NetConnectOpts) => Socket
 
 /** Candidates for one listener, called side by side. Once one has proven true, the connections of the others end. */
 export class Race {
-  readonly #connections = new Set<net.Socket>()
+  readonly #connections = new Set<Socket>()
   isOver = false
 
   /** Destroys `connection` when the race is over. */
-  add(connection: net.Socket): void {
+  add(connection: Socket): void {
     if (this.isOver) return void connection.destroy()
     this.#connections.add(connection)
     connection.once('close', () => this.#connections.delete(connection))
   }
 
   /** False if another candidate has won. The winner keeps `connection`. */
-  win(connection?: net.Socket): boolean {
+  win(connection?: Socket): boolean {
     if (this.isOver) return false
     this.isOver = true
     if (connection !== undefined) this.#connections.delete(connection)
@@ -156,7 +156,7 @@ export function callHashedPort<T extends object>(
 }
 
 /** Where the listener's bootstrap may be, in the order in which the listener tried to bind. */
-function candidatesFor(address: string, port: number, family: Family): net.NetConnectOpts[] {
+function candidatesFor(address: string, port: number, family: Family): NetConnectOpts[] {
   const candidates = Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => candidate)
   if (family === UNIX) return candidates.map(candidate => ({ path: shadowName(address, candidate) }))
   return candidates
@@ -200,8 +200,8 @@ export async function callNeighbour(
 
 /** Connects to a candidate; the reason if there is nothing to connect to. */
 function dial(
-  connection: net.Socket,
-  place: net.NetConnectOpts | FolderPlace,
+  connection: Socket,
+  place: NetConnectOpts | FolderPlace,
   connect: ConnectFunction,
 ): FallbackReason | undefined {
   if (!('name' in place)) {
@@ -222,7 +222,7 @@ function reasonOfRefusedName(name: string, { code }: NodeJS.ErrnoException): Fal
  * kernel reports.
  */
 function call(
-  options: net.NetConnectOpts | FolderPlace,
+  options: NetConnectOpts | FolderPlace,
   port: number,
   connect: ConnectFunction,
   timeoutMs: number,
@@ -298,11 +298,11 @@ export function callDoor(
   door: Buffer,
   connect: ConnectFunction,
   race: Race,
-): Promise<net.Socket | FallbackReason> {
+): Promise<Socket | FallbackReason> {
   return new Promise(resolve => {
     const connection = new net.Socket()
     connect.call(connection, { path: doorPath(door) })
-    const settle = (outcome: net.Socket | FallbackReason): void => {
+    const settle = (outcome: Socket | FallbackReason): void => {
       connection.removeAllListeners()
       connection.on('error', () => {})
       race.add(connection)
@@ -332,7 +332,7 @@ export interface Shaken {
 
 /** Sends HELLO and waits for the answer; undefined if no valid answer came in time. */
 export function shakeHands(
-  connection: net.Socket,
+  connection: Socket,
   hello: Introduction,
   limitMs: number,
 ): Promise<Shaken | undefined> {

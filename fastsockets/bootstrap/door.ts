@@ -3,7 +3,7 @@
  * the kernel which user listens there (SO_PEERCRED) before it sends a byte. So a stranger that holds a hashed port, or
  * relays its bytes, learns nothing. It can only send the client to a door of its own, which the client refuses.
  */
-import net from 'node:net'
+import net, { type Server, type Socket } from 'node:net'
 import {
   CallersByUser,
   markOwn,
@@ -33,7 +33,7 @@ export function doorPath(door: Buffer): string {
 
 export class Door {
   readonly name: Buffer
-  readonly #server: net.Server
+  readonly #server: Server
   readonly #helloCallers: HelloCallers
   readonly #callersByUser = new CallersByUser({
     own: CALLERS_MAX,
@@ -56,7 +56,7 @@ export class Door {
     return server.listening ? new Door(name, server, host) : undefined
   }
 
-  private constructor(name: Buffer, server: net.Server, host: HelloHost) {
+  private constructor(name: Buffer, server: Server, host: HelloHost) {
     this.name = name
     this.#server = server
     this.#helloCallers = new HelloCallers(host)
@@ -80,7 +80,7 @@ export class Door {
     this.#helloCallers.close()
   }
 
-  #accept(caller: net.Socket): void {
+  #accept(caller: Socket): void {
     markOwn(caller)
     caller.on('error', error => log('caller: %s', error.message))
     caller.unref()
@@ -100,7 +100,7 @@ export class Door {
 }
 
 /** Undefined if the peer has already closed the connection. */
-export function uidOf(connection: net.Socket): number | undefined {
+export function uidOf(connection: Socket): number | undefined {
   try {
     return userOfPeer(connection)
   } catch {

@@ -1,5 +1,5 @@
 /** Reads the HELLO of each caller and answers it (bootstrap-layout.ts). */
-import type net from 'node:net'
+import type * as net from 'node:net'
 import { type NetworkPath, openLog } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { publishStep } from '../host/steps.ts'

@@ -2,7 +2,7 @@
  * A bootstrap listener that the workers of a cluster share, as they share the program's own. The primary, which need
  * not be relinked, opens it and distributes the callers by its scheduling policy.
  */
-import net from 'node:net'
+import net, { type Server } from 'node:net'
 import { markOwn } from '../../nic/index.ts'
 import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { primaryOfCluster, type ServerInternals } from '../host/node-internals.ts'
@@ -17,7 +17,7 @@ const NO_DESCRIPTOR = -2
 /** The worker may disconnect after this time even if the primary has not answered. */
 const DELAY_MS_MAX = 1000
 
-type SharedServer = net.Server & ServerInternals
+type SharedServer = Server & ServerInternals
 
 export interface SharedPlace {
   readonly port: number

@@ -2,7 +2,7 @@
  * The fast listeners of this thread: each has an ordinary TCP or unix listener (its shadow) and a bootstrap beside it.
  */
 import { AsyncResource } from 'node:async_hooks'
-import type net from 'node:net'
+import type * as net from 'node:net'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
 import { hasFreeDescriptors, isOwnUser, randomBytes } from '../../nic/index.ts'
 import { setImmediate } from '../../nic/real-time.ts'

@@ -1,5 +1,5 @@
 /** What the rest of this layer knows of a fast handle (fast-handle.ts). */
-import type net from 'node:net'
+import type * as net from 'node:net'
 import type { ConnectRequest, SocketInternals, TcpHandle } from '../host/node-internals.ts'
 import type { Family } from '../host/unix-paths.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'

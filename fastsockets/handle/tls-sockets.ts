@@ -5,7 +5,7 @@
  * share; so the steps are our own. They also serve a TLS socket over another socket that connects and gets a new
  * handle.
  */
-import net from 'node:net'
+import net, { type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { define } from '../host/define.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
@@ -49,14 +49,14 @@ const CAN_EXCHANGE = typeof _wrapHandle === 'function' && typeof _init === 'func
 const uppers = new WeakMap<object, WeakRef<TlsSocket>>()
 
 /** A TLS socket was put over `below`, which has this handle. */
-export function noteUpper(upper: net.Socket, below: net.Socket, handle: object): void {
+export function noteUpper(upper: Socket, below: Socket, handle: object): void {
   const fast = fastOf(handle)
   if (fast !== undefined) fast.upper = upper as FastSocket
   if (below.connecting) uppers.set(handle, new keptGlobals.WeakRef(upper as TlsSocket))
 }
 
 /** True for a TLS socket that made its own handle, and has not connected. */
-export function isUnconnectedTls(socket: net.Socket): socket is TlsSocket {
+export function isUnconnectedTls(socket: Socket): socket is TlsSocket {
   if (!(socket instanceof tls.TLSSocket) || !isExchangeable(socket as TlsSocket)) return false
   const { _handle, _tlsOptions } = socket as TlsSocket
   return _handle?._parentWrap === null && !_tlsOptions?.isServer
@@ -68,7 +68,7 @@ function isExchangeable({ destroyed, connecting, ssl }: TlsSocket): boolean {
 }
 
 /** A timed-out attempt removed the session. Node makes another one over its next handle, but does not set `ssl`. */
-export function renewSession(socket: net.Socket, handle: object, reinitialize: HandleSetter): void {
+export function renewSession(socket: Socket, handle: object, reinitialize: HandleSetter): void {
   reinitialize.call(socket, handle)
   const renewed = socket as TlsSocket
   renewed.ssl = renewed._handle
@@ -82,7 +82,7 @@ function exchangeTlsHandle(
   socket: TlsSocket,
   handle: object,
   reinitialize: HandleSetter,
-  below?: net.Socket,
+  below?: Socket,
 ): void {
   const old = socket._handle as TlsWrap
   const servername = old.getServername()
@@ -115,16 +115,16 @@ function exchangeTlsHandle(
   if (socket._tlsOptions?.enableTrace) wrap.enableTrace()
 }
 
-export type HandleSetter = (this: net.Socket, handle: object) => void
-export type HandleExchange = (socket: net.Socket, handle: object) => void
+export type HandleSetter = (this: Socket, handle: object) => void
+export type HandleExchange = (socket: Socket, handle: object) => void
 
 /** The socket whose stream state Node must not reset now. */
-let kept: net.Socket | undefined
+let kept: Socket | undefined
 
 /**
  * Runs `exchange`, by which Node would also reset the stream's state, and forget that the program has called `end()`.
  */
-export function keepStreamState(socket: net.Socket, exchange: () => void): void {
+export function keepStreamState(socket: Socket, exchange: () => void): void {
   const keptBefore = kept
   kept = socket
   try {
@@ -153,7 +153,7 @@ export function handleExchange({ reinitialize }: NodeInternals): HandleExchange 
   const plain = (net.Socket.prototype as unknown as Record<symbol, HandleSetter>)[
     reinitialize
   ] as HandleSetter
-  const exchangeBelow = (upper: TlsSocket | undefined, below: net.Socket): void => {
+  const exchangeBelow = (upper: TlsSocket | undefined, below: Socket): void => {
     if (upper === undefined || !isExchangeable(upper)) return
     const old = upper._handle as object
     keepStreamState(upper, () =>

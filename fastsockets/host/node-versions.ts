@@ -1,7 +1,10 @@
 /** Differences between Node 20 and 26 that a program can see; fast sockets follow the version that runs. */
 import { createRequire } from 'node:module'
+import { expectPart } from '../../nic/parts.ts'
 
 const require = createRequire(import.meta.url)
+// Before the first part is required that a bundler has not seen.
+expectPart('install', import.meta.url)
 const { node, uv } = process.versions
 
 /** What only Node 20 needs; undefined in other versions. */

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import net from 'node:net'
+import net, { type AddressInfo } from 'node:net'
 import { markOwn } from '../../nic/index.ts'
 import { reasonAgainstFastWay } from '../connect/fast-way.ts'
 import { decideListener } from '../connect/listener-policy.ts'
@@ -148,9 +148,9 @@ export class RawServer<S extends RawSocket | MessageSocket = RawSocket>
   polledChannel(): undefined {}
 
   /** The address and port on which the server listens. Throws `EBADF` if it is closed. */
-  get address(): net.AddressInfo {
+  get address(): AddressInfo {
     if (this.#isClosed) throw systemError('EBADF', 'getsockname')
-    return this.#shadow.address() as net.AddressInfo
+    return this.#shadow.address() as AddressInfo
   }
 
   /** A connection waits to be accepted. */

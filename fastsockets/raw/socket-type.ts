@@ -1,4 +1,4 @@
-import type net from 'node:net'
+import type * as net from 'node:net'
 import type { FallbackReason } from '../reasons.ts'
 import type { FastEnd } from './fast-end.ts'
 import { FastMessageSocket } from './fast-message-socket.ts'

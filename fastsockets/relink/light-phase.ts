@@ -55,7 +55,7 @@ const DECIDED = [
 ]
 const listeners = new Map<net.Server, LightListener>()
 
-/** In the bundle this is the path of preload.cjs. */
+/** The path of this part. */
 const MARK = import.meta.url
 let mark: number | undefined
 

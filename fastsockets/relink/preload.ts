@@ -45,7 +45,7 @@ const require = createRequire(import.meta.url)
 
 /** Set on `net` once this thread is relinked: the first copy of this package, whatever others are loaded. */
 const INSTALLED = Symbol.for('fastsockets.installed')
-const PACKAGE = '../../package.json'
+const PACKAGE = '../../../package.json'
 
 interface Copy {
   readonly version: string

@@ -10,7 +10,7 @@
  *   fastsockets:policy       a changed policy file is in force, or cannot be used                PolicyEvent
  *   fastsockets:listening    a listener can be reached by the fast way, or why it cannot     ListeningEvent
  */
-import diagnostics, { type Channel } from 'node:diagnostics_channel'
+import { type Channel, channel } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import { nextTick } from '../../nic/real-time.ts'
 import type { PolicyEvent } from '../policy/policy-watch.ts'
@@ -62,13 +62,13 @@ export interface RefusedEvent {
 }
 
 export const EVENTS = {
-  connection: diagnostics.channel('fastsockets:connection'),
-  close: diagnostics.channel('fastsockets:close'),
-  fallback: diagnostics.channel('fastsockets:fallback'),
-  promoted: diagnostics.channel('fastsockets:promoted'),
-  refused: diagnostics.channel('fastsockets:refused'),
-  policy: diagnostics.channel('fastsockets:policy'),
-  listening: diagnostics.channel('fastsockets:listening'),
+  connection: channel('fastsockets:connection'),
+  close: channel('fastsockets:close'),
+  fallback: channel('fastsockets:fallback'),
+  promoted: channel('fastsockets:promoted'),
+  refused: channel('fastsockets:refused'),
+  policy: channel('fastsockets:policy'),
+  listening: channel('fastsockets:listening'),
 } as const
 
 export function publishEvent(

@@ -13,7 +13,7 @@ import { commandOf, placeText } from './kernel-peers.ts'
 import { LISTENER_STATE, ROWS_MAX } from './status-layout.ts'
 
 /** Also of another copy of this package, or of one that was replaced since. */
-const MARK = /\/fastsockets\/preload\.cjs( \(deleted\))?$/
+const MARK = /\/fastsockets\/relink\/preload-[\w-]+\.cjs( \(deleted\))?$/
 /** proc(5): the place of `starttime` behind the program's name, in ticks of 10 ms since the boot. */
 const START_TIME = 19
 const TICK_MS = 10

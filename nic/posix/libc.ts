@@ -7,7 +7,7 @@ import { NicError } from '../errors.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import { bindIoPhase, type OpenIoPhase } from './uv-phase.ts'
 
-export type Koffi = typeof import('koffi')
+export type Koffi = typeof import('koffi', { with: { 'resolution-mode': 'import' }})
 
 /** A descriptor that the event loop watches, until `stop` or `close`. */
 export interface PollHandle {

@@ -1,5 +1,5 @@
 /** Abstract unix sockets that pass descriptors (unix(7), cmsg(3)), without blocking and without Node's help. */
-import type net from 'node:net'
+import type * as net from 'node:net'
 import { NicError } from '../errors.ts'
 import {
   AF_UNIX,

@@ -2,7 +2,7 @@
  * A check handle of libuv: the event loop calls its callback with no JavaScript on the stack. libuv calls the handle
  * that was started last first. So the callback runs before Node's own check handle, which runs the immediates.
  */
-type Koffi = typeof import('koffi')
+type Koffi = typeof import('koffi', { with: { 'resolution-mode': 'import' }})
 
 const UV_CHECK = 2
 const UV_IDLE = 6

@@ -15,7 +15,7 @@ import {
   renameSync,
   unlinkSync,
 } from 'node:fs'
-import type net from 'node:net'
+import type * as net from 'node:net'
 import { openLog } from '../log.ts'
 import { policySettings } from '../policy-source.ts'
 import { AF_UNIX, ECONNREFUSED, LOCK_EX, LOCK_NB, SOCK_CLOEXEC, SOCK_DGRAM } from '../posix/constants.ts'

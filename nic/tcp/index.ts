@@ -1,6 +1,6 @@
 /** The driver over the kernel's TCP, for the layers above. The first use loads all of it (tcp-driver.ts). */
 import { createRequire } from 'node:module'
-import type net from 'node:net'
+import type * as net from 'node:net'
 import type { ConnectOptions, Driver, NetworkAddress, OfferOptions } from '../nic.ts'
 import type { TcpPort } from './tcp-port.ts'
 

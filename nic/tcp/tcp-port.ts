@@ -1,6 +1,6 @@
 /** An address of this thread at which callers of other hosts reach its endpoints. */
 import { lookup } from 'node:dns/promises'
-import type net from 'node:net'
+import type * as net from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { NetworkAddress } from '../nic.ts'
 import { isLoopback } from './peer-user.ts'

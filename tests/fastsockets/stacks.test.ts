@@ -10,11 +10,11 @@ async function stackOf(t: Test, ...flags: string[]): Promise<string> {
 
 t.test('functions have their names', async t => {
   const stack = await stackOf(t)
-  t.match(stack, /at FastStreamHandle\.\w+ \(.*fastsockets\/runtime-[\w-]+\.cjs:\d+/)
+  t.match(stack, /at FastStreamHandle\.\w+ \(.*fastsockets\/relink\/install-[\w-]+\.cjs:\d+/)
 })
 
 t.test('source maps lead to files and lines', async t => {
   const stack = await stackOf(t, '--enable-source-maps')
   t.match(stack, /\/fastsockets\/handle\/fast-handle\.ts:\d+:\d+/)
-  t.notMatch(stack, /runtime-[\w-]+\.cjs/)
+  t.notMatch(stack, /install-[\w-]+\.cjs/)
 })
