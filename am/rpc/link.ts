@@ -196,7 +196,6 @@ export class Link {
     }
     words.set(4, KIND_DATA | FLAG_LAST | flag, id, bytes.length, 0)
     this.channel.sendReply(slot, RPC_HANDLER, words, bytes.length === 0 ? undefined : bytes)
-    this.channel.touch()
   }
 
   /** The call will be answered later: gives the credit of its request back. */
