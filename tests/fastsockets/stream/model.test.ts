@@ -1,6 +1,6 @@
 /**
- * Streams against a model of TCP's semantics, in random steps: writes, reads, pauses, ends, closes, resets, losses of the
- * channel. A failure prints the seed and the last steps.
+ * Streams against a model of TCP's semantics, in random steps: writes, of which large ones are offered (ZCopy), reads, pauses,
+ * ends, closes, resets, losses of the channel. A failure prints the seed and the last steps.
  */
 import t from 'tap'
 import { type Random, seededRandom } from '../../support/random.ts'
@@ -68,8 +68,8 @@ function lose(sides: readonly [Side, Side], random: Random): void {
   for (const side of sides) side.lose(random.within(0, 10), cause)
 }
 
-/** Runs one pair from its connection to its end; returns how many steps that took. */
-function runPair(random: Random, steps: string[]): number {
+/** Runs one pair from its connection to its end; returns how many steps that took, and how many bytes were fetched. */
+function runPair(random: Random, steps: string[]): [steps: number, fetched: number] {
   const sides = openStreamPair(random)
   const count = random.within(1, PAIR_STEPS)
   for (let i = 0; i < count; i++) {
@@ -92,23 +92,28 @@ function runPair(random: Random, steps: string[]): number {
   for (const side of sides) {
     check(side.isForgotten && side.stream.state === 'closed', `a closed stream stays ${side.stream.state}`)
     check(side.kept === 0, `${side.kept} bytes stay on account of a closed stream`)
+    check(side.registered.size === 0, 'memory of a closed stream stays on offer')
   }
-  return count
+  return [count, sides[0].fetched + sides[1].fetched]
 }
 
 t.test(`${STEPS} random steps are what TCP's semantics allow`, async t => {
   const random = seededRandom(t)
   let left = STEPS
   let pairs = 0
+  let pairsWithFetches = 0
   while (left > 0) {
     const steps: string[] = []
     try {
-      left -= runPair(random, steps)
+      const [count, fetched] = runPair(random, steps)
+      left -= count
       pairs++
+      if (fetched > 0) pairsWithFetches++
     } catch (error) {
       t.comment(`pair ${pairs}: ${steps.slice(-SHOWN_STEPS).join(', ')}`)
       throw error
     }
   }
   t.ok(pairs > STEPS / PAIR_STEPS, `${pairs} pairs`)
+  t.ok(pairsWithFetches > pairs / 10, `${pairsWithFetches} pairs with offers that were fetched`)
 })

@@ -6,8 +6,16 @@
 import { StreamCounts } from '../../../fastsockets/status/stream-counts.ts'
 import { Stream, type StreamChannel } from '../../../fastsockets/stream/stream.ts'
 import type { MessageOut, StreamHost } from '../../../fastsockets/stream/stream-host.ts'
-import { CLOSE, CONSUMED, DATA } from '../../../fastsockets/stream/stream-layout.ts'
+import {
+  CLOSE,
+  CONSUMED,
+  DATA,
+  RD_COMPL,
+  SRC_AVAIL,
+  THRESHOLD_MIN,
+} from '../../../fastsockets/stream/stream-layout.ts'
 import type { StreamErrorCode, StreamSink } from '../../../fastsockets/stream/stream-sink.ts'
+import type { PeerMemory } from '../../../fastsockets/stream/zcopy/zcopy.ts'
 import { CLOSED, NO_RESOURCE } from '../../../nic/index.ts'
 import type { Random } from '../../support/random.ts'
 
@@ -55,6 +63,10 @@ export class Side implements StreamSink {
   isHarsh = false
   /** Bytes that the stream keeps in its process. */
   kept = 0
+  /** Memory on offer to the peer, by its key. */
+  readonly registered = new Map<number, Uint8Array>()
+  /** Bytes fetched from the peer's memory. */
+  fetched = 0
   /** The program copies what it is given, and may take a part of it. */
   readonly copies: boolean
   private readonly number: number
@@ -75,7 +87,6 @@ export class Side implements StreamSink {
       drainTicks: () => {},
       reportsLateResets: true,
     }
-    const never = (): never => fail('one-sided access where there is none')
     const deliveries = {
       turn: 0,
       schedule: () => {
@@ -100,8 +111,8 @@ export class Side implements StreamSink {
       },
       segmentMax: SEGMENT_MAX,
       smallMax: SEGMENT_MAX,
-      offerMin: Number.POSITIVE_INFINITY,
-      memory: { mayPost: false, import: never, register: never, read: never, write: never },
+      offerMin: random.chance(0.5) ? THRESHOLD_MIN : Number.POSITIVE_INFINITY,
+      memory: this.openMemory(),
       deliveries,
       scheduleSend: () => {
         this.isSendDue = true
@@ -182,6 +193,9 @@ export class Side implements StreamSink {
       if (handler === DATA) fault = stream.handleData(a, b, c, payload, 0, payload.length)
       else if (handler === CONSUMED) fault = stream.handleConsumed(a)
       else if (handler === CLOSE) stream.handleClosed(a, b)
+      else if (handler === SRC_AVAIL)
+        fault = stream.handleConsumed(b) ?? stream.handleSourceAvailable(a, c, payload)
+      else if (handler === RD_COMPL) fault = stream.handleReadCompleted(a) ?? stream.handleConsumed(b)
       else fault = `handler ${handler}`
       check(fault === undefined, `a stream refuses a message of another: ${fault}`)
       check(stream.waitingLength <= stream.window, `${stream.waitingLength} bytes wait in a smaller window`)
@@ -280,6 +294,41 @@ export class Side implements StreamSink {
 
   handleRefused(): void {
     fail('a refusal')
+  }
+
+  /** The peer's memory is read as it is at that time. Now and then none can be registered, or be read. */
+  private openMemory(): PeerMemory {
+    const { random } = this
+    let keys = 0
+    return {
+      mayPost: false,
+      register: bytes => {
+        if (random.chance(0.1)) return undefined
+        const key = ++keys
+        this.registered.set(key, bytes)
+        const end = (): boolean => this.registered.delete(key)
+        return {
+          bytes,
+          access: { remoteRead: true, remoteWrite: false },
+          key: Uint8Array.of(key >> 8, key),
+          revoke: end,
+          deregister: end,
+        }
+      },
+      import: ([high = 0, low = 0], length) => ({
+        length: (high << 8) | low,
+        access: { remoteRead: length > 0, remoteWrite: false },
+      }),
+      read: (target, { length: key }, at) => {
+        const bytes = this.peer.registered.get(key)
+        if (bytes === undefined || random.chance(0.1)) return false
+        check(at + target.length <= bytes.length, 'more is fetched than was offered')
+        target.set(bytes.subarray(at, at + target.length))
+        this.fetched += target.length
+        return true
+      },
+      write: () => fail('a write to a receive that was not posted'),
+    }
   }
 
   private openOut(): MessageOut {
