@@ -4,10 +4,12 @@
  * as well as it can be: without the lock a name of another process may be lost, and with it that process's fast way.
  */
 import {
+  type BigIntStats,
   chmodSync,
   closeSync,
   constants,
   existsSync,
+  fstatSync,
   linkSync,
   lstatSync,
   opendirSync,
@@ -18,7 +20,15 @@ import {
 import type * as net from 'node:net'
 import { openLog } from '../log.ts'
 import { policySettings } from '../policy-source.ts'
-import { AF_UNIX, ECONNREFUSED, LOCK_EX, LOCK_NB, SOCK_CLOEXEC, SOCK_DGRAM } from '../posix/constants.ts'
+import {
+  AF_UNIX,
+  ECONNREFUSED,
+  LOCK_EX,
+  LOCK_NB,
+  O_PATH,
+  SOCK_CLOEXEC,
+  SOCK_DGRAM,
+} from '../posix/constants.ts'
 import { type Libc, loadLibc } from '../posix/libc.ts'
 import { pathAddress, refuseDescriptors } from '../posix/unix-socket.ts'
 import { randomBytes } from '../random.ts'
@@ -37,6 +47,7 @@ const SWEPT_MAX = 4096
 /** Without users that the policy names only our own user may connect. The kernel tells who does, in any case. */
 const MODE_OWN = 0o600
 const MODE_OTHERS = 0o666
+const OPEN = O_PATH | (constants.O_NOFOLLOW ?? 0)
 
 /** Whose socket a name leads to: this publication's, another one's, or none. */
 export type NameState = 'own' | 'other' | 'missing'
@@ -91,8 +102,7 @@ function listenIn(server: net.Server, at: string, names: readonly string[]): Pub
   if (!server.listening) return `no socket can be made in ${rendezvousFolder()}`
   refuseDescriptors(server)
   try {
-    chmodSync(start, policySettings().hasUsers === true ? MODE_OTHERS : MODE_OWN)
-    const { dev, ino } = lstatSync(start, { bigint: true })
+    const { dev, ino } = allowCallers(start)
     const had = names.filter(name => takeName(start, `${at}/${name}`, `${at}/${newName(randomBytes(16))}`))
     unlinkSync(start)
     if (had.length > 0) return publicationOf(server, had, dev, ino)
@@ -101,6 +111,19 @@ function listenIn(server: net.Server, at: string, names: readonly string[]): Pub
   } catch (error) {
     server.close()
     return `the rendezvous folder ${rendezvousFolder()} cannot be used: ${(error as Error).message}`
+  }
+}
+
+/** The socket's file gets its mode. chmod(2) would follow a link that the owner of the folder has put in its place. */
+function allowCallers(path: string): BigIntStats {
+  const file = openSync(path, OPEN)
+  try {
+    const stat = fstatSync(file, { bigint: true })
+    if (!stat.isSocket()) throw new Error(`${path} was replaced`)
+    chmodSync(`/proc/self/fd/${file}`, policySettings().hasUsers === true ? MODE_OTHERS : MODE_OWN)
+    return stat
+  } finally {
+    closeSync(file)
   }
 }
 

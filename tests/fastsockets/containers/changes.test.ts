@@ -55,6 +55,28 @@ t.test(
   },
 )
 
+t.test(
+  'a server that changes its user and may no longer look into the folder keeps its connections',
+  { skip },
+  async t => {
+    const containers = makeContainers(t)
+    const { near, far } = containers
+    const env = { DEBUG: 'fastsockets:rendezvous' }
+    const server = childIn(t, containers, far, neighbour, [], { env })
+    await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+    const client = childIn(t, containers, near, neighbour)
+    const question: Question = { ask: 'hold', host: far.address, port: PORT }
+    t.match(await client.ask(question), { transport: 'shm' })
+    await server.ask({ ask: 'become', uid: 1000 } satisfies Question)
+    await eventually('two looks that fail', () => server.stderr.split('EACCES').length > 2)
+    t.match(await client.ask({ ask: 'sockets' } satisfies Question), [{ transport: 'shm', role: 'client' }])
+    t.match(await call(t, containers), { transport: 'tcp' }, 'a new client of another user has TCP')
+    await server.receive()
+    await server.ask({ ask: 'leave' } satisfies Question)
+    t.strictSame(await server.end(), { code: 0, signal: null })
+  },
+)
+
 t.test('a name that another listener has taken stays with it', { skip }, async t => {
   const containers = makeContainers(t)
   const { far } = containers

@@ -3,9 +3,23 @@
  * socket is reached.
  */
 import { spawnSync } from 'node:child_process'
-import { chownSync, linkSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  constants,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import net from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import {
   encodeIntroduction,
@@ -13,6 +27,8 @@ import {
   NO_ID,
   VERSION,
 } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { LOCK_EX } from '../../../nic/posix/constants.ts'
+import { requireLibc } from '../../../nic/posix/libc.ts'
 import type { Child } from '../../support/child.ts'
 import { type Containers, childIn, makeContainers, namesIn, noContainers } from '../../support/containers.ts'
 import { program } from '../../support/relinked.ts'
@@ -24,6 +40,7 @@ const neighbour = program('neighbour')
 const PORT = 8080
 const SHARED = 0o1777
 const STRANGER = 4242
+const PUBLICATIONS = 100
 /** The route to a server that is not fast is asked for again after so long. */
 const KNOWN_MS = 2100
 
@@ -157,6 +174,54 @@ t.test('a publisher is not kept from working by what strangers hold', { skip }, 
   const next: Question = { ask: 'call', host: far.address, port: PORT + 1 }
   t.match(await client.ask<Called>(next), { transport: 'shm', echoed: 200_000 })
 })
+
+t.test('a publisher does not wait for a lock that a stranger keeps', { skip }, async t => {
+  const containers = makeContainers(t, SHARED)
+  const { near, far, folder } = containers
+  const held = openSync(folder, constants.O_RDONLY)
+  t.teardown(() => closeSync(held))
+  t.equal(requireLibc().flock(held, LOCK_EX), 0)
+  const server = childIn(t, containers, far, neighbour)
+  await server.ask({ ask: 'listen', host: '0.0.0.0', port: PORT } satisfies Question)
+  const client = childIn(t, containers, near, neighbour)
+  const question: Question = { ask: 'call', host: far.address, port: PORT }
+  t.match(await client.ask<Called>(question), { transport: 'shm', echoed: 200_000 })
+})
+
+t.test('links in place of what is being published lead to no file of the publisher', { skip }, async t => {
+  const containers = makeContainers(t, 0o777)
+  const { far, folder } = containers
+  const secret = join(folder, 'secret')
+  writeFileSync(secret, 'x')
+  chmodSync(secret, 0o640)
+  const env = { FASTSOCKETS_USERS: String(STRANGER) }
+  const server = childIn(t, containers, far, neighbour, [], { env })
+  let replaced = 0
+  for (let i = 0; i < PUBLICATIONS; i++) {
+    let isOver = false
+    const question: Question = { ask: 'relisten', host: '0.0.0.0', port: PORT }
+    const relistened = server.ask(question).then(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      for (let look = 0; look < 50; look++)
+        for (const name of readdirSync(folder)) if (name.startsWith('.new-')) replaced += plant(secret, name)
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    await relistened
+  }
+  t.comment(`${replaced} replaced`)
+  t.ok(replaced > 0)
+  t.equal(statSync(secret).mode & 0o777, 0o640, 'its mode is what it was')
+})
+
+/** Replaces the name by a link beside the file that it leads to; 0 if it has gone. */
+function plant(file: string, name: string): number {
+  const link = `${file}-link`
+  symlinkSync(file, link)
+  renameSync(link, join(dirname(file), name))
+  return 1
+}
 
 t.test('a name for the socket of an honest listener that is elsewhere', { skip }, async t => {
   const containers = makeContainers(t, SHARED)

@@ -44,6 +44,7 @@ export type Question =
   | { readonly ask: 'move'; readonly host: string; readonly port: number; readonly roundTrips: number }
   | { readonly ask: 'hold'; readonly host: string; readonly port: number }
   | { readonly ask: 'descriptors' | 'sockets' }
+  | { readonly ask: 'become'; readonly uid: number }
   | { readonly ask: 'leave' }
 
 const PAYLOAD = Buffer.alloc(200_000, 'fast sockets ')
@@ -94,6 +95,10 @@ async function answer(question: Question): Promise<object> {
       }
     case 'sockets':
       return readStatusOf(process.pid).flatMap(({ sockets }) => sockets)
+    case 'become':
+      process.setgid?.(question.uid)
+      process.setuid?.(question.uid)
+      return {}
     case 'leave':
       setImmediate(() => process.exit())
       return {}
