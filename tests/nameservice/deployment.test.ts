@@ -224,32 +224,38 @@ t.test('the Kubernetes manifests are what the API server takes', async t => {
   await isConfiguration(t, config.data['named.yaml'])
 })
 
-t.test('the manifests of two pods that share memory are what the API server takes', async t => {
+t.test('the manifests of pods that share memory are what the API server takes', async t => {
   const models = { Service, Pod }
-  const documents = parseAllDocuments(read('kubernetes-pods.yaml')).map(document => document.toJS())
+  const documents = ['kubernetes-pods.yaml', 'kubernetes-pod.yaml']
+    .flatMap(file => parseAllDocuments(read(file)))
+    .map(document => document.toJS())
   t.strictSame(
     documents.map(({ kind }) => kind),
-    ['Service', 'Pod', 'Pod'],
+    ['Service', 'Pod', 'Pod', 'Pod'],
   )
   for (const document of documents) {
     const Model = models[document.kind as keyof typeof models]
     t.doesNotThrow(() => new Model(document).validate(), document.kind)
   }
   t.strictSame(unknownFieldsOf(documents), [])
-  const [, server, client] = documents
+  const [, server, client, pair] = documents
+  for (const { spec, metadata } of [server, client, pair]) {
+    for (const { name, securityContext } of spec.containers)
+      t.match(
+        securityContext,
+        {
+          runAsNonRoot: true,
+          readOnlyRootFilesystem: true,
+          allowPrivilegeEscalation: false,
+          capabilities: { drop: ['ALL'] },
+        },
+        `${metadata.name}: ${name}`,
+      )
+    const restricted = { runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } }
+    t.match(spec.securityContext, restricted, metadata.name)
+  }
   for (const { spec, metadata } of [server, client]) {
     const { name } = metadata
-    t.match(
-      spec.containers[0].securityContext,
-      {
-        runAsNonRoot: true,
-        readOnlyRootFilesystem: true,
-        allowPrivilegeEscalation: false,
-        capabilities: { drop: ['ALL'] },
-      },
-      name,
-    )
-    t.match(spec.securityContext, { runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } }, name)
     t.strictSame(spec.volumes, server.spec.volumes, `${name} has the folder`)
     const [{ mountPath }] = spec.containers[0].volumeMounts
     t.equal(mountPath, '/run/fastsockets/rendezvous', `${name} has it where it is looked for`)

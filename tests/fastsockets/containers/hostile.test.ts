@@ -40,7 +40,7 @@ const neighbour = program('neighbour')
 const PORT = 8080
 const SHARED = 0o1777
 const STRANGER = 4242
-const PUBLICATIONS = 100
+const PUBLICATIONS = 60
 /** The route to a server that is not fast is asked for again after so long. */
 const KNOWN_MS = 2100
 

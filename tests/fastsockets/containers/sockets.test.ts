@@ -131,24 +131,40 @@ t.test('users: the own one, others that both policies name, and none else', { sk
   t.match(third, { transport: 'tcp', echoed: 200_000 }, 'the server does not allow the client')
 })
 
-t.test('a listener on a loopback address is not published', { skip }, async t => {
+t.test('one server and one client: what is shared, and what is not', { skip }, async t => {
   const containers = makeContainers(t)
-  const server = childIn(t, containers, containers.far, neighbour)
-  await server.ask({ ask: 'listen', host: '127.0.0.1', port: PORT } satisfies Question)
-  t.strictSame(namesIn(containers), [])
-})
-
-t.test('a unix path in a folder that both have', { skip }, async t => {
-  const containers = makeContainers(t)
-  const path = join(containers.folder, 'app.sock')
-  const server = childIn(t, containers, containers.far, neighbour)
-  await server.ask({ ask: 'listen', path } satisfies Question)
-  const client = childIn(t, containers, containers.near, neighbour)
-  const called = await client.ask<Called>({ ask: 'call', path } satisfies Question)
-  t.match(called, { ...SHARES_MEMORY, there: { transport: 'shm' } })
-  await server.ask({ ask: 'leave' })
-  await server.end()
-  t.strictSame(namesIn(containers), ['app.sock'], 'a clean exit leaves what it leaves without Fast Sockets')
+  const { near, far, folder } = containers
+  const [server, client] = [childIn(t, containers, far, neighbour), childIn(t, containers, near, neighbour)]
+  await t.test('a listener on a loopback address is not published', async t => {
+    await server.ask({ ask: 'listen', host: '127.0.0.1', port: PORT } satisfies Question)
+    t.strictSame(namesIn(containers), [])
+  })
+  await t.test('raw sockets', async t => {
+    await server.ask({ ask: 'raw-listen', host: far.address, port: PORT } satisfies Question)
+    const called = await client.ask({ ask: 'raw-call', host: far.address, port: PORT } satisfies Question)
+    t.match(called, SHARES_MEMORY)
+  })
+  await t.test('a unix path in a folder that both have', async t => {
+    const path = join(folder, 'app.sock')
+    await server.ask({ ask: 'listen', path } satisfies Question)
+    const called = await client.ask<Called>({ ask: 'call', path } satisfies Question)
+    t.match(called, { ...SHARES_MEMORY, there: { transport: 'shm' } })
+  })
+  await t.test('a unix path without a fast listener: the reason speaks of paths', async t => {
+    const path = join(folder, 'plain.sock')
+    const plain = childIn(t, containers, far, neighbour, [], { isPlain: true })
+    await plain.ask({ ask: 'listen', path } satisfies Question)
+    const called = await client.ask<Called>({ ask: 'call', path } satisfies Question)
+    const text = /rendezvous folder has the unix path/
+    t.match(called, { transport: 'pipe', reason: { code: 'NOT_RELINKED', text } })
+    unlinkSync(path)
+  })
+  await t.test('a clean exit leaves what it leaves without Fast Sockets', async t => {
+    await client.kill()
+    server.send({ ask: 'leave' } satisfies Question)
+    await server.end()
+    t.strictSame(namesIn(containers), ['app.sock'])
+  })
 })
 
 t.test('connections that have started on TCP move to shared memory', { skip }, async t => {
@@ -232,30 +248,3 @@ t.test('a full folder', { skip }, async t => {
   await server.ask({ ask: 'leave' } satisfies Question)
   t.match(await server.end(), { code: 0 }, 'the server has served, and ends well')
 })
-
-t.test('raw sockets', { skip }, async t => {
-  const containers = makeContainers(t)
-  const { near, far } = containers
-  const server = childIn(t, containers, far, neighbour)
-  await server.ask({ ask: 'raw-listen', host: '0.0.0.0', port: PORT } satisfies Question)
-  const client = childIn(t, containers, near, neighbour)
-  const called = await client.ask({ ask: 'raw-call', host: far.address, port: PORT } satisfies Question)
-  t.match(called, SHARES_MEMORY)
-})
-
-t.test(
-  'a unix path of which the other container has no listener: the reason speaks of paths',
-  { skip },
-  async t => {
-    const containers = makeContainers(t)
-    const path = join(containers.folder, 'app.sock')
-    const server = childIn(t, containers, containers.far, neighbour, [], { isPlain: true })
-    await server.ask({ ask: 'listen', path } satisfies Question)
-    const client = childIn(t, containers, containers.near, neighbour)
-    const called = await client.ask<Called>({ ask: 'call', path } satisfies Question)
-    t.match(called, {
-      transport: 'pipe',
-      reason: { code: 'NOT_RELINKED', text: /rendezvous folder has the unix path/ },
-    })
-  },
-)
