@@ -25,7 +25,7 @@ import { addressesOf, type DatagramReceiver, type ReceivingSocket } from './data
 import { DatagramSender } from './datagram-sender.ts'
 import { Destination } from './destination.ts'
 import { DatagramDoor, doorKey, doorKeysTo } from './doors.ts'
-import { awaitedReceiver } from './pairs.ts'
+import { awaitedReceiver, isOfOwnUser } from './pairs.ts'
 import { nativeSends } from './udp-handles.ts'
 import type { Carrier, DatagramPair, Send, Sender, UdpHandle, UdpNotes } from './udp-notes.ts'
 import { showSocket } from './udp-rows.ts'
@@ -245,8 +245,6 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
   }
 
   #find(address: string, port: number): Destination | undefined {
-    const last = this.#last
-    if (last !== undefined && last.port === port && last.address === address) return last
     const known = this.#known(address, port)
     if (known === undefined && !this.#mayBeNear(address)) return undefined
     const found = known ?? this.#add(address, port, false)
@@ -254,7 +252,10 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     return found
   }
 
+  /** Hot: most sockets have one peer, and need no look into the maps. */
   #known(address: string, port: number): Destination | undefined {
+    const last = this.#last
+    if (last !== undefined && last.port === port && last.address === address) return last
     return this.destinations.get(address)?.get(port)
   }
 
@@ -324,7 +325,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     destination.isAsking = true
     const channel = await this.#reach(destination).catch(error => void log('%s', (error as Error).message))
     const isPossible = this.isOpen && this.#notes.reason === undefined && channel?.isOpen === true
-    if (isPossible && this.#open(destination, channel)) return
+    if (isPossible && isOfOwnUser(channel) && this.#open(destination, channel)) return
     destination.isAsking = false
     if (!this.isOpen) return
     destination.waitLonger()

@@ -1,7 +1,7 @@
 /** The pairs whose receiving end is in this thread, by their secrets. */
 import { isOwnUser } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
-import type { Accepted, SocketStream } from '../stream/socket-channel.ts'
+import type { Accepted, SocketChannel, SocketStream } from '../stream/socket-channel.ts'
 import { isSecret } from './datagram-layout.ts'
 import { DatagramReceiver } from './datagram-receiver.ts'
 
@@ -25,8 +25,8 @@ export function acceptPair(
   promisedPort: number,
   mayReceive: () => boolean,
 ): number | Accepted {
-  const { peerUid, isLoopback, portShare } = stream.channel
-  if (!isLoopback && (peerUid === undefined || !isOwnUser(peerUid))) return REFUSAL.OTHER_USER
+  const { portShare } = stream.channel
+  if (!isOfOwnUser(stream.channel)) return REFUSAL.OTHER_USER
   if (!isSecret(secret) || receivers.has(secret) || !mayReceive()) return REFUSAL.NOT_LISTENING
   if (receivers.size >= SECRETS_MAX && !forgetOldest()) return REFUSAL.LIMIT
   portShare.release(promisedPort)
@@ -37,6 +37,11 @@ export function acceptPair(
     stream.sink = receiver
   }
   return { clientPort: promisedPort || NO_PORT, begin }
+}
+
+/** Another user could have taken the name of a door that is not there. */
+export function isOfOwnUser({ isLoopback, peerUid }: SocketChannel): boolean {
+  return isLoopback || (peerUid !== undefined && isOwnUser(peerUid))
 }
 
 function forgetOldest(): boolean {
