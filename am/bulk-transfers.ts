@@ -48,6 +48,24 @@ const NO_ACCESS: Access = { remoteRead: false, remoteWrite: false }
 
 const log = openLog('fastsockets:am:bulk')
 
+/**
+ * Of this thread: memory for the copy of a transfer that waits for room, kept for the next one. A new copy each time would cost a
+ * page fault for every 4 KiB. At most as large as the longest long message.
+ */
+let spare: Uint8Array = new Uint8Array(0)
+
+/** A copy in memory that `keepSpare` gets back; it may be longer. */
+function copyOf(bytes: Uint8Array): Uint8Array {
+  const memory = spare.length < bytes.length ? new Uint8Array(bytes.length) : spare
+  if (memory === spare) spare = new Uint8Array(0)
+  memory.set(bytes)
+  return memory
+}
+
+function keepSpare(memory: Uint8Array): void {
+  if (memory.length > spare.length) spare = memory
+}
+
 /** A transfer in parts, and the message that ends it. */
 interface Job {
   readonly kind: typeof KIND_LONG | typeof KIND_REPLY | typeof KIND_GET
@@ -59,7 +77,7 @@ interface Job {
   readonly offset: number
   readonly length: number
   bytes: Uint8Array
-  /** `position`: bytes sent so far. `copiedFrom`: `position` when `bytes` was copied. */
+  /** `position`: bytes sent so far. `copiedFrom`: `position` when `bytes` was copied, or -1 while it is the caller's. */
   position: number
   copiedFrom: number
 }
@@ -218,6 +236,7 @@ export class BulkTransfers implements CompletionSink {
       if (job === undefined) return true
       if (!this.#sendParts(job) || !this.#sendLast(job)) return false
       this.jobs.shift()
+      if (job.copiedFrom >= 0) keepSpare(job.bytes)
       if (job.kind === KIND_LONG) this.longJobs--
     }
   }
@@ -320,14 +339,13 @@ export class BulkTransfers implements CompletionSink {
     const begun = this.#push({ ...job, words: job.words.copy() })
     this.pump()
     if (this.jobs.includes(begun)) {
-      // Not `slice`: Buffer.prototype.slice makes a view, not a copy.
-      begun.bytes = new Uint8Array(begun.bytes.subarray(begun.position))
+      begun.bytes = copyOf(begun.bytes.subarray(begun.position))
       begun.copiedFrom = begun.position
     }
   }
 
   #push(job: Omit<Job, 'position' | 'copiedFrom'>): Job {
-    const pushed = { ...job, position: 0, copiedFrom: 0 }
+    const pushed = { ...job, position: 0, copiedFrom: -1 }
     this.jobs.push(pushed)
     return pushed
   }
@@ -342,7 +360,7 @@ export class BulkTransfers implements CompletionSink {
       if (at < 0) return false
       writer.put(NO_WORDS, job.tag)
       writer.putRegion(job.offset + job.position, length)
-      copyBytes(job.bytes, job.position - job.copiedFrom, this.#end.sendBytes, at, length)
+      copyBytes(job.bytes, job.position - Math.max(0, job.copiedFrom), this.#end.sendBytes, at, length)
       writer.commit(length)
       job.position += length
     }
