@@ -4,22 +4,12 @@
  */
 import { atomics } from '../atomics.ts'
 import { NicError } from '../errors.ts'
-import type {
-  Access,
-  Capabilities,
-  CompletionSink,
-  DoorbellAnswer,
-  FrameSink,
-  InterfaceState,
-  Registration,
-  RemoteMemory,
-  VirtualInterface,
-} from '../nic.ts'
-import { PlainRegistration } from '../plain-registration.ts'
+import type { Capabilities, DoorbellAnswer, FrameSink, InterfaceState, VirtualInterface } from '../nic.ts'
 import { EAGAIN, EMSGSIZE, ENOBUFS, ENODEV, ENXIO, MSG_DONTWAIT } from '../posix/constants.ts'
 import type { Libc } from '../posix/libc.ts'
 import { clearTimeout, performance, setTimeout } from '../real-time.ts'
-import { BROKEN, CLOSED, NO_RESOURCE, type Status, UNSUPPORTED } from '../status.ts'
+import { BROKEN, CLOSED, NO_RESOURCE } from '../status.ts'
+import { TwoSidedInterface, twoSidedCapabilities } from '../two-sided.ts'
 import { authenticate, tag } from './chaskey.ts'
 import type { Device } from './device.ts'
 import {
@@ -81,7 +71,7 @@ export interface Connected {
   readonly receiveKey: Int32Array
 }
 
-export class EthernetInterface implements VirtualInterface {
+export class EthernetInterface extends TwoSidedInterface implements VirtualInterface {
   readonly driver = 'ethernet'
   readonly capabilities: Capabilities
   state: InterfaceState = 'open'
@@ -126,6 +116,7 @@ export class EthernetInterface implements VirtualInterface {
 
   /** Owns `socket`. */
   constructor(libc: Libc, socket: PacketSocket, device: Device, connected: Connected) {
+    super()
     const frameMax = frameMaxOf(connected.mtu)
     this.#libc = libc
     this.#socket = socket
@@ -136,12 +127,7 @@ export class EthernetInterface implements VirtualInterface {
       ordered: false,
       reliable: false,
       isIntact: true,
-      frameMax,
-      inlineMax: frameMax,
-      rdmaRead: false,
-      rdmaWrite: false,
-      rdmaReason: NO_ONE_SIDED,
-      wakeFd: true,
+      ...twoSidedCapabilities(frameMax, NO_ONE_SIDED),
       receiveDescriptors: connected.receiveDescriptors,
     }
     this.#out = new Uint8Array(CONTENT_AT + frameMax)
@@ -276,27 +262,6 @@ export class EthernetInterface implements VirtualInterface {
   unref(): void {
     this.#isRef = false
     if (this.state === 'open') this.#socket.unref()
-  }
-
-  register(bytes: Uint8Array, access: Access): Registration {
-    if (!access.remoteRead && !access.remoteWrite) return new PlainRegistration(bytes, access)
-    throw new NicError('ERR_NIC_UNAVAILABLE', NO_ONE_SIDED)
-  }
-
-  importKey(_key: Uint8Array): RemoteMemory {
-    throw new NicError('ERR_NIC_ARGUMENT', 'this is not a key of this driver, which has none')
-  }
-
-  rdmaRead(): Status {
-    return UNSUPPORTED
-  }
-
-  rdmaWrite(): Status {
-    return UNSUPPORTED
-  }
-
-  pollCompletions(_sink: CompletionSink, _limit: number): number {
-    return 0
   }
 
   /** Frames that the kernel has dropped since the last call because no receive was posted. */

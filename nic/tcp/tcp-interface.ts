@@ -1,22 +1,12 @@
 /** One end of a kernel TCP connection as the contract of nic.ts (frame-layout.ts). */
 import { NicError } from '../errors.ts'
-import type {
-  Access,
-  Capabilities,
-  CompletionSink,
-  DoorbellAnswer,
-  FrameSink,
-  InterfaceState,
-  Registration,
-  RemoteMemory,
-  VirtualInterface,
-} from '../nic.ts'
-import { PlainRegistration } from '../plain-registration.ts'
+import type { Capabilities, DoorbellAnswer, FrameSink, InterfaceState, VirtualInterface } from '../nic.ts'
 import { EHOSTDOWN, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT } from '../posix/constants.ts'
 import type { Libc } from '../posix/libc.ts'
 import { clearTimeout, setTimeout } from '../real-time.ts'
 import { frameMaxOf, POLL_BYTES_MAX } from '../ring/ring-layout.ts'
-import { BROKEN, CLOSED, NO_RESOURCE, type Status, UNSUPPORTED } from '../status.ts'
+import { BROKEN, CLOSED, NO_RESOURCE } from '../status.ts'
+import { TwoSidedInterface, twoSidedCapabilities } from '../two-sided.ts'
 import {
   CONTROL_ROOM,
   CREDIT_STEPS,
@@ -46,7 +36,7 @@ const NO_ONE_SIDED = "a kernel TCP connection has no access to the peer's memory
 /** What the kernel reports if it has given up a host that does not answer. */
 const SILENT: readonly number[] = [ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EHOSTDOWN]
 
-export class TcpInterface implements VirtualInterface, WireOwner, Readable {
+export class TcpInterface extends TwoSidedInterface implements VirtualInterface, WireOwner, Readable {
   readonly driver = 'tcp'
   readonly capabilities: Capabilities
   state: InterfaceState = 'open'
@@ -105,18 +95,14 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
 
   /** Owns `wire`. `early`: bytes that arrived behind the handshake. */
   constructor(libc: Libc, wire: TcpWire, queueSize: number, early: Uint8Array) {
+    super()
     this.#libc = libc
     this.#wire = wire
     const frameMax = frameMaxOf(queueSize)
     this.capabilities = {
       ordered: true,
       reliable: true,
-      frameMax,
-      inlineMax: frameMax,
-      rdmaRead: false,
-      rdmaWrite: false,
-      rdmaReason: NO_ONE_SIDED,
-      wakeFd: true,
+      ...twoSidedCapabilities(frameMax, NO_ONE_SIDED),
     }
     this.#queueSize = queueSize
     this.#window = queueSize
@@ -246,27 +232,6 @@ export class TcpInterface implements VirtualInterface, WireOwner, Readable {
 
   unref(): void {
     this.#wire.unref()
-  }
-
-  register(bytes: Uint8Array, access: Access): Registration {
-    if (!access.remoteRead && !access.remoteWrite) return new PlainRegistration(bytes, access)
-    throw new NicError('ERR_NIC_UNAVAILABLE', NO_ONE_SIDED)
-  }
-
-  importKey(_key: Uint8Array): RemoteMemory {
-    throw new NicError('ERR_NIC_ARGUMENT', 'this is not a key of this driver, which has none')
-  }
-
-  rdmaRead(): Status {
-    return UNSUPPORTED
-  }
-
-  rdmaWrite(): Status {
-    return UNSUPPORTED
-  }
-
-  pollCompletions(_sink: CompletionSink, _limit: number): number {
-    return 0
   }
 
   close(): void {
