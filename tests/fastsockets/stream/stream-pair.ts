@@ -25,6 +25,8 @@ const QUEUE_MAX = 4 * SEGMENT_MAX
 /** Messages in one queue. */
 const MESSAGES_MAX = 64
 
+const REVOKED = new Uint8Array(0)
+
 interface Message {
   readonly handler: number
   readonly words: readonly number[]
@@ -306,13 +308,15 @@ export class Side implements StreamSink {
         if (random.chance(0.1)) return undefined
         const key = ++keys
         this.registered.set(key, bytes)
-        const end = (): boolean => this.registered.delete(key)
         return {
           bytes,
           access: { remoteRead: true, remoteWrite: false },
           key: Uint8Array.of(key >> 8, key),
-          revoke: end,
-          deregister: end,
+          revoke: () => {
+            this.registered.set(key, REVOKED)
+            return true
+          },
+          deregister: () => void this.registered.delete(key),
         }
       },
       import: ([high = 0, low = 0], length) => ({
@@ -321,7 +325,7 @@ export class Side implements StreamSink {
       }),
       read: (target, { length: key }, at) => {
         const bytes = this.peer.registered.get(key)
-        if (bytes === undefined || random.chance(0.1)) return false
+        if (bytes === undefined || bytes === REVOKED || random.chance(0.1)) return false
         check(at + target.length <= bytes.length, 'more is fetched than was offered')
         target.set(bytes.subarray(at, at + target.length))
         this.fetched += target.length
