@@ -6,6 +6,9 @@
  * caches.
  */
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { makeHidden } from '../../nic/own-resources.ts'
+import { processBinding } from './process-binding.ts'
+import { UV_ECANCELED } from './socket-errors.ts'
 
 /** The collector frees smaller buffers more cheaply than a transfer does. */
 const WORTH_MIN = 4096
@@ -14,12 +17,44 @@ type Transfer = (this: ArrayBuffer, length: number) => ArrayBuffer
 
 /** Undefined in Node 20. */
 const { transfer } = ArrayBuffer.prototype as { transfer?: Transfer }
+/** Whether a JSStream copies what it is given to write; undefined until the first write. */
+let isCopying: boolean | undefined
+/** What was made to find that out. The collector must not free it: the program's async hooks would see that. */
+const probes: object[] = []
 let closedPort: MessagePort | undefined
 const spent: ArrayBuffer[] = []
 
+/** The members of Node's JSStream that tell whether it copies; `writeBuffer` calls `onwrite`. */
+interface WritableStream {
+  onwrite(request: object, buffers: readonly Uint8Array[]): number
+  writeBuffer(request: object, bytes: Uint8Array): number
+}
+
+/** True if streams of the class give a copy of what is written to `onwrite`, which nothing else refers to. Makes one. */
+export function copiesWrites(JsStream: new () => WritableStream, WriteWrap: new () => object): boolean {
+  const stream = new JsStream()
+  const bytes = new Uint8Array(1)
+  let isCopy = false
+  stream.onwrite = (_request, [written]) => {
+    isCopy = written !== undefined && written.length === 1 && written.buffer !== bytes.buffer
+    return UV_ECANCELED
+  }
+  const request = new WriteWrap()
+  probes.push(stream, request)
+  stream.writeBuffer(request, bytes)
+  return isCopy
+}
+
+function checkCopying(): boolean {
+  const JsStream = processBinding('js_stream')?.JSStream
+  const WriteWrap = processBinding('stream_wrap')?.WriteWrap
+  if (typeof JsStream !== 'function' || typeof WriteWrap !== 'function') return false
+  return makeHidden(() => copiesWrites(JsStream as new () => WritableStream, WriteWrap as new () => object))
+}
+
 /**
- * Frees the memory of `buffers`, which are empty afterwards; the caller must be their only user. A buffer that is
- * part of a larger ArrayBuffer is left alone.
+ * Frees the memory of `buffers`, which a JSStream was given to write, and which are empty afterwards. Does nothing if these are no
+ * copies, or if that cannot be found out. A buffer that is part of a larger ArrayBuffer is left alone.
  */
 export function freeNow(buffers: readonly Uint8Array[]): void {
   for (const bytes of buffers) {
@@ -28,8 +63,9 @@ export function freeNow(buffers: readonly Uint8Array[]): void {
     if (buffer.byteLength === bytes.length) spent.push(buffer as ArrayBuffer)
   }
   if (spent.length === 0) return
-  if (transfer !== undefined) for (const buffer of spent) transfer.call(buffer, 0)
-  else transferAway()
+  isCopying ??= checkCopying()
+  if (isCopying && transfer === undefined) transferAway()
+  else if (isCopying) for (const buffer of spent) transfer?.call(buffer, 0)
   spent.length = 0
 }
 
