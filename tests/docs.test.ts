@@ -13,6 +13,7 @@ import { FALLBACK_REASONS } from '../fastsockets/reasons.ts'
 import { flagOf, LEAVES } from '../nameservice/daemon/settings-schema.ts'
 import { CHECKOUT, installApplication } from './docs/application.ts'
 import { faultOfCommand, optionsOf, readHelps } from './docs/help.ts'
+import { tryPackage, writeTypedPrograms } from './docs/installed-package.ts'
 import {
   anchorsOf,
   blocksOf,
@@ -73,7 +74,11 @@ const doors = new Map(
     'fastsockets/metrics',
   ].map(door => [door, join(application.folder, 'node_modules/fastsockets/dist', `${door}.d.ts`)]),
 )
-const types = typesOf([...doors.values(), ...guide.flatMap(page => writeTypeScript(application, page))])
+const types = typesOf([
+  ...doors.values(),
+  ...writeTypedPrograms(application),
+  ...guide.flatMap(page => writeTypeScript(application, page)),
+])
 
 t.test('every relative link of the checkout leads to a file, and to a heading of it', async t => {
   t.ok(guide.length >= 10, `README.md and ${guide.length - 1} pages of the guide`)
@@ -219,7 +224,7 @@ t.test('the picture and the figures of README.md are those of bench/baseline.jso
   t.equal(text, withFigures(text, report), hint)
 })
 
-t.test('TypeScript blocks compile with the declarations of the package', async t => {
+t.test('TypeScript blocks and programs compile with the declarations of the package', async t => {
   t.equal(faultsOf(types), '')
 })
 
@@ -246,6 +251,8 @@ t.test(
     }
     // They mostly wait: for processes to start, and for servers to listen.
     t.jobs = PAGES_AT_ONCE
+    const longest = { timeout: RUN_MS_MAX, buffered: true }
+    t.test('programs that install it', longest, t => tryPackage(t, application))
     for (const page of guide)
       t.test(page.path, { timeout: RUN_MS_MAX, buffered: true }, t => runPage(t, application, page))
   },

@@ -21,6 +21,7 @@ import { plainEnvironment } from '../support/child.ts'
 const CLI = fileURLToPath(new URL('../../fastsockets/cli/main.js', import.meta.url))
 const MAIN = fileURLToPath(new URL('../../bench/main.js', import.meta.url))
 const TIMEOUT_MS = 300_000
+const ONCE = ['--quick', '--rounds', '1']
 
 function bench(...args: string[]) {
   return spawnSync(process.execPath, [CLI, 'bench', ...args], {
@@ -104,7 +105,7 @@ t.test('a run that may take so long begins nothing later, and names what it has 
 })
 
 t.test('what is left out of a suite is named: sizes, and apps', async t => {
-  const { status, stdout, stderr } = bench('pingpong', '--quick', '--contestants', 'c-limit', '--json')
+  const { status, stdout, stderr } = bench('pingpong', ...ONCE, '--contestants', 'c-limit', '--json')
   t.equal(status, 0, stderr)
   const limited = checkReport(JSON.parse(stdout), 'standard output')
   const reasons = limited.skipped.map(({ contestant, reason }) => `${contestant}: ${reason}`)
@@ -153,7 +154,7 @@ t.test('the help names each suite, and says what it measures', async t => {
 })
 
 t.test('only what was asked for, and the baseline, as a table', async t => {
-  const { status, stdout } = bench('connect', '--quick', '--contestants', 'net-unix')
+  const { status, stdout } = bench('connect', ...ONCE, '--contestants', 'net-unix')
   t.equal(status, 0)
   t.match(stdout, /connect: rate.*net-tcp.*net-unix/s)
   t.notMatch(stdout, /pingpong|zeromq-ipc/)

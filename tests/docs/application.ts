@@ -1,4 +1,4 @@
-/** An application as a user has it: the package is packed and installed into an empty folder. */
+/** An application as a user has it: the package is packed and installed into an empty folder, without install scripts. */
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,10 +27,14 @@ export async function installApplication(t: Test): Promise<Application> {
   })
   const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }]
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
-  await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', `./${filename}`], {
-    cwd: folder,
-    env,
-  })
+  await run(
+    'npm',
+    ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', `./${filename}`],
+    {
+      cwd: folder,
+      env,
+    },
+  )
   // Optional, and other people's packages: as if the user had installed them.
   for (const name of ['@bufbuild', '@connectrpc', 'comlink']) {
     symlinkSync(join(CHECKOUT, 'node_modules', name), join(folder, 'node_modules', name))

@@ -176,7 +176,7 @@ async function wireOf(tool: string, how: string, policy = ''): Promise<string> {
   }
   const policed = { ...env, FASTSOCKETS_POLICY: policy && join(folder, policy) }
   const sh = async (command: string, more: NodeJS.ProcessEnv = env): Promise<void> => {
-    await run('sh', ['-c', command], { cwd: folder, env: more, timeout: 120_000 }).catch(error => {
+    await run('sh', ['-c', command], { cwd: folder, env: more, timeout: 300_000 }).catch(error => {
       const [code] = /ERR_FASTSOCKETS_\w+/.exec(error.stderr) ?? []
       throw code === undefined ? error : new Error(code)
     })

@@ -1,15 +1,13 @@
-/** The package as a user gets it: packed, installed into an empty folder without install scripts, used both ways. */
+/** The package as a user gets it: packed, installed into an empty folder without install scripts (application.ts), used both ways. */
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import t from 'tap'
-import { plainEnvironment } from './support/child.ts'
+import type { Test } from 'tap'
+import { plainEnvironment } from '../support/child.ts'
+import { type Application, CHECKOUT } from './application.ts'
 
 const run = promisify(execFile)
-const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Talks to itself in two processes and prints the wire. */
 const PAIR = `
@@ -24,25 +22,17 @@ if (process.argv[2] === 'client') {
 }
 `
 
-t.test('packed and installed into an empty folder', { timeout: 240_000 }, async t => {
-  const folder = mkdtempSync(join(tmpdir(), 'fastsockets-package-'))
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const env = plainEnvironment()
-  const at = { cwd: folder, env }
+/** Programs, and the compiler, in a folder of the application. */
+export async function tryPackage(t: Test, { folder: home, packaged }: Application): Promise<void> {
+  const folder = join(home, 'tried')
+  const bin = join(home, 'node_modules/.bin/fastsockets')
+  mkdirSync(folder)
+  const at = { cwd: folder, env: plainEnvironment() }
   const node = async (...args: string[]) => (await run(process.execPath, args, at)).stdout.trim()
-
-  const packed = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
-    cwd: ROOT,
-    env,
-  })
-  const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }]
   t.notOk(
-    files.some(({ path }) => path.startsWith('dist/tests/')),
+    [...packaged].some(path => path.startsWith('dist/tests/')),
     'tests stay at home',
   )
-  writeFileSync(join(folder, 'package.json'), '{ "private": true }')
-  await run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', `./${filename}`], at)
-
   writeFileSync(
     join(folder, 'required.cjs'),
     `const net = require('fastsockets')\nconst { transportOf } = net\n${PAIR}`,
@@ -96,7 +86,7 @@ import('fastsockets${part}').then(all => {
     }
   })
   await t.test('of two copies the first relinks, and both know its wires', async t => {
-    cpSync(join(folder, 'node_modules/fastsockets'), join(folder, 'other'), { recursive: true })
+    cpSync(join(home, 'node_modules/fastsockets'), join(folder, 'other'), { recursive: true })
     const second = `const net = require('./other/dist/fastsockets/index.cjs')\nconst { transportOf } = net\n${PAIR}`
     writeFileSync(join(folder, 'second.cjs'), second)
     const preload = ['--import', 'fastsockets/register', 'second.cjs']
@@ -127,9 +117,9 @@ export let socket: Socket | undefined
       ['preserve', 'bundler', 'module.mts'],
     ] as const) {
       const modes = ['--module', module, '--moduleResolution', resolution]
-      const roots = ['--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')]
+      const roots = ['--types', 'node', '--typeRoots', join(CHECKOUT, 'node_modules/@types')]
       const flags = ['--noEmit', '--strict', '--target', 'es2022']
-      const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+      const tsc = join(CHECKOUT, 'node_modules/typescript/bin/tsc')
       const { stdout } = await run(
         process.execPath,
         [tsc, ...flags, ...modes, ...roots, ...sources],
@@ -138,51 +128,13 @@ export let socket: Socket | undefined
       t.equal(stdout, '', resolution)
     }
   })
-  await t.test('a program in TypeScript finds the types of node:net, and ours', async t => {
-    const body = `
-const server: net.Server = net.createServer((socket: net.Socket) => {
-  const { transport, reason }: net.Transport = net.transportOf(socket)
-  const code: net.FallbackCode | undefined = reason?.code
-  console.log(transport, code, net.FALLBACK_REASONS.POLICY)
-})
-class Mine extends net.Socket {}
-const options: net.TcpNetConnectOpts = { port: (server.address() as net.AddressInfo).port }
-new Mine().connect(options).on('error', error => error instanceof net.RequiredError)
-`
-    const named = `import type { Socket } from 'fastsockets'
-import { CompletionQueue, connect, listen, type RawServer, type RawSocket } from 'fastsockets/raw'
-import { openEndpoint } from 'fastsockets/am'
-import { registerMetrics } from 'fastsockets/metrics'
-export const all: [Socket?, RawServer?, RawSocket?] = []
-console.log(CompletionQueue, connect, listen, openEndpoint, registerMetrics)
-`
-    writeFileSync(join(folder, 'imported.mts'), `import net from 'fastsockets'\n${body}\n${named}`)
-    writeFileSync(join(folder, 'all.mts'), `import * as net from 'fastsockets'\n${body}`)
-    writeFileSync(join(folder, 'required.cts'), `import net = require('fastsockets')\n${body}`)
-    writeFileSync(join(folder, 'interop.cts'), `import net from 'fastsockets'\n${body}\n${named}`)
-    const compilerOptions = {
-      module: 'nodenext',
-      target: 'es2022',
-      strict: true,
-      noEmit: true,
-      types: ['node'],
-      typeRoots: [join(ROOT, 'node_modules/@types')],
-    }
-    const files = ['imported.mts', 'all.mts', 'required.cts', 'interop.cts']
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
-    const compiled = await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc')], at).catch(
-      ({ stdout }) => ({ stdout: String(stdout) }),
-    )
-    t.equal(compiled.stdout, '')
-  })
-
-  const { stdout } = await run(join(folder, 'node_modules/.bin/fastsockets'), ['--help'], at)
+  const { stdout } = await run(bin, ['--help'], at)
   t.match(stdout, /run.*doctor.*demo/s, 'the bin')
   await t.test('the bench works, and names what is missing', async t => {
     // Whatever lies in folders above this one is not installed here.
     const contestants = ['--contestants', 'c-limit,zeromq-ipc']
-    const bench = ['bench', 'pingpong', 'micro', '--quick', '--json', ...contestants]
-    const { stdout, stderr } = await run(join(folder, 'node_modules/.bin/fastsockets'), bench, at)
+    const bench = ['bench', 'pingpong', 'micro', '--quick', '--rounds', '1', '--json', ...contestants]
+    const { stdout, stderr } = await run(bin, bench, at)
     t.match(stderr, /^some rows .*: npm install (benchmark zeromq|zeromq benchmark)$/m, 'all at a time')
     const { results, skipped } = JSON.parse(stdout)
     const measured = new Set(results.map(({ contestant }: { contestant: string }) => contestant))
@@ -199,4 +151,32 @@ console.log(CompletionQueue, connect, listen, openEndpoint, registerMetrics)
       skipped.find(({ contestant }: { contestant: string }) => contestant === name)?.reason
     t.match(reasonOf('zeromq-ipc'), /package zeromq is not installed: npm install/)
   })
+}
+
+/** Writes programs in TypeScript, which find the types of node:net, and ours; returns their files. */
+export function writeTypedPrograms({ folder: home }: Application): string[] {
+  const folder = join(home, 'typed')
+  mkdirSync(folder)
+  const body = `
+const server: net.Server = net.createServer((socket: net.Socket) => {
+  const { transport, reason }: net.Transport = net.transportOf(socket)
+  const code: net.FallbackCode | undefined = reason?.code
+  console.log(transport, code, net.FALLBACK_REASONS.POLICY)
 })
+class Mine extends net.Socket {}
+const options: net.TcpNetConnectOpts = { port: (server.address() as net.AddressInfo).port }
+new Mine().connect(options).on('error', error => error instanceof net.RequiredError)
+`
+  const named = `import type { Socket } from 'fastsockets'
+import { CompletionQueue, connect, listen, type RawServer, type RawSocket } from 'fastsockets/raw'
+import { openEndpoint } from 'fastsockets/am'
+import { registerMetrics } from 'fastsockets/metrics'
+export const all: [Socket?, RawServer?, RawSocket?] = []
+console.log(CompletionQueue, connect, listen, openEndpoint, registerMetrics)
+`
+  writeFileSync(join(folder, 'imported.mts'), `import net from 'fastsockets'\n${body}\n${named}`)
+  writeFileSync(join(folder, 'all.mts'), `import * as net from 'fastsockets'\n${body}`)
+  writeFileSync(join(folder, 'required.cts'), `import net = require('fastsockets')\n${body}`)
+  writeFileSync(join(folder, 'interop.cts'), `import net from 'fastsockets'\n${body}\n${named}`)
+  return ['imported.mts', 'all.mts', 'required.cts', 'interop.cts'].map(name => join(folder, name))
+}
