@@ -1,7 +1,7 @@
 /** `fastsockets bench` and `npm run bench`. See README.md. */
 import { randomInt } from 'node:crypto'
-import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
-import { FAILURE, OK, USAGE_ERROR } from '../fastsockets/cli/exit-codes.ts'
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { FAILURE, OK } from '../fastsockets/cli/exit-codes.ts'
 import { exitOnInterrupt } from '../fastsockets/cli/interrupts.ts'
 import { CONTESTANTS, contestantsOf } from './contestants.ts'
 import { missingPackage } from './missing-package.ts'
@@ -9,6 +9,7 @@ import { prepareOutputs } from './outputs.ts'
 import { loadPictures } from './pictures.ts'
 import { reportTables } from './report-table.ts'
 import type { Report } from './result.ts'
+import { runCommand } from './run-command.ts'
 import { runSuites } from './run-suites.ts'
 import { QUICK_SECONDS, type Suite } from './suite.ts'
 import { SUITES } from './suites.ts'
@@ -71,7 +72,6 @@ function benchCommand(): Command {
     )
     .addHelpText('after', EXAMPLES)
     .showHelpAfterError('(add --help for how to use it)')
-    .exitOverride()
     .action(bench)
 }
 
@@ -159,12 +159,4 @@ for (const output of [process.stdout, process.stderr]) {
 }
 
 exitOnInterrupt()
-try {
-  await benchCommand().parseAsync()
-} catch (error) {
-  if (error instanceof CommanderError) process.exitCode = error.exitCode === OK ? OK : USAGE_ERROR
-  else {
-    process.exitCode = FAILURE
-    process.stderr.write(`fastsockets bench: ${(error as Error).message}\n`)
-  }
-}
+await runCommand(benchCommand())

@@ -40,6 +40,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'am/index.ts',
     'nic/index.ts',
     ...DOORS_OF_NIC,
+    'nameservice/daemon-view.ts',
     'nameservice/index.ts',
     'nameservice/named.ts',
     'nameservice/socket-path.ts',

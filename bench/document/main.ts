@@ -4,11 +4,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { Command, CommanderError } from 'commander'
-import { FAILURE, OK, USAGE_ERROR } from '../../fastsockets/cli/exit-codes.ts'
+import { Command } from 'commander'
 import { drawPictures } from '../pictures/index.ts'
 import { readReport } from '../read-report.ts'
 import type { Report } from '../result.ts'
+import { runCommand } from '../run-command.ts'
 import { performanceDocument } from './document.ts'
 import { hasReadmeFigures, README_PICTURE, readmePicture, withFigures } from './readme-picture.ts'
 
@@ -18,7 +18,6 @@ const command = new Command('bench:document')
   .description('docs/performance.md and its pictures, from the JSON of a run')
   .argument('<report>', 'what `fastsockets bench --json` printed')
   .option('--docs <directory>', 'where to write', DOCS)
-  .exitOverride()
   .action(async (file: string, { docs }: { docs: string }) => {
     const report = readReport(file)
     const drawn = await drawPictures(report)
@@ -43,12 +42,4 @@ async function writeReadme(report: Report, docs: string): Promise<void> {
   if (existsSync(readme)) writeFileSync(readme, withFigures(readFileSync(readme, 'utf8'), report))
 }
 
-try {
-  await command.parseAsync()
-} catch (error) {
-  if (error instanceof CommanderError) process.exitCode = error.exitCode === OK ? OK : USAGE_ERROR
-  else {
-    process.exitCode = FAILURE
-    process.stderr.write(`bench:document: ${(error as Error).message}\n`)
-  }
-}
+await runCommand(command)

@@ -5,9 +5,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import Table from 'cli-table3'
-import { Command, CommanderError } from 'commander'
-import { FAILURE, OK, USAGE_ERROR } from '../../fastsockets/cli/exit-codes.ts'
+import { Command } from 'commander'
 import { readReport } from '../read-report.ts'
+import { runCommand } from '../run-command.ts'
 import { cellsOf, sumOf, withTables } from './document.ts'
 import { FITS } from './machines.ts'
 import { type PapersReport, reportPapers } from './report.ts'
@@ -30,7 +30,6 @@ const command = new Command('bench:papers')
   .option('--json', 'print JSON')
   .option('--write', 'write the tables of docs/papers.md')
   .option('--report <file>', 'ratios of real drivers from this report', BASELINE)
-  .exitOverride()
   .action(({ json, write, report: file }: Options) => {
     const report = reportPapers(readReport(file))
     if (write) return writeFileSync(PAGE, withTables(readFileSync(PAGE, 'utf8'), report))
@@ -64,12 +63,4 @@ function describe({ lines, ratios, counted, reproduced }: PapersReport): string 
   ].join('\n')
 }
 
-try {
-  await command.parseAsync()
-} catch (error) {
-  if (error instanceof CommanderError) process.exitCode = error.exitCode === OK ? OK : USAGE_ERROR
-  else {
-    process.exitCode = FAILURE
-    process.stderr.write(`bench:papers: ${(error as Error).message}\n`)
-  }
-}
+await runCommand(command)

@@ -1,5 +1,6 @@
-/** The page of the daemon for a browser of this host. Who starts the daemon brings it along: its files are not the daemon's. */
+/** The page of the daemon for a browser of this host. The command line tool makes it, and passes it to the daemon. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { DaemonView } from '../daemon-view.ts'
 import type { Image } from '../store/image.ts'
 import type { WatchHub } from './watch-hub.ts'
 
@@ -17,33 +18,6 @@ export interface DaemonPage {
 }
 
 export type MakePage = (view: () => DaemonView) => DaemonPage
-
-/** What the page shows: all owners' names, leases and watchers, up to a limit. */
-export interface DaemonView {
-  readonly names: readonly {
-    readonly name: string
-    readonly endpoint: string
-    readonly owner: string
-    readonly lease: string
-    readonly revision: number
-  }[]
-  readonly leases: readonly {
-    readonly lease: string
-    readonly owner: string
-    readonly ttlMs: number
-    /** Undefined if the daemon does not keep the time. */
-    readonly expiresInMs: number | undefined
-    readonly names: number
-  }[]
-  readonly watchers: readonly {
-    readonly owner: string
-    /** Names, and prefixes with a `*` behind them. */
-    readonly watched: readonly string[]
-    readonly isCurrent: boolean
-  }[]
-  /** True if there are more. */
-  readonly isCut: boolean
-}
 
 export function viewOf(image: Image, hub: WatchHub): DaemonView {
   const watchers = [...hub.watchers()]

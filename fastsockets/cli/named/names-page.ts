@@ -4,9 +4,15 @@ import { EVENTS_PATH, eventText, PageHandler, pageFiles } from '../ui/page-handl
 import type { NamesSnapshot } from '../ui/snapshot-types.ts'
 
 const INTERVAL_MS = 1000
+const WORDS = {
+  title: 'Fast Sockets: names',
+  script: 'names',
+  waiting: 'Waiting for the first answer of the daemon.',
+  command: 'fastsockets names ls',
+}
 
 export function makeNamesPage(view: () => DaemonView): DaemonPage {
-  const files = pageFiles('names.html', ['names', 'format', 'table', 'live'])
+  const files = pageFiles(WORDS, ['format', 'table', 'live'])
   const snapshot = (): string => {
     const shown: NamesSnapshot = { atMs: Date.now(), ...view() }
     return eventText('snapshot', shown)

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import type { ListenerStatus, PolicyStatus } from '../../status/decode-status.ts'
-import { amount } from './amount.ts'
+import { narrowAmount as amount } from '../ui/page/format.ts'
 import type { RatedProcess, RatedSocket } from './rates.ts'
 import type { StatusFilter } from './status-filter.ts'
 

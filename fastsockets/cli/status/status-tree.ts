@@ -1,5 +1,5 @@
 /** `fastsockets status --tree`: a line for each program that a program is connected to, with the wires and their rates. */
-import { amount } from './amount.ts'
+import { narrowAmount as amount } from '../ui/page/format.ts'
 import type { RatedProcess, RatedSocket } from './rates.ts'
 
 /** The connections of one process with one other. */
@@ -37,9 +37,9 @@ function branchesOf({ sockets }: RatedProcess, shown: ReadonlySet<string>): Bran
   const branches = new Map<string, Branch>()
   for (const socket of sockets) {
     const { peer, role, remote, container } = socket
-    // It may send to any.
+    // A UDP socket may send to any address.
     if (socket.kind === 'udp') continue
-    // Its client has it.
+    // It stands below its client.
     if (role === 'server' && peer?.thread !== undefined && shown.has(`${peer.pid} ${peer.thread}`)) continue
     const elsewhere = container === undefined ? '' : `, another container (uid ${container.uid})`
     const other =
@@ -68,7 +68,13 @@ function renderBranch({ name, sockets }: Branch): string {
     const inRate = sum(socket => socket.inRate)
     const outRate = sum(socket => socket.outRate)
     const rates = inRate + outRate === 0 ? '' : `, ${amount(inRate)}B/s in, ${amount(outRate)}B/s out`
-    const bytes = `in ${amount(sum(socket => socket.bytesIn))}B, out ${amount(sum(socket => socket.bytesOut))}B`
+    const bytes = `in ${amount(
+      sum(socket => socket.bytesIn),
+      '',
+    )}B, out ${amount(
+      sum(socket => socket.bytesOut),
+      '',
+    )}B`
     return `${all.length} ${wire}: ${bytes}${rates}`
   })
   return `${name}  ${parts.join('; ')}`

@@ -35,22 +35,47 @@ const PAGE = new URL('./page/', import.meta.url)
 /** Sources of what the compiler does not copy. */
 const SOURCES = new URL('../../../../fastsockets/cli/ui/page/', import.meta.url)
 
-/** By path: the file and its media type. */
-export type PageFiles = Readonly<Record<string, { readonly file: URL; readonly type: string }>>
+/** What the server sends for a path. */
+interface PageFile {
+  readonly type: string
+  readonly read: () => string | Buffer
+}
 
-/** `document`: what `/` is. `modules`: its scripts of this folder, without extension. */
-export function pageFiles(document: string, modules: readonly string[]): PageFiles {
+export type PageFiles = Readonly<Record<string, PageFile>>
+
+/** What page.html has in braces. */
+interface PageWords {
+  readonly title: string
+  /** Its first script, without extension. */
+  readonly script: string
+  /** Shown until the first snapshot. */
+  readonly waiting: string
+  /** For a browser without JavaScript. */
+  readonly command: string
+}
+
+/** `modules`: scripts of the page's folder that its first one imports, without extension. */
+export function pageFiles(words: PageWords, modules: readonly string[]): PageFiles {
   return {
-    '/': { file: new URL(document, SOURCES), type: 'text/html; charset=utf-8' },
-    '/page.css': { file: new URL('page.css', SOURCES), type: 'text/css; charset=utf-8' },
-    '/preact.js': { file: new URL(import.meta.resolve('htm/preact/standalone')), type: 'text/javascript' },
+    '/': { type: 'text/html; charset=utf-8', read: () => documentOf(words) },
+    '/page.css': fileOf(new URL('page.css', SOURCES), 'text/css; charset=utf-8'),
+    '/preact.js': fileOf(new URL(import.meta.resolve('htm/preact/standalone')), 'text/javascript'),
     ...Object.fromEntries(
-      modules.map(name => [
+      [words.script, ...modules].map(name => [
         `/${name}.js`,
-        { file: new URL(`${name}.js`, PAGE), type: 'text/javascript; charset=utf-8' },
+        fileOf(new URL(`${name}.js`, PAGE), 'text/javascript; charset=utf-8'),
       ]),
     ),
   }
+}
+
+function fileOf(file: URL, type: string): PageFile {
+  return { type, read: () => readFileSync(file) }
+}
+
+function documentOf(words: PageWords): string {
+  const text = readFileSync(new URL('page.html', SOURCES), 'utf8')
+  return text.replace(/\{(\w+)\}/g, (_, name: keyof PageWords) => words[name])
 }
 
 /** Where the page gets its events. */
@@ -110,7 +135,7 @@ export class PageHandler {
     const { files } = this.#options
     const found = Object.hasOwn(files, pathname) ? files[pathname] : undefined
     if (found === undefined) return end(response, 404, 'There is no such page.')
-    response.writeHead(200, { ...HEADERS, 'content-type': found.type }).end(readFileSync(found.file))
+    response.writeHead(200, { ...HEADERS, 'content-type': found.type }).end(found.read())
   }
 
   #refusalOf({ method, url, headers }: IncomingMessage): [status: number, text: string] | undefined {

@@ -1,4 +1,5 @@
 /** What the server of `fastsockets ui` sends to the page, once a second, as JSON. Rates are per second, sizes bytes. */
+import type { DaemonView } from '../../../nameservice/daemon-view.ts'
 
 /** One thread of a relinked process, or a process that is not relinked and connected to one. */
 export interface ShownProgram {
@@ -51,12 +52,7 @@ export interface ShownReason {
   readonly count: number
 }
 
-export interface ShownName {
-  readonly name: string
-  readonly endpoint: string
-  readonly lease: string
-  readonly revision: number
-}
+export type ShownName = Omit<DaemonView['names'][number], 'owner'>
 
 /** What the name-service daemon has, or why nothing is known. */
 export interface ShownNames {
@@ -90,20 +86,6 @@ export interface Snapshot {
 }
 
 /** What the name-service daemon sends to its page, once a second. */
-export interface NamesSnapshot {
+export interface NamesSnapshot extends DaemonView {
   readonly atMs: number
-  readonly names: readonly (ShownName & { readonly owner: string })[]
-  readonly leases: readonly {
-    readonly lease: string
-    readonly owner: string
-    readonly ttlMs: number
-    readonly expiresInMs: number | undefined
-    readonly names: number
-  }[]
-  readonly watchers: readonly {
-    readonly owner: string
-    readonly watched: readonly string[]
-    readonly isCurrent: boolean
-  }[]
-  readonly isCut: boolean
 }

@@ -4,7 +4,7 @@ import { REMEDIES } from '../remedies.ts'
 import type { RatedProcess, RatedSocket } from '../status/rates.ts'
 import type { ShownEdge, ShownNames, ShownProgram, ShownReason, Snapshot } from './snapshot-types.ts'
 
-/** Of either, the page shows no more: those with the most bytes a second. */
+/** The page shows so many programs, and so many edges: those with the most bytes a second. */
 export const PROGRAMS_MAX = 2000
 export const EDGES_MAX = 4000
 
@@ -58,7 +58,7 @@ function joinEnds(processes: readonly RatedProcess[]): {
     const own = idOf(process.pid, process.thread)
     for (const socket of process.sockets) {
       const { peer, role, kind } = socket
-      // It may send to any.
+      // A UDP socket may send to any address.
       if (kind === 'udp') continue
       const other = peer === undefined ? `host ${hostOf(socket)}` : idOf(peer.pid, peer.thread ?? 0)
       const isSeenByClient = role === 'server' && peer?.thread !== undefined && programs.has(other)

@@ -8,6 +8,13 @@ import { PageServer } from './page-server.ts'
 import type { Snapshot } from './snapshot-types.ts'
 import { liveSnapshots, recordedSnapshots } from './sources.ts'
 
+const WORDS = {
+  title: 'Fast Sockets',
+  script: 'main',
+  waiting: 'Waiting for the first look at this host.',
+  command: 'fastsockets status',
+}
+
 const EXAMPLES = `
 Examples:
   $ fastsockets ui                          prints the address to open in a browser
@@ -47,7 +54,7 @@ async function show({ port, record, replay }: UiOptions): Promise<void> {
   const history = new History()
   let last: Snapshot | undefined
   const page = new PageHandler({
-    files: pageFiles('page.html', ['main', 'charts', 'graph', 'format', 'tables', 'table', 'live']),
+    files: pageFiles(WORDS, ['charts', 'graph', 'format', 'tables', 'table', 'live']),
     printer: 'fastsockets ui',
     greeting: () => [
       eventText('history', history.all),

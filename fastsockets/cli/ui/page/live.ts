@@ -3,15 +3,15 @@ import { html, render } from './preact.js'
 
 export interface Live {
   readonly events: EventSource
-  /** To be called after what `draw` uses has changed. */
-  readonly isDue: () => void
+  /** Draws in the next frame of the screen: to be called after a change of what `draw` uses. */
+  readonly redraw: () => void
 }
 
 /** `draw` returns undefined as long as there is nothing to show. `onLost`: the server does not answer. */
 export function live(draw: () => object | undefined, onLost: () => void): Live {
   const page = document.getElementById('page') as HTMLElement
   let isDrawing = false
-  const isDue = (): void => {
+  const redraw = (): void => {
     if (isDrawing) return
     isDrawing = true
     requestAnimationFrame(() => {
@@ -25,12 +25,12 @@ export function live(draw: () => object | undefined, onLost: () => void): Live {
   const events = new EventSource('/events')
   events.addEventListener('error', () => {
     onLost()
-    isDue()
+    redraw()
   })
-  return { events, isDue }
+  return { events, redraw }
 }
 
-/** When the page is of, or that its `server` does not answer. */
+/** The time of the snapshot, or that `server` does not answer. */
 export function State({ atMs, isLost, server }: { atMs: number; isLost: boolean; server: string }): object {
   const time = new Date(atMs).toLocaleTimeString()
   const state = isLost ? `Nothing new since ${time}: ${server} does not answer.` : `as of ${time}`

@@ -42,7 +42,7 @@ function Page({ snapshot, history, isLost }: PageProps): object {
     </main>`
 }
 
-const { events, isDue } = live(
+const { events, redraw } = live(
   () => snapshot && html`<${Page} snapshot=${snapshot} history=${history} isLost=${isLost} />`,
   () => {
     isLost = true
@@ -56,5 +56,5 @@ events.addEventListener('snapshot', event => {
   if (history.at(-1)?.atMs !== snapshot.totals.atMs)
     history = [...history.slice(1 - HISTORY_LENGTH), snapshot.totals]
   isLost = false
-  isDue()
+  redraw()
 })

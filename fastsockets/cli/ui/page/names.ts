@@ -52,7 +52,7 @@ function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`
 }
 
-const { events, isDue } = live(
+const { events, redraw } = live(
   () => snapshot && page(snapshot),
   () => {
     isLost = true
@@ -61,5 +61,5 @@ const { events, isDue } = live(
 events.addEventListener('snapshot', event => {
   snapshot = JSON.parse(event.data) as NamesSnapshot
   isLost = false
-  isDue()
+  redraw()
 })
