@@ -14,7 +14,7 @@ import {
 } from '../status/socket-notes.ts'
 import type { Place } from '../status/status-page.ts'
 import type { StreamCounters } from '../status/stream-counts.ts'
-import { hideTcp, showTcpClient } from '../status/tcp-rows.ts'
+import { hideTcp, showTcpAgain, showTcpClient } from '../status/tcp-rows.ts'
 import { fastOf } from './fast-handle.ts'
 import { isOverPath } from './tcp-below.ts'
 
@@ -198,7 +198,9 @@ function isOnPath({ _handle: handle }: WiredSocket): boolean {
 /** The socket is back on TCP. */
 export function recordTcpAgain(socket: object, role: 'client' | 'server'): void {
   logConnect?.('the %s is back on tcp', role)
-  record(socket, role === 'client' ? POSSIBLE : STAYS)
+  const wire = role === 'client' ? POSSIBLE : STAYS
+  record(socket, wire)
+  showTcpAgain(socket as Socket, role, wire)
   notesOf(socket).promoted = undefined
 }
 

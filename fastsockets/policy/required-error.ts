@@ -16,7 +16,7 @@ export interface Required {
 
 const REMEDIES: Partial<Record<FallbackCode, string>> = {
   NOT_LISTENING: 'start the server',
-  NOT_RELINKED: 'relink the server',
+  NOT_RELINKED: 'relink the server, with FASTSOCKETS_START=fast',
   OTHER_USER: 'list each user in the policy of the other',
   NO_RENDEZVOUS: 'give both the same rendezvous folder',
   REMOTE_HOST: 'name the host in a rule with an address, if it has RDMA',
@@ -59,7 +59,10 @@ export function preciseReason(reason: FallbackReason, address: string, port: num
   const isListened = own === undefined ? undefined : isListenedAt(own, port)
   if (isListened === undefined) return reason
   return isListened
-    ? fallbackReason('NOT_RELINKED', 'a process listens there, and is not relinked or has just started')
+    ? fallbackReason(
+        'NOT_RELINKED',
+        'a process listens there, which is not relinked, has just started, or has loaded nothing yet',
+      )
     : fallbackReason('NOT_LISTENING', 'no process of this network namespace listens there')
 }
 

@@ -69,7 +69,10 @@ export function acceptPromotion(
   const make = (): PromotedHandle => {
     if (placed !== undefined) return placed
     if (held === undefined) return new PromotedHandle(tcp, exchange, socket)
-    const handle: HeldHandle = new HeldHandle(tcp, exchange, () => servers.show(held.server, handle, stream))
+    const handle: HeldHandle = new HeldHandle(tcp, exchange, () => {
+      statusPage().countOpened()
+      servers.show(held.server, handle, stream)
+    })
     return handle
   }
   // Hooks know the connection by its TCP handle.

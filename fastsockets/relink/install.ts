@@ -62,8 +62,16 @@ import {
   noteUpper,
   renewSession,
 } from '../handle/tls-sockets.ts'
-import { isCandidate, isFast, logConnect, recordCandidate, recordFallback } from '../handle/transport.ts'
+import {
+  isCandidate,
+  isFast,
+  logConnect,
+  possibleWire,
+  recordCandidate,
+  recordFallback,
+} from '../handle/transport.ts'
 import { define } from '../host/define.ts'
+import { inTurns } from '../host/in-turns.ts'
 import { openIoTurns } from '../host/io-turns.ts'
 import {
   bindingOf,
@@ -86,9 +94,10 @@ import { mayReturn, moveToTcpUnread } from '../promotion/demotion.ts'
 import { acceptOverTcp, isForNativeCode, startOverTcp } from '../promotion/native-starts.ts'
 import { handleWritev, takeBack } from '../promotion/next-turn.ts'
 import { lengthOfWrite } from '../promotion/price.ts'
+import { openHandles, openSockets } from '../promotion/reads.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import { statusPage } from '../status/status-page.ts'
-import { hideTcp, watchAccepted } from '../status/tcp-rows.ts'
+import { hideTcp, showAccepted, showOlderClient, watchAccepted } from '../status/tcp-rows.ts'
 import type { Acceptor } from '../stream/socket-channel.ts'
 import { showActive } from './active-handles.ts'
 import { bridgeOrFail, isFastSocket } from './bridge.ts'
@@ -171,6 +180,21 @@ function wrapAll(): void {
     logConnect?.('from %s port %d: tcp, ACCEPTED', socket.remoteAddress, socket.remotePort)
   })
   syncBuiltinESMExports()
+}
+
+/** Shows the connections that are older than the status page, of the first phase. The listeners have their rows already. */
+export function showOlder(): void {
+  inTurns(openHandles(), handles => {
+    for (const socket of openSockets(handles)) {
+      const { server } = socket as net.Socket & { server?: net.Server | null }
+      if (isOwn(socket) || socket.connecting || socket.destroyed || isFast(socket)) continue
+      if (!server) showOlderClient(socket, possibleWire())
+      else if (!isOwn(server)) {
+        showAccepted(socket)
+        countTcpAccepted(server)
+      }
+    }
+  })
 }
 
 /** A part of its own: only programs with UDP sockets that talk within this host load it. */

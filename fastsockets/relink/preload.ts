@@ -23,6 +23,7 @@ import '../../nic/real-time.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
 import { type PolicySettings, policySettings, providePolicySettings } from '../../nic/policy-source.ts'
+import { startPhase } from '../host/start-phase.ts'
 import { DATAGRAMS_VARIABLE, START_VARIABLE } from '../policy/start-variable.ts'
 import { lengthOfWrite } from '../promotion/price.ts'
 import { isConnection } from '../promotion/reads.ts'
@@ -169,6 +170,7 @@ function install(): void {
   rest.install()
   for (const { server, args, scope: own } of endLightPhase())
     own.runInAsyncScope(() => rest?.publishLate(server, args))
+  if (startPhase.wasLight) rest.showOlder()
 }
 
 function handleConnect(socket: unknown, args: readonly unknown[]): boolean {

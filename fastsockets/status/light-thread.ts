@@ -1,6 +1,6 @@
 /**
  * Programs in their first phase (relink/light-phase.ts): nothing is loaded that could keep a status page. Each keeps the preload
- * of this package open, and is found by that. What connections it has, the kernel says: all are over TCP.
+ * of this package open, and is found by that. The kernel tells its connections, all of which are over TCP.
  */
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { resolve } from 'node:path'

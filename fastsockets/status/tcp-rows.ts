@@ -8,8 +8,9 @@ import type { Server, Socket } from 'node:net'
 import { isOwn } from '../../nic/index.ts'
 import { clearInterval, setInterval, setTimeout } from '../../nic/real-time.ts'
 import type { SocketName, TcpHandle } from '../host/node-internals.ts'
+import { targetPath } from '../host/unix-targets.ts'
 import { nameInRules } from '../policy/unix-names.ts'
-import { fallbackReason } from '../reasons.ts'
+import { type FallbackCode, fallbackReason } from '../reasons.ts'
 import { EVENTS, publishEvent } from './events.ts'
 import { knownNotesOf, notesOf, type PlainWire, type SocketNotes } from './socket-notes.ts'
 import { BYTES_IN, BYTES_OUT } from './status-layout.ts'
@@ -87,6 +88,13 @@ export function showTcpClient(socket: Socket, wire: PlainWire, place: Place | un
   if (waiting.push(notes) === 1) scope.runInAsyncScope(openRowsLater)
 }
 
+/** The same for a client that is connected already. */
+export function showOlderClient(socket: Socket, wire: PlainWire): void {
+  const path = targetPath(socket)
+  if (path === undefined) showTcpClient(socket, wire, placeOf(endsOf(socket).remote))
+  else showTcpClient(socket, { ...wire, transport: 'pipe' }, { address: path, port: 0 })
+}
+
 function openRowsLater(): void {
   setTimeout(openRows, OPEN_AFTER_MS).unref()
 }
@@ -144,21 +152,35 @@ export function watchAccepted(
 }
 
 export function showAccepted(socket: Socket): void {
-  const ends = endsOf(socket)
-  const page = statusPage()
-  page.countFallback('ACCEPTED')
-  const remote = placeOf(ends.remote)
-  publishEvent(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
+  statusPage().countFallback('ACCEPTED')
+  if (EVENTS.fallback.hasSubscribers) {
+    const remote = placeOf(endsOf(socket).remote)
+    publishEvent(EVENTS.fallback, { socket, role: 'server', reason: fallbackReason('ACCEPTED'), remote })
+  }
   // The program's 'connection' listener may have sent the socket to another process.
-  if (!hasHandle(socket)) return
-  const row = page.open({
-    kind: 'tcp',
-    transport: ends.local.address === undefined ? 'pipe' : 'tcp',
-    role: 'server',
-    reason: 'ACCEPTED',
-    local: placeOf(ends.local),
-    remote,
-  })
+  if (hasHandle(socket)) openRow(socket, 'server', 'ACCEPTED', false)
+}
+
+/** A connection that has moved is back on TCP. */
+export function showTcpAgain(socket: Socket, role: 'client' | 'server', { reason }: PlainWire): void {
+  hideTcp(socket)
+  if (hasHandle(socket)) openRow(socket, role, reason.code, true)
+}
+
+function openRow(socket: Socket, role: 'client' | 'server', reason: FallbackCode, isCounted: boolean): void {
+  const { local, remote } = endsOf(socket)
+  const path = role === 'client' ? targetPath(socket) : undefined
+  const row = statusPage().open(
+    {
+      kind: 'tcp',
+      transport: local.address === undefined ? 'pipe' : 'tcp',
+      role,
+      reason,
+      local: placeOf(local),
+      remote: path === undefined ? placeOf(remote) : { address: nameInRules(path), port: 0 },
+    },
+    isCounted,
+  )
   notesOf(socket).row = countedRow(row, socket)
 }
 

@@ -28,7 +28,8 @@ export function showStream(
   const kind = isRaw ? 'raw' : stream.isOfDatagrams ? 'dgram' : 'net'
   const zcopy = mayOffer ? 'possible' : allowsPeerMemory() ? 'refused' : 'off'
   const containerUid = way?.isThroughFolder ? peerUid : undefined
-  const isCounted = stream.isOfDatagrams
+  // One that has moved was counted when it started on TCP.
+  const isCounted = stream.isOfDatagrams || stream.isPromotion
   stream.counts.open(statusPage().open({ kind, zcopy, containerUid, ...connection }, isCounted), window)
   stream.counts.sent(stream.sendSequence)
   if (!stream.isOfDatagrams) publishEvent(EVENTS.connection, connection)

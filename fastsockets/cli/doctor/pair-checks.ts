@@ -8,6 +8,7 @@ import type { Check } from './check.ts'
 
 const HINTS: Partial<Record<FallbackCode, string>> = {
   NOT_RELINKED: 'start the server with: node --import fastsockets/register, or fastsockets run',
+  STARTED_ON_TCP: 'start the server with FASTSOCKETS_START=fast',
   STRANGER: 'another program listens there; let the server listen on another port',
   SILENT: 'the server, or a stranger on its hashed port, is busy or stopped',
   VERSION: 'install the same release of fastsockets for both programs',
@@ -33,10 +34,11 @@ export async function pairChecks({ host, port }: HostPort): Promise<Check[]> {
   }
 }
 
-function pairCheck({ address, reason, policy, foreign }: Explanation): Check {
+function pairCheck({ address, outcome, reason, policy, foreign }: Explanation): Check {
   const name = `to ${address}`
   if (reason === undefined) return { name, state: 'ok', detail: `fast; policy: ${policy.because}` }
-  if (reason.code === 'STARTED_ON_TCP') return { name, state: 'ok', detail: reason.text }
+  if (reason.code === 'STARTED_ON_TCP' && outcome !== 'fails')
+    return { name, state: 'ok', detail: reason.text }
   const hint = foreign === undefined ? HINTS[reason.code] : undefined
   return { name, state: 'failed', detail: `${reason.code}: ${reason.text}`, ...(hint && { hint }) }
 }

@@ -75,7 +75,7 @@ function parseServer(text: string): HostPort | UnixName {
 }
 
 function willBeFast({ outcome, reason }: Explanation): boolean {
-  return !SLOW.includes(outcome) || reason?.code === 'STARTED_ON_TCP'
+  return !SLOW.includes(outcome) || (outcome !== 'fails' && reason?.code === 'STARTED_ON_TCP')
 }
 
 interface Shown extends Explanation {

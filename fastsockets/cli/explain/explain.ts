@@ -46,7 +46,7 @@ export async function explain(host: string, port: number, program = ownProgram()
 }
 
 function withStart(found: Explanation, address: string, port: number): Explanation {
-  const { outcome, policy, reason } = found
+  const { policy, reason } = found
   if (policy.use === 'tcp') return found
   const start = startOf(policy.use, address)
   if (reason?.code !== 'NOT_RELINKED') return { ...found, start }
@@ -55,7 +55,7 @@ function withStart(found: Explanation, address: string, port: number): Explanati
     const text = `${foreign} listens there, which is no Node program`
     return { ...found, start, foreign, reason: fallbackReason('NOT_RELINKED', text) }
   }
-  const pid = outcome === 'tcp' ? lightServer(address, port) : undefined
+  const pid = lightServer(address, port)
   if (pid === undefined) return { ...found, start }
   const light = fallbackReason(
     'STARTED_ON_TCP',

@@ -1,6 +1,6 @@
 /**
- * `fastsockets explain --pid`: for a process that runs. What it has is read, as `status` does: its program, the version of its policy and
- * its connections from its status page, its variables from /proc. So a busy or stopped process can be explained, too.
+ * `fastsockets explain --pid`: for a process that runs, busy or stopped, too. Reads its program, the version of its policy and its
+ * connections from its status page, and its variables from /proc.
  */
 import { readFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
@@ -20,7 +20,7 @@ export interface Connections {
 
 export interface Running {
   readonly program: string
-  /** Those that it has to the place now. */
+  /** Its present connections to that place. */
   connectionsTo(address: string, port: number): Connections[]
 }
 
@@ -46,7 +46,7 @@ export function becomeLike(pid: number): Running {
   return { program, connectionsTo: (address, port) => connectionsOf(sockets, address, port) }
 }
 
-/** Those with which it was started. */
+/** As they were when it was started. */
 function copyVariables(pid: number): void {
   for (const name of Object.keys(process.env)) if (VARIABLE.test(`${name}=`)) delete process.env[name]
   for (const line of readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')) {

@@ -67,6 +67,11 @@ t.test('the connection that exists moves to TCP and back, and new ones follow th
   write(path, 'rules: [{ role: client, use: tcp }]\n')
   await wire(client, 'tcp')
   await wire(server, 'tcp')
+  for (const [{ pid }, role] of [
+    [client, 'client'],
+    [server, 'server'],
+  ] as const)
+    t.match(readStatusOf(pid)[0]?.sockets, [{ transport: 'tcp', role }], `shown, ${role}`)
   t.match(await client.ask({ ask: 'connect' }), { transport: 'tcp' })
   const [first] = await policiesOf(client)
   t.match(first, { file: path, version: /^[\da-f]{12}$/, ruleCount: 1, error: undefined })

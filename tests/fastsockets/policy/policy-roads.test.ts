@@ -414,12 +414,26 @@ t.test('fastsockets explain', async t => {
     status: 1,
     stdout: /tcp\n {4}policy {2}tcp: rule 1 of .*, line 2\n {4}reason {2}POLICY/,
   })
-  const required = explain(env, '127.0.0.1:1', '--json')
-  t.equal(required.status, 1)
-  t.match(JSON.parse(required.stdout), [
+  const failing = explain(env, '127.0.0.1:1', '--json')
+  t.equal(failing.status, 1)
+  t.match(JSON.parse(failing.stdout), [
     { address: '127.0.0.1', outcome: 'fails', policy: { use: 'require' }, reason: { code: 'NOT_LISTENING' } },
   ])
   t.match(explain(env, '192.0.2.1:80'), { stdout: /NO_RENDEZVOUS|REMOTE_HOST/ })
+  const plain = new Child(t, program('server'), ['echo'])
+  const { port: plainPort } = await plain.receive<{ port: number }>()
+  const [relinkable] = JSON.parse(explain(plainEnvironment(), `127.0.0.1:${plainPort}`, '--json').stdout)
+  t.match(relinkable, { reason: { code: 'NOT_RELINKED' } })
+  t.notOk('foreign' in relinkable, 'Node, by its symbols')
+  const light = new Child(
+    t,
+    program('server'),
+    ['echo'],
+    relinked({ env: { ...plainEnvironment(), FASTSOCKETS_START: 'tcp' } }),
+  )
+  const { port: lightPort } = await light.receive<{ port: number }>()
+  const required = explain({ ...plainEnvironment(), FASTSOCKETS_USE: 'require' }, `127.0.0.1:${lightPort}`)
+  t.match(required, { status: 1, stdout: /fails\n[\s\S]* STARTED_ON_TCP: .*has loaded nothing yet/ })
   t.match(explain(env, 'nonsense'), { status: 2 })
 })
 

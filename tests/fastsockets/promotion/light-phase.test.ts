@@ -1,6 +1,8 @@
 /** A program whose sockets have cost little has loaded nothing; one that goes on becomes fast, and so does its server. */
 import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -22,6 +24,10 @@ t.test('connections start on TCP', async t => {
   t.strictSame(await client.ask({ count: 200 }), { isLoaded: false }, 'for a while')
   t.strictSame(await server.ask({}), { isLoaded: false }, 'likewise the server')
   await checkSeen(t, server, client, port)
+  // Not relinked, accepted before there is a page.
+  const idle = net.connect(port, '127.0.0.1')
+  t.teardown(() => void idle.destroy())
+  await once(idle, 'connect')
   await eventually('the move', async () => {
     await client.ask({ count: 500 })
     const sockets = readStatusOf(client.pid)[0]?.sockets ?? []
@@ -30,11 +36,21 @@ t.test('connections start on TCP', async t => {
   t.strictSame(await server.ask({}), { isLoaded: true })
   t.match(readStatusOf(client.pid), [{ isLoaded: true, promoted: 1 }], 'it has a page now')
   t.equal(readStatusOf(client.pid).length, 1)
-  for (const { pid } of [client, server])
-    await eventually('one row', () => {
+  for (const [{ pid }, wanted] of [
+    [client, 'shm'],
+    [server, 'shm tcp'],
+  ] as const)
+    await eventually('a row for each', () => {
       const sockets = readStatusOf(pid)[0]?.sockets ?? []
-      return sockets.length === 1 && sockets[0]?.transport === 'shm'
+      return (
+        sockets
+          .map(({ transport }) => transport)
+          .sort()
+          .join(' ') === wanted
+      )
     })
+  t.match(readStatusOf(client.pid), [{ opened: 1, fallbacks: { STARTED_ON_TCP: 1 } }])
+  t.match(readStatusOf(server.pid), [{ opened: 2, listeners: [{ acceptedTcp: 2 }] }])
   await client.kill()
 })
 
