@@ -20,7 +20,7 @@
  */
 
 import { ablation } from '../../nic/index.ts'
-import { clearTimeout, dateNow, setTimeout } from '../../nic/real-time.ts'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { FastStreamHandle } from '../handle/fast-handle.ts'
 import type { FastSocket, WriteCallback } from '../handle/fast-handle-contract.ts'
 import {
@@ -33,7 +33,7 @@ import {
   writeBelow,
 } from '../handle/tcp-below.ts'
 import { type HandleExchange, keepStreamState } from '../handle/tls-sockets.ts'
-import { recordPromoted, recordStay, recordTcpAgain } from '../handle/transport.ts'
+import { recordStay, recordTcpAgain } from '../handle/transport.ts'
 import {
   type ConnectRequest,
   callIfFunction,
@@ -43,12 +43,11 @@ import {
 } from '../host/node-internals.ts'
 import { errorOfErrno, UV_EOF } from '../host/socket-errors.ts'
 import { lastRead, reportRead, STOCK_READER } from '../host/stream-state.ts'
-import { EVENTS, publishEvent } from '../status/events.ts'
 import { statusPage } from '../status/status-page.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
-import { endsOf } from '../stream/stream-addresses.ts'
 import type { StreamErrorCode } from '../stream/stream-sink.ts'
 import { askForTurn } from './next-turn.ts'
+import { showPromoted } from './show-promoted.ts'
 
 const COUNT_SIZE = 8
 /** In place of a count: this direction stays on TCP. */
@@ -631,21 +630,8 @@ export class PromotedHandle extends FastStreamHandle {
 
   /** Both ends know it now. */
   protected record(): void {
-    const socket = this.socket as FastSocket
-    const stream = this.stream as SocketStream
-    const { transport } = stream.channel
-    const { readCount: bytesIn, writtenCount: bytesOut } = this
-    statusPage().countPromoted()
-    recordPromoted(socket, transport, { atMs: dateNow(), bytesIn, bytesOut })
-    if (!EVENTS.promoted.hasSubscribers) return
-    publishEvent(EVENTS.promoted, {
-      socket,
-      transport,
-      role: stream.role,
-      ...endsOf(stream),
-      bytesIn,
-      bytesOut,
-    })
+    const { socket, stream, readCount, writtenCount } = this
+    showPromoted(socket as FastSocket, stream as SocketStream, readCount, writtenCount)
   }
 
   /** Bytes that have come by TCP and were not read make a close a reset, as in TCP. */

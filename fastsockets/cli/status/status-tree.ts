@@ -68,13 +68,7 @@ function renderBranch({ name, sockets }: Branch): string {
     const inRate = sum(socket => socket.inRate)
     const outRate = sum(socket => socket.outRate)
     const rates = inRate + outRate === 0 ? '' : `, ${amount(inRate)}B/s in, ${amount(outRate)}B/s out`
-    const bytes = `in ${amount(
-      sum(socket => socket.bytesIn),
-      '',
-    )}B, out ${amount(
-      sum(socket => socket.bytesOut),
-      '',
-    )}B`
+    const bytes = `in ${amount(sum(socket => socket.bytesIn))}B, out ${amount(sum(socket => socket.bytesOut))}B`
     return `${all.length} ${wire}: ${bytes}${rates}`
   })
   return `${name}  ${parts.join('; ')}`
