@@ -1,6 +1,6 @@
 /** An application as a user has it: the package is packed and installed into an empty folder, without install scripts. */
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,8 +17,20 @@ export interface Application {
   readonly packaged: ReadonlySet<string>
 }
 
+/** To make and remove its thousands of files takes some disks a minute. */
+const MEMORY = '/dev/shm'
+const MEMORY_MIN = 512 * 1024 * 1024
+
+/** True if there is a file system in memory that has room, and that programs may be run from. */
+function isMemoryFit(): boolean {
+  const mounts = readFileSync('/proc/self/mounts', 'utf8')
+  if (!/^\S+ \/dev\/shm tmpfs (?!\S*\bnoexec\b)/m.test(mounts)) return false
+  const { bavail, bsize } = statfsSync(MEMORY)
+  return bavail * bsize >= MEMORY_MIN
+}
+
 export async function installApplication(t: Test): Promise<Application> {
-  const folder = mkdtempSync(join(tmpdir(), 'fastsockets-docs-'))
+  const folder = mkdtempSync(join(isMemoryFit() ? MEMORY : tmpdir(), 'fastsockets-docs-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
   const env = plainEnvironment()
   const packed = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
