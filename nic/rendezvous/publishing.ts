@@ -8,7 +8,6 @@ import {
   chmodSync,
   closeSync,
   constants,
-  existsSync,
   fstatSync,
   linkSync,
   lstatSync,
@@ -127,11 +126,13 @@ function allowCallers(path: string): BigIntStats {
   }
 }
 
-/** The first slot that no process has; none if all are taken. */
+/** The first slot that no process has; none if all are taken. In a folder with the sticky bit others' files stay. */
 function freeSlot(libc: Libc, at: string, listener: string): string[] {
   for (let slot = 0; slot < SLOTS; slot++) {
     const name = slotName(listener, slot)
-    if (!existsSync(`${at}/${name}`) || isStale(libc, `${at}/${name}`)) return [name]
+    const stat = lstatSync(`${at}/${name}`, { throwIfNoEntry: false })
+    if (stat === undefined) return [name]
+    if (stat.uid === process.geteuid?.() && stat.isSocket() && isStale(libc, `${at}/${name}`)) return [name]
   }
   return []
 }

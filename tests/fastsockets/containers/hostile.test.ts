@@ -29,9 +29,11 @@ import {
 } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { LOCK_EX } from '../../../nic/posix/constants.ts'
 import { requireLibc } from '../../../nic/posix/libc.ts'
+import { slotName } from '../../../nic/rendezvous/names-layout.ts'
 import type { Child } from '../../support/child.ts'
 import { type Containers, childIn, makeContainers, namesIn, noContainers } from '../../support/containers.ts'
 import { program } from '../../support/relinked.ts'
+import { eventually } from '../../support/until.ts'
 import type { Called, Question } from '../programs/neighbour.ts'
 
 const skip = noContainers()
@@ -186,6 +188,22 @@ t.test('a publisher does not wait for a lock that a stranger keeps', { skip }, a
   const client = childIn(t, containers, near, neighbour)
   const question: Question = { ask: 'call', host: far.address, port: PORT }
   t.match(await client.ask<Called>(question), { transport: 'shm', echoed: 200_000 })
+})
+
+t.test('slots that a stranger holds are left out by threads that share a listener', { skip }, async t => {
+  const containers = makeContainers(t, SHARED)
+  const { far, folder } = containers
+  const name = `tcp4-${far.address}-${PORT}`
+  const slots = [0, 1].map(slot => join(folder, slotName(name, slot)))
+  spawnSync('mkfifo', slots)
+  for (const slot of slots) chownSync(slot, STRANGER, STRANGER)
+  const args = ['cluster', String(PORT)]
+  const server = childIn(t, containers, far, program('shared-listener'), args, { uid: 1000 })
+  t.strictSame(await server.receive(), { listening: 2 })
+  const others = (): string[] =>
+    namesIn(containers).filter(one => one.startsWith(name) && !/\.[01]$/.test(one))
+  await eventually('a slot for each', () => others().length === 3)
+  t.strictSame(others(), [name, slotName(name, 2), slotName(name, 3)])
 })
 
 t.test('links in place of what is being published lead to no file of the publisher', { skip }, async t => {
