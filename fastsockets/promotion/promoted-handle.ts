@@ -147,10 +147,13 @@ export class PromotedHandle extends FastStreamHandle {
     return this.phase !== 'open'
   }
 
+  private get isWhollyOnTcp(): boolean {
+    return this.phase === 'tcp' && this.outgoing === 'tcp' && this.incoming === 'tcp'
+  }
+
   /** True if a request to move it may be made, or answered. */
   get mayMove(): boolean {
-    const isIdle = this.phase === 'tcp' && this.outgoing === 'tcp' && this.incoming === 'tcp'
-    return isIdle && !this.isClosed && !this.hasShutTcp && this.socket?.connecting === false
+    return this.isWhollyOnTcp && !this.isClosed && !this.hasShutTcp && this.socket?.connecting === false
   }
 
   // The connect of a handle that is in place from the start.
@@ -194,8 +197,8 @@ export class PromotedHandle extends FastStreamHandle {
 
   /** For the case that the socket is sent to another process: true if it now has the TCP handle. */
   tryHandBack(): boolean {
-    const isOnTcp = this.phase === 'tcp' && this.outgoing === 'tcp' && this.incoming === 'tcp'
-    if (!isOnTcp || this.isClosed || this.isNative || this.feedCount > 0 || this.hasUnread) return false
+    if (!this.isWhollyOnTcp || this.isClosed || this.isNative || this.feedCount > 0 || this.hasUnread)
+      return false
     this.handBack()
     return true
   }
@@ -332,31 +335,24 @@ export class PromotedHandle extends FastStreamHandle {
   }
 
   override shutdown(request: object): number {
-    if (this.outgoing === 'stream') {
-      this.shutTcp()
-      return super.shutdown(request)
-    }
-    this.hasShutTcp = true
+    if (this.shutsStream()) return super.shutdown(request)
     return this.tcp.shutdown(request)
   }
 
   override handleNativeShutdown(request: object): number {
-    if (this.outgoing === 'stream') {
-      this.shutTcp()
-      return super.handleNativeShutdown(request)
-    }
-    this.hasShutTcp = true
+    if (this.shutsStream()) return super.handleNativeShutdown(request)
     this.beginNativeShutdown(request)
     return shutdownBelow(this.tcp, () => this.finishNativeShutdown(0))
   }
 
   /**
-   * The kernel knows the end of this direction, too: what fails later on TCP has the error that it has over TCP alone, and who goes back to
-   * TCP finds the end there.
+   * True if this direction ends on the stream. The kernel knows it, too: what fails later on TCP has the error that it has over TCP alone,
+   * and a connection that goes back finds its end there.
    */
-  private shutTcp(): void {
+  private shutsStream(): boolean {
     this.hasShutTcp = true
-    shutdownBelow(this.tcp, () => {})
+    if (this.outgoing === 'stream') shutdownBelow(this.tcp, () => {})
+    return this.outgoing === 'stream'
   }
 
   override get writeQueueSize(): number {
@@ -441,17 +437,14 @@ export class PromotedHandle extends FastStreamHandle {
     if (this.incoming === 'stream' || this.isClosed || this.isInBack) return
     if (expected !== undefined && tcp.bytesRead === expected) return this.moveIn()
     // The peer breaks the rules of this protocol.
-    if (expected !== undefined && tcp.bytesRead > expected) return this.breakOff()
+    if (expected !== undefined && tcp.bytesRead > expected)
+      return super.handleError('ECONNRESET', 'read', undefined)
     if (this.hasHeldEnd && expected !== undefined) {
       // Short of the count, the peer has died or dropped what libuv had queued: TCP reports no more than the end.
       this.expected = Number.POSITIVE_INFINITY
       return this.tellTcpEnd()
     }
     if (expected !== Number.POSITIVE_INFINITY) this.wait()
-  }
-
-  private breakOff(): void {
-    super.handleError('ECONNRESET', 'read', undefined)
   }
 
   /** Gives up after a while in which the program reads and TCP brings nothing of what the peer has announced. */
@@ -462,7 +455,7 @@ export class PromotedHandle extends FastStreamHandle {
       this.waiting = undefined
       if (this.isClosed || this.phase !== 'open' || this.incoming === 'stream' || this.isInBack) return
       const isIdle = this.tcp.bytesRead === this.waitedAt && (this.hasHeldEnd || this.tcp.reading)
-      if (isIdle) this.breakOff()
+      if (isIdle) super.handleError('ECONNRESET', 'read', undefined)
       else this.look()
     }, countWaitMs).unref()
   }
