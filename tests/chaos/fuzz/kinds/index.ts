@@ -14,6 +14,7 @@ import { rpcMessages } from './rpc-messages.ts'
 import { socketMessages } from './socket-messages.ts'
 import { squatters } from './squatters.ts'
 import { statusPages } from './status-page.ts'
+import { tcpFrames } from './tcp-frames.ts'
 
 export const KINDS: readonly Kind[] = [
   bootstrapBytes,
@@ -22,6 +23,7 @@ export const KINDS: readonly Kind[] = [
   keys,
   ringWords,
   doubleFetch,
+  tcpFrames,
   amMessages,
   rpcMessages,
   socketMessages,
