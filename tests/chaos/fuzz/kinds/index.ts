@@ -3,6 +3,7 @@ import { amMessages } from './am-messages.ts'
 import { bootstrapBytes } from './bootstrap-bytes.ts'
 import { datagrams } from './datagrams.ts'
 import { doubleFetch } from './double-fetch.ts'
+import { ethernetFrames } from './ethernet-frames.ts'
 import { handoff } from './handoff.ts'
 import { keys } from './keys.ts'
 import { nameService } from './name-service.ts'
@@ -24,6 +25,7 @@ export const KINDS: readonly Kind[] = [
   ringWords,
   doubleFetch,
   tcpFrames,
+  ethernetFrames,
   amMessages,
   rpcMessages,
   socketMessages,
