@@ -39,7 +39,7 @@
  */
 import { HOST_IDENTITY_SIZE } from '../../nic/host-identity-layout.ts'
 
-export const VERSION = 10
+export const VERSION = 11
 export const GREETING_MAGIC = Buffer.from('FASTSOCK', 'latin1')
 export const HELLO_MAGIC = Buffer.from('FSHELLO\0', 'latin1')
 export const ANSWER_MAGIC = Buffer.from('FSANSWER', 'latin1')

@@ -1,5 +1,6 @@
 /** What the rest of this layer knows of a fast handle (fast-handle.ts). */
 import type * as net from 'node:net'
+import type { Clock } from '../../nic/clock.ts'
 import type { ConnectRequest, SocketInternals, TcpHandle } from '../host/node-internals.ts'
 import type { Family } from '../host/unix-paths.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
@@ -8,6 +9,13 @@ import type { StreamSink } from '../stream/stream-sink.ts'
 export type FastSocket = net.Socket & SocketInternals
 
 export type WriteCallback = (error?: Error | null) => void
+
+/** What a handle takes from the process that it runs in. A thread has one; the simulator makes one for each simulated process. */
+export interface HandleHost {
+  readonly clock: Clock
+  /** Runs `action` in the next closing phase of the event loop. */
+  runInClosingPhase(action: () => void): void
+}
 
 /** Connects fast handles, and replaces a handle that cannot be fast by a TCP handle of the same socket. */
 export interface Dialer {

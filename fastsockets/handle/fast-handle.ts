@@ -5,6 +5,7 @@
  * data goes out through `socket.push`. What native code sees is in native-side.ts.
  */
 import { AsyncResource } from 'node:async_hooks'
+import { realClock } from '../../nic/clock.ts'
 import { runInClosingPhase } from '../host/closing-phase.ts'
 import { runAfterIo } from '../host/io-turns.ts'
 import {
@@ -40,6 +41,7 @@ import type {
   FastHandle,
   FastHandleClass,
   FastSocket,
+  HandleHost,
   WriteCallback,
 } from './fast-handle-contract.ts'
 import { HandleScope, Waiting } from './handle-scopes.ts'
@@ -66,6 +68,11 @@ export function isFastHandle(sink: unknown): sink is FastHandle {
 
 let createTcp: NodeInternals['createTcp']
 
+const threadHost: HandleHost = {
+  clock: realClock,
+  runInClosingPhase: action => runInClosingPhase(createTcp, action),
+}
+
 export class FastStreamHandle extends NativeSide implements FastHandle, HandleSide {
   readonly handle: ShownHandle
   host: string | undefined
@@ -75,6 +82,7 @@ export class FastStreamHandle extends NativeSide implements FastHandle, HandleSi
   isUnreferenced = false
 
   protected readonly dialer: Dialer | undefined
+  protected readonly processHost: HandleHost
   private readonly scopeType: string
   protected scope: AsyncResource
   private request: ConnectRequest | undefined
@@ -85,9 +93,10 @@ export class FastStreamHandle extends NativeSide implements FastHandle, HandleSi
   private pendingWrite: Waiting | undefined
   private pendingShutdown: Waiting | undefined
 
-  constructor(dialer: Dialer | undefined, isPipe: boolean, causeId?: number) {
+  constructor(dialer: Dialer | undefined, isPipe: boolean, causeId?: number, host = threadHost) {
     super()
     this.dialer = dialer
+    this.processHost = host
     this.scopeType = isPipe ? 'PIPEWRAP' : 'TCPWRAP'
     this.scope = new HandleScope(this, this.scopeType, causeId)
     this.handle = createHandle(this, isPipe)
@@ -231,7 +240,7 @@ export class FastStreamHandle extends NativeSide implements FastHandle, HandleSi
     if (request !== undefined) this.dialer?.handleClosed(this)
     this.updateLife()
     this.stream?.close(this.hasUnread)
-    runInClosingPhase(createTcp, () => {
+    this.processHost.runInClosingPhase(() => {
       try {
         this.scope.runInAsyncScope(() => callIfFunction(callback, this.handle))
       } finally {
@@ -243,9 +252,9 @@ export class FastStreamHandle extends NativeSide implements FastHandle, HandleSi
     })
     // Cancelled requests complete in a callback of their own: an error thrown there does not keep the socket open.
     if (this.pendingWrite !== undefined || this.pendingShutdown !== undefined || this.hasNativeRequest)
-      runInClosingPhase(createTcp, () => this.scope.runInAsyncScope(() => this.abandonWrites()))
+      this.processHost.runInClosingPhase(() => this.scope.runInAsyncScope(() => this.abandonWrites()))
     if (request !== undefined)
-      runInClosingPhase(createTcp, () =>
+      this.processHost.runInClosingPhase(() =>
         this.scope.runInAsyncScope(() => complete(request, UV_ECANCELED, this.handle, request, false, false)),
       )
   }

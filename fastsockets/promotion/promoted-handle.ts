@@ -19,10 +19,8 @@
  * While both directions are on the stream, the TCP connection stays open and silent: its names and ports are those of the socket.
  */
 
-import { ablation } from '../../nic/index.ts'
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { FastStreamHandle } from '../handle/fast-handle.ts'
-import type { FastSocket, WriteCallback } from '../handle/fast-handle-contract.ts'
+import type { FastSocket, HandleHost, WriteCallback } from '../handle/fast-handle-contract.ts'
 import {
   type ConnectedTcp,
   detachParser,
@@ -45,19 +43,14 @@ import { errorOfErrno, UV_EOF } from '../host/socket-errors.ts'
 import { lastRead, reportRead, STOCK_READER } from '../host/stream-state.ts'
 import { statusPage } from '../status/status-page.ts'
 import type { SocketStream } from '../stream/socket-channel.ts'
+import { COUNT_SIZE } from '../stream/stream-layout.ts'
 import type { StreamErrorCode } from '../stream/stream-sink.ts'
+import { CountWait } from './count-wait.ts'
 import { askForTurn } from './next-turn.ts'
 import { showPromoted } from './show-promoted.ts'
 
-const COUNT_SIZE = 8
 /** In place of a count: this direction stays on TCP. */
 const ALL = 0xffff_ffff_ffff_ffffn
-/**
- * Longest wait for bytes of TCP that the peer's count announces, or for its count after the end of TCP. An honest peer that needs so
- * long is stopped: its end of TCP is out already.
- */
-const COUNT_WAIT_MS = 30_000
-const countWaitMs = ablation('count-wait') ?? COUNT_WAIT_MS
 
 type Carrier = 'tcp' | 'stream'
 /** `asked`: the client's CONNECT is out. `open`: there is a stream beside TCP. */
@@ -102,9 +95,7 @@ export class PromotedHandle extends FastStreamHandle {
   private countLength = 0
   /** TCP has ended while it was not known whether the peer has moved. */
   private hasHeldEnd = false
-  /** Limits the wait for a peer that has announced what it does not send. */
-  private waiting: NodeJS.Timeout | undefined
-  private waitedAt = -1
+  private readonly wait: CountWait
   /** Called once the client's request has an answer. */
   private onSettled: Settled | undefined
 
@@ -125,11 +116,13 @@ export class PromotedHandle extends FastStreamHandle {
     exchange: HandleExchange,
     socket: FastSocket | undefined,
     starter?: Starter,
+    host?: HandleHost,
   ) {
-    super(undefined, isOverPath(tcp))
+    super(undefined, isOverPath(tcp), undefined, host)
     this.socket = socket
     this.tcp = tcp
     this.exchange = exchange
+    this.wait = new CountWait(tcp, this.processHost)
     this.starter = starter
     this.isPlaced = socket === undefined
     if (socket === undefined) tcp.onread = this.readsTcp
@@ -444,29 +437,21 @@ export class PromotedHandle extends FastStreamHandle {
       this.expected = Number.POSITIVE_INFINITY
       return this.tellTcpEnd()
     }
-    if (expected !== Number.POSITIVE_INFINITY) this.wait()
+    if (expected !== Number.POSITIVE_INFINITY) this.lookLater()
   }
 
   /** Gives up after a while in which the program reads and TCP brings nothing of what the peer has announced. */
-  private wait(): void {
-    if (this.waiting !== undefined || (this.expected === undefined && !this.hasHeldEnd)) return
-    this.waitedAt = this.tcp.bytesRead
-    this.waiting = setTimeout(() => {
-      this.waiting = undefined
+  private lookLater(): void {
+    if (this.expected === undefined && !this.hasHeldEnd) return
+    this.wait.start(isIdle => {
       if (this.isClosed || this.phase !== 'open' || this.incoming === 'stream' || this.isInBack) return
-      const isIdle = this.tcp.bytesRead === this.waitedAt && (this.hasHeldEnd || this.tcp.reading)
-      if (isIdle) super.handleError('ECONNRESET', 'read', undefined)
+      if (isIdle && (this.hasHeldEnd || this.tcp.reading)) super.handleError('ECONNRESET', 'read', undefined)
       else this.look()
-    }, countWaitMs).unref()
-  }
-
-  private waitNoMore(): void {
-    clearTimeout(this.waiting)
-    this.waiting = undefined
+    })
   }
 
   private moveIn(): void {
-    this.waitNoMore()
+    this.wait.stop()
     this.incoming = 'stream'
     this.hasHeldEnd = false
     this.tcp.reading = false
@@ -477,7 +462,7 @@ export class PromotedHandle extends FastStreamHandle {
   }
 
   private tellTcpEnd(): void {
-    this.waitNoMore()
+    this.wait.stop()
     this.hasHeldEnd = false
     this.run(() => {
       if (this.isNative) this.feedEnd()
@@ -524,6 +509,7 @@ export class PromotedHandle extends FastStreamHandle {
     this.isReturning = true
     if (stream.isFinished) {
       this.isOutBack = stream.unsentLength === 0
+      stream.askBack()
       return
     }
     this.outgoing = 'tcp'
@@ -541,9 +527,12 @@ export class PromotedHandle extends FastStreamHandle {
 
   /** In each turn with news. */
   handleArrival(): void {
-    if (!this.wantsBack) return
+    const { stream } = this
+    if (stream === undefined || (!this.wantsBack && !stream.asksBack)) return
     this.returnOut()
     this.endMove()
+    // It will never say that it has moved.
+    if (this.wantsBack && stream.peerClosed) this.settleBack(false)
   }
 
   override handleShutdown(): void {
@@ -555,7 +544,7 @@ export class PromotedHandle extends FastStreamHandle {
 
   /** The peer's further bytes come by TCP. */
   private returnIn(): void {
-    this.waitNoMore()
+    this.wait.stop()
     this.isInBack = true
     this.incoming = 'tcp'
     this.returnOut()
@@ -643,7 +632,7 @@ export class PromotedHandle extends FastStreamHandle {
     const isFirst = !this.isClosed
     super.close(callback)
     if (!isFirst || this.isHandedBack) return
-    this.waitNoMore()
+    this.wait.stop()
     this.settle(false)
     // libuv refuses a reset while a shutdown waits.
     if (!this.resetsTcp || this.tcp.reset() !== 0) this.tcp.close()

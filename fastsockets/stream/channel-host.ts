@@ -4,10 +4,12 @@
  */
 import { type EventLoop, eventLoop } from '../../am/channels.ts'
 import { type Clock, realClock } from '../../nic/clock.ts'
+import type { VirtualInterface } from '../../nic/index.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
 import { lookCount } from '../host/io-turns.ts'
 import { drainTicks } from '../host/node-internals.ts'
 import { REPORTS_LATE_RESETS } from '../host/node-versions.ts'
+import { hideClosedListeners, showClosedListeners } from './closed-listeners.ts'
 import type { Stream } from './stream.ts'
 import type { StreamHost } from './stream-host.ts'
 import { hideStream, type ShowingChannel, showStream } from './stream-rows.ts'
@@ -21,6 +23,9 @@ export interface ChannelHost extends StreamHost {
   /** Shows an open stream with the peer's `window`. */
   show(stream: Stream, window: number, channel: ShowingChannel): void
   hide(stream: Stream, transport: string): void
+  /** Shows the peer of a channel how many listeners this process has closed; from the channel's begin to its end. */
+  showClosedListeners(end: VirtualInterface): void
+  hideClosedListeners(end: VirtualInterface): void
 }
 
 export const processHost: ChannelHost = {
@@ -33,6 +38,8 @@ export const processHost: ChannelHost = {
   offerMinOf: transport => thresholdOf(transport).bytes,
   show: showStream,
   hide: hideStream,
+  showClosedListeners,
+  hideClosedListeners,
 }
 
 /** Raw sockets run no callbacks, and may be polled inside the program's code: promises run after that. */

@@ -102,8 +102,8 @@ export abstract class SendingHalf {
   private reportedUpTo = 0
   protected finState: 'open' | 'wanted' | 'sent' = 'open'
   private finFlags = FLAG_FIN
-  /** FLAG_MOVED is to be sent. */
-  private isMovedOwed = false
+  /** FLAG_MOVED or FLAG_BACK, to be sent alone: also behind the end of this direction. */
+  private flagsOwed = 0
   /** `sendSequence` when the sink was last notified of its waiting write. */
   private notifiedAt = 0
   /** Of the pending write: it begins with a short head; the flags of its messages. */
@@ -124,7 +124,7 @@ export abstract class SendingHalf {
   protected reportedLast = 0
   /** Ends the stream once all data is delivered. */
   protected failure: Failure | undefined
-  protected peerClosed = false
+  peerClosed = false
   protected zcopy: Zcopy | undefined
 
   constructor(channel: SendingChannel, out: MessageOut, id: number, counts: StreamCounts) {
@@ -277,10 +277,19 @@ export abstract class SendingHalf {
     return undefined
   }
 
-  /** The peer's direction has left TCP: says so, unless this direction has ended. */
+  /** Tells the peer that its direction has left TCP. */
   noteMoved(): void {
-    this.isMovedOwed = !this.refusesWrites && !this.sendMoved()
-    if (this.isMovedOwed) this.scheduleSend()
+    this.sendAlone(FLAG_MOVED)
+  }
+
+  /** Asks the peer to go on by TCP. This direction has ended, or is about to. */
+  askBack(): void {
+    this.sendAlone(FLAG_BACK)
+  }
+
+  private sendAlone(flag: number): void {
+    this.flagsOwed |= flag
+    if (!this.sendOwed()) this.scheduleSend()
   }
 
   abstract scheduleSend(): void
@@ -407,15 +416,17 @@ export abstract class SendingHalf {
     return true
   }
 
-  private sendMoved(): boolean {
-    if (!this.maySend() || this.reserveData(0, FLAG_MOVED) < 0) return false
+  /** False if there is no room. Nothing may follow an offer: flags wait for its RD_COMPL. */
+  private sendOwed(): boolean {
+    if (this.flagsOwed === 0 || this.state !== 'open' || this.zcopy?.isOffering === true) return true
+    if (!this.maySend() || this.reserveData(0, this.flagsOwed) < 0) return false
     this.commitData(0)
+    this.flagsOwed = 0
     return true
   }
 
   protected resumeSending(): boolean {
-    if (this.isMovedOwed && !this.sendMoved()) return false
-    this.isMovedOwed = false
+    if (this.flagsOwed !== 0 && !this.sendOwed()) return false
     const { pending } = this
     if ((this.unsentLength > 0 || this.isWaiting) && !this.isCutOff) {
       const isOut = pending === undefined || this.sendPending(pending)

@@ -20,7 +20,6 @@ import { PortShare } from '../host/synthetic-ports.ts'
 import type { Asked } from '../host/unix-paths.ts'
 import { StreamCounts } from '../status/stream-counts.ts'
 import { type ChannelHost, processHost, rawHost } from './channel-host.ts'
-import { hideClosedListeners, showClosedListeners } from './closed-listeners.ts'
 import { Deliveries } from './deliveries.ts'
 import { drainRing } from './drain-ring.ts'
 import { EarlyConnects } from './early-connects.ts'
@@ -171,7 +170,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     end.useOverflow?.()
     this.segmentMax = Math.min(SEGMENT_MAX, this.channel.mediumMax)
     this.smallMax = Math.min(THRESHOLD_MIN - 1, this.segmentMax)
-    showClosedListeners(end)
+    host.showClosedListeners(end)
     this.awaitedTranscript = transcript
     if (transcript === undefined || this.sendBound(transcript)) return
     endpointOf(host.eventLoop).detach(this.channel)
@@ -555,7 +554,7 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     this.onGone(this)
     endpointOf(this.host.eventLoop).detach(this.channel)
     this.lifeline?.end(cause !== undefined)
-    hideClosedListeners(this.channel.end)
+    this.host.hideClosedListeners(this.channel.end)
     this.early.clear()
     this.connects.clear()
     this.toSend.clear()

@@ -58,13 +58,21 @@ export const CLOSE_WORDS = 3
 export const RD_COMPL_WORDS = 3
 
 /**
- * DATA flags: the end of this direction; that these bytes are to be handed over by themselves, not with those behind; and, beside
- * the first, that this direction goes on by TCP; and, without bytes, that the peer's direction has left TCP (promotion).
+ * DATA flags: the end of this direction; that these bytes are to be handed over by themselves, not with those behind; beside
+ * the first, that this direction goes on by TCP, or alone, that the peer's is asked to; alone, that the peer's direction has left TCP.
  */
 export const FLAG_FIN = 1
 export const FLAG_PUSH = 2
 export const FLAG_BACK = 4
 export const FLAG_MOVED = 8
+
+/** What each direction of a promotion begins with: how many bytes this side has given to TCP. No program reads it. */
+export const COUNT_SIZE = 8
+
+/** Whether DATA without bytes and with these flags may follow the end of its direction. */
+export function mayFollowEnd(flags: number): boolean {
+  return flags !== 0 && (flags & ~(FLAG_BACK | FLAG_MOVED)) === 0
+}
 
 export const CLOSE_DONE = 0
 export const CLOSE_RESET = 1

@@ -27,10 +27,12 @@ import {
   CONSUMED,
   CONSUMED_DUE,
   CONSUMED_WORDS,
+  COUNT_SIZE,
   FLAG_BACK,
   FLAG_FIN,
   FLAG_MOVED,
   FLAG_PUSH,
+  mayFollowEnd,
   SHRUNK_WINDOW,
 } from './stream-layout.ts'
 import type { StreamErrorCode } from './stream-sink.ts'
@@ -78,6 +80,8 @@ export class Stream extends SendingHalf implements ZcopyStream {
   goesBack = false
   /** The peer reads our direction here, and TCP no more. */
   peerHasMoved = false
+  /** The peer, whose direction has ended, asks that ours goes on by TCP. */
+  asksBack = false
   /** The client's port if the server accepts; 0 if unknown, `PORT_AWAITED` while a promise may come. */
   promisedPort = 0
   /** Called once, when this side has closed or the channel is gone. */
@@ -169,7 +173,9 @@ export class Stream extends SendingHalf implements ZcopyStream {
   close(reset: boolean): void {
     if (this.state === 'closing' || this.state === 'closed') return
     const isEarly = !this.isAnswered || this.isJustConnected()
-    const isUnread = this.waitingLength > 0 || this.queuedCount > 0 || this.zcopy?.isFetching === true
+    const hasBytes =
+      (this.waitingLength > 0 || this.queuedCount > 0) && !this.isCountAlone(this.receiveSequence)
+    const isUnread = hasBytes || this.zcopy?.isFetching === true
     this.closeHow = reset || (isUnread && !isEarly) ? CLOSE_RESET : isEarly ? CLOSE_EARLY : CLOSE_DONE
     this.closeReceived = this.receiveSequence
     this.release()
@@ -253,7 +259,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
       return `sequence ${sequence >>> 0} where ${this.receiveSequence >>> 0} was due`
     const end = (sequence + length) | 0
     if (((end - this.consumed + this.withheld) | 0) > this.window) return `${length} bytes beyond the window`
-    if (this.receiveState !== 'open') return 'data after the end'
+    if (this.receiveState !== 'open' && (length > 0 || !mayFollowEnd(flags))) return 'data after the end'
     const { zcopy } = this
     if (zcopy?.isFetching === true) return 'data behind an offer'
     this.receiveSequence = end
@@ -270,6 +276,9 @@ export class Stream extends SendingHalf implements ZcopyStream {
       this.goesBack = (flags & FLAG_BACK) !== 0
       if (!this.goesBack) this.counts.endedByPeer()
       this.scheduleDelivery()
+    } else if ((flags & FLAG_BACK) !== 0) {
+      this.asksBack = true
+      this.scheduleDelivery()
     }
     if ((flags & FLAG_MOVED) !== 0) {
       this.peerHasMoved = true
@@ -281,7 +290,9 @@ export class Stream extends SendingHalf implements ZcopyStream {
 
   handleClosed(how: number, received: number): void {
     // What was sent to a client that closed early came after its end.
-    const isReset = how === CLOSE_RESET || (how !== CLOSE_EARLY && this.isBeyond(received))
+    const isBeyond =
+      this.isBeyond(received) && (this.unsentLength > 0 || !this.isCountAlone(this.sendSequence))
+    const isReset = how === CLOSE_RESET || (how !== CLOSE_EARLY && isBeyond)
     this.peerClosed = true
     this.isCutOff ||= this.zcopy?.isOffering === true
     this.zcopy?.dropSource()
@@ -312,6 +323,11 @@ export class Stream extends SendingHalf implements ZcopyStream {
       this.fail(isError ? 'ECONNRESET' : 'EPIPE', isError ? 'read' : 'write', undefined)
     }
     this.scheduleDelivery()
+  }
+
+  /** Of a promotion: nothing of the programs has gone this way. A close makes no reset of it, as it makes none of an idle TCP. */
+  private isCountAlone(sequence: number): boolean {
+    return this.isPromotion && sequence <= COUNT_SIZE && sequence >= 0
   }
 
   /** The channel is gone: the peer died, or broke the protocol (`cause`), which TCP would report as `code`. */

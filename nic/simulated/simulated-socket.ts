@@ -7,6 +7,7 @@ import { NicError } from '../errors.ts'
 import type { NetworkAddress } from '../nic.ts'
 import type { SimulatedHost } from './simulated-host.ts'
 import type { SimulatedNetwork } from './simulated-network.ts'
+import { SimulatedTcp } from './simulated-tcp.ts'
 
 /** A kernel's TCP on a local network: one way, and between two attempts across a partition. */
 const ONE_WAY_US = 50
@@ -22,6 +23,7 @@ export class SimulatedKernels {
   readonly #network: SimulatedNetwork
   readonly #listeners = new Map<number, Listener>()
   readonly #sockets = new Set<SimulatedSocket>()
+  readonly #connections = new Set<SimulatedTcp>()
 
   constructor(network: SimulatedNetwork) {
     this.#network = network
@@ -67,12 +69,20 @@ export class SimulatedKernels {
     })
   }
 
+  /** Two ends of a TCP connection between programs. */
+  connectPrograms(near: SimulatedHost, far: SimulatedHost): [SimulatedTcp, SimulatedTcp] {
+    const ends = SimulatedTcp.pair(this.#network, near, far)
+    for (const end of ends) this.#connections.add(end)
+    return ends
+  }
+
   /** Connections of a host whose NIC has died end on the other side once it has been silent for so long. */
   expectSilence(host: SimulatedHost, silentMs: number): void {
     const timeUs = this.#network.timeline.nowUs + silentMs * 1000
     this.#network.timeline.schedule(timeUs, () => {
       for (const socket of this.#sockets)
         if (socket.host === host || socket.other.host === host) socket.lose()
+      for (const end of this.#connections) if (end.host === host || end.other.host === host) end.lose()
     })
   }
 
@@ -89,6 +99,7 @@ export class SimulatedKernels {
       this.#sockets.delete(socket)
       socket.abandon()
     }
+    for (const end of this.#connections) if (end.host === host) end.close()
   }
 }
 

@@ -12,6 +12,7 @@ import { RoundTrip } from '../../am/reliability/round-trip.ts'
 import { Flow } from '../../am/rpc/flow.ts'
 import { Link } from '../../am/rpc/link.ts'
 import { RemoteService } from '../../am/rpc/remote-service.ts'
+import { PromotedHandle } from '../../fastsockets/promotion/promoted-handle.ts'
 import { ReceiveBuffer } from '../../fastsockets/stream/receive-buffer.ts'
 import { Stream } from '../../fastsockets/stream/stream.ts'
 import type { Kind } from './simulate.ts'
@@ -23,179 +24,141 @@ type Plant = () => () => void
 export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
   endpoints: {
     /** A frame that is missing is acknowledged once a later one has come. */
-    'early-acknowledgement': () =>
-      replace(
-        Receiver.prototype,
-        'putAcknowledgement',
-        original =>
-          function (words, at, isRiding) {
-            original.call(this, words, at, isRiding)
-            const isMissing =
-              ((words[at + SACK_WORD] as number) | (words[at + SACK_WORD + 1] as number)) !== 0
-            if (isMissing) words[at + ACK_WORD] = (words[at + ACK_WORD] as number) + 1
-          },
-      ),
+    'early-acknowledgement': wrap(Receiver.prototype, 'putAcknowledgement', (call, words, at, isRiding) => {
+      call(words, at, isRiding)
+      const isMissing = ((words[at + SACK_WORD] as number) | (words[at + SACK_WORD + 1] as number)) !== 0
+      if (isMissing) words[at + ACK_WORD] = (words[at + ACK_WORD] as number) + 1
+    }),
     /** One of 20 acknowledgements of requests is lost. */
-    'lost-credit': () => {
-      let count = 0
-      return replace(
-        AckQueue.prototype,
-        'dequeueRun',
-        original =>
-          function () {
-            const run = original.call(this)
-            return ++count % 20 === 0 ? 0 : run
-          },
-      )
-    },
+    'lost-credit': wrapOnceIn(20, AckQueue.prototype, 'dequeueRun', call => {
+      call()
+      return 0
+    }),
     /** One of 50 messages is handled twice. */
-    'handled-twice': () => {
-      let count = 0
-      return replace(
-        EndpointChannel.prototype,
-        'handleFrame',
-        original =>
-          function (bytes, offset, length) {
-            original.call(this, bytes, offset, length)
-            if (++count % 50 === 0 && this.state === 'open') original.call(this, bytes, offset, length)
-          },
-      )
-    },
+    'handled-twice': wrapOnceIn(50, EndpointChannel.prototype, 'handleFrame', function (call, ...frame) {
+      call(...frame)
+      if (this.state === 'open') call(...frame)
+    }),
     /** The checksum does not matter. */
-    'no-checksum': () =>
-      replace(
-        Receiver.prototype,
-        'land',
-        original =>
-          function (words, at, length) {
-            return original.call(this, words, at, length) || (length >= HEADER_SIZE && length < 2000)
-          },
-      ),
+    'no-checksum': wrap(
+      Receiver.prototype,
+      'land',
+      (call, words, at, length) => call(words, at, length) || (length >= HEADER_SIZE && length < 2000),
+    ),
     /** A region begins one byte late. */
-    'region-off-by-one': () =>
-      replace(
-        FrameWriter.prototype,
-        'putRegion',
-        original =>
-          function (offset, length) {
-            original.call(this, length > 2000 ? offset + 1 : offset, length)
-          },
-      ),
+    'region-off-by-one': wrap(FrameWriter.prototype, 'putRegion', (call, offset, length) =>
+      call(length > 2000 ? offset + 1 : offset, length),
+    ),
     /** What is lost last is never sent again. */
-    'no-time-out': () => replaceGetter(RoundTrip.prototype, 'timeoutMs', () => Number.POSITIVE_INFINITY),
+    'no-time-out': replaceGetter(RoundTrip.prototype, 'timeoutMs', Number.POSITIVE_INFINITY),
     /** One of 20 times a program goes to sleep without arming its doorbell. */
-    'lost-wake-up': () => {
-      let count = 0
-      return replace(
-        EndpointChannel.prototype,
-        'arm',
-        original =>
-          function () {
-            return ++count % 20 === 0 || original.call(this)
-          },
-      )
-    },
+    'lost-wake-up': wrapOnceIn(20, EndpointChannel.prototype, 'arm', () => true),
   },
   sockets: {
     /** One of ten reads is not counted as consumed. */
-    'lost-window': () => {
-      let count = 0
-      return replace(
-        Stream.prototype,
-        'consume',
-        original =>
-          function (length) {
-            original.call(this, ++count % 10 === 0 ? 0 : length)
-          },
-      )
-    },
+    'lost-window': wrapOnceIn(10, Stream.prototype, 'consume', call => call(0)),
     /** A program that stops reading in the middle of a fetch keeps more than its window. */
-    'fetch-beyond-window': () => replaceGetter(Stream.prototype, 'windowGranted', () => 1 << 30),
+    'fetch-beyond-window': replaceGetter(Stream.prototype, 'windowGranted', 1 << 30),
     /** A long piece enters the receive buffer without its first byte. */
-    'lost-byte': () =>
-      replace(
-        ReceiveBuffer.prototype,
-        'append',
-        original =>
-          function (source, offset, length) {
-            const skipped = length > 2000 ? 1 : 0
-            original.call(this, source, offset + skipped, length - skipped)
-          },
-      ),
+    'lost-byte': wrap(ReceiveBuffer.prototype, 'append', (call, source, offset, length) => {
+      const skipped = length > 2000 ? 1 : 0
+      call(source, offset + skipped, length - skipped)
+    }),
     /** What a peer fetches of an offer after its close is not known, and yet more is sent. */
-    'sends-after-close': () =>
-      replace(
-        Stream.prototype,
-        'handleClosed',
-        original =>
-          function (how, received) {
-            original.call(this, how, received)
-            ;(this as unknown as { isCutOff: boolean }).isCutOff = false
-          },
-      ),
+    'sends-after-close': wrap(Stream.prototype, 'handleClosed', function (call, how, received) {
+      call(how, received)
+      ;(this as unknown as { isCutOff: boolean }).isCutOff = false
+    }),
+  },
+  promotion: {
+    /** The peer's count of bytes that go by TCP is one more than it has sent. */
+    'count-off-by-one': wrap(movesOf(PromotedHandle.prototype), 'handleCount', (call, count) =>
+      call(BigInt.asUintN(64, count + 1n)),
+    ),
+    /** A direction goes back to TCP though the peer may still read TCP up to the count. */
+    'back-too-early': wrap(movesOf(PromotedHandle.prototype), 'hasMoved', () => true),
+    /** What is to be sent alone follows an offer, which nothing may follow. */
+    'behind-an-offer': wrap(Stream.prototype, 'noteMoved', function (call) {
+      const { zcopy } = this
+      this.zcopy = undefined
+      call()
+      this.zcopy = zcopy
+    }),
   },
   rpc: {
     /** One of 20 calls is made twice, as by a client that tries again. */
-    'repeated-call': () => {
-      let count = 0
-      return replace(
-        RemoteService.prototype,
-        'call',
-        original =>
-          function (key, input, options) {
-            if (++count % 20 === 0) original.call(this, key, input, options).catch(() => {})
-            return original.call(this, key, input, options)
-          },
-      )
-    },
+    'repeated-call': wrapOnceIn(20, RemoteService.prototype, 'call', (call, ...args) => {
+      call(...args).catch(() => {})
+      return call(...args)
+    }),
     /** One of 20 results goes to the call before. */
     'answers-another': () => {
-      let count = 0
       let before = 0
-      return replace(
-        Link.prototype,
-        'answer',
-        original =>
-          function (slot, id, bytes, flag) {
-            const to = ++count % 20 === 0 ? before : id
-            before = id
-            original.call(this, slot, to, bytes, flag)
-          },
-      )
+      let count = 0
+      return wrap(Link.prototype, 'answer', (call, slot, id, bytes, flag) => {
+        const to = ++count % 20 === 0 ? before : id
+        before = id
+        call(slot, to, bytes, flag)
+      })()
     },
     /** One of four credits for items is lost. */
-    'lost-item-credit': () => {
-      let count = 0
-      return replace(
-        Flow.prototype,
-        'handleCredit',
-        original =>
-          function (bytes, items) {
-            if (++count % 4 !== 0) original.call(this, bytes, items)
-          },
-      )
-    },
+    'lost-item-credit': wrapOnceIn(4, Flow.prototype, 'handleCredit', () => {}),
   },
 }
 
-type Method<T, K extends keyof T> = T[K] extends (...args: infer A) => infer R
-  ? (this: T, ...args: A) => R
-  : never
+/** Members of a promoted handle that are private. */
+interface Moves {
+  handleCount(count: bigint): void
+  hasMoved(): boolean
+}
 
-function replace<T extends object, K extends keyof T>(
-  prototype: T,
-  name: K,
-  make: (original: Method<T, K>) => Method<T, K>,
-): () => void {
-  const original = prototype[name]
-  prototype[name] = make(original as Method<T, K>) as T[K]
+function movesOf(prototype: PromotedHandle): Moves {
+  return prototype as unknown as Moves
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: of any method.
+type Args<T, K extends keyof T> = T[K] extends (...args: infer A) => any ? A : never
+// biome-ignore lint/suspicious/noExplicitAny: of any method.
+type Result<T, K extends keyof T> = T[K] extends (...args: any) => infer R ? R : never
+/** What runs in place of a method; `call` is the method as it was. */
+type Instead<T, K extends keyof T> = (
+  this: T,
+  call: (...args: Args<T, K>) => Result<T, K>,
+  ...args: Args<T, K>
+) => Result<T, K>
+
+function wrap<T extends object, K extends keyof T>(prototype: T, name: K, instead: Instead<T, K>): Plant {
   return () => {
-    prototype[name] = original
+    const original = prototype[name] as (this: T, ...args: Args<T, K>) => Result<T, K>
+    const wrapped = function (this: T, ...args: Args<T, K>): Result<T, K> {
+      return instead.call(this, (...changed) => original.apply(this, changed), ...args)
+    }
+    prototype[name] = wrapped as T[K]
+    return () => {
+      prototype[name] = original as T[K]
+    }
   }
 }
 
-function replaceGetter(prototype: object, name: string, get: () => number): () => void {
-  const before = Object.getOwnPropertyDescriptor(prototype, name) as PropertyDescriptor
-  Object.defineProperty(prototype, name, { ...before, get })
-  return () => void Object.defineProperty(prototype, name, before)
+/** As `wrap`, for one of `count` calls. */
+function wrapOnceIn<T extends object, K extends keyof T>(
+  count: number,
+  prototype: T,
+  name: K,
+  instead: Instead<T, K>,
+): Plant {
+  return () => {
+    let calls = 0
+    return wrap(prototype, name, function (call, ...args) {
+      return ++calls % count === 0 ? instead.call(this, call, ...args) : call(...args)
+    })()
+  }
+}
+
+function replaceGetter(prototype: object, name: string, value: number): Plant {
+  return () => {
+    const before = Object.getOwnPropertyDescriptor(prototype, name) as PropertyDescriptor
+    Object.defineProperty(prototype, name, { ...before, get: () => value })
+    return () => void Object.defineProperty(prototype, name, before)
+  }
 }

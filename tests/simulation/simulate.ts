@@ -1,6 +1,7 @@
 /** Runs one system. */
 import { EndpointWorld } from './endpoint-world.ts'
 import { Broken } from './ledger.ts'
+import { PromotionWorld } from './promotion-world.ts'
 import { RpcWorld } from './rpc-world.ts'
 import { SocketWorld } from './socket-world.ts'
 import type { Outcome, SimulationOptions, World } from './world.ts'
@@ -10,6 +11,7 @@ type MakeWorld = (options: SimulationOptions) => World
 export const KINDS = {
   endpoints: options => new EndpointWorld(options),
   sockets: options => new SocketWorld(options),
+  promotion: options => new PromotionWorld(options),
   rpc: options => new RpcWorld(options),
 } satisfies Record<string, MakeWorld>
 

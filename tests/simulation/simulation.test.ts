@@ -12,9 +12,17 @@ const REPEATED = 8
 /** Seeds within which each planted bug must be found. */
 const PLANT_SEEDS = 60
 /** Fixed seeds of each kind: 200 together. */
-const SEEDS: Readonly<Record<Kind, number>> = { endpoints: 100, sockets: 60, rpc: 40 }
-/** The trace of seed 1, on every version of Node; another one if what is on the wire, or when, has changed on purpose. */
-const TRACES: Readonly<Record<Kind, number>> = { endpoints: 0xc1eb1bff, sockets: 0x26e02fd1, rpc: 0x976f108a }
+const SEEDS: Readonly<Record<Kind, number>> = { endpoints: 80, sockets: 50, promotion: 40, rpc: 30 }
+/**
+ * The trace of a seed, on every version of Node; another one if what is on the wire, or when, has changed on purpose. Of promotion not
+ * seed 1: there a write fails while its socket has bytes to read, of which Node 26 emits more before the error.
+ */
+const TRACES: Readonly<Record<Kind, readonly [seed: number, trace: number]>> = {
+  endpoints: [1, 0xc1eb1bff],
+  sockets: [1, 0x26e02fd1],
+  promotion: [2, 0xcd1b062d],
+  rpc: [1, 0x976f108a],
+}
 
 /** Seeds that have found a fault of the product, and what it was. */
 const FOUND: readonly (readonly [kind: Kind, seed: number, steps: number, fault: string])[] = [
@@ -25,6 +33,14 @@ const FOUND: readonly (readonly [kind: Kind, seed: number, steps: number, fault:
     STEPS,
     'an offer that the peer had half fetched when it closed was made again, out of sequence',
   ],
+  [
+    'promotion',
+    6,
+    STEPS,
+    'a side that had ended did not say that it had left TCP: its peer could not go back',
+  ],
+  ['promotion', 32, STEPS, 'a side that had ended could not ask its peer to go back to TCP'],
+  ['promotion', 41, STEPS, 'a server whose client closed while it moved was reset'],
 ]
 
 const kinds = Object.keys(KINDS) as Kind[]
@@ -38,7 +54,9 @@ for (const kind of kinds) {
       const other = seed % REPEATED === 0 ? await simulate(kind, { seed, steps: STEPS }) : one
       if (one.failure !== undefined) failures.push(`seed ${seed}: ${one.failure}`)
       else if (JSON.stringify(one) !== JSON.stringify(other)) failures.push(`seed ${seed} does not repeat`)
-      for (const [name, count] of Object.entries(one.faults)) sum[name] = (sum[name] ?? 0) + count
+      const { messages, returned, faults } = one
+      for (const [name, count] of Object.entries({ messages, returned, ...faults }))
+        sum[name] = (sum[name] ?? 0) + count
     }
     t.strictSame(failures, [])
     const { overruns, ...fired } = sum
@@ -47,11 +65,12 @@ for (const kind of kinds) {
     for (const [name, count] of Object.entries(fired)) t.ok(count > 0, `${name}: ${count} times`)
   })
 
-  await t.test(`${kind}: seeds differ, and seed 1 has its trace on every Node`, async t => {
+  await t.test(`${kind}: seeds differ, and one of them has its trace on every Node`, async t => {
     const traces = new Set<number>()
     for (let seed = 1; seed <= 5; seed++) traces.add((await simulate(kind, { seed, steps: 50 })).trace)
     t.equal(traces.size, 5)
-    t.equal((await simulate(kind, { seed: 1, steps: STEPS, hardware: HARDWARE })).trace, TRACES[kind])
+    const [seed, trace] = TRACES[kind]
+    t.equal((await simulate(kind, { seed, steps: STEPS, hardware: HARDWARE })).trace, trace)
   })
 
   for (const [name, plant] of Object.entries(PLANTS[kind])) {
