@@ -5,15 +5,11 @@ import { KINDS } from './fuzz/kinds/index.ts'
 import { runKind } from './fuzz/run-kind.ts'
 
 const INPUTS = 20_000
-/** Each input of these is a connection. All that they must reach is reached by some percent of the inputs. */
-const SLOW = ['squatters', 'handoff']
-const SLOW_INPUTS = Number(process.env.FASTSOCKETS_TEST_INPUTS || INPUTS)
 
 for (const kind of KINDS) {
-  const inputs = SLOW.includes(kind.name) ? SLOW_INPUTS : INPUTS
-  t.test(`${inputs} of ${kind.name}: ${kind.what}`, { skip: kind.absence?.() ?? false }, async t => {
+  t.test(`${INPUTS} of ${kind.name}: ${kind.what}`, { skip: kind.absence?.() ?? false }, async t => {
     const { seed } = seededRandom(t)
-    const { counts, complaints, longestMs, growth } = await runKind(kind, seed, inputs)
+    const { counts, complaints, longestMs, growth } = await runKind(kind, seed, INPUTS)
     t.comment(`${JSON.stringify(counts)}; longest turn ${longestMs.toFixed(1)} ms, ${growth} bytes more`)
     t.strictSame(complaints, [])
     for (const what of kind.reaches) t.ok((counts[what] ?? 0) > 0, `${counts[what]} of "${what}"`)
