@@ -215,7 +215,8 @@ t.test('links in place of what is being published lead to no file of the publish
   const env = { FASTSOCKETS_USERS: String(STRANGER) }
   const server = childIn(t, containers, far, neighbour, [], { env })
   let replaced = 0
-  for (let i = 0; i < PUBLICATIONS; i++) {
+  // On a busy machine none may be replaced at first.
+  for (let i = 0; i < PUBLICATIONS || (replaced === 0 && i < 20 * PUBLICATIONS); i++) {
     let isOver = false
     const question: Question = { ask: 'relisten', host: '0.0.0.0', port: PORT }
     const relistened = server.ask(question).then(() => {

@@ -96,8 +96,9 @@ class Attacker {
       KIND_CANCEL,
       KIND_HELLO,
     ])
-    let flags = 0
-    for (const flag of FLAGS) if (random.chance(0.3)) flags |= flag
+    const isPlain = random.chance(0.4)
+    let flags = isPlain ? FLAG_OPENER : 0
+    if (!isPlain) for (const flag of FLAGS) if (random.chance(0.3)) flags |= flag
     const call = random.chance(0.7) ? this.#lastCall : random.within(-1, 50)
     if (kind === KIND_OPEN) {
       this.#lastCall++
