@@ -264,7 +264,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     if (zcopy?.isFetching === true) return 'data behind an offer'
     this.receiveSequence = end
     if (this.state === 'closing') {
-      if (length > 0) this.answerClosed()
+      if (length > 0 && !this.isCountAlone(end)) this.answerClosed()
       return undefined
     }
     if (zcopy !== undefined) zcopy.voidPosted()
@@ -325,7 +325,7 @@ export class Stream extends SendingHalf implements ZcopyStream {
     this.scheduleDelivery()
   }
 
-  /** Of a promotion: nothing of the programs has gone this way. A close makes no reset of it, as it makes none of an idle TCP. */
+  /** Of a promotion: the count is all that has gone this way. No close makes a reset of it, as none of an idle TCP. */
   private isCountAlone(sequence: number): boolean {
     return this.isPromotion && sequence <= COUNT_SIZE && sequence >= 0
   }

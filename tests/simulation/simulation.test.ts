@@ -20,7 +20,7 @@ const SEEDS: Readonly<Record<Kind, number>> = { endpoints: 80, sockets: 50, prom
 const TRACES: Readonly<Record<Kind, readonly [seed: number, trace: number]>> = {
   endpoints: [1, 0xc1eb1bff],
   sockets: [1, 0x26e02fd1],
-  promotion: [2, 0xcd1b062d],
+  promotion: [2, 0x822cce81],
   rpc: [1, 0x976f108a],
 }
 
@@ -41,6 +41,7 @@ const FOUND: readonly (readonly [kind: Kind, seed: number, steps: number, fault:
   ],
   ['promotion', 32, STEPS, 'a side that had ended could not ask its peer to go back to TCP'],
   ['promotion', 41, STEPS, 'a server whose client closed while it moved was reset'],
+  ['promotion', 59, 155, 'the count of a server that reached a closed client was answered by a reset'],
 ]
 
 const kinds = Object.keys(KINDS) as Kind[]
