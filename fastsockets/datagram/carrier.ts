@@ -7,8 +7,9 @@
  * receiver has a door (doors.ts), and a marker goes through the kernel only to a socket that has answered, on a port that no other
  * socket has. Rejected: to find peers by probes, which strangers would receive; credits, since UDP does not block.
  *
- * Only for processes of this user, in this network namespace or in a container with the same rendezvous folder. Sockets with `reuseAddr` or `reusePort`, with TTL, broadcast or multicast
- * options, with a descriptor of their own or one that a cluster shares, stay with the kernel.
+ * Only for processes of this user, in this network namespace or in a container with the same rendezvous folder. Sockets with
+ * `reuseAddr` or `reusePort`, with TTL, broadcast or multicast options, with a descriptor of their own or one that a cluster
+ * shares, stay with the kernel.
  */
 import { openLog, randomBytes, reasonAgainstFolder } from '../../nic/index.ts'
 import { makeHidden } from '../../nic/own-resources.ts'

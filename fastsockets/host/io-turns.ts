@@ -83,10 +83,9 @@ export function runAfterIo(action: () => void): void {
 }
 
 /**
- * Records a request for a connection, and returns the `lookCount` at which the program may be notified without an answer.
- * A request made in an I/O callback, such as that of a
- * name look-up, is answered only after the event loop has looked for I/O once more: immediates run first, and the
- * program may destroy the socket in one.
+ * Records a request for a connection, and returns the `lookCount` at which the program may be notified without an answer;
+ * `NaN` if looks cannot be counted. A request made in an I/O callback, such as that of a name look-up, is answered only after
+ * the event loop has looked for I/O once more: immediates run first, and the program may destroy the socket in one.
  */
 export function noteAsked(): number {
   const now = lookCount()

@@ -30,7 +30,7 @@ interface WritableStream {
   writeBuffer(request: object, bytes: Uint8Array): number
 }
 
-/** True if streams of the class give a copy of what is written to `onwrite`, which nothing else refers to. Makes one. */
+/** Writes a byte to a new stream of the class. True if `onwrite` gets it in other memory: then native code has made a copy. */
 export function copiesWrites(JsStream: new () => WritableStream, WriteWrap: new () => object): boolean {
   const stream = new JsStream()
   const bytes = new Uint8Array(1)

@@ -283,7 +283,7 @@ export class EthernetInterface extends TwoSidedInterface implements VirtualInter
   }
 
   readonly #handleReadable = (): void => {
-    // Greetings, and frames of strangers, wake nobody.
+    // Only a frame for the layer above wakes this side; greetings and frames of strangers do not.
     if (!this.#isArmed || (this.#isFilled() && !this.#isFrameNext())) return
     this.disarm()
     this.#answer()

@@ -24,7 +24,7 @@ import { ANSWER_SIZE, decodeAnswer, encodeRequest } from './opening-layout.ts'
 
 /** Where the helper listens. */
 export const HELPER_VARIABLE = 'FASTSOCKETS_NIC'
-/** The helper answers within a millisecond; this thread waits no longer than that for a busy machine. */
+/** The helper answers within a millisecond; on a busy machine this thread waits for so long. */
 const ANSWER_MS_MAX = 1000
 /** struct sock_fprog: number of instructions u16, and their address. */
 const PROGRAM_SIZE = 16

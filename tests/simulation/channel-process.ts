@@ -47,7 +47,20 @@ class SimulatedShare extends UnreadShare {
   }
 }
 
-export abstract class ChannelProcess<C> implements Player {
+/** One end of a connection, with the program that uses it. */
+export interface PlayedEnd {
+  /** Does what `dice`, from 50 to 999, says. */
+  act(dice: number): void
+  setReading(isReading: boolean): void
+  findUnfinished(): string | undefined
+}
+
+/** `C`: the connections of the system, `E`: their ends. */
+export abstract class ChannelProcess<C, E extends PlayedEnd = PlayedEnd> implements Player {
+  readonly ends = new Set<E>()
+  /** Most ends with which it opens one more. */
+  protected abstract readonly socketsMax: number
+
   readonly number: number
   readonly host: SimulatedHost
   readonly isWaiting = false
@@ -55,7 +68,7 @@ export abstract class ChannelProcess<C> implements Player {
   fault: unknown
   /** It has ended, or lost its NIC. */
   isOver = false
-  readonly channels = new Map<ChannelProcess<C>, SocketChannel>()
+  readonly channels = new Map<ChannelProcess<C, E>, SocketChannel>()
   readonly share: SimulatedShare
   protected readonly random: FaultRandom
   /** All connections of the system. */
@@ -91,7 +104,7 @@ export abstract class ChannelProcess<C> implements Player {
   /** Owns `end` from now on: the channel to `peer`. */
   attach(
     end: VirtualInterface,
-    peer: ChannelProcess<C>,
+    peer: ChannelProcess<C, E>,
     transcript: Buffer,
     hangUp: () => void,
   ): SocketChannel {
@@ -117,7 +130,25 @@ export abstract class ChannelProcess<C> implements Player {
     return channel
   }
 
-  abstract act(players: readonly Player[]): void
+  act(players: readonly Player[]): void {
+    const { random } = this
+    if (this.host.state !== 'running') return
+    const ends = this.openEnds()
+    const end = ends[random.within(0, ends.length - 1)]
+    const dice = random.within(0, 999)
+    if (end === undefined || (dice < 40 && ends.length < this.socketsMax)) {
+      return this.connect(players[random.within(0, players.length - 1)] as this)
+    }
+    if (dice < 50) this.share.isOver = random.chance(0.3)
+    else end.act(dice)
+  }
+
+  protected openEnds(): E[] {
+    return [...this.ends]
+  }
+
+  /** Its program connects to a program of `to`. */
+  protected abstract connect(to: this): void
 
   async close(): Promise<void> {
     for (const channel of [...this.channels.values()]) channel.close()
@@ -133,10 +164,19 @@ export abstract class ChannelProcess<C> implements Player {
   }
 
   /** All faults have ended: the programs read all there is. */
-  abstract settleDown(): void
+  settleDown(): void {
+    this.share.isOver = false
+    for (const end of this.ends) end.setReading(true)
+  }
 
   /** What is not finished, or still held, though nothing moves any more; undefined if nothing. */
-  abstract findUnfinished(): string | undefined
+  findUnfinished(): string | undefined {
+    for (const end of this.ends) {
+      const why = end.findUnfinished()
+      if (why !== undefined) return why
+    }
+    return undefined
+  }
 
   protected abstract accept(stream: SocketStream, port: number, promised: number): number | Accepted
 

@@ -7,20 +7,20 @@ import { ChannelProcess } from './channel-process.ts'
 import { ClosingPhase } from './closing-phase.ts'
 import { Broken } from './ledger.ts'
 import { PromotedConnection, type PromotionEnd, type PromotionOwner } from './promotion-end.ts'
-import type { Player } from './world.ts'
 
-/** Sockets of one process, most that it opens. */
-const SOCKETS_MAX = 8
 /** The client knows its port. */
 const NO_PORT = 1
 
-export class PromotionProcess extends ChannelProcess<PromotedConnection> implements PromotionOwner {
-  readonly ends = new Set<PromotionEnd>()
+export class PromotionProcess
+  extends ChannelProcess<PromotedConnection, PromotionEnd>
+  implements PromotionOwner
+{
+  protected readonly socketsMax = 8
   readonly handleHost: HandleHost
   readonly closingPhase: ClosingPhase
   readonly #kernels: SimulatedKernels
 
-  constructor(...args: ConstructorParameters<typeof ChannelProcess<PromotedConnection>>) {
+  constructor(...args: ConstructorParameters<typeof ChannelProcess<PromotedConnection, PromotionEnd>>) {
     super(...args)
     const { host } = this
     this.#kernels = args[1]
@@ -39,30 +39,8 @@ export class PromotionProcess extends ChannelProcess<PromotedConnection> impleme
     return this.channels.get(peer as PromotionProcess)
   }
 
-  act(players: readonly Player[]): void {
-    const { random } = this
-    if (this.host.state !== 'running') return
-    const ends = [...this.ends].filter(({ hasClosed }) => !hasClosed)
-    const end = ends[random.within(0, ends.length - 1)]
-    const dice = random.within(0, 999)
-    if (end === undefined || (dice < 40 && ends.length < SOCKETS_MAX)) {
-      return this.#connect(players[random.within(0, players.length - 1)] as PromotionProcess)
-    }
-    if (dice < 50) this.share.isOver = random.chance(0.3)
-    else end.act(dice)
-  }
-
-  settleDown(): void {
-    this.share.isOver = false
-    for (const end of this.ends) end.setReading(true)
-  }
-
-  findUnfinished(): string | undefined {
-    for (const end of this.ends) {
-      const why = end.findUnfinished()
-      if (why !== undefined) return why
-    }
-    return undefined
+  protected override openEnds(): PromotionEnd[] {
+    return super.openEnds().filter(({ hasClosed }) => !hasClosed)
   }
 
   override async close(): Promise<void> {
@@ -71,7 +49,7 @@ export class PromotionProcess extends ChannelProcess<PromotedConnection> impleme
   }
 
   /** The kernels connect at once; the server's program has its socket a little later. */
-  #connect(to: PromotionProcess): void {
+  protected override connect(to: PromotionProcess): void {
     if (to === this || !to.isAlive) return
     const connection = new PromotedConnection(this.all.length, this, to, this.random)
     this.all.push(connection)

@@ -4,46 +4,16 @@ import type { Accepted, SocketStream } from '../../fastsockets/stream/socket-cha
 import { ChannelProcess } from './channel-process.ts'
 import { Broken } from './ledger.ts'
 import { Connection, type SimulatedSocketEnd } from './socket-end.ts'
-import type { Player } from './world.ts'
 
-/** Sockets of one process, most that it opens. */
-const SOCKETS_MAX = 12
-
-export class SocketProcess extends ChannelProcess<Connection> {
-  readonly ends = new Set<SimulatedSocketEnd>()
-
-  act(players: readonly Player[]): void {
-    const { random } = this
-    if (this.host.state !== 'running') return
-    const ends = [...this.ends]
-    const end = ends[random.within(0, ends.length - 1)]
-    const dice = random.within(0, 999)
-    if (end === undefined || (dice < 40 && ends.length < SOCKETS_MAX)) {
-      return this.#connect(players[random.within(0, players.length - 1)] as SocketProcess)
-    }
-    if (dice < 50) this.share.isOver = random.chance(0.3)
-    else end.act(dice)
-  }
+export class SocketProcess extends ChannelProcess<Connection, SimulatedSocketEnd> {
+  protected readonly socketsMax = 12
 
   override check(): void {
     super.check()
     for (const end of this.ends) end.check()
   }
 
-  settleDown(): void {
-    this.share.isOver = false
-    for (const end of this.ends) end.setReading(true)
-  }
-
-  findUnfinished(): string | undefined {
-    for (const end of this.ends) {
-      const why = end.findUnfinished()
-      if (why !== undefined) return why
-    }
-    return undefined
-  }
-
-  #connect(to: SocketProcess): void {
+  protected override connect(to: SocketProcess): void {
     const channel = this.channels.get(to)
     if (channel === undefined || !to.isAlive) return
     const connection = new Connection(this.all.length, this, to, this.random)

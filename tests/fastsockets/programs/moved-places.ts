@@ -1,7 +1,7 @@
 /**
  * Servers in workers, whose connections start on TCP. argv: 'rr' or 'kernel' (how a cluster chooses the worker), 'thread' (a worker thread), or
- * 'client' or 'client-thread', and a port. A server says its port, and answers each byte by who it is, a line. The client opens
- * connections, sends until each has moved, and says who has answered it.
+ * 'client' or 'client-thread', and a port. A server says its port, and answers each byte with a line, `PID THREAD`. The client opens
+ * connections, sends on each until it has moved, and reports which workers have answered.
  */
 import cluster from 'node:cluster'
 import { once } from 'node:events'
@@ -15,7 +15,7 @@ const PAUSE_MS = 20
 
 export interface Moved {
   readonly transports: readonly string[]
-  /** Who has answered, of each connection. */
+  /** For each connection, the workers that have answered: `PID THREAD`. */
   readonly answers: readonly string[]
 }
 

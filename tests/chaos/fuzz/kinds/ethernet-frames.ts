@@ -11,6 +11,8 @@ import {
   KIND_ANSWER,
   KIND_FRAME,
   KIND_HELLO,
+  KIND_WORD,
+  LENGTH_WORD,
 } from '../../../../nic/ethernet/frame-layout.ts'
 import { openPacketSocket } from '../../../../nic/ethernet/open-socket.ts'
 import { PacketSocket } from '../../../../nic/ethernet/packet-socket.ts'
@@ -24,8 +26,6 @@ const CONTENT_MAX = 200
 const KINDS = [KIND_FRAME, KIND_HELLO, KIND_ANSWER] as const
 /** Forged frames between two of the peer. */
 const FORGED_EACH = 5
-const AT_LENGTH = 24
-const AT_KIND = 28
 
 export const ethernetFrames: Kind = {
   name: 'ethernet-frames',
@@ -64,8 +64,8 @@ export const ethernetFrames: Kind = {
           for (let i = 0; i < FORGED_EACH && sent < inputs; i++, sent++) {
             const content = random.bytes(random.within(0, CONTENT_MAX))
             const good = Buffer.concat([random.bytes(HEADER_SIZE), content])
-            good.writeUInt32LE(content.length, AT_LENGTH)
-            good.writeUInt32LE(random.pick(KINDS), AT_KIND)
+            good.writeUInt32LE(content.length, 4 * LENGTH_WORD)
+            good.writeUInt32LE(random.pick(KINDS), 4 * KIND_WORD)
             const frame = Buffer.concat([
               Buffer.alloc(ETHERNET_SIZE),
               id,
