@@ -1,5 +1,5 @@
 /** The calling side of a service. */
-import type { Clock } from '../../nic/clock.ts'
+import { type Clock, nextTurnOf } from '../../nic/clock.ts'
 import type { WaitOptions } from '../call.ts'
 import type { Endpoint } from '../endpoint.ts'
 import { Links } from './links.ts'
@@ -82,12 +82,13 @@ export async function connectService<M extends Methods>(
     throw error
   }
   const client: Record<PropertyKey, unknown> = { [Symbol.asyncDispose]: async () => peers.close() }
+  const { clock } = Links.of(endpoint)
   for (const method of specsOf(service)) {
     const { key } = method
-    if (method.kind === 'stream') client[key] = streamOf(peers, method, Links.of(endpoint).clock)
+    if (method.kind === 'stream') client[key] = streamOf(peers, method, clock)
     else if (isEach)
       client[key] = (input: unknown, wait?: WaitOptions) => callEach(peers.up(), method, input, wait)
-    else client[key] = (input: unknown, wait?: WaitOptions) => callOne(peers, method, input, wait)
+    else client[key] = (input: unknown, wait?: WaitOptions) => callOne(peers, method, clock, input, wait)
   }
   return client as Client<M> | EachClient<M>
 }
@@ -97,17 +98,35 @@ export async function disconnect(client: AsyncDisposable): Promise<void> {
   await client[Symbol.asyncDispose]()
 }
 
-function callOne(peers: Peers, method: MethodSpec, input: unknown, options?: WaitOptions): Promise<unknown> {
+function callOne(
+  peers: Peers,
+  method: MethodSpec,
+  clock: Clock,
+  input: unknown,
+  options?: WaitOptions,
+): Promise<unknown> {
   try {
     return peers.choose().call(method, input, options)
   } catch (error) {
-    return Promise.reject(error)
+    return refuseLater(clock, error)
   }
+}
+
+/** In the next turn: a program that calls again at once would keep the event loop from the peers, and none would ever be up. */
+async function refuseLater(clock: Clock, error: unknown): Promise<never> {
+  await nextTurnOf(clock)
+  throw error
 }
 
 function streamOf(peers: Peers, method: MethodSpec, clock: Clock) {
   return (input: unknown, options: WaitOptions = {}): RpcStream<unknown> => {
-    const open = async () => peers.choose().stream(method, input, options)
+    const open = async () => {
+      try {
+        return await peers.choose().stream(method, input, options)
+      } catch (error) {
+        return await refuseLater(clock, error)
+      }
+    }
     return new RpcStream(open(), method.output, clock, options)
   }
 }

@@ -59,6 +59,23 @@ t.test('any: in turn, or the peer with the fewest calls under way', async t => {
   t.strictSame([...left].sort(), turns.filter(pid => pid !== servers[1]?.pid).sort())
 })
 
+t.test('a program that calls again at once while no peer is up does not stop the event loop', async t => {
+  const endpoint = await open(t)
+  const server = await start(t)
+  const events: PeerEvent[] = []
+  const client = await connectService(endpoint, { any: [server.name] }, printer, {
+    onPeer: event => events.push(event),
+  })
+  await server.child.kill()
+  await until('its end', () => events.length === 2)
+  let isOver = false
+  setTimeout(() => {
+    isOver = true
+  }, 10)
+  const again = (): Promise<unknown> => client.pid().catch(error => (isOver ? error : again()))
+  t.match(await again(), { code: 'ERR_RPC_UNAVAILABLE', reason: 'NO_PEER' })
+})
+
 t.test('each: what became of the call at every peer', async t => {
   const endpoint = await open(t)
   const servers = [await start(t), await start(t)]
