@@ -35,7 +35,12 @@ const MEANING = `## What the figures mean
   least and the greatest of the rounds.
 `
 
-export function performanceDocument(report: Report, pictures: readonly Picture[]): string {
+/** `others`: reports of the same bench, or parts of it, on other Nodes. */
+export function performanceDocument(
+  report: Report,
+  pictures: readonly Picture[],
+  others: readonly Report[],
+): string {
   return [
     '# Performance',
     conclusion(report),
@@ -45,6 +50,7 @@ export function performanceDocument(report: Report, pictures: readonly Picture[]
     MEANING,
     comparison(report),
     targetsPart(report),
+    nodesPart(report, others),
     ...picturesPart(report, pictures),
     worsePart(report),
     papersPart(report),
@@ -113,6 +119,34 @@ function targetsPart(report: Report): string {
 What relinked sockets must reach, as ratios to plain TCP: of times small ones are good, of rates large ones.
 
 ${table(head, rows)}`
+}
+
+/** The same targets on other Nodes. */
+function nodesPart(report: Report, others: readonly Report[]): string {
+  if (others.length === 0) return ''
+  const reports = [report, ...others]
+  const columns = reports.map(targetRows)
+  const rows = targetRows(report).map(({ what, promise }, index) => {
+    const cells = columns.map(column => {
+      const { ratio = '', verdict } = column[index] ?? {}
+      return verdict === 'MISSED' ? `**${ratio}**` : ratio
+    })
+    return [what, promise, ...cells]
+  })
+  const runs = others.map(({ command, machine, startedAt }) => {
+    const when = startedAt.slice(0, 16).replace('T', ' ')
+    return `- ${text(machine.node)}: ${code(command)}, ${when} UTC, ${busyText(machine)} before`
+  })
+  const head = ['target', 'promise', ...reports.map(({ machine }) => text(machine.node))]
+  return `## On other Nodes
+
+Ratios to plain TCP on the same Node; what misses its target is bold, what is empty was not measured.
+
+${table(head, rows, 2)}
+
+The runs beside this one:
+
+${runs.join('\n')}`
 }
 
 function picturesPart(report: Report, pictures: readonly Picture[]): string[] {

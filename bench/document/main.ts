@@ -1,5 +1,6 @@
 /**
- * `npm run bench:document -- REPORT.json`: writes docs/performance.md with its pictures, and the picture and figures of README.md.
+ * `npm run bench:document -- REPORT.json [OTHER.json ...]`: writes docs/performance.md with its pictures, and the picture and
+ * figures of README.md. What other reports reach, of other Nodes, stands beside.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -17,13 +18,16 @@ const DOCS = fileURLToPath(new URL('../../../docs/', import.meta.url))
 const command = new Command('bench:document')
   .description('docs/performance.md and its pictures, from the JSON of a run')
   .argument('<report>', 'what `fastsockets bench --json` printed')
+  .argument('[others...]', 'reports of other Nodes, whose ratios stand beside')
   .option('--docs <directory>', 'where to write', DOCS)
-  .action(async (file: string, { docs }: { docs: string }) => {
+  .action(async (file: string, otherFiles: string[], { docs }: { docs: string }) => {
     const report = readReport(file)
+    const others = otherFiles.map(readReport)
     const drawn = await drawPictures(report)
     const page = performanceDocument(
       report,
       drawn.map(({ picture }) => picture),
+      others,
     )
     const directory = join(docs, 'performance')
     mkdirSync(directory, { recursive: true })

@@ -100,8 +100,8 @@ t.test('docs/performance.md says how, how fast, and where it does not help', asy
   const docs = t.testdir({ performance: { 'of-an-earlier-run.svg': '', 'kept.txt': '' } })
   const file = join(docs, 'report.json')
   writeFileSync(file, JSON.stringify(report))
-  const run = (path: string) =>
-    spawnSync(process.execPath, [DOCUMENT, path, '--docs', docs], {
+  const run = (...paths: string[]) =>
+    spawnSync(process.execPath, [DOCUMENT, ...paths, '--docs', docs], {
       env: plainEnvironment(),
       encoding: 'utf8',
     })
@@ -128,6 +128,18 @@ t.test('docs/performance.md says how, how fast, and where it does not help', asy
   t.match(page, /\| WSDLite 2000 \| peak bandwidth.*\| 2.0, peak to peak of 2 sizes \|/)
   t.notMatch(page, HOSTILE)
   t.notMatch(page.replace(/`.*?`/g, ''), /[^\\]<script/)
+
+  t.notMatch(page, /On other Nodes/)
+  const other = join(docs, 'other.json')
+  const partial = report.results.filter(({ suite }) => suite === 'pingpong')
+  const machine = { ...report.machine, node: HOSTILE }
+  writeFileSync(other, JSON.stringify({ ...report, results: partial, machine }))
+  t.equal(run(file, other).status, 0)
+  const beside = readFileSync(join(docs, 'performance.md'), 'utf8')
+  t.match(beside, /## On other Nodes/)
+  t.match(beside, /\n\| 64 B echo \| at most 1\/8 \| 0\.0500 \| 0\.0500 \|\n/)
+  t.match(beside, /\n\| 64 KiB writes \| at least 3 \| \*\*1\.50\*\* \| {2}\|\n/)
+  t.notMatch(beside.replace(/`.*?`/g, ''), /[^\\]<script/)
 
   writeFileSync(file, '{"version":1}')
   t.match(run(file), { status: 1, stderr: /is no report/ })
