@@ -1,5 +1,6 @@
 /** The user of the other process of a connection within this host, by the kernel. */
 import { isIPv4, type Socket } from 'node:net'
+import type { CallerId } from '../posix/callers-by-user.ts'
 import { isOwnUser } from '../posix/own-user.ts'
 import { findTcpSocket, TCP_ESTABLISHED } from '../posix/tcp-sockets.ts'
 
@@ -16,12 +17,25 @@ export function isLoopback(address: string | undefined): boolean {
  * that end: it is closing, the kernel has no sock_diag(7), or this process has no free descriptor to ask.
  */
 export function judgePeer(socket: Socket): 'own' | 'other' | 'unknown' {
-  const { localAddress, localPort, remoteAddress, remotePort } = socket
-  if (!isLoopback(localAddress) || !isLoopback(remoteAddress)) return 'other'
+  if (!isOverLoopback(socket)) return 'other'
+  const uid = userAtPeer(socket)
+  if (uid === undefined) return 'unknown'
+  return isOwnUser(uid) ? 'own' : 'other'
+}
+
+/** By what an unfinished caller is counted: its user on this host, if the kernel says so; else its address. */
+export function callerOf(socket: Socket): CallerId {
+  return (isOverLoopback(socket) ? userAtPeer(socket) : undefined) ?? socket.remoteAddress ?? ''
+}
+
+function isOverLoopback({ localAddress, remoteAddress }: Socket): boolean {
+  return isLoopback(localAddress) && isLoopback(remoteAddress)
+}
+
+function userAtPeer({ localAddress, localPort, remoteAddress, remotePort }: Socket): number | undefined {
   const ours = { address: localAddress as string, port: localPort as number }
   const theirs = { address: remoteAddress as string, port: remotePort as number }
   const found = findTcpSocket(theirs, ours)
   // Sockets of other states may be shown with user 0, whoever had them.
-  if (found?.state !== TCP_ESTABLISHED) return 'unknown'
-  return isOwnUser(found.uid) ? 'own' : 'other'
+  return found?.state === TCP_ESTABLISHED ? found.uid : undefined
 }

@@ -10,12 +10,13 @@ import { clearTimeout, setTimeout } from '../real-time.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import { type Answering, answerCall } from './handshake.ts'
 import { AT_CHALLENGE_STATUS, CHALLENGE_SIZE, MAGIC, REFUSED_BUSY } from './handshake-layout.ts'
+import { callerOf } from './peer-user.ts'
 
 const log = openLog('fastsockets:nic:tcp')
 
 /** Longest handshake of a caller. */
 export const HANDSHAKE_MS_MAX = 3000
-/** Most callers that are not authenticated yet: of one address, and together. */
+/** Most callers that are not authenticated yet: of one address or other user of this host, and of all of those together; as many of our own user. */
 const CALLERS_OF_ONE_MAX = 256
 const CALLERS_MAX = 1024
 /** Bytes that Node reads ahead of a caller. */
@@ -83,7 +84,7 @@ export class TcpListener {
   #meet(socket: net.Socket): void {
     socket.on('error', error => log('%s', error.message))
     socket.unref()
-    const from = socket.remoteAddress ?? ''
+    const from = callerOf(socket)
     if (!this.#callers.enter(from)) {
       const busy = Buffer.alloc(CHALLENGE_SIZE)
       MAGIC.copy(busy)
