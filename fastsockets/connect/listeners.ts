@@ -266,6 +266,7 @@ export function acceptorFor(
   const servers: Servers = {
     scopeOf: server => byServer.get(server)?.scope,
     pathOf: server => byServer.get(server)?.path,
+    isPublished,
     show: (server, handle, stream) => {
       const listener = byServer.get(server)
       if (listener === undefined) handle.close()

@@ -130,6 +130,8 @@ const SILENT_SEARCH_MS = 200
 
 const NOT_ASKED: ReadonlySet<SocketChannel> = new Set()
 const NATIVE = fallbackReason('NOT_MOVABLE', 'native code, or a buffer of the program, reads it here')
+/** Its server would refuse; and another process may have had the port when the connection was made. */
+const OTHER_USER = fallbackReason('OTHER_USER')
 const UNKNOWN = fallbackReason(
   'NOT_MOVABLE',
   'the server does not find it: behind a NAT or proxy, or read by native code there',
@@ -440,6 +442,7 @@ export class Promoter implements Starter {
       destination.address = undefined
       return this.#stay(socket, started, undefined)
     }
+    if (!channel.isOfOwnUser) return this.#stay(socket, started, OTHER_USER)
     const make = (): PromotedHandle => placed ?? new PromotedHandle(tcp, this.#exchange, socket, this)
     // Hooks know the connection by its TCP handle.
     const makeBelow = (): PromotedHandle => makeHidden(make)

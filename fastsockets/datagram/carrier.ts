@@ -26,7 +26,7 @@ import { addressesOf, type DatagramReceiver, type ReceivingSocket } from './data
 import { DatagramSender } from './datagram-sender.ts'
 import { Destination } from './destination.ts'
 import { DatagramDoor, doorKey, doorKeysTo } from './doors.ts'
-import { awaitedReceiver, isOfOwnUser } from './pairs.ts'
+import { awaitedReceiver } from './pairs.ts'
 import { nativeSends } from './udp-handles.ts'
 import type { Carrier, DatagramPair, Send, Sender, UdpHandle, UdpNotes } from './udp-notes.ts'
 import { showSocket } from './udp-rows.ts'
@@ -326,7 +326,8 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     destination.isAsking = true
     const channel = await this.#reach(destination).catch(error => void log('%s', (error as Error).message))
     const isPossible = this.isOpen && this.#notes.reason === undefined && channel?.isOpen === true
-    if (isPossible && isOfOwnUser(channel) && this.#open(destination, channel)) return
+    // Another user could have taken the name of a door that is not there.
+    if (isPossible && channel.isOfOwnUser && this.#open(destination, channel)) return
     destination.isAsking = false
     if (!this.isOpen) return
     destination.waitLonger()

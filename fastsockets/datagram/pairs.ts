@@ -1,7 +1,6 @@
 /** The pairs whose receiving end is in this thread, by their secrets. */
-import { isOwnUser } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
-import type { Accepted, SocketChannel, SocketStream } from '../stream/socket-channel.ts'
+import type { Accepted, SocketStream } from '../stream/socket-channel.ts'
 import { isSecret } from './datagram-layout.ts'
 import { DatagramReceiver } from './datagram-receiver.ts'
 
@@ -26,7 +25,7 @@ export function acceptPair(
   mayReceive: () => boolean,
 ): number | Accepted {
   const { portShare } = stream.channel
-  if (!isOfOwnUser(stream.channel)) return REFUSAL.OTHER_USER
+  if (!stream.channel.isOfOwnUser) return REFUSAL.OTHER_USER
   if (!isSecret(secret) || receivers.has(secret) || !mayReceive()) return REFUSAL.NOT_LISTENING
   if (receivers.size >= SECRETS_MAX && !forgetOldest()) return REFUSAL.LIMIT
   portShare.release(promisedPort)
@@ -37,11 +36,6 @@ export function acceptPair(
     stream.sink = receiver
   }
   return { clientPort: promisedPort || NO_PORT, begin }
-}
-
-/** Another user could have taken the name of a door that is not there. */
-export function isOfOwnUser({ isLoopback, peerUid }: SocketChannel): boolean {
-  return isLoopback || (peerUid !== undefined && isOwnUser(peerUid))
 }
 
 function forgetOldest(): boolean {

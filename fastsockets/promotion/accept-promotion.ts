@@ -1,8 +1,9 @@
 /** The server's side of promotion: a client names a TCP connection that it has with this thread, and asks for it to move. */
 import type { AsyncResource } from 'node:async_hooks'
 import type { Server } from 'node:net'
-import { isOwnUser, makeHidden } from '../../nic/index.ts'
+import { makeHidden, peerInode } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
+import { mayBeNeighbours } from '../bootstrap/neighbours.ts'
 import type { FastHandle } from '../handle/fast-handle-contract.ts'
 import { endsOfTcp, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
@@ -27,6 +28,8 @@ export interface Servers {
   scopeOf(server: Server): AsyncResource | undefined
   /** Of a server on a unix path. */
   pathOf(server: Server): string | undefined
+  /** Other network namespaces find a listener at this place. */
+  isPublished(port: number, address: string): boolean
   /** Emits the server's 'connection'. */
   show(server: Server, handle: FastHandle, stream: SocketStream): void
 }
@@ -40,9 +43,9 @@ export function acceptPromotion(
   exchange: HandleExchange,
   servers: Servers,
 ): number | Accepted {
-  const { isLoopback, peerUid, portShare } = stream.channel
-  if (!isLoopback && (peerUid === undefined || !isOwnUser(peerUid)))
-    return refuse('OTHER_USER', REFUSAL.OTHER_USER)
+  const { isOfOwnUser, way, portShare } = stream.channel
+  if (!isOfOwnUser) return refuse('OTHER_USER', REFUSAL.OTHER_USER)
+  if (way !== undefined && !mayBeOfNeighbour(text, port, servers)) return REFUSAL.NOT_LISTENING
   const key = `${text} ${port}`
   const held = take(key)
   const socket = held === undefined ? findAccepted(key) : undefined
@@ -80,6 +83,14 @@ export function acceptPromotion(
   const begin = (): void =>
     (scope === undefined ? makeBelow() : scope.runInAsyncScope(makeBelow)).accept(stream)
   return { clientPort: promisedPort || NO_PORT, begin }
+}
+
+/** A peer that came through the rendezvous folder has no connection whose other end is in our network namespace. */
+function mayBeOfNeighbour(text: string, port: number, servers: Servers): boolean {
+  const [client = '', , server] = text.split(' ')
+  if (server !== undefined) return mayBeNeighbours(client) && servers.isPublished(port, server)
+  // Both ends of a connection over a path are of the client's namespace (unix_stream_connect of Linux).
+  return peerInode(Number(client) >>> 0) === undefined
 }
 
 function refuse(code: FallbackCode, refusal: number): number {

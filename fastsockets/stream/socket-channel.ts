@@ -13,7 +13,7 @@ import {
   type Message,
   PollLoop,
 } from '../../am/channels.ts'
-import { copyBytes, type VirtualInterface } from '../../nic/index.ts'
+import { copyBytes, isOwnUser, type VirtualInterface } from '../../nic/index.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { codeOfEnd } from '../host/socket-errors.ts'
 import { PortShare } from '../host/synthetic-ports.ts'
@@ -175,6 +175,11 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     if (transcript === undefined || this.sendBound(transcript)) return
     endpointOf(host.eventLoop).detach(this.channel)
     throw new Error('the channel has no room for its first message')
+  }
+
+  /** The kernel says that the peer is of our own user: only such a peer may name a socket that exists, and get its bytes. */
+  get isOfOwnUser(): boolean {
+    return this.isLoopback || (this.peerUid !== undefined && isOwnUser(this.peerUid))
   }
 
   /** Chunks of at least this length are offered instead of sent. */

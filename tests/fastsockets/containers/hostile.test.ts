@@ -25,6 +25,7 @@ import {
   encodeIntroduction,
   GREETING_MAGIC,
   NO_ID,
+  REFUSAL,
   VERSION,
 } from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
 import { LOCK_EX } from '../../../nic/posix/constants.ts'
@@ -34,6 +35,7 @@ import type { Child } from '../../support/child.ts'
 import { type Containers, childIn, makeContainers, namesIn, noContainers } from '../../support/containers.ts'
 import { program } from '../../support/relinked.ts'
 import { eventually } from '../../support/until.ts'
+import type { Claim } from '../programs/claiming.ts'
 import type { Called, Question } from '../programs/neighbour.ts'
 
 const skip = noContainers()
@@ -265,6 +267,32 @@ t.test('a name for the socket of an honest listener that is elsewhere', { skip }
     { ...expected, there: { local: other } },
     'the client reaches the server that it has called',
   )
+})
+
+t.test('a container gets no connection whose client is in the container of the server', { skip }, async t => {
+  const containers = makeContainers(t)
+  const { near, far, folder } = containers
+  const path = join(folder, 'app.sock')
+  const claimer = childIn(t, containers, near, program('claiming'), ['claimer'], { isPlain: true })
+  for (const [what, place, reached] of [
+    ['on loopback', { host: '127.0.0.1', port: PORT }, { host: far.address, port: PORT }],
+    ['at its own address', { host: far.address, port: PORT }, { host: far.address, port: PORT }],
+    ['over a path', { path }, { host: path, port: 0 }],
+  ] as const) {
+    const server = childIn(t, containers, far, neighbour)
+    const listening = 'path' in place ? place : { host: '0.0.0.0', port: PORT }
+    await server.ask({ ask: 'listen', ...listening } satisfies Question)
+    const owner = childIn(t, containers, far, program('claiming'), ['owner', JSON.stringify(place)], {
+      isPlain: true,
+    })
+    const { name } = await owner.receive<{ name: string }>()
+    t.strictSame(
+      await claimer.ask({ ...reached, name } satisfies Claim),
+      { outcome: `refused: ${REFUSAL.NOT_LISTENING}` },
+      what,
+    )
+    await Promise.all([owner.kill(), server.kill()])
+  }
 })
 
 t.test('listeners are replaced while clients call', { skip }, async t => {

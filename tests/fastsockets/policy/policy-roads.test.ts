@@ -256,6 +256,27 @@ t.test('an allowed user does not serve the port of another user', async t => {
   t.match(await poser.ask({}), { offered: 0 })
 })
 
+t.test(
+  'an allowed user that listens on the port later is not asked to take over older connections',
+  async t => {
+    if (process.getuid?.() !== 0)
+      return skipHere(t, 'another user who takes a port (needs root to become one)')
+    const NOBODY = 65534
+    const env = under(`users: [0, ${NOBODY}]\n`)
+    const first = new Child(t, program('taken-port'), ['first'])
+    const { port } = await first.receive<{ port: number }>()
+    const toMove = { ...env, FASTSOCKETS_START: 'tcp', FASTSOCKETS_ABLATE: 'price=0' }
+    const client = new Child(t, program('taken-port'), ['client', String(port)], relinked({ env: toMove }))
+    await client.receive()
+    await first.ask({})
+    const options = { env, uid: NOBODY, gid: NOBODY }
+    const second = new Child(t, program('taken-port'), ['second', String(port)], options)
+    t.match(await second.receive(), { isGreeting: true })
+    t.strictSame(await client.ask({}), { transport: 'tcp', reason: 'OTHER_USER' }, 'the first server answers')
+    t.strictSame(await second.ask({}), { asked: 0 })
+  },
+)
+
 t.test('an allowed user is not taken for the user that it claims to be', async t => {
   if (process.getuid?.() !== 0) return skipHere(t, 'another user who lies (needs root to become one)')
   const NOBODY = 65534
