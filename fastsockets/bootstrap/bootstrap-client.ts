@@ -17,6 +17,7 @@ import {
   HELLO_MAGIC,
   INTRODUCTION_SIZE,
   type Introduction,
+  isEarly,
   mayBe,
   VERSION,
   versionOf,
@@ -35,7 +36,7 @@ const GREETING_TIMEOUT_MAX_MS = 60_000
 const PATIENCE_MS = 10
 /** The same from its greeting on: a cold server needs longer for the rest. Two such waits fit into the greeting's limit. */
 const FOLLOW_PATIENCE_MS = 30
-/** Longer than the greeting's limit: a server that has sent a greeting is relinked, and may be busy. */
+/** Longer than the greeting's limit: a server that has sent a greeting is relinked, and may be busy, or load what it needs. */
 const ANSWER_TIMEOUT_MS = 1000
 
 /** How long a client waits for a greeting, unless the environment says otherwise. */
@@ -104,7 +105,7 @@ export interface Sought {
 export type Follow<T extends object> = (greeted: Greeted) => Promise<T | FallbackReason>
 
 /**
- * Connects to the hashed port of `port` at `address`, reads the greeting without sending a byte, and follows it. The
+ * Connects to the hashed port of `port` at `address`, reads the greeting, and follows it; it sends a byte only to a server in its first phase. The
  * client calls the candidates in order: the next one after a candidate has refused or proved false, or after
  * PATIENCE_MS without a greeting, FOLLOW_PATIENCE_MS without a channel; the earlier call goes on. The first candidate that proves true wins.
  */
@@ -250,7 +251,8 @@ function call(
       resolve(outcome)
     }
     const fail = (code: FallbackCode, detail?: string): void => settle(fallbackReason(code, detail))
-    const timer = setTimeout(() => afterIo(() => fail('SILENT')), timeoutMs)
+    const giveUp = (): void => afterIo(() => fail('SILENT'))
+    let timer = setTimeout(giveUp, timeoutMs)
     connection.on('error', error =>
       'name' in options ? settle(reasonOfRefusedName(options.name, error)) : fail('NOT_RELINKED'),
     )
@@ -275,6 +277,13 @@ function call(
       // Other versions may send more or fewer bytes: only the first 12 are the same in all of them.
       if (version !== VERSION) return fail('VERSION', `ours is ${VERSION}, theirs ${version}`)
       if (received.length > INTRODUCTION_SIZE) return fail('STRANGER')
+      if (isEarly(received, port) && !('name' in options)) {
+        // The server now loads what is needed.
+        clearTimeout(timer)
+        timer = setTimeout(giveUp, Math.max(ANSWER_TIMEOUT_MS, timeoutMs))
+        connection.write(HELLO_MAGIC)
+        return
+      }
       const greeting = decodeIntroduction(GREETING_MAGIC, received)
       if (greeting === undefined) return
       // The hashed port of another listener.

@@ -21,6 +21,9 @@
  *        through the rendezvous folder the client's own address towards the listener, IPv4 mapped into IPv6; zero for a unix path
  *   +80  listener id, 16 random bytes: a HELLO repeats those of the GREETING that the client has read
  *
+ *   A server that has loaded nothing but its preload sends the first EARLY_SIZE bytes of its GREETING, and the others once the
+ *   client has sent the magic of a HELLO.
+ *
  *   ANSWER    server -> client, 16 bytes and `length` more, over the connection of the HELLO
  *   +0   magic 'FSANSWER'
  *   +8   result (u16): 0 an offer follows, else a REFUSAL
@@ -39,7 +42,7 @@
  */
 import { HOST_IDENTITY_SIZE } from '../../nic/host-identity-layout.ts'
 
-export const VERSION = 11
+export const VERSION = 12
 export const GREETING_MAGIC = Buffer.from('FASTSOCK', 'latin1')
 export const HELLO_MAGIC = Buffer.from('FSHELLO\0', 'latin1')
 export const ANSWER_MAGIC = Buffer.from('FSANSWER', 'latin1')
@@ -47,6 +50,8 @@ export const ANSWER_MAGIC = Buffer.from('FSANSWER', 'latin1')
 export const REPLY_MAGIC = Buffer.from('FSREPLY\0', 'latin1')
 
 export const INTRODUCTION_SIZE = 96
+/** Of an early greeting: as far as the port. */
+export const EARLY_SIZE = 14
 export const ENDPOINT_ID_SIZE = 16
 export const DOOR_SIZE = 16
 export const LISTENER_ID_SIZE = 16
@@ -142,6 +147,20 @@ export function mayBe(magic: Buffer, bytes: Buffer): boolean {
 /** The version in an introduction that begins with `bytes`; undefined if fewer than 10 bytes have arrived. */
 export function versionOf(bytes: Buffer): number | undefined {
   return bytes.length < AT_VERSION + 2 ? undefined : bytes.readUInt16LE(AT_VERSION)
+}
+
+/** The first bytes of a greeting for the listener on `port`. */
+export function encodeEarly(port: number): Buffer {
+  const bytes = Buffer.alloc(EARLY_SIZE)
+  GREETING_MAGIC.copy(bytes)
+  bytes.writeUInt16LE(VERSION, AT_VERSION)
+  bytes.writeUInt16LE(port, AT_PORT)
+  return bytes
+}
+
+/** Whether `bytes` are those. */
+export function isEarly(bytes: Buffer, port: number): boolean {
+  return bytes.length === EARLY_SIZE && bytes.equals(encodeEarly(port))
 }
 
 /** Undefined if `bytes` is no introduction. The caller judges the version. */

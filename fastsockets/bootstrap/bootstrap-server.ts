@@ -15,8 +15,15 @@ import {
 import { publishStep } from '../host/steps.ts'
 import { type Family, isFileKey, shadowName, UNIX } from '../host/unix-paths.ts'
 import { allowsUser } from '../policy/own-policy.ts'
-import { encodeIntroduction, GREETING_MAGIC, type Introduction, NO_ID } from './bootstrap-layout.ts'
+import {
+  EARLY_SIZE,
+  encodeIntroduction,
+  GREETING_MAGIC,
+  type Introduction,
+  NO_ID,
+} from './bootstrap-layout.ts'
 import { type Door, uidOf } from './door.ts'
+import { takeEarlyPort } from './early-ports.ts'
 import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
 import { HelloCallers, type HelloHost } from './hello-callers.ts'
 import { listenThroughPrimary, type SharedPlace } from './primary-listener.ts'
@@ -80,7 +87,8 @@ export class BootstrapServer {
     for (let candidate = 0; candidate < tries; candidate++) {
       const port = candidate === CANDIDATE_COUNT ? 0 : hashedPort(listenerPort, candidate)
       if (port === listenerPort || avoid.has(port)) continue
-      const handle = makeHidden(() => createServerHandle(address, port, family, place))
+      const early = takeEarlyPort(address, listenerPort, port)
+      const handle = early?.handle ?? makeHidden(() => createServerHandle(address, port, family, place))
       if (typeof handle === 'number') continue
       const server = new net.Server()
       markOwn(server)
@@ -91,8 +99,10 @@ export class BootstrapServer {
       })
       server.listen(handle)
       server.unref()
-      if (server.listening && !isInUse)
-        return new BootstrapServer(server, port !== 0, place, host, isPortShared)
+      if (!server.listening || isInUse) continue
+      const bootstrap = new BootstrapServer(server, port !== 0, place, host, isPortShared)
+      early?.greetBy(caller => bootstrap.#greetOn(caller))
+      return bootstrap
     }
     log('no port is free for the bootstrap of %s port %d', address, listenerPort)
     return undefined
@@ -181,6 +191,11 @@ export class BootstrapServer {
       if (status !== 0) return
       this.#greet(new net.Socket({ handle: accepted, readable: true, writable: true } as never))
     }
+  }
+
+  /** A caller of this host that has the first bytes of the greeting. */
+  #greetOn(caller: net.Socket): void {
+    caller.end(this.#greeting.subarray(EARLY_SIZE), () => caller.destroy())
   }
 
   #greet(caller: net.Socket): void {

@@ -6,12 +6,13 @@ import type net from 'node:net'
 import { ablation, isOwn, makeHidden, peerInode, reasonAgainstFolder } from '../../nic/index.ts'
 import { performance, setImmediate } from '../../nic/real-time.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
+import { askWhetherHeld } from '../bootstrap/held-probe.ts'
 import { neighbourName } from '../bootstrap/neighbours.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { type ConnectedTcp, endsOfTcp, inodeOf, isOverPath, movableTcp } from '../handle/tcp-below.ts'
 import type { HandleExchange } from '../handle/tls-sockets.ts'
 import { logConnect, possibleWire, recordPending, recordPossible, recordStart } from '../handle/transport.ts'
-import { isReachable, withoutMapping } from '../host/addresses.ts'
+import { isReachable, reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import { inTurns } from '../host/in-turns.ts'
 import { KeptContext } from '../host/kept-context.ts'
 import { type Family, PROMOTION, UNIX, unixKey } from '../host/unix-paths.ts'
@@ -282,9 +283,13 @@ export class Promoter implements Starter {
     if (destination.address !== undefined || destination.isSearching || nowMs < destination.silentSearchMs)
       return
     destination.silentSearchMs = nowMs + SILENT_SEARCH_MS
-    void this.#searchFor(destination, socket).then(() => {
-      if (destination.isRequired) this.#askSoon(socket, started)
-    })
+    const search = (): void =>
+      void this.#searchFor(destination, socket).then(() => {
+        if (destination.isRequired) this.#askSoon(socket, started)
+      })
+    const { address } = endsOfTcp(tcpUnder(socket._handle), false)?.server ?? {}
+    if (address === undefined || reachableOwnAddress(withoutMapping(address)) === undefined) search()
+    else askWhetherHeld(address, destination.port, search)
   }
 
   /** A socket that is older than this object, or that a server has accepted. */

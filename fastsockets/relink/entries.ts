@@ -7,6 +7,7 @@ type MethodName =
   | 'connect'
   | '_writeGeneric'
   | '_listen2'
+  | 'close'
   | '_getpeername'
   | '_getsockname'
   | 'resetAndDestroy'

@@ -430,8 +430,9 @@ function noteUpperSockets(): void {
 /** Returns what publishes the listeners anew for which the policy has changed. */
 function wrapServer(peers: Peers, accept?: (server: net.Server) => void): () => void {
   const prototype = net.Server.prototype as net.Server & ServerInternals
-  const { listen, close } = prototype
+  const { listen } = prototype
   const _listen2 = entries._listen2 as (...args: unknown[]) => void
+  const close = entries.close as (callback?: (error?: Error) => void) => net.Server
 
   define(prototype, 'listen', function listen_(this: FastServer, ...args: unknown[]): net.Server {
     const port = portOf(args)
@@ -492,15 +493,11 @@ function wrapServer(peers: Peers, accept?: (server: net.Server) => void): () => 
   const move = Object.getOwnPropertySymbols(prototype).find(it => it.description === TRANSFER)
   if (move !== undefined) wrapMove(prototype, move)
 
-  define(
-    prototype,
-    'close',
-    function close_(this: FastServer, callback?: (error?: Error) => void): net.Server {
-      emitDelayed(this)
-      withdraw(this)
-      return close.call(this, callback)
-    },
-  )
+  entries.close = function (this: FastServer, callback?: (error?: Error) => void): net.Server {
+    emitDelayed(this)
+    withdraw(this)
+    return close.call(this, callback)
+  }
   return publishDecided
 }
 
@@ -544,8 +541,7 @@ function fallBack(
 
 /** Where no socket can be fast: records the reason for each, and fails those that the policy requires to be fast. */
 function wrapForRecord(reason: FallbackReason): void {
-  const prototype = net.Server.prototype
-  const { close } = prototype
+  const close = entries.close as (callback?: (error?: Error) => void) => net.Server
   const connect = entries.connect as (...args: unknown[]) => net.Socket
   const _listen2 = entries._listen2 as (...args: unknown[]) => void
   entries.connect = function (this: net.Socket, ...args: unknown[]): net.Socket {
@@ -564,14 +560,10 @@ function wrapForRecord(reason: FallbackReason): void {
     if (decideListener(this).use === 'require') failListening(this, reason)
     else showSlowListener(this, reason.code)
   }
-  define(
-    prototype,
-    'close',
-    function close_(this: FastServer, callback?: (error?: Error) => void): net.Server {
-      hideSlowListener(this)
-      return close.call(this, callback)
-    },
-  )
+  entries.close = function (this: FastServer, callback?: (error?: Error) => void): net.Server {
+    hideSlowListener(this)
+    return close.call(this, callback)
+  }
   watchAccepted(() => false, countTcpAccepted)
 }
 

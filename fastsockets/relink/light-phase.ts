@@ -13,7 +13,7 @@ import { createRequire } from 'node:module'
 import type net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
-import { performance, setImmediate } from '../../nic/real-time.ts'
+import { nextTick, performance, setImmediate } from '../../nic/real-time.ts'
 import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
 import { deviceNames } from '../../nic/verbs/kernel-devices.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
@@ -46,6 +46,11 @@ export interface LightListener {
 
 const require = createRequire(import.meta.url)
 
+// Of the arguments of `_listen2`.
+const AT_PORT = 1
+const AT_FD = 4
+const AT_FLAGS = 5
+
 const DECIDED = [
   'FASTSOCKETS_USE',
   'FASTSOCKETS_USERS',
@@ -54,6 +59,8 @@ const DECIDED = [
   'NODE_UNIQUE_ID',
 ]
 const listeners = new Map<net.Server, LightListener>()
+/** Loaded with the first listener. */
+let earlyPorts: typeof import('../bootstrap/early-ports.ts') | undefined
 
 /** The path of this part. */
 const MARK = import.meta.url
@@ -68,7 +75,8 @@ let isDue = false
 let writeCount = 0
 const reads = new ReadWatch(noteReads, sockets => {
   if (!sockets.some(({ bytesRead }) => bytesRead === 0)) return
-  const { probeForHolding } = require('./held-probe.ts') as typeof import('./held-probe.ts')
+  const { probeForHolding } =
+    require('../bootstrap/held-probe.ts') as typeof import('../bootstrap/held-probe.ts')
   probeForHolding(sockets, loadSoon)
 })
 
@@ -154,6 +162,40 @@ export function noteListening(server: net.Server, args: readonly unknown[]): voi
   // A program that opens and closes servers all the time leaves none here.
   for (const { server: one } of listeners.values()) if (!one.listening) listeners.delete(one)
   listeners.set(server, { server, args, scope: new KeptContext() })
+  earlyPorts?.yieldEarlyPort(args[AT_PORT])
+  // Before 'listening' is emitted.
+  makeHidden(() => nextTick(openHashedPort, server, args))
+}
+
+/** Clients that need the fast way before the first byte can call it. */
+function openHashedPort(server: net.Server, args: readonly unknown[]): void {
+  const place = server.address()
+  if (onPaid === undefined || place === null || typeof place === 'string' || (args[AT_FD] as number) >= 0)
+    return
+  const { address, port } = place
+  earlyPorts ??= require('../bootstrap/early-ports.ts') as typeof import('../bootstrap/early-ports.ts')
+  earlyPorts.openEarlyPort(address, port, args[AT_FLAGS], (early, caller) => {
+    const { greetEarly } =
+      require('../bootstrap/early-callers.ts') as typeof import('../bootstrap/early-callers.ts')
+    greetEarly(early, caller, port, loadSoon)
+  })
+  // The primary of a cluster takes the handle when 'listening' is emitted, and its workers have a hashed port of their own.
+  makeHidden(() =>
+    setImmediate(() => {
+      if (!server.listening) earlyPorts?.closeEarlyPort(address, port)
+    }).unref(),
+  )
+}
+
+/** Before Node's own `close`. */
+export function noteClosing(server: net.Server): void {
+  const place = earlyPorts && server.address()
+  if (place && typeof place !== 'string') earlyPorts?.closeEarlyPort(place.address, place.port)
+}
+
+/** No bootstrap server has taken them over. */
+export function closeLeftPorts(): void {
+  earlyPorts?.closeEarlyPorts()
 }
 
 function pay(us: number): void {

@@ -2,7 +2,7 @@
  * All that `fastsockets/register` loads: wrappers of the methods by which a program begins to use sockets. The first call
  * of one of them loads the rest, synchronously (install.ts). A program without sockets loads no more than this.
  *
- * - `net.Socket.prototype.connect`, and `_listen2` of `net.Server.prototype`, which is Node's own name for "bind and listen now"
+ * - `net.Socket.prototype.connect`, and of `net.Server.prototype` `close` and `_listen2`, which is Node's own name for "bind and listen now"
  * - `net.Socket.prototype._getpeername`, `_getsockname`, `resetAndDestroy`: of sockets that another process has bridged
  * - `process.binding`, by which a program may get the parser of http (consumed-handles.ts)
  * - `send` of this process and of its children, `spawn` of its children (sent-sockets.ts)
@@ -31,7 +31,9 @@ import { entries } from './entries.ts'
 import {
   awaitPrice,
   beginLightPhase,
+  closeLeftPorts,
   endLightPhase,
+  noteClosing,
   noteConnect,
   noteDatagram,
   noteListening,
@@ -102,6 +104,7 @@ function wrapAll(): void {
   isLight = beginLightPhase(() => void load())
   wrap(net.Socket.prototype, 'connect', handleConnect)
   wrap(net.Server.prototype, '_listen2', handleListen)
+  wrap(net.Server.prototype, 'close', handleClose)
   if (isLight) wrap(net.Socket.prototype, '_writeGeneric', handleWrite)
   wrap(net.Socket.prototype, '_getpeername', isUnnamedPipe)
   wrap(net.Socket.prototype, '_getsockname', isUnnamedPipe)
@@ -170,6 +173,7 @@ function install(): void {
   rest.install()
   for (const { server, args, scope: own } of endLightPhase())
     own.runInAsyncScope(() => rest?.publishLate(server, args))
+  closeLeftPorts()
   if (startPhase.wasLight) rest.showOlder()
 }
 
@@ -181,6 +185,11 @@ function handleConnect(socket: unknown, args: readonly unknown[]): boolean {
 function handleListen(server: unknown, args: readonly unknown[]): boolean {
   if (isLight && !isOwn(server as object)) noteListening(server as net.Server, args)
   return !isLight
+}
+
+function handleClose(server: unknown): boolean {
+  if (isLight) noteClosing(server as net.Server)
+  return false
 }
 
 function handleWrite(socket: unknown, [writev, data]: readonly unknown[]): boolean {

@@ -5,12 +5,15 @@
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { findTcpSocket, TCP_LISTEN } from '../../nic/index.ts'
+import { CANDIDATE_COUNT, hashedPort } from '../bootstrap/hashed-port.ts'
 import type { KernelSocket, KernelTables } from '../host/kernel-sockets.ts'
 import { inodeOfLink } from '../host/socket-owners.ts'
 import { programOf } from '../policy/own-policy.ts'
 import type { ListenerStatus, SocketStatus, ThreadStatus } from './decode-status.ts'
 import { commandOf, placeText } from './kernel-peers.ts'
 import { LISTENER_STATE, ROWS_MAX } from './status-layout.ts'
+
+const CANDIDATES = Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => candidate)
 
 /** Also of another copy of this package, or of one that was replaced since. */
 const MARK = /\/fastsockets\/relink\/preload-[\w-]+\.cjs( \(deleted\))?$/
@@ -42,6 +45,7 @@ export function lightThread(
     const ports = new Set(all.filter(({ isListening }) => isListening).map(({ localPort }) => localPort))
     const own = all.filter(({ inode }) => inodes.has(inode)).slice(0, ROWS_MAX)
     const hasBytes = isOfOurNamespace(pid)
+    const listening = own.filter(({ isListening }) => isListening)
     const sockets = own
       .filter(({ isListening }) => !isListening)
       .map(socket => socketOf(socket, startMs, ports.has(socket.localPort), hasBytes))
@@ -52,7 +56,16 @@ export function lightThread(
       program: programAt(pid) ?? commandOf(pid),
       isLoaded: false,
       sockets,
-      listeners: own.filter(({ isListening }) => isListening).map(one => listenerOf(one, startMs, sockets)),
+      listeners: listening
+        .filter(one => !listening.some(other => isHashedPortOf(one, other)))
+        .map(one =>
+          listenerOf(
+            one,
+            startMs,
+            sockets,
+            listening.find(other => isHashedPortOf(other, one)),
+          ),
+        ),
       opened: sockets.length,
       bytesIn: 0,
       bytesOut: 0,
@@ -106,10 +119,17 @@ function bytesOf({
   return found?.state === TCP_LISTEN ? undefined : found?.bytes
 }
 
+/** Whether a process that has both listeners has opened the first one for the second one's callers. */
+function isHashedPortOf(one: KernelSocket, { local, localPort }: KernelSocket): boolean {
+  if (one.local !== local || one.localPort === localPort) return false
+  return CANDIDATES.some(candidate => hashedPort(localPort, candidate) === one.localPort)
+}
+
 function listenerOf(
   { inode, local, localPort }: KernelSocket,
   startMs: number,
   sockets: readonly SocketStatus[],
+  hashed: KernelSocket | undefined,
 ): ListenerStatus {
   const accepted = sockets.filter(({ local: place }) => place.endsWith(`:${localPort}`))
   return {
@@ -117,6 +137,7 @@ function listenerOf(
     startMs,
     state: LISTENER_STATE,
     local: placeText(local, localPort),
+    ...(hashed && { hashedPort: hashed.localPort }),
     reason: 'STARTED_ON_TCP',
     acceptedFast: 0,
     acceptedTcp: accepted.length,

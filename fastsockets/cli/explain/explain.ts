@@ -5,7 +5,7 @@ import { remoteAddress } from '../../bootstrap/remote-hosts.ts'
 import { reasonAgainstFastWay } from '../../connect/fast-way.ts'
 import { reachableOwnAddress } from '../../host/addresses.ts'
 import { type Family, UNIX, unixKey } from '../../host/unix-paths.ts'
-import { ownPolicy, ownProgram } from '../../policy/own-policy.ts'
+import { ownPolicy, ownProgram, startsOnTcp } from '../../policy/own-policy.ts'
 import type { Decision } from '../../policy/policy.ts'
 import { preciseReason } from '../../policy/required-error.ts'
 import { pathOfName } from '../../policy/unix-names.ts'
@@ -38,7 +38,8 @@ export async function explain(host: string, port: number, program = ownProgram()
   const explanations: Explanation[] = []
   for (const { address, family } of addresses) {
     const policy = ownPolicy()?.decide(program, 'client', address, port)
-    const target = reachableOwnAddress(address) ?? remoteAddress(address, port)
+    const here = reachableOwnAddress(address)
+    const target = (here && lightReason(policy?.use, address, port)) ?? here ?? remoteAddress(address, port)
     const found = await explainTarget(address, target, port, family === 6 ? 6 : 4, policy)
     explanations.push(withStart(found, address, port))
   }
@@ -55,13 +56,15 @@ function withStart(found: Explanation, address: string, port: number): Explanati
     const text = `${foreign} listens there, which is no Node program`
     return { ...found, start, foreign, reason: fallbackReason('NOT_RELINKED', text) }
   }
-  const pid = lightServer(address, port)
-  if (pid === undefined) return { ...found, start }
-  const light = fallbackReason(
-    'STARTED_ON_TCP',
-    `process ${pid} listens there, is relinked, and has loaded nothing yet`,
-  )
-  return { ...found, start, reason: light }
+  return { ...found, start }
+}
+
+/** Of a server that has loaded nothing: it is not called unless a client would call it before the first byte. */
+function lightReason(use: string | undefined, address: string, port: number): FallbackReason | undefined {
+  const pid = use === 'require' || !startsOnTcp() ? undefined : lightServer(address, port)
+  if (pid === undefined) return undefined
+  const text = `process ${pid} listens there, is relinked, and has loaded nothing yet`
+  return fallbackReason('STARTED_ON_TCP', text)
 }
 
 /** The same for a unix socket, by its name in rules. */

@@ -1,16 +1,25 @@
 /**
- * argv: 'server', or 'client', a port, and who speaks first. The server says { port }, then of each connection { transport } as its listener sees it,
+ * argv: 'server', 'client', or 'thread' or 'cluster' for a server in a worker; a port, and who speaks first. The server says { port }, then of each connection { transport } as its listener sees it,
  * or { refused } with the client's port; it greets or echoes, by the same word. The client says what it receives, or its error.
  */
+import cluster from 'node:cluster'
 import diagnostics from 'node:diagnostics_channel'
 import net, { type AddressInfo } from 'node:net'
+import { parentPort, Worker } from 'node:worker_threads'
 import { transportOf } from '../../../fastsockets/index.ts'
 
 const [role, port = '', first = 'server'] = process.argv.slice(2)
 
-if (role === 'server') {
+const say = (message: object): void =>
+  parentPort ? parentPort.postMessage(message) : void process.send?.(message)
+
+if (role === 'thread') {
+  new Worker(new URL(import.meta.url), { argv: ['server', port, first] }).on('message', say)
+} else if (role === 'cluster' && cluster.isPrimary) {
+  cluster.fork().on('message', say)
+} else if (role !== 'client') {
   const server = net.createServer(socket => {
-    process.send?.({ transport: transportOf(socket).transport, port: socket.remotePort })
+    say({ transport: transportOf(socket).transport, port: socket.remotePort })
     socket.on('error', () => socket.destroy())
     if (first === 'server') socket.write('hello')
     socket.on('data', bytes => socket.write(bytes))
@@ -18,10 +27,10 @@ if (role === 'server') {
   })
   diagnostics.subscribe('fastsockets:refused', message => {
     const { remote } = message as { remote: { port: number } }
-    process.send?.({ refused: remote.port })
+    say({ refused: remote.port })
   })
   server.listen(Number(port), '127.0.0.1', () => {
-    process.send?.({ port: (server.address() as AddressInfo).port })
+    say({ port: (server.address() as AddressInfo).port })
   })
 } else {
   const socket = net.connect({ port: Number(port), host: '127.0.0.1' })

@@ -1,8 +1,16 @@
 /** A listener whose policy requires the fast way, and clients that start on TCP. */
+import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import {
+  encodeEarly,
+  HELLO_MAGIC,
+  INTRODUCTION_SIZE,
+} from '../../../fastsockets/bootstrap/bootstrap-layout.ts'
+import { hashedPort } from '../../../fastsockets/bootstrap/hashed-port.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
 
@@ -50,4 +58,44 @@ t.test('a client that is not relinked is reset before an earlier one that may be
   while (seen.refused === heldPort)
   t.equal(seen.transport, 'shm', 'the first that the program sees')
   await client.receive()
+})
+
+const clientFile = join(folder, 'client.yaml')
+writeFileSync(clientFile, 'rules: [{ role: client, use: require }]\n', { mode: 0o600 })
+const { FASTSOCKETS_START: _, ...plainEnv } = plainEnvironment()
+
+for (const role of ['server', 'thread', 'cluster'])
+  t.test(`a client that requires the fast way, and a ${role} that has loaded nothing for it`, async t => {
+    const server = new Child(t, program('required'), [role, '0', 'server'], relinked({ env: plainEnv }))
+    const { port } = await server.receive<{ port: number }>()
+    const options = relinked({ env: { ...plainEnv, FASTSOCKETS_POLICY: clientFile } })
+    const client = new Child(t, program('required'), ['client', String(port)], options)
+    const seen = await server.receive<{ transport: string; port: number }>()
+    t.equal(seen.transport, 'shm')
+    t.strictSame(await client.receive(), { data: 'hello', port: seen.port })
+    t.strictSame(await client.receive(), { data: 'again' })
+    client.send({})
+    t.strictSame(await client.receive(), { end: true })
+  })
+
+t.test('a server loads nothing for callers of its hashed port that do not ask for the rest', async t => {
+  const server = new Child(t, program('light-phase'), ['server'], relinked({ env: plainEnv }))
+  const { port } = await server.receive<{ port: number }>()
+  const call = async (said: Buffer | string): Promise<Buffer> => {
+    const caller = net.connect(hashedPort(port, 0), '127.0.0.1')
+    let received = Buffer.alloc(0)
+    caller.on('data', bytes => {
+      received = Buffer.concat([received, bytes])
+      if (received.equals(encodeEarly(port))) caller.write(said)
+    })
+    const silent = said === '' ? await once(caller, 'data') : undefined
+    if (silent) caller.end()
+    await once(caller, 'close')
+    return received
+  }
+  t.strictSame(await call(''), encodeEarly(port), 'the first bytes of a greeting')
+  t.strictSame(await call('GET / HTTP/1.1\r\n'), encodeEarly(port), 'a stranger gets no others')
+  t.strictSame(await server.ask({}), { isLoaded: false })
+  t.equal((await call(HELLO_MAGIC)).length, INTRODUCTION_SIZE, 'a client gets all of them')
+  t.strictSame(await server.ask({}), { isLoaded: true })
 })

@@ -1,0 +1,40 @@
+/** Callers of an early port (early-ports.ts). Loaded with the first one. */
+import net from 'node:net'
+import { makeHidden } from '../../nic/own-resources.ts'
+import { markOwn } from '../../nic/own-sockets.ts'
+import { encodeEarly, HELLO_MAGIC, mayBe } from './bootstrap-layout.ts'
+import type { EarlyPort } from './early-ports.ts'
+import { isOfThisHost } from './held-probe.ts'
+
+/** The server hangs up on more. */
+const CALLERS_MAX = 256
+/** For what is loaded, too. */
+const TIMEOUT_MS = 5000
+
+let callerCount = 0
+
+/** Greets a caller of the listener on `port` as far as is known. Calls `onWanted` if it asks for the rest. */
+export function greetEarly(early: EarlyPort, handle: object, port: number, onWanted: () => void): void {
+  makeHidden(() => {
+    const caller = new net.Socket({ handle, readable: true, writable: true } as never)
+    markOwn(caller)
+    caller.unref()
+    caller.on('error', () => caller.destroy())
+    if (callerCount >= CALLERS_MAX || !isOfThisHost(caller)) return void caller.destroy()
+    callerCount++
+    caller.on('close', () => {
+      callerCount--
+      early.callers.delete(caller)
+    })
+    caller.setTimeout(TIMEOUT_MS, () => caller.destroy())
+    let received = Buffer.alloc(0)
+    caller.on('data', bytes => {
+      received = Buffer.concat([received, bytes])
+      if (!mayBe(HELLO_MAGIC, received) || received.length > HELLO_MAGIC.length) return void caller.destroy()
+      if (received.length < HELLO_MAGIC.length) return
+      early.greet(caller)
+      onWanted()
+    })
+    caller.write(encodeEarly(port))
+  })
+}
