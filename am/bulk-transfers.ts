@@ -329,8 +329,8 @@ export class BulkTransfers implements CompletionSink {
     if (at < 0) return at as Status
     writer.put(words, tag)
     writer.putRegion(offset, length)
-    if (payload !== undefined) copyBytes(payload, 0, this.#end.sendBytes, at, length)
-    writer.commit(inFrame)
+    if (payload === undefined) writer.commit(0)
+    else writer.commitPayload(at, payload, 0, length)
     return OK
   }
 
@@ -360,8 +360,7 @@ export class BulkTransfers implements CompletionSink {
       if (at < 0) return false
       writer.put(NO_WORDS, job.tag)
       writer.putRegion(job.offset + job.position, length)
-      copyBytes(job.bytes, job.position - Math.max(0, job.copiedFrom), this.#end.sendBytes, at, length)
-      writer.commit(length)
+      writer.commitPayload(at, job.bytes, job.position - Math.max(0, job.copiedFrom), length)
       job.position += length
     }
     return true

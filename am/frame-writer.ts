@@ -1,10 +1,12 @@
-import type { VirtualInterface } from '../nic/index.ts'
+import { copyBytes, hasBytes, type VirtualInterface } from '../nic/index.ts'
 import type { AckQueue } from './ack-queue.ts'
 import { HANDLER_SHIFT, HEAD_SIZE, SLOT_SHIFT, WORD_COUNT_SHIFT } from './message-layout.ts'
 import type { Tag } from './tag.ts'
 import type { Words } from './words.ts'
 
 const NO_WORDS = new Int32Array(0)
+/** Below this a copy to the queue costs less than another system call. */
+const COPIED_MAX = 16 * 1024
 
 /** Builds one frame at a time in place, and adds acknowledgements to it. Allocates nothing. */
 export class FrameWriter {
@@ -68,6 +70,17 @@ export class FrameWriter {
 
   putWord(index: number, word: number): void {
     this.words[this.wordsAt + index] = word
+  }
+
+  /** Commits with that payload; `at` is where `reserve` said. The caller may reuse its memory on return. */
+  commitPayload(at: number, payload: Uint8Array, from: number, length: number): void {
+    const { end } = this
+    if (end.commitFrom !== undefined && length >= COPIED_MAX && hasBytes(payload, from + length)) {
+      this.words = NO_WORDS
+      return end.commitFrom(this.headerLength, payload, from, length)
+    }
+    copyBytes(payload, from, end.sendBytes, at, length)
+    this.commit(length)
   }
 
   commit(payloadLength: number): void {

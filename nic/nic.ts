@@ -107,6 +107,11 @@ export interface VirtualInterface {
   reserve(length: number): number
   /** Sends the first `length` bytes of the reserved frame, and wakes the peer if it sleeps. */
   commit(length: number): void
+  /**
+   * Sends the first `headLength` bytes of the reserved frame, and `bytes[from … from + length)` behind them without a copy in
+   * the queue; the caller may reuse its memory on return. Missing in drivers whose frames go from the queue's memory only.
+   */
+  commitFrom?(headLength: number, bytes: Uint8Array, from: number, length: number): void
   /** Releases the reserved room without sending. */
   cancel(): void
   /** Whether `reserve(length)` would succeed now. */

@@ -91,6 +91,7 @@ export const EPOLL_CTL_ADD = 1
 export const EPOLL_CTL_DEL = 2
 export const EPOLLIN = 1
 export const MSG_DONTWAIT = 0x40
+export const MSG_MORE = 0x8000
 export const MSG_NOSIGNAL = 0x4000
 export const MSG_CMSG_CLOEXEC = 0x40000000
 

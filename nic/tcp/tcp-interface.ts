@@ -1,4 +1,5 @@
 /** One end of a kernel TCP connection as the contract of nic.ts (frame-layout.ts). */
+import { copyBytes } from '../copy.ts'
 import { NicError } from '../errors.ts'
 import type { Capabilities, DoorbellAnswer, FrameSink, InterfaceState, VirtualInterface } from '../nic.ts'
 import { EHOSTDOWN, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT } from '../posix/constants.ts'
@@ -28,7 +29,10 @@ const NO_WORDS = new Int32Array(0)
 const RECEIVE_MAX = 256 * 1024
 /** So many bytes of a burst go to the kernel together: a system call a frame costs more than a short frame. */
 const BURST_BYTES = 64 * 1024
-/** Frames in a receive buffer are moved to its start when less room than this is left behind them. */
+/**
+ * Frames in a receive buffer are moved to its start when less room than this is left behind them, or when what is handled
+ * already is longer: memory that is used again at once stays in the core's cache.
+ */
 const ROOM_MIN = 64 * 1024
 /** Interval of attempts to send what an armed interface could not. */
 const RETRY_MS = 1
@@ -147,6 +151,22 @@ export class TcpInterface extends TwoSidedInterface implements VirtualInterface,
     if (this.#isBurst && this.#to - this.#from < BURST_BYTES) return this.#readiness.hold(this)
     this.#isBurst = true
     this.#flush()
+    if (this.#isArmed) this.#retryLater()
+  }
+
+  commitFrom(headLength: number, bytes: Uint8Array, from: number, length: number): void {
+    if (this.state !== 'open') return
+    const body = this.#to + HEADER_SIZE + headLength
+    this.#window -= frameSize(headLength + length)
+    this.#put(KIND_FRAME, headLength + length)
+    this.#isBurst = true
+    this.#flush(body)
+    if (this.#from === body) this.#noteSent(this.#wire.send(bytes, from, from + length))
+    // The caller may reuse its memory: what the kernel has no room for waits in the queue.
+    const left = body + length - Math.max(body, this.#from)
+    if (left > 0) copyBytes(bytes, from + length - left, this.#out, body + length - left, left)
+    else this.#flush()
+    if (this.#isArmed) this.#retryLater()
   }
 
   /** `reserve` changes nothing that a later one would see. */
@@ -347,7 +367,7 @@ export class TcpInterface extends TwoSidedInterface implements VirtualInterface,
   #roomToReceive(): number {
     if (!this.#isDelivering) {
       if (this.#at === this.#have) this.#at = this.#scanned = this.#have = 0
-      else if (this.#at > 0 && this.#in.length - this.#have < ROOM_MIN) {
+      else if (this.#at > 0 && (this.#have < 2 * this.#at || this.#in.length - this.#have < ROOM_MIN)) {
         this.#in.copyWithin(0, this.#at, this.#have)
         this.#scanned -= this.#at
         this.#have -= this.#at
@@ -399,19 +419,21 @@ export class TcpInterface extends TwoSidedInterface implements VirtualInterface,
     this.#to += frameSize(length)
   }
 
-  /** Passes the send buffer to the kernel, as far as the kernel accepts it. */
-  #flush(): void {
-    if (this.#from === this.#to) return
+  /** Passes the send buffer, or its part before `to`, to the kernel, as far as the kernel accepts it. */
+  #flush(to = this.#to): void {
+    if (this.#from === to) return
     if (this.#isMuted) this.#from = this.#to
-    else {
-      const count = this.#wire.send(this.#out, this.#from, this.#to)
-      this.#readiness.isStale = true
-      if (count >= 0) this.#from += count
-      else if (count !== WOULD_WAIT) {
-        // The peer's last frames and its BYE, or the reason of the end, can still be read.
-        this.#isMuted = this.isReadable = true
-        this.#from = this.#to
-      }
+    else this.#noteSent(this.#wire.send(this.#out, this.#from, to, to < this.#to))
+  }
+
+  /** `count`: what the kernel has answered to a send. */
+  #noteSent(count: number): void {
+    this.#readiness.isStale = true
+    if (count >= 0) this.#from += count
+    else if (count !== WOULD_WAIT) {
+      // The peer's last frames and its BYE, or the reason of the end, can still be read.
+      this.#isMuted = this.isReadable = true
+      this.#from = this.#to
     }
   }
 

@@ -7,7 +7,7 @@ import { AsyncResource } from 'node:async_hooks'
 import net from 'node:net'
 import { makeHidden } from '../own-resources.ts'
 import { markOwn } from '../own-sockets.ts'
-import { EAGAIN, EINTR, MSG_DONTWAIT, MSG_NOSIGNAL, SHUT_WR, SIOCOUTQ } from '../posix/constants.ts'
+import { EAGAIN, EINTR, MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, SHUT_WR, SIOCOUTQ } from '../posix/constants.ts'
 import type { Libc } from '../posix/libc.ts'
 import { performance, setTimeout } from '../real-time.ts'
 import { limitSilence } from './silence.ts'
@@ -86,11 +86,12 @@ export class TcpWire {
     this.#owner = owner
   }
 
-  /** Sends as much of `bytes[from … to)` as the kernel takes; returns how much, or a negative errno. */
-  send(bytes: Uint8Array, from: number, to: number): number {
+  /** Sends as much of `bytes[from … to)` as the kernel takes; returns how much, or a negative errno. `isMore`: more follows at once. */
+  send(bytes: Uint8Array, from: number, to: number, isMore = false): number {
     if (this.fd < 0) return this.#errno
     const part = from === 0 ? bytes : bytes.subarray(from)
-    const count = this.#libc.send(this.fd, part, to - from, MSG_DONTWAIT | MSG_NOSIGNAL)
+    const flags = MSG_DONTWAIT | MSG_NOSIGNAL | (isMore ? MSG_MORE : 0)
+    const count = this.#libc.send(this.fd, part, to - from, flags)
     return count < 0 ? this.#failure() : count
   }
 

@@ -104,6 +104,33 @@ async function testPlaces(t: Test, makePair: MakePair): Promise<void> {
     t.strictSame(drain(far), [Buffer.from([7, 7, 7]), patterned(5, 1)])
   })
 
+  await t.test('a frame whose body is memory of the caller, which may be used again at once', async t => {
+    const [near, far] = await makePair(t)
+    if (near.commitFrom === undefined) {
+      sendFrame(near, patterned(100, 1))
+      return t.strictSame(drain(far), [patterned(100, 1)], 'frames go from the memory of the queue only')
+    }
+    const random = seededRandom(t)
+    const memory = Buffer.alloc(near.capabilities.frameMax)
+    for (let round = 0; round < 50; round++) {
+      const sent: Buffer[] = []
+      for (let i = 0; i < 5; i++) {
+        const head = patterned(8 * random.within(0, 4), i)
+        const body = patterned(random.within(1, 1000), round)
+        const at = near.reserve(head.length + body.length)
+        near.sendBytes.set(head, at)
+        body.copy(memory, i)
+        near.commitFrom(head.length, memory, i, body.length)
+        memory.fill(0)
+        sent.push(Buffer.concat([head, body]))
+        if (random.chance(0.5)) sendFrame(near, sent[0] as Buffer)
+        else continue
+        sent.push(sent[0] as Buffer)
+      }
+      t.strictSame(drain(far), sent)
+    }
+  })
+
   await t.test('also at the end of the queue, where only the shorter one fits', async t => {
     const [near, far] = await makePair(t)
     const random = seededRandom(t)

@@ -10,11 +10,14 @@ import { seededRandom } from '../../support/random.ts'
 import { until } from '../../support/until.ts'
 
 const QUEUE_SIZE = 64 * 1024
+/** More than the kernel keeps of a connection whose reader does not read. */
+const LARGE_QUEUE_SIZE = 16 << 20
+const LARGE_FRAMES = 7
 const driver = drivers.get('tcp') as Driver
 
 /** An interface, and a socket in place of the other one. */
-async function open(t: Test): Promise<{ end: VirtualInterface; peer: net.Socket }> {
-  const offer = driver.offer({ queueSize: QUEUE_SIZE })
+async function open(t: Test, queueSize = QUEUE_SIZE): Promise<{ end: VirtualInterface; peer: net.Socket }> {
+  const offer = driver.offer({ queueSize })
   const blob = decodeBlob(offer.blob)
   if (blob === undefined) throw new Error('no blob')
   const calling = { key: undefined, checksUser: false, offer: blob }
@@ -104,6 +107,39 @@ t.test('the frames of a burst go, though nobody polls, and all in their order', 
   }
   t.strictSame(Buffer.concat(received), sent)
 })
+
+for (const [what, sendOne] of [
+  ['in the queue', (end: VirtualInterface, content: Buffer) => sendFrame(end, content)],
+  ['of the caller', sendBodyOf],
+] as const) {
+  t.test(`a sleeping interface sends later what the kernel has no room for: memory ${what}`, async t => {
+    const { end, peer } = await open(t, LARGE_QUEUE_SIZE)
+    t.equal(end.arm(0), true)
+    const content = patterned(end.capabilities.frameMax - 8, 1)
+    for (let i = 0; i < LARGE_FRAMES; i++) t.equal(sendOne(end, content), 0)
+    content.fill(0)
+    const sent = frame(KIND_FRAME, content.length, 0, patterned(content.length, 1))
+    const received: Buffer[] = []
+    let length = 0
+    for await (const bytes of peer) {
+      received.push(bytes as Buffer)
+      length += (bytes as Buffer).length
+      if (length >= LARGE_FRAMES * sent.length) break
+    }
+    const whole = Buffer.concat(received)
+    t.equal(whole.length, LARGE_FRAMES * sent.length)
+    for (let i = 0; i < LARGE_FRAMES; i++)
+      t.ok(whole.subarray(i * sent.length, (i + 1) * sent.length).equals(sent), `frame ${i}`)
+  })
+}
+
+function sendBodyOf(end: VirtualInterface, content: Buffer): number {
+  const at = end.reserve(content.length)
+  if (at < 0) return at
+  end.sendBytes.set(content.subarray(0, 8), at)
+  end.commitFrom?.(8, content, 8, content.length - 8)
+  return 0
+}
 
 t.test('random bytes break the connection, and nothing else', async t => {
   const random = seededRandom(t)
