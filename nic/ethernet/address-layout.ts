@@ -2,7 +2,7 @@
  * What the two sides say of themselves: the blob of the offer, and the reply of the connecting side. 64 bytes,
  * little-endian.
  *
- *   +0   magic 'FSEO' (offer) or 'FSER' (reply)     +4   size of the offering side's receive queue (u32)
+ *   +0   magic 'FSE2' (offer) or 'FSR2' (reply)     +4   size of the offering side's receive queue (u32)
  *   +8   MTU of the side's device (u32)             +12  its hardware address, 6 bytes     +18  zero, 2 bytes
  *   +20  ID of the side's interface, 8 bytes        +28  zero, 4 bytes
  *   +32  random, 32 bytes: both sides' make the keys of this connection (keysOf in ethernet-driver.ts)
@@ -10,8 +10,8 @@
 import { isRingSize } from '../ring/ring-layout.ts'
 import { ID_SIZE, MAC_SIZE, MTU_MIN } from './frame-layout.ts'
 
-export const OFFER_MAGIC = 0x4f45_5346
-export const REPLY_MAGIC = 0x5245_5346
+export const OFFER_MAGIC = 0x3245_5346
+export const REPLY_MAGIC = 0x3252_5346
 export const RANDOM_SIZE = 32
 const ADDRESS_SIZE = 64
 const AT_QUEUE_SIZE = 4

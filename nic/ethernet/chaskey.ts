@@ -1,9 +1,8 @@
 /**
  * Chaskey-12, a message authentication code for 32-bit processors (Mouha et al., "Chaskey", SAC 2014; ISO/IEC 29192-6):
- * without the key nobody can compute the tag of a frame, or change the frame so that its tag still fits. Of SipHash's
- * 64-bit additions JavaScript makes four times the instructions.
+ * without the key nobody can compute a tag, or change the words so that it still fits. Of SipHash's 64-bit additions
+ * JavaScript makes four times the instructions.
  */
-export const KEY_SIZE = 16
 const ROUNDS = 12
 /** 16-byte blocks, as words. */
 const BLOCK_WORDS = 4

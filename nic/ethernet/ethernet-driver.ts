@@ -2,7 +2,7 @@
  * Two hosts on one Ethernet segment, or two ends within a host: raw frames, as "sockets over EMP" (2002). The blob of the
  * offer goes to the connecting side, and its reply to the offering side; then each side says HELLO until it hears the other.
  */
-import { createHmac } from 'node:crypto'
+import { hkdfSync } from 'node:crypto'
 import { NicError } from '../errors.ts'
 import type {
   Availability,
@@ -27,10 +27,10 @@ import {
   RANDOM_SIZE,
   REPLY_MAGIC,
 } from './address-layout.ts'
-import { KEY_SIZE, scheduleOf } from './chaskey.ts'
 import { type Device, deviceFor } from './device.ts'
 import { EthernetInterface } from './ethernet-interface.ts'
 import { ID_SIZE } from './frame-layout.ts'
+import { type FrameKey, KEYS_SIZE, keysFrom, prepareTags } from './frame-tag.ts'
 import { HELPER_VARIABLE, openPacketSocket } from './open-socket.ts'
 import { PacketSocket } from './packet-socket.ts'
 import { ringShape } from './ring-layout.ts'
@@ -61,6 +61,12 @@ function probe(): Availability {
       code: 'PERMISSION',
       reason: 'the permission model lets this program use no network',
     }
+  try {
+    prepareTags()
+  } catch (error) {
+    const reason = `the tags of frames need WebAssembly: ${(error as Error).message}`
+    return { usable: false, code: 'WEBASSEMBLY', reason }
+  }
   const fd = undisturbed(() => openPacketSocket(libc, randomBytes(ID_SIZE)))
   if (fd >= 0) {
     libc.close(fd)
@@ -168,10 +174,11 @@ async function connectEnd(
   libc: Libc,
   { socket, device, address }: End,
   peer: EndAddress,
-  sendKey: Int32Array,
-  receiveKey: Int32Array,
+  sendKey: FrameKey,
+  receiveKey: FrameKey,
   timeoutMs: number,
 ): Promise<EthernetInterface> {
+  prepareTags()
   const end = new EthernetInterface(libc, socket, device, {
     peerMac: peer.mac,
     peerId: peer.id,
@@ -190,18 +197,13 @@ async function connectEnd(
 }
 
 /**
- * The keys of both directions: from the offering side, and to it. Whoever reads or changes what the sides exchange learns
+ * The keys of both directions (RFC 5869): from the offering side, and to it. Whoever reads or changes what the sides exchange learns
  * nothing without the shared key. Within a host the exchange is private, and there is none.
  */
 function keysOf(
   sharedKey: Buffer | undefined,
   blob: Uint8Array,
   reply: Uint8Array,
-): readonly [Int32Array, Int32Array] {
-  const keys = createHmac('sha256', sharedKey ?? NO_KEY)
-    .update(KEY_LABEL)
-    .update(blob)
-    .update(reply)
-    .digest()
-  return [scheduleOf(keys.subarray(0, KEY_SIZE)), scheduleOf(keys.subarray(KEY_SIZE))]
+): readonly [FrameKey, FrameKey] {
+  return keysFrom(hkdfSync('sha256', sharedKey ?? NO_KEY, Buffer.concat([blob, reply]), KEY_LABEL, KEYS_SIZE))
 }

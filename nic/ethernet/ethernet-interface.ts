@@ -10,12 +10,10 @@ import type { Libc } from '../posix/libc.ts'
 import { clearTimeout, performance, setTimeout } from '../real-time.ts'
 import { BROKEN, CLOSED, NO_RESOURCE } from '../status.ts'
 import { TwoSidedInterface, twoSidedCapabilities } from '../two-sided.ts'
-import { authenticate, tag } from './chaskey.ts'
 import type { Device } from './device.ts'
 import {
   AT_ETHERTYPE,
   AT_SOURCE,
-  AUTHENTIC_WORD,
   CONTENT_WORD,
   ETHERNET_AT,
   ETHERNET_SIZE,
@@ -32,6 +30,7 @@ import {
   padded,
   TAG_WORD,
 } from './frame-layout.ts'
+import { type FrameKey, tag, tagFrame } from './frame-tag.ts'
 import type { PacketSocket } from './packet-socket.ts'
 import { ReplayWindow } from './replay-window.ts'
 import {
@@ -67,8 +66,8 @@ export interface Connected {
   /** The smaller ones of both. */
   readonly mtu: number
   readonly receiveDescriptors: number
-  readonly sendKey: Int32Array
-  readonly receiveKey: Int32Array
+  readonly sendKey: FrameKey
+  readonly receiveKey: FrameKey
 }
 
 export class EthernetInterface extends TwoSidedInterface implements VirtualInterface {
@@ -82,8 +81,8 @@ export class EthernetInterface extends TwoSidedInterface implements VirtualInter
   readonly #libc: Libc
   readonly #socket: PacketSocket
   readonly #device: Device
-  readonly #sendKey: Int32Array
-  readonly #receiveKey: Int32Array
+  readonly #sendKey: FrameKey
+  readonly #receiveKey: FrameKey
 
   #out: Uint8Array
   #outWords: Int32Array
@@ -350,7 +349,7 @@ export class EthernetInterface extends TwoSidedInterface implements VirtualInter
     const size = padded(length)
     const high = words[head + NONCE_WORD + 1] as number
     if (ETHERNET_SIZE + HEADER_SIZE + size > held || high < 0 || high > NONCE_HIGH_MAX) return false
-    authenticate(this.#receiveKey, words, head + AUTHENTIC_WORD, CONTENT_WORD - AUTHENTIC_WORD + (size >> 2))
+    tagFrame(this.#receiveKey, words, head, size)
     return words[head + TAG_WORD] === tag[0] && words[head + TAG_WORD + 1] === tag[1]
   }
 
@@ -375,7 +374,7 @@ export class EthernetInterface extends TwoSidedInterface implements VirtualInter
     if (low === 0) words[head + NONCE_WORD + 1] = (words[head + NONCE_WORD + 1] as number) + 1
     words[head + LENGTH_WORD] = length
     words[head + KIND_WORD] = kind
-    authenticate(this.#sendKey, words, head + AUTHENTIC_WORD, CONTENT_WORD - AUTHENTIC_WORD + (size >> 2))
+    tagFrame(this.#sendKey, words, head, size)
     words[head + TAG_WORD] = tag[0] as number
     words[head + TAG_WORD + 1] = tag[1] as number
     this.#pending = ETHERNET_SIZE + HEADER_SIZE + size

@@ -3,11 +3,11 @@
  *
  *   +0   destination (6), source (6), EtherType 0x88B5 (big-endian): IEEE 802, "local experimental"
  *   +14  ID      8 bytes: number of the interface that shall receive; its kernel matches it (packet-socket.ts)
- *   +22  TAG     8 bytes: Chaskey-12 of all that follows, with the key of this direction
+ *   +22  TAG     8 bytes, of all that follows (frame-tag.ts)
  *   +30  NONCE   u64: one more for each frame of the sender, from 1 on; high word at most 2^21 - 1
  *   +38  LENGTH  u32: bytes of content
  *   +42  KIND    u32
- *   +46  content, padded with zeros to a multiple of 16
+ *   +46  content, padded with zeros to a multiple of 32
  *
  *   FRAME   content for the layer above
  *   HELLO   as long as the longest frame: asks whether such frames arrive
@@ -44,9 +44,9 @@ export const MTU_MIN = 576
 
 /** Longest content of a frame. */
 export function frameMaxOf(mtu: number): number {
-  return (Math.min(mtu, MTU_MAX) - HEADER_SIZE) & ~15
+  return (Math.min(mtu, MTU_MAX) - HEADER_SIZE) & ~31
 }
 
 export function padded(length: number): number {
-  return (length + 15) & ~15
+  return (length + 31) & ~31
 }

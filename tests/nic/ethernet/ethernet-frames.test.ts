@@ -1,7 +1,6 @@
 /** Strangers on the segment: they see every frame, and forge, repeat and flood. Within this host, at the loopback device. */
 import t, { type Test } from 'tap'
 import { decodeAddress, OFFER_MAGIC, REPLY_MAGIC } from '../../../nic/ethernet/address-layout.ts'
-import { scheduleOf } from '../../../nic/ethernet/chaskey.ts'
 import { deviceFor } from '../../../nic/ethernet/device.ts'
 import { EthernetInterface } from '../../../nic/ethernet/ethernet-interface.ts'
 import {
@@ -15,6 +14,7 @@ import {
   KIND_HELLO,
   MTU_MAX,
 } from '../../../nic/ethernet/frame-layout.ts'
+import { type FrameKey, KEYS_SIZE, keysFrom } from '../../../nic/ethernet/frame-tag.ts'
 import { openPacketSocket } from '../../../nic/ethernet/open-socket.ts'
 import { PacketSocket } from '../../../nic/ethernet/packet-socket.ts'
 import { ringShape } from '../../../nic/ethernet/ring-layout.ts'
@@ -149,7 +149,7 @@ t.test('a poll ends though frames of strangers go on', { skip }, async t => {
 t.test('a side that has met its peer tells it so, and need not be polled for that', { skip }, async t => {
   const libc = requireLibc()
   const ids = [Buffer.alloc(8, 1), Buffer.alloc(8, 2)]
-  const keys = [scheduleOf(Buffer.alloc(16, 1)), scheduleOf(Buffer.alloc(16, 2))]
+  const keys = keysFrom(new ArrayBuffer(KEYS_SIZE))
   const [near, far] = [0, 1].map(own => {
     const fd = openPacketSocket(libc, ids[own] as Buffer)
     const device = deviceFor(libc, fd, undefined)
@@ -158,8 +158,8 @@ t.test('a side that has met its peer tells it so, and need not be polled for tha
       peerId: ids[1 - own] as Buffer,
       mtu: device.mtu,
       receiveDescriptors: 8,
-      sendKey: keys[own] as Int32Array,
-      receiveKey: keys[1 - own] as Int32Array,
+      sendKey: keys[own] as FrameKey,
+      receiveKey: keys[1 - own] as FrameKey,
     })
     t.teardown(() => end.close())
     return end
