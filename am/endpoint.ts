@@ -116,7 +116,7 @@ export class Endpoint {
   static async mapApart(endpoint: Endpoint, name: string, tag?: bigint): Promise<Destination> {
     endpoint.#assertOpen()
     assertMayUseNetwork()
-    const found = await locate(name)
+    const found = await locate(name, endpoint.#options.preferred)
     const shown = tag ?? found.tag
     const base = { index: NO_DESTINATION, name, tag: tagOf(shown) }
     let mapping: Destination | undefined
@@ -184,7 +184,7 @@ export class Endpoint {
     assertMayUseNetwork()
     let shown = tagOf(tag === undefined ? 0n : tag)
     try {
-      const found = await locate(name)
+      const found = await locate(name, this.#options.preferred)
       shown = tagOf(tag ?? found.tag)
       await this.#peers.find(found, tag ?? found.tag, (peer, segment) => {
         this.#install({ index: destination, name, tag: shown, peer, channel: peer.channel, segment })

@@ -16,7 +16,11 @@ const DEFERRED = 2
 
 /** The channel, as far as its messages use it. */
 export interface MessageChannel {
-  readonly owner: { readonly peerName: string; readonly destination?: number | undefined }
+  readonly owner: {
+    readonly peerName: string
+    readonly destination?: number | undefined
+    readonly driverReason?: string | undefined
+  }
   readonly end: { readonly driver: string }
   readonly mediumMax: number
   sendReply(slot: number, handler: number, words: Words, payload: Uint8Array | undefined): void
@@ -88,6 +92,13 @@ export class Message {
     if (!Message.#isMessage(this)) return undefined as never
     this.#assertLive()
     return this.#channel.end.driver
+  }
+
+  /** Why no driver that the endpoint prefers has brought it; undefined if it prefers none. */
+  get driverReason(): string | undefined {
+    if (!Message.#isMessage(this)) return undefined as never
+    this.#assertLive()
+    return this.#channel.owner.driverReason
   }
 
   /** The destination that maps the peer, if there is one; for a returned message, the one that it was sent to. */

@@ -147,12 +147,15 @@ export class Publication {
   }
 }
 
-/** Finds an endpoint by its own name, by an address where it listens, or by a name that it has published. */
-export async function locate(name: string): Promise<Located> {
+/**
+ * Finds an endpoint by its own name, by an address where it listens, or by a name that it has published. `preferred`: the
+ * caller's drivers.
+ */
+export async function locate(name: string, preferred: readonly Driver[]): Promise<Located> {
   const own = decodeName(name)
   if (own !== undefined) return { target: own, tag: 0n }
   const address = name.startsWith('tcp:') ? parsePlace(name) : undefined
-  if (address !== undefined) return { target: await askAddress(address), tag: 0n }
+  if (address !== undefined) return { target: await askAddress(address, preferred), tag: 0n }
   const { kindOf } = await import('../nameservice/index.ts')
   if (kindOf(name) !== 'endpoint')
     throw rangeError(`this is no name for an endpoint: ${JSON.stringify(name)}`)

@@ -17,6 +17,8 @@ export class ReceivedMessage {
   readonly source: string
   /** Name of the driver that brought the message. */
   readonly driver: string
+  /** Why no driver that the endpoint prefers has brought it; undefined if it prefers none. */
+  readonly driverReason: string | undefined
   readonly destination: number | undefined
   readonly handler: number
   readonly isRequest: boolean
@@ -44,6 +46,7 @@ export class ReceivedMessage {
   ) {
     this.source = channel.owner.peerName
     this.driver = channel.end.driver
+    this.driverReason = channel.owner.driverReason
     this.destination = destination
     this.handler = handler
     this.isRequest = slot !== NO_REQUEST

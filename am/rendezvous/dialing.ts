@@ -184,17 +184,22 @@ async function meet(
   }
 }
 
-/** Asks which endpoint listens at the address. */
-export async function askAddress(address: TcpAddress): Promise<EndpointName> {
+/** Asks which endpoint listens at the address. `drivers`: what the caller would use, for the reasons. */
+export async function askAddress(address: TcpAddress, drivers: readonly Driver[]): Promise<EndpointName> {
   const where = encodeTcpAddress(address)
   let connection: ControlConnection
   try {
     connection = new ControlConnection(await callTcpAddress(address, DIAL_TIMEOUT_MS))
   } catch (error) {
-    const code = isRefusedConnect(error) ? 'ERR_AM_NO_SUCH_ENDPOINT' : 'ERR_AM_UNREACHABLE'
-    throw new AmError(code, `cannot ask ${where} for its endpoint: ${(error as Error).message}`, {
-      cause: error,
-    })
+    const choice = new DriverChoice(drivers)
+    const { message } = error as Error
+    choice.ruleOut(({ needsAddress }) =>
+      needsAddress ? message : 'which endpoint listens at the address is not known',
+    )
+    const [code, what] = isRefusedConnect(error)
+      ? (['ERR_AM_NO_SUCH_ENDPOINT', `no endpoint listens at ${where}`] as const)
+      : (['ERR_AM_UNREACHABLE', `${where} cannot be reached`] as const)
+    throw new AmError(code, `${what}: ${choice}`, { cause: error })
   }
   try {
     const answer = await converse(connection, { op: 'who' }, where, realClock)

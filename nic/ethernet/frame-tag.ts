@@ -36,9 +36,11 @@ export function prepareTags(): void {
 
 /** The keys of the offering side's frames, and of the other's. */
 export function keysFrom(bytes: ArrayBuffer): readonly [FrameKey, FrameKey] {
-  const keyOf = (at: number): FrameKey => ({ nh, chaskey: scheduleOf(Buffer.from(bytes, at, CHASKEY_KEY_SIZE)) })
-  const nh = new Int32Array(bytes, 2 * CHASKEY_KEY_SIZE, NH_KEY_SIZE / 4)
-  return [keyOf(0), keyOf(CHASKEY_KEY_SIZE)]
+  const shared = new Int32Array(bytes, 2 * CHASKEY_KEY_SIZE, NH_KEY_SIZE / 4)
+  const keyAt = (at: number): FrameKey => {
+    return { nh: shared, chaskey: scheduleOf(Buffer.from(bytes, at, CHASKEY_KEY_SIZE)) }
+  }
+  return [keyAt(0), keyAt(CHASKEY_KEY_SIZE)]
 }
 
 /** Hot. Computes `tag` of the frame with its header at `words[head]` and `size` bytes of content with the padding. */
