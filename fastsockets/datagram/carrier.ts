@@ -11,7 +11,7 @@
  * `reuseAddr` or `reusePort`, with TTL, broadcast or multicast options, with a descriptor of their own or one that a cluster
  * shares, stay with the kernel.
  */
-import { openLog, randomBytes, reasonAgainstFolder } from '../../nic/index.ts'
+import { mayUseNetwork, openLog, randomBytes, reasonAgainstFolder } from '../../nic/index.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import type { Peers } from '../connect/peers.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
@@ -112,7 +112,8 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
   /** Hot. */
   send(request: object, list: readonly Uint8Array[], port: number | boolean, address?: string): number {
     const destination = address === undefined ? this.#connected : this.#find(address, port as number)
-    if (destination === undefined) return NOT_CARRIED
+    // The kernel's own send then throws.
+    if (destination === undefined || !mayUseNetwork()) return NOT_CARRIED
     const { sender } = destination
     if (sender?.state === 'fast') {
       const bytes = list.length === 1 ? (list[0] as Uint8Array) : Buffer.concat(list)
@@ -188,7 +189,8 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
   /** Whether a pair that ends here may be opened. */
   mayReceive(): boolean {
     if (!this.isOpen || this.#notes.reason !== undefined) return false
-    if (!allowsDatagrams() || decide('server', this.address, this.port).use === 'tcp') return false
+    if (!mayUseNetwork() || !allowsDatagrams() || decide('server', this.address, this.port).use === 'tcp')
+      return false
     return this.#receiverCount < DESTINATIONS_MAX && isAloneOnPort(this.port)
   }
 
@@ -375,7 +377,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
   #sendMarker(marker: Buffer, address: string, port: number): boolean {
     const Request = this.#requestClass
     const send = (this.address.includes(':') ? nativeSends.v6 : nativeSends.v4) as Send
-    if (Request === undefined || !this.isOpen) return false
+    if (Request === undefined || !this.isOpen || !mayUseNetwork()) return false
     const isConnected = this.#notes.connectedTo !== undefined
     const attempt = (): number => {
       const request = new Request()

@@ -2,11 +2,13 @@
  * Connects to a server of its own and to a raw server by TCP and by a unix path, opens an endpoint, gives up the right to use
  * the network, and tries all of it again. Tells what came of each.
  */
+import dgram from 'node:dgram'
 import { once } from 'node:events'
 import net, { type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openEndpoint } from '../../../am/index.ts'
+import { boundHandles } from '../../../fastsockets/datagram/udp-notes.ts'
 import { transportOf } from '../../../fastsockets/handle/transport.ts'
 import { connect, listen } from '../../../fastsockets/raw/index.ts'
 
@@ -62,11 +64,33 @@ const { port } = server.address() as AddressInfo
 const rawServer = await listen({ port: 0, host: '127.0.0.1' })
 const endpoint = isPlain ? undefined : await openEndpoint()
 
+const receiver = dgram.createSocket('udp4').bind(0, '127.0.0.1')
+await once(receiver, 'listening')
+const sender = dgram.createSocket('udp4')
+sender.connect(receiver.address().port, '127.0.0.1')
+await once(sender, 'connect')
+const hasMoved = (): boolean =>
+  [...boundHandles.values()].some(({ carrier }) => carrier?.pairs().some(({ sends }) => sends === 'shm'))
+
+/** What a datagram comes to, first over the kernel, then once the pair has left it. */
+async function send(): Promise<unknown> {
+  try {
+    do {
+      sender.send('x')
+      await once(receiver, 'message')
+    } while (!isPlain && !hasMoved())
+    return 'received'
+  } catch (error) {
+    return describe(error)
+  }
+}
+
 async function attempt(): Promise<object> {
   return {
     connect: await hear(() => net.connect(port, '127.0.0.1')),
     path: await hear(() => net.connect(path)),
     name: await hear(() => net.connect(port, 'localhost')),
+    datagram: await send(),
     listen: await hear(() => net.createServer().listen(`${path}-other`)),
     ...(isPlain
       ? {}
