@@ -2,6 +2,7 @@ import { drivers, hostIdentity, mayUseNetwork } from '../../nic/index.ts'
 import { isDisabled } from '../host/environment.ts'
 import { keptGlobals } from '../host/kept-globals.ts'
 import { nodeInternals } from '../host/node-internals.ts'
+import { isDeprecationPending } from '../host/process-binding.ts'
 import { allowsDriver, policyFailure } from '../policy/own-policy.ts'
 import { DRIVERS } from '../policy/policy-schema.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
@@ -65,6 +66,8 @@ function look(): FallbackReason | undefined {
   if (!isShmAllowed && !isAnyUsable()) return fallbackReason('POLICY', 'no driver that it allows can be used')
   for (const [name, needed] of Object.entries(NEEDED))
     if (needed === undefined) return fallbackReason('NOT_STARTED', `there is no ${name}`)
+  if (isDeprecationPending())
+    return fallbackReason('NOT_STARTED', '--pending-deprecation makes Node warn of what is needed')
   // Read early, while descriptors are free, and cached. Without the identity no peer could see that it is on this host.
   hostIdentity()
   return nodeInternals() === undefined ? fallbackReason('NODE_INTERNALS') : undefined

@@ -1,10 +1,12 @@
-/**
- * A native module of Node by `process.binding`; undefined where there is none, where the permission model forbids it, and
- * with `--pending-deprecation`, for which Node would print a warning.
- */
-export function processBinding(name: string): Readonly<Record<string, unknown>> | undefined {
+/** With `--pending-deprecation` Node prints a warning, or with `--throw-deprecation` throws, for `process.binding` and `process._tickCallback`. */
+export function isDeprecationPending(): boolean {
   const flags = `${process.env.NODE_OPTIONS} ${process.execArgv.join(' ')}`.replaceAll('_', '-')
-  if (flags.includes('pending-deprecation') || process.env.NODE_PENDING_DEPRECATION === '1') return undefined
+  return flags.includes('pending-deprecation') || process.env.NODE_PENDING_DEPRECATION === '1'
+}
+
+/** A native module of Node by `process.binding`; undefined where there is none, and where it may not be used. */
+export function processBinding(name: string): Readonly<Record<string, unknown>> | undefined {
+  if (isDeprecationPending()) return undefined
   try {
     const { binding } = process as unknown as { binding(name: string): Readonly<Record<string, unknown>> }
     return binding.call(process, name)

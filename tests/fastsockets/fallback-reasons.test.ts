@@ -97,6 +97,11 @@ t.test('NODE_INTERNALS: a Node that is built differently', async t => {
   meets(t, await clientOf(t, await plainServer(t), ['--import', preload]), 'NODE_INTERNALS')
 })
 
+t.test('NOT_STARTED: a Node that would warn of what we use', async t => {
+  const execArgv = ['--pending-deprecation', '--throw-deprecation']
+  meets(t, await clientOf(t, await plainServer(t), execArgv), 'NOT_STARTED')
+})
+
 t.test('DRIVER: a process that may make no file of the size of a segment', async t => {
   // What the test runner puts into the environment would end the program at the limit.
   const limited = [
