@@ -23,7 +23,7 @@ import {
   versionOf,
 } from './bootstrap-layout.ts'
 import { doorPath, uidOf } from './door.ts'
-import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
+import { CANDIDATE_COUNT, hashedPorts } from './hashed-port.ts'
 
 const log = openLog('fastsockets:bootstrap')
 
@@ -158,12 +158,9 @@ export function callHashedPort<T extends object>(
 
 /** Where the listener's bootstrap may be, in the order in which the listener tried to bind. */
 function candidatesFor(address: string, port: number, family: Family): NetConnectOpts[] {
-  const candidates = Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => candidate)
-  if (family === UNIX) return candidates.map(candidate => ({ path: shadowName(address, candidate) }))
-  return candidates
-    .map(candidate => hashedPort(port, candidate))
-    .filter(hashed => hashed !== port)
-    .map(hashed => ({ host: address, port: hashed, family, noDelay: true }))
+  if (family !== UNIX)
+    return hashedPorts(port).map(hashed => ({ host: address, port: hashed, family, noDelay: true }))
+  return Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => ({ path: shadowName(address, candidate) }))
 }
 
 /** Reads the greeting at one port that is said to be the bootstrap's. */

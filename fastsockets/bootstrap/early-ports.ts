@@ -5,7 +5,7 @@
 import net, { type Socket } from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import type { TcpHandle } from '../host/node-internals.ts'
-import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
+import { hashedPorts } from './hashed-port.ts'
 
 /** Like that of Node's servers. */
 const BACKLOG = 511
@@ -60,10 +60,9 @@ export function openEarlyPort(
   onCall: (early: EarlyPort, caller: object) => void,
 ): void {
   const key = `${address} ${port}`
-  for (let candidate = 0; candidate < CANDIDATE_COUNT && !early.has(key); candidate++) {
-    const hashed = hashedPort(port, candidate)
-    if (hashed === port) continue
-    const family = address.includes(':') ? 6 : 4
+  const family = address.includes(':') ? 6 : 4
+  for (const hashed of hashedPorts(port)) {
+    if (early.has(key)) return
     const handle = makeHidden(() => _createServerHandle?.(address, hashed, family, undefined, flags))
     if (typeof handle !== 'object') continue
     const opened = new EarlyPort(handle, hashed)

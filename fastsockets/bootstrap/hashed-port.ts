@@ -22,3 +22,10 @@ export function hashedPort(port: number, candidate: number): number {
   while (hashed < UNPRIVILEGED_MIN)
   return hashed
 }
+
+/** Where the bootstrap of a listener may be, in the order in which it tried to bind. */
+export function hashedPorts(port: number): number[] {
+  return Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => hashedPort(port, candidate)).filter(
+    hashed => hashed !== port,
+  )
+}

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn, newOwnSocket } from '../../nic/own-sockets.ts'
 import { decodeIntroduction, GREETING_MAGIC, isEarly, mayBe } from './bootstrap-layout.ts'
-import { CANDIDATE_COUNT, hashedPort } from './hashed-port.ts'
+import { hashedPorts } from './hashed-port.ts'
 
 /** Calls for one destination, and destinations. */
 const CALLS_MAX = 6
@@ -46,9 +46,8 @@ function isLoopback(address: string): boolean {
 
 /** Calls `onHeld` if the listener on `port` requires its connections to be fast. */
 export function askWhetherHeld(host: string, port: number, onHeld: () => void, candidate = 0): void {
-  if (candidate === CANDIDATE_COUNT) return
-  const hashed = hashedPort(port, candidate)
-  if (hashed === port) return askWhetherHeld(host, port, onHeld, candidate + 1)
+  const hashed = hashedPorts(port)[candidate]
+  if (hashed === undefined) return
   makeHidden(() => {
     const caller = newOwnSocket()
     let received = Buffer.alloc(0)

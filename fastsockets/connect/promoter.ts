@@ -6,6 +6,7 @@ import type net from 'node:net'
 import { ablation, isOwn, makeHidden, peerInode, reasonAgainstFolder } from '../../nic/index.ts'
 import { performance, setImmediate } from '../../nic/real-time.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
+import { hashedPorts } from '../bootstrap/hashed-port.ts'
 import { askWhetherHeld } from '../bootstrap/held-probe.ts'
 import { neighbourName } from '../bootstrap/neighbours.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
@@ -15,12 +16,14 @@ import { logConnect, possibleWire, recordPending, recordPossible, recordStart } 
 import { isReachable, reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
 import { inTurns } from '../host/in-turns.ts'
 import { KeptContext } from '../host/kept-context.ts'
+import { isListened } from '../host/kernel-sockets.ts'
 import { type Family, PROMOTION, UNIX, unixKey } from '../host/unix-paths.ts'
 import { targetPath } from '../host/unix-targets.ts'
 import { allowsDriver, decide, decidePath } from '../policy/own-policy.ts'
 import { nameInRules } from '../policy/unix-names.ts'
 import { tcpUnder } from '../promotion/find-promoted.ts'
 import { addressesOf, textOf } from '../promotion/four-addresses.ts'
+import type { NativeStarter } from '../promotion/native-starts.ts'
 import { askForTurn } from '../promotion/next-turn.ts'
 import {
   AGAIN_PRICE_MAX_US,
@@ -31,7 +34,7 @@ import {
   MOVE_PRICE_US,
   writePriceUs,
 } from '../promotion/price.ts'
-import { PromotedHandle, type Starter } from '../promotion/promoted-handle.ts'
+import { PromotedHandle } from '../promotion/promoted-handle.ts'
 import { openHandles, openSockets, ReadWatch } from '../promotion/reads.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { knownNotesOf, notesOf } from '../status/socket-notes.ts'
@@ -78,6 +81,8 @@ class Destination {
   isRequired = false
   /** No search because of a silent connection before that time. */
   silentSearchMs = 0
+  /** The kernel shows no sign of Fast Sockets there; it is not asked again before that time. */
+  lookMs = 0
   /** Requests to move that the server had not answered when this turn began. */
   askedCount = 0
   /** Of them those that it has answered in this turn. */
@@ -126,6 +131,9 @@ const PUT_OFF_MAX = 4096
 /** Calls of the hashed port to find the worker that has a connection. */
 const EXPLORED_MAX = 8
 
+/** For so long a server without a hashed port is taken for one that is not relinked. */
+const LOOK_MS = 1000
+
 /** Silent connections make this thread look for a server at most so often. */
 const SILENT_SEARCH_MS = 200
 
@@ -157,7 +165,7 @@ export class Started {
   }
 }
 
-export class Promoter implements Starter {
+export class Promoter implements NativeStarter {
   readonly #peers: Peers
   readonly #routes: Routes
   readonly #exchange: HandleExchange
@@ -242,6 +250,25 @@ export class Promoter implements Starter {
   /** Whether our handle is worth its cost: the last search for the server was not in vain. */
   mayMoveTo(host: string, port: number): boolean {
     return this.#destinations.get(keyOf(host, port))?.hasFailed !== true
+  }
+
+  /** Native code is about to read a connected socket: whether its server has a channel, or the kernel shows that it is relinked. */
+  mayMoveLater(socket: FastSocket): boolean {
+    const started = startedOf(socket) ?? this.#meet(socket)
+    if (started === undefined || started.isAsked) return false
+    const { destination } = started
+    if (destination.address !== undefined) return true
+    const { address, port } = endsOfTcp(socket._handle, false)?.server ?? {}
+    const nowMs = performance.now()
+    if (address === undefined || port === undefined || destination.hasFailed || nowMs < destination.lookMs)
+      return false
+    destination.lookMs = nowMs + LOOK_MS
+    const plain = withoutMapping(address)
+    if (!isReachable(plain, plain.includes(':') ? 6 : 4) || decide('client', plain, port).use === 'tcp')
+      return false
+    const isShown = isListened(hashedPorts(port))
+    if (isShown) destination.lookMs = 0
+    return isShown
   }
 
   /** Connections that exist may move, or not, by the rules as they are now. */

@@ -97,9 +97,13 @@ export function shutdownBelow(tcp: ConnectedTcp, onDone: () => void): number {
 
 /**
  * The handle of a socket that can be moved now: connected, and read by JavaScript, Node's own (or `reader`) or, in a server
- * of http, by the parser, which can be detached. Undefined for all others.
+ * of http, by the parser, which can be detached. Undefined for all others. `isYetRead`: of a session of http2 that has not begun to read.
  */
-export function movableTcp(socket: FastSocket, reader?: ReadListener): ConnectedTcp | undefined {
+export function movableTcp(
+  socket: FastSocket,
+  reader?: ReadListener,
+  isYetRead = false,
+): ConnectedTcp | undefined {
   const { _handle: handle } = socket
   const { isTcp, isPipe } = nodeInternals() as NodeInternals
   if (!(isTcp(handle) || isPipe(handle)) || socket.destroyed || socket.connecting) return undefined
@@ -107,7 +111,7 @@ export function movableTcp(socket: FastSocket, reader?: ReadListener): Connected
   // A TLS socket above it has put an accessor there.
   if (Object.getOwnPropertyDescriptor(tcp, 'reading')?.get !== undefined) return undefined
   const isRead = tcp.onread?.name === STOCK_READER || (reader !== undefined && tcp.onread === reader)
-  if (!isRead || readsIntoOwnBuffer(socket) || isOfHttp2(socket)) return undefined
+  if (!isRead || readsIntoOwnBuffer(socket) || (!isYetRead && isOfHttp2(socket))) return undefined
   return tcp
 }
 

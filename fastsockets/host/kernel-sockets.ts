@@ -1,5 +1,5 @@
 /** The kernel's table of TCP sockets in a network namespace (proc(5), /proc/net/tcp). */
-import { readFileSync, readlinkSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 import { SocketAddress } from 'node:net'
 
 export interface KernelSocket {
@@ -43,6 +43,40 @@ export function* kernelSockets(
       uid: Number(fields[UID]),
       inode: Number(fields[INODE]),
     }
+  }
+}
+
+/** Whether somebody listens at one of these ports in our network namespace. Cheap: the kernel lists listeners first. False without /proc. */
+export function isListened(ports: readonly number[]): boolean {
+  try {
+    return ports.length > 0 && [4, 6].some(family => isListenedBy(ports, family))
+  } catch {
+    return false
+  }
+}
+
+/** As many bytes as the kernel gives at once. */
+const PIECE = 4096
+
+function isListenedBy(ports: readonly number[], family: number): boolean {
+  const fd = openSync(`/proc/thread-self/net/tcp${family === 6 ? '6' : ''}`, 'r')
+  try {
+    const piece = Buffer.alloc(PIECE)
+    let rest = ''
+    for (let length = readSync(fd, piece); length > 0; length = readSync(fd, piece)) {
+      const lines = (rest + piece.toString('latin1', 0, length)).split('\n')
+      rest = lines.pop() as string
+      for (const line of lines) {
+        const fields = line.trim().split(/\s+/)
+        const [, port = ''] = (fields[LOCAL] as string).split(':')
+        const isHeading = port === ''
+        if (!isHeading && fields[STATE] !== LISTENING) return false
+        if (!isHeading && ports.includes(Number.parseInt(port, 16))) return true
+      }
+    }
+    return false
+  } finally {
+    closeSync(fd)
   }
 }
 

@@ -5,14 +5,12 @@
  * Over TCP this handle costs more than Node's own. So it is for connections within this host, and not for servers
  * whose clients turn out to be strangers.
  */
-import type { Server } from 'node:net'
-import { makeHidden } from '../../nic/index.ts'
+import { isOwn, makeHidden } from '../../nic/index.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
-import { type ConnectedTcp, endsOfTcp, isOfHttp2 } from '../handle/tcp-below.ts'
+import { type ConnectedTcp, endsOfTcp, isOfHttp2, isOverPath, movableTcp } from '../handle/tcp-below.ts'
 import { type HandleExchange, isUnconnectedTls } from '../handle/tls-sockets.ts'
 import { isReachable, withoutMapping } from '../host/addresses.ts'
-import { type NodeInternals, nodeInternals, type TcpHandle } from '../host/node-internals.ts'
-import { tls } from '../host/node-tls.ts'
+import { type NodeInternals, nodeInternals } from '../host/node-internals.ts'
 import { PromotedHandle, type Starter } from './promoted-handle.ts'
 
 /** After so many connections in a row without a relinked client, servers accept with Node's own handle. */
@@ -39,32 +37,30 @@ export function startOverTcp(socket: FastSocket, exchange: HandleExchange, start
   own.noteNative()
 }
 
-/** Gives the connections that a server of TLS or http2 accepts over TCP our handle. Call it when the server listens. */
-export function acceptOverTcp(server: Server, exchange: HandleExchange): void {
-  const { _handle: shadow } = server as Server & { _handle: TcpHandle | null }
-  const accept = shadow?.onconnection
-  if (shadow === null || typeof accept !== 'function' || !isNativeServer(server)) return
-  shadow.onconnection = function (this: unknown, status: number, client: object): void {
-    const mayMove = status === 0 && strangers < STRANGERS_MAX && isFromThisHost(client)
-    accept.call(shadow, status, mayMove ? placedOver(client as ConnectedTcp, exchange) : client)
-  }
+/** The client's side: whether a connection is worth our handle. */
+export interface NativeStarter extends Starter {
+  mayMoveLater(socket: FastSocket): boolean
 }
 
-function placedOver(tcp: ConnectedTcp, exchange: HandleExchange): object {
-  strangers++
+/**
+ * Native code is about to read a connected socket: gives it our handle if the connection may move later. To be called before that code takes
+ * the handle of the socket.
+ */
+export function placeForNative(socket: FastSocket, exchange: HandleExchange, starter: NativeStarter): void {
+  const tcp = isOwn(socket) ? undefined : movableTcp(socket, undefined, true)
+  if (tcp === undefined || tcp._consumed === true) return
+  const isAccepted = Boolean((socket as { server?: unknown }).server)
+  if (isAccepted ? !mayBeRelinked(tcp) : !starter.mayMoveLater(socket)) return
+  if (isAccepted) strangers++
   // Hooks know the connection by its TCP handle.
-  return makeHidden(() => new PromotedHandle(tcp, exchange, undefined)).handle
+  makeHidden(() =>
+    new PromotedHandle(tcp, exchange, socket, isAccepted ? undefined : starter).placeForNative(),
+  )
 }
 
-function isFromThisHost(client: object): boolean {
-  const address = withoutMapping(endsOfTcp(client, true)?.client.address ?? '')
-  return isReachable(address, address.includes(':') ? 6 : 4)
-}
-
-function isNativeServer(server: Server): boolean {
-  if (server instanceof tls.Server) return true
-  // The class is not exported.
-  for (let at = Object.getPrototypeOf(server); at !== null; at = Object.getPrototypeOf(at))
-    if (at.constructor?.name === 'Http2Server') return true
-  return false
+/** Whether the client of an accepted connection may be. */
+function mayBeRelinked(tcp: ConnectedTcp): boolean {
+  if (strangers >= STRANGERS_MAX) return false
+  const address = withoutMapping(endsOfTcp(tcp, true)?.client.address ?? '')
+  return isOverPath(tcp) || isReachable(address, address.includes(':') ? 6 : 4)
 }

@@ -3,7 +3,7 @@
  * that has, below it, Node's own TCP handle of the same connection. There are two ways to it:
  *
  * - a socket that JavaScript reads starts with the TCP handle, and gets this one when it moves;
- * - a socket that native code will read (TLS, http2) has this one from the start: native code cannot change its handle.
+ * - a socket that native code will read (TLS, http2) has this one before: native code cannot change its handle.
  *
  * Each direction moves by itself, at a byte count. The first eight bytes that each side sends on the stream are the number of
  * bytes that it has given to TCP, or `ALL` if TCP carries that direction to its end. The receiver reads TCP up to that
@@ -278,6 +278,13 @@ export class PromotedHandle extends FastStreamHandle {
     this.handle.reading = isReading
     this.wantsData = isReading
     if (!isReferenced) this.unref()
+  }
+
+  /** Native code is about to read. */
+  placeForNative(): void {
+    this.watchTcp()
+    this.putInPlace()
+    this.noteNative()
   }
 
   // The outgoing direction.

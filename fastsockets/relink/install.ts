@@ -53,7 +53,7 @@ import { hideSlowListener, showSlowListener } from '../connect/slow-listeners.ts
 import { boundHandles, watching } from '../datagram/udp-notes.ts'
 import { fastHandleClass, fastOf } from '../handle/fast-handle.ts'
 import type { FastHandle, FastHandleClass, FastSocket } from '../handle/fast-handle-contract.ts'
-import { canPromote, provideWrite } from '../handle/tcp-below.ts'
+import { canPromote, isOfHttp2, provideWrite } from '../handle/tcp-below.ts'
 import {
   type HandleExchange,
   type HandleSetter,
@@ -91,7 +91,7 @@ import { allowsDatagrams, decidePath, startsOnTcp } from '../policy/own-policy.t
 import { RequiredError } from '../policy/required-error.ts'
 import { forgetAccepted, noteAccepted } from '../promotion/accepted-sockets.ts'
 import { mayReturn, moveToTcpUnread } from '../promotion/demotion.ts'
-import { acceptOverTcp, isForNativeCode, startOverTcp } from '../promotion/native-starts.ts'
+import { isForNativeCode, placeForNative, startOverTcp } from '../promotion/native-starts.ts'
 import { handleWritev, takeBack } from '../promotion/next-turn.ts'
 import { lengthOfWrite } from '../promotion/price.ts'
 import { openHandles, openSockets } from '../promotion/reads.ts'
@@ -162,7 +162,8 @@ function wrapAll(): void {
   const routes = new Routes()
   const promoter = wrapClient(Handle, peers, routes, exchange)
   wrapSocket(promoter)
-  const publishAgain = wrapServer(peers, promoter && (server => acceptOverTcp(server, exchange)))
+  wrapNative(promoter && (socket => placeForNative(socket, exchange, promoter)))
+  const publishAgain = wrapServer(peers)
   followPolicy(() => {
     routes.clear()
     promoter?.handleNewPolicy()
@@ -384,8 +385,6 @@ function wrapSocket(promoter: Promoter | undefined): void {
     },
   )
 
-  noteUpperSockets()
-
   for (const name of ['_getpeername', '_getsockname'] as const) {
     const getName = entries[name] as () => SocketName
     entries[name] = function (this: FastSocket): SocketName {
@@ -415,20 +414,34 @@ function wrapSocket(promoter: Promoter | undefined): void {
   }
 }
 
-/** `_wrapHandle` is the only place that shows which socket a TLS socket is put over. */
-function noteUpperSockets(): void {
+/**
+ * Where native code takes a socket. `_wrapHandle` is also the only place that shows which socket a TLS socket is put over. A session of http2
+ * calls `setNoDelay` right before it takes the handle of a connected socket.
+ */
+function wrapNative(place?: (socket: FastSocket) => void): void {
   const prototype = tls.TLSSocket.prototype as unknown as { _wrapHandle?: (...args: unknown[]) => unknown }
   const { _wrapHandle } = prototype
-  if (_wrapHandle === undefined) return
-  define(prototype, '_wrapHandle', function (this: FastSocket, ...args: unknown[]): unknown {
-    const [below, handle] = args
-    if (below instanceof net.Socket && handle) noteUpper(this, below, handle)
-    return _wrapHandle.apply(this, args)
+  if (_wrapHandle !== undefined)
+    define(prototype, '_wrapHandle', function (this: FastSocket, ...args: unknown[]): unknown {
+      const [below, handle] = args
+      if (!(below instanceof net.Socket) || !handle) return _wrapHandle.apply(this, args)
+      if (handle === (below as FastSocket)._handle) {
+        place?.(below as FastSocket)
+        args[1] = (below as FastSocket)._handle
+      }
+      noteUpper(this, below, args[1] as object)
+      return _wrapHandle.apply(this, args)
+    })
+  if (place === undefined) return
+  const { setNoDelay } = net.Socket.prototype
+  define(net.Socket.prototype, 'setNoDelay', function (this: FastSocket, ...args: [boolean?]): net.Socket {
+    if (args.length === 0 && isOfHttp2(this)) place(this)
+    return setNoDelay.apply(this, args)
   })
 }
 
 /** Returns what publishes the listeners anew for which the policy has changed. */
-function wrapServer(peers: Peers, accept?: (server: net.Server) => void): () => void {
+function wrapServer(peers: Peers): () => void {
   const prototype = net.Server.prototype as net.Server & ServerInternals
   const { listen } = prototype
   const _listen2 = entries._listen2 as (...args: unknown[]) => void
@@ -475,7 +488,6 @@ function wrapServer(peers: Peers, accept?: (server: net.Server) => void): () => 
       if (code === undefined || isAgain) holdTcpClients(server)
       else failListening(server, fallbackReason(code))
     }
-    if (!isAgain) accept?.(server)
     const handle = server._handle
     const isPublished = attemptListening(() => {
       const binding = bindingOf(handle, args[5] as number)

@@ -5,15 +5,13 @@
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { findTcpSocket, TCP_LISTEN } from '../../nic/index.ts'
-import { CANDIDATE_COUNT, hashedPort } from '../bootstrap/hashed-port.ts'
+import { hashedPorts } from '../bootstrap/hashed-port.ts'
 import type { KernelSocket, KernelTables } from '../host/kernel-sockets.ts'
 import { inodeOfLink } from '../host/socket-owners.ts'
 import { programOf } from '../policy/own-policy.ts'
 import type { ListenerStatus, SocketStatus, ThreadStatus } from './decode-status.ts'
 import { commandOf, placeText } from './kernel-peers.ts'
 import { LISTENER_STATE, ROWS_MAX } from './status-layout.ts'
-
-const CANDIDATES = Array.from({ length: CANDIDATE_COUNT }, (_, candidate) => candidate)
 
 /** Also of another copy of this package, or of one that was replaced since. */
 const MARK = /\/fastsockets\/relink\/preload-[\w-]+\.cjs( \(deleted\))?$/
@@ -122,7 +120,7 @@ function bytesOf({
 /** Whether a process that has both listeners has opened the first one for the second one's callers. */
 function isHashedPortOf(one: KernelSocket, { local, localPort }: KernelSocket): boolean {
   if (one.local !== local || one.localPort === localPort) return false
-  return CANDIDATES.some(candidate => hashedPort(localPort, candidate) === one.localPort)
+  return hashedPorts(localPort).includes(one.localPort)
 }
 
 function listenerOf(

@@ -1,13 +1,14 @@
 /**
  * TLS and http2 between two programs that start on TCP. argv: 'server', or 'client' and what the server said. The server says its
- * ports, { tls, https, http2, h2c }, and tells each client in its answers what carries the connection on its side. The client runs what it is
+ * ports, and tells each client in its answers what carries the connection on its side. The client runs what it is
  * sent: { run, count }, and answers { isRight, seen }: what both sides said in turn.
  */
 import { once } from 'node:events'
 import http2 from 'node:http2'
 import https from 'node:https'
-import type { AddressInfo, Server, Socket } from 'node:net'
+import net, { type AddressInfo, type Server, type Socket } from 'node:net'
 import tls from 'node:tls'
+import grpc from '@grpc/grpc-js'
 import { transportOf } from '../../../fastsockets/index.ts'
 import { certificate, trust } from '../../interop/certificate.ts'
 
@@ -20,6 +21,15 @@ export interface Seen {
 const [role, said = '{}'] = process.argv.slice(2)
 const HOST = '127.0.0.1'
 const LARGE = Buffer.alloc(300_000, 'large')
+
+type Done = (error: Error | null, answer?: Buffer) => void
+const same = (bytes: Buffer): Buffer => bytes
+const raw = {
+  requestSerialize: same,
+  requestDeserialize: same,
+  responseSerialize: same,
+  responseDeserialize: same,
+}
 
 function wire(socket: Socket): string {
   return transportOf(socket).transport
@@ -40,18 +50,24 @@ async function serve(): Promise<void> {
     response.setHeader('x-wire', wire(below(request.stream.session as http2.Http2Session)))
     request.pipe(response)
   }
+  const byLine = (socket: Socket): void => {
+    let text = ''
+    socket.setEncoding('latin1').on('data', more => {
+      text += more
+      const lines = text.split('\n')
+      text = lines.pop() as string
+      for (const line of lines) socket.write(`${wire(socket)} ${line}\n`)
+    })
+    socket.on('error', () => {})
+  }
+  const never = http2.createServer(answer)
   const servers: Record<string, Server> = {
-    // A line for a line.
-    tls: tls.createServer(certificate(), socket => {
-      let text = ''
-      socket.setEncoding('latin1').on('data', more => {
-        text += more
-        const lines = text.split('\n')
-        text = lines.pop() as string
-        for (const line of lines) socket.write(`${wire(socket)} ${line}\n`)
-      })
-      socket.on('error', () => {})
-    }),
+    tls: tls.createServer(certificate(), byLine),
+    // Those of a plain server, which it gives to native code.
+    wrapped: net.createServer(socket =>
+      byLine(new tls.TLSSocket(socket, { isServer: true, ...certificate() })),
+    ),
+    handed: net.createServer(socket => void never.emit('connection', socket)),
     https: https.createServer(certificate(), (request, response) => {
       response.setHeader('x-wire', wire(request.socket))
       request.pipe(response)
@@ -65,13 +81,35 @@ async function serve(): Promise<void> {
     await once(server, 'listening')
     ports[name] = (server.address() as AddressInfo).port
   }
+  const grpcServer = new grpc.Server()
+  const echo = { path: '/Echo/echo', requestStream: false, responseStream: false, ...raw }
+  grpcServer.addService(
+    { echo },
+    { echo: (call: { request: Buffer }, done: Done) => done(null, call.request) },
+  )
+  ports.grpc = await new Promise<number>(resolve =>
+    grpcServer.bindAsync(`${HOST}:0`, grpc.ServerCredentials.createInsecure(), (_, port) => resolve(port)),
+  )
   process.send?.(ports)
 }
 
 const ports = JSON.parse(said) as Record<string, number>
 
-async function lines(count: number): Promise<Seen> {
-  const socket = tls.connect({ ...trust(), host: HOST, port: ports.tls as number })
+/** A socket that JavaScript has until it is connected. */
+async function connected(name: string): Promise<Socket> {
+  const socket = net.connect(ports[name] as number, HOST)
+  await once(socket, 'connect')
+  return socket
+}
+
+async function secured(name: string): Promise<Socket> {
+  const socket = tls.connect({ ...trust(), ALPNProtocols: ['h2'], socket: await connected(name) })
+  await once(socket, 'secureConnect')
+  return socket
+}
+
+async function lines(count: number, given?: Socket): Promise<Seen> {
+  const socket = given ?? tls.connect({ ...trust(), host: HOST, port: ports.tls as number })
   socket.setEncoding('latin1')
   const seen = new Set<string>()
   let isRight = true
@@ -104,8 +142,11 @@ async function requests(count: number): Promise<Seen> {
   return { isRight, seen: [...seen] }
 }
 
-async function streams(name: 'http2' | 'h2c', count: number): Promise<Seen> {
-  const session = http2.connect(`${name === 'h2c' ? 'http' : 'https'}://${HOST}:${ports[name]}`, trust())
+async function streams(scheme: 'http' | 'https', count: number, name: string, given?: Socket): Promise<Seen> {
+  const session = http2.connect(`${scheme}://${HOST}:${ports[name]}`, {
+    ...trust(),
+    ...(given && { createConnection: () => given }),
+  })
   const seen = new Set<string>()
   let isRight = true
   for (let i = 0; i < count; i++) {
@@ -120,18 +161,39 @@ async function streams(name: 'http2' | 'h2c', count: number): Promise<Seen> {
   return { isRight, seen: [...seen] }
 }
 
+/** Nothing of its sockets is shown: both sides have them in their status. */
+async function calls(count: number): Promise<Seen> {
+  const client = new grpc.Client(`${HOST}:${ports.grpc}`, grpc.credentials.createInsecure())
+  let isRight = true
+  for (let i = 0; i < count; i++) {
+    const answer = await new Promise<Buffer | undefined>((resolve, reject) =>
+      client.makeUnaryRequest('/Echo/echo', same, same, bodyOf(i), (error, got) =>
+        error ? reject(error) : resolve(got),
+      ),
+    )
+    isRight &&= answer?.equals(bodyOf(i)) === true
+  }
+  return { isRight, seen: [] }
+}
+
 const runs: Record<string, (count: number) => Promise<Seen>> = {
   tls: lines,
   https: requests,
-  http2: count => streams('http2', count),
-  h2c: count => streams('h2c', count),
+  http2: count => streams('https', count, 'http2'),
+  h2c: count => streams('http', count, 'h2c'),
+  'tls over a connected socket': async count => lines(count, await secured('tls')),
+  'http2 over a connected socket': async count => streams('https', count, 'http2', await secured('http2')),
+  'h2c over a connected socket': async count => streams('http', count, 'h2c', await connected('h2c')),
+  'tls over an accepted socket': async count => lines(count, await secured('wrapped')),
+  'h2c over an accepted socket': async count => streams('http', count, 'handed', await connected('handed')),
+  grpc: calls,
 }
 
 if (role === 'server') await serve()
 else {
   process.on('message', message => {
     const { run, count } = message as { run: string; count: number }
-    runs[run]?.(count).then(
+    ;(runs[run] as (count: number) => Promise<Seen>)(count).then(
       result => process.send?.(result),
       error => process.send?.({ error: String(error?.stack) }),
     )

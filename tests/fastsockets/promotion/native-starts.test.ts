@@ -1,5 +1,6 @@
 /** TLS and http2 start on TCP, and change their wire below while they are in use. */
 import t, { type Test } from 'tap'
+import { readStatusOf } from '../../../fastsockets/status/read-status.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
 import { program, relinked } from '../../support/relinked.ts'
 import type { Seen } from '../programs/native-starts.ts'
@@ -17,20 +18,46 @@ async function start(t: Test, ablate: string, isServerPlain = false): Promise<Ch
   return client
 }
 
-for (const run of ['tls', 'https', 'http2', 'h2c'])
-  t.test(`${run} becomes fast in mid-stream`, async t => {
-    const client = await start(t, 'price=60')
-    const { isRight, seen } = await client.ask<Seen>({ run, count: COUNT })
-    t.ok(isRight, 'every answer is right')
-    t.equal(seen[0], 'tcp tcp', 'at first it is on TCP')
-    t.equal(seen.at(-1), 'shm shm', `at last it is not: ${seen}`)
-    const next = await client.ask<Seen>({ run, count: 3 })
-    t.strictSame(next, { isRight: true, seen: ['shm shm'] }, 'the next connection is fast at once')
-  })
+/** A connection of the first ones is made on our handle at once; of the others their server is known by then. */
+const FIRST = ['tls', 'https', 'http2', 'h2c', 'tls over an accepted socket', 'h2c over an accepted socket']
 
-for (const run of ['tls', 'https', 'http2', 'h2c'])
-  t.test(`${run} to a server that is not relinked`, async t => {
-    const client = await start(t, 'price=0', true)
+t.test('native code becomes fast in mid-stream', async t => {
+  const client = await start(t, 'price=60,no-direct')
+  for (const run of [
+    ...FIRST,
+    'tls over a connected socket',
+    'http2 over a connected socket',
+    'h2c over a connected socket',
+  ]) {
+    const { isRight, seen } = await client.ask<Seen>({ run, count: COUNT })
+    t.ok(isRight, `${run}: every answer is right`)
+    t.equal(seen[0], 'tcp tcp', `${run}: at first it is on TCP`)
+    t.equal(seen.at(-1), 'shm shm', `${run}: at last it is not: ${seen}`)
+  }
+  const before = readStatusOf(client.pid)[0]?.promoted ?? 0
+  t.match(await client.ask<Seen>({ run: 'grpc', count: COUNT }), { isRight: true })
+  t.equal(readStatusOf(client.pid)[0]?.promoted, before + 1, 'so does gRPC')
+})
+
+t.test('their next connections are fast at once', async t => {
+  const client = await start(t, 'price=60')
+  for (const run of ['tls', 'https', 'http2', 'h2c']) {
+    await client.ask<Seen>({ run, count: COUNT })
+    const next = await client.ask<Seen>({ run, count: 3 })
+    t.strictSame(next, { isRight: true, seen: ['shm shm'] }, run)
+  }
+})
+
+t.test('to a server that is not relinked', async t => {
+  const client = await start(t, 'price=0', true)
+  for (const run of [
+    'tls',
+    'https',
+    'http2',
+    'h2c',
+    'tls over a connected socket',
+    'h2c over a connected socket',
+  ])
     for (let i = 0; i < 2; i++)
-      t.match(await client.ask<Seen>({ run, count: COUNT }), { isRight: true, seen: [/^tcp /] })
-  })
+      t.match(await client.ask<Seen>({ run, count: COUNT }), { isRight: true, seen: [/^tcp /] }, run)
+})
