@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import type { FallbackCode } from '../../fastsockets/reasons.ts'
 import { readStatusOf } from '../../fastsockets/status/read-status.ts'
 import { plainEnvironment } from '../support/child.ts'
 import { REGISTER } from '../support/relinked.ts'
@@ -21,6 +22,8 @@ interface Program {
   readonly served: number
   /** The pair leaves the kernel: the client keeps one socket for many datagrams, and the server's may not share its port. */
   readonly isFast: boolean
+  /** Why the kernel keeps all its UDP sockets. */
+  readonly reason?: FallbackCode
 }
 
 const COUNT = 200
@@ -143,6 +146,58 @@ export const PACKAGES: Readonly<Record<string, Program>> = {
         seen.push((await call('get', hash)).v.toString())
       }`,
   },
+  // ICE, DTLS and SRTP of WebRTC; offer and answer go over TCP.
+  werift: {
+    version: '0.25.2',
+    served: COUNT,
+    isFast: true,
+    server: `const { RTCPeerConnection } = require('werift')
+      const { createServer } = await import('node:net')
+      const server = createServer(async socket => {
+        const pc = new RTCPeerConnection({ iceServers: [] })
+        pc.onTrack.subscribe(track => track.onReceiveRtp.subscribe(({ payload }) => seen.push(payload.toString())))
+        const [offer] = await once(socket, 'data')
+        await pc.setRemoteDescription(JSON.parse(offer))
+        await pc.setLocalDescription(await pc.createAnswer())
+        socket.end(JSON.stringify(pc.localDescription))
+      })
+      server.listen(0, '127.0.0.1', () => process.send({ port: server.address().port }))`,
+    client: `const { RTCPeerConnection, MediaStreamTrack, RtpPacket, RtpHeader } = require('werift')
+      const { connect } = await import('node:net')
+      const { text } = await import('node:stream/consumers')
+      const pc = new RTCPeerConnection({ iceServers: [] })
+      const track = new MediaStreamTrack({ kind: 'video' })
+      pc.addTransceiver(track, { direction: 'sendonly' })
+      await pc.setLocalDescription(await pc.createOffer())
+      const socket = connect(port, '127.0.0.1')
+      socket.write(JSON.stringify(pc.localDescription))
+      await pc.setRemoteDescription(JSON.parse(await text(socket)))
+      await pc.connectionStateChange.watch(state => state === 'connected')
+      for (let i = 0; i < ${COUNT}; i++) {
+        await rest(i)
+        track.writeRtp(new RtpPacket(new RtpHeader({ sequenceNumber: i, timestamp: 90 * i }), Buffer.from('packet ' + i)))
+        await new Promise(done => setImmediate(done))
+      }`,
+  },
+  // Multicast.
+  dnssd: {
+    version: '0.4.1',
+    served: -1,
+    isFast: false,
+    reason: 'SHARED_PORT',
+    server: `const { Advertisement, tcp } = require('dnssd')
+      const service = new Advertisement(tcp('fastsockets'), 4321, { name: 'service ' + process.pid, txt: { key: 'value' } })
+      service.start()
+      await once(service, 'active')
+      process.send({ port: process.pid })`,
+    client: `const { Browser, tcp } = require('dnssd')
+      const browser = new Browser(tcp('fastsockets'))
+      await new Promise(done => browser.on('serviceUp', ({ name, port: at, txt }) => {
+        if (name !== 'service ' + port) return
+        seen.push(at + ' ' + txt.key)
+        done()
+      }).start())`,
+  },
 }
 
 export const MODES = ['plain', 'relinked'] as const
@@ -153,11 +208,13 @@ interface Seen {
   readonly server: readonly unknown[]
   /** Datagrams of the client that did not take the kernel's road. */
   readonly fastCount: number
+  /** Why the kernel keeps the client's UDP sockets, each reason once. */
+  readonly reasons: readonly (string | undefined)[]
 }
 
 /** What is wrong with a package, of all four pairs; nothing, it is hoped. `folder` has it in its `node_modules`. */
 export async function faultsOf(name: string, folder: string): Promise<string[]> {
-  const { isFast } = PACKAGES[name] as Program
+  const { isFast, reason } = PACKAGES[name] as Program
   const faults: string[] = []
   let plain: Seen | undefined
   for (const server of MODES)
@@ -173,6 +230,8 @@ export async function faultsOf(name: string, folder: string): Promise<string[]> 
           faults.push(`${pair}: the ${side} saw ${JSON.stringify(seen[side]).slice(0, 500)}`)
       if (isFast && mayBeFast !== seen.fastCount > 0)
         faults.push(`${pair}: ${seen.fastCount} past the kernel`)
+      if (reason !== undefined && client === 'relinked' && !isDeepStrictEqual(seen.reasons, [reason]))
+        faults.push(`${pair}: the client's sockets are with the kernel for ${JSON.stringify(seen.reasons)}`)
     }
   return faults
 }
@@ -201,8 +260,9 @@ async function dialogue(name: string, folder: string, serving: Mode, calling: Mo
       const { seen } = await ask(serverChild)
       return (served < 0 || seen.length === served) && seen
     })
-    const fastCount = readStatusOf(clientChild.pid as number)[0]?.datagramsOut ?? 0
-    return { client: (await ask(clientChild)).seen, server: served < 0 ? [] : atServer, fastCount }
+    const { datagramsOut: fastCount = 0, sockets = [] } = readStatusOf(clientChild.pid as number)[0] ?? {}
+    const reasons = [...new Set(sockets.filter(({ kind }) => kind === 'udp').map(({ reason }) => reason))]
+    return { client: (await ask(clientChild)).seen, server: served < 0 ? [] : atServer, fastCount, reasons }
   } finally {
     for (const child of children) child.kill('SIGKILL')
   }
