@@ -1,6 +1,8 @@
-/** The kernel's table of TCP sockets in a network namespace (proc(5), /proc/net/tcp). */
+/** The kernel's tables of TCP and UDP sockets in a network namespace (proc(5), /proc/net/tcp, /proc/net/udp). */
 import { closeSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 import { SocketAddress } from 'node:net'
+
+export type Protocol = 'tcp' | 'udp'
 
 export interface KernelSocket {
   readonly local: string
@@ -26,8 +28,9 @@ const INODE = 9
 export function* kernelSockets(
   family: 4 | 6,
   pid: number | 'thread-self' = 'thread-self',
+  protocol: Protocol = 'tcp',
 ): Generator<KernelSocket> {
-  const text = readFileSync(`/proc/${pid}/net/tcp${family === 6 ? '6' : ''}`, 'latin1')
+  const text = readFileSync(`/proc/${pid}/net/${protocol}${family === 6 ? '6' : ''}`, 'latin1')
   for (const line of text.split('\n').slice(1)) {
     const fields = line.trim().split(/\s+/)
     if (fields.length <= INODE) continue
@@ -82,15 +85,16 @@ function isListenedBy(ports: readonly number[], family: number): boolean {
 
 /** The tables of the network namespaces of processes, each read once. */
 export class KernelTables {
-  readonly #byNamespace = new Map<string, readonly KernelSocket[]>()
+  /** By protocol and namespace. */
+  readonly #known = new Map<string, readonly KernelSocket[]>()
 
   /** Throws if the process is gone, or may not be inspected. */
-  of(pid: number): readonly KernelSocket[] {
-    const namespace = readlinkSync(`/proc/${pid}/ns/net`)
-    const known = this.#byNamespace.get(namespace)
+  of(pid: number, protocol: Protocol): readonly KernelSocket[] {
+    const key = `${protocol} ${readlinkSync(`/proc/${pid}/ns/net`)}`
+    const known = this.#known.get(key)
     if (known !== undefined) return known
-    const all = ([4, 6] as const).flatMap(family => [...kernelSockets(family, pid)])
-    this.#byNamespace.set(namespace, all)
+    const all = ([4, 6] as const).flatMap(family => [...kernelSockets(family, pid, protocol)])
+    this.#known.set(key, all)
     return all
   }
 }

@@ -94,8 +94,9 @@ export function beginLightPhase(load: () => void): boolean {
   return true
 }
 
-/** Calls `load` once datagrams have paid the price, in a program that has no light phase. */
+/** Calls `load` once datagrams have paid the price, in a program that has no light phase. Until then it has no status page, either. */
 export function awaitPrice(load: () => void): void {
+  leaveMark()
   onPaid = load
 }
 

@@ -1,6 +1,6 @@
 /**
  * Programs in their first phase (relink/light-phase.ts): nothing is loaded that could keep a status page. Each keeps the preload
- * of this package open, and is found by that. The kernel tells its connections, all of which are over TCP.
+ * of this package open, and is found by that. The kernel tells its connections, all of which are over TCP, and its UDP sockets.
  */
 import { existsSync, readFileSync, readlinkSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -38,7 +38,7 @@ export function lightThread(
   const isOnPage = ({ local, remote }: SocketStatus): boolean =>
     loaded.some(({ sockets }) => sockets.some(other => other.local === local && other.remote === remote))
   try {
-    const all = tables.of(pid)
+    const all = tables.of(pid, 'tcp')
     const startMs = startOf(pid)
     const ports = new Set(all.filter(({ isListening }) => isListening).map(({ localPort }) => localPort))
     const own = all.filter(({ inode }) => inodes.has(inode)).slice(0, ROWS_MAX)
@@ -47,6 +47,7 @@ export function lightThread(
     const sockets = own
       .filter(({ isListening }) => !isListening)
       .map(socket => socketOf(socket, startMs, ports.has(socket.localPort), hasBytes))
+      .concat(udpSocketsOf(tables.of(pid, 'udp'), inodes, startMs))
       .filter(socket => !isOnPage(socket))
     return {
       thread: 0,
@@ -105,6 +106,27 @@ function socketOf(
     bytesIn: bytes?.in ?? 0,
     bytesOut: bytes?.out ?? 0,
   }
+}
+
+function udpSocketsOf(
+  all: readonly KernelSocket[],
+  inodes: ReadonlySet<number | undefined>,
+  startMs: number,
+): SocketStatus[] {
+  return all
+    .filter(({ inode }) => inodes.has(inode))
+    .slice(0, ROWS_MAX)
+    .map(({ inode, local, localPort, remote, remotePort }) => ({
+      row: inode,
+      startMs,
+      kind: 'udp',
+      transport: 'udp',
+      role: '',
+      local: placeText(local, localPort),
+      remote: remotePort === 0 ? '' : placeText(remote, remotePort),
+      bytesIn: 0,
+      bytesOut: 0,
+    }))
 }
 
 function bytesOf({
