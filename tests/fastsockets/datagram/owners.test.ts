@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { DatagramTransport } from '../../../fastsockets/datagram/datagram-transport.ts'
 import { Child, plainEnvironment } from '../../support/child.ts'
+import { NOBODY, noOtherUser } from '../../support/other-user.ts'
 import { program, relinked } from '../../support/relinked.ts'
 import { eventually } from '../../support/until.ts'
+import type { Taken } from '../programs/datagram-peer.ts'
 
 async function start(t: Test, owner: string): Promise<{ echo: Child; client: Child }> {
   const echo = new Child(t, program('datagram-owners'), [owner], relinked())
@@ -54,6 +56,43 @@ t.test('a socket that another process gets, too, returns to the kernel', async t
     return (await transportOf(client)).transport === 'udp'
   })
 })
+
+t.test(
+  'another user that the policy lets in: there is a channel, and datagrams stay with the kernel',
+  { skip: noOtherUser(program('datagram-peer')) },
+  async t => {
+    const env = { ...plainEnvironment(), FASTSOCKETS_USERS: `0,${NOBODY}` }
+    const peerOf = async (options: object): Promise<{ peer: Child; port: number }> => {
+      const peer = new Child(t, program('datagram-peer'), [], relinked({ env, ...options }))
+      return { peer, port: (await peer.receive<{ port: number }>()).port }
+    }
+    const [from, nobody, own] = await Promise.all([
+      peerOf({}),
+      peerOf({ uid: NOBODY, gid: NOBODY }),
+      peerOf({}),
+    ])
+    const send = (to: { port: number }): Promise<object> =>
+      from.peer.ask({ do: 'send', port: to.port, count: 50 })
+    await eventually('a fast pair with our own user', async () => {
+      await send(own)
+      await send(nobody)
+      const { pairs } = await from.peer.ask<DatagramTransport>({ do: 'transport' })
+      return pairs.some(({ port, sends }) => port === own.port && sends === 'shm')
+    })
+    await send(nobody)
+    const { pairs } = await from.peer.ask<DatagramTransport>({ do: 'transport' })
+    t.match(
+      pairs.filter(({ port }) => port === nobody.port),
+      [{ sends: 'udp', receives: 'udp', sent: 0 }],
+    )
+    await eventually('the last datagram by the kernel', async () => {
+      const taken = await nobody.peer.ask<Taken>({ do: 'take' })
+      if (taken.count > 0) t.ok(taken.isInOrder && taken.ports.every(port => port === from.port))
+      return taken.count > 0
+    })
+    t.match(await nobody.peer.ask({ do: 'transport' }), { transport: 'udp' })
+  },
+)
 
 t.test('a policy that changes', async t => {
   const file = join(t.testdir({}), 'policy.json')

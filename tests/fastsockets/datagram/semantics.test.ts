@@ -113,6 +113,13 @@ t.test('a full receiver drops, and blocks nobody', async t => {
     'status has both',
   )
   t.equal(sender?.droppedOut, sending?.sentDropped)
+  t.strictSame(await tell(from, { do: 'metrics' }), {
+    in: 0,
+    out: sender?.datagramsOut,
+    in_dropped: 0,
+    out_dropped: sending?.sentDropped,
+  })
+  t.match(await tell(to, { do: 'metrics' }), { in: before + count.got, out: 0 })
   t.match(shown, {
     datagramsIn: before + count.got,
     droppedIn: (await transportOf(to)).pairs[0]?.receivedDropped,
@@ -227,13 +234,21 @@ t.test('SHARED_PORT: a socket that may share its port stays with the kernel', as
 
 t.test('datagrams start with the kernel, and move once that pays', async t => {
   const { FASTSOCKETS_START: _, ...light }: NodeJS.ProcessEnv = env
-  const child = (): Child => new Child(t, program('datagram-peer'), [], relinked({ env: light }))
+  // The second one has no light phase, and loads as late.
+  const child = (users: object): Child =>
+    new Child(t, program('datagram-peer'), [], relinked({ env: { ...light, ...users } }))
   const peers: Peer[] = []
-  for (const one of [child(), child()])
+  for (const one of [child({}), child({ FASTSOCKETS_USERS: String(process.geteuid?.()) })])
     peers.push({ child: one, port: (await one.receive<{ port: number }>()).port })
   const [from, to] = peers as [Peer, Peer]
   await tell(from, { do: 'send', port: to.port, count: 500 })
   t.strictSame((await transportOf(from)).transport, 'udp', 'a few pay for nothing')
+  for (const { child, port } of peers)
+    t.match(
+      readStatusOf(child.pid),
+      [{ isLoaded: false, sockets: [{ kind: 'udp', transport: 'udp', local: `127.0.0.1:${port}` }] }],
+      'status has its socket',
+    )
   await eventually('the move', async () => {
     await tell(from, { do: 'send', port: to.port, count: 1000 })
     return (await transportOf(from)).transport === 'shm'

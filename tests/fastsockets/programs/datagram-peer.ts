@@ -7,7 +7,17 @@ import dgram from 'node:dgram'
 import { datagramTransportOf } from '../../../fastsockets/datagram/datagram-transport.ts'
 
 export interface Order {
-  readonly do: 'send' | 'take' | 'limit' | 'ttl' | 'connect' | 'disconnect' | 'throw' | 'transport' | 'leave'
+  readonly do:
+    | 'send'
+    | 'take'
+    | 'limit'
+    | 'ttl'
+    | 'connect'
+    | 'disconnect'
+    | 'throw'
+    | 'transport'
+    | 'metrics'
+    | 'leave'
   readonly port?: number
   readonly count?: number
   readonly size?: number
@@ -79,6 +89,21 @@ function take(): Taken {
   return taken
 }
 
+/** The samples of the two metrics of datagrams, by name and direction. */
+async function metrics(): Promise<Record<string, number>> {
+  const [{ registerMetrics }, { Registry }] = await Promise.all([
+    import('../../../fastsockets/metrics.ts'),
+    import('prom-client'),
+  ])
+  const registry = new Registry()
+  registerMetrics({ registry })
+  const text = await registry.metrics()
+  const samples = text.matchAll(/^fastsockets_datagrams(\w*)_total\{direction="(\w+)"\} (\d+)$/gm)
+  return Object.fromEntries(
+    [...samples].map(([, name, direction, value]) => [`${direction}${name}`, Number(value)]),
+  )
+}
+
 async function obey(order: Order): Promise<object> {
   switch (order.do) {
     case 'send':
@@ -100,6 +125,8 @@ async function obey(order: Order): Promise<object> {
     case 'throw':
       throwsAt = order.count ?? -1
       return {}
+    case 'metrics':
+      return await metrics()
     case 'leave':
       socket.close()
       process.disconnect()
