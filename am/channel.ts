@@ -3,6 +3,7 @@
  * arrives to the handlers of this side. Sockets use it as it is; `EndpointChannel` adds what endpoints promise.
  */
 import {
+  atomics,
   BROKEN,
   CLOSED,
   type FrameSink,
@@ -66,6 +67,8 @@ export class Channel implements FrameSink {
   state: ChannelState = 'open'
   // The event loop's notes.
   lastActiveMs = 0
+  /** Until then the peer may be copying from this side's memory: its answer is worth spinning for. */
+  peerCopiesUntilMs = 0
   isHot = false
   /** The next turn has something to do here. */
   isTouched = false
@@ -211,6 +214,13 @@ export class Channel implements FrameSink {
     if (this.state !== 'open') return this.state === 'broken' ? BROKEN : CLOSED
     this.poll(limit)
     return this.deliver()
+  }
+
+  /** True if `progress` would find no frame and owes the peer nothing; only where the peer's next frame changes a word. */
+  get isQuiet(): boolean {
+    if (this.isTouched || this.state !== 'open' || this.mayOwe()) return false
+    const { frameWord = -1, receiveWords } = this.end
+    return frameWord >= 0 && atomics.load(receiveWords, frameWord) === 0
   }
 
   /** The first half of `progress`, while this is open: handles up to `limit` messages. Returns how many. */

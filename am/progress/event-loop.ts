@@ -190,7 +190,8 @@ export class EventLoop {
     channel.maySpin = this.maySpin
     // There may be more than this turn had time for.
     if (this.unserved !== undefined) return false
-    if (this.maySpin && (isActive || nowMs - channel.lastActiveMs < SPIN_MS)) return false
+    const spinsUntilMs = Math.max(channel.lastActiveMs + SPIN_MS, channel.peerCopiesUntilMs)
+    if (this.maySpin && (isActive || nowMs < spinsUntilMs)) return false
     if (channel.isTouched || !channel.arm()) return false
     counts[SLEEPS] = (counts[SLEEPS] as number) + 1
     return true

@@ -50,6 +50,8 @@ export interface SendingChannel {
   /** Chunks from this length on are offered instead of sent. */
   readonly offerMin: number
   readonly memory: PeerMemory
+  /** The peer is about to copy so many bytes from this side's memory. */
+  noteOffer(length: number): void
   /** While any stream counts, the channel keeps the process alive. */
   ref(): void
   unref(): void

@@ -60,6 +60,8 @@ import { type Connect, WaitingConnects } from './waiting-connects.ts'
 import { OneSided } from './zcopy/one-sided.ts'
 import type { PeerMemory } from './zcopy/zcopy.ts'
 
+/** Bytes that a busy machine copies in a millisecond. */
+const COPIED_PER_MS = 4 << 20
 /** Of a CONNECT; two IPv6 addresses and a port if it names a TCP connection. */
 const ADDRESS_MAX = 96
 /** Decodes bytes without copying them. */
@@ -198,6 +200,10 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
     return this.peerMemory
   }
 
+  noteOffer(length: number): void {
+    this.channel.peerCopiesUntilMs = this.host.clock.now() + length / COPIED_PER_MS
+  }
+
   get transport(): string {
     return this.channel.end.driver
   }
@@ -270,9 +276,14 @@ export class SocketChannel implements ChannelOwner, StreamChannel {
 
   /** Handles up to `limit` messages, for raw sockets that poll, perhaps without ever running the event loop. */
   pollNow(limit: number): number {
-    const handled = this.channel.progress(limit)
+    const handled = this.isIdle() ? 0 : this.channel.progress(limit)
     if (this.lifeline !== undefined) this.pollLoop.handlePoll(handled, this.lifeline)
     return handled
+  }
+
+  /** Cheaper than a poll in vain: nothing has come, and nothing waits to leave. */
+  private isIdle(): boolean {
+    return this.channel.isQuiet && this.toSend.size === 0 && this.connects.size === 0 && this.early.size === 0
   }
 
   scheduleSend(stream: Stream): void {

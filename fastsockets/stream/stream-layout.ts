@@ -106,5 +106,7 @@ export const THRESHOLD_MIN = 32 * 1024
 export const KEY_MAX = 256
 /** Bytes of one fetch. Each takes a turn of the event loop, so that other sockets progress. */
 export const FETCH_MAX = 256 * 1024
+/** The same into a posted receive, which needs no new memory: about as long a copy. */
+export const FETCH_POSTED_MAX = 1 << 20
 /** Sockets on one channel, each way together: about as many as there are client ports. */
 export const STREAMS_MAX = 1 << 15

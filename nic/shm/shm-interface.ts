@@ -109,7 +109,7 @@ export class ShmInterface extends RingInterface {
   /** Memory of `allocate` is passed as a whole. Other memory needs ZCopy: the peer accesses our process. */
   register(bytes: Uint8Array, access: Access): Registration {
     const isLocal = !access.remoteRead && !access.remoteWrite
-    if (isLocal && this.#peerProcess === undefined) return new PlainRegistration(bytes, access)
+    if (isLocal) return new PlainRegistration(bytes, access)
     const shared =
       this.#exchange && access.remoteRead && !access.isRevocable ? sharedMemoryOf(bytes) : undefined
     if (shared !== undefined && shared.mayWrite === access.remoteWrite) {

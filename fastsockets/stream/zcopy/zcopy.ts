@@ -13,6 +13,7 @@ import type { Registration, RemoteMemory } from '../../../nic/index.ts'
 import type { PendingChunks } from '../pending-chunks.ts'
 import {
   FETCH_MAX,
+  FETCH_POSTED_MAX,
   OFFER_MAX,
   RD_COMPL,
   SINK_AVAIL,
@@ -48,6 +49,7 @@ export interface ZcopyStream {
   readonly channel: {
     readonly memory: PeerMemory
     readonly offerMin: number
+    noteOffer(length: number): void
     readonly host: { allocate(length: number): Buffer }
   }
   /** Counts bytes that were received, or sent, by one-sided access. */
@@ -139,6 +141,7 @@ export class Zcopy {
     }
     this.offer = offer
     this.offerLength = length
+    stream.channel.noteOffer(length)
     return true
   }
 
@@ -246,9 +249,9 @@ export class Zcopy {
     const { stream } = this
     if (sink.isReading) {
       // A program that stops reading in the middle leaves no more than the window unread.
-      const lengthMax = Math.min(this.sourceLeft, FETCH_MAX, stream.windowGranted)
-      const posted = sink.posted?.(lengthMax)
-      const bytes = posted ?? stream.channel.host.allocate(lengthMax)
+      const lengthMax = Math.min(this.sourceLeft, stream.windowGranted)
+      const posted = sink.posted?.(Math.min(lengthMax, FETCH_POSTED_MAX))
+      const bytes = posted ?? stream.channel.host.allocate(Math.min(lengthMax, FETCH_MAX))
       const isRead = stream.channel.memory.read(
         bytes,
         this.source as RemoteMemory,

@@ -115,6 +115,7 @@ export class Side implements StreamSink {
       smallMax: SEGMENT_MAX,
       offerMin: random.chance(0.5) ? THRESHOLD_MIN : Number.POSITIVE_INFINITY,
       memory: this.openMemory(),
+      noteOffer: () => {},
       deliveries,
       scheduleSend: () => {
         this.isSendDue = true
