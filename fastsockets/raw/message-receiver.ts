@@ -86,6 +86,7 @@ export class MessageReceiver {
 
   /** Takes bytes as far as they have a place; returns how many. Hot. */
   take(bytes: Uint8Array, offset: number, length: number): number {
+    if (this.#takesWhole(bytes, offset, length)) return length
     const end = offset + length
     let at = offset
     while (this.fault === undefined) {
@@ -105,6 +106,20 @@ export class MessageReceiver {
       this.#finish()
     }
     return at - offset
+  }
+
+  /** The usual case: the bytes are one message, which the buffer of a `tryRecv` holds. */
+  #takesWhole(bytes: Uint8Array, offset: number, length: number): boolean {
+    const into = this.#into
+    const size = length - HEAD_SIZE
+    if (into === undefined || size < 0 || size > into.length || size > MESSAGE_MAX) return false
+    if (this.#length >= 0 || this.#headLength > 0 || !this.#isGreeted || this.fault !== undefined)
+      return false
+    for (let i = 0; i < HEAD_SIZE; i++) if (bytes[offset + i] !== ((size >>> (8 * i)) & 0xff)) return false
+    copyBytes(bytes, offset + HEAD_SIZE, into, 0, size)
+    this.#into = undefined
+    this.taken = size
+    return true
   }
 
   /** The place of the next bytes of a message, at most `lengthMax`; undefined if none is known. `advance` must follow. */
