@@ -198,9 +198,9 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     this.#notes.scope.runInAsyncScope(this.#deliverNow, this, bytes, sender)
   }
 
-  /** Node adds the size to the object that it gets, and the program keeps that. */
+  /** The program keeps the object, to which Node adds the size: with a place for it there is less to allocate. */
   #deliverNow(bytes: Buffer, { address, family, port }: Sender): void {
-    const from = { address, family, port }
+    const from = { address, family, port, size: bytes.length }
     if (!isUncaughtHandled()) return this.#notes.onmessage?.(bytes.length, this.#handle, bytes, from)
     try {
       this.#notes.onmessage?.(bytes.length, this.#handle, bytes, from)
