@@ -72,12 +72,12 @@ class Rendezvous {
     this.#inFolder = undefined
   }
 
-  /** Publishes anew if the folder was emptied, or deleted and made again. */
+  /** Publishes anew if the folder was emptied, deleted and made again, or full. */
   #refresh(): void {
-    const name = endpointsName(thisThread)
-    if (this.#inFolder?.stateOf(name) !== 'missing') return
-    if (reasonAgainstFolder(true) !== undefined) return
-    this.#inFolder.close()
+    const state = this.#inFolder?.stateOf(endpointsName(thisThread))
+    if ((state ?? 'missing') !== 'missing' || reasonAgainstFolder(true) !== undefined) return
+    this.#inFolder?.close()
+    this.#inFolder = undefined
     this.#publish()
   }
 

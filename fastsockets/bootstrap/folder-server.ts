@@ -33,6 +33,8 @@ const OTHER_CALLERS_MAX = 64
 export interface FolderPlace extends Pick<BootstrapPlace, 'id' | 'isRequired'>, Place {
   /** Other threads accept connections of the same listener: the folder leads to each of them by a slot. */
   readonly isShared: boolean
+  /** Clients that know the listener by one of its addresses find it there no more. */
+  readonly handleGone?: () => void
 }
 
 /** Looks at the folder that a listener leaves out after a failure: twice as many each time, at most these. */
@@ -78,14 +80,16 @@ export class FolderServer {
   }
 
   /**
-   * Publishes anew what the folder has lost (it was emptied, deleted and made again, or full), and the addresses that the
-   * namespace has got meanwhile.
+   * Publishes anew what the folder has lost (it was emptied, deleted and made again, or full), and when addresses of the
+   * namespace have come or gone.
    */
   #refresh(): void {
     if (this.#leaveOut-- > 0) return
     const names = namesOf(this.#place)
     const wanted = names.filter(name => !this.#asked.has(name) || this.#stateOf(name) !== 'other')
+    const addresses = sharedAddresses(this.#place)
     const isWhole =
+      this.addresses.every(one => addresses.includes(one)) &&
       wanted.every(name => this.#stateOf(name) === 'own') &&
       this.#publication?.names.every(name => this.#stateOf(name) !== 'missing') !== false
     if (isWhole || this.#publish(wanted)) this.#leftOut = 0
@@ -99,6 +103,10 @@ export class FolderServer {
 
   /** False if nothing can be published. The new socket has the names before the old one closes. */
   #publish(names: readonly string[]): boolean {
+    const addresses = sharedAddresses(this.#place)
+    if (!this.addresses.every(one => addresses.includes(one))) this.#place.handleGone?.()
+    this.addresses = addresses
+    if (names.length === 0) return this.#withdraw()
     const server = new net.Server()
     markOwn(server)
     server.on('connection', caller => this.#greet(caller))
@@ -110,7 +118,13 @@ export class FolderServer {
     }
     this.#publication?.close()
     this.#publication = publication
-    this.addresses = sharedAddresses(this.#place)
+    return true
+  }
+
+  /** The listener has no address by which other namespaces may reach it now. */
+  #withdraw(): true {
+    this.#publication?.close()
+    this.#publication = undefined
     return true
   }
 

@@ -72,7 +72,7 @@ export function reasonAgainstPublished(address: string, port: number): string | 
 /** The addresses at which other namespaces may reach the listener; none for one on a loopback address. */
 export function sharedAddresses({ address, family, ipv6Only }: Place): readonly string[] {
   if (family === UNIX) return []
-  if (address !== '0.0.0.0' && address !== '::') return isLoopback(address) ? [] : [address]
+  if (address !== '0.0.0.0' && address !== '::') return isReachableFromElsewhere(address) ? [address] : []
   const v6 = family === 6 ? allOwnAddresses(6) : []
   const v4 = family === 4 || !ipv6Only ? allOwnAddresses(4) : []
   return [...v4, ...v6].filter(one => !isLoopback(one)).slice(0, NAMES_MAX)
@@ -81,7 +81,7 @@ export function sharedAddresses({ address, family, ipv6Only }: Place): readonly 
 /** Whether other namespaces may reach the listener, now or with an address that this namespace gets. */
 export function isForFolder(place: Place): boolean {
   const { address, family } = place
-  return (family !== UNIX && (address === '0.0.0.0' || address === '::')) || namesOf(place).length > 0
+  return family === UNIX ? nameOf(place) !== undefined : !isLoopback(address) && !address.includes('%')
 }
 
 /** All names under which the listener is published. */

@@ -463,7 +463,8 @@ function openSharedBootstrap(
 
 function publishInFolder(listener: Listener): void {
   const { isOfCluster, isPortShared, host } = listener
-  listener.inFolder = FolderServer.open({ ...listener, isShared: isOfCluster || isPortShared }, host)
+  const place = { ...listener, isShared: isOfCluster || isPortShared, handleGone: countClosedListener }
+  listener.inFolder = FolderServer.open(place, host)
 }
 
 /** Why no other thread can reach a listener; undefined if the policy, the machine and the process allow it. */
