@@ -8,6 +8,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  type Dirent,
   fstatSync,
   linkSync,
   lstatSync,
@@ -32,6 +33,7 @@ import { type Libc, loadLibc } from '../posix/libc.ts'
 import { pathAddress, refuseDescriptors } from '../posix/unix-socket.ts'
 import { randomBytes } from '../random.ts'
 import { performance } from '../real-time.ts'
+import { forgetSocketFile, noteSocketFile, onSocketFilesLeft } from '../threads/thread-ranges.ts'
 import { reasonAgainstFolder, rendezvousFolder } from './folder.ts'
 import { isOfLayout, newName, SLOTS, slotName } from './names-layout.ts'
 
@@ -40,9 +42,9 @@ const log = openLog('fastsockets:rendezvous')
 /** Milliseconds that a publisher waits for the lock: others hold it for less than one. */
 const LOCK_TRIES = 10
 const LOCK_PAUSE_MS = 1
-/** Pause between two sweeps of this thread, and the most entries that one sweep looks at. */
+/** Pause between two sweeps of this thread, and the most entries that are looked at. */
 const SWEEP_PAUSE_MS = 60_000
-const SWEPT_MAX = 4096
+const ENTRIES_MAX = 4096
 /** Without users that the policy names only our own user may connect. The kernel tells who does, in any case. */
 const MODE_OWN = 0o600
 const MODE_OTHERS = 0o666
@@ -151,7 +153,9 @@ function takeName(socket: string, name: string, spare: string): boolean {
 }
 
 function publicationOf(server: net.Server, names: readonly string[], dev: bigint, ino: bigint): Published {
+  noteSocketFile(ino)
   const leave = (): void => {
+    forgetSocketFile(ino)
     inFolder(at => {
       for (const name of names) {
         const stat = lstatSync(`${at}/${name}`, { bigint: true, throwIfNoEntry: false })
@@ -181,6 +185,15 @@ function publicationOf(server: net.Server, names: readonly string[], dev: bigint
 function leaveAll(): void {
   for (const publication of published) publication.leave()
 }
+
+onSocketFilesLeft(inodes => {
+  inFolder(at => {
+    for (const { name } of entriesIn(at)) {
+      const stat = lstatSync(`${at}/${name}`, { throwIfNoEntry: false })
+      if (stat !== undefined && inodes.has(stat.ino)) remove(`${at}/${name}`)
+    }
+  })
+})
 
 /**
  * Runs `use` with a path to the folder that leads to the same folder all the time, and with the C library if the folder
@@ -216,13 +229,17 @@ function sweepAgain(libc: Libc, at: string): void {
   const nowMs = performance.now()
   if (nowMs - sweptAtMs < SWEEP_PAUSE_MS) return
   sweptAtMs = nowMs
+  for (const { name } of entriesIn(at)) if (isStale(libc, `${at}/${name}`)) remove(`${at}/${name}`)
+}
+
+/** The sockets that this layout has. */
+function* entriesIn(at: string): Generator<Dirent> {
   const entries = opendirSync(at)
   try {
-    for (let count = 0; count < SWEPT_MAX; count++) {
+    for (let count = 0; count < ENTRIES_MAX; count++) {
       const entry = entries.readSync()
       if (entry === null) return
-      const path = `${at}/${entry.name}`
-      if (entry.isSocket() && isOfLayout(entry.name) && isStale(libc, path)) remove(path)
+      if (entry.isSocket() && isOfLayout(entry.name)) yield entry
     }
   } finally {
     entries.closeSync()

@@ -1,7 +1,8 @@
 /**
  * The table that the threads of one process share, by columns.
  *
- *   range    address (f64)    length (f64)    owner's thread id (i32), 0 in a free row
+ *   range    address (f64)    length (f64)    owner's thread id (i32), 0 in a free row; in place of a range also
+ *            a descriptor, -1, or the inode of a socket's file in the rendezvous folder, -2
  *   worker   thread id (i32), 0 in a free row    parent's thread id (i32)    state (i32)
  *   count    each worker's part (i32), and the sum over all threads (i32) in the last row
  *
@@ -11,7 +12,7 @@
  */
 
 /** Changes with the layout: a process may load copies of this package with different layouts. */
-export const TABLE_KEY = 'fastsockets.threads.2'
+export const TABLE_KEY = 'fastsockets.threads.3'
 /** Living workers. A worker that finds no row is treated as one whose starter has not loaded this package. */
 export const WORKERS_MAX = 1024
 /** Ranges of all living workers. A range that finds no row stays mapped after its worker has ended. */

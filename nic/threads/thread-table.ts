@@ -79,6 +79,11 @@ export function descendantRows(): number[] {
   return livingRows().filter(row => isBelow(row, threadId))
 }
 
+/** Ids of all workers that end with this thread. */
+export function descendants(): number[] {
+  return descendantRows().map(row => ids[row] as number)
+}
+
 /** Calls `handle` with the id of every worker that has ended. Its thread is joined: it touches no memory any more. */
 export function onWorkerEnd(handle: (id: number) => void): void {
   process.on('worker', (worker: Worker) => {

@@ -27,7 +27,7 @@ async function call(t: Test, containers: Containers, host = containers.far.addre
 }
 
 t.test(
-  'an address that comes later, and a folder that is emptied, or deleted and made again',
+  'an address that comes and goes, and a folder that is emptied, or deleted and made again',
   { skip },
   async t => {
     const containers = makeContainers(t)
@@ -48,6 +48,12 @@ t.test(
     rmSync(folder, { recursive: true })
     mkdirSync(folder, { mode: 0o700 })
     await eventually('the names in the folder that was made again', isWhole)
+    t.match(await call(t, containers), SHARES_MEMORY)
+    spawnSync('ip', ['-n', far.namespace, 'addr', 'del', `${later}/24`, 'dev', far.device])
+    await eventually(
+      'the end of the name of an address that has gone',
+      () => !namesIn(containers).includes(onPort(later)),
+    )
     t.match(await call(t, containers), SHARES_MEMORY)
     await server.ask({ ask: 'leave' } satisfies Question)
     await server.end()
@@ -116,7 +122,17 @@ for (const [kind, threads, skip] of kinds) {
       `by shared memory, and none is left out: ${JSON.stringify(met)}`,
     )
     t.strictSame(await server.ask({ kill: true }), { killed: 1 })
-    if (threads === 1) return
+    if (threads === 1) {
+      const isGone = (): boolean => !namesIn(containers).includes(onPort(far.address))
+      await eventually('the end of the name of a worker that is terminated', isGone)
+      const second = childIn(t, containers, far, program('shared-listener'), [kind, String(PORT)])
+      await second.receive()
+      t.ok(namesIn(containers).includes(onPort(far.address)))
+      second.send({ leave: true })
+      await second.end()
+      t.ok(isGone(), 'the end of a process with a worker leaves none')
+      return
+    }
     const then = Object.keys(await client.ask<object>(question))
     t.equal(then.length, 1, 'the other one goes on')
     t.match(then[0], / shm$/)

@@ -1,7 +1,7 @@
 /**
  * A listener in a container that several threads have: argv: 'cluster', 'reusePort' (processes) or 'thread' (one worker thread), and the port.
  * Each sends its name and wire to every client. Says `{ listening }` once all listen. Message { kill: true }: kills one
- * of them, and answers.
+ * of them, and answers. Message { leave: true }, with a worker thread: ends the process.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import cluster from 'node:cluster'
@@ -32,7 +32,10 @@ if (!isMainThread) {
   const worker = new Worker(new URL(import.meta.url), { argv: [kind, port] })
   await once(worker, 'message')
   process.send?.({ listening: 1 })
-  process.on('message', () => void worker.terminate().then(() => process.send?.({ killed: 1 })))
+  process.on('message', ({ leave }: { leave?: true }) => {
+    if (leave) process.exit()
+    void worker.terminate().then(() => process.send?.({ killed: 1 }))
+  })
 } else {
   const start = (): ChildProcess =>
     kind === 'cluster' ? cluster.fork().process : fork(new URL(import.meta.url), [kind, port, 'server'])
