@@ -43,8 +43,8 @@ export {
 } from './posix/unix-socket.ts'
 export { peerInode } from './posix/unix-sockets.ts'
 export { randomBytes } from './random.ts'
-export { RENDEZVOUS_VARIABLE, reasonAgainstFolder, rendezvousFolder } from './rendezvous/folder.ts'
-export { hasName, isNoWay, type NoWay, refusedName, withSocket } from './rendezvous/looking-up.ts'
+export { hasName, RENDEZVOUS_VARIABLE, reasonAgainstFolder, rendezvousFolder } from './rendezvous/folder.ts'
+export { isNoWay, type NoWay, refusedName, withSocket } from './rendezvous/looking-up.ts'
 export {
   endpointsName,
   listenerName,

@@ -25,6 +25,7 @@ const DOORS_OF_NIC = [
   'nic/posix/own-user.ts',
   'nic/real-time.ts',
   'nic/rendezvous/folder.ts',
+  'nic/rendezvous/names-layout.ts',
   'nic/shown-text.ts',
   'nic/trusted-file.ts',
   'nic/verbs/kernel-devices.ts',

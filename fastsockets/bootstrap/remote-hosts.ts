@@ -7,9 +7,17 @@
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { isDaemonExpected } from '../../nameservice/socket-path.ts'
-import { type Driver, deviceAddress, drivers, hasDevice } from '../../nic/index.ts'
+import {
+  type Driver,
+  deviceAddress,
+  drivers,
+  hasDevice,
+  mappedAddress,
+  textOfAddress,
+} from '../../nic/index.ts'
 import { performance, setImmediate } from '../../nic/real-time.ts'
-import { reachableOwnAddress, reasonAgainstAddress } from '../host/addresses.ts'
+import { reachableOwnAddress, reasonAgainstAddress, withoutMapping } from '../host/addresses.ts'
+import type { SocketName } from '../host/node-internals.ts'
 import { allowsDriver, decide } from '../policy/own-policy.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 import { neighbourName, reasonAgainstNeighbour } from './neighbours.ts'
@@ -72,19 +80,44 @@ export function askingOf(address: string, port: number): Asking {
   return fallbackReason('REMOTE_HOST', `it is in no subnet of ${devices}, and no rule of a policy names it`)
 }
 
-/** `address` if a client may ask the other namespace or host at it, else the reason. */
+/**
+ * `address`, in the kernel's form, if a client may ask the other namespace or host at it, else the reason. A CONNECT names the
+ * address as the server's kernel does.
+ */
 export function remoteAddress(address: string, port: number): string | FallbackReason {
   const against = reasonAgainstAddress(address)
   if (against.code !== 'REMOTE_HOST') return against
-  if (neighbourName({ address, port, family: address.includes(':') ? 6 : 4 }) !== undefined) return address
-  const asking = askingOf(address, port)
-  if (typeof asking === 'string') return address
+  const family = address.includes(':') ? 6 : 4
+  const asking = neighbourName({ address, port, family }) ?? askingOf(address, port)
+  if (typeof asking !== 'string') return reasonElsewhere(asking, address, port)
+  return family === 6 ? textOfAddress(mappedAddress(address)) : address
+}
+
+/** What `askingOf` says against another host; where no driver leads to one, why no neighbour was found. */
+export function reasonElsewhere(asking: FallbackReason, address: string, port: number): FallbackReason {
   return mayReachHosts() ? asking : reasonAgainstNeighbour(address, port)
+}
+
+/** Why no fast way leads to the peer of a connection over TCP; undefined if one may, or its address is one of this host. */
+export function reasonAgainstPeer({ address, port }: SocketName): FallbackReason | undefined {
+  if (address === undefined || port === undefined) return undefined
+  const plain = withoutMapping(address)
+  if (reachableOwnAddress(plain) !== undefined) return undefined
+  const target = remoteAddress(plain, port)
+  return typeof target === 'string' ? undefined : target
 }
 
 /** Whether `host` may be another host, or another container of this one: a name may be any. */
 export function mayBeRemote(host: string): boolean {
   return host !== 'localhost' && (isIP(host) === 0 || reachableOwnAddress(host) === undefined)
+}
+
+/** Whether a connection to `host` may be fast from its first byte though it leads elsewhere. */
+export function mayLeadElsewhere(host: string, port: number): boolean {
+  const family = isIP(host)
+  if (!mayBeRemote(host)) return false
+  if (family === 0 || mayReachHosts()) return true
+  return neighbourName({ address: host, port, family: family === 6 ? 6 : 4 }) !== undefined
 }
 
 /** Whether a caller at `peer`, which called our `address`, may connect to the listener on `port`. */

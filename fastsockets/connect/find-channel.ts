@@ -15,7 +15,7 @@ import {
   type Sought,
 } from '../bootstrap/bootstrap-client.ts'
 import { namesToCall, neighbourName } from '../bootstrap/neighbours.ts'
-import { askingOf, rememberSilent } from '../bootstrap/remote-hosts.ts'
+import { askingOf, reasonElsewhere, rememberSilent } from '../bootstrap/remote-hosts.ts'
 import { TimeLimit } from '../bootstrap/time-limit.ts'
 import { reachableOwnAddress } from '../host/addresses.ts'
 import { publishStep } from '../host/steps.ts'
@@ -128,7 +128,7 @@ async function findRemote<T extends object>(
 ): Promise<T | FallbackReason> {
   const { address, port } = sought
   const asking = askingOf(address, port)
-  if (typeof asking === 'object') return fallbackReason(asking.code)
+  if (typeof asking === 'object') return reasonElsewhere(asking, address, port)
   // The named port may use half of the time: the hashed ports need the rest.
   const namedLimit = asking === 'named' ? limit : new TimeLimit(limit.leftMs / 2)
   const greeting = isDaemonExpected() ? await callNamed(sought, connect, race, namedLimit) : undefined

@@ -422,6 +422,8 @@ export class Peers implements BootstrapHost {
   ): Promise<SocketChannel | FallbackReason> {
     if (answer.result !== 0) {
       connection.destroy()
+      if (isNeighbour && answer.result === REFUSAL.OTHER_HOST)
+        return fallbackReason('NO_RENDEZVOUS', `the server's container has the address ${way?.own}, too`)
       return fallbackReason(reasonOfRefusal(answer.result))
     }
     const usable = isNeighbour ? localDrivers() : driversTo(introduced)

@@ -14,7 +14,7 @@ import {
 } from '../status/socket-notes.ts'
 import type { Place } from '../status/status-page.ts'
 import type { StreamCounters } from '../status/stream-counts.ts'
-import { hideTcp, showTcpAgain, showTcpClient } from '../status/tcp-rows.ts'
+import { hideTcp, reasonOfStart, showTcpAgain, showTcpClient } from '../status/tcp-rows.ts'
 import { fastOf } from './fast-handle.ts'
 import { isOverPath } from './tcp-below.ts'
 
@@ -108,7 +108,7 @@ export function wireOf(of: Socket): Wire {
   const notes = knownNotesOf(socket)
   const record = notes?.record
   if (typeof record === 'string') return { transport: record }
-  if (record !== undefined) return record
+  if (record !== undefined) return startOf(of, record)
   const fast = fastOf(socket._handle)
   if (fast?.isOnTcp) return STAYS
   if (fast !== undefined) return { transport: fast.stream?.channel.transport ?? 'connecting' }
@@ -118,8 +118,14 @@ export function wireOf(of: Socket): Wire {
   const isIdle = !socket._handle && !socket.connecting && !socket.destroyed
   if (isIdle || notes?.isCandidate === true)
     return { transport: 'none', reason: fallbackReason('NOT_CONNECTED') }
-  if (startPhase.wasLight) return POSSIBLE
+  if (startPhase.wasLight) return startOf(of, POSSIBLE)
   return { transport: 'tcp', reason: fallbackReason('NOT_INSTALLED', threadDetail()) }
+}
+
+/** A client that has started on TCP, with the reason why it stays there if its peer is elsewhere. */
+function startOf(socket: Socket, wire: PlainWire): PlainWire {
+  const reason = reasonOfStart(socket, wire)
+  return reason === undefined ? wire : { ...wire, reason }
 }
 
 /** Node runs no `--import` in a worker thread with `eval: true`. */

@@ -19,7 +19,7 @@ import { createRequire, syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { isOwn, makeHidden, markOwn, openLog, reasonAgainstFolder } from '../../nic/index.ts'
 import { nextTick, setImmediate } from '../../nic/real-time.ts'
-import { mayBeRemote, mayReachHosts } from '../bootstrap/remote-hosts.ts'
+import { mayLeadElsewhere, mayReachHosts } from '../bootstrap/remote-hosts.ts'
 import { delayListening, emitDelayed } from '../connect/delayed-listening.ts'
 import { RouteDialer } from '../connect/dialer.ts'
 import {
@@ -320,7 +320,7 @@ function wrapClient(
   /** Whether a connection waits for the fast way, or has one at once. */
   function startsFast({ isPath, address, port }: ConnectTarget, promoter: Promoter): boolean {
     if (isPath || promoter.isKnown(address, port) || mayBeDecided(address, port)) return true
-    return reachesOthers && mayBeRemote(address)
+    return reachesOthers && mayLeadElsewhere(address, port)
   }
 
   /** http2 attaches itself to a socket right after the call that connects it. */

@@ -66,6 +66,9 @@ let earlyPorts: typeof import('../bootstrap/early-ports.ts') | undefined
 const MARK = import.meta.url
 let mark: number | undefined
 
+/** If there is a rendezvous folder: sockets that have to do with other containers end the phase at once. */
+let folder: typeof import('./light-folder.ts') | undefined
+
 let paidUs = 0
 let paidAtMs = 0
 let onPaid: (() => void) | undefined
@@ -85,8 +88,10 @@ export function beginLightPhase(load: () => void): boolean {
   const { env } = process
   if ((env[START_VARIABLE] && env[START_VARIABLE] !== 'tcp') || DECIDED.some(name => env[name])) return false
   if (env.DEBUG?.includes('fastsockets') || findPolicyFile() !== undefined) return false
-  // Connections to other hosts or containers may be fast from their first byte.
-  if (deviceNames().length > 0 || reasonAgainstFolder(false) === undefined) return false
+  // Connections to other hosts may be fast from their first byte.
+  if (deviceNames().length > 0) return false
+  if (reasonAgainstFolder(false) === undefined)
+    folder = require('./light-folder.ts') as typeof import('./light-folder.ts')
   startPhase.wasLight = true
   leaveMark()
   onPaid = load
@@ -132,11 +137,16 @@ function handleAccepted(message: unknown): void {
   if (socket?.server !== undefined && !isOwn(socket.server)) pay(CONNECT_US)
 }
 
-export function noteConnect(socket: FastSocket, args: readonly unknown[]): void {
+/** True if the connection needs the rest now. */
+export function noteConnect(socket: FastSocket, args: readonly unknown[]): boolean {
   takeBack(socket)
   const target = targetOf(args)
+  const way = folder !== undefined && target !== undefined ? folder.wayTo(target) : 'here'
+  if (way === 'fast') return true
   if (target?.isPath === true) noteTarget(socket, target.address)
-  pay(CONNECT_US)
+  // What leads to other hosts costs as much once the rest is loaded.
+  if (way === 'here') pay(CONNECT_US)
+  return false
 }
 
 /** Before Node's own `_writeGeneric`. */
@@ -159,13 +169,16 @@ export function noteDatagram(): void {
   count(DATAGRAM_US)
 }
 
-export function noteListening(server: net.Server, args: readonly unknown[]): void {
+/** True if the listener needs the rest now. */
+export function noteListening(server: net.Server, args: readonly unknown[]): boolean {
+  if (folder?.isForFolder(args)) return true
   // A program that opens and closes servers all the time leaves none here.
   for (const { server: one } of listeners.values()) if (!one.listening) listeners.delete(one)
   listeners.set(server, { server, args, scope: new KeptContext() })
   earlyPorts?.yieldEarlyPort(args[AT_PORT])
   // Before 'listening' is emitted.
   makeHidden(() => nextTick(openHashedPort, server, args))
+  return false
 }
 
 /** Clients that need the fast way before the first byte can call it. */

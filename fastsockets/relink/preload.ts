@@ -178,13 +178,11 @@ function install(): void {
 }
 
 function handleConnect(socket: unknown, args: readonly unknown[]): boolean {
-  if (isLight && !isOwn(socket as object)) noteConnect(socket as FastSocket, args)
-  return !isLight
+  return !isLight || (!isOwn(socket as object) && noteConnect(socket as FastSocket, args))
 }
 
 function handleListen(server: unknown, args: readonly unknown[]): boolean {
-  if (isLight && !isOwn(server as object)) noteListening(server as net.Server, args)
-  return !isLight
+  return !isLight || (!isOwn(server as object) && noteListening(server as net.Server, args))
 }
 
 function handleClose(server: unknown): boolean {

@@ -7,10 +7,11 @@ import diagnostics from 'node:diagnostics_channel'
 import type { Server, Socket } from 'node:net'
 import { isOwn } from '../../nic/index.ts'
 import { clearInterval, setInterval, setTimeout } from '../../nic/real-time.ts'
+import { reasonAgainstPeer } from '../bootstrap/remote-hosts.ts'
 import type { SocketName, TcpHandle } from '../host/node-internals.ts'
 import { targetPath } from '../host/unix-targets.ts'
 import { nameInRules } from '../policy/unix-names.ts'
-import { type FallbackCode, fallbackReason } from '../reasons.ts'
+import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import { EVENTS, publishEvent } from './events.ts'
 import { knownNotesOf, notesOf, type PlainWire, type SocketNotes } from './socket-notes.ts'
 import { BYTES_IN, BYTES_OUT } from './status-layout.ts'
@@ -108,8 +109,9 @@ function openRows(): void {
     if (socket === undefined || socket.destroyed || !hasHandle(socket) || typeof record !== 'object') continue
     const { transport, reason } = record
     const local = transport === 'pipe' ? undefined : placeOf(endsOf(socket).local)
+    const { code } = reasonOfStart(socket, record) ?? reason
     const row = statusPage().open(
-      { kind: 'tcp', transport, role: 'client', reason: reason.code, local, remote },
+      { kind: 'tcp', transport, role: 'client', reason: code, local, remote },
       true,
     )
     notes.row = countedRow(row, socket)
@@ -186,6 +188,12 @@ function openRow(socket: Socket, role: 'client' | 'server', reason: FallbackCode
 
 function hasHandle(socket: Socket): boolean {
   return Boolean((socket as { _handle?: object | null })._handle)
+}
+
+/** What keeps a client on TCP that has started there, as far as its peer's address tells. */
+export function reasonOfStart(socket: Socket, { transport, reason }: PlainWire): FallbackReason | undefined {
+  if (transport !== 'tcp' || reason.code !== 'STARTED_ON_TCP') return undefined
+  return reasonAgainstPeer(endsOf(socket).remote)
 }
 
 /** Read from the handle: the socket's getters would cache the answer for longer than plain Node does. */

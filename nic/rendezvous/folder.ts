@@ -1,5 +1,5 @@
 /** Which folder is the rendezvous folder of this program, and why it cannot be used. */
-import { accessSync, constants, statSync } from 'node:fs'
+import { accessSync, constants, lstatSync, statSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { policySettings } from '../policy-source.ts'
 
@@ -12,6 +12,16 @@ const OFF = 'off'
 export function rendezvousFolder(): string | undefined {
   const folder = process.env[RENDEZVOUS_VARIABLE] || policySettings().rendezvous || FOLDER_DEFAULT
   return folder === OFF || !isAbsolute(folder) ? undefined : folder
+}
+
+/** A hint that costs a microsecond: whether the folder has such a name. A link is one: it may lead to a file system that never answers. */
+export function hasName(name: string): boolean {
+  const folder = rendezvousFolder()
+  try {
+    return folder !== undefined && lstatSync(`${folder}/${name}`, { throwIfNoEntry: false }) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** Why no name can be published or, if not `mayWrite`, found in the folder; undefined if it can be used. */

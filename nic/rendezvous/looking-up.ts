@@ -3,7 +3,7 @@
  * link, what was opened is judged by its type and owner, and the connection is made to exactly that: `/proc/self/fd`
  * leads to it, whatever the name means by then.
  */
-import { closeSync, constants, fstatSync, lstatSync, openSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync } from 'node:fs'
 import {
   AF_UNIX,
   EAGAIN,
@@ -24,16 +24,6 @@ export interface NoWay {
 }
 
 const OPEN = O_PATH | (constants.O_NOFOLLOW ?? 0)
-
-/** A hint that costs a microsecond: whether the folder has such a name. A link is one: it may lead to a file system that never answers. */
-export function hasName(name: string): boolean {
-  const folder = rendezvousFolder()
-  try {
-    return folder !== undefined && lstatSync(`${folder}/${name}`, { throwIfNoEntry: false }) !== undefined
-  } catch {
-    return false
-  }
-}
 
 /**
  * Calls `connect` with a path to the socket of that name; the path is valid during the call. `mayOwn`: judges the owner

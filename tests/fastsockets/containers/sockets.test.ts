@@ -169,7 +169,7 @@ t.test('one server and one client: what is shared, and what is not', { skip }, a
 
 t.test('connections that have started on TCP move to shared memory', { skip }, async t => {
   const containers = makeContainers(t)
-  // A client that finds a folder when it starts does not start on TCP.
+  // A client that finds the name when it connects does not start on TCP.
   const later = join(containers.folder, 'later')
   const env = { FASTSOCKETS_START: 'tcp', FASTSOCKETS_RENDEZVOUS: later }
   const client = childIn(t, containers, containers.near, neighbour, [], { env })
@@ -190,6 +190,18 @@ t.test(
     const env = { FASTSOCKETS_START: '' }
     const containers = await serve(t, 0o700, { env })
     t.match(await call(t, containers, { env }), SHARES_MEMORY)
+    const empty = join(containers.folder, 'empty')
+    mkdirSync(empty)
+    for (const [folder, text] of [
+      ['/nowhere', /does not exist/],
+      [empty, /there is no/],
+    ] as const) {
+      const client = childIn(t, containers, containers.near, neighbour, [], {
+        env: { ...env, FASTSOCKETS_RENDEZVOUS: folder },
+      })
+      t.match(await callFrom(client, containers), onTcp('NO_RENDEZVOUS', text))
+      t.strictSame(await client.ask({ ask: 'sockets' } satisfies Question), [], 'and nothing was loaded')
+    }
   },
 )
 
