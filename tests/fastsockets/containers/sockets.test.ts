@@ -81,7 +81,7 @@ t.test('a connection has the step that failed on record', { skip }, async t => {
   const place = join(folder, name)
   unlinkSync(place)
   symlinkSync('/run/a-socket-of-others', place)
-  t.match(await call(t, containers), onTcp('NO_RENDEZVOUS', /there is no/), 'a link to nothing')
+  t.match(await call(t, containers), onTcp('NO_RENDEZVOUS', /is no socket/), 'a link to nothing')
   await server.kill()
   unlinkSync(place)
 })
