@@ -26,6 +26,13 @@ export const realClock: Clock = {
   setImmediate: listener => void setImmediate(listener),
 }
 
+/** A timer that does not keep the event loop alive. */
+export function startInBackground(clock: Clock, listener: () => void, delayMs: number): Timer {
+  const timer = clock.setTimeout(listener, delayMs)
+  timer.unref()
+  return timer
+}
+
 /** Resolves in the next iteration of the event loop. */
 export function nextTurnOf(clock: Clock): Promise<void> {
   return new Promise(resolve => clock.setImmediate(resolve))

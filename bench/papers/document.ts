@@ -13,18 +13,20 @@ export function withTables(page: string, report: PapersReport): string {
   return `${page.slice(0, begin)}${BEGIN}\n\n${tables(report)}\n\n${page.slice(end)}`
 }
 
-export function tables({ lines, counted, reproduced }: PapersReport): string {
+export function tables(report: PapersReport): string {
+  const { lines } = report
   const papers = [...new Set(lines.map(({ paper }) => paper))]
   const parts = papers.map(paper => {
     const rows = lines.filter(line => line.paper === paper).map(cellsOf)
     return table([paper, 'section', 'paper', 'ours', 'difference', 'through'], rows, 2)
   })
-  return `${sumOf(counted, reproduced)}\n\n${parts.join('\n\n')}`
+  return `${sumOf(report)}\n\n${parts.join('\n\n')}`
 }
 
-export function sumOf(counted: number, reproduced: number): string {
+export function sumOf({ counted, reproduced, farthest }: Omit<PapersReport, 'lines' | 'ratios'>): string {
   const share = Math.round((100 * reproduced) / counted)
-  return `Of ${counted} numbers that nothing was fitted to, ${reproduced} are within 15 %: ${share} %.`
+  const off = Math.round(100 * farthest)
+  return `Of ${counted} numbers that nothing was fitted to, ${reproduced} are within 15 %: ${share} %. None is off by more than ${off} %.`
 }
 
 export function cellsOf({ what, source, theirs, ours, unit, kind, by, ...line }: PaperLine): string[] {

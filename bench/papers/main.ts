@@ -38,7 +38,8 @@ const command = new Command('bench:papers')
     )
   })
 
-function describe({ lines, ratios, counted, reproduced }: PapersReport): string {
+function describe(report: PapersReport): string {
+  const { lines, ratios } = report
   const simulated = new Table({
     head: ['paper', 'what', 'section', 'paper', 'ours', 'difference', 'through'],
     style: STYLE,
@@ -53,7 +54,7 @@ function describe({ lines, ratios, counted, reproduced }: PapersReport): string 
   return [
     'Simulated hardware, in virtual time',
     simulated,
-    sumOf(counted, reproduced),
+    sumOf(report),
     'Fitted:',
     ...fits,
     '',

@@ -33,6 +33,8 @@ export interface PapersReport {
   /** Rows with a number that nothing was fitted to, and how many of them are reproduced. */
   readonly counted: number
   readonly reproduced: number
+  /** Largest difference of those, as a share. */
+  readonly farthest: number
 }
 
 export const REPRODUCED = 0.15
@@ -52,6 +54,7 @@ export function reportPapers(baseline: Report): PapersReport {
     ),
     counted: counted.length,
     reproduced: counted.filter(({ verdict }) => verdict === 'reproduced').length,
+    farthest: Math.max(...counted.map(({ difference = 0 }) => Math.abs(difference))),
   }
 }
 

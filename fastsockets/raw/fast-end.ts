@@ -211,9 +211,10 @@ export abstract class FastEnd implements Pollable, StreamSink {
     return this.#hasEnded || this.#failure !== undefined
   }
 
-  /** The stream completes a write later that no send waits for. */
+  /** The stream completes a write later that no send waits for: the program was told that it is sent. */
   protected hold(): void {
     this.#isHolding = true
+    this.#stream.promisePending()
   }
 
   protected failReceives(failure: SystemError): void {

@@ -13,7 +13,10 @@ export const OPERATIONS_MAX = 1024
 export interface RawSocket {
   /** The transport, the reason if it is TCP, and the bytes each way. */
   readonly transport: Transport
-  /** The next `tryRecv` would return at once: data, the end, or an error. */
+  /**
+   * The next `tryRecv` would return at once: data, the end, or an error. Only a peer that closes may take back what it has
+   * offered: then there is nothing yet.
+   */
   readonly isReadable: boolean
 
   /** Sends all of `bytes`; resolves with their number when they may be reused. Sends leave in the order of the calls. */

@@ -216,8 +216,9 @@ export abstract class SendingHalf {
     return !this.isWaiting
   }
 
-  /** Sends what finds window and room now, and keeps nothing; returns how many bytes. Nothing may be pending. */
+  /** Sends what finds window and room now, and keeps nothing; returns how many bytes: none before pending ones. */
   trySend(bytes: Uint8Array): number {
+    if (this.unsentLength > 0) return 0
     let sent = 0
     while (sent < bytes.length) {
       const length = Math.min(
@@ -232,6 +233,11 @@ export abstract class SendingHalf {
       sent += length
     }
     return sent
+  }
+
+  /** The write that waits is sent even if the program closes: the stream has a copy of it. */
+  promisePending(): void {
+    this.reportedUpTo = (this.sendSequence + this.unsentLength) | 0
   }
 
   /** Sends `head`, as `HEAD_SIZE` bytes little-endian, and all of `bytes` in one message; false if that cannot be now. */
@@ -480,8 +486,9 @@ export abstract class SendingHalf {
     return (this.sendLimit - this.sendSequence) | 0
   }
 
+  /** One-sided transfers may go beyond the window: without unsent bytes the write is complete all the same. */
   private fitsRoom(): boolean {
-    return this.unsentLength <= this.room()
+    return this.unsentLength === 0 || this.unsentLength <= this.room()
   }
 
   /** Bytes that are still sent after the program has closed. The ACCEPT opens the window; copies wait for it here. */

@@ -4,10 +4,16 @@ const FIRST_MS = 25
 const LAST_MS = 500
 
 export class Backoff {
+  readonly #random: () => number
   #nextMs = FIRST_MS
 
+  /** `random`: from 0 up to, not including, 1. */
+  constructor(random: () => number) {
+    this.#random = random
+  }
+
   nextMs(): number {
-    const delayMs = this.#nextMs * (0.5 + Math.random() / 2)
+    const delayMs = this.#nextMs * (0.5 + this.#random() / 2)
     this.#nextMs = Math.min(this.#nextMs * 2, LAST_MS)
     return delayMs
   }

@@ -1,6 +1,6 @@
 /** One question, one answer: over a unix socket in a pipeline, over TCP by `node:http`. */
 import type { ClientRequest, IncomingMessage } from 'node:http'
-import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
+import { type Clock, startInBackground, type Timer } from '../../nic/clock.ts'
 import { PROBLEM_URN } from '../problem.ts'
 import { parseJson, readProblem } from './answers.ts'
 import { EndedError, NameError, unavailable } from './errors.ts'
@@ -27,10 +27,13 @@ export interface Question {
 
 export class Caller {
   readonly #target: Target
-  readonly #pauses = new Pauses()
+  readonly #clock: Clock
+  readonly #pauses: Pauses
 
   constructor(target: Target) {
     this.#target = target
+    this.#clock = target.time.clock
+    this.#pauses = new Pauses(this.#clock)
   }
 
   /**
@@ -40,19 +43,19 @@ export class Caller {
    */
   async ask(question: Question, expected: readonly number[] = []): Promise<Reply> {
     const { timeoutMs = TIMEOUT_MS_DEFAULT, isBackground = false } = question
-    const untilMs = performance.now() + timeoutMs
+    const untilMs = this.#clock.now() + timeoutMs
     let now = question
     for (let refusals = 1; ; refusals++) {
       const reply = await this.#askTwice(now)
       if (reply.status < 300 || expected.includes(reply.status)) return reply
       const problem = readProblem(parseJson(reply.text))
       const advisedMs = problem.type === TOO_MANY ? problem.retryAfterMs : undefined
-      const leftMs = untilMs - performance.now()
+      const leftMs = untilMs - this.#clock.now()
       if (advisedMs === undefined || advisedMs >= leftMs)
         throw new NameError('ERR_NAMES_REFUSED', problem.detail, { problem })
       // Each pause is longer than the daemon's: many clients wait for the same permit. Unused permits accumulate.
       await this.#pauses.wait(Math.max(advisedMs, Math.min(advisedMs * refusals, leftMs / 2)), isBackground)
-      now = { ...question, timeoutMs: Math.max(1, untilMs - performance.now()) }
+      now = { ...question, timeoutMs: Math.max(1, untilMs - this.#clock.now()) }
     }
   }
 
@@ -89,7 +92,7 @@ export class Caller {
       const call = this.#target.request(method, path, headers, false, response => {
         readReply(response).then(resolve, reject).finally(stop)
       })
-      const stop = limitTime(call, timeoutMs, isBackground)
+      const stop = limitTime(this.#clock, call, timeoutMs, isBackground)
       call.once('error', error => {
         stop()
         reject(unavailable(error, call.reusedSocket))
@@ -135,13 +138,12 @@ function readReply(response: IncomingMessage): Promise<Reply> {
 }
 
 /** Ends the call when its time is up; the time begins with the connection. Returns the function that stops the clock. */
-function limitTime(call: ClientRequest, timeoutMs: number, isBackground: boolean): () => void {
-  let timer: NodeJS.Timeout | undefined
+function limitTime(clock: Clock, call: ClientRequest, timeoutMs: number, isBackground: boolean): () => void {
+  let timer: Timer | undefined
   call.once('socket', socket => {
-    timer = setTimeout(() => call.destroy(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs)
-    if (!isBackground) return
-    timer.unref()
-    socket.unref()
+    const giveUp = (): void => void call.destroy(new Error(`no answer in ${timeoutMs} ms`))
+    timer = isBackground ? startInBackground(clock, giveUp, timeoutMs) : clock.setTimeout(giveUp, timeoutMs)
+    if (isBackground) socket.unref()
   })
-  return () => clearTimeout(timer)
+  return () => clock.clearTimeout(timer)
 }

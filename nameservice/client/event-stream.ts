@@ -1,7 +1,7 @@
 /** A stream of events from the daemon that reconnects by itself and continues where it was. */
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import type { Clock, Timer } from '../../nic/clock.ts'
 import type { Problem } from '../problem.ts'
 import type { Change } from '../record.ts'
 import { type Cursor, formatCursor } from '../store/change-log.ts'
@@ -49,16 +49,19 @@ export class EventStream {
   readonly #target: Target
   readonly #listener: StreamListener
   readonly #isBackground: boolean
-  readonly #backoff = new Backoff()
+  readonly #clock: Clock
+  readonly #backoff: Backoff
   #cursor: Cursor | undefined
   #call: ClientRequest | undefined
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
   #isUp = false
   #isClosed = false
 
   constructor({ target, filter, after, listener, isBackground }: StreamOptions) {
     this.filter = filter
     this.#target = target
+    this.#clock = target.time.clock
+    this.#backoff = new Backoff(target.time.random)
     this.#cursor = after
     this.#listener = listener
     this.#isBackground = isBackground
@@ -77,7 +80,7 @@ export class EventStream {
   close(): void {
     this.#isClosed = true
     this.#isUp = false
-    clearTimeout(this.#timer)
+    this.#clock.clearTimeout(this.#timer)
     this.#call?.destroy()
   }
 
@@ -155,9 +158,13 @@ export class EventStream {
   }
 
   #expectWithin(timeoutMs: number): void {
-    clearTimeout(this.#timer)
+    this.#clock.clearTimeout(this.#timer)
     const call = this.#call
-    this.#timer = setTimeout(() => call?.destroy(), timeoutMs)
+    this.#wait(() => call?.destroy(), timeoutMs)
+  }
+
+  #wait(handle: () => void, delayMs: number): void {
+    this.#timer = this.#clock.setTimeout(handle, delayMs)
     if (this.#isBackground) this.#timer.unref()
   }
 
@@ -168,9 +175,8 @@ export class EventStream {
     call.destroy()
     const wasUp = this.#isUp
     this.#isUp = false
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.#connect(), this.#backoff.nextMs())
-    if (this.#isBackground) this.#timer.unref()
+    this.#clock.clearTimeout(this.#timer)
+    this.#wait(() => this.#connect(), this.#backoff.nextMs())
     if (wasUp) this.#listener.handleDown()
   }
 }

@@ -2,12 +2,13 @@
  * Look-ups with a cache. Names that were looked up are watched, so cached entries are current without a question. While
  * the daemon is unreachable the cached entry is answered, marked stale.
  */
-import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
+import type { Clock, Timer } from '../../nic/clock.ts'
 import type { Change, Entry } from '../record.ts'
 import { Backoff } from './backoff.ts'
 import { isPassing } from './errors.ts'
 import type { NameApi } from './name-api.ts'
 import type { NameListener, NameWatch } from './name-watch.ts'
+import type { OwnTime } from './own-time.ts'
 
 /** Cached names; the least recently used goes first. */
 export const REMEMBERED_MAX = 192
@@ -26,12 +27,15 @@ export class Lookups implements NameListener {
   /** Undefined: the name is not registered. Least recently used first. */
   readonly #known = new Map<string, Entry | undefined>()
   readonly #underway = new Map<string, Promise<Lookup>>()
-  readonly #backoff = new Backoff()
+  readonly #clock: Clock
+  readonly #backoff: Backoff
   /** Until then the daemon counts as unreachable without a new try. */
   #silentUntilMs = 0
 
-  constructor(api: NameApi, watch: NameWatch) {
+  constructor(api: NameApi, watch: NameWatch, { clock, random }: OwnTime) {
     this.#api = api
+    this.#clock = clock
+    this.#backoff = new Backoff(random)
     this.#watch = watch
     watch.listen(this)
   }
@@ -53,13 +57,13 @@ export class Lookups implements NameListener {
       this.#remember(name, known.entry)
       return known
     }
-    if (performance.now() < this.#silentUntilMs) return known ?? UNAVAILABLE
+    if (this.#clock.now() < this.#silentUntilMs) return known ?? UNAVAILABLE
     const asked = this.#ask(name)
-    let timer: NodeJS.Timeout | undefined
+    let timer: Timer | undefined
     const late = new Promise<Lookup>(resolve => {
-      timer = setTimeout(() => resolve(known ?? UNAVAILABLE), timeoutMs)
+      timer = this.#clock.setTimeout(() => resolve(known ?? UNAVAILABLE), timeoutMs)
     })
-    const answer = await Promise.race([asked, late]).finally(() => clearTimeout(timer))
+    const answer = await Promise.race([asked, late]).finally(() => this.#clock.clearTimeout(timer))
     return answer.status === 'unavailable' ? (known ?? answer) : answer
   }
 
@@ -101,7 +105,7 @@ export class Lookups implements NameListener {
       return describe(this.#known.has(name) ? this.#known.get(name) : entry, isStale)
     } catch (error) {
       if (!isPassing(error)) throw error
-      this.#silentUntilMs = performance.now() + this.#backoff.nextMs()
+      this.#silentUntilMs = this.#clock.now() + this.#backoff.nextMs()
       return UNAVAILABLE
     }
   }

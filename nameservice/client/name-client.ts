@@ -10,6 +10,7 @@ import { EventStream } from './event-stream.ts'
 import { type Lookup, Lookups } from './lookups.ts'
 import { NameApi } from './name-api.ts'
 import { NameWatch } from './name-watch.ts'
+import { ownTime } from './own-time.ts'
 import type { NewRegistration, Registration, RegistrationOptions } from './registration.ts'
 import { Session } from './session.ts'
 import { Target, type TargetOptions } from './target.ts'
@@ -48,14 +49,14 @@ export class NameClient {
   readonly #streams = new Map<EventStream, Subscriber<NameEvent>>()
   #isClosed = false
 
-  /** Does not connect. Throws `ERR_NAMES_ARGUMENT` for invalid options. */
-  constructor(options: NameClientOptions = {}) {
-    this.#target = new Target(options)
+  /** Does not connect. Throws `ERR_NAMES_ARGUMENT` for invalid options. `time`: of the simulator. */
+  constructor(options: NameClientOptions = {}, time = ownTime) {
+    this.#target = new Target(options, process.env, time)
     this.#caller = new Caller(this.#target)
     this.api = new NameApi(this.#caller)
     this.#watch = new NameWatch(this.#target)
-    this.#lookups = new Lookups(this.api, this.#watch)
-    this.#session = new Session(this.api, this.#watch, options.ttlMs ?? TTL_MS_DEFAULT)
+    this.#lookups = new Lookups(this.api, this.#watch, time)
+    this.#session = new Session(this.api, this.#watch, options.ttlMs ?? TTL_MS_DEFAULT, time)
   }
 
   /**

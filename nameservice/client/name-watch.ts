@@ -2,7 +2,7 @@
  * One background stream for all single names that a client watches: those that it looked up, and its own. When the set
  * grows the stream is reopened, from before what is known of any of its names.
  */
-import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
+import { type Clock, startInBackground, type Timer } from '../../nic/clock.ts'
 import type { Change, Entry } from '../record.ts'
 import type { Cursor } from '../store/change-log.ts'
 import type { NameError } from './errors.ts'
@@ -34,6 +34,7 @@ export interface NameListener {
 
 export class NameWatch implements StreamListener {
   readonly #target: Target
+  readonly #clock: Clock
   readonly #listeners: NameListener[] = []
   /** Each name with the cursor as of which it is known. */
   readonly #names = new Map<string, Cursor>()
@@ -41,13 +42,14 @@ export class NameWatch implements StreamListener {
   #streamed = new Set<string>()
   /** The stream has delivered every change after this cursor. */
   #start: Cursor | undefined
-  #gathering: NodeJS.Timeout | undefined
+  #gathering: Timer | undefined
   #openedMs = Number.NEGATIVE_INFINITY
   #refusedUntilMs = 0
   #isClosed = false
 
   constructor(target: Target) {
     this.#target = target
+    this.#clock = target.time.clock
   }
 
   listen(listener: NameListener): void {
@@ -71,9 +73,9 @@ export class NameWatch implements StreamListener {
     if (known?.epoch === cursor.epoch && cursor.revision < known.revision) return false
     this.#names.set(name, cursor)
     if (known !== undefined) this.#notifyListeners(changeTo(name, cursor, entry))
-    if (this.#isClosed || this.#streamed.has(name) || performance.now() < this.#refusedUntilMs) return true
-    const delayMs = Math.max(GATHER_MS, this.#openedMs + OPEN_PAUSE_MS - performance.now())
-    this.#gathering ??= setTimeout(() => this.#open(), delayMs).unref()
+    if (this.#isClosed || this.#streamed.has(name) || this.#clock.now() < this.#refusedUntilMs) return true
+    const delayMs = Math.max(GATHER_MS, this.#openedMs + OPEN_PAUSE_MS - this.#clock.now())
+    this.#gathering ??= startInBackground(this.#clock, () => this.#open(), delayMs)
     return true
   }
 
@@ -91,7 +93,7 @@ export class NameWatch implements StreamListener {
 
   close(): void {
     this.#isClosed = true
-    clearTimeout(this.#gathering)
+    this.#clock.clearTimeout(this.#gathering)
     this.#stream?.close()
   }
 
@@ -124,7 +126,7 @@ export class NameWatch implements StreamListener {
   handleRefused(_error: NameError): void {
     this.#stream = undefined
     this.#streamed = new Set()
-    this.#refusedUntilMs = performance.now() + REFUSED_MS
+    this.#refusedUntilMs = this.#clock.now() + REFUSED_MS
     for (const listener of this.#listeners) listener.handleRefused()
   }
 
@@ -135,7 +137,7 @@ export class NameWatch implements StreamListener {
   #open(): void {
     this.#gathering = undefined
     if (this.#names.size === 0) return
-    this.#openedMs = performance.now()
+    this.#openedMs = this.#clock.now()
     const after = this.#beginning()
     this.#stream?.close()
     this.#start = after
@@ -155,9 +157,10 @@ export class NameWatch implements StreamListener {
     let first = received
     for (const [name, known] of this.#names) {
       if (known === UNKNOWN) continue
-      // Names of the old stream are known as of its last event.
-      if (received !== undefined && this.isCurrent(name)) this.#names.set(name, received)
-      else if (first === undefined || (first.epoch === known.epoch && known.revision < first.revision))
+      // Names of the old stream are known as of its last event, or of a later answer.
+      if (received !== undefined && this.isCurrent(name)) {
+        if (known.revision < received.revision) this.#names.set(name, received)
+      } else if (first === undefined || (first.epoch === known.epoch && known.revision < first.revision))
         first = known
       else if (first.epoch !== known.epoch) return undefined
     }

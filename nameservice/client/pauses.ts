@@ -1,20 +1,27 @@
 /** Questions that the daemon has asked to repeat later. */
-import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
+import { type Clock, startInBackground, type Timer } from '../../nic/clock.ts'
 import { type NameError, unavailable } from './errors.ts'
 
 export class Pauses {
-  readonly #waiting = new Map<NodeJS.Timeout, (error: NameError) => void>()
+  readonly #clock: Clock
+  readonly #waiting = new Map<Timer, (error: NameError) => void>()
   #isClosed = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   /** `isBackground`: does not keep the program alive. */
   wait(pauseMs: number, isBackground: boolean): Promise<void> {
     if (this.#isClosed) return Promise.reject(closedError())
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const end = (): void => {
         this.#waiting.delete(timer)
         resolve()
-      }, pauseMs)
-      if (isBackground) timer.unref()
+      }
+      const timer = isBackground
+        ? startInBackground(this.#clock, end, pauseMs)
+        : this.#clock.setTimeout(end, pauseMs)
       this.#waiting.set(timer, reject)
     })
   }
@@ -23,7 +30,7 @@ export class Pauses {
   close(): void {
     this.#isClosed = true
     for (const [timer, reject] of this.#waiting) {
-      clearTimeout(timer)
+      this.#clock.clearTimeout(timer)
       reject(closedError())
     }
     this.#waiting.clear()

@@ -4,7 +4,8 @@
  * together are read together, so a question costs a fraction of one by `node:http`.
  */
 import type { Socket } from 'node:net'
-import { clearInterval, clearTimeout, nextTick, setInterval, setTimeout } from '../../nic/real-time.ts'
+import { type Clock, startInBackground, type Timer } from '../../nic/clock.ts'
+import { nextTick } from '../../nic/real-time.ts'
 import { type NameError, unavailable } from './errors.ts'
 import { type Reply, ReplyReader } from './reply-reader.ts'
 
@@ -30,17 +31,19 @@ export interface Asked {
 /** Sends questions in order, on one connection at a time, opened on demand. */
 export class Pipeline {
   readonly #open: () => Socket
+  readonly #clock: Clock
   readonly #waiting: Asked[] = []
   /** Those of them that keep the program alive, and the handle that does it. */
   #waitingForeground = 0
-  #alive: NodeJS.Timeout | undefined
+  #alive: Timer | undefined
   #connection: Connection | undefined
   /** Including connections that get no further question and still answer. */
   readonly #connections = new Set<Connection>()
 
   /** `open` returns a socket that is connecting. */
-  constructor(open: () => Socket) {
+  constructor(open: () => Socket, clock: Clock) {
     this.#open = open
+    this.#clock = clock
   }
 
   ask(asked: Asked): void {
@@ -81,7 +84,7 @@ export class Pipeline {
   }
 
   #connect(): Connection {
-    const connection = new Connection(this.#open(), {
+    const connection = new Connection(this.#open(), this.#clock, {
       handleRoom: () => this.#sendWaiting(),
       handleRetired: () => {
         if (this.#connection === connection) this.#connection = undefined
@@ -94,9 +97,9 @@ export class Pipeline {
 
   /** A waiting question has no time-out and no socket yet. */
   #updateLife(): void {
-    if (this.#waitingForeground > 0) this.#alive ??= setInterval(() => {}, EVER_MS)
+    if (this.#waitingForeground > 0) this.#alive ??= this.#clock.setTimeout(() => {}, EVER_MS)
     else {
-      clearInterval(this.#alive)
+      this.#clock.clearTimeout(this.#alive)
       this.#alive = undefined
     }
   }
@@ -112,12 +115,13 @@ interface ConnectionOwner {
 /** A question under way. */
 interface Sent {
   readonly asked: Asked
-  timer: NodeJS.Timeout | undefined
+  timer: Timer | undefined
   isSettled: boolean
 }
 
 class Connection {
   readonly #socket: Socket
+  readonly #clock: Clock
   readonly #owner: ConnectionOwner
   readonly #sent: Sent[] = []
   /** Of `#sent`: those that still have a caller, and those that keep the program alive. */
@@ -128,8 +132,9 @@ class Connection {
   #hasAnswered = false
   #isRetired = false
 
-  constructor(socket: Socket, owner: ConnectionOwner) {
+  constructor(socket: Socket, clock: Clock, owner: ConnectionOwner) {
     this.#socket = socket
+    this.#clock = clock
     this.#owner = owner
     const reader = new ReplyReader((reply, isLast) => this.#handleReply(reply, isLast))
     socket.unref()
@@ -157,9 +162,12 @@ class Connection {
 
   send(asked: Asked): void {
     const sent: Sent = { asked, timer: undefined, isSettled: false }
-    sent.timer = setTimeout(handleTimeout, asked.timeoutMs, this, sent)
-    if (asked.isBackground) sent.timer.unref()
-    else if (this.#foreground++ === 0) this.#socket.ref()
+    const giveUp = (): void => this.#giveUp(sent)
+    if (asked.isBackground) sent.timer = startInBackground(this.#clock, giveUp, asked.timeoutMs)
+    else {
+      sent.timer = this.#clock.setTimeout(giveUp, asked.timeoutMs)
+      if (this.#foreground++ === 0) this.#socket.ref()
+    }
     this.#unsettled += 1
     this.#sent.push(sent)
     this.#size += asked.text.length
@@ -178,7 +186,7 @@ class Connection {
     this.#unwritten = ''
   }
 
-  giveUp(sent: Sent): void {
+  #giveUp(sent: Sent): void {
     this.#settle(sent)
     sent.asked.reject(unavailable(new Error(`no answer in ${sent.asked.timeoutMs} ms`)))
     this.retire()
@@ -196,7 +204,7 @@ class Connection {
   }
 
   #settle(sent: Sent): void {
-    clearTimeout(sent.timer)
+    this.#clock.clearTimeout(sent.timer)
     sent.isSettled = true
     this.#unsettled -= 1
     if (!sent.asked.isBackground && --this.#foreground === 0) this.#socket.unref()
@@ -227,10 +235,6 @@ class Connection {
 
 function closedError(): NameError {
   return unavailable(new Error('the client was closed'))
-}
-
-function handleTimeout(connection: Connection, sent: Sent): void {
-  connection.giveUp(sent)
 }
 
 function flush(connection: Connection): void {

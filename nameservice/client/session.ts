@@ -2,7 +2,7 @@
  * Keeps a client's names registered: one lease for all of them, kept alive. Whatever happens to the daemon, each name is
  * registered again as soon as possible. All of it runs in the background and keeps no program alive.
  */
-import { clearInterval, clearTimeout, performance, setInterval, setTimeout } from '../../nic/real-time.ts'
+import { type Clock, startInBackground, type Timer } from '../../nic/clock.ts'
 import { PROBLEM_URN } from '../problem.ts'
 import type { Change, Entry, Lease } from '../record.ts'
 import type { Cursor } from '../store/change-log.ts'
@@ -10,6 +10,7 @@ import { Backoff } from './backoff.ts'
 import { isPassing, NameError } from './errors.ts'
 import type { NameApi, RegisterAnswer } from './name-api.ts'
 import type { NameListener, NameWatch } from './name-watch.ts'
+import type { OwnTime } from './own-time.ts'
 import type { NewRegistration, RegistrationOptions } from './registration.ts'
 import { Registration } from './registration.ts'
 
@@ -22,7 +23,10 @@ const KEEP_ALIVES = 3
 /** How long a takeover waits before it asks again. */
 const TAKEOVER_RETRY_MS = 1000
 const GOODBYE_MS = 1000
-const ALIVE_MS = 1000
+/** Released names that are remembered. */
+const RELEASED_MAX = 64
+/** A time-out longer than any program lives. */
+const EVER_MS = 0x7fffffff
 const NO_SUCH_LEASE: string = `${PROBLEM_URN}no-such-lease`
 const NAME_HELD: string = `${PROBLEM_URN}name-held`
 
@@ -30,23 +34,28 @@ export class Session implements NameListener {
   readonly #api: NameApi
   readonly #watch: NameWatch
   readonly #ttlMs: number
+  readonly #clock: Clock
   readonly #registrations = new Map<string, Registration>()
   /** Takeovers that wait for another owner's lease to end. */
   readonly #waiting = new Set<Registration>()
-  readonly #backoff = new Backoff()
+  readonly #backoff: Backoff
+  /** Names that were released under the lease, the latest last: without an answer the daemon may have them still. */
+  readonly #released = new Set<string>()
   /** Own names whose changes are watched. */
   readonly #watched = new Set<string>()
   #lease: Lease | undefined
   #keptAtMs = 0
   /** History in which the lease was last known to exist. */
   #epoch: string | undefined
-  #keeper: NodeJS.Timeout | undefined
-  #retry: NodeJS.Timeout | undefined
+  #keeper: Timer | undefined
+  #retry: Timer | undefined
   #settling: Promise<void> | undefined
   #isClosed = false
 
-  constructor(api: NameApi, watch: NameWatch, ttlMs: number) {
+  constructor(api: NameApi, watch: NameWatch, ttlMs: number, { clock, random }: OwnTime) {
     this.#api = api
+    this.#clock = clock
+    this.#backoff = new Backoff(random)
     this.#watch = watch
     this.#ttlMs = ttlMs
     watch.listen(this)
@@ -66,17 +75,17 @@ export class Session implements NameListener {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    clearTimeout(this.#keeper)
-    clearTimeout(this.#retry)
+    this.#clock.clearTimeout(this.#keeper)
+    this.#clock.clearTimeout(this.#retry)
     for (const registration of this.#registrations.values()) registration.handleClosed(closedError())
     this.#registrations.clear()
     // Background work goes on; a program that waits for its end must not end before.
-    const alive = setInterval(() => {}, ALIVE_MS)
+    const alive = this.#clock.setTimeout(() => {}, EVER_MS)
     try {
       await this.#settling
       await this.#endLease()
     } finally {
-      clearInterval(alive)
+      this.#clock.clearTimeout(alive)
     }
   }
 
@@ -89,7 +98,7 @@ export class Session implements NameListener {
     if (this.#epoch !== undefined && this.#epoch !== epoch) this.#loseLease()
     this.#epoch = epoch
     this.#backoff.reset()
-    clearTimeout(this.#retry)
+    this.#clock.clearTimeout(this.#retry)
     this.#retry = undefined
     if (this.#lease !== undefined) this.#keepAlive()
     this.#settle()
@@ -124,9 +133,14 @@ export class Session implements NameListener {
     this.#settle()
   }
 
-  /** Not all names are watched, but the lease reports their number: if it is lower than ours, each is looked up. */
-  async #findMissing({ id, names }: Lease): Promise<void> {
+  /**
+   * Not all names are watched, but the lease reports their number: if it is lower than ours, each is looked up; if it is
+   * higher, the daemon has not got a release, or got a registration behind it.
+   */
+  async #compareNames({ id, names }: Lease): Promise<void> {
     const ours = [...this.#registrations.values()].filter(({ state }) => state === 'registered')
+    if (names > ours.length)
+      for (const name of this.#released) if (!this.#registrations.has(name)) void this.#deregister(name, id)
     if (names >= ours.length) return
     for (const registration of ours) {
       const { name, entry: known } = registration
@@ -232,33 +246,35 @@ export class Session implements NameListener {
     registration.handleTried()
     this.#waiting.add(registration)
     const waitMs = Math.min(problem.retryAfterMs ?? TAKEOVER_RETRY_MS, TAKEOVER_RETRY_MS)
-    setTimeout(() => {
+    const goOn = (): void => {
       this.#waiting.delete(registration)
       this.#settle()
-    }, waitMs).unref()
+    }
+    startInBackground(this.#clock, goOn, waitMs)
   }
 
   #settleLater(delayMs: number): void {
     if (this.#isClosed) return
-    this.#retry = setTimeout(() => {
+    const goOn = (): void => {
       this.#retry = undefined
       this.#settle()
-    }, delayMs).unref()
+    }
+    this.#retry = startInBackground(this.#clock, goOn, delayMs)
   }
 
   async #haveLease(): Promise<Lease> {
     if (this.#lease !== undefined) return this.#lease
     const lease = await this.#api.grant(this.#ttlMs, { isBackground: true })
     this.#lease = lease
-    this.#keptAtMs = performance.now()
+    this.#keptAtMs = this.#clock.now()
     this.#keepAliveLater(lease.ttlMs / KEEP_ALIVES)
     return lease
   }
 
   #keepAliveLater(delayMs: number): void {
-    clearTimeout(this.#keeper)
+    this.#clock.clearTimeout(this.#keeper)
     if (this.#isClosed) return
-    this.#keeper = setTimeout(() => void this.#keepAlive(), delayMs).unref()
+    this.#keeper = startInBackground(this.#clock, () => void this.#keepAlive(), delayMs)
   }
 
   /** True once the daemon has confirmed the lease. */
@@ -267,10 +283,10 @@ export class Session implements NameListener {
     if (id === undefined || ttlMs === undefined) return false
     try {
       const kept = await this.#api.keepAlive(id, { isBackground: true, timeoutMs: ttlMs / KEEP_ALIVES })
-      this.#keptAtMs = performance.now()
+      this.#keptAtMs = this.#clock.now()
       this.#keepAliveLater(ttlMs / KEEP_ALIVES)
       // Without an answer, the next keep-alive decides.
-      void this.#findMissing(kept).catch(() => {})
+      void this.#compareNames(kept).catch(() => {})
       return true
     } catch (error) {
       if (this.#lease?.id === id && this.#hasEnded(error, ttlMs)) {
@@ -284,13 +300,14 @@ export class Session implements NameListener {
   /** True if the lease is gone. Another refusal, such as a token missing from a file for a moment, may pass. */
   #hasEnded(error: unknown, ttlMs: number): boolean {
     if (!(error instanceof NameError) || isPassing(error)) return false
-    return error.problem?.type === NO_SUCH_LEASE || performance.now() - this.#keptAtMs >= ttlMs
+    return error.problem?.type === NO_SUCH_LEASE || this.#clock.now() - this.#keptAtMs >= ttlMs
   }
 
   /** All names are gone with it. */
   #loseLease(): void {
     this.#lease = undefined
-    clearTimeout(this.#keeper)
+    this.#released.clear()
+    this.#clock.clearTimeout(this.#keeper)
     for (const registration of this.#registrations.values()) {
       if (registration.state === 'registered') registration.handlePending()
     }
@@ -304,6 +321,7 @@ export class Session implements NameListener {
     this.#unwatchOwn(name)
     registration.handleClosed(closedError())
     const lease = this.#lease
+    this.#noteReleased(name)
     // A name to be registered again may still be there.
     const mayBeThere = state === 'registered' || (state === 'pending' && entry !== undefined)
     if (mayBeThere && lease !== undefined) await this.#deregister(name, lease.id)
@@ -314,10 +332,19 @@ export class Session implements NameListener {
     await this.#api.deregister(name, lease, { timeoutMs: GOODBYE_MS }).catch(() => {})
   }
 
+  #noteReleased(name: string): void {
+    this.#released.delete(name)
+    this.#released.add(name)
+    if (this.#released.size <= RELEASED_MAX) return
+    const [oldest] = this.#released
+    this.#released.delete(oldest as string)
+  }
+
   async #endLease(): Promise<void> {
     const lease = this.#lease
     this.#lease = undefined
-    clearTimeout(this.#keeper)
+    this.#released.clear()
+    this.#clock.clearTimeout(this.#keeper)
     if (lease !== undefined) await this.#api.revoke(lease.id, { timeoutMs: GOODBYE_MS }).catch(() => {})
   }
 }

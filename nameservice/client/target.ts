@@ -13,6 +13,7 @@ import { type ConnectionOptions, connect } from 'node:tls'
 import { readTrustedFile, UntrustedFileError } from '../../nic/trusted-file.ts'
 import { ADDRESS_VARIABLE, findSocketPath } from '../socket-path.ts'
 import { NameError } from './errors.ts'
+import { type OwnTime, ownTime } from './own-time.ts'
 import { Pipeline } from './pipeline.ts'
 
 const TOKEN = /^[\x21-\x7e]+$/
@@ -43,6 +44,7 @@ interface Pipelines {
 }
 
 export class Target {
+  readonly time: OwnTime
   readonly #socketPath: string | undefined
   readonly #url: URL | undefined
   /** The header of that name, if there is a token. */
@@ -53,7 +55,12 @@ export class Target {
   #pipelines: Pipelines | undefined
 
   /** Missing options come from the environment. Throws `ERR_NAMES_ARGUMENT`. */
-  constructor({ address, token, ca, openSocket }: TargetOptions, env: NodeJS.ProcessEnv = process.env) {
+  constructor(
+    { address, token, ca, openSocket }: TargetOptions,
+    env: NodeJS.ProcessEnv = process.env,
+    time = ownTime,
+  ) {
+    this.time = time
     const where = address ?? (env[ADDRESS_VARIABLE] || undefined)
     if (where?.startsWith('unix:')) this.#socketPath = where.slice('unix:'.length)
     else if (where !== undefined) this.#url = parseUrl(where)
@@ -105,7 +112,8 @@ export class Target {
       this.#pipelines?.changes.retire()
       this.#pipelines?.others.retire()
       const open = () => this.#openSocket().connect({ path })
-      this.#pipelines = { path, changes: new Pipeline(open), others: new Pipeline(open) }
+      const { clock } = this.time
+      this.#pipelines = { path, changes: new Pipeline(open, clock), others: new Pipeline(open, clock) }
     }
     return isChange ? this.#pipelines.changes : this.#pipelines.others
   }

@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type makeRouter from 'find-my-way'
 import type { FindResult, Instance } from 'find-my-way'
+import { type Clock, realClock } from '../../nic/clock.ts'
 import { PROBLEM_MEDIA_TYPE, type ProblemCode, Refusal } from '../problem.ts'
 import {
   type Answer,
@@ -54,6 +55,8 @@ export interface HttpHandlerOptions {
   readonly observer: HttpObserver
   readonly freshness: () => Readonly<Record<string, string>>
   readonly isStopping: () => boolean
+  /** Of the simulator. */
+  readonly clock?: Clock
 }
 
 /**
@@ -64,6 +67,7 @@ export type Authenticate = (request: IncomingMessage, isOpen: boolean, isAgain: 
 
 export class HttpHandler {
   readonly #options: HttpHandlerOptions
+  readonly #clock: Clock
   readonly #router: Instance<never>
   readonly #checks: Checks[] = []
   readonly #unread = new UnreadAnswers()
@@ -71,6 +75,7 @@ export class HttpHandler {
 
   constructor(options: HttpHandlerOptions) {
     this.#options = options
+    this.#clock = options.clock ?? realClock
     // By require: for an import, Node would scan the whole file for its exports.
     const make = createRequire(import.meta.url)('find-my-way') as typeof makeRouter
     this.#router = make({ maxParamLength: TARGET_LENGTH_MAX, onBadUrl: () => {} })
@@ -106,7 +111,7 @@ export class HttpHandler {
     const exchange: Exchange = {
       request,
       response,
-      startMs: performance.now(),
+      startMs: this.#clock.now(),
       operation: undefined,
       caller: UNKNOWN_CALLER,
     }
@@ -180,7 +185,7 @@ export class HttpHandler {
   }
 
   #note({ response, operation, startMs }: Exchange): void {
-    const durationMs = performance.now() - startMs
+    const durationMs = this.#clock.now() - startMs
     this.#options.observer.handleAnswer(operation?.id ?? NO_OPERATION, response.statusCode, durationMs)
   }
 
@@ -229,7 +234,7 @@ export class HttpHandler {
   }
 
   async #body(request: IncomingMessage, { operation, body: check }: Checks): Promise<unknown> {
-    const body = await readJson(request, this.#options.limits)
+    const body = await readJson(request, this.#options.limits, this.#clock)
     if (body === undefined && operation.body?.isOptional === true) return undefined
     const mistake = check?.(body)
     if (mistake === undefined) return body

@@ -1,6 +1,7 @@
 /** Reads the body of a request as JSON, within limits of size and time. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
+import { type Clock, realClock } from '../../nic/clock.ts'
 import { Refusal } from '../problem.ts'
 import { JSON_TYPE } from './operation.ts'
 
@@ -13,6 +14,7 @@ export interface BodyLimits {
 export async function readJson(
   request: IncomingMessage,
   { bodyBytes, requestMs }: BodyLimits,
+  clock = realClock,
 ): Promise<unknown> {
   const length = request.headers['content-length']
   if (length === '0' || (length === undefined && request.headers['transfer-encoding'] === undefined))
@@ -21,7 +23,7 @@ export async function readJson(
   if (!isJson(request.headers['content-type'])) {
     throw new Refusal('bad-media-type', `The request body must be ${JSON_TYPE}.`)
   }
-  const bytes = await readBytes(request, bodyBytes, requestMs)
+  const bytes = await readBytes(request, bodyBytes, requestMs, clock)
   if (!isUtf8(bytes)) throw malformed('is not UTF-8')
   try {
     return JSON.parse(bytes.toString())
@@ -31,12 +33,12 @@ export async function readJson(
 }
 
 /** Reads by events: that does not destroy a refused request, so it can still be answered. */
-function readBytes(request: IncomingMessage, bytesMax: number, msMax: number): Promise<Buffer> {
+function readBytes(request: IncomingMessage, bytesMax: number, msMax: number, clock: Clock): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
     const settle = (refusal?: Refusal): void => {
-      clearTimeout(timer)
+      clock.clearTimeout(timer)
       request.off('data', handleData).off('end', handleEnd).off('close', handleClose)
       if (refusal === undefined) resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks))
       else reject(refusal)
@@ -48,7 +50,7 @@ function readBytes(request: IncomingMessage, bytesMax: number, msMax: number): P
     }
     const handleEnd = (): void => settle()
     const handleClose = (): void => settle(malformed('ends too early'))
-    const timer = setTimeout(() => settle(tooSlow()), msMax)
+    const timer = clock.setTimeout(() => settle(tooSlow()), msMax)
     request.on('data', handleData).once('end', handleEnd).once('close', handleClose)
   })
 }

@@ -6,6 +6,7 @@
  * of its name.
  */
 import type { ServerResponse } from 'node:http'
+import { type Clock, realClock, startInBackground, type Timer } from '../../nic/clock.ts'
 import { Refusal } from '../problem.ts'
 import { type ChangeLog, type Cursor, formatCursor, type LogListener } from '../store/change-log.ts'
 import type { StoredChange } from '../store/stored.ts'
@@ -37,6 +38,8 @@ export class WatchHub implements LogListener {
   readonly #log: ChangeLog
   readonly #limits: Limits
   readonly #observer: WatchObserver
+  readonly #clock: Clock
+  readonly #bookmarkMs: number
   readonly #streams = new Set<WatchStream>()
   readonly #index = new WatchIndex()
   /** Number of the next change that has not been passed to any watcher. */
@@ -46,15 +49,23 @@ export class WatchHub implements LogListener {
   readonly #behind = new Set<WatchStream>()
   /** Encoded events, for as long as the log has their changes. */
   readonly #encoded = new WeakMap<StoredChange, Buffer>()
-  readonly #bookmarks: NodeJS.Timeout
+  #bookmarks: Timer | undefined
   #isScheduled = false
 
-  constructor(log: ChangeLog, limits: Limits, observer: WatchObserver, bookmarkMs = BOOKMARK_MS) {
+  constructor(
+    log: ChangeLog,
+    limits: Limits,
+    observer: WatchObserver,
+    bookmarkMs = BOOKMARK_MS,
+    clock = realClock,
+  ) {
     this.#log = log
     this.#limits = limits
     this.#observer = observer
     this.#next = log.end
-    this.#bookmarks = setInterval(() => this.#sendBookmarks(), bookmarkMs).unref()
+    this.#clock = clock
+    this.#bookmarkMs = bookmarkMs
+    this.#sendBookmarksLater()
     log.setListener(this)
   }
 
@@ -88,7 +99,7 @@ export class WatchHub implements LogListener {
     if (position === undefined) throw behind(this.#log)
     const start = after === undefined ? this.#log.head : formatCursor(after)
 
-    const stream = new WatchStream(owner, filter, position, response)
+    const stream = new WatchStream(owner, filter, position, response, this.#clock)
     response.writeHead(200, { 'content-type': EVENT_STREAM_TYPE, 'cache-control': 'no-store' })
     stream.write(`retry: ${RETRY_MS}\n${formatEvent('hello', start, this.#progress())}`, () =>
       this.#handleDrain(stream),
@@ -130,7 +141,7 @@ export class WatchHub implements LogListener {
 
   /** The daemon stops: watchers get all changes that their connections can take, and a `goodbye`. */
   close(): void {
-    clearInterval(this.#bookmarks)
+    this.#clock.clearTimeout(this.#bookmarks)
     this.#log.setListener(undefined)
     const stopping = new Refusal('stopping', 'The daemon is stopping; come back to the next one.')
     const event = formatEvent('goodbye', undefined, JSON.stringify(stopping.document))
@@ -170,7 +181,7 @@ export class WatchHub implements LogListener {
   #schedule(): void {
     if (this.#isScheduled || this.#behind.size === 0) return
     this.#isScheduled = true
-    setImmediate(() => {
+    this.#clock.setImmediate(() => {
       this.#isScheduled = false
       this.#sendSome()
       this.#schedule()
@@ -179,12 +190,12 @@ export class WatchHub implements LogListener {
 
   /** One slice: each stream in turn; a stream with more changes goes to the end of the queue. */
   #sendSome(): void {
-    const endMs = performance.now() + SLICE_MS
+    const endMs = this.#clock.now() + SLICE_MS
     for (const stream of this.#behind) {
       this.#behind.delete(stream)
       this.#advance(stream)
       if (this.#hasMoreFor(stream)) this.#behind.add(stream)
-      if (performance.now() > endMs) return
+      if (this.#clock.now() > endMs) return
     }
   }
 
@@ -229,6 +240,14 @@ export class WatchHub implements LogListener {
     this.#observer.handleBehind()
     this.#forget(stream)
     stream.end(formatEvent('behind', undefined, JSON.stringify(behind(this.#log).document)))
+  }
+
+  #sendBookmarksLater(): void {
+    const send = (): void => {
+      this.#sendBookmarksLater()
+      this.#sendBookmarks()
+    }
+    this.#bookmarks = startInBackground(this.#clock, send, this.#bookmarkMs)
   }
 
   #sendBookmarks(): void {

@@ -1,5 +1,6 @@
 /** One watcher: a stream of Server-Sent Events, and its position in the log. */
 import type { ServerResponse } from 'node:http'
+import type { Clock } from '../../nic/clock.ts'
 import type { WatchFilter } from './watch-filter.ts'
 
 /** Time after which the connection of a watcher that does not read is destroyed. */
@@ -10,13 +11,15 @@ export class WatchStream {
   readonly owner: string
   readonly filter: WatchFilter
   readonly #response: ServerResponse
+  readonly #clock: Clock
   /** Number of the next change to look at, if `isCurrent` is false. */
   position: number
   /** The watcher has been sent every change that it wants. */
   isCurrent = false
   #blockedSinceMs: number | undefined
 
-  constructor(owner: string, filter: WatchFilter, position: number, response: ServerResponse) {
+  constructor(owner: string, filter: WatchFilter, position: number, response: ServerResponse, clock: Clock) {
+    this.#clock = clock
     this.owner = owner
     this.filter = filter
     this.position = position
@@ -30,7 +33,7 @@ export class WatchStream {
   /** Writes events. If they fill the stream's buffer, the hub writes no more until the watcher has read. */
   write(events: string | Buffer, handleDrain: () => void): void {
     if (this.#response.write(events) || this.isBlocked) return
-    this.#blockedSinceMs = performance.now()
+    this.#blockedSinceMs = this.#clock.now()
     this.#response.once('drain', () => {
       this.#blockedSinceMs = undefined
       handleDrain()
@@ -46,7 +49,7 @@ export class WatchStream {
   /** Destroys the stream if it was blocked for too long; returns whether it did. */
   giveUpIfStuck(): boolean {
     const isStuck =
-      this.#blockedSinceMs !== undefined && performance.now() - this.#blockedSinceMs > BLOCKED_MS_MAX
+      this.#blockedSinceMs !== undefined && this.#clock.now() - this.#blockedSinceMs > BLOCKED_MS_MAX
     if (isStuck) this.#response.destroy()
     return isStuck
   }

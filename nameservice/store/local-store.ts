@@ -4,7 +4,7 @@
  * batch gathers meanwhile, so many callers share one write.
  */
 import { randomBytes } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
+import { type Clock, nextTurnOf, realClock, startInBackground, type Timer } from '../../nic/clock.ts'
 import { Refusal } from '../problem.ts'
 import { ChangeLog, HISTORY_DEFAULT } from './change-log.ts'
 import { Draft } from './draft.ts'
@@ -31,7 +31,10 @@ export interface LocalStoreOptions {
   readonly observer: StoreObserver
   /** Changes that are kept for watchers. */
   readonly history?: number
-  readonly clock?: LeaseClock
+  readonly leaseClock?: LeaseClock
+  /** Time and ids of the simulator. */
+  readonly clock?: Clock
+  readonly newId?: () => string
   /** What to do with a damaged journal: begin a new one, or give up. */
   readonly onCorrupt?: 'quarantine' | 'refuse'
 }
@@ -50,6 +53,8 @@ export class LocalStore implements Store {
   readonly #journal: Journal
   readonly #observer: StoreObserver
   readonly #onCorrupt: 'quarantine' | 'refuse'
+  readonly #clock: Clock
+  readonly #newId: () => string
   #state: StoreState = 'ready'
   #queue: Task[] = []
   /** The journal has every change after this revision. */
@@ -57,16 +62,26 @@ export class LocalStore implements Store {
   #committing: Promise<void> | undefined
   /** Leases whose end is being written. */
   readonly #ending = new Set<string>()
-  #ticker: NodeJS.Timeout | undefined
-  #retry: NodeJS.Timeout | undefined
+  #ticker: Timer | undefined
+  #retry: Timer | undefined
   #recovering: Promise<void> | undefined
   #closed = false
 
-  constructor({ journal, observer, history = HISTORY_DEFAULT, clock, onCorrupt }: LocalStoreOptions) {
+  constructor({
+    journal,
+    observer,
+    history = HISTORY_DEFAULT,
+    leaseClock,
+    clock = realClock,
+    newId = () => randomBytes(8).toString('hex'),
+    onCorrupt,
+  }: LocalStoreOptions) {
     this.#journal = journal
     this.#observer = observer
     this.#onCorrupt = onCorrupt ?? 'quarantine'
-    this.image = new Image(clock ?? new LeaseClock())
+    this.#clock = clock
+    this.#newId = newId
+    this.image = new Image(leaseClock ?? new LeaseClock(clock.now))
     this.log = new ChangeLog(history)
   }
 
@@ -81,13 +96,13 @@ export class LocalStore implements Store {
     for (const entry of entries) this.image.putEntry(entry)
     this.#keptAfter = head.oldestRevision
     this.log.reset(head.epoch, head.revision, head.oldestRevision, changes)
-    this.#ticker = setInterval(() => this.#expire(), EXPIRY_TICK_MS).unref()
+    this.#tick()
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    clearInterval(this.#ticker)
-    clearTimeout(this.#retry)
+    this.#clock.clearTimeout(this.#ticker)
+    this.#clock.clearTimeout(this.#retry)
     await this.#committing
     await this.#recovering
     await this.#journal.close()
@@ -97,7 +112,7 @@ export class LocalStore implements Store {
   async fetchLease(): Promise<void> {}
 
   async grant(owner: string, ttlMs: number, judge: (facts: Facts) => void): Promise<StoredLease> {
-    const lease = { id: randomBytes(8).toString('hex'), owner, ttlMs }
+    const lease = { id: this.#newId(), owner, ttlMs }
     await this.#submit(draft => {
       judge(draft)
       draft.grant(lease)
@@ -153,13 +168,13 @@ export class LocalStore implements Store {
 
   async #commitAll(): Promise<void> {
     // In the next iteration, so that requests that arrive together are written together.
-    await new Promise(resolve => setImmediate(resolve))
+    await nextTurnOf(this.#clock)
     while (this.#queue.length > 0) {
-      const startMs = performance.now()
+      const startMs = this.#clock.now()
       const isBusy = this.#queue.length > 1
       await this.#commitSome()
-      const restMs = WRITE_INTERVAL_MS - (performance.now() - startMs)
-      if (isBusy && restMs > 0) await delay(restMs)
+      const restMs = WRITE_INTERVAL_MS - (this.#clock.now() - startMs)
+      if (isBusy && restMs > 0) await new Promise<void>(resolve => this.#clock.setTimeout(resolve, restMs))
     }
     this.#committing = undefined
   }
@@ -190,14 +205,14 @@ export class LocalStore implements Store {
   }
 
   async #write(draft: Draft): Promise<void> {
-    const startMs = performance.now()
+    const startMs = this.#clock.now()
     const batch = this.#batch(draft)
     await this.#journal.write(batch)
     this.#keptAfter = batch.head.oldestRevision
     draft.applyTo(this.image)
     for (const id of draft.leases.keys()) this.#ending.delete(id)
     if (draft.changes.length > 0) this.log.append(draft.revision, draft.changes)
-    this.#observer.handleCommit(draft.changes.length, performance.now() - startMs)
+    this.#observer.handleCommit(draft.changes.length, this.#clock.now() - startMs)
   }
 
   #batch({ entries, leases, changes, revision, nameCount, leaseCount }: Draft): Batch {
@@ -211,6 +226,14 @@ export class LocalStore implements Store {
     if (lease === undefined) return
     draft.end(lease)
     this.#ending.add(lease.id)
+  }
+
+  #tick(): void {
+    const tick = (): void => {
+      this.#tick()
+      this.#expire()
+    }
+    this.#ticker = startInBackground(this.#clock, tick, EXPIRY_TICK_MS)
   }
 
   #expire(): void {
@@ -239,9 +262,10 @@ export class LocalStore implements Store {
   /** The journal has refused the draft, but may contain it nevertheless. */
   #recoverLater(draft: Draft): void {
     if (this.#closed) return
-    this.#retry = setTimeout(() => {
+    const recover = (): void => {
       this.#recovering = this.#recover(draft).catch(() => this.#recoverLater(draft))
-    }, RETRY_MS).unref()
+    }
+    this.#retry = startInBackground(this.#clock, recover, RETRY_MS)
   }
 
   async #recover(draft: Draft): Promise<void> {

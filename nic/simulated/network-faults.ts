@@ -24,7 +24,7 @@ export class FaultCounters {
   duplicated = 0
   corrupted = 0
   reordered = 0
-  /** Frames dropped at a partition, at a dead NIC, and for want of a receive descriptor. */
+  /** Frames, and segments of TCP, that met a partition or a dead NIC; frames dropped for want of a receive descriptor. */
   partitioned = 0
   deadEnds = 0
   overruns = 0

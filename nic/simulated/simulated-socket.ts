@@ -13,10 +13,24 @@ import { SimulatedTcp } from './simulated-tcp.ts'
 const ONE_WAY_US = 50
 const RETRY_US = 200_000
 const PORT = 7400
+/** A connect(2) without an answer ends after so long: the default of Linux. */
+const DIAL_US_MAX = 127_000_000
+const CLIENT_PORT_MIN = 32_768
 /** `ECONNREFUSED` of Linux. */
 const REFUSED = 111
 
 type Listener = (socket: SimulatedSocket) => void
+
+/** One end of a connection of programs, and the caller's host and port. */
+export type AcceptEnd = (end: SimulatedTcp, caller: SimulatedHost, callerPort: number) => void
+
+/** What a connect(2) comes to: an end of the connection, refused, or no answer. */
+export type Dialled = { readonly end: SimulatedTcp; readonly port: number } | 'ECONNREFUSED' | 'ETIMEDOUT'
+
+interface Place {
+  readonly host: SimulatedHost
+  readonly accept: AcceptEnd
+}
 
 /** All kernels of one network. */
 export class SimulatedKernels {
@@ -24,6 +38,9 @@ export class SimulatedKernels {
   readonly #listeners = new Map<number, Listener>()
   readonly #sockets = new Set<SimulatedSocket>()
   readonly #connections = new Set<SimulatedTcp>()
+  /** Where programs listen: an address and port, or a path. */
+  readonly #places = new Map<string, Place>()
+  #nextPort = CLIENT_PORT_MIN
 
   constructor(network: SimulatedNetwork) {
     this.#network = network
@@ -69,6 +86,47 @@ export class SimulatedKernels {
     })
   }
 
+  /** A program listens at `place`, an address and port, or a path; false if another does. `unlisten` ends it. */
+  listenAt(place: string, host: SimulatedHost, accept: AcceptEnd): boolean {
+    if (this.#places.has(place)) return false
+    this.#places.set(place, { host, accept })
+    return true
+  }
+
+  unlisten(place: string, host: SimulatedHost): void {
+    if (this.#places.get(place)?.host === host) this.#places.delete(place)
+  }
+
+  /** A program's connect(2). Returns what gives it up. */
+  dial(from: SimulatedHost, place: string, handle: (dialled: Dialled) => void): () => void {
+    const { timeline } = this.#network
+    const untilUs = from.nowUs + DIAL_US_MAX
+    let isOver = false
+    const settle = (dialled: Dialled): void =>
+      void from.post(ONE_WAY_US, () => {
+        if (isOver) return typeof dialled === 'string' ? undefined : dialled.end.close()
+        isOver = true
+        this.#settle(() => handle(dialled))
+      })
+    const call = (): void => {
+      const there = this.#places.get(place)
+      if (isOver) return
+      if (there !== undefined && (there.host.isNicDead || this.#network.isCut(from, there.host))) {
+        if (timeline.nowUs >= untilUs) return settle('ETIMEDOUT')
+        return void timeline.schedule(timeline.nowUs + RETRY_US, call)
+      }
+      if (there === undefined || there.host.state === 'dead') return settle('ECONNREFUSED')
+      const [near, far] = this.connectPrograms(from, there.host)
+      const port = this.#nextPort++
+      there.host.post(0, () => this.#settle(() => there.accept(far, from, port)))
+      settle({ end: near, port })
+    }
+    timeline.schedule(from.nowUs + ONE_WAY_US, call)
+    return () => {
+      isOver = true
+    }
+  }
+
   /** Two ends of a TCP connection between programs. */
   connectPrograms(near: SimulatedHost, far: SimulatedHost): [SimulatedTcp, SimulatedTcp] {
     const ends = SimulatedTcp.pair(this.#network, near, far)
@@ -94,6 +152,7 @@ export class SimulatedKernels {
   /** The kernel closes the connections of a process that has ended, as after SIGKILL. */
   closeAll(host: SimulatedHost): void {
     this.#listeners.delete(host.number)
+    for (const [place, there] of this.#places) if (there.host === host) this.#places.delete(place)
     for (const socket of this.#sockets) {
       if (socket.host !== host) continue
       this.#sockets.delete(socket)

@@ -173,8 +173,13 @@ export class SimulatedTcp {
   #carry(delayUs: number, arrive: () => void): void {
     const { timeline } = this.#network
     const go = (): void => {
-      if (this.host.isNicDead || this.other.host.isNicDead) return
+      const { counters } = this.#network
+      if (this.host.isNicDead || this.other.host.isNicDead) {
+        counters.deadEnds++
+        return
+      }
       if (!this.#network.isCut(this.host, this.other.host)) return arrive()
+      counters.partitioned++
       timeline.schedule(timeline.nowUs + RETRY_US, go)
     }
     timeline.schedule(this.host.nowUs + delayUs, go)

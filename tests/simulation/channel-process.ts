@@ -63,7 +63,7 @@ export abstract class ChannelProcess<C, E extends PlayedEnd = PlayedEnd> impleme
 
   readonly number: number
   readonly host: SimulatedHost
-  readonly isWaiting = false
+  readonly isWaiting: boolean = false
   /** What went wrong in a callback of a program. */
   fault: unknown
   /** It has ended, or lost its NIC. */

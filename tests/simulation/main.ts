@@ -1,40 +1,62 @@
 /**
- * npm run simulate -- [--kind KIND] [--seed N] [--seeds COUNT] [--steps M] [--hardware NAME] [--without FAULT,…] [--nightly]
- *
- * Simulates whole systems of each kind, each seed twice. The first seed that breaks a rule, or does not repeat, ends the
- * program with the line that runs it again, made as short as possible.
+ * `npm run simulate`: whole systems of each kind, each seed twice. The first seed that breaks a rule, or does not repeat, ends
+ * the program with the line that runs it again, made as short as possible.
  */
 import { execFileSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
-import { parseArgs } from 'node:util'
+import { Command, InvalidArgumentError } from 'commander'
 import { HARDWARE } from '../../nic/simulated/index.ts'
 import { shrink } from './shrink.ts'
 import { KINDS, type Kind, simulate } from './simulate.ts'
-import { FAULT_KINDS, type FaultKind, type Outcome, type SimulationOptions } from './world.ts'
+import { FAULT_KINDS, type FaultKind, isMasked, type Outcome, type SimulationOptions } from './world.ts'
 
 const STEPS_DEFAULT = 300
+const SEEDS_DEFAULT = 200
+/** Of all kinds together. */
 const SEEDS_NIGHTLY = 10_000
+/** In so many seeds of a kind each kind of fault must have fired. */
+const FIRED_SEEDS = 100
 
-const { values } = parseArgs({
-  options: {
-    kind: { type: 'string' },
-    seed: { type: 'string' },
-    seeds: { type: 'string' },
-    steps: { type: 'string' },
-    hardware: { type: 'string' },
-    without: { type: 'string' },
-    nightly: { type: 'boolean' },
-  },
-})
-const steps = Number(values.steps ?? STEPS_DEFAULT)
-const { hardware } = values
-const without = (values.without?.split(',') ?? []) as FaultKind[]
-const kinds = (values.kind?.split(',') ?? Object.keys(KINDS)) as Kind[]
-if (hardware !== undefined) assertKnown('hardware', [hardware], [...HARDWARE.keys()])
-assertKnown('kind of system', kinds, Object.keys(KINDS))
-assertKnown('kind of fault', without, FAULT_KINDS)
-const count = values.nightly ? SEEDS_NIGHTLY : Number(values.seeds ?? (values.seed === undefined ? 200 : 1))
-const first = values.nightly && values.seed === undefined ? randomInt(2 ** 31) : Number(values.seed ?? 1)
+interface Options {
+  readonly kind: readonly Kind[]
+  readonly seed?: number
+  readonly seeds?: number
+  readonly steps: number
+  readonly hardware?: string
+  readonly without: readonly FaultKind[]
+  readonly nightly?: true
+}
+
+const allKinds = Object.keys(KINDS) as Kind[]
+const {
+  kind: kinds,
+  seed,
+  seeds,
+  steps,
+  hardware,
+  without,
+  nightly,
+} = new Command('npm run simulate --')
+  .description('simulates whole systems in virtual time, each seed twice')
+  .option('--kind <kinds>', `some of ${allKinds.join(', ')}`, listOf('kind of system', allKinds), allKinds)
+  .option('--seed <n>', 'the first seed: by default 1', numberFrom(0))
+  .option('--seeds <count>', `of each kind: by default ${SEEDS_DEFAULT}, or 1 with --seed`, numberFrom(1))
+  .option('--steps <m>', 'actions of a system', numberFrom(1), STEPS_DEFAULT)
+  .option(
+    '--hardware <name>',
+    `one of ${[...HARDWARE.keys()].join(', ')}: by default as the seed says`,
+    oneHardware,
+  )
+  .option('--without <faults>', `some of ${FAULT_KINDS.join(', ')}`, listOf('kind of fault', FAULT_KINDS), [])
+  .option('--nightly', `${SEEDS_NIGHTLY} seeds from a random one on, shared by the kinds`)
+  .showHelpAfterError()
+  .allowExcessArguments(false)
+  .parse()
+  .opts<Options>()
+
+const count =
+  seeds ?? (nightly ? Math.ceil(SEEDS_NIGHTLY / kinds.length) : seed === undefined ? SEEDS_DEFAULT : 1)
+const first = seed ?? (nightly ? randomInt(2 ** 31) : 1)
 
 for (const kind of kinds) {
   const begunMs = performance.now()
@@ -55,6 +77,13 @@ for (const kind of kinds) {
   const rate = Math.round((2 * (sum.get('messages') as number)) / seconds)
   console.log(`${kind}: ${count} seeds, each twice, in ${seconds.toFixed(1)} s: ${rate} messages a second`)
   console.log([...sum].map(([name, value]) => `${name} ${Math.round(value)}`).join(', '))
+  const silent = [...sum]
+    .filter(([name, value]) => value === 0 && name !== 'overruns' && !isMasked(kind, name))
+    .map(([name]) => name)
+  if (silent.length > 0 && count >= FIRED_SEEDS && without.length === 0 && hardware === undefined) {
+    console.error(`${kind}: ${silent.join(', ')} never happened`)
+    process.exitCode = 1
+  }
 }
 
 async function fail(kind: Kind, options: SimulationOptions, outcome: Outcome): Promise<never> {
@@ -75,9 +104,26 @@ function stop(kind: Kind, options: SimulationOptions, outcome: Outcome, why: str
   process.exit(1)
 }
 
-function assertKnown(what: string, given: readonly string[], known: readonly string[]): void {
-  for (const one of given)
-    if (!known.includes(one)) throw new Error(`no ${what} ${one}; there are ${known.join(', ')}`)
+function listOf<T extends string>(what: string, known: readonly T[]): (text: string) => readonly T[] {
+  return text =>
+    text.split(',').map(name => {
+      const one = known.find(other => other === name)
+      if (one === undefined) throw new InvalidArgumentError(`There is no ${what} ${name}.`)
+      return one
+    })
+}
+
+function oneHardware(name: string): string {
+  if (!HARDWARE.has(name)) throw new InvalidArgumentError(`There is no hardware ${name}.`)
+  return name
+}
+
+function numberFrom(min: number): (text: string) => number {
+  return text => {
+    const number = Number(text)
+    if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number >= min) return number
+    throw new InvalidArgumentError(`It must be a whole number from ${min} on.`)
+  }
 }
 
 function whyDifferent(one: Outcome, other: Outcome): string | undefined {
@@ -87,7 +133,9 @@ function whyDifferent(one: Outcome, other: Outcome): string | undefined {
 
 function commit(): string {
   try {
-    return execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
+    return execFileSync('git', ['describe', '--always', '--dirty', '--exclude=*'], {
+      encoding: 'utf8',
+    }).trim()
   } catch {
     return 'an unknown commit'
   }

@@ -13,8 +13,13 @@ import { Flow } from '../../am/rpc/flow.ts'
 import { Link } from '../../am/rpc/link.ts'
 import { RemoteService } from '../../am/rpc/remote-service.ts'
 import { PromotedHandle } from '../../fastsockets/promotion/promoted-handle.ts'
+import { MessageReceiver } from '../../fastsockets/raw/message-receiver.ts'
+import { Operations } from '../../fastsockets/raw/operations.ts'
 import { ReceiveBuffer } from '../../fastsockets/stream/receive-buffer.ts'
 import { Stream } from '../../fastsockets/stream/stream.ts'
+import { NameApi } from '../../nameservice/client/name-api.ts'
+import { ChangeLog } from '../../nameservice/store/change-log.ts'
+import { Image } from '../../nameservice/store/image.ts'
 import type { Kind } from './simulate.ts'
 
 /** Plants the bug; returns what removes it. */
@@ -70,6 +75,20 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
       ;(this as unknown as { isCutOff: boolean }).isCutOff = false
     }),
   },
+  raw: {
+    /** One of 20 receives settles, and the one behind it without a byte. */
+    'settles-two': wrapOnceIn(20, Operations.prototype, 'finishFirst', call => {
+      call()
+      call()
+    }),
+    /** A receive that is posted behind a message that waits does not get it. */
+    'lost-message': wrapOnceIn(4, MessageReceiver.prototype, 'serve', () => {}),
+    /** A send settles while its bytes are still read from the program's memory. */
+    'settles-early': wrap(Stream.prototype, 'write', (call, ...args) => {
+      call(...args)
+      return true
+    }),
+  },
   promotion: {
     /** The peer's count of bytes that go by TCP is one more than it has sent. */
     'count-off-by-one': wrap(movesOf(PromotedHandle.prototype), 'handleCount', (call, count) =>
@@ -84,6 +103,14 @@ export const PLANTS: Readonly<Record<Kind, Readonly<Record<string, Plant>>>> = {
       call()
       this.zcopy = zcopy
     }),
+  },
+  names: {
+    /** One of ten commits does not reach those who watch. */
+    'lost-change': wrapOnceIn(10, ChangeLog.prototype, 'append', (call, revision) => call(revision, [])),
+    /** Leases never end. */
+    'endless-lease': wrap(Image.prototype, 'expiredLeases', () => []),
+    /** A client releases its names for itself alone. */
+    'kept-name': wrap(NameApi.prototype, 'deregister', async () => 0),
   },
   rpc: {
     /** One of 20 calls is made twice, as by a client that tries again. */

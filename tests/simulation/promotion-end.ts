@@ -145,7 +145,7 @@ export class PromotionEnd {
 
   /** The program has the connection. */
   open(tcp: SimulatedTcp): void {
-    const handle = new SimulatedTcpHandle(tcp, this.connection.namesOf(this), this.#process.closingPhase)
+    const handle = SimulatedTcpHandle.of(tcp, this.connection.namesOf(this), this.#process.closingPhase)
     // Versions of Node differ in how much a socket buffers.
     const options = { handle, allowHalfOpen: true, highWaterMark: 16 * 1024 } as net.SocketConstructorOpts
     const socket = new RelinkedSocket(options)

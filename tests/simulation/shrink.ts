@@ -23,7 +23,10 @@ export async function shrink(
     }
   }
   await shorten()
-  for (const fault of FAULT_KINDS) await attempt({ without: [...(best.options.without ?? []), fault] })
+  for (const fault of FAULT_KINDS) {
+    const { without = [] } = best.options
+    if (!without.includes(fault)) await attempt({ without: [...without, fault] })
+  }
   await attempt({ hardware: 'ideal' })
   await shorten()
   return best

@@ -1,7 +1,9 @@
 /** Runs one system. */
 import { EndpointWorld } from './endpoint-world.ts'
 import { Broken } from './ledger.ts'
+import { NamesWorld } from './names-world.ts'
 import { PromotionWorld } from './promotion-world.ts'
+import { RawWorld } from './raw-world.ts'
 import { RpcWorld } from './rpc-world.ts'
 import { SocketWorld } from './socket-world.ts'
 import type { Outcome, SimulationOptions, World } from './world.ts'
@@ -11,7 +13,9 @@ type MakeWorld = (options: SimulationOptions) => World
 export const KINDS = {
   endpoints: options => new EndpointWorld(options),
   sockets: options => new SocketWorld(options),
+  raw: options => new RawWorld(options),
   promotion: options => new PromotionWorld(options),
+  names: options => new NamesWorld(options),
   rpc: options => new RpcWorld(options),
 } satisfies Record<string, MakeWorld>
 
@@ -45,7 +49,7 @@ function run(makeWorld: MakeWorld, options: SimulationOptions): Outcome {
     frames: network.frameCount,
     events: timeline.count,
     virtualMs: timeline.nowUs / 1000,
-    faults: { ...counters },
+    faults: { ...counters, ...world.ownFaults },
     steps: Math.min(world.step, options.steps),
     failure,
   }

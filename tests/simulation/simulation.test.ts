@@ -2,7 +2,7 @@ import t from 'tap'
 import { PLANTS } from './plants.ts'
 import { shrink } from './shrink.ts'
 import { KINDS, type Kind, simulate } from './simulate.ts'
-import type { Outcome } from './world.ts'
+import { isMasked, type Outcome } from './world.ts'
 
 const STEPS = 300
 /** Where a seed must find what it found before: whatever the estimates of the other presets become. */
@@ -12,15 +12,25 @@ const REPEATED = 8
 /** Seeds within which each planted bug must be found. */
 const PLANT_SEEDS = 60
 /** Fixed seeds of each kind: 200 together. */
-const SEEDS: Readonly<Record<Kind, number>> = { endpoints: 80, sockets: 50, promotion: 40, rpc: 30 }
+const SEEDS: Readonly<Record<Kind, number>> = {
+  endpoints: 70,
+  sockets: 35,
+  raw: 30,
+  promotion: 30,
+  names: 15,
+  rpc: 20,
+}
 /**
  * The trace of a seed, on every version of Node; another one if what is on the wire, or when, has changed on purpose. Of promotion not
- * seed 1: there a write fails while its socket has bytes to read, of which Node 26 emits more before the error.
+ * seed 1: there a write fails while its socket has bytes to read, of which Node 26 emits more before the error. Nor of names: Node 26
+ * looks at a kept connection before it asks on it.
  */
 const TRACES: Readonly<Record<Kind, readonly [seed: number, trace: number]>> = {
   endpoints: [1, 0xc1eb1bff],
   sockets: [1, 0x26e02fd1],
+  raw: [1, 0x195c0d53],
   promotion: [2, 0x822cce81],
+  names: [2, 0x981b43d6],
   rpc: [1, 0x976f108a],
 }
 
@@ -41,6 +51,11 @@ const FOUND: readonly (readonly [kind: Kind, seed: number, steps: number, fault:
   ],
   ['promotion', 32, STEPS, 'a side that had ended could not ask its peer to go back to TCP'],
   ['promotion', 41, STEPS, 'a server whose client closed while it moved was reset'],
+  ['raw', 1, STEPS, 'trySend overtook a send whose bytes had found no window'],
+  ['raw', 99, STEPS, 'a message that trySend had taken was cut off by close'],
+  ['raw', 87, STEPS, 'a send that went into a posted receive, beyond the window, never settled'],
+  ['names', 4, STEPS, 'a name that was released while the daemon was away stayed as long as its client'],
+  ['names', 36, STEPS, 'so did a name that was released before its registration was answered'],
   ['promotion', 59, 155, 'the count of a server that reached a closed client was answered by a reset'],
 ]
 
@@ -60,10 +75,11 @@ for (const kind of kinds) {
         sum[name] = (sum[name] ?? 0) + count
     }
     t.strictSame(failures, [])
-    const { overruns, ...fired } = sum
+    const { overruns, ...counts } = sum
+    const fired = Object.entries(counts).filter(([name]) => !isMasked(kind, name))
     // Of sockets, whose frames are many: what is sent again to a paused host.
     if (kind === 'endpoints') t.equal(overruns, 0, 'no sender exceeds the receive descriptors')
-    for (const [name, count] of Object.entries(fired)) t.ok(count > 0, `${name}: ${count} times`)
+    for (const [name, count] of fired) t.ok(count > 0, `${name}: ${count} times`)
   })
 
   await t.test(`${kind}: seeds differ, and one of them has its trace on every Node`, async t => {

@@ -41,6 +41,18 @@ export class Connection {
   }
 }
 
+/** Window that a sender of `sent` bytes has lost, once nothing moves any more; undefined if none. */
+export function findLostWindow(
+  name: string,
+  stream: SocketStream,
+  peer: SocketStream,
+  sent: number,
+): string | undefined {
+  const { window, reportedLast } = peer as unknown as { window: number; reportedLast: number }
+  const due = window - sent + reportedLast
+  return stream.windowLeft === due ? undefined : `${name} has lost ${due - stream.windowLeft} bytes of window`
+}
+
 export class SimulatedSocketEnd implements StreamSink {
   stream: SocketStream | undefined
   peer!: SimulatedSocketEnd
@@ -121,11 +133,7 @@ export class SimulatedSocketEnd implements StreamSink {
     if (this.read !== peer.wrote) return `${this.name} has read ${this.read} bytes of ${peer.wrote}`
     if (this.isWaiting) return `a write of ${this.name} waits`
     if ((this.ended === 'end') !== peer.hasShutDown) return `${this.name} has seen the end: ${this.ended}`
-    const { window, reportedLast } = peer.stream as unknown as { window: number; reportedLast: number }
-    const due = window - this.wrote + reportedLast
-    return stream.windowLeft === due
-      ? undefined
-      : `${this.name} has lost ${due - stream.windowLeft} bytes of window`
+    return findLostWindow(this.name, stream, peer.stream as SocketStream, this.wrote)
   }
 
   // What the stream says.

@@ -16,7 +16,7 @@ import type { SimulatedTcp } from '../../nic/simulated/index.ts'
 import type { ClosingPhase } from './closing-phase.ts'
 
 interface Request {
-  oncomplete?: (status: number) => void
+  oncomplete?: (status: number, ...more: unknown[]) => void
   /** Of Node 26: set by native code only if the write has failed within the call. */
   writeStatus?: null
 }
@@ -31,6 +31,14 @@ const { streamBaseState, kReadBytesOrError, kArrayBufferOffset, kBytesWritten, k
     kLastWriteErr?: number
   }
 
+type Names = readonly [own: SocketName, peer: SocketName]
+
+/** What a connect(2) comes to: a connection, or the error code of libuv. */
+export type DialledTcp = { readonly tcp: SimulatedTcp; readonly names: Names } | { readonly errno: number }
+
+/** Calls a place; returns what gives it up. */
+export type Dial = (place: string, handle: (dialled: DialledTcp) => void) => () => void
+
 /** One read of libuv, and reads within one callback of its poll phase (uv__read). */
 const READ_MAX = 64 * 1024
 const READS_MAX = 32
@@ -42,21 +50,49 @@ export class SimulatedTcpHandle {
   bytesWritten = 0
   writeQueueSize = 0
   readonly fd = -1
+  /** No native stream: the parser of http gets the bytes from the socket. */
+  readonly isStreamBase = false
   #wantsData = false
   #isClosed = false
   readonly #writes: { readonly request: Request; bytes: Uint8Array }[] = []
   #shutdown: Request | undefined
-  readonly #tcp: SimulatedTcp
-  readonly #names: readonly [own: SocketName, peer: SocketName]
+  /** Undefined before it is connected. */
+  #tcp!: SimulatedTcp
+  #names: Names = [{}, {}]
   readonly #closingPhase: ClosingPhase
+  readonly #dial: Dial | undefined
+  #giveUp: () => void = () => {}
 
-  constructor(
-    tcp: SimulatedTcp,
-    names: readonly [own: SocketName, peer: SocketName],
-    closingPhase: ClosingPhase,
-  ) {
-    this.#tcp = tcp
+  /** `dial`: of a handle that is not connected yet. */
+  constructor(closingPhase: ClosingPhase, dial?: Dial) {
     this.#closingPhase = closingPhase
+    this.#dial = dial
+  }
+
+  /** A handle of a connection. */
+  static of(tcp: SimulatedTcp, names: Names, closingPhase: ClosingPhase): SimulatedTcpHandle {
+    const handle = new SimulatedTcpHandle(closingPhase)
+    handle.#begin(tcp, names)
+    return handle
+  }
+
+  /** As TCPWrap and PipeWrap: `address` is a path, if there is no port. */
+  connect(request: Request, address: string, port?: number): number {
+    const place = port === undefined ? address : `${address}:${port}`
+    this.#giveUp = (this.#dial as Dial)(place, dialled => {
+      if (this.#isClosed) return
+      if ('errno' in dialled) request.oncomplete?.(dialled.errno, this, request, true, true)
+      else {
+        this.#begin(dialled.tcp, dialled.names)
+        request.oncomplete?.(0, this, request, true, true)
+      }
+      drainTicks()
+    })
+    return 0
+  }
+
+  #begin(tcp: SimulatedTcp, names: Names): void {
+    this.#tcp = tcp
     this.#names = names
     tcp.onChange = () => this.#handleChange()
   }
@@ -64,7 +100,7 @@ export class SimulatedTcpHandle {
   readStart(): number {
     if (this.#wantsData) return 0
     this.#wantsData = true
-    if (this.#tcp.isReadable) this.#tcp.host.post(0, () => this.#handleChange())
+    if (this.#tcp?.isReadable === true) this.#tcp.host.post(0, () => this.#handleChange())
     return 0
   }
 
@@ -74,12 +110,30 @@ export class SimulatedTcpHandle {
   }
 
   writeBuffer(request: Request | null, bytes: Uint8Array): number | Request {
-    return this.writev(request, [bytes], true)
+    return this.#writeAll(request, [bytes])
+  }
+
+  writeUtf8String(request: Request | null, text: string): number | Request {
+    return this.#writeAll(request, [Buffer.from(text)])
+  }
+
+  writeLatin1String(request: Request | null, text: string): number | Request {
+    return this.#writeAll(request, [Buffer.from(text, 'latin1')])
+  }
+
+  /** Without buffers alone: each piece, and its encoding behind it. */
+  writev(request: Request | null, pieces: readonly unknown[], areBuffers: boolean): number | Request {
+    if (areBuffers) return this.#writeAll(request, pieces as Uint8Array[])
+    const buffers: Uint8Array[] = []
+    for (let i = 0; i < pieces.length; i += 2) {
+      const piece = pieces[i] as string | Uint8Array
+      buffers.push(typeof piece === 'string' ? Buffer.from(piece, pieces[i + 1] as BufferEncoding) : piece)
+    }
+    return this.#writeAll(request, buffers)
   }
 
   /** As uv_try_write, then uv_write of the rest. Node 26 passes no request, and gets one if the write goes on. */
-  writev(request: Request | null, buffers: readonly Uint8Array[], areBuffers: boolean): number | Request {
-    if (!areBuffers) throw new Error('programs here write bytes')
+  #writeAll(request: Request | null, buffers: readonly Uint8Array[]): number | Request {
     const bytes = Buffer.concat(buffers)
     const sent = this.#writes.length === 0 ? this.#tcp.send(bytes) : 0
     if (sent === 0 && this.#tcp.state !== 'open') return UV_EPIPE
@@ -112,7 +166,8 @@ export class SimulatedTcpHandle {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#wantsData = false
-    this.#tcp.close()
+    this.#giveUp()
+    this.#tcp?.close()
     this.#closingPhase.add(() => {
       for (const { request } of this.#writes.splice(0)) this.#complete(request, UV_ECANCELED)
       const shutdown = this.#shutdown
@@ -135,6 +190,18 @@ export class SimulatedTcpHandle {
   /** That of no asynchronous context. */
   getAsyncId(): number {
     return 0
+  }
+
+  /** Of the agent of http, which gives a connection to another request. */
+  asyncReset(): void {}
+
+  getProviderType(): number {
+    return 0
+  }
+
+  /** Of Node 26: whether a kept connection has got what nobody has asked for. */
+  hasPendingRead(): boolean {
+    return this.#tcp.isReadable
   }
 
   setNoDelay(): number {

@@ -27,12 +27,13 @@ const PEER_TIMEOUT_MS = 30_000
 const BURST_MAX = 48
 /** The rules are checked at each of so many steps. */
 const CHECKED_STEPS = 8
-/** Steps forward in time between two actions, in microseconds. */
 const PAUSES_US = [0, 0, 10, 100, 1000, 10_000]
 
 /** A kind of fault that `without` can switch off. */
 export const FAULT_KINDS = ['faults', 'partition', 'stall', 'pause', 'end'] as const
 export type FaultKind = (typeof FAULT_KINDS)[number]
+
+const FRAME_FAULTS = ['frames', 'lost', 'duplicated', 'corrupted', 'reordered', 'overruns']
 
 export interface SimulationOptions {
   readonly seed: number
@@ -53,11 +54,16 @@ export interface Outcome {
   readonly frames: number
   readonly events: number
   readonly virtualMs: number
-  readonly faults: Readonly<FaultCounters>
+  readonly faults: Readonly<FaultCounters> & Readonly<Record<string, number>>
   /** Steps that were made: fewer than asked for if a rule was broken before. */
   readonly steps: number
   /** The rule that was broken, and when. */
   readonly failure: string | undefined
+}
+
+/** Faults of frames that no program of such a system sees: a kernel's TCP hides them. */
+export function isMasked(kind: string, fault: string): boolean {
+  return ['names', 'bootstrap'].includes(kind) && FRAME_FAULTS.includes(fault)
 }
 
 /** One process of a system. */
@@ -77,6 +83,8 @@ export interface Player {
 
 export abstract class World<P extends Player = Player> {
   step = 0
+  /** Steps forward in time between two actions, in microseconds. */
+  protected readonly pausesUs: readonly number[] = PAUSES_US
   readonly network: SimulatedNetwork
   protected readonly kernels: SimulatedKernels
   protected readonly random: FaultRandom
@@ -103,6 +111,11 @@ export abstract class World<P extends Player = Player> {
   /** Messages that have found their end, and of those the ones that came back. */
   abstract readonly finished: number
   abstract readonly returned: number
+  /** Faults that only this kind of system has, and how often each has struck. */
+  get ownFaults(): Readonly<Record<string, number>> {
+    return {}
+  }
+
   /** A process begins on a new host. */
   protected abstract open(host: SimulatedHost): Promise<P>
   /** Connects two processes, in the background. */
@@ -113,6 +126,8 @@ export abstract class World<P extends Player = Player> {
   protected abstract check(): void
   /** What is not finished, or still held, though no fault is left; undefined if nothing. */
   protected abstract findUnfinished(): string | undefined
+  /** The process has died, or ends in order. */
+  protected handleEnd(_player: P): void {}
   /** All faults have ended: programs stop what would keep the system from its rest. */
   protected settleDown(): void {}
 
@@ -121,7 +136,7 @@ export abstract class World<P extends Player = Player> {
     for (let i = 0; i < count; i++) this.#open()
     this.#settle()
     for (this.step = 1; this.step <= this.#steps; this.step++) {
-      this.pass(PAUSES_US[this.random.within(0, PAUSES_US.length - 1)] as number)
+      this.pass(this.pausesUs[this.random.within(0, this.pausesUs.length - 1)] as number)
       this.#act()
       if (this.step % CHECKED_STEPS === 0) this.check()
     }
@@ -182,7 +197,7 @@ export abstract class World<P extends Player = Player> {
 
   /** The process dies, ends in order, or loses its NIC; another takes its place. */
   #end(player: P): void {
-    if (this.#count >= PROCESSES_MAX) return
+    if (this.#count >= PROCESSES_MAX || this.players.length === 1) return
     const { network } = this
     this.players = this.players.filter(one => one !== player)
     this.forget(player)
@@ -195,6 +210,7 @@ export abstract class World<P extends Player = Player> {
       player.host.kill()
       this.kernels.closeAll(player.host)
     }
+    this.handleEnd(player)
     network.counters.kills++
     this.#open()
   }

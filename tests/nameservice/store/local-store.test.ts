@@ -265,7 +265,7 @@ t.test('leases run on a clock that only this process can stop', async t => {
 t.test('a name whose lease is over is free at once, before the sweep', async t => {
   let monotonicMs = 0
   const clock = new LeaseClock(() => monotonicMs)
-  const store = await opened(t, memoryJournal, { clock })
+  const store = await opened(t, memoryJournal, { leaseClock: clock })
   const old = await store.grant('uid:1', 1000, yes)
   await put(store, 'a', old.id)
   const next = await store.grant('uid:2', 600_000, yes)

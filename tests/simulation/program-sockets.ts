@@ -1,0 +1,64 @@
+/** `net.Socket`s of one simulated process, over its simulated kernel. */
+import net from 'node:net'
+import { errnoOf, UV_ECONNREFUSED } from '../../fastsockets/host/socket-errors.ts'
+import { type Dialled, type SimulatedHost, SimulatedKernels } from '../../nic/simulated/index.ts'
+import { ClosingPhase } from './closing-phase.ts'
+import { type Dial, SimulatedTcpHandle } from './tcp-handle.ts'
+
+/** Versions of Node differ in how much a socket buffers. */
+const HIGH_WATER_MARK = 16 * 1024
+
+export class ProgramSockets {
+  readonly #kernels: SimulatedKernels
+  readonly #host: SimulatedHost
+  readonly #closingPhase: ClosingPhase
+  readonly #dial: Dial
+
+  constructor(kernels: SimulatedKernels, host: SimulatedHost) {
+    this.#kernels = kernels
+    this.#host = host
+    this.#closingPhase = new ClosingPhase(host)
+    this.#dial = (place, handle) =>
+      kernels.dial(host, place, dialled => handle(this.#toHandle(place, dialled)))
+  }
+
+  /** A socket whose `connect` calls a place of the simulated network. */
+  readonly open = (): net.Socket => this.#wrap(new SimulatedTcpHandle(this.#closingPhase, this.#dial), true)
+
+  /** False if another program listens there. */
+  listen(place: string, accept: (socket: net.Socket, caller: SimulatedHost) => void): boolean {
+    return this.#kernels.listenAt(place, this.#host, (end, caller, port) => {
+      const names = [nameOf(place), { address: SimulatedKernels.addressOf(caller).host, port }] as const
+      accept(this.#wrap(SimulatedTcpHandle.of(end, names, this.#closingPhase), false), caller)
+    })
+  }
+
+  unlisten(place: string): void {
+    this.#kernels.unlisten(place, this.#host)
+  }
+
+  #wrap(handle: SimulatedTcpHandle, isClient: boolean): net.Socket {
+    const options = {
+      handle,
+      allowHalfOpen: !isClient,
+      manualStart: isClient,
+      highWaterMark: HIGH_WATER_MARK,
+      readable: true,
+      writable: true,
+    }
+    return new net.Socket(options as net.SocketConstructorOpts)
+  }
+
+  #toHandle(place: string, dialled: Dialled): Parameters<Parameters<Dial>[1]>[0] {
+    if (dialled === 'ECONNREFUSED') return { errno: UV_ECONNREFUSED }
+    if (dialled === 'ETIMEDOUT') return { errno: errnoOf('ETIMEDOUT') }
+    const own = { address: SimulatedKernels.addressOf(this.#host).host, port: dialled.port }
+    return { tcp: dialled.end, names: [own, nameOf(place)] }
+  }
+}
+
+/** A path has no address. */
+function nameOf(place: string): { address?: string; port?: number } {
+  const [address, port] = place.split(':')
+  return address === undefined || port === undefined ? {} : { address, port: Number(port) }
+}
