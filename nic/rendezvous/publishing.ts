@@ -8,11 +8,9 @@ import {
   chmodSync,
   closeSync,
   constants,
-  type Dirent,
   fstatSync,
   linkSync,
   lstatSync,
-  opendirSync,
   openSync,
   renameSync,
   unlinkSync,
@@ -20,31 +18,18 @@ import {
 import type * as net from 'node:net'
 import { openLog } from '../log.ts'
 import { policySettings } from '../policy-source.ts'
-import {
-  AF_UNIX,
-  ECONNREFUSED,
-  LOCK_EX,
-  LOCK_NB,
-  O_PATH,
-  SOCK_CLOEXEC,
-  SOCK_DGRAM,
-} from '../posix/constants.ts'
-import { type Libc, loadLibc } from '../posix/libc.ts'
-import { pathAddress, refuseDescriptors } from '../posix/unix-socket.ts'
+import { O_PATH } from '../posix/constants.ts'
+import type { Libc } from '../posix/libc.ts'
+import { refuseDescriptors } from '../posix/unix-socket.ts'
 import { randomBytes } from '../random.ts'
-import { performance } from '../real-time.ts'
 import { forgetSocketFile, noteSocketFile, onSocketFilesLeft } from '../threads/thread-ranges.ts'
 import { reasonAgainstFolder, rendezvousFolder } from './folder.ts'
-import { isOfLayout, newName, SLOTS, slotName } from './names-layout.ts'
+import { inFolder } from './in-folder.ts'
+import { newName, SLOTS, slotName } from './names-layout.ts'
+import { entriesIn, isStale, remove, sweepAgain } from './sweeping.ts'
 
 const log = openLog('fastsockets:rendezvous')
 
-/** Milliseconds that a publisher waits for the lock: others hold it for less than one. */
-const LOCK_TRIES = 10
-const LOCK_PAUSE_MS = 1
-/** Pause between two sweeps of this thread, and the most entries that are looked at. */
-const SWEEP_PAUSE_MS = 60_000
-const ENTRIES_MAX = 4096
 /** Without users that the policy names only our own user may connect. The kernel tells who does, in any case. */
 const MODE_OWN = 0o600
 const MODE_OTHERS = 0o666
@@ -69,7 +54,6 @@ interface Published extends Publication {
 }
 
 const published = new Set<Published>()
-let sweptAtMs = Number.NEGATIVE_INFINITY
 
 /**
  * Lets `server`, which does not listen yet, listen at all of `names`; or gives the reason why it does not listen. A name
@@ -188,81 +172,11 @@ function leaveAll(): void {
 
 onSocketFilesLeft(inodes => {
   inFolder(at => {
-    for (const { name } of entriesIn(at)) {
+    for (const entry of entriesIn(at)) {
+      if (entry === undefined) continue
+      const { name } = entry
       const stat = lstatSync(`${at}/${name}`, { throwIfNoEntry: false })
       if (stat !== undefined && inodes.has(stat.ino)) remove(`${at}/${name}`)
     }
   })
 })
-
-/**
- * Runs `use` with a path to the folder that leads to the same folder all the time, and with the C library if the folder
- * is locked. The reason if there is no folder.
- */
-function inFolder<T>(use: (at: string, libc: Libc | undefined) => T): T | string {
-  const { libc } = loadLibc()
-  let folder: number
-  try {
-    folder = openSync(rendezvousFolder() as string, constants.O_RDONLY | (constants.O_DIRECTORY ?? 0))
-  } catch (error) {
-    return `the rendezvous folder cannot be opened: ${(error as Error).message}`
-  }
-  try {
-    return use(`/proc/self/fd/${folder}`, libc !== undefined && lock(libc, folder) ? libc : undefined)
-  } catch (error) {
-    return `the rendezvous folder cannot be used: ${(error as Error).message}`
-  } finally {
-    closeSync(folder)
-  }
-}
-
-function lock(libc: Libc, folder: number): boolean {
-  for (let tries = 0; tries < LOCK_TRIES; tries++) {
-    if (libc.flock(folder, LOCK_EX | LOCK_NB) === 0) return true
-    libc.poll(Buffer.alloc(8), 0, LOCK_PAUSE_MS)
-  }
-  return false
-}
-
-/** Removes names that processes have left. Only with the lock: a socket that is being bound looks like one of them. */
-function sweepAgain(libc: Libc, at: string): void {
-  const nowMs = performance.now()
-  if (nowMs - sweptAtMs < SWEEP_PAUSE_MS) return
-  sweptAtMs = nowMs
-  for (const { name } of entriesIn(at)) if (isStale(libc, `${at}/${name}`)) remove(`${at}/${name}`)
-}
-
-/** The sockets that this layout has. */
-function* entriesIn(at: string): Generator<Dirent> {
-  const entries = opendirSync(at)
-  try {
-    for (let count = 0; count < ENTRIES_MAX; count++) {
-      const entry = entries.readSync()
-      if (entry === null) return
-      if (entry.isSocket() && isOfLayout(entry.name)) yield entry
-    }
-  } finally {
-    entries.closeSync()
-  }
-}
-
-/**
- * Whether no process has the socket any more. A datagram socket asks: a stream listener answers EPROTOTYPE, and never
- * learns of it.
- */
-function isStale(libc: Libc, path: string): boolean {
-  const fd = libc.socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)
-  if (fd < 0) return false
-  const address = pathAddress(path)
-  const isRefused = libc.connect(fd, address, address.length) < 0 && libc.errno() === ECONNREFUSED
-  libc.close(fd)
-  return isRefused
-}
-
-function remove(path: string): void {
-  try {
-    unlinkSync(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') log('%s', (error as Error).message)
-  }
-}
