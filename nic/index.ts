@@ -33,6 +33,7 @@ export { isIpv6Only, sharesPort } from './posix/socket-options.ts'
 export { nameOfNearEnd, socketPair } from './posix/socket-pair.ts'
 export { sourceAddressTo } from './posix/source-address.ts'
 export { findTcpSocket, TCP_LISTEN } from './posix/tcp-sockets.ts'
+export { countUdpSockets } from './posix/udp-sockets.ts'
 export {
   canMoveNow,
   receiveNow,

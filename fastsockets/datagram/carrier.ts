@@ -11,7 +11,7 @@
  * `reuseAddr` or `reusePort`, with TTL, broadcast or multicast options, with a descriptor of their own or one that a cluster
  * shares, stay with the kernel.
  */
-import { mayUseNetwork, openLog, randomBytes, reasonAgainstFolder } from '../../nic/index.ts'
+import { countUdpSockets, mayUseNetwork, openLog, randomBytes, reasonAgainstFolder } from '../../nic/index.ts'
 import { makeHidden } from '../../nic/own-resources.ts'
 import type { Peers } from '../connect/peers.ts'
 import { reachableOwnAddress, withoutMapping } from '../host/addresses.ts'
@@ -30,7 +30,6 @@ import { awaitedReceiver } from './pairs.ts'
 import { nativeSends } from './udp-handles.ts'
 import type { Carrier, DatagramPair, Send, Sender, UdpHandle, UdpNotes } from './udp-notes.ts'
 import { showSocket } from './udp-rows.ts'
-import { isAloneOnPort } from './udp-table.ts'
 
 const log = openLog('fastsockets:datagrams')
 
@@ -191,7 +190,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     if (!this.isOpen || this.#notes.reason !== undefined) return false
     if (!mayUseNetwork() || !allowsDatagrams() || decide('server', this.address, this.port).use === 'tcp')
       return false
-    return this.#receiverCount < DESTINATIONS_MAX && isAloneOnPort(this.port)
+    return this.#receiverCount < DESTINATIONS_MAX && countUdpSockets(this.port) === 1
   }
 
   deliver(bytes: Buffer, sender: Sender): void {
@@ -340,7 +339,7 @@ export class SocketCarrier implements Carrier, ReceivingSocket {
     const plain = withoutMapping(address)
     if (this.#notes.reason !== undefined || !maySendTo(address, port)) return undefined
     // The kernel would give a marker's answer to another socket of this port.
-    if (!isAloneOnPort(this.port)) return undefined
+    if (countUdpSockets(this.port) !== 1) return undefined
     if (receiver !== undefined) return otherEnd(receiver.stream.channel, this.#peers)
     if (reachableOwnAddress(plain) !== plain) {
       const found = await this.#peers.reach(plain, port, plain.includes(':') ? 6 : 4, undefined, 'udp')

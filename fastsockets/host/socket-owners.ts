@@ -1,5 +1,5 @@
 /** The processes that have sockets open, by the links below /proc/PID/fd, as `ss -p` finds them. */
-import { readdirSync, readlinkSync } from 'node:fs'
+import { type Dir, opendirSync, readdirSync, readlinkSync } from 'node:fs'
 
 /** Descriptors between two pauses of a search: some 0.2 ms. */
 const SEARCHED_AT_ONCE = 32
@@ -17,17 +17,25 @@ export function* searchProcesses(
   inodes: ReadonlyMap<number, unknown>,
 ): Generator<[inode: number, pid: string] | undefined> {
   for (const pid of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
-    let links: string[]
-    try {
-      links = readdirSync(`/proc/${pid}/fd`)
-    } catch {
-      continue
-    }
-    for (const [at, link] of links.entries()) {
+    let at = 0
+    for (const link of descriptorsOf(pid)) {
       const inode = inodeAt(`/proc/${pid}/fd/${link}`)
       if (inode !== undefined && inodes.has(inode)) yield [inode, pid]
-      if (at % SEARCHED_AT_ONCE === 0) yield undefined
+      if (at++ % SEARCHED_AT_ONCE === 0) yield undefined
     }
+  }
+}
+
+/** One by one: a process may have a million. None if it may not be inspected, or has ended. */
+function* descriptorsOf(pid: string): Generator<string> {
+  let folder: Dir | undefined
+  try {
+    folder = opendirSync(`/proc/${pid}/fd`)
+    for (let entry = folder.readSync(); entry !== null; entry = folder.readSync()) yield entry.name
+  } catch {
+    // What was found before counts.
+  } finally {
+    folder?.closeSync()
   }
 }
 

@@ -1,9 +1,8 @@
 /** Whether the client of a connection over TCP may be relinked, as far as the kernel tells. */
 import { readFileSync } from 'node:fs'
-import { reasonAgainstFolder } from '../../nic/index.ts'
+import { findTcpSocket, isOwnUser, reasonAgainstFolder, TCP_LISTEN } from '../../nic/index.ts'
 import type { FourAddresses } from '../handle/tcp-below.ts'
 import { withoutMapping } from '../host/addresses.ts'
-import { kernelSockets } from '../host/kernel-sockets.ts'
 import { linksOf, searchProcesses } from '../host/socket-owners.ts'
 import { allowsUser } from '../policy/own-policy.ts'
 import { isInFirstPhase } from '../status/light-thread.ts'
@@ -12,6 +11,8 @@ import { PAGE_NAME } from '../status/status-layout.ts'
 /** `impossible`: of a user that the policy does not allow, of another host, or without a sign. `possible`: a sign, or not found. */
 export type Verdict = 'impossible' | 'possible'
 
+/** Questions to the kernel between two pauses. */
+const ASKED_AT_ONCE = 32
 /** In the command line, or in NODE_OPTIONS. */
 const SIGN = 'fastsockets/register'
 
@@ -26,21 +27,26 @@ export function* judgeClients(connections: readonly FourAddresses[]): Generator<
 }
 
 function* judge(connections: readonly FourAddresses[]): Generator<undefined, Verdict[]> {
-  const sought = new Map(connections.map((ends, at) => [keyOf(ends), at]))
   const verdicts: Verdict[] = connections.map(() =>
     // Containers of this host have sockets in other tables.
     reasonAgainstFolder(false) === undefined ? 'possible' : 'impossible',
   )
   const byInode = new Map<number, number>()
-  for (const family of [4, 6] as const) {
-    for (const { local, localPort, remote, remotePort, uid, inode } of kernelSockets(family)) {
-      const at = sought.get(placesKey(local, localPort, remote, remotePort))
-      if (at === undefined) continue
-      // A client that has already closed has no inode. The process of another one may be hidden.
-      const isOpen = allowsUser(uid) && inode !== 0
-      verdicts[at] = isOpen ? 'possible' : 'impossible'
-      if (isOpen) byInode.set(inode, at)
+  for (const [at, { client, server }] of connections.entries()) {
+    if (at % ASKED_AT_ONCE === 0) yield
+    const [near, far] = [placeOf(server), placeOf(client)]
+    const found = findTcpSocket(far, near)
+    if (found === undefined || found.state === TCP_LISTEN) {
+      // Some kernels do not even tell of our own end.
+      if (findTcpSocket(near, far) === undefined) verdicts[at] = 'possible'
+      continue
     }
+    const { uid, inode } = found
+    // A client that has already closed has no inode. The process of another one may be hidden.
+    const isOpen = allowsUser(uid) && inode !== 0
+    verdicts[at] = isOpen ? 'possible' : 'impossible'
+    // What reads the command line of a process waits for that process: not for one of another user.
+    if (isOpen && isOwnUser(uid)) byInode.set(inode, at)
   }
   if (byInode.size === 0) return verdicts
   const judged = new Map<number, Verdict>()
@@ -53,12 +59,8 @@ function* judge(connections: readonly FourAddresses[]): Generator<undefined, Ver
   return verdicts
 }
 
-function keyOf({ client, server }: FourAddresses): string {
-  return placesKey(client.address, client.port, server.address, server.port)
-}
-
-function placesKey(local: string, localPort: number, remote: string, remotePort: number): string {
-  return `${withoutMapping(local)} ${localPort} ${withoutMapping(remote)} ${remotePort}`
+function placeOf({ address, port }: FourAddresses['client']): { address: string; port: number } {
+  return { address: withoutMapping(address), port }
 }
 
 function judgeProcess(pid: string): Verdict {

@@ -63,6 +63,7 @@ export const PACKET_QDISC_BYPASS = 20
 export const PACKET_IGNORE_OUTGOING = 23
 export const TPACKET_V2 = 1
 export const IPPROTO_TCP = 6
+export const IPPROTO_UDP = 17
 export const TCP_KEEPIDLE = 4
 export const TCP_KEEPINTVL = 5
 export const TCP_KEEPCNT = 6

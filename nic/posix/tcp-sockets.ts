@@ -39,6 +39,7 @@ const ANSWER_SIZE_MIN = 88
 const ANSWER_SIZE_MAX = 1024
 const AT_STATE = 17
 const AT_USER = 80
+const AT_INODE = 84
 const AT_ATTRIBUTES = 88
 const INET_DIAG_INFO = 2
 /** The request has a bit for each attribute, from 1 on. */
@@ -63,6 +64,8 @@ export interface TcpSocketInfo {
   /** `TCP_ESTABLISHED`, `TCP_LISTEN`, or another number of linux/tcp_states.h. */
   readonly state: number
   readonly uid: number
+  /** As in the links below /proc/PID/fd; 0 once no process has it. */
+  readonly inode: number
   /** Bytes that its program was given, or may read, and that it has written; undefined of a listener, and if the kernel does not say (before Linux 4.19). */
   readonly bytes: { readonly in: number; readonly out: number } | undefined
 }
@@ -84,7 +87,8 @@ export function findTcpSocket(local: TcpEnd, remote: TcpEnd = ANY): TcpSocketInf
   libc.close(fd)
   if (length < ANSWER_SIZE_MIN || answer.readUInt16LE(4) !== SOCK_DIAG_BY_FAMILY) return undefined
   const bytes = bytesIn(answer.subarray(0, length))
-  return { state: answer.readUInt8(AT_STATE), uid: answer.readUInt32LE(AT_USER), bytes }
+  const [uid, inode] = [answer.readUInt32LE(AT_USER), answer.readUInt32LE(AT_INODE)]
+  return { state: answer.readUInt8(AT_STATE), uid, inode, bytes }
 }
 
 function bytesIn(answer: Buffer): TcpSocketInfo['bytes'] {

@@ -3,6 +3,7 @@
  * user's process may serve a port, and of the other end of a connection. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { fstatSync } from 'node:fs'
 import net, { type AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { isListenerOf } from '../../../nic/index.ts'
@@ -18,6 +19,10 @@ async function listen(t: Test, host: string, ipv6Only = false): Promise<number> 
   await once(server, 'listening')
   t.teardown(() => void server.close())
   return (server.address() as AddressInfo).port
+}
+
+function inodeOf(socket: net.Socket): number {
+  return fstatSync((socket as unknown as { _handle: { fd: number } })._handle.fd).ino
 }
 
 t.test('listeners on an address, and on all', async t => {
@@ -59,8 +64,9 @@ t.test('both ends of a connection, and no connection that does not exist', async
     const ours = { address: accepted.localAddress as string, port }
     const theirs = { address: accepted.remoteAddress as string, port: accepted.remotePort as number }
     const found = { state: TCP_ESTABLISHED, uid: OWN, bytes: { in: 0, out: 0 } }
-    t.strictSame(findTcpSocket(theirs, ours), found, `${host} called at ${near}`)
-    t.strictSame(findTcpSocket(ours, theirs), found)
+    const far = { ...found, inode: inodeOf(client) }
+    t.strictSame(findTcpSocket(theirs, ours), far, `${host} called at ${near}`)
+    t.strictSame(findTcpSocket(ours, theirs), { ...found, inode: inodeOf(accepted) })
     t.equal(findTcpSocket(ours, { ...theirs, port: 1 })?.state, TCP_LISTEN, 'only the listener')
     t.equal(findTcpSocket({ ...theirs, address: host === '::' ? '::2' : '127.0.0.2' }, ours), undefined)
     const closed = Promise.all([once(client, 'close'), once(accepted.resume(), 'close')])
