@@ -92,6 +92,8 @@ export abstract class NativeSide {
   private userBufferSize = 0
   /** Native code has written: tls or http2 is attached, and not the parser of http, which reads 64 KiB at a time. */
   private isFramed = false
+  /** Of native code: http2, and not tls. Undefined until it writes. */
+  private isHttp2: boolean | undefined
   private writeRequest: object | undefined
   private shutdownRequest: object | undefined
 
@@ -166,7 +168,9 @@ export abstract class NativeSide {
 
   /** A write of http2. */
   protected completesAtOnce(request: { readonly oncomplete?: unknown }): boolean {
-    return !this.isUnderTls() && request.oncomplete === undefined
+    if (request.oncomplete !== undefined) return false
+    this.isHttp2 ??= !this.isUnderTls()
+    return this.isHttp2
   }
 
   protected completeWritten(request: object, isAtOnce: boolean): void {

@@ -9,7 +9,7 @@
 import { copyBytes } from '../../nic/index.ts'
 import { allocateFresh } from '../host/fresh-memory.ts'
 import type { ChannelHost } from './channel-host.ts'
-import { allocateForNative } from './lent-memory.ts'
+import { allocateForNative, LENT_MAX, LENT_MIN, lend } from './lent-memory.ts'
 import type { Stream } from './stream.ts'
 import { StreamQueue } from './stream-queue.ts'
 
@@ -39,7 +39,7 @@ class Pieces {
   readonly bytes: Buffer[] = []
   /** Small messages of this stream join the last piece. */
   run: Stream | undefined
-  /** Where small messages are gathered. */
+  /** Where small messages are gathered: lent memory, which native code gets as it is if there are many. */
   private gathered = EMPTY
   /** Bytes of the run that are gathered; 0 while it is one message. */
   private runLength = 0
@@ -64,7 +64,13 @@ class Pieces {
     if (this.runLength === 0) return
     const length = this.runLength
     this.runLength = 0
-    const piece = stream?.sink?.isNative === true ? allocateForNative(length) : allocateFresh(length)
+    const isNative = stream?.sink?.isNative === true
+    if (isNative && length >= LENT_MIN) {
+      this.bytes[this.count - 1] = this.gathered.subarray(0, length)
+      this.gathered = EMPTY
+      return
+    }
+    const piece = isNative ? allocateForNative(length) : allocateFresh(length)
     copyBytes(this.gathered, 0, piece, 0, length)
     this.bytes[this.count - 1] = piece
   }
@@ -72,7 +78,7 @@ class Pieces {
   /** False if the run would become too long. */
   private join(bytes: Uint8Array, offset: number, length: number): boolean {
     if (this.runLength === 0) {
-      if (this.gathered === EMPTY) this.gathered = allocateFresh(GATHERED_MAX)
+      if (this.gathered === EMPTY) this.gathered = lend(LENT_MAX)
       const first = this.bytes[this.count - 1] as Buffer
       if (first.length + length > GATHERED_MAX) return false
       copyBytes(first, 0, this.gathered, 0, first.length)

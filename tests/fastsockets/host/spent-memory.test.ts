@@ -1,4 +1,4 @@
-/** What native code has written is freed at once, if it is a copy of Node's. */
+/** What native code has written is freed soon, if it is a copy of Node's. */
 import t from 'tap'
 import { processBinding } from '../../../fastsockets/host/process-binding.ts'
 import { copiesWrites, freeNow } from '../../../fastsockets/host/spent-memory.ts'
@@ -31,6 +31,7 @@ t.test('whole buffers are emptied; slices, and buffers that are not worth it, st
   const slice = new Uint8Array(new ArrayBuffer(16_384), 0, 8192)
   const small = new Uint8Array(1024)
   freeNow([whole, slice, small])
+  freeNow([new Uint8Array(64 * 1024)])
   t.equal(whole.byteLength, 0)
   t.equal(slice.byteLength, 8192)
   t.equal(small.byteLength, 1024)
