@@ -16,6 +16,9 @@ const TIMEOUT_MS = 60_000
 export const STREAMED_SIZE = 1024
 
 export type Mode = 'plain' | 'relinked'
+/** Of the server and of the client. */
+type Modes = readonly [server: Mode, client: Mode]
+const PLAIN: Modes = ['plain', 'plain']
 
 function start(mode: Mode, ...args: (string | number)[]): ChildProcess {
   const execArgv = mode === 'plain' ? [] : ['--import', REGISTER.href]
@@ -29,17 +32,17 @@ async function answer<T>(child: ChildProcess): Promise<T> {
 
 /** Runs both sides, and returns what `use` makes of them. */
 async function withPair<T>(
-  mode: Mode,
+  modes: Modes,
   [serving, calling]: readonly [server: string, client: string],
   size: number,
   ms: number,
   use: (server: ChildProcess, client: ChildProcess) => Promise<T>,
 ): Promise<T> {
-  const children = [start(mode, serving)]
+  const children = [start(modes[0], serving)]
   try {
     const [server] = children as [ChildProcess]
     const { port } = await answer<{ port: number }>(server)
-    const client = start(mode, calling, port, size, ms)
+    const client = start(modes[1], calling, port, size, ms)
     children.unshift(client)
     return await use(server, client)
   } finally {
@@ -51,22 +54,22 @@ async function withPair<T>(
 }
 
 async function p50Us(
-  mode: Mode,
+  modes: Modes,
   roles: readonly [string, string],
   size: number,
   ms: number,
 ): Promise<number> {
-  return (await withPair(mode, roles, size, ms, (_, client) => answer<{ p50Us: number }>(client))).p50Us
+  return (await withPair(modes, roles, size, ms, (_, client) => answer<{ p50Us: number }>(client))).p50Us
 }
 
 /** The median round trip of `node:dgram`. */
-export function datagramUs(mode: Mode, size: number, ms: number): Promise<number> {
-  return p50Us(mode, ['echo', 'ask'], size, ms)
+export function datagramUs(modes: Modes, size: number, ms: number): Promise<number> {
+  return p50Us(modes, ['echo', 'ask'], size, ms)
 }
 
 /** Datagrams of `STREAMED_SIZE` that are received in a second. */
 export function receivedRate(mode: Mode, ms: number): Promise<number> {
-  return withPair(mode, ['sink', 'stream'], STREAMED_SIZE, ms, async server => {
+  return withPair([mode, mode], ['sink', 'stream'], STREAMED_SIZE, ms, async server => {
     const count = async (): Promise<{ count: number; ms: number }> => {
       await new Promise(resolve => setTimeout(resolve, ms))
       server.send({})
@@ -79,13 +82,13 @@ export function receivedRate(mode: Mode, ms: number): Promise<number> {
 
 /** The median round trip of message sockets that poll. */
 export function messageUs(size: number, ms: number): Promise<number> {
-  return p50Us('plain', ['messages', 'poll'], size, ms)
+  return p50Us(PLAIN, ['messages', 'poll'], size, ms)
 }
 
 /** Bytes a second of message sockets, with promises. */
 export async function messageRate(size: number, ms: number): Promise<number> {
   const use = (_: ChildProcess, client: ChildProcess) => answer<{ bytesPerSecond: number }>(client)
-  return (await withPair('plain', ['taker', 'push'], size, ms, use)).bytesPerSecond
+  return (await withPair(PLAIN, ['taker', 'push'], size, ms, use)).bytesPerSecond
 }
 
 /** The median round trip of raw active messages that poll. */

@@ -48,7 +48,7 @@ export const datagrams: Suite = {
 }
 
 async function measureDatagrams(mode: Mode, ms: number, isQuick: boolean): Promise<readonly Sample[]> {
-  const samples = [roundTrip(SMALL, await datagramUs(mode, SMALL, ms))]
+  const samples = [roundTrip(SMALL, await datagramUs([mode, mode], SMALL, ms))]
   if (isQuick) return samples
   const value = await receivedRate(mode, ms)
   return [
