@@ -316,7 +316,8 @@ export class FastStreamHandle extends NativeSide implements FastHandle, HandleSi
     }
     noteLastWrite(false)
     if (isRefused) return callback()
-    if (chunks === undefined ? stream.writeOne(bytes) : stream.write(chunks)) return callback()
+    if ((chunks === undefined && stream.sendWhole(bytes)) || stream.write(chunks ?? [bytes]))
+      return callback()
     noteLastWrite(true)
     noteQueueSize(socket, length)
     this.pendingWrite = new Waiting('WRITEWRAP', callback)

@@ -298,7 +298,7 @@ export class PromotedHandle extends FastStreamHandle {
     const count = Buffer.alloc(COUNT_SIZE)
     count.writeBigUInt64LE(hasEnded ? ALL : BigInt(this.tcp.bytesWritten))
     if (!hasEnded) this.outgoing = 'stream'
-    stream.writeOne(count)
+    stream.write([count])
   }
 
   override writeFromSocket(

@@ -27,7 +27,7 @@ export abstract class FastEnd implements Pollable, StreamSink {
   #stream!: SocketStream
   #onAnswer: ConnectAnswer | undefined
   readonly #sends = new Operations()
-  readonly #receives = new Operations()
+  readonly #receives: Operations
   /** The stream completes a write that no send waits for. */
   #isHolding = false
   #queue: ReadinessQueue | undefined
@@ -36,6 +36,11 @@ export abstract class FastEnd implements Pollable, StreamSink {
   #failure: SystemError | undefined
   #isAwaited = false
   #countsAsAlive = false
+
+  /** `receives`: where the subclass keeps the receives that wait. */
+  constructor(receives: Operations) {
+    this.#receives = receives
+  }
 
   abstract readonly isReading: boolean
   abstract readonly isReadable: boolean
@@ -81,13 +86,13 @@ export abstract class FastEnd implements Pollable, StreamSink {
   }
 
   send(bytes: Uint8Array): Promise<number> {
-    try {
-      this.assertMaySend(bytes)
-      if (this.#sends.waiting.length >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'write')
-    } catch (error) {
-      return Promise.reject(error)
-    }
-    if (!this.isSending() && this.write(bytes)) return Promise.resolve(bytes.length)
+    const { waiting } = this.#sends
+    const stream = this.#stream
+    const isRight = bytes instanceof Uint8Array && waiting.length < OPERATIONS_MAX
+    if (!isRight || this.#state !== 'open' || this.#failure !== undefined || stream.refusesWrites)
+      return this.#refuseSend(bytes)
+    if (waiting.length === 0 && !this.#isHolding && this.write(stream, bytes))
+      return Promise.resolve(bytes.length)
     const sent = this.#sends.add(bytes)
     this.updateLife()
     return sent
@@ -154,7 +159,7 @@ export abstract class FastEnd implements Pollable, StreamSink {
       this.#sends.finishFirst()
     }
     for (let next = this.#sends.waiting[0]; next !== undefined; next = this.#sends.waiting[0]) {
-      if (!this.write(next.bytes)) return
+      if (!this.write(this.#stream, next.bytes)) return
       next.done = next.length
       this.#sends.finishFirst()
     }
@@ -188,14 +193,10 @@ export abstract class FastEnd implements Pollable, StreamSink {
   // For the two types.
 
   /** Writes what a send sends; false if `handleWritten` will follow. */
-  protected abstract write(bytes: Uint8Array): boolean
+  protected abstract write(stream: SocketStream, bytes: Uint8Array): boolean
 
   protected stream(): SocketStream {
     return this.#stream
-  }
-
-  protected receives(): Operations {
-    return this.#receives
   }
 
   /** A send waits, or a write that is held. */
@@ -257,6 +258,15 @@ export abstract class FastEnd implements Pollable, StreamSink {
     this.#countsAsAlive = counts
     if (counts) this.#stream.channel.ref()
     else this.#stream.channel.unref()
+  }
+
+  #refuseSend(bytes: Uint8Array): Promise<never> {
+    try {
+      this.assertMaySend(bytes)
+      throw systemError('ENOBUFS', 'write')
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   #answer(refusal: number | undefined, isConnected: boolean): void {

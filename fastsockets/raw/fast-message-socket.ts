@@ -1,8 +1,10 @@
 import { systemError } from '../host/socket-errors.ts'
+import type { SocketStream } from '../stream/socket-channel.ts'
 import { FastEnd } from './fast-end.ts'
 import { EAGER_MAX, encodeHead, HEAD_SIZE, PREAMBLE_SIZE } from './message-layout.ts'
 import { END_WITHIN, MessageReceiver } from './message-receiver.ts'
 import { assertMessage, END, type MessageSocket } from './message-socket.ts'
+import { Operations } from './operations.ts'
 import { assertBytes, forgiveGetters, OPERATIONS_MAX, type ReadinessQueue } from './raw-socket.ts'
 
 /** The most messages of the channel that a refused `trySend` polls for room. */
@@ -20,14 +22,20 @@ export class FastMessageSocket extends FastEnd implements MessageSocket {
     forgiveGetters(FastMessageSocket.prototype, object => #receiver in object)
   }
 
-  readonly #receiver = new MessageReceiver(this.receives(), length =>
-    this.polledChannel().unread.noteKept(length),
-  )
+  readonly #receives: Operations
+  readonly #receiver: MessageReceiver
   #hasSent = false
   /** `keepFrom` of the receiver while no send waits. */
   #keepFrom = Number.POSITIVE_INFINITY
   /** Counts what `place` and `handlePosted` took. */
   #placed = 0
+
+  constructor() {
+    const receives = new Operations()
+    super(receives)
+    this.#receives = receives
+    this.#receiver = new MessageReceiver(receives, length => this.polledChannel().unread.noteKept(length))
+  }
 
   get isReadable(): boolean {
     return this.hasEnding() || this.#hasMessage()
@@ -58,7 +66,7 @@ export class FastMessageSocket extends FastEnd implements MessageSocket {
   }
 
   recv(into: Uint8Array): Promise<number> {
-    const receives = this.receives()
+    const receives = this.#receives
     try {
       assertBytes(into)
       this.assertOpen('read')
@@ -80,7 +88,7 @@ export class FastMessageSocket extends FastEnd implements MessageSocket {
   tryRecv(into: Uint8Array): number | undefined {
     assertBytes(into)
     this.assertOpen('read')
-    if (this.receives().waiting.length > 0) return undefined
+    if (this.#receives.waiting.length > 0) return undefined
     const receiver = this.#receiver
     let length = -1
     receiver.beginTry(into)
@@ -153,7 +161,7 @@ export class FastMessageSocket extends FastEnd implements MessageSocket {
     if (this.#receiver.isWithin) {
       return this.failReceives(systemError('ECONNRESET', 'read', new Error(END_WITHIN)))
     }
-    for (const operation of this.receives().waiting) operation.done = END
+    for (const operation of this.#receives.waiting) operation.done = END
     super.handleEnd()
   }
 
@@ -162,8 +170,7 @@ export class FastMessageSocket extends FastEnd implements MessageSocket {
     if (!this.isSending()) this.#receiver.keepFrom = this.#keepFrom
   }
 
-  protected write(bytes: Uint8Array): boolean {
-    const stream = this.stream()
+  protected write(stream: SocketStream, bytes: Uint8Array): boolean {
     if (this.#hasSent && stream.trySendWithHead(bytes.length, bytes)) return true
     return stream.write([this.#head(bytes.length), bytes], true, 0, LENT_MIN)
   }

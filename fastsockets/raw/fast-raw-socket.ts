@@ -1,6 +1,8 @@
 import { copyBytes } from '../../nic/index.ts'
 import { systemError } from '../host/socket-errors.ts'
+import type { SocketStream } from '../stream/socket-channel.ts'
 import { FastEnd } from './fast-end.ts'
+import { Operations } from './operations.ts'
 import { assertReceiveBuffer, forgiveGetters, OPERATIONS_MAX, type RawSocket } from './raw-socket.ts'
 
 const NO_BYTES = new Uint8Array(0)
@@ -13,9 +15,16 @@ export class FastRawSocket extends FastEnd implements RawSocket {
     forgiveGetters(FastRawSocket.prototype, object => #into in object)
   }
 
+  readonly #receives: Operations
   /** The buffer of the `tryRecv` that is running, else empty. */
   #into: Uint8Array = NO_BYTES
   #filled = 0
+
+  constructor() {
+    const receives = new Operations()
+    super(receives)
+    this.#receives = receives
+  }
 
   get isReadable(): boolean {
     return this.hasEnding() || this.stream().isReadable
@@ -33,21 +42,19 @@ export class FastRawSocket extends FastEnd implements RawSocket {
   }
 
   recv(into: Uint8Array): Promise<number> {
-    const receives = this.receives()
-    try {
-      assertReceiveBuffer(into)
-      this.assertOpen('read')
-      if (receives.waiting.length >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'read')
-      if (receives.waiting.length === 0) {
-        const count = this.#read(into)
-        if (count !== undefined) return Promise.resolve(count)
-      }
-    } catch (error) {
-      return Promise.reject(error)
+    const receives = this.#receives
+    const stream = this.stream()
+    // Usually nothing has come: no bytes, no end, no error.
+    const isIdle = stream.sink === this && !stream.isReadable
+    const isRight = into instanceof Uint8Array && into.length > 0
+    if (!isIdle || !isRight || receives.waiting.length >= OPERATIONS_MAX) {
+      const received = this.#recvNow(into)
+      if (received !== undefined) return received
     }
     const received = receives.add(into)
-    this.stream().startReading()
-    this.#postReceive()
+    if (!isIdle) stream.startReading()
+    // The peer may then write into it directly.
+    else if (receives.waiting.length === 1) stream.postReceive(into)
     this.updateLife()
     return received
   }
@@ -55,7 +62,7 @@ export class FastRawSocket extends FastEnd implements RawSocket {
   tryRecv(into: Uint8Array): number | undefined {
     assertReceiveBuffer(into)
     this.assertOpen('read')
-    if (this.receives().waiting.length > 0) return undefined
+    if (this.#receives.waiting.length > 0) return undefined
     const count = this.#read(into)
     if (count !== undefined) return count
     const stream = this.stream()
@@ -80,7 +87,7 @@ export class FastRawSocket extends FastEnd implements RawSocket {
   // The methods of `StreamSink`.
 
   get isReading(): boolean {
-    return this.receives().waiting.length > 0 || this.#filled < this.#into.length
+    return this.#receives.waiting.length > 0 || this.#filled < this.#into.length
   }
 
   place(bytes: Uint8Array, offset: number, length: number): number {
@@ -91,13 +98,29 @@ export class FastRawSocket extends FastEnd implements RawSocket {
       this.#filled += count
       return count
     }
-    return this.receives().waiting.length === 0 ? 0 : this.#fillPosted(bytes, offset, length)
+    const receives = this.#receives
+    let placed = 0
+    let isBegun = false
+    while (placed < length) {
+      const first = receives.firstFillable
+      if (first === undefined) break
+      const count = Math.min(length - placed, first.length - first.done)
+      copyBytes(bytes, offset + placed, first.bytes, first.done, count)
+      isBegun ||= first.done === 0
+      first.done += count
+      placed += count
+      if (first.done === first.length) receives.finishFirst()
+    }
+    if (receives.waiting.length === 0) this.updateLife()
+    // A receive that is not full settles at the end of the turn, since more bytes may follow at once; the next is posted.
+    else if (isBegun) this.polledChannel().deliveries.schedule(this.stream())
+    return placed
   }
 
   posted(lengthMax: number): Uint8Array | undefined {
     const into = this.#into
     if (into.length > 0) return into.subarray(this.#filled, this.#filled + lengthMax)
-    const first = this.receives().firstFillable
+    const first = this.#receives.firstFillable
     return first?.bytes.subarray(first.done, Math.min(first.length, first.done + lengthMax))
   }
 
@@ -106,21 +129,21 @@ export class FastRawSocket extends FastEnd implements RawSocket {
       this.#filled += length
       return
     }
-    const first = this.receives().waiting[0]
+    const first = this.#receives.waiting[0]
     if (first === undefined) return
     first.done += length
     if (first.done === first.length) this.#finishReceive()
   }
 
   handleArrival(): void {
-    const first = this.receives().waiting[0]
+    const first = this.#receives.waiting[0]
     if (first !== undefined && first.done > 0) this.#finishReceive()
     this.#postReceive()
     this.notifyQueue()
   }
 
-  protected write(bytes: Uint8Array): boolean {
-    return this.stream().write([bytes])
+  protected write(stream: SocketStream, bytes: Uint8Array): boolean {
+    return stream.sendWhole(bytes) || stream.write([bytes])
   }
 
   /**
@@ -128,33 +151,28 @@ export class FastRawSocket extends FastEnd implements RawSocket {
    * message that is being placed goes to the same buffer.
    */
   #postReceive(): void {
-    const first = this.receives().firstFillable
+    const first = this.#receives.firstFillable
     const stream = this.stream()
     if (first !== undefined && first.done === 0 && !this.isClosed && !stream.isReadable)
       stream.postReceive(first.bytes)
   }
 
-  #fillPosted(bytes: Uint8Array, offset: number, length: number): number {
-    const receives = this.receives()
-    let placed = 0
-    for (
-      let first = receives.firstFillable;
-      first !== undefined && placed < length;
-      first = receives.firstFillable
-    ) {
-      const count = Math.min(length - placed, first.length - first.done)
-      copyBytes(bytes, offset + placed, first.bytes, first.done, count)
-      // A receive that is not full settles at the end of the turn: more bytes may follow at once.
-      if (first.done === 0) this.polledChannel().deliveries.schedule(this.stream())
-      first.done += count
-      placed += count
-      if (first.done === first.length) this.#finishReceive()
+  /** For a receive that is not simply posted: bytes or an end that are here, or a refusal; undefined if it waits. */
+  #recvNow(into: Uint8Array): Promise<number> | undefined {
+    const { waiting } = this.#receives
+    try {
+      assertReceiveBuffer(into)
+      this.assertOpen('read')
+      if (waiting.length >= OPERATIONS_MAX) throw systemError('ENOBUFS', 'read')
+      const count = waiting.length === 0 ? this.#read(into) : undefined
+      return count === undefined ? undefined : Promise.resolve(count)
+    } catch (error) {
+      return Promise.reject(error)
     }
-    return placed
   }
 
   #finishReceive(): void {
-    this.receives().finishFirst()
+    this.#receives.finishFirst()
     this.updateLife()
   }
 

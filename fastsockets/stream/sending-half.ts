@@ -177,9 +177,21 @@ export abstract class SendingHalf {
     return length <= LOST_MAX ? 'lost' : 'fails late'
   }
 
-  /** As `write`, without an array. */
-  writeOne(chunk: Uint8Array): boolean {
-    return this.sendWhole(chunk, 0) || this.write([chunk])
+  /** The usual write: all of `chunk` in one message, at once; false if that cannot be: then `write` it. */
+  sendWhole(chunk: Uint8Array, flags = 0): boolean {
+    const { length } = chunk
+    const { pending } = this
+    if (length === 0 || length > this.channel.smallMax || length > ((this.sendLimit - this.sendSequence) | 0))
+      return false
+    if (!this.isAnswered || (pending !== undefined && pending.length > 0)) return false
+    const { out } = this
+    const reported = (this.consumed - this.withheld) | 0
+    const at = out.reserveOneWay(DATA, BYTES_WORDS, -this.id, this.sendSequence, reported, flags, length)
+    if (at < 0) return false
+    this.writeCount++
+    copyBytes(chunk, 0, out.sendBytes, at, length)
+    this.commitData(length)
+    return true
   }
 
   /**
@@ -325,21 +337,6 @@ export abstract class SendingHalf {
   /** True if the peer may be sent bytes and ends. */
   protected maySend(): boolean {
     return this.isAnswered || (this.isPresumed && this.isAsked)
-  }
-
-  /** The usual write: all of `chunk` in one message; false if that is not possible. */
-  private sendWhole(chunk: Uint8Array, flags: number): boolean {
-    const { length } = chunk
-    const { pending } = this
-    if (length === 0 || length > this.channel.smallMax || length > ((this.sendLimit - this.sendSequence) | 0))
-      return false
-    if (!this.isAnswered || (pending !== undefined && pending.length > 0)) return false
-    const at = this.reserveData(length, flags)
-    if (at < 0) return false
-    this.writeCount++
-    copyBytes(chunk, 0, this.out.sendBytes, at, length)
-    this.commitData(length)
-    return true
   }
 
   /** Sends pending bytes as far as possible, many small chunks in one message; true if none is left. */

@@ -2,7 +2,7 @@
  * One byte stream each way between two sockets, as one state machine: sequence numbers, byte windows, half-close, reset, and
  * the handshake before them. It knows no driver, no clock and no Node. Calls come in
  *
- *   from the program    write, writeOne, trySend, shutdown, startReading, readInto, close
+ *   from the program    write, sendWhole, trySend, shutdown, startReading, readInto, close
  *   from the peer       handle…, one for each message of stream-layout.ts; most return a description of the violation
  *   from the turn       resume (there may be room or window again), deliver, deliverQueued
  *

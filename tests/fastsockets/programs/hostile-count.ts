@@ -18,7 +18,7 @@ export interface Told {
 type Handle = {
   tcp: ConnectedTcp
   outgoing: string
-  stream: { writeOne(bytes: Buffer): void }
+  stream: { write(chunks: readonly Buffer[]): void }
 }
 
 const COUNTS: Record<string, (given: number) => bigint> = {
@@ -34,12 +34,12 @@ function moveOut(this: Handle): void {
   const bytes = Buffer.alloc(8)
   if (count !== undefined) {
     bytes.writeBigInt64LE(count)
-    this.stream.writeOne(bytes)
+    this.stream.write([bytes])
   }
   if (lie === 'twice') {
     bytes.writeBigInt64LE(BigInt(this.tcp.bytesWritten))
-    this.stream.writeOne(bytes)
-    this.stream.writeOne(bytes)
+    this.stream.write([bytes])
+    this.stream.write([bytes])
   }
   if (lie === 'an end without a count') shutdownBelow(this.tcp, () => {})
   this.outgoing = 'stream'
