@@ -2,7 +2,6 @@ import { copyBytes } from '../nic/index.ts'
 import type { AckQueue } from './ack-queue.ts'
 import type { FrameWriter } from './frame-writer.ts'
 import { headerSize, KIND_BOUNCE } from './message-layout.ts'
-import { ZERO_TAG } from './tag.ts'
 import type { Words } from './words.ts'
 
 interface QueuedAnswer {
@@ -60,9 +59,8 @@ export class AnswerQueue {
     payload: Uint8Array | undefined,
   ): boolean {
     const length = payload === undefined ? 0 : payload.length
-    const at = this.writer.reserve(kind, handler, slot, words.count, 0, length)
+    const at = this.writer.reserve(kind, handler, slot, words.count, 0, length, words)
     if (at < 0) return false
-    this.writer.put(words, ZERO_TAG)
     if (payload !== undefined) copyBytes(payload, 0, this.writer.end.sendBytes, at, length)
     if (kind !== KIND_BOUNCE) this.acks.answer(slot)
     this.writer.commit(length)

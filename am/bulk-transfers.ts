@@ -202,9 +202,8 @@ export class BulkTransfers implements CompletionSink {
   sendGet(mapping: Mapping, slot: number, offset: number, length: number): Status {
     const { tag } = mapping
     const kind = tag.isZero ? KIND_GET : KIND_GET | FLAG
-    const at = this.#writer.reserve(kind, 0, slot, 0, extraOf(tag), 0)
+    const at = this.#writer.reserve(kind, 0, slot, 0, extraOf(tag), 0, undefined, tag)
     if (at < 0) return at as Status
-    this.#writer.put(NO_WORDS, tag)
     this.#writer.putRegion(offset, length)
     this.#writer.commit(0)
     return OK
@@ -325,9 +324,9 @@ export class BulkTransfers implements CompletionSink {
     const hasFlag = kind === KIND_REPLY || !tag.isZero
     const writer = this.#writer
     const inFrame = payload === undefined ? 0 : length
-    const at = writer.reserve(hasFlag ? kind | FLAG : kind, handler, slot, words.count, extraOf(tag), inFrame)
+    const flag = hasFlag ? FLAG : 0
+    const at = writer.reserve(kind | flag, handler, slot, words.count, extraOf(tag), inFrame, words, tag)
     if (at < 0) return at as Status
-    writer.put(words, tag)
     writer.putRegion(offset, length)
     if (payload === undefined) writer.commit(0)
     else writer.commitPayload(at, payload, 0, length)
@@ -356,9 +355,8 @@ export class BulkTransfers implements CompletionSink {
     while (job.position < job.length) {
       const length = Math.min(this.partMax, job.length - job.position)
       const kind = job.tag.isZero ? KIND_PART : KIND_PART | FLAG
-      const at = writer.reserve(kind, 0, slot, 0, extraOf(job.tag), length)
+      const at = writer.reserve(kind, 0, slot, 0, extraOf(job.tag), length, undefined, job.tag)
       if (at < 0) return false
-      writer.put(NO_WORDS, job.tag)
       writer.putRegion(job.offset + job.position, length)
       writer.commitPayload(at, job.bytes, job.position - Math.max(0, job.copiedFrom), length)
       job.position += length

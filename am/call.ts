@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../nic/clock.ts'
 import { watchAbort } from './abort-watch.ts'
 import { AmError, rangeError, typeError } from './errors.ts'
-import type { Message } from './message.ts'
+import { Message } from './message.ts'
 import { ReceivedMessage } from './received-message.ts'
 import type { PendingCall } from './request-log.ts'
 import type { UndeliverableReason } from './undeliverable.ts'
@@ -37,7 +37,7 @@ export class Call implements PendingCall {
   }
 
   handleReply(reply: Message): void {
-    this.#resolve(ReceivedMessage.of(reply))
+    this.#resolve(Message.copyOf(reply, ReceivedMessage))
   }
 
   handleReturn(reason: UndeliverableReason): void {

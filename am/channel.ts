@@ -342,7 +342,7 @@ export class Channel implements FrameSink {
     return false
   }
 
-  /** Runs the handler of a request that has begun. */
+  /** Runs the handler of a request that has begun, if there is one. */
   protected runRequest(
     handlerIndex: number,
     slot: number,
@@ -350,11 +350,13 @@ export class Channel implements FrameSink {
     offset: number,
     length: number,
   ): void {
-    const { message } = this
-    this.handlers.runs++
+    const { handlers, message } = this
+    const handler = handlers.callable(handlerIndex)
+    if (handler === undefined) return this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
+    handlers.runs++
     message.begin(handlerIndex, slot, bytes, offset, length)
     try {
-      ;(this.handlers.get(handlerIndex) as Handler)(message)
+      handler(message)
     } finally {
       if (message.finish() && this.state === 'open') this.acks.add(slot)
     }
@@ -468,10 +470,9 @@ export class Channel implements FrameSink {
     if (this.handlers.oneWay[handler] !== undefined)
       return this.refuse(`a request for one-way handler ${handler}`)
     if (!this.beginRequest(slot)) return
-    if (!this.isOwnTag(head, extraAt)) this.sendReturn(slot, UNDELIVERABLE.BAD_TAG)
-    else if (length > this.mediumMax) this.sendReturn(slot, UNDELIVERABLE.TOO_LONG)
-    else if (!this.handlers.accepts(handler)) this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
-    else this.runRequest(handler, slot, bytes, payloadAt, length)
+    if (!this.isOwnTag(head, extraAt)) return this.sendReturn(slot, UNDELIVERABLE.BAD_TAG)
+    if (length > this.mediumMax) return this.sendReturn(slot, UNDELIVERABLE.TOO_LONG)
+    this.runRequest(handler, slot, bytes, payloadAt, length)
   }
 
   sendReturn(slot: number, reason: number): void {

@@ -11,6 +11,8 @@ export class CreditSlots {
   private readonly free: Uint16Array
   private readonly states: Uint8Array
   private first = 0
+  /** The slot that `acquire` gives; -1 if there is none. */
+  next = 0
 
   constructor(size: number) {
     this.size = size
@@ -19,16 +21,12 @@ export class CreditSlots {
     this.states = new Uint8Array(size)
   }
 
-  /** The slot that `acquire` would give, or -1. */
-  get next(): number {
-    return this.freeCount === 0 ? -1 : (this.free[this.first] as number)
-  }
-
   /** Acquires the slot that `next` named. */
   acquire(): void {
-    this.states[this.free[this.first] as number] = OUT
+    this.states[this.next] = OUT
     this.first = this.first + 1 === this.size ? 0 : this.first + 1
     this.freeCount--
+    this.next = this.freeCount === 0 ? -1 : (this.free[this.first] as number)
   }
 
   isOut(slot: number): boolean {
@@ -52,6 +50,7 @@ export class CreditSlots {
     let last = this.first + this.freeCount
     if (last >= this.size) last -= this.size
     this.free[last] = slot
+    if (this.freeCount === 0) this.next = slot
     this.freeCount++
     return true
   }

@@ -116,7 +116,9 @@ export class EndpointChannel extends ReturningChannel {
 
   protected override refusal(): number {
     // A long message is still being sent in parts: later requests must not overtake it.
-    return this.#bulk.longJobs > 0 ? NO_RESOURCE : super.refusal()
+    if (this.#bulk.longJobs > 0) return NO_RESOURCE
+    const isFree = this.state === 'open' && this.answers.queued.length === 0 && this.slots.freeCount > 0
+    return isFree ? OK : super.refusal()
   }
 
   protected override mayOwe(): boolean {
@@ -192,7 +194,8 @@ export class EndpointChannel extends ReturningChannel {
     if (!this.beginRequest(slot)) return
     const reason = isOwnTag ? this.#bulk.faultOfLong(offset, size) : UNDELIVERABLE.BAD_TAG
     if (reason !== 0) return this.sendReturn(slot, reason)
-    if (!this.handlers.accepts(handler)) return this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
+    if (this.handlers.callable(handler) === undefined)
+      return this.sendReturn(slot, UNDELIVERABLE.NO_SUCH_HANDLER)
     if (length > 0) this.#bulk.put(offset, bytes, payloadAt, length)
     this.runRequest(handler, slot, this.#bulk.segmentBytes, offset, size)
   }

@@ -1,7 +1,7 @@
 import { copyBytes, hasBytes, type VirtualInterface } from '../nic/index.ts'
 import type { AckQueue } from './ack-queue.ts'
 import { HANDLER_SHIFT, HEAD_SIZE, SLOT_SHIFT, WORD_COUNT_SHIFT } from './message-layout.ts'
-import type { Tag } from './tag.ts'
+import { ZERO_TAG } from './tag.ts'
 import type { Words } from './words.ts'
 
 const NO_WORDS = new Int32Array(0)
@@ -12,8 +12,7 @@ const COPIED_MAX = 16 * 1024
 export class FrameWriter {
   readonly end: VirtualInterface
   private readonly acks: AckQueue
-  /** Indices of `sendWords` at which the frame's tag and its words begin. */
-  private tagAt = 0
+  /** Index of `sendWords` at which the frame's words begin. */
   private wordsAt = 0
   /** Bytes before the payload. */
   private headerLength = 0
@@ -26,8 +25,8 @@ export class FrameWriter {
   }
 
   /**
-   * Reserves a frame. Returns where the payload goes in `sendBytes`, or a negative status. `extra`: bytes of tag
-   * and region.
+   * Reserves a frame, and puts the words into it, and the tag unless it is zero; only a request has one. Without `words` the
+   * caller puts them. Returns where the payload goes in `sendBytes`, or a negative status. `extra`: bytes of tag and region.
    */
   reserve(
     kind: number,
@@ -36,30 +35,31 @@ export class FrameWriter {
     wordCount: number,
     extra: number,
     payloadLength: number,
+    words?: Words,
+    tag = ZERO_TAG,
   ): number {
     const header = (HEAD_SIZE + extra + 4 * wordCount + 7) & ~7
     const at = this.end.reserve(header + payloadLength)
     if (at < 0) return at
-    const words = this.end.sendWords
+    const target = this.end.sendWords
     const headAt = at >> 2
-    words[headAt] = kind | (wordCount << WORD_COUNT_SHIFT) | (handler << HANDLER_SHIFT) | (slot << SLOT_SHIFT)
-    words[headAt + 1] = this.acks.pending > 0 ? this.acks.dequeueRun() : 0
-    this.words = words
-    this.tagAt = headAt + HEAD_SIZE / 4
-    this.wordsAt = this.tagAt + (extra >> 2)
+    target[headAt] =
+      kind | (wordCount << WORD_COUNT_SHIFT) | (handler << HANDLER_SHIFT) | (slot << SLOT_SHIFT)
+    target[headAt + 1] = this.acks.pending > 0 ? this.acks.dequeueRun() : 0
+    const tagAt = headAt + HEAD_SIZE / 4
+    const wordsAt = tagAt + (extra >> 2)
+    if (!tag.isZero) {
+      target[tagAt] = tag.low
+      target[tagAt + 1] = tag.high
+    }
+    if (words !== undefined) {
+      const { values, count } = words
+      for (let i = 0; i < count; i++) target[wordsAt + i] = values[i] as number
+    }
+    this.words = target
+    this.wordsAt = wordsAt
     this.headerLength = header
     return at + header
-  }
-
-  /** Puts the words, and the tag unless it is zero; only a request has one. */
-  put(words: Words, tag: Tag): void {
-    const target = this.words
-    if (!tag.isZero) {
-      target[this.tagAt] = tag.low
-      target[this.tagAt + 1] = tag.high
-    }
-    const { values, count } = words
-    for (let i = 0; i < count; i++) target[this.wordsAt + i] = values[i] as number
   }
 
   /** The region ends where the words begin. */

@@ -62,11 +62,11 @@ export class HandlerTable {
   }
 
   /**
-   * Whether a request for this handler can be delivered. Peers may not call index 0, the handler of returned
-   * messages.
+   * The handler that a peer may call by this index; undefined if there is none. Peers may not call index 0, the handler of
+   * returned messages.
    */
-  accepts(index: number): boolean {
-    return index !== 0 && this.#handlers[index] !== undefined
+  callable(index: number): Handler | undefined {
+    return index === 0 ? undefined : this.#handlers[index]
   }
 
   get(index: number): Handler | undefined {

@@ -30,6 +30,17 @@ export interface MessageChannel {
   touch(): void
 }
 
+/** What `copyOf` makes. */
+type MessageCopy<Copy> = new (
+  channel: MessageChannel,
+  destination: number | undefined,
+  handler: number,
+  words: readonly number[],
+  bytes: Buffer,
+  slot: number,
+  reason: UndeliverableReason | undefined,
+) => Copy
+
 /** Words of the reply being made. One object is enough, because handlers do not wait. */
 const replyWords = new Words()
 
@@ -62,6 +73,19 @@ export class Message {
     return message.#channel
   }
 
+  /** For the runtime only: a copy that outlives the handler. A request is finished later, by the copy. */
+  static copyOf<Copy>(message: Message, Copy: MessageCopy<Copy>): Copy {
+    const slot = message.#slot === NO_REQUEST ? NO_REQUEST : message.defer()
+    const { owner } = message.#channel
+    const destination = message.#returnedFrom === NO_DESTINATION ? owner.destination : message.#returnedFrom
+    const words: number[] = []
+    for (let i = 0; i < message.wordCount; i++) words.push(message.words[i] as number)
+    const length = message.#length
+    const bytes = Buffer.allocUnsafe(length)
+    if (length > 0) copyBytes(message.#bytes, message.#offset, bytes, 0, length)
+    return new Copy(message.#channel, destination, message.#handler, words, bytes, slot, message.#reason)
+  }
+
   /** False for copies by programs that clone and compare objects, and for the prototype: their getters return undefined. */
   static #isMessage(message: object): boolean {
     return #channel in message
@@ -71,13 +95,6 @@ export class Message {
   get isLive(): boolean {
     if (!Message.#isMessage(this)) return false
     return this.#isLive
-  }
-
-  /** For the runtime only: a copy of the words. */
-  copyWords(): number[] {
-    const words: number[] = []
-    for (let i = 0; i < this.wordCount; i++) words.push(this.words[i] as number)
-    return words
   }
 
   /** Name of the endpoint that sent the message. */

@@ -1,6 +1,6 @@
 import { assertReplyHandler } from './checks.ts'
 import { AmError } from './errors.ts'
-import { assertWordIndex, channelOf, type Message, type MessageChannel } from './message.ts'
+import { assertWordIndex, type MessageChannel } from './message.ts'
 import { assertPayload } from './payload.ts'
 import { UNDELIVERABLE, type UndeliverableReason } from './undeliverable.ts'
 import { Words } from './words.ts'
@@ -34,15 +34,15 @@ export class ReceivedMessage {
   #retentions: number
   #isHandled: boolean
 
-  /** For the runtime only: `slot` is that of a deferred request, or -1. The message owns `words` and `bytes`. */
+  /** For `Message.copyOf`: `slot` is that of a deferred request, or -1. The message owns `words` and `bytes`. */
   constructor(
     channel: MessageChannel,
     destination: number | undefined,
     handler: number,
     words: readonly number[],
     bytes: Buffer,
-    slot = NO_REQUEST,
-    reason?: UndeliverableReason,
+    slot: number,
+    reason: UndeliverableReason | undefined,
   ) {
     this.source = channel.owner.peerName
     this.driver = channel.end.driver
@@ -59,21 +59,6 @@ export class ReceivedMessage {
     this.#users = 0
     this.#retentions = 0
     this.#isHandled = false
-  }
-
-  /** For the runtime only: copies the message of a handler that is running. */
-  static of(message: Message): ReceivedMessage {
-    const slot = message.isRequest ? message.defer() : NO_REQUEST
-    const { destination, handler, reason } = message
-    return new ReceivedMessage(
-      channelOf(message),
-      destination,
-      handler,
-      message.copyWords(),
-      message.copy(),
-      slot,
-      reason,
-    )
   }
 
   get length(): number {

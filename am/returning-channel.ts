@@ -138,9 +138,9 @@ export class ReturningChannel extends Channel {
     if (reason === 0) {
       const { tag } = mapping
       const kind = tag.isZero ? KIND_REQUEST : KIND_REQUEST | FLAG
-      const at = writer.reserve(kind, handler, slot, words.count, tag.isZero ? 0 : TAG_SIZE, length)
+      const extra = tag.isZero ? 0 : TAG_SIZE
+      const at = writer.reserve(kind, handler, slot, words.count, extra, length, words, tag)
       if (at < 0) return this.refuseForRoom(at, length)
-      writer.put(words, tag)
       if (payload !== undefined) copyBytes(payload, 0, this.end.sendBytes, at, length)
     }
     slots.acquire()
@@ -265,7 +265,8 @@ export class ReturningChannel extends Channel {
 
   /** Reason to send back a reply to the request in `slot`; 0 if a handler or a call accepts it. */
   protected faultOfReply(handlerIndex: number, slot: number): number {
-    const isAccepted = this.log.calls[slot] !== undefined || this.handlers.accepts(handlerIndex)
+    const isAccepted =
+      this.log.calls[slot] !== undefined || this.handlers.callable(handlerIndex) !== undefined
     return isAccepted ? 0 : UNDELIVERABLE.NO_SUCH_HANDLER
   }
 
@@ -330,7 +331,8 @@ export class ReturningChannel extends Channel {
   ): void {
     if (!this.slots.isOut(slot)) return this.refuse('a reply without a request')
     if (this.log.kinds[slot] === KIND_GET) return this.finish(slot, 0)
-    const isAccepted = this.log.calls[slot] !== undefined || this.handlers.accepts(handlerIndex)
+    const isAccepted =
+      this.log.calls[slot] !== undefined || this.handlers.callable(handlerIndex) !== undefined
     if (isAccepted && length <= this.mediumMax)
       return this.deliverReply(handlerIndex, slot, bytes, offset, length)
     const reason = isAccepted ? UNDELIVERABLE.TOO_LONG : UNDELIVERABLE.NO_SUCH_HANDLER

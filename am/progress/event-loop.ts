@@ -140,7 +140,7 @@ export class EventLoop {
         this.current = channel
         this.serve(channel)
         // A closed channel is not hot: no further turn delivers for it.
-        if (channel.isOver) channel.deliver()
+        if (channel.state !== 'open' && channel.isOver) channel.deliver()
         this.current = undefined
       }
       if (hot[at] === channel) at++
@@ -165,7 +165,8 @@ export class EventLoop {
         served += count
         budget.messagesLeft -= count
       }
-      if (count < limit || served === CHANNEL_MESSAGES_MAX || channel.isOver) return served
+      if (count < limit || served === CHANNEL_MESSAGES_MAX) return served
+      if (channel.state !== 'open' && channel.isOver) return served
     }
   }
 
@@ -175,7 +176,7 @@ export class EventLoop {
     this.current = channel
     const count = channel.hasHalves ? channel.deliver() : this.serve(channel)
     this.current = undefined
-    if (channel.isOver) return true
+    if (channel.state !== 'open' && channel.isOver) return true
     const isActive = count > 0 || wasActive || channel.isTouched || channel.hasSent
     channel.hasSent = false
     const { counts } = this

@@ -1,7 +1,7 @@
 import { queueMicrotask } from '../../nic/real-time.ts'
 import { AmError } from '../errors.ts'
 import type { HandlerTable } from '../handler-table.ts'
-import type { Message } from '../message.ts'
+import { Message } from '../message.ts'
 import { ReceivedMessage } from '../received-message.ts'
 
 /** Receives messages. It retains each that it handles later than in `handleMessage`. */
@@ -63,7 +63,7 @@ export class MessageSource {
   }
 
   readonly #handle = (message: Message): void => {
-    if (this.#arrived.push(ReceivedMessage.of(message)) === 1) queueMicrotask(this.#deliver)
+    if (this.#arrived.push(Message.copyOf(message, ReceivedMessage)) === 1) queueMicrotask(this.#deliver)
   }
 
   readonly #deliver = (): void => {

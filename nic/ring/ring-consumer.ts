@@ -81,13 +81,15 @@ export class RingConsumer {
 
   /** Index in `words` of the next frame's stamp; -1 if this side consumes no more. */
   get frameWord(): number {
-    return this.open && !this.isAtEnd() ? ((this.head & (this.size - 1)) + FRAME_STAMP) >> 2 : -1
+    const isOver = !this.open || (this.leftUntilEnd !== undefined && this.leftUntilEnd <= 0)
+    return isOver ? -1 : ((this.head & (this.size - 1)) + FRAME_STAMP) >> 2
   }
 
   /** Hands up to `limit` frames, about `POLL_BYTES_MAX` bytes, to `sink`. Returns their number, `BROKEN` or `CLOSED`. */
   poll(sink: FrameSink, limit: number): number {
     if (!this.open) return this.violation === undefined ? CLOSED : BROKEN
-    if (this.stamp() === NO_FRAME || this.isAtEnd()) return 0
+    const word = this.frameWord
+    if (word < 0 || atomics.load(this.words, word) === NO_FRAME) return 0
     if (this.polling) throw new Error('poll was called from within a frame handler')
     this.polling = true
     try {
@@ -157,7 +159,7 @@ export class RingConsumer {
     if (!this.open || this.polling) return false
     this.release()
     atomics.store(this.control, ARMED_WORD, 1)
-    if (this.stamp() === NO_FRAME) return true
+    if (atomics.load(this.words, ((this.head & (this.size - 1)) + FRAME_STAMP) >> 2) === NO_FRAME) return true
     atomics.store(this.control, ARMED_WORD, 0)
     return false
   }
@@ -207,15 +209,6 @@ export class RingConsumer {
     const bytes = new Uint8Array(memory, offset, size)
     const words = new Int32Array(memory, offset, size / 4)
     return { bytes, words, size, headWord: OVERFLOW_HEAD_WORD, head: 0 }
-  }
-
-  private isAtEnd(): boolean {
-    return this.leftUntilEnd !== undefined && this.leftUntilEnd <= 0
-  }
-
-  /** The stamp at the place of the next frame; NO_FRAME if none is published. */
-  private stamp(): number {
-    return atomics.load(this.words, ((this.head & (this.size - 1)) + FRAME_STAMP) >> 2)
   }
 
   private release(): void {
