@@ -2,9 +2,8 @@ import { basename, resolve } from 'node:path'
 import ts from 'typescript'
 
 /** After the compiler: parts, which are CommonJS files (docs/decisions/0087-few-files.md). A part holds what its root imports and no part before it has. */
-const ROOTS =
-  `fastsockets/relink/preload fastsockets/bootstrap/early-ports fastsockets/bootstrap/held-probe fastsockets/bootstrap/early-callers fastsockets/relink/light-folder fastsockets/datagram/udp-handles
-fastsockets/relink/install fastsockets/policy/policy-file nic/verbs/verbs-driver nic/tcp/tcp-driver nic/ethernet/ethernet-driver nic/wrapper/wrappers
+const ROOTS = `fastsockets/relink/preload fastsockets/relink/light-phase fastsockets/bootstrap/held-probe
+fastsockets/bootstrap/early-ports fastsockets/bootstrap/early-callers fastsockets/relink/light-folder fastsockets/relink/sent-sockets fastsockets/host/environment fastsockets/datagram/udp-handles fastsockets/relink/install fastsockets/policy/policy-file nic/verbs/verbs-driver nic/tcp/tcp-driver nic/ethernet/ethernet-driver nic/wrapper/wrappers
 am/index fastsockets/raw/index fastsockets/datagram/index am/rpc/index nameservice/index`.split(/\s/)
 /** Stay as the compiler writes them: programs, what users import, and small modules without state that the daemon loads alone. */
 const APART = /^fastsockets.(cli|index|register|types)|^nic.(part|shown|trust)|^nameservice.(?!client|index)/
@@ -19,8 +18,8 @@ function reaches(root, id, { getModuleInfo }, reached = new Set([resolve(`${root
 function transform(source, fileName) {
   const { outputText, sourceMapText: map } = ts.transpileModule(source, { compilerOptions, fileName })
   const refer = file => this.emitFile({ type: 'chunk', id: resolve(fileName, '..', file) })
-  const later = (_, file) => `require(import.meta.ROLLUP_FILE_URL_${refer(file)})`
-  return { code: outputText.replace(/require\('(\..+?\.ts)'\)/g, later), map }
+  const part = (_, file) => (file ? `require(import.meta.ROLLUP_FILE_URL_${refer(file)})` : '') // It has a `require`.
+  return { code: outputText.replace(/^const require =.*|require\('(\..+?\.ts)'\)/gm, part), map }
 }
 const resolveFileUrl = ({ relativePath }) => `'./${relativePath}'`
 function generateBundle(_, bundle) {

@@ -2,7 +2,8 @@
  * The time that a layer lives in. A process has the real one; in the simulator (nic/simulated) each host has its own, so
  * that several run in one thread.
  */
-import { clearTimeout, performance, setImmediate, setTimeout } from './real-time.ts'
+import { performance } from './performance.ts'
+import { clearTimeout, setImmediate, setTimeout } from './real-time.ts'
 
 export interface Timer {
   /** Whether the timer keeps the event loop alive; it does at first. */

@@ -1,9 +1,8 @@
 /**
- * Node's timers and clocks as they were when this module was loaded. Programs, above all their tests, replace the
+ * Node's timers, and `Date.now`, as they were when this module was loaded. Programs, above all their tests, replace the
  * global ones by fakes that advance on demand. Fakes do not affect Node's own sockets and must not affect ours, so
- * all code that runs in a program's process imports its timers and clocks from here.
+ * all code that runs in a program's process imports its timers from here, and its clock from performance.ts.
  */
-import perfHooks from 'node:perf_hooks'
 import promises from 'node:timers/promises'
 import { makeHidden } from './own-resources.ts'
 
@@ -11,13 +10,6 @@ export const { clearTimeout, clearInterval, setImmediate, queueMicrotask } = glo
 const { setTimeout: startTimeout, setInterval: startInterval } = globalThis
 export const { setTimeout: sleep, setImmediate: nextTurn } = promises
 export const nextTick: typeof process.nextTick = process.nextTick.bind(process)
-/** From its module: the program may have removed the global. */
-const { performance: real } = perfHooks
-export const performance = {
-  timeOrigin: real.timeOrigin,
-  now: real.now.bind(real),
-  nodeTiming: real.nodeTiming as typeof real.nodeTiming & { uvMetricsInfo: { events: number } },
-}
 export const dateNow = Date.now
 
 /** Our timers are hidden from hooks of the program. */

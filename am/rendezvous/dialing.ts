@@ -20,7 +20,8 @@ import {
   type VirtualInterface,
   withSocket,
 } from '../../nic/index.ts'
-import { clearTimeout, performance, setTimeout, sleep } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { clearTimeout, setTimeout, sleep } from '../../nic/real-time.ts'
 import { AmError } from '../errors.ts'
 import { ControlConnection, type ControlSocket } from './control-connection.ts'
 import { CONTROL_VERSION, type ControlMessage, encodeTag, type Open } from './control-messages.ts'

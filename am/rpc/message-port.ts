@@ -3,7 +3,8 @@
  * Data is cloned by `v8.serialize`. Order is kept; a receiver whose listener is slow to be added, or not started, stops its
  * sender after a window (flow.ts).
  */
-import { performance, queueMicrotask, sleep } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { queueMicrotask, sleep } from '../../nic/real-time.ts'
 import { Endpoint } from '../endpoint.ts'
 import { decodeWith, encodeWith, formOf, v8Codec } from './codec.ts'
 import { Flow, type Item } from './flow.ts'

@@ -1,7 +1,8 @@
 /** The client's part of the bootstrap: calls the hashed port, reads the greeting, sends HELLO, reads the answer. */
 import net, { type NetConnectOpts, type Socket } from 'node:net'
 import { isNoWay, isOwnUser, openLog, refuseDescriptors, refusedName, withSocket } from '../../nic/index.ts'
-import { clearTimeout, performance, setImmediate, setTimeout } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { clearTimeout, setImmediate, setTimeout } from '../../nic/real-time.ts'
 import { hideConnect } from '../host/node-internals.ts'
 import { publishStep } from '../host/steps.ts'
 import { type Family, isFileKey, shadowName, UNIX } from '../host/unix-paths.ts'

@@ -15,7 +15,8 @@ import {
   mappedAddress,
   textOfAddress,
 } from '../../nic/index.ts'
-import { performance, setImmediate } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { setImmediate } from '../../nic/real-time.ts'
 import { reachableOwnAddress, reasonAgainstAddress, withoutMapping } from '../host/addresses.ts'
 import type { SocketName } from '../host/node-internals.ts'
 import { allowsDriver, decide } from '../policy/own-policy.ts'

@@ -1,5 +1,5 @@
 /** One time limit for several steps: each step may use the time that the steps before it have left. */
-import { performance } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
 
 export class TimeLimit {
   readonly #endMs: number

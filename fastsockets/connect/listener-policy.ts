@@ -1,7 +1,8 @@
 /** Applies the policy to a listener, and to a connect that cannot be fast. */
 import { isIP, type Server, type Socket } from 'node:net'
 import { openLog } from '../../nic/index.ts'
-import { nextTick, performance } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { nextTick } from '../../nic/real-time.ts'
 import { fastOf } from '../handle/fast-handle.ts'
 import type { ConnectedTcp, FourAddresses } from '../handle/tcp-below.ts'
 import { decide, decidePath, ownPolicy } from '../policy/own-policy.ts'

@@ -4,7 +4,8 @@
  */
 import type net from 'node:net'
 import { ablation, isOwn, makeHidden, peerInode, reasonAgainstFolder } from '../../nic/index.ts'
-import { performance, setImmediate } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { setImmediate } from '../../nic/real-time.ts'
 import { REFUSAL } from '../bootstrap/bootstrap-layout.ts'
 import { hashedPorts } from '../bootstrap/hashed-port.ts'
 import { askWhetherHeld } from '../bootstrap/held-probe.ts'

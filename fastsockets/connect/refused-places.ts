@@ -5,7 +5,8 @@
  */
 
 import { isTcpListening, isUnixListening } from '../../nic/index.ts'
-import { performance, sleep } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { sleep } from '../../nic/real-time.ts'
 import { type Family, UNIX } from '../host/unix-paths.ts'
 import type { FallbackReason } from '../reasons.ts'
 import type { Reached } from './worker-group.ts'

@@ -2,7 +2,7 @@
  * A dialer's cache of earlier results, by host and port: a channel, the workers of a cluster, or the reason against the
  * fast way.
  */
-import { performance } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
 import { type FallbackCode, type FallbackReason, fallbackReason } from '../reasons.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 import { type Reached, WorkerGroup } from './worker-group.ts'

@@ -3,7 +3,8 @@
  * listener's greeting says so.
  */
 import type net from 'node:net'
-import { performance, setTimeout } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { setTimeout } from '../../nic/real-time.ts'
 import { inTurns } from '../host/in-turns.ts'
 
 const LOOK_MS = 50

@@ -1,6 +1,7 @@
 /** Connects that wait for a listener's answer, in the order of their CONNECTs. */
 import { AsyncResource } from 'node:async_hooks'
-import { performance, setTimeout } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { setTimeout } from '../../nic/real-time.ts'
 import type { FastHandle } from '../handle/fast-handle-contract.ts'
 import type { SocketStream as Stream } from '../stream/socket-channel.ts'
 

@@ -7,7 +7,7 @@
  * no new one. From then on this class spreads connections over the channels. After COMPLETE_MS, or when a worker has
  * gone, the search begins anew.
  */
-import { performance } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
 import type { SocketChannel } from '../stream/socket-channel.ts'
 
 /** Workers that one client looks for and uses; in a larger cluster other clients reach the rest. */

@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { performance } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
 import { type FallbackReason, fallbackReason } from '../reasons.ts'
 
 /** How long the list of the host's addresses is cached. */

@@ -6,7 +6,8 @@
  */
 import { eventLoop } from '../../am/channels.ts'
 import { type IoPhase, openIoPhase } from '../../nic/index.ts'
-import { nextTick, performance, queueMicrotask, setImmediate } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { nextTick, queueMicrotask, setImmediate } from '../../nic/real-time.ts'
 import { drainTicks, type NativeStream, type NodeInternals, reportUncaught } from './node-internals.ts'
 
 const NEVER = -1

@@ -8,7 +8,7 @@
  */
 import net from 'node:net'
 import { types } from 'node:util'
-import { performance } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
 
 /** Calls of the constructor: more than V8 needs before it allocates type feedback for a function. */
 const CALLS = 48

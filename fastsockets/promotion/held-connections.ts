@@ -4,7 +4,8 @@
  * (held-clients.ts), else after a while.
  */
 import type { Server } from 'node:net'
-import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { type ConnectedTcp, endsOfTcp, type FourAddresses } from '../handle/tcp-below.ts'
 import { keyOf } from './four-addresses.ts'
 import { judgeClients, type Verdict } from './held-clients.ts'

@@ -38,11 +38,3 @@ export const AGAIN_PRICE_MAX_US = 1_000_000
 export function writePriceUs(length: number): number {
   return WRITE_US + length / BYTES_PER_US
 }
-
-/** The bytes of a `_writeGeneric`, about: a character counts as one. */
-export function lengthOfWrite(writev: unknown, data: unknown): number {
-  if (writev !== true) return (data as { length: number }).length
-  let length = 0
-  for (const { chunk } of data as { chunk: { length: number } }[]) length += chunk.length
-  return length
-}

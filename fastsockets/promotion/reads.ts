@@ -3,9 +3,10 @@
  * looked at now and then, less often the longer nothing comes, and never without an open socket.
  */
 import net from 'node:net'
-import { clearTimeout, performance, setTimeout } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { clearTimeout, setTimeout } from '../../nic/real-time.ts'
 import { inTurns } from '../host/in-turns.ts'
-import { targetPath } from '../host/unix-targets.ts'
+import { isConnection } from './connections.ts'
 
 const DELAY_MS = 100
 const DELAY_MAX_MS = 3200
@@ -13,14 +14,6 @@ const DELAY_MAX_MS = 3200
 const PAUSES_PER_LOOK = 50
 
 const { _getActiveHandles: activeHandles } = process as unknown as { _getActiveHandles?: () => unknown[] }
-
-/** True over TCP, and over a unix path; false for terminals and pipes, as standard output is. */
-export function isConnection(socket: object): boolean {
-  const { _handle: handle, server } = socket as { _handle?: object | null; server?: object | null }
-  const name = handle?.constructor?.name
-  if (name === 'Pipe') return Boolean(server) || targetPath(socket) !== undefined
-  return name === 'TCP' || name === 'TLSWrap'
-}
 
 /** What keeps this process alive: connections (`openSockets`), and whatever else. */
 export function openHandles(): unknown[] {

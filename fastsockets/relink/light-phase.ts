@@ -1,27 +1,18 @@
 /**
- * The first phase of a relinked program: its sockets are Node's own, and what TCP costs is counted, until it has cost as much
- * as to load the rest (promotion/price.ts). Most programs that live a second never leave this phase.
- *
- * Such a program has no status page: `status` finds it by a file of this package that it keeps open (status/light-thread.ts).
- *
- * Not for programs that say otherwise: by a policy, by a variable that stands for one, or by `FASTSOCKETS_START=fast`. Workers of
- * a cluster need their primary's help to be reached, and have it from the start.
+ * The first phase of a relinked program (light-start.ts): counts what TCP costs, until it has cost as much as to load the rest
+ * (promotion/price.ts). Most programs that live a second never leave this phase. Loaded with the first socket.
  */
 import diagnostics from 'node:diagnostics_channel'
-import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type net from 'node:net'
 import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
-import { nextTick, performance, setImmediate } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { nextTick, setImmediate } from '../../nic/real-time.ts'
 import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
-import { deviceNames } from '../../nic/verbs/kernel-devices.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { KeptContext } from '../host/kept-context.ts'
-import { startPhase } from '../host/start-phase.ts'
 import { noteTarget } from '../host/unix-targets.ts'
-import { findPolicyFile } from '../policy/find-policy.ts'
-import { START_VARIABLE } from '../policy/start-variable.ts'
 import { askForTurn, handleWritev, takeBack } from '../promotion/next-turn.ts'
 import {
   BYTES_PER_US,
@@ -51,20 +42,9 @@ const AT_PORT = 1
 const AT_FD = 4
 const AT_FLAGS = 5
 
-const DECIDED = [
-  'FASTSOCKETS_USE',
-  'FASTSOCKETS_USERS',
-  'FASTSOCKETS_DRIVERS',
-  'FASTSOCKETS_ABLATE',
-  'NODE_UNIQUE_ID',
-]
 const listeners = new Map<net.Server, LightListener>()
 /** Loaded with the first listener. */
 let earlyPorts: typeof import('../bootstrap/early-ports.ts') | undefined
-
-/** The path of this part. */
-const MARK = import.meta.url
-let mark: number | undefined
 
 /** If there is a rendezvous folder: sockets that have to do with other containers end the phase at once. */
 let folder: typeof import('./light-folder.ts') | undefined
@@ -83,53 +63,27 @@ const reads = new ReadWatch(noteReads, sockets => {
   probeForHolding(sockets, loadSoon)
 })
 
-/** Begins the phase, if this program may have one. Calls `load` once the price is paid. */
-export function beginLightPhase(load: () => void): boolean {
-  const { env } = process
-  if ((env[START_VARIABLE] && env[START_VARIABLE] !== 'tcp') || DECIDED.some(name => env[name])) return false
-  if (env.DEBUG?.includes('fastsockets') || findPolicyFile() !== undefined) return false
-  // Connections to other hosts may be fast from their first byte.
-  if (deviceNames().length > 0) return false
+/** Calls `load` once the price is paid. */
+export function beginLightPhase(load: () => void): void {
   if (reasonAgainstFolder(false) === undefined)
     folder = require('./light-folder.ts') as typeof import('./light-folder.ts')
-  startPhase.wasLight = true
-  leaveMark()
   onPaid = load
   diagnostics.subscribe('net.server.socket', handleAccepted)
-  return true
 }
 
-/** Calls `load` once datagrams have paid the price, in a program that has no light phase. Until then it has no status page, either. */
+/** Calls `load` once datagrams have paid the price, in a program that has no light phase. */
 export function awaitPrice(load: () => void): void {
-  leaveMark()
   onPaid = load
 }
 
 /** The rest is loaded. Returns the servers that listen. */
 export function endLightPhase(): LightListener[] {
   onPaid = undefined
-  removeMark()
   reads.stop()
   diagnostics.unsubscribe('net.server.socket', handleAccepted)
   const all = [...listeners.values()].filter(({ server }) => server.listening)
   listeners.clear()
   return all
-}
-
-function leaveMark(): void {
-  try {
-    mark = openSync(MARK, 'r')
-  } catch {
-    // Without a free descriptor, or the right to read, the program works all the same.
-  }
-}
-
-/** The program may have closed the descriptor, and have another file under its number. */
-function removeMark(): void {
-  try {
-    if (mark !== undefined && fstatSync(mark).ino === statSync(MARK).ino) closeSync(mark)
-  } catch {}
-  mark = undefined
 }
 
 function handleAccepted(message: unknown): void {

@@ -1,6 +1,6 @@
 /**
  * All that `fastsockets/register` loads: wrappers of the methods by which a program begins to use sockets. The first call
- * of one of them loads the rest, synchronously (install.ts). A program without sockets loads no more than this.
+ * of one of them loads light-phase.ts or the rest, synchronously (install.ts). A program without sockets loads no more than this.
  *
  * - `net.Socket.prototype.connect`, and of `net.Server.prototype` `close` and `_listen2`, which is Node's own name for "bind and listen now"
  * - `net.Socket.prototype._getpeername`, `_getsockname`, `resetAndDestroy`: of sockets that another process has bridged
@@ -10,13 +10,13 @@
  * - `createHook` of `node:async_hooks`, the one replaced export: hides our own resources from hooks (own-hooks.ts)
  */
 import { AsyncResource } from 'node:async_hooks'
+import diagnostics from 'node:diagnostics_channel'
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 import net from 'node:net'
 import { watching } from '../datagram/udp-notes.ts'
 import { watchDatagrams } from '../datagram/watching.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { define } from '../host/define.ts'
-import { warnOfUnknownVariables } from '../host/environment.ts'
 import { hideFromHooks } from '../host/own-hooks.ts'
 import '../host/kept-globals.ts'
 import '../../nic/real-time.ts'
@@ -25,23 +25,13 @@ import { isOwn } from '../../nic/own-sockets.ts'
 import { type PolicySettings, policySettings, providePolicySettings } from '../../nic/policy-source.ts'
 import { startPhase } from '../host/start-phase.ts'
 import { DATAGRAMS_VARIABLE, START_VARIABLE } from '../policy/start-variable.ts'
-import { lengthOfWrite } from '../promotion/price.ts'
-import { isConnection } from '../promotion/reads.ts'
+import { isConnection, lengthOfWrite } from '../promotion/connections.ts'
 import { entries } from './entries.ts'
-import {
-  awaitPrice,
-  beginLightPhase,
-  closeLeftPorts,
-  endLightPhase,
-  noteClosing,
-  noteConnect,
-  noteDatagram,
-  noteListening,
-  noteWrite,
-} from './light-phase.ts'
-import { watchSentSockets } from './sent-sockets.ts'
+import { leaveMark, removeMark, startLight } from './light-start.ts'
+import type { Child, Send, Sender } from './sent-sockets.ts'
 
 type Rest = typeof import('./install.ts')
+type Light = typeof import('./light-phase.ts')
 type Method = (this: unknown, ...args: unknown[]) => unknown
 
 const require = createRequire(import.meta.url)
@@ -68,6 +58,8 @@ let rest: Rest | undefined
 let isLoaded = false
 /** Sockets are Node's own until TCP has cost enough. */
 let isLight = false
+/** Counts that; loaded with the first socket. */
+let light: Light | undefined
 
 /** Relinks this thread, once. Never throws. */
 export function relink(): void {
@@ -99,9 +91,10 @@ function warnOfOtherVersion(): void {
 }
 
 function wrapAll(): void {
-  warnOfUnknownVariables()
+  if (Object.keys(process.env).some(name => name.startsWith('FASTSOCKETS_')))
+    (require('../host/environment.ts') as typeof import('../host/environment.ts')).warnOfUnknownVariables()
   hideFromHooks()
-  isLight = beginLightPhase(() => void load())
+  isLight = startLight()
   wrap(net.Socket.prototype, 'connect', handleConnect)
   wrap(net.Server.prototype, '_listen2', handleListen)
   wrap(net.Server.prototype, 'close', handleClose)
@@ -110,10 +103,22 @@ function wrapAll(): void {
   wrap(net.Socket.prototype, '_getsockname', isUnnamedPipe)
   wrap(net.Socket.prototype, 'resetAndDestroy', isUnnamedPipe)
   watchBinding()
-  watchSentSockets()
+  watchSending()
   watchUdp()
   providePolicySettings(loadForSettings)
   syncBuiltinESMExports()
+}
+
+/** `send` of this process and of its future children. */
+function watchSending(): void {
+  const sentSockets = () => require('./sent-sockets.ts') as typeof import('./sent-sockets.ts')
+  const { send } = process
+  // In a worker thread `send` only throws, and Node marks it `disabled`.
+  if (send !== undefined && !('disabled' in send))
+    sentSockets().wrapSend(process as unknown as Sender, send as unknown as Send)
+  diagnostics.subscribe('child_process', message =>
+    sentSockets().watchChild((message as { process: Child }).process),
+  )
 }
 
 /** Datagrams load the rest once the kernel's road has cost as much, whatever connections do; with `start: fast` the first socket does. */
@@ -122,10 +127,20 @@ function watchUdp(): void {
   if (env[DATAGRAMS_VARIABLE] === 'kernel') return
   if (env[START_VARIABLE] === 'fast') watching.onBound = () => void load()
   else {
-    watching.onLocal = noteDatagram
-    if (!isLight) awaitPrice(() => void load())
+    watching.onLocal = () => lightPhase().noteDatagram()
+    if (!isLight) leaveMark()
   }
   watchDatagrams()
+}
+
+function lightPhase(): Light {
+  if (light === undefined) {
+    light = require('./light-phase.ts') as Light
+    // In a program without a first phase only datagrams are counted.
+    if (isLight) light.beginLightPhase(() => void load())
+    else light.awaitPrice(() => void load())
+  }
+  return light
 }
 
 /** Loads the rest if `isFor` says so, then calls the method of `entries`. */
@@ -171,28 +186,29 @@ function warn(error: unknown): void {
 function install(): void {
   rest = require('./install.ts') as Rest
   rest.install()
-  for (const { server, args, scope: own } of endLightPhase())
+  removeMark()
+  for (const { server, args, scope: own } of light?.endLightPhase() ?? [])
     own.runInAsyncScope(() => rest?.publishLate(server, args))
-  closeLeftPorts()
+  light?.closeLeftPorts()
   if (startPhase.wasLight) rest.showOlder()
 }
 
 function handleConnect(socket: unknown, args: readonly unknown[]): boolean {
-  return !isLight || (!isOwn(socket as object) && noteConnect(socket as FastSocket, args))
+  return !isLight || (!isOwn(socket as object) && lightPhase().noteConnect(socket as FastSocket, args))
 }
 
 function handleListen(server: unknown, args: readonly unknown[]): boolean {
-  return !isLight || (!isOwn(server as object) && noteListening(server as net.Server, args))
+  return !isLight || (!isOwn(server as object) && lightPhase().noteListening(server as net.Server, args))
 }
 
 function handleClose(server: unknown): boolean {
-  if (isLight) noteClosing(server as net.Server)
+  if (isLight) light?.noteClosing(server as net.Server)
   return false
 }
 
 function handleWrite(socket: unknown, [writev, data]: readonly unknown[]): boolean {
   if (isConnection(socket as object))
-    noteWrite(socket as FastSocket, writev as boolean, lengthOfWrite(writev, data))
+    lightPhase().noteWrite(socket as FastSocket, writev as boolean, lengthOfWrite(writev, data))
   return false
 }
 

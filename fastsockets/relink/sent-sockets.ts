@@ -1,18 +1,17 @@
 /**
  * Fast sockets that are passed to another process: by `send` of a child process or of `process`, or as its stdio. They
  * get a bridge (bridge.ts) just before Node takes their handle. With a TCP connection below, they first return to it (demotion), which
- * takes an answer of the peer: a `send` then waits for it, and all later ones of the same channel behind it.
+ * takes an answer of the peer: a `send` then waits for it, and all later ones of the same channel behind it. Loaded with the first child or `send`.
  */
-import diagnostics from 'node:diagnostics_channel'
 import { clearTimeout, nextTick, setTimeout } from '../../nic/real-time.ts'
 import { isAboutBootstrap } from '../bootstrap/primary-messages.ts'
 import { noteShared } from '../datagram/watching.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { sending } from './entries.ts'
 
-type Send = (this: Sender, message: unknown, ...rest: unknown[]) => boolean
+export type Send = (this: Sender, message: unknown, ...rest: unknown[]) => boolean
 
-interface Sender {
+export interface Sender {
   connected: boolean
   send?: Send
   emit(event: 'error', error: Error): boolean
@@ -22,32 +21,25 @@ interface SpawnOptions {
   readonly stdio?: unknown
 }
 
-interface Child extends Sender {
+export interface Child extends Sender {
   spawn(options?: SpawnOptions): unknown
 }
 
 /** A worker may have gone before Node reports one of our listeners to it: the program must not see that error. */
 const UNHEARD = { swallowErrors: true }
 
-/** Wraps `send` of this process and of its future children, and looks at the stdio that they inherit. */
-export function watchSentSockets(): void {
-  // In a worker thread `send` only throws, and Node marks it `disabled`.
-  if (process.send !== undefined && !('disabled' in process.send)) {
-    wrapSend(process as unknown as Sender, process.send as unknown as Send)
-  }
-  diagnostics.subscribe('child_process', message => {
-    const { process: child } = message as { process: Child }
-    const { spawn } = child
-    Object.defineProperty(child, 'spawn', {
-      configurable: true,
-      value(this: Child, options?: SpawnOptions): unknown {
-        Reflect.deleteProperty(child, 'spawn')
-        bridgeStdio(options?.stdio)
-        const result = spawn.call(this, options)
-        if (child.send !== undefined) wrapSend(child, child.send)
-        return result
-      },
-    })
+/** Looks at the stdio that a child process inherits, and wraps its `send`. */
+export function watchChild(child: Child): void {
+  const { spawn } = child
+  Object.defineProperty(child, 'spawn', {
+    configurable: true,
+    value(this: Child, options?: SpawnOptions): unknown {
+      Reflect.deleteProperty(child, 'spawn')
+      bridgeStdio(options?.stdio)
+      const result = spawn.call(this, options)
+      if (child.send !== undefined) wrapSend(child, child.send)
+      return result
+    },
   })
 }
 
@@ -77,7 +69,7 @@ function sendLater(target: Sender, socket: FastSocket, sendFirst: () => void): t
   return true
 }
 
-function wrapSend(target: Sender, send: Send): void {
+export function wrapSend(target: Sender, send: Send): void {
   const wrapped = function (this: Sender, ...args: Arguments): boolean {
     const [, handle] = args
     if (typeof handle === 'object' && handle !== null) noteShared(handle)

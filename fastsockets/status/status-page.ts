@@ -1,7 +1,8 @@
 import { threadId } from 'node:worker_threads'
 import { eventLoop, POLLER_COUNTS } from '../../am/channels.ts'
 import { openPage } from '../../nic/index.ts'
-import { dateNow, performance } from '../../nic/real-time.ts'
+import { performance } from '../../nic/performance.ts'
+import { dateNow } from '../../nic/real-time.ts'
 import { moveHits, ownPolicy, ownProgram, policyFailure } from '../policy/own-policy.ts'
 import { FALLBACK_REASONS, type FallbackCode } from '../reasons.ts'
 import {

@@ -14,7 +14,8 @@
  */
 import { copyBytes } from '../copy.ts'
 import type { Capabilities, FrameSink, VirtualInterface } from '../nic.ts'
-import { clearTimeout, performance, setTimeout } from '../real-time.ts'
+import { performance } from '../performance.ts'
+import { clearTimeout, setTimeout } from '../real-time.ts'
 import { BROKEN, CLOSED, NO_RESOURCE } from '../status.ts'
 import { ForwardingInterface } from '../wrapper/forwarding-interface.ts'
 import type { Faults } from './fault-options.ts'

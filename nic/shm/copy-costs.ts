@@ -1,7 +1,7 @@
 import { copyBytes } from '../copy.ts'
 import type { CopyCosts } from '../nic.ts'
+import { performance } from '../performance.ts'
 import { loadLibc } from '../posix/libc.ts'
-import { performance } from '../real-time.ts'
 import { readProcess } from './process-memory.ts'
 
 /** The part of a ring that is in use at a time under load, in bytes. */

@@ -7,13 +7,13 @@
  */
 import { NicError } from '../errors.ts'
 import type { Access, RemoteMemory } from '../nic.ts'
+import { performance } from '../performance.ts'
 import { SHUT_RDWR } from '../posix/constants.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import type { Libc } from '../posix/libc.ts'
 import { type Mapping, mapShared, rangeLengthOf, unmapShared } from '../posix/mapping.ts'
 import { assertSealed, isSealable } from '../posix/sealed-memory.ts'
 import { receiveMessage, sendMessage } from '../posix/unix-socket.ts'
-import { performance } from '../real-time.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import {
   encodeKey,

@@ -19,6 +19,7 @@ import type {
   OfferOptions,
   VirtualInterface,
 } from '../nic.ts'
+import { performance } from '../performance.ts'
 import { Doorbell } from '../posix/doorbell.ts'
 import { type Libc, loadLibc, requireLibc } from '../posix/libc.ts'
 import { type Mapping, unmapShared } from '../posix/mapping.ts'
@@ -36,7 +37,7 @@ import {
   sendMessage,
 } from '../posix/unix-socket.ts'
 import { randomBytes } from '../random.ts'
-import { nextTurn, performance, sleep } from '../real-time.ts'
+import { nextTurn, sleep } from '../real-time.ts'
 import { connectByName, isNoWay } from '../rendezvous/looking-up.ts'
 import { handoffName } from '../rendezvous/names-layout.ts'
 import { isRingSize, RING_SIZE_DEFAULT } from '../ring/ring-layout.ts'

@@ -7,9 +7,10 @@ import { AsyncResource } from 'node:async_hooks'
 import net from 'node:net'
 import { makeHidden } from '../own-resources.ts'
 import { markOwn } from '../own-sockets.ts'
+import { performance } from '../performance.ts'
 import { EAGAIN, EINTR, MSG_DONTWAIT, MSG_MORE, MSG_NOSIGNAL, SHUT_WR, SIOCOUTQ } from '../posix/constants.ts'
 import type { Libc } from '../posix/libc.ts'
-import { performance, setTimeout } from '../real-time.ts'
+import { setTimeout } from '../real-time.ts'
 import { limitSilence } from './silence.ts'
 
 /** Bytes of one read by Node; all connections of this thread share the buffer. */

@@ -11,8 +11,8 @@
 
 import { isMainThread, Worker } from 'node:worker_threads'
 import { atomics } from '../atomics.ts'
+import { performance } from '../performance.ts'
 import { coverClosedOutput } from '../posix/closed-output.ts'
-import { performance } from '../real-time.ts'
 import { descendantRows, familyRows, ownRow, workerStates } from './thread-table.ts'
 
 const IDLE = 0

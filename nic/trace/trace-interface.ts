@@ -7,7 +7,7 @@ import type {
   RemoteMemory,
   VirtualInterface,
 } from '../nic.ts'
-import { performance } from '../real-time.ts'
+import { performance } from '../performance.ts'
 import type { Status } from '../status.ts'
 import { ForwardingInterface } from '../wrapper/forwarding-interface.ts'
 

@@ -1,5 +1,5 @@
 /** The RDMA devices that the kernel offers to user programs, by sysfs alone. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
 const USER_DEVICES = '/sys/class/infiniband_verbs'
 
@@ -22,7 +22,7 @@ function deviceOf(entry: string): string {
 
 export function entriesOf(path: string): string[] {
   try {
-    return readdirSync(path)
+    return existsSync(path) ? readdirSync(path) : []
   } catch {
     return []
   }

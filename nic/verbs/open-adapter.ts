@@ -2,7 +2,7 @@
 import { constants } from 'node:os'
 import { isMainThread } from 'node:worker_threads'
 import { NicError } from '../errors.ts'
-import { performance } from '../real-time.ts'
+import { performance } from '../performance.ts'
 import { undisturbed } from '../threads/undisturbed.ts'
 import { type ChosenDevice, chooseDevice, type NoDevice } from './device-choice.ts'
 import { ACCESS_LOCAL_WRITE } from './library-layout.ts'

@@ -5,8 +5,9 @@
  */
 import { statSync } from 'node:fs'
 import { NicError } from '../errors.ts'
+import { performance } from '../performance.ts'
 import { type PollHandle, systemError } from '../posix/libc.ts'
-import { clearInterval, performance, setImmediate, setInterval } from '../real-time.ts'
+import { clearInterval, setImmediate, setInterval } from '../real-time.ts'
 import type { ConnectionManager } from './connection-manager.ts'
 import { newCounters, type VerbsCounters } from './counters.ts'
 import { assertDescriptor, setNonBlocking } from './descriptors.ts'
