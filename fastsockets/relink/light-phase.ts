@@ -9,9 +9,9 @@ import { makeHidden } from '../../nic/own-resources.ts'
 import { isOwn } from '../../nic/own-sockets.ts'
 import { performance } from '../../nic/performance.ts'
 import { nextTick, setImmediate } from '../../nic/real-time.ts'
-import { reasonAgainstFolder } from '../../nic/rendezvous/folder.ts'
 import type { FastSocket } from '../handle/fast-handle-contract.ts'
 import { KeptContext } from '../host/kept-context.ts'
+import { startPhase } from '../host/start-phase.ts'
 import { noteTarget } from '../host/unix-targets.ts'
 import { askForTurn, handleWritev, takeBack } from '../promotion/next-turn.ts'
 import {
@@ -65,8 +65,7 @@ const reads = new ReadWatch(noteReads, sockets => {
 
 /** Calls `load` once the price is paid. */
 export function beginLightPhase(load: () => void): void {
-  if (reasonAgainstFolder(false) === undefined)
-    folder = require('./light-folder.ts') as typeof import('./light-folder.ts')
+  if (startPhase.hasFolder) folder = require('./light-folder.ts') as typeof import('./light-folder.ts')
   onPaid = load
   diagnostics.subscribe('net.server.socket', handleAccepted)
 }
