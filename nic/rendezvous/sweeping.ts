@@ -4,10 +4,11 @@
  */
 import { type Dirent, opendirSync, unlinkSync } from 'node:fs'
 import { openLog } from '../log.ts'
+import { performance } from '../performance.ts'
 import { AF_UNIX, ECONNREFUSED, SOCK_CLOEXEC, SOCK_DGRAM } from '../posix/constants.ts'
 import type { Libc } from '../posix/libc.ts'
 import { pathAddress } from '../posix/unix-socket.ts'
-import { performance, setTimeout } from '../real-time.ts'
+import { setTimeout } from '../real-time.ts'
 import { inFolder } from './in-folder.ts'
 import { isOfLayout } from './names-layout.ts'
 
