@@ -17,7 +17,6 @@ import {
 } from 'node:fs'
 import type * as net from 'node:net'
 import { openLog } from '../log.ts'
-import { performance } from '../performance.ts'
 import { policySettings } from '../policy-source.ts'
 import { O_PATH } from '../posix/constants.ts'
 import type { Libc } from '../posix/libc.ts'
